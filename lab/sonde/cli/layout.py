@@ -93,7 +93,7 @@ def plan_command(
     output: Path | None,
     as_json: bool,
 ) -> int:
-    """Plan the storage of SYSTEM: a file, or the name of a ready-made system.
+    """Plan the storage of SYSTEM: a file, or the name of a shipped system.
 
     File systems with `purpose` and `requirement` get drives, RAID groups or LUNs that nothing lies on yet; those with a
     place keep it. Said are the numbers to make them with, and the bandwidth that every stage allows. Nothing is written
@@ -199,6 +199,7 @@ def check_command(
     from sonde.design.layout.live.joining import join_observations
     from sonde.design.layout.live.observations import merge_observations
     from sonde.design.layout.live.saved_output import read_files
+    from sonde.design.layout.written_attributes import list_written_attributes
 
     if not locations and not saved_outputs and (system is None or name is not None):
         raise UserError(
@@ -212,16 +213,18 @@ def check_command(
     storage = read_files(saved_outputs)
     for item in locations:
         storage = merge_observations(storage, inspect_storage(item))
-    storage, planned, planned_mounts = join_observations(storage), None, list[str]()
+    storage, planned, planned_mounts, machine = join_observations(storage), None, list[str](), None
     if system is not None:
-        machine = read_system(find_system_file(system))
+        machine_plan = plan_layout(read_system(find_system_file(system)))
         mount_points = [item.location for item in storage.file_systems]
-        planned = _find_planned_layout(machine, plan_layout(machine), name, mount_points)
+        machine = machine_plan.system
+        planned = _find_planned_layout(machine, machine_plan, name, mount_points)
         planned_mounts = _list_mount_points(machine, planned.id)
     elif name is not None:
         raise UserError("--as names a file system of a system; give the system with --plan.")
     directories = [path for item in locations if (path := Path(item)).is_dir()]
-    verdict = check_layout(storage, planned, directories, planned_mounts)
+    written = list_written_attributes(machine, planned) if machine is not None and planned is not None else ()
+    verdict = check_layout(storage, planned, directories, planned_mounts, written)
     print_check(storage, verdict, as_json)
     return choose_exit_code(len(verdict.faults), verdict.checked_items)
 

@@ -67,7 +67,7 @@ def print_check(storage: ObservedStorage, verdict: LayoutCheck, as_json: bool) -
     if as_json:
         print_json({"seen": asdict(storage), "faults": [asdict(item) for item in verdict.faults],
                     "compared": [asdict(item) for item in verdict.checked_items],
-                    "not_known": list(verdict.unknown)})  # fmt: skip
+                    "not_known": list(verdict.unknown), "not_compared": list(verdict.not_compared)})  # fmt: skip
     else:
         console = get_results_console()
         for line in layout_tables.describe_observations(storage):
@@ -79,6 +79,8 @@ def print_check(storage: ObservedStorage, verdict: LayoutCheck, as_json: bool) -
         summary = summarize_comparisons(len(verdict.faults), verdict.checked_items)
         unchecked = f" Not known, so not checked: {'; '.join(verdict.unknown)}." if verdict.unknown else ""
         console.print(f"{summary}.{unchecked}", soft_wrap=True, highlight=False, markup=False)
+        for text in verdict.not_compared:
+            console.print(f"Of the plan not compared: {text}.", soft_wrap=True, highlight=False, markup=False)
 
 
 def make_plan_document(plan: LayoutPlan, *, show_failures: bool) -> dict[str, Any]:

@@ -13,13 +13,10 @@ from sonde.cli.options import OutputFile, VerbGroup, add_json_option
 from sonde.cli.route_live import latency_command, watch_command
 from sonde.cli.route_output import print_mount_comparison, print_verification_result, report_route_check
 from sonde.cli.run_selection import open_progress_bar
-from sonde.design.checked_items import CheckedItem, choose_exit_code, split_faults_and_comparisons
-from sonde.design.routes.check import check_host_routes
-from sonde.design.routes.check_directions import check_both_directions
+from sonde.design.checked_items import choose_exit_code
+from sonde.design.routes.check_host import check_host
 from sonde.design.routes.fabric import Fabric, find_fabrics
-from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
-from sonde.design.routes.host_view import find_host_views
 from sonde.design.routes.plan import HASH_SEED, RoutePlan, plan_all_routes
 from sonde.design.routes.plan_files import FORMATS, make_plan_files
 from sonde.design.routes.route_text import (
@@ -31,7 +28,7 @@ from sonde.design.routes.route_text import (
 from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_FAILED, MachineError
-from sonde.model.system import System, read_system
+from sonde.model.system import read_system
 from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 
 LNET = "lnet"
@@ -74,7 +71,7 @@ _system_argument = click.argument("system", metavar="SYSTEM")
 )
 @add_json_option
 def plan_command(system: str, file_format: str, class_name: str | None, output: Path | None, as_json: bool) -> int:
-    """Plan the routes of SYSTEM: a file, or the name of a ready-made system.
+    """Plan the routes of SYSTEM: a file, or the name of a shipped system.
 
     Without -o the files are printed; with it a picture of the fabric is written too. Nothing on this machine is
     changed.
@@ -163,39 +160,20 @@ def check_command(system: str, files: tuple[Path, ...], name: str, other_files: 
     """
     machine = read_system(find_system_file(system))
     if files:
-        from sonde.design.routes.table_reader import read_host_tables
+        from sonde.design.routes.table_reader import read_host_sources
 
-        tables = read_host_tables(files)
-        if tables.lnet_routes is not None:
-            return _check_lnet_routes(machine, name, tables, as_json)
-    fabrics = find_fabrics(machine)
-    if not files:
-        tables = _read_this_host(fabrics)
-    verdict = check_host_routes(fabrics, name, tables)
-    unknown, both_sides = list(verdict.unknown), list[RouteFault | CheckedItem]()
+        sources = read_host_sources(files)
+        tables, configured_tables = sources.live, sources.configured
+    else:
+        tables, configured_tables = _read_this_host(find_fabrics(machine)), None
+    other_tables = None
     if other_files:
         from sonde.design.routes.table_reader import read_host_tables
 
         other_tables = read_host_tables(other_files)
-        for view in find_host_views(fabrics, name):
-            is_near = view.own_side is view.fabric.near
-            sides = (tables, other_tables) if is_near else (other_tables, tables)
-            both_sides += check_both_directions(view.fabric, *sides)
-    else:
-        unknown.append("the other side, so whether replies return the same way")
-    faults, comparisons = split_faults_and_comparisons((*verdict.faults, *verdict.comparisons, *both_sides))
-    report_route_check(name, faults, comparisons, unknown, as_json)
-    return choose_exit_code(len(faults), comparisons)
-
-
-def _check_lnet_routes(machine: System, network_or_host: str, host_tables: HostTables, as_json: bool) -> int:
-    from sonde.design.routes.check_lnet import check_lnet_routes
-
-    faults, comparisons = split_faults_and_comparisons(
-        check_lnet_routes(machine, network_or_host, host_tables.lnet_routes or ())
-    )
-    report_route_check(network_or_host, faults, comparisons, ["settings and states of the other hosts"], as_json)
-    return choose_exit_code(len(faults), comparisons)
+    verdict = check_host(machine, name, tables, other_tables, configured_tables)
+    report_route_check(verdict, as_json)
+    return choose_exit_code(len(verdict.faults), verdict.comparisons)
 
 
 def _read_this_host(fabrics: Sequence[Fabric]) -> HostTables:

@@ -151,13 +151,13 @@ def latency_command(
         print_json({"host": name, "fabric": view.fabric.name, "paths": [asdict(path) for path in paths],
                     "faults": faults})  # fmt: skip
     else:
-        _print_paths(paths, faults, is_any_answered)
+        _print_path_latencies(paths, faults, is_any_answered)
     if not is_any_answered:
         return EXIT_NOTHING_COMPARED
     return EXIT_FAILED if faults else 0
 
 
-def _print_paths(paths: Sequence[PathLatency], faults: Sequence[str], is_any_answered: bool) -> None:
+def _print_path_latencies(paths: Sequence[PathLatency], faults: Sequence[str], is_any_answered: bool) -> None:
     console = get_results_console()
     table = make_plain_table()
     for title in ("router", "answer of", "median", "99 %", "lost", "times the others"):

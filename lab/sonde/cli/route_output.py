@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from sonde.design.checked_items import CheckedItem, summarize_comparisons
+from sonde.design.checked_items import summarize_comparisons
 from sonde.design.routes.fabric import Fabric
-from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.faults import RouteCheck
 from sonde.design.routes.mount_throughput import OperationComparison
 from sonde.design.routes.route_text import (
     describe_fabric,
@@ -22,38 +22,38 @@ from sonde.model.units import format_count_with_noun
 from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 
 
-def report_route_check(
-    host_name: str,
-    faults: Sequence[RouteFault],
-    comparisons: Sequence[CheckedItem],
-    unchecked_facts: Sequence[str],
-    as_json: bool,
-) -> None:
+def report_route_check(verdict: RouteCheck, as_json: bool) -> None:
     """Prints a check, as JSON or for people."""
     if as_json:
         print_json(
             {
-                "host": host_name,
-                "faults": [asdict(fault) for fault in faults],
-                "compared": [asdict(item) for item in comparisons],
-                "not_given": list(unchecked_facts),
+                "host": verdict.host,
+                "faults": [asdict(fault) for fault in verdict.faults],
+                "compared": [asdict(item) for item in verdict.comparisons],
+                "not_given": list(verdict.unknown),
+                "not_compared": list(verdict.not_compared),
+                "not_examined": list(verdict.not_examined),
             }
         )
     else:
-        _print_route_faults(host_name, faults, comparisons, unchecked_facts)
+        _print_route_faults(verdict)
 
 
-def _print_route_faults(
-    host_name: str, faults: Sequence[RouteFault], comparisons: Sequence[CheckedItem], unchecked_facts: Sequence[str]
-) -> None:
+def _print_route_faults(verdict: RouteCheck) -> None:
     console = get_results_console()
-    for fault, locations in group_faults(faults):
+    for fault, locations in group_faults(verdict.faults):
         location = locations[0] if len(locations) == 1 else f"{locations[0]}, and {len(locations) - 1} more like it"
         console.print(f"{fault.kind}  {location}", style="bold red", soft_wrap=True)
         console.print(f"  {fault.problem}: {fault.remedy}.", soft_wrap=True, highlight=False)
-    unchecked = f" Not given, so not checked: {', '.join(unchecked_facts)}." if unchecked_facts else ""
-    summary = summarize_comparisons(len(faults), comparisons)
-    console.print(f"{host_name}: {summary}.{unchecked}", soft_wrap=True, highlight=False)
+    for text in verdict.not_compared if verdict.comparisons else ():
+        console.print(f"Of the plan not compared: {text}.", soft_wrap=True, highlight=False, markup=False)
+    if verdict.not_examined:
+        console.print(
+            f"Not examined: {'; '.join(verdict.not_examined)}.", soft_wrap=True, highlight=False, markup=False
+        )
+    unchecked = f" Not given, so not checked: {', '.join(verdict.unknown)}." if verdict.unknown else ""
+    summary = summarize_comparisons(len(verdict.faults), verdict.comparisons)
+    console.print(f"{verdict.host}: {summary}.{unchecked}", soft_wrap=True, highlight=False)
 
 
 def print_mount_comparison(operation_comparisons: Sequence[OperationComparison], striping_text: str) -> None:

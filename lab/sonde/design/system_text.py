@@ -11,7 +11,7 @@ from sonde.model.system.description import PART_KINDS
 from sonde.model.system.network import Host, Network
 from sonde.model.system.service import FileSystem, Mount
 from sonde.model.tables.members import get_default_of_member, get_members
-from sonde.model.tables.quantity import Quantity, Rates
+from sonde.model.tables.quantity import Quantity, ReadWriteRates
 from sonde.model.units import format_bytes, format_count_with_noun
 
 _LONGEST_LIST = 8
@@ -126,7 +126,7 @@ def _format_member_value(member_value: object) -> str:
     if isinstance(member_value, Quantity):
         remarks = [text for text in (member_value.status, member_value.source, member_value.note) if text]
         return member_value.text + (f" ({'; '.join(remarks)})" if remarks else "")
-    if isinstance(member_value, Rates):
+    if isinstance(member_value, ReadWriteRates):
         both = {"read": member_value.read, "write": member_value.write}
         texts = {name: _format_member_value(rate) for name, rate in both.items() if rate is not None}
         same = len(set(texts.values())) == 1 and len(texts) == 2

@@ -18,7 +18,7 @@ from sonde.model.system.network import Host, Link, Network
 from sonde.model.system.network import StoragePath as SystemPath
 from sonde.model.system.service import FileSystem, Unit
 from sonde.model.system.storage import Controller, Drive, Enclosure, RaidGroup
-from sonde.model.tables.quantity import Rates
+from sonde.model.tables.quantity import ReadWriteRates
 from sonde.model.units import format_rate
 
 # From the drives up to the hosts.
@@ -60,7 +60,7 @@ class BandwidthEstimate:
     lost: str = ""
 
 
-def split_rate_by_direction(rate: Rates | None) -> dict[str, float | None]:
+def split_rate_by_direction(rate: ReadWriteRates | None) -> dict[str, float | None]:
     """Bytes per second in each direction."""
     values = (rate.read, rate.write) if rate is not None else (None, None)
     return {

@@ -4,14 +4,20 @@ members."""
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sonde.design.layout.geometry import Geometry, read_geometry_of_group
+from sonde.design.layout.geometry import MIB, Geometry, compute_slice_alignment, read_geometry_of_group
+from sonde.design.layout.slicing import TABLE_AT_END, TABLE_AT_START
+from sonde.model.errors import UserError
 from sonde.model.system import System
+from sonde.model.system.index import PartItem
 from sonde.model.system.storage import Drive, Lun, RaidGroup, Slice, Volume
 
+# Space that md keeps at most at the start of each drive for its metadata and for reshapes.
+_MD_OFFSET = 128 * MIB
 _LEGACY = re.compile(r"(/dev/dsk/|/hw/disk/)?pm\d")
 
 
@@ -112,28 +118,65 @@ def resolve_block_device(system: System, device_id: str) -> BlockDevice:
     )
 
 
+def list_slices_of_disk(system: System, disk: str) -> list[PartItem]:
+    """The slices of a disk in the order of the system file."""
+    return [item for item in system.list_parts("slices") if disk in system.find_references(item.id, "on")]
+
+
+def assign_partition_numbers(system: System, disk: str) -> dict[str, int]:
+    """The GPT number of each slice of a disk: as described, else the first free one. Described numbers that begin at 0
+    grow by one, because GPT counts from 1. Raises UserError for a number of two slices."""
+    slices = list_slices_of_disk(system, disk)
+    described = {
+        item.id: int(item.table.number) + item.position
+        for item in slices
+        if isinstance(item.table, Slice) and item.table.number is not None
+    }
+    shift = 1 if 0 in described.values() else 0
+    owners: dict[int, str] = {}
+    for slice_id, number in described.items():
+        other = owners.setdefault(number + shift, slice_id)
+        if other != slice_id:
+            raise UserError(f"{other} and {slice_id} are both slice {number} of {disk}; give each its own `number`.")
+    free_numbers = (number for number in itertools.count(1) if number not in owners)
+    return {item.id: described[item.id] + shift if item.id in described else next(free_numbers) for item in slices}
+
+
 def compute_slice_starts(system: System, disk: str) -> dict[str, int]:
-    """The start of each slice of a disk in bytes: as described, else after the previous one, aligned as described.
+    """The start of each slice of a disk in bytes: as described, else after the previous one, aligned as described or
+    to full stripes of whole MiB. The first MiB holds the partition table.
 
     Ends at the first slice without a size, because the following starts are unknown.
     """
     starts: dict[str, int] = {}
-    position = 0
-    for item in system.list_parts("slices"):
+    position = TABLE_AT_START
+    default_step = compute_slice_alignment(resolve_block_device(system, disk).full_stripe_bytes or MIB)
+    for item in list_slices_of_disk(system, disk):
         table = item.table
         assert isinstance(table, Slice)
-        if disk not in system.find_references(item.id, "on"):
-            continue
-        step = int(table.alignment) if table.alignment is not None else 1
-        begin = (
-            int(table.start) if table.start is not None else -(-max(position, step if step > 1 else 0) // step) * step
-        )
+        step = int(table.alignment) if table.alignment is not None else default_step
+        begin = int(table.start) if table.start is not None else -(-position // step) * step
         starts[item.id] = begin
         size = system.compute_capacity(item.id)
         if size is None:
             break
         position = begin + size
     return starts
+
+
+def compute_partition_size(system: System, disk: str, slice_id: str) -> int | None:
+    """The bytes of the partition of a slice, or None where its size or start is unknown. A slice without a described
+    size ends before the backup of the partition table. Raises UserError where nothing is left for it."""
+    size, start = system.compute_capacity(slice_id), compute_slice_starts(system, disk).get(slice_id)
+    table, disk_size = system.get_part(slice_id).table, system.compute_capacity(disk)
+    if size is None or start is None or disk_size is None or getattr(table, "size", None) is not None:
+        return size if start is not None else None
+    is_group = system.get_part(disk).kind == "raid_groups"
+    reserved = TABLE_AT_END + (_MD_OFFSET * len(system.find_references(disk, "drives")) if is_group else 0)
+    size = min(size, disk_size - reserved - start) // MIB * MIB
+    if size <= 0:
+        raise UserError(f"{slice_id} begins at the end of {disk}; reduce the slices before it.")
+    return size
 
 
 def list_used_devices(system: System) -> frozenset[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 
 from sonde.design.layout.block_devices import BlockDevice, list_used_devices, resolve_block_device
-from sonde.design.layout.geometry import KIB, Geometry, classify_geometry, parse_geometry
+from sonde.design.layout.geometry import KIB, Geometry, classify_suited_workload, parse_geometry
 from sonde.model.system import System
 from sonde.model.system.storage import Drive, Lun, RaidGroup
 from sonde.model.tables.quantity import Quantity
@@ -70,7 +70,7 @@ def _list_purposes(device: BlockDevice) -> str:
     purpose = device.table.purpose if isinstance(device.table, Lun) else ""
     geometry = device.raid_geometry
     assert geometry is not None
-    return purpose or classify_geometry(geometry, device.stripe_unit_bytes)
+    return purpose or classify_suited_workload(geometry, device.stripe_unit_bytes)
 
 
 def _find_sharing_path(system: System, block_device: BlockDevice) -> tuple[str, ...]:

@@ -21,10 +21,12 @@ from sonde.design.layout.check_permissions import find_permission_faults
 from sonde.design.layout.check_plan import find_plan_faults, select_planned
 from sonde.design.layout.check_pools import find_pool_faults
 from sonde.design.layout.check_targets import find_target_faults
+from sonde.design.layout.check_written import find_written_faults, list_not_compared
 from sonde.design.layout.faults import LayoutCheck, LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import GIB, MIB
 from sonde.design.layout.live.observations import FileExtents, ObservedDisk, ObservedFileSystem, ObservedStorage
+from sonde.design.layout.written_attributes import WrittenAttribute
 from sonde.design.layout.xfs import LEGACY_LARGEST_LOG, LEGACY_LOG_RATE, SMALLEST_LOG
 from sonde.model.units import format_bytes, format_count_with_noun
 
@@ -41,10 +43,11 @@ def check_layout(
     plan: FileSystemLayout | None = None,
     directories: Sequence[Path] = (),
     mount_points: Collection[str] = (),
+    written: Sequence[WrittenAttribute] = (),
 ) -> LayoutCheck:
     """Checks all observed storage. `plan` is the planned layout of one file system, which is mounted at one of
     `mount_points`; other observed file systems are not compared with it. `directories` are those of this machine, whose
-    permissions are checked if the file system is for checkpoints."""
+    permissions are checked if the file system is for checkpoints. `written` is what the scripts of the plan write."""
     results: list[LayoutFault | CheckedItem] = []
     unknown = list(storage.unknown) + [f"a line that could not be parsed: {line}" for line in storage.unread]
     planned = select_planned(storage.file_systems, plan, mount_points) if plan is not None else ()
@@ -64,10 +67,12 @@ def check_layout(
         results += _check_extents(storage, file)
     if plan is not None:
         results += find_plan_faults(replace(storage, file_systems=planned), plan)
+        results += find_written_faults(storage, planned, written)
         for directory in directories if plan.table.purpose == "checkpoint" else ():
             results += find_permission_faults(directory)
     faults, checked_items = split_faults_and_comparisons(results)
-    return LayoutCheck(faults, tuple(dict.fromkeys(unknown)), checked_items)
+    not_compared = list_not_compared(written, {item.subject for item in checked_items})
+    return LayoutCheck(faults, tuple(dict.fromkeys(unknown)), checked_items, not_compared)
 
 
 def find_top_disk(storage: ObservedStorage, file_system: ObservedFileSystem) -> ObservedDisk | None:

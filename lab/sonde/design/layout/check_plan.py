@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
@@ -10,16 +11,22 @@ from sonde.design.layout.commands import list_device_settings, list_mount_option
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
+from sonde.design.layout.observe_written import list_disks_below
+from sonde.model.system.storage import Drive
 from sonde.model.units import format_bytes
 
 _MAKE = "make it with the script of sonde layout plan"
 # A device may be larger than planned by this fraction: the plan reserves more than md and LVM use.
 _SIZE_SHARE = 0.02
+# Names of schedulers before Linux 5.0.
+_SCHEDULER_NAMES = {"deadline": "mq-deadline", "noop": "none"}
 _SETTING_COSTS = {
     "group_thread_cnt": "one thread computes all parity: it limits an array of many or fast drives",
     "stripe_cache_size": "full stripes are not gathered",
     "read_ahead_kb": "one task that reads does not keep all drives busy",
     "max_sectors_kb": "large requests are split",
+    "scheduler": "requests of several tasks are sorted in another way, or by nobody",
+    "queue_depth": "a smaller one leaves drives idle; a larger one makes the controller refuse commands",
     "nr_requests": "the scheduler sorts and merges fewer requests",
 }
 
@@ -43,7 +50,8 @@ def find_plan_faults(storage: ObservedStorage, plan: FileSystemLayout) -> Iterat
                 "other rules apply to it", _MAKE,
             )  # fmt: skip
             continue
-        yield from _check_numbers(file_system, plan)
+        if file_system.kind != "lustre":  # the stripe of its files is that of no device
+            yield from _check_numbers(file_system, plan)
         yield from _check_log_against_plan(file_system, plan)
         yield from _check_mount_options(file_system, plan)
     yield from _check_settings(storage, plan)
@@ -70,6 +78,8 @@ def _check_numbers(file_system: ObservedFileSystem, plan: FileSystemLayout) -> I
             yield LayoutFault(
                 "not as planned", file_system.location, f"{name} is {texts[0]}; planned is {texts[1]}", cost, _MAKE
             )
+    if file_system.size_bytes is not None and plan.capacity is not None:
+        yield CheckedItem("the planned capacity", file_system.location)
     if (
         file_system.size_bytes is not None
         and plan.capacity is not None
@@ -85,12 +95,16 @@ def _check_numbers(file_system: ObservedFileSystem, plan: FileSystemLayout) -> I
 def _check_log_against_plan(
     file_system: ObservedFileSystem, plan: FileSystemLayout
 ) -> Iterator[LayoutFault | CheckedItem]:
+    if file_system.log is not None and plan.log_size is not None:
+        yield CheckedItem("the planned size of the log", file_system.location)
     if file_system.log is not None and plan.log_size is not None and file_system.log != plan.log_size:
         yield LayoutFault(
             "not as planned", file_system.location,
             f"its log has {format_bytes(file_system.log)}; planned are {format_bytes(plan.log_size)}",
             "a smaller log limits writing, a larger one takes space", _MAKE,
         )  # fmt: skip
+    if file_system.log_device is not None:
+        yield CheckedItem("the planned position of the log", file_system.location)
     external = file_system.log_device not in (None, "internal")
     if file_system.log_device is not None and external != (plan.log is not None):
         position = "outside" if external else "inside"
@@ -121,30 +135,63 @@ def _check_mount_options(
 
 
 def _check_settings(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
-    """Settings of queues and arrays that are smaller than the planned ones."""
-    disks = _list_data_disks(storage)
-    observed = {
-        "raid_groups": [disk for disk in disks if disk.kind == "md" and disk.level != "raid0"],
-        "volumes": [disk for disk in disks if disk.level == "raid0"],
-        "drives": [disk for disk in disks if disk.kind == "disk"],
-    }
-    planned = {
-        (device.kind, name): value for base in plan.devices for device, settings in list_device_settings(plan, base)
-        for name, value in settings.items() if value.isdigit()
-    }  # fmt: skip
-    for (kind, name), value in planned.items():
-        short, folder = name.rpartition("/")[2], name.partition("/")[0]
-        for disk in observed.get(kind, ()):
-            text = (disk.queue if folder == "queue" else disk.settings).get(short, "")
-            if folder not in ("queue", "md") or not text.isdigit():
-                continue
-            yield CheckedItem(f"the planned {short}", disk.name)
-            largest = int(disk.queue.get("max_hw_sectors_kb", 0) or 0) if short == "max_sectors_kb" else 0
-            if int(text) < min(int(value), largest or int(value)):
-                yield LayoutFault(
-                    "not as planned", disk.name, f"{short} is {text}; planned is {value}",
-                    _SETTING_COSTS.get(short, "it is slower than the plan says"), f"echo {value} > {name}",
-                )  # fmt: skip
+    """Settings of queues and arrays that are smaller than the planned ones, other schedulers and queue depths."""
+    planned: dict[tuple[str, str], dict[bool, str]] = {}
+    for base in plan.all_devices:
+        for device, settings in list_device_settings(plan, base):
+            is_flash = isinstance(device.table, Drive) and device.table.kind in ("nvme", "ssd")
+            for name, value in settings.items():
+                planned.setdefault((device.kind, name), {}).setdefault(is_flash, value)
+    for (kind, name), values in planned.items():
+        for disk in _list_disks_of_kind(storage, kind, name.partition("/")[0]):
+            # flash, as below metadata targets, is set in another way than rotating drives
+            if kind == "drives" and disk.flash is not None:
+                chosen = values.get(disk.flash)
+            else:
+                chosen = next(iter(values.values())) if len(set(values.values())) == 1 else None
+            if chosen is not None:
+                yield from _compare_setting(disk, name, chosen)
+
+
+def _list_disks_of_kind(storage: ObservedStorage, part_kind: str, folder: str) -> list[ObservedDisk]:
+    """The disks that stand for planned parts: of a LUN with several paths its map has a queue, each path a depth."""
+    disks = list_disks_below(storage, storage.file_systems)
+    if part_kind == "luns":
+        maps = [disk for disk in disks if disk.paths or disk.kind == "multipath"]
+        paths = {path.name for disk in maps for path in disk.paths}
+        single = [disk for disk in disks if disk.kind in ("disk", "lun")]
+        if folder == "device":
+            return [*single, *(disk for name, disk in storage.disks.items() if name in paths and disk not in single)]
+        return maps or single
+    if part_kind == "raid_groups":
+        return [disk for disk in disks if disk.kind == "md" and disk.level != "raid0"]
+    if part_kind == "volumes":
+        return [disk for disk in disks if disk.level == "raid0"]
+    return [disk for disk in disks if disk.kind == "disk"] if part_kind == "drives" else []
+
+
+def _compare_setting(disk: ObservedDisk, setting: str, planned: str) -> Iterator[LayoutFault | CheckedItem]:
+    folder, _, name = setting.rpartition("/")
+    observed = (disk.queue if folder == "queue" else disk.settings).get(name, "")
+    if name == "scheduler":
+        active = re.search(r"\[([\w-]+)\]", observed)
+        observed = _SCHEDULER_NAMES.get(text := active[1] if active else observed, text)
+        is_wrong = observed != planned
+    elif name == "queue_depth":
+        observed = "" if disk.queue_depth is None else str(disk.queue_depth)
+        is_wrong = observed != planned
+    else:
+        observed = observed if observed.isdigit() else ""
+        largest = int(disk.queue.get("max_hw_sectors_kb", 0) or 0) if name == "max_sectors_kb" else 0
+        is_wrong = bool(observed) and int(observed) < min(int(planned), largest or int(planned))
+    if not observed:
+        return
+    yield CheckedItem(f"the planned {name}", disk.name)
+    if is_wrong:
+        yield LayoutFault(
+            "not as planned", disk.name, f"{name} is {observed}; planned is {planned}",
+            _SETTING_COSTS.get(name, "it is slower than the plan says"), f"echo {planned} > {setting}",
+        )  # fmt: skip
 
 
 def _check_volume_members(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
@@ -157,7 +204,7 @@ def _check_volume_members(storage: ObservedStorage, plan: FileSystemLayout) -> I
     array_members = {name for disk in storage.disks.values() if disk.kind == "md" for name in disk.members}
     planned = {str(group.raid_geometry) for group in device.list_raid_groups() if group.raid_geometry is not None}
     units = {group.stripe_unit_bytes for group in device.list_raid_groups() if group.stripe_unit_bytes}
-    for disk in _list_data_disks(storage):
+    for disk in list_disks_below(storage, storage.file_systems):
         if disk.level == "raid0" and len(disk.members) > 1 and member_count and len(disk.members) != member_count:
             yield LayoutFault(
                 "not as planned", disk.name, f"it has {len(disk.members)} members; planned are {member_count}",
@@ -177,6 +224,10 @@ def _check_volume_members(storage: ObservedStorage, plan: FileSystemLayout) -> I
             )  # fmt: skip
         if disk.kind in ("md", "part") or disk.level == "raid0":
             yield CheckedItem("the planned layout", disk.name)
+        if disk.kind == "md" and disk.geometry and disk.level != "raid0" and planned:
+            yield CheckedItem("the planned geometry", disk.name)
+        if disk.kind == "md" and disk.unit and disk.level != "raid0" and units:
+            yield CheckedItem("the planned chunk", disk.name)
         if (
             disk.kind == "part"
             and disk.name not in array_members
@@ -189,11 +240,3 @@ def _check_volume_members(storage: ObservedStorage, plan: FileSystemLayout) -> I
                 f"it begins at {disk.start} B, no multiple of the planned {format_bytes(plan.alignment)}",
                 "a request of one full stripe touches two", "cut it with the script of sonde layout plan",
             )  # fmt: skip
-
-
-def _list_data_disks(storage: ObservedStorage) -> list[ObservedDisk]:
-    """Disks below the observed file systems, without those of their logs; all disks if no file system was observed."""
-    tops = [file_system.device.rsplit("/", 1)[-1] for file_system in storage.file_systems]
-    names = {disk.settings.get("name", disk.name): disk.name for disk in storage.disks.values()}
-    data_disks = {disk.name: disk for top in tops for disk in storage.iterate_disks_below(names.get(top, top))}
-    return list(data_disks.values()) if data_disks or tops else list(storage.disks.values())

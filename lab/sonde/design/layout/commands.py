@@ -7,15 +7,20 @@ import math
 from collections.abc import Iterator
 
 from sonde.design.layout import xfs
-from sonde.design.layout.block_devices import BlockDevice, compute_slice_starts
-from sonde.design.layout.device_names import DeviceNames, uses_lvm
+from sonde.design.layout.block_devices import (
+    BlockDevice,
+    assign_partition_numbers,
+    compute_partition_size,
+    compute_slice_starts,
+)
+from sonde.design.layout.device_names import DeviceNames, find_bitmap_file, uses_lvm
 from sonde.design.layout.file_system_layout import FileSystemLayout
-from sonde.design.layout.geometry import KIB, MIB
+from sonde.design.layout.geometry import KIB, MIB, Geometry
 from sonde.model.errors import UserError
 from sonde.model.shell import Argument, Word, concatenate_words
 from sonde.model.system import System
 from sonde.model.system.service import SYSTEM_PURPOSES
-from sonde.model.system.storage import Drive, Lun, RaidGroup, Slice, Volume
+from sonde.model.system.storage import Drive, Lun, RaidGroup, Volume
 
 # Read-ahead covers this many full widths, and at least this many bytes.
 _WIDTHS_AHEAD, _LEAST_AHEAD = 2, 4 * MIB
@@ -53,7 +58,7 @@ def make_mdadm_command(
     if geometry.raid_level == "10":
         arguments.append(f"--layout=n{geometry.copies}")
     if geometry.tolerated_failures:
-        arguments.append("--bitmap=internal")
+        arguments.append(f"--bitmap={find_bitmap_file(device_names.system, raid_group.id) or 'internal'}")
     if spare_drives:
         arguments.append(f"--spare-devices={len(spare_drives)}")
     return [
@@ -64,20 +69,16 @@ def make_mdadm_command(
 
 
 def make_sgdisk_command(system: System, disk: str, device_names: DeviceNames) -> list[Argument]:
-    """sgdisk for all slices of one disk. Sizes are in KiB, which is correct for every sector size. Raises UserError."""
-    slices = [item for item in system.list_parts("slices") if disk in system.find_references(item.id, "on")]
+    """sgdisk for all slices of one disk. Starts and sizes are in KiB, which is correct for every sector size; the
+    alignment of one sector leaves the starts as they are. Raises UserError."""
     starts = compute_slice_starts(system, disk)
-    tables = [slice_item.table for slice_item in slices if isinstance(slice_item.table, Slice)]
-    step = math.lcm(*(int(table.alignment) for table in tables if table.alignment is not None))
-    arguments: list[Argument] = ["sgdisk", "--clear", f"--set-alignment={max(MIB, step) // 512}"]
-    for item in slices:
-        table, size = item.table, system.compute_capacity(item.id)
-        assert isinstance(table, Slice)
-        if item.id not in starts or size is None:
-            raise UserError(f"{item.id} has no size and no place that follows from the file; give size or share.")
-        number = int(table.number) + item.position if table.number is not None else slices.index(item) + 1
-        arguments.append(f"--new={number}:{starts[item.id] // KIB}K:+{size // KIB}K")
-        arguments.append(f"--change-name={number}:{item.id}")
+    arguments: list[Argument] = ["sgdisk", "--clear", "--set-alignment=1"]
+    for slice_id, number in assign_partition_numbers(system, disk).items():
+        size = compute_partition_size(system, disk, slice_id)
+        if size is None:
+            raise UserError(f"{slice_id} has no size and no place that follows from the file; give size or share.")
+        arguments.append(f"--new={number}:{starts[slice_id] // KIB}K:+{size // KIB}K")
+        arguments.append(f"--change-name={number}:{slice_id}")
     return [*arguments, device_names.make_device_argument(disk)]
 
 
@@ -167,6 +168,8 @@ def _make_pool_command(layout: FileSystemLayout, device_names: DeviceNames) -> l
         geometry = group.raid_geometry
         kind = "" if geometry is None else "mirror" if geometry.copies > 1 else f"raidz{geometry.parity}"
         kind = "" if kind == "raidz0" else kind
+        if geometry is not None and list_declustered_pools(group):
+            kind = _format_draid(group, geometry)
         if geometry is not None and geometry.copies > 1 and geometry.data > 1:
             pairs = [group.members[first :: geometry.data] for first in range(geometry.data)]
             for pair in pairs:
@@ -177,6 +180,13 @@ def _make_pool_command(layout: FileSystemLayout, device_names: DeviceNames) -> l
     properties = (f"recordsize={record}", "atime=off", "xattr=sa", "compression=lz4", "mountpoint=none")
     options = [argument for value in properties for argument in ("-O", value)]
     return ["zpool", "create", "-o", "ashift=12", *options, layout.id, *vdevs]
+
+
+def _format_draid(pool: BlockDevice, geometry: Geometry) -> str:
+    """The vdev of a declustered pool: parity, data drives of a stripe, all drives, and distributed spares."""
+    share = getattr(pool.table, "spare_share", None)
+    spares = math.ceil(float(share or 0) * len(pool.members))
+    return f"draid{geometry.parity}:{geometry.data}d:{len(pool.members)}c:{spares}s"
 
 
 def make_mount_options(layout: FileSystemLayout, device_names: DeviceNames) -> Word:
@@ -216,9 +226,12 @@ def list_device_settings(
     ahead = max(_LEAST_AHEAD, _WIDTHS_AHEAD * (layout.width or block_device.stripe_width_bytes or 0))
     top = {} if is_pool else {"queue/read_ahead_kb": str(ahead // KIB)}
     done: set[str] = set()
-    for depth, device in enumerate(block_device.iterate_top_down()):
-        settings: dict[str, str] = dict(top) if depth == 0 else {}
-        if device.kind in ("luns", "drives") and (device.kind == "luns" or not _is_under_controller(block_device)):
+    for device in block_device.iterate_top_down():
+        if device.kind == "slices":
+            continue  # a partition has the queue of its disk
+        settings, top = dict(top), {}
+        hides_drives = _is_under_controller(block_device) or (not is_pool and list_declustered_pools(block_device))
+        if device.kind == "luns" or (device.kind == "drives" and not hides_drives):
             flash = isinstance(device.table, Drive) and device.table.kind in ("nvme", "ssd")
             settings["queue/scheduler"] = "none" if flash or device.kind == "luns" or is_pool else "mq-deadline"
             request = min(_LARGEST_REQUEST, device.full_stripe_bytes or MIB) if device.kind == "luns" else MIB
@@ -229,10 +242,10 @@ def list_device_settings(
             settings["device/queue_depth"] = str(int(device.table.queue_depth))
         geometry = device.raid_geometry
         is_array = device.kind == "raid_groups" and geometry is not None and geometry.parity
-        if is_array and not is_pool and not _is_under_controller(device):
+        if is_array and not is_pool and not _is_under_controller(device) and not list_declustered_pools(device):
             settings["md/stripe_cache_size"] = "8192"
             settings["md/group_thread_cnt"] = _PARITY_THREADS
-        if settings and device.kind != "slices" and device.id not in done:
+        if settings and device.id not in done:
             done.add(device.id)
             yield device, settings
 
@@ -245,10 +258,22 @@ def _is_under_controller(block_device: BlockDevice) -> bool:
     )
 
 
+def list_declustered_pools(block_device: BlockDevice) -> list[BlockDevice]:
+    """The declustered pools below, which the tool of their controller or software makes."""
+    return [
+        device
+        for device in block_device.iterate_top_down()
+        if isinstance(device.table, RaidGroup) and device.table.level == "declustered"
+    ]
+
+
 def list_host_raid_groups(block_device: BlockDevice) -> list[BlockDevice]:
     """RAID groups below that the host creates itself, from drives."""
     return [
         device
         for device in block_device.iterate_top_down()
-        if device.kind == "raid_groups" and device.members and not _is_under_controller(block_device)
+        if device.kind == "raid_groups"
+        and device.members
+        and not _is_under_controller(block_device)
+        and not list_declustered_pools(device)
     ]

@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from sonde.design.layout.block_devices import BlockDevice, resolve_block_device
+from sonde.design.layout.block_devices import BlockDevice, assign_partition_numbers, resolve_block_device
 from sonde.model.ranges import RangeError, expand_name_range
 from sonde.model.shell import Argument, refer_to_variable, substitute_command_output
 from sonde.model.system import System
-from sonde.model.system.storage import Volume
+from sonde.model.system.storage import RaidGroup, Volume
 
 # Names of disks and volumes on the Cray X1.
 _NOT_LINUX = re.compile("/hw/|/dev/(dsk|xlv)/")
@@ -42,10 +42,8 @@ class DeviceNames:
         item = self.system.get_part(part_id)
         below = self.system.find_references(part_id, "on") if item.kind == "slices" else ()
         if below:
-            number = getattr(item.table, "number", None)
-            return substitute_command_output(
-                "slice", self.make_device_argument(below[0]), int(number) + item.position if number is not None else 1
-            )
+            number = assign_partition_numbers(self.system, below[0])[part_id]
+            return substitute_command_output("slice", self.make_device_argument(below[0]), number)
         if item.kind in ("raid_groups", "volumes") and self._is_created_by_host(part_id):
             return self.choose_device_name(part_id)
         name = "DEV_" + re.sub(r"[^A-Z0-9]", "_", part_id.upper())
@@ -54,10 +52,10 @@ class DeviceNames:
         return refer_to_variable(name)
 
     def _is_created_by_host(self, part_id: str) -> bool:
-        return (
-            self.system.get_part(part_id).kind == "volumes"
-            or self.system.find_first_reference(part_id, "controller") is None
-        )
+        item = self.system.get_part(part_id)
+        if isinstance(item.table, RaidGroup) and item.table.level == "declustered":
+            return False  # md has no declustered arrays
+        return item.kind == "volumes" or self.system.find_first_reference(part_id, "controller") is None
 
     def make_device_arguments(self, devices: tuple[BlockDevice, ...]) -> list[Argument]:
         """The devices of several parts as arguments."""
@@ -67,9 +65,20 @@ class DeviceNames:
 def find_described_device_path(system: System, part_id: str) -> str:
     """The device path that the system file gives a part, or empty. A range of names is divided among the parts of a
     table."""
+    described = _get_member_of_part(system, part_id, "device")
+    return "" if _NOT_LINUX.match(described) else described
+
+
+def find_bitmap_file(system: System, raid_group_id: str) -> str:
+    """The file on another device that the system file gives the write-intent bitmap of a RAID group, or empty."""
+    return _get_member_of_part(system, raid_group_id, "bitmap")
+
+
+def _get_member_of_part(system: System, part_id: str, member: str) -> str:
+    """A path that the system file gives a part; the names of a range belong to the parts of a table in turn."""
     item = system.get_part(part_id)
-    described = str(getattr(item.table, "device", "") or "")
-    if not described.startswith("/") or _NOT_LINUX.match(described):
+    described = str(getattr(item.table, member, "") or "")
+    if not described.startswith("/"):
         return ""
     try:
         names = expand_name_range(described)

@@ -21,8 +21,10 @@ class LayoutFault:
 
 @dataclass(frozen=True)
 class LayoutCheck:
-    """The faults that a check found, what it could not check, and what it compared."""
+    """The faults that a check found, what it could not check, and what it compared. `not_compared` holds attributes
+    that the scripts of the plan write and that were not compared, with the reasons."""
 
     faults: tuple[LayoutFault, ...]
     unknown: tuple[str, ...]
     checked_items: tuple[CheckedItem, ...]
+    not_compared: tuple[str, ...] = ()

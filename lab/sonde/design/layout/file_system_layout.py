@@ -26,8 +26,9 @@ _EXT4_JOURNAL = 1 << 30
 class FileSystemLayout:
     """The layout of one file system. Sizes in bytes; 0 is "none" for unit and width, None is unknown.
 
-    `devices` holds the device below it, or one per target. `unit` and `width` apply to allocations (sunit, swidth;
-    stride, stripe width); slices start at multiples of `alignment`.
+    `devices` holds the device below it, or one per target of data; `metadata_devices` those of the other targets.
+    `unit` and `width` apply to allocations (sunit, swidth; stride, stripe width); slices start at multiples of
+    `alignment`.
     """
 
     id: str
@@ -43,6 +44,12 @@ class FileSystemLayout:
     log_size: int | None
     rates: BandwidthEstimate
     derivations: tuple[Derivation, ...]
+    metadata_devices: tuple[BlockDevice, ...] = ()
+
+    @property
+    def all_devices(self) -> tuple[BlockDevice, ...]:
+        """The devices of data and of metadata."""
+        return self.devices + self.metadata_devices
 
     @property
     def block_bytes(self) -> int:
@@ -120,8 +127,17 @@ class _LayoutComputation:
         self._record_bandwidth_stages()
         return FileSystemLayout(
             self.id, self.table, self.devices, self.targets, self.log, capacity, unit, width, alignment, groups, size,
-            self.rates, tuple(self.derivations),
+            self.rates, tuple(self.derivations), self._list_metadata_devices(),
         )  # fmt: skip
+
+    def _list_metadata_devices(self) -> tuple[BlockDevice, ...]:
+        return tuple(
+            resolve_block_device(self.system, device_id)
+            for kind in ("mgt", "mdt")
+            for target in self.system.find_targets(self.id, kind)
+            for device_id in self.system.find_references(target, "on")
+            if target not in self.targets
+        )
 
     def _record_stripes(self) -> int:
         """Records the stripes of the groups below. Returns the alignment of slices."""

@@ -92,7 +92,7 @@ def read_geometry_of_group(raid_group: RaidGroup) -> Geometry | None:
     return Geometry(data, int(raid_group.parity) if raid_group.parity is not None else implied)
 
 
-def classify_geometry(geometry: Geometry, segment: int | None) -> str:
+def classify_suited_workload(geometry: Geometry, segment: int | None) -> str:
     """The class that groups of a geometry suit: transaction, bandwidth or capacity."""
     if geometry.copies > 1:
         return "transaction"

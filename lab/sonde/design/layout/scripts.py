@@ -6,10 +6,11 @@ Each script first prints what it would destroy. It refuses disks that hold anyth
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from sonde.design.layout.block_devices import BlockDevice
 from sonde.design.layout.commands import (
+    list_declustered_pools,
     list_host_raid_groups,
     list_queue_settings,
     make_mdadm_command,
@@ -18,7 +19,7 @@ from sonde.design.layout.commands import (
     make_sgdisk_command,
     make_volume_commands,
 )
-from sonde.design.layout.device_names import DeviceNames
+from sonde.design.layout.device_names import DeviceNames, find_bitmap_file
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.lustre import LustreTarget, choose_request_size, list_lustre_targets, make_mkfs_lustre_command
 from sonde.design.layout.placement import LOCAL
@@ -27,17 +28,28 @@ from sonde.model.shell import Argument, ShellScript, Word, concatenate_words
 from sonde.model.system import System
 from sonde.model.units import format_bytes
 
+# A script ends at the first command that fails.
+_STRICT = "set -eu"
 # The beginning of every script, before it writes to a disk. The disks are its positional parameters.
 _FUNCTIONS = r"""
 queue() { # queue SETTING VALUE DISK...
     setting=$1 value=$2
     shift 2
     for disk; do
-        file=/sys/class/block/$(basename "$(readlink -f "$disk")")/$setting
-        echo "$value" > "$file" || echo "$script: $setting of $disk was not set to $value." >&2
+        block=/sys/class/block/$(basename "$(readlink -f "$disk")")
+        case $setting in
+        device/*) # a multipath map is no device: its paths, the disks below it, are
+            [ -e "$block/device" ] || block=$(echo "$block"/slaves/*) ;;
+        esac
+        for path in $block; do
+            echo "$value" > "$path/$setting" || echo "$script: $setting of $path was not set to $value." >&2
+        done
     done
 }
 refuse() { echo "$script: $1 Nothing was changed." >&2; exit 3; }
+require_mount() { # a file system for write-intent bitmaps
+    mountpoint -q "$1" || refuse "$1 is no mounted file system: make one on the drives for write-intent bitmaps."
+}
 settle() { udevadm settle 2>/dev/null || true; }
 slice() { # the device of a partition: sdb1, nvme0n1p1, mpatha-part1
     case $1 in
@@ -83,6 +95,23 @@ def make_layout_scripts(plan: LayoutPlan) -> dict[str, str]:
     return files
 
 
+def make_file_system_scripts(system: System, layout: FileSystemLayout) -> dict[str, str]:
+    """The scripts of one file system, by file name."""
+    if not layout.devices:
+        return {}
+    if layout.table.kind in LOCAL:
+        return {"layout.sh": _make_local_script(system, [layout])}
+    return _make_server_scripts(system, layout) if layout.targets else {}
+
+
+def list_command_lines(script_text: str) -> Iterator[str]:
+    """The lines of a script that create and set something: those after the checks, without comments."""
+    _, _, commands = script_text.rpartition(_CHECKS.strip("\n"))
+    for line in commands.splitlines():
+        if line and not line.startswith("#") and line != _STRICT:
+            yield line
+
+
 def _is_wanted(plan: LayoutPlan, layout: FileSystemLayout) -> bool:
     """Whether a script creates this file system: a new or required one, or all when nothing was placed."""
     return not plan.new_parts or layout.first_device.id in plan.new_parts or (layout.table.requirement is not None)
@@ -103,6 +132,7 @@ def _make_local_script(system: System, layout: Sequence[FileSystemLayout]) -> st
         if used_spares & set(spares):
             body.add_comment(f"it shares a spare: give both arrays one spare-group in mdadm.conf ({', '.join(spares)})")
         used_spares.update(spares)
+    _add_pool_comments(body, [device for each in layout if each.table.kind != "zfs" for device in each.devices])
     for disk in disks:
         body.add_blank_line()
         body.add_comment(f"slices of {disk}")
@@ -124,7 +154,8 @@ def _make_local_script(system: System, layout: Sequence[FileSystemLayout]) -> st
         body.add_command(*arguments)
     disks_lost = _list_destroyed_disks(system, layout, groups, device_names)
     title = f"{system.id}: {', '.join(file_system.id for file_system in layout)}"
-    return _make_script("layout.sh", title, disks_lost, device_names, body)
+    folders = _list_bitmap_folders(system, groups)
+    return _make_script("layout.sh", title, disks_lost, device_names, body, folders)
 
 
 def _add_file_system_commands(
@@ -173,8 +204,9 @@ def _list_destroyed_disks(
     for file_system in layout:
         for device in (*file_system.devices, *([file_system.log] if file_system.log is not None else [])):
             luns = [inner for inner in device.iterate_top_down() if inner.kind == "luns"]
-            bottom = luns or [inner for inner in device.iterate_top_down() if not inner.members]
-            disks |= dict.fromkeys(device_names.make_device_argument(inner.id) for inner in bottom)
+            is_pool = file_system.table.kind == "zfs"
+            bottom = [lun.id for lun in luns] or _list_lowest_devices(device, opens_drives=is_pool)
+            disks |= dict.fromkeys(device_names.make_device_argument(part_id) for part_id in bottom)
     return list(disks)
 
 
@@ -259,6 +291,7 @@ def _make_server_script(
             f"{group.id}: {group.raid_geometry}" + ("" if group.stripe_unit_bytes else "; mdadm chooses the chunk")
         )
         body.add_command(*make_mdadm_command(group, device_names, spares))
+    _add_pool_comments(body, [target.device for target in targets])
     divided = {disk: None for target in targets for inner in target.device.iterate_top_down() if inner.kind == "slices"
                for disk in system.find_references(inner.id, "on")}  # fmt: skip
     for disk in divided:
@@ -278,9 +311,33 @@ def _make_server_script(
     body.add_comment("queues; for good, put these into a udev rule")
     for arguments in _make_queue_commands([layout], device_names, [target.device for target in targets]):
         body.add_command(*arguments)
-    bottom = [inner.id for target in targets for inner in target.device.iterate_top_down() if not inner.members]
+    bottom = [part_id for target in targets for part_id in _list_lowest_devices(target.device)]
     disks = [device_names.make_device_argument(disk) for disk in dict.fromkeys((*bottom, *used_spares))]
-    return _make_script(server_name, script_title, disks, device_names, body)
+    folders = _list_bitmap_folders(system, list(groups.values()))
+    return _make_script(server_name, script_title, disks, device_names, body, folders)
+
+
+def _list_lowest_devices(device: BlockDevice, *, opens_drives: bool = False) -> list[str]:
+    """The devices that a script overwrites: drives, or declustered pools, whose drives only ZFS opens itself."""
+    pools = [] if opens_drives else list_declustered_pools(device)
+    return [pool.id for pool in pools] or [inner.id for inner in device.iterate_top_down() if not inner.members]
+
+
+def _add_pool_comments(script: ShellScript, devices: Iterable[BlockDevice]) -> None:
+    """Says what makes the declustered pools below."""
+    pools = {pool.id: pool for device in devices for pool in list_declustered_pools(device)}
+    for pool in pools.values():
+        script.add_blank_line()
+        script.add_comment(
+            f"{pool.id}: make this declustered pool ({pool.raid_geometry} on {len(pool.members)} drives) with the tool"
+            " of its controller; mdadm cannot"
+        )
+
+
+def _list_bitmap_folders(system: System, groups: Sequence[BlockDevice]) -> list[str]:
+    """The folders of the write-intent bitmaps that are files, each once: mdadm needs a separate file system there."""
+    files = [file for group in groups if (file := find_bitmap_file(system, group.id))]
+    return list(dict.fromkeys(file.rpartition("/")[0] for file in files))
 
 
 def _make_parameter_script(layout: FileSystemLayout, request: int) -> str:
@@ -289,7 +346,7 @@ def _make_parameter_script(layout: FileSystemLayout, request: int) -> str:
     script.add_comment(
         f"Parameters of {layout.id}. Run it as root on the management server, when its target is mounted."
     )
-    script.add_literal_lines("set -eu")
+    script.add_literal_lines(_STRICT)
     script.add_comment("requests of one full stripe to the disks of the OSTs")
     script.add_command("lctl", "set_param", "-P", f"obdfilter.{layout.id[:8]}-*.brw_size={request}")
     return str(script)
@@ -300,7 +357,12 @@ def _format_device(device: Argument) -> str:
 
 
 def _make_script(
-    script_name: str, script_title: str, disks: Sequence[Argument], device_names: DeviceNames, commands: ShellScript
+    script_name: str,
+    script_title: str,
+    disks: Sequence[Argument],
+    device_names: DeviceNames,
+    commands: ShellScript,
+    bitmap_folders: Sequence[str] = (),
 ) -> str:
     script = ShellScript()
     script.add_comment(
@@ -311,12 +373,14 @@ def _make_script(
         "Disks that hold anything are refused, so it does not run a second time; empty them with wipefs --all if that"
         " is meant."
     )
-    script.add_literal_lines("set -eu")
+    script.add_literal_lines(_STRICT)
     script.assign_variable("script", script_name)
     for unset, meaning in device_names.required_variables.items():
         script.require_variable(unset, meaning)
     script.add_literal_lines(_FUNCTIONS)
     script.add_command("set", "--", *disks)
     script.add_literal_lines(_CHECKS)
+    for folder in bitmap_folders:
+        script.add_command("require_mount", folder)
     script.append_script(commands)
     return str(script)

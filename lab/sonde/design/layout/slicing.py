@@ -12,6 +12,8 @@ from sonde.model.units import format_bytes
 
 # Space for the backup partition table at the end of a disk: 33 blocks of 512 B or 6 of 4 KiB, so less than this.
 TABLE_AT_END = MIB
+# Space for the partition table at the start of a disk: 34 blocks of 512 B or 6 of 4 KiB, so less than this.
+TABLE_AT_START = MIB
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import ipaddress
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
-from sonde.design.routes.fabric import is_address_in_ranges
+from sonde.design.routes.fabric import FabricSide, is_address_in_ranges
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import HostView
@@ -34,12 +34,13 @@ def find_interface_faults(host_view: HostView, host_tables: HostTables) -> Itera
     device, side = host_view.host_class.device, host_view.own_side
     yield from find_device_faults(device, host_tables)
     yield from find_port_faults(device, host_tables)
+    yield from find_bond_port_faults(device, host_tables)
     for text in host_tables.addresses or ():
         address = ipaddress.ip_interface(text)
         if not is_address_in_ranges(side.ranges, str(address.ip)):
             continue
         yield from find_address_faults(str(address.ip), host_tables)
-        is_planned = str(address.ip) in host_view.host_class.addresses
+        is_planned = str(address.ip) in host_view.addresses
         if is_planned and host_tables.address_devices.get(str(address.ip), device) == device:
             yield from _check_local_route(str(address.ip), host_tables)
         network = next(network for network in map(ipaddress.ip_network, side.ranges) if address.ip in network)
@@ -54,7 +55,43 @@ def find_interface_faults(host_view: HostView, host_tables: HostTables) -> Itera
                 " are not on the link",
                 f"give it the prefix /{network.prefixlen}",
             )  # fmt: skip
+        yield from find_wide_prefix_faults(address, side)
     yield from _check_neighbors(host_view, host_tables)
+
+
+def find_wide_prefix_faults(
+    address: ipaddress.IPv4Interface | ipaddress.IPv6Interface, side: FabricSide
+) -> Iterator[RouteFault]:
+    """An address whose prefix is shorter than that of its network. Ranges that are neighbors may share one prefix."""
+    ranges = [ipaddress.ip_network(text, strict=False) for text in side.ranges]
+    network = next((item for item in ranges if address.ip in item), None)
+    joined = ipaddress.collapse_addresses(item for item in ranges if item.version == address.version)  # type: ignore[type-var]
+    if network is not None and address.network.prefixlen < network.prefixlen and address.network not in joined:
+        yield RouteFault(
+            "prefix too short", str(address),
+            f"the prefix of {address} is shorter than that of {side.network} ({network}): this host asks for addresses"
+            " outside of the network by ARP or neighbor discovery instead of a router",
+            f"give it the prefix /{network.prefixlen}",
+        )  # fmt: skip
+
+
+def find_bond_port_faults(device: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """Ports of a bond that are down, or that take shorter packets than the bond sends."""
+    for port, details in host_tables.link_details.items():
+        if details.master != device or not details.is_bond_port:
+            continue
+        yield CheckedItem("a port of a bond", port)
+        if host_tables.links.get(port) == "down":
+            yield RouteFault(
+                "bond port down", port, f"{port}, a port of {device}, is down: the bond has lost this link",
+                f"ip link set {port} up, or look at the cable and the switch",
+            )  # fmt: skip
+        mtu, bond_mtu = host_tables.mtus.get(port), host_tables.mtus.get(device)
+        if mtu is not None and bond_mtu is not None and mtu < bond_mtu:
+            yield RouteFault(
+                "MTU mismatch", port, f"{port}, a port of {device}, takes packets of {mtu} B, {device} {bond_mtu} B",
+                f"ip link set {port} mtu {bond_mtu}",
+            )  # fmt: skip
 
 
 def _check_local_route(address: str, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:

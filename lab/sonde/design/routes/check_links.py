@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_interfaces import find_interface_faults
@@ -59,6 +59,10 @@ def list_devices_of_host_class(host_view: HostView) -> tuple[str, ...]:
 def _check_undescribed_interfaces(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault]:
     """Further interfaces with an address of this side that the system file does not describe."""
     planned = list_devices_of_host_class(host_view)
+    has_address = any(
+        device in planned and is_address_in_ranges(host_view.own_side.ranges, address)
+        for address, device in host_tables.address_devices.items()
+    )
     masters = {host_tables.link_details[name].master for name in planned if name in host_tables.link_details}
     for address, device in host_tables.address_devices.items():
         if device in planned or device in masters or device == "lo" or device not in host_tables.links:
@@ -66,6 +70,14 @@ def _check_undescribed_interfaces(host_view: HostView, host_tables: HostTables) 
         if host_view.host_class.device in host_tables.links and is_address_in_ranges(
             host_view.own_side.ranges, address
         ):
+            if not has_address:
+                yield RouteFault(
+                    "wrong interface", device,
+                    f"{device} has {address}, and {host_view.host_class.device}, which joins this host to"
+                    f" {host_view.own_side.network}, has no address of it",
+                    f"move {address} to {host_view.host_class.device}, or correct the device in the system file",
+                )  # fmt: skip
+                continue
             yield RouteFault(
                 "second interface on the network", device,
                 f"{device} has {address} on {host_view.own_side.network} besides {host_view.host_class.device}: "
@@ -86,20 +98,7 @@ def _check_addresses(host_view: HostView, host_tables: HostTables) -> Iterator[R
             f"this host has {routed[0]}, the address of {router}: hosts send their packets to one of both",
             "remove it here, or correct the system file",
         )  # fmt: skip
-    host_addresses = [str(address.ip) for address in addresses]
-    if (
-        len(host_view.addresses) == 1
-        and len(host_view.host_class.addresses) > 1
-        and host_view.addresses[0] not in host_addresses
-    ):
-        others = dict(zip(host_view.host_class.addresses, host_view.host_class.hosts, strict=False))
-        borrowed = [f"{address} of {others[address]}" for address in host_addresses if address in others]
-        yield RouteFault(
-            "address of another host" if borrowed else "another address", host_view.host_class.device,
-            f"this host has {', '.join(borrowed or host_addresses)}; its address in the system file is"
-            f" {host_view.addresses[0]}",
-            "two hosts with one address lose each other's packets: give it its own, or correct the system file",
-        )  # fmt: skip
+    yield from _check_addresses_of_hosts(host_view, [str(address.ip) for address in addresses])
     on_link = [address.network for address in addresses]
     on_link += [
         ipaddress.ip_network(route.destination)
@@ -116,6 +115,32 @@ def _check_addresses(host_view: HostView, host_tables: HostTables) -> Iterator[R
             "next hop out of reach", host_view.host_class.device,
             f"{', '.join(unreachable)} is on no network of this host ({', '.join(map(str, addresses))})",
             f"give the address the prefix of {host_view.own_side.network} ({', '.join(host_view.own_side.ranges)})",
+        )  # fmt: skip
+
+
+def _check_addresses_of_hosts(host_view: HostView, host_addresses: Sequence[str]) -> Iterator[RouteFault]:
+    """Addresses that the system file gives to another host, and the address of this host."""
+    host_class = host_view.host_class
+    owners = {address: host for each in (*host_view.own_side.classes, host_class)
+              for address, host in zip(each.addresses, each.hosts, strict=True)}  # fmt: skip
+    present = {address: owners[address] for address in host_addresses if address in owners}
+    is_single = len(host_view.addresses) == 1
+    own_host = owners[host_view.addresses[0]] if is_single else next(
+        (host for address, host in present.items() if address in host_class.addresses), None)  # fmt: skip
+    borrowed = [f"{address} of {host}" for address, host in present.items() if host != own_host]
+    lacks_own = is_single and len(host_class.addresses) > 1 and host_view.addresses[0] not in host_addresses
+    if lacks_own:
+        yield RouteFault(
+            "address of another host" if borrowed else "another address", host_class.device,
+            f"this host has {', '.join(borrowed or host_addresses)}; its address in the system file is"
+            f" {host_view.addresses[0]}",
+            "two hosts with one address lose each other's packets: give it its own, or correct the system file",
+        )  # fmt: skip
+    elif borrowed:
+        yield RouteFault(
+            "address of another host", ", ".join(text.partition(" ")[0] for text in borrowed),
+            f"this host has {', '.join(borrowed)} besides the address of {own_host}",
+            "two hosts with one address lose each other's packets: remove it here, or correct the system file",
         )  # fmt: skip
 
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the LNet routes of a host with those that its network needs."""
+"""Compares the LNet routes of a host with those that its network needs, its NIs with their planned NIDs and devices,
+and whether it forwards messages."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import yaml
@@ -12,9 +13,39 @@ import yaml
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.configurations import make_lnet_files
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.host_tables import LnetRoute
+from sonde.design.routes.host_tables import HostTables, LnetInterface, LnetRoute
 from sonde.model.errors import UserError, suggest_close_name
 from sonde.model.system import System
+from sonde.model.system.addressing import InterfaceAddress
+from sonde.model.system.network import Router
+
+
+def check_lnet_tables(
+    system: System, network_or_host: str, host_tables: HostTables
+) -> Iterator[RouteFault | CheckedItem]:
+    """Faults of everything that is known of the LNet of a network, a host or a class of hosts. Raises UserError for a
+    name without LNet."""
+    if host_tables.lnet_routes is not None:
+        yield from check_lnet_routes(system, network_or_host, host_tables.lnet_routes)
+    hosts = _find_lnet_hosts(system, network_or_host)
+    if hosts and host_tables.lnet_interfaces is not None:
+        yield from _check_interfaces(system, hosts, host_tables.lnet_interfaces)
+    if hosts and host_tables.is_lnet_routing is not None:
+        yield from _check_routing(system, network_or_host, hosts, host_tables.is_lnet_routing)
+
+
+def list_unknown_lnet(system: System, network_or_host: str, host_tables: HostTables) -> tuple[str, ...]:
+    """What is not known of the LNet of a host, where the system has LNet routers."""
+    if not any(_is_lnet_router(system, router) for router in system.list_part_ids("routers")):
+        return ()
+    if not _find_lnet_hosts(system, network_or_host):
+        return ("LNet NIs and LNet routing (--as names no host)",) if host_tables.has_lnet else ()
+    parts = {
+        "LNet routes": host_tables.lnet_routes,
+        "LNet NIs": host_tables.lnet_interfaces,
+        "LNet routing": host_tables.is_lnet_routing,
+    }
+    return tuple(name for name, content in parts.items() if content is None)
 
 
 def check_lnet_routes(
@@ -59,22 +90,45 @@ def check_lnet_routes(
             )  # fmt: skip
 
 
+def _find_lnet_hosts(system: System, network_or_host: str) -> tuple[str, ...]:
+    """The hosts of a name that have a NID; none for a network."""
+    if network_or_host not in system.index and network_or_host not in system.index.groups:
+        return ()
+    return tuple(
+        host
+        for host in system.resolve_names(network_or_host)
+        if (system.get_part(host).kind in ("nodes", "servers") or _is_lnet_router(system, host))
+        and _list_lnet_addresses(system, [host])
+    )
+
+
+def _list_lnet_addresses(system: System, hosts: Sequence[str]) -> list[InterfaceAddress]:
+    """The planned interfaces with a NID, those of IPv6 only on networks where the host has no other one."""
+    addresses = [address for host in hosts for address in system.find_addresses(host) if address.nid]
+    networks = {(address.host, address.network) for address in addresses if ":" not in (address.nid or "")}
+    return [
+        address for address in addresses
+        if ":" not in (address.nid or "") or (address.host, address.network) not in networks
+    ]  # fmt: skip
+
+
+def _is_lnet_router(system: System, host: str) -> bool:
+    table = system.get_part(host).table
+    return isinstance(table, Router) and table.protocol == "lnet"
+
+
 def _list_planned_lnet_entries(system: System, network_or_host: str) -> list[dict[str, Any]]:
-    """The planned entries of the networks that a network, host or class of hosts is on."""
+    """The planned routes from the networks that a network, host or class of hosts is on. A host needs no route to a
+    network that it is on, so an LNet router needs none to its own networks."""
     files = make_lnet_files(system)
     by_network = {file.removeprefix("lnet-").removesuffix(".yaml"): text for file, text in files.items()}
+    own_networks: set[str] = set()
     if network_or_host in by_network:
         networks = {network_or_host}
     else:
-        hosts = (
-            system.resolve_names(network_or_host)
-            if network_or_host in system.index or network_or_host in system.index.groups
-            else ()
-        )
-        networks = {
-            address.network for host in hosts for address in system.find_addresses(host) if system.get_part(host).kind
-            in ("nodes", "servers", "routers")
-        }  # fmt: skip
+        addresses = _list_lnet_addresses(system, _find_lnet_hosts(system, network_or_host))
+        networks = {address.network for address in addresses}
+        own_networks = {_get_lnet_network(address.nid) for address in addresses}
     chosen = [network for network in by_network if network in networks]
     if not chosen:
         names = [*by_network, *system.index.groups]
@@ -82,7 +136,99 @@ def _list_planned_lnet_entries(system: System, network_or_host: str) -> list[dic
             f'"{network_or_host}" is on no network with LNet routes; those are '
             f"{', '.join(by_network)}.{suggest_close_name(network_or_host, names)}"
         )
-    return [entry for network in chosen for entry in yaml.safe_load(by_network[network])["route"]]
+    entries = [entry for network in chosen for entry in yaml.safe_load(by_network[network])["route"]]
+    return [entry for entry in entries if _normalize_lnet_name(entry["net"]) not in own_networks]
+
+
+def _check_interfaces(
+    system: System, hosts: Sequence[str], interfaces: Sequence[LnetInterface]
+) -> Iterator[RouteFault | CheckedItem]:
+    """Each planned NID of a host needs an NI on its device; of several hosts, one NID of each network."""
+    planned_by_network: dict[str, dict[str, str]] = {}
+    for address in _list_lnet_addresses(system, hosts):
+        planned_by_network.setdefault(_get_lnet_network(address.nid), {})[_normalize_nid(address.nid or "")] = (
+            address.device
+        )
+    for network, device_by_nid in planned_by_network.items():
+        observed = {_normalize_nid(interface.nid): interface for interface in interfaces
+                    if _get_lnet_network(interface.nid) == network}  # fmt: skip
+        present = device_by_nid.keys() & observed.keys()
+        missing = [nid for nid in device_by_nid if nid not in present] if len(hosts) == 1 or not present else []
+        yield CheckedItem("the NIDs of an LNet network", network)
+        if missing:
+            yield _describe_missing_nids(network, missing, device_by_nid, list(observed.values()))
+        for nid, interface in observed.items():
+            yield from _check_interface(nid, interface, device_by_nid)
+
+
+def _describe_missing_nids(
+    network: str, missing: Sequence[str], device_by_nid: Mapping[str, str], observed: Sequence[LnetInterface]
+) -> RouteFault:
+    devices = list(dict.fromkeys(device_by_nid[nid] for nid in missing if device_by_nid[nid]))
+    planned = f"{', '.join(missing[:2])}{', …' if len(missing) > 2 else ''}"
+    planned += f" on {', '.join(devices)}" if devices else ""
+    remedy = f"lnetctl net add --net {network} --if {devices[0] if devices else 'DEVICE'}"
+    if not observed:
+        return RouteFault(
+            "LNet NI missing", network, f"no NI is on {network}; the system file says {planned}", remedy
+        )  # fmt: skip
+    present = ", ".join(f"{interface.nid} on {', '.join(interface.devices) or 'no device'}" for interface in observed)
+    return RouteFault(
+        "LNet NID differs", observed[0].origin, f"the NI on {network} is {present}; the system file says {planned}",
+        f"lnetctl net del --net {network}, then {remedy}",
+    )  # fmt: skip
+
+
+def _check_interface(
+    nid: str, interface: LnetInterface, device_by_nid: Mapping[str, str]
+) -> Iterator[RouteFault | CheckedItem]:
+    planned_device = device_by_nid.get(nid, "")
+    if planned_device and interface.devices:
+        yield CheckedItem("the device of an NI", nid)
+        if not any(_is_same_device(device, planned_device) for device in interface.devices):
+            yield RouteFault(
+                "LNet interface differs", interface.origin,
+                f"{interface.nid} is on {', '.join(interface.devices)}; the system file says {planned_device}",
+                f"lnetctl net del, then lnetctl net add with --if {planned_device}",
+            )  # fmt: skip
+    if interface.is_up is not None:
+        yield CheckedItem("the state of an NI", nid)
+        if not interface.is_up:
+            yield RouteFault(
+                "LNet NI down", interface.origin, f"LNet says that {interface.nid} is down",
+                f"look at {', '.join(interface.devices) or 'its device'} and its link",
+            )  # fmt: skip
+
+
+def _is_same_device(lnet_device: str, planned_device: str) -> bool:
+    """Whether LNet names a planned device; kfilnd names the CXI device below a Slingshot interface (cxi0 of hsn0)."""
+    number = re.fullmatch(r"cxi([0-9]+)", lnet_device)
+    return lnet_device == planned_device or (
+        number is not None and re.fullmatch(rf".*[^0-9]{number[1]}", planned_device) is not None
+    )
+
+
+def _check_routing(
+    system: System, name: str, hosts: Collection[str], is_routing: bool
+) -> Iterator[RouteFault | CheckedItem]:
+    router_count = sum(_is_lnet_router(system, host) for host in hosts)
+    if router_count not in (0, len(hosts)):
+        return  # a class of both kinds
+    yield CheckedItem("LNet routing", name)
+    if router_count and not is_routing:
+        yield RouteFault(
+            "LNet routing off", "routing, enable: 0", f"{name} is an LNet router, but forwards no message",
+            "lnetctl set routing 1, and forwarding=enabled for the module lnet",
+        )  # fmt: skip
+    if not router_count and is_routing:
+        yield RouteFault(
+            "LNet routing on", "routing, enable: 1", f"{name} forwards messages, but is no LNet router",
+            "lnetctl set routing 0, or describe it as a router in the system file",
+        )  # fmt: skip
+
+
+def _get_lnet_network(nid: str | None) -> str:
+    return _normalize_lnet_name((nid or "").partition("@")[2])
 
 
 def _normalize_lnet_name(net_name: str) -> str:

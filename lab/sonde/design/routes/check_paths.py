@@ -7,7 +7,7 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
-from sonde.design.routes.fabric import FabricRouter, is_address_in_ranges
+from sonde.design.routes.fabric import FabricRouter, covers_range, is_address_in_ranges
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedRoute
 from sonde.design.routes.host_view import HostView
@@ -189,34 +189,58 @@ def _format_weights(weights_by_router: dict[str, int]) -> str:
     return ", ".join(f"{name} {value}" for name, value in weights_by_router.items())
 
 
+def _find_missing_standby(host_view: HostView, routes: Sequence[ObservedRoute]) -> Iterator[RouteFault]:
+    """Standby routers that no route to a range of the other side names."""
+    for far_range in host_view.other_side.ranges:
+        hops = {
+            hop.via
+            for route in routes
+            if route.table == _MAIN and covers_range(route.destination, far_range)
+            for hop in route.hops
+        }
+        absent = [
+            gateway
+            for gateway in host_view.routers_by_gateway
+            if _is_standby_gateway(host_view, gateway) and gateway not in hops
+        ]
+        if absent and hops & set(host_view.routers_by_gateway):
+            names = ", ".join(host_view.routers_by_gateway[gateway].name for gateway in absent)
+            yield RouteFault(
+                "standby missing", "main table",
+                f"no route to {far_range} names the standby routers {names} ({', '.join(absent)}):"
+                " nothing takes over when the active ones fail",
+                "add their route with a higher metric",
+            )  # fmt: skip
+
+
 def _find_standby_faults(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault]:
     """Routes of higher metrics: standby routers belong there, active ones are never used there."""
     version = host_view.fabric.version
-    main_hops = {hop.via for route in host_tables.routes or () if route.table == _MAIN for hop in route.hops}
-    absent = [
-        gateway
-        for gateway in host_view.routers_by_gateway
-        if _is_standby_gateway(host_view, gateway) and gateway not in main_hops
-    ]
-    if absent and main_hops & set(host_view.routers_by_gateway):
-        names = ", ".join(host_view.routers_by_gateway[gateway].name for gateway in absent)
-        yield RouteFault(
-            "standby missing", "main table", f"no route names the standby routers {names} ({', '.join(absent)}):"
-            " nothing takes over when the active ones fail",
-            "add their route with a higher metric",
-        )  # fmt: skip
+    yield from _find_missing_standby(host_view, host_tables.routes or ())
     for route in host_tables.routes or ():
         others = [
             other
             for other in host_tables.routes or ()
-            if other.table == route.table == _MAIN
+            if other is not route
+            and other.service == route.service
+            and other.table == route.table == _MAIN
             and other.destination == route.destination
-            and get_metric(other, version) < get_metric(route, version)
+            and get_metric(other, version) <= get_metric(route, version)
         ]
         routers = [
             host_view.routers_by_gateway[hop.via] for hop in route.hops if hop.via in host_view.routers_by_gateway
         ]
         if not others or not routers or route.destination == "default":
+            continue
+        if all(get_metric(other, version) == get_metric(route, version) for other in others):
+            if not any(hop.via in host_view.routers_by_gateway for other in others for hop in other.hops):
+                continue  # that other route is reported by itself
+            yield RouteFault(
+                "equal metrics", route.origin,
+                f"another route to {route.destination} has the same metric, {get_metric(route, version)}: IPv4 uses the"
+                " first of them, IPv6 all their next hops",
+                "give the route of the standby routers a higher metric, and name the others in one route",
+            )  # fmt: skip
             continue
         priorities = {router.priority for router in routers}
         if len(priorities) == 1 and routers[0] not in host_view.fabric.active_routers:

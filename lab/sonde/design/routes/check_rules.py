@@ -44,7 +44,8 @@ def find_table_faults(host_views: Sequence[HostView], host_tables: HostTables) -
                 f"no route of table {table} leads to {networks}: packets that are sent there fall through",
                 "add the route through one router",
             )  # fmt: skip
-        for gateway in sorted({hop.via for route in far_routes for hop in route.hops} & set(gateways)):
+        yield from _find_narrow_routes(host_views, table, routes)
+        for gateway in sorted({hop.via for route in routes for hop in route.hops} & set(gateways)):
             tables_by_gateway.setdefault(gateway, []).append(table)
         if host_tables.rules is not None and not any(rule.table == table for rule in host_tables.rules):
             yield RouteFault(
@@ -74,6 +75,26 @@ def _leads_to_other_side(host_views: Sequence[HostView], route: ObservedRoute) -
         for view in host_views
         for address_range in view.other_side.ranges
     )
+
+
+def _find_narrow_routes(
+    host_views: Sequence[HostView], table: str, routes: Sequence[ObservedRoute]
+) -> Iterator[RouteFault]:
+    """Routes of a router's table that lead to a part of the other side only."""
+    for view in host_views:
+        for address_range in view.other_side.ranges:
+            narrow = [
+                route for route in routes
+                if any(hop.via in view.routers_by_gateway for hop in route.hops)
+                and overlaps_range(route.destination, address_range)
+            ]  # fmt: skip
+            if narrow and not any(covers_range(route.destination, address_range) for route in narrow):
+                yield RouteFault(
+                    "table for a part", f"table {table}",
+                    f"table {table} leads to {', '.join(route.destination for route in narrow)} only, a part of"
+                    f" {address_range} ({view.other_side.network}): packets to the rest fall through",
+                    f"lead to {address_range}",
+                )  # fmt: skip
 
 
 def _compare_router_tables(

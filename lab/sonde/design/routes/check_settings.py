@@ -7,7 +7,13 @@ import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
-from sonde.design.routes.check_interfaces import find_address_faults, find_device_faults, find_port_faults
+from sonde.design.routes.check_interfaces import (
+    find_address_faults,
+    find_bond_port_faults,
+    find_device_faults,
+    find_port_faults,
+    find_wide_prefix_faults,
+)
 from sonde.design.routes.check_limits import find_connection_limits, find_proxy_faults, find_router_limits
 from sonde.design.routes.check_links import LARGEST_DATAGRAM_MTU, find_mtu_faults
 from sonde.design.routes.fabric import Fabric, FabricRouter, covers_range, is_address_in_ranges, overlaps_range
@@ -263,6 +269,7 @@ def _check_prefixes(
             networks = [ipaddress.ip_network(text, strict=False) for text in side.ranges]
             network = next((network for network in networks if ipaddress.ip_address(address) in network), None)
             yield CheckedItem("the prefix of an address", address)
+            yield from find_wide_prefix_faults(interfaces[address], side)
             if network is not None and interfaces[address].network.prefixlen > network.prefixlen:
                 yield RouteFault(
                     "hosts out of reach", str(interfaces[address]),
@@ -293,6 +300,7 @@ def _check_interfaces(
     for device in devices:
         yield from find_device_faults(device, host_tables)
         yield from find_port_faults(device, host_tables)
+        yield from find_bond_port_faults(device, host_tables)
     for router in routers:
         for address in (router.near_address, router.far_address):
             yield from find_address_faults(address, host_tables)

@@ -18,12 +18,15 @@ from sonde.design.routes.host_tables import (
     find_ip_version,
     get_routing_table_name,
 )
+from sonde.design.routes.lnet_export import read_lnet_export
 from sonde.model.documents import parse_yaml
 from sonde.model.errors import UserError
 
-_YAML = re.compile(r"^(routes?|route-rules|net|peer|global):|^- (name|hosts):|^[ \t]*- net:", re.MULTILINE)
+_YAML = re.compile(r"^(routes?|route-rules|net|peer|global|routing):|^- (name|hosts):|^[ \t]*- net:", re.MULTILINE)
 _NETWORKD = re.compile(r"^\[(Route|RoutingPolicyRule)\]", re.MULTILINE)
 _KEYFILE = re.compile(r"^\[(ipv4|ipv6)\]", re.MULTILINE)
+# Families of rules; other values, as "both", are for all versions.
+_RULE_FAMILIES = {"ipv4": 4, "ipv6": 6}
 _LNET_LINE = re.compile(r"^[ \t]*net\s+(\S+)\s+hops\s+(-?\d+)\s+gw\s+(\S+)\s+(up|down)", re.MULTILINE)
 
 
@@ -77,6 +80,7 @@ def _parse_networkd_file(file_text: str, file_name: str) -> HostTables:
                     destination=values.get("To", "all"),
                     action=values.get("Type", "lookup"),
                     mask=int(mask, 0) if mask else 0xFFFFFFFF,
+                    version=_RULE_FAMILIES.get(values.get("Family", "")),
                 )
             )
         elif section == "Route":
@@ -88,7 +92,7 @@ def _parse_networkd_file(file_text: str, file_name: str) -> HostTables:
             kind = values.get("Type", "unicast")
             mtu, metric, table = (values.get(member) for member in ("MTUBytes", "Metric", "Table"))
             routes.append(_make_route(values.get("Destination", "default"), table, hops, origin, metric, mtu, "", kind))
-    return HostTables(rules=tuple(rules) or None, routes=tuple(routes) or None)
+    return HostTables(rules=tuple(rules) or None, routes=tuple(routes) or None, formats=("networkd",))
 
 
 def _make_route(
@@ -117,7 +121,7 @@ def _make_route(
 
 
 def _parse_keyfile(file_text: str, file_name: str) -> HostTables:
-    """A profile of NetworkManager: routes of equal destination, table and metric form one multipath route."""
+    """A profile of NetworkManager: routes that differ in their next hops only form one multipath route."""
     rules, parts = [], []
     device = ""
     for section, members in _iterate_ini_sections(file_text):
@@ -135,26 +139,27 @@ def _parse_keyfile(file_text: str, file_name: str) -> HostTables:
                 table, mtu, kind = options.get("table"), options.get("mtu"), options.get("type", "unicast")
                 parts.append(_make_route(destination, table, hops, origin, metric or None, mtu, device, kind))
             elif re.fullmatch(r"routing-rule\d+", member):
-                rules.append(_parse_keyfile_rule(value, origin))
-    return HostTables(rules=tuple(rules) or None, routes=tuple(_join_routes_into_multipath(parts)) or None)
+                rules.append(_parse_keyfile_rule(value, origin, _RULE_FAMILIES[section]))
+    routes = tuple(_join_routes_into_multipath(parts)) or None
+    return HostTables(rules=tuple(rules) or None, routes=routes, formats=("networkmanager",))
 
 
-def _parse_keyfile_rule(rule_text: str, origin: str) -> ObservedRule:
+def _parse_keyfile_rule(rule_text: str, origin: str, version: int) -> ObservedRule:
     fields = rule_text.split()
     values = dict(zip(fields[::2], fields[1::2], strict=False))
     mark, _, mask = values.get("fwmark", "").partition("/")
     return ObservedRule(
         int(values["priority"]), values.get("from", "all"), int(mark, 0) if mark else None,
         get_routing_table_name(values.get("table", "main")), origin, values.get("to", "all"),
-        mask=int(mask, 0) if mask else 0xFFFFFFFF,
+        mask=int(mask, 0) if mask else 0xFFFFFFFF, version=version,
     )  # fmt: skip
 
 
 def _join_routes_into_multipath(single_hop_routes: Sequence[ObservedRoute]) -> Iterator[ObservedRoute]:
-    """Routes of equal destination, table and metric as one route with all their next hops."""
+    """Routes that differ in their next hops only as one route with all of these."""
     groups: dict[tuple[object, ...], list[ObservedRoute]] = {}
     for number, route in enumerate(single_hop_routes):
-        key: tuple[object, ...] = (route.destination, route.table, route.metric, route.version)
+        key: tuple[object, ...] = (route.destination, route.table, route.metric, route.version, route.mtu)
         groups.setdefault(key if route.hops else (number,), []).append(route)
     for first, *others in groups.values():
         hops = (*first.hops, *(hop for route in others for hop in route.hops))
@@ -170,31 +175,15 @@ def _parse_yaml_file(file_text: str, file_name: str) -> HostTables:
         raise UserError(f"{file_name} is not YAML: {' '.join(str(reason).split())}.") from None
     if isinstance(document, list):
         if document and all(isinstance(play, Mapping) and "tasks" in play for play in document):
-            return HostTables()  # an Ansible play: its routes are in the scripts that it copies
+            return HostTables(formats=("ansible",))  # the routes of a play are in the scripts that it copies
         raise UserError(f"{file_name} is a YAML list, but no Ansible play; give the routes of nmstate or LNet.")
     if not isinstance(document, Mapping):
         raise UserError(f"{file_name} is YAML without routes; give the routes of nmstate or LNet.")
-    if isinstance(document.get("route"), list):
-        return HostTables(lnet_routes=tuple(_read_lnet_routes(document["route"], file_name)))
+    if isinstance(document.get("route"), list) or "net" in document or "routing" in document:
+        return read_lnet_export(document, file_name)
     if "routes" in document or "route-rules" in document:
         return _read_nmstate(document, file_name)
-    if "net" in document:
-        return HostTables(lnet_routes=())
     raise UserError(f"{file_name} is YAML without routes; give the routes of nmstate or LNet.")
-
-
-def _read_lnet_routes(route_entries: Sequence[Mapping[str, Any]], file_name: str) -> Iterator[LnetRoute]:
-    for number, entry in enumerate(route_entries, start=1):
-        state = str(entry.get("state", "")).lower()
-        hops, priority = entry.get("hop"), entry.get("priority")
-        yield LnetRoute(
-            network=str(entry["net"]),
-            gateway=str(entry["gateway"]),
-            hops=None if hops is None or int(hops) in (-1, 2**32 - 1) else int(hops),
-            priority=None if priority is None else int(priority),
-            is_up=None if state not in ("up", "down") else state == "up",
-            origin=f"{file_name}, route {number}",
-        )
 
 
 def _parse_lnet_lines(file_text: str, file_name: str) -> Iterator[LnetRoute]:
@@ -225,7 +214,9 @@ def _read_nmstate(document: Mapping[str, Any], file_name: str) -> HostTables:
             destination=str(entry.get("ip-to", "all")),
             action=str(entry.get("action", "lookup")),
             mask=int(str(entry.get("fwmask", 0xFFFFFFFF)), 0),
+            version=_RULE_FAMILIES.get(str(entry.get("family", ""))),
         )
         for number, entry in enumerate(document.get("route-rules", {}).get("config", ()), start=1)
     ]
-    return HostTables(rules=tuple(rules) or None, routes=tuple(_join_routes_into_multipath(parts)) or None)
+    routes = tuple(_join_routes_into_multipath(parts)) or None
+    return HostTables(rules=tuple(rules) or None, routes=routes, formats=("nmstate",))

@@ -21,12 +21,16 @@ class RouteFault:
 
 @dataclass(frozen=True)
 class RouteCheck:
-    """The faults of one host, which of its tables and settings the check did not get, and what it compared."""
+    """The faults of one host, which of its tables and settings the check did not get, what it compared, and the options
+    of the plan that it did not compare, with the reasons. `not_examined` names what no check reads or what was given in
+    vain."""
 
     host: str
     faults: tuple[RouteFault, ...]
     unknown: tuple[str, ...]
     comparisons: tuple[CheckedItem, ...]
+    not_compared: tuple[str, ...] = ()
+    not_examined: tuple[str, ...] = ()
 
 
 def list_unknown(host_tables: HostTables) -> tuple[str, ...]:

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -66,6 +66,7 @@ class ObservedRule:
     inverted: bool = False
     suppressed_prefix: int | None = None  # routes with a prefix of at most this length are ignored
     jump: int | None = None  # of the action goto: the preference of the next rule
+    version: int | None = None  # the IP version that it is for; None: unknown
     selectors: str = ""  # uidrange, oif, ipproto, sport and dport as ip prints them: they select some packets only
 
 
@@ -82,7 +83,8 @@ class ObservedNeighbor:
 @dataclass(frozen=True)
 class LinkDetails:
     """More about one device: the bond, bridge or VRF that it is a port of, its queueing discipline and the length of
-    its queue in packets, its link address, whether it uses ARP, and whether a program switched it off (protodown)."""
+    its queue in packets, its link address, whether it uses ARP, whether a program switched it off (protodown), and
+    whether it is a port of a bond."""
 
     master: str = ""
     queue: str = ""
@@ -90,6 +92,7 @@ class LinkDetails:
     uses_arp: bool = True
     queue_length: int | None = None
     is_switched_off: bool = False
+    is_bond_port: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,16 @@ class LnetRoute:
     gateway: str
     hops: int | None
     priority: int | None
+    is_up: bool | None
+    origin: str
+
+
+@dataclass(frozen=True)
+class LnetInterface:
+    """One LNet network interface (NI): its NID, the devices below it, and whether LNet calls it up (None: unknown)."""
+
+    nid: str
+    devices: tuple[str, ...]
     is_up: bool | None
     origin: str
 
@@ -121,6 +134,15 @@ class HostTables:
     address_flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by address: tentative, dadfailed, …
     neighbors: tuple[ObservedNeighbor, ...] | None = None
     lnet_routes: tuple[LnetRoute, ...] | None = None
+    lnet_interfaces: tuple[LnetInterface, ...] | None = None
+    is_lnet_routing: bool | None = None  # whether LNet forwards messages of other hosts
+    lnet_extras: tuple[str, ...] = ()  # members of an LNet export that no check reads
+    formats: tuple[str, ...] = ()  # of configuration files among the sources, by their names in sonde route plan
+
+    @property
+    def has_lnet(self) -> bool:
+        """Whether anything is known of LNet."""
+        return self.lnet_routes is not None or self.lnet_interfaces is not None or self.is_lnet_routing is not None
 
     def merge_tables(self, other: HostTables) -> HostTables:
         """Both together; sequences are concatenated, and the other value wins in mappings."""
@@ -138,6 +160,10 @@ class HostTables:
             address_flags={**self.address_flags, **other.address_flags},
             neighbors=_concatenate_known(self.neighbors, other.neighbors),
             lnet_routes=_concatenate_known(self.lnet_routes, other.lnet_routes),
+            lnet_interfaces=_concatenate_known(self.lnet_interfaces, other.lnet_interfaces),
+            is_lnet_routing=self.is_lnet_routing if other.is_lnet_routing is None else other.is_lnet_routing,
+            lnet_extras=tuple(dict.fromkeys((*self.lnet_extras, *other.lnet_extras))),
+            formats=tuple(dict.fromkeys((*self.formats, *other.formats))),
         )
 
 
@@ -166,6 +192,23 @@ def describe_link_state(link_flags: Collection[str], operational_state: str) -> 
     """ "up" for a link with a carrier that may carry packets, else "down". `operational_state` is its operational
     state."""
     return "up" if "LOWER_UP" in link_flags and operational_state.upper() not in _IDLE_STATES else "down"
+
+
+def set_versions_of_listings(all_tables: Sequence[HostTables]) -> list[HostTables]:
+    """Sets the version of rules that `ip rule` printed. A whole listing has the table local once, and for IPv4 also the
+    table default. One without it is of IPv6 if another one is of IPv4; else its version stays unknown."""
+    kinds = [_find_listing_version(tables.rules or ()) for tables in all_tables]
+    return [
+        replace(tables, rules=tuple(replace(rule, version=rule.version or version) for rule in tables.rules))
+        if tables.rules and version and 4 in kinds
+        else tables
+        for tables, version in zip(all_tables, kinds, strict=True)
+    ]
+
+
+def _find_listing_version(rules: Sequence[ObservedRule]) -> int | None:
+    names = [rule.table for rule in rules]
+    return None if names.count("local") != 1 or names.count("default") > 1 else 4 if "default" in names else 6
 
 
 def find_ip_version(address_or_range: str) -> int | None:

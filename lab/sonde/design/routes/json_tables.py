@@ -65,6 +65,7 @@ def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> H
                 str(row.get("master", "")), str(row.get("qdisc", "")), str(row.get("address", "")),
                 "NOARP" not in row.get("flags", ()),
                 row["txqlen"] if isinstance(row.get("txqlen"), int) else None, bool(row.get("protodown")),
+                "SLAVE" in row.get("flags", ()),
             )  # fmt: skip
             address_flags |= {
                 str(address["local"]): (

@@ -63,7 +63,8 @@ def find_kernel_route(
     """The route of a packet that this host sends; None when no table has one. The routes of `host_tables` must be
     known."""
     jump = 0
-    for rule in complete_and_sort_rules(host_tables.rules):
+    rules = [rule for rule in host_tables.rules or () if rule.version in (None, destination_address.version)]
+    for rule in complete_and_sort_rules(rules):
         if (rule.preference or 0) < jump or not _does_rule_match(
             rule, destination_address, packet_mark, source_address
         ):

@@ -26,6 +26,8 @@ _CONNECTED_OPTION = ("CONFIG_INFINIBAND_IPOIB_CM", "connected mode, which packet
 # Sysctls that count pages (usually 4 KiB each), and the largest plausible count (a tebibyte).
 _PAGE_COUNTS = ("net.ipv4.tcp_mem", "net.ipv4.udp_mem")
 _MAX_PAGES = 2**40 // 4096
+# Queues that have no room, or that exist to disturb traffic.
+_DROPPING_QDISCS = ("noqueue", "netem", "blackhole")
 _DEFAULT_WINDOW_SCALE = "1"
 
 
@@ -152,6 +154,15 @@ def _check_option_memory(setting_value: str, settings: Mapping[str, str]) -> tup
     return None
 
 
+def _check_default_qdisc(setting_value: str, settings: Mapping[str, str]) -> tuple[SettingState, str, str] | None:
+    if setting_value in _DROPPING_QDISCS:
+        return ("risky", "devices drop packets while they are busy, or at random", "set it to fq_codel or fq")
+    needs_fq = settings.get("net.ipv4.tcp_congestion_control") == "bbr" and _is_older(settings, (4, 13))
+    if needs_fq and setting_value != "fq":
+        return ("wrong", "before Linux 4.13 bbr sends in bursts without the queue fq, which paces it", "set it to fq")
+    return None
+
+
 _CHECKS: dict[str, _SettingCheck] = {
     "net.ipv4.tcp_tw_recycle": _check_tw_recycle,
     "net.ipv4.tcp_tw_reuse": _check_tw_reuse,
@@ -159,6 +170,7 @@ _CHECKS: dict[str, _SettingCheck] = {
     "net.ipv4.tcp_timestamps": _check_timestamps,
     "net.ipv4.tcp_adv_win_scale": _check_window_scale,
     "net.ipv4.tcp_congestion_control": _check_congestion_control,
+    "net.core.default_qdisc": _check_default_qdisc,
     "net.core.optmem_max": _check_option_memory,
     **dict.fromkeys(_PAGE_COUNTS, _check_tcp_memory_pages),
 }

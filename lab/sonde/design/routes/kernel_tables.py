@@ -26,6 +26,7 @@ from sonde.model.errors import MachineError
 _TABLE_NAMES = {254: "main", 255: "local", 253: "default"}
 _DEAD = 0x1 | 0x10  # RTNH_F_DEAD, RTNH_F_LINKDOWN
 _LOWER_UP = 1 << 16  # IFF_LOWER_UP
+_SLAVE = 1 << 11  # IFF_SLAVE, a port of a bond
 _NO_ARP = 1 << 7  # IFF_NOARP
 _ADDRESS_FLAGS = {0x08: "dadfailed", 0x20: "deprecated", 0x40: "tentative"}
 _INVERTED = 0x2  # FIB_RULE_INVERT
@@ -100,6 +101,7 @@ def _make_link_details(netlink_message: Any, device_names: dict[int, str]) -> Li
         not netlink_message["flags"] & _NO_ARP,
         netlink_message.get_attr("IFLA_TXQLEN"),
         bool(netlink_message.get_attr("IFLA_PROTO_DOWN")),
+        bool(netlink_message["flags"] & _SLAVE),
     )
 
 

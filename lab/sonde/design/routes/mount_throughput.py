@@ -18,7 +18,7 @@ from sonde.design.routes.queueing import StationGroup, solve_queueing_network
 from sonde.model.system import System
 from sonde.model.system.network import Network, Router
 from sonde.model.system.service import Mount
-from sonde.model.tables.quantity import Quantity, Rates
+from sonde.model.tables.quantity import Quantity, ReadWriteRates
 from sonde.model.units import format_bytes
 
 OperationKind = Literal["read", "write", "create", "stat", "remove"]
@@ -253,7 +253,7 @@ class _MountPathBuilder:
         return self._find_parameter(self.table.model or {}, parameter_name, self.mount)
 
 
-def _list_rates(rates: Rates | None) -> Iterator[Quantity]:
+def _list_rates(rates: ReadWriteRates | None) -> Iterator[Quantity]:
     if rates is not None:
         yield from (rate for rate in (rates.read, rates.write) if rate is not None)
 

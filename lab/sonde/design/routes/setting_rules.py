@@ -70,6 +70,21 @@ RULES: Sequence[SettingRule] = (
         "a connection is given up before the failover of a router has ended", "set it to 6", least=2, roles=("host",),
     ),
     SettingRule(
+        "net.ipv4.tcp_mtu_probing", "small packets first",
+        "every connection begins with segments of tcp_base_mss, 1024 B, also where large packets pass", "set it to 1",
+        most=1, roles=("host",),
+    ),
+    SettingRule(
+        "net.ipv4.tcp_fin_timeout", "closed connections stay",
+        "connections whose peer is gone keep their ports and memory for more than two minutes", "set it to 60",
+        most=120, roles=("host",),
+    ),
+    SettingRule(
+        # both values are sound: 1 forgets losses of the last connection, 0, the default, remembers them
+        "net.ipv4.tcp_no_metrics_save", "unknown value", "the kernel knows 0 and 1", "set it to 0 or 1", least=0,
+        most=1, roles=("host",),
+    ),
+    SettingRule(
         "net.ipv4.conf.DEVICE.arp_ignore", "ARP not answered", "this interface answers no ARP request (arp_ignore)",
         "set it to 0 or 1", most=2, roles=("router",),
     ),

@@ -13,6 +13,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from pathlib import Path
 
 from sonde.design.routes import configuration_reader
@@ -28,6 +29,7 @@ from sonde.design.routes.host_tables import (
     describe_link_state,
     find_ip_version,
     get_routing_table_name,
+    set_versions_of_listings,
 )
 from sonde.design.routes.json_tables import parse_json_tables
 from sonde.model.errors import UserError
@@ -40,19 +42,50 @@ _IP = ("ip", "/sbin/ip", "/usr/sbin/ip", "/bin/ip", "/usr/bin/ip")
 _UNKNOWN_KIND = "holds no rule, route, address, neighbor, sysctl or kernel option; give saved output of ip, sysctl or"
 
 
+@dataclass(frozen=True)
+class HostSources:
+    """What a host does now, and what its configuration files set at its next start (None: not given)."""
+
+    live: HostTables
+    configured: HostTables | None = None
+
+
 def read_host_tables(table_files: Iterable[Path]) -> HostTables:
     """All files together; the content of each file shows which kind it is. Raises UserError for a file of no known
     kind."""
-    host_tables = HostTables()
+    return _merge_all([parse_host_tables(_read_text(file), file.name) for file in table_files])
+
+
+def read_host_sources(table_files: Iterable[Path]) -> HostSources:
+    """Output of programs, and apart from it the configuration files; these stand for both where nothing else is given.
+
+    Assignments in a file *.conf are configuration if another file has output of sysctl. Raises UserError.
+    """
+    live: list[HostTables] = []
+    configured: list[HostTables] = []
+    assignments: list[HostTables] = []
     for file in table_files:
-        try:
-            text = read_limited_text(file, MAX_OUTPUT_BYTES)
-        except (OSError, UnicodeDecodeError) as reason:
-            raise UserError(
-                f"{file} cannot be read ({reason}); give saved output of ip, sysctl or a kernel .config."
-            ) from None
-        host_tables = host_tables.merge_tables(parse_host_tables(text, file.name))
-    return host_tables
+        tables = parse_host_tables(_read_text(file), file.name)
+        is_assignments = tables.settings is not None and file.suffix == ".conf"
+        (configured if tables.formats else assignments if is_assignments else live).append(tables)
+    if not live:
+        return HostSources(_merge_all([*configured, *assignments]))
+    has_sysctl_output = any(tables.settings is not None for tables in live)
+    (configured if has_sysctl_output else live).extend(assignments)
+    return HostSources(_merge_all(live), _merge_all(configured) if configured else None)
+
+
+def _read_text(file: Path) -> str:
+    try:
+        return read_limited_text(file, MAX_OUTPUT_BYTES)
+    except (OSError, UnicodeDecodeError) as reason:
+        raise UserError(
+            f"{file} cannot be read ({reason}); give saved output of ip, sysctl or a kernel .config."
+        ) from None
+
+
+def _merge_all(host_tables: Sequence[HostTables]) -> HostTables:
+    return reduce(HostTables.merge_tables, set_versions_of_listings(host_tables), HostTables())
 
 
 def parse_host_tables(table_text: str, file_name: str) -> HostTables:
@@ -119,10 +152,12 @@ def _parse_ip_lines(table_text: str, file_name: str) -> HostTables:
 
 
 def _parse_ip_line(line_tables: _LineTables, tokens: list[str], line: str, origin: str) -> None:
-    version = 6 if tokens and tokens[0] in _IP and "-6" in tokens[:3] else None
+    is_command = bool(tokens) and tokens[0] in _IP
+    version = 6 if is_command and "-6" in tokens[:3] else None
     arguments = _remove_program_and_verb(tokens)
     if re.match(r"\d+:", line) or (arguments and arguments[0] in _RULE_BEGINS):
-        line_tables.rules.append(_parse_rule(arguments[1:] if arguments[0] == "rule" else arguments, line, origin))
+        rule = _parse_rule(arguments[1:] if arguments[0] == "rule" else arguments, line, origin)
+        line_tables.rules.append(replace(rule, version=version or 4) if is_command else rule)
     elif arguments and arguments[-1] in _NEIGHBOR_STATES and "dev" in arguments:
         line_tables.neighbors.append(_parse_neighbor(arguments))
     elif arguments:
@@ -254,6 +289,7 @@ def _parse_ip_addr_output(output_text: str) -> HostTables:
             uses_arp="NOARP" not in flags.split(","),
             queue_length=int(length) if (length := _find_following_word(more, "qlen")).isdigit() else None,
             is_switched_off=_find_following_word(more, "protodown") == "on",
+            is_bond_port="SLAVE" in flags.split(","),
         )
         for name, flags, more in heads
     }

@@ -21,7 +21,7 @@ from sonde.model.system.network import Host, Interface, Server, SystemPart
 from sonde.model.system.storage import RaidGroup
 from sonde.model.system.system import System
 from sonde.model.tables.members import get_members
-from sonde.model.tables.quantity import Quantity, Rates
+from sonde.model.tables.quantity import Quantity, ReadWriteRates
 from sonde.model.tables.table_reader import ReadContext, read_member
 
 # Members that give the number of the first part of a table.
@@ -134,9 +134,11 @@ def _replace_member(table: Any, path_steps: list[str], value: Any, change_path: 
     if member.kind == "settings":
         return replace(table, **{name: {**(current or {}), ".".join(remaining_steps): value}})
     if member.kind == "rates" and len(remaining_steps) == 1:
-        new_rates: Rates = read_member(member, {remaining_steps[0]: value}, context)
-        old_rates = current or Rates()
-        return replace(table, **{name: Rates(new_rates.read or old_rates.read, new_rates.write or old_rates.write)})
+        new_rates: ReadWriteRates = read_member(member, {remaining_steps[0]: value}, context)
+        old_rates = current or ReadWriteRates()
+        return replace(
+            table, **{name: ReadWriteRates(new_rates.read or old_rates.read, new_rates.write or old_rates.write)}
+        )
     if member.kind == "table" and member.table is not None:
         return replace(
             table,

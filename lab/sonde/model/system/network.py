@@ -20,7 +20,7 @@ from sonde.model.tables.members import (
     declare_text,
     declare_texts,
 )
-from sonde.model.tables.quantity import SOURCE_STATUSES, Quantity, Rates
+from sonde.model.tables.quantity import SOURCE_STATUSES, Quantity, ReadWriteRates
 
 _NAME = r"[A-Za-z0-9][A-Za-z0-9_.:,+\[\]-]*"
 NETWORK_KINDS = (
@@ -62,7 +62,7 @@ class Network(SystemPart):
     kind: str = declare_choice("technology", NETWORK_KINDS, required=True)
     addresses: tuple[str, ...] = declare_texts("address ranges, like 10.100.0.0/16 or fd00:100::/64")
     lnet: str = declare_text("LNet network, like o2ib1", pattern="[a-z]+[a-z0-9]*?[0-9]*")
-    rate: Rates | None = declare_rates("of one link")
+    rate: ReadWriteRates | None = declare_rates("of one link")
     latency: Quantity | None = declare_quantity("duration", "one way, of a small message")
     mtu: Quantity | None = declare_quantity("size", "largest packet")
     duplex: str = declare_choice("full: each direction has this rate; half: both share it", ("full", "half"))
@@ -81,7 +81,7 @@ class Link(SystemPart):
     near: tuple[str, ...] = declare_references("the part at the end that is nearer to the application", required=True)
     far: tuple[str, ...] = declare_references("the part at the other end", required=True)
     network: tuple[str, ...] = declare_references("the network it belongs to", "networks")
-    rate: Rates | None = declare_rates("of one link")
+    rate: ReadWriteRates | None = declare_rates("of one link")
     count: Quantity | None = declare_quantity("count", "parallel connections", least_value=1)
     latency: Quantity | None = declare_quantity("duration", "one way")
     duplex: str = declare_choice("full: each direction has this rate; half: both share it", ("full", "half"))
@@ -116,7 +116,7 @@ class Interface:
         "LNet ids, one for each host, where they do not follow from addresses: [0-5575]@gni"
     )
     prefix: Quantity | None = declare_quantity("count", "length of the prefix in bits, if not that of the network")
-    rate: Rates | None = declare_rates("if not that of the network")
+    rate: ReadWriteRates | None = declare_rates("if not that of the network")
     count: Quantity | None = declare_quantity("count", "how many of them", least_value=1)
     mtu: Quantity | None = declare_quantity("size", "largest packet, if not that of the network")
 
@@ -165,7 +165,7 @@ class Router(Host):
     preference: Quantity | None = declare_quantity(
         "count", "preference of its rule on hosts; of the first one when several"
     )
-    rate: Rates | None = declare_rates("through one router, if less than its interfaces allow")
+    rate: ReadWriteRates | None = declare_rates("through one router, if less than its interfaces allow")
     model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.SERVER)
 
 
@@ -181,6 +181,6 @@ class Server(Host):
         "the one that takes over, where they are no pairs in order", "servers"
     )
     enclosure: tuple[str, ...] = declare_references("where they sit", "enclosures")
-    rate: Rates | None = declare_rates("through one server, if less than its interfaces allow")
+    rate: ReadWriteRates | None = declare_rates("through one server, if less than its interfaces allow")
     model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.SERVER)
     forward: bool | None = declare_flag("true when they only pass on what others keep (DVS, NFS gateways)")

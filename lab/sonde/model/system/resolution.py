@@ -11,7 +11,7 @@ from sonde.model.system.description import PART_KINDS, RESOLVED_SYSTEM_FORMAT
 from sonde.model.system.index import PartIndex, PartItem
 from sonde.model.system.network import Host, Network
 from sonde.model.tables.members import NUMBER_KINDS, TableMember, get_members
-from sonde.model.tables.quantity import Quantity, Rates
+from sonde.model.tables.quantity import Quantity, ReadWriteRates
 
 
 class ResolvableSystem(Protocol):
@@ -80,7 +80,7 @@ def _resolve_member_value(member: TableMember, value: Any) -> Any:
         return None
     if member.kind in NUMBER_KINDS:
         return convert_to_base_number(value, member.kind)
-    if isinstance(value, Rates):
+    if isinstance(value, ReadWriteRates):
         rates_by_direction = {"read": value.read, "write": value.write}
         return {
             direction: float(quantity.value)

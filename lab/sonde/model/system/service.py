@@ -18,17 +18,17 @@ from sonde.model.tables.members import (
     declare_table,
     declare_text,
 )
-from sonde.model.tables.quantity import Quantity, Rates
+from sonde.model.tables.quantity import Quantity, ReadWriteRates
 
 FILE_SYSTEM_KINDS = (
     "lustre", "gpfs", "beegfs", "daos", "ceph", "nfs", "xfs", "ext4", "btrfs", "zfs", "tmpfs", "swap", "other",
 )  # fmt: skip
 # What a local file system is for, from which follows where it goes and how it is made.
 FILE_SYSTEM_PURPOSES = (
-    "root", "var", "opt", "home", "spool", "swap", "tmp", "scratch", "checkpoint", "dump", "archive",
+    "root", "var", "adm", "opt", "home", "spool", "swap", "tmp", "scratch", "checkpoint", "dump", "archive",
 )  # fmt: skip
 # Small file systems of the operating system: many small transactions, no bandwidth.
-SYSTEM_PURPOSES = ("root", "var", "opt", "home", "spool", "swap", "tmp")
+SYSTEM_PURPOSES = ("root", "var", "adm", "opt", "home", "spool", "swap", "tmp")
 _STORE_KINDS = ("raid_groups", "luns", "slices", "volumes", "drives")
 
 
@@ -50,7 +50,7 @@ class Target(SystemPart):
         "who serves it when that one fails; if absent, its partner", "servers", "nodes"
     )
     capacity: Quantity | None = declare_quantity("size", "of one target; if absent, what holds it offers")
-    rate: Rates | None = declare_rates("of one target")
+    rate: ReadWriteRates | None = declare_rates("of one target")
     model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.TARGET)
 
 

@@ -17,7 +17,7 @@ from sonde.model.tables.members import (
     declare_references,
     declare_text,
 )
-from sonde.model.tables.quantity import Quantity, Rates
+from sonde.model.tables.quantity import Quantity, ReadWriteRates
 
 RAID_LEVELS = ("0", "1", "4", "5", "6", "7", "10", "50", "60", "declustered", "none")
 
@@ -32,7 +32,7 @@ class Enclosure(SystemPart):
     slot: Quantity | None = declare_quantity("count", "number of the slot in it")
     slots: Quantity | None = declare_quantity("count", "places for drives")
     layout: str = declare_text("name of its RAID layout, like RG128")
-    rate: Rates | None = declare_rates("between the box and what it is connected to")
+    rate: ReadWriteRates | None = declare_rates("between the box and what it is connected to")
     model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.CONTROLLER)
 
 
@@ -46,9 +46,9 @@ class Controller(SystemPart):
     drives: tuple[str, ...] = declare_references(
         "the boxes or drives that it reaches", "enclosures", "drives", allows_several=True
     )
-    rate: Rates | None = declare_rates("through one controller")
+    rate: ReadWriteRates | None = declare_rates("through one controller")
     ports: Quantity | None = declare_quantity("count", "host ports")
-    port_rate: Rates | None = declare_rates("of one host port")
+    port_rate: ReadWriteRates | None = declare_rates("of one host port")
     cache: Quantity | None = declare_quantity("size", "memory for data")
     write_cache: bool | None = declare_flag("true when writes are answered from memory")
     address: str = declare_text("address of its management port")
@@ -69,7 +69,7 @@ class Drive(SystemPart):
     )
     capacity: Quantity | None = declare_quantity("size", "of one drive")
     block: Quantity | None = declare_quantity("size", "smallest unit that it reads or writes")
-    rate: Rates | None = declare_rates("of one drive, streaming")
+    rate: ReadWriteRates | None = declare_rates("of one drive, streaming")
     operations: Quantity | None = declare_quantity("op_rate", "random operations per second of one drive")
     latency: Quantity | None = declare_quantity("duration", "of one small request")
     rpm: Quantity | None = declare_quantity("count", "turns per minute")
@@ -107,6 +107,7 @@ class RaidGroup(SystemPart):
     )
     block: Quantity | None = declare_quantity("size", "unit of addressing")
     layout: str = declare_text("order of copies or parity: near2, far2, left-symmetric")
+    bitmap: str = declare_text("file of the write-intent bitmap on another device, like /bitmaps/md5")
     device: str = declare_text("name on the host, like /dev/md5")
     state: str = declare_choice("when described", ("optimal", "degraded", "rebuilding", "failed"))
     model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.RAID)

@@ -9,7 +9,7 @@ from typing import Any
 from sonde.model.system.description import PART_KINDS, SYSTEM_FORMAT
 from sonde.model.system.system import System
 from sonde.model.tables.members import NUMBER_KINDS, TableMember, get_default_of_member, get_members
-from sonde.model.tables.quantity import Quantity, Rates
+from sonde.model.tables.quantity import Quantity, ReadWriteRates
 
 # Kinds of numbers without a unit.
 _UNITLESS_KINDS = ("count", "number", "share")
@@ -40,7 +40,7 @@ def _convert_table_to_document(table: Any, inherited_source: tuple[str, str] = (
 def _convert_member_value(member: TableMember, value: Any, inherited_source: tuple[str, str]) -> Any:
     if isinstance(value, Quantity):
         return _convert_quantity(member.kind, value, inherited_source)
-    if isinstance(value, Rates):
+    if isinstance(value, ReadWriteRates):
         rates_by_direction = {"read": value.read, "write": value.write}
         written_rates = {
             direction: _convert_quantity("rate", item, inherited_source)

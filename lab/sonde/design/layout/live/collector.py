@@ -23,6 +23,7 @@ for array in /sys/block/md*; do
     [ ! -d "$array/md" ] || part mdadm --detail "/dev/${array##*/}"
 done
 part lvs --segments --units b --nosuffix --reportformat json -o +stripes,stripe_size,devices,seg_size,lv_size
+part pvs --units b --nosuffix --reportformat json -o pv_name,vg_name,pe_start,vg_extent_size
 part multipath -ll
 for disk in /sys/block/*; do
     case ${disk##*/} in loop* | ram* | zram* | sr* | fd*) continue ;; esac

@@ -56,15 +56,18 @@ def read_xfs_info(output_text: str, output_origin: str) -> ObservedStorage:
         _parse_member_number(meta, "agsize"),
         _multiply_if_known(log_blocks, log_block),
         log.get("name") or None,
-        origin=output_origin, facts=_read_xfs_facts(meta, naming, log),
+        origin=output_origin, facts=_read_xfs_facts(meta, naming, log, log_block),
     )  # fmt: skip
     return ObservedStorage((file_system,), unread=tuple(unread))
 
 
-def _read_xfs_facts(meta: dict[str, str], naming: dict[str, str], log: dict[str, str]) -> dict[str, str]:
+def _read_xfs_facts(
+    meta: dict[str, str], naming: dict[str, str], log: dict[str, str], log_block_bytes: int | None
+) -> dict[str, str]:
+    log_unit = _multiply_if_known(_parse_member_number(log, "sunit"), log_block_bytes)
     values = {"sector": meta.get("sectsz", ""), "crc": meta.get("crc", ""), "lazy-count": log.get("lazy-count", ""),
               "log-version": log.get("version", ""), "finobt": meta.get("finobt", ""),
-              "ftype": naming.get("ftype", "")}  # fmt: skip
+              "ftype": naming.get("ftype", ""), "log_unit": "" if log_unit is None else str(log_unit)}  # fmt: skip
     return {name: value for name, value in values.items() if value.isdigit()}
 
 

@@ -59,7 +59,8 @@ def _parse_lsblk_entry(entry: dict[str, Any], above: str, origin: str) -> Iterat
     mount_points = [point for point in (entry.get("mountpoints") or [entry.get("mountpoint")]) if point]
     settings = {
         member: str(value) for member, value in (
-            ("fs_uuid", entry.get("uuid")), ("fs_kind", entry.get("fstype")), ("name", entry.get("name")),
+            ("fs_uuid", entry.get("uuid")), ("fs_label", entry.get("label")),
+            ("fs_kind", entry.get("fstype")), ("name", entry.get("name")),
             ("mountpoint", mount_points[0] if mount_points else None), ("serial", entry.get("serial")),
             ("wwn", entry.get("wwn")),
             ("alignment", entry.get("alignment")),
@@ -104,7 +105,11 @@ def read_mdadm_detail(output_text: str, output_origin: str) -> ObservedStorage:
     devices = devices or re.findall(r"^[ \t]+\d+\s+\d+\s+\d+\s+\d+\s+.*?(/dev/\S+)$", output_text, re.MULTILINE)
     devices = sorted(devices)
     state = printed.get("State", "")
-    settings = {"level": level, "degraded": str(_count_missing_disks(printed, disks) or int("degraded" in state))}
+    settings = {
+        "level": level,
+        "devices": str(disks),
+        "degraded": str(_count_missing_disks(printed, disks) or int("degraded" in state)),
+    }
     for member, title in (("spares", "Spare Devices"), ("failed", "Failed Devices")):
         if printed.get(title, "").isdigit():
             settings[member] = printed[title]
@@ -117,6 +122,9 @@ def read_mdadm_detail(output_text: str, output_origin: str) -> ObservedStorage:
     if printed and level not in ("raid0", "linear"):
         policy = printed.get("Consistency Policy", "bitmap" if "Intent Bitmap" in printed else "resync")
         settings["bitmap"] = "none" if policy == "resync" else policy
+        position = printed.get("Intent Bitmap", "")
+        position = "internal" if position.startswith("Internal") else position
+        settings |= {"bitmap_position": position} if position else {}
     if "recover" in state or "resync" in state:
         settings["sync_action"] = "recover"
     return ObservedStorage(disks={name: ObservedDisk(
@@ -155,6 +163,20 @@ def read_lvs_json(output_text: str, output_origin: str) -> ObservedStorage:
             )  # fmt: skip
     if not disks:
         raise UserError(f"{output_origin} names no logical volume; write it with lvs --segments --reportformat json.")
+    return ObservedStorage(disks=disks)
+
+
+def read_pvs_json(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses pvs --units b --nosuffix --reportformat json -o pv_name,vg_name,pe_start,vg_extent_size."""
+    disks: dict[str, ObservedDisk] = {}
+    for report in _parse_json(output_text, output_origin).get("report", []):
+        for volume in report.get("pv", []):
+            name = str(volume["pv_name"]).rsplit("/", 1)[-1]
+            columns = (("data_start", "pe_start"), ("extent_bytes", "vg_extent_size"))
+            settings = {member: str(volume[column]) for member, column in columns if volume.get(column)}
+            disks[name] = ObservedDisk(name, settings=settings, origin=output_origin)
+    if not disks:
+        raise UserError(f"{output_origin} names no physical volume; write it with pvs --reportformat json.")
     return ObservedStorage(disks=disks)
 
 
@@ -218,6 +240,9 @@ def read_dumpe2fs(output_text: str, output_origin: str) -> ObservedStorage:
     facts |= {"reserved": members["Reserved block count"]} if "Reserved block count" in members else {}
     facts |= {"state": state} if (state := members.get("Filesystem state")) else {}
     facts |= {"features": features} if features else {}
+    label = members.get("Filesystem volume name", "")
+    facts |= {"label": label} if label and label != "<none>" else {}
+    facts |= {"inodes": members["Inode count"]} if "Inode count" in members else {}
     for fact, title in (("check_interval", "Check interval"), ("max_mounts", "Maximum mount count")):
         number = re.match(r"-?\d+", members.get(title, ""))
         facts |= {fact: number[0]} if number else {}

@@ -28,6 +28,7 @@ FORMS: Mapping[str, tuple[str, Reader]] = {
     "multipathd show maps json": (r'"path_groups"|"maps"\s*:', linux_tool_output.read_multipathd_json),
     "sfdisk --json": (r'"partitiontable"\s*:', partition_output.read_sfdisk_json),
     "findmnt": (r'^[ \t]*\{\s*"filesystems"|^TARGET\s+SOURCE\s+FSTYPE', text_output.read_findmnt),
+    "pvs --reportformat json": (r'"pv"\s*:\s*\[', linux_tool_output.read_pvs_json),
     "lvs --segments --reportformat json": (r'^[ \t]*\{\s*"report"', linux_tool_output.read_lvs_json),
     "xfs_info, mkfs.xfs or xfs_growfs -n": (r"meta-data=", cray_x1_output.read_xfs_info),
     "mdadm --detail": (r"^MD_LEVEL=|^[ \t]*Raid Level :", linux_tool_output.read_mdadm_detail),

@@ -37,7 +37,8 @@ def parse_xfs_superblock(first_block: bytes, device: str) -> ObservedFileSystem 
     (log_unit,) = struct.unpack_from(">I", first_block, 196)
     return ObservedFileSystem(
         device, "xfs", device, block, data_blocks, unit * block, width * block, count, group, log_blocks * block,
-        "internal" if log_start else "external", facts={"log_unit": str(log_unit)}, origin="superblock",
+        "internal" if log_start else "external", origin="superblock",
+        facts={"log_unit": str(log_unit)} | _read_label(first_block[108:120]),
     )  # fmt: skip
 
 
@@ -45,7 +46,7 @@ def parse_ext4_superblock(superblock: bytes, device: str) -> ObservedFileSystem 
     """Parses the superblock of an ext2, ext3 or ext4."""
     if len(superblock) < 512 or superblock[56:58] != b"\x53\xef":
         return None
-    (low,) = struct.unpack_from("<I", superblock, 4)
+    inodes, low = struct.unpack_from("<II", superblock, 0)
     (shift,) = struct.unpack_from("<I", superblock, 24)
     if shift > 6:  # blocks of more than 64 KiB: this is no ext4
         return None
@@ -69,7 +70,13 @@ def parse_ext4_superblock(superblock: bytes, device: str) -> ObservedFileSystem 
     return ObservedFileSystem(
         device, name, device, block, blocks, stride * block, width * block, groups,
         per_group, journal, log_device, origin="superblock",
+        facts={"inodes": str(inodes)} | _read_label(superblock[0x78:0x88]),
     )  # fmt: skip
+
+
+def _read_label(label_field: bytes) -> dict[str, str]:
+    label = label_field.partition(b"\0")[0].decode("utf-8", "replace")
+    return {"label": label} if label else {}
 
 
 def query_xfs_geometry(mount_path: str) -> ObservedFileSystem | None:

@@ -15,6 +15,7 @@ from sonde.model.errors import UserError
 _KIB = 1024
 _PARITY = {"raid4": 1, "raid5": 1, "raid6": 2}
 _POWERS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
+_BITMAP = re.compile(r"^[ \t]+bitmap: \d+/\d+ pages \[\d+KB\], \d+(?:KB|B) chunk(?:, file: (\S+))?", re.MULTILINE)
 _KINDS = {"disk": "disk", "part": "part", "lvm": "lvm", "mpath": "multipath", "loop": "loop"}
 
 
@@ -49,6 +50,8 @@ def read_mdstat(output_text: str, output_origin: str) -> ObservedStorage:
             "failed": str(sum("(F)" in flags for _, flags in members)),
             **({"sync_action": busy[1]} if busy else {}),
             **({} if level in ("raid0", "linear") else {"bitmap": "internal" if "bitmap:" in part else "none"}),
+            # the line ends in the name of a file when the bitmap is one
+            **({"bitmap_position": position[1] or "internal"} if (position := _BITMAP.search(part)) else {}),
         }
         disks[name] = ObservedDisk(
             name, "md", int(blocks[1]) * _KIB if blocks else None,
@@ -207,6 +210,7 @@ def read_blkid(output_text: str, output_origin: str) -> ObservedStorage:
         values = dict(re.findall(r'(\w+)="([^"]*)"', members))
         name = device.rsplit("/", 1)[-1]
         settings = {"fs_uuid": values.get("UUID", ""), "fs_kind": values.get("TYPE", "")}
+        settings |= {"fs_label": values["LABEL"]} if values.get("LABEL") else {}
         disks[name] = ObservedDisk(name, settings=settings, origin=output_origin)
     if not disks:
         raise UserError(f"{output_origin} names no device; it should be what blkid prints.")

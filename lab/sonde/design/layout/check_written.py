@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the attributes that the scripts of a plan write with the observed ones, and lists those not compared.
+
+`COMPARISONS` has a row for every option of every command that a script may hold: what compares it, or why nothing does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage
+from sonde.design.layout.observe_written import (
+    Observer,
+    PlanView,
+    observe_array_drives,
+    observe_array_layouts,
+    observe_array_levels,
+    observe_array_spares,
+    observe_array_versions,
+    observe_bitmaps,
+    observe_bytes_per_inode,
+    observe_extent_sizes,
+    observe_labels,
+    observe_log_units,
+    observe_partitions,
+    observe_physical_starts,
+    observe_pool_properties,
+    observe_stripe_counts,
+    observe_stripe_sizes,
+    observe_vdevs,
+)
+from sonde.design.layout.observe_written_lustre import (
+    observe_backends,
+    observe_failover_nodes,
+    observe_management_nodes,
+    observe_management_targets,
+    observe_request_sizes,
+    observe_target_file_systems,
+    observe_target_names,
+)
+from sonde.design.layout.written_attributes import WrittenAttribute
+
+_MAKE = "make it with the script of sonde layout plan"
+_SET = "set it as the script of sonde layout plan does"
+
+
+@dataclass(frozen=True)
+class AttributeComparison:
+    """What compares an attribute: `subject` is that of the comparisons. Without `observe` another rule makes them."""
+
+    subject: str
+    observe: Observer | None = None
+    cost: str = ""
+    remedy: str = _MAKE
+
+
+_NAMES = "nothing depends on the name"
+_DEVICES = "tools print other names of devices than the plan does"
+_ANSWER = "it changes how a tool asks or rounds, not what it makes"
+_FSTAB = "the mount is compared, not the line of fstab"
+_SWAP = "no output of swap is read"
+_BTRFS = "no output of btrfs is read"
+_TARGET_DISK = "dumpe2fs does not tell of which target its output is"
+
+# The reasons for which attributes are not compared.
+REASONS: Mapping[tuple[str, str], str] = {
+    ("mdadm", "--create"): _NAMES, ("mdadm", "--name"): _NAMES, ("mdadm", "--run"): _ANSWER,
+    ("mdadm", ""): _DEVICES,
+    ("sgdisk", ""): _DEVICES, ("sgdisk", "--clear"): _ANSWER, ("sgdisk", "--set-alignment"): _ANSWER,
+    ("sgdisk", "--change-name"): _NAMES, ("partx", "--update"): _DEVICES, ("settle", ""): _ANSWER,
+    ("pvcreate", ""): _DEVICES, ("vgcreate", ""): _DEVICES, ("lvcreate", ""): _NAMES, ("lvcreate", "--name"): _NAMES,
+    ("mkfs.xfs", ""): _DEVICES, ("mke2fs", ""): _DEVICES, ("mkfs.btrfs", ""): _DEVICES,
+    ("mkfs.btrfs", "--label"): _BTRFS,
+    ("mkswap", ""): _SWAP, ("mkswap", "--label"): _SWAP, ("swapon", ""): _SWAP,
+    ("zpool", "-O mountpoint"): "zfs set replaces it at once", ("zfs", ""): _NAMES,
+    ("printf", ""): _FSTAB, ("mount", ""): _DEVICES, ("mkdir", ""): _NAMES, ("mkdir", "-p"): _ANSWER,
+    ("mkfs.lustre", ""): _DEVICES,
+    ("mkfs.lustre", "--mkfsoptions -b"): _TARGET_DISK, ("mkfs.lustre", "--mkfsoptions -E stride"): _TARGET_DISK,
+    ("mkfs.lustre", "--mkfsoptions -E stripe_width"): _TARGET_DISK,
+    ("mkfs.lustre", "--mkfsoptions -J size"): _TARGET_DISK,
+    ("mkfs.lustre", "--mkfsoptions -J device"): _TARGET_DISK,
+    ("require_mount", ""): "the bitmaps in that folder are compared", ("lctl", ""): _ANSWER, ("lctl", "-P"): _ANSWER,
+    ("chmod", ""): "only on this machine the permissions of a directory are read",
+}  # fmt: skip
+
+COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
+    # ---- arrays, slices and volumes
+    ("mdadm", "--level"): AttributeComparison(
+        "the planned RAID level", observe_array_levels, "other drives may fail"),
+    ("mdadm", "--raid-devices"): AttributeComparison("the planned number of drives", observe_array_drives,
+                                            "another stripe, and other drives may fail"),
+    ("mdadm", "--chunk"): AttributeComparison("the planned chunk"),
+    ("mdadm", "--bitmap"): AttributeComparison(
+        "the planned position of the bitmap", observe_bitmaps,
+        "writes also write the bitmap on the drives of the data, or a crash synchronizes the whole array again",
+        "mdadm --grow --bitmap=none, then --bitmap= with the planned position"),
+    ("mdadm", "--metadata"): AttributeComparison("the planned version of metadata", observe_array_versions,
+                                        "data begins at another place of the drives"),
+    ("mdadm", "--layout"): AttributeComparison("the planned places of copies", observe_array_layouts,
+                                      "other drives may fail together, and reads have another rate"),
+    ("mdadm", "--spare-devices"): AttributeComparison(
+        "the planned number of spares", observe_array_spares,
+        "after the loss of that many drives nothing takes over", "mdadm --manage --add a drive"),
+    ("sgdisk", "--new"): AttributeComparison(
+        "the planned slices", observe_partitions, "slices begin or end at other places"),
+    ("pvcreate", "--dataalignment"): AttributeComparison("the planned begin of data in a physical volume",
+                                                observe_physical_starts, "extents do not begin at stripes"),
+    ("vgcreate", "--physicalextentsize"): AttributeComparison("the planned size of extents", observe_extent_sizes,
+                                                     "volumes begin and end at other places"),
+    ("lvcreate", "--stripes"): AttributeComparison("the planned number of stripes", observe_stripe_counts,
+                                          "another number of members works for a task"),
+    ("lvcreate", "--stripesize"): AttributeComparison("the planned stripe size", observe_stripe_sizes,
+                                             "requests of the preferred size leave members out"),
+    ("lvcreate", "--extents"): AttributeComparison("the planned capacity"),
+    # ---- local file systems
+    ("mkfs.xfs", "-L"): AttributeComparison("the planned label", observe_labels, "the line of fstab does not find it"),
+    ("mkfs.xfs", "-b size"): AttributeComparison("the planned block"),
+    ("mkfs.xfs", "-d agsize"): AttributeComparison("the planned agsize in blocks"),
+    ("mkfs.xfs", "-d size"): AttributeComparison("the planned capacity"),
+    ("mkfs.xfs", "-d sunit"): AttributeComparison("the planned sunit"),
+    ("mkfs.xfs", "-d swidth"): AttributeComparison("the planned swidth"),
+    ("mkfs.xfs", "-d noalign"): AttributeComparison("the planned sunit"),
+    ("mkfs.xfs", "-l logdev"): AttributeComparison("the planned position of the log"),
+    ("mkfs.xfs", "-l size"): AttributeComparison("the planned size of the log"),
+    ("mkfs.xfs", "-l su"): AttributeComparison("the planned stripe unit of the log", observe_log_units,
+                                      "commits are written in pieces that are no whole segment"),
+    ("mke2fs", "-t"): AttributeComparison("the planned kind"),
+    ("mke2fs", "-L"): AttributeComparison("the planned label", observe_labels, "the line of fstab does not find it"),
+    ("mke2fs", "-b"): AttributeComparison("the planned block"),
+    ("mke2fs", "-E stride"): AttributeComparison("the planned sunit"),
+    ("mke2fs", "-E stripe_width"): AttributeComparison("the planned swidth"),
+    ("mke2fs", "-J size"): AttributeComparison("the planned size of the log"),
+    ("mke2fs", "-T"): AttributeComparison("the planned bytes for each inode", observe_bytes_per_inode,
+                                 "inodes of small files take space and make checks longer"),
+    # ---- ZFS
+    ("zpool", ""): AttributeComparison("the planned vdevs", observe_vdevs, "other drives may fail, and another rate"),
+    **{("zpool", f"{flag} {name}"): AttributeComparison(f"the planned {name}", observe_pool_properties, cost, remedy)
+       for flag, name, cost, remedy in (
+           ("-o", "ashift", "writes smaller than a sector of the drives, or lost space", _MAKE),
+           ("-O", "recordsize", "requests to the drives have another size", _SET),
+           ("-O", "atime", "every read writes", _SET),
+           ("-O", "xattr", "attributes lie in hidden directories, and take further requests", _SET),
+           ("-O", "compression", "more data is written and read, or processors are busy", _SET),
+    )},
+    ("zfs", "mountpoint"): AttributeComparison("the planned mountpoint", observe_pool_properties,
+                                      "programs write to another file system", _SET),
+    # ---- mounts and queues
+    ("mount", "-o noatime"): AttributeComparison("mount options"),
+    **{("mount", f"-o {name}"): AttributeComparison(f"the planned {name}")
+       for name in ("logbsize", "largeio", "swalloc", "stripe")},
+    ("mount", "-o logdev"): AttributeComparison("the planned position of the log"),
+    **{("queue", f"{folder}/{name}"): AttributeComparison(f"the planned {name}") for folder, name in (
+        ("queue", "read_ahead_kb"), ("queue", "scheduler"), ("queue", "max_sectors_kb"), ("queue", "nr_requests"),
+        ("device", "queue_depth"), ("md", "stripe_cache_size"), ("md", "group_thread_cnt"))},
+    # ---- Lustre
+    ("mkfs.lustre", "--fsname"): AttributeComparison("the planned file system of targets", observe_target_file_systems,
+                                            "its clients do not see these targets"),
+    **{("mkfs.lustre", option): AttributeComparison("the planned targets", observe_target_names,
+                                           "clients look for another target, or two stand for one")
+       for option in ("--index", "--mdt", "--ost")},
+    ("mkfs.lustre", "--mgs"): AttributeComparison("the planned management target", observe_management_targets,
+                                         "no target can register"),
+    ("mkfs.lustre", "--mgsnode"): AttributeComparison("the planned management servers", observe_management_nodes,
+                                             "it does not start after a failover of the management server"),
+    ("mkfs.lustre", "--servicenode"): AttributeComparison("the planned failover servers", observe_failover_nodes,
+                                                 "its data is out of reach while its server is down"),
+    ("mkfs.lustre", "--backfstype"): AttributeComparison(
+        "the planned backend", observe_backends, "other settings apply to it"),
+    ("lctl", "brw_size"): AttributeComparison("the planned brw_size", observe_request_sizes,
+                                     "requests to the drives are no whole stripes", _SET),
+}  # fmt: skip
+
+
+def find_written_faults(
+    storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem], written: Sequence[WrittenAttribute]
+) -> Iterator[LayoutFault | CheckedItem]:
+    """Observed values that differ from the written ones. `file_systems` are those that the plan is for."""
+    view = PlanView(storage, tuple(file_systems), tuple(written))
+    for key in dict.fromkeys(attribute.key for attribute in written):
+        comparison = COMPARISONS.get(key)
+        if comparison is None or comparison.observe is None:
+            continue
+        for observation in comparison.observe(view, key):
+            yield CheckedItem(comparison.subject, observation.location)
+            if not observation.agrees:
+                name = comparison.subject.removeprefix("the planned ")
+                yield LayoutFault(
+                    "not as planned", observation.location,
+                    f"{name}: {observation.observed}; planned is {observation.planned}",
+                    comparison.cost, comparison.remedy,
+                )  # fmt: skip
+
+
+def list_not_compared(written: Sequence[WrittenAttribute], checked_subjects: Collection[str]) -> tuple[str, ...]:
+    """Written attributes that were not compared, with the reason; attributes of one reason in one text."""
+    names_by_reason: dict[str, dict[str, None]] = {}
+    for program, option in dict.fromkeys(attribute.key for attribute in written):
+        comparison = COMPARISONS.get((program, option))
+        if comparison is not None and comparison.subject in checked_subjects:
+            continue
+        name = f"{program} {option}" if option else f"the arguments of {program}"
+        reason = "no output shows it" if comparison is not None else REASONS.get((program, option), "no rule reads it")
+        names_by_reason.setdefault(reason, {})[name] = None
+    return tuple(f"{', '.join(names)}, because {reason}" for reason, names in names_by_reason.items())

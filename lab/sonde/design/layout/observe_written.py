@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Observed values of attributes that the scripts of a plan write: arrays, slices, volumes and local file systems."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from sonde.design.layout.geometry import KIB, MIB
+from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
+from sonde.design.layout.written_attributes import WrittenAttribute
+from sonde.model.units import format_bytes
+
+Key = tuple[str, str]
+# mke2fs -T largefile makes an inode for each MiB; the default is one for each 16 KiB.
+_BYTES_OF_LARGE_FILES = MIB // 4
+_SIZE_SHARE = 0.02
+_NO_LOG_UNIT = 4 * KIB
+_UNITS = {"": 1, "b": 1, "k": KIB, "m": MIB, "g": 1 << 30, "t": 1 << 40}
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One observed value next to the written one."""
+
+    location: str
+    observed: str
+    planned: str
+    agrees: bool
+
+
+@dataclass(frozen=True)
+class PlanView:
+    """What was observed, the file systems that the plan is for, and everything that its scripts write."""
+
+    storage: ObservedStorage
+    file_systems: tuple[ObservedFileSystem, ...]
+    written: tuple[WrittenAttribute, ...]
+
+    def list_values(self, key: Key) -> list[str]:
+        """The written values of an option, each once."""
+        return list(dict.fromkeys(attribute.value for attribute in self.written if attribute.key == key))
+
+    def list_data_disks(self) -> list[ObservedDisk]:
+        """Disks below the file systems; all disks where no file system has one."""
+        return list_disks_below(self.storage, self.file_systems)
+
+    def list_arrays(self) -> list[ObservedDisk]:
+        """Arrays of md below the file systems."""
+        return [disk for disk in self.list_data_disks() if disk.kind == "md"]
+
+
+Observer = Callable[[PlanView, Key], Iterator[Observation]]
+
+
+def list_disks_below(storage: ObservedStorage, file_systems: tuple[ObservedFileSystem, ...]) -> list[ObservedDisk]:
+    """Disks below file systems, without those of their logs; all disks if no file system was observed."""
+    names = {disk.settings.get("name", disk.name): disk.name for disk in storage.disks.values()}
+    tops = [name for file_system in file_systems for name in _list_top_names(storage, file_system)]
+    data_disks = {disk.name: disk for top in tops for disk in storage.iterate_disks_below(names.get(top, top))}
+    return list(data_disks.values()) if data_disks or file_systems else list(storage.disks.values())
+
+
+def _list_top_names(storage: ObservedStorage, file_system: ObservedFileSystem) -> list[str]:
+    """The disks that hold a file system: its device, the drives of a pool, or the disk with the label of a target."""
+    if file_system.device:
+        return [file_system.device.rsplit("/", 1)[-1]]
+    if file_system.kind == "zfs":
+        names = [vdev.name for vdev in file_system.vdevs if not vdev.use]
+        drives = {re.sub(r"-part\d+$", "", name).removeprefix("wwn-") for name in names}
+        return [name for name, disk in storage.disks.items() if name in drives or disk.settings.get("wwn") in drives]
+    if file_system.kind == "lustre":
+        # before its first start a target has a colon in its label, and an equals sign after writeconf
+        return [name for name, disk in storage.disks.items()
+                if re.sub(r"[:=]", "-", disk.settings.get("fs_label", "")) == file_system.location]  # fmt: skip
+    return []
+
+
+def parse_written_size(size_text: str) -> int | None:
+    """Bytes of 2048k, 1M or 512; None for other texts."""
+    match = re.fullmatch(r"(\d+)([kmgtb]?)", size_text.lower())
+    return int(match[1]) * _UNITS[match[2]] if match else None
+
+
+def _compare_texts(location: str, observed: str, planned_values: list[str]) -> Observation:
+    return Observation(location, observed, " or ".join(planned_values), observed in planned_values)
+
+
+def observe_array_levels(view: PlanView, key: Key) -> Iterator[Observation]:
+    levels = [value if value == "linear" else f"raid{value}" for value in view.list_values(key)]
+    for array in view.list_arrays():
+        if array.level:
+            yield _compare_texts(array.name, array.level, levels)
+
+
+def observe_array_drives(view: PlanView, key: Key) -> Iterator[Observation]:
+    for array in view.list_arrays():
+        if count := array.settings.get("devices", ""):
+            yield _compare_texts(array.name, count, view.list_values(key))
+
+
+def observe_array_versions(view: PlanView, key: Key) -> Iterator[Observation]:
+    for array in view.list_arrays():
+        if version := array.settings.get("metadata", ""):
+            yield _compare_texts(array.name, version, view.list_values(key))
+
+
+def observe_bitmaps(view: PlanView, key: Key) -> Iterator[Observation]:
+    """Where write-intent bitmaps are: inside of the array or in a file."""
+    for array in view.list_arrays():
+        if position := array.settings.get("bitmap_position", ""):
+            yield _compare_texts(array.name, position, view.list_values(key))
+
+
+def observe_array_layouts(view: PlanView, key: Key) -> Iterator[Observation]:
+    copies = [f"near={value.removeprefix('n')}" for value in view.list_values(key)]
+    for array in view.list_arrays():
+        if array.level == "raid10" and (layout := array.settings.get("layout", "")):
+            yield _compare_texts(array.name, layout, copies)
+
+
+def observe_array_spares(view: PlanView, key: Key) -> Iterator[Observation]:
+    """Arrays may share spares, so all are counted together; a spare that took over is used in its array."""
+    arrays = [array for array in view.list_arrays() if array.settings.get("spares", "").isdigit()]
+    planned = sum(int(attribute.value) for attribute in view.written if attribute.key == key)
+    # the plan may have further arrays on other servers
+    array_count = len({attribute.number for attribute in view.written if attribute.key == ("mdadm", "--level")})
+    if arrays and len(arrays) >= array_count:
+        count = sum(int(array.settings["spares"]) for array in arrays)
+        yield Observation(", ".join(array.name for array in arrays), str(count), str(planned), count >= planned)
+
+
+def observe_partitions(view: PlanView, key: Key) -> Iterator[Observation]:
+    """Partitions by their number; slices of several disks may have one number."""
+    planned: dict[str, list[tuple[int, int]]] = {}
+    for value in view.list_values(key):
+        number, start, size = value.split(":")
+        if start_and_size := _parse_slice(start, size):
+            planned.setdefault(number, []).append(start_and_size)
+    for disk in view.list_data_disks():
+        match = re.search(r"(\d+)$", disk.name)
+        slices = planned.get(match[1], []) if match else []
+        if disk.kind != "part" or disk.start is None or disk.size is None or not slices:
+            continue
+        texts = [f"{format_bytes(size)} from {format_bytes(start)}" for start, size in slices]
+        agrees = any(disk.start == start and abs(disk.size - size) <= _SIZE_SHARE * size for start, size in slices)
+        observed = f"{format_bytes(disk.size)} from {format_bytes(disk.start)}"
+        yield Observation(disk.name, observed, " or ".join(dict.fromkeys(texts)), agrees)
+
+
+def _parse_slice(start_text: str, size_text: str) -> tuple[int, int] | None:
+    start, size = parse_written_size(start_text), parse_written_size(size_text.removeprefix("+"))
+    return None if start is None or size is None else (start, size)
+
+
+def _observe_physical_volumes(view: PlanView, key: Key, setting: str) -> Iterator[tuple[str, int, int]]:
+    for disk in view.list_data_disks():
+        text = disk.settings.get(setting, "")
+        for value in view.list_values(key)[:1] if text.isdigit() else ():
+            if (planned := parse_written_size(value)) is not None:
+                yield disk.name, int(text), planned
+
+
+def observe_physical_starts(view: PlanView, key: Key) -> Iterator[Observation]:
+    for name, observed, step in _observe_physical_volumes(view, key, "data_start"):
+        planned = f"a multiple of {format_bytes(step)}"
+        yield Observation(name, format_bytes(observed), planned, observed % step == 0)
+
+
+def observe_extent_sizes(view: PlanView, key: Key) -> Iterator[Observation]:
+    for name, observed, planned in _observe_physical_volumes(view, key, "extent_bytes"):
+        yield Observation(name, format_bytes(observed), format_bytes(planned), observed == planned)
+
+
+def observe_stripe_counts(view: PlanView, key: Key) -> Iterator[Observation]:
+    for disk in view.list_data_disks():
+        if disk.kind == "lvm" and disk.level:
+            yield _compare_texts(disk.name, str(disk.data or 1), view.list_values(key))
+
+
+def observe_stripe_sizes(view: PlanView, key: Key) -> Iterator[Observation]:
+    sizes = [size for value in view.list_values(key) if (size := parse_written_size(value)) is not None]
+    for disk in view.list_data_disks():
+        if disk.kind == "lvm" and disk.unit:
+            yield _compare_texts(disk.name, format_bytes(disk.unit), [format_bytes(size) for size in sizes])
+
+
+def observe_labels(view: PlanView, key: Key) -> Iterator[Observation]:
+    for file_system in view.file_systems:
+        top = next(iter(list_disks_below(view.storage, (file_system,))), None) if file_system.device else None
+        label = file_system.facts.get("label", "") or (top.settings.get("fs_label", "") if top is not None else "")
+        if label:
+            yield _compare_texts(file_system.location, label, view.list_values(key))
+
+
+def observe_log_units(view: PlanView, key: Key) -> Iterator[Observation]:
+    for file_system in view.file_systems:
+        unit = file_system.facts.get("log_unit", "")
+        for value in view.list_values(key) if unit.isdigit() else ():
+            # without su= a log is padded to sectors: the superblock holds 1, and xfs_info prints 0 or 1 blocks
+            observed, planned = (size if size > _NO_LOG_UNIT else 0 for size in (int(unit), int(value)))
+            text = format_bytes(observed) if observed else "none"
+            yield Observation(file_system.location, text, format_bytes(int(value)), observed == planned)
+
+
+def observe_bytes_per_inode(view: PlanView, key: Key) -> Iterator[Observation]:
+    for file_system in view.file_systems:
+        inodes = file_system.facts.get("inodes", "")
+        if not inodes.isdigit() or not int(inodes) or file_system.size_bytes is None:
+            continue
+        observed = file_system.size_bytes // int(inodes)
+        planned = f"1 MiB (-T {view.list_values(key)[0]})"
+        yield Observation(file_system.location, format_bytes(observed), planned, observed >= _BYTES_OF_LARGE_FILES)
+
+
+def observe_pool_properties(view: PlanView, key: Key) -> Iterator[Observation]:
+    """Properties as zpool get and zfs get print them; sizes may have another unit."""
+    name = key[1].split()[-1]
+    for file_system in view.file_systems:
+        if observed := file_system.facts.get(name, ""):
+            planned = view.list_values(key)[0]
+            size = parse_written_size(planned)
+            same_size = size is not None and parse_written_size(observed) == size
+            yield Observation(file_system.location, observed, planned, observed == planned or same_size)
+
+
+def observe_vdevs(view: PlanView, key: Key) -> Iterator[Observation]:
+    """The kind of each vdev and its drives."""
+    planned = _parse_vdevs(view.list_values(key)[0].split()[2:])
+    for file_system in view.file_systems:
+        data = [vdev for vdev in file_system.vdevs if not vdev.use and not vdev.parent]
+        if not data:
+            continue
+        observed = [(vdev.kind, sum(other.parent == vdev.name for other in file_system.vdevs) or 1) for vdev in data]
+        texts = [", ".join(f"{kind} of {count}" for kind, count in sorted(vdevs)) for vdevs in (observed, planned)]
+        yield Observation(file_system.location, texts[0], texts[1], texts[0] == texts[1])
+
+
+def _parse_vdevs(arguments: list[str]) -> list[tuple[str, int]]:
+    vdevs: list[tuple[str, int]] = []
+    is_group = False
+    for argument in arguments:
+        if re.fullmatch(r"mirror|raidz\d?|draid\d?(:\S+)?", argument):
+            vdevs.append((argument, 0))
+            is_group = True
+        elif is_group:
+            vdevs[-1] = (vdevs[-1][0], vdevs[-1][1] + 1)
+        else:
+            vdevs.append(("drive", 1))
+    return vdevs

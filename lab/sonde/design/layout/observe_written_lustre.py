@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Observed values of attributes that the scripts of a plan write for the targets of Lustre."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sonde.design.layout.live.observations import ObservedFileSystem
+from sonde.design.layout.observe_written import Key, Observation, PlanView
+
+_PROGRAM = "mkfs.lustre"
+
+
+@dataclass(frozen=True)
+class _WrittenTarget:
+    """One target with the values of its options."""
+
+    name: str
+    options: dict[str, list[str]]
+
+
+def _list_written_targets(view: PlanView) -> list[_WrittenTarget]:
+    commands: dict[int, dict[str, list[str]]] = {}
+    for attribute in view.written:
+        if attribute.program == _PROGRAM:
+            commands.setdefault(attribute.number, {}).setdefault(attribute.option, []).append(attribute.value)
+    targets = []
+    for options in commands.values():
+        role = "OST" if "--ost" in options else "MDT"
+        name = f"{options['--fsname'][0]}-{role}{int(options['--index'][0]):04x}" if "--index" in options else "MGS"
+        targets.append(_WrittenTarget(name, options))
+    return targets
+
+
+def _list_labeled(view: PlanView) -> list[ObservedFileSystem]:
+    return [each for each in view.storage.file_systems if each.kind == "lustre" and each.facts.get("label_origin")]
+
+
+def _get_target_name(target: ObservedFileSystem) -> str:
+    # before its first start a target has a colon in its name, and an equals sign after writeconf
+    return re.sub(r"[:=]", "-", target.location)
+
+
+def _iterate_pairs(view: PlanView) -> Iterator[tuple[_WrittenTarget, ObservedFileSystem]]:
+    written = {target.name: target for target in _list_written_targets(view)}
+    for target in _list_labeled(view):
+        if (planned := written.get(_get_target_name(target))) is not None:
+            yield planned, target
+
+
+def observe_target_file_systems(view: PlanView, key: Key) -> Iterator[Observation]:
+    """A server may also hold targets of another file system: one target of the planned name is enough."""
+    names = view.list_values(key)
+    labeled = [target for target in _list_labeled(view) if target.facts.get("file_system")]
+    is_there = any(target.facts["file_system"] in names for target in labeled)
+    for target in labeled:
+        name = target.facts["file_system"]
+        if name in names or not is_there:
+            yield Observation(target.location, name, " or ".join(names), name in names)
+
+
+def observe_target_names(view: PlanView, key: Key) -> Iterator[Observation]:
+    names = {target.name for target in _list_written_targets(view)}
+    file_systems = view.list_values((_PROGRAM, "--fsname"))
+    for target in _list_labeled(view):
+        name = _get_target_name(target)
+        if target.facts.get("file_system") in file_systems and name != "MGS":
+            yield Observation(target.location, name, "a target of the plan", name in names)
+
+
+def observe_management_targets(view: PlanView, key: Key) -> Iterator[Observation]:
+    for planned, target in _iterate_pairs(view):
+        if flags := target.facts.get("flags", ""):
+            holds, should_hold = "MGS" in flags.split(), "--mgs" in planned.options
+            texts = ["with the management target" if each else "without it" for each in (holds, should_hold)]
+            yield Observation(target.location, texts[0], texts[1], holds == should_hold)
+
+
+def _compare_addresses(view: PlanView, option: str, fact_name: str) -> Iterator[Observation]:
+    for planned, target in _iterate_pairs(view):
+        values = planned.options.get(option, [])
+        addresses = {address for value in values for address in re.split(r"[ ,:]", value)}
+        if not addresses or any(address.startswith("$") for address in addresses):
+            continue  # the administrator gives the address when the script runs
+        observed = {address for address in re.split(r"[ ,:]", target.facts.get(fact_name, "")) if address}
+        texts = [", ".join(sorted(each)) or "none" for each in (observed, addresses)]
+        yield Observation(target.location, texts[0], texts[1], observed == addresses)
+
+
+def observe_management_nodes(view: PlanView, key: Key) -> Iterator[Observation]:
+    yield from _compare_addresses(view, key[1], "management")
+
+
+def observe_failover_nodes(view: PlanView, key: Key) -> Iterator[Observation]:
+    yield from _compare_addresses(view, key[1], "failover")
+
+
+def observe_backends(view: PlanView, key: Key) -> Iterator[Observation]:
+    for planned, target in _iterate_pairs(view):
+        if backend := target.facts.get("backend", ""):
+            (value,) = planned.options[key[1]]
+            yield Observation(target.location, backend, value, backend == value)
+
+
+def observe_request_sizes(view: PlanView, key: Key) -> Iterator[Observation]:
+    (planned,) = view.list_values(key)
+    names = {target.name for target in _list_written_targets(view)}
+    for target in view.storage.file_systems:
+        size = target.facts.get("brw_size", "")
+        if target.kind == "lustre" and size and _get_target_name(target) in names:
+            yield Observation(target.location, f"{size} MiB", f"{planned} MiB", size == planned)

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks everything that the files of a host say: IP routes, LNet, or both, and lists what no check read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sonde.design.checked_items import split_faults_and_comparisons
+from sonde.design.routes.check import check_host_routes
+from sonde.design.routes.check_lnet import check_lnet_tables, list_unknown_lnet
+from sonde.design.routes.fabric import find_fabrics
+from sonde.design.routes.faults import RouteCheck
+from sonde.design.routes.host_tables import HostTables
+from sonde.model.errors import UserError
+from sonde.model.system import System
+
+# The members of the tables that `check_host_routes` reads.
+_IP_MEMBERS = ("rules", "routes", "addresses", "settings", "options", "neighbors")
+_NO_CONFIGURATION = "configuration files, which set all this again at the next start"
+_NEVER_EXAMINED = ("names of hosts (/etc/hosts, DNS)", "modes of bonds")
+
+
+def check_host(
+    system: System,
+    name: str,
+    host_tables: HostTables,
+    other_tables: HostTables | None = None,
+    configured_tables: HostTables | None = None,
+) -> RouteCheck:
+    """Checks the IP and the LNet of a host, a class of hosts, a network of LNet or "routers"; `configured_tables`, what
+    its configuration files set, by themselves. Raises UserError when the system has nothing of the name for what the
+    tables hold."""
+    has_configuration = configured_tables is not None or bool(host_tables.formats)
+    has_ip = bool(host_tables.formats) or any(getattr(host_tables, member) is not None for member in _IP_MEMBERS)
+    checks, reasons = [], dict[str, UserError]()
+    if has_ip or not host_tables.has_lnet:
+        try:
+            checks.append(check_host_routes(find_fabrics(system), name, host_tables, other_tables))
+        except UserError as reason:
+            reasons["ip and sysctl"] = reason
+    if host_tables.has_lnet:
+        try:
+            checks.append(_check_lnet(system, name, host_tables))
+        except UserError as reason:
+            reasons["LNet"] = reason
+    if not checks:
+        raise next(iter(reasons.values()))
+    unused = [f"the files of {part}, of no use for {name} ({str(reason).rstrip('.')})"
+              for part, reason in reasons.items()]  # fmt: skip
+    unknown = [text for check in checks for text in check.unknown]
+    unknown += list_unknown_lnet(system, name, host_tables) if "LNet" not in reasons else []
+    if configured_tables is not None and "ip and sysctl" not in reasons:
+        configuration = check_host_routes(find_fabrics(system), name, configured_tables)
+        checks.append(_select_configuration_faults(configuration, checks[0]))
+    extras = [f"{', '.join(host_tables.lnet_extras)} of LNet"] if host_tables.lnet_extras else []
+    return RouteCheck(
+        name,
+        tuple(fault for check in checks for fault in check.faults),
+        tuple(unknown),
+        tuple(item for check in checks for item in check.comparisons),
+        tuple(text for check in checks for text in check.not_compared),
+        (*unused, *extras, *(() if has_configuration else (_NO_CONFIGURATION,)), *_NEVER_EXAMINED),
+    )
+
+
+def _select_configuration_faults(configuration: RouteCheck, live: RouteCheck) -> RouteCheck:
+    """The faults of the configuration files that the live host has not, marked as such."""
+    live_faults = {(fault.kind, fault.location) for fault in live.faults}
+    return replace(
+        configuration,
+        faults=tuple(
+            replace(fault, location=f"{fault.location} in the configuration files")
+            for fault in configuration.faults
+            if (fault.kind, fault.location) not in live_faults
+        ),
+        comparisons=tuple(
+            replace(item, subject=f"{item.subject} in the configuration files") for item in configuration.comparisons
+        ),
+        not_compared=tuple(text for text in configuration.not_compared if text not in live.not_compared),
+    )
+
+
+def _check_lnet(system: System, name: str, host_tables: HostTables) -> RouteCheck:
+    faults, comparisons = split_faults_and_comparisons(check_lnet_tables(system, name, host_tables))
+    return RouteCheck(name, faults, ("LNet of the other hosts",), comparisons)

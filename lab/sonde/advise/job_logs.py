@@ -35,7 +35,7 @@ def read_job_log(log_path: Path, reader_process: IsolatedLogReader) -> JobIo:
     )
 
 
-def read_jobs(
+def read_job_logs(
     paths: Sequence[Path], on_log: Callable[[Path], None], timeout_s: float = TIMEOUT_S
 ) -> tuple[list[JobIo], list[str]]:
     """Reads several logs. Returns the jobs, and the reason for each log that cannot be read.

@@ -12,11 +12,13 @@ from sonde.model import quantities
 
 @dataclass(frozen=True)
 class Tick:
-    """A labeled place on an axis. `minor` ticks are left out where room is short."""
+    """A labeled place on an axis. Where room is short, `minor` ticks are left out and `lower` ones take a second line:
+    names, of which none may be missing."""
 
     position: float
     label: str
     minor: bool = False
+    lower: bool = False
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from sonde.charts.axes import Axis, Tick, build_amount_axis
 from sonde.charts.plot import Chart, ChartTooltip, Panel, format_coordinate, render_html_table
 from sonde.model.escaping import escape_line
-from sonde.model.units import format_ops, format_rate
+from sonde.model.units import format_bytes, format_ops, format_rate
 
 _HEIGHT = 220
 # As many colors, each with a dash pattern of its own, as the style sheet has.
@@ -126,6 +126,8 @@ def format_value_with_unit(value: float, unit: str) -> str:
     """A value with its unit."""
     if unit in ("B/s", "op/s"):
         return format_rate(value) if unit == "B/s" else format_ops(value)
+    if unit == "B":
+        return format_bytes(value)
     number = f"{value:,.0f}" if abs(value) >= 999.5 else f"{value:.3g}"  # no exponent
     return f"{number} {unit}".strip()
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from importlib import resources
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
@@ -12,6 +13,8 @@ from markupsafe import Markup
 from sonde.model.escaping import escape_line
 
 HOME = "sonde.charts"
+_LONGEST_WHOLE_WORD = 20
+_BREAK = re.compile(r"(?<=[./,:])(?=[^\s\d])|(?<==)")
 
 
 def render_page_template(view: object, template_name: str, package_name: str = HOME) -> str:
@@ -27,7 +30,7 @@ def render_page_template(view: object, template_name: str, package_name: str = H
 @functools.cache
 def _make_environment(owner: str) -> Environment:
     """The templates of a package. A site has hundreds of pages: each template is compiled once."""
-    return Environment(
+    environment = Environment(
         # Read as package resources: works from a wheel, an editable installation and a zip alike.
         loader=FunctionLoader(lambda wanted: _load_template(wanted, owner) or _load_template(wanted, HOME)),
         autoescape=True,
@@ -35,6 +38,17 @@ def _make_environment(owner: str) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+    )
+    environment.filters["breakable"] = mark_line_breaks
+    return environment
+
+
+def mark_line_breaks(text: str) -> Markup:
+    """Text in which a line may break within words that a narrow screen cannot hold: after a period, slash, comma, colon
+    or equals sign, not within a name or number."""
+    tokens = re.split(r"(\s+)", escape_line(text, 20_000))
+    return Markup("").join(
+        Markup("<wbr>").join(_BREAK.split(token)) if len(token) > _LONGEST_WHOLE_WORD else token for token in tokens
     )
 
 

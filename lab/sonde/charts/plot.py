@@ -201,6 +201,11 @@ def _iterate_complete_intervals(
             start = None
 
 
+_TICK_CLASSES = {
+    (False, False): Markup(""), (True, False): Markup(' class="minor"'), (False, True): Markup(' class="lower"'),
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Chart:
     """A figure: panels above one x axis, what it shows in words, its caption, and the values behind it as a table."""
@@ -219,7 +224,7 @@ class Chart:
         axis = self.panels[-1].x
         ticks = Markup("").join(
             Markup('<span{} style="left:{}">{}</span>').format(
-                Markup(' class="minor"') if tick.minor else Markup(""), format_css_percentage(tick.position), tick.label
+                _TICK_CLASSES[tick.minor, tick.lower], format_css_percentage(tick.position), tick.label
             )
             for tick in axis.ticks
         )

@@ -29,6 +29,7 @@ from sonde.trends.comparison_text import (
     format_history_rate,
     format_number_name,
     list_common_members,
+    list_missing_interval_sentences,
 )
 from sonde.trends.environment import EnvironmentDifference
 from sonde.trends.run_caveats import list_caveat_sentences
@@ -151,7 +152,9 @@ def _print_comparison(
         console.print(f"{name.capitalize():7} {value}", style="dim", soft_wrap=True)
     console.print()
     table = make_plain_table()
-    for title in ("what", "op", "before", "runs", "after", "runs", "change [95 %]", "COV", ""):
+    has_scatter = any(number.scatter_before or number.scatter_after for number in comparison.numbers)
+    scatter_title = ("COV",) if has_scatter else ()
+    for title in ("what", "op", "before", "runs", "after", "runs", "change [95 %]", *scatter_title, ""):
         table.add_column(title, justify="left" if title in ("what", "op", "") else "right")
     for number in comparison.numbers:
         table.add_row(
@@ -162,10 +165,14 @@ def _print_comparison(
             format_history_rate(number.levels_before_and_after[1], number.key.unit),
             str(len(number.after)),
             format_change_interval(number.ratio),
-            _format_scatter(number),
+            *([_format_scatter(number)] if has_scatter else []),
             format_change_verdict(number, bool(comparison.list_caveats_of_number(number))),
         )
     console.print(table)
+    for sentence in list_missing_interval_sentences(comparison.numbers):
+        console.print(sentence, style="yellow", soft_wrap=True)
+    if has_scatter:
+        console.print("COV: standard deviation divided by mean, before → after.", style="dim", soft_wrap=True)
     if on_both := describe_shared_runs(comparison):
         console.print(f"! {on_both}", style="yellow", soft_wrap=True)
     phases_by_difference: dict[tuple[str, str, str], list[str]] = {}

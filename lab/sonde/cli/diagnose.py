@@ -21,7 +21,7 @@ from sonde.cli.diagnose_output import (
 from sonde.cli.options import VerbGroup, add_archive_option, add_existing_archive_option, add_json_option
 from sonde.diagnose.diagnosis import DiagnosisStopRule
 from sonde.diagnose.diagnosis_page import build_diagnosis_page
-from sonde.diagnose.diagnosis_session import DiagnosisSession, parse_hand_result
+from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import (
     DiagnosisState,
     check_planted_truth,
@@ -31,6 +31,7 @@ from sonde.diagnose.diagnosis_state import (
     read_diagnosis_state,
     write_diagnosis_state,
 )
+from sonde.diagnose.hand_results import parse_hand_result
 from sonde.diagnose.library import find_experiment, list_causes, list_experiments
 from sonde.diagnose.vendor_bundle import build_vendor_bundle
 from sonde.model.bundled_files import find_system_file

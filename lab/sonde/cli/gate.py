@@ -20,7 +20,7 @@ from sonde.store.summary import Summary
 from sonde.terminal.encoding import print_plain_text
 from sonde.terminal.run_display import make_display
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
-from sonde.trends.archive_gate import GateVerdict, gate_against_baseline, gate_against_limits, repeat_run
+from sonde.trends.archive_gate import RETEST, GateVerdict, gate_against_baseline, gate_against_limits, repeat_run
 from sonde.trends.baseline_gate import RUNS_IN_A_ROW, GateCheck
 from sonde.trends.comparison_text import format_change_percent, format_history_rate, format_number_name
 from sonde.trends.gate_ci_output import (
@@ -30,7 +30,7 @@ from sonde.trends.gate_ci_output import (
     describe_limit_checks,
     format_junit_document,
 )
-from sonde.trends.run_caveats import CaveatCount, count_caveats, list_caveat_sentences
+from sonde.trends.run_caveats import CaveatCount, count_caveats, count_caveats_of_numbers, list_caveat_sentences
 from sonde.trends.sides import ComparedSide
 from sonde.trends.stated_limits import Limit, LimitCheck, parse_limit
 
@@ -134,7 +134,7 @@ def command(
     verdict = gate_against_baseline(archive, run, baseline, retests, _make_repeat(archive, as_json))
     reference, now, judged = verdict.reference, verdict.now, verdict.checks
     assert reference is not None
-    caveats = _find_gate_caveats(now, [item.key.phase for item in judged], reference)
+    caveats = _find_gate_caveats(now, [(item.key.phase, item.runs) for item in judged], reference)
     if as_json:
         print_json(_convert_gate_to_json(verdict, reference, caveats))
     elif annotate != "gitlab":
@@ -172,7 +172,7 @@ def _gate_against_limits(
     """Checks runs against given limits: one run that reaches a limit is enough."""
     verdict = gate_against_limits(archive, run_reference, limits, most_retests, _make_repeat(archive, output.as_json))
     now, limit_results = verdict.now, verdict.checks
-    caveats = _find_gate_caveats(now, [item.phase for item in limit_results])
+    caveats = _find_gate_caveats(now, [(item.phase, item.runs) for item in limit_results])
     if output.as_json:
         members = {"limits": [asdict(item) for item in limit_results], "caveats": [item.as_json() for item in caveats]}
         print_json({**_convert_verdict_to_json(verdict), "runs": [item.id for item in now.runs], **members})
@@ -193,11 +193,16 @@ def _print_limits(verdict: GateVerdict[LimitCheck], caveats: Sequence[CaveatCoun
         table.add_row(item.phase, item.format_rate(item.least), measured, _format_limit_verdict(item),
                       style="bold red" if item.bad else None)  # fmt: skip
     get_results_console().print(table)
-    tried = f"{len(verdict.now.runs)} run{'s' if len(verdict.now.runs) != 1 else ''}"
-    get_results_console().print(
-        f"{_make_verdict_heading(verdict, caveats)}: {tried} against the given limits.", style="bold"
-    )
+    heading = _make_verdict_heading(verdict, caveats)
+    get_results_console().print(f"{heading}: {_count_runs(verdict.now)} against the given limits.", style="bold")
     _print_caveats(caveats)
+
+
+def _count_runs(side: ComparedSide) -> str:
+    """Returns the number of runs, with the repetitions apart: "5 runs and 2 repetitions"."""
+    repetitions = sum(run.role == RETEST for run in side.runs)
+    runs_text = format_count_with_noun(len(side.runs) - repetitions, "run")
+    return f"{runs_text} and {format_count_with_noun(repetitions, 'repetition')}" if repetitions else runs_text
 
 
 def _format_limit_verdict(limit_check: LimitCheck) -> str:
@@ -230,21 +235,25 @@ def _print_gate_table(
     for item in judged:
         for name, old, new in item.differs_in:
             console.print(f"{item.key.phase}: not the same {name}: {old or '-'} → {new or '-'}", soft_wrap=True)
-    tried = f"{len(now.runs)} run{'s' if len(now.runs) != 1 else ''}"
     against = f"against {len(baseline_side.runs)} of {baseline_side.name}"
     heading = _make_verdict_heading(verdict, caveats)
     console.print(
-        f"{heading}: {format_count_with_noun(len(judged), 'number')} compared, {tried} {against}.", style="bold"
+        f"{heading}: {format_count_with_noun(len(judged), 'number')} compared, {_count_runs(now)} {against}.",
+        style="bold",
     )
     _print_caveats(caveats)
 
 
 def _find_gate_caveats(
-    measured_side: ComparedSide, phase_ids: Sequence[str], baseline_side: ComparedSide | None = None
+    measured_side: ComparedSide,
+    numbers: Sequence[tuple[str, Sequence[str]]],
+    baseline_side: ComparedSide | None = None,
 ) -> list[CaveatCount]:
-    """Returns the caveats of the measured runs and of the baseline."""
-    baseline_caveats = count_caveats(baseline_side.name, baseline_side.runs, phase_ids) if baseline_side else []
-    return [*count_caveats("now", measured_side.runs, phase_ids), *baseline_caveats]
+    """Returns the caveats of `numbers`, each a phase and the ids of its runs, and of the phases in the baseline."""
+    phases = [phase for phase, _ in numbers]
+    baseline_caveats = count_caveats(baseline_side.name, baseline_side.runs, phases) if baseline_side else []
+    measured = [("", phase, run_ids) for phase, run_ids in numbers]
+    return [*count_caveats_of_numbers("now", measured_side.runs, measured), *baseline_caveats]
 
 
 def _make_verdict_heading(verdict: GateVerdict[Any], caveats: Sequence[CaveatCount]) -> str:

@@ -13,7 +13,8 @@ import sonde
 from sonde.cli.options import add_archive_option, add_launcher_options, add_mpi_module_option, report_option
 from sonde.cli.report_writing import write_report_or_warn
 from sonde.conduct.run import RunSetup, make_engine_failure
-from sonde.dialects.io500.benchmark import BenchmarkRequest, BenchmarkResult, Io500Benchmark
+from sonde.dialects.io500.benchmark import Io500Benchmark
+from sonde.dialects.io500.benchmark_interface import BenchmarkRequest, BenchmarkResult
 from sonde.dialects.io500.command_lines import run_directories
 from sonde.dialects.io500.ini import DEFAULTS, Config, format_settings_as_ini, read_ini_file
 from sonde.dialects.io500.report_section import format_table_of_sonde_rates, make_result_sections

@@ -91,10 +91,11 @@ _HELP = """Measures storage and reports how far the numbers can be trusted.
   sonde report last              the last run as one HTML file
   sonde doctor /scratch          what works on this machine, and what does not
 
-Results are stored as plain files in the folder sonde-archive (or $SONDE_ARCHIVE, or --archive DIR).
+Results are stored as plain files in the folder sonde-archive (or $SONDE_ARCHIVE, or --archive DIR after
+the verb).
 
 Exit codes: 0 done, 1 a measurement failed, 2 bad plan or arguments, 3 something on this machine is missing, 4 data read
-back was wrong, 5 interrupted.
+back was wrong, 5 interrupted, 6 nothing could be compared.
 
 Defaults of options are set in ~/.config/sonde/config.toml (`sonde doctor --config`). `sonde help TOPIC` reads a page of
 the documentation; `sonde help topics` lists them.

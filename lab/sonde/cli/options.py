@@ -13,7 +13,7 @@ import click
 from sonde.experiments.locations import RunLocations, require_existing_directory
 from sonde.launch.launchers.list import LOCAL, list_launcher_names
 from sonde.model.errors import UserError
-from sonde.model.target_names import is_block_device
+from sonde.model.target_names import is_block_device, is_object_store_target, make_target_absolute
 from sonde.store.archive import Archive
 from sonde.terminal.screen import get_messages_console
 
@@ -156,18 +156,18 @@ def parse_locations(
     system: str | None,
     launcher: str,
     launcher_args: str,
-    may_be_device: bool = False,
+    is_plan_target: bool = False,
 ) -> RunLocations:
-    """Parses --on, --pool and --system. Raises UserError, also for a missing directory. `may_be_device`: --on may name
-    a block device."""
+    """Parses --on, --pool and --system. Raises UserError, also for a missing directory. `is_plan_target`: --on may name
+    a block device or a bucket, as the target of a plan may."""
     default, directories_by_name = "", dict[str, str]()
     for text in directories:
         match = None if Path(text).is_dir() else _NAMED_VALUE.fullmatch(text)
         if match is None:
             if default:
                 raise UserError(f"--on is given twice, with {default} and {text}; for several write --on NAME=DIR.")
-            is_device = may_be_device and is_block_device(text)
-            default = str(Path(text).absolute()) if is_device else str(require_existing_directory(text).absolute())
+            has_files = not (is_plan_target and (is_block_device(text) or is_object_store_target(text)))
+            default = str(require_existing_directory(text).absolute()) if has_files else make_target_absolute(text)
         else:
             if match[1] in directories_by_name:
                 raise UserError(f"--on {match[1]} is given twice; one directory is enough.")

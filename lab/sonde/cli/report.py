@@ -71,7 +71,7 @@ def command(
     if group:
         return _write_experiment_report(archive, group, output, described, formats, as_json)
     if formats:
-        raise UserError("--export is for experiments: name the group of one (docs/reference/experiments.md).")
+        raise UserError("--export is for experiments: name the group of one, as `sonde list` shows it.")
     system = read_system(find_system_file(described)) if described else None
     folders = [folder for run in runs or ("last",) for folder in archive.find_run_folders(run)]
     folders = list(dict.fromkeys(folders))

@@ -31,7 +31,7 @@ from sonde.model.experiment.description import EXPERIMENT_FORMAT as EXPERIMENT
 from sonde.model.plan import Plan, read_plan_document
 from sonde.model.plan_warnings import find_plan_warnings
 from sonde.model.system import read_system
-from sonde.model.target_names import is_block_device
+from sonde.model.target_names import is_block_device, is_object_store_target
 from sonde.store.summary import NAME as SUMMARY
 from sonde.terminal.run_tables import print_run_tables
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
@@ -54,9 +54,8 @@ def command(
 ) -> int:
     """Run a plan or an experiment and store the results.
 
-    PLAN is a TOML or JSON file, the name of a ready-made experiment (quick, shared-file, small-files, metadata,
-    sustained, every-target, known-answer), or - for standard input. Progress goes to standard error, results to
-    standard output.
+    PLAN is a TOML or JSON file, the name of a shipped plan or experiment like quick (`sonde experiments` lists all), or
+    - for standard input. Progress goes to standard error, results to standard output.
 
     \b
     Examples:
@@ -66,7 +65,7 @@ def command(
       sonde run hpcs-07 --profile ci --on /scratch --dry-run
       sonde run hpcs-07 --profile ci --on /scratch
       sonde run hpcs-07 --profile ci --on /scratch --resume
-      sonde run plan.toml --on /dev/nvme1n1 --allow-device /dev/nvme1n1
+      sonde run read-only.toml --on /dev/nvme1n1
       sonde run shared-file --on /scratch --launcher mpiexec --tasks 64 --launcher-args "-hosts n1,n2"
 
     Ctrl-C ends the run in an orderly way: finished phases are stored, the files are removed. A second Ctrl-C kills it
@@ -81,8 +80,11 @@ def command(
 
         if tasks or processes:
             raise UserError("--tasks and --processes belong to a plan; of an experiment say --set clients.nodes=4.")
-        if output.device_permission.device or is_block_device(run_request.locations.default):
-            raise UserError("An experiment makes files in directories; only a plan can be run on a block device.")
+        target = run_request.locations.default
+        if output.device_permission.device or is_block_device(target) or is_object_store_target(target):
+            raise UserError(
+                "An experiment makes files in directories; only a plan can be run on a block device or a bucket."
+            )
         return run_experiment(source, run_request, output)
     _require_no_experiment_options(run_request)
     checked = load_plan(plan, run_request.settings, run_request.locations.default or None, document)

@@ -85,11 +85,18 @@ _REQUEST_OPTIONS = (
         " given several times; null removes a member.",
     ),
     click.option(
+        "--gpu-ids",
+        metavar="N[,N]…",
+        default="",
+        help="Keep the tasks' data in the memory of these GPUs, by turns; short for --set data.io.gpus=[N,…].",
+    ),
+    click.option(
         "--on",
         "directories",
         metavar="[NAME=]DIR",
         multiple=True,
-        help="Directory on the storage to measure; for an experiment also the directory of each file system or mount.",
+        help="Directory on the storage to measure; for a plan also a block device or s3://BUCKET/PREFIX, for an "
+        "experiment also the directory of each file system or mount.",
     ),
     click.option(
         "--pool",
@@ -139,7 +146,8 @@ def add_run_request_options(command: Command) -> Command:
         source = click.get_current_context().get_parameter_source("launcher")
         launcher = options["launcher"] if source is not ParameterSource.DEFAULT else ""
         directories, pools, system = (options.pop(name) for name in ("directories", "pools", "system"))
-        locations = parse_locations(directories, pools, system, launcher, options["launcher_args"], may_be_device=True)
+        locations = parse_locations(directories, pools, system, launcher, options["launcher_args"], is_plan_target=True)
+        options["settings"] += _make_gpu_settings(options.pop("gpu_ids"))
         members = {field.name: options.pop(field.name) for field in fields(RunRequest) if field.name != "locations"}
         return command(*args, run_request=RunRequest(locations=locations, **members), **options)
 
@@ -154,7 +162,7 @@ _DEVICE_OPTIONS = (
         "--allow-device",
         metavar="DEV",
         default="",
-        help="Let the plan access this block device, its target.path; one that is mounted or in use is only read.",
+        help="Let the plan write to this block device, its target.path; never one that is mounted or in use.",
     ),
     click.option(
         "--destroy",
@@ -213,6 +221,14 @@ def make_output_display(output: OutputOptions) -> Display:
     """The display of the runs. Raises MachineError when the file of metrics cannot be written."""
     display = make_display(get_messages_console(), output.quiet)
     return display if output.metrics is None else MetricsDisplay(display, output.metrics)
+
+
+def _make_gpu_settings(gpu_ids: str) -> tuple[str, ...]:
+    if not gpu_ids:
+        return ()
+    if not all(number.isdecimal() for number in gpu_ids.split(",")):
+        raise UserError(f'--gpu-ids "{gpu_ids}" is not a list of numbers such as 0,1; nvidia-smi lists them.')
+    return (f"data.io.gpus=[{gpu_ids}]",)
 
 
 def _make_device_permission(device: str, destroy: bool) -> DevicePermission:

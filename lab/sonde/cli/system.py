@@ -36,7 +36,7 @@ _system_argument = click.argument("system", metavar="FILE")
 def check_command(system: str, as_json: bool) -> int:
     """List every problem of FILE and of the files that it includes. Exit code 2 when there is one.
 
-    FILE is a system file, or the name of a ready-made system. `sonde layout check --plan FILE` reviews the storage that
+    FILE is a system file, or the name of a shipped system. `sonde layout check --plan FILE` reviews the storage that
     a valid file describes.
 
     \b

@@ -91,10 +91,10 @@ def _check_launcher(plans: list[Plan], launcher: str, tasks: int) -> None:
     if (
         launcher == LOCAL
         and tasks > 1
-        and any(plan.document.get("data", {}).get("backend") == "mpiio" for plan in plans)
+        and any(plan.document.get("data", {}).get("backend") in ("mpiio", "hdf5", "pnetcdf") for plan in plans)
     ):
         raise UserError(
-            f"MPI-IO by {tasks} tasks needs processes that an MPI started: add --launcher mpiexec (or srun)."
+            f"I/O through MPI by {tasks} tasks needs processes that an MPI started: add --launcher mpiexec (or srun)."
         )
 
 

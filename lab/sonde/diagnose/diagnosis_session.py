@@ -33,6 +33,7 @@ from sonde.diagnose.diagnosis_text import (
     list_free_evidence,
 )
 from sonde.diagnose.event_evidence import select_events
+from sonde.diagnose.hand_results import parse_hand_result
 from sonde.diagnose.hypotheses import FAULT_GRIDS, NOTHING
 from sonde.diagnose.joint_change_evidence import find_latest_joint_drop
 from sonde.diagnose.library import list_causes_for_machine_kind, list_experiments_for_machine_kind
@@ -60,9 +61,8 @@ from sonde.model.record import RECORD_FILE, read_record
 from sonde.model.system import read_system
 from sonde.trends.survey import Survey
 
-# Error of a single earlier run as the reference, in units of the noise of one run; of a person's percentages.
-_SINGLE_REFERENCE, _HAND_REFERENCE = 1.0, 0.5
-_LOGGED = {"yes": True, "no": False}
+# Error of a single earlier run as the reference, in units of the noise of one run.
+_SINGLE_REFERENCE = 1.0
 # A fix is confirmed from this probability on.
 _FIXED = 0.95
 
@@ -383,36 +383,6 @@ class DiagnosisSession:
                 for item in answer.ranking
             ],
         }
-
-
-def parse_hand_result(experiment: DiagnosisExperiment, changes: Sequence[str]) -> ExperimentResult:
-    """Parses PHASE=-40% or PHASE=0.6x, each a change against the fast time. Raises UserError."""
-    phases = {phase.id: phase for phase in experiment.phases}
-    rates: dict[str, float] = {}
-    messages: dict[str, bool] = {}
-    for text in changes:
-        phase, separator, value = text.partition("=")
-        if not separator or phase not in phases:
-            raise UserError(f'"{text}" is not PHASE=CHANGE of {experiment.id}; its phases are {", ".join(phases)}.')
-        if not phases[phase].rules:
-            rates[phase] = _parse_change(value, text)
-        elif value in _LOGGED:
-            messages[phase] = _LOGGED[value]
-        else:
-            raise UserError(f'"{text}" does not say whether there are such messages; write {phase}=yes or {phase}=no.')
-    return ExperimentResult(experiment.id, (RunMeasurement(rates, {}, messages),), _HAND_REFERENCE * 0.1)
-
-
-def _parse_change(change_text: str, argument: str) -> float:
-    try:
-        factor = (
-            1 + float(change_text[:-1]) / 100 if change_text.endswith("%") else float(change_text.removesuffix("x"))
-        )
-    except ValueError:
-        factor = math.nan
-    if not (math.isfinite(factor) and 1e-6 <= factor <= 1e6):
-        raise UserError(f'"{argument}" has no change of a rate; write it as -40% or as 0.6x.')
-    return math.log(factor)
 
 
 def _measure_run_folder(

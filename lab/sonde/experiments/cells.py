@@ -82,7 +82,8 @@ def _make_titled_plan(experiment: Experiment, cell: Cell, directory: str) -> Pla
     """Returns the plan of a cell with an absolute target path and a title that names the cell."""
     plan = experiment.build_plan_of_cell(cell, directory)
     target = {**plan.document["target"], "path": make_target_absolute(directory)}
-    title = experiment.title if cell.id == "base" else f"{experiment.title}: {cell.id}"
+    template = experiment.file.title or experiment.id
+    title = template if cell.id == "base" else f"{template}: {cell.id}"
     return Plan.from_document({**plan.document, "target": target, "title": title}, experiment.origin)
 
 

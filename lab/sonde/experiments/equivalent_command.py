@@ -15,7 +15,7 @@ from sonde.model.shell import quote_command
 from sonde.model.units import parse_bytes, parse_duration
 from sonde.model.volume import PhaseVolume, count_task_items
 
-_IOR_BACKENDS = {"posix": "POSIX", "mpiio": "MPIIO"}
+_IOR_BACKENDS = {"posix": "POSIX", "mpiio": "MPIIO", "hdf5": "HDF5", "pnetcdf": "NCMPI"}
 _FIO_BACKENDS = {"io_uring": "io_uring", "libaio": "libaio", "posix": "psync", "mmap": "mmap"}
 _TREE_OPS = {"create": "-C", "stat": "-T", "read": "-E", "remove": "-r"}
 _WRITES, _READS = ("write", "rewrite"), ("read", "reread", "read_only")
@@ -107,12 +107,25 @@ def _make_ior_arguments(plan: Plan, volumes: list[PhaseVolume]) -> list[str]:
     arguments += ["-r"] * any(item["op"] in _READS for item in plan.phases)
     arguments += ["-F"] * (files["mapping"] == "per_task") + ["-z"] * (access["order"] == "random_permute")
     arguments += ["-e"] * (io["fsync"] in ("end", "end_timed_separately")) + ["-Y"] * (io["fsync"] == "per_op")
+    arguments += _make_ior_mpi_arguments(io)
     arguments += (
         ["--posix.odirect"] * bool(io["direct"]) + _make_ior_reorder_arguments(plan) + _make_time_limit_arguments(plan)
     )
     return _prepend_launcher(
         plan, [*arguments, "-o", "@".join(f"{item}/data" for item in _list_data_directories(plan, data))]
     )
+
+
+def _make_ior_mpi_arguments(io: Mapping[str, Any]) -> list[str]:
+    """Returns the options of transfers through MPI and of HDF5."""
+    if io.get("hints"):
+        raise _NoEquivalentError("IOR reads hints from a file only (data.io.hints)")
+    arguments = ["-c"] * bool(io["collective"]) + ["--mpiio.useFileView"] * bool(io["view"])
+    arguments += ["--hdf5.collectiveMetadata"] * bool(io["collective_metadata"])
+    for member, option, unit in (("alignment", "--hdf5.setAlignment", 1), ("chunk", "--hdf5.chunkSize", 8)):
+        if size := parse_bytes(io[member]):
+            arguments.append(f"{option}={size // unit}")
+    return arguments
 
 
 def _list_data_directories(plan: Plan, data_table: Mapping[str, Any]) -> list[str]:

@@ -21,7 +21,7 @@ from sonde.experiments.medians import CellMedian, Effect, compute_effects, compu
 from sonde.experiments.page.page import evaluate_results
 from sonde.experiments.ranking import describe_ranking
 from sonde.experiments.request import Request
-from sonde.experiments.results import Results, find_leftover_directories, read_group_results
+from sonde.experiments.results import Results, find_unfinished_run_directories, read_group_results
 from sonde.experiments.runner import Runner, RunnerObserver, RunnerOutcome
 from sonde.experiments.schedule import ScheduledRun
 from sonde.launch.engine import Engine, find_engine
@@ -94,7 +94,7 @@ def run_experiment_request(
     archive.recover_unfinished_runs()
     if request.stored:
         _remove_leftover_files(setup.engine, archive, request.group)
-    observer = _make_runner_observer(display, heading, request.experiment.title)
+    observer = _make_runner_observer(display, heading)
     runner = Runner(request, archive, executor, observer, find_end_of_own_job())
     prepared = runner.prepare_cells()
     forecaster = Forecaster(setup.engine, launcher=locations.launcher)
@@ -117,19 +117,18 @@ def evaluate_stored_results(runner_outcome: RunnerOutcome, results: Results, sys
     return ExperimentRun(runner_outcome, results, medians, compute_effects(medians), verdicts, system)
 
 
-def _make_runner_observer(
-    display: Display, print_heading: list[Callable[[Attempt], None]], experiment_title: str
-) -> RunnerObserver:
+def _make_runner_observer(display: Display, print_heading: list[Callable[[Attempt], None]]) -> RunnerObserver:
     def display_run_begin(
         scheduled_run: ScheduledRun, run_number: int, run_count: int, remaining_s: float | None
     ) -> None:
         repeat_name = (
             f"warm-up {scheduled_run.repeat + 1}" if scheduled_run.warm_up else f"repeat {scheduled_run.repeat + 1}"
         )
-        name = f"{experiment_title}, {scheduled_run.cell.id}" if scheduled_run.cell.id != "base" else experiment_title
         display.set_run_position(run_number, run_count, remaining_s)
         print_heading.append(
-            lambda attempt: display.begin_run(f"{name}, {repeat_name}", run_number, run_count, attempt.plan)
+            lambda attempt: display.begin_run(
+                f"{attempt.plan.title}, {repeat_name}", run_number, run_count, attempt.plan
+            )
         )
 
     def display_seed(seed_number: int) -> None:
@@ -140,7 +139,7 @@ def _make_runner_observer(
 
 def _remove_leftover_files(engine: Engine, archive: Archive, run_group: str) -> None:
     """Removes the files that killed runs of this experiment left on the storage."""
-    for directory in find_leftover_directories(archive, run_group):
+    for directory in find_unfinished_run_directories(archive, run_group):
         with contextlib.suppress(UserError):  # `sonde clean` reports the reason
             engine.remove_leftovers(directory, dry_run=False)
 

@@ -14,6 +14,7 @@ from sonde.experiments.cells import PreparedCell
 from sonde.experiments.equivalent_command import EquivalentCommand, find_equivalent_command
 from sonde.experiments.executor import LOCAL_LAUNCHERS
 from sonde.launch.engine import Engine
+from sonde.model.backends import BACKENDS_WITHOUT_STORAGE
 from sonde.model.errors import EXIT_BAD_INPUT, EXIT_ENVIRONMENT, UserError
 from sonde.model.plan import Plan
 from sonde.model.required_space import RequiredSpace, compute_required_space
@@ -24,7 +25,6 @@ from sonde.model.volume import PhaseVolume, compute_phase_volumes
 _MEMORY_FACTOR = 1.5
 _READ_OPS = ("read", "reread", "read_only")
 _CACHE_EMPTYING_KINDS = ("drop_page_cache", "fadvise", "remount", "memory_hog", "command")
-_MEMORY_BACKENDS = ("null", "paced")
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Forecaster:
         if (
             phase_volume.op in _READ_OPS
             and not plan.is_tree_phase(phase_table)
-            and phase_volume.backend not in _MEMORY_BACKENDS
+            and phase_volume.backend not in BACKENDS_WITHOUT_STORAGE
         ):
             is_emptied = any(
                 str(treatment["kind"]) in _CACHE_EMPTYING_KINDS for treatment in phase_table.get("before", ())

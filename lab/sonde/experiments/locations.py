@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sonde.model.errors import MachineError, UserError
+from sonde.model.target_names import is_object_store_target
 
 if TYPE_CHECKING:
     from sonde.experiments.directories import Directories
@@ -46,8 +47,14 @@ def require_existing_directory(directory_name: str) -> Path:
     if not directory_name or "\0" in directory_name:
         raise UserError("The name of the directory is empty; name the directory to measure.")
     try:
+        if path.is_block_device() or is_object_store_target(directory_name):
+            kind = "bucket" if is_object_store_target(directory_name) else "block device"
+            raise UserError(
+                f"{directory_name} is a {kind}, but files are written into a directory here; a plan measures the "
+                f"{kind}: `sonde run PLAN --on {directory_name}`."
+            )
         if not path.exists():
-            raise UserError(f"There is no directory {directory_name}; name one on the file system to measure.")
+            raise UserError(f"There is no directory {directory_name}; name an existing one.")
         if not path.is_dir():
             raise UserError(f"{directory_name} is not a directory; Sonde writes its files into a directory.")
     except OSError as reason:

@@ -99,7 +99,7 @@ def compute_medians(results: Results) -> list[CellMedian]:
     return cell_medians
 
 
-def describe_other_numbers(medians: Sequence[CellMedian]) -> list[str]:
+def describe_non_storage_numbers(medians: Sequence[CellMedian]) -> list[str]:
     """One sentence for each kind of number that does not describe storage: its phases and the number of cells."""
     cells: dict[str, dict[str, list[str]]] = {}
     for median in medians:

@@ -12,17 +12,18 @@ from sonde.experiments.shipped_experiments import resolve_plan_source
 from sonde.launch.launchers.list import LOCAL
 from sonde.model.errors import UserError
 from sonde.model.plan import Plan, read_plan_document
+from sonde.model.plan_title import list_title_members
 from sonde.model.target_names import is_block_device, is_object_store_target, make_target_absolute
 
 
 def load_plan(
     file_or_plan_name: str, settings: Sequence[str], target: str | None, plan_document: dict[str, Any] | None = None
 ) -> Plan:
-    """Returns the plan of that file or shipped name, with `settings` applied and `target` as its directory
-    or block device.
+    """Returns the plan of that file or shipped name, with `settings` applied and `target` as its directory,
+    block device or bucket. A plan for a bucket gets the backend s3 unless it states another than posix.
 
-    `plan_document` is the document if it was read already; its target is changed in place. Raises UserError, also if
-    `target` is neither.
+    `plan_document` is the document if it was read already; it is changed in place. Raises UserError, also if `target`
+    is none of these.
     """
     document = read_plan_document(resolve_plan_source(file_or_plan_name)) if plan_document is None else plan_document
     if target is not None:
@@ -34,11 +35,21 @@ def load_plan(
             target_table["path"] = target
             if is_device or target_table.get("device"):
                 target_table["device"] = is_device
+        data_table = document.get("data")
+        if (
+            is_object_store_target(target)
+            and isinstance(data_table, dict)
+            and data_table.get("backend", "posix") == "posix"
+        ):
+            data_table["backend"] = "s3"
     plan = Plan.from_document(document, "standard input" if file_or_plan_name == "-" else file_or_plan_name, settings)
     if settings and not any(setting.startswith("title=") for setting in settings):
-        # The title describes the plan before the change.
-        title = f"{plan.title} (with {', '.join(settings)})"
-        plan = plan.with_settings([f"title={json.dumps(title)}"])
+        # A title states the members that it names as they are now, and others as they were before the change.
+        members = list_title_members(plan.title_template)
+        unnamed = [setting for setting in settings if setting.partition("=")[0].strip() not in members]
+        if unnamed:
+            title = f"{plan.title_template} (with {', '.join(unnamed)})"
+            plan = plan.with_settings([f"title={json.dumps(title, ensure_ascii=False)}"])
     # The stored plan must be valid from any working directory.
     return plan.with_settings([f"target.path={json.dumps(make_target_absolute(plan.target_name))}"])
 

@@ -142,7 +142,7 @@ def _read_system_name(stored_request: Mapping[str, Any]) -> str:
     return str(locations.get("system") or "") if isinstance(locations, Mapping) else ""
 
 
-def find_leftover_directories(archive: Archive, run_group: str) -> list[Path]:
+def find_unfinished_run_directories(archive: Archive, run_group: str) -> list[Path]:
     """Returns the directories on the storage that killed runs of an experiment left behind."""
     from sonde.store.names import find_folders_of_group
 

@@ -44,8 +44,7 @@ def resolve_plan_source(source_name: str) -> str:
         return str(files_by_name[source_name])
     plan_names = ", ".join(list_shipped_plans()) or "none"
     raise PlanError(
-        f'There is no plan file "{source_name}" and no ready-made experiment of that name; ready-made plans are '
-        f"{plan_names},"
-        f" and there are {len(list_shipped_experiments())} experiments (docs/reference/experiments.md)."
+        f'There is no plan file "{source_name}" and no shipped plan or experiment of that name; shipped plans are '
+        f"{plan_names}; `sonde experiments` also lists {len(list_shipped_experiments())} experiments."
         + suggest_close_name(source_name, files_by_name)
     )

@@ -21,7 +21,8 @@ from sonde.findings.variation import STALLED, RateVariation
 from sonde.model import quantities
 from sonde.model.errors import format_as_sentence
 from sonde.model.limits import MIN_PHASE_S
-from sonde.model.lines import Finding, PhaseRates
+from sonde.model.line_members import PhaseRates
+from sonde.model.lines import Finding
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 

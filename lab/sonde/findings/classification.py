@@ -12,16 +12,17 @@ from enum import Enum
 
 from sonde.findings.read_source import describe_device_reads, find_read_source, find_subpage_source
 from sonde.model import quantities
+from sonde.model.backends import BACKENDS_WITHOUT_STORAGE
 from sonde.model.escaping import escape_line
 from sonde.model.history_key import classify_cache
 from sonde.model.limits import MAX_COLD_RESIDENCY, MIN_PHASE_S, MIN_SMALL_FILE_PHASE_S, MIN_SUSTAINED_S
-from sonde.model.lines import ByteCounts, ErrorLine, FileSystemFacts, LatencySummary, PhaseRates
+from sonde.model.line_members import ByteCounts, FileSystemFacts, LatencySummary, PhaseRates
+from sonde.model.lines import ErrorLine
 from sonde.model.operations import METADATA_OPS, NAMESPACE_CHANGING_OPS, WRITE_ONLY_OPS, WRITE_OPS
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 from sonde.model.simulation import find_simulated_system
 
-SYNTHETIC = frozenset({"null", "paced"})
 _AT_END = "fsync at the end"
 OBJECT_STORE = "s3"  # type of the tested file system when the target is a bucket
 MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "hugetlbfs", "devtmpfs"})
@@ -111,7 +112,7 @@ def classify_in_model(run: RecordedRun, phase: PhaseRecord, interval: str = "tot
         return Classification.INVALID, escape_line(invalid.text, 300).rstrip(".")
     if end.ops.failed:
         return Classification.FAILED, f"{quantities.display_count_with_noun(end.ops.failed, 'operation')} failed"
-    if phase.begin.backend in SYNTHETIC:
+    if phase.begin.backend in BACKENDS_WITHOUT_STORAGE:
         return Classification.SYNTHETIC, f"the backend “{phase.begin.backend}” moves no data: not a storage number"
     if is_memory_backed(run):
         kind = escape_line(get_tested_file_system(run).type, 40)

@@ -6,13 +6,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sonde.findings.assessment import Assessment, assess_rate_with_timeline, is_reported_in_operations
-from sonde.findings.classification import SYNTHETIC, Classification, describe_flush, is_one_file_per_operation
+from sonde.findings.classification import Classification, describe_flush, is_one_file_per_operation
 from sonde.findings.phase_timeline import PhaseTimeline, build_timeline
 from sonde.model import quantities
+from sonde.model.backends import BACKENDS_WITHOUT_STORAGE
 from sonde.model.errors import UnitError
 from sonde.model.escaping import escape_line
 from sonde.model.json_access import convert_to_finite_number
-from sonde.model.lines import Rate
+from sonde.model.line_members import Rate
 from sonde.model.operations import DIRECTORY_CHANGING_OPS, METADATA_OPS
 from sonde.model.quantities import DisplayQuantity
 from sonde.model.record import PhaseRecord
@@ -151,7 +152,7 @@ def describe_access(run: RecordedRun, phase: PhaseRecord) -> str:
     backend = phase.begin.backend
     if backend not in ("", "posix"):
         parts.append(escape_line(backend, 40))
-    if backend not in SYNTHETIC:
+    if backend not in BACKENDS_WITHOUT_STORAGE:
         parts.append("direct" if phase.begin.direct else "buffered")
     depth = _determine_queue_depth(run, phase)
     if depth > 1:

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sonde.model import quantities
-from sonde.model.lines import Finding, LatencySummary
+from sonde.model.line_members import LatencySummary
+from sonde.model.lines import Finding
 from sonde.model.operations import METADATA_OPS, WRITE_ONLY_OPS
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
@@ -66,7 +67,17 @@ def describe_device_reads(run: RecordedRun, phase: PhaseRecord) -> str:
     least, most = (
         quantities.display_percent(fraction) for fraction in (counters.least_fraction, counters.most_fraction)
     )
-    return f", and {counters.part} read {least} to {most} as many bytes"
+    return f", and {counters.part} read between {least} and {most} of the bytes"
+
+
+def _describe_most_reads(counters: ReadCounters) -> str:
+    """Returns how much of the bytes the device read: nothing, or less than or at most a percentage."""
+    most = quantities.display_percent(counters.most_fraction)
+    if counters.most_fraction == 0:
+        return f"{counters.part} read none of the bytes"
+    if most.startswith("<"):
+        return f"{counters.part} read less than {most.lstrip('<').lstrip(quantities.NO_BREAK_SPACE)} of the bytes"
+    return f"{counters.part} read at most {most} of the bytes"
 
 
 def find_subpage_source(
@@ -140,9 +151,8 @@ def _find_direct_median(run: RecordedRun, phase: PhaseRecord) -> float | None:
 
 def _decide_by_counters(run: RecordedRun, phase: PhaseRecord, counters: ReadCounters) -> ReadSource | None:
     if counters.most_fraction < _SERVED_BY_DEVICE:
-        part, share = counters.part, quantities.display_percent(counters.most_fraction)
         served = "served" if counters.most_fraction < _SERVED_BY_MEMORY else "partly served"
-        return ReadSource(True, f"{served} from page cache ({part} read at most {share} of the bytes): {NOT_STORAGE}")
+        return ReadSource(True, f"{served} from page cache ({_describe_most_reads(counters)}): {NOT_STORAGE}")
     if phase.residency is None and _device_read_as_much_as_run(counters):
         return ReadSource(False, f"from storage: {counters.part} read all of it during the phase")
     return None
@@ -170,8 +180,7 @@ def find_disagreement(run: RecordedRun, phase: PhaseRecord) -> Finding | None:
         "most_device_bytes": counters.most_bytes,
     }
     if counters.most_fraction < 0.5 * missing:
-        share = quantities.display_percent(counters.most_fraction)
-        text = f"{before}, yet {counters.part} read at most {share} of the bytes during it."
+        text = f"{before}, yet {_describe_most_reads(counters)} during it."
         advice = "Something read the data in between, or the data are not on this device."
     elif residency >= 0.5 and _device_read_as_much_as_run(counters):
         text = f"{before}, yet {counters.part} read as many bytes as the phase."

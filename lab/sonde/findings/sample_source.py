@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from sonde.model import quantities
-from sonde.model.lines import TrainingResult
+from sonde.model.line_members import TrainingResult
 
 
 def describe_sample_source(training: TrainingResult) -> str:

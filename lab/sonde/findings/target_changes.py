@@ -198,7 +198,8 @@ def _list_target_names(phase: PhaseRecord) -> set[str]:
 
 
 def _choose_operation_kind(phases_of_side: Sequence[tuple[RecordedRun, PhaseRecord]]) -> str:
-    """Of the latest run: the busiest kind of operations, or whole files where no operations are known."""
+    """Returns read or write, whichever moved more bytes in the latest run; `_FILE` if that run has no operations by
+    target, and "" without runs."""
     return (find_busiest_kind(phases_of_side[-1][1]) or _FILE) if phases_of_side else ""
 
 

@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 
-from sonde.model.lines import FileSystemFacts, NodeLine, RunLine
+from sonde.model.line_members import FileSystemFacts
+from sonde.model.lines import NodeLine, RunLine
 from sonde.model.plan_hash import compute_plan_hash, hash_json
 from sonde.model.simulation import find_simulated_system, format_simulated_system_name
 from sonde.model.target_names import is_object_store_target

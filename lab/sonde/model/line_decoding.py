@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -56,16 +56,16 @@ def parse_record_line(line_text: str) -> tuple[str, RecordLine]:
 
 
 @cache
-def _list_type_hints(line_type: str) -> tuple[tuple[str, Any], ...]:
-    return tuple(get_type_hints(getattr(lines, line_type)).items())
+def _list_type_hints(cls: Callable[..., Any]) -> tuple[tuple[str, Any], ...]:
+    return tuple(get_type_hints(cls).items())
 
 
-def _build_dataclass(cls: type[Any], members: Mapping[str, Any], member_path: str) -> Any:
+def _build_dataclass(cls: Callable[..., Any], members: Mapping[str, Any], member_path: str) -> Any:
     # Some writers write null for an absent member.
     return cls(
         **{
             name: _convert_value(hint, members[name], f"{member_path}.{name}")
-            for name, hint in _list_type_hints(cls.__name__)
+            for name, hint in _list_type_hints(cls)
             if members.get(name) is not None
         }
     )

@@ -20,6 +20,7 @@ from sonde.model import plan_resolution
 from sonde.model.documents import DocumentError, parse_json, parse_toml
 from sonde.model.errors import PlanError
 from sonde.model.file_text import read_text_file
+from sonde.model.plan_title import compose_title
 from sonde.model.schema_problems import find_schema_problems, format_member_path
 from sonde.model.schemas import load_plan_schema
 from sonde.model.settings import apply_settings
@@ -27,11 +28,12 @@ from sonde.model.units import parse_bytes, parse_duration
 
 PLAN_FORMAT = "sonde-plan/2"
 _MAX_PLAN_FILE_BYTES = 16 << 20
+_MAX_PROBLEMS_IN_MESSAGE = 3
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A checked, immutable plan. Create one with `convert_event_from_json` or `read`."""
+    """A checked, immutable plan. Create one with `from_document` or `read`."""
 
     document: Mapping[str, Any]
     origin: str  # file name or "standard input", for messages
@@ -45,8 +47,7 @@ class Plan:
         document_copy.setdefault("id", _derive_id_from_origin(origin))
         problems_found = find_schema_problems(load_plan_schema(), document_copy) or _find_contradictions(document_copy)
         if problems_found:
-            suffix = f" ({len(problems_found) - 1} more after that.)" if len(problems_found) > 1 else ""
-            raise PlanError(f"{origin}: {problems_found[0]}{suffix}")
+            raise PlanError(f"{origin}: {_join_problems(problems_found)}")
         return cls(document_copy, origin)
 
     @classmethod
@@ -64,6 +65,12 @@ class Plan:
 
     @property
     def title(self) -> str:
+        """The title, with the values of the members that it names in braces."""
+        return compose_title(self.title_template, [self.resolve()] if "{" in self.title_template else [])
+
+    @property
+    def title_template(self) -> str:
+        """The title as written."""
         return str(self.document.get("title", self.id))
 
     @property
@@ -116,8 +123,9 @@ class Plan:
         return plan_resolution.resolve_plan(self.document)
 
     def to_json(self) -> str:
-        """Returns the JSON text that the engine reads."""
-        return json.dumps(self.document, indent=2, ensure_ascii=False) + "\n"
+        """Returns the JSON text that the engine reads, with the composed title."""
+        document = {**self.document, "title": self.title} if "title" in self.document else self.document
+        return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
 
 def read_plan_document(file_name: str) -> dict[str, Any]:
@@ -170,6 +178,12 @@ def _reject_json_constant(constant_name: str) -> Any:
 
 def _derive_id_from_origin(document_origin: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(document_origin).stem).strip("-") or "plan"
+
+
+def _join_problems(problems: Sequence[str]) -> str:
+    """Returns the sentences of the first problems and the number of the others."""
+    more = len(problems) - _MAX_PROBLEMS_IN_MESSAGE
+    return " ".join([*problems[:_MAX_PROBLEMS_IN_MESSAGE], *([f"({more} more after that.)"] if more > 0 else [])])
 
 
 def _find_contradictions(document: Mapping[str, Any]) -> list[str]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sonde.model.backends import BACKENDS_WITHOUT_STORAGE
 from sonde.model.operations import TRANSFER_OPS, WRITE_OPS
 from sonde.model.plan import Plan
 from sonde.model.units import format_bytes
@@ -23,7 +24,6 @@ _PAGE = 4096  # bytes
 # Beyond this fraction of memory, buffered files displace each other in the page cache.
 _CACHEABLE_FRACTION = 0.5
 _PREALLOCATED_SIZE = 1 << 30  # bytes of one file
-_MEMORY_BACKENDS = ("null", "paced")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,9 @@ def find_plan_advice(plan: Plan, volumes: Sequence[PhaseVolume], memory: int | N
     phases = [
         _DataPhase(volume, plan.resolve_data(phase), memory)
         for phase, volume in zip(plan.phases, volumes, strict=True)
-        if volume.op in TRANSFER_OPS and not plan.is_tree_phase(phase) and volume.backend not in _MEMORY_BACKENDS
+        if volume.op in TRANSFER_OPS
+        and not plan.is_tree_phase(phase)
+        and volume.backend not in BACKENDS_WITHOUT_STORAGE
     ]
     return [sentence for principle in _PRINCIPLES for sentence in principle(phases)]
 

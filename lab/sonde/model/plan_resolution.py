@@ -3,7 +3,7 @@
 
 ``schema/plan``, which the engine prints from its declaration of the plan, states ``default``, and ``instead_of`` for
 members that exclude each other. Defaults that depend on another member are below. The engine has them too, and
-``tests/together/test_one_rule.py`` compares the two.
+``tests/together/test_plan_agreement.py`` compares the two.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes the bytes that a plan needs on its target.
 
-The rule is the engine's (``engine/runs/footprint.cpp``); ``tests/together/test_one_rule.py`` compares the two. Phases
-that write the same files need the space of the largest phase, and other files add to it. A phase that a stonewall may
-end earlier needs nothing for certain, unless its files are preallocated.
+The engine computes the same in ``engine/runs/footprint.cpp``; ``tests/together/test_plan_agreement.py`` compares them.
+Phases that write the same files need the space of the largest phase, and other files add to it. A phase that a
+stonewall may end early is not guaranteed to need space, unless its files are preallocated.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sonde.model.backends import BACKENDS_WITHOUT_STORAGE
 from sonde.model.operations import WRITE_OPS
 from sonde.model.plan import Plan
 from sonde.model.units import parse_bytes
 from sonde.model.volume import PhaseVolume, compute_phase_volumes, count_task_items
-
-_MEMORY_BACKENDS = ("null", "paced")  # store nothing
 
 
 @dataclass(frozen=True)
@@ -72,14 +71,14 @@ def _leaves_bytes_on_target(plan: Plan, phase_table: Mapping[str, Any], counts_s
     is_interruptible = "stonewall" in stop and (is_in_place or data["io"]["preallocate"] == "none")
     if (is_interruptible and not counts_stonewalled) or (is_in_place and "operations" in stop):
         return False
-    return phase_table["op"] in WRITE_OPS and data["backend"] not in _MEMORY_BACKENDS
+    return phase_table["op"] in WRITE_OPS and data["backend"] not in BACKENDS_WITHOUT_STORAGE
 
 
 def _compute_tree_bytes(plan: Plan, volumes: list[PhaseVolume], counts_stonewalled: bool) -> int:
     """Returns the largest number of bytes in trees at one time: created minus removed ones."""
     existing, largest = dict[tuple[str, str], int](), 0
     for phase, volume in zip(plan.phases, volumes, strict=True):
-        if not plan.is_tree_phase(phase) or volume.backend in _MEMORY_BACKENDS:
+        if not plan.is_tree_phase(phase) or volume.backend in BACKENDS_WITHOUT_STORAGE:
             continue
         meta, stop = plan.resolve_meta(phase), phase.get("stop", {})
         key = str(meta["tree"]["top"]), str(meta["objects"])

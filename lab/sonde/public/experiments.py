@@ -56,7 +56,7 @@ def run_experiment(
 ) -> ExecutedExperiment:
     """Runs an experiment, or a plan several times, and returns medians and verdicts, as `sonde run` does.
 
-    `experiment` is a file, the name of a ready-made one, or the document itself. `on` is a directory, or directories
+    `experiment` is a file, the name of a shipped one, or the document itself. `on` is a directory, or directories
     by the names that the experiment uses. `sweeps` are texts like "data.access.transfer=4KiB,1MiB". With `simulated`
     it runs on the model of `system`, with `faults` as for `simulate`, and `on` and `pools` are not needed. `resume`
     continues the last run of the same experiment; so does the name of its `group`.

@@ -59,7 +59,7 @@ def run(
 ) -> Run:
     """Runs a plan once, stores the run and returns it, as `sonde run` does.
 
-    `plan` is a file, the name of a ready-made plan, or the document itself. `on` replaces its target directory, and
+    `plan` is a file, the name of a shipped plan, or the document itself. `on` replaces its target directory, and
     each text of `settings` changes one member, like "data.access.transfer=4KiB". The archive is created if it is not
     there. `progress` prints to standard error. Blocks until the run has ended; an interrupt ends it in good order.
 

@@ -15,7 +15,8 @@ from sonde.findings.assessment import format_phase_rate
 from sonde.findings.stragglers import MemberRate, compute_straggler_limit
 from sonde.model import quantities
 from sonde.model.escaping import escape_line
-from sonde.model.lines import HistogramLine, LatencySummary
+from sonde.model.line_members import LatencySummary
+from sonde.model.lines import HistogramLine
 from sonde.model.record import PhaseRecord
 
 PERCENTILES = (("p50", "p50_ns"), ("p90", "p90_ns"), ("p99", "p99_ns"), ("p99.9", "p999_ns"), ("max", "max_ns"))
@@ -135,7 +136,7 @@ def build_member_rate_chart(
     scale = build_amount_axis(values[-1], "op/s" if counts_operations else "B/s", 3)
     few = len(values) <= 8
     names = (
-        tuple(Tick((index + 0.5) / len(values), item.name, index % 2 == 1) for index, item in enumerate(ordered))
+        tuple(Tick((index + 0.5) / len(values), item.name, lower=index % 2 == 1) for index, item in enumerate(ordered))
         if few
         else ()
     )

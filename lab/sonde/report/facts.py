@@ -100,7 +100,7 @@ def _describe_hosts(run: RecordedRun) -> str:
     if first.cpus:
         parts.append(f"{quantities.display_count_with_noun(first.cpus, 'CPU')}{each}")
     if first.memory_bytes:
-        parts.append(f"{quantities.display_transferred_bytes(first.memory_bytes)} memory{each}")
+        parts.append(f"{quantities.display_configured_size(first.memory_bytes)} memory{each}")
     return _DOT.join([*parts, escape_line(first.kernel, 60)] if first.kernel else parts)
 
 

@@ -9,7 +9,8 @@ from sonde.findings.stragglers import map_nodes_to_hosts
 from sonde.model import quantities
 from sonde.model.escaping import escape_line
 from sonde.model.json_access import get_finite_number, get_items, get_text
-from sonde.model.lines import DirectionRates, TreatmentLine
+from sonde.model.line_members import DirectionRates
+from sonde.model.lines import TreatmentLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 from sonde.report.definitions import RATES, Definition

@@ -14,7 +14,7 @@ from sonde.findings.classification import Classification
 from sonde.findings.phase_summary import AssessedPhase, PhaseSummary
 from sonde.findings.phase_timeline import PhaseTimeline
 from sonde.model import quantities
-from sonde.model.lines import PhaseRates
+from sonde.model.line_members import PhaseRates
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 

@@ -159,7 +159,7 @@ class RankWindow:
         """Of each series: how far the two sides of the best split differ, and how many values lie after it.
 
         The difference is the rank sum of the newer side in standard deviations of chance, its sign that of the change;
-        the spread takes ties into account. 0 and 0 where there are too few values, or all are equal.
+        the spread takes ties into account. Both are 0 where there are too few values, or all are equal.
         """
         centered = self.ranks - (self.filled[:, None] + 1) / 2
         if np.min(self.filled, initial=self.width) < self.width:

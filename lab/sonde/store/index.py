@@ -39,7 +39,7 @@ from sonde.store.rows import PHASE_COLUMNS, RUN_COLUMNS, Row, read_folder_rows
 from sonde.store.tables import make_arrow_schema
 
 # Changes when a column is added or means something else: indexes of other versions are left alone.
-VERSION = "10"
+VERSION = "11"
 FOLDER = ".index"
 _FRESH_NS = 2_000_000_000
 RUNS = make_arrow_schema(RUN_COLUMNS)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.findings.best_numbers import STORAGE_CLASSIFICATIONS
-from sonde.findings.caveats import determine_validity
+from sonde.findings.caveats import determine_validity, get_stored_classification, select_caveats
 from sonde.findings.classification import Classification
 from sonde.model.errors import RecordError
 from sonde.model.history_key import BYTES_PER_S, OPS_PER_S, HistoryKey, RunKey, classify_cache
@@ -51,7 +51,7 @@ RUN_COLUMNS: Mapping[str, str] = {
     "source": "text",  # null for our own measurements; else the tool whose result was imported
     "validity": "text",  # good, doubtful, invalid; null: no phase ended
     "findings": "texts",
-    "caveats": "texts",  # those of the findings that are a warning or worse
+    "caveats": "texts",  # ids of the findings that are caveats of a number
     "tags": "texts",
     **dict.fromkeys(_KEY, "text"),
     **{f"{direction}_{unit}": "float" for direction in ("write", "read") for unit in (BYTES_PER_S, OPS_PER_S)},
@@ -106,16 +106,16 @@ def read_folder_rows(run_folder: Path, folder_name: str, changed_ns: int) -> tup
 def _make_run_row(run: Summary, folder_name: str, changed_ns: int, tags: Sequence[str]) -> Row:
     document = run.document
     findings = [finding for finding in document.get("findings") or () if isinstance(finding, Mapping)]
-    grave = [finding for finding in findings if finding.get("severity") in ("warning", "invalid")]
+    caveats = _select_run_caveats(run, findings)
     key = make_history_key(run)
     row: Row = {
         "run": run.id,
         "folder": folder_name,
         "changed_ns": changed_ns,
         "started_s": parse_epoch_seconds(run.started),
-        "validity": _determine_run_validity(run, findings),
+        "validity": _determine_run_validity(run, caveats),
         "findings": _list_finding_ids(findings),
-        "caveats": _list_finding_ids(grave),
+        "caveats": _list_finding_ids(caveats),
         "tags": sorted(tags),
         "source": _read_source_tool(document),
         "host": str(document.get("host") or ""),
@@ -141,12 +141,22 @@ def _make_run_row(run: Summary, folder_name: str, changed_ns: int, tags: Sequenc
     return row
 
 
-def _determine_run_validity(run: Summary, findings: Iterable[Mapping[str, Any]]) -> str | None:
+def _select_run_caveats(run: Summary, findings: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Returns the findings that are caveats: a number that counts as cached is not also possibly cached."""
+    classifications = {str(phase.get("phase")): get_stored_classification(phase) for phase in run.phases}
+    return [
+        finding
+        for finding in findings
+        if select_caveats([finding], classifications.get(str(finding.get("phase") or ""), ""))
+    ]
+
+
+def _determine_run_validity(run: Summary, caveats: Iterable[Mapping[str, Any]]) -> str | None:
     """None without a number: the run failed and no phase ended by itself."""
     finished = any(phase.get("done") and phase.get("stopped_by") not in ("error", "interrupt") for phase in run.phases)
     if run.status in ("failed", "lost") and not finished:
         return None
-    return determine_validity(str(finding.get("severity")) for finding in findings)
+    return determine_validity(str(finding.get("severity")) for finding in caveats)
 
 
 def _list_finding_ids(findings: Iterable[Mapping[str, Any]]) -> list[str]:

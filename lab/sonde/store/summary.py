@@ -16,7 +16,7 @@ from sonde.model.confined_files import open_file
 from sonde.model.documents import parse_json
 from sonde.model.errors import RecordError, format_as_sentence
 from sonde.model.history_key import compute_run_key
-from sonde.model.lines import Rate
+from sonde.model.line_members import Rate
 from sonde.model.parents import TargetParents
 from sonde.model.plan_hash import HASH_VERSION
 from sonde.model.quantities import replace_no_break_spaces

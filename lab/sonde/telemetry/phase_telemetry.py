@@ -70,7 +70,7 @@ class PhaseTelemetry:
         return self.device.read_bytes + self.device.written_bytes if self.device else None
 
     @property
-    def coverage(self) -> float | None:
+    def run_share_of_device_bytes(self) -> float | None:
         """Bytes of the run over bytes of the device: 1 when all traffic was the run's and none stayed in memory."""
         return self.transferred_bytes / self.device_bytes if self.device_bytes else None
 
@@ -190,19 +190,20 @@ def summarize_phase_telemetry(run: RecordedRun, phase: PhaseRecord, telemetry: T
 
 def find_epoch(run: RecordedRun) -> float | None:
     """Time zero of the record, seconds since 1970-01-01 UTC; None without a fraction of the second in the record."""
-    return _parse_utc_time(run.run_line.started) if "." in run.run_line.started else None
+    return parse_utc_time(run.run_line.started) if "." in run.run_line.started else None
 
 
 def find_run_interval(run: RecordedRun) -> tuple[float, float]:
     """First and last second of a run since 1970-01-01 UTC. Raises UserError when the record does not say."""
-    epoch = _parse_utc_time(run.run_line.started)
+    epoch = parse_utc_time(run.run_line.started)
     ends = [phase.end.t for phase in run.phases if phase.end is not None]
     if epoch is None or not ends:
         raise UserError(f"{run.folder.name} has no phase with a beginning and an end; name another run with --run.")
     return epoch, epoch + max(*ends, run.end.t)
 
 
-def _parse_utc_time(time_text: str) -> float | None:
+def parse_utc_time(time_text: str) -> float | None:
+    """Seconds since 1970-01-01 UTC; None for a text that is no time."""
     try:
         return datetime.fromisoformat(time_text).timestamp()
     except ValueError:

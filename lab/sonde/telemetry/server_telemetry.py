@@ -32,7 +32,7 @@ class ServerTelemetry:
     latency_s: dict[str, float]
 
     @property
-    def coverage(self) -> float | None:
+    def run_share_of_server_bytes(self) -> float | None:
         """Bytes of the run over bytes of the servers: how much of the traffic was the run's."""
         total = self.read_bytes + self.written_bytes
         return self.run_bytes / total if total else None
@@ -56,12 +56,16 @@ class ServerTelemetry:
             f"{display_count_with_noun(self.targets, 'storage target')} moved {display_transferred_bytes(total)} "
             "during this phase."
         ]
-        if self.coverage is not None and self.run_bytes and self.coverage <= 1 / _OTHER_TRAFFIC:
+        if (
+            self.run_share_of_server_bytes is not None
+            and self.run_bytes
+            and self.run_share_of_server_bytes <= 1 / _OTHER_TRAFFIC
+        ):
             sentences.append(
                 f"That is {total / self.run_bytes:.1f} times what this phase asked for: others used the storage, or it"
-                f" moved data twice; {display_percent(self.coverage)} of the traffic was this run's."
+                f" moved data twice; {display_percent(self.run_share_of_server_bytes)} of the traffic was this run's."
             )
-        elif self.coverage is not None and self.coverage >= 1 / _MOSTLY_CACHED:
+        elif self.run_share_of_server_bytes is not None and self.run_share_of_server_bytes >= 1 / _MOSTLY_CACHED:
             sentences.append(
                 f"This phase asked for {display_transferred_bytes(self.run_bytes)}: the rest stayed in, or came "
                 "from, memory of"

@@ -50,7 +50,7 @@ def format_rate_by_transfer(bytes_per_s: float, ops_per_s: float) -> str:
     return format_rate(bytes_per_s)
 
 
-def describe_phase_end(phase_end: PhaseEndLine) -> str:
+def describe_phase_end(phase_end: PhaseEndLine, is_measured: bool = True) -> str:
     """What was moved, in which time, and what of it deserves a word."""
     elapsed = phase_end.seconds.elapsed
     moved = (
@@ -75,6 +75,8 @@ def describe_phase_end(phase_end: PhaseEndLine) -> str:
         sentences.append(f"{format_count_with_noun(phase_end.ops.failed, 'operation')} failed")
     if _ENDINGS.get(phase_end.stopped_by):
         sentences.append(_ENDINGS[phase_end.stopped_by])
+    if not is_measured:
+        sentences.append("preparation, not rated")
     return ", ".join(sentences)
 
 

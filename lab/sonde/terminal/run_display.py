@@ -98,6 +98,11 @@ class RunProgress:
         wanted = self.begin.phase if self.begin else ""
         return next((phase for phase in phases if phase["id"] == wanted), {})
 
+    def is_measured(self, phase_id: str) -> bool:
+        """Returns whether the plan rates a phase; a phase with ``measure = false`` prepares others."""
+        phases = self.plan.phases if self.plan else []
+        return next((phase.get("measure", True) is not False for phase in phases if phase["id"] == phase_id), True)
+
     @property
     def percent_done(self) -> float | None:
         """Progress of the phase, 0 to 100; None when unknown."""
@@ -200,7 +205,8 @@ class PlainDisplay(Display):
         self._progress.apply_record_line(line)
         match line:
             case PhaseEndLine() if not self._preparing:
-                self.print_message(f"  {line.phase}: {format_headline_rate(line)}, {describe_phase_end(line)}")
+                text = describe_phase_end(line, self._progress.is_measured(line.phase))
+                self.print_message(f"  {line.phase}: {format_headline_rate(line)}, {text}")
             case ErrorLine():
                 self.print_message(f"  error: {line.text}")
             case Finding() if line.id == _EARLY_FINDING:
@@ -293,7 +299,8 @@ class LiveDisplay(Display):
         text = Text(f"  {mark} ", style="red" if failed else "green")
         text.append(f"{phase_end.phase:<{self._width}}  ", style="default")
         text.append(f"{format_headline_rate(phase_end):>14}", style="bold default")
-        text.append(f"   {describe_phase_end(phase_end)}", style="dim")
+        is_measured = self._progress.is_measured(phase_end.phase)
+        text.append(f"   {describe_phase_end(phase_end, is_measured)}", style="dim")
         return text
 
     def _make_view(self) -> RenderableType:

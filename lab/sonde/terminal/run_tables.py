@@ -15,7 +15,9 @@ from sonde.findings.classification import Classification
 from sonde.findings.explanations import list_help_commands
 from sonde.model.errors import format_as_sentence
 from sonde.model.limits import MAX_COLD_RESIDENCY
-from sonde.model.lines import Finding, PhaseEndLine, Rate
+from sonde.model.line_members import Rate
+from sonde.model.lines import Finding, PhaseEndLine
+from sonde.model.operations import WRITE_ONLY_OPS
 from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import RecordedRun, make_recorded_run
@@ -119,7 +121,7 @@ def _print_rates(console: Console, phases: Sequence[PhaseRecord], run: RecordedR
         name = Text(phase.id, style="bold" if phase.begin.measured else "dim")
         table.add_row(
             name,
-            describe_phase_end(end),
+            describe_phase_end(end, phase.begin.measured),
             *cells,
             ops,
             _describe_cache(phase, assess_phase_rate(run, phase).classification),
@@ -146,7 +148,8 @@ def _describe_cache(phase: PhaseRecord, classification: Classification) -> str:
         # what was read again later came from memory, however little of it was there at the start
         later = " at first" if classification is Classification.CACHE and end.residency <= MAX_COLD_RESIDENCY else ""
         return f"{end.residency:.0%} resident{later}"
-    return phase.begin.cache
+    # a buffered write goes into the page cache, whatever was there before
+    return "-" if phase.begin.op in WRITE_ONLY_OPS and phase.begin.cache == "unknown" else phase.begin.cache
 
 
 def _print_assessments(console: Console, run: RecordedRun) -> None:

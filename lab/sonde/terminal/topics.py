@@ -42,8 +42,11 @@ def list_topics() -> dict[str, Topic]:
     topics = {}
     for folder in FOLDERS if docs else ():
         for path in sorted((docs / folder).glob("*.md")) if docs else ():
+            title = _read_page_title(path)
+            if not title:
+                continue  # a table that another page includes
             name = folder if path.stem == "index" else f"{folder}/{path.stem}"
-            topics[name] = Topic(name, _read_page_title(path), path)
+            topics[name] = Topic(name, title, path)
     if not topics:
         raise MachineError("The documentation is not installed with this Sonde; read the folder docs of its sources.")
     return topics
@@ -53,7 +56,7 @@ def _read_page_title(page_file: Path) -> str:
     for line in _read_page(page_file).splitlines():
         if line.startswith("# "):
             return line.removeprefix("# ").strip()
-    return page_file.stem
+    return ""
 
 
 def find_topic(topic_name: str) -> Topic:

@@ -20,6 +20,7 @@ from sonde.trends.baseline_gate import GateCheck, check_against_baseline
 from sonde.trends.sides import BASELINE, ComparedSide, find_compared_side, keep_runs_of_one_origin
 from sonde.trends.stated_limits import Limit, LimitCheck, check_limit_against_runs
 
+RETEST = "retest"  # role of a run that repeats a slow run
 _SIMULATED_HINT = "Set a baseline of runs of the same origin with `sonde baseline set`."
 
 Check = TypeVar("Check", GateCheck, LimitCheck)
@@ -47,8 +48,8 @@ class GateVerdict(Generic[Check]):
 def gate_against_baseline(
     archive: Archive, run_reference: str, baseline_reference: str, most_retests: int, repeat_run: Repeat
 ) -> GateVerdict[GateCheck]:
-    """Checks the run against the baseline, and calls `repeat_run` up to `most_retests` times while a number is too
-    slow.
+    """Checks the runs against the baseline. While a number is too slow, its plan is repeated with `repeat_run`, up to
+    `most_retests` times.
 
     `baseline_reference` is the name of a baseline, or a side as `find_compared_side` reads it. Raises UserError, and
     NothingComparedError if both have no number in common.
@@ -71,8 +72,8 @@ def gate_against_baseline(
 def gate_against_limits(
     archive: Archive, run_reference: str, limits: Sequence[Limit], most_retests: int, repeat_run: Repeat
 ) -> GateVerdict[LimitCheck]:
-    """Checks the run against stated limits, and calls `repeat_run` up to `most_retests` times while a number is too
-    slow. One run that reaches a limit is enough. Raises UserError."""
+    """Checks the runs against stated limits. While a number is too slow, its plan is repeated with `repeat_run`, up to
+    `most_retests` times. One run that reaches a limit is enough. Raises UserError."""
 
     def check_side(side: ComparedSide) -> GateVerdict[LimitCheck]:
         return GateVerdict(side, [check_limit_against_runs(item, side.runs) for item in limits])
@@ -84,11 +85,26 @@ def _repeat_while_bad(
     now: ComparedSide, check: Callable[[ComparedSide], GateVerdict[Check]], retests: int, repeat: Repeat
 ) -> GateVerdict[Check]:
     verdict = check(now)
-    while any(item.bad for item in verdict.checks) and retests > 0 and is_repeatable(now.runs[-1]):
-        retests -= 1
-        now = ComparedSide(now.name, (*now.runs, repeat(now.runs[-1])))
+    for _ in range(retests):
+        slow_runs: list[Summary] = _find_slow_runs(now, verdict.checks)
+        if not slow_runs:
+            break
+        now = ComparedSide(now.name, (*now.runs, *(repeat(run) for run in slow_runs)), now.left_out)
         verdict = check(now)
     return verdict
+
+
+def _find_slow_runs(now: ComparedSide, checks: Sequence[Check]) -> list[Summary]:
+    """Returns for each number that is too slow the newest run that measured the number and can be repeated.
+
+    A group holds runs of several plans: only a run of the same plan measures the number again.
+    """
+    runs: dict[str, Summary] = {}
+    for item in checks:
+        measured_by = [run for run in now.runs if run.id in item.runs and is_repeatable(run)] if item.bad else []
+        if measured_by:
+            runs[measured_by[-1].id] = measured_by[-1]
+    return list(runs.values())
 
 
 def is_repeatable(run: Summary) -> bool:
@@ -112,7 +128,7 @@ def repeat_run(
     launcher = make_launcher(name, ranks if isinstance(ranks, int) and name != LOCAL else 1, _get_launcher_args(run))
     setup = RunSetup(find_engine(), archive, launcher, None, on_stop)
     on_begin(plan)
-    result = conduct_run(plan, setup, observer, facts={"role": "retest", "group": run.group or run.id})
+    result = conduct_run(plan, setup, observer, facts={"role": RETEST, "group": run.group or run.id})
     if result.exit_code != EXIT_OK:
         raise make_engine_failure(result.exit_code, result.text)
     return read_summary(result.folder)

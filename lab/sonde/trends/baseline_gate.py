@@ -35,6 +35,7 @@ class GateCheck:
     differs_in: tuple[tuple[str, str, str], ...]
     not_judged: str = ""  # why the number is not judged; empty for a verdict
     about: str = ""  # what the number describes where that is not storage
+    runs: tuple[str, ...] = ()  # ids of the runs that measured the number, in the order of `measured`
 
     @property
     def low_run_count(self) -> int:
@@ -112,4 +113,5 @@ def _check_number_against_baseline(
         differs,
         reason,
         candidate.classification_text,
+        after.runs,
     )

@@ -60,7 +60,7 @@ class CompareRates(Protocol):
     def __call__(self, rates_before: Floats, rates_after: Floats, *, with_p_value: bool = ...) -> RateRatio: ...
 
 
-class CacheExplanations(Protocol):
+class GetExplanations(Protocol):
     """The explanations with this key: computed by `compute_explanations`, or from a cache."""
 
     def __call__(self, key: str, compute_explanations: Callable[[], list[Explanation]]) -> list[Explanation]: ...
@@ -145,7 +145,7 @@ def group_changes(
     histories: Sequence[History],
     changes: Sequence[Change],
     ratio_of: CompareRates = compare_rates,
-    explanations_of: CacheExplanations = lambda key, make: make(),
+    get_explanations: GetExplanations = lambda key, make: make(),
 ) -> list[JointChange]:
     """Groups of changes, the oldest first.
 
@@ -164,7 +164,7 @@ def group_changes(
         else:
             groups.append([change])
     surroundings = _HistoriesWithChanges(histories, changes)
-    return [_make_joint_change(surroundings, group, ratio_of, explanations_of) for group in groups]
+    return [_make_joint_change(surroundings, group, ratio_of, get_explanations) for group in groups]
 
 
 class _HistoriesWithChanges:
@@ -196,7 +196,7 @@ def _make_joint_change(
     surroundings: _HistoriesWithChanges,
     changes_together: Sequence[Change],
     ratio_of: CompareRates,
-    explanations_of: CacheExplanations,
+    get_explanations: GetExplanations,
 ) -> JointChange:
     # Changes of opposite directions are never one part, however uncertain their sizes are.
     directions = [
@@ -220,7 +220,7 @@ def _make_joint_change(
         for index in range(len(surroundings.histories))
         if index not in changed
     }
-    explanations = explanations_of(
+    explanations = get_explanations(
         _make_explanation_key(surroundings, parts, sides, time),
         lambda: _explain_parts(surroundings.histories, parts, sides, time, ratio_of),
     )

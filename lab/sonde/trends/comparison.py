@@ -14,7 +14,7 @@ from sonde.stats.multiple import adjust_for_false_discoveries
 from sonde.stats.ratio import RateRatio, compare_rates, estimate_detectable_drop, estimate_levels_of_ratio
 from sonde.stats.spread import CoefficientOfVariation, estimate_coefficient_of_variation
 from sonde.trends.environment import list_plan_differences
-from sonde.trends.run_caveats import CaveatCount, count_caveats
+from sonde.trends.run_caveats import CaveatCount, count_caveats_of_numbers
 from sonde.trends.sides import ComparedSide, SideValues, collect_numbers, list_key_differences, pair_comparable_numbers
 
 ChangeVerdict = Literal["slower", "faster", "small change", "no change seen", "too few runs"]
@@ -72,8 +72,10 @@ class Comparison:
     caveats: tuple[CaveatCount, ...] = ()  # what speaks against runs of either side
 
     def list_caveats_of_number(self, number: NumberComparison) -> list[CaveatCount]:
-        """Those about the phase of a number."""
-        return [caveat for caveat in self.caveats if caveat.phase == number.key.phase]
+        """Those about the phase of a number in its plan."""
+        return [
+            caveat for caveat in self.caveats if caveat.phase == number.key.phase and caveat.plan in ("", number.plan)
+        ]
 
     @property
     def shared_run_count(self) -> int:
@@ -126,11 +128,18 @@ def compare_sides(
         for number in numbers_of_side
         if id(number) not in paired
     ]
-    phases = [other.key.phase for _, other in both]
-    caveats = (*count_caveats("before", side_before.runs, phases), *count_caveats("after", side_after.runs, phases))
-    return Comparison(
-        side_before, side_after, tuple(sorted(compared, key=lambda number: number.key)), tuple(alone), caveats
+    caveats = (
+        *count_caveats_of_numbers(
+            "before", side_before.runs, [(other.plan, item.key.phase, item.runs) for item, other in both]
+        ),
+        *count_caveats_of_numbers(
+            "after", side_after.runs, [(other.plan, other.key.phase, other.runs) for _, other in both]
+        ),
     )
+    # within a file system in the order of the runs and their phases
+    positions = {number.key: position for position, number in enumerate(new)}
+    compared.sort(key=lambda number: (number.key.system, number.key.file_system, positions[number.key]))
+    return Comparison(side_before, side_after, tuple(compared), tuple(alone), caveats)
 
 
 def _list_plan_differences(

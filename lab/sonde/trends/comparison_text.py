@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -57,11 +58,18 @@ def format_change_verdict(number: NumberComparison, is_doubtful: bool = False) -
     text: str = number.verdict
     if number.verdict == "no change seen" and number.visible is not None:
         text += f" (smallest detectable drop: {100 * number.visible:.0f} %)"
-    elif number.verdict == "too few runs":
-        text = number.ratio.why
     text += f"; not a storage number ({number.classification_text})" if number.classification_text else ""
     text += ", doubtful" if is_doubtful else ""
     return Text(text, style=VERDICT_STYLES[number.verdict])
+
+
+def list_missing_interval_sentences(numbers: Sequence[NumberComparison]) -> list[str]:
+    """Returns one sentence for each reason why numbers have no verdict, with the number of them."""
+    reasons = Counter(number.ratio.why for number in numbers if number.verdict == "too few runs" and number.ratio.why)
+    return [
+        f"Too few runs for {format_count_with_noun(count, 'number')}: {reason.rstrip('.')}."
+        for reason, count in reasons.items()
+    ]
 
 
 def describe_simulated_runs(side: ComparedSide) -> str:

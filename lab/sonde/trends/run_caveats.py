@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from sonde.findings.caveats import get_stored_classification, select_phase_caveats
@@ -18,7 +18,8 @@ from sonde.store.summary import Summary
 class CaveatCount:
     """One kind of caveat about one phase: in `runs` of the `of` runs of `side`, with the text of the latest of them.
 
-    `varies`: other runs have other texts, for example with another task or value.
+    `varies`: other runs have other texts, for example with another task or value. `plan`: the plan of the number, ""
+    for every plan that has the phase.
     """
 
     side: str
@@ -28,12 +29,18 @@ class CaveatCount:
     runs: int
     of: int
     varies: bool = False
+    plan: str = ""
 
     @property
     def text_with_count(self) -> str:
         """How often and why: ``other processes used 1.9 cores … (in 3 of 5 runs)``."""
+        return self.format_with_count("in")
+
+    def format_with_count(self, preposition: str) -> str:
+        """Returns the text with how often it applies, after `preposition`; without it for a single run."""
         latest = "; the text is that of the last of them" * self.varies
-        often = "" if self.of == 1 else f" (in {self.runs} of {format_count_with_noun(self.of, 'run')}{latest})"
+        count = f"{self.runs} of {format_count_with_noun(self.of, 'run')}"
+        often = "" if self.of == 1 else f" ({preposition} {count}{latest})"
         return f"{self.text.rstrip('.') or self.id}{often}"
 
     def as_json(self) -> dict[str, Any]:
@@ -57,6 +64,17 @@ def count_caveats(side_name: str, runs: Sequence[Summary], phase_ids: Iterable[s
     return result
 
 
+def count_caveats_of_numbers(
+    side_name: str, runs: Sequence[Summary], numbers: Iterable[tuple[str, str, Collection[str]]]
+) -> list[CaveatCount]:
+    """The caveats of numbers: each is a plan, a phase and the ids of the runs that measured it."""
+    return [
+        replace(caveat, plan=plan)
+        for plan, phase, run_ids in numbers
+        for caveat in count_caveats(side_name, [run for run in runs if run.id in run_ids], [phase])
+    ]
+
+
 def count_runs_without_storage_number(side_name: str, runs: Sequence[Summary], phase_id: str) -> list[CaveatCount]:
     """Counts, by classification, the runs in which `phase_id` did not measure storage (for example, the page cache)."""
     rows = [row for run in runs for row in run.phases if row.get("phase") == phase_id]
@@ -74,7 +92,7 @@ def _list_phase_caveats(run: Summary, phase: str) -> list[Mapping[str, Any]]:
 
 
 def list_caveat_sentences(caveats: Sequence[CaveatCount]) -> list[str]:
-    """A sentence for each kind of caveat on each side, with the phases that it is about: the worst phase's count."""
+    """A sentence for each kind of caveat on each side, with its phases: the count, or the worst phase's as "up to"."""
     kinds: dict[tuple[str, str], list[CaveatCount]] = {}
     for caveat in caveats:
         kinds.setdefault((caveat.side, caveat.id), []).append(caveat)
@@ -82,5 +100,6 @@ def list_caveat_sentences(caveats: Sequence[CaveatCount]) -> list[str]:
     for (side, _), alike in kinds.items():
         most = max(alike, key=lambda item: item.runs / item.of)
         phases = ", ".join(dict.fromkeys(item.phase for item in alike))
-        sentences.append(f"{side}, {phases}: {most.text_with_count}.")
+        are_alike = len({(item.runs, item.of) for item in alike}) == 1
+        sentences.append(f"{side}, {phases}: {most.format_with_count('in' if are_alike else 'in up to')}.")
     return sentences

@@ -35,6 +35,7 @@ class LimitCheck(Limit):
 
     measured: tuple[float, ...] = ()
     not_judged: str = ""  # why no run can be judged; empty for a verdict
+    runs: tuple[str, ...] = ()  # ids of the runs that measured the number, in the order of `measured`
 
     @property
     def bad(self) -> bool:
@@ -61,7 +62,7 @@ def parse_limit(limit_text: str) -> Limit:
 def check_limit_against_runs(limit: Limit, runs: Sequence[Summary]) -> LimitCheck:
     """The limit against the runs that have this phase. Raises UserError when none has."""
     name = "ops_per_s" if limit.operations else "bytes_per_s"
-    rates, others, names = list[float](), dict[str, list[float]](), dict[str, None]()
+    rates, others, names = list[tuple[float, str]](), dict[str, list[tuple[float, str]]](), dict[str, None]()
     for run in runs:
         for phase in run.phases:
             if phase.get(name):
@@ -69,15 +70,17 @@ def check_limit_against_runs(limit: Limit, runs: Sequence[Summary]) -> LimitChec
             if phase["phase"] == limit.phase and phase.get("done") and isinstance(phase.get(name), int | float):
                 kind = read_classification(phase) or ""
                 is_judged = is_judged_classification(kind) or kind == Classification.SIMULATED.value
-                (rates if is_judged else others.setdefault(kind, [])).append(float(phase[name]))
+                (rates if is_judged else others.setdefault(kind, [])).append((float(phase[name]), run.id))
     if others and not rates:
         labels = ", ".join(label_classification(kind) for kind in others)
-        values = tuple(rate for kind in others.values() for rate in kind)
-        return LimitCheck(limit.phase, limit.least, limit.operations, values, f"not a storage number ({labels})")
+        values, run_ids = zip(*(rate for kind in others.values() for rate in kind), strict=True)
+        reason = f"not a storage number ({labels})"
+        return LimitCheck(limit.phase, limit.least, limit.operations, values, reason, run_ids)
     if not rates:
         names_text = ", ".join(names) or "none"
         raise UserError(
             f"--at-least {limit.phase}: there is no finished phase of that name; there are {names_text}."
             f"{suggest_close_name(limit.phase, names)}"
         )
-    return LimitCheck(limit.phase, limit.least, limit.operations, tuple(rates))
+    values, run_ids = zip(*rates, strict=True)
+    return LimitCheck(limit.phase, limit.least, limit.operations, values, runs=run_ids)

@@ -38,12 +38,12 @@ def summarize_survey(survey: Survey) -> str:
             f" {format_count_with_noun(survey.simulated, 'simulated history')} "
             f"{'is' if survey.simulated == 1 else 'are'} left out."
         )
+    if not survey.analyses:
+        return f"Nothing can be said: {_describe_short_histories(survey.short)}{short}"
     if survey.short:
         short += (
             f" {format_count_with_noun(survey.short, 'more history')} with fewer than {SHORTEST} runs cannot be judged."
         )
-    if not survey.analyses:
-        return f"Nothing can be said: no history has {SHORTEST} runs yet.{short}"
     slower = [analysis for analysis in survey.analyses if analysis.is_newly_slower]
     remaining = len(survey.analyses) - len(slower)
     if not slower:
@@ -62,6 +62,15 @@ def summarize_survey(survey: Survey) -> str:
         "slower."
         f"{_describe_still_slower(survey)}{short}"
     )
+
+
+def _describe_short_histories(count: int) -> str:
+    """Says that every history is too short to be judged."""
+    if count == 0:
+        return "there is no history of measured runs yet."
+    if count == 1:
+        return f"the only history has fewer than {SHORTEST} runs."
+    return f"all {count:,} histories have fewer than {SHORTEST} runs."
 
 
 def _describe_still_slower(survey: Survey) -> str:

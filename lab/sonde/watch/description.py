@@ -20,7 +20,7 @@ class ProbeEntry:
     """One probe: a plan that is run on a directory again and again."""
 
     id: str = declare_text("name of the probe, used once", required=True, pattern=_ID)
-    plan: str = declare_text("plan file or name of a ready-made plan, like quick", required=True)
+    plan: str = declare_text("plan file or name of a shipped plan, like quick", required=True)
     on: str = declare_text("directory on the file system", required=True)
     set: tuple[str, ...] = declare_texts("changes of the plan, like data.access.volume=4GiB")
     every: float = declare_plain_number(

@@ -5,18 +5,15 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
 
-from sonde.conduct.run import RunResult, RunSetup, conduct_run
+from sonde.conduct.run import conduct_run
 from sonde.conduct.tool_run import ToolCommand, conduct_tool_run, resolve_plans_of_tool
 from sonde.dialects.io500 import data, search
+from sonde.dialects.io500.benchmark_interface import BenchmarkRequest, BenchmarkResult, BenchmarkView, PhaseRow
 from sonde.dialects.io500.command_lines import (
     DEFAULT_OBJECTS,
     SETS_PER_TASK,
-    RunDirectories,
     get_stonewall_seconds,
     is_phase_enabled,
     make_phase_command_line,
@@ -30,83 +27,18 @@ from sonde.dialects.io500.figures import (
     compute_search_figures,
     make_search_table,
 )
-from sonde.dialects.io500.ini import Config, format_settings_as_ini
+from sonde.dialects.io500.ini import format_settings_as_ini
 from sonde.dialects.io500.phases import Io500Phase, list_phases
 from sonde.dialects.io500.result_file import ResultFile, format_local_time
 from sonde.dialects.io500.rules import Rules
-from sonde.dialects.io500.score import Score, compute_score, hash_score
+from sonde.dialects.io500.score import compute_score, hash_score
 from sonde.model.confined_files import create_file
 from sonde.model.errors import EXIT_INTERRUPTED, EXIT_MISMATCH, EXIT_OK, StoppedError, UserError
-from sonde.model.lines import RecordLine
 from sonde.model.plan import Plan
 from sonde.model.units import format_wait
 
-
-class BenchmarkView(Protocol):
-    """The display of a running benchmark."""
-
-    def begin_phase(self, phase_title: str, phase_number: int, phase_count: int, plan: Plan) -> None:
-        """A phase starts."""
-
-    def show_record_line(self, line_kind: str, line: RecordLine) -> None:
-        """A line of its record."""
-
-    def end_display(self) -> None:
-        """Closes the display."""
-
-    def show_official_line(self, output_line: str) -> None:
-        """A line of the official output."""
-
-    def print_message(self, message: str) -> None:
-        """Prints a message of Sonde."""
-
-
 # Tools of phases, and the engine's names of them.
 _TOOLS = {"ior": "ior", "mdtest": "mdtest", "mdworkbench": "md-workbench"}
-
-
-@dataclass(frozen=True)
-class BenchmarkRequest:
-    """A request to run the benchmark.
-
-    `setup` returns the run setup for a number of tasks; `version` is for the result.
-    """
-
-    config: Config
-    places: RunDirectories
-    tasks: int
-    setup: Callable[[int], RunSetup]
-    version: str
-    group: str
-    has_launcher: bool = False  # a launcher starts the processes
-    extended: bool = False
-    dry_run: bool = False
-    cleanup: bool = False
-
-
-@dataclass
-class PhaseRow:
-    """One phase that was run. `valid`: whether it follows the rules."""
-
-    phase: Io500Phase
-    figures: PhaseFigures = field(default_factory=PhaseFigures)
-    seconds: float = 0.0
-    valid: bool = True
-    broken: list[str] = field(default_factory=list)  # texts of IO500 on broken rules
-    run: RunResult | None = None
-
-
-@dataclass(frozen=True)
-class BenchmarkResult:
-    """The result of a benchmark. `exit_code` and `text` are as for a run; a broken rule is no failure."""
-
-    rows: Sequence[PhaseRow]
-    score: Score
-    valid: bool
-    exit_code: int
-    text: str
-    remaining: Sequence[str]  # names in the data directory that were not removed
-    broken: Sequence[str] = ()  # rules that the settings or the complete run broke
 
 
 class Io500Benchmark:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection
-from sonde.dialects.io500.benchmark import BenchmarkResult, PhaseRow
+from sonde.dialects.io500.benchmark_interface import BenchmarkResult, PhaseRow
 from sonde.dialects.io500.figures import GIB, compute_sonde_figures
 from sonde.model.units import format_latency
 

@@ -21,7 +21,8 @@ from sonde.findings.best_numbers import (
 from sonde.findings.caveats import convert_caveat_to_json
 from sonde.findings.classification import Classification
 from sonde.model.errors import format_as_sentence
-from sonde.model.lines import Finding, LatencySummary, Rate
+from sonde.model.line_members import LatencySummary, Rate
+from sonde.model.lines import Finding
 from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import RecordedRun, make_recorded_run
@@ -84,7 +85,7 @@ class FigureRow:
 _RANDOM, _FILES = "Random, 4 KiB transfers", "Small files, 4 KiB each"
 
 
-def list_figure_rows(cpus: int, queued: bool, memory_backed: bool = False) -> list[FigureRow]:
+def list_possible_figures(cpus: int, queued: bool, memory_backed: bool = False) -> list[FigureRow]:
     """Returns all possible figures in the order of display; a phase that was not run gives none."""
     sequential = _list_memory_rows if memory_backed else _list_sequential_rows
     all_rows = sequential("1", "1 task") + sequential("all", f"{cpus} tasks")
@@ -133,7 +134,7 @@ def compute_figures(
 ) -> list[CheckFigure]:
     """Returns the figures of all parts that were run; `records` maps a part's key to id and record of its run."""
     computed = []
-    for row in list_figure_rows(machine.cpus, queued, machine.memory_backed):
+    for row in list_possible_figures(machine.cpus, queued, machine.memory_backed):
         if row.part not in records:
             continue
         run_id, record = records[row.part]

@@ -177,8 +177,9 @@ def _make_sequential_part(
         phases.append({"id": "write-direct", "op": "rewrite", **direct})
         phases.append({"id": "read-direct", "op": "read", **direct})
     load = "1 task" if tasks == 1 else f"{tasks} tasks"
+    key = "sequential-1" if tasks == 1 else "sequential-all"
     document: dict[str, Any] = {
-        "id": f"check-sequential-{tasks}",
+        "id": f"check-{key}",
         "title": f"Sequential, {load}, {format_bytes(TRANSFER)} transfers",
         "calibrated": ["data.access.volume"],
         "target": {"path": target},
@@ -190,7 +191,7 @@ def _make_sequential_part(
         "phases": phases,
         "limits": _make_time_limit(phase_seconds, len(phases)),
     }
-    return CheckPart("sequential-1" if tasks == 1 else "sequential-all", document["title"], document, tasks)
+    return CheckPart(key, document["title"], document, tasks)
 
 
 def _make_random_part(

@@ -21,6 +21,8 @@ from sonde.model.record import RECORD_FILE, PhaseRecord, RecordReader, read_reco
 from sonde.model.system.service import Pool, RatedPeak
 from sonde.model.system.system import System
 from sonde.stats.stopping import InterimLook
+from sonde.telemetry.data import load_telemetry
+from sonde.telemetry.memory_use import compute_occupied_memory
 
 # Records cached in memory: several metrics of a cell are read in succession.
 _CACHED_RECORDS = 256
@@ -138,6 +140,8 @@ class MeasuredRuns:
     def _compute_metric(self, metric_name: str, record: RecordReader, phase: PhaseRecord, cell: Cell) -> float | None:
         if metric_name in metrics.PHASE_METRICS:
             return metrics.PHASE_METRICS[metric_name](phase)
+        if metric_name == "client_memory":
+            return compute_occupied_memory(record, phase, load_telemetry(record.folder))
         if metric_name == "duplex_efficiency":
             return metrics.compute_duplex_efficiency(record, phase)
         rate = metrics.compute_bandwidth(phase)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from sonde.model.lines import LatencySummary
+from sonde.model.line_members import LatencySummary
 from sonde.model.record import PhaseRecord, RecordReader
 
 _NS = 1e-9

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sonde.experiments.claims.curve_forms import classify_form
 from sonde.experiments.claims.grid import CellGrid, Context
-from sonde.experiments.claims.samples import MissingError, RateCurve, Samples, SampleSource, compute_median_bounds
-from sonde.findings.variation import VISIBLE, RateVariation, analyze_rate_variation
+from sonde.experiments.claims.samples import MissingError, Samples, SampleSource, compute_median_bounds
 from sonde.model.errors import UnitError
 from sonde.model.experiment.claims import (
-    SHAPES,
     Arithmetic,
     ClaimComparison,
     Metric,
@@ -29,26 +28,13 @@ from sonde.model.experiment.claims import (
 )
 from sonde.model.experiment.experiment import Cell
 from sonde.model.units import parse_bytes
-from sonde.stats.bins import find_steady_slices
 from sonde.stats.bounds import MIN_VALUES, BoundedValue, bootstrap_statistic, compute_binomial_interval
 from sonde.stats.ranks import Floats, compute_midranks
 from sonde.stats.ratio import MIN_RUNS_PER_SIDE as LEAST_OF_SIDE
 from sonde.stats.ratio import compare_rates
-from sonde.stats.shapes import MIN_SLICES, find_rate_shape
 from sonde.stats.spread import estimate_coefficient_of_variation
 from sonde.stats.stopping import MIN_RUNS as LEAST_OF_MEDIAN
 from sonde.stats.stopping import InterimLook, adjust_level_for_looks
-
-# This fraction at the start of a curve is ignored in its classification, since caches and queues fill.
-SKIPPED_FRACTION = 0.1
-_FORM_BY_SHAPE = {
-    "steady decline": "declining",
-    "cliff": "declining",
-    "long tail": "declining",
-    "slow start": "rising",
-    "stall": "dips",
-    "periodic dips": "dips",
-}
 
 
 @dataclass(frozen=True)
@@ -385,31 +371,3 @@ def compute_completion_tail(task_ends: list[float] | tuple[float, ...] | object)
     sorted_ends = np.sort(np.asarray(task_ends, dtype=float))
     half_end = sorted_ends[max(0, int(np.ceil(sorted_ends.size / 2)) - 1)]
     return float((sorted_ends[-1] - half_end) / sorted_ends[-1]) if sorted_ends[-1] > 0 else 0.0
-
-
-def classify_form(curve: RateCurve) -> str:
-    """Returns the form of a rate over time: flat, declining, rising or dips. Uses the slices in which all tasks were
-    active, except the first tenth. Raises MissingError if there are too few."""
-    begin, end = find_steady_slices(curve.amounts, curve.active_tasks)
-    begin += int(SKIPPED_FRACTION * (end - begin))
-    amounts = curve.amounts[begin:end]
-    if len(amounts) < MIN_SLICES:
-        raise MissingError(
-            f"a phase with at least {MIN_SLICES} slices in which all tasks work; here are {len(amounts)}"
-        )
-    variation_found = analyze_rate_variation(amounts, [1] * len(amounts), curve.slice_s)
-    if _is_rising(variation_found):
-        return "rising"
-    shape = find_rate_shape(amounts)
-    if shape is not None:
-        return _FORM_BY_SHAPE[shape.name]
-    if variation_found.kind in ("drift", "steps"):
-        return "declining"
-    return "dips" if variation_found.kind == "stalls" else SHAPES[0]
-
-
-def _is_rising(variation_found: RateVariation) -> bool:
-    """Returns whether the rate rose. The named shapes only fall or recover, so levels and trends decide."""
-    if variation_found.kind == "drift":
-        return variation_found.after > variation_found.before
-    return variation_found.kind == "steps" and variation_found.parts[-1][1] > VISIBLE * variation_found.parts[0][1]

@@ -11,43 +11,36 @@ from markupsafe import Markup
 from sonde.charts.amount_bars import Amount, render_amount_bars
 from sonde.charts.change_bars import ChangeRow, render_change_bars
 from sonde.charts.curves import COLORS, Curve, Curves, build_curve_chart
-from sonde.charts.time_chart import Line, build_time_chart
 from sonde.experiments.claims.measured_runs import MeasuredRuns
-from sonde.experiments.claims.samples import MissingError, compute_median_bounds
+from sonde.experiments.claims.samples import MissingError
 from sonde.experiments.claims.values import parse_axis_number
 from sonde.experiments.page.call_chart import make_call_section
+from sonde.experiments.page.median_curves import make_curve_of_medians
 from sonde.experiments.page.points import (
-    PHASE,
+    MOST_CHARTS,
     Point,
     collect_points,
     compute_point_ratio,
     format_axis_label,
     format_place_label,
-    get_cell_coordinates,
-    iterate_selected_phases,
     make_chart_title,
     make_not_drawn_sentence,
     order_places,
     parse_place_numbers,
     split_points_into_charts,
 )
-from sonde.experiments.page.published_comparison import PublishedLine, compute_published_scale, make_published_lines
+from sonde.experiments.page.published_comparison import PublishedLine, compute_published_scale, make_published_curves
+from sonde.experiments.page.rate_figures import make_node_section, make_rate_over_time_section
 from sonde.experiments.page.scaling_table import compute_scaling_ratio, make_scaling_table
 from sonde.experiments.page.sentences import format_amount, format_unit_suffix
 from sonde.model.experiment.description import FigureDescription
-from sonde.model.quantities import display_count_with_noun
 from sonde.stats.bounds import BoundedValue
 from sonde.stats.stopping import MIN_RUNS
-
-# Maximum charts of one figure; the table of all results has the others.
-MOST_CHARTS = 8
-# Maximum runs of a cell whose curves over time are overlaid.
-MOST_RUNS = 12
 
 
 def make_figure_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
     """Returns the messages and charts of a figure."""
-    parts = {"over_time": _make_rate_over_time_section, "calls": make_call_section, "nodes": _make_node_section}.get(
+    parts = {"over_time": make_rate_over_time_section, "calls": make_call_section, "nodes": make_node_section}.get(
         figure.kind, _make_point_section
     )(figure, runs)
     return parts
@@ -132,7 +125,7 @@ def _draw_curves(figure: FigureDescription, title: str, points: Sequence[Point],
     positions = {str(value): number for value, number in zip(values, numbers_at, strict=True)}
     curves = []
     for name, series_points in _group_by_series(figure, points, runs):
-        curves.append(_make_curve_of_medians(name, _list_medians_by_place(positions, figure, series_points)))
+        curves.append(make_curve_of_medians(name, _list_medians_by_place(positions, figure, series_points)))
     if not curves:
         return None
     published, published_text = _make_published_curves(figure, points, runs, positions)
@@ -183,7 +176,7 @@ def _scale_published_lines(
         for name in points[0].coordinates
         if name not in (figure.x, figure.series) and len({str(point.coordinates.get(name)) for point in points}) == 1
     }
-    lines = make_published_lines(figure, runs, shared, [point.coordinates.get(figure.x) for point in points])
+    lines = make_published_curves(figure, runs, shared, [point.coordinates.get(figure.x) for point in points])
     factor = compute_published_scale(
         [point.samples.compute_median_bounds().value for point in points],
         [value for line in lines for value in line.values.values()],
@@ -200,18 +193,6 @@ def _list_medians_by_place(
         for point in series_points
     ]
     return sorted(medians, key=lambda pair: pair[0])
-
-
-def _make_curve_of_medians(series_name: str, place_and_median_pairs: Sequence[tuple[float, BoundedValue]]) -> Curve:
-    low = [bounds.value if bounds.low is None else bounds.low for _, bounds in place_and_median_pairs]
-    high = [bounds.value if bounds.high is None else bounds.high for _, bounds in place_and_median_pairs]
-    return Curve(
-        series_name,
-        [x for x, _ in place_and_median_pairs],
-        [bounds.value for _, bounds in place_and_median_pairs],
-        low,
-        high,
-    )
 
 
 def _draw_scaling_chart(
@@ -234,7 +215,7 @@ def _draw_scaling_chart(
     ]
     for name, series_points in series:
         pairs = _list_medians_by_place(sizes, figure, series_points)
-        curves.append(_make_curve_of_medians(name, pairs))
+        curves.append(make_curve_of_medians(name, pairs))
         (first_size, _), (last_size, _), growth = (
             pairs[0],
             pairs[-1],
@@ -334,86 +315,3 @@ def _draw_percent_change_chart(
 
 def _make_series_label(figure: FigureDescription, runs: MeasuredRuns, point: Point) -> str:
     return format_place_label(runs.experiment, figure.series, point.coordinates.get(figure.series))
-
-
-def _make_rate_over_time_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
-    """Draws the overlaid curves of all runs of each phase (or series) over seconds."""
-    curves_by_cell: list[tuple[dict[str, Any], list[tuple[tuple[float, ...], float]]]] = []
-    messages = dict[str, None]()
-    for cell, phase in iterate_selected_phases(figure, runs.experiment):
-        try:
-            curves = runs.collect_rate_curves(figure.metrics[0], phase, cell)
-        except MissingError as reason:
-            messages[make_not_drawn_sentence("Not drawn", reason)] = None
-            continue
-        lines = [
-            (tuple(value / curve.slice_s for value in curve.amounts), curve.slice_s) for curve in curves[:MOST_RUNS]
-        ]
-        curves_by_cell.append(({**get_cell_coordinates(runs.experiment, cell), PHASE: phase}, lines))
-    if not curves_by_cell:
-        return list(messages)[:3] or ["Nothing of this figure was measured."], []
-    names = sorted({name for coordinates, _ in curves_by_cell for name in coordinates})
-    split_names = [
-        n
-        for n in names
-        if n != figure.series and len({str(coordinates.get(n)) for coordinates, _ in curves_by_cell}) > 1
-    ]
-    groups: dict[tuple[str, ...], list[tuple[dict[str, Any], list[tuple[tuple[float, ...], float]]]]] = {}
-    for cell_axes, lines in curves_by_cell:
-        groups.setdefault(tuple(str(cell_axes.get(name)) for name in split_names), []).append((cell_axes, lines))
-    parts = []
-    for members in list(groups.values())[:MOST_CHARTS]:
-        title = make_chart_title(runs.experiment, {name: members[0][0].get(name) for name in split_names})
-        lines_drawn = [
-            Line(
-                format_axis_label(runs.experiment, figure.series or PHASE, coordinates.get(figure.series or PHASE)),
-                lines,
-            )
-            for coordinates, lines in members
-        ]
-        most_runs = max(len(lines) for _, lines in members)
-        caption = (
-            f"Lines: the median of {display_count_with_noun(most_runs, 'run')}; areas: all runs. Time runs from the "
-            "start"
-        )
-        " of the phase."
-        unit = "op/s" if figure.metrics[0].startswith("operations") else "B/s"
-        parts.append(build_time_chart(title, caption, lines_drawn, unit).render())
-    if len(groups) > MOST_CHARTS:
-        messages[f"{len(groups) - MOST_CHARTS} more cells have curves; `sonde report RUN` draws each run."] = None
-    return list(messages)[:3], parts
-
-
-def _make_node_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
-    """Draws the rate of each node or task, as the median over runs: one line for each phase."""
-    member_kind = "task" if figure.x == "task" else "node"
-    groups: dict[tuple[str, ...], tuple[dict[str, Any], list[Curve]]] = {}
-    messages = dict[str, None]()
-    for cell, phase in iterate_selected_phases(figure, runs.experiment):
-        try:
-            members = runs.collect_member_values(figure.metrics[0], phase, cell, member_kind)
-        except MissingError as reason:
-            messages[make_not_drawn_sentence("Not drawn", reason)] = None
-            continue
-        member_count = min(len(run) for run in members)
-        bounds = [
-            compute_median_bounds([run[axis_values] for run in members], runs.determine_interim_look(cell))
-            for axis_values in range(member_count)
-        ]
-        axis_values = get_cell_coordinates(runs.experiment, cell)
-        key = tuple(str(value) for value in axis_values.values())
-        curve = _make_curve_of_medians(phase, [(float(number), bound) for number, bound in enumerate(bounds)])
-        groups.setdefault(key, (axis_values, []))[1].append(curve)
-    parts = [
-        build_curve_chart(
-            Curves(
-                make_chart_title(runs.experiment, axis_values),
-                f"Medians over the runs, for each {member_kind}.",
-                curves,
-                "B/s",
-                member_kind,
-            )
-        ).render()
-        for axis_values, curves in list(groups.values())[:MOST_CHARTS]
-    ]
-    return list(messages)[:3], parts

@@ -21,7 +21,7 @@ from sonde.experiments.executed_runs import (
     describe_shared_directories,
     describe_smoke_test,
 )
-from sonde.experiments.medians import compute_medians, describe_other_numbers
+from sonde.experiments.medians import compute_medians, describe_non_storage_numbers
 from sonde.experiments.page.export import build_result_table
 from sonde.experiments.page.figures import make_figure_section
 from sonde.experiments.page.published_comparison import TITLES, make_published_section
@@ -106,7 +106,7 @@ def build_experiment_page(results: Results, runs: MeasuredRuns, verdicts: Sequen
     messages, comparison_parts = make_published_section(runs, results.simulated)
     if messages:
         sections.append(StudySection(TITLES[results.simulated], messages, comparison_parts))
-    others = describe_other_numbers(medians)
+    others = describe_non_storage_numbers(medians)
     cell_messages, parts = make_all_cells_section(runs)
     cell_messages = [*others, *cell_messages]
     sections.append(StudySection("All cells", cell_messages, parts))

@@ -18,6 +18,8 @@ from sonde.stats.stopping import adjust_level_for_looks
 
 # Coordinates that are not axes of cells.
 PHASE, PLAN, METRIC = "phase", "plan", "metric"
+# Maximum charts of one figure; the table of all results has the others.
+MOST_CHARTS = 8
 
 
 @dataclass(frozen=True)

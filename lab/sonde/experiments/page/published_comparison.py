@@ -21,14 +21,13 @@ from sonde.experiments.claims.samples import MissingError
 from sonde.experiments.claims.values import ClaimEvaluator
 from sonde.experiments.page.points import METRIC, PHASE, PLAN, canonicalize_axis_values, format_place_label
 from sonde.experiments.page.sentences import format_amount, format_number
-from sonde.model.experiment.claims import (
-    Metric,
-    Value,
+from sonde.model.experiment.claim_parser import (
     find_unit_of_value,
     parse_claim_value,
     parse_published_number,
     wrap_value_in_claim,
 )
+from sonde.model.experiment.claims import Metric, Value
 from sonde.model.experiment.description import FigureDescription, PublishedNumber
 from sonde.stats.bounds import BoundedValue
 from sonde.stats.stopping import CONFIDENCE
@@ -218,7 +217,7 @@ class PublishedLine:
     values: Mapping[Any, float]
 
 
-def make_published_lines(
+def make_published_curves(
     figure: FigureDescription, runs: MeasuredRuns, shared_coordinates: Mapping[str, Any], places: Sequence[Any]
 ) -> list[PublishedLine]:
     """Returns the lines of published numbers in one chart. `shared_coordinates` has the coordinates that all its points

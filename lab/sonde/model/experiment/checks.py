@@ -1,29 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks of an experiment beyond its schema: axes, cells, clients, and the cells that claims name."""
+"""Checks of an experiment beyond its schema: axes, cells, clients, figures and profiles."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sonde.model.errors import ExperimentError, PlanError, UnitError, suggest_close_name
-from sonde.model.experiment.axes import RESERVED_AXES, AxisError, SweepAxis, build_cell_axes, get_axis_name
-from sonde.model.experiment.claim_ranges import find_constant_comparison
-from sonde.model.experiment.claims import (
-    METRICS,
-    Claim,
-    ClaimError,
-    Metric,
-    find_unit_of_value,
-    parse_claim,
-    parse_claim_value,
-    parse_published_number,
-    wrap_value_in_claim,
-)
+from sonde.model.errors import ExperimentError, PlanError
+from sonde.model.experiment.axes import RESERVED_AXES, AxisError, build_cell_axes, get_axis_name
+from sonde.model.experiment.claim_checks import check_claims, check_published
+from sonde.model.experiment.claims import METRICS
 from sonde.model.experiment.experiment import Cell, Experiment
-from sonde.model.system.description import PART_KINDS
-from sonde.model.tables.members import get_members
+from sonde.model.experiment.experiment_names import (
+    describe_unknown_name,
+    list_phase_ids,
+    make_experiment_error,
+    map_axes_by_name,
+)
 
 MAX_CELLS = 100_000
 # With at most this many cells, the plan of every cell is checked on reading; with more, enough cells to cover every
@@ -38,24 +32,20 @@ def check_experiment(experiment: Experiment, full_experiment: Experiment | None 
     """
     for check_rule in _CHECKS:
         check_rule(experiment)
-    _check_claims(experiment, full_experiment or experiment)
-    _check_published(experiment, full_experiment or experiment)
-
-
-def _make_experiment_error(experiment: Experiment, member_path: str, problem: str) -> ExperimentError:
-    return ExperimentError(f"{experiment.origin}: {member_path} {problem}")
+    check_claims(experiment, full_experiment or experiment)
+    check_published(experiment, full_experiment or experiment)
 
 
 def _check_plans(experiment: Experiment) -> None:
     file = experiment.file
     if file.plan is None and not file.plans:
-        raise _make_experiment_error(
+        raise make_experiment_error(
             experiment, "plan", 'is missing; write [plan] with its phases, or plan = "FILE.toml".'
         )
     for name, plan in experiment.plans.items():
         if "phases" not in plan:
             path = f"plans.{name}.plan" if name else "plan"
-            raise _make_experiment_error(
+            raise make_experiment_error(
                 experiment, path, "has no phases; write them there, or in [plan] for all plans."
             )
 
@@ -68,12 +58,12 @@ def _check_unique_ids(experiment: Experiment) -> None:
         ids = [entry.id for entry in entries]  # type: ignore[attr-defined]
         duplicate = next((entry for number, entry in enumerate(ids) if entry in ids[:number]), None)
         if duplicate is not None:
-            raise _make_experiment_error(experiment, f"{member}.{duplicate}", "appears twice; ids must differ.")
+            raise make_experiment_error(experiment, f"{member}.{duplicate}", "appears twice; ids must differ.")
     storage = file.storage
     locations = (("file_systems", storage.file_systems), ("mounts", storage.mounts)) if storage is not None else ()
     for member, names in locations:
         if len(set(names)) < len(names):
-            raise _make_experiment_error(experiment, f"storage.{member}", "names one twice; each is one cell.")
+            raise make_experiment_error(experiment, f"storage.{member}", "names one twice; each is one cell.")
 
 
 def _check_axes(experiment: Experiment) -> None:
@@ -82,40 +72,31 @@ def _check_axes(experiment: Experiment) -> None:
         name = get_axis_name(sweep)
         sweep_path = f"sweep.{name or number}"
         if not sweep.paths:
-            raise _make_experiment_error(
+            raise make_experiment_error(
                 experiment, f"{sweep_path}.paths", 'is missing; name the member, like paths = "data.access.transfer".'
             )
         if name in RESERVED_AXES:
-            raise _make_experiment_error(
+            raise make_experiment_error(
                 experiment, f"{sweep_path}.name", f'is "{name}", which means something else; give it another name.'
             )
         if name in names:
-            raise _make_experiment_error(experiment, sweep_path, "appears twice; give one of them a name of its own.")
+            raise make_experiment_error(experiment, sweep_path, "appears twice; give one of them a name of its own.")
         names.add(name)
         unknown = next((plan for plan in sweep.plans if plan not in plans), None)
         if unknown is not None:
-            raise _make_experiment_error(
-                experiment, f"{sweep_path}.plans", _describe_unknown_name("plan", unknown, plans)
+            raise make_experiment_error(
+                experiment, f"{sweep_path}.plans", describe_unknown_name("plan", unknown, plans)
             )
         for path in sweep.paths:
             if path.partition(".")[0] in ("repeat", "sweep"):
-                raise _make_experiment_error(
+                raise make_experiment_error(
                     experiment, f"{sweep_path}.paths", f'names "{path}", which is the same for all cells.'
                 )
     for sweep in experiment.file.sweep:
         try:
             build_cell_axes(replace(experiment.file, sweep=(sweep,)))
         except AxisError as reason:
-            raise _make_experiment_error(experiment, f"sweep.{get_axis_name(sweep)}.values", str(reason)) from None
-
-
-def _describe_unknown_name(name_kind: str, unknown_name: str, candidates: Iterable[str]) -> str:
-    names = [candidate for candidate in candidates if candidate]
-    others = f" There is {', '.join(names)}." if names else ""
-    return (
-        f'names the {name_kind} "{unknown_name}", which is not '
-        f"there.{suggest_close_name(unknown_name, names) or others}"
-    )
+            raise make_experiment_error(experiment, f"sweep.{get_axis_name(sweep)}.values", str(reason)) from None
 
 
 def _check_clients(experiment: Experiment) -> None:
@@ -123,18 +104,18 @@ def _check_clients(experiment: Experiment) -> None:
     if clients is None:
         return
     if clients.nodes is not None and clients.per_target is not None:
-        raise _make_experiment_error(experiment, "clients.per_target", "stands beside nodes; give one of them.")
+        raise make_experiment_error(experiment, "clients.per_target", "stands beside nodes; give one of them.")
     swept_paths = {path for sweep in experiment.file.sweep for path in sweep.paths}
     has_target_count = storage is not None and (storage.targets is not None or storage.pool or storage.system)
     if clients.per_target is not None and not has_target_count and "storage.targets" not in swept_paths:
-        raise _make_experiment_error(
+        raise make_experiment_error(
             experiment, "clients.per_target", "needs storage.targets or storage.pool, so that they can be counted."
         )
     sets_tasks = clients.nodes or clients.per_target or clients.tasks_per_node or clients.threads
     for name, plan in experiment.plans.items():
         if sets_tasks and {"processes", "threads"} & set(plan.get("tasks", {})):
             path = f"plans.{name}.plan.tasks" if name else "plan.tasks"
-            raise _make_experiment_error(
+            raise make_experiment_error(
                 experiment, path, "stands beside clients; say processes and threads in one of them."
             )
 
@@ -144,15 +125,15 @@ def _check_repeat(experiment: Experiment) -> None:
     if repeat is None:
         return
     if repeat.max is not None and repeat.max < repeat.min:
-        raise _make_experiment_error(
+        raise make_experiment_error(
             experiment, "repeat.max", f"is {repeat.max}, less than min, {repeat.min}; change one of them."
         )
     if repeat.interval is not None and not 0 < repeat.interval < 1:
-        raise _make_experiment_error(
+        raise make_experiment_error(
             experiment, "repeat.interval", f"is {repeat.interval}; write a share above 0 and below 1, like 0.05."
         )
     if repeat.max is not None and repeat.interval is None and repeat.max > repeat.min:
-        raise _make_experiment_error(
+        raise make_experiment_error(
             experiment, "repeat.max", "is of no use without interval; write interval = 0.05, or leave max out."
         )
 
@@ -161,9 +142,9 @@ def _check_treatments(experiment: Experiment) -> None:
     for number, treatment in enumerate(experiment.file.treatments):
         path = f"treatments.{number}"
         if treatment.kind == "sleep" and treatment.time is None:
-            raise _make_experiment_error(experiment, path, 'is a sleep without time; write time = "15 min".')
+            raise make_experiment_error(experiment, path, 'is a sleep without time; write time = "15 min".')
         if treatment.kind in ("command", "server_command") and not treatment.command:
-            raise _make_experiment_error(
+            raise make_experiment_error(
                 experiment, path, f"is a {treatment.kind} without command; write what to execute."
             )
 
@@ -177,7 +158,7 @@ def _check_cells(experiment: Experiment) -> None:
                 cell_count *= 1 if axis.is_one_at_a_time else len(axis.values)
         count += cell_count
     if count > MAX_CELLS:
-        raise _make_experiment_error(
+        raise make_experiment_error(
             experiment, "sweep", f"makes {count:,} cells; more than {MAX_CELLS:,} cannot be meant."
         )
     for cell in _select_cells(experiment.cells):
@@ -214,134 +195,9 @@ def _select_cells(cells: Sequence[Cell]) -> Sequence[Cell]:
     return selected
 
 
-def _list_phase_ids(experiment: Experiment, plan: str | None = None) -> list[str]:
-    plans = [document for name, document in experiment.plans.items() if plan is None or name == plan]
-    return [phase["id"] for document in plans for phase in document["phases"]]
-
-
-def _check_claims(experiment: Experiment, full_experiment: Experiment) -> None:
-    for expectation in experiment.file.expect:
-        claim_path = f"expect.{expectation.id}"
-        if expectation.control is not None and expectation.level != "simulated":
-            raise _make_experiment_error(
-                experiment,
-                f"{claim_path}.control",
-                f"is given, but level is {expectation.level}; only a simulated claim has one.",
-            )
-        for path in expectation.control or {}:
-            _check_control_location(experiment, f"{claim_path}.control", path)
-        if not 0.5 <= expectation.confidence < 1:
-            raise _make_experiment_error(
-                experiment, f"{claim_path}.confidence", f"is {expectation.confidence}; write a share from 0.5, below 1."
-            )
-        claim_path = f"{claim_path}.claim"
-        try:
-            claim = parse_claim(expectation.claim)
-        except ClaimError as error:
-            raise ExperimentError(f"{experiment.origin}: {claim_path}: {error}") from None
-        if constant := find_constant_comparison(claim):
-            raise _make_experiment_error(
-                experiment, claim_path, f"{constant}, whatever is measured; compare with a limit that it may miss."
-            )
-        _check_claim_names(full_experiment, claim_path, claim)
-
-
-def _check_claim_names(full_experiment: Experiment, member_path: str, claim: Claim) -> None:
-    """Checks that every cell, phase and axis that a claim names exists."""
-    for metric in claim.iterate_metrics():
-        _check_metric_names(full_experiment, member_path, metric)
-    for function in claim.iterate_functions():
-        _check_function_options(full_experiment, member_path, function.options)
-
-
-def _check_published(experiment: Experiment, full_experiment: Experiment) -> None:
-    for number, published_number in enumerate(experiment.file.published):
-        path = f"published.{number}"
-        try:
-            value = parse_claim_value(published_number.of)
-            ends = [
-                parse_published_number(printed_value, find_unit_of_value(value))
-                for printed_value in (published_number.value, published_number.to)
-                if printed_value is not None
-            ]
-        except (ClaimError, UnitError) as error:
-            raise ExperimentError(f"{experiment.origin}: {path}: {error}") from None
-        if len(ends) == 2 and ends[1] <= ends[0]:
-            raise _make_experiment_error(
-                experiment,
-                f"{path}.to",
-                f"is {published_number.to}, not above value, {published_number.value}; write the smaller first.",
-            )
-        _check_claim_names(full_experiment, f"{path}.of", wrap_value_in_claim(published_number.of, value))
-
-
-def _check_control_location(experiment: Experiment, system_location: str, path: str) -> None:
-    """Checks a path into a system file: KIND.ID.MEMBER."""
-    kind, _, member_path = path.partition(".")
-    if kind not in PART_KINDS:
-        raise _make_experiment_error(
-            experiment,
-            system_location,
-            f"{_describe_unknown_name('kind of part', kind, PART_KINDS)} Write KIND.ID.MEMBER.",
-        )
-    steps = member_path.split(".")
-    members_of_kind = get_members(PART_KINDS[kind])
-    if len(steps) < 2 or not any(step in members_of_kind for step in steps[1:]):
-        hint = suggest_close_name(steps[-1], members_of_kind)
-        raise _make_experiment_error(
-            experiment, system_location, f'has "{path}", which names no member of {kind}; write KIND.ID.MEMBER.{hint}'
-        )
-
-
-def _map_axes_by_name(experiment: Experiment) -> dict[str, SweepAxis | None]:
-    axes: dict[str, SweepAxis | None] = {axis.name: axis for axis in experiment.axes}
-    return axes | ({"plan": None} if experiment.file.plans else {})
-
-
-def _check_metric_names(experiment: Experiment, member_path: str, metric: Metric) -> None:
-    axes = _map_axes_by_name(experiment)
-    for name, value in metric.coordinates.items():
-        axis = axes.get(name)
-        if name not in axes:
-            raise _make_experiment_error(experiment, member_path, _describe_unknown_name("axis", name, axes))
-        if name == "plan":
-            if value not in experiment.plans:
-                raise _make_experiment_error(
-                    experiment, member_path, _describe_unknown_name("plan", str(value), experiment.plans)
-                )
-        elif axis is not None and axis.find_axis_value(value) is None:
-            values = ", ".join(str(axis_value.value) for axis_value in axis.values)
-            raise _make_experiment_error(
-                experiment, member_path, f'names the cell {name}="{value}", which is not there; {name} is {values}.'
-            )
-    plan = metric.coordinates.get("plan")
-    phases = _list_phase_ids(experiment, None if plan is None else str(plan))
-    if metric.phase and metric.phase not in phases:
-        raise _make_experiment_error(experiment, member_path, _describe_unknown_name("phase", metric.phase, phases))
-    if not metric.phase and len(set(phases)) > 1:
-        raise _make_experiment_error(
-            experiment, member_path, f"says {metric.name}() without a phase; phases are {', '.join(phases)}."
-        )
-
-
-def _check_function_options(experiment: Experiment, member_path: str, function_options: Mapping[str, Any]) -> None:
-    axes = _map_axes_by_name(experiment)
-    over = function_options.get("over")
-    if over is None:
-        return
-    if over not in axes:
-        raise _make_experiment_error(experiment, member_path, _describe_unknown_name("axis", str(over), axes))
-    axis, value = axes[over], function_options.get("at")
-    if axis is not None and value is not None and axis.find_axis_value(value) is None:
-        values = ", ".join(str(axis_value.value) for axis_value in axis.values)
-        raise _make_experiment_error(
-            experiment, member_path, f'names the cell {over}="{value}", which is not there; {over} is {values}.'
-        )
-
-
 def _check_figures_and_tables(experiment: Experiment) -> None:
     axes = [
-        *_map_axes_by_name(experiment),
+        *map_axes_by_name(experiment),
         "phase",
         "plan",
         "variant",
@@ -352,13 +208,13 @@ def _check_figures_and_tables(experiment: Experiment) -> None:
         "target",
         "task",
     ]
-    plans, phases = list(experiment.plans), _list_phase_ids(experiment)
+    plans, phases = list(experiment.plans), list_phase_ids(experiment)
     for member, entries in (("figures", experiment.file.figures), ("tables", experiment.file.tables)):
         for entry in entries:
             path = f"{member}.{entry.id}"
             declared: Any = entry
             if not declared.metrics:
-                raise _make_experiment_error(
+                raise make_experiment_error(
                     experiment, f"{path}.metrics", "is missing; name what is shown, like bandwidth."
                 )
             rows = (
@@ -376,21 +232,21 @@ def _check_figures_and_tables(experiment: Experiment) -> None:
             for kind, (used_names, known_names) in names.items():
                 unknown = next((name for name in used_names if name not in known_names), None)
                 if unknown is not None:
-                    raise _make_experiment_error(
+                    raise make_experiment_error(
                         experiment,
                         path,
-                        _describe_unknown_name(kind.removesuffix("s").replace("axe", "axis"), unknown, known_names),
+                        describe_unknown_name(kind.removesuffix("s").replace("axe", "axis"), unknown, known_names),
                     )
 
 
 def _check_selected_cells(experiment: Experiment, member_path: str, cell_selection: Mapping[str, Any]) -> None:
-    axes = _map_axes_by_name(experiment)
+    axes = map_axes_by_name(experiment)
     for name, value in cell_selection.items():
         if name not in axes:
-            raise _make_experiment_error(experiment, f"{member_path}.where", _describe_unknown_name("axis", name, axes))
+            raise make_experiment_error(experiment, f"{member_path}.where", describe_unknown_name("axis", name, axes))
         if axes[name] is None and value not in experiment.plans:
-            raise _make_experiment_error(
-                experiment, f"{member_path}.where", _describe_unknown_name("plan", str(value), experiment.plans)
+            raise make_experiment_error(
+                experiment, f"{member_path}.where", describe_unknown_name("plan", str(value), experiment.plans)
             )
 
 
@@ -399,8 +255,8 @@ def _check_profiles(experiment: Experiment) -> None:
     for expectation in experiment.file.expect:
         unknown = next((name for name in expectation.profiles if name not in names), None)
         if unknown is not None:
-            raise _make_experiment_error(
-                experiment, f"expect.{expectation.id}.profiles", _describe_unknown_name("profile", unknown, names)
+            raise make_experiment_error(
+                experiment, f"expect.{expectation.id}.profiles", describe_unknown_name("profile", unknown, names)
             )
 
 

@@ -37,7 +37,7 @@ class NamedPlan:
     id: str = declare_text("name of the plan here", required=True, pattern=_ID)
     title: str = declare_text("words for people")
     plan: Any = declare_raw_value(
-        "a plan, or the file or ready-made name of one",
+        "a plan, or the file or name of a shipped one",
         values.PLAN_SCHEMA_FORM,
         values.find_plan_problem,
         required=True,
@@ -276,7 +276,7 @@ class ExperimentFile:
     notes: tuple[str, ...] = declare_texts("every assumption")
     tags: tuple[str, ...] = declare_texts("words to select runs by")
     plan: Any = declare_raw_value(
-        "the plan, or the file or ready-made name of one; next to plans, the members that all of them share",
+        "the plan, or the file or name of a shipped one; next to plans, the members that all of them share",
         values.PLAN_SCHEMA_FORM,
         values.find_plan_problem,
     )

@@ -6,15 +6,18 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
 from sonde.model.errors import ExperimentError, PlanError, suggest_close_name
 from sonde.model.experiment.axes import AxisValue, SweepAxis, build_cell_axes
-from sonde.model.experiment.claims import Claim, parse_claim
+from sonde.model.experiment.claim_parser import parse_claim
+from sonde.model.experiment.claims import Claim
 from sonde.model.experiment.description import Clients, ExperimentFile, Storage
 from sonde.model.plan import Plan
+from sonde.model.plan_title import compose_title, list_title_members
 from sonde.model.settings import set_member_at_path
 from sonde.model.tables.table_reader import ReadContext, read_table
 
@@ -52,9 +55,18 @@ class Experiment:
     def id(self) -> str:
         return self.file.id
 
-    @property
+    @cached_property
     def title(self) -> str:
-        return self.file.title or self.file.id
+        """The title, with the values that all cells have of the members that it names in braces."""
+        template = self.file.title or self.file.id
+        if not list_title_members(template):
+            return template
+        return compose_title(template, list(self._resolve_valid_plans()))
+
+    def _resolve_valid_plans(self) -> Iterator[Mapping[str, Any]]:
+        for cell in self.cells:
+            with suppress(PlanError, ExperimentError):  # the run of the cell reports it
+                yield self.build_plan_of_cell(cell).resolve()
 
     @property
     def profile_names(self) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ PROFILES_FORM: Mapping[str, Any] = {"type": "object", "additionalProperties": SE
 def find_plan_problem(plan_member: object) -> str | None:
     """Returns the problem of a `plan` member before the plan itself is checked, or None."""
     if isinstance(plan_member, str):
-        return None if plan_member else "is empty; write a plan, the name of a plan file, or of a ready-made plan."
+        return None if plan_member else "is empty; write a plan, the name of a plan file, or of a shipped plan."
     if not isinstance(plan_member, Mapping):
         return f"is {format_json_value(plan_member)}; it must be a plan (a table), or the name of a plan file."
     return None

@@ -31,7 +31,7 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class ReadWriteRates:
     """Bytes per second in each direction; None is unknown, which is not zero."""
 
     read: Quantity | None = None

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from sonde.model.errors import UnitError, UserError, suggest_close_name
 from sonde.model.schema_problems import format_json_value
 from sonde.model.tables.members import NUMBER_KINDS, TableMember, get_members, list_required_members
-from sonde.model.tables.quantity import PARSERS, SOURCE_STATUSES, Quantity, Rates
+from sonde.model.tables.quantity import PARSERS, SOURCE_STATUSES, Quantity, ReadWriteRates
 
 T = TypeVar("T")
 _QUANTITY_MEMBERS = ("value", "source", "status", "note")
@@ -224,7 +224,7 @@ def _read_choices(member: TableMember, raw_value: Any, read_context: ReadContext
     )
 
 
-def _read_rates(_: TableMember, raw_value: Any, read_context: ReadContext) -> Rates:
+def _read_rates(_: TableMember, raw_value: Any, read_context: ReadContext) -> ReadWriteRates:
     if isinstance(raw_value, Mapping) and not raw_value.keys() & {"value", "source", "status", "note"}:
         for name in raw_value:
             if name not in ("read", "write"):
@@ -232,14 +232,14 @@ def _read_rates(_: TableMember, raw_value: Any, read_context: ReadContext) -> Ra
                     f'has no member "{name}"; write one rate for both directions or {{read = "…", write = "…"}}.'
                     + suggest_close_name(str(name), ("read", "write", "value"))
                 )
-        return Rates(
+        return ReadWriteRates(
             **{
                 name: read_quantity("rate", rate, read_context.make_nested_context(name))
                 for name, rate in raw_value.items()
             }
         )
     rate_both_ways = read_quantity("rate", raw_value, read_context)
-    return Rates(rate_both_ways, rate_both_ways)
+    return ReadWriteRates(rate_both_ways, rate_both_ways)
 
 
 def _read_table(member: TableMember, raw_value: Any, read_context: ReadContext) -> Any:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holds records of the engine on the mounted model against arithmetic: the machines, plans and truths of
-tools/calibration.py, but through the kernel, FUSE and the real clock.
+tools/calibration_machines.py, but through the kernel, FUSE and the real clock.
 
 Usage: .venv/bin/python tools/calibration_on_mount.py [--write] [--only NAME]. The machine runs at half of its speed,
 so that this computer keeps up; everything is told in the machine's own time. A machine of which a quantity misses the
@@ -20,9 +20,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import calibration
+import calibration_machines
 import two_drivers
-from calibration import Machine, Row, Run
+from calibration_machines import Machine, Row, Run
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "lab"))
@@ -72,73 +72,92 @@ def in_machine_time(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def degraded(run: Run) -> list[Row]:
     """As on the machine of that name, but its target is slow from the beginning: the mount's time begins earlier."""
-    number, slow_s = calibration.DEGRADED_N, calibration.DEGRADED_N * calibration.SLOW_OP
-    sound = number * calibration.B / calibration.SOUND_S
-    rows = calibration.rates(run, "write", slow_s, 4 * number * calibration.B, 4 * number)
-    truth = {"p50": calibration.OP, "p99": calibration.SLOW_OP, "max": calibration.SLOW_OP, "min": calibration.OP}
-    rows += calibration.latencies(run, "write", "write", truth)
-    rows += calibration.per_target(run, "write", [number * calibration.B / slow_s, sound, sound, sound])
-    return rows + calibration.counted(run, [number * calibration.B] * 4)
+    number, slow_s = calibration_machines.DEGRADED_N, calibration_machines.DEGRADED_N * calibration_machines.SLOW_OP
+    sound = number * calibration_machines.B / calibration_machines.SOUND_S
+    rows = calibration_machines.rates(run, "write", slow_s, 4 * number * calibration_machines.B, 4 * number)
+    truth = {
+        "p50": calibration_machines.OP,
+        "p99": calibration_machines.SLOW_OP,
+        "max": calibration_machines.SLOW_OP,
+        "min": calibration_machines.OP,
+    }
+    rows += calibration_machines.latencies(run, "write", "write", truth)
+    rows += calibration_machines.per_target(
+        run, "write", [number * calibration_machines.B / slow_s, sound, sound, sound]
+    )
+    return rows + calibration_machines.counted(run, [number * calibration_machines.B] * 4)
 
 
 def striped(run: Run) -> list[Row]:
     """As on the machine of that name, but in calls of 1 MiB over four targets of a quarter of the rate: the kernel
     hands over a longer call in pieces of 1 MiB, one after the other."""
-    number, b, op = calibration.STRIPED_N, calibration.B, calibration.OP
+    number, b, op = calibration_machines.STRIPED_N, calibration_machines.B, calibration_machines.OP
     rows = []
     for phase in ("write", "read"):
-        rows += calibration.rates(run, phase, number * op, number * b, number)
-        rows += calibration.latencies(run, phase, phase, {"mean": op, "p50": op, "p99": op})
+        rows += calibration_machines.rates(run, phase, number * op, number * b, number)
+        rows += calibration_machines.latencies(run, phase, phase, {"mean": op, "p50": op, "p99": op})
     return (
-        rows + calibration.counted(run, [number * b / 4] * 4) + calibration.counted(run, [number * b / 4] * 4, "read")
+        rows
+        + calibration_machines.counted(run, [number * b / 4] * 4)
+        + calibration_machines.counted(run, [number * b / 4] * 4, "read")
     )
 
 
 def shared(run: Run) -> list[Row]:
     """As on the machine of that name, over blocks that are there: in the kernel one task at a time makes a file longer,
     and who waits there waits beside the line of the machine (the mean stays, p99 is 12 % more)."""
-    operations, wait = 4 * calibration.SHARED_N, 4 * calibration.B / calibration.R
-    rows = calibration.rates(run, "write", calibration.SHARED_S, operations * calibration.B, operations)
-    rows += calibration.latencies(run, "write", "write", {"p50": wait, "p99": wait, "min": calibration.OP})
-    return rows + calibration.counted(run, [2 * operations * calibration.B])
+    operations, wait = 4 * calibration_machines.SHARED_N, 4 * calibration_machines.B / calibration_machines.R
+    rows = calibration_machines.rates(
+        run, "write", calibration_machines.SHARED_S, operations * calibration_machines.B, operations
+    )
+    rows += calibration_machines.latencies(
+        run, "write", "write", {"p50": wait, "p99": wait, "min": calibration_machines.OP}
+    )
+    return rows + calibration_machines.counted(run, [2 * operations * calibration_machines.B])
 
 
 def names(run: Run) -> list[Row]:
     """As on the machine of that name, with fewer files: each that the kernel remembers is an open one of the mount."""
     rows = []
-    threads, files = calibration.THREADS, calibration.NAMERS * NAMES_N
-    stat_s = files / threads * calibration.STAT + calibration.CALL
-    costs = (("create", calibration.CREATE, NAMES_N * calibration.ROUND), ("stat", calibration.STAT, stat_s))
+    threads, files = calibration_machines.THREADS, calibration_machines.NAMERS * NAMES_N
+    stat_s = files / threads * calibration_machines.STAT + calibration_machines.CALL
+    costs = (
+        ("create", calibration_machines.CREATE, NAMES_N * calibration_machines.ROUND),
+        ("stat", calibration_machines.STAT, stat_s),
+    )
     for phase, cost, seconds in costs:
         output = run.end(phase)["rates"]["total"]["ops_per_s"]
         rows.append(Row(f"{phase}: operations", "op/s", files / seconds, output))
-        wait = calibration.NAMERS / threads * cost
-        rows += calibration.latencies(run, phase, phase, {"p50": wait, "p99": wait})
+        wait = calibration_machines.NAMERS / threads * cost
+        rows += calibration_machines.latencies(run, phase, phase, {"p50": wait, "p99": wait})
     return rows
 
 
 def machines() -> list[Machine]:
     """Those of the calibration, with only the phases that their truths are about."""
     machine_list = []
-    for machine in calibration.MACHINES:
+    for machine in calibration_machines.MACHINES:
         plan = copy.deepcopy(dict(machine.plan))
         if machine.name in ("capped", "shared", "degraded"):
             plan["phases"] = plan["phases"][:1]
         if machine.name == "degraded":
-            fast, slow = calibration.B / calibration.OP, calibration.B / calibration.SLOW_OP
+            fast, slow = (
+                calibration_machines.B / calibration_machines.OP,
+                calibration_machines.B / calibration_machines.SLOW_OP,
+            )
             stretches = [(0.2, 5.0, 3 * fast + slow), (5.4, 26.0, slow)]
             machine = replace(machine, faults=("slow-target t2 5x",), truth=degraded, series=stretches)
         if machine.name == "shared":
             plan["phases"] = [{"id": "lay", "op": "write"}, {"id": "write", "op": "rewrite"}]
             machine = replace(machine, truth=shared)
         if machine.name == "striped":
-            plan = calibration.plan_of(1, calibration.STRIPED_N)
-            plan["target"]["striping"] = {"count": 4, "size": calibration.B // 4}
-            fast = calibration.B / calibration.OP
+            plan = calibration_machines.plan_of(1, calibration_machines.STRIPED_N)
+            plan["target"]["striping"] = {"count": 4, "size": calibration_machines.B // 4}
+            fast = calibration_machines.B / calibration_machines.OP
             machine = replace(machine, target_rate="25 MB/s", truth=striped, series=[(0.1, 2.0, fast)])
         if machine.name == "metadata-bound":
-            plan = calibration.names_plan(calibration.NAMERS, NAMES_N)
-            rate = calibration.NAMERS / calibration.ROUND
+            plan = calibration_machines.names_plan(calibration_machines.NAMERS, NAMES_N)
+            rate = calibration_machines.NAMERS / calibration_machines.ROUND
             machine = replace(machine, truth=names, series=[(0.2, 1.8, rate)])
         machine_list.append(replace(machine, plan=plan))
     return machine_list
@@ -162,14 +181,16 @@ def counters(directory: Path) -> dict[str, dict[str, list[str]]]:
         lines = (line.split() for line in stats.read_text(encoding="utf-8").splitlines())
         sums = {line[0]: line for line in lines if line}
         counters_by_target[stats.parent.name] = {
-            name: line for name, line in sums.items() if not name.endswith("_bytes") or int(line[6]) > calibration.B
+            name: line
+            for name, line in sums.items()
+            if not name.endswith("_bytes") or int(line[6]) > calibration_machines.B
         }
     return counters_by_target
 
 
 def measured(machine: Machine, folder: Path) -> list[Row]:
     """The engine on the mounted machine, held against the truth of the machine."""
-    (folder / "system.toml").write_text(calibration.system_text(machine), encoding="utf-8")
+    (folder / "system.toml").write_text(calibration_machines.system_text(machine), encoding="utf-8")
     system, plan, record = folder / "system.json", folder / "plan.json", folder / "record.ndjson"
     system.write_text(read_system(str(folder / "system.toml")).to_json(), encoding="utf-8")
     more = ["--speed", str(SPEED), "--lead", str(two_drivers.LEAD), "--nodes", str(machine.nodes)]
@@ -179,7 +200,7 @@ def measured(machine: Machine, folder: Path) -> list[Row]:
         targets = counters(directory)
     lines = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
     run = Run(in_machine_time(lines), targets)
-    rows = [*machine.truth(run), *calibration.series(run, machine)]
+    rows = [*machine.truth(run), *calibration_machines.series(run, machine)]
     return [replace(row, limit=LIMIT) for row in rows]  # counters have the engine's own small files, too
 
 

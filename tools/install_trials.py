@@ -112,11 +112,14 @@ class Trial:
     wall_s: float
 
 
-def find_network_files() -> list[Path]:
-    """Returns the files with which this machine reaches package indexes: resolver, settings of apt's downloads."""
-    files = [Path("/etc/resolv.conf")]
-    files += [path for path in Path("/etc/apt/apt.conf.d").iterdir() if "Acquire::" in path.read_text(encoding="utf-8")]
-    return [path for path in files if path.exists()]
+def find_network_files() -> dict[Path, Path]:
+    """Returns the files with which this machine reaches package indexes (resolver, settings of apt's downloads), and
+    where a bare system gets them. Those of apt get another name: a package that is installed may bring a file of the
+    same one, and dpkg would ask which to keep."""
+    settings = [path for path in Path("/etc/apt/apt.conf.d").iterdir() if "Acquire::" in path.read_text("utf-8")]
+    files = {Path("/etc/resolv.conf"): Path("/etc/resolv.conf")}
+    files |= {path: path.with_name(f"trial-{path.name}") for path in settings}
+    return {path: copy for path, copy in files.items() if path.exists()}
 
 
 def fail(sentence: str) -> NoReturn:
@@ -195,7 +198,9 @@ def try_method(system: BareSystem, method: InstallMethod, release: Path) -> Tria
     for part in ("upper", "work", "root"):
         (folder / part).mkdir(parents=True)
     root = folder / "root"
-    copies = "; ".join(f"mkdir -p {root}{file.parent}; cp {file} {root}{file}" for file in find_network_files())
+    copies = "; ".join(
+        f"mkdir -p {root}{copy.parent}; cp {file} {root}{copy}" for file, copy in find_network_files().items()
+    )
     inner = f"export HOME=/root LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive; {method.commands}"
     certificates = os.environ.get("PIP_CERT", "")  # a copy: a package that is installed may replace the file
     if certificates:

@@ -42,7 +42,7 @@ from sonde.experiments.page.published_comparison import (
     PublishedComparison,
     compare_published,
     format_published,
-    make_published_lines,
+    make_published_curves,
 )
 from sonde.experiments.page.sentences import describe_verdict
 from sonde.experiments.results import Results, read_group_results
@@ -103,7 +103,7 @@ def published(figure: FigureDescription, runs: MeasuredRuns, groups: Sequence[Gr
     """Charts of the numbers that the document prints for a figure, one for each of ours that has any."""
     chart_list = []
     for coordinates, points in groups:
-        lines = make_published_lines(
+        lines = make_published_curves(
             figure,
             runs,
             {**coordinates, METRIC: points[0].metric},

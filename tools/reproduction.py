@@ -156,6 +156,7 @@ def simulated(
     control = dict(more or {})
     faults = (*(() if control.pop("healthy", False) else staging.faults), *control.pop("faults", ()))
     settings = (*staging.settings, *control.pop("settings", ()))
+    places, variants = control.pop("places", staging.places), control.pop("variants", staging.variants)
     system = machine_of(staging, control.pop("changes", {}))
     with tempfile.TemporaryDirectory(prefix="sonde-reproduction-") as name:
         folder = Path(name)
@@ -171,8 +172,8 @@ def simulated(
             lambda kind, line: None,
             launcher,
             system,
-            part_names=staging.places,
-            variants=staging.variants,
+            part_names=places,
+            variants=variants,
         )
         runner = Runner(
             request, archive, executor, RunnerObserver(on_message=lambda text: print(f"  {text}", file=sys.stderr))

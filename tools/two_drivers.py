@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs the same plans in virtual time and on the mounted model, and tells how far their mean rates are apart.
 
-Usage: .venv/bin/python tools/two_drivers.py [--write] [--only NAME]. The machine is that of tools/calibration.py, at a
-quarter of its speed, so that this computer keeps up. A plan of which a phase misses the limit is run again, twice at
-most: a computer that stands still for a while makes a mounted run slower. With --write the table goes to
-docs/concepts/two-drivers.md, which the page on calibration shows. The exit code is 1 when a limit is missed.
+Usage: .venv/bin/python tools/two_drivers.py [--write] [--only NAME]. The machine is in tools/calibration_machines.py.
+It runs at a quarter of its speed, so that this computer keeps up. A plan of which a phase misses the limit is run
+again, twice at most: a computer that stands still for a while makes a mounted run slower. With --write the table goes
+to docs/concepts/two-drivers.md, which the page on calibration shows. The exit code is 1 when a limit is missed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import calibration
+import calibration_machines
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "lab"))
@@ -193,10 +193,10 @@ def run(command: Sequence[str]) -> None:
 
 def rows_of(case: Case, folder: Path) -> list[Row]:
     """One run in each driver."""
-    machine = calibration.Machine(
+    machine = calibration_machines.Machine(
         "two-drivers", case.description, case.plan, lambda _run: [], [], adapter=case.adapter, nodes=1
     )
-    (folder / "system.toml").write_text(calibration.system_text(machine), encoding="utf-8")
+    (folder / "system.toml").write_text(calibration_machines.system_text(machine), encoding="utf-8")
     system, plan, record = folder / "system.json", folder / "plan.json", folder / "record.ndjson"
     system.write_text(read_system(str(folder / "system.toml")).to_json(), encoding="utf-8")
     plan.write_text(json.dumps(case.plan), encoding="utf-8")

@@ -25,7 +25,7 @@ import reframe.utility.typecheck as typ
 class SondeMixin(rfm.RegressionTestPlugin):
     """Runs a plan once. The test fails if the run fails or if its data is wrong."""
 
-    # Plan file, or name of a ready-made plan.
+    # Plan file, or name of a shipped plan.
     sonde_plan = variable(str, value="quick")  # noqa: F821 # ReFrame defines it in class bodies
     # Directory to measure.
     sonde_directory = variable(str)  # noqa: F821

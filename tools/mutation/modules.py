@@ -57,11 +57,11 @@ MODULES = (
         library="sonde-preload",
         by_library=(
             "tests/preload/test_reports.py",
-            "tests/preload/test_endings.py",
+            "tests/preload/test_killed_processes.py",
             "tests/preload/test_many_files.py",
             "tests/preload/test_planted_files.py",
-            "tests/preload/test_nobody_can_tell.py",
-            "tests/preload/test_same_as_without.py",
+            "tests/preload/test_transparency_scenarios.py",
+            "tests/preload/test_transparency.py",
         ),
     ),
 )

@@ -28,7 +28,7 @@ class Sonde(ExecutableApplication):
 
     workload("measure", executables=["measure", "list_rates"])
 
-    workload_variable("plan", default="quick", description="Plan file or ready-made plan", workloads=["measure"])
+    workload_variable("plan", default="quick", description="Plan file or shipped plan", workloads=["measure"])
     workload_variable("target_directory", default=".", description="Directory to measure", workloads=["measure"])
     workload_variable("tasks", default="1", description="Streams of I/O", workloads=["measure"])
     workload_variable("sonde_options", default="", description="More options of sonde run", workloads=["measure"])

@@ -3,8 +3,8 @@
 
 A page asks by a line of its own. ``<!-- members of PATH -->``, where PATH names a schema below the root of the
 repository, becomes one section for each object in the schema, with a table of its members. ``<!-- experiments -->``
-becomes a section for each ready-made plan: its title, the words at its head, its text. ``<!-- experiment files -->``
-becomes a table for each folder of ready-made experiments. ``<!-- claims -->``
+becomes a section for each shipped plan: its title, the words at its head, its text. ``<!-- experiment files -->``
+becomes a table for each folder of shipped experiments. ``<!-- claims -->``
 becomes two tables: the metrics and the functions that a claim of an experiment may name.
 """
 
@@ -180,7 +180,7 @@ def claims() -> str:
 
 
 def is_experiment(path: Path) -> bool:
-    """Whether a ready-made file is an experiment; the others are plans."""
+    """Whether a shipped file is an experiment; the others are plans."""
     return bool(tomllib.loads(path.read_text(encoding="utf-8"))["schema"] == "sonde-experiment/2")
 
 
@@ -204,7 +204,7 @@ def experiment_files() -> str:
 
 
 def experiment(path: Path) -> str:
-    """Markdown of one ready-made plan."""
+    """Markdown of one shipped plan."""
     text = path.read_text(encoding="utf-8")
     head, _, body = text.partition("\nschema =")
     words = [line.removeprefix("#").strip() for line in head.splitlines() if "SPDX" not in line]

@@ -8,6 +8,7 @@ tools/test.py runs all others on every core at once, and these afterwards, one a
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -27,10 +28,19 @@ SERIAL = (
     "lab/design/routes/test_health.py",  # flows of a pace
     "engine/faults/test_memory.py",  # with busy processors the kernel counts resident pages less exactly
     "lab/model/system/test_large_sites.py",
-    "together/test_one_kind_of_read.py",
+    "together/test_slowdown_detection.py",
 )
 # Long files whose tests share nothing: each test may be the work of another process.
 DIVIDED = ("together/test_commands.py", "together/test_io500.py")
+# Files whose tests parse the same sources are the work of one process together.
+TOGETHER = (
+    "structure/test_directions.py",
+    "structure/test_file_writing.py",
+    "structure/test_module_cycles.py",
+    "structure/test_names.py",
+    "structure/test_shell.py",
+    "structure/test_terminal_output.py",
+)
 # Any other file is the work of one process: those that take longest come first, so that no core waits for one at last.
 FIRST = (
     "together/test_slurm.py",  # mostly waits
@@ -40,21 +50,38 @@ FIRST = (
     "lab/store/test_bench.py",
     "lab/experiments/check/test_check.py",
     "lab/stats/test_shapes.py",
-    "lab/store/test_kills.py",
-    "together/test_one_rule.py",
+    "lab/store/test_killed_writers.py",
+    "together/test_plan_agreement.py",
     "lab/trends/test_budget.py",
     "lab/trends/test_survey.py",
     "lab/report/test_in_browser.py",
     "preload/test_tools.py",
-    "lab/cli/test_cli.py",
     "structure/test_adding_to_the_engine.py",
 )
 
 
 def pytest_configure() -> None:
-    """A shell that starts us behind itself has SIGINT ignored; programs that a test interrupts would inherit that."""
+    """A shell that starts us behind itself has SIGINT ignored; programs that a test interrupts would inherit that.
+
+    Collecting makes a million objects and no garbage: to look for some takes a sixth of the time.
+    """
+    gc.disable()
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Of `-m serial` alone, files without such tests: to import them all takes longer than many of these tests."""
+    if config.option.markexpr != "serial" or not collection_path.match("test_*.py"):
+        return None
+    is_listed = collection_path.relative_to(HERE).as_posix().startswith(SERIAL)
+    return None if is_listed or "mark.serial" in collection_path.read_text(encoding="utf-8") else True
+
+
+def pytest_collection_finish() -> None:
+    """From here on only new objects are searched for garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -71,7 +98,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With `--dist loadfile`: hands out files, and those of DIVIDED test by test."""
+    """With `--dist loadfile`: hands out files, those of DIVIDED test by test and those of TOGETHER as one."""
     if config.getvalue("dist") != "loadfile":
         return None
     from xdist.scheduler import LoadFileScheduling
@@ -79,7 +106,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     class FileOrTestScheduling(LoadFileScheduling):  # type: ignore[misc]  # xdist states no types
         def _split_scope(self, nodeid: str) -> str:
             test_path = nodeid.split("::", 1)[0]
-            return nodeid if test_path.endswith(DIVIDED) else test_path
+            if test_path.endswith(DIVIDED):
+                return nodeid
+            return "together" if test_path.endswith(TOGETHER) else test_path
 
     return FileOrTestScheduling(config, log)
 

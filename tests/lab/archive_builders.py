@@ -8,7 +8,8 @@ import json
 import re
 from pathlib import Path
 
-from make_record import Scene, write_run
+from make_record import write_run
+from record_scene import Scene
 
 from sonde.experiments.check.plans import GIB, Machine
 from sonde.model.confined_files import ConfinedDirectory

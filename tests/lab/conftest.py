@@ -15,7 +15,8 @@ import pytest
 # Records, browser and archives for tests are modules beside the folders of tests; pytest's import mode finds none.
 sys.path.insert(0, str(Path(__file__).parent))
 
-from make_record import Pages, Scene, write_run
+from make_record import write_run
+from record_scene import Pages, Scene
 
 from sonde.cli.main import main
 from sonde.launch.engine import Engine, find_engine
@@ -80,20 +81,20 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def fake(monkeypatch: pytest.MonkeyPatch, archive: Path, tmp_path: Path) -> Callable[..., Path]:
+def fake_engine(monkeypatch: pytest.MonkeyPatch, archive: Path, tmp_path: Path) -> Callable[..., Path]:
     """Sets how the fake engine behaves; returns the log of its command lines."""
     monkeypatch.setenv("SONDE_ENGINE", str(FAKE))
     log = tmp_path / "engine.log"
     monkeypatch.setenv("FAKE_LOG", str(log))
 
-    def behave(mode: str = "ok", **settings: object) -> Path:
+    def set_fake_behavior(mode: str = "ok", **settings: object) -> Path:
         monkeypatch.setenv("FAKE_MODE", mode)
         for name, value in settings.items():
             monkeypatch.setenv(f"FAKE_{name.upper()}", str(value))
         return log
 
-    behave()
-    return behave
+    set_fake_behavior()
+    return set_fake_behavior
 
 
 @pytest.fixture

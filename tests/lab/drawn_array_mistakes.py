@@ -277,7 +277,7 @@ ARRAY_MISTAKES: list[Mistake] = [
             ("unequal members of a stripe",)),
     Mistake("a partition of old tools", "aligned", _old_partition_start),
     Mistake("an array that failed", "optimal|degraded|FAILED", _inactive_array, ("degraded",)),
-    Mistake("a spare that failed", "failed|faulty", _faulty_spare, ("no spare",)),
+    Mistake("a spare that failed", "failed|faulty", _faulty_spare, ("no spare", "not as planned")),
     Mistake("an array made again with another chunk", "planned|unit", _other_chunk, (
         "unit does not fit the stripe", "width does not fit the stripe", "not as planned", "read-ahead too short",
         "requests are cut")),

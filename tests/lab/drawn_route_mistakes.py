@@ -107,7 +107,7 @@ def _route_in_default_table(host: DrawnHost, random: Random) -> str:
     return "10.2."
 
 
-def _no_local_rule(host: DrawnHost, random: Random) -> str:
+def _remove_local_table_rule(host: DrawnHost, random: Random) -> str:
     host.remove_lines("rules", "lookup local")
     return "local"
 
@@ -124,7 +124,7 @@ def _wider_destination(host: DrawnHost, random: Random) -> str:
     return wider
 
 
-def _port_of_the_source(host: DrawnHost, random: Random) -> str:
+def _add_source_port_rule(host: DrawnHost, random: Random) -> str:
     host.add("rules", "900:\tfrom all ipproto tcp sport 988 lookup 50")
     host.add("routes", "default via 192.168.9.1 dev mgmt table 50")
     return ""
@@ -243,7 +243,7 @@ ROUTE_MISTAKES: list[RouteMistake] = [
         _route_in_default_table,
         ("standby used first", "router not used", "route never used", "no route", "default route only"),
     ),
-    RouteMistake("no rule for local addresses", "4", "local", _no_local_rule),
+    RouteMistake("no rule for local addresses", "4", "local", _remove_local_table_rule),
     RouteMistake(
         "a source range that is prohibited", "4", "discarded", add_lines("rules", "300:\tfrom 10.1.0.0/24 prohibit")
     ),
@@ -254,7 +254,7 @@ ROUTE_MISTAKES: list[RouteMistake] = [
     RouteMistake(
         "a first window of the receiver of one packet", "4", "initrwnd", edit_route("mtu 9000", "mtu 9000 initrwnd 1")
     ),
-    RouteMistake("a rule for the port of the source", "4", "diverted", _port_of_the_source),
+    RouteMistake("a rule for the port of the source", "4", "diverted", _add_source_port_rule),
     RouteMistake(
         "a congestion control of a route",
         "4",

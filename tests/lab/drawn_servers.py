@@ -16,6 +16,8 @@ from sonde.design.layout.live.joining import join_observations
 from sonde.design.layout.live.observations import ObservedStorage, merge_observations
 from sonde.design.layout.live.saved_output import read_saved_output
 from sonde.design.layout.plan import plan_layout
+from sonde.design.layout.written_attributes import WrittenAttribute, list_written_attributes
+from sonde.design.layout.xfs import compute_log_unit
 from sonde.model.system import make_system
 
 _TIB = 2**40
@@ -35,6 +37,7 @@ class DrawnServer:
     luns: list[str] = field(default_factory=list)
     targets: list[str] = field(default_factory=list)
     outputs: dict[str, str] = field(default_factory=dict)
+    written: tuple[WrittenAttribute, ...] = ()
 
     def replace_text(self, output: str, old: str, new: str, count: int = -1) -> None:
         """Replaces a text of one output, which must be there."""
@@ -52,7 +55,7 @@ class DrawnServer:
         storage = ObservedStorage()
         for origin, text in self.outputs.items():
             storage = merge_observations(storage, read_saved_output(text, origin))
-        return check_layout(join_observations(storage), self.plan, mount_points=["/scratch"])
+        return check_layout(join_observations(storage), self.plan, (), ["/scratch"], self.written)
 
 
 def draw_server(random: Random) -> DrawnServer:
@@ -73,11 +76,13 @@ def draw_server(random: Random) -> DrawnServer:
         "file_systems": [{"id": "scratch", "kind": kind, "device": "md0", "purpose": "scratch"}],
         "mounts": [{"id": "scratch-mount", "file_system": "scratch", "path": "/scratch", "on": "host"}],
     }  # fmt: skip
-    plan = plan_layout(make_system(document, "drawn")).get_layout("scratch")
+    layout_plan = plan_layout(make_system(document, "drawn"))
+    plan = layout_plan.get_layout("scratch")
     names = [f"sd{first}{second}" for first in "bc" for second in "abcdefghijklmnopqrstuvwxyz"]
     drives = sorted(random.sample(names, count + 1))
     spare = drives.pop(random.randrange(len(drives)))
     server = DrawnServer(plan, level, drives, spare, drive_bytes)
+    server.written = list_written_attributes(layout_plan.system, plan)
     server.outputs = {
         "lsblk": _print_lsblk(server),
         "mdadm": _print_mdadm(server, chunk),
@@ -137,6 +142,7 @@ def _print_xfs(plan: FileSystemLayout) -> str:
     assert plan.groups is not None
     assert plan.log_size is not None
     unit, width = plan.unit // plan.block_bytes, plan.width // plan.block_bytes
+    log_unit = compute_log_unit(plan.unit) // plan.block_bytes or 1
     return f"""meta-data=/dev/md0               isize=512    agcount={plan.groups.count}, agsize={plan.groups.size} blks
          =                       sectsz=4096  attr=2, projid32bit=1
          =                       crc=1        finobt=1, sparse=1, rmapbt=0
@@ -145,7 +151,7 @@ data     =                       bsize={plan.block_bytes}   blocks={plan.groups.
          =                       sunit={unit}     swidth={width} blks
 naming   =version 2              bsize={plan.block_bytes}   ascii-ci=0, ftype=1
 log      =internal log           bsize={plan.block_bytes}   blocks={plan.log_size // plan.block_bytes}, version=2
-         =                       sectsz=4096  sunit=1 blks, lazy-count=1
+         =                       sectsz=4096  sunit={log_unit} blks, lazy-count=1
 realtime =none                   extsz=4096   blocks=0, rtextents=0
 """
 

@@ -2,7 +2,7 @@
 """Readers of files that somebody else may have written, each with files that it accepts.
 
 The contract: a reader returns, or raises one of its documented errors. `tools/fuzz_lab.py` feeds these readers with
-Atheris, `tests/lab/test_any_bytes.py` with a fixed sequence of mutations.
+Atheris, `tests/lab/test_changed_bytes.py` with a fixed sequence of mutations.
 """
 
 from __future__ import annotations

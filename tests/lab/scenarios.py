@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from make_record import MIB, Scene, Work, ramping, steady, stepped
+from record_scene import MIB, Scene, Work, ramping, steady, stepped
 
 HOSTILE = "/scratch/a \"b\" 'c' <script>alert(1)</script>&amp;\n\x1b[31m\udcff\u202egpj.txt"
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from archive_builders import store_run
-from make_record import Scene
+from record_scene import Scene
 from run_builders import KEY, add_run, age_archive, build_phase
 
 from sonde.store.events import add_archive_events

@@ -39,3 +39,32 @@ def build_lun_system(**more: Any) -> dict[str, Any]:
 
 def make_requirement(name: str, purpose: str, kind: str = "xfs", **required: str) -> dict[str, Any]:
     return {"id": name, "kind": kind, "purpose": purpose, "requirement": required}
+
+
+def build_lustre(segment: str = "1 MiB", separate_mgt: bool = False) -> dict[str, Any]:
+    """Two metadata and two object servers in pairs; each has a RAID 6 of ten drives and shares two spares."""
+    document: dict[str, Any] = {
+        "schema": "sonde-system/2",
+        "id": "lustre",
+        "networks": [{"id": "ib", "kind": "infiniband", "addresses": ["10.0.0.0/24"], "lnet": "o2ib"}],
+        "servers": [
+            {"id": f"{role}[1-2]", "roles": roles, "failover": "pairs",
+             "interfaces": [{"network": "ib", "device": "ib0", "addresses": f"10.0.0.[{first}-{first + 1}]"}]}
+            for role, roles, first in (("mds", ["mds", "mgs"], 1), ("oss", ["oss"], 11))
+        ],
+        "drives": [{"id": "d[0-21]", "capacity": "4 TB", "device": "/dev/disk/by-id/d[0-21]"},
+                   {"id": "m[0-3]", "kind": "ssd", "capacity": "1 TB", "device": "/dev/disk/by-id/m[0-3]"}],
+        "raid_groups": [
+            {"id": "g[0-1]", "level": "6", "data": 8, "parity": 2, "segment": segment, "drives": "d[0-19]",
+             "spares": "d[20-21]"},
+            {"id": "mm[0-1]", "level": "1", "data": 1, "parity": 1, "drives": "m[0-3]"},
+        ],
+        "file_systems": [{"id": "fs", "kind": "lustre"}],
+        "targets": [
+            {"id": "ost[0-1]", "kind": "ost", "file_system": "fs", "index": 0, "on": "g[0-1]", "server": "oss[1-2]"},
+            {"id": "mdt0", "kind": "mdt", "file_system": "fs", "index": 0, "on": "mm0", "server": "mds1"},
+        ],
+    }  # fmt: skip
+    if separate_mgt:
+        document["targets"].append({"id": "mgt", "kind": "mgt", "file_system": "fs", "on": "mm1", "server": "mds2"})
+    return document

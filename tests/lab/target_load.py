@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sonde.model.lines import IntervalSeconds, PhaseBeginLine, PhaseEndLine, SeriesLine, TargetsLine
+from sonde.model.line_members import IntervalSeconds
+from sonde.model.lines import PhaseBeginLine, PhaseEndLine, SeriesLine, TargetsLine
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import RecordedRun, make_recorded_run
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from make_record import Scene, write_run
+from make_record import write_run
+from record_scene import Scene
 
 from sonde.design.layout.live.saved_output import read_files
 from sonde.design.layout.live.superblocks import parse_ext4_superblock
@@ -75,7 +76,7 @@ def test_long_line_of_a_record_is_skipped(monkeypatch: pytest.MonkeyPatch) -> No
     assert reader.problems[1].startswith("Line 3 ")
 
 
-def test_record_is_read_around_a_long_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_long_record_line_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = write_run(tmp_path, Scene())
     path = folder / "record.ndjson"
     lines = path.read_bytes().splitlines(keepends=True)

@@ -77,6 +77,6 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="session")
-def same(program: Callable[[str], Path]) -> Callable[[str], Path]:
+def same_program(program: Callable[[str], Path]) -> Callable[[str], Path]:
     """A program of programs/same: scenarios in which somebody could notice the library."""
     return lambda name: program(f"same/{name}")

@@ -26,16 +26,14 @@ def written(preload: Preload, program: Program, folder: Path, params: str, *argu
 
 
 @pytest.mark.parametrize("params", ["*", "*:alone", "other*:stdio=alone", "*:stdio=off"])
-def test_unasked_a_stream_writes_as_often_as_without_the_library(
+def test_c_stream_is_not_buffered_without_the_stdio_option(
     preload: Preload, program: Program, memory: Path, params: str
 ) -> None:
     assert written(preload, program, memory, params) == written(preload, program, memory, "none:off") > 70
 
 
 @pytest.mark.parametrize("ending", ["", "append", "freopen", "many"])
-def test_with_stdio_alone_it_writes_once_for_each_buffer(
-    preload: Preload, program: Program, memory: Path, ending: str
-) -> None:
+def test_stdio_alone_writes_once_per_buffer(preload: Preload, program: Program, memory: Path, ending: str) -> None:
     assert written(preload, program, memory, ALONE, ending) == 0  # 300 kB, which fclose() or exit() writes
     (memory / "file").unlink()
     assert 4 <= written(preload, program, memory, "*:size=64k:stdio=alone", ending) <= 6
@@ -45,9 +43,7 @@ def test_stdio_alone_writes_inherited_data_once(preload: Preload, program: Progr
     assert written(preload, program, memory, ALONE, "fork") == 1
 
 
-def test_a_buffer_that_the_program_chooses_is_the_one_that_is_used(
-    preload: Preload, program: Program, memory: Path
-) -> None:
+def test_buffer_set_by_the_program_is_not_replaced(preload: Preload, program: Program, memory: Path) -> None:
     assert written(preload, program, memory, ALONE, "setvbuf") == written(
         preload, program, memory, "none:off", "setvbuf"
     )
@@ -69,7 +65,7 @@ def test_a_stream_that_reads_needs_a_call_for_each_buffer(preload: Preload, prog
     assert calls[ALONE] < 10
 
 
-def test_the_report_says_that_the_stream_got_a_buffer(preload: Preload, program: Program, memory: Path) -> None:
+def test_report_states_that_a_stream_got_a_larger_buffer(preload: Preload, program: Program, memory: Path) -> None:
     done = preload.run([program("c_stream"), memory / "file"], memory, IOBUF_PARAMS=f"{ALONE}:verbose")
     assert "a stream of the C library, which got a larger buffer (stdio=alone)" in done.stderr
     result = preload.run([program("c_stream"), memory / "file"], memory, IOBUF_PARAMS="*:stdio=mine")

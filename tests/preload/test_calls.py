@@ -73,7 +73,7 @@ def exported_by_us(preload: Preload) -> set[str]:
     return {line.split()[2] for line in listing.stdout.splitlines() if line.split()[1] == "T"}
 
 
-def test_every_io_name_of_libc_is_wrapped_or_left_out_for_a_reason(preload: Preload) -> None:
+def test_every_libc_io_function_is_wrapped_or_excluded(preload: Preload) -> None:
     ours = exported_by_us(preload)
     assert len(ours) > 150
     left_out = re.compile("|".join(f"(?:{pattern})" for pattern in LEFT.values()))
@@ -83,7 +83,7 @@ def test_every_io_name_of_libc_is_wrapped_or_left_out_for_a_reason(preload: Prel
     assert undecided == []
 
 
-def test_we_define_nothing_by_accident(preload: Preload) -> None:
+def test_library_exports_only_declared_functions(preload: Preload) -> None:
     """Only names from the list are visible: a helper of ours could stand in front of a function of the program."""
     folder = Path(__file__).resolve().parents[2] / "preload/intercept"
     text = "".join((folder / name).read_text(encoding="utf-8") for name in ("calls.hpp", "mpi_io_calls.hpp"))
@@ -91,7 +91,7 @@ def test_we_define_nothing_by_accident(preload: Preload) -> None:
     assert exported_by_us(preload) == declared | {"vfork", "__vfork"}
 
 
-def test_nothing_but_libc_is_needed(preload: Preload) -> None:
+def test_library_depends_only_on_libc(preload: Preload) -> None:
     """No C++ library at run time: it would be loaded into every program, whatever it is written in."""
     output = subprocess.run(["readelf", "-d", preload.library], capture_output=True, text=True, check=True).stdout
     needed = set(re.findall(r"\(NEEDED\).*\[(.+)\]", output))
@@ -103,7 +103,7 @@ OLDEST_GLIBC = (2, 28)
 NEWER: dict[str, str] = {}
 
 
-def test_it_loads_on_the_oldest_glibc_that_is_promised(preload: Preload) -> None:
+def test_library_loads_on_the_oldest_supported_glibc(preload: Preload) -> None:
     """No version of a symbol that it asks for is younger, wherever it was built."""
     objdump = shutil.which("objdump")
     if objdump is None:

@@ -42,7 +42,7 @@ SCENARIOS = [
 
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("mode", [*PARAMS, "trace"])
-def test_a_program_cannot_tell(
+def test_cxx_streams_behave_the_same_with_the_library(
     preload: Preload, plain: Plain, program: Program, tmp_path: Path, scenario: str, mode: str
 ) -> None:
     command: list[str | Path] = [program("streams"), scenario]
@@ -70,21 +70,21 @@ def reported(preload: Preload, command: list[str | Path], folder: Path) -> dict[
     return written
 
 
-def test_what_a_stream_writes_is_gathered(preload: Preload, program: Program, tmp_path: Path) -> None:
+def test_writes_of_a_cxx_stream_are_coalesced(preload: Preload, program: Program, tmp_path: Path) -> None:
     line = reported(preload, [program("streams"), "left_open"], tmp_path)
     assert "release_reason" not in line
     assert line["write"]["bytes"] == (tmp_path / "out").stat().st_size
     assert line["write"]["calls"] > 5 * line["write"]["storage_calls"] > 0
 
 
-def test_who_asks_for_the_file_of_a_stream_gets_it_unbuffered(
+def test_requesting_the_c_file_of_a_cxx_stream_disables_buffering(
     preload: Preload, program: Program, tmp_path: Path
 ) -> None:
     line = reported(preload, [program("streams"), "same_file_from_c"], tmp_path)
     assert line["release_reason"] == "the program asked for the FILE of a stream of C++"
 
 
-def test_a_program_with_a_libstdcxx_of_its_own_is_left_alone(preload: Preload, tmp_path: Path) -> None:
+def test_program_with_a_static_libstdcxx_is_not_buffered(preload: Preload, tmp_path: Path) -> None:
     """Nobody knows what is in it; its streams look like those of C."""
     compiler = shutil.which("c++")
     if compiler is None or RUNNER:

@@ -31,7 +31,7 @@ def plain_environment() -> dict[str, str]:
 
 
 @pytest.fixture
-def short(tmp_path: Path) -> Iterator[Path]:
+def socket_folder(tmp_path: Path) -> Iterator[Path]:
     """A folder whose name is short enough for a socket, and open to the user of a server."""
     with tempfile.TemporaryDirectory(prefix="sonde-", ignore_cleanup_errors=True) as folder:
         yield Path(folder)
@@ -90,15 +90,15 @@ class Redis:
 
 @every_setting
 @kills_by_day_and_night
-def test_redis_has_all_that_it_said_to_have_when_it_is_killed(
-    preload: Preload, short: Path, params: str, kills: int
+def test_redis_loses_no_acknowledged_data_when_killed(
+    preload: Preload, socket_folder: Path, params: str, kills: int
 ) -> None:
     if shutil.which("redis-server") is None:
         pytest.skip("Redis is not installed (Debian: redis-server)")
     chance = random.Random(1)
     number = 0
     for _ in range(kills + 1):
-        server = Redis(short, preload.environment(IOBUF_PARAMS=params))
+        server = Redis(socket_folder, preload.environment(IOBUF_PARAMS=params))
         for key in range(0, number, 1 + number // 500):
             assert server.ask("GET", f"key{key}") == b"x" * (key % 900), key
         until = time.monotonic() + chance.uniform(0.1, 0.4)
@@ -107,11 +107,13 @@ def test_redis_has_all_that_it_said_to_have_when_it_is_killed(
             number += 1
         server.kill()
     check = shutil.which("redis-check-aof")
-    log = next((short / "appendonlydir").glob("*.incr.aof"))
+    log = next((socket_folder / "appendonlydir").glob("*.incr.aof"))
     if check is not None:
         done = subprocess.run([check, str(log)], capture_output=True, text=True, check=False)
         assert "AOF analyzed" in done.stdout, done.stdout
-    assert not [line for line in (short / "log").read_text().splitlines() if " # " in line and "error" in line.lower()]
+    assert not [
+        line for line in (socket_folder / "log").read_text().splitlines() if " # " in line and "error" in line.lower()
+    ]
 
 
 class Postgres:
@@ -147,19 +149,19 @@ class Postgres:
 
 @every_setting
 @kills_by_day_and_night
-def test_postgresql_recovers_when_it_is_killed(preload: Preload, short: Path, params: str, kills: int) -> None:
+def test_postgresql_recovers_when_it_is_killed(preload: Preload, socket_folder: Path, params: str, kills: int) -> None:
     installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     if not installed or shutil.which("setpriv") is None:
         pytest.skip("PostgreSQL is not installed (Debian: postgresql)")
     if os.geteuid() == 0:
-        shutil.chown(short, "postgres", "postgres")
-    server = Postgres(installed[-1].parent, short, for_everybody(preload, short, params))
-    result = server.run("initdb", "-D", str(short / "db"), "-A", "trust", "-N", under=True)
+        shutil.chown(socket_folder, "postgres", "postgres")
+    server = Postgres(installed[-1].parent, socket_folder, for_everybody(preload, socket_folder, params))
+    result = server.run("initdb", "-D", str(socket_folder / "db"), "-A", "trust", "-N", under=True)
     assert result.returncode == 0, result.stderr
-    with (short / "db/postgresql.conf").open("a") as settings:
-        settings.write(f"listen_addresses=''\nunix_socket_directories='{short}'\n")
+    with (socket_folder / "db/postgresql.conf").open("a") as settings:
+        settings.write(f"listen_addresses=''\nunix_socket_directories='{socket_folder}'\n")
     server.start()
-    assert server.run("pgbench", "-h", str(short), "-q", "-i", "postgres").returncode == 0
+    assert server.run("pgbench", "-h", str(socket_folder), "-q", "-i", "postgres").returncode == 0
     assert server.ask("create extension amcheck") == ""
     indexes = "from pg_class c join pg_am a on a.oid = c.relam where a.amname = 'btree' and c.relpersistence = 'p'"
     done = 0
@@ -169,7 +171,7 @@ def test_postgresql_recovers_when_it_is_killed(preload: Preload, short: Path, pa
                 *server.as_user,
                 str(server.programs / "pgbench"),
                 "-h",
-                str(short),
+                str(socket_folder),
                 "-n",
                 "-c",
                 "4",
@@ -182,9 +184,9 @@ def test_postgresql_recovers_when_it_is_killed(preload: Preload, short: Path, pa
         )
         limit = time.monotonic() + 60
         while (rows_seen := int(server.ask("select count(*) from pgbench_history") or 0)) < done + 200:
-            assert time.monotonic() < limit, (short / "log").read_text()[-3000:]
+            assert time.monotonic() < limit, (socket_folder / "log").read_text()[-3000:]
             time.sleep(0.05)
-        os.kill(int((short / "db/postmaster.pid").read_text().split()[0]), signal.SIGKILL)
+        os.kill(int((socket_folder / "db/postmaster.pid").read_text().split()[0]), signal.SIGKILL)
         load.wait()
         server.start()
         done = int(server.ask("select count(*) from pgbench_history"))
@@ -194,9 +196,11 @@ def test_postgresql_recovers_when_it_is_killed(preload: Preload, short: Path, pa
         assert server.ask("select sum(abalance) from pgbench_accounts") == server.ask(
             "select sum(delta) from pgbench_history"
         )
-    server.run("pg_ctl", "-D", str(short / "db"), "-m", "fast", "-w", "stop")
+    server.run("pg_ctl", "-D", str(socket_folder / "db"), "-m", "fast", "-w", "stop")
     signs = ("PANIC", "unexpected data", "invalid page", "could not read", "corrupt")
-    assert not [line for line in (short / "log").read_text().splitlines() if any(sign in line for sign in signs)]
+    assert not [
+        line for line in (socket_folder / "log").read_text().splitlines() if any(sign in line for sign in signs)
+    ]
 
 
 def find_mariadb_account() -> str:
@@ -273,12 +277,12 @@ class MariaDb:
 
 @every_setting
 @kills_by_day_and_night
-def test_mariadb_recovers_when_it_is_killed(preload: Preload, short: Path, params: str, kills: int) -> None:
+def test_mariadb_recovers_when_it_is_killed(preload: Preload, socket_folder: Path, params: str, kills: int) -> None:
     if shutil.which("mariadb-install-db") is None:
         pytest.skip("MariaDB is not installed (Debian: mariadb-server-core)")
     if os.geteuid() == 0:
-        shutil.chown(short, find_mariadb_account())
-    server = MariaDb(short, for_everybody(preload, short, params))
+        shutil.chown(socket_folder, find_mariadb_account())
+    server = MariaDb(socket_folder, for_everybody(preload, socket_folder, params))
     result = server.make()
     assert result.returncode == 0, result.stdout + result.stderr
     try:
@@ -300,4 +304,4 @@ def test_mariadb_recovers_when_it_is_killed(preload: Preload, short: Path, param
             assert int(server.ask("select count(*) from test.rows")) >= before + 100
     finally:
         server.kill()
-    assert "[ERROR]" not in (short / "log.err").read_text()
+    assert "[ERROR]" not in (socket_folder / "log.err").read_text()

@@ -58,7 +58,7 @@ def test_defect_scenario_equals_bare_run(
 
 
 @pytest.fixture
-def small(tmp_path: Path) -> Iterator[Path]:
+def small_mount(tmp_path: Path) -> Iterator[Path]:
     """A file system of 80 MB."""
     if os.geteuid() != 0:
         pytest.skip("mounting needs root")
@@ -73,7 +73,7 @@ def small(tmp_path: Path) -> Iterator[Path]:
 
 @pytest.mark.root
 @pytest.mark.parametrize("params", MODES.values(), ids=MODES.keys())
-def test_full_disk_fails_at_the_same_call(preload: Preload, program: Program, small: Path, params: str) -> None:
+def test_full_disk_fails_at_the_same_call(preload: Preload, program: Program, small_mount: Path, params: str) -> None:
     command: list[str | Path] = [program("defects/defects"), "full_disk"]
 
     def outcome(folder: Path, **settings: str) -> tuple[int, str, int]:
@@ -81,13 +81,13 @@ def test_full_disk_fails_at_the_same_call(preload: Preload, program: Program, sm
         shutil.rmtree(folder)
         return under.code, under.out, len(under.files["data"])
 
-    bare = outcome(small / "without")
+    bare = outcome(small_mount / "without")
     assert bare[0] == 1
-    assert outcome(small / "with", **make_variables(params)) == bare
+    assert outcome(small_mount / "with", **make_variables(params)) == bare
 
 
 @pytest.mark.parametrize("name", ["SONDE_NOTHING", "IOBUF_PARAMS"])
-def test_profiled_program_writes_its_whole_file(preload: Preload, tmp_path: Path, name: str) -> None:
+def test_profiled_program_writes_its_complete_file(preload: Preload, tmp_path: Path, name: str) -> None:
     """gcc -pg sets a handler for SIGPROF that blocks all signals."""
     source = tmp_path / "profiled.c"
     source.write_text(

@@ -58,7 +58,7 @@ def test_our_exerciser_on_a_disk(preload: Preload, program: Program, tmp_path: P
     assert (done.returncode, done.stdout) == (0, "1500 steps\n"), done.stderr
 
 
-def test_the_exerciser_finds_a_byte_that_is_wrong(program: Program, preload: Preload, tmp_path: Path) -> None:
+def test_exerciser_detects_a_wrong_byte(program: Program, preload: Preload, tmp_path: Path) -> None:
     """With a library in between that changes one byte after every fiftieth write."""
     source = tmp_path / "liar.c"
     source.write_text(

@@ -20,7 +20,7 @@ AHEAD = 32 << 20
 
 
 @pytest.fixture(params=["c", "c++"])
-def compiled(request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
+def compiled_program(request: pytest.FixtureRequest, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     """The program, compiled with the flags that the verb prints, and with all warnings as errors."""
     assert main(["iobuf", "--cflags"]) == 0
     flags = shlex.split(capsys.readouterr().out)
@@ -42,13 +42,13 @@ def run_plain(program: Path, folder: Path, **variables: str) -> list[int]:
     return [int(text) for text in done.stdout.split()]
 
 
-def test_records_are_written_and_read(compiled: Path, tmp_path: Path) -> None:
-    size, _, closed_size, _ = run_plain(compiled, tmp_path)
+def test_records_are_written_and_read(compiled_program: Path, tmp_path: Path) -> None:
+    size, _, closed_size, _ = run_plain(compiled_program, tmp_path)
     assert size == closed_size == len(DATA)
     assert (tmp_path / "data").read_bytes() == DATA
 
 
-def test_space_is_allocated_ahead_and_given_back(compiled: Path, tmp_path: Path) -> None:
+def test_space_is_preallocated_and_released_at_close(compiled_program: Path, tmp_path: Path) -> None:
     """While the file grows it has the space for more; its size is that of its data; after the close it has no more."""
     probe = tmp_path / "probe"
     with probe.open("wb") as file:
@@ -56,18 +56,18 @@ def test_space_is_allocated_ahead_and_given_back(compiled: Path, tmp_path: Path)
             os.posix_fallocate(file.fileno(), 0, 1 << 20)
         except OSError:
             pytest.skip("this file system cannot allocate space")
-    size, allocated, closed_size, closed_allocated = run_plain(compiled, tmp_path, SONDE_FFIO_AHEAD=str(AHEAD))
+    size, allocated, closed_size, closed_allocated = run_plain(compiled_program, tmp_path, SONDE_FFIO_AHEAD=str(AHEAD))
     assert size == closed_size == len(DATA)
     assert allocated >= AHEAD
     assert closed_allocated < len(DATA) + (1 << 20)
     assert (tmp_path / "data").read_bytes() == DATA
 
 
-def test_records_are_buffered_as_assign_says(compiled: Path, tmp_path: Path, preload: Preload) -> None:
+def test_assign_options_determine_the_buffering(compiled_program: Path, tmp_path: Path, preload: Preload) -> None:
     """4,000 records of 1,000 bytes become writes of 2 MiB, with and without space ahead."""
     settings = convert_ffio_specification("assign -F cachea:4096:8:8 f:data")
     for variables in ({}, {"SONDE_FFIO_AHEAD": str(AHEAD)}):
-        done = preload.run([compiled, "data"], tmp_path, IOBUF_PARAMS=f"{settings}:verbose", **variables)
+        done = preload.run([compiled_program, "data"], tmp_path, IOBUF_PARAMS=f"{settings}:verbose", **variables)
         assert done.returncode == 0, done.stderr
         assert (tmp_path / "data").read_bytes() == DATA
         assert "write  program 4000 calls, 4.000 MB -> storage 2 calls, 4.000 MB" in done.stderr, done.stderr

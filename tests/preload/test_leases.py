@@ -48,7 +48,7 @@ def run_schedules(
 
 @pytest.mark.parametrize("peer", ["bare", "same"])
 @pytest.mark.parametrize("params", ["*:auto", "*"], ids=["auto", "named"])
-def test_random_schedules_read_what_serial_order_gives(
+def test_random_schedules_read_the_same_as_without_the_library(
     preload: Preload, program: Program, tmp_path: Path, peer: str, params: str
 ) -> None:
     under, bare = run_schedules(preload, program("leases"), tmp_path, peer, 500, params)
@@ -57,7 +57,7 @@ def test_random_schedules_read_what_serial_order_gives(
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("peer", ["bare", "same"])
-def test_ten_thousand_schedules_read_what_serial_order_gives(
+def test_ten_thousand_schedules_read_the_same_as_without(
     preload: Preload, program: Program, tmp_path: Path, peer: str
 ) -> None:
     under, bare = run_schedules(preload, program("leases"), tmp_path, peer, 10_000, f"*,{OLD}")
@@ -129,7 +129,7 @@ def test_stopped_holder_makes_opener_wait(preload: Preload, tmp_path: Path) -> N
         assert sizes == [5000]
 
 
-def test_opener_without_waiting_is_told_to_try_again(preload: Preload, tmp_path: Path) -> None:
+def test_nonblocking_open_of_a_leased_file_returns_eagain(preload: Preload, tmp_path: Path) -> None:
     with writer(preload, tmp_path, f"*/data,{OLD}") as process:
         process.send_signal(signal.SIGSTOP)
         with pytest.raises(BlockingIOError):
@@ -222,7 +222,7 @@ sys.stdin.readline()
     assert all("release_reason" not in report and report["read"]["storage_calls"] < 100 for report in reports)
 
 
-def test_own_second_open_finds_what_was_written(preload: Preload, tmp_path: Path) -> None:
+def test_second_open_in_the_same_process_reads_buffered_data(preload: Preload, tmp_path: Path) -> None:
     code = """
 import os
 fd = os.open("data", os.O_RDWR | os.O_CREAT)

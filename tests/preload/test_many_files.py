@@ -43,7 +43,7 @@ def test_small_file_under_auto_costs_no_system_call(preload: Preload, program: P
     assert calls_many - few <= 100 * 5 + 20  # open, three writes, close; and now and then memory
 
 
-def test_locks_on_many_files_that_are_alone_are_few(preload: Preload, program: Program, memory: Path) -> None:
+def test_locks_of_unshared_files_are_merged(preload: Preload, program: Program, memory: Path) -> None:
     """The kernel goes through all locks of a file with each call: neighbors must be one."""
     table = Path("/proc/locks")
     ours = Path(f"/dev/shm/sonde-preload-{os.geteuid()}")
@@ -68,7 +68,7 @@ def test_locks_on_many_files_that_are_alone_are_few(preload: Preload, program: P
 
 @pytest.mark.parametrize("limit", [64, 256, 1024])
 @pytest.mark.parametrize("params", ["*:direct:alone", "*:auto", "*:alone", "*"])
-def test_the_program_may_use_all_descriptors_that_it_has(
+def test_program_can_use_all_of_its_descriptors(
     preload: Preload, program: Program, tmp_path: Path, params: str, limit: int
 ) -> None:
     command: list[str | Path] = ["sh", "-c", f"ulimit -n {limit}; exec {program('many_files')} all"]

@@ -183,7 +183,7 @@ def test_quota_stated_by_the_kernel_fails_at_the_same_calls(
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.EDQUOT], ids=["EIO", "hidden_quota"])
 @pytest.mark.parametrize("how", ["write", "writev", "gaps"])
-def test_hidden_limit_fails_a_later_call_on_a_named_file(
+def test_hidden_limit_fails_a_later_call_on_a_reported_file(
     preload: Preload, program: Program, failing_storage: Path, tmp_path: Path, number: int, how: str
 ) -> None:
     command: list[str | Path] = [program("refused_writes"), how, "1000", "3000", "700"]

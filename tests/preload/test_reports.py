@@ -44,9 +44,7 @@ def reports(folder: Path) -> dict[str, dict[str, dict[str, int]]]:
 
 
 @pytest.mark.parametrize("params", ["*:auto:alone", "*:size=4k"])
-def test_all_calls_are_counted_also_those_that_went_past_the_buffer(
-    preload: Preload, memory: Path, params: str
-) -> None:
+def test_bypassed_calls_are_counted_too(preload: Preload, memory: Path, params: str) -> None:
     for name in ("first", "second"):
         (memory / name).write_bytes(b"x" * (PAGES * 4096))
     (memory / "lines").mkdir()
@@ -98,7 +96,7 @@ def test_files_of_a_few_calls_are_one_line_of_a_report_for_all_files(
     assert "other files" not in each
 
 
-def test_a_report_says_what_was_saved_and_when_it_was_slower(preload: Preload, memory: Path) -> None:
+def test_report_states_saved_calls_and_slower_phases(preload: Preload, memory: Path) -> None:
     report = preload.run([PYTHON, "-S", "-c", SHORT_AND_LONG], memory, IOBUF_PARAMS="*:auto", IOBUF_VERBOSE="1").stderr
     assert re.search(r"\d{4} calls saved, of \d+\.\d+ us each: about \d+\.\d+ s, less what copying costs", report), (
         report

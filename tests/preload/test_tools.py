@@ -47,7 +47,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def same(preload: Preload, plain: Plain, folder: Path, script: str, params: str, *needed: str) -> None:
+def require_same_files(preload: Preload, plain: Plain, folder: Path, script: str, params: str, *needed: str) -> None:
     """`script` of the shell, in one new folder without and in another with the library."""
     for tool in needed:
         if shutil.which(tool) is None:
@@ -68,7 +68,7 @@ def test_tar(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params:
     script = (
         f"tar -C {tree.parent} -cf a.tar tree; mkdir out; tar -C out -xf a.tar; tar --compare -C {tree.parent} -f a.tar"
     )
-    same(
+    require_same_files(
         preload,
         plain,
         tmp_path,
@@ -86,7 +86,7 @@ def test_copies(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, para
         cp --sparse=always copy/holes sparse; cp --reflink=never copy/folder1/* .
         cat copy/folder*/* > all; mv all moved; stat -c %s moved; sha256sum moved
         diff -r {tree} copy; cmp sparse copy/holes"""
-    same(preload, plain, tmp_path, script, params, "cp", "diff")
+    require_same_files(preload, plain, tmp_path, script, params, "cp", "diff")
 
 
 @every_setting
@@ -99,7 +99,7 @@ def test_dd(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params: 
         dd if=a of=b bs=512 count=1000 oflag=append conv=notrunc status=none
         dd if=a bs=777 2>/dev/null | dd of=c ibs=100 obs=5000 status=none
         truncate -s 1234567 c"""
-    same(preload, plain, tmp_path, script, params, "dd")
+    require_same_files(preload, plain, tmp_path, script, params, "dd")
 
 
 @every_setting
@@ -108,7 +108,7 @@ def test_sort(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params
     script = f"""
         export LC_ALL=C; cat {tree}/folder*/* > all
         sort -S 64k --batch-size=4 -T . all -o sorted; sort -c sorted; rm all"""
-    same(preload, plain, tmp_path, script, params, "sort")
+    require_same_files(preload, plain, tmp_path, script, params, "sort")
 
 
 @every_setting
@@ -116,7 +116,7 @@ def test_rsync(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, param
     script = f"""
         rsync -a {tree}/ copy; echo more >> copy/folder1/file1
         rsync -a --no-whole-file --checksum --inplace {tree}/ copy; diff -r {tree} copy"""
-    same(preload, plain, tmp_path, script, params, "rsync", "diff")
+    require_same_files(preload, plain, tmp_path, script, params, "rsync", "diff")
 
 
 @every_setting
@@ -129,7 +129,7 @@ def test_git(preload: Preload, plain: Plain, tmp_path: Path, tree: Path, params:
         echo more >> empty; git rm -q --cached holes; git commit -qam second; git repack -qad; cd ..
         git clone -q --no-local one two; cd two; git fsck --strict; git checkout -q HEAD~1; git rev-parse HEAD; cd ..
         git -C two fsck --connectivity-only; git -C two log --stat --format=%H; rm -rf one two/.git"""
-    same(preload, plain, tmp_path, script, params, "git")
+    require_same_files(preload, plain, tmp_path, script, params, "git")
 
 
 SOURCES = {
@@ -149,13 +149,15 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @every_setting
-def test_a_compiler(preload: Preload, plain: Plain, tmp_path: Path, sources: Path, params: str) -> None:
+def test_compiler_produces_the_same_files(
+    preload: Preload, plain: Plain, tmp_path: Path, sources: Path, params: str
+) -> None:
     script = f"""
         cp {sources}/* .
         for one in sum main; do gcc -O2 -save-temps=obj -c $one.c; done
         ar rcsD libsum.a sum.o; gcc -o program main.o -L. -lsum; ./program; gcc -O2 -flto -o other sum.c main.c; ./other
         rm -f other"""
-    same(preload, plain, tmp_path, script, params, "gcc", "ar")
+    require_same_files(preload, plain, tmp_path, script, params, "gcc", "ar")
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +173,7 @@ def fortran(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @every_setting
 def test_fortran(preload: Preload, plain: Plain, tmp_path: Path, fortran: Path, params: str) -> None:
-    same(preload, plain, tmp_path, str(fortran), params)
+    require_same_files(preload, plain, tmp_path, str(fortran), params)
 
 
 @every_setting
@@ -187,12 +189,12 @@ def test_sqlite(preload: Preload, plain: Plain, tmp_path: Path, params: str) -> 
         END
         sqlite3 base 'PRAGMA integrity_check; SELECT count(*), sum(a), round(sum(c), 3), min(b) FROM t'
         sqlite3 base .dump | sha256sum; rm -f base*"""
-    same(preload, plain, tmp_path, script.replace("        END", "END"), params, "sqlite3")
+    require_same_files(preload, plain, tmp_path, script.replace("        END", "END"), params, "sqlite3")
 
 
 @pytest.mark.parametrize("engine", ["psync", "sync", "pvsync2", "mmap"])
 @pytest.mark.parametrize("params", [PARAMS["small"], PARAMS["direct"]], ids=["small", "direct"])
-def test_fio_verifies_what_it_wrote(preload: Preload, tmp_path: Path, params: str, engine: str) -> None:
+def test_fio_verifies_its_writes(preload: Preload, tmp_path: Path, params: str, engine: str) -> None:
     if shutil.which("fio") is None:
         pytest.skip("fio is not on PATH")
     for pattern in ("write", "randrw"):
@@ -209,7 +211,7 @@ def test_fio_verifies_what_it_wrote(preload: Preload, tmp_path: Path, params: st
     ids=["usual", "small", "direct"],
 )
 @pytest.mark.parametrize("engine", ["libaio", pytest.param("io_uring", marks=pytest.mark.nightly)])
-def test_fio_verifies_what_it_wrote_without_waiting(preload: Preload, tmp_path: Path, params: str, engine: str) -> None:
+def test_fio_verifies_its_asynchronous_writes(preload: Preload, tmp_path: Path, params: str, engine: str) -> None:
     """Rings of the kernel work without calls that could be seen: whoever has one is let go."""
     if shutil.which("fio") is None:
         pytest.skip("fio is not on PATH")

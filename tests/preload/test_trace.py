@@ -36,7 +36,7 @@ def file_of(lines: Lines, name: str) -> dict[str, Any]:
     return next(line for line in lines if line["type"] == "file" and line["path"].endswith(f"/{name}"))
 
 
-def test_every_line_is_as_the_schema_says(traces: list[Lines]) -> None:
+def test_trace_lines_follow_the_schema(traces: list[Lines]) -> None:
     validator = Draft202012Validator(SCHEMA)
     for lines in traces:
         for line in lines:
@@ -70,7 +70,7 @@ def test_a_strided_file(traces: list[Lines]) -> None:
     assert counted["file_unaligned"] == 1
 
 
-def test_a_child_has_a_trace_of_its_own(traces: list[Lines]) -> None:
+def test_child_process_has_a_separate_trace(traces: list[Lines]) -> None:
     files = [line for line in traces[1] if line["type"] == "file"]
     assert [Path(line["path"]).name for line in files] == ["child"]
     assert files[0]["write"]["bytes"] == 77
@@ -78,7 +78,7 @@ def test_a_child_has_a_trace_of_its_own(traces: list[Lines]) -> None:
     assert traces[0][0]["paths"]["name"]["calls"] == 1
 
 
-def test_events_are_the_first_calls_and_the_rest_is_counted(traces: list[Lines]) -> None:
+def test_events_cover_the_first_calls_and_count_the_remaining(traces: list[Lines]) -> None:
     head = traces[0][0]
     rows = [row for line in traces[0] if line["type"] == "events" for row in line["rows"]]
     assert len(rows) == head["events"] == 120

@@ -57,12 +57,12 @@ def pieces() -> Iterator[tuple[str, str]]:
 EXAMPLES = dict(pieces())
 
 
-def test_there_are_examples() -> None:
+def test_at_least_eight_documented_plans_are_tested() -> None:
     assert len(EXAMPLES) >= 8
 
 
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_a_documented_plan_is_a_plan(example: str) -> None:
+def test_documented_plans_follow_the_schema(example: str) -> None:
     VALIDATOR.validate(tomllib.loads(EXAMPLES[example]))
 
 
@@ -79,7 +79,7 @@ def test_a_documented_system_is_a_system() -> None:
         Draft202012Validator(form).validate(tomllib.loads(text))
 
 
-def test_every_member_named_in_the_recipes_for_ior_exists() -> None:
+def test_every_member_in_the_ior_recipes_exists() -> None:
     """The table of IOR's options names members by their path; each of them is in the schema."""
 
     def names(node: dict[str, Any]) -> set[str]:
@@ -104,7 +104,7 @@ def test_every_member_named_in_the_recipes_for_ior_exists() -> None:
     ],
     ids=lambda path: path.name,
 )
-def test_a_documented_experiment_is_one(path: Path) -> None:
+def test_documented_experiments_are_valid(path: Path) -> None:
     experiment = read_experiment(path)
     assert experiment.cells
     assert all(read_experiment(path, name).cells for name in experiment.profile_names)

@@ -71,7 +71,7 @@ def test_plan_members_in_an_experiment_match_the_plan_schema() -> None:
         (["status"], "sure"),
     ],
 )
-def test_what_the_schema_refuses_the_model_refuses(path: list[Any], value: object) -> None:
+def test_values_rejected_by_the_schema_are_rejected_by_the_model(path: list[Any], value: object) -> None:
     changed = copy.deepcopy(document(ROOT / "schema/experiment/examples/sonexion-ior-figure-6.toml"))
     here: Any = changed
     for step in path[:-1]:

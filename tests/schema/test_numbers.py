@@ -67,7 +67,7 @@ WRITTEN = st.one_of(
 @example(" 4 KiB")
 @example("4 KiB\n")
 @example("\u0664 KiB")
-def test_what_the_model_reads_the_schema_allows(kind: str, written: object) -> None:
+def test_values_accepted_by_the_model_are_accepted_by_the_schema(kind: str, written: object) -> None:
     allowed = Draft202012Validator(build_definitions()[kind])
     try:
         read_quantity(kind, written, ReadContext(SystemFileError, "x", ("n",)))

@@ -39,7 +39,7 @@ WRONG: dict[str, tuple[list[Any], Any]] = {
 }
 
 
-def changed(path: list[Any], value: Any) -> dict[str, Any]:
+def change_example(path: list[Any], value: Any) -> dict[str, Any]:
     """The example with one member changed."""
     plan = copy.deepcopy(EXAMPLE)
     here: Any = plan
@@ -74,7 +74,7 @@ def test_a_wrong_tree_is_refused(path: list[str], value: object) -> None:
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_plan_is_refused(name: str) -> None:
     path, value = WRONG[name]
-    errors = list(VALIDATOR.iter_errors(changed(path, value)))
+    errors = list(VALIDATOR.iter_errors(change_example(path, value)))
     assert errors
     # The fault is found where it is: at the member itself, or at its parent when the member must not be there.
     places = [list(error.absolute_path) for error in errors]
@@ -82,17 +82,17 @@ def test_a_wrong_plan_is_refused(name: str) -> None:
 
 
 @pytest.mark.parametrize("member", ["schema", "id", "target", "phases"])
-def test_what_is_required_cannot_be_left_out(member: str) -> None:
+def test_required_member_cannot_be_omitted(member: str) -> None:
     plan = copy.deepcopy(EXAMPLE)
     del plan[member]
     assert not VALIDATOR.is_valid(plan)
 
 
-def test_every_member_says_what_it_is_or_has_a_default() -> None:
+def test_every_member_has_a_description_or_default() -> None:
     """A member that has neither words, nor a default, nor a list of values, nor members of its own needs words."""
     silent = []
 
-    def look(node: dict[str, Any], where: str) -> None:
+    def collect_undocumented(node: dict[str, Any], where: str) -> None:
         for name, member in node.get("properties", {}).items():
             clear = {
                 "description",
@@ -106,10 +106,10 @@ def test_every_member_says_what_it_is_or_has_a_default() -> None:
             } & member.keys()
             if not clear and name not in ("title", "backend", "id"):
                 silent.append(f"{where}.{name}")
-            look(member, f"{where}.{name}")
-            look(member.get("items", {}), f"{where}.{name}[]")
+            collect_undocumented(member, f"{where}.{name}")
+            collect_undocumented(member.get("items", {}), f"{where}.{name}[]")
 
-    look(FORMAT, "plan")
+    collect_undocumented(FORMAT, "plan")
     assert silent == []
 
 

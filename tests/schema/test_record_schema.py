@@ -22,7 +22,7 @@ EXAMPLE: list[dict[str, Any]] = [
 ]
 
 
-def first(kind: str) -> dict[str, Any]:
+def copy_first_line(kind: str) -> dict[str, Any]:
     """A copy of the first line of a type in the example."""
     return copy.deepcopy(next(line for line in EXAMPLE if line["type"] == kind))
 
@@ -82,7 +82,7 @@ def test_readme_and_schema_name_the_same_line_types() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(LINE_TYPES - {"phase_end"}))
-def test_members_named_by_the_readme_are_in_the_schema(kind: str) -> None:
+def test_members_of_the_readme_are_in_the_schema(kind: str) -> None:
     row = table("type")[kind].split("|", 1)[1]
     named_members = set(re.findall(r"`([a-z_0-9]+)(?:\[\])?`", re.sub(r"\([^)]*\)", "", row)))
     known_members = set(DEFINITIONS[f"line_{kind}"]["properties"]) | {"all"}
@@ -95,7 +95,7 @@ def test_members_of_phase_end_are_the_same_in_readme_and_schema() -> None:
 
 
 def test_unknown_members_and_types_are_allowed() -> None:
-    line = first("run")
+    line = copy_first_line("run")
     line["added_later"] = {"anything": 1}
     VALIDATOR.validate(line)
     VALIDATOR.validate({"type": "added_later", "t": 0.5})
@@ -121,7 +121,7 @@ WRONG: dict[str, tuple[str, list[str], Any]] = {
 @pytest.mark.parametrize("name", WRONG)
 def test_a_wrong_line_is_refused(name: str) -> None:
     kind, path, value = WRONG[name]
-    line: Any = first(kind)
+    line: Any = copy_first_line(kind)
     here = line
     for step in path[:-1]:
         here = here[step]

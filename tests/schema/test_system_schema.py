@@ -26,7 +26,7 @@ def written(name: str) -> dict[str, Any]:
     return document
 
 
-def test_there_are_systems() -> None:
+def test_at_least_seven_systems_are_tested() -> None:
     assert len(SYSTEMS) >= 7
 
 

@@ -23,7 +23,7 @@ def test_every_schema_of_these_formats_is_written_by_the_tool() -> None:
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_the_file_is_what_the_declarations_say(name: str) -> None:
+def test_schema_files_are_up_to_date(name: str) -> None:
     """Run tools/schemas after a change of the declarations in lab/sonde/model."""
     document = json.loads((ROOT / "schema" / name).read_text(encoding="utf-8"))
     assert document == WRITTEN[name]()
@@ -31,7 +31,7 @@ def test_the_file_is_what_the_declarations_say(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-def test_every_member_says_what_it_means(name: str) -> None:
+def test_every_member_has_a_description(name: str) -> None:
     silent: list[str] = []
 
     def walk(node: Any, path: str) -> None:

@@ -46,7 +46,7 @@ TEST_CASE("failing-drive: other requests wait for the retry") {
     CHECK(to_seconds(bench.last_end()) == doctest::Approx(1000 * mib / 100e6 + retries * 0.5).epsilon(1e-6));
 }
 
-TEST_CASE("failing-drive: drive is named in log and diskstats") {
+TEST_CASE("failing-drive: drive appears in log and diskstats") {
     SiteModel site = raid_site(800e6);
     for (int i = 0; i < 9; ++i) {
         site.media[0].drive_ids.push_back("d" + std::to_string(i));

@@ -6,7 +6,7 @@
 namespace sonde::simulate {
 namespace {
 
-TEST_CASE("cache knows which bytes writes left") {
+TEST_CASE("cache distinguishes written bytes from read bytes") {
     ExtentCache cache(1000);
     cache.insert(1, 0, 300, true);
     cache.insert(1, 300, 500);

@@ -81,7 +81,7 @@ TEST_CASE("calls wait for threads of their forwarder") {
           std::vector<Time>{seconds_to_time(2e-3) + moving, seconds_to_time(2e-3) + moving});
 }
 
-TEST_CASE("clients use forwarders in turn from different ones on") {
+TEST_CASE("clients use forwarders in turn from different starts on") {
     // Four requests of 1 MiB on four targets: through two forwarders of 100 MB/s two each.
     SiteModel site = small_site(2, 8, 1e9);
     site.fs.stripe_count = 4;

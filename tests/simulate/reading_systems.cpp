@@ -54,7 +54,28 @@ TEST_CASE("site has the system's values, or defaults where absent") {
     CHECK(site.fs.stripe_count == 2);
 }
 
-TEST_CASE("number outside of its limits is rejected with both named") {
+TEST_CASE("read-ahead of a Lustre client is that of its version") {
+    const auto limits_are = [](const char* version, double memory_gib, std::uint64_t stream_mib,
+                               std::uint64_t total_mib) {
+        json system = small_system();
+        system["nodes"][0]["memory"] = memory_gib * (1U << 30U);
+        system["file_systems"][0]["version"] = version;
+        const ClientSite client = read_site(system.dump(), "").clients.front();
+        CAPTURE(version);
+        CHECK(client.read_ahead == stream_mib << 20U);
+        CHECK(client.read_ahead_total == total_mib << 20U);
+    };
+    for (const char* version : {"", "1.8.9", "2.1.1", "2.13.57", "2", "lustre-2.15", "2x15", "2.x"}) {
+        limits_are(version, 512, 40, 40);
+    }
+    for (const char* version : {"2.14", "2.15.3", "2.16", "3.0"}) {
+        limits_are(version, 512, 256, 1024);
+        limits_are(version, 16, 128, 512);
+    }
+    limits_are("2.15", 0, 40, 40);  // the memory is not stated
+}
+
+TEST_CASE("number outside of its limits is rejected with both limits") {
     CHECK(refusal(small_system()) == "");
     const std::string begin = "the resolved system cannot be simulated: ";
     CHECK(refusal("/nodes/0/model/call_cost", 1e300) ==

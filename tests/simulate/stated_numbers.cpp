@@ -156,7 +156,7 @@ TEST_CASE("message takes the latency of each network once") {
     CHECK(to_seconds(one_read(system)) == doctest::Approx(2 * 50e-6).epsilon(0.001));
 }
 
-TEST_CASE("standby router carries load only when the others are lost") {
+TEST_CASE("standby router carries load only after all active are lost") {
     json system = two_network_system();
     CHECK(rate_of(system, ModelCallKind::read) == doctest::Approx(2e9).epsilon(0.02));
     system["routers"][1]["priority"] = 1;
@@ -268,7 +268,7 @@ TEST_CASE("removed and shortened files give their space back") {
     CHECK(write_error("c", 2 * mib) == 0);
 }
 
-TEST_CASE("numbers that the model does not use are named") {
+TEST_CASE("numbers that the model does not use are reported") {
     json system = two_network_system();
     CHECK(read_site(system.dump(), "m").unused.empty());
     system["networks"][0]["bisection"] = 1e12;

@@ -99,7 +99,7 @@ TEST_CASE("raid-rebuild: rate falls to the remaining share, md logs it") {
     CHECK(bench.messages().back().text == "md: md0: recovery done.");
 }
 
-TEST_CASE("noisy-neighbor: stream gets the rate left by neighbors") {
+TEST_CASE("noisy-neighbor: stream gets the rate not used by neighbors") {
     SiteModel site = small_site(1, 1, 100e6);
     Bench bench(site);
     for (int i = 0; i < 8; ++i) {  // enough that the target always has some of ours

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transfers whose time can be computed by hand, and invariants of all transfers.
+#include "direct_calls.hpp"
 #include "kernel/random.hpp"
 #include "small_site.hpp"
 
@@ -7,29 +8,6 @@
 
 namespace sonde::simulate {
 namespace {
-
-Time one_call(SiteModel site, const ModelOperation& requested, std::uint64_t size = 0) {
-    CompletionTimes completions;
-    Machine machine(std::move(site), {1, 0}, completions);
-    ModelOperation operation = requested;
-    operation.stream = machine.begin_stream(0);
-    operation.file = machine.get_file("f");
-    machine.resize(operation.file, size);
-    machine.submit(0, operation);
-    while (completions.times.empty()) {
-        REQUIRE(machine.step());
-    }
-    return completions.times.begin()->second;
-}
-
-ModelOperation direct(ModelCallKind call, std::uint64_t offset, std::uint64_t length) {
-    ModelOperation operation;
-    operation.kind = call;
-    operation.direct = true;
-    operation.offset = offset;
-    operation.length = length;
-    return operation;
-}
 
 TEST_CASE("striped transfer takes the time of its share on one target") {
     for (const std::size_t targets : {1U, 2U, 4U, 8U}) {
@@ -135,79 +113,6 @@ TEST_CASE("full-duplex link carries both directions at its rate") {
     CHECK(duplex_rate(true) == doctest::Approx(100e6).epsilon(0.02));
 }
 
-TEST_CASE("partial-stripe write takes twice as long as an aligned one") {
-    const Time aligned = one_call(raid_site(272e6), direct(ModelCallKind::write, 0, 2 * mib));
-    CHECK(aligned == transfer_time(2 * mib, 272e6));
-    // Eight drives read and write a segment each. Parity of both stripes is read and written: 4 segments over 9 drives.
-    const Time shifted = one_call(raid_site(272e6), direct(ModelCallKind::write, 256U << 10U, 2 * mib));
-    const double ratio = static_cast<double>(shifted) / static_cast<double>(aligned);
-    CHECK(ratio == doctest::Approx(2 + 4.0 / 9).epsilon(0.001));
-    SUBCASE("but not where there is no parity") {
-        SiteModel mirror = raid_site(272e6);
-        mirror.media[0].parity = 0;
-        CHECK(one_call(mirror, direct(ModelCallKind::write, 256U << 10U, 2 * mib)) == aligned);
-    }
-    SUBCASE("and not when it reads") {
-        CHECK(one_call(raid_site(272e6), direct(ModelCallKind::read, 256U << 10U, 2 * mib), 4 * mib) == aligned);
-    }
-}
-
-/// When each of several direct reads that are made at once is done, by offset.
-std::map<std::uint64_t, Time> reads_at_once(const SiteModel& site, const std::vector<std::uint64_t>& offsets,
-                                            std::uint64_t length) {
-    CompletionTimes completions;
-    Machine machine(site, {1, 0}, completions);
-    ModelOperation operation = direct(ModelCallKind::read, 0, length);
-    operation.stream = machine.begin_stream(0);
-    operation.file = machine.get_file("f");
-    machine.resize(operation.file, 64 * mib);
-    for (const std::uint64_t offset : offsets) {
-        operation.offset = operation.tag = offset;
-        machine.submit(0, operation);
-    }
-    while (completions.times.size() < offsets.size()) {
-        REQUIRE(machine.step());
-    }
-    return completions.times;
-}
-
-TEST_CASE("requests wait only for requests on the same drives") {
-    constexpr std::uint64_t kib = 1024, segment = 256 * kib;
-    const Time one_read = transfer_time(64 * kib, 272e6 / 8);
-    const auto different_drives = reads_at_once(raid_site(272e6), {0, segment, 7 * segment}, 64 * kib);
-    for (const auto& [offset, at] : different_drives) {
-        CHECK(at == one_read);
-    }
-    const auto same = reads_at_once(raid_site(272e6), {0, 64 * kib, 9 * segment}, 64 * kib);
-    CHECK(same.at(0) == one_read);
-    CHECK(same.at(64 * kib) == 2 * one_read);
-    CHECK(same.at(9 * segment) == 3 * one_read);
-    // Whole stripes need all of them, and so does what comes behind.
-    const Time stripe = transfer_time(2 * mib, 272e6);
-    CHECK(reads_at_once(raid_site(272e6), {0, 2 * mib}, 2 * mib).at(2 * mib) == 2 * stripe);
-    SUBCASE("and each moves its own arm") {
-        SiteModel site = raid_site(272e6);
-        site.media[0].seek = seconds_to_time(8e-3);
-        const auto moved = reads_at_once(site, {4 * segment, segment, 7 * segment}, 64 * kib);
-        for (const auto& [offset, at] : moved) {
-            CHECK(at == seconds_to_time(8e-3) + one_read);
-        }
-    }
-}
-
-TEST_CASE("long read is sent stripe by stripe while drives read on") {
-    SiteModel site = raid_site(272e6);
-    site.targets[0].paths = {{add_link(site, "channel", 272e6)}};
-    const Time stripe = transfer_time(2 * mib, 272e6);
-    CHECK(one_call(site, direct(ModelCallKind::read, 0, 2 * mib), 64 * mib) == 2 * stripe);
-    CHECK(to_seconds(one_call(site, direct(ModelCallKind::read, 0, 8 * mib), 64 * mib)) ==
-          doctest::Approx(to_seconds(5 * stripe)).epsilon(1e-6));
-    // A fast channel waits for the drives.
-    site.links[0].rate = {272e7, 272e7};
-    CHECK(to_seconds(one_call(site, direct(ModelCallKind::read, 0, 8 * mib), 64 * mib)) ==
-          doctest::Approx(to_seconds(4 * stripe)).epsilon(1e-6));
-}
-
 TEST_CASE("only writes that extend a file pass the log") {
     SiteModel site = small_site(1, 1, 100e6);
     site.fs.local = true;
@@ -244,37 +149,6 @@ TEST_CASE("only writes that extend a file pass the log") {
     }
 }
 
-TEST_CASE("run of partial-stripe writes takes the sum of their times") {
-    const auto run = [](std::uint64_t offset) {
-        ClosedLoop loop;
-        Machine machine(raid_site(272e6), {1, 0}, loop);
-        loop.machine = &machine;
-        ModelOperation operation = direct(ModelCallKind::write, offset, 2 * mib);
-        operation.stream = machine.begin_stream(0);
-        operation.file = machine.get_file("f");
-        loop.next = {operation};
-        loop.remaining_calls = {31};
-        loop.start();
-        return static_cast<double>(loop.last);
-    };
-    CHECK(run(256U << 10U) / run(0) == doctest::Approx(2 + 4.0 / 9).epsilon(0.001));
-}
-
-TEST_CASE("long call is split after the largest transfer of a driver") {
-    CompletionTimes completions;
-    Machine machine(raid_site(272e6), {1, 0}, completions);
-    ModelOperation operation = direct(ModelCallKind::write, 10 * mib, 40 * mib);
-    operation.stream = machine.begin_stream(0);
-    operation.file = machine.get_file("f");
-    machine.submit(0, operation);
-    while (completions.times.empty()) {
-        REQUIRE(machine.step());
-    }
-    CHECK(machine.traces().targets[0].write_bytes.samples == 3);
-    CHECK(machine.traces().targets[0].write_bytes.minimum == 8 * mib);
-    CHECK(machine.traces().targets[0].write_bytes.maximum == 16 * mib);
-}
-
 TEST_CASE("target distributes its requests over all paths") {
     SiteModel site = small_site(1, 2, 1e9);
     site.fs.local = true;
@@ -303,13 +177,6 @@ TEST_CASE("target distributes its requests over all paths") {
                 CHECK(flow.written == (two ? 8 : 16) * mib);
             }
         }
-    }
-}
-
-TEST_CASE("aligned writes take the same time at every stripe") {
-    for (const std::uint64_t stripes : {1U, 3U, 17U}) {
-        CHECK(one_call(raid_site(272e6), direct(ModelCallKind::write, stripes * 2 * mib, 2 * mib)) ==
-              transfer_time(2 * mib, 272e6));
     }
 }
 
@@ -426,7 +293,7 @@ TEST_CASE("read-ahead hides latency from sequential reads only") {
     CHECK(rate(true) > 10 * rate(false));
 }
 
-TEST_CASE("equal seeds give equal times, other seeds others") {
+TEST_CASE("equal seeds give equal times, different seeds do not") {
     SiteModel site = small_site(3, 5, 100e6);
     for (TargetSite& target : site.targets) {
         target.noise = 0.2;

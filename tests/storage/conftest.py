@@ -14,8 +14,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(Path(__file__).parent))  # what its tests share
 
+from daemon_namespace import NotStartedError, Room, lacking  # noqa: E402
 from real_systems import SYSTEMS, Storage  # noqa: E402  (found through the path above)
-from room import NotStartedError, Room, lacking  # noqa: E402
 from user import User  # noqa: E402
 
 

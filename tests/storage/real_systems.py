@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from made_ceph import NEEDED as CEPH
-from made_ceph import Ceph
-from made_gluster import NEEDED as GLUSTER
-from made_gluster import Gluster
-from made_moosefs import NEEDED as MOOSEFS
-from made_moosefs import MooseFS
-from room import Room
+from ceph_cluster import NEEDED as CEPH
+from ceph_cluster import Ceph
+from daemon_namespace import Room
+from gluster_cluster import NEEDED as GLUSTER
+from gluster_cluster import Gluster
+from moosefs_cluster import NEEDED as MOOSEFS
+from moosefs_cluster import MooseFS
 
 
 class Storage(Protocol):

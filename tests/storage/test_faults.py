@@ -8,14 +8,16 @@ import time
 from pathlib import Path
 
 import pytest
-from made_ceph import Ceph
+from ceph_cluster import Ceph
 from real_systems import Storage
 from user import User, in_tree
 
 pytestmark = [pytest.mark.storage, pytest.mark.root, pytest.mark.serial]
 
 
-def dying(storage: Storage, user: User, folder: Path, seconds: int = 40, limit: int = 60) -> subprocess.Popen[str]:
+def start_run_to_interrupt(
+    storage: Storage, user: User, folder: Path, seconds: int = 40, limit: int = 60
+) -> subprocess.Popen[str]:
     """A run whose first phase is over and whose second one goes on, for so many seconds at most."""
     plan = user.plan(
         "dying",
@@ -50,7 +52,7 @@ def left_after_clean(storage: Storage, user: User) -> str:
 
 @pytest.mark.parametrize("fault", ["killed", "hung"])
 def test_lost_server_is_one_sentence_and_keeps_finished_phases(storage: Storage, user: User, fault: str) -> None:
-    going = dying(storage, user, storage.bounded)
+    going = start_run_to_interrupt(storage, user, storage.bounded)
     storage.kill(1) if fault == "killed" else storage.hang(1)
     began = time.monotonic()
     try:
@@ -69,7 +71,7 @@ def test_client_continues_when_a_killed_server_returns(storage: Storage, user: U
     """It has no limit of its own; so the run waits too, and measures to its end."""
     if not isinstance(storage, Ceph):
         pytest.skip("clients of CephFS wait however long")
-    going = dying(storage, user, storage.mount_path, 20)
+    going = start_run_to_interrupt(storage, user, storage.mount_path, 20)
     storage.kill(1)
     time.sleep(8)
     assert going.poll() is None
@@ -84,7 +86,7 @@ def test_time_limit_ends_a_run_while_the_client_waits(storage: Storage, user: Us
     if not isinstance(storage, Ceph):
         pytest.skip("clients of CephFS wait however long")
     user.environment["SONDE_STORAGE_PATIENCE"] = "3"
-    going = dying(storage, user, storage.mount_path, 40, 10)
+    going = start_run_to_interrupt(storage, user, storage.mount_path, 40, 10)
     storage.kill(1)
     try:
         out, err = going.communicate(timeout=60)

@@ -15,7 +15,7 @@ from user import MIB, User, in_tree
 pytestmark = [pytest.mark.storage, pytest.mark.root, pytest.mark.serial]
 
 
-def test_a_check_ends_with_numbers_and_leaves_nothing(storage: Storage, user: User) -> None:
+def test_check_completes_and_cleans_up(storage: Storage, user: User) -> None:
     done = user.sonde("check", str(storage.mount_path), "--json", "--no-report", patience_s=900)
     assert done.code == 0, done
     ended = [(phase.id, phase.end) for record in user.records() for phase in record.phases.values()]
@@ -25,7 +25,7 @@ def test_a_check_ends_with_numbers_and_leaves_nothing(storage: Storage, user: Us
     assert in_tree(storage.room, storage.mount_path, "sonde-*") == []
 
 
-def test_ior_writes_and_reads_back_what_it_wrote(storage: Storage, user: User) -> None:
+def test_ior_reads_back_its_data(storage: Storage, user: User) -> None:
     options = ("-w", "-r", "-W", "-R", "-C", "-e", "-t", "256k", "-b", "4m", "-s", "2")
     for name, kind in (("alone", ("-F",)), ("shared", ())):
         done = user.sonde("ior", "--tasks", "4", "--no-report", *options, *kind, "-O", "summaryFormat=JSON",

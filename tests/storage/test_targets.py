@@ -11,11 +11,11 @@ from statistics import median
 from typing import Any
 
 import pytest
-from made_ceph import Ceph
-from made_gluster import Gluster
-from made_moosefs import MooseFS
+from ceph_cluster import Ceph
+from daemon_namespace import no_throttle
+from gluster_cluster import Gluster
+from moosefs_cluster import MooseFS
 from real_systems import Storage
-from room import no_throttle
 from user import MIB, User, in_tree
 
 from sonde.findings.assessment import assess_phase_rate
@@ -51,7 +51,7 @@ def kept_files(folder: Path, user: User, files: int, volume: str, **data: Any) -
     return last_run(user), {int(re.findall(r"\d+", Path(name).name)[-1]): Path(name) for name in names}
 
 
-def test_the_target_of_every_file_is_the_one_that_the_system_names(storage: Storage, user: User) -> None:
+def test_recorded_target_of_each_file_matches_the_file_system(storage: Storage, user: User) -> None:
     run, files = kept_files(storage.mount_path, user, 16, "4MiB")
     rows = layout_rows(run.phases[0])
     assert len(rows) == len(files) == 16
@@ -172,11 +172,11 @@ def only_one_is_named(storage: Storage, user: User, slower: Callable[[int], Abst
         storage.room.run("rm", "-rf", str(storage.mount_path / "slow"))
 
 
-def test_repeatedly_stopped_server_is_the_only_one_named(storage: Storage, user: User) -> None:
+def test_repeatedly_stopped_server_is_the_only_slow_server(storage: Storage, user: User) -> None:
     only_one_is_named(storage, user, lambda number: storage.room.slowed(storage.pid(number), storage.stops_ms))
 
 
-def test_a_server_with_a_slow_disk_is_named_and_no_other(storage: Storage, user: User) -> None:
+def test_server_with_a_slow_disk_is_the_only_slow_server(storage: Storage, user: User) -> None:
     if reason := no_throttle():
         pytest.skip(reason)
     room = storage.room

@@ -41,7 +41,7 @@ def content(first: int) -> bytes:
     return b"".join(b"%07d" % (number + first) * 11 for number in range(3000))
 
 
-def test_what_one_client_closed_under_the_library_the_other_sees(storage: Storage, tmp_path: Path) -> None:
+def test_data_closed_by_a_client_is_visible_to_another_client(storage: Storage, tmp_path: Path) -> None:
     """Also by pages that stayed after a close: they count only when the file is unchanged."""
     try:
         library = os.environ.get("SONDE_PRELOAD") or str(find_library())
@@ -58,12 +58,14 @@ def test_what_one_client_closed_under_the_library_the_other_sees(storage: Storag
         )
         subprocess.run(command, check=True, env=under, timeout=60)
 
-    def wanted(first: int) -> str:
+    def hash_expected_content(first: int) -> str:
         return hashlib.sha256(content(first)).hexdigest()
 
     def sees_content(first: int) -> bool:
         """Whether the system itself shows it to the other client."""
-        return storage.room.output_of("sha256sum", str(storage.second / name)).split()[0] == wanted(first)
+        return storage.room.output_of("sha256sum", str(storage.second / name)).split()[0] == hash_expected_content(
+            first
+        )
 
     write(storage.mount_path, 0)
     reader = subprocess.Popen(
@@ -79,7 +81,7 @@ def test_what_one_client_closed_under_the_library_the_other_sees(storage: Storag
             # Some take a second or two. The library must not show it later than the system does.
             storage.room.until(partial(sees_content, first), "the other client does not see it at all")
             print("look", file=reader.stdin, flush=True)
-            assert reader.stdout.readline().strip() == wanted(first), first
+            assert reader.stdout.readline().strip() == hash_expected_content(first), first
     finally:
         reader.stdin.close()
         reader.wait(20)

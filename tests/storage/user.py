@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from room import Room
+from daemon_namespace import Room
 
 from sonde.model.record import RecordReader, read_record
 from sonde.model.run import RecordedRun, read_recorded_run_folder

@@ -144,7 +144,7 @@ def python(lab: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_added_launcher_is_listed_and_states_why_unusable(tmp_path: Path) -> None:
+def test_new_launcher_appears_and_states_why_it_is_unusable(tmp_path: Path) -> None:
     lab = added(tmp_path, "a launcher")
     code = "from sonde.launch.launchers import list; print(list.list_launcher_names()); list.make_launcher('rocket', 2)"
     done = python(lab, "-c", code)
@@ -152,7 +152,7 @@ def test_added_launcher_is_listed_and_states_why_unusable(tmp_path: Path) -> Non
     assert "There is no rocket on PATH." in done.stderr
 
 
-def test_a_verb_is_found(tmp_path: Path) -> None:
+def test_new_verb_is_discovered(tmp_path: Path) -> None:
     done = python(added(tmp_path, "a verb"), "-m", "sonde", "greet")
     assert (done.stdout, done.stderr) == ("good day\n", "")
 
@@ -179,7 +179,7 @@ def test_a_format_is_imported(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("subject", ROWS)
-def test_rows_name_something_to_start_from_that_exists(subject: str) -> None:
+def test_hacking_rows_have_existing_starting_points(subject: str) -> None:
     folder = (ROOT / "lab" / "sonde" / ROWS[subject].file).parent
     text = (ROOT / "HACKING.md").read_text(encoding="utf-8")
     (start,) = re.findall(rf"^\| {subject} \|.*\| `([^`|]+)` \|$", text, re.MULTILINE)

@@ -82,7 +82,7 @@ def test_the_pattern_finds_plain_calls() -> None:
         assert not CALL.search(line), line
 
 
-def test_the_module_itself_holds_such_calls() -> None:
+def test_module_has_the_raw_file_calls() -> None:
     assert len(calls(ENGINE / MODULE)) >= 5
 
 
@@ -117,7 +117,7 @@ PRELOAD_EXCEPTIONS: dict[tuple[str, str], tuple[int, str]] = {
 }
 
 
-def test_preload_opens_its_own_files_in_one_module() -> None:
+def test_preload_opens_its_files_in_a_single_module() -> None:
     wrong = []
     counts = dict.fromkeys(PRELOAD_EXCEPTIONS, 0)
     for path in sorted(PRELOAD.rglob("*.[ch]pp")):
@@ -137,5 +137,5 @@ def test_preload_opens_its_own_files_in_one_module() -> None:
     )
 
 
-def test_preload_module_holds_such_a_call() -> None:
+def test_preload_module_has_a_raw_file_call() -> None:
     assert any(RAW_CALL.search(line) for line in code_lines(PRELOAD / PRELOAD_MODULE))

@@ -32,7 +32,7 @@ def test_links_of_all_markdown_files_lead_somewhere(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stdout
 
 
-def test_broken_links_of_a_site_are_named(tmp_path: Path) -> None:
+def test_broken_links_of_a_site_are_reported(tmp_path: Path) -> None:
     assert check(make_site(tmp_path, "index.html#top")).returncode == 0
     assert check(make_site(tmp_path, "https://elsewhere.example/none#no")).returncode == 0
     for link, message in (("#none", "leads to no anchor of index.html"), ("gone.html", "leads to no file")):
@@ -42,7 +42,7 @@ def test_broken_links_of_a_site_are_named(tmp_path: Path) -> None:
     assert "picture.png leads to no file" in check(tmp_path).stdout
 
 
-def test_broken_heading_of_a_markdown_file_is_named(tmp_path: Path) -> None:
+def test_broken_heading_link_of_a_markdown_file_is_reported(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# A `heading`, two\n\n[good](#a-heading-two) [bad](#a-heading) \n", encoding="utf-8")
     result = check(make_site(tmp_path, "#top"), page)

@@ -45,7 +45,7 @@ def lines(changes: list[Change]) -> set[str]:
     return {change.after for change in changes}
 
 
-def test_python_is_changed_where_it_behaves() -> None:
+def test_python_mutants_change_behavior_only() -> None:
     changes = python_changes.changes("x.py", PYTHON)
     assert {
         'UNITS = {"min": Decimal(61)}',
@@ -65,7 +65,7 @@ def test_python_is_changed_where_it_behaves() -> None:
         ast.parse(change.applied(PYTHON))
 
 
-def test_code_of_other_machines_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_code_of_other_architectures_is_not_mutated(monkeypatch: pytest.MonkeyPatch) -> None:
     source = """bool near() {
 #if defined(__x86_64__)
     return one();
@@ -85,12 +85,12 @@ def test_code_of_other_machines_is_left_alone(monkeypatch: pytest.MonkeyPatch) -
         assert {change.line for change in cpp_changes.changes("x.cpp", source)} == tried
 
 
-def test_the_smaller_of_two_equal_ones_may_be_either() -> None:
+def test_comparison_for_a_minimum_is_not_mutated() -> None:
     source = "    least = a.ns < least ? a.ns : least;\n    from = a < b ? b : c;\n    to = a[i] > b ? b : a[i];\n"
     assert {change.line for change in cpp_changes.changes("x.cpp", source) if change.operator == "operator"} == {2}
 
 
-def test_cpp_is_changed_where_it_behaves() -> None:
+def test_cpp_mutants_change_behavior_only() -> None:
     changes = cpp_changes.changes("x.cpp", CPP)
     assert {
         "if (a != 3 && !b) {",
@@ -106,14 +106,14 @@ def test_cpp_is_changed_where_it_behaves() -> None:
     assert not any('"1 <= 2"' in change.after for change in changes)
 
 
-def test_a_change_is_known_by_its_text_and_not_by_its_place() -> None:
+def test_mutant_is_identified_by_text_not_by_line() -> None:
     changes = python_changes.changes("x.py", PYTHON)
     other = python_changes.changes("x.py", "\n\n" + PYTHON)
     assert [change.key for change in changes] == [change.key for change in other]
     assert [change.line + 2 for change in changes] == [change.line for change in other]
 
 
-def test_the_share_counts_what_could_be_noticed() -> None:
+def test_mutation_score_excludes_equivalent_mutants() -> None:
     change = python_changes.changes("x.py", PYTHON)[0]
     kinds = [KILLED] * 7 + [TIMEOUT] + [SURVIVED] * 2 + [EQUIVALENT] * 5
     counts, share = results.score([results.Outcome("m", change, kind, 0.0) for kind in kinds])
@@ -122,7 +122,7 @@ def test_the_share_counts_what_could_be_noticed() -> None:
     assert table[-1] == "| m | 99 | 15 | 7 | 1 | 2 | 5 | 80 % |"
 
 
-def test_what_was_tried_is_read_again(tmp_path: Path) -> None:
+def test_results_are_read_back(tmp_path: Path) -> None:
     change = python_changes.changes("x.py", PYTHON)[0]
     file = tmp_path / "results.ndjson"
     outcomes = [results.Outcome("m", change, kind, 1.5) for kind in (SURVIVED, KILLED)]

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from syntax_trees import list_nodes, parse_python
+
 ROOT = Path(__file__).resolve().parents[2]
 CPP_PARTS = ("engine", "preload", "simulate")
 LONGEST_TEST_NAME = 60
@@ -26,11 +28,26 @@ EMPTY_NAMES = frozenset(
     )
 )
 
-
-@cache
-def parse_python(path: Path) -> ast.Module:
-    """The syntax tree of a file, parsed once for all tests."""
-    return ast.parse(path.read_text(encoding="utf-8"))
+# Words that say nothing in the name of a test: pronouns, and participles where a noun or a verb of the field fits.
+EMPTY_TEST_WORDS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+        what whose who whom told tell tells found said say says kept known know knows given named shown seen asked taken
+        made drawn listed left gone laid put puts goes rest own whole place places way ways thing things such others so
+        those them they mine ours theirs nobody somebody anybody anything something everything everywhere nowhere beside
+        around apart meant word words ones
+        """,
+    )
+)
+# Terms of the field that contain such a word.
+TEST_TERMS = re.compile(r"(?<![a-z])(?:in_place|no_space_left|known_answers?|whole_numbers?)(?![a-z])")
+# `one` as a pronoun. As a number before a noun it is good, as are `one_by_one` and `one_at_a_time`, a kind of sweep.
+PRONOUN_ONE = re.compile(
+    r"(?<![a-z])(?<!from_)(?<!than_)(?<!exactly_)(?<!least_)(?<!by_)(?<!to_)one"
+    r"(?:$|_(?!at_a_time|by_one|to_one)(?:of|is|are|and|or|that|to|in|with|without|for|was|has|had|the|by|on|may|can|"
+    r"cannot|does|not|from|at|be|it|its|alone|stays|which|per|as|ends|counts|named)(?:_|$))"
+)
 
 
 def python_files(*folders: str) -> Iterator[tuple[str, ast.Module]]:
@@ -56,7 +73,7 @@ def without_comments_and_strings(text: str) -> str:
 
 def empty_python_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Line and name of each variable, parameter and function whose name is in EMPTY_NAMES."""
-    for node in ast.walk(tree):
+    for node in list_nodes(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in EMPTY_NAMES:
             yield node.lineno, node.id
         elif isinstance(node, ast.arg) and node.arg in EMPTY_NAMES:
@@ -82,14 +99,26 @@ def empty_cpp_names(text: str) -> Iterator[tuple[int, str]]:
 
 def python_test_names(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """Line and name, without `test_`, of each test function."""
-    for node in ast.walk(tree):
+    for node in list_nodes(tree):
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
             yield node.lineno, node.name.removeprefix("test_")
 
 
+def cpp_test_names(text: str) -> Iterator[tuple[int, str]]:
+    """Line and name of each C++ test case."""
+    for match in re.finditer(r'TEST_CASE(?:_TEMPLATE)?\(\s*"((?:\\.|[^"\\])*)"', text):
+        yield text.count("\n", 0, match.start()) + 1, match[1]
+
+
+def has_empty_words(name: str) -> bool:
+    """Whether a test name contains a word that says nothing; the name of a C++ test may be a sentence."""
+    parts = "_".join(re.findall(r"[a-z0-9]+", name.lower()))
+    return bool(EMPTY_TEST_WORDS & set(TEST_TERMS.sub("", parts).split("_")) or PRONOUN_ONE.search(parts))
+
+
 def python_functions(tree: ast.Module) -> Iterator[tuple[int, str, int]]:
     """Line, name and length in lines, without decorators and docstring, of each function."""
-    for node in ast.walk(tree):
+    for node in list_nodes(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             first = node.body[0]
             has_docstring = ast.get_docstring(node, clean=False) is not None
@@ -125,7 +154,7 @@ def cpp_functions(text: str) -> Iterator[tuple[int, str, int]]:
 def test_class_names_are_unique_in_the_lab() -> None:
     files: defaultdict[str, list[str]] = defaultdict(list)
     for path, tree in python_files("lab"):
-        for node in ast.walk(tree):
+        for node in list_nodes(tree):
             if isinstance(node, ast.ClassDef):
                 files[node.name.lstrip("_")].append(path)
     assert len(files) > 300
@@ -144,7 +173,7 @@ def test_cpp_type_names_have_one_meaning() -> None:
     assert shared == {}
 
 
-def test_names_say_what_they_hold() -> None:
+def test_names_of_variables_and_functions_are_meaningful() -> None:
     python = (
         f"{path}:{line} {name}"
         for path, tree in python_files("lab", "tests", "tools", "bench")
@@ -158,7 +187,7 @@ def test_names_say_what_they_hold() -> None:
     assert [*python, *cpp] == []
 
 
-def test_file_names_say_what_files_hold() -> None:
+def test_file_names_are_meaningful() -> None:
     folders = ("lab", *CPP_PARTS, "tests", "tools", "bench")
     paths = [
         path for folder in folders for path in (ROOT / folder).rglob("*.*") if path.suffix in (".py", ".cpp", ".hpp")
@@ -167,16 +196,23 @@ def test_file_names_say_what_files_hold() -> None:
     assert [str(path.relative_to(ROOT)) for path in paths if path.stem in EMPTY_NAMES] == []
 
 
+def all_test_names() -> list[tuple[str, int, str]]:
+    """File, line and name of each Python and C++ test."""
+    python = [(path, line, name) for path, tree in python_files("tests") for line, name in python_test_names(tree)]
+    cpp = [(path, line, name) for path, text in cpp_files("tests") for line, name in cpp_test_names(text)]
+    assert len(python) > 3000
+    assert len(cpp) > 800
+    return [*python, *cpp]
+
+
 def test_test_names_are_short() -> None:
-    names = [(path, line, name) for path, tree in python_files("tests") for line, name in python_test_names(tree)]
-    names += [
-        (path, text.count("\n", 0, match.start()) + 1, match[1])
-        for path, text in cpp_files("tests")
-        for match in re.finditer(r'TEST_CASE(?:_TEMPLATE)?\(\s*"((?:\\.|[^"\\])*)"', text)
-    ]
-    assert len(names) > 3000
-    long = [f"{path}:{line} {name}" for path, line, name in names if len(name) > LONGEST_TEST_NAME]
+    long = [f"{path}:{line} {name}" for path, line, name in all_test_names() if len(name) > LONGEST_TEST_NAME]
     assert long == []
+
+
+def test_test_names_are_meaningful() -> None:
+    empty = [f"{path}:{line} {name}" for path, line, name in all_test_names() if has_empty_words(name)]
+    assert empty == []
 
 
 def test_functions_are_short() -> None:
@@ -197,6 +233,36 @@ def test_empty_names_are_noticed() -> None:
     )
     assert [name for _, name in empty_cpp_names(cpp)] == ["one", "at", "found"]
     assert [name for _, name in empty_cpp_names("for (const auto& known : list) return one;\n")] == ["known"]
+
+
+def test_meaningless_test_names_are_detected() -> None:
+    empty = (
+        "what_was_said_is_kept",
+        "slow_target_is_named",
+        "equal_plans_are_one",
+        "the_first_one_is_used",
+        "each_of_these_is_one_of_many",
+        "Mirrors: what the server says counts",
+    )
+    assert [name for name in empty if not has_empty_words(name)] == []
+    python = "def test_what_was_said():\n    pass\n"
+    assert [has_empty_words(name) for _, name in python_test_names(ast.parse(python))] == [True]
+    cpp = 'TEST_CASE("full stripe is written at once") {}\nTEST_CASE(\n    "what is left is read") {}\n'
+    assert [(line, has_empty_words(name)) for line, name in cpp_test_names(cpp)] == [(1, False), (2, True)]
+
+
+def test_terms_of_the_field_are_accepted_in_test_names() -> None:
+    terms = (
+        "known_answer_of_a_paced_run",
+        "whole_numbers_are_integers",
+        "invalid_plan_gets_one_sentence",
+        "one_at_a_time_sweep_has_a_base_cell",
+        "sounds_and_sorted_placements_differ",
+        "size_is_counted_from_one",
+        "paths and file numbers map one to one",
+        "batched counting equals counting one by one",
+    )
+    assert [name for name in terms if has_empty_words(name)] == []
 
 
 def test_long_functions_are_noticed() -> None:

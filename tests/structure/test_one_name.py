@@ -39,7 +39,7 @@ def definitions(source: str) -> Iterator[str]:
             yield re.sub(r"<[^<>]*>", "", match[1])
 
 
-def strangers(source: str, header: str) -> list[str]:
+def find_undeclared_definitions(source: str, header: str) -> list[str]:
     """Definitions of a source that its header does not declare."""
     wrong = []
     for name in definitions(source):
@@ -50,7 +50,7 @@ def strangers(source: str, header: str) -> list[str]:
     return wrong
 
 
-def test_what_a_source_defines_its_own_header_declares() -> None:
+def test_functions_are_declared_in_the_header_of_their_source() -> None:
     wrong, definition_count = [], 0
     for source in sorted(ENGINE.rglob("*.cpp")):
         name = source.relative_to(ENGINE).as_posix()
@@ -58,7 +58,7 @@ def test_what_a_source_defines_its_own_header_declares() -> None:
             continue
         text = source.read_text(encoding="utf-8")
         header = source.with_suffix(".hpp")
-        undeclared = strangers(text, header.read_text(encoding="utf-8") if header.exists() else "")
+        undeclared = find_undeclared_definitions(text, header.read_text(encoding="utf-8") if header.exists() else "")
         definition_count += len(list(definitions(text)))
         wrong += [f"{name} defines {definition}" for definition in undeclared]
     assert definition_count > 200
@@ -70,7 +70,9 @@ def test_the_exceptions_are_still_needed() -> None:
         folder = ENGINE / name
         sources = sorted(folder.rglob("*.cpp")) if name.endswith("/") else [folder]
         assert any(
-            strangers(source.read_text(encoding="utf-8"), source.with_suffix(".hpp").read_text(encoding="utf-8"))
+            find_undeclared_definitions(
+                source.read_text(encoding="utf-8"), source.with_suffix(".hpp").read_text(encoding="utf-8")
+            )
             if source.with_suffix(".hpp").exists()
             else list(definitions(source.read_text(encoding="utf-8")))
             for source in sources
@@ -81,6 +83,6 @@ def test_a_definition_without_a_declaration_is_noticed() -> None:
     hidden = "namespace {\nint hidden(int x) {\n}\n}  // namespace\n"
     source = hidden + "Thing::Thing(int x) : x_(x) {\n}\nstd::string Thing::say() const {\n}\nint seen(int x) {\n}\n"
     assert list(definitions(source)) == ["Thing::Thing", "Thing::say", "seen"]
-    assert strangers(source, "class Thing {};\nint seen(int x);\n") == []
-    assert strangers(source, "int seen(int x);\n") == ["Thing::Thing", "Thing::say"]
-    assert strangers(source, "class Thing {};\n") == ["seen"]
+    assert find_undeclared_definitions(source, "class Thing {};\nint seen(int x);\n") == []
+    assert find_undeclared_definitions(source, "int seen(int x);\n") == ["Thing::Thing", "Thing::say"]
+    assert find_undeclared_definitions(source, "class Thing {};\n") == ["seen"]

@@ -34,7 +34,7 @@ def drawing() -> ModuleType:
     return module
 
 
-def test_pages_ask_for_what_is_kept_and_for_nothing_else() -> None:
+def test_pages_reference_exactly_the_stored_figures() -> None:
     names_on_pages = {
         name for page in PAGES.glob("*.md") for name in re.findall(r"<!-- ours: (\S+) -->", page.read_text())
     }
@@ -54,7 +54,7 @@ def test_a_record_is_small_and_of_claims_that_the_experiment_makes(path: Path) -
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
-def test_every_picture_is_an_svg_of_its_own_within_its_frame(drawing: ModuleType, path: Path) -> None:
+def test_pictures_are_svg_within_their_frame(drawing: ModuleType, path: Path) -> None:
     text = drawing.ours(path.stem)
     pictures = re.findall(r"<svg.*?</svg>", text)
     figures = json.loads(path.read_text())
@@ -68,7 +68,7 @@ def test_every_picture_is_an_svg_of_its_own_within_its_frame(drawing: ModuleType
     assert all(f"| {path_element['id']} | {path_element['verdict']} |" in text for path_element in figures["claims"])
 
 
-def test_a_place_is_as_high_as_its_value(drawing: ModuleType) -> None:
+def test_point_height_is_proportional_to_its_value(drawing: ModuleType) -> None:
     chart = {
         "unit": "B/s",
         "places": ["a", "b"],
@@ -85,20 +85,20 @@ def test_a_place_is_as_high_as_its_value(drawing: ModuleType) -> None:
     assert bottom - float(second) == pytest.approx(2 * (bottom - float(first)), rel=0.02)
 
 
-def test_one_number_alone_is_seen(drawing: ModuleType) -> None:
+def test_single_number_is_visible(drawing: ModuleType) -> None:
     chart = {"unit": "B/s", "places": ["a", "b"], "series": [{"name": "s", "values": [None, [2e9, None, None]]}]}
     root = ElementTree.fromstring(drawing.of_places("t", "curve", chart))
     assert sum(path_element.get("d", "").endswith("h5") for path_element in root.iter(f"{SVG}path")) == 1
 
 
-def test_values_far_apart_stand_on_a_logarithmic_side(drawing: ModuleType) -> None:
+def test_values_of_different_magnitude_use_a_logarithmic_axis(drawing: ModuleType) -> None:
     panel = drawing.Panel("t", "op/s", [2e4, 4e6])
     assert panel.log
     assert panel.y(1e5) - panel.y(1e6) == pytest.approx(panel.y(1e6) - panel.y(1e7))
     assert not drawing.Panel("t", "op/s", [2e4, 4e5]).log
 
 
-def test_long_chart_names_are_numbered_and_listed_in_caption(drawing: ModuleType) -> None:
+def test_long_chart_names_are_numbered_and_explained_in_the_caption(drawing: ModuleType) -> None:
     names = [f"POSIX, a file for each task, {size}" for size in ("10k", "1m1", "1m2")]
     series = [{"name": "write", "values": [[1e9, 0.9e9, 1.1e9]] * 3}]
     chart = {"title": "", "unit": "B/s", "x": "plan", "places": names, "series": series}

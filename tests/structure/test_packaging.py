@@ -43,7 +43,7 @@ REQUIRED = {
 }
 
 
-def test_conda_recipe_requires_what_the_lab_requires() -> None:
+def test_conda_recipe_has_the_requirements_of_the_lab() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     names = [re.split(r"[>=<]", requirement)[0] for requirement in project["dependencies"]]
     text = (PACKAGING / "conda" / "recipe.yaml").read_text(encoding="utf-8")
@@ -61,6 +61,21 @@ def test_recipe_requires_the_libraries_of_cmake(file: str) -> None:
     text = (PACKAGING / file).read_text(encoding="utf-8")
     forms = [form.format(version) for form, version in zip(REQUIRED[file], versions, strict=True) if form]
     assert [form for form in forms if form not in text] == []
+
+
+# Recipes that link each program into a folder of PATH.
+@pytest.mark.parametrize(
+    "file", ["debian/rules", "debian/sonde-engine.links", "rpm/sonde-engine.spec", "spack/sonde/package.py"]
+)
+def test_recipe_links_every_program_of_cmake(file: str) -> None:
+    files = [ROOT / part / "CMakeLists.txt" for part in ("engine", "preload", "simulate")]
+    programs = re.findall(
+        r"install\(TARGETS (\S+) RUNTIME DESTINATION sonde/bin\)",
+        "".join(file.read_text(encoding="utf-8") for file in files),
+    )
+    assert len(programs) == 4
+    text = (PACKAGING / file).read_text(encoding="utf-8")
+    assert [name for name in programs if not re.search(rf"(?<![\w-]){name}(?![\w-])", text)] == []
 
 
 def test_release_page_lists_every_recipe() -> None:

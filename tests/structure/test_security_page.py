@@ -23,7 +23,7 @@ def find_missing_files(text: str) -> list[str]:
     return missing
 
 
-def test_tests_named_in_the_page_exist() -> None:
+def test_tests_cited_by_the_page_exist() -> None:
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
     assert len(NAMED.findall(text)) > 15
     assert find_missing_files(text) == []

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from syntax_trees import list_nodes, parse_python
+
 LAB = Path(__file__).resolve().parents[2] / "lab" / "sonde"
 ENCODER = LAB / "model" / "shell.py"
 # Methods of ShellScript whose text is part of the script as it is.
@@ -20,18 +22,18 @@ USER_SHELL = {"jobs/batch_script.py"}
 @cache
 def modules() -> list[tuple[str, ast.Module]]:
     paths = [path for path in sorted(LAB.rglob("*.py")) if path != ENCODER]
-    return [(path.relative_to(LAB).as_posix(), ast.parse(path.read_text(encoding="utf-8"))) for path in paths]
+    return [(path.relative_to(LAB).as_posix(), parse_python(path)) for path in paths]
 
 
 def calls(tree: ast.Module) -> Iterator[tuple[str, ast.Call]]:
     """Every call with the last name of what is called."""
-    for node in ast.walk(tree):
+    for node in list_nodes(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
             yield node.func.id if isinstance(node.func, ast.Name) else node.func.attr, node
 
 
 def imports(tree: ast.Module) -> set[str | None]:
-    return {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    return {node.module for node in list_nodes(tree) if isinstance(node, ast.ImportFrom)}
 
 
 def constants(tree: ast.Module) -> set[str]:
@@ -41,7 +43,7 @@ def constants(tree: ast.Module) -> set[str]:
         for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
         for target in node.targets if isinstance(target, ast.Name)
     ]  # fmt: skip
-    stored = [node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    stored = [node.id for node in list_nodes(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
     return {name for name in bound if stored.count(name) == 1}
 
 
@@ -62,14 +64,14 @@ def test_scripts_take_only_constants_as_text() -> None:
     assert checked >= 8
 
 
-def test_only_the_encoder_quotes_and_makes_words() -> None:
+def test_only_the_encoder_quotes_shell_arguments() -> None:
     wrong = []
     for file, tree in modules():
         if "sonde.model.shell" in imports(tree):
             wrong += [f"{file}:{call.lineno}: {name}()" for name, call in calls(tree) if name in ("Word", "_Expansion")]
         wrong += [
             f"{file}:{node.lineno}: shlex.{node.attr}"
-            for node in ast.walk(tree)
+            for node in list_nodes(tree)
             if isinstance(node, ast.Attribute) and node.attr in ("quote", "join")
             and isinstance(node.value, ast.Name) and node.value.id == "shlex"
         ]  # fmt: skip
@@ -82,7 +84,7 @@ def test_no_other_module_writes_a_script() -> None:
     violations = [
         f"{file}:{node.lineno}"
         for file, tree in modules()
-        for node in ast.walk(tree)
+        for node in list_nodes(tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("#!/")
     ]
     assert violations == []
@@ -92,7 +94,7 @@ def test_python_is_started_without_the_current_directory() -> None:
     """`python -m` searches the current directory first, where another user may have put a module of that name."""
     wrong, checked = [], 0
     for file, tree in modules():
-        for node in ast.walk(tree):
+        for node in list_nodes(tree):
             if isinstance(node, ast.List) and any(ast.unparse(item) == "sys.executable" for item in node.elts):
                 checked += 1
                 after = [ast.unparse(item) for item in node.elts]

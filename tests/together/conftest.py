@@ -37,7 +37,7 @@ def engine() -> Path:
 
 
 @pytest.fixture(scope="session")
-def warm() -> Iterator[WarmSonde]:
+def warm_process() -> Iterator[WarmSonde]:
     """The process that has everything loaded."""
     warm_sonde = WarmSonde(ROOT / "lab")
     yield warm_sonde
@@ -45,18 +45,18 @@ def warm() -> Iterator[WarmSonde]:
 
 
 @pytest.fixture(scope="session")
-def warm_program(warm: WarmSonde, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def warm_program(warm_process: WarmSonde, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A program that does what `sonde` does, without its start."""
-    return warm.write_program(tmp_path_factory.mktemp("programs") / "sonde")
+    return warm_process.write_program(tmp_path_factory.mktemp("programs") / "sonde")
 
 
 @pytest.fixture
-def sonde(engine: Path, warm: WarmSonde, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+def sonde(engine: Path, warm_process: WarmSonde, tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs `sonde WORDS…` in the folder of the test."""
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, "SONDE_ENGINE": str(engine), "PYTHONPATH": str(ROOT / "lab")}
-        return warm.run(arguments, tmp_path, environment)
+        return warm_process.run(arguments, tmp_path, environment)
 
     return run
 
@@ -82,13 +82,13 @@ def library() -> Path:
 
 @pytest.fixture
 def sonde_with_library(
-    library: Path, warm: WarmSonde, tmp_path: Path
+    library: Path, warm_process: WarmSonde, tmp_path: Path
 ) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Runs `sonde WORDS…` in the folder of the test, with no settings of the library but those of the words."""
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         environment = {name: value for name, value in os.environ.items() if name != "IOBUF_PARAMS"}
-        return warm.run(arguments, tmp_path, environment)
+        return warm_process.run(arguments, tmp_path, environment)
 
     return run
 
@@ -103,7 +103,7 @@ def simulator() -> Path:
 
 
 @pytest.fixture(scope="session")
-def mounter() -> Path:
+def mount_program() -> Path:
     """The program that mounts a described machine; the test is skipped where it was built without libfuse, or where
     nothing can be mounted."""
     if not os.access("/dev/fuse", os.R_OK | os.W_OK) or shutil.which("fusermount3") is None:
@@ -115,19 +115,27 @@ def mounter() -> Path:
 
 
 @pytest.fixture(scope="session")
-def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def small_system(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two targets, resolved: a direct write of a stripe takes what arithmetic says."""
     return resolved(tmp_path_factory.mktemp("small"), small_machine(targets=2, nodes=4, server_threads=1))
 
 
 @pytest.fixture
-def mounted(mounter: Path, small: Path, tmp_path: Path) -> Iterator[Callable[..., Path]]:
+def mount_model(mount_program: Path, small_system: Path, tmp_path: Path) -> Iterator[Callable[..., Path]]:
     """Mounts the small machine on `machine` in the folder of the test, with words of one's own; unmounts it."""
     directory = tmp_path / "machine"
     directory.mkdir()
 
     def start(*arguments: str) -> Path:
-        command = [str(mounter), "mount", str(directory), "--system", str(small), "--store", str(tmp_path / "store")]
+        command = [
+            str(mount_program),
+            "mount",
+            str(directory),
+            "--system",
+            str(small_system),
+            "--store",
+            str(tmp_path / "store"),
+        ]
         (tmp_path / "store").mkdir(exist_ok=True)
         answer = subprocess.run([*command, *arguments], stderr=subprocess.PIPE, text=True, check=False)
         if "fusermount3" in answer.stderr or "Operation not permitted" in answer.stderr:

@@ -16,36 +16,37 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 import calibration  # noqa: E402
+import calibration_machines as machines  # noqa: E402
 
 try:
     find_simulator()
 except MachineError as reason:  # a tree without C++ programs
     pytest.skip(str(reason), allow_module_level=True)
 
-Found = dict[str, tuple[calibration.Run, list[calibration.Row]]]
+Found = dict[str, tuple[machines.Run, list[machines.Row]]]
 
 
 @pytest.fixture(scope="module")
 def measured_machines() -> Found:
-    return calibration.measured()
+    return machines.measured()
 
 
-@pytest.mark.parametrize("name", [machine.name for machine in calibration.MACHINES])
-def test_the_record_of_a_machine_says_what_its_rates_and_costs_say(measured_machines: Found, name: str) -> None:
+@pytest.mark.parametrize("name", [machine.name for machine in machines.MACHINES])
+def test_record_of_a_machine_matches_its_rates_and_costs(measured_machines: Found, name: str) -> None:
     rows = measured_machines[name][1]
     assert len(rows) >= 7
     assert [f"{row.quantity}: {row.truth} {row.reported}" for row in rows if not row.holds] == []
 
 
-def test_the_page_and_its_picture_are_those_of_this_simulator(measured_machines: Found) -> None:
+def test_calibration_page_and_picture_are_up_to_date(measured_machines: Found) -> None:
     again = "run .venv/bin/python tools/calibration.py"
     assert calibration.PAGE.read_text(encoding="utf-8") == calibration.page(measured_machines), again
     assert calibration.PICTURE.read_text(encoding="utf-8") == calibration.picture(measured_machines), again
 
 
-def test_a_machine_that_is_half_a_percent_faster_is_seen_to_be() -> None:
-    machine = calibration.MACHINES[0]
-    run = calibration.simulated(replace(machine, target_rate="100.5 MB/s"))
-    rows = [*machine.truth(run), *calibration.series(run, machine)]
+def test_half_a_percent_faster_machine_is_detected() -> None:
+    machine = machines.MACHINES[0]
+    run = machines.simulated(replace(machine, target_rate="100.5 MB/s"))
+    rows = [*machine.truth(run), *machines.series(run, machine)]
     wrong = {row.quantity for row in rows if not row.holds}
     assert wrong == {row.quantity for row in rows if "bytes at target" not in row.quantity}

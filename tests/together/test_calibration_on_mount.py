@@ -12,14 +12,14 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
-import calibration  # noqa: E402
+import calibration_machines  # noqa: E402
 import calibration_on_mount as on_mount  # noqa: E402
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("machine", on_mount.machines(), ids=[machine.name for machine in on_mount.machines()])
-def test_the_record_on_a_mount_says_what_rates_and_costs_say(
-    machine: calibration.Machine, mounter: Path, simulator: Path, engine: Path
+def test_record_on_a_mount_matches_rates_and_costs(
+    machine: calibration_machines.Machine, mount_program: Path, simulator: Path, engine: Path
 ) -> None:
     wrong = [row for row in on_mount.held(machine) if not row.holds and not on_mount.reason(machine.name, row.quantity)]
     assert [f"{row.quantity}: {row.truth} {row.reported}" for row in wrong] == []
@@ -34,7 +34,7 @@ def test_table_has_every_machine_and_a_reason_beyond_the_limit() -> None:
     assert all(any(kind in line[1] for line in lines) for kind in kinds)
 
 
-def test_times_of_a_record_become_those_of_the_machine() -> None:
+def test_record_times_are_converted_to_simulated_time() -> None:
     speed = on_mount.SPEED
     lines: list[dict[str, Any]] = [
         {

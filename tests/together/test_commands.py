@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests" / "lab"))
 
 from archive_builders import NOISY, store_run  # noqa: E402
-from make_record import Scene, Work, steady  # noqa: E402
+from record_scene import Scene, Work, steady  # noqa: E402
 from service_stand_ins import write_service_stand_ins  # noqa: E402
 from warm_sonde import WarmSonde  # noqa: E402
 
@@ -40,7 +40,7 @@ from sonde.store.tags import change_tags  # noqa: E402
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHELLS = {"shell", "sh", "bash", "console"}
 # More than these is a page that nobody tries. A dozen stand on the page of clusters, whose jobs test_slurm.py submits.
-MOST_NOT_RUN = 35
+MOST_NOT_RUN = 36
 PLACES = re.compile(r"(?<![\w./-])/(scratch|project|other|mnt)\b")
 MARK = re.compile(r"<!-- not run: (?P<reason>[^:]+): (?P<beginning>.+?) -->")
 
@@ -72,7 +72,7 @@ def commands_of(page: Path) -> Iterator[Command]:
                 break
             block.append((number, inside))
         if language in SHELLS or (not language and looks_like_commands(block)):
-            yield from marked(page, list(joined(block)), marks)
+            yield from split_marked_block(page, list(joined(block)), marks)
             marks = []
     assert not marks, f"{page}: {marks[0][0]} stands before no block of commands"
 
@@ -92,7 +92,7 @@ def joined(block: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
             yield first_number, text
 
 
-def marked(page: Path, block: list[tuple[int, str]], marks: list[re.Match[str]]) -> Iterator[Command]:
+def split_marked_block(page: Path, block: list[tuple[int, str]], marks: list[re.Match[str]]) -> Iterator[Command]:
     """The commands of a block, those that are not run with their reason."""
     for mark in marks:
         count = sum(text.startswith(mark["beginning"]) for _, text in block)
@@ -295,14 +295,14 @@ OTHER_CODES: Mapping[str, int | tuple[int, ...]] = {
 
 
 @pytest.fixture
-def shell(tmp_path: Path, engine: Path, warm: WarmSonde) -> Callable[[str], subprocess.CompletedProcess[str]]:
+def shell(tmp_path: Path, engine: Path, warm_process: WarmSonde) -> Callable[[str], subprocess.CompletedProcess[str]]:
     """Runs one command of a page in its folder."""
     programs = tmp_path / "programs"
     programs.mkdir()
     measured = "check|run|watch|tune|suite|gate|iozone|obdfilter-survey"
     fake = ROOT / "tests" / "lab" / "fake_engine.py"
     engines = f"case $1 in {measured}) export SONDE_ENGINE={fake};; esac\nunset LD_PRELOAD\n"
-    warm.write_program(programs / "sonde", before=engines)
+    warm_process.write_program(programs / "sonde", before=engines)
     folder = tmp_path / "folder"
     for name in ("scratch/tester", "project", "other", "mnt/ost0", "mnt/ost1", "mnt/ost2", "mnt/ost3"):
         (folder / name).mkdir(parents=True)
@@ -339,7 +339,7 @@ SLOW_PAGE = ROOT / "docs" / "tasks" / "diagnose.md"
     [pytest.param(page, marks=pytest.mark.nightly if page == SLOW_PAGE else ()) for page in WITH_COMMANDS],
     ids=lambda page: page.relative_to(ROOT).as_posix(),
 )
-def test_the_commands_of_a_page_do_what_they_say_in_order(
+def test_documented_commands_run_in_order(
     page: Path, shell: Callable[[str], subprocess.CompletedProcess[str]], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     name = page.relative_to(ROOT).as_posix()
@@ -357,7 +357,7 @@ def test_the_commands_of_a_page_do_what_they_say_in_order(
             assert "Traceback" not in done.stderr, command
 
 
-def test_few_commands_are_not_run_and_each_says_why() -> None:
+def test_few_commands_are_not_run_and_each_has_a_reason() -> None:
     not_run = [command for command in COMMANDS if command.reason]
     assert len(not_run) <= MOST_NOT_RUN, "\n".join(map(str, not_run))
     assert len(COMMANDS) - len(not_run) >= 60, "the pages lost their commands, or this test cannot read them"
@@ -372,7 +372,7 @@ def arguments_of(command: Command) -> list[str]:
 @pytest.mark.parametrize(
     "command", [command for command in COMMANDS if command.reason and arguments_of(command)], ids=str
 )
-def test_a_command_that_is_not_run_is_taken_by_its_command_line(command: Command) -> None:
+def test_command_that_is_not_run_parses(command: Command) -> None:
     arguments, verb = arguments_of(command), None
     group: click.Command = sonde_command
     context = click.Context(group, info_name="sonde")

@@ -42,7 +42,7 @@ TWO_TASKS = {
 
 
 @pytest.fixture(scope="module")
-def two_tasks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def phase_end_line(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The phase_end line of the example."""
     plan = tomllib.loads((DOCS / "concepts" / "two-tasks.toml").read_text(encoding="utf-8"))
     lines = run_engine(plan, tmp_path_factory.mktemp("two-tasks"))
@@ -50,19 +50,19 @@ def two_tasks(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", TWO_TASKS)
-def test_the_example_of_the_rates_page_comes_out_as_printed(two_tasks: dict[str, Any], name: str) -> None:
+def test_rates_page_example_matches_a_simulated_run(phase_end_line: dict[str, Any], name: str) -> None:
     rate, seconds = TWO_TASKS[name]
-    interval = two_tasks["rates"][name]
+    interval = phase_end_line["rates"][name]
     assert interval["bytes_per_s"] == pytest.approx(rate * MB, rel=0.001)
     # A steady window is cut to whole slices; those are wide after ten virtual seconds.
     assert interval["seconds"] == pytest.approx(seconds, rel=0.01 if name == "steady" else 0.001)
 
 
-def test_the_wear_out_ratio_is_total_over_stonewall(two_tasks: dict[str, Any]) -> None:
-    assert two_tasks["wearout_ratio"] == pytest.approx(200 / 266.667, rel=0.001)
+def test_the_wear_out_ratio_is_total_over_stonewall(phase_end_line: dict[str, Any]) -> None:
+    assert phase_end_line["wearout_ratio"] == pytest.approx(200 / 266.667, rel=0.001)
 
 
-def test_the_page_prints_the_same_figures_as_this_test() -> None:
+def test_rates_page_prints_the_tested_figures() -> None:
     page = (DOCS / "concepts" / "rates.md").read_text(encoding="utf-8")
     sentence = page[page.index("Here `total` and `transfer`") :].split("\n\n")[0]
     for printed in ("200 MB/s", "1600 MB / 6 s = 266.7 MB/s", "300 MB/s"):
@@ -94,7 +94,7 @@ def test_the_plan_of_the_first_hour_runs(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["archive"]
 
 
-def test_the_other_commands_of_the_first_hour_are_taken(sonde: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+def test_remaining_first_hour_commands_parse(sonde: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     plan_file = str(DOCS / "start" / "mine.toml")
     for settings in (
         ["tasks.threads=8", "data.access.transfer=4MiB"],

@@ -42,9 +42,9 @@ NIGHTLY = 1_000_000
     ids=["no cache", "pages of the kernel", "in the machine's time"],
 )
 def test_fsx_finds_no_wrong_byte(
-    mounted: Callable[..., Path], fsx: str, tmp_path: Path, maps: int, options: tuple[str, ...], operations: int
+    mount_model: Callable[..., Path], fsx: str, tmp_path: Path, maps: int, options: tuple[str, ...], operations: int
 ) -> None:
-    directory = mounted(*options)
+    directory = mount_model(*options)
     settings = tmp_path / "fsx.toml"
     settings.write_text(SETTINGS.format(maps=maps), encoding="ascii")
     command: list[str | Path] = [

@@ -82,7 +82,7 @@ def test_a_debug_run_does_every_phase_and_is_invalid(sonde: Sonde, runs: Runs, t
 
 
 @pytest.mark.parametrize("tasks", [1, 2])
-def test_the_search_visits_and_finds_what_was_made(
+def test_search_visits_and_matches_the_created_files(
     sonde: Sonde, ini: Callable[[str], str], tmp_path: Path, tasks: int
 ) -> None:
     """200 and 150 files a task, and those of IOR; of the 150 those with 01 in their number: 101."""
@@ -102,7 +102,7 @@ def test_results_can_be_imported(sonde: Sonde, ini: Callable[[str], str]) -> Non
     assert "IO500 marks this run as invalid" in result.stdout
 
 
-def test_phases_that_are_left_out_make_the_run_invalid_by_zero(sonde: Sonde, ini: Callable[[str], str]) -> None:
+def test_omitted_phases_score_0_and_invalidate_the_run(sonde: Sonde, ini: Callable[[str], str]) -> None:
     result = sonde("io500", ini("[find]\nrun = FALSE\n"), "--no-report", "--quiet")
     assert result.returncode == 0, result.stderr
     assert lines_of(result.stdout)["find"] == (0.0, False)
@@ -126,9 +126,7 @@ def test_extended_mode_adds_its_searches_and_md_workbench(
     assert not (tmp_path / "data").exists() or not (tmp_path / "data" / "mdworkbench").exists()
 
 
-def test_md_workbench_is_as_large_as_the_rates_of_mdtest_say(
-    sonde: Sonde, ini: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_md_workbench_size_follows_the_mdtest_rates(sonde: Sonde, ini: Callable[[str], str], tmp_path: Path) -> None:
     result = sonde("io500", ini("[mdworkbench-bench]\nrun = FALSE\n"), "--mode=extended", "--no-report")
     assert result.returncode == 0, result.stderr
     text = (tmp_path / "results" / "result.txt").read_text()
@@ -150,7 +148,7 @@ def test_a_dry_run_shows_the_command_lines_and_does_nothing(
     assert runs() == []
 
 
-def test_a_script_may_search(sonde: Sonde, ini: Callable[[str], str], tmp_path: Path) -> None:
+def test_external_find_script_is_called_and_parsed(sonde: Sonde, ini: Callable[[str], str], tmp_path: Path) -> None:
     script = tmp_path / "search.sh"
     script.write_text(
         '#!/bin/sh\necho "$@" > arguments\nfind $1 -type f -newer $3 -size $5 -name "*01*"\necho MATCHED 3/7\n'
@@ -164,7 +162,7 @@ def test_a_script_may_search(sonde: Sonde, ini: Callable[[str], str], tmp_path: 
     assert (tmp_path / "arguments").read_text() == "./data/T -newer ./results/timestampfile -size 3901c -name *01*\n"
 
 
-def test_caches_are_dropped_before_each_phase_and_a_failure_is_said(
+def test_cache_drops_precede_each_phase_and_failures_are_reported(
     sonde: Sonde, ini: Callable[[str], str], tmp_path: Path
 ) -> None:
     more = "[global]\ndrop-caches = TRUE\ndrop-caches-cmd = echo x >> dropped; exit 3\n"
@@ -176,9 +174,7 @@ def test_caches_are_dropped_before_each_phase_and_a_failure_is_said(
     assert 'WARNING Calling "echo x >> dropped && false" returned 1' in result.stdout
 
 
-def test_a_phase_waits_while_a_file_of_its_name_is_there(
-    engine: Path, ini: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_phase_waits_while_its_pause_file_exists(engine: Path, ini: Callable[[str], str], tmp_path: Path) -> None:
     (tmp_path / "pause").mkdir()
     (tmp_path / "pause" / "find").touch()
     child = subprocess.Popen(
@@ -203,7 +199,7 @@ def test_a_phase_waits_while_a_file_of_its_name_is_there(
     assert "ERROR INVALID PAUSING BETWEEN RUNS ACTIVATED" in output
 
 
-def test_a_failed_phase_is_said_and_the_others_go_on(sonde: Sonde, ini: Callable[[str], str], tmp_path: Path) -> None:
+def test_failed_phase_is_reported_and_later_phases_run(sonde: Sonde, ini: Callable[[str], str], tmp_path: Path) -> None:
     script = tmp_path / "search.sh"
     script.write_text(
         "#!/bin/sh\nrm data/T/ior-easy/*\nprintf 'wrong' | dd of=data/T/ior-hard/file conv=notrunc 2>&1\n"
@@ -220,7 +216,7 @@ def test_a_failed_phase_is_said_and_the_others_go_on(sonde: Sonde, ini: Callable
     assert phase_scores["mdtest-hard-delete"][1] is True
 
 
-def test_data_that_is_there_is_refused_before_anything_is_made(
+def test_existing_data_is_rejected_before_any_file_is_created(
     sonde: Sonde, ini: Callable[[str], str], tmp_path: Path
 ) -> None:
     (tmp_path / "data" / "T" / "mdtest-easy").mkdir(parents=True)
@@ -241,7 +237,7 @@ def test_unwritable_results_are_refused_before_the_first_phase(
     assert not (tmp_path / "data" / "T").exists()
 
 
-def test_under_a_launcher_the_first_rank_says_what_to_write(ini: Callable[[str], str], tmp_path: Path) -> None:
+def test_launcher_ranks_get_the_plan_from_rank_0(ini: Callable[[str], str], tmp_path: Path) -> None:
     name, messages = ini(""), []
     for rank in range(2):
         mark = {"OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "2", "PYTHONPATH": str(ROOT / "lab")}
@@ -256,7 +252,7 @@ def test_under_a_launcher_the_first_rank_says_what_to_write(ini: Callable[[str],
     assert not (tmp_path / "results").exists()
 
 
-def test_a_launcher_that_is_missing_is_said_alone(sonde: Sonde, ini: Callable[[str], str]) -> None:
+def test_missing_launcher_gets_a_single_error(sonde: Sonde, ini: Callable[[str], str]) -> None:
     result = sonde("io500", ini(""), "--launcher-args", "-x")
     assert (result.returncode, result.stderr) == (
         2,
@@ -264,7 +260,7 @@ def test_a_launcher_that_is_missing_is_said_alone(sonde: Sonde, ini: Callable[[s
     )
 
 
-def test_ctrl_c_keeps_what_is_finished_and_removes_the_data(
+def test_interrupt_preserves_finished_phases_and_removes_data(
     engine: Path, ini: Callable[[str], str], runs: Runs, tmp_path: Path
 ) -> None:
     name = ini("[mdtest-hard-write]\nrun = TRUE\n[debug]\nstonewall-time = 60\n[mdtest-hard]\nn = 100000000\n")
@@ -292,9 +288,7 @@ def test_ctrl_c_keeps_what_is_finished_and_removes_the_data(
     assert len([run for run in runs() if run["group"]]) == 4
 
 
-def test_a_cleanup_removes_what_a_killed_run_left_and_nothing_else(
-    sonde: Sonde, ini: Callable[[str], str], tmp_path: Path
-) -> None:
+def test_cleanup_removes_only_files_of_a_killed_run(sonde: Sonde, ini: Callable[[str], str], tmp_path: Path) -> None:
     folder = tmp_path / "data" / "T"
     for name in ("ior-easy/ior_file_easy.00000000", "mdtest-easy/test-dir.0-0/mdtest_tree.0.0/file.mdtest.0.0", "mine"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -319,7 +313,7 @@ def test_a_cleanup_removes_what_a_killed_run_left_and_nothing_else(
         (["my.ini", "--tasks", "0"], "--tasks"),
     ],
 )
-def test_wrong_words_are_one_sentence(
+def test_invalid_arguments_get_one_sentence(
     sonde: Sonde, ini: Callable[[str], str], arguments: list[str], says: str, tmp_path: Path
 ) -> None:
     ini("")
@@ -334,7 +328,7 @@ def test_wrong_words_are_one_sentence(
     ("more", "says"),
     [
         ("[global]\nio-buffers-on-gpu = TRUE\n", "IO500 ior-easy-write: "),
-        ("[global]\napi = HDF5\n", "IO500 ior-easy-write: "),
+        ("[global]\napi = HDF5\n", "IO500 mdtest-easy-write: -a HDF5 is refused"),
         ("[ior-easy]\nblockSize = 100k\n", "IO500 ior-easy-write: "),
         ("[global]\ndataPacketType = paper\n", "IO500 ior-easy-write: "),
         ("[find]\nexternal-script = ./gone\n", "there is no such file"),

@@ -19,7 +19,7 @@ Sonde = Callable[..., "subprocess.CompletedProcess[str]"]
 Runs = Callable[[], list[dict[str, Any]]]
 
 
-def test_output_goes_to_the_user_and_the_run_into_the_archive(sonde: Sonde, runs: Runs, tmp_path: Path) -> None:
+def test_ior_output_is_printed_and_the_run_is_archived(sonde: Sonde, runs: Runs, tmp_path: Path) -> None:
     command_line = "ior --tasks 2 -w -r -F -t 4k -b 64k -i 2 -O summaryFormat=JSON -o f"
     result = sonde(*command_line.split())
     assert result.returncode == 0, result.stderr
@@ -48,23 +48,23 @@ def test_each_test_of_a_script_is_a_run(sonde: Sonde, runs: Runs, tmp_path: Path
     assert all(run["status"] == "done" for run in runs())
 
 
-def test_wrong_words_are_one_sentence_and_nothing_is_kept(sonde: Sonde, runs: Runs) -> None:
+def test_invalid_arguments_get_one_sentence_and_no_run(sonde: Sonde, runs: Runs) -> None:
     result = sonde("ior", "-t", "3", "-o", "f")
     assert result.returncode == 2
     assert result.stderr == "sonde: -t is 3, but a transfer must be a multiple of 8 bytes and more than 0.\n"
     assert runs() == []
 
 
-def test_mpi_io_by_forked_tasks_is_refused_with_the_way_that_works(sonde: Sonde, runs: Runs) -> None:
+def test_mpi_io_by_forked_tasks_is_rejected_with_a_remedy(sonde: Sonde, runs: Runs) -> None:
     result = sonde("ior", "--tasks", "2", "-a", "MPIIO", "-o", "f")
     assert result.returncode == 2
     assert result.stderr == (
-        "sonde: MPI-IO by 2 tasks needs processes that an MPI started: add --launcher mpiexec (or srun).\n"
+        "sonde: I/O through MPI by 2 tasks needs processes that an MPI started: add --launcher mpiexec (or srun).\n"
     )
     assert runs() == []
 
 
-def test_wrong_data_is_exit_code_4_and_kept(sonde: Sonde, runs: Runs, tmp_path: Path) -> None:
+def test_wrong_data_sets_exit_code_4_and_is_archived(sonde: Sonde, runs: Runs, tmp_path: Path) -> None:
     options = ["-k", "-G", "5", "-t", "4k", "-b", "64k", "-o", "f"]
     assert sonde("ior", "--no-report", "-w", *options).returncode == 0
     with (tmp_path / "f").open("r+b") as file:
@@ -101,7 +101,7 @@ def test_iozone_keeps_a_run_for_each_cell_and_draws_the_grid(sonde: Sonde, runs:
     assert [path.name for path in tmp_path.iterdir()] == ["sonde-archive"]
 
 
-def test_iozone_says_of_its_numbers_what_they_are_not(sonde: Sonde, tmp_path: Path) -> None:
+def test_iozone_report_states_that_numbers_are_not_of_storage(sonde: Sonde, tmp_path: Path) -> None:
     done = sonde(*["iozone", "-i", "0", "-i", "1", "-r", "4k", "-s", "64k", "-f", "one"])
     assert done.returncode == 0, done.stderr
     assert re.search(r"^sonde: None of these numbers is of storage: ", done.stderr, re.MULTILINE), done.stderr
@@ -127,7 +127,7 @@ def test_iozone_by_several_children_in_several_folders(sonde: Sonde, tmp_path: P
 
 
 @pytest.mark.parametrize(("target", "kind"), [("/proc", "proc"), ("/sys", "sysfs")])
-def test_a_check_of_what_is_no_file_system_for_data_says_so(target: str, kind: str, sonde: Sonde, runs: Runs) -> None:
+def test_check_of_a_pseudo_file_system_is_rejected(target: str, kind: str, sonde: Sonde, runs: Runs) -> None:
     result = sonde("check", target)
     assert result.returncode == 3
     assert f"sonde: {target} is on {kind}, which is no file system for data" in result.stderr

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An experiment that is killed at any moment, with the engine that works for it or without, is taken up with the same
 command: the set of its runs is the same as without, and nothing is left on the storage.
-`tests/lab/experiments/test_kills.py` kills runners that play their runs; here everything is real."""
+`tests/lab/experiments/test_killed_runner.py` kills runners that play their runs; here everything is real."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_the_tasks_of_a_posix_test_read_and_write_through_the_layer(run_with_lay
     assert not any("release_reason" in report for report in reports)
 
 
-def test_small_reads_of_named_files_are_gathered_in_any_order(run_with_layer: Callable[..., list[Any]]) -> None:
+def test_small_reads_of_selected_files_are_coalesced_in_any_order(run_with_layer: Callable[..., list[Any]]) -> None:
     reads = [report["read"] for report in run_with_layer("edison-qlua") if report["read"]["calls"]]
     small = [read for read in reads if read["calls"] == 2000]
     assert len(small) == 2, "the 2,000 reads of 1 kB one after the other, and in random order"

@@ -16,7 +16,7 @@ Sonde = Callable[..., "subprocess.CompletedProcess[str]"]
 Runs = Callable[[], list[dict[str, Any]]]
 
 
-def test_the_table_goes_to_the_user_and_the_run_into_the_archive(sonde: Sonde, runs: Runs, tmp_path: Path) -> None:
+def test_mdtest_table_is_printed_and_the_run_is_archived(sonde: Sonde, runs: Runs, tmp_path: Path) -> None:
     result = sonde("mdtest", "--tasks", "2", "-n", "50", "-i", "2", "-w", "100", "-e", "100", "-X", "-d", "d")
     assert result.returncode == 0, result.stderr
     assert "2 tasks, 100 files/directories" in result.stdout
@@ -31,7 +31,7 @@ def test_the_table_goes_to_the_user_and_the_run_into_the_archive(sonde: Sonde, r
     assert not (tmp_path / "d").exists()
 
 
-def test_the_kept_plan_can_be_explained_and_run_again(sonde: Sonde, tmp_path: Path) -> None:
+def test_archived_plan_can_be_explained_and_run_again(sonde: Sonde, tmp_path: Path) -> None:
     assert sonde("mdtest", "--no-report", "-n", "12", "-z", "1", "-b", "2", "-L", "-d", "d").returncode == 0
     (plan,) = tmp_path.glob("sonde-archive/*/*/plan.json")
     result = sonde("plan", str(plan))
@@ -41,7 +41,7 @@ def test_the_kept_plan_can_be_explained_and_run_again(sonde: Sonde, tmp_path: Pa
     assert again.returncode == 0, again.stderr
 
 
-def test_wrong_words_are_one_sentence_and_nothing_is_kept(sonde: Sonde, runs: Runs) -> None:
+def test_invalid_arguments_get_one_sentence_and_no_run(sonde: Sonde, runs: Runs) -> None:
     result = sonde("mdtest", "-n", "many", "-d", "d")
     assert result.returncode == 2
     assert (

@@ -32,17 +32,17 @@ Mount = Callable[..., Path]
 
 
 @pytest.fixture
-def free(mounted: Mount) -> Path:
+def untimed_mount(mount_model: Mount) -> Path:
     """Without the machine's time: for what is about bytes and names alone."""
-    return mounted("--no-cost")
+    return mount_model("--no-cost")
 
 
 def process_of(directory: Path) -> int:
     return int(json.loads((directory / ".sonde" / "mount.json").read_text(encoding="utf-8"))["process"])
 
 
-def test_bytes_names_and_attributes_are_those_of_a_file_system(free: Path, tmp_path: Path) -> None:
-    first = free / "first"
+def test_bytes_names_and_attributes_behave_as_on_a_file_system(untimed_mount: Path, tmp_path: Path) -> None:
+    first = untimed_mount / "first"
     content = os.urandom(3 * MIB + 17)
     first.write_bytes(content)
     with first.open("r+b") as file:
@@ -55,36 +55,36 @@ def test_bytes_names_and_attributes_are_those_of_a_file_system(free: Path, tmp_p
     assert first.stat().st_size == len(expected) + 9
     os.truncate(first, 10)
     assert first.read_bytes() == content[:10]
-    (free / "folder").mkdir(mode=0o750)
-    second = first.rename(free / "folder" / "second")
-    os.link(second, free / "hard")
-    (free / "soft").symlink_to("folder/second")
-    assert (free / "soft").read_bytes() == (free / "hard").read_bytes() == content[:10]
+    (untimed_mount / "folder").mkdir(mode=0o750)
+    second = first.rename(untimed_mount / "folder" / "second")
+    os.link(second, untimed_mount / "hard")
+    (untimed_mount / "soft").symlink_to("folder/second")
+    assert (untimed_mount / "soft").read_bytes() == (untimed_mount / "hard").read_bytes() == content[:10]
     assert second.stat().st_nlink == 2
-    assert (free / "folder").stat().st_mode & 0o777 == 0o750
+    assert (untimed_mount / "folder").stat().st_mode & 0o777 == 0o750
     os.utime(second, (1, 2))
     second.chmod(0o600)
     assert (second.stat().st_mtime, second.stat().st_mode & 0o777) == (2, 0o600)
     os.setxattr(second, "user.color", b"blue")
     assert os.getxattr(second, "user.color") == b"blue"
-    assert sorted(os.listdir(free)) == ["folder", "hard", "soft"]
+    assert sorted(os.listdir(untimed_mount)) == ["folder", "hard", "soft"]
     with pytest.raises(OSError, match="not empty"):
-        (free / "folder").rmdir()
+        (untimed_mount / "folder").rmdir()
     with second.open("rb") as open_file:
         second.unlink()
-        (free / "hard").unlink()
+        (untimed_mount / "hard").unlink()
         assert open_file.read() == content[:10]  # as long as it is open
-    shutil.rmtree(free / "folder")
-    assert os.listdir(free) == ["soft"]
+    shutil.rmtree(untimed_mount / "folder")
+    assert os.listdir(untimed_mount) == ["soft"]
 
 
-def test_size_is_that_of_the_described_targets(mounter: Path, tmp_path: Path) -> None:
+def test_size_is_that_of_the_described_targets(mount_program: Path, tmp_path: Path) -> None:
     system = tmp_path / "system.json"
     system.write_text(read_system(find_system_file("laptop-md")).to_json(), encoding="utf-8")
     directory = tmp_path / "machine"
     directory.mkdir()
     answer = subprocess.run(
-        [str(mounter), "mount", str(directory), "--system", str(system), "--no-cost"],
+        [str(mount_program), "mount", str(directory), "--system", str(system), "--no-cost"],
         stderr=subprocess.PIPE, text=True, check=False,
     )  # fmt: skip
     if answer.returncode == 3:
@@ -97,17 +97,17 @@ def test_size_is_that_of_the_described_targets(mounter: Path, tmp_path: Path) ->
         subprocess.run(["fusermount3", "-u", "-z", str(directory)], capture_output=True, check=False)
 
 
-def test_many_names_are_listed_once_each(free: Path) -> None:
+def test_many_names_appear_once_each_in_a_listing(untimed_mount: Path) -> None:
     names = {f"file-{i:036}" for i in range(400)}
     for name in names:
-        (free / name).touch()
-    names_listed = os.listdir(free)
+        (untimed_mount / name).touch()
+    names_listed = os.listdir(untimed_mount)
     assert len(names_listed) == len(names)
     assert set(names_listed) == names
 
 
-def test_spinning_mount_loses_no_calls(mounted: Mount) -> None:
-    directory = mounted("--no-cost", "--spin", "0.0002")
+def test_spinning_mount_loses_no_calls(mount_model: Mount) -> None:
+    directory = mount_model("--no-cost", "--spin", "0.0002")
 
     def write(number: int) -> bytes:
         text = bytes([number]) * 4096 * (number + 1)
@@ -123,8 +123,8 @@ def test_spinning_mount_loses_no_calls(mounted: Mount) -> None:
             assert read == bytes([number]) * 4096 * (number + 1)
 
 
-def test_what_fsync_acknowledged_survives_the_sudden_end_of_the_mount(mounted: Mount, tmp_path: Path) -> None:
-    directory = mounted("--no-cost")
+def test_fsynced_data_survives_the_sudden_end_of_the_mount(mount_model: Mount, tmp_path: Path) -> None:
+    directory = mount_model("--no-cost")
     content = os.urandom(2 * MIB)
     file = os.open(directory / "kept", os.O_WRONLY | os.O_CREAT)
     assert os.write(file, content) == len(content)
@@ -138,13 +138,13 @@ def test_what_fsync_acknowledged_survives_the_sudden_end_of_the_mount(mounted: M
         os.close(file)
     assert (tmp_path / "store" / "kept").read_bytes().startswith(content)
     subprocess.run(["fusermount3", "-u", "-z", str(directory)], check=True)
-    again = mounted("--no-cost")
+    again = mount_model("--no-cost")
     assert (again / "kept").read_bytes().startswith(content)
     assert os.getxattr(again / "kept", "user.mark") == b"here"
 
 
-def test_a_layout_is_read_and_set_as_lustre_has_it(mounted: Mount) -> None:
-    directory = mounted("--no-cost")
+def test_layout_is_read_and_set_by_lustre_attributes(mount_model: Mount) -> None:
+    directory = mount_model("--no-cost")
     file = directory / "file"
     file.touch()
     magic, pattern, _, _, size, count, _ = LOV.unpack(os.getxattr(file, "lustre.lov")[: LOV.size])
@@ -174,8 +174,8 @@ def test_a_layout_is_read_and_set_as_lustre_has_it(mounted: Mount) -> None:
         ("sonde.layout", b""),
     ],
 )
-def test_a_wrong_layout_is_refused(free: Path, name: str, value: bytes) -> None:
-    file = free / "file"
+def test_a_wrong_layout_is_refused(untimed_mount: Path, name: str, value: bytes) -> None:
+    file = untimed_mount / "file"
     file.touch()
     before = os.getxattr(file, "sonde.layout")
     with pytest.raises(OSError, match="Invalid argument"):
@@ -183,8 +183,8 @@ def test_a_wrong_layout_is_refused(free: Path, name: str, value: bytes) -> None:
     assert os.getxattr(file, "sonde.layout") == before
 
 
-def test_directory_layout_is_inherited_and_survives_a_remount(mounted: Mount) -> None:
-    directory = mounted("--no-cost")
+def test_directory_layout_is_inherited_and_survives_a_remount(mount_model: Mount) -> None:
+    directory = mount_model("--no-cost")
     (directory / "wide").mkdir()
     os.setxattr(directory / "wide", "sonde.layout", b"stripe_count: -1 stripe_size: 65536")
     (directory / "wide" / "inner").mkdir()
@@ -198,20 +198,20 @@ def test_directory_layout_is_inherited_and_survives_a_remount(mounted: Mount) ->
     except OSError:
         pytest.skip("the file system of the test has no attributes of users")
     subprocess.run(["fusermount3", "-u", str(directory)], check=True)
-    again = mounted("--no-cost")
+    again = mount_model("--no-cost")
     assert {name: os.getxattr(again / name, "sonde.layout") for name in layouts} == layouts
 
 
-def test_a_directory_with_files_of_others_is_refused(mounter: Path, small: Path, tmp_path: Path) -> None:
+def test_directory_with_foreign_files_is_rejected(mount_program: Path, small_system: Path, tmp_path: Path) -> None:
     (tmp_path / "mine").write_text("mine", encoding="utf-8")
-    command = [str(mounter), "mount", str(tmp_path), "--system", str(small)]
+    command = [str(mount_program), "mount", str(tmp_path), "--system", str(small_system)]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     assert answer.returncode == 2
     assert "has files that no mount of this kind has stored" in answer.stderr
     assert sorted(os.listdir(tmp_path)) == ["mine"]
 
 
-@pytest.mark.usefixtures("mounter")
+@pytest.mark.usefixtures("mount_program")
 def test_the_verbs_mount_switch_faults_and_unmount(sonde: Any, tmp_path: Path) -> None:
     directory = tmp_path / "machine"
     directory.mkdir()
@@ -277,12 +277,12 @@ def rate(record: Path) -> float:
 
 
 def test_both_drivers_agree_on_rates(
-    mounted: Mount, small: Path, engine: Path, simulator: Path, tmp_path: Path
+    mount_model: Mount, small_system: Path, engine: Path, simulator: Path, tmp_path: Path
 ) -> None:
-    directory = mounted("--speed", str(SPEED), "--lead", str(LEAD))
+    directory = mount_model("--speed", str(SPEED), "--lead", str(LEAD))
     plan, record = tmp_path / "plan.json", tmp_path / "record.ndjson"
     plan.write_text(json.dumps(plan_of("/fs", 2, direct=True)), encoding="utf-8")
-    command = [str(simulator), "run", str(plan), "--system", str(small), "--nodes", "1"]
+    command = [str(simulator), "run", str(plan), "--system", str(small_system), "--nodes", "1"]
     subprocess.run([*command, "--record", str(record)], check=True, capture_output=True)
     simulated = rate(record)
     assert simulated == pytest.approx(200e6, rel=0.1)  # the truth: two targets of 100 MB/s
@@ -296,8 +296,8 @@ def test_both_drivers_agree_on_rates(
     assert max(rates) == pytest.approx(simulated, rel=0.05)
 
 
-def test_counters_count_what_was_moved_and_a_fault_stretches_it(mounted: Mount) -> None:
-    directory = mounted("--speed", "0.5")
+def test_counters_count_transfers_and_a_fault_slows_transfers(mount_model: Mount) -> None:
+    directory = mount_model("--speed", "0.5")
     file = directory / "file"
     file.touch()
     os.setxattr(file, "sonde.layout", b"stripe_count: 1 stripe_offset: 1")
@@ -328,9 +328,9 @@ def test_counters_count_what_was_moved_and_a_fault_stretches_it(mounted: Mount) 
     assert (folder.parent / "fs-OST0000" / "stats").read_text(encoding="utf-8").count("\n") == 1
 
 
-def test_an_operation_on_names_never_ends_before_the_machine(mounted: Mount) -> None:
+def test_an_operation_on_names_never_ends_before_the_machine(mount_model: Mount) -> None:
     """Twenty files made and removed: a millisecond each on one thread of the server, at a fifth of its speed."""
-    directory = mounted("--speed", "0.2")
+    directory = mount_model("--speed", "0.2")
     begin = time.monotonic()
     for i in range(20):
         os.close(os.open(directory / f"f{i}", os.O_CREAT | os.O_WRONLY))

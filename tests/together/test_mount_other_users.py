@@ -37,8 +37,8 @@ def reachable_by_others(directory: Path) -> None:
             folder.chmod(folder.stat().st_mode | 0o011)
 
 
-def test_mount_is_closed_to_other_users_by_default(mounted: Mount) -> None:
-    directory = mounted("--no-cost")
+def test_mount_is_closed_to_other_users_by_default(mount_model: Mount) -> None:
+    directory = mount_model("--no-cost")
     (directory / "file").write_bytes(b"secret")
     reachable_by_others(directory)
 
@@ -50,8 +50,8 @@ def test_mount_is_closed_to_other_users_by_default(mounted: Mount) -> None:
     as_neighbor(visit)
 
 
-def test_other_user_may_not_switch_faults_or_touch_files(mounted: Mount) -> None:
-    directory = mounted("--no-cost", "--allow-other")
+def test_other_user_may_not_switch_faults_or_touch_files(mount_model: Mount) -> None:
+    directory = mount_model("--no-cost", "--allow-other")
     private = directory / "private"
     private.write_bytes(b"secret")
     private.chmod(0o600)
@@ -87,8 +87,8 @@ def test_other_user_may_not_switch_faults_or_touch_files(mounted: Mount) -> None
     assert {"nosuid", "nodev"} <= set(options.split(" - ")[0].split()[5].split(","))
 
 
-def test_user_who_mounted_may_switch_faults(mounted: Mount) -> None:
-    directory = mounted("--no-cost", "--allow-other")
+def test_mounting_user_may_change_faults(mount_model: Mount) -> None:
+    directory = mount_model("--no-cost", "--allow-other")
     assert (directory / ".sonde" / "faults").stat().st_uid == os.geteuid()
     (directory / ".sonde" / "faults").write_text("slow-target 0 10x\n")
     assert (directory / ".sonde" / "faults").read_text().startswith("slow-target 0")

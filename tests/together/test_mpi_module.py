@@ -20,7 +20,7 @@ OPENMPI = ["mpiexec.openmpi", "--allow-run-as-root", "--oversubscribe", "-n", "2
 
 
 @pytest.fixture
-def alone(engine: Path, tmp_path: Path) -> Engine:
+def copied_engine(engine: Path, tmp_path: Path) -> Engine:
     """An engine in a folder of its own, with no module beside it."""
     folder = tmp_path / "bin"
     folder.mkdir()
@@ -34,19 +34,21 @@ def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_without_any_module_the_sentence_names_the_way_to_one(alone: Engine, tmp_path: Path) -> None:
-    result = run([str(alone.path), "ior", "-a", "MPIIO", "-o", "f"], tmp_path)
+def test_missing_mpi_module_error_suggests_building_it(copied_engine: Engine, tmp_path: Path) -> None:
+    result = run([str(copied_engine.path), "ior", "-a", "MPIIO", "-o", "f"], tmp_path)
     assert result.returncode == 3
     assert result.stderr.count("\n") == 1
     assert "sonde doctor --build-mpi" in result.stderr
 
 
-def test_a_module_of_another_mpi_is_a_sentence_and_no_abort(alone: Engine, engine: Path, tmp_path: Path) -> None:
+def test_a_module_of_another_mpi_is_a_sentence_and_no_abort(
+    copied_engine: Engine, engine: Path, tmp_path: Path
+) -> None:
     module = engine.parent / "sonde-mpi-abi.so"
     if shutil.which(OPENMPI[0]) is None or not module.exists():
         pytest.skip("needs mpiexec.openmpi and a module for the MPI standard ABI")
-    shutil.copy2(module, alone.path.parent)
-    result = run([*OPENMPI, str(alone.path), "ior", "-a", "MPIIO", "-o", "f"], tmp_path)
+    shutil.copy2(module, copied_engine.path.parent)
+    result = run([*OPENMPI, str(copied_engine.path), "ior", "-a", "MPIIO", "-o", "f"], tmp_path)
     ours = [line for line in result.stderr.splitlines() if line.startswith("sonde-engine: ")]
     assert result.returncode == 3
     assert len(ours) == 1
@@ -54,34 +56,39 @@ def test_a_module_of_another_mpi_is_a_sentence_and_no_abort(alone: Engine, engin
     assert "Abort" not in result.stderr
 
 
-def test_the_module_that_is_made_is_found_and_used(alone: Engine, tmp_path: Path) -> None:
+def test_built_mpi_module_is_discovered_and_used(copied_engine: Engine, tmp_path: Path) -> None:
     wrapper = shutil.which("mpicxx.openmpi")
     if wrapper is None or shutil.which(OPENMPI[0]) is None:
         pytest.skip("needs Open MPI's mpicxx.openmpi and mpiexec.openmpi")
-    built = build_module(alone, Path(wrapper))
-    assert built.path == alone.path.parent / NAME
-    assert sorted(path.name for path in alone.path.parent.iterdir()) == [alone.path.name, NAME]
-    result = run([*OPENMPI, str(alone.path), "ior", "-a", "MPIIO", "-t", "4k", "-b", "8k", "-o", "f"], tmp_path)
+    built = build_module(copied_engine, Path(wrapper))
+    assert built.path == copied_engine.path.parent / NAME
+    assert sorted(path.name for path in copied_engine.path.parent.iterdir()) == [copied_engine.path.name, NAME]
+    result = run([*OPENMPI, str(copied_engine.path), "ior", "-a", "MPIIO", "-t", "4k", "-b", "8k", "-o", "f"], tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "tasks               : 2\n" in result.stdout
 
 
-def test_a_compiler_that_fails_leaves_nothing(alone: Engine, tmp_path: Path) -> None:
+def test_failing_compiler_leaves_no_file(copied_engine: Engine, tmp_path: Path) -> None:
     wrapper = tmp_path / "mpicxx"
     wrapper.write_text("#!/bin/sh\necho 'mpi_module.cpp:1: error: no such thing' >&2\nexit 1\n")
     wrapper.chmod(0o755)
     with pytest.raises(MachineError, match=r"does not make the module: mpi_module.cpp:1: error: no such thing"):
-        build_module(alone, wrapper)
-    assert [path.name for path in alone.path.parent.iterdir()] == [alone.path.name]
+        build_module(copied_engine, wrapper)
+    assert [path.name for path in copied_engine.path.parent.iterdir()] == [copied_engine.path.name]
 
 
-def test_doctor_says_what_is_missing(alone: Engine, tmp_path: Path) -> None:
+def test_doctor_reports_missing_compiler_wrappers(copied_engine: Engine, tmp_path: Path) -> None:
     result = subprocess.run(
         [sys.executable, "-m", "sonde", "doctor", "--build-mpi"],
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        env={**os.environ, "PATH": str(tmp_path), "SONDE_ENGINE": str(alone.path), "PYTHONPATH": str(ROOT / "lab")},
+        env={
+            **os.environ,
+            "PATH": str(tmp_path),
+            "SONDE_ENGINE": str(copied_engine.path),
+            "PYTHONPATH": str(ROOT / "lab"),
+        },
         timeout=120,
     )
     assert not any((tmp_path / name).exists() for name in WRAPPERS)

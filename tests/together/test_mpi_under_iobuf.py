@@ -63,7 +63,9 @@ def reports(lines: Path) -> list[Told]:
     ]
 
 
-def start(command: list[str], folder: Path, library: Path, options: str = "size=64k:count=4:alone") -> list[Told]:
+def run_under_iobuf(
+    command: list[str], folder: Path, library: Path, options: str = "size=64k:count=4:alone"
+) -> list[Told]:
     """Runs it under the library; what the reports say about the files that it made in `folder`."""
     lines = Path(tempfile.mkdtemp(prefix="lines", dir=folder))
     under = {
@@ -104,11 +106,11 @@ def launcher(name: str, of: str) -> list[str]:
 @pytest.mark.parametrize("ranks", [1, 2])
 @pytest.mark.parametrize("mpi", LAUNCHERS)
 @pytest.mark.parametrize("name", ["engine", "ior"])
-def test_files_of_their_own_are_buffered(
+def test_file_per_process_output_is_buffered(
     name: str, mpi: str, ranks: int, engine: Path, tmp_path: Path, library: Path
 ) -> None:
     start_with = [*launcher(mpi, name), "-n", str(ranks), "--under", *program(name, engine)]
-    file_reports = start(
+    file_reports = run_under_iobuf(
         [*start_with, "-a", "POSIX", "-F", *LINE.split(), "-o", str(tmp_path / "data")], tmp_path, library
     )
     written = [report for report in file_reports if report.calls > 0]
@@ -131,10 +133,10 @@ def test_edisons_lines_with_transfers_of_10000_bytes(
     needs_mpi(name, engine)
     arguments = [*EDISON.split(), "-o", str(tmp_path / "data")]
     start_with = [*launcher(mpi, name), "-n", str(ranks), "--under", *program(name, engine)]
-    start([*start_with, *arguments], tmp_path, library, "off")
+    run_under_iobuf([*start_with, *arguments], tmp_path, library, "off")
     without = (tmp_path / "data").read_bytes()
     (tmp_path / "data").unlink()
-    file_reports = start([*start_with, *arguments], tmp_path, library, "size=1M:alone:mpiio=disjoint")
+    file_reports = run_under_iobuf([*start_with, *arguments], tmp_path, library, "size=1M:alone:mpiio=disjoint")
     assert (tmp_path / "data").read_bytes() == without
     assert len(without) == ranks * 2_000_000
     moved = [report for report in file_reports if report.calls > 0]
@@ -148,7 +150,7 @@ def test_interleaved_ranks_are_advised_to_use_collective_calls(
 ) -> None:
     needs_mpi("engine", engine)
     start_with = [*launcher(mpi, "engine"), "-n", "2", "--under", *program("engine", engine)]
-    file_reports = start(
+    file_reports = run_under_iobuf(
         [*start_with, *PIECES.split(), "-o", str(tmp_path / "data")], tmp_path, library, "alone:mpiio=disjoint"
     )
     written = [report for report in file_reports if report.writes > 0]
@@ -182,7 +184,7 @@ class Sharing:
 
 
 @pytest.fixture(scope="module", params=LAUNCHERS)
-def sharing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sharing:
+def two_ranks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Sharing:
     """Two ranks that do with files what ranks do, and what comes of it without the library."""
     name = str(request.param)
     compiler = {"mpich": str(Path(sys.prefix) / "bin" / "mpicc"), "openmpi": "mpicc.openmpi"}[name]
@@ -192,10 +194,10 @@ def sharing(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     source = Path(__file__).resolve().parents[1] / "preload" / "programs" / "mpi_io.c"
     subprocess.run([compiler, "-O1", "-g", "-w", "-o", str(folder / "mpi_io"), str(source)], check=True)
     command = [*launcher(name, "ours"), "-n", "2", "--under", str(folder / "mpi_io")]
-    return Sharing(command, look(command, folder / "without", {}))
+    return Sharing(command, run_in_new_folder(command, folder / "without", {}))
 
 
-def look(command: list[str], folder: Path, settings: dict[str, str]) -> Seen:
+def run_in_new_folder(command: list[str], folder: Path, settings: dict[str, str]) -> Seen:
     """Runs the program in a new folder."""
     folder.mkdir()
     position = command.index("--under")
@@ -209,7 +211,7 @@ def look(command: list[str], folder: Path, settings: dict[str, str]) -> Seen:
 @pytest.mark.parametrize(
     "options", ["mpiio=disjoint", "alone:mpiio=disjoint", "alone", ""], ids=lambda value: value or "*"
 )
-def test_ranks_see_what_mpi_promises(sharing: Sharing, options: str, library: Path, tmp_path: Path) -> None:
+def test_ranks_see_data_as_mpi_guarantees(two_ranks: Sharing, options: str, library: Path, tmp_path: Path) -> None:
     lines = tmp_path / "lines"
     lines.mkdir()
     settings = {
@@ -217,10 +219,10 @@ def test_ranks_see_what_mpi_promises(sharing: Sharing, options: str, library: Pa
         "IOBUF_PARAMS": f"{tmp_path}/files/*:{options}",
         "SONDE_IOBUF_LINES": str(lines),
     }
-    assert look(sharing.command, tmp_path / "files", settings) == sharing.without
+    assert run_in_new_folder(two_ranks.command, tmp_path / "files", settings) == two_ranks.without
     file_reports = reports(lines)
-    files = {Path(report.path).name for report in file_reports} & set(sharing.without.files)
-    assert len(files) == len(sharing.without.files), file_reports
+    files = {Path(report.path).name for report in file_reports} & set(two_ranks.without.files)
+    assert len(files) == len(two_ranks.without.files), file_reports
     for report in file_reports:
         name = Path(report.path).name
         if name in files and "disjoint" in options:

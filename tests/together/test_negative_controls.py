@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims of the ready-made experiments fail where the reason that they give is taken away: with calls that cost the
+"""Claims of the shipped experiments fail where the reason that they give is taken away: with calls that cost the
 same whatever their size, with names that all cost the same, with a cache that nobody empties."""
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CONTROLS: Mapping[str, tuple[str, tuple[str, ...]]] = {
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("claim", CONTROLS)
-def test_a_claim_fails_without_its_reason(
+def test_claim_fails_without_its_cause(
     sonde: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, claim: str
 ) -> None:
     (tmp_path / "storage").mkdir()

@@ -94,6 +94,10 @@ def with_mpiio(plan: Mapping[str, Any]) -> PATCH:
     return {**plan, "data": {**plan["data"], "backend": "mpiio"}}
 
 
+def with_hdf5(plan: Mapping[str, Any]) -> PATCH:
+    return {**plan, "data": {**plan["data"], "backend": "hdf5"}}
+
+
 def with_paced(**members: Any) -> PATCH:
     return {
         **PACED,
@@ -113,6 +117,10 @@ IGNORED = {
     "data.io.view",
     "data.io.hints",
     "data.io.collective",
+    "data.io.gpus",
+    "data.io.chunk",
+    "data.io.alignment",
+    "data.io.collective_metadata",
     "data.io.registered",
     "data.io.continue_short",
     "data.files.directories",
@@ -143,9 +151,13 @@ CASES: list[tuple[str, PATCH, Any]] = [
     ("tasks.pin", FILES, True),
     ("data.io.view", with_mpiio(SHARED), True),
     ("data.io.hints", with_mpiio(SHARED), {"romio_cb_write": "enable"}),
+    ("data.io.gpus", FILES, [0]),
     ("data.io.registered", FILES, False),
     ("data.io.continue_short", FILES, False),
     ("data.io.collective", with_mpiio(SHARED), True),
+    ("data.io.chunk", with_hdf5(SHARED), "64KiB"),
+    ("data.io.alignment", with_hdf5(SHARED), "1MiB"),
+    ("data.io.collective_metadata", with_hdf5(SHARED), True),
     ("data.io.direct", FILES, True),
     ("data.io.sync", FILES, "dsync"),
     ("data.io.pause", FILES, "1ms"),

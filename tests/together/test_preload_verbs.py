@@ -46,7 +46,7 @@ def test_buffered_program_has_its_file_exit_code_and_report(tmp_path: Path, sond
     assert reports[0]["write"]["storage_calls"] < 40  # some before they are gathered, then one for all
 
 
-def test_a_traced_program_is_counted_and_shown_again(tmp_path: Path, sonde_with_library: Sonde) -> None:
+def test_traced_program_is_counted_and_its_trace_can_be_displayed(tmp_path: Path, sonde_with_library: Sonde) -> None:
     done = sonde_with_library("trace", "--out", "traced", "--json", "--", sys.executable, "-S", "-c", WRITER)
     assert done.returncode == 7, done.stderr
     counted = {Path(file["path"]).name: file for file in json.loads(done.stdout)["files"]}
@@ -68,9 +68,7 @@ def test_a_traced_program_is_counted_and_shown_again(tmp_path: Path, sonde_with_
         ("%process:maxmem=lots", '%process does not know "maxmem=lots"'),
     ],
 )
-def test_settings_that_nobody_understands_are_refused(
-    params: str, complaint: str, tmp_path: Path, sonde_with_library: Sonde
-) -> None:
+def test_invalid_settings_are_rejected(params: str, complaint: str, tmp_path: Path, sonde_with_library: Sonde) -> None:
     done = sonde_with_library("iobuf", "--params", params, "--", sys.executable, "-S", "-c", WRITER)
     assert done.returncode == 2
     assert done.stderr.startswith("sonde: IOBUF_PARAMS: ")

@@ -81,7 +81,7 @@ def test_library_linked_statically_against_the_rule_is_rejected(tmp_path: Path) 
         check_program(program, ProgramRule("bin/program", frozenset({"libfuse3.so.3"})), MACHINE, "2.28")
 
 
-def test_own_memcpy_is_rejected(tmp_path: Path) -> None:
+def test_program_with_a_custom_memcpy_is_rejected(tmp_path: Path) -> None:
     program = link_program(tmp_path, "GLIBC_2.28", definitions="void memcpy(void) {}\n")
     with pytest.raises(ProgramError, match="does not take memcpy from glibc"):
         check_program(program, RULE, MACHINE, "2.28")

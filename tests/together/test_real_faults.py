@@ -26,7 +26,7 @@ def list_leftovers() -> list[str]:
 
 
 @pytest.mark.parametrize("fault", ["no read-ahead", "device limited to 40 MB/s", "page cache limited"])
-def test_real_fault_is_named_and_taken_out(tmp_path: Path, fault: str) -> None:
+def test_real_fault_is_diagnosed_and_removed(tmp_path: Path, fault: str) -> None:
     if missing := find_missing_need():
         pytest.skip(missing)
     out = tmp_path / "trials.jsonl"

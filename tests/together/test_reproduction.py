@@ -35,7 +35,7 @@ def read_numbers(path: Path) -> dict[str, Any]:
     return document
 
 
-def test_the_pages_are_those_of_the_numbers_that_are_kept() -> None:
+def test_reproduction_pages_are_up_to_date() -> None:
     again = "run .venv/bin/python tools/reproduction.py --page"
     for path, text in reproduction_page.pages().items():
         assert path.read_text(encoding="utf-8") == text, again
@@ -55,7 +55,7 @@ def test_shapes_name_claims_that_their_experiment_makes() -> None:
             assert (ROOT / shape["tests"]).exists()
 
 
-def test_a_shape_that_does_not_come_out_says_why() -> None:
+def test_failing_shape_has_an_explanation() -> None:
     silent = [
         shape["id"]
         for shape in reproduction_page.shapes()
@@ -86,7 +86,7 @@ def test_every_control_fails(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", QUICK)
-def test_numbers_and_controls_are_those_of_this_simulator(name: str, tmp_path: Path) -> None:
+def test_numbers_and_controls_equal_a_new_simulation(name: str, tmp_path: Path) -> None:
     try:
         find_simulator()
         find_engine()

@@ -11,7 +11,7 @@ from pathlib import Path
 PAGE = 4096
 
 
-def counted(directory: Path) -> dict[str, dict[str, tuple[int, int]]]:
+def read_mount_counters(directory: Path) -> dict[str, dict[str, tuple[int, int]]]:
     """Requests and bytes of each target and kind, from `stats` of the mount."""
     counters: dict[str, dict[str, tuple[int, int]]] = {}
     for stats in sorted((directory / ".sonde" / "proc" / "fs" / "lustre" / "obdfilter").glob("*/stats")):
@@ -24,11 +24,11 @@ def counted(directory: Path) -> dict[str, dict[str, tuple[int, int]]]:
     return counters
 
 
-def test_the_targets_of_a_record_are_those_of_the_counters(
-    mounted: Callable[..., Path], engine: Path, tmp_path: Path
+def test_targets_of_a_record_match_the_server_counters(
+    mount_model: Callable[..., Path], engine: Path, tmp_path: Path
 ) -> None:
     """Three tasks write 51 pages each, and read 26 of them, in stripes of 16: no target has as much as another."""
-    directory = mounted("--speed", "1000")
+    directory = mount_model("--speed", "1000")
     plan = {
         "schema": "sonde-plan/2",
         "id": "t",
@@ -60,7 +60,7 @@ def test_the_targets_of_a_record_are_those_of_the_counters(
         if line["type"] == "targets":
             for row in (dict(zip(line["columns"], row, strict=True)) for row in line["rows"]):
                 recorded.setdefault(row["target"], {})[row["kind"]] = (row["ops"], row["bytes"])
-    assert recorded == counted(directory)
+    assert recorded == read_mount_counters(directory)
     # And both are what arithmetic says: the file begins on the second target.
     assert recorded["OST0001"] == {"write": (3 * 32, 3 * 32 * PAGE), "read": (3 * 16, 3 * 16 * PAGE)}
     assert recorded["OST0000"] == {"write": (3 * 19, 3 * 19 * PAGE), "read": (3 * 10, 3 * 10 * PAGE)}

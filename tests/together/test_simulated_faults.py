@@ -94,7 +94,7 @@ def read_surfaces(sonde: Sonde, machine: Path, *fault: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_fault_is_named_on_each_surface(sonde: Sonde, machine: Path, fault: str) -> None:
+def test_fault_is_reported_on_each_surface(sonde: Sonde, machine: Path, fault: str) -> None:
     for surface, text in read_surfaces(sonde, machine, "--fault", fault).items():
         for other, message in FAULTS.items():
             assert (message in text) == (other == fault) or {fault, other} == OVERLAPPING, (surface, other)

@@ -54,7 +54,7 @@ def test_a_simulated_record_gives_each_target_its_stripes(simulator: Path, tmp_p
     assert find_slow_targets_by_latency(phase) == []
 
 
-def test_slow_target_is_named_in_a_file_striped_over_all(simulator: Path, tmp_path: Path) -> None:
+def test_slow_target_is_identified_in_a_file_striped_over_all(simulator: Path, tmp_path: Path) -> None:
     phase = simulated(simulator, tmp_path, "--fault", "slow-target 3 2x")
     (slow,) = find_slow_targets_by_latency(phase)
     assert slow.name == "t3"

@@ -79,7 +79,7 @@ PLAN: dict[str, Any] = {
 FAULTS = [word for index in range(8, 12) for word in ("--fault", f"slow-target {index} 2x")]
 
 
-def test_an_ssu_at_half_its_rate_is_named_on_every_surface(simulator: Path, tmp_path: Path, sonde: Sonde) -> None:
+def test_half_speed_ssu_is_reported_on_every_surface(simulator: Path, tmp_path: Path, sonde: Sonde) -> None:
     (tmp_path / "six.toml").write_text(MACHINE, encoding="utf-8")
     (tmp_path / "plan.json").write_text(json.dumps(PLAN), encoding="utf-8")
     done = sonde("simulate", "plan.json", "--system", "six.toml", *FAULTS)

@@ -80,7 +80,7 @@ def count_names(
     return len(names_by_run), named_count, sum(bool(names - {slow}) for slow, names in names_by_run)
 
 
-def test_target_that_hangs_for_a_long_phase_is_named(tmp_path: Path, system_file: Path) -> None:
+def test_target_that_hangs_in_a_long_phase_is_identified(tmp_path: Path, system_file: Path) -> None:
     phases, named_count, wrong_count = count_names(tmp_path, system_file, "long", "time", HANGING, runs=1)
     assert (named_count, wrong_count) == (phases, 0)
 
@@ -88,7 +88,7 @@ def test_target_that_hangs_for_a_long_phase_is_named(tmp_path: Path, system_file
 @pytest.mark.nightly
 @pytest.mark.parametrize("stop", ["volume", "time"])
 @pytest.mark.parametrize("length", ["short", "long"])
-def test_slow_targets_are_named_and_sound_ones_are_not(
+def test_slow_targets_are_identified_without_false_positives(
     length: str, stop: str, tmp_path: Path, system_file: Path
 ) -> None:
     factors = (2, 5, 10, 100, *((HANGING,) if stop == "time" else ()))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_slurm import Slurm, missing
+from slurm_cluster import Slurm, missing
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.root, pytest.mark.skipif(bool(missing()), reason=missing())]
@@ -88,7 +88,7 @@ def state(sonde: Sonde, job: str) -> dict[str, Any]:
     return document
 
 
-def until(sonde: Sonde, job: str, *wanted: str) -> dict[str, Any]:
+def wait_for_state(sonde: Sonde, job: str, *wanted: str) -> dict[str, Any]:
     end = time.monotonic() + PATIENCE_S
     while (now := state(sonde, job))["state"] not in wanted and time.monotonic() < end:
         time.sleep(0.3)
@@ -119,11 +119,11 @@ def test_a_sweep_is_one_job_with_all_its_cells(sonde: Sonde, tmp_path: Path) -> 
         "submit", plan(tmp_path), "--on", "target", "--repeat", "2", "--sweep", "data.access.transfer=4KiB,8KiB"
     )
     assert result.returncode == 0, result.stderr
-    assert until(sonde, result.stdout.strip(), "done", "failed", "gone")["state"] == "done"
+    assert wait_for_state(sonde, result.stdout.strip(), "done", "failed", "gone")["state"] == "done"
     assert len(summaries(tmp_path)) == 4
 
 
-def test_jobs_of_an_array_share_a_sweep_that_is_too_long_for_one(sonde: Sonde, tmp_path: Path) -> None:
+def test_array_jobs_share_a_sweep_too_long_for_a_single_job(sonde: Sonde, tmp_path: Path) -> None:
     # The first job believes that it ends in two seconds, so that the second one has something to do.
     end = 'setup = ["[ $SLURM_ARRAY_TASK_ID != 1 ] || export SONDE_JOB_END=$(($(date +%s) + 2))"]\n'
     (tmp_path / "sites.toml").write_text(SITE + end)
@@ -131,7 +131,7 @@ def test_jobs_of_an_array_share_a_sweep_that_is_too_long_for_one(sonde: Sonde, t
     result = sonde("submit", plan(tmp_path, 1.0), "--on", "target", *sweep, "--array", "3")
     assert result.returncode == 0, result.stderr
     job = result.stdout.strip()
-    assert until(sonde, job, "done", "failed", "gone")["state"] == "done"
+    assert wait_for_state(sonde, job, "done", "failed", "gone")["state"] == "done"
     codes = until_all(sonde, job, 3)
     assert codes == {"1": 5, "2": 0, "3": 0}, (tmp_path / "sonde-archive" / "jobs" / job / "output.txt").read_text()
     stored = summaries(tmp_path)
@@ -141,7 +141,7 @@ def test_jobs_of_an_array_share_a_sweep_that_is_too_long_for_one(sonde: Sonde, t
 
 
 @pytest.mark.nightly
-def test_an_acceptance_set_goes_from_a_fresh_shell_to_its_report(sonde: Sonde, tmp_path: Path) -> None:
+def test_acceptance_set_runs_from_submission_to_report(sonde: Sonde, tmp_path: Path) -> None:
     options = ("--profile", "ci", "--on", "fs1=target", "--nodes", "1", "--time", "30 min", "--group", "acceptance")
     result = sonde("submit", "edison-acceptance", *options)
     assert result.returncode == 0, result.stderr
@@ -162,28 +162,28 @@ def until_all(sonde: Sonde, job: str, count: int) -> dict[str, int]:
     return codes
 
 
-def test_a_job_that_meets_its_time_limit_ends_in_good_order(sonde: Sonde, slurm: Slurm, tmp_path: Path) -> None:
+def test_job_at_its_time_limit_ends_cleanly(sonde: Sonde, slurm: Slurm, tmp_path: Path) -> None:
     result = sonde("submit", plan(tmp_path, LONG_S), "--on", "target", "--tasks", "2", "--time", "1 min")
     job = result.stdout.strip()
-    assert until(sonde, job, "running")["state"] == "running"
+    assert wait_for_state(sonde, job, "running")["state"] == "running"
     _began(tmp_path)
     # Not a minute of waiting: the same signal that `timeout` in the script sends then.
     script = next(iter((tmp_path / "sonde-archive" / "jobs").glob("*/job.sh"))).read_text()
     assert "timeout --preserve-status --signal=TERM 54" in script
     subprocess.run(["pkill", "-TERM", "-f", f"^timeout.*{job}"], check=True)
-    ended = until(sonde, job, "failed", "done", "gone")
+    ended = wait_for_state(sonde, job, "failed", "done", "gone")
     assert (ended["state"], ended["exit_code"]) == ("failed", 5)
     (run,) = summaries(tmp_path)
     assert run["exit_code"] == 5
     assert not list((tmp_path / "target").iterdir()), "the files are removed"
 
 
-def test_a_canceled_job_is_gone_and_its_run_is_brought_in(sonde: Sonde, tmp_path: Path) -> None:
+def test_canceled_job_ends_and_its_run_is_archived(sonde: Sonde, tmp_path: Path) -> None:
     job = sonde("submit", plan(tmp_path, LONG_S), "--on", "target", "--tasks", "2").stdout.strip()
-    until(sonde, job, "running")
+    wait_for_state(sonde, job, "running")
     _began(tmp_path)
     assert sonde("jobs", job, "--cancel").returncode == 0
-    assert until(sonde, job, "canceled", "gone", "failed")["state"] in ("canceled", "gone", "failed")
+    assert wait_for_state(sonde, job, "canceled", "gone", "failed")["state"] in ("canceled", "gone", "failed")
     end = time.monotonic() + PATIENCE_S
     while not summaries(tmp_path) and time.monotonic() < end:
         sonde("list")
@@ -191,10 +191,10 @@ def test_a_canceled_job_is_gone_and_its_run_is_brought_in(sonde: Sonde, tmp_path
     assert len(summaries(tmp_path)) == 1
 
 
-def test_a_node_that_is_lost_ends_the_job_and_is_said(sonde: Sonde, slurm: Slurm, tmp_path: Path) -> None:
+def test_lost_node_ends_the_job_and_is_reported(sonde: Sonde, slurm: Slurm, tmp_path: Path) -> None:
     command = ("submit", plan(tmp_path, LONG_S), "--on", "target", "--tasks", "4", "--nodes", "2")
     job = sonde(*command).stdout.strip()
-    number = until(sonde, job, "running")["scheduler_id"]
+    number = wait_for_state(sonde, job, "running")["scheduler_id"]
     _began(tmp_path)
     nodes = slurm.output_of("squeue", "-h", "-j", number, "-o", "%N").strip()
     last = slurm.output_of("scontrol", "show", "hostnames", nodes).split()[-1]
@@ -202,7 +202,7 @@ def test_a_node_that_is_lost_ends_the_job_and_is_said(sonde: Sonde, slurm: Slurm
     # what slurmctld finds out by itself after its timeout
     slurm.output_of("scontrol", "update", f"nodename={last}", "state=down", "reason=lost")
     try:
-        ended = until(sonde, job, "failed", "gone", "canceled")
+        ended = wait_for_state(sonde, job, "failed", "gone", "canceled")
         assert ended["state"] in ("failed", "gone")
         assert slurm.output_of("squeue", "-h", "-j", number).strip() == "", "it is not begun anew"
     finally:
@@ -218,7 +218,7 @@ def _began(folder: Path) -> None:
     time.sleep(0.5)
 
 
-def test_what_the_scheduler_refuses_is_one_sentence_and_leaves_no_job(sonde: Sonde, tmp_path: Path) -> None:
+def test_scheduler_rejection_is_one_sentence_and_leaves_no_job(sonde: Sonde, tmp_path: Path) -> None:
     (tmp_path / "sites.toml").write_text(SITE.replace('partition = "work"', 'partition = "nowhere"'))
     result = sonde("submit", plan(tmp_path), "--on", "target")
     assert result.returncode == 3
@@ -238,7 +238,7 @@ def test_tasks_of_a_step_are_ranks_of_one_run(sonde: Sonde, tmp_path: Path) -> N
     assert (run["tasks"], run["nodes"]) == (4, 2)
 
 
-def test_array_of_a_fleet_gives_the_table_of_one_machine(slurm: Slurm, tmp_path: Path) -> None:
+def test_fleet_array_gives_the_same_table_as_a_single_machine(slurm: Slurm, tmp_path: Path) -> None:
     """All logs of the `darshan` wheel, with the command of the page on advice."""
     darshan = pytest.importorskip("darshan")
     duckdb = pytest.importorskip("duckdb")

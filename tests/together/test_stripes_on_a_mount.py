@@ -76,8 +76,8 @@ def check_layout(lines: list[dict[str, Any]], files: list[Path]) -> dict[str, An
     return dict(layout)
 
 
-def test_the_engine_reads_the_layout_that_was_set(mounted: Mount, engine: Path, tmp_path: Path) -> None:
-    directory = mounted("--no-cost")
+def test_the_engine_reads_the_layout_that_was_set(mount_model: Mount, engine: Path, tmp_path: Path) -> None:
+    directory = mount_model("--no-cost")
     (directory / "wide").mkdir()
     os.setxattr(directory / "wide", "lustre.lov", LOV.pack(V1, 1, 0, 0, 65536, 2, 0xFFFF))
     code, complaint, lines = run_engine(engine, tmp_path, small_plan(directory / "wide", directory="d"))
@@ -88,8 +88,8 @@ def test_the_engine_reads_the_layout_that_was_set(mounted: Mount, engine: Path, 
 
 
 @pytest.mark.parametrize("where", ["own directory", "found directory", "in place"])
-def test_stripes_of_a_plan_are_set_and_read_back(mounted: Mount, engine: Path, tmp_path: Path, where: str) -> None:
-    directory = mounted("--no-cost")
+def test_stripes_of_a_plan_are_set_and_read_back(mount_model: Mount, engine: Path, tmp_path: Path, where: str) -> None:
+    directory = mount_model("--no-cost")
     plan = small_plan(directory, {"count": 2, "size": "128KiB", "start": 1}, directory="d")
     files = [directory / "d" / f"data.t{task:08}" for task in range(2)]
     if where != "own directory":
@@ -120,8 +120,8 @@ def test_stripes_of_a_plan_are_set_and_read_back(mounted: Mount, engine: Path, t
     assert leftovers == []
 
 
-def test_a_grant_that_differs_is_a_sentence(mounted: Mount, engine: Path, tmp_path: Path) -> None:
-    directory = mounted("--no-cost")  # has two targets and no pools
+def test_differing_stripe_grant_is_a_finding(mount_model: Mount, engine: Path, tmp_path: Path) -> None:
+    directory = mount_model("--no-cost")  # has two targets and no pools
     code, _, lines = run_engine(engine, tmp_path, small_plan(directory, {"count": 5, "pool": "flash"}))
     assert code == 0
     (finding,) = (line for line in lines if line["type"] == "finding" and line["id"] == "striping_differs")
@@ -133,9 +133,9 @@ def test_a_grant_that_differs_is_a_sentence(mounted: Mount, engine: Path, tmp_pa
 
 @pytest.mark.parametrize("member", ["own", "paths"])
 def test_stripes_that_cannot_be_had_end_the_run_before_a_byte_moves(
-    mounted: Mount, engine: Path, tmp_path: Path, member: str
+    mount_model: Mount, engine: Path, tmp_path: Path, member: str
 ) -> None:
-    directory = mounted("--no-cost")
+    directory = mount_model("--no-cost")
     plan = small_plan(directory, {"start": 9})
     if member == "paths":
         plan["target"]["use_existing"] = True
@@ -147,8 +147,8 @@ def test_stripes_that_cannot_be_had_end_the_run_before_a_byte_moves(
     assert os.listdir(directory) == []
 
 
-def test_ior_sets_the_stripes_that_its_options_ask_for(mounted: Mount, engine: Path) -> None:
-    directory = mounted("--no-cost")
+def test_ior_sets_the_stripes_that_its_options_ask_for(mount_model: Mount, engine: Path) -> None:
+    directory = mount_model("--no-cost")
     options = ["-w", "-k", "-b", "256k", "-t", "64k", "-o", str(directory / "file")]
     stripes = ["--posix.lustre.stripecount=2", "--posix.lustre.stripesize=64k", "--posix.lustre.startost=1"]
     done = subprocess.run([str(engine), "ior", *options, *stripes], capture_output=True, text=True, check=False)

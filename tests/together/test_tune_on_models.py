@@ -81,7 +81,7 @@ def tune_machine(folder: Path, seed: int, name: str, optimum: int | None, values
 
 
 @pytest.mark.nightly
-def test_planted_optima_on_models_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_planted_optima_on_models_are_identified(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the best count, times are 1.25 of those of the next ones."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     hits = 0
@@ -93,7 +93,7 @@ def test_planted_optima_on_models_are_found(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.nightly
-def test_nothing_is_found_on_models_where_nothing_helps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_improvement_is_reported_on_models_without_effect(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Direct writes have no dirty pages, so their limit has no effect."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     results = [

@@ -17,14 +17,14 @@ import two_drivers  # noqa: E402
 @pytest.mark.nightly
 @pytest.mark.parametrize("case", two_drivers.CASES, ids=[case.name for case in two_drivers.CASES])
 def test_both_drivers_agree_on_the_rates_of_a_plan(
-    case: two_drivers.Case, mounter: Path, simulator: Path, engine: Path
+    case: two_drivers.Case, mount_program: Path, simulator: Path, engine: Path
 ) -> None:
     rows = two_drivers.compared(case)
     assert len(rows) >= 1
     assert [f"{row.phase}: {row.simulated:.6g} {row.mounted:.6g}" for row in rows if not row.holds] == []
 
 
-def test_the_table_names_every_plan_and_none_is_beyond_the_limit() -> None:
+def test_driver_table_has_every_plan_within_the_limit() -> None:
     lines = two_drivers.PAGE.read_text(encoding="utf-8").splitlines()[2:]
     assert [line.split("|")[1].strip() for line in lines if line.split("|")[1].strip()] == [
         case.name for case in two_drivers.CASES

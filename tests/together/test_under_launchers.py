@@ -41,7 +41,9 @@ def start(launcher: list[str], engine: Path, folder: Path, *arguments: str) -> s
 
 
 @pytest.mark.parametrize("command_line", ["ior -t 4k -b 64k -o f", "mdtest -n 4 -d m"])
-def test_one_run_is_kept_and_all_is_well(launcher: list[str], command_line: str, engine: Path, tmp_path: Path) -> None:
+def test_launcher_ranks_archive_a_single_run(
+    launcher: list[str], command_line: str, engine: Path, tmp_path: Path
+) -> None:
     result = start(launcher, engine, tmp_path, *command_line.split())
     assert result.returncode == 0, result.stdout + result.stderr
     assert result.stdout.count("\ntasks               : 2\n") + result.stdout.count(" with 2 total task(s)") == 1
@@ -51,7 +53,7 @@ def test_one_run_is_kept_and_all_is_well(launcher: list[str], command_line: str,
     assert "ended without" not in result.stderr
 
 
-def test_a_run_that_fails_fails(launcher: list[str], engine: Path, tmp_path: Path) -> None:
+def test_failed_run_sets_exit_code_and_message(launcher: list[str], engine: Path, tmp_path: Path) -> None:
     result = start(launcher, engine, tmp_path, "ior", "-r", "-o", "missing")
     assert result.returncode != 0
     assert "missing" in result.stderr

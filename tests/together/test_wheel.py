@@ -76,7 +76,7 @@ def test_laptop_reads_imports_compares_and_reports(sonde: Path, tmp_path: Path) 
     assert (tmp_path / "report.html").is_file(), done.stderr
 
 
-def test_verb_without_its_program_says_what_to_do(sonde: Path, tmp_path: Path) -> None:
+def test_verb_without_its_program_explains_the_remedy(sonde: Path, tmp_path: Path) -> None:
     done = run(sonde, "check", tmp_path, SONDE_ARCHIVE=str(tmp_path / "archive"))
     assert (done.returncode, done.stderr.count("\n")) == (3, 1), done.stderr
     assert "engine" in done.stderr

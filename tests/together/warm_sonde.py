@@ -46,7 +46,7 @@ def receive_request(asker: socket.socket) -> tuple[Request, list[int]]:
     return marshal.loads(text), files  # nosec B302 # of our own tests
 
 
-def become(request: Request, files: list[int]) -> None:
+def restore_process_state(request: Request, files: list[int]) -> None:
     """Makes a forked process what a new one would be."""
     arguments, folder, environment = request
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -63,11 +63,11 @@ def become(request: Request, files: list[int]) -> None:
     sys.stderr = open(2, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)  # noqa: SIM115
 
 
-def do(request: Request, files: list[int]) -> int:
+def run_command(request: Request, files: list[int]) -> int:
     """The command, in the process forked for it."""
     from sonde.cli.main import main
 
-    become(request, files)
+    restore_process_state(request, files)
     code = 1
     try:
         code = main()
@@ -81,7 +81,7 @@ def do(request: Request, files: list[int]) -> int:
     return code
 
 
-def load() -> None:
+def import_dependencies() -> None:
     """Everything that some command needs, once."""
     import duckdb  # noqa: F401
     import jinja2  # noqa: F401
@@ -101,7 +101,7 @@ def load() -> None:
 
 def serve(name: str) -> None:
     """Forks for everyone who asks, several at a time, until standard input ends."""
-    load()
+    import_dependencies()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(f"\0{name}")
     listener.listen(16)
@@ -124,7 +124,7 @@ def serve(name: str) -> None:
                         other.close()
                     for descriptor in at_work:
                         os.close(descriptor)
-                    os._exit(do(request, files) & 255)
+                    os._exit(run_command(request, files) & 255)
                 for file in files:
                     os.close(file)
                 at_work[os.pidfd_open(number)] = number, asker

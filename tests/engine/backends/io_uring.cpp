@@ -243,7 +243,7 @@ TEST_CASE("io_uring: several files and one channel per thread work") {
     CHECK((good[0] && good[1] && good[2]));
 }
 
-TEST_CASE("io_uring: a channel made in one thread works in another") {
+TEST_CASE("io_uring: channel works in another thread than its creator") {
     if (absent()) {
         return;
     }

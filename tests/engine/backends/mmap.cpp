@@ -67,7 +67,7 @@ TEST_CASE("mmap: reads end where the file ends") {
     CHECK(channel.read(100ULL * block, block) == 0);
 }
 
-TEST_CASE("mmap: empty file reads as ended and is seen growing") {
+TEST_CASE("mmap: empty file reads as ended until it grows") {
     const TemporaryFolder folder;
     const std::string path = folder.write("data", "");
     const TaskChannel channel(mmap_backend, {}, block);
@@ -78,7 +78,7 @@ TEST_CASE("mmap: empty file reads as ended and is seen growing") {
     CHECK(channel.text(100) == std::string(100, 'y'));
 }
 
-TEST_CASE("mmap: a file grows exactly to what was written") {
+TEST_CASE("mmap: file grows exactly to the written size") {
     const TemporaryFolder folder;
     const std::string path = folder / "data";
     const TaskChannel channel(mmap_backend, {}, block);
@@ -130,7 +130,7 @@ TEST_CASE("mmap: externally truncated file gives EIO") {
     CHECK(channel.read(0, 4096) == 4096);
 }
 
-TEST_CASE("mmap: faults in several threads at once are each their own") {
+TEST_CASE("mmap: simultaneous faults of threads are independent") {
     const TemporaryFolder folder;
     const auto fail_often = [&](int number, bool& good) {
         const std::string path = folder.write("data" + std::to_string(number), std::string(4 * block, 'x'));
@@ -183,7 +183,7 @@ TEST_CASE("mmap: a hole on a full file system is ENOSPC") {
     CHECK(result == std::to_string(-ENOSPC) + " in time");
 }
 
-TEST_CASE("a SIGBUS that is not ours still ends the process") {
+TEST_CASE("foreign SIGBUS still ends the process") {
     const TemporaryFolder folder;
     const std::string path = folder.write("data", "x");
     const std::string end = in_child([&] {
@@ -211,7 +211,7 @@ TEST_CASE("mmap: fsync per operation and errors of bad files") {
     CHECK(channel->open(0, to_read(folder / "absent")) == -ENOENT);
 }
 
-TEST_CASE("mmap: what it cannot do is refused in words") {
+TEST_CASE("mmap: unsupported options are rejected with a reason") {
     sonde::plan::Io io;
     io.direct = true;
     CHECK_THROWS_WITH_AS(TaskChannel(mmap_backend, io, block), doctest::Contains("direct I/O"), std::runtime_error);

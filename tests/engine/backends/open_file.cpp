@@ -37,7 +37,7 @@ int open_with(const std::string& path, Preallocate kind, std::uint64_t bytes) {
 
 }  // namespace
 
-TEST_CASE("the plan's words become the flags of open(2)") {
+TEST_CASE("plan members become flags of open(2)") {
     Io io;
     CHECK(open_flags(io, to_read("x")) == (O_RDONLY | O_CLOEXEC));
     OpenRequest request = to_write("x");
@@ -68,7 +68,7 @@ TEST_CASE("a file opened to be read is never truncated or preallocated") {
     CHECK(size_of(path) == 7);
 }
 
-TEST_CASE("errors of open come back as they are") {
+TEST_CASE("open_file returns errors of open(2) unchanged") {
     const TemporaryFolder folder;
     CHECK(open_file({}, to_read(folder / "absent")) == -ENOENT);
     CHECK(open_file({}, to_write(folder / "no folder/x")) == -ENOENT);

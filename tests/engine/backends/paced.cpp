@@ -96,7 +96,7 @@ TEST_CASE("a ramp moves the area below it") {
     CHECK(down.move(20) == 11 * second);
 }
 
-TEST_CASE("a ramp in small operations ends where it ends in one") {
+TEST_CASE("ramp ends at the same time in small and large operations") {
     const Storage small(schedule_of({{0, 20e6}, {2 * second, 100e6}, {4 * second, 10e6}}, true));
     std::int64_t now = 0;
     for (int i = 0; i < 2300; ++i) {
@@ -107,7 +107,7 @@ TEST_CASE("a ramp in small operations ends where it ends in one") {
     CHECK(now == 4 * second);  // 120 + 110 MB
 }
 
-TEST_CASE("a slow task is slower by its factor, the others are not") {
+TEST_CASE("slow task is slower by its factor, further tasks are not") {
     Paced paced = schedule_of({{0, 100e6}, {second, 200e6}});
     paced.slow_tasks[3] = 10;
     const Storage slow(paced, 3);
@@ -137,7 +137,7 @@ TEST_CASE("queued latencies overlap while bytes are sequential") {
     CHECK(storage.channel->reap(done) == 0);
 }
 
-TEST_CASE("failures begin after the given number of operations") {
+TEST_CASE("failures begin after the configured number of operations") {
     Paced paced = schedule_of({{0, 100e6}});
     paced.fail_after = 2;
     paced.fail_errno = 28;

@@ -17,7 +17,7 @@ MDTEST_ROWS = (
 )
 
 
-def both(engine: Path, command_line: str, folder: Path) -> str:
+def run_with_joined_output(engine: Path, command_line: str, folder: Path) -> str:
     """Output and errors in one, as most job scripts keep them."""
     command = [str(engine), *command_line.split()]
     result = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -30,9 +30,7 @@ def grep(text: str, pattern: str) -> list[str]:
 
 
 @pytest.mark.parametrize("row", MDTEST_ROWS)
-def test_the_last_line_with_the_name_of_a_row_of_mdtest_is_that_row(
-    row: str, mdtest_output: str, tmp_path: Path
-) -> None:
+def test_grep_for_an_mdtest_row_finds_exactly_that_row(row: str, mdtest_output: str, tmp_path: Path) -> None:
     """`grep "File creation" | awk '{print $3}' | tail -1`, and its kin."""
     matches = grep(mdtest_output, re.escape(row))
     assert len(matches) == 1
@@ -41,10 +39,10 @@ def test_the_last_line_with_the_name_of_a_row_of_mdtest_is_that_row(
 
 @pytest.fixture(scope="module")
 def mdtest_output(engine_path: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    return both(engine_path, "mdtest -n 20 -d m", tmp_path_factory.mktemp("mdtest"))
+    return run_with_joined_output(engine_path, "mdtest -n 20 -d m", tmp_path_factory.mktemp("mdtest"))
 
 
-def test_what_is_told_beside_mdtest_is_on_standard_error_only(engine_path: Path, tmp_path: Path) -> None:
+def test_sonde_report_of_mdtest_is_on_standard_error_only(engine_path: Path, tmp_path: Path) -> None:
     result = subprocess.run(
         [str(engine_path), "mdtest", "-n", "20", "-d", "m"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
@@ -54,16 +52,16 @@ def test_what_is_told_beside_mdtest_is_on_standard_error_only(engine_path: Path,
 
 
 @pytest.mark.parametrize("word", ["write", "read"])
-def test_lines_with_a_word_of_ior_are_rows_of_ior(word: str, engine_path: Path, tmp_path: Path) -> None:
+def test_grep_for_an_operation_finds_only_rows_of_ior(word: str, engine_path: Path, tmp_path: Path) -> None:
     """`grep -w write | tail -1` and its kin: rows begin with it, ours do not."""
-    text = both(engine_path, "ior -w -r -F -i 2 -t 4k -b 64k -o f --sonde-processes=2", tmp_path)
+    text = run_with_joined_output(engine_path, "ior -w -r -F -i 2 -t 4k -b 64k -o f --sonde-processes=2", tmp_path)
     assert len(grep(text, rf"^\s*{word}\b")) == 3  # two repetitions and the summary
     assert grep(text, rf"^sonde: {word.capitalize()} of test 0, iteration 1: transfers ")
     assert not [line for line in grep(text, rf":\s*{word}\b") if line.startswith("sonde")]
 
 
 @pytest.mark.parametrize("layout", ["default", "JSON", "CSV"])
-def test_ior_prints_nothing_of_ours_unless_asked(layout: str, engine_path: Path, tmp_path: Path) -> None:
+def test_ior_output_has_no_sonde_report_by_default(layout: str, engine_path: Path, tmp_path: Path) -> None:
     command_line = f"ior -w -r -t 4k -b 64k -D 30 -O stoneWallingWearOut=1,summaryFormat={layout} -o f"
     command = [str(engine_path), *command_line.split()]
     completed = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
@@ -71,7 +69,7 @@ def test_ior_prints_nothing_of_ours_unless_asked(layout: str, engine_path: Path,
     assert "sonde: Write of test 0, iteration 0: transfers" in completed.stderr
 
 
-def test_what_is_told_beside_can_be_moved_or_left_out(engine_path: Path, tmp_path: Path) -> None:
+def test_sonde_report_can_be_moved_or_disabled(engine_path: Path, tmp_path: Path) -> None:
     for tool, command_line in (("ior", "-w -t 4k -b 64k -o f"), ("mdtest", "-n 3 -d m")):
         for where, in_output in (("output", True), ("none", False)):
             command = [str(engine_path), tool, *command_line.split(), f"--sonde-report={where}"]

@@ -58,7 +58,7 @@ def ior(engine: Path, folder: Path, level: int, more: str = "") -> str:
     return run(engine, f"ior -t 4k -b 8k -i 2 -G 5 -o f {more} {'-v ' * level}", folder)
 
 
-def test_ior_says_nothing_more_without_v(engine_path: Path, tmp_path: Path) -> None:
+def test_ior_without_v_prints_no_details(engine_path: Path, tmp_path: Path) -> None:
     output = ior(engine_path, tmp_path, 0)
     for title in ("remove ", "Max Write", "Time Stamp", "Parameters", "Time=", "verbose"):
         assert title not in output
@@ -74,7 +74,7 @@ def test_ior_shows_the_signature_before_each_repetition(engine_path: Path, tmp_p
     assert "Parameters" not in output
 
 
-def test_ior_shows_parameters_and_when_each_task_did_what(engine_path: Path, tmp_path: Path) -> None:
+def test_ior_with_v_prints_parameters_and_task_times(engine_path: Path, tmp_path: Path) -> None:
     output = ior(engine_path, tmp_path, 3, "-F -w -r -W --sonde-processes=2")
     assert re.search(r"^Parameters: $", output, re.MULTILINE)
     for name, value in (("transferSize", "4096"), ("data packet type", "g"), ("verbose", "3"), ("filePerProc", "1")):
@@ -91,7 +91,7 @@ def test_ior_shows_parameters_and_when_each_task_did_what(engine_path: Path, tmp
 
 
 @pytest.mark.parametrize("level", ["-v", "-V=1"])
-def test_mdtest_shows_what_was_asked_for_and_each_iteration(level: str, engine_path: Path, tmp_path: Path) -> None:
+def test_mdtest_with_v_prints_parameters_and_iterations(level: str, engine_path: Path, tmp_path: Path) -> None:
     output = run(engine_path, f"mdtest -n 4 -i 2 -d m {level}", tmp_path)
     lines = re.findall(r"^V-1: Rank   0 Line +\d+ (.*)$", output, re.MULTILINE)
     assert [line.partition(":")[0].strip() for line in lines if not line.startswith("\t")][: len(SETTINGS)] == SETTINGS
@@ -108,11 +108,11 @@ def test_mdtest_shows_what_was_asked_for_and_each_iteration(level: str, engine_p
         assert [max(rates), min(rates)] == [float(row[1]), float(row[2])]
 
 
-def test_mdtest_says_nothing_more_without_v(engine_path: Path, tmp_path: Path) -> None:
+def test_mdtest_without_v_prints_no_details(engine_path: Path, tmp_path: Path) -> None:
     assert "V-1" not in run(engine_path, "mdtest -n 4 -d m", tmp_path)
 
 
-def test_ior_says_what_is_missing_where_ior_says_it(engine_path: Path, tmp_path: Path) -> None:
+def test_ior_warns_about_missing_data_like_the_original(engine_path: Path, tmp_path: Path) -> None:
     """Three transfers of 4 KiB, of the sixteen of the block. With JSON nothing but the document is in the output."""
     command_line = "ior -w -k -t 4k -b 64k -O stoneWallingWearOutIterations=3 -o f"
     output = run(engine_path, command_line, tmp_path)

@@ -6,13 +6,16 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
+
+from device_plans import SIZE  # noqa: E402
+from file_systems import loop_device  # noqa: E402
 
 Fail = Callable[..., dict[str, str]]
 
@@ -37,3 +40,19 @@ def failing_calls(tmp_path_factory: pytest.TempPathFactory) -> Fail:
         }
 
     return environment
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """A sparse file of 64 MiB below a loop device."""
+    path = tmp_path / "device.img"
+    with path.open("wb") as file:
+        file.truncate(SIZE)
+    return path
+
+
+@pytest.fixture
+def device(image: Path) -> Iterator[str]:
+    """A loop device without content. Devices of this machine are never named here."""
+    with loop_device(image) as path:
+        yield path

@@ -16,7 +16,7 @@ from engine_under_test import BAD_PLAN, Engine, Plan, Result, write_plan
 from wrong_plans import DROP, TEXTS, WRONG_PLANS, Wrong
 
 
-def changed(plan: Plan, changes: dict[str, Any]) -> Plan:
+def change_plan_members(plan: Plan, changes: dict[str, Any]) -> Plan:
     """The plan with members replaced or removed; paths have dots between members."""
     plan = copy.deepcopy(plan)
     for path, value in changes.items():
@@ -53,7 +53,7 @@ def check_nothing_ran(result: Result) -> None:
 def test_a_wrong_plan_is_refused_in_one_sentence(engine: Engine, target: Path, wrong: Wrong) -> None:
     (target / "taken").mkdir()
     (target / "taken" / "precious").write_text("mine", encoding="utf-8")
-    plan = changed(write_plan(target), wrong.changes)
+    plan = change_plan_members(write_plan(target), wrong.changes)
     result = engine.run(plan)
     assert result.code == wrong.code, result.err
     sentence = result.only_sentence
@@ -66,7 +66,7 @@ def test_a_wrong_plan_is_refused_in_one_sentence(engine: Engine, target: Path, w
 
 
 @pytest.mark.parametrize(("name", "text", "says"), TEXTS, ids=[text[0] for text in TEXTS])
-def test_what_is_no_plan_is_refused_in_one_sentence(
+def test_invalid_plan_is_rejected_in_one_sentence(
     engine: Engine, tmp_path: Path, name: str, text: bytes, says: str
 ) -> None:
     plan = tmp_path / "plan.json"

@@ -41,7 +41,7 @@ def null_plan(target: Path, operations: int) -> Plan:
     )
 
 
-def test_a_long_run_takes_no_more_memory_than_a_short_one(engine: Engine, target: Path, tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_the_length_of_a_run(engine: Engine, target: Path, tmp_path: Path) -> None:
     """Ten times the operations. Both last longer than all slices together before they double."""
     peaks: dict[int, int] = {}
     few, long_count = 400_000, 4_000_000
@@ -61,7 +61,7 @@ def test_a_long_run_takes_no_more_memory_than_a_short_one(engine: Engine, target
     assert peaks[long_count] <= peaks[few] + CHANCE_KIB
 
 
-def test_a_task_among_many_takes_no_more_than_128_kib(engine: Engine, target: Path, tmp_path: Path) -> None:
+def test_each_of_many_tasks_uses_at_most_128_kib(engine: Engine, target: Path, tmp_path: Path) -> None:
     """What 704 tasks more take, each with buffers for writing, for reading and for checking, all meters and its stack.
 
     Both numbers of tasks are so large that tasks share the content they write; a few have it for themselves.
@@ -86,7 +86,7 @@ def test_a_task_among_many_takes_no_more_than_128_kib(engine: Engine, target: Pa
     assert (peaks[long_count] - peaks[few]) / (long_count - few) <= 128
 
 
-def test_a_day_takes_no_more_memory_than_a_second(engine: Engine, target: Path, tmp_path: Path) -> None:
+def test_memory_use_does_not_depend_on_the_duration(engine: Engine, target: Path, tmp_path: Path) -> None:
     """With a clock that needs no waiting: slices of a millisecond double until they are minutes wide."""
     peaks: list[int] = []
     for seconds in (1, 24 * 3600):

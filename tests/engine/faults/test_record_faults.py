@@ -25,7 +25,7 @@ def test_a_record_that_cannot_be_written_is_noticed_before_the_run(engine: Engin
 
 
 @pytest.mark.parametrize("existing", ["", '{"type":"end","t":1.0,"status":"done"}\n'])
-def test_a_plan_that_fails_before_the_start_leaves_the_record_alone(
+def test_plan_that_fails_before_the_start_does_not_touch_the_record(
     engine: Engine, target: Path, existing: str
 ) -> None:
     record = engine.folder / "record.ndjson"
@@ -45,7 +45,7 @@ def test_a_record_is_appended_to(engine: Engine, target: Path) -> None:
     assert len(record) == len(first.lines) + len(second.lines)
 
 
-def test_a_record_on_standard_output_holds_nothing_else(engine: Engine, target: Path) -> None:
+def test_record_on_standard_output_contains_only_record_lines(engine: Engine, target: Path) -> None:
     plan = write_plan(target, {"id": "w", "op": "write", "stop": {"time": "300ms"}}, observe={"progress": "1ms"})
     result = engine.ask("run", str(engine.plan_file(plan)), "--record", "-")
     assert result.code == DONE
@@ -57,7 +57,7 @@ def test_a_record_on_standard_output_holds_nothing_else(engine: Engine, target: 
 
 
 @pytest.mark.root
-def test_record_on_full_file_system_keeps_whole_lines(engine: Engine, target: Path, tmp_path: Path) -> None:
+def test_record_on_full_file_system_has_only_complete_lines(engine: Engine, target: Path, tmp_path: Path) -> None:
     with tmpfs(tmp_path / "tiny", 1) as folder:
         (folder / "ballast").write_bytes(bytes((1 << 20) - 4096))
         result = engine.run(write_plan(target), record=folder / "record.ndjson")
@@ -70,7 +70,7 @@ def test_record_on_full_file_system_keeps_whole_lines(engine: Engine, target: Pa
 
 
 @pytest.mark.root
-def test_a_record_goes_on_when_there_is_room_again(engine: Engine, target: Path, tmp_path: Path) -> None:
+def test_record_continues_when_space_is_available_again(engine: Engine, target: Path, tmp_path: Path) -> None:
     with tmpfs(tmp_path / "tiny", 1) as folder:
         (folder / "ballast").write_bytes(bytes((1 << 20) - 4096))
         room: Plan = {"kind": "command", "command": f"rm {folder}/ballast", "need": "required"}
@@ -82,7 +82,7 @@ def test_a_record_goes_on_when_there_is_room_again(engine: Engine, target: Path,
         assert result.end["status"] == "done"
 
 
-def test_a_line_that_is_cut_off_is_taken_back(engine: Engine, target: Path) -> None:
+def test_partially_written_line_is_removed_from_the_record(engine: Engine, target: Path) -> None:
     # The size limit of the process ends in the middle of a line of the record.
     record = engine.folder / "record.ndjson"
     limit_kib = 71680
@@ -139,9 +139,7 @@ ENDINGS: list[tuple[str, Plan]] = [
 
 
 @pytest.mark.parametrize("members", [case[1] for case in ENDINGS], ids=[case[0] for case in ENDINGS])
-def test_every_line_obeys_the_schema_however_the_run_ends(
-    engine: Engine, target: Path, members: dict[str, Any]
-) -> None:
+def test_every_record_line_follows_the_schema_at_any_end(engine: Engine, target: Path, members: dict[str, Any]) -> None:
     plan = {**write_plan(target), **members, "observe": {"progress": "20ms"}}
     result = engine.run(plan)
     assert result.lines
@@ -150,7 +148,7 @@ def test_every_line_obeys_the_schema_however_the_run_ends(
     assert result.end
 
 
-def test_a_target_with_bytes_that_are_no_text(engine: Engine, target: Path) -> None:
+def test_target_path_with_control_characters_is_escaped(engine: Engine, target: Path) -> None:
     # The kernel allows any byte but / and NUL in a name; the record stays valid text and the name can be restored.
     odd = Path(str(target) + "/line\nbreak-and-\x1b[31mcolor")
     odd.mkdir()

@@ -72,7 +72,9 @@ WAYS: list[tuple[str, Plan, str]] = [
 @pytest.mark.root
 @pytest.mark.parametrize("kind", ["ext4", "xfs"])
 @pytest.mark.parametrize(("members", "call"), [case[1:] for case in WAYS], ids=[case[0] for case in WAYS])
-def test_no_space_left(engine: Engine, tmp_path: Path, kind: str, members: Plan, call: str) -> None:
+def test_no_space_left_on_device_is_reported(
+    engine: Engine, tmp_path: Path, kind: str, members: Plan, call: str
+) -> None:
     with file_system(kind, tmp_path) as point:
         result = engine.run(small_then_full(point, **members))
         if result.code == ENVIRONMENT and "cannot run here" in result.err:
@@ -237,7 +239,7 @@ def test_a_file_size_limit_is_an_error_and_no_signal(engine: Engine, target: Pat
 
 
 @pytest.mark.root
-def test_a_directory_of_somebody_else_is_no_target(engine_path: Path) -> None:
+def test_directory_of_another_user_is_rejected_as_target(engine_path: Path) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root (to become nobody)")
     become = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]

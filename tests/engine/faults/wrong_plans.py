@@ -93,7 +93,7 @@ TARGET = [
 ]
 
 DATA = [
-    wrong(("backend is", "there are only posix"), data__backend="hdf5"),
+    wrong(("backend is", "there are only posix"), data__backend="netcdf"),
     wrong(("files.mapping is", "shared, per_task"), data__files={"mapping": "per_rank"}),
     wrong("group_size is missing", data__files={"mapping": "per_group"}),
     wrong("group_size is only used with", data__files={"group_size": 2}),
@@ -130,8 +130,8 @@ DATA = [
     wrong(("direct", "multiple of 512 B"), data__access={"transfer": 1000}, data__io={"direct": True}),
     wrong('data.io.queue_depth is 4, but backend "posix" does one operation at a time', data__io={"queue_depth": 4}),
     wrong("io.queue_depth is 5000, but must be a whole number from 1 to 4096", data__io={"queue_depth": 5000}),
-    wrong('io.collective needs backend = "mpiio"', data__io={"collective": True}),
-    wrong('io.hints needs backend = "mpiio"', data__io={"hints": {"cb_nodes": "2"}}),
+    wrong("io.collective needs backend mpiio or hdf5 or pnetcdf", data__io={"collective": True}),
+    wrong("io.hints needs backend mpiio or hdf5 or pnetcdf", data__io={"hints": {"cb_nodes": "2"}}),
     wrong(("io.sync is", "none, dsync, sync"), data__io={"sync": "osync"}),
     wrong("data.io.fsyncs is not known; did you mean fsync?", data__io={"fsyncs": "end"}),
     wrong(("payload.kind is", "stamped, random, zero"), data__payload={"kind": "ones"}),

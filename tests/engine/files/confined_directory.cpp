@@ -93,7 +93,7 @@ TEST_CASE("another mounted file system is entered only on request") {
     }
 }
 
-TEST_CASE("only the path that the user named may be a link") {
+TEST_CASE("only the path passed by the user may be a link") {
     const TemporaryFolder folder;
     std::filesystem::create_directory(folder / "real");
     std::filesystem::create_directory_symlink("real", folder / "link");
@@ -171,7 +171,7 @@ TEST_CASE("listing names all entries each time") {
     CHECK(ConfinedDirectory::open(folder / "none").error() == ENOENT);
 }
 
-TEST_CASE("directories that others can write to are recognized") {
+TEST_CASE("directories writable by other users are recognized") {
     const TemporaryFolder folder;
     const std::string path = folder / "d";
     std::filesystem::create_directory(path);

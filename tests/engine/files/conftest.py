@@ -33,7 +33,7 @@ def second_user() -> Iterator[int]:
 
 
 @pytest.fixture
-def base() -> Iterator[Path]:
+def shared_folder() -> Iterator[Path]:
     """A folder that other users can reach; those of pytest are closed to them."""
     with tempfile.TemporaryDirectory(prefix="sonde-test-") as folder:
         Path(folder).chmod(0o755)
@@ -41,18 +41,18 @@ def base() -> Iterator[Path]:
 
 
 @pytest.fixture
-def scratch(base: Path) -> Path:
+def scratch(shared_folder: Path) -> Path:
     """A directory in which everybody may write, as /tmp and the scratch directories of clusters."""
-    folder = base / "scratch"
+    folder = shared_folder / "scratch"
     folder.mkdir()
     folder.chmod(0o1777)
     return folder
 
 
 @pytest.fixture
-def victim(base: Path) -> Path:
+def victim(shared_folder: Path) -> Path:
     """A file of root that must survive."""
-    file = base / "victim" / "etc" / "shadow"
+    file = shared_folder / "victim" / "etc" / "shadow"
     file.parent.mkdir(parents=True)
     file.write_text("secret", encoding="utf-8")
     return file

@@ -133,7 +133,7 @@ TEST_CASE("certainly written range begins at offset without holes") {
     CHECK(end_of(one_block, own, 0) == 400);  // the gap is behind it
 }
 
-TEST_CASE("what older phases left counts until the files were made anew") {
+TEST_CASE("data of older phases counts until files are created anew") {
     const FileMap own("/t", files_of(Mapping::per_task), two_tasks);
     DataState write = state_of("write", 1, {8, 8});
     write.fresh = true;
@@ -153,7 +153,7 @@ TEST_CASE("what older phases left counts until the files were made anew") {
     CHECK(remaining[0].to == 200);
 }
 
-TEST_CASE("the writer of a byte is the task whose block it lies in") {
+TEST_CASE("writer of a byte is the task of its block") {
     const FileMap own("/t", files_of(Mapping::per_task), two_tasks);
     CHECK(writer_of(state_of("w", 1, {8, 8}), own, 1, 5000, 2) == 1);
     const FileMap shared("/t", files_of(Mapping::shared), two_tasks);

@@ -121,7 +121,7 @@ TEST_CASE("directories exist for every path") {
     }
 }
 
-TEST_CASE("a million files are named without being stored") {
+TEST_CASE("paths of a million files are computed without being stored") {
     Files files = files_like(Mapping::many);
     files.count = 100'000'000;
     const TaskMap tasks{4096, std::vector<int>(64, 0)};
@@ -131,7 +131,7 @@ TEST_CASE("a million files are named without being stored") {
     CHECK(map.path(262'143, 99'999'999) == "/t/data.t00262143.99999999");
 }
 
-TEST_CASE("shifts say whose data is read") {
+TEST_CASE("shift determines the task of the data to read") {
     Shift shift;
     CHECK(shifted(shift, 3, uneven) == 3);
     shift.by = ShiftBy::tasks;
@@ -143,7 +143,7 @@ TEST_CASE("shifts say whose data is read") {
     CHECK(shifted(shift, 0, uneven) == 3);
 }
 
-TEST_CASE("a shift by nodes goes on by the tasks of a node") {
+TEST_CASE("shift by nodes moves by the tasks of a node") {
     const TaskMap even{2, {0, 0, 1, 1, 2, 2}};
     const Shift shift{ShiftBy::nodes, 1, 1};
     for (int task = 0; task < even.tasks(); ++task) {

@@ -51,7 +51,7 @@ bool has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("own manifest in an own directory counts") {
+TEST_CASE("trusted manifest in a trusted directory counts") {
     const WithManifest run;
     for (const Trust trust : {Trust::anybody, Trust::own, Trust::removal}) {
         CHECK(run.load(trust) == "loaded");
@@ -81,7 +81,7 @@ TEST_CASE("manifest of another user is ignored with its owner") {
     CHECK(has(run.load(Trust::removal), "is ignored"));
 }
 
-TEST_CASE("manifest that others can write to is ignored") {
+TEST_CASE("manifest writable by other users is ignored") {
     const WithManifest run;
     for (const mode_t mode : {0664, 0646}) {
         REQUIRE(::chmod(run.file.c_str(), mode) == 0);
@@ -90,7 +90,7 @@ TEST_CASE("manifest that others can write to is ignored") {
     }
 }
 
-TEST_CASE("manifest in a directory writable by others removes nothing") {
+TEST_CASE("manifest in a world-writable directory removes nothing") {
     const WithManifest run;
     for (const mode_t mode : {0777, 0775, 0757}) {
         REQUIRE(::chmod(run.path.c_str(), mode) == 0);

@@ -48,14 +48,14 @@ def exchange_during_runs(engine: Engine, base: Path, victim: Path, second_user: 
 
 
 @pytest.mark.parametrize("pause_s", [0, 0.1])
-def test_exchanged_run_directory_leads_no_data_file_away(
-    engine: Engine, base: Path, victim: Path, second_user: int, pause_s: float
+def test_exchanged_run_directory_does_not_redirect_data_files(
+    engine: Engine, shared_folder: Path, victim: Path, second_user: int, pause_s: float
 ) -> None:
     for task in range(2):
         for number in range(FILES["count"]):  # type: ignore[call-overload]
             (victim.parent / f"data.t{task:08}.{number:08}").write_text("thesis", encoding="utf-8")
     before = {path: path.read_bytes() for path in victim.parent.iterdir()}
-    codes = exchange_during_runs(engine, base, victim, second_user, pause_s)
+    codes = exchange_during_runs(engine, shared_folder, victim, second_user, pause_s)
     print(codes)
     assert set(codes) <= {DONE, FAILED, ENVIRONMENT}
     assert {path: path.read_bytes() for path in victim.parent.iterdir()} == before

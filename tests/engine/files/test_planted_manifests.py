@@ -49,7 +49,7 @@ def clean_as_text(engine: Engine, target: Path, *arguments: str) -> tuple[int, s
     return result.code, result.out, result.err
 
 
-def only(report: list[Line]) -> Line:
+def get_single_line(report: list[Line]) -> Line:
     assert len(report) == 1, report
     return report[0]
 
@@ -62,7 +62,7 @@ def test_planted_manifest_is_ignored(
     do_as(second_user, lambda: make_run(run, manifest_of(victim.parents[1])))
     code, report = engine.clean(scratch, *arguments)
     assert code == DONE
-    entry = only(report)
+    entry = get_single_line(report)
     assert entry["not_removed"].startswith(f"the manifest {run}/{MANIFEST} of user {second_user}")
     assert "is ignored" in entry["not_removed"]
     assert "let its owner run `sonde clean`" in entry["not_removed"]
@@ -76,7 +76,7 @@ def test_planted_manifest_in_the_cleaned_directory_is_ignored(
     manifest = manifest_of(victim.parents[1], victim.parent)
     do_as(second_user, lambda: (scratch / MANIFEST).write_text(manifest, encoding="utf-8"))
     code, report = engine.clean(scratch, "--yes")
-    assert (code, "is ignored" in only(report)["not_removed"]) == (DONE, True)
+    assert (code, "is ignored" in get_single_line(report)["not_removed"]) == (DONE, True)
     assert victim.exists()
 
 
@@ -92,37 +92,41 @@ def test_manifest_of_root_linked_by_another_user_is_ignored(
     assert victim.exists()
     (scratch / "mine" / MANIFEST).unlink()
     _, report = engine.clean(scratch, "--yes")
-    assert f"because its directory belongs to user {second_user}" in only(report)["not_removed"]
+    assert f"because its directory belongs to user {second_user}" in get_single_line(report)["not_removed"]
     assert victim.exists()
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o775, 0o757])
-def test_manifest_where_others_can_write_is_ignored(engine: Engine, scratch: Path, mode: int) -> None:
+def test_manifest_in_a_writable_directory_is_ignored(engine: Engine, scratch: Path, mode: int) -> None:
     run = scratch / "run"
     make_run_with_files(run, mode=mode)
     code, report = engine.clean(scratch)
     assert code == DONE
     assert (
         f"its directory can be written by other users (mode {mode:04o}, owner user 0 (root))"
-        in only(report)["not_removed"]
+        in get_single_line(report)["not_removed"]
     )
-    assert f"chmod go-w {run}" in only(report)["not_removed"]
+    assert f"chmod go-w {run}" in get_single_line(report)["not_removed"]
     assert tree(scratch) == ["run", f"run/{MANIFEST}", "run/shadow"]
     run.chmod(0o1777 if mode == 0o777 else 0o755)
     assert engine.clean(scratch)[0] == DONE
     assert tree(scratch) == []
 
 
-def test_directories_outside_need_consent(engine: Engine, base: Path, scratch: Path) -> None:
-    others = [base / "disk1", base / "disk2"]
+def test_directories_outside_need_consent(engine: Engine, shared_folder: Path, scratch: Path) -> None:
+    others = [shared_folder / "disk1", shared_folder / "disk2"]
     run = scratch / "run"
     make_run_with_files(run, *others)
-    before = tree(base)
+    before = tree(shared_folder)
     roots = [str(run), *(str(path / "run") for path in others)]
 
     code, report = engine.clean(scratch, "--dry-run")
-    assert (code, only(report)["directories"], only(report)["outside"]) == (DONE, roots, roots[1:])
-    assert only(report)["files"] == 3
+    assert (code, get_single_line(report)["directories"], get_single_line(report)["outside"]) == (
+        DONE,
+        roots,
+        roots[1:],
+    )
+    assert get_single_line(report)["files"] == 3
     code, out, _ = clean_as_text(engine, scratch, "--dry-run")
     assert code == DONE
     assert all(path in out for path in roots)
@@ -130,13 +134,13 @@ def test_directories_outside_need_consent(engine: Engine, base: Path, scratch: P
 
     code, report = engine.clean(scratch)
     assert code == BAD_PLAN
-    assert only(report)["not_removed"] == (
+    assert get_single_line(report)["not_removed"] == (
         f"its run has files outside {scratch}, in {roots[1]}, {roots[2]}: add --yes to remove them there too"
     )
     code, _, err = clean_as_text(engine, scratch)
     assert code == BAD_PLAN
-    assert err == f"sonde-engine: {run} is not removed: {only(report)['not_removed']}\n"
-    assert tree(base) == before
+    assert err == f"sonde-engine: {run} is not removed: {get_single_line(report)['not_removed']}\n"
+    assert tree(shared_folder) == before
 
     code, out, _ = clean_as_text(engine, scratch, "--yes")
     assert code == DONE
@@ -148,31 +152,31 @@ def test_directories_outside_need_consent(engine: Engine, base: Path, scratch: P
 def test_directories_below_the_cleaned_one_need_no_consent(engine: Engine, scratch: Path) -> None:
     make_run_with_files(scratch / "run", scratch / "disk")
     code, report = engine.clean(scratch)
-    assert (code, only(report)["outside"], len(only(report)["directories"])) == (DONE, [], 2)
+    assert (code, get_single_line(report)["outside"], len(get_single_line(report)["directories"])) == (DONE, [], 2)
     assert tree(scratch) == ["disk"]
 
 
 @pytest.mark.parametrize("arguments", [("--yes",), ("--yes", "--dry-run"), ()])
-def test_directories_of_others_are_refused(
-    engine: Engine, base: Path, scratch: Path, second_user: int, arguments: tuple[str, ...]
+def test_directories_of_another_user_are_rejected(
+    engine: Engine, shared_folder: Path, scratch: Path, second_user: int, arguments: tuple[str, ...]
 ) -> None:
-    make_run_with_files(scratch / "run", base / "disk")
-    os.chown(base / "disk" / "run", second_user, second_user)
-    before = tree(base)
+    make_run_with_files(scratch / "run", shared_folder / "disk")
+    os.chown(shared_folder / "disk" / "run", second_user, second_user)
+    before = tree(shared_folder)
     code, report = engine.clean(scratch, *arguments)
     assert code == BAD_PLAN
-    assert only(report)["not_removed"].startswith("its list names directories that are not yours")
-    assert str(base / "disk" / "run") in only(report)["not_removed"]
-    assert tree(base) == before
+    assert get_single_line(report)["not_removed"].startswith("its list names directories that are not yours")
+    assert str(shared_folder / "disk" / "run") in get_single_line(report)["not_removed"]
+    assert tree(shared_folder) == before
 
 
 def test_user_cannot_be_led_to_directories_of_root(
-    engine: Engine, base: Path, scratch: Path, victim: Path, second_user: int
+    engine: Engine, shared_folder: Path, scratch: Path, victim: Path, second_user: int
 ) -> None:
     """The victim's directory opens to all: only the check of its owner protects it."""
     victim.parent.chmod(0o777)
     make_run(scratch / "etc", manifest_of(victim.parents[1]))
-    program = shutil.copy(engine.path, base / "engine")  # where the user can start it
+    program = shutil.copy(engine.path, shared_folder / "engine")  # where the user can start it
 
     def clean() -> None:
         os._exit(subprocess.run([program, "clean", str(scratch), "--yes"], capture_output=True, check=False).returncode)
@@ -192,30 +196,30 @@ def test_link_in_place_of_the_run_directory_is_not_followed(
     assert victim.exists()
 
 
-def test_target_that_is_a_link_is_cleaned(engine: Engine, base: Path, scratch: Path) -> None:
-    make_run_with_files(scratch / "run", base / "disk")
-    (base / "link").symlink_to(scratch / "run")
-    code, report = engine.clean(base / "link", "--yes")
-    assert (code, only(report)["remaining"]) == (DONE, [])
+def test_target_that_is_a_link_is_cleaned(engine: Engine, shared_folder: Path, scratch: Path) -> None:
+    make_run_with_files(scratch / "run", shared_folder / "disk")
+    (shared_folder / "link").symlink_to(scratch / "run")
+    code, report = engine.clean(shared_folder / "link", "--yes")
+    assert (code, get_single_line(report)["remaining"]) == (DONE, [])
     assert tree(scratch) == []
-    assert tree(base / "disk") == []
+    assert tree(shared_folder / "disk") == []
 
 
-def test_target_named_by_a_dot_is_the_run_directory(engine: Engine, base: Path, scratch: Path) -> None:
-    make_run_with_files(scratch / "run", base / "disk")
-    (base / "disk" / "shadow").write_text("not of the run", encoding="utf-8")
+def test_target_dot_refers_to_the_run_directory(engine: Engine, shared_folder: Path, scratch: Path) -> None:
+    make_run_with_files(scratch / "run", shared_folder / "disk")
+    (shared_folder / "disk" / "shadow").write_text("not of the run", encoding="utf-8")
     result = engine.ask("clean", ".", "--yes", cwd=scratch / "run")
     assert result.code == DONE, result.err
     assert tree(scratch) == []
-    assert tree(base / "disk") == ["shadow"]
+    assert tree(shared_folder / "disk") == ["shadow"]
 
 
 @pytest.mark.parametrize("kind", ["link", "directory"])
 def test_exchanged_run_directory_never_leads_to_the_victim(
-    engine: Engine, base: Path, victim: Path, second_user: int, kind: str
+    engine: Engine, shared_folder: Path, victim: Path, second_user: int, kind: str
 ) -> None:
     """A directory in which others may rename everything, and a long manifest, which takes time to read."""
-    target = base / "open"
+    target = shared_folder / "open"
     target.mkdir()
     target.chmod(0o777)
     manifest = manifest_of(node_of_process=[0] * 20_000)

@@ -36,14 +36,14 @@ constexpr const char* usual = "stripe_unit=4194304 stripe_count=1 object_size=41
 
 }  // namespace
 
-TEST_CASE("names have the hash that Ceph gives them") {
+TEST_CASE("object names have the hash of Ceph") {
     CHECK(hash_ceph_name("10000000000.00000000") == 0xf0b56f30);
     CHECK(hash_ceph_name("10000000000.00000001") == 0x53388f2a);
     CHECK(hash_ceph_name("10000000000.00000002") == 0x4ef517c5);
     CHECK(hash_ceph_name("abc") == 0x251e4793);
 }
 
-TEST_CASE("objects lie where the cluster says, as far as it tells") {
+TEST_CASE("objects are placed as the cluster reports") {
     const CephPlacement placement_of_answers = CephPlacement::from_answers(pools, groups);
     for (const CephPlacement& placement :
          {placement_of_answers, CephPlacement::from_text(placement_of_answers.to_text())}) {

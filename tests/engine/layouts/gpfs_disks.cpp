@@ -58,7 +58,7 @@ TEST_CASE("GPFS lists data disks of each pool with their servers") {
     CHECK(disks.of_pool == truth);
 }
 
-TEST_CASE("columns are found by name in every version") {
+TEST_CASE("columns are located by name in every version") {
     const GpfsDisks disks = parse_gpfs_disks(
         "mmlsdisk::HEADER:version:storagePool:nsdName:data:\nmmlsdisk::0:1:p:d1:yes:\nmmlsdisk::0:1:p:d2:no:\n",
         "mmlsnsd:nsd:HEADER:version:reserved:reserved:fileSystem:diskName:volumeId:serverList:deviceType:localDiskName:"

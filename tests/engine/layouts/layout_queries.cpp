@@ -29,7 +29,7 @@ using Names = std::vector<std::string>;
 constexpr std::uint64_t kib = 1024;
 }  // namespace
 
-TEST_CASE("BeeGFS tells chunks and targets in their order") {
+TEST_CASE("BeeGFS output yields chunk size and targets in order") {
     const StripeLayout layout = parse_beegfs_layout(R"(EntryID: 5-5DC49168-19C
 Metadata node: mds4-p1-m2 [ID: 412]
 Stripe pattern details:
@@ -97,7 +97,7 @@ TEST_CASE("CephFS pool is the target of all bytes") {
     }
 }
 
-TEST_CASE("GPFS tells the pool of a file") {
+TEST_CASE("GPFS output yields the pool of a file") {
     const StripeLayout layout = parse_gpfs_layout(R"(file name:            newfile
 metadata replication: 1 max 2
 data replication:     1 max 2
@@ -130,7 +130,7 @@ TEST_CASE("layouts that need a command per file are read for few") {
     CHECK_FALSE(sonde::layouts::has_layouts("btrfs"));
 }
 
-TEST_CASE("missing layout is explained where one is expected") {
+TEST_CASE("missing layout is explained if layouts are expected") {
     using sonde::layouts::explain_missing_layout;
     const sonde::tests::TemporaryFolder folder;
     const std::string file = folder.write("f", "bytes");
@@ -150,7 +150,7 @@ TEST_CASE("missing layout is explained where one is expected") {
     CHECK(explain_missing_layout(folder / "gone", "beegfs").reason.empty());
 }
 
-TEST_CASE("MooseFS tells the chunk server of each 64 MiB") {
+TEST_CASE("MooseFS output yields the chunk server of each 64 MiB") {
     const StripeLayout layout = parse_moosefs_layout(R"(/mnt/first/f:
 	chunk 0: 0000000000000001_00000001 / (id:1 ver:1)
 		copy 1: 10.99.0.1:9523 (status:VALID)
@@ -175,7 +175,7 @@ TEST_CASE("MooseFS copies count only when valid") {
     CHECK_THROWS_AS(parse_moosefs_layout("no chunks - empty file"), std::invalid_argument);
 }
 
-TEST_CASE("of what MooseFS says only chunks in their turn are believed") {
+TEST_CASE("MooseFS chunks out of order are rejected") {
     for (const char* number : {"18446744073709551615", "1000000000000", "1"}) {
         const std::string text =
             "f:\n chunk " + std::string(number) + ": 01_01 / (id:1 ver:1)\n copy 1: a:1 (status:VALID)\n";
@@ -187,7 +187,7 @@ TEST_CASE("of what MooseFS says only chunks in their turn are believed") {
     CHECK(targets_of_byte(parse_moosefs_layout(" chunk 0: empty\n copy 1\n"), 0) == Names{"?"});
 }
 
-TEST_CASE("truncated MooseFS output leaves the rest unknown") {
+TEST_CASE("truncated MooseFS output leaves later chunks unknown") {
     const StripeLayout layout = parse_moosefs_layout(
         "f:\n chunk 0: 01_01\n copy 1: a:1 (status:VALID)\n chunk 1: 02_01\n copy 1: b:1 (status:VALID)\n copy 2: c");
     CHECK(bytes_on_targets(layout, 300 * 1024 * kib) == Held{{"a:1", 64 * 1024 * kib}, {"?", 236 * 1024 * kib}});

@@ -123,7 +123,7 @@ TEST_CASE("drives in unknown order are one target with members") {
     CHECK_FALSE(has_several_parts(parity));
 }
 
-TEST_CASE("pieces beyond the limit belong to no known drive") {
+TEST_CASE("extents beyond the limit belong to an unknown drive") {
     const Volume striped{"md0", {{0, ~0ULL, 10, 0, {"sda", "sdb"}}}};
     ExtentList extents{{{0, 0, 10}, {10, 10, 10}}};
     extents.complete = false;

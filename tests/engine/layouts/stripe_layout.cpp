@@ -121,7 +121,7 @@ TEST_CASE("plain layout gives stripe size, count and target per byte") {
     CHECK(bytes_on_targets(layout, 0).empty());
 }
 
-TEST_CASE("pool of a layout is named, released file has no target") {
+TEST_CASE("layout contains its pool, released file has no target") {
     const StripeLayout pooled = parse_lustre_layout(plain_form(kib64, {1}, "flash"));
     CHECK(pooled.components[0].pool == "flash");
     CHECK(pooled.components[0].targets == std::vector<std::string>{"OST0001"});
@@ -138,7 +138,7 @@ TEST_CASE("with overstriping a target holds several stripes of one file") {
           std::map<std::string, std::uint64_t>{{"OST0005", 2 * kib64}, {"OST0006", kib64}});
 }
 
-TEST_CASE("composite layout has metadata, one and four targets") {
+TEST_CASE("composite layout has metadata, single and four targets") {
     const StripeLayout layout =
         parse_lustre_layout(composite_form({{0, kib64, plain_form(kib64, {}, "", 0x100)},
                                             {kib64, 16 * kib64, plain_form(kib64, {2})},
@@ -155,7 +155,7 @@ TEST_CASE("composite layout has metadata, one and four targets") {
     CHECK(bytes_on_targets(layout, 20 * kib64) == counted(layout, 20 * kib64));
 }
 
-TEST_CASE("a component that nobody has written into has no targets yet") {
+TEST_CASE("unwritten component has no targets yet") {
     const StripeLayout layout = parse_lustre_layout(composite_form(
         {{0, kib64, plain_form(kib64, {9})}, {kib64, ~0ULL, plain_form(kib64, {0, 0}, "", 1, false), 0}}));
     CHECK(layout.components[1].count == 2);
@@ -163,7 +163,7 @@ TEST_CASE("a component that nobody has written into has no targets yet") {
     CHECK(bytes_on_targets(layout, kib64) == std::map<std::string, std::uint64_t>{{"OST0009", kib64}});
 }
 
-TEST_CASE("stale mirror does not count, valid ones all do") {
+TEST_CASE("stale mirror does not count, all valid mirrors do") {
     const std::string first = plain_form(kib64, {1});
     const std::string right = plain_form(kib64, {2});
     CHECK(bytes_on_targets(parse_lustre_layout(composite_form({{0, ~0ULL, first}, {0, ~0ULL, right}}, 1)), kib64) ==
@@ -228,7 +228,7 @@ TEST_CASE("damaged layout is refused without reading past its end") {
                          doctest::Contains("unknown number 0x04030201"), std::invalid_argument);
 }
 
-TEST_CASE("Gluster says the bricks of a file") {
+TEST_CASE("Gluster output yields the bricks of a file") {
     const StripeLayout replica = parse_gluster_layout(
         "(<DISTRIBUTE:gv0-dht> (<REPLICATE:gv0-replicate-0> <POSIX(/bricks/b1):server1:/bricks/b1/f> "
         "<POSIX(/bricks/b2):server2:/bricks/b2/f>))");

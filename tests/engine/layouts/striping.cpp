@@ -121,7 +121,7 @@ TEST_CASE("unsupported striping is refused before files are created") {
     CHECK(refusal(fifteen, "beegfs").find("the number of a pool") != std::string::npos);
 }
 
-TEST_CASE("a grant that differs is said member by member") {
+TEST_CASE("differing grant is described member by member") {
     sonde::layouts::StripeLayout granted;
     sonde::layouts::LayoutComponent& component = granted.components.emplace_back();
     component.count = 2;

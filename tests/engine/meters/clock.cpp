@@ -116,7 +116,7 @@ TEST_CASE("the environment can choose the system's clock") {
 }
 
 #if defined(__x86_64__)
-TEST_CASE("where the kernel takes the counter for its clock, so do we") {
+TEST_CASE("clock uses the TSC if the kernel uses it") {
     std::ifstream file("/sys/devices/system/clocksource/clocksource0/current_clocksource");
     std::string source;
     const char* wish = std::getenv("SONDE_CLOCK");

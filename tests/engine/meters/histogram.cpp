@@ -41,7 +41,7 @@ double relative_error(std::uint64_t got, std::uint64_t wanted) {
 
 }  // namespace
 
-TEST_CASE("any latency from 100 ns to 1 h is given back within 1 %") {
+TEST_CASE("latencies from 100 ns to 1 h are accurate within 1 %") {
     double worst = 0;
     for (double value = 100; value <= hour_ns; value *= 1.003) {
         const auto ns = static_cast<std::uint64_t>(value);
@@ -55,7 +55,7 @@ TEST_CASE("any latency from 100 ns to 1 h is given back within 1 %") {
     CHECK(worst > 0.003);  // the bound is of the right size, not an accident of the values
 }
 
-TEST_CASE("buckets follow each other without gap and hold what they say") {
+TEST_CASE("buckets are contiguous and contain their value range") {
     for (std::size_t bucket = 0; bucket < Histogram::buckets; ++bucket) {
         const std::uint64_t low = Histogram::low(bucket);
         const std::uint64_t high = Histogram::low(bucket + 1);
@@ -121,7 +121,7 @@ TEST_CASE("count, sum, smallest and largest are exact") {
     CHECK(total == values.size());
 }
 
-TEST_CASE("merging is the same as adding everything to one") {
+TEST_CASE("merging equals adding all values to a single histogram") {
     const std::vector<std::uint64_t> all = log_uniform(9000, 5);
     const auto expected = histogram_of(all);
     const auto part = [&all](std::ptrdiff_t from, std::ptrdiff_t to) {
@@ -138,7 +138,7 @@ TEST_CASE("merging is the same as adding everything to one") {
     CHECK(std::equal(std::begin(joined->counts), std::end(joined->counts), std::begin(expected->counts)));
 }
 
-TEST_CASE("what is longer than the last bucket is counted and not lost") {
+TEST_CASE("latency beyond the last bucket is counted as overflow") {
     Histogram histogram;
     histogram.add(1000);
     const std::uint64_t day = 86'400'000'000'000;
@@ -168,7 +168,7 @@ TEST_CASE("an empty histogram answers zero") {
     CHECK(histogram.filled().empty());
 }
 
-TEST_CASE("a latency of zero is a value like others") {
+TEST_CASE("latency of zero is a valid value") {
     Histogram histogram;
     histogram.add(0);
     CHECK(histogram.count() == 1);

@@ -76,7 +76,7 @@ TEST_CASE("an operation without duration keeps its bytes") {
     CHECK(meter.count() == 2);
 }
 
-TEST_CASE("what ends before time zero is in the first slice") {
+TEST_CASE("operation that ends before time zero is in the first slice") {
     Meter meter(16, 1000, 100);
     meter.slices.add(900, 950, 3);
     meter.slices.add(900, 1050, 4);
@@ -100,7 +100,7 @@ TEST_CASE("full slices double their width and keep their sums") {
     CHECK(meter.slices.used() == 3);
 }
 
-TEST_CASE("a jump of many doublings at once keeps everything") {
+TEST_CASE("jump of many doublings preserves all counts") {
     Meter meter(16, 0, 1);
     meter.slices.add(0, 1, 10);
     meter.slices.add(1, 1'000'000'000'000ULL, 1'000'000);

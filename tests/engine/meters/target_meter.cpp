@@ -74,7 +74,7 @@ TEST_CASE("widened slices keep their sums") {
     }
 }
 
-TEST_CASE("doubled slices merge neighbors and keep the current one") {
+TEST_CASE("doubling merges neighbor slices, the current slice remains") {
     TargetMeter meter(0, 10);
     const std::uint32_t target = add_target(meter, "A");
     for (std::uint64_t i = 0; i < 64; ++i) {
@@ -98,7 +98,7 @@ TEST_CASE("doubled slices merge neighbors and keep the current one") {
     }
 }
 
-TEST_CASE("slices are as wide as was asked for, and never of no width") {
+TEST_CASE("slices have the requested width, at least 1 ns") {
     for (const std::uint64_t width : {0ULL, 1ULL}) {
         TargetMeter meter(100, width);
         const std::uint32_t target = add_target(meter, "A");
@@ -175,7 +175,7 @@ TEST_CASE("early operation stays early after doublings") {
     CHECK(row(meter, 20).bytes == 1001);
 }
 
-TEST_CASE("a meter knows no more targets than it can hold") {
+TEST_CASE("meter rejects targets beyond its capacity") {
     TargetMeter meter(0, 10);
     for (std::size_t i = 0; i < TargetMeter::most_targets; ++i) {
         CHECK(meter.number_of("OST" + std::to_string(i)) == i);
@@ -184,7 +184,7 @@ TEST_CASE("a meter knows no more targets than it can hold") {
     CHECK(meter.number_of("OST7") == 7);
 }
 
-TEST_CASE("latency buckets hold what lies between their ends") {
+TEST_CASE("latency buckets contain the values between their ends") {
     for (std::uint64_t ns = 0; ns < 5000; ++ns) {
         const std::size_t bucket = TargetLatency::bucket_of(ns);
         REQUIRE(TargetLatency::low(bucket) <= ns);
@@ -246,7 +246,7 @@ TEST_CASE("slices widen to the requested width") {
     CHECK(place_of(*board, "A")->kind[0].cells[7].bytes == 9);
 }
 
-TEST_CASE("board has as many targets as a meter and drops the rest") {
+TEST_CASE("board has the capacity of a meter and drops further targets") {
     TargetMeter first(0, 100);
     for (std::size_t i = 0; i < TargetMeter::most_targets; ++i) {
         first.number_of("OST" + std::to_string(i));
@@ -267,7 +267,7 @@ TEST_CASE("board has as many targets as a meter and drops the rest") {
     CHECK(sum == 2048ULL * 2049);
 }
 
-TEST_CASE("a name is kept to its first 247 signs") {
+TEST_CASE("target name is cut after 247 characters") {
     TargetMeter meter(0, 100);
     const std::string longest(247, 'x');
     meter.add_part(0, add_target(meter, longest), 0, 1, 1, true);

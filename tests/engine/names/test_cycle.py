@@ -53,7 +53,7 @@ def numbers(target: Path) -> dict[str, list[int]]:
     return {directory: sorted(items_of[directory]) for directory in sorted(items_of)}
 
 
-def test_the_set_moves_on_by_as_many_as_were_taken(engine: Engine, target: Path) -> None:
+def test_working_set_advances_by_the_number_of_removed_items(engine: Engine, target: Path) -> None:
     phases = [*make(5), cycle(0, 3, 5, verify="on_read"), cycle(3, 4, 5, verify="on_read")]
     result = engine.run(plan_of(target, phases))
     assert result.code == DONE, result.err
@@ -68,7 +68,7 @@ def test_the_set_moves_on_by_as_many_as_were_taken(engine: Engine, target: Path)
     assert end["verify"]["checked_bytes"] == 3 * 2 * 3 * SIZE
 
 
-def test_removing_the_window_and_the_tree_leaves_nothing(engine: Engine, target: Path) -> None:
+def test_removal_of_window_and_tree_deletes_all_items(engine: Engine, target: Path) -> None:
     last: list[dict[str, Any]] = [
         {"id": "remove", "op": "remove", "on": "meta", "meta": window(3, 5)},
         {"id": "gone", "op": "rmtree"},
@@ -78,7 +78,7 @@ def test_removing_the_window_and_the_tree_leaves_nothing(engine: Engine, target:
     assert tree(target) == ["w"]
 
 
-def test_who_takes_and_makes_is_so_many_tasks_away(engine: Engine, target: Path) -> None:
+def test_missing_item_is_reported_by_the_task_that_removes_it(engine: Engine, target: Path) -> None:
     """Task 1's objects are gone in one set: the task that misses one is the one that is to take it."""
     plan = plan_of(target, make(2), sets=2, tasks=4)
     assert engine.run(plan).code == DONE
@@ -90,7 +90,7 @@ def test_who_takes_and_makes_is_so_many_tasks_away(engine: Engine, target: Path)
     assert "set-1/branch.1.0/file.1.0 failed" in result.sentence
 
 
-def test_a_changed_byte_is_found_and_the_rest_is_done(engine: Engine, target: Path) -> None:
+def test_changed_byte_is_detected_and_the_phase_completes(engine: Engine, target: Path) -> None:
     assert engine.run(plan_of(target, make(2))).code == DONE
     wrong = target / "w/set-0/branch.2.0/file.2.1"
     content = bytearray(wrong.read_bytes())
@@ -102,7 +102,7 @@ def test_a_changed_byte_is_found_and_the_rest_is_done(engine: Engine, target: Pa
     assert result.finished("cycle-0")["verify"]["mismatches"] == 1
 
 
-def test_objects_of_other_numbers_are_told_apart(engine: Engine, target: Path) -> None:
+def test_renamed_objects_are_detected_by_their_content(engine: Engine, target: Path) -> None:
     """With content that says its place, two objects that changed names are both wrong."""
     payload_members: dict[str, Any] = {
         "payload": {"kind": "ior_offset", "seed": 7},
@@ -118,7 +118,7 @@ def test_objects_of_other_numbers_are_told_apart(engine: Engine, target: Path) -
     assert result.finished("cycle-0")["verify"]["mismatches"] == 2
 
 
-def test_reading_only_changes_nothing(engine: Engine, target: Path) -> None:
+def test_cycle_with_keep_does_not_change_the_items(engine: Engine, target: Path) -> None:
     assert engine.run(plan_of(target, make(4))).code == DONE
     before = numbers(target)
     result = engine.run(plan_of(target, [cycle(0, 4, 4, cycle={"keep": True})]))
@@ -127,7 +127,7 @@ def test_reading_only_changes_nothing(engine: Engine, target: Path) -> None:
     assert set(result.finished("cycle-0")["latency"]) == {"stat", "read"}
 
 
-def test_four_calls_take_their_time_and_waits_are_in_no_latency(engine: Engine, target: Path) -> None:
+def test_latency_of_a_cycle_has_four_calls_and_no_waits(engine: Engine, target: Path) -> None:
     plan = plan_of(target, [cycle(0, 50, 5)], backend="paced", paced={"latency": "1ms"})
     del plan["target"]["use_existing"], plan["target"]["directory"]
     result = engine.run(plan)
@@ -137,7 +137,7 @@ def test_four_calls_take_their_time_and_waits_are_in_no_latency(engine: Engine, 
     assert end["latency"]["remove"]["max_ns"] == 1_000_000
 
 
-def test_a_stonewall_ends_whole_rounds_and_all_have_done_the_same(engine: Engine, target: Path) -> None:
+def test_stonewall_ends_after_the_same_complete_rounds_on_all_tasks(engine: Engine, target: Path) -> None:
     """Tasks are slow by different factors: after the deadline all reach the rounds of the fastest."""
     slow = {"rate": "1MB/s", "latency": "100us", "slow_tasks": {"1": 3, "2": 5}}
     phase = cycle(0, 900, 5, stop={"stonewall": "100ms", "wearout": True})
@@ -162,7 +162,7 @@ def test_a_stonewall_ends_whole_rounds_and_all_have_done_the_same(engine: Engine
         ({"lookup": {"paths": "relative"}}, "full"),
     ],
 )
-def test_what_cannot_cycle_is_refused(change: Plan, sentence: str, engine: Engine, target: Path) -> None:
+def test_invalid_cycle_is_rejected(change: Plan, sentence: str, engine: Engine, target: Path) -> None:
     result = engine.run(plan_of(target, [cycle(0, 3, 4)], **change))
     assert result.code == BAD_PLAN
     assert sentence in result.sentence

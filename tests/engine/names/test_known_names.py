@@ -61,7 +61,7 @@ def test_bytes_take_the_time_of_the_schedule(engine: Engine, target: Path) -> No
     assert end["bytes"]["written"] == 3 * ITEMS * 2000
 
 
-def test_directories_are_made_listed_and_removed_at_their_pace(engine: Engine, target: Path) -> None:
+def test_directory_operations_take_their_paced_latency(engine: Engine, target: Path) -> None:
     tree = {"depth": 3, "branching": 4, "scope": "per_task"}
     for op, kind in (("mktree", "mkdir"), ("readdir", "readdir"), ("rmtree", "rmdir")):
         result = engine.run(plan_of(target, {"id": "p", "op": op}, {"latency": "1ms"}, tree=tree))
@@ -84,7 +84,7 @@ def test_after_the_stonewall_all_go_on_to_the_count_of_the_fastest(engine: Engin
     assert end["seconds"]["elapsed"] == pytest.approx(1.6, rel=0.01)
 
 
-def test_a_droop_is_told_from_the_first_and_the_last_tenth(engine: Engine, target: Path) -> None:
+def test_droop_compares_the_first_and_the_last_tenth(engine: Engine, target: Path) -> None:
     # 1 ms an item for half a second, 5 ms afterwards.
     paced = {"schedule": [{"at": 0, "rate": "1MB/s"}, {"at": "500ms", "rate": "200kB/s"}]}
     result = engine.run(plan_of(target, {"id": "p", "op": "create"}, paced, tasks=1, file={"write": 1000}))

@@ -46,7 +46,7 @@ def folder(target: Path) -> Path:
     return top
 
 
-def there(folder: Path) -> list[tuple[str, os.stat_result]]:
+def list_entries_below(folder: Path) -> list[tuple[str, os.stat_result]]:
     """(name, what lstat says) of all that lies below, found by Python."""
     entries = []
     for here, folders, files in os.walk(folder):
@@ -61,7 +61,7 @@ def kind_of(status: os.stat_result) -> str:
     return "other"
 
 
-def fits(name: str, status: os.stat_result, find: dict[str, Any]) -> bool:
+def matches_conditions(name: str, status: os.stat_result, find: dict[str, Any]) -> bool:
     """The conditions as Python understands them."""
     return (
         fnmatch.fnmatchcase(name.replace("\n", "_"), find.get("name", "*"))
@@ -106,8 +106,8 @@ SEARCHES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("find", SEARCHES, ids=str)
-def test_what_is_counted_is_what_fits(engine: Engine, target: Path, folder: Path, find: dict[str, Any]) -> None:
-    expected = there(folder)
+def test_search_counts_the_matching_entries(engine: Engine, target: Path, folder: Path, find: dict[str, Any]) -> None:
+    expected = list_entries_below(folder)
     plain = {**find, "name": find["name"].replace("\\[", "[[]")} if "name" in find else find
     counts = []
     for tasks in (1, 2, 16):
@@ -115,7 +115,7 @@ def test_what_is_counted_is_what_fits(engine: Engine, target: Path, folder: Path
         assert end["entries"] == len(expected)
         assert end["walk"]["directories"] == sum(kind_of(status) == "directory" for _, status in expected)
         counts.append(end["walk"]["matched"])
-    assert counts == [sum(fits(name, status, plain) for name, status in expected)] * 3
+    assert counts == [sum(matches_conditions(name, status, plain) for name, status in expected)] * 3
 
 
 @pytest.fixture(scope="module")
@@ -132,19 +132,19 @@ def untyped_listing(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.mark.parametrize("tasks", [1, 4])
-def test_where_listings_tell_no_types_every_entry_is_examined(
+def test_every_entry_is_examined_when_listings_have_no_types(
     engine: Engine, target: Path, folder: Path, untyped_listing: str, tasks: int
 ) -> None:
-    expected = there(folder)
+    expected = list_entries_below(folder)
     for find in ({"type": "file", "name": "*01*"}, {"type": "directory"}, {"size": 3901}):
         end = search(engine, target, find, tasks, untyped_listing)
         assert end["entries"] == end["walk"]["examined"] == len(expected)
         assert end["walk"]["directories"] == sum(kind_of(status) == "directory" for _, status in expected)
-        assert end["walk"]["matched"] == sum(fits(name, status, find) for name, status in expected)
+        assert end["walk"]["matched"] == sum(matches_conditions(name, status, find) for name, status in expected)
 
 
 def test_entries_are_examined_only_where_a_condition_needs_it(engine: Engine, target: Path, folder: Path) -> None:
-    expected = there(folder)
+    expected = list_entries_below(folder)
     matching_names = sum("01" in name for name, _ in expected)
     assert search(engine, target, {"name": "*01*", "type": "file"})["walk"]["examined"] == 0
     assert search(engine, target, {"name": "*01*", "size": 1})["walk"]["examined"] == matching_names
@@ -152,26 +152,26 @@ def test_entries_are_examined_only_where_a_condition_needs_it(engine: Engine, ta
     assert everything["walk"]["examined"] == len(expected) == everything["latency"]["stat"]["count"]
 
 
-def test_a_file_can_say_how_new(engine: Engine, target: Path, folder: Path) -> None:
+def test_newer_than_file_uses_the_time_of_a_file(engine: Engine, target: Path, folder: Path) -> None:
     (target / "stamp").touch()
     os.utime(target / "stamp", ns=(0, NEW * 10**9 + 4))
-    expected = sum(status.st_mtime_ns > NEW * 10**9 + 4 for _, status in there(folder))
+    expected = sum(status.st_mtime_ns > NEW * 10**9 + 4 for _, status in list_entries_below(folder))
     assert expected > 0
     for name in ("stamp", str(target / "stamp")):
         assert search(engine, target, {"newer_than_file": name}, 2)["walk"]["matched"] == expected
 
 
-def test_a_file_that_is_missing_is_named_before_anything_is_walked(engine: Engine, target: Path, folder: Path) -> None:
+def test_missing_newer_than_file_is_reported_before_the_walk(engine: Engine, target: Path, folder: Path) -> None:
     phase = {"id": "find", "op": "walk", "meta": {"find": {"newer_than_file": "gone"}}}
     result = engine.run(plan_of(target, Tree(), phase, target={"use_existing": True}))
     assert result.code == FAILED
     assert "meta.find.newer_than_file is gone, which cannot be looked at: No such file" in result.sentence
 
 
-def test_a_walk_without_conditions_tells_directories_too(engine: Engine, target: Path, folder: Path) -> None:
+def test_walk_without_conditions_counts_directories_too(engine: Engine, target: Path, folder: Path) -> None:
     phase = {"id": "walk", "op": "walk", "meta": {"lookup": {"walk_from": "directory"}}}
     result = engine.run(plan_of(target, Tree(), phase, target={"use_existing": True}))
-    expected = there(folder)
+    expected = list_entries_below(folder)
     folders = sum(kind_of(status) == "directory" for _, status in expected)
     assert result.finished("walk")["walk"] == {"directories": folders, "examined": len(expected)}
 

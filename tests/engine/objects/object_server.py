@@ -59,6 +59,7 @@ class ObjectServer:
     requests: Counter[str] = field(default_factory=Counter)
     headers: list[Environ] = field(default_factory=list)
     delay_s: float = 0.0
+    page_keys: int = 1000  # most keys of one page of a listing
 
     def reset(self) -> None:
         """An empty bucket, no faults, no counts."""
@@ -69,6 +70,7 @@ class ObjectServer:
         self.requests.clear()
         self.headers.clear()
         self.delay_s = 0.0
+        self.page_keys = 1000
 
     @property
     def bucket(self) -> Any:
@@ -106,6 +108,8 @@ def run_object_server(certificate: ssl.SSLContext | None = None) -> Iterator[Obj
                 body = error_body(fault.code, fault.message)
                 start_response(fault.status, [("Content-Length", str(len(body))), ("Content-Type", "application/xml")])
                 return [body]
+        if "list-type" in query and "max-keys" not in query:
+            environ["QUERY_STRING"] = f"{query}&max-keys={service.page_keys}"
         response: Iterable[bytes] = backend(environ, start_response)
         return response
 

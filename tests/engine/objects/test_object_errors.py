@@ -106,7 +106,7 @@ def test_refusal_before_the_run_is_one_sentence(engine: Engine, service: ObjectS
     assert service.keys() == []
 
 
-def test_missing_bucket_is_named(engine: Engine, service: ObjectServer) -> None:
+def test_missing_bucket_is_reported(engine: Engine, service: ObjectServer) -> None:
     result = engine.run(object_plan(target={"path": "s3://absent/x"}))
     assert result.code == BAD_PLAN
     assert "bucket absent at" in result.only_sentence
@@ -121,7 +121,7 @@ def test_missing_credentials_are_explained(
     assert "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" in result.only_sentence
 
 
-def test_server_that_is_not_there_is_named(engine: Engine, service: ObjectServer) -> None:
+def test_unreachable_server_is_reported(engine: Engine, service: ObjectServer) -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"
@@ -130,7 +130,7 @@ def test_server_that_is_not_there_is_named(engine: Engine, service: ObjectServer
     assert endpoint in result.only_sentence
 
 
-def test_unknown_host_is_named(engine: Engine, service: ObjectServer) -> None:
+def test_unknown_host_is_reported(engine: Engine, service: ObjectServer) -> None:
     result = engine.run(object_plan(target={"s3": {"endpoints": ["http://s3.invalid"], "retries": 0}}))
     assert result.code == ENVIRONMENT
     assert "s3.invalid" in result.only_sentence
@@ -188,7 +188,7 @@ def test_failed_completion_is_an_error_of_close(engine: Engine, service: ObjectS
     assert not service.bucket.multiparts
 
 
-def test_object_that_vanished_is_named(engine: Engine, service: ObjectServer) -> None:
+def test_vanished_object_is_reported(engine: Engine, service: ObjectServer) -> None:
     service.faults.append(Fault("404 Not Found", "NoSuchKey", "The key does not exist", method="GET", url="/data"))
     result = engine.run(object_plan(WRITE, {"id": "r", "op": "read"}))
     assert result.code == FAILED
@@ -196,7 +196,7 @@ def test_object_that_vanished_is_named(engine: Engine, service: ObjectServer) ->
     assert service.keys() == []
 
 
-def test_exclusive_write_meets_an_existing_object(engine: Engine, service: ObjectServer) -> None:
+def test_exclusive_write_of_an_existing_object_fails(engine: Engine, service: ObjectServer) -> None:
     service.faults.append(
         Fault("412 Precondition Failed", "PreconditionFailed", "It exists", method="PUT", url="/data")
     )
@@ -213,7 +213,7 @@ def test_too_many_parts_are_rejected(engine: Engine, service: ObjectServer) -> N
     assert "S3 allows 10000" in result.sentence
 
 
-def test_run_prefix_of_another_run_is_kept(engine: Engine, service: ObjectServer) -> None:
+def test_run_prefix_of_another_run_is_not_overwritten(engine: Engine, service: ObjectServer) -> None:
     keep = {"keep": True, "directory": "kept"}
     assert engine.run(object_plan(target=keep)).code == DONE
     before = service.keys()

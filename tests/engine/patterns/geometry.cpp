@@ -10,11 +10,8 @@
 #include <vector>
 
 using sonde::patterns::Geometry;
-using sonde::patterns::segments_for;
 using sonde::patterns::Share;
-using sonde::patterns::volume_of_task;
 using sonde::plan::Access;
-using sonde::plan::Amount;
 using sonde::plan::Order;
 using sonde::plan::Scope;
 
@@ -221,34 +218,6 @@ TEST_CASE("sharers of a file leave no hole but the gaps") {
     }
 }
 
-TEST_CASE("segments carry a volume: rounded up, at least one") {
-    CHECK(segments_for(0, 10) == 1);
-    CHECK(segments_for(1, 10) == 1);
-    CHECK(segments_for(10, 10) == 1);
-    CHECK(segments_for(11, 10) == 2);
-    CHECK(segments_for(~0ULL, 1) == ~0ULL);
-}
-
-TEST_CASE("an amount is divided among those it is for") {
-    Amount amount;
-    amount.bytes = 1000;
-    CHECK(volume_of_task(amount, 8, 4, 0) == 1000);
-    amount.per = Amount::Per::total;
-    CHECK(volume_of_task(amount, 8, 4, 0) == 125);
-    CHECK(volume_of_task(amount, 3, 3, 0) == 334);  // never less than asked
-    amount.per = Amount::Per::node;
-    CHECK(volume_of_task(amount, 8, 4, 0) == 250);
-    amount.of = Amount::Of::node_memory;
-    amount.factor = 1.5;
-    CHECK(volume_of_task(amount, 8, 4, 16'000) == 6000);
-    amount.per = Amount::Per::task;
-    CHECK(volume_of_task(amount, 8, 4, 16'000) == 24'000);
-    amount.of = Amount::Of::bytes;
-    amount.bytes = (1ULL << 60U) + 1;
-    amount.per = Amount::Per::total;
-    CHECK(volume_of_task(amount, 1, 1, 0) == (1ULL << 60U) + 1);
-}
-
 TEST_CASE("draws within a limit reach all multiples of the transfer") {
     Access access = access_of(8, 4, Order::random_replace);
     access.offset = 1000;
@@ -263,7 +232,7 @@ TEST_CASE("draws within a limit reach all multiples of the transfer") {
     CHECK(offsets(Geometry(access, 100, {3, 2}, 0)) != sequence);
 }
 
-TEST_CASE("seeded offsets equal those of stored data") {
+TEST_CASE("seeded offsets equal stored reference offsets") {
     // Computed from the description in geometry.hpp and permutation.hpp by other code: T = 4 B, gap 8 B, offset 1000.
     struct Known {
         Order order;
@@ -373,30 +342,9 @@ TEST_CASE("drawing within one transfer is always there") {
     CHECK(offsets(geometry) == std::vector<std::uint64_t>(12, 1000));
 }
 
-TEST_CASE("one byte at a time may be drawn from all of a file") {
+TEST_CASE("one-byte accesses cover the entire file") {
     const Geometry geometry(access_of(1, 4, Order::random_replace), 100, {1, 0}, 0);
     CHECK(geometry.end_of_file() == 400);
     const std::vector<std::uint64_t> sequence = offsets(geometry);
     CHECK(*std::max_element(sequence.begin(), sequence.end()) > 300);
-}
-
-TEST_CASE("an amount is one task's share of it, rounded up") {
-    Amount amount;
-    amount.bytes = 1001;
-    CHECK(volume_of_task(amount, 8, 4, 0) == 1001);
-    amount.per = Amount::Per::node;
-    CHECK(volume_of_task(amount, 8, 4, 0) == 251);
-    amount.per = Amount::Per::total;
-    CHECK(volume_of_task(amount, 8, 4, 0) == 126);
-    amount.of = Amount::Of::node_memory;
-    amount.factor = 0.5;
-    CHECK(volume_of_task(amount, 8, 4, 1 << 20) == 1 << 16);
-    amount.factor = 0.3;
-    CHECK(volume_of_task(amount, 1, 1, 11) == 4);  // 3.3 bytes
-    amount.factor = 1e6;
-    CHECK(volume_of_task(amount, 1, 1, 1ULL << 60U) == 1ULL << 63U);  // more than any file holds, and no nonsense
-    CHECK(segments_for(1, 10) == 1);
-    CHECK(segments_for(0, 10) == 1);
-    CHECK(segments_for(10, 10) == 1);
-    CHECK(segments_for(11, 10) == 2);
 }

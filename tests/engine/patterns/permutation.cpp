@@ -93,7 +93,7 @@ TEST_CASE("the largest size stays inside itself") {
     }
 }
 
-TEST_CASE("over many keys each number comes to each place equally often") {
+TEST_CASE("over many keys all numbers and positions are equally likely") {
     // Small ones are a table; 257 is the smallest that is computed, 300 one that is walked.
     for (const std::uint64_t n : {5ULL, 12ULL, 64ULL, 257ULL, 300ULL}) {
         std::vector<std::uint64_t> counts(n * n, 0);
@@ -109,7 +109,7 @@ TEST_CASE("over many keys each number comes to each place equally often") {
     }
 }
 
-TEST_CASE("distances between successive places look random") {
+TEST_CASE("distances between successive positions look random") {
     // A shuffle that keeps neighbors together would flatter read-ahead.
     constexpr std::uint64_t n = 100'000;
     constexpr std::size_t cells = 100;
@@ -126,7 +126,7 @@ TEST_CASE("distances between successive places look random") {
 }
 
 TEST_CASE("distances of permuted pairs are uniformly distributed") {
-    // Halves and quarters of a power of two are where a mixer that does not reach the high bits shows first.
+    // A mixer that does not reach the high bits fails first at distances of n / 2, n / 4 and n / 8.
     constexpr std::uint64_t n = 512;
     for (const std::uint64_t distance : {1ULL, 2ULL, 64ULL, 128ULL, 256ULL}) {
         std::vector<std::uint64_t> counts(n - 1, 0);
@@ -150,7 +150,7 @@ TEST_CASE("neighboring keys give unrelated orders") {
     CHECK(equal < 12);  // one is expected
 }
 
-TEST_CASE("scaling random bits reaches all numbers and no others") {
+TEST_CASE("scaling random bits reaches exactly the numbers of the range") {
     CHECK(scale(0, 10) == 0);
     CHECK(scale(~0ULL, 10) == 9);
     CHECK(scale(~0ULL, 1) == 0);

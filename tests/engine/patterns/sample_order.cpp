@@ -73,7 +73,7 @@ TEST_CASE("shuffled_files_keep_the_order_of_their_samples") {
     }
 }
 
-TEST_CASE("unshuffled_task_reads_its_own_samples_in_order") {
+TEST_CASE("unshuffled_task_reads_its_samples_in_order") {
     const auto samples = list_samples({3, 2, 2}, Shuffle::none, 3, 1);
     CHECK(samples == std::vector<SampleLocation>{{1, 0, 0}, {1, 0, 1}, {1, 1, 0}, {1, 1, 1}});
 }

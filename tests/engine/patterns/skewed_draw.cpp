@@ -170,7 +170,7 @@ TEST_CASE("uniform_draws_hit_every_slot_equally") {
     CHECK_FALSE(agrees(counts, weigh_zipf(300, 0.1)));
 }
 
-TEST_CASE("one_slot_is_always_drawn") {
+TEST_CASE("single_slot_is_always_selected") {
     for (const Distribution& distribution : {zipf(1.2), pareto(0.2), normal(1.0)}) {
         CHECK(count_slots(distribution, 1) == std::vector<std::uint64_t>{draws});
     }
@@ -253,7 +253,7 @@ TEST_CASE("mixed_sizes_have_their_percentages_and_stay_inside") {
           doctest::Approx(static_cast<double>(access.bytes_of(geometry.operations()))).epsilon(0.02));
 }
 
-TEST_CASE("batches_of_mixed_sizes_equal_the_whole_pass") {
+TEST_CASE("batches_of_mixed_sizes_equal_the_entire_pass") {
     sonde::plan::Access access = random_access(8192, 10);
     access.sizes = {{512, 50}, {8192, 50}};
     const Geometry geometry(access, 30, {1, 0}, 9);

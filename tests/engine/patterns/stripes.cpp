@@ -142,7 +142,7 @@ TEST_CASE("a stretch of a file ends with its stripe, or with its part") {
     CHECK(stretch(one, 99) == "[99, 100) on -");
 }
 
-TEST_CASE("file parts: gaps, whole parts and waiting components") {
+TEST_CASE("file parts: gaps, complete parts and waiting components") {
     const StripeMap map(
         {{.start = 50, .end = 60, .stripe = 4, .targets = {"OST1", "OST1"}},  // whole, though in stripes
          {.start = 0, .end = 20, .stripe = 8, .targets = {"OST2", "OST3"}},
@@ -164,7 +164,7 @@ TEST_CASE("file parts: gaps, whole parts and waiting components") {
     CHECK(stretch({}, 7) == "[7, end) on -");
 }
 
-TEST_CASE("default part is the whole file on one target") {
+TEST_CASE("default part is the entire file on a single target") {
     StripePart part;
     part.targets = {"OST5"};
     const StripeMap whole({part}, number_of_target);

@@ -38,7 +38,7 @@ TEST_CASE("directories and leaves are counted as a geometric series") {
     CHECK(plan::count_directories(tree_of(2, 1'000'000'000, false, 0)) == 0);
 }
 
-TEST_CASE("each item has its own path and its directory number") {
+TEST_CASE("each item has a unique path and a directory number") {
     for (const bool leaf_only : {false, true}) {
         const patterns::TreeShape shape(tree_of(2, 3, leaf_only, 5, 2));
         std::set<std::pair<std::uint64_t, std::uint64_t>> positions;
@@ -96,7 +96,7 @@ TEST_CASE("tree shape gives counts, root and first child") {
     CHECK(last.number == 64);
 }
 
-TEST_CASE("names of items say whose they are") {
+TEST_CASE("item names contain their task") {
     plan::Meta meta;
     CHECK(patterns::item_stem(meta, 7) == "file.7.");
     meta.shared_single = true;
@@ -149,7 +149,7 @@ TEST_CASE("Zipf: one item is constant and many need no memory") {
     CHECK(beyond < 650);
 }
 
-TEST_CASE("a rule knows its names and no others") {
+TEST_CASE("tree naming accepts exactly the names of its rule") {
     files::TreeRule rule;
     rule.tree = tree_of(1, 3, true, 10);
     files::TaskMap tasks{2, {0, 0}};
@@ -224,7 +224,7 @@ TEST_CASE("only creates after mass deletes on ext4 are reported") {
     CHECK(!is_reported(280));
 }
 
-TEST_CASE("names are cold by what was done, not planned") {
+TEST_CASE("names count as cold by executed drops, not planned drops") {
     const auto drops = [](plan::Phase& phase) { phase.before.emplace_back().kind = "drop_page_cache"; };
     const std::string cached = "names and attributes that this node made may have come from its memory";
     CHECK(said_of_names([](auto&, auto&) {}) == cached);

@@ -47,7 +47,7 @@ TEST_CASE("right content passes") {
     }
 }
 
-TEST_CASE("any single flipped bit is found at its byte") {
+TEST_CASE("any single flipped bit is located at its byte") {
     Content content(plain);
     for (const Read& read : reads) {
         auto bytes = content.bytes(file, generation, read.offset, read.length);
@@ -89,7 +89,7 @@ TEST_CASE("displaced block is reported with its origin") {
     CHECK(wrong->text == "holds offset 32768 of the same file, generation 4");
 }
 
-TEST_CASE("a block of another file is foreign, and the file is named") {
+TEST_CASE("block of another file is foreign and reported with the file") {
     Content content(plain);
     for (const Read& read : reads) {
         const auto wrong = judge(content, content.bytes(9, generation, read.offset, read.length), read.offset);
@@ -130,7 +130,7 @@ TEST_CASE("granule continued by an older version is torn") {
     }
 }
 
-TEST_CASE("a torn block whose head is old is stale there") {
+TEST_CASE("torn block with an old head is stale there") {
     // Sectors reach the medium in any order: the new half may be the second.
     Content content(plain);
     auto bytes = content.bytes(file, generation, 0, granule);
@@ -142,7 +142,7 @@ TEST_CASE("a torn block whose head is old is stale there") {
     CHECK(wrong->offset < 32);
 }
 
-TEST_CASE("zeros are called zeros, in a whole block and in part of one") {
+TEST_CASE("zeros are classified as zeros in full and partial blocks") {
     Content content(plain);
     for (const Read& read : reads) {
         const auto wrong = judge(content, std::vector<std::byte>(read.length), read.offset);
@@ -157,7 +157,7 @@ TEST_CASE("zeros are called zeros, in a whole block and in part of one") {
     CHECK(wrong->offset == 2 * granule);
 }
 
-TEST_CASE("a short read says where the file ends") {
+TEST_CASE("short read reports where the file ends") {
     Content content(plain);
     for (const Read& read : reads) {
         const auto bytes = content.bytes(file, generation, read.offset, read.length);
@@ -171,7 +171,7 @@ TEST_CASE("a short read says where the file ends") {
     }
 }
 
-TEST_CASE("damage before the end of a truncated file is named first") {
+TEST_CASE("damage before the end of a truncated file is reported first") {
     Content content(plain);
     auto bytes = content.bytes(file, generation, 0, 4 * granule);
     bytes[100] ^= std::byte{1};
@@ -181,7 +181,7 @@ TEST_CASE("damage before the end of a truncated file is named first") {
     CHECK(wrong->offset == 100);
 }
 
-TEST_CASE("bytes of somebody else are not taken for ours") {
+TEST_CASE("foreign bytes are reported as not written by this run") {
     Content content(plain);
     const auto wrong = judge(content, std::vector<std::byte>(2 * granule, std::byte{0x61}), 0);
     REQUIRE(wrong);
@@ -192,7 +192,7 @@ TEST_CASE("bytes of somebody else are not taken for ours") {
           "holds bytes that this run did not write");
 }
 
-TEST_CASE("damage is found with every dial, as far as content can tell") {
+TEST_CASE("damage is detected in half-compressible content") {
     for (const PayloadKind kind : {PayloadKind::stamped, PayloadKind::random}) {
         Content content({kind, 1, 0.5, 0.0});
         for (const Read& read : reads) {

@@ -40,7 +40,7 @@ struct Known {
 
 }  // namespace
 
-TEST_CASE("the words of a transfer are those that IOR writes") {
+TEST_CASE("transfer content equals the content that IOR writes") {
     const Known examples[] = {
         {PayloadKind::ior_timestamp, 0x100000007ULL, 0x100000008ULL, 0x100000207ULL, 0x100000407ULL},
         {PayloadKind::ior_offset, 0x10000a028ULL, 0x100000008ULL, 0x100014050ULL, 0x10001e078ULL},

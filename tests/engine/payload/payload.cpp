@@ -244,7 +244,7 @@ TEST_CASE("content does not depend on the sizes of calls") {
     }
 }
 
-TEST_CASE("content from the shared base equals that of an own base") {
+TEST_CASE("content from the shared base equals that of a separate base") {
     using sonde::payload::Image;
     for (const PayloadKind kind : {PayloadKind::stamped, PayloadKind::random, PayloadKind::zero}) {
         for (const double duplicates : {0.0, 0.5}) {
@@ -276,7 +276,7 @@ TEST_CASE("content from the shared base equals that of an own base") {
     }
 }
 
-TEST_CASE("tasks have own bases until a node uses 64 MiB") {
+TEST_CASE("tasks have separate bases until a node uses 64 MiB") {
     using sonde::payload::Image;
     constexpr std::uint64_t period = 256U << 10U;
     CHECK(Image::holds_for(period, 4096, 64) == Image::Holds::period);
@@ -287,7 +287,7 @@ TEST_CASE("tasks have own bases until a node uses 64 MiB") {
     CHECK(Image::holds_for(period, 4096, (64U << 20U) / image + 1) == Image::Holds::transfer);
 }
 
-TEST_CASE("premarked granules equal stamps made one by one") {
+TEST_CASE("premarked granules equal individually created stamps") {
     using sonde::payload::Image;
     for (const std::uint64_t period : {4096ULL, 32'768ULL, 262'144ULL}) {
         constexpr std::uint64_t longest = 20'000;

@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 
 @pytest.fixture
-def pretended(tmp_path: Path) -> Path:
+def layout_folder(tmp_path: Path) -> Path:
     """For $SONDE_PRETEND_LAYOUTS: holds a layout for each file, by its name."""
     folder = tmp_path / "layouts"
     folder.mkdir()

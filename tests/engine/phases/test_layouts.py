@@ -19,11 +19,13 @@ def memory() -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_each_file_of_a_task_has_its_row_and_targets_their_sums(engine: Engine, target: Path, pretended: Path) -> None:
+def test_each_file_of_a_task_has_its_row_and_targets_their_sums(
+    engine: Engine, target: Path, layout_folder: Path
+) -> None:
     for task in range(3):
-        (pretended / f"data.t{task:08d}").write_bytes(lov(KIB64, task) if task < 2 else lov(KIB64, 1, 7))
+        (layout_folder / f"data.t{task:08d}").write_bytes(lov(KIB64, task) if task < 2 else lov(KIB64, 1, 7))
     plan = write_plan(target, tasks={"threads": 4}, data={"files": {"mapping": "per_task", "name": "data"}})
-    result = engine.run(plan, env={"SONDE_PRETEND_LAYOUTS": str(pretended)})
+    result = engine.run(plan, env={"SONDE_PRETEND_LAYOUTS": str(layout_folder)})
     assert result.code == 0, result.err
     (line,) = result.of("layout")
     assert (line["phase"], line["kind"], line["files"], line["reported"]) == ("write", "lustre", 4, 3)
@@ -42,25 +44,25 @@ def test_each_file_of_a_task_has_its_row_and_targets_their_sums(engine: Engine, 
     assert complaints(line) == []
 
 
-def test_a_file_that_tasks_share_belongs_to_none_of_them(engine: Engine, target: Path, pretended: Path) -> None:
-    (pretended / "data").write_bytes(lov(KIB64, 3, 4))
+def test_shared_file_belongs_to_no_task_in_the_layout(engine: Engine, target: Path, layout_folder: Path) -> None:
+    (layout_folder / "data").write_bytes(lov(KIB64, 3, 4))
     plan = write_plan(target, tasks={"threads": 2}, data={"files": {"mapping": "shared", "name": "data"}})
-    result = engine.run(plan, env={"SONDE_PRETEND_LAYOUTS": str(pretended)})
+    result = engine.run(plan, env={"SONDE_PRETEND_LAYOUTS": str(layout_folder)})
     (line,) = result.of("layout")
     assert line["rows"] == [[0, None, 32 * KIB64, 0, [["OST0003", 16 * KIB64], ["OST0004", 16 * KIB64]]]]
 
 
-def test_what_is_no_layout_is_said_and_the_run_goes_on(engine: Engine, target: Path, pretended: Path) -> None:
-    (pretended / "data").write_bytes(lov(KIB64, 3, 4)[:40])
+def test_invalid_layout_is_reported_and_the_run_continues(engine: Engine, target: Path, layout_folder: Path) -> None:
+    (layout_folder / "data").write_bytes(lov(KIB64, 3, 4)[:40])
     plan = write_plan(target, data={"files": {"mapping": "shared", "name": "data"}})
-    result = engine.run(plan, env={"SONDE_PRETEND_LAYOUTS": str(pretended)})
+    result = engine.run(plan, env={"SONDE_PRETEND_LAYOUTS": str(layout_folder)})
     assert result.code == 0
     assert result.of("layout") == []
     (finding,) = [line for line in result.of("finding") if line["id"] == "layout_unreadable"]
     assert "ends after 40 bytes" in finding["text"]
 
 
-def test_a_file_system_without_layouts_has_no_such_line(engine: Engine, memory: Path) -> None:
+def test_file_system_without_layouts_has_no_layout_line(engine: Engine, memory: Path) -> None:
     result = engine.run(write_plan(memory))
     assert result.code == 0
     assert result.of("layout") == []

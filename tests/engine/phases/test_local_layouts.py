@@ -19,7 +19,7 @@ KIB64 = 65536
 
 
 @pytest.fixture
-def point(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def mount_point(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A file system on a loop device."""
     monkeypatch.syspath_prepend(str(FAULTS))
     import file_systems
@@ -28,10 +28,10 @@ def point(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
         yield mounted
 
 
-@pytest.mark.parametrize("point", ["ext4", "xfs"], indirect=True)
-def test_file_extents_equal_those_of_filefrag(engine: Engine, point: Path) -> None:
+@pytest.mark.parametrize("mount_point", ["ext4", "xfs"], indirect=True)
+def test_file_extents_equal_filefrag_output(engine: Engine, mount_point: Path) -> None:
     plan = write_plan(
-        point,
+        mount_point,
         {"id": "write", "op": "write"},
         {"id": "read", "op": "read"},
         tasks={"threads": 3},
@@ -43,7 +43,7 @@ def test_file_extents_equal_those_of_filefrag(engine: Engine, point: Path) -> No
     first, line = result.of("layout")
     assert first["rows"] == line["rows"]
     assert (line["kind"], line["files"], line["reported"]) == ("local", 3, 3)
-    (mount,) = [row.split() for row in Path("/proc/self/mounts").read_text().splitlines() if f" {point} " in row]
+    (mount,) = [row.split() for row in Path("/proc/self/mounts").read_text().splitlines() if f" {mount_point} " in row]
     drive = mount[0].removeprefix("/dev/")
     assert line["shapes"] == [[{"pattern": "whole", "start": 0, "stripe_count": 1}]]
     assert line["targets"] == [[drive, 3, 48 * KIB64]]
@@ -59,16 +59,16 @@ def test_file_extents_equal_those_of_filefrag(engine: Engine, point: Path) -> No
     assert result.of("targets") == []
     if shutil.which("filefrag"):
         for row in rows:
-            (path,) = point.rglob(f"data.t{row['task']:08d}")
+            (path,) = mount_point.rglob(f"data.t{row['task']:08d}")
             output = subprocess.run(["filefrag", str(path)], capture_output=True, text=True, check=True).stdout
             counted = re.search(r"(\d+) extents? found", output)
             assert counted is not None
             assert row["fragments"] == int(counted.group(1)), output
 
 
-@pytest.mark.parametrize("point", ["ext4"], indirect=True)
-def test_what_is_not_on_the_device_yet_has_no_place(engine: Engine, point: Path) -> None:
-    result = engine.run(write_plan(point, data={"files": {"mapping": "shared", "name": "data"}}))
+@pytest.mark.parametrize("mount_point", ["ext4"], indirect=True)
+def test_delayed_allocation_leaves_extents_unplaced(engine: Engine, mount_point: Path) -> None:
+    result = engine.run(write_plan(mount_point, data={"files": {"mapping": "shared", "name": "data"}}))
     assert result.code == 0, result.err
     (line,) = result.of("layout")
     (row,) = [dict(zip(line["columns"], row, strict=True)) for row in line["rows"]]

@@ -32,7 +32,7 @@ def test_command_runs_in_run_directory_with_recorded_cpu_time(engine: Engine, ta
     assert busy["user_s"] + busy["system_s"] <= busy["seconds"] + 0.02  # ticks of the kernel's accounting
 
 
-def test_a_command_that_fails_has_its_time_too(engine: Engine, target: Path) -> None:
+def test_failed_command_has_a_duration(engine: Engine, target: Path) -> None:
     result = engine.run(plan_of(target, "echo no such thing >&2; exit 3", need="best_effort"))
     assert result.code == DONE
     (line,) = result.of("treatment")

@@ -51,7 +51,7 @@ struct Wrong {
 
 }  // namespace
 
-TEST_CASE("valid_plan_has_given_and_default_values") {
+TEST_CASE("valid_plan_has_explicit_and_default_values") {
     const Plan plan = parse_plan(good().dump(), sonde::runs::capabilities());
     CHECK(plan.phases.size() == 2);
     CHECK(plan.phases[0].data.access.transfer == 4096);
@@ -64,7 +64,7 @@ TEST_CASE("valid_plan_has_given_and_default_values") {
     CHECK(plan.observe.max_slices == 512);
 }
 
-TEST_CASE("wrong_member_is_named_with_path") {
+TEST_CASE("wrong_member_is_reported_with_path") {
     const Wrong table[] = {
         {"/schema", "sonde-plan/3", "schema is \"sonde-plan/3\", but this engine reads \"sonde-plan/2\""},
         {"/id", "", "id is \"\", but must be 1 to 100 letters"},
@@ -88,7 +88,7 @@ TEST_CASE("wrong_member_is_named_with_path") {
         {"/data/files", {{"mapping", "per_group"}}, "group_size is missing"},
         {"/data/files", {{"count", 3}}, "count is only used with mapping = \"many\""},
         {"/data/files", {{"name", "a/b"}}, "name must be a plain file name"},
-        {"/data/io", {{"collective", true}}, "io.collective needs backend = \"mpiio\", not \"posix\""},
+        {"/data/io", {{"collective", true}}, "io.collective needs backend mpiio or hdf5 or pnetcdf, not \"posix\""},
         {"/data/io", {{"queue_depth", 0}}, "queue_depth is 0"},
         {"/data/verify", "always", "verify is \"always\", but must be one of none, on_read, readback, both"},
         {"/data/payload", {{"compressible", 1.5}}, "compressible is 1.5, but must be a number from 0.0 to 1.0"},

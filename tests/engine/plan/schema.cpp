@@ -45,7 +45,7 @@ TEST_CASE("operation_table_matches_schemas") {
     CHECK(names == names_at(schema("record/record.schema.json"), "/$defs/line_phase_begin/properties/op"));
 }
 
-TEST_CASE("operations_are_found_for_data_and_for_trees") {
+TEST_CASE("find_operation_distinguishes_data_and_trees") {
     CHECK(sonde::plan::find_operation("stat", false) == sonde::plan::Op::stat);
     CHECK(sonde::plan::find_operation("stat", true) == sonde::plan::Op::stat_items);
     CHECK_FALSE(sonde::plan::find_operation("walk", false));
@@ -78,8 +78,8 @@ TEST_CASE("plan_rules_use_traits_of_each_backend") {
         CHECK(capabilities.find_traits(backend->name).stores_data == backend->traits.stores_data);
         CHECK(capabilities.find_traits(backend->name).direct == backend->traits.direct);
     }
-    CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::mpi) == "mpiio");
-    CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::direct) == "posix or io_uring");
+    CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::mpi) == "mpiio or hdf5 or pnetcdf");
+    CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::direct) == "posix or io_uring or cufile");
     CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::objects) == "s3");
     CHECK(capabilities.list_backends_with(&sonde::plan::BackendTraits::names).find("s3") == std::string::npos);
     CHECK(capabilities.backend("tape") == nullptr);

@@ -48,3 +48,12 @@ def mpi_launcher(launcher: Launcher) -> Launcher:
     if start_ranks.built(launcher.module) is None:
         pytest.skip(f"{launcher.module} is not built")
     return launcher
+
+
+@pytest.fixture(scope="session", params=[*sorted(FOUND), "ssh"])
+def node_launcher(request: pytest.FixtureRequest) -> Launcher:
+    """Each way to start processes on several nodes: with MPI, where there is a module for it, and over ssh."""
+    launcher_found = start_ranks.ssh() if request.param == "ssh" else FOUND[request.param]()
+    if launcher_found is None or start_ranks.built(launcher_found.module) is None:
+        pytest.skip(f"no launcher of {request.param} here, or no module for it")
+    return launcher_found

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,12 @@ class EngineOverNodes(Engine):
         ranks = count if count <= MOST_RANKS else MOST_RANKS
         assert count % ranks == 0
         spread = {**plan, "tasks": {**tasks, "processes": 1, "threads": count // ranks}}
+        if self.launcher.name == "ssh":
+            start = self.nodes.start("ssh", (str(self.path),), ranks)
+            script = self.folder / "engine-over-ssh"
+            script.write_text(f'#!/bin/sh\nexec {shlex.join(start)} "$@"\n', encoding="utf-8")
+            script.chmod(0o755)
+            return Engine(script, self.folder).start(spread, *arguments, before=before, **options)
         start = self.nodes.start(self.launcher.name, self.launcher.start, ranks)
         module = str(built(self.launcher.module))
         return super().start(spread, "--mpi-module", module, *arguments, before=[*before, *start], **options)

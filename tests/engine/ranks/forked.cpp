@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Teams of processes that the engine forks: what they share, how they meet, how they end.
-#include "in_team.hpp"
+#include "forked_team.hpp"
 #include "ranks/fork.hpp"
 
 #include <doctest/doctest.h>
@@ -138,7 +138,7 @@ TEST_CASE("reduce_on_one_node_returns_leader_text") {
           }) == 0);
 }
 
-TEST_CASE("killed_process_ends_barrier_and_is_named") {
+TEST_CASE("killed_process_ends_barrier_and_is_reported") {
     for (const int victim : {0, 2}) {
         CAPTURE(victim);
         // The survivors end with 0 when they saw what they should; the killed one makes the parent say 1.

@@ -79,7 +79,7 @@ TEST_CASE("hydra_without_proxy_ancestor_has_no_job_name") {
     CHECK_FALSE(launcher.is_one_node());
 }
 
-TEST_CASE("slurm_step_on_one_and_two_nodes") {
+TEST_CASE("slurm_step_detects_a_single_node_and_two_nodes") {
     const LaunchEnvironment launcher = in(slurm);
     CHECK(launcher.launcher == "slurm");
     CHECK(launcher.process == 5);
@@ -101,7 +101,7 @@ TEST_CASE("hydra_in_slurm_step_is_hydra") {
     CHECK(in(both).launcher == "hydra");
 }
 
-TEST_CASE("flux_task_on_one_and_two_nodes") {
+TEST_CASE("flux_task_detects_a_single_node_and_two_nodes") {
     const std::map<std::string, std::string> flux{{"FLUX_TASK_RANK", "1"},
                                                   {"FLUX_JOB_SIZE", "4"},
                                                   {"FLUX_JOB_NNODES", "1"},
@@ -172,7 +172,7 @@ TEST_CASE("processes_are_grouped_into_nodes_by_identity") {
     CHECK(map_nodes(all, 3).location.is_leader());
 }
 
-TEST_CASE("own_identity_is_stable") {
+TEST_CASE("process_identity_has_a_stable_machine_and_a_unique_token") {
     const ProcessIdentity identity = ProcessIdentity::of_this_process();
     const ProcessIdentity two = ProcessIdentity::of_this_process();
     CHECK(identity.machine == two.machine);

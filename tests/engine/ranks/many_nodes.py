@@ -110,17 +110,24 @@ class ManyNodes:
         return self.start("mpich", (str(mpiexec),), per_node * self.count, *command)
 
     def start(self, kind: str, program: tuple[str, ...], ranks: int, *command: str) -> list[str]:
-        """The same with so many ranks in all, the first nodes filled first. `kind` of MPI: "mpich" or "openmpi"."""
+        """The same with so many ranks in all, the first nodes filled first. `kind`: "mpich", "openmpi", or "ssh", where
+        `program` is the engine, which starts itself on all nodes, and `command` are its arguments."""
         used = self.names[: min(self.count, ranks)]
         each, more = divmod(ranks, len(used))
         where = ",".join(f"{name}:{each + (number < more)}" for number, name in enumerate(used))
         shell = str(self.folder / "remote-shell")
         if kind == "mpich":
             launch = [*program, "-launcher", "ssh", "-launcher-exec", shell, "-hosts", where]
+        elif kind == "ssh":
+            options = ["--hosts", ",".join(used), "--processes", str(ranks), "--shell", shell]
+            return [*self._enter_head(), *program, "ssh", *options, *command]
         else:
             settings = ("plm_rsh_agent", shell), ("oob_tcp_if_include", NETWORK), ("btl_tcp_if_include", NETWORK)
             launch = [*program, *(word for pair in settings for word in ("--mca", *pair)), "-H", where]
+        return [*self._enter_head(), *launch, "-n", str(ranks), *command]
+
+    def _enter_head(self) -> list[str]:
+        """The words in front of a command that runs it on the head node."""
         inside = f'hostname head && mount --bind {self.folder}/hosts /etc/hosts && exec "$@"'
         enter = ["nsenter", f"--net=/run/netns/{self.prefix}head", "unshare", "--uts", "--mount"]
-        enter += ["--propagation", "private", "bash", "-c", inside, "head"]
-        return [*enter, *launch, "-n", str(ranks), *command]
+        return [*enter, "--propagation", "private", "bash", "-c", inside, "head"]

@@ -83,3 +83,8 @@ def openmpi() -> Launcher | None:
         return None
     start = (program, "--oversubscribe", *(("--allow-run-as-root",) if os.geteuid() == 0 else ()))
     return Launcher("openmpi", start, ("-x", "{name}={value}"), "sonde-mpi-site.so")
+
+
+def ssh() -> Launcher:
+    """The engine itself, which needs no MPI: only ManyNodes can start it, as it starts nothing but itself."""
+    return Launcher("ssh", (), (), "sonde-engine")

@@ -26,24 +26,24 @@ LONG: list[Plan] = [{"id": "first", "op": "write"}, {"id": "long", "op": "rewrit
 
 
 @pytest.fixture
-def each_mpi(mpi_launcher: Launcher) -> Launcher:
-    """MPICH, and Open MPI where it is installed: each has daemons and an idea of failing of its own."""
+def each_start(node_launcher: Launcher) -> Launcher:
+    """MPICH, ssh, and Open MPI where it is installed: their daemons fail in different ways."""
     if reason := many_nodes.why_not():
         pytest.skip(reason)
-    return mpi_launcher
+    return node_launcher
 
 
-OF_MPI = {"mpich": start_ranks.mpich, "openmpi": start_ranks.openmpi}
+STARTS = {"mpich": start_ranks.mpich, "openmpi": start_ranks.openmpi, "ssh": start_ranks.ssh}
 
 
-@pytest.fixture(params=["mpich", pytest.param("openmpi", marks=pytest.mark.nightly)])
-def mpi(request: pytest.FixtureRequest) -> Launcher:
+@pytest.fixture(params=["mpich", "ssh", pytest.param("openmpi", marks=pytest.mark.nightly)])
+def start(request: pytest.FixtureRequest) -> Launcher:
     """The same; of Open MPI at night only, for what does not depend on its daemons."""
-    launcher_found = OF_MPI[request.param]()
+    launcher_found = STARTS[request.param]()
     if reason := many_nodes.why_not():
         pytest.skip(reason)
     if launcher_found is None or start_ranks.built(launcher_found.module) is None:
-        pytest.skip(f"needs the mpiexec of {request.param} and a module for it")
+        pytest.skip(f"needs the launcher of {request.param} and a module for it")
     return launcher_found
 
 
@@ -62,19 +62,19 @@ def vanish(nodes: ManyNodes, running: Running, name: str) -> None:
     nodes.unplug(name)
 
 
-def hang(nodes: ManyNodes, running: Running, name: str) -> None:
+def stop_processes_of_node(nodes: ManyNodes, running: Running, name: str) -> None:
     for pid in of_host(running, name):
         os.kill(pid, signal.SIGSTOP)
 
 
-@pytest.mark.parametrize("fail", [vanish, hang])
-def test_a_node_that_vanishes_or_hangs_is_given_up_by_name(
+@pytest.mark.parametrize("fail", [vanish, stop_processes_of_node])
+def test_vanished_or_hanging_node_is_reported_by_name(
     fail: Callable[[ManyNodes, Running, str], None],
-    engine_path: Path, each_mpi: Launcher, target: Path, tmp_path: Path,
+    engine_path: Path, each_start: Launcher, target: Path, tmp_path: Path,
 ) -> None:  # fmt: skip
     plan = write_plan(target, *LONG, tasks={"threads": 6}, observe={"progress": "50ms"})
     with ManyNodes(3, tmp_path) as nodes:
-        engine = EngineOverNodes(engine_path, tmp_path, nodes, each_mpi)
+        engine = EngineOverNodes(engine_path, tmp_path, nodes, each_start)
         with engine.start(plan, env=PATIENCE) as running:
             running.wait_for_phase("long")
             running.wait_for('"nodes_seen":3')
@@ -91,11 +91,11 @@ def test_a_node_that_vanishes_or_hangs_is_given_up_by_name(
 
 
 def test_nodes_that_lose_the_root_end_by_themselves(
-    engine_path: Path, mpi: Launcher, target: Path, tmp_path: Path
+    engine_path: Path, start: Launcher, target: Path, tmp_path: Path
 ) -> None:
     plan = write_plan(target, *LONG, tasks={"threads": 2}, observe={"progress": "50ms"})
     with ManyNodes(2, tmp_path) as nodes:
-        engine = EngineOverNodes(engine_path, tmp_path, nodes, mpi)
+        engine = EngineOverNodes(engine_path, tmp_path, nodes, start)
         with engine.start(plan, env=PATIENCE) as running:
             running.wait_for('"nodes_seen":2')
             survivors = of_host(running, "n2")
@@ -122,14 +122,12 @@ def name_of(pid: int) -> str:
         return ""
 
 
-def test_a_node_that_is_ten_times_slower_is_named(
-    engine_path: Path, mpi: Launcher, target: Path, tmp_path: Path
-) -> None:
+def test_slow_node_is_reported(engine_path: Path, start: Launcher, target: Path, tmp_path: Path) -> None:
     plan = write_plan(target, tasks={"threads": 6}, data={"backend": "paced"})
     plan["data"]["access"] = {"transfer": "1MiB", "block": "64MiB"}
     plan["data"]["paced"] = {"rate": "100MB/s", "slow_tasks": {"4": 10, "5": 10}}
     with ManyNodes(3, tmp_path) as nodes:
-        result = EngineOverNodes(engine_path, tmp_path, nodes, mpi).run(plan)
+        result = EngineOverNodes(engine_path, tmp_path, nodes, start).run(plan)
     assert result.code == 0, result.err
     # A busy machine is a finding of its own.
     (finding,) = [line for line in result.of("finding") if line["id"].startswith("slow")]
@@ -138,8 +136,8 @@ def test_a_node_that_is_ten_times_slower_is_named(
     assert finding["evidence"]["node"] == 2
 
 
-def test_a_node_with_another_engine_is_named_and_nothing_is_begun(
-    engine_path: Path, mpi: Launcher, target: Path, tmp_path: Path
+def test_node_with_another_engine_is_reported_before_the_run(
+    engine_path: Path, start: Launcher, target: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other-engine"
     version = subprocess.run([engine_path, "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
@@ -147,17 +145,18 @@ def test_a_node_with_another_engine_is_named_and_nothing_is_begun(
     other.chmod(0o755)
     with ManyNodes(2, tmp_path) as nodes:
         nodes.differs("n2", f"mount --bind {other} {engine_path}")
-        result = EngineOverNodes(engine_path, tmp_path, nodes, mpi).start(write_plan(target, tasks={"threads": 4}))
+        result = EngineOverNodes(engine_path, tmp_path, nodes, start).start(write_plan(target, tasks={"threads": 4}))
         with result as running:
             ended = running.result()
     assert ended.code == ENVIRONMENT, ended.err
-    assert ended.sentence.startswith(f"n2 would run engine {version[:-1]}9, and n1 engine {version}: ")
+    other_host = "head" if start.name == "ssh" else "n1"
+    assert ended.sentence.startswith(f"n2 would run engine {version[:-1]}9, and {other_host} engine {version}: ")
     assert (ended.lines, tree(target)) == ([], [])
 
 
 @pytest.mark.parametrize("location", ["run directory", "in place"])
-def test_node_with_another_target_is_named_and_no_phase_begins(
-    location: str, engine_path: Path, mpi: Launcher, target: Path, tmp_path: Path
+def test_node_with_another_target_is_reported_before_any_phase(
+    location: str, engine_path: Path, start: Launcher, target: Path, tmp_path: Path
 ) -> None:
     plan = write_plan(target, tasks={"threads": 4})
     if location == "in place":
@@ -165,7 +164,7 @@ def test_node_with_another_target_is_named_and_no_phase_begins(
         plan["target"]["use_existing"] = True
     with ManyNodes(2, tmp_path) as nodes:
         nodes.differs("n2", f"mount -t tmpfs none {target}")
-        engine = EngineOverNodes(engine_path, tmp_path, nodes, mpi)
+        engine = EngineOverNodes(engine_path, tmp_path, nodes, start)
         with engine.start(plan) as running:
             ended = running.result()
     assert ended.code == ENVIRONMENT, ended.err

@@ -89,7 +89,9 @@ def test_flood_of_foreign_datagrams_changes_no_number(
     assert finding["text"].startswith(f"the nodes ignored {finding['evidence']['foreign']} datagrams without the key")
 
 
-def test_undisturbed_run_has_no_such_finding(engine_path: Path, mpich: Launcher, target: Path, tmp_path: Path) -> None:
+def test_undisturbed_run_has_no_rejected_messages_finding(
+    engine_path: Path, mpich: Launcher, target: Path, tmp_path: Path
+) -> None:
     with ManyNodes(2, tmp_path) as nodes:
         result = EngineOverNodes(engine_path, tmp_path, nodes, mpich).run(write_plan(target, tasks={"threads": 2}))
     assert result.code == DONE, result.err

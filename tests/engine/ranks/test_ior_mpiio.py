@@ -34,7 +34,7 @@ def engine() -> str:
     return str(path)
 
 
-def moved(record: Path) -> list[int]:
+def list_bytes_of_phases(record: Path) -> list[int]:
     """Bytes of each measured phase of a record."""
     lines = [json.loads(text) for text in record.read_text().splitlines()]
     return [
@@ -48,14 +48,14 @@ def moved(record: Path) -> list[int]:
     ("options", "tasks"),
     [("-o ufs:{0}/f", 3), ("-N 2 -o {0}/f", 2), ("-c -N 2 -o ufs:{0}/f", 2), ("-c -F -o {0}/f", 3)],
 )
-def test_every_byte_of_those_who_take_part_is_there(
+def test_every_byte_of_participating_ranks_is_written(
     options: str, tasks: int, mpi_launcher: Launcher, engine: str, tmp_path: Path
 ) -> None:
     line = f"ior -a MPIIO -w -r -R -k -l o -G 5 -t 4k -b 64k {options.format(tmp_path)} --sonde-record={tmp_path}/r"
     result = mpi_launcher.run(mpi_launcher.command(3, engine, *line.split()))
     assert result.returncode == 0, result.stdout + result.stderr
     assert f"tasks               : {tasks}\n" in result.stdout
-    assert moved(tmp_path / "r") == [tasks << 16, tasks << 16]
+    assert list_bytes_of_phases(tmp_path / "r") == [tasks << 16, tasks << 16]
     files = sorted(path for path in tmp_path.iterdir() if path.name.startswith("f"))
     assert sum(path.stat().st_size for path in files) == tasks << 16
     assert len(files) == (tasks if "-F" in options else 1)
@@ -68,7 +68,7 @@ def test_tests_of_a_script_may_each_have_another_number_of_tasks(
     line = f"ior -a MPIIO -c -t 4k -b 64k -o {tmp_path}/f -f {tmp_path}/script --sonde-record={tmp_path}/r"
     result = mpi_launcher.run(mpi_launcher.command(3, engine, *line.split()))
     assert result.returncode == 0, result.stdout + result.stderr
-    assert [moved(tmp_path / name)[0] >> 16 for name in ("r", "r.1", "r.2")] == [2, 3, 1]
+    assert [list_bytes_of_phases(tmp_path / name)[0] >> 16 for name in ("r", "r.1", "r.2")] == [2, 3, 1]
 
 
 def test_a_name_without_a_folder_is_in_the_working_directory(

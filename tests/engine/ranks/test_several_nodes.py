@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs of two to eight nodes by MPICH and Open MPI: truth as on one node, also where clocks disagree."""
+"""Runs of two to eight nodes by MPICH, Open MPI and ssh: truth as on one node, also where clocks disagree."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from engine_over_nodes import EngineOverNodes
 from engine_under_test import Line, Result
 from schedule import task
 from test_known_answers import MIB, STEPPED, check, check_latency, plan_of, rate
+from test_training import EXACT, RATE, follow_queue, train_plan
 
 pytestmark = [pytest.mark.mpi, pytest.mark.root]
 HALF_S, PPM = 500_000_000, 100
@@ -37,16 +38,32 @@ def by_node(result: Result, phase: str = "p") -> list[Line]:
 
 
 @pytest.mark.parametrize("count", [2, 8])
-def test_the_tasks_of_several_nodes_show_the_truth(
-    count: int, engine_path: Path, mpi_launcher: Launcher, target: Path, tmp_path: Path
+def test_tasks_on_several_nodes_match_the_paced_truth(
+    count: int, engine_path: Path, node_launcher: Launcher, target: Path, tmp_path: Path
 ) -> None:
     plan = plan_of(target, STEPPED, threads=count, paced={"latency": "1ms", "slow_tasks": {"1": 10}})
     with ManyNodes(count, tmp_path) as nodes:
-        result = EngineOverNodes(engine_path, tmp_path, nodes, mpi_launcher).run(plan)
+        result = EngineOverNodes(engine_path, tmp_path, nodes, node_launcher).run(plan)
     truth = [task(256, MIB, STEPPED, latency=1e-3, slow=10 if n == 1 else 1) for n in range(count)]
     check_latency(check(result, truth), truth)
     assert result.of("run")[0]["nodes"] == count
     assert [row["host"] for row in by_node(result)] == nodes.names
+
+
+@pytest.mark.parametrize("count", [2, 8])
+def test_training_on_several_nodes_matches_the_queue(
+    count: int, engine_path: Path, node_launcher: Launcher, target: Path, tmp_path: Path
+) -> None:
+    plan = train_plan(target, {"batch_size": 2, "compute_time": "60ms", "prefetch": 2}, tasks=count)
+    with ManyNodes(count, tmp_path) as nodes:
+        result = EngineOverNodes(engine_path, tmp_path, nodes, node_launcher).run(plan)
+    training = result.finished("epoch0")["training"]
+    utilization, first, _ = follow_queue(6, 2 * 2 * MIB / RATE, 60e-3, prefetch=2)
+    assert training["utilization"] == pytest.approx(utilization, rel=EXACT)
+    assert training["lowest_utilization"] == pytest.approx(utilization, rel=EXACT)
+    assert training["first_batch_s"] == pytest.approx(first, rel=EXACT)
+    assert (training["accelerators"], training["samples"]) == (count, count * 12)
+    assert [row["host"] for row in by_node(result, "epoch0")] == nodes.names
 
 
 def library(folder: Path) -> Path:
@@ -60,7 +77,7 @@ def library(folder: Path) -> Path:
 
 
 def test_clock_offset_and_drift_are_recorded_and_change_no_rate(
-    engine_path: Path, mpi_launcher: Launcher, target: Path, tmp_path: Path
+    engine_path: Path, node_launcher: Launcher, target: Path, tmp_path: Path
 ) -> None:
     """Half a second ahead and fast, half a second behind and slow; the storage keeps its schedule in real time, so that
     times are really compared. The best of six tries, as waking up late is no fault of the clocks."""
@@ -74,7 +91,7 @@ def test_clock_offset_and_drift_are_recorded_and_change_no_rate(
             names = {"CLOCK_AHEAD_NS": sign * HALF_S, "CLOCK_PPM": sign * PPM, "CLOCK_ORIGIN_NS": time.monotonic_ns()}
             settings = " ".join(f"{key}={value}" for key, value in names.items())
             nodes.differs(name, f"export {settings} LD_PRELOAD={clock}")
-        engine = EngineOverNodes(engine_path, tmp_path, nodes, mpi_launcher)
+        engine = EngineOverNodes(engine_path, tmp_path, nodes, node_launcher)
         while len(errors) < 6 and min(errors, default=1.0) >= 0.01:
             result = engine.run(plan, record=tmp_path / f"try-{len(errors)}.ndjson")
             line = result.finished("p")

@@ -34,7 +34,7 @@ def nodes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture
-def engine(engine_path: Path, nodes: ManyNodes, mpi_launcher: Launcher, tmp_path: Path) -> EngineOverNodes:
+def engine(engine_path: Path, nodes: ManyNodes, node_launcher: Launcher, tmp_path: Path) -> EngineOverNodes:
     folder = tmp_path / "run"
     folder.mkdir()
-    return EngineOverNodes(engine_path, folder, nodes, mpi_launcher)
+    return EngineOverNodes(engine_path, folder, nodes, node_launcher)

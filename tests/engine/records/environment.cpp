@@ -71,7 +71,7 @@ TEST_CASE("no_cgroups_mean_no_limits") {
     CHECK_FALSE(limits.cpus.has_value());
 }
 
-TEST_CASE("partition_has_own_size_and_queue_of_disk") {
+TEST_CASE("partition_has_its_size_and_the_queue_of_its_disk") {
     const TemporaryFolder root;
     const std::string disk = "sys/devices/pci0/nvme0n1/";
     root.write(disk + "size", "2000\n");

@@ -85,7 +85,7 @@ TEST_CASE("mount_with_itself_as_parent_does_not_loop") {
     CHECK(find_mount(parse_mounts("1 1 0:1 / / rw - rootfs rootfs rw\n"), "/a/b")->type == "rootfs");
 }
 
-TEST_CASE("mount_option_is_found_by_whole_name") {
+TEST_CASE("mount_option_is_matched_by_full_name") {
     CHECK(find_mount_option("rw,sunit=8,swidth=64", "swidth") == "64");
     CHECK_FALSE(find_mount_option("rw,xsunit=8", "sunit").has_value());
     CHECK_FALSE(find_mount_option("rw,sunit", "sunit").has_value());

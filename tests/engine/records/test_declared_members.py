@@ -28,7 +28,7 @@ def test_example_has_declared_members_only() -> None:
         ("series", (), "series.extra"),
     ],
 )
-def test_undeclared_member_is_found(kind: str, path: tuple[str, ...], complaint: str) -> None:
+def test_undeclared_member_is_reported(kind: str, path: tuple[str, ...], complaint: str) -> None:
     line = copy.deepcopy(next(line for line in EXAMPLE if line["type"] == kind))
     table = line
     for name in path:

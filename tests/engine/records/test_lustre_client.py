@@ -24,7 +24,7 @@ IMPORT = """import:
 """
 
 
-def lay(root: Path, files: dict[str, str]) -> Path:
+def write_files(root: Path, files: dict[str, str]) -> Path:
     for name, text in files.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,7 +56,7 @@ def test_settings_of_a_new_client_are_read_from_sys_proc_and_debugfs(
     files |= {f"{mdc}/max_rpcs_in_flight": "8\n", f"{mdc}/max_mod_rpcs_in_flight": "7\n"}
     files |= {f"{mdc.replace('sys/fs', 'proc/fs')}/import": IMPORT.format(version="2.14.0.12")}
     files |= {"sys/fs/lustre/llite/scratch-ffff9c0c4e5a3800/max_read_ahead_mb": "1024\n"}
-    assert lustre_of(engine, target, lay(tmp_path / "root", files)) == {
+    assert lustre_of(engine, target, write_files(tmp_path / "root", files)) == {
         "client_version": "2.15.3",
         "server_version": "2.15.3.0 on 3, 2.14.0.12 on 1",
         "debug": "ioctl neterror warning error",
@@ -83,7 +83,7 @@ def test_old_lustre_client_is_read_from_proc(engine: Engine, target: Path, tmp_p
         f"{locks}/lock_unused_count": "17\n",
         f"{locks}/lru_max_age": "36000000\n",
     }
-    assert lustre_of(engine, target, lay(tmp_path / "root", files)) == {
+    assert lustre_of(engine, target, write_files(tmp_path / "root", files)) == {
         "client_version": "1.8.9",
         "debug": "0",
         "osc": {"checksums": "0", "max_dirty_mb": "256"},
@@ -91,7 +91,7 @@ def test_old_lustre_client_is_read_from_proc(engine: Engine, target: Path, tmp_p
     }
 
 
-def test_where_there_is_no_client_nothing_is_said(engine: Engine, target: Path, tmp_path: Path) -> None:
+def test_record_without_lustre_client_has_no_lustre_member(engine: Engine, target: Path, tmp_path: Path) -> None:
     assert lustre_of(engine, target, tmp_path) is None
 
 
@@ -101,11 +101,15 @@ def test_where_there_is_no_client_nothing_is_said(engine: Engine, target: Path, 
 def held_locks(root: Path, *unused: int) -> list[Path]:
     folders = [root / f"sys/fs/lustre/ldlm/namespaces/scratch-OST{index:04x}-osc-ff" for index in range(len(unused))]
     for folder, count in zip(folders, unused, strict=True):
-        lay(folder, {"lru_size": f"{count}\n", "lock_unused_count": f"{count}\n", "lock_count": f"{count + 2}\n"})
+        write_files(
+            folder, {"lru_size": f"{count}\n", "lock_unused_count": f"{count}\n", "lock_count": f"{count + 2}\n"}
+        )
     return folders
 
 
-def treated(engine: Engine, target: Path, root: Path, need: str = "best_effort") -> tuple[int, dict[str, object], str]:
+def run_lock_treatment(
+    engine: Engine, target: Path, root: Path, need: str = "best_effort"
+) -> tuple[int, dict[str, object], str]:
     phase = {"id": "write", "op": "write", "before": [{"kind": "cancel_locks", "need": need}]}
     result = engine.run(write_plan(target, phase), env={"SONDE_LUSTRE_ROOT": str(root)})
     (line,) = result.of("treatment")
@@ -125,13 +129,13 @@ def client(folder: Path, released: list[str]) -> None:
         time.sleep(0.005)
 
 
-def test_locks_are_counted_before_and_after_they_are_given_back(engine: Engine, target: Path, tmp_path: Path) -> None:
+def test_locks_are_counted_before_and_after_their_release(engine: Engine, target: Path, tmp_path: Path) -> None:
     folders = held_locks(tmp_path, 12, 30)
     released: list[str] = []
     threads = [threading.Thread(target=client, args=(folder, released), daemon=True) for folder in folders]
     for thread in threads:
         thread.start()
-    code, line, _ = treated(engine, target, tmp_path, "required")
+    code, line, _ = run_lock_treatment(engine, target, tmp_path, "required")
     for thread in threads:
         thread.join(30)
     assert (code, line["outcome"], line["locks_before"], line["locks_after"]) == (0, "done", 42, 0)
@@ -139,24 +143,24 @@ def test_locks_are_counted_before_and_after_they_are_given_back(engine: Engine, 
     assert sorted(released) == [folder.name for folder in folders]
 
 
-def test_locks_that_stay_are_a_treatment_that_failed(engine: Engine, target: Path, tmp_path: Path) -> None:
+def test_unreleased_locks_fail_the_treatment(engine: Engine, target: Path, tmp_path: Path) -> None:
     held_locks(tmp_path, 5)
-    code, line, complaint = treated(engine, target, tmp_path, "required")
+    code, line, complaint = run_lock_treatment(engine, target, tmp_path, "required")
     assert (code, line["outcome"], line["locks_before"], line["locks_after"]) == (3, "failed", 5, 5)
     assert "Not all locks were given back" in str(line["text"])
     assert "the required treatment cancel_locks failed" in complaint
 
 
-def test_who_may_not_give_locks_back_is_told_what_to_do(engine: Engine, target: Path, tmp_path: Path) -> None:
+def test_lock_release_without_permission_explains_the_remedy(engine: Engine, target: Path, tmp_path: Path) -> None:
     (folder,) = held_locks(tmp_path, 5)
     (folder / "lru_size").unlink()
     (folder / "lru_size").mkdir()
-    code, line, _ = treated(engine, target, tmp_path)
+    code, line, _ = run_lock_treatment(engine, target, tmp_path)
     assert (code, line["outcome"]) == (0, "failed")
     assert "lctl set_param ldlm.namespaces.*.lru_size=clear" in str(line["text"])
 
 
-def test_elsewhere_no_lock_is_given_back_and_that_is_said(engine: Engine, target: Path) -> None:
+def test_lock_release_without_lustre_is_skipped_with_a_reason(engine: Engine, target: Path) -> None:
     phase = {"id": "write", "op": "write", "before": [{"kind": "cancel_locks"}]}
     (line,) = engine.run(write_plan(target, phase)).of("treatment")
     assert line["outcome"] == "skipped"

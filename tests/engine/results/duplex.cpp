@@ -46,7 +46,7 @@ TEST_CASE("efficiency_needs_rates_of_both_directions") {
     CHECK_FALSE(still.contains("duplex"));
 }
 
-TEST_CASE("direction_rates_are_those_of_last_single_phase") {
+TEST_CASE("direction_rates_belong_to_last_single_phase") {
     results::DirectionRates half;
     const auto rate = [](std::uint64_t bytes) {
         return std::map<std::string, results::RateValue>{{"transfer", {bytes, 1, 2.0}}};

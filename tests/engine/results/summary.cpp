@@ -67,7 +67,7 @@ TEST_CASE("open_and_close_count_in_total_only") {
     CHECK_FALSE(rates.contains("stonewall"));
 }
 
-TEST_CASE("steady_window_is_whole_slices_with_all_tasks") {
+TEST_CASE("steady_window_is_full_slices_with_all_tasks") {
     Stream early(0);
     early.write(0, 2000, 200, mb);
     Stream late(1);
@@ -226,7 +226,7 @@ TEST_CASE("phase_end_line_has_all_counters") {
     }
 }
 
-TEST_CASE("five_slowest_tasks_are_listed_with_host") {
+TEST_CASE("five_slowest_tasks_are_reported_with_host") {
     Totals totals;
     for (int task = 0; task < 7; ++task) {
         const std::int64_t end = task == 3 ? second : 3 * second;
@@ -304,7 +304,7 @@ TEST_CASE("node_name_is_host_or_number") {
     CHECK(facts.find_node_name(2) == "node 2");
 }
 
-TEST_CASE("three_whole_slices_give_steady_rate") {
+TEST_CASE("three_full_slices_give_steady_rate") {
     Stream early(0);
     early.write(0, 1000, 100, mb);
     Stream late(1);

@@ -31,7 +31,7 @@ TaskRow row(int task, int node, std::int64_t start_ns, std::int64_t end_ns) {
 
 }  // namespace
 
-TEST_CASE("task_rows_are_ordered_with_own_rates") {
+TEST_CASE("task_rows_are_ordered_with_individual_rates") {
     Totals totals;
     totals.rows = {row(1, 1, second, 4 * second), row(0, 0, second, second)};
     PhaseFacts facts;
@@ -114,7 +114,7 @@ TEST_CASE("histogram_line_has_values_sums_and_overflow") {
     CHECK(histogram_lines(Totals{}).empty());
 }
 
-TEST_CASE("quantile_of_none_is_null_and_of_one_its_bucket") {
+TEST_CASE("quantile_of_empty_is_null_and_of_a_single_value_its_bucket") {
     // Below 128 each value has a bucket; 200 and 201 share theirs.
     const auto bucket_of_200 = static_cast<std::uint32_t>(sonde::meters::Histogram::bucket_of(200));
     const std::vector<sonde::results::AmountHistogram> slices{
@@ -127,7 +127,7 @@ TEST_CASE("quantile_of_none_is_null_and_of_one_its_bucket") {
     CHECK(out["max"] == ordered_json{nullptr, 200.0, 100.0, 401.0});
 }
 
-TEST_CASE("name_counters_add_and_longest_verify_is_kept") {
+TEST_CASE("name_counters_add_and_longest_verify_wins") {
     Totals first;
     first.file_operations = 1;
     first.entries = 2;

@@ -97,7 +97,7 @@ TEST_CASE("quantile_rank_rounds_up_and_is_at_most_longest") {
     CHECK(counts.quantile(0.5) == 970);
 }
 
-TEST_CASE("target table has a row per kind and counts known bytes") {
+TEST_CASE("target table has a row per kind and counts located bytes") {
     Totals totals;
     totals.bytes = {1000, 500};
     totals.targets.files = 4;

@@ -107,7 +107,7 @@ TEST_CASE("rate_decline_needs_measurable_tenths") {
     CHECK_FALSE(compute_rate_decline(creates.totals, Op::create).has_value());
 }
 
-TEST_CASE("rate_decline_below_0_7_of_10000_items_is_found") {
+TEST_CASE("rate_decline_below_0_7_of_10000_items_is_detected") {
     CHECK(Creates(300, 300).said() == "");
     CHECK(Creates(300, 216).said() == "");
     CHECK(Creates(300, 204).said() == "warning:droop");
@@ -162,7 +162,7 @@ TEST_CASE("recent_deletes_name_phase_and_cost") {
     CHECK(all[0].at("evidence").at("removed_before") == "clear");
 }
 
-TEST_CASE("own_names_come_from_name_cache") {
+TEST_CASE("names_created_on_this_node_may_come_from_name_cache") {
     const auto looks = [](const std::function<void(Creates&)>& change) {
         return said([&](Creates& creates) {
             creates.phase.op = Op::stat_items;

@@ -54,15 +54,15 @@ class Served:
                 self.slope[i] = (self.rate[i + 1] - self.rate[i]) / (self.at[i + 1] - self.at[i])
         self.before = [0.0]  # bytes at the beginning of each step
         for i in range(len(steps) - 1):
-            self.before.append(self.before[-1] + self._inside(i, self.at[i + 1] - self.at[i]))
+            self.before.append(self.before[-1] + self._compute_bytes_in_step(i, self.at[i + 1] - self.at[i]))
 
-    def _inside(self, step: int, seconds: float) -> float:
+    def _compute_bytes_in_step(self, step: int, seconds: float) -> float:
         return self.rate[step] * seconds + self.slope[step] * seconds * seconds / 2
 
     def by(self, time: float) -> float:
         """Bytes from the start to `time` when the server never waits."""
         step = bisect.bisect_right(self.at, time) - 1
-        return self.before[step] + self._inside(step, time - self.at[step])
+        return self.before[step] + self._compute_bytes_in_step(step, time - self.at[step])
 
     def when(self, served: float) -> float:
         """The inverse."""

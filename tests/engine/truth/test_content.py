@@ -217,7 +217,7 @@ def check_file(case: Case, path: Path, number: int, sharers: int, generation: in
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_every_granule_is_what_the_description_says(engine: Engine, target: Path, case: Case) -> None:
+def test_every_granule_has_the_documented_content(engine: Engine, target: Path, case: Case) -> None:
     result = run_case(engine, target, case)
     if case.backend == "io_uring" and result.code != DONE and "io_uring" in result.err and not result.of("phase_end"):
         pytest.skip(result.err.strip())
@@ -229,7 +229,7 @@ def test_every_granule_is_what_the_description_says(engine: Engine, target: Path
         assert check_file(case, run_directory / name, number, sharers, generation) > 0
 
 
-def test_no_granule_comes_twice(engine: Engine, target: Path) -> None:
+def test_every_granule_is_unique(engine: Engine, target: Path) -> None:
     """Storage that removes duplicates or compresses gains nothing: the granules of all files differ from each other."""
     case = Case("unique", mapping="many", count=3, access={"transfer": 64 * KIB, "block": 512 * KIB, "segments": 2})
     assert run_case(engine, target, case).code == DONE
@@ -244,7 +244,9 @@ def test_no_granule_comes_twice(engine: Engine, target: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["stamped", "random"])
 @pytest.mark.parametrize("share", [0.25, 0.75])
-def test_the_dials_do_what_they_say(engine: Engine, target: Path, kind: str, share: float) -> None:
+def test_compressible_and_duplicate_shares_are_as_configured(
+    engine: Engine, target: Path, kind: str, share: float
+) -> None:
     """The compressible share is saved by a compressor, the duplicate share by removing duplicates."""
     access = {"transfer": 64 * KIB, "block": 1024 * KIB, "segments": 1}
     case = Case("dials", payload=Payload(kind, 11, compressible=share), access=access)
@@ -255,7 +257,7 @@ def test_the_dials_do_what_they_say(engine: Engine, target: Path, kind: str, sha
 
 
 @pytest.mark.parametrize("share", [0.25, 0.75])
-def test_the_share_of_duplicates(engine: Engine, target: Path, share: float) -> None:
+def test_duplicate_share_of_content_is_as_configured(engine: Engine, target: Path, share: float) -> None:
     access = {"transfer": 64 * KIB, "block": 4096 * KIB, "segments": 1}
     case = Case("dials", payload=Payload("random", 12, duplicates=share), access=access, mapping="shared")
     assert run_case(engine, target, case).code == DONE

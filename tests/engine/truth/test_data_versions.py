@@ -77,9 +77,7 @@ def test_a_rewrite_that_was_stopped_leaves_two_versions(
 
 @pytest.mark.parametrize("access", [SMALL, OTHER])
 @pytest.mark.parametrize("files", [[0], [2, 0], [1, 2]])
-def test_files_that_were_rewritten_have_another_version_than_the_rest(
-    engine: Engine, target: Path, access: Plan, files: list[int]
-) -> None:
+def test_rewritten_files_have_a_newer_version(engine: Engine, target: Path, access: Plan, files: list[int]) -> None:
     for later in (rewrite(files=files), write("again", files=files, open="overwrite"), write("fresh", files=files)):
         plan = plan_of(target, write(), later, read(access=access), files=MANY)
         assert_clean(engine.run(plan), 2 * 3 * 128 * KIB)
@@ -94,7 +92,7 @@ def test_another_geometry_reads_complete_data_of_any_order(engine: Engine, targe
         assert_clean(engine.run(plan_of(target, first, second, files={"mapping": mapping})), 2 * 128 * KIB)
 
 
-def test_an_offset_belongs_to_the_extent(engine: Engine, target: Path) -> None:
+def test_data_at_an_offset_is_verified(engine: Engine, target: Path) -> None:
     first = write(access={**SMALL, "offset": "1MiB"})
     plan = plan_of(target, first, read(access={**OTHER, "offset": "1MiB", "order": "random_permute"}))
     assert_clean(engine.run(plan), 2 * 128 * KIB)
@@ -117,7 +115,7 @@ def test_holes_are_not_read_as_data(engine: Engine, target: Path, holes: Plan) -
     assert result.only_sentence.startswith('plan: phase "read" reads with another geometry than phase "write" wrote')
 
 
-def test_what_lies_below_a_rewrite_at_random_is_still_there(engine: Engine, target: Path) -> None:
+def test_data_not_hit_by_a_random_rewrite_remains_readable(engine: Engine, target: Path) -> None:
     anywhere = rewrite(access={**SMALL, "order": "random_replace"})
     result = engine.run(plan_of(target, write(), anywhere, read(access=OTHER, verify="none")))
     assert result.code == DONE, result.err
@@ -131,7 +129,7 @@ def test_mixed_phase_makes_only_its_files_unverifiable(engine: Engine, target: P
 
 
 @pytest.mark.parametrize("mapping", ["shared", "per_task"])
-def test_a_part_is_read_as_far_as_it_goes(engine: Engine, target: Path, mapping: str) -> None:
+def test_partial_write_is_read_up_to_its_end(engine: Engine, target: Path, mapping: str) -> None:
     """The write stops early; a read of other operations stays inside what every task has written."""
     access = {"transfer": "4KiB", "block": "4KiB", "segments": 65536}
     stopped = write(stop={"stonewall": "40ms"})
@@ -149,7 +147,7 @@ def test_a_part_is_read_as_far_as_it_goes(engine: Engine, target: Path, mapping:
     assert end["verify"] == {"checked_bytes": end["bytes"]["read"], "mismatches": 0}
 
 
-def test_a_new_process_knows_it_all_as_well(engine: Engine, target: Path) -> None:
+def test_separate_process_restores_data_versions_from_the_manifest(engine: Engine, target: Path) -> None:
     """The manifest carries the versions from stage to stage."""
     separate = read(access=OTHER, process="separate")
     plan = plan_of(target, write(), rewrite(files=[1], process="separate"), separate, files=MANY)
@@ -165,7 +163,7 @@ def test_duplex_writes_are_a_version_too(engine: Engine, target: Path) -> None:
     assert_clean(engine.run(plan), 2 * 3 * 128 * KIB)
 
 
-def test_the_writer_of_a_shared_file_is_found_by_the_place(engine: Engine, target: Path) -> None:
+def test_writer_of_a_shared_file_is_determined_by_the_offset(engine: Engine, target: Path) -> None:
     """One reader of another geometry meets the blocks of all writers."""
     spoil = (
         f"printf x | dd of={target}/run/data bs=1 seek=70000 conv=notrunc status=none;"
@@ -180,7 +178,7 @@ def test_the_writer_of_a_shared_file_is_found_by_the_place(engine: Engine, targe
 
 
 @pytest.mark.parametrize("depth", [2, 8])
-def test_a_file_that_ends_inside_queued_operations(engine: Engine, target: Path, depth: int) -> None:
+def test_short_queued_operations_are_completed(engine: Engine, target: Path, depth: int) -> None:
     """Short operations go on through the queue between the completions of others: none is lost or mistaken."""
     backends = {line["name"]: line for line in json.loads(engine.ask("backends", "--json").out)}
     if not backends["io_uring"]["usable"]:
@@ -217,7 +215,7 @@ MIXED_CASES: list[tuple[str, str, Plan]] = [
 
 
 @pytest.mark.parametrize(("mapping", "backend", "access"), MIXED_CASES)
-def test_mixed_reads_find_old_or_own_data(
+def test_mixed_phase_reads_old_data_or_data_of_the_same_task(
     engine: Engine, target: Path, mapping: str, backend: str, access: Plan
 ) -> None:
     filled = {"transfer": "64KiB", "block": "256KiB", "segments": 4}

@@ -111,7 +111,7 @@ def slots(plan: Plan, share: Place) -> list[list[int]]:
     ]
 
 
-def flat(lists: list[list[int]]) -> list[int]:
+def flatten(lists: list[list[int]]) -> list[int]:
     return [item for part in lists for item in part]
 
 
@@ -219,7 +219,7 @@ def check_order(plan: Plan, share: Place, offsets: list[int], scope: str) -> Non
     access = plan["data"]["access"]
     order, in_block = access["order"], access["block"] // access["transfer"]
     task_slots = slots(plan, share)
-    everything = flat(task_slots)
+    everything = flatten(task_slots)
     assert len(offsets) == len(everything)
     segments = [offsets[i : i + in_block] for i in range(0, len(offsets), in_block)]
     if order in ("sequential", "stride"):
@@ -239,7 +239,7 @@ def check_order(plan: Plan, share: Place, offsets: list[int], scope: str) -> Non
             assert len(everything) < ENOUGH or offsets != everything
     else:
         sharers = [Place(share.path, share.number, share.sharers, index) for index in range(share.sharers)]
-        assert set(offsets) <= {x for sharer in sharers for x in flat(slots(plan, sharer))}
+        assert set(offsets) <= {x for sharer in sharers for x in flatten(slots(plan, sharer))}
 
 
 # The tests -----------------------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ def check_order(plan: Plan, share: Place, offsets: list[int], scope: str) -> Non
 
 @pytest.mark.parametrize("mapping", MAPPINGS)
 @pytest.mark.parametrize(("order", "scope"), ORDERS)
-def test_a_plan_touches_what_it_says(engine_path: Path, order: str, scope: str, mapping: str) -> None:
+def test_accessed_offsets_match_the_plan(engine_path: Path, order: str, scope: str, mapping: str) -> None:
     seen_plans: set[str] = set()
 
     @IN_TIME
@@ -299,7 +299,7 @@ def test_shifted_readers_read_one_writers_data(engine_path: Path, by: str, mappi
     compare()
 
 
-def fixed(order: str, scope: str, **access: Any) -> Plan:
+def make_plan_of_four_tasks(order: str, scope: str, **access: Any) -> Plan:
     """Four tasks on one file, 64 slots each."""
     return {
         "schema": "sonde-plan/2",
@@ -317,11 +317,11 @@ def fixed(order: str, scope: str, **access: Any) -> Plan:
 @pytest.mark.parametrize("scope", ["block", "task", "file"])
 def test_draws_with_replacement_are_spread(engine_path: Path, scope: str) -> None:
     """Of 64 equally likely slots 64 draws reach 64 * (1 - 1/e) = 40.5 on average, with a deviation of 2.5."""
-    plan = fixed("random_replace", scope)
+    plan = make_plan_of_four_tasks("random_replace", scope)
     offsets_of = list_accesses(engine_path, plan)["write"]
     for task, of_task in offsets_of.items():
         [offsets] = of_task.values()
-        task_slots = set(flat(slots(plan, places(plan, task)[0])))
+        task_slots = set(flatten(slots(plan, places(plan, task)[0])))
         # From the whole file there are four times as many slots: 64 draws reach 56.6, and a quarter of them is own.
         low, high = (46, 64) if scope == "file" else (28, 53)
         assert low <= len(set(offsets)) <= high
@@ -329,28 +329,30 @@ def test_draws_with_replacement_are_spread(engine_path: Path, scope: str) -> Non
     assert len({tuple(*of_task.values()) for of_task in offsets_of.values()}) == 4, "two tasks draw the same"
 
 
-def test_a_file_is_dealt_to_its_tasks_at_random(engine_path: Path) -> None:
+def test_random_permute_distributes_a_file_over_all_tasks(engine_path: Path) -> None:
     """Each task's hand comes from everywhere: 16 of its 64 slots are its own on average, with a deviation of 3."""
-    plan = fixed("random_permute", "file")
+    plan = make_plan_of_four_tasks("random_permute", "file")
     for task, of_task in list_accesses(engine_path, plan)["write"].items():
         [offsets] = of_task.values()
-        task_slots = set(flat(slots(plan, places(plan, task)[0])))
+        task_slots = set(flatten(slots(plan, places(plan, task)[0])))
         assert 3 <= sum(x in task_slots for x in offsets) <= 29
 
 
 @pytest.mark.parametrize("scope", ["block", "task", "file"])
 @pytest.mark.parametrize("order", ["random_permute", "random_replace"])
-def test_random_orders_come_from_the_seed(engine_path: Path, order: str, scope: str) -> None:
+def test_random_orders_depend_on_the_seed_only(engine_path: Path, order: str, scope: str) -> None:
     """The same again with the same seed; with another seed every task gets another order."""
-    first, again, other = (list_accesses(engine_path, fixed(order, scope, seed=seed))["write"] for seed in (5, 5, 6))
+    first, again, other = (
+        list_accesses(engine_path, make_plan_of_four_tasks(order, scope, seed=seed))["write"] for seed in (5, 5, 6)
+    )
     assert first == again
     assert all(first[task] != other[task] for task in first)
 
 
 @pytest.mark.parametrize("scope", ["block", "task", "file"])
-def test_files_have_orders_of_their_own(engine_path: Path, scope: str) -> None:
+def test_random_orders_differ_between_files(engine_path: Path, scope: str) -> None:
     """Otherwise all tasks would reach the same part of their files at the same moment."""
-    plan = fixed("random_permute", scope)
+    plan = make_plan_of_four_tasks("random_permute", scope)
     plan["data"]["files"] = {"mapping": "many", "count": 3, "directories": "one"}
     offsets_of = list_accesses(engine_path, plan)["write"]
     orders = [tuple(offsets) for of_task in offsets_of.values() for offsets in of_task.values()]
@@ -359,9 +361,9 @@ def test_files_have_orders_of_their_own(engine_path: Path, scope: str) -> None:
 
 
 @pytest.mark.parametrize("mapping", ["shared", "per_task"])
-def test_draws_within_a_part_reach_all_of_it_and_nothing_else(engine_path: Path, mapping: str) -> None:
+def test_draws_within_a_part_cover_exactly_the_part(engine_path: Path, mapping: str) -> None:
     """1,000 draws of each of four tasks from 20 slots: the chance to miss one is 2e-21."""
-    plan = fixed("random_replace", "task", block=4096, segments=1000, within=20 * 4096, offset=8192)
+    plan = make_plan_of_four_tasks("random_replace", "task", block=4096, segments=1000, within=20 * 4096, offset=8192)
     plan["data"]["files"]["mapping"] = mapping
     for of_task in list_accesses(engine_path, plan)["write"].values():
         [offsets] = of_task.values()

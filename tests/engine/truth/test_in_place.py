@@ -37,14 +37,14 @@ def read(**more: Any) -> Plan:
     return {"id": "read", "op": "read", **more}
 
 
-def test_files_lie_where_the_plan_says_and_nothing_else_does(engine: Engine, target: Path) -> None:
+def test_files_in_place_use_the_names_of_the_plan_only(engine: Engine, target: Path) -> None:
     (target / "other").write_text("mine")
     assert engine.run(plan_of(target, write(), read())).code == DONE
     assert names(target) == ["f.00000000", "f.00000001", "other"]
     assert (target / "f.00000001").stat().st_size == BLOCK
 
 
-def test_remove_takes_exactly_these_files_away(engine: Engine, target: Path) -> None:
+def test_remove_deletes_exactly_the_files_of_the_run(engine: Engine, target: Path) -> None:
     (target / "f.00000002").write_text("another's")
     assert engine.run(plan_of(target, write(), {"id": "remove", "op": "remove"})).code == DONE
     assert names(target) == ["f.00000002"]
@@ -65,14 +65,14 @@ def test_one_task_removes_a_shared_file(engine: Engine, target: Path) -> None:
         ({"directories": "per_task"}, ["0", "0/f.00000000.1", "1", "1/f.00000001.1"]),
     ],
 )
-def test_a_phase_may_end_the_names_of_its_files(
+def test_suffix_of_a_phase_is_appended_to_file_names(
     files: Plan, expected_names: list[str], engine: Engine, target: Path
 ) -> None:
     assert engine.run(plan_of(target, write(suffix=".1"), read(suffix=".1"), files=files)).code == DONE
     assert names(target) == expected_names
 
 
-def test_files_of_another_suffix_are_other_files(engine: Engine, target: Path) -> None:
+def test_files_with_different_suffixes_are_distinct(engine: Engine, target: Path) -> None:
     old = {"id": "old", "op": "write", "suffix": ".0"}
     new = {"id": "new", "op": "write", "suffix": ".1"}
     read_old = {"id": "read-old", "op": "read", "suffix": ".0", "verify": "on_read"}
@@ -86,14 +86,14 @@ def test_files_of_another_suffix_are_other_files(engine: Engine, target: Path) -
     assert names(target) == ["f.00000000.0", "f.00000001.0"]
 
 
-def test_a_suffix_that_nobody_wrote_is_a_mistake(engine: Engine, target: Path) -> None:
+def test_reading_an_unwritten_suffix_is_rejected(engine: Engine, target: Path) -> None:
     read_other = {"id": "read", "op": "read", "suffix": ".1", "data_of": "write"}
     result = engine.run(plan_of(target, write(suffix=".0"), read_other))
     assert result.code == BAD_PLAN
     assert 'phases[1].data_of names "write", but no earlier phase of that name writes' in result.err
 
 
-def test_a_task_without_its_file_does_not_keep_the_others_waiting(engine: Engine, target: Path) -> None:
+def test_task_without_its_file_does_not_block_its_peers(engine: Engine, target: Path) -> None:
     (target / "f.00000000").write_bytes(bytes(BLOCK))
     stop = {"stonewall": "1s", "wearout": True}
     result = engine.run(plan_of(target, read(barrier="intra", stop=stop), tasks={"processes": 2}))
@@ -102,13 +102,13 @@ def test_a_task_without_its_file_does_not_keep_the_others_waiting(engine: Engine
     assert "(ENOENT)" in result.err
 
 
-def test_several_paths_are_taken_in_turn(engine: Engine, target: Path) -> None:
+def test_several_paths_are_assigned_in_turn(engine: Engine, target: Path) -> None:
     paths = [str(target / "a"), str(target / "b")]
     assert engine.run(plan_of(target, write(), tasks={"threads": 3}, files={"paths": paths})).code == DONE
     assert names(target) == ["a.00000000", "a.00000002", "b.00000001"]
 
 
-def test_only_the_tasks_that_are_used_do_anything(engine: Engine, target: Path) -> None:
+def test_only_active_tasks_transfer_data(engine: Engine, target: Path) -> None:
     result = engine.run(plan_of(target, write(), read(), tasks={"processes": 4, "active": 3}))
     assert result.code == DONE, result.err
     assert names(target) == ["f.00000000", "f.00000001", "f.00000002"]
@@ -117,7 +117,7 @@ def test_only_the_tasks_that_are_used_do_anything(engine: Engine, target: Path) 
     assert sorted(row[0] for row in rows) == [0, 1, 2]
 
 
-def test_more_active_tasks_than_there_are_is_a_mistake(engine: Engine, target: Path) -> None:
+def test_more_active_tasks_than_tasks_are_rejected(engine: Engine, target: Path) -> None:
     result = engine.run(plan_of(target, write(), tasks={"threads": 2, "active": 3}))
     assert result.code == BAD_PLAN
     assert "tasks.active is 3, but there are only 2 tasks" in result.sentence
@@ -131,7 +131,7 @@ def test_a_cap_on_operations_holds_for_each_file(engine: Engine, target: Path) -
     assert (target / "f.00000000").stat().st_size == 5 * 4096
 
 
-def test_a_list_says_whom_each_task_reads(engine: Engine, target: Path) -> None:
+def test_owner_list_determines_the_files_each_task_reads(engine: Engine, target: Path) -> None:
     payload = {"kind": "ior_offset", "seed": 3}
     phases = (write(), read(verify="on_read", shift={"by": "list", "owners": [2, 2, 0]}))
     result = engine.run(plan_of(target, *phases, tasks={"threads": 3}, payload=payload))
@@ -148,7 +148,7 @@ def test_a_list_says_whom_each_task_reads(engine: Engine, target: Path) -> None:
 
 
 @pytest.mark.parametrize("owners", [[0], [0, 2], []])
-def test_a_wrong_list_is_a_mistake(owners: list[int], engine: Engine, target: Path) -> None:
+def test_invalid_owner_list_is_rejected(owners: list[int], engine: Engine, target: Path) -> None:
     result = engine.run(plan_of(target, write(), read(shift={"by": "list", "owners": owners}), tasks={"threads": 2}))
     assert result.code == BAD_PLAN
     assert "owners" in result.sentence
@@ -174,7 +174,7 @@ def test_pauses_are_in_rates_and_in_no_latency(engine: Engine, target: Path) -> 
     assert end["latency"]["write"]["p50_ns"] < 2_000_000
 
 
-def test_files_stay_when_they_hold_damage(engine: Engine, target: Path) -> None:
+def test_files_with_mismatches_are_not_removed(engine: Engine, target: Path) -> None:
     check = read(verify="on_read")
     last = {"id": "remove", "op": "remove", "unless_mismatch": True}
     payload = {"kind": "ior_timestamp", "seed": 3}
@@ -187,7 +187,7 @@ def test_files_stay_when_they_hold_damage(engine: Engine, target: Path) -> None:
     assert names(target) == ["f.00000000", "f.00000001"]
 
 
-def test_a_run_that_fails_takes_its_own_files_with_it_and_no_others(engine: Engine, target: Path) -> None:
+def test_failed_run_removes_no_foreign_files(engine: Engine, target: Path) -> None:
     (target / "f.00000000").write_text("before")
     plan = plan_of(target, read())
     assert engine.run(plan).code != DONE
@@ -208,7 +208,7 @@ def test_a_run_that_fails_takes_its_own_files_with_it_and_no_others(engine: Engi
         ({"data": {"files": {"directories": "per_node"}}}, "per_node"),
     ],
 )
-def test_what_does_not_go_together_is_said(change: Plan, says: str, engine: Engine, target: Path) -> None:
+def test_contradictory_members_are_rejected(change: Plan, says: str, engine: Engine, target: Path) -> None:
     plan = plan_of(target, write())
     for part, members in change.items():
         for key, value in members.items():
@@ -221,7 +221,7 @@ def test_what_does_not_go_together_is_said(change: Plan, says: str, engine: Engi
     assert says in result.sentence
 
 
-def test_stonewalled_volume_beyond_free_space_is_said_first(engine: Engine, target: Path) -> None:
+def test_stonewalled_volume_beyond_free_space_is_reported(engine: Engine, target: Path) -> None:
     stonewalled = write(access={"volume": "1PiB"}, stop={"stonewall": "20ms"})
     result = engine.run(plan_of(target, stonewalled, tasks={"threads": 1}))
     assert result.code == DONE, result.err

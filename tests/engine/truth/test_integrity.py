@@ -165,7 +165,7 @@ def run_damaged(engine: Engine, setup: Setup, tmp_path: Path, kind: str, block: 
     )
 
 
-def usable(engine: Engine, backend: str) -> None:
+def skip_without_backend(engine: Engine, backend: str) -> None:
     answer = engine.ask("backends", "--json") if backend == "io_uring" else None
     if answer is not None and answer.code == DONE:
         backends = {entry["name"]: entry for entry in json.loads(answer.out)}
@@ -176,7 +176,7 @@ def usable(engine: Engine, backend: str) -> None:
 @pytest.fixture(params=SETUPS, ids="-".join)
 def setup(request: pytest.FixtureRequest, engine: Engine, target: Path) -> Setup:
     backend, mapping, size = request.param
-    usable(engine, backend)
+    skip_without_backend(engine, backend)
     return Setup(backend, mapping, size, target / "kept")
 
 
@@ -223,7 +223,7 @@ DAMAGES = [(setup, kind) for setup in SETUPS for kind in WORDS if (setup[1], kin
 
 
 @pytest.mark.parametrize(("setup", "kind"), DAMAGES, indirect=["setup"], ids=lambda x: x if x in WORDS else "-".join(x))
-def test_a_damaged_block_is_found(engine: Engine, setup: Setup, tmp_path: Path, kind: str) -> None:
+def test_damaged_block_is_detected_and_located(engine: Engine, setup: Setup, tmp_path: Path, kind: str) -> None:
     slots = setup.access["block"] // setup.length * setup.access["segments"]
     slot = slots - 2
     block = setup.block_of(WRITER, slot)
@@ -250,7 +250,7 @@ def test_a_damaged_block_is_found(engine: Engine, setup: Setup, tmp_path: Path, 
     assert result.finished("read")["verify"]["checked_bytes"] == setup.volume
 
 
-def test_a_truncated_file_is_found(engine: Engine, setup: Setup, tmp_path: Path) -> None:
+def test_truncated_file_is_detected(engine: Engine, setup: Setup, tmp_path: Path) -> None:
     """The last two operations of the last task are lost: one in half, one wholly."""
     slots = setup.access["block"] // setup.length * setup.access["segments"]
     block = setup.block_of(WRITER, slots - 2)
@@ -264,7 +264,7 @@ def test_a_truncated_file_is_found(engine: Engine, setup: Setup, tmp_path: Path)
 
 
 @pytest.mark.parametrize("verify", ["on_read", "both"])
-def test_whole_data_passes(engine: Engine, setup: Setup, verify: str) -> None:
+def test_intact_data_passes_verification(engine: Engine, setup: Setup, verify: str) -> None:
     """Also data of two generations, in another reader's hands; all of it has been compared, and that took time."""
     result = engine.run(
         setup.plan(
@@ -307,7 +307,7 @@ def lying_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("size", list(SIZES))
 @pytest.mark.parametrize(("lie", "lost"), [("flip", 1), ("drop", 1), ("misplace", 2)])
-def test_read_back_finds_what_storage_did_not_keep(
+def test_read_back_detects_silently_lost_writes(
     engine: Engine, target: Path, lying_storage: Path, lie: str, lost: int, size: str
 ) -> None:
     """Every call succeeds, but one write changes a byte, is lost, or lands on the next block."""

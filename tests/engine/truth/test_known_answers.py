@@ -113,7 +113,7 @@ def test_rates_series_and_percentiles_are_the_truth(
     check_latency(line, truth)
 
 
-def test_slices_that_doubled_many_times_still_hold_the_truth(engine: Engine, target: Path) -> None:
+def test_repeatedly_doubled_slices_remain_exact(engine: Engine, target: Path) -> None:
     plan = plan_of(target, STEPPED, threads=3)
     plan["observe"].update({"slice": "1ms", "max_slices": 16})
     result = engine.run(plan)
@@ -123,7 +123,7 @@ def test_slices_that_doubled_many_times_still_hold_the_truth(engine: Engine, tar
 
 
 @pytest.mark.parametrize("tasks", [2, 16, 64])
-def test_one_task_ten_times_slower_is_named_and_counted(engine: Engine, target: Path, tasks: int) -> None:
+def test_ten_times_slower_task_is_reported_and_counted(engine: Engine, target: Path, tasks: int) -> None:
     plan = plan_of(target, STEADY, threads=tasks, paced={"slow_tasks": {"1": 10}})
     truth = [task(256, MIB, STEADY, slow=10 if number == 1 else 1) for number in range(tasks)]
     result = engine.run(plan)
@@ -136,7 +136,7 @@ def test_one_task_ten_times_slower_is_named_and_counted(engine: Engine, target: 
 
 
 @pytest.mark.parametrize("tasks", [1, 2, 16])
-def test_stonewall_counts_what_was_moved_until_the_deadline(engine: Engine, target: Path, tasks: int) -> None:
+def test_stonewall_counts_bytes_until_the_deadline(engine: Engine, target: Path, tasks: int) -> None:
     phase = {"id": "p", "op": "write", "stop": {"stonewall": "700ms"}}
     plan = plan_of(target, STEPPED, phase, threads=tasks, paced={"slow_tasks": {"0": 3}})
     result = engine.run(plan)
@@ -189,7 +189,7 @@ def test_early_finishers_wait_for_deadline_before_closing_files(
     assert line["seconds"]["elapsed"] == pytest.approx(truth[1].ends[-1], rel=EXACT)
 
 
-def test_a_time_limit_repeats_the_pattern_and_is_kept(engine: Engine, target: Path) -> None:
+def test_time_limit_repeats_the_pattern_until_the_limit(engine: Engine, target: Path) -> None:
     phase = {"id": "p", "op": "write", "stop": {"time": "10s"}}
     line = engine.run(plan_of(target, STEADY, phase, access={"block": 16 * MIB}, threads=2)).finished("p")
     assert line["stopped_by"] == "time"
@@ -198,7 +198,7 @@ def test_a_time_limit_repeats_the_pattern_and_is_kept(engine: Engine, target: Pa
     assert rate(line, "total") == pytest.approx(200e6, rel=EXACT)
 
 
-def test_a_minimum_time_ends_with_whole_passes(engine: Engine, target: Path) -> None:
+def test_minimum_time_ends_after_complete_passes(engine: Engine, target: Path) -> None:
     phase = {"id": "p", "op": "write", "stop": {"min_time": "1s"}}
     line = engine.run(plan_of(target, STEADY, phase, access={"block": 16 * MIB})).finished("p")
     passes = math.ceil(1.0 / (16 * MIB / 100e6))
@@ -239,7 +239,7 @@ def test_queue_depth_hides_latency_and_latency_covers_the_wait(engine: Engine, t
     assert line["latency"]["write"]["max_ns"] == pytest.approx(1e9 * max(latencies), rel=EXACT)
 
 
-def test_a_mix_has_the_asked_share_of_reads(engine: Engine, target: Path) -> None:
+def test_mixed_phase_has_the_requested_share_of_reads(engine: Engine, target: Path) -> None:
     phase = {"id": "p", "op": "mixed", "access": {"read_ratio": 0.7, "transfer": 4 * KIB, "block": 64 * MIB}}
     line = engine.run(plan_of(target, STEADY, {"id": "w", "op": "write"}, phase)).finished("p")
     assert line["ops"]["read"] / line["ops"]["done"] == pytest.approx(0.7, abs=0.01)
@@ -247,7 +247,7 @@ def test_a_mix_has_the_asked_share_of_reads(engine: Engine, target: Path) -> Non
 
 
 @pytest.mark.parametrize("threads", [1, 4])
-def test_operations_on_names_take_the_known_time(engine: Engine, target: Path, threads: int) -> None:
+def test_metadata_operations_take_the_paced_latency(engine: Engine, target: Path, threads: int) -> None:
     files = {"mapping": "many", "count": 1000}
     plan = plan_of(
         target,

@@ -18,7 +18,7 @@ NODES, RANKS = 3, 2  # ranks of each node
 AS_NODES = 'export SONDE_PRETEND_NODE="node$((PMI_RANK / 2))"; exec "$@"'
 
 
-def test_each_node_has_its_own_series_and_they_add_up(engine: Engine, target: Path) -> None:
+def test_each_node_has_a_series_and_the_series_add_up(engine: Engine, target: Path) -> None:
     start = mpiexec()
     if start is None:
         pytest.skip("no mpiexec: pip install 'mpich>=5.0.2' into the environment of the tests")
@@ -53,6 +53,6 @@ def test_each_node_has_its_own_series_and_they_add_up(engine: Engine, target: Pa
         assert [sum(values) for values in zip(*columns, strict=True)] == job_series[name]
 
 
-def test_one_node_alone_has_no_series_beside_that_of_all(engine: Engine, target: Path) -> None:
+def test_single_node_has_only_the_total_series(engine: Engine, target: Path) -> None:
     result = engine.run(plan_of(target, STEPPED, threads=2, processes=2))
     assert [line["scope"] for line in result.of("series")] == ["all"]

@@ -62,7 +62,7 @@ def test_a_launcher_may_start_each_stage(engine: Engine, target: Path) -> None:
     assert times == sorted(times), "one time axis for all stages"
 
 
-def test_a_later_stage_does_not_trust_what_it_reads(engine: Engine, target: Path) -> None:
+def test_later_stage_detects_damage_between_stages(engine: Engine, target: Path) -> None:
     """Damage between two stages is found by the next, which has never seen the right bytes."""
     plan = staged_plan(target)
     for stage in range(2):
@@ -81,7 +81,7 @@ def test_a_later_stage_does_not_trust_what_it_reads(engine: Engine, target: Path
     assert tree(target) == []
 
 
-def test_an_old_version_between_stages_is_called_old(engine: Engine, target: Path) -> None:
+def test_old_data_between_stages_is_reported_as_stale(engine: Engine, target: Path) -> None:
     plan = staged_plan(target)
     assert engine.run(plan, "--stage", "0", "--run-id", "r").code == DONE
     [data] = [path for path in target.rglob("data*") if path.is_file()]
@@ -94,14 +94,14 @@ def test_an_old_version_between_stages_is_called_old(engine: Engine, target: Pat
     assert all("an older version" in error["text"] for error in result.of("error"))
 
 
-def test_a_stage_without_the_one_before_it_is_refused(engine: Engine, target: Path) -> None:
+def test_stage_without_the_previous_stage_is_rejected(engine: Engine, target: Path) -> None:
     result = engine.run(staged_plan(target), "--stage", "1")
     assert result.code == ENVIRONMENT
     assert "continues an earlier stage" in result.only_sentence
     assert tree(target) == []
 
 
-def test_a_stage_with_other_tasks_is_refused_and_the_files_are_kept(engine: Engine, target: Path) -> None:
+def test_stage_with_another_task_count_is_rejected_without_cleanup(engine: Engine, target: Path) -> None:
     assert engine.run(staged_plan(target, 2), "--stage", "0", "--run-id", "r").code == DONE
     files_before = tree(target)
     result = engine.run(staged_plan(target, 3), "--stage", "1", "--run-id", "r")

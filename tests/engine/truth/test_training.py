@@ -77,7 +77,9 @@ def rows(result: Any) -> list[dict[str, float]]:
     return [dict(zip(line["columns"], row, strict=True)) for line in lines for row in line["rows"]]
 
 
-@pytest.mark.parametrize("backend", [{"backend": "posix"}, {"backend": "io_uring", "io": {"queue_depth": 4}}])
+@pytest.mark.parametrize(
+    "backend", [{"backend": "posix"}, {"backend": "mmap"}, {"backend": "io_uring", "io": {"queue_depth": 4}}]
+)
 @pytest.mark.parametrize("mapping", [{"mapping": "many", "count": 3}, {"mapping": "per_task"}, {"mapping": "shared"}])
 @pytest.mark.parametrize("shuffle", ["samples", "files", "none"])
 def test_every_epoch_reads_all_samples_of_real_files(

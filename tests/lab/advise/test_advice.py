@@ -107,18 +107,18 @@ def test_large_shared_file_on_one_target_is_to_be_striped(tmp_path: Path) -> Non
     assert "lfs setstripe -c 8 -S 16M /lus/run" in texts
 
 
-def test_bad_target_of_a_real_log_is_named_and_no_other() -> None:
+def test_bad_target_of_a_real_log_is_the_only_slow_target() -> None:
     survey = survey_targets([read_darshan_job(INPUT / "sample-badost.darshan")])
     assert [target.target for target in survey.slow] == [14]
     assert survey.compared == 24
     assert 40 < survey.slow[0].factor < 50
 
 
-def test_no_target_of_a_healthy_log_is_named() -> None:
+def test_healthy_log_has_no_slow_targets() -> None:
     assert survey_targets([read_darshan_job(INPUT / "sample-goodost.darshan")]).slow == []
 
 
-def test_shuffled_targets_are_named_within_the_error_rate() -> None:
+def test_shuffled_targets_are_blamed_within_the_error_rate() -> None:
     """The real log with one bad target, its targets drawn anew: no target explains the slow files any more."""
     job = read_darshan_job(INPUT / "sample-badost.darshan")
     generator, targets = np.random.default_rng(11), [file.targets for file in job.files]
@@ -131,7 +131,7 @@ def test_shuffled_targets_are_named_within_the_error_rate() -> None:
 
 
 @pytest.mark.parametrize(("factor", "is_named"), [(1.0, False), (1.2, False), (3.0, True)])
-def test_planted_slow_target_is_named_over_several_logs(tmp_path: Path, factor: float, is_named: bool) -> None:
+def test_planted_slow_target_is_identified_over_several_logs(tmp_path: Path, factor: float, is_named: bool) -> None:
     generator, jobs = np.random.default_rng(5), []
     for _ in range(4):
         log = DarshanBuilder(processes=1)
@@ -174,7 +174,7 @@ def test_command_prints_gain_setting_and_page(sonde: Any, tmp_path: Path) -> Non
     assert "Make writes large and sequential" in (tmp_path / "page.html").read_text()
 
 
-def test_document_of_several_logs_names_refused_ones(sonde: Any, tmp_path: Path) -> None:
+def test_document_of_several_logs_lists_rejected_logs(sonde: Any, tmp_path: Path) -> None:
     text = tmp_path / "text.darshan"
     text.write_text("nothing")
     result = sonde("advise", write_log(tmp_path), text, "--json")

@@ -88,7 +88,7 @@ def test_files_that_stay_open_save_opens_and_closes() -> None:
     assert predict_saved_fraction(make_costs(), log, remove_reopens(log)) == pytest.approx(1 - 5.25 / 7.5)
 
 
-def test_shared_files_have_costs_of_their_own() -> None:
+def test_shared_files_have_separate_call_costs() -> None:
     separate = make_log([(WRITE, 0, 0, 512)], [(WRITE, 1, 0, 512)])
     shared = make_log([(WRITE, 0, 0, 512)], [(WRITE, 0, 512, 512)], files=1)
     model = CallCosts(CALL_SIZES, make_costs(shared_factor=3.0).transfers, dict.fromkeys(OTHERS, 0.0))

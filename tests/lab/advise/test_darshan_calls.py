@@ -58,7 +58,7 @@ def test_calls_of_each_version_are_read(tmp_path: Path, version: int) -> None:
     assert (log.format, log.is_exact) == ("Darshan DXT", True)
 
 
-def test_unknown_version_is_named_and_counters_are_used(tmp_path: Path) -> None:
+def test_unknown_version_falls_back_to_counters_with_a_note(tmp_path: Path) -> None:
     path = write_log(tmp_path, 3)
     log = read_call_log(path)
     totals = log.sum_calls_by_kind()
@@ -150,7 +150,7 @@ def replace_module(path: Path, region: bytes) -> None:
     path.write_bytes(content + region)
 
 
-def test_calls_equal_those_of_pydarshan() -> None:
+def test_calls_equal_pydarshan_calls() -> None:
     """PyDarshan's report of the same log is the reference."""
     report = darshan.DarshanReport(str(RECORDED[0]), read_all=False)
     report.mod_read_all_dxt_records("DXT_POSIX")

@@ -14,7 +14,7 @@ from darshan_builder import DarshanBuilder
 
 from sonde.advise import darshan_log, job_io
 from sonde.advise.darshan_log import read_darshan_job
-from sonde.advise.job_logs import find_darshan_logs, read_job_log, read_jobs
+from sonde.advise.job_logs import find_darshan_logs, read_job_log, read_job_logs
 from sonde.advise.reader_process import IsolatedLogReader
 from sonde.model.errors import MachineError, UserError
 
@@ -99,7 +99,7 @@ def test_many_files_are_folded_without_losing_totals(tmp_path: Path, monkeypatch
         ("POSIX", "neither a heat map nor single calls"),
     ],
 )
-def test_absent_modules_are_named(tmp_path: Path, module: str, sentence: str) -> None:
+def test_absent_modules_are_reported(tmp_path: Path, module: str, sentence: str) -> None:
     log = DarshanBuilder()
     if module:
         log.counters(module, "/lus/a", {"OPENS": 1, "READS": 1, "BYTES_READ": 5}, rank=0)
@@ -107,7 +107,7 @@ def test_absent_modules_are_named(tmp_path: Path, module: str, sentence: str) ->
     assert sum(sentence in text for text in job.missing) == 1
 
 
-def test_incomplete_module_is_named(tmp_path: Path) -> None:
+def test_incomplete_module_is_reported(tmp_path: Path) -> None:
     log = DarshanBuilder(partial=["POSIX"]).counters("POSIX", "/lus/a", {"READS": 1}, rank=0)
     job = read_darshan_job(log.write(tmp_path / "a.darshan"))
     assert job.missing[0].startswith("The records of POSIX are incomplete")
@@ -157,7 +157,7 @@ def test_damaged_logs_are_refused_or_read_in_part(tmp_path: Path) -> None:
             del damaged[generator.randrange(32, len(damaged)) :]
         logs.append(tmp_path / f"{number}.darshan")
         logs[-1].write_bytes(damaged)
-    jobs, refused = read_jobs(logs, lambda log: None, timeout_s=20)
+    jobs, refused = read_job_logs(logs, lambda log: None, timeout_s=20)
     assert jobs[0].write.calls == 18
     assert len(jobs) + len(refused) == 25
     assert all(str(tmp_path) in reason and reason.endswith(".") for reason in refused)

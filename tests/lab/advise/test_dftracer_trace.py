@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from sonde.advise.dftracer_trace import read_dftracer_job
-from sonde.advise.job_logs import read_jobs
+from sonde.advise.job_logs import read_job_logs
 from sonde.model.errors import EXIT_BAD_INPUT, UserError
 
 RECORDED = Path(__file__).resolve().parents[2] / "data" / "dftracer"
@@ -36,8 +36,8 @@ def call(name: str, file: str = "a", **arguments: object) -> dict[str, Any]:
     return {"name": name, "args": {"hhash": 7, "fname": file, **arguments}}
 
 
-def test_recorded_trace_gives_what_the_program_did() -> None:
-    (job,), refused = read_jobs([RECORDED], lambda path: None)
+def test_recorded_trace_has_the_calls_of_the_program() -> None:
+    (job,), refused = read_job_logs([RECORDED], lambda path: None)
     assert refused == []
     assert (job.format, job.program, job.processes, job.hosts) == ("DFTracer", "python3 prog.py", 2, ("node1",))
     assert sorted(file.path for file in job.files) == ["/scratch/outc", "/scratch/outp"]
@@ -90,7 +90,7 @@ def test_failed_calls_transfer_nothing(tmp_path: Path) -> None:
     assert (job.read.calls, job.read.bytes) == (1, 0)
 
 
-def test_damaged_traces_say_what_is_missing(tmp_path: Path) -> None:
+def test_damaged_traces_list_missing_data(tmp_path: Path) -> None:
     shutil.copy(RECORDED / "child.pfw", tmp_path)
     packed = gzip.compress((RECORDED / "parent.pfw").read_bytes())
     (tmp_path / "cut.pfw.gz").write_bytes(packed[: len(packed) // 2])

@@ -102,7 +102,7 @@ def test_damaged_log_has_a_row_with_the_reason(survey: FleetLosses) -> None:
     assert "damaged" in row["refused"]
 
 
-def test_logs_are_read_once_until_they_change(logs: Path, table: Path, tmp_path: Path) -> None:
+def test_logs_are_reread_only_after_a_change(logs: Path, table: Path, tmp_path: Path) -> None:
     copies = tmp_path / "logs"
     copies.mkdir()
     copy = copies / "a.darshan"

@@ -120,7 +120,7 @@ def test_long_call_is_divided() -> None:
     assert operations.tasks[0]["length"].tolist() == [0, 1 << 30, 5, 0]
 
 
-def test_plan_of_a_replay_is_named_by_its_calls(tmp_path: Path) -> None:
+def test_replay_file_is_reused_with_another_think_time(tmp_path: Path) -> None:
     log = make_log([(READ, 0, 0, 7)], [(READ, 1, 0, 9)])
     first, again = (build_replay(log, tmp_path, ReplayRequest("/x", has_think_time=pauses)) for pauses in (True, False))
     assert [phase["id"] for phase in first.plan.document["phases"]] == ["prepare", "replay"]

@@ -69,7 +69,7 @@ def test_report_of_trace_is_rejected_with_advice() -> None:
         CliRunner().invoke(report, [str(EXAMPLE)], standalone_mode=False, catch_exceptions=False)
 
 
-def test_show_takes_a_trace() -> None:
+def test_show_prints_a_trace() -> None:
     done = CliRunner().invoke(show, [str(EXAMPLE)], standalone_mode=False)
     assert "/scratch/run/result.dat" in done.output
     done = CliRunner().invoke(show, [str(EXAMPLE), "--json"], standalone_mode=False)
@@ -87,12 +87,12 @@ def test_show_takes_a_trace() -> None:
         ("cache:128:16 u:21", "fort.21:size=65536:count=16:prefetch=0"),
     ],
 )
-def test_words_of_ffio(text: str, params: str) -> None:
+def test_ffio_specification_is_converted_to_iobuf_params(text: str, params: str) -> None:
     assert convert_ffio_specification(text) == params
 
 
 @pytest.mark.parametrize("text", ["system", "cachea:x", "-F", "cachea:4096 -Q", "'"])
-def test_words_that_are_none_of_ffio(text: str) -> None:
+def test_invalid_ffio_specification_is_rejected(text: str) -> None:
     with pytest.raises(UserError, match="--ffio"):
         convert_ffio_specification(text)
 
@@ -156,7 +156,7 @@ def test_why_a_program_cannot_be_intercepted(tmp_path: Path) -> None:
         find_interceptable_program("no-such-program", library)
 
 
-def test_settings_are_shown_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dry_run_prints_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("IOBUF_PARAMS", raising=False)
     done = CliRunner().invoke(iobuf, ["--dry-run", "--report"], standalone_mode=False)
     assert done.output == "IOBUF_PARAMS=*:auto\nIOBUF_VERBOSE=1\n"

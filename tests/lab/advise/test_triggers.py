@@ -144,6 +144,6 @@ def test_aggregators_are_compared_with_nodes(tmp_path: Path, aggregators: int, c
     assert find_codes(log.write(tmp_path / "a.darshan")) & {"M08", "M09", "M10"} == {code}
 
 
-def test_missing_mpi_io_is_only_said_of_darshan_logs(tmp_path: Path) -> None:
+def test_missing_mpi_io_is_reported_for_darshan_logs_only(tmp_path: Path) -> None:
     log = DarshanBuilder().counters("POSIX", "/lus/a", {"READS": 1}, 0).write(tmp_path / "a.darshan")
     assert "M01" in find_codes(log)

@@ -32,12 +32,12 @@ def path(page: str, css: str) -> list[tuple[float, float]]:
     return [(float(x), float(y)) for x, y in re.findall(r"([\d.]+) ([\d.]+)", data)]
 
 
-def test_doubled_places_are_equally_far_apart_on_a_logarithmic_axis() -> None:
+def test_doubled_values_are_equidistant_on_a_logarithmic_axis() -> None:
     points = path(render_chart(), "c0")
     assert [x for x, _ in points] == pytest.approx([0, 250, 500, 750, 1000])
 
 
-def test_places_follow_the_scale_that_the_figure_states() -> None:
+def test_x_axis_follows_the_scale_of_the_figure() -> None:
     few = [Curve("a", [1, 2, 4], [1.0, 1.0, 1.0])]
     assert path(render_chart(curves=few, log_places=True), "c0")[1][0] == pytest.approx(500)
     assert path(render_chart(curves=few), "c0")[1][0] == pytest.approx(1000 / 3, abs=0.2)
@@ -58,7 +58,7 @@ def test_logarithmic_scale_spaces_powers_of_ten_equally() -> None:
     assert [x for x, _ in path(page, "c0")] == pytest.approx([0, 500, 1000]), "a short range is linear"
 
 
-def test_an_interval_is_drawn_at_its_place_from_bound_to_bound() -> None:
+def test_interval_whisker_extends_between_its_bounds() -> None:
     page = render_chart()
     whiskers = re.findall(r'<path class="curve whisker c0" d="M([\d.]+) ([\d.]+)V([\d.]+)"', page)
     points = path(page, "c0")
@@ -66,20 +66,20 @@ def test_an_interval_is_drawn_at_its_place_from_bound_to_bound() -> None:
     assert all(float(low) > y > float(high) for (_, low, high), (_, y) in zip(whiskers[1:4], points[1:4], strict=True))
 
 
-def test_every_value_stands_in_the_table_and_what_is_absent_is_empty() -> None:
+def test_every_value_is_in_the_table_and_absent_values_are_empty() -> None:
     page = render_chart()
     cells = re.findall(r"<t[dh][^>]*>([^<]*)</t[dh]>", page)
     assert cells[:3] == ["clients", "native", "forwarded"]
     assert cells[3:9] == ["1", "1.00 GB/s", "500 MB/s", "2", "2.00 GB/s", ""]
 
 
-def test_one_place_can_be_drawn_and_none_cannot() -> None:
+def test_chart_of_a_single_point_works_and_of_none_fails() -> None:
     assert path(render_chart(curves=[Curve("a", [4], [1.0])]), "c0")
     with pytest.raises(ValueError, match="needs values"):
         render_chart(curves=[])
 
 
-def test_values_have_the_unit_that_they_are_in() -> None:
+def test_values_have_their_unit() -> None:
     assert [
         format_value_with_unit(1.5e9, "B/s"),
         format_value_with_unit(900, "op/s"),

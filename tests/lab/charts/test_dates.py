@@ -22,6 +22,6 @@ def test_every_span_has_ticks_that_ascend(seconds: float) -> None:
     assert places[-1] <= 1
 
 
-def test_the_same_date_twice_is_said_once() -> None:
+def test_equal_dates_are_printed_once() -> None:
     assert format_date_span("2026-11-22", "2026-11-22") == "2026-11-22"
     assert format_date_span("2026-11-21", "2026-11-22") == "2026-11-21 to 2026-11-22"

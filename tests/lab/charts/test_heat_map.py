@@ -40,7 +40,7 @@ def test_values_become_colors_in_order() -> None:
     assert pixels.tolist()[1] == [127, 254, 255]
 
 
-def test_of_too_many_rows_the_unusual_ones_are_drawn() -> None:
+def test_unusual_rows_are_displayed_if_there_are_too_many() -> None:
     values = np.ones((5000, 60))
     values[1234] = 0.4
     names = [f"nid{number:05d}" for number in range(5000)]

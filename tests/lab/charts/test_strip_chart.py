@@ -34,7 +34,7 @@ BEGIN = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()
         (365 * 20, "year", "2026"),
     ],
 )
-def test_a_period_is_the_shortest_that_fits(days: int, word: str, first: str) -> None:
+def test_strip_chart_uses_the_shortest_suitable_period(days: int, word: str, first: str) -> None:
     times = BEGIN + DAY * np.arange(float(days))
     found_word, periods_found = split_into_periods(times, np.ones(days))
     assert found_word == word
@@ -53,17 +53,17 @@ def test_every_run_is_in_its_month() -> None:
     assert [month.values.size for month in months] == [3] * 12
 
 
-def plain(chart: Any) -> str:
+def render_with_plain_blanks(chart: Any) -> str:
     """The page of a chart with ordinary blanks."""
     return str(chart.render()).replace("\N{NO-BREAK SPACE}", " ").replace("\N{NARROW NO-BREAK SPACE}", " ")
 
 
-def test_the_chart_says_its_figures() -> None:
+def test_chart_prints_its_figures() -> None:
     times = BEGIN + DAY * np.arange(60.0)
     values = np.where(np.arange(60) < 31, 2e9, 1e9) * np.tile([0.9, 1.0, 1.1], 20)
     chart = build_strip_chart("daily · read", "B/s", times, values)
     assert chart is not None
-    page = plain(chart)
+    page = render_with_plain_blanks(chart)
     assert "60 runs in 9 weeks" in page
     assert "medians from 1.00 GB/s to 2.00 GB/s" in page
     assert page.count('class="band all"') == 0, "seven values have no shape"
@@ -71,19 +71,19 @@ def test_the_chart_says_its_figures() -> None:
     assert "<script" not in page
 
 
-def test_values_far_above_all_others_do_not_flatten_the_rest() -> None:
+def test_outliers_do_not_flatten_the_scale() -> None:
     values = np.full(100, 1e9)
     values[50] = 1e12
     chart = build_strip_chart("x", "B/s", BEGIN + DAY * np.arange(100.0), values)
     assert chart is not None
-    assert "1 run above the scale" in plain(chart)
+    assert "1 run above the scale" in render_with_plain_blanks(chart)
 
 
-def test_one_period_is_no_chart() -> None:
+def test_single_period_yields_no_strip_chart() -> None:
     assert build_strip_chart("x", "B/s", np.array([BEGIN, BEGIN + 1]), np.array([1.0, 2.0])) is None
 
 
-def test_a_density_is_one() -> None:
+def test_density_integrates_to_1() -> None:
     ranks = (np.arange(500) + 0.5) / 500
     values = 1e9 * np.exp([NormalDist(0, 0.2).inv_cdf(float(rank)) for rank in ranks])
     places = np.exp(np.linspace(np.log(1e9) - 2, np.log(1e9) + 2, 2001))

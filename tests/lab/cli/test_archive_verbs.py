@@ -34,11 +34,11 @@ def root(archive: Path) -> Path:
     return archive
 
 
-def there(root: Path) -> list[str]:
+def list_run_names(root: Path) -> list[str]:
     return [str(run_name) for run_name in Catalog(root).read_run_table(["run"])["run"].to_pylist()]
 
 
-def test_tags_are_added_found_and_removed(sonde: Any, root: Path) -> None:
+def test_tags_are_added_searched_and_removed(sonde: Any, root: Path) -> None:
     assert sonde("tag", A, "--add", "accepted", "--add", "v2").out.split() == [A, "accepted", "v2"]
     assert sonde("tag", "--plan", "weekly", "--add", "v2").code == 0
     assert [run["id"] for run in sonde("list", "--tag", "v2", "--json").json] == [A, C]
@@ -92,7 +92,7 @@ def test_impossible_request_prints_one_sentence(
     assert answer.code == 2
     assert len(answer.sentences) == 1
     assert text in answer.err
-    assert there(root) == [A, B, C]
+    assert list_run_names(root) == [A, B, C]
     assert [path.name for path in tmp_path.iterdir()] == ["archive"]
 
 
@@ -111,12 +111,12 @@ def test_run_without_storage_number_is_not_good(sonde: Any, root: Path) -> None:
 
 def test_rm_removes_runs(sonde: Any, root: Path) -> None:
     assert "Would remove 2 runs" in sonde("rm", "--plan", "daily", "--dry-run").out
-    assert there(root) == [A, B, C]
+    assert list_run_names(root) == [A, B, C]
     assert sonde("rm", A, C, "--status", "failed", "--yes").code == 0
-    assert there(root) == [A, B], "what is named and found"
+    assert list_run_names(root) == [A, B], "what is named and found"
     assert "No run matches" in sonde("rm", "--plan", "none", "--yes").out
     assert sonde("rm", "--plan", "daily", "--yes").out.strip() == "Removed 2 runs."
-    assert there(root) == []
+    assert list_run_names(root) == []
     assert not list(root.glob(".removed-*"))
 
 
@@ -129,13 +129,13 @@ def test_removing_group_removes_calibrations(sonde: Any, root: Path) -> None:
     assert refused.code == 2
     assert "means the 3 runs of a group" in refused.err
     assert "means the 3 runs of a group" in sonde("rm", "last", "--yes").err, "of all names the most harmless"
-    assert len(there(root)) == 6
+    assert len(list_run_names(root)) == 6
     assert sonde("rm", "20260505T000000Z-check", "--group", "--yes").out.strip() == "Removed 3 runs."
-    assert there(root) == [A, B, C]
+    assert list_run_names(root) == [A, B, C]
 
 
-def test_query_describes_every_table(sonde: Any, fake: Any, target: Path, archive: Path) -> None:
-    fake("good")
+def test_query_describes_every_table(sonde: Any, fake_engine: Any, target: Path, archive: Path) -> None:
+    fake_engine("good")
     sonde("run", "quick", "--on", target, "--no-report")
     tables = {line.split()[0] for line in sonde("query").out.splitlines()[1:]}
     assert tables == {"runs", "phases", "series", "tasks", "targets", "phases_full"}
@@ -194,7 +194,7 @@ def test_query_returns_rows(sonde: Any, root: Path, tmp_path: Path) -> None:
     assert (tmp_path / "x.csv").read_text().splitlines()[0] == '"run","tags","write_bytes_per_s"'
 
 
-def test_query_reads_tables_of_runs(sonde: Any, fake: Any, target: Path, archive: Path) -> None:
+def test_query_reads_tables_of_runs(sonde: Any, fake_engine: Any, target: Path, archive: Path) -> None:
     for _ in range(2):
         assert sonde("run", "quick", "--on", target, "--no-report", "-q").code == 0
     run_builders.add_run(archive, A)  # has no tables
@@ -205,7 +205,9 @@ def test_query_reads_tables_of_runs(sonde: Any, fake: Any, target: Path, archive
     assert "total_bytes_per_s" in sonde("query", "FROM phases_full", "--json").json[0]
 
 
-def test_damaged_table_is_reported_others_are_read(sonde: Any, fake: Any, target: Path, archive: Path) -> None:
+def test_damaged_table_is_reported_and_intact_tables_are_read(
+    sonde: Any, fake_engine: Any, target: Path, archive: Path
+) -> None:
     for _ in range(3):
         assert sonde("run", "quick", "--on", target, "--no-report", "-q").code == 0
     first, second, _ = sorted(archive.glob("2*/*/series.parquet"))
@@ -274,7 +276,7 @@ def test_run_removed_during_command_prints_sentence(
     assert len(answer.sentences) == 1
     assert A in answer.err
     assert sonde("import", tmp_path / "x.tar", "--archive", tmp_path / "other", "--json").json["complaints"] == []
-    assert there(tmp_path / "other") == [B, C]
+    assert list_run_names(tmp_path / "other") == [B, C]
 
 
 @pytest.mark.parametrize("name", ["all.tar", "all.tar.gz", "all.tgz", "all.tar.xz", "all.zip"])
@@ -286,7 +288,7 @@ def test_exported_runs_are_imported_once(sonde: Any, root: Path, tmp_path: Path,
     other = tmp_path / "other"
     first = sonde("import", out, "--archive", other)
     assert first.out.strip() == f"3 runs came into the archive {other}."
-    assert there(other) == [A, B, C]
+    assert list_run_names(other) == [A, B, C]
     for path in root.glob("2*/*/*"):
         assert (other / path.relative_to(root)).read_bytes() == path.read_bytes()
     again = sonde("import", out, "--archive", other, "--json").json
@@ -302,7 +304,7 @@ def test_different_run_of_same_name_is_rejected(sonde: Any, root: Path, tmp_path
     assert answer.sentences == [
         f"sonde: The archive has another run of the name {A} as {tmp_path / 'one'}; the one in the archive stays."
     ]
-    assert there(root) == [A, B, C, "20260909T000000Z-new-0001"]
+    assert list_run_names(root) == [A, B, C, "20260909T000000Z-new-0001"]
     assert sonde("query", f"SELECT max(value) AS v FROM phases WHERE run = '{A}'", "--json").json == [{"v": 1e9}]
 
 
@@ -315,7 +317,7 @@ def test_truncated_pack_imports_complete_runs(sonde: Any, root: Path, tmp_path: 
     answer = sonde("import", tmp_path / "cut.tar", "--archive", other)
     assert answer.code == 0
     assert "breaks off" in answer.err
-    assert there(other) == [A, B]
+    assert list_run_names(other) == [A, B]
     assert not list(other.glob(".incoming-*"))
     (tmp_path / "noise.tar").write_bytes(b"no tar at all" * 100)
     assert sonde("import", tmp_path / "noise.tar", "--archive", other).code == 2

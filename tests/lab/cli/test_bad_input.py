@@ -94,7 +94,7 @@ def as_plan(tmp_path: Path, document: Any) -> Path:
     ("setting", "fragments"), [case for case in SETTINGS if case[1]], ids=lambda value: str(value)[:40]
 )
 def test_invalid_setting_prints_one_sentence(
-    sonde: Any, fake: Callable[..., Path], tmp_path: Path, archive: Path, setting: str, fragments: list[str]
+    sonde: Any, fake_engine: Callable[..., Path], tmp_path: Path, archive: Path, setting: str, fragments: list[str]
 ) -> None:
     result = sonde("run", as_plan(tmp_path, BASE), "--set", setting)
     assert result.code == 2
@@ -108,7 +108,9 @@ def test_invalid_setting_prints_one_sentence(
 
 
 @pytest.mark.parametrize("setting", [case[0] for case in SETTINGS if not case[1]])
-def test_settings_at_limits_are_accepted(sonde: Any, fake: Callable[..., Path], tmp_path: Path, setting: str) -> None:
+def test_settings_at_limits_are_accepted(
+    sonde: Any, fake_engine: Callable[..., Path], tmp_path: Path, setting: str
+) -> None:
     assert sonde("plan", as_plan(tmp_path, BASE), "--set", setting).code == 0
 
 
@@ -136,7 +138,7 @@ FILES: list[tuple[str, bytes, list[str]]] = [
 
 @pytest.mark.parametrize(("name", "content", "fragments"), FILES, ids=[case[0] for case in FILES])
 def test_invalid_file_prints_one_sentence(
-    sonde: Any, fake: Callable[..., Path], tmp_path: Path, name: str, content: bytes, fragments: list[str]
+    sonde: Any, fake_engine: Callable[..., Path], tmp_path: Path, name: str, content: bytes, fragments: list[str]
 ) -> None:
     file = tmp_path / name
     file.write_bytes(content)
@@ -195,7 +197,7 @@ COMMANDS: list[tuple[list[str], list[str]]] = [
 @pytest.mark.parametrize(("arguments", "fragments"), COMMANDS, ids=[" ".join(case[0])[:50] for case in COMMANDS])
 def test_invalid_command_line_prints_one_sentence(
     sonde: Any,
-    fake: Callable[..., Path],
+    fake_engine: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
     target: Path,
     arguments: list[str],
@@ -212,14 +214,16 @@ def test_invalid_command_line_prints_one_sentence(
     assert "Traceback" not in result.err
 
 
-def test_several_problems_are_counted(sonde: Any, fake: Callable[..., Path], tmp_path: Path) -> None:
+def test_message_names_every_problem_of_a_plan(sonde: Any, fake_engine: Callable[..., Path], tmp_path: Path) -> None:
     result = sonde("plan", as_plan(tmp_path, BASE), "--set", "tasks.threads=0", "--set", "data.io.direct=3")
     assert result.code == 2
-    assert "(1 more after that.)" in result.err
+    assert len(result.err.splitlines()) == 1
+    assert "tasks.threads" in result.err
+    assert "data.io.direct" in result.err
 
 
-def test_engine_rejection_names_plan_file(sonde: Any, fake: Callable[..., Path], tmp_path: Path) -> None:
-    fake("refuse")
+def test_engine_rejection_names_plan_file(sonde: Any, fake_engine: Callable[..., Path], tmp_path: Path) -> None:
+    fake_engine("refuse")
     file = as_plan(tmp_path, BASE)
     for verb in ("run", "plan"):
         result = sonde(verb, file)

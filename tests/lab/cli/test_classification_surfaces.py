@@ -85,7 +85,7 @@ def test_verbs_over_many_runs_name_the_classification(sonde: Any, archive: Path,
         assert label in " ".join(compared.out.split())
 
 
-def test_simulated_runs_are_kept_apart_from_measured_ones(sonde: Any, archive: Path) -> None:
+def test_simulated_and_measured_runs_are_separated(sonde: Any, archive: Path) -> None:
     measured = add_runs(archive, "storage")
     modeled = add_runs(archive, "simulated", day=12, simulated=MODEL, history=MODEL_KEY)
     mounted = add_runs(archive, "burst", 1, day=20, file_system="fuse.sonde")

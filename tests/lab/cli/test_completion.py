@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from archive_builders import store_run
-from make_record import Scene
+from record_scene import Scene
 
 ROOT = Path(__file__).resolve().parents[3]
 RUN = "20261101T000000Z-quick-1"

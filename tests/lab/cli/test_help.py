@@ -15,6 +15,7 @@ import click
 import pytest
 
 from sonde.cli.main import command, list_verbs, read_summary
+from sonde.model import errors
 from sonde.terminal.topics import list_topics
 
 # Command lines of other tools keep their letters.
@@ -157,3 +158,11 @@ def test_overview_loads_no_verb() -> None:
         "sys.exit(any(name in sys.modules for name in ('numpy', 'pyarrow', 'sonde.cli.run')))"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, check=False).returncode == 0
+
+
+def test_help_names_every_exit_code(sonde: Any) -> None:
+    text = " ".join(sonde("--help").out.split())
+    codes = sorted({value for name, value in vars(errors).items() if name.startswith("EXIT_")})
+    assert len(codes) == 7
+    assert all(f" {code} " in text[text.index("Exit codes:") :] for code in codes)
+    assert "--archive DIR after the verb" in text

@@ -14,7 +14,7 @@ import pytest
 from archive_builders import store_run
 from hypothesis import given
 from hypothesis import strategies as st
-from make_record import Scene, Work
+from record_scene import Scene, Work
 from rich.text import Text
 
 from sonde.store.events import EVENTS_FILE
@@ -48,17 +48,17 @@ STRUCTURE = {
 }
 
 
-def poison(value: Any, text: str, key: str = "") -> Any:
+def append_to_texts(value: Any, text: str, key: str = "") -> Any:
     """The document with `text` at the end of every text that is not part of the format."""
     if isinstance(value, dict):
-        return {name: poison(item, text, name) for name, item in value.items()}
+        return {name: append_to_texts(item, text, name) for name, item in value.items()}
     if isinstance(value, list):
-        return [poison(item, text, key) for item in value]
+        return [append_to_texts(item, text, key) for item in value]
     return value + text if isinstance(value, str) and key not in STRUCTURE else value
 
 
 @pytest.fixture(params=["terminal", "layout"])
-def hostile(request: pytest.FixtureRequest, archive: Path) -> str:
+def hostile_text(request: pytest.FixtureRequest, archive: Path) -> str:
     """An archive in which every text of every run holds such characters."""
     text = GROUPS[request.param]
     finding = {"id": f"odd{text}", "severity": "warning", "text": f"Odd{text}.", "phase": "write"}
@@ -66,11 +66,11 @@ def hostile(request: pytest.FixtureRequest, archive: Path) -> str:
         folder = store_run(
             archive, run, Scene(works=[Work(findings=[finding]), Work(id="read", op="read")], seed=number)
         )
-        document = poison(json.loads((folder / "run.json").read_text()), text)
+        document = append_to_texts(json.loads((folder / "run.json").read_text()), text)
         document["findings"] = [finding]
         (folder / "run.json").write_text(json.dumps(document))
         lines = [json.loads(line) for line in (folder / "record.ndjson").read_text().splitlines()]
-        (folder / "record.ndjson").write_text("".join(json.dumps(poison(line, text)) + "\n" for line in lines))
+        (folder / "record.ndjson").write_text("".join(json.dumps(append_to_texts(line, text)) + "\n" for line in lines))
         (folder / "tags.json").write_text(json.dumps({"tags": [f"tag{text}", "all"]}))
         (folder / SAMPLED_FILE).write_text("".join(json.dumps(line) + "\n" for line in telemetry_lines(text)))
     event = {"schema": "sonde-event/1", "id": "repair", "kind": "repair", "when": "2026-01-03"}
@@ -122,9 +122,12 @@ VERBS: list[tuple[str, ...]] = [
 ]
 
 
-def test_no_verb_prints_control_characters(sonde: Sonde, hostile: str, tmp_path: Path) -> None:
-    log = tmp_path / f"messages{hostile.replace(chr(0), '')}"
-    log.write_text(f"Jan  3 12:00:00 node7{hostile} kernel: sda{hostile}: I/O error, dev sda{hostile}, sector 5\n" * 2)
+def test_no_verb_prints_control_characters(sonde: Sonde, hostile_text: str, tmp_path: Path) -> None:
+    log = tmp_path / f"messages{hostile_text.replace(chr(0), '')}"
+    log.write_text(
+        f"Jan  3 12:00:00 node7{hostile_text} kernel: sda{hostile_text}: I/O error, dev sda{hostile_text}, sector 5\n"
+        * 2
+    )
     for verb in [*VERBS, ("export", str(tmp_path / "out.zip"), RUNS[0]), ("export", str(tmp_path / "out.csv"), *RUNS)]:
         result = sonde(*(str(log) if argument == "{log}" else argument for argument in verb))
         printed = result.out + result.err
@@ -133,8 +136,8 @@ def test_no_verb_prints_control_characters(sonde: Sonde, hostile: str, tmp_path:
         assert FORBIDDEN.findall(printed) == [], (verb, printed)
 
 
-def test_json_of_hostile_text_reads_back_as_it_was(sonde: Sonde, hostile: str) -> None:
-    assert sonde("tag", RUNS[0], "--json").json == {RUNS[0]: ["all", f"tag{hostile}"]}
+def test_json_of_hostile_text_reads_back_as_it_was(sonde: Sonde, hostile_text: str) -> None:
+    assert sonde("tag", RUNS[0], "--json").json == {RUNS[0]: ["all", f"tag{hostile_text}"]}
 
 
 def test_line_break_in_a_cell_makes_no_row(sonde: Sonde, archive: Path) -> None:

@@ -21,7 +21,7 @@ def test_page_options_take_files_in_existing_directories(verb: click.Command) ->
     assert isinstance(option.type, OutputFile)
 
 
-def test_missing_directory_is_refused_and_not_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_directory_is_rejected_and_not_created(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = tmp_path / "missing" / "deeper" / "page.html"
     assert main(["report", "last", "--archive", str(tmp_path), "-o", str(page)]) == 2
     assert f"{page.parent} is no existing directory" in " ".join(capsys.readouterr().err.split())

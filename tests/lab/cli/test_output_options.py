@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet
 import pytest
 from archive_builders import store_run
-from make_record import Scene
+from record_scene import Scene
 
 
 @pytest.fixture

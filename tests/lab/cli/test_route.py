@@ -37,7 +37,7 @@ def test_route_check_reports_faults_and_missing_inputs(sonde: Any) -> None:
     assert "the other side, so whether replies return the same way" not in both["not_given"]
 
 
-def test_check_without_comparison_has_its_own_code(sonde: Any, tmp_path: Path) -> None:
+def test_check_without_comparison_has_exit_code_6(sonde: Any, tmp_path: Path) -> None:
     plays = tmp_path / "routes.yml"
     plays.write_text("- name: Routes\n  hosts: compute\n  tasks: []\n", encoding="utf-8")
     result = sonde("route", "check", "cumulus", "--as", "compute", plays)

@@ -50,7 +50,9 @@ def runs(archive: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in sorted(archive.glob("20*/*/run.json"))]
 
 
-def test_experiment_run_prints_medians(fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path) -> None:
+def test_experiment_run_prints_medians(
+    fake_engine: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
+) -> None:
     result = sonde("run", experiment, "--on", target, "--tag", "t1", "--note", "n", "--group", "mine")
     assert result.code == 0, result.err
     assert "Two sizes" in result.out
@@ -68,7 +70,7 @@ def test_experiment_run_prints_medians(fake: Fake, sonde: Any, experiment: Path,
 
 
 def test_caveats_of_runs_are_in_every_output(
-    fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
+    fake_engine: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
 ) -> None:
     arguments = ("run", experiment, "--on", target, "--group", "mine")
     quiet = sonde(*arguments)
@@ -86,7 +88,7 @@ def test_caveats_of_runs_are_in_every_output(
 
 
 def test_profile_and_setting_change_experiment(
-    fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
+    fake_engine: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
 ) -> None:
     results = sonde(
         "run", experiment, "--on", target, "--profile", "ci", "--set", "data.access.volume=2MiB", "--json"
@@ -98,7 +100,7 @@ def test_profile_and_setting_change_experiment(
 
 
 def test_plan_with_repeat_option_becomes_experiment(
-    fake: Fake, sonde: Any, target: Path, archive: Path, tmp_path: Path
+    fake_engine: Fake, sonde: Any, target: Path, archive: Path, tmp_path: Path
 ) -> None:
     log = tmp_path / "prepared"
     results = sonde(
@@ -114,9 +116,9 @@ def test_plan_with_repeat_option_becomes_experiment(
 
 
 def test_dry_run_prints_forecast_and_runs_nothing(
-    fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
+    fake_engine: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
 ) -> None:
-    log = fake()
+    log = fake_engine()
     result = sonde("run", experiment, "--on", target, "--dry-run", "--rate", "1MB/s")
     assert result.code == 0, result.err
     assert "2 cells, 4 runs at least, about 4" in result.out
@@ -127,19 +129,19 @@ def test_dry_run_prints_forecast_and_runs_nothing(
     assert [cell["phases"][0]["bytes"] for cell in forecast["cells"]] == [1 << 20, 1 << 20]
 
 
-def test_failed_cell_is_named_and_sets_exit_code(
-    fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
+def test_failed_cell_is_reported_and_sets_exit_code(
+    fake_engine: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
 ) -> None:
-    fake("mismatch")
+    fake_engine("mismatch")
     result = sonde("run", experiment, "--on", target)
     assert result.code == 4
     assert "3 blocks are not what was written" in result.sentences[0]
 
 
 def test_experiment_rejected_in_all_cells_stores_nothing(
-    fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
+    fake_engine: Fake, sonde: Any, experiment: Path, target: Path, archive: Path
 ) -> None:
-    fake("refuse")
+    fake_engine("refuse")
     result = sonde("run", experiment, "--on", target)
     assert result.code == 2
     assert result.sentences[0].startswith("sonde: Nothing was run. transfer=")
@@ -170,7 +172,7 @@ def test_experiment_rejected_in_all_cells_stores_nothing(
     ],
 )
 def test_invalid_arguments_print_one_sentence(
-    fake: Fake, sonde: Any, experiment: Path, archive: Path, arguments: list[str], text: str
+    fake_engine: Fake, sonde: Any, experiment: Path, archive: Path, arguments: list[str], text: str
 ) -> None:
     result = sonde("run", experiment, *arguments)
     assert result.code == 2, result.out
@@ -189,14 +191,14 @@ def test_invalid_arguments_print_one_sentence(
     ],
 )
 def test_experiment_options_of_plan_are_rejected(
-    fake: Fake, sonde: Any, archive: Path, arguments: list[str], text: str
+    fake_engine: Fake, sonde: Any, archive: Path, arguments: list[str], text: str
 ) -> None:
     result = sonde("run", "quick", *arguments)
     assert (result.code, len(result.sentences)) == (2, 1)
     assert text in result.sentences[0]
 
 
-def test_single_run_stores_tag_note_and_group(fake: Fake, sonde: Any, target: Path, archive: Path) -> None:
+def test_single_run_stores_tag_note_and_group(fake_engine: Fake, sonde: Any, target: Path, archive: Path) -> None:
     assert (
         sonde("run", "quick", "--on", target, "--tag", "a", "--note", "b", "--group", "c", "-q", "--no-report").code
         == 0
@@ -253,7 +255,7 @@ def test_resume_removes_files_of_killed_runs(
 
 
 def test_interrupt_keeps_runs_and_prints_how_to_resume(
-    fake: Fake, sonde: Any, experiment: Path, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
+    fake_engine: Fake, sonde: Any, experiment: Path, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     execute, begun = EngineExecutor.execute, list[Attempt]()
 

@@ -107,3 +107,27 @@ def test_report_of_a_group_uses_the_system_of_its_runs(
     if stored:
         assert sonde("report", "mine", "--system", "cumulus").code == 0
         assert systems[1].id == "cumulus"
+
+
+@pytest.mark.parametrize(
+    ("classification", "finding", "validity"),
+    [
+        ("cache", "cache_suspect", "good"),
+        ("short", "too_short", "good"),
+        ("storage", "cache_suspect", "doubtful: possibly cached"),
+        ("cache", "noisy_node", "doubtful: other load on the node"),
+    ],
+)
+def test_list_shows_no_caveat_that_the_classification_states(
+    sonde: Any, archive: Path, classification: str, finding: str, validity: str
+) -> None:
+    phases = [
+        run_builders.build_phase(classification="storage"),
+        run_builders.build_phase("read", classification=classification),
+    ]
+    findings = [{"id": finding, "phase": "read", "severity": "warning", "text": "a reason"}]
+    run_builders.add_run(archive, "20260102T000000Z-io-0000", phases, findings=findings)
+    (row,) = sonde("list").out.splitlines()[1:]
+    assert row.endswith(validity)
+    runs = sonde("list", "--validity", validity.partition(":")[0], "--finding", finding, "--json").json
+    assert len(runs) == 1

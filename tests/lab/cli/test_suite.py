@@ -34,7 +34,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_all_experiments_of_folder_run_with_summary(
-    fake: Fake, sonde: Any, folder: Path, target: Path, archive: Path
+    fake_engine: Fake, sonde: Any, folder: Path, target: Path, archive: Path
 ) -> None:
     result = sonde("suite", folder, "--on", target, "--profile", "ci", "--no-report", "--json")
     rows = {experiment["experiment"]: experiment for experiment in result.json["experiments"]}
@@ -46,8 +46,8 @@ def test_all_experiments_of_folder_run_with_summary(
     assert {experiment["group"] for experiment in again["experiments"]} == {row["group"] for row in rows.values()}
 
 
-def test_failing_experiment_does_not_stop_others(
-    fake: Fake, sonde: Any, folder: Path, target: Path, archive: Path
+def test_failing_experiment_does_not_stop_the_suite(
+    fake_engine: Fake, sonde: Any, folder: Path, target: Path, archive: Path
 ) -> None:
     result = sonde("suite", folder, "--on", f"fs1={target}", "--no-report", "-q")
     assert result.code == 1
@@ -66,7 +66,7 @@ def test_failing_experiment_does_not_stop_others(
     ],
 )
 def test_invalid_arguments_print_one_sentence(
-    fake: Fake,
+    fake_engine: Fake,
     sonde: Any,
     folder: Path,
     archive: Path,

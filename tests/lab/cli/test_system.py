@@ -50,7 +50,7 @@ file_system = "nothing"
 """
 
 
-def test_all_problems_are_listed_at_once(sonde: Any, tmp_path: Path) -> None:
+def test_all_problems_are_reported_at_once(sonde: Any, tmp_path: Path) -> None:
     path = tmp_path / "wrong.toml"
     path.write_text(WRONG, encoding="utf-8")
     result = sonde("system", "check", path)
@@ -78,7 +78,7 @@ def test_names_of_unreadable_tables_are_not_unknown(sonde: Any, tmp_path: Path) 
     assert 'lacks "kind"' in problems[0]
 
 
-def test_broken_includes_are_listed(sonde: Any, tmp_path: Path) -> None:
+def test_broken_includes_are_reported(sonde: Any, tmp_path: Path) -> None:
     (tmp_path / "part.toml").write_text('schema = "sonde-system/2"\n[[drives]]\nkind = "wood"\n', encoding="utf-8")
     path = tmp_path / "all.toml"
     path.write_text('schema = "sonde-system/2"\ninclude = ["part.toml", "gone.toml"]\n', encoding="utf-8")
@@ -90,7 +90,7 @@ def test_broken_includes_are_listed(sonde: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SYSTEMS.glob("*.toml") if "wishes" not in path.stem))
-def test_ready_made_systems_are_valid_and_explained(sonde: Any, name: str) -> None:
+def test_shipped_systems_are_valid_and_can_be_displayed(sonde: Any, name: str) -> None:
     result = sonde("system", "check", name)
     assert result.code == 0, result.err
     assert "is valid" in result.out
@@ -99,7 +99,7 @@ def test_ready_made_systems_are_valid_and_explained(sonde: Any, name: str) -> No
     assert "file system " in result.out
 
 
-def test_part_is_shown_with_addresses_and_users(sonde: Any) -> None:
+def test_system_show_prints_addresses_and_users_of_a_part(sonde: Any) -> None:
     output = sonde("system", "show", "cumulus", "router1").out
     assert "on aries: ipogif0 10.100.0.91" in output
     assert "on wolf-ib: ib0 10.10.1.91" in output

@@ -26,7 +26,7 @@ SMALL = ["--set", "data.access.volume=8MiB", "--no-report"]
 
 
 @pytest.fixture(autouse=True)
-def real(engine: Engine) -> Engine:
+def real_engine(engine: Engine) -> Engine:
     return engine
 
 
@@ -45,7 +45,7 @@ def left_behind(target: Path) -> list[str]:
     return [str(path) for path in target.rglob("*")]
 
 
-def test_known_rates_are_reported_exactly(sonde: Any, target: Path) -> None:
+def test_known_answer_experiment_reports_exact_rates(sonde: Any, target: Path) -> None:
     """1 GB/s a task for one second, then half: 2 GB a task take 3 s, which 4 tasks do at 2.667 GB/s."""
     result = sonde("run", "known-answer", "--on", target, "--json", "--no-report")
     assert result.code == 0, result.err

@@ -21,7 +21,7 @@ def plan_of(transfer: str, **io: Any) -> Plan:
     return Plan.from_document({"id": "p", "target": {"path": "/x"}, "data": data, "phases": phases}, "test")
 
 
-def test_large_direct_calls_are_named_with_their_requests() -> None:
+def test_large_direct_calls_are_reported_with_their_requests() -> None:
     (finding,) = find_calls_above_device_limit(plan_of("16MiB", direct=True), DISK)
     assert finding["phase"] == "w"
     assert finding["text"] == "direct calls of 16 MiB reach sda as 13 requests of at most 1.25 MiB"

@@ -215,7 +215,18 @@ def read_structured(name: str, text: str) -> None:
 def stub_programs(folder: Path) -> Path:
     """A folder with programs that do nothing, except `touch`, which makes the marker."""
     folder.mkdir()
-    volume_tools = ("mdadm", "sgdisk", "partx", "udevadm", "pvcreate", "vgcreate", "lvcreate", "lsblk", "wipefs")
+    volume_tools = (
+        "mdadm",
+        "sgdisk",
+        "partx",
+        "udevadm",
+        "pvcreate",
+        "vgcreate",
+        "lvcreate",
+        "lsblk",
+        "wipefs",
+        "mountpoint",
+    )
     file_tools = ("mkfs.xfs", "mke2fs", "mkfs.btrfs", "mkfs.lustre", "zpool", "zfs", "lctl", "mount", "mkdir")
     names = (*volume_tools, *file_tools, "sysctl", "tr", "sed")
     scripts = dict.fromkeys(names, "") | {

@@ -57,7 +57,7 @@ def test_differing_fact_speaks_for_its_causes(model: DiagnosisModel) -> None:
     assert any("journal-device" in text for text in evidence.describe(model.hypotheses))
 
 
-def test_facts_of_one_side_only_say_nothing(tmp_path: Path) -> None:
+def test_facts_of_a_single_side_are_no_evidence(tmp_path: Path) -> None:
     run = write_run(tmp_path / "run", {"kernel": "6.1", "memory": 3}, {})
     reference = write_run(tmp_path / "reference", {"kernel": "5.4"}, {})
     evidence = compare_run_environments(run, reference)
@@ -79,7 +79,7 @@ def test_slow_target_of_any_direct_run_is_evidence(model: DiagnosisModel, tmp_pa
     assert posterior.hypothesis_probabilities[index] > 5 * model.prior_probabilities.hypothesis_probabilities[index]
 
 
-def test_targets_of_another_machine_or_cached_runs_say_nothing(model: DiagnosisModel, tmp_path: Path) -> None:
+def test_targets_of_another_machine_or_cached_runs_are_no_evidence(model: DiagnosisModel, tmp_path: Path) -> None:
     usual = {f"t{index}": 1_000_000 for index in range(8)}
     reference = write_run(tmp_path / "reference", {}, usual)
     other = write_run(tmp_path / "other", {}, {f"x{index}": 1_000_000 for index in range(8)})

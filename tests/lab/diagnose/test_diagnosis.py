@@ -47,7 +47,7 @@ def diagnose(model: DiagnosisModel, simulator: Simulator, truth: ModeledTruth) -
         ("slow-link oss3 6", "slow-link:oss1-oss4", "oss3"),
     ],
 )
-def test_planted_fault_is_named_with_its_part(
+def test_planted_fault_is_diagnosed_with_its_part(
     model: DiagnosisModel, simulator: Simulator, fault: str, hypothesis: str, part: str
 ) -> None:
     answer, experiments = diagnose(model, simulator, ModeledTruth((fault,), seed=5))
@@ -97,7 +97,7 @@ def test_first_result_leaves_undescribed_causes_possible(model: DiagnosisModel) 
     assert model.compute_posterior([slow, usual]).hypothesis_probabilities[index] < before
 
 
-def test_drawn_causes_differ_from_every_hypothesis(model: DiagnosisModel) -> None:
+def test_random_causes_differ_from_every_hypothesis(model: DiagnosisModel) -> None:
     phases = list_phases(model.experiments)
     causes = model.unknown_causes
     changes = np.stack([causes.predictions[name].rates[phase][0] for name, phase in phases], axis=1)
@@ -109,7 +109,7 @@ def test_drawn_causes_differ_from_every_hypothesis(model: DiagnosisModel) -> Non
             assert np.all(compute_separation(changes, phases, predictions, model.noise) >= SEPARATED)
 
 
-def test_fault_left_out_is_unexplained(model: DiagnosisModel, simulator: Simulator) -> None:
+def test_fault_without_a_hypothesis_is_unexplained(model: DiagnosisModel, simulator: Simulator) -> None:
     without = model.remove_hypotheses_of_fault("slow-node")
     assert "slow-node:n1-n4" not in {item.id for item in without.hypotheses}
     answer, _ = diagnose(without, simulator, ModeledTruth(("slow-node n3 30",), seed=8))
@@ -148,7 +148,7 @@ def test_fault_without_a_described_part_is_refused(model: DiagnosisModel) -> Non
     assert "no link" in model.refused["slow-link:n1-n4"]
 
 
-def test_causes_outside_the_complaint_are_left_out(model: DiagnosisModel) -> None:
+def test_causes_outside_the_complaint_are_excluded(model: DiagnosisModel) -> None:
     names = {item.id for item in model.hypotheses}
     assert "mpiio-library" not in names
     assert "small-records" not in names

@@ -13,9 +13,10 @@ import pytest
 from sonde.charts.study import write_study_page
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.diagnosis_page import build_diagnosis_page
-from sonde.diagnose.diagnosis_session import DiagnosisSession, parse_hand_result
+from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import DiagnosisState
 from sonde.diagnose.diagnosis_text import describe_answer, describe_candidate, describe_second_cause
+from sonde.diagnose.hand_results import parse_hand_result
 from sonde.diagnose.library import find_experiment
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.predictive_check import PredictiveCheck
@@ -98,7 +99,7 @@ def test_contradiction_names_the_measurement(session: DiagnosisSession) -> None:
     assert "contradicts stat of names (p = 0.002)" in sentences[1]
 
 
-def test_page_tells_the_steps_in_order(session: DiagnosisSession, tmp_path: Path) -> None:
+def test_page_lists_the_steps_in_order(session: DiagnosisSession, tmp_path: Path) -> None:
     session.run_on_model("names")
     page = write_study_page(build_diagnosis_page(session), tmp_path / "case.html").read_text(encoding="utf-8")
     assert page.index("Step 1: every-target") < page.index("Step 2: names")
@@ -116,7 +117,7 @@ def test_bundle_has_no_names_of_hosts(session: DiagnosisSession, tmp_path: Path)
     assert all("t5" in text for text in texts[:2])  # parts that a vendor must find keep their names
 
 
-def test_redaction_is_the_same_everywhere() -> None:
+def test_redaction_is_consistent_across_documents() -> None:
     redaction = Redaction({"nodes": [{"id": "n1"}, {"id": "n12"}]}, ("login.example.org",))
     assert redaction.redact_text("n12 n1 n1-n12 login.example.org") == "node-2 node-1 node-1-node-2 host-3"
     document = redaction.redact_document({"n1": ["n12"], "nid": "7@o2ib", "title": "ours"})
@@ -143,7 +144,7 @@ def test_messages_are_entered_by_hand_as_yes_or_no() -> None:
         parse_hand_result(experiment, ["rebuild=-40%"])
 
 
-def test_single_cause_has_no_second_one(session: DiagnosisSession) -> None:
+def test_single_cause_has_no_second_cause(session: DiagnosisSession) -> None:
     session.run_on_model("names")
     causes, _ = session.find_second_cause()
     sentences = describe_second_cause(causes)
@@ -152,7 +153,7 @@ def test_single_cause_has_no_second_one(session: DiagnosisSession) -> None:
     assert causes.to_json()["first"]["part"] == "t5"
 
 
-def test_undecided_pair_says_what_else_is_possible(session: DiagnosisSession) -> None:
+def test_undecided_pair_lists_further_candidates(session: DiagnosisSession) -> None:
     causes, _ = session.find_second_cause()
     other = next(item for item in causes.seconds if item.hypothesis.kind == "cause")
     seconds = (replace(other, probability=0.6), replace(causes.second_cause, probability=0.3))

@@ -50,7 +50,7 @@ def test_state_is_the_same_after_writing_and_reading(tmp_path: Path) -> None:
     assert stored.experiment_results == [RESULT]  # what was measured after a fix is no evidence about the fault
 
 
-def test_killed_writer_leaves_a_whole_state(tmp_path: Path) -> None:
+def test_killed_writer_leaves_a_complete_state(tmp_path: Path) -> None:
     generator = random.Random(3)
     for trial in range(20):
         path = tmp_path / f"case-{trial}.json"
@@ -100,11 +100,11 @@ def test_complaint_with_an_unknown_name_is_refused() -> None:
         parse_complaint(("apy=mpiio",))
 
 
-def test_unknown_suspect_is_refused_with_the_known_ones() -> None:
+def test_unknown_suspect_error_lists_the_valid_suspects() -> None:
     with pytest.raises(UserError, match='no fault "slow-targets"; there are slow-target'):
         check_suspects(["slow-targets"])
 
 
-def test_unknown_cause_is_refused_with_the_known_ones() -> None:
+def test_unknown_cause_is_rejected() -> None:
     with pytest.raises(UserError, match='no cause "mount-option"'):
         make_truth([], "mount-option", 0.5, 1)

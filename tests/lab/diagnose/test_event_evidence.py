@@ -48,7 +48,7 @@ def test_failure_of_a_part_raises_its_faults(model: DiagnosisModel) -> None:
     assert evidence.describe(model.hypotheses) == ["Noted between both runs: drive failed (failure)."]
 
 
-def test_upgrade_raises_the_causes_that_its_words_name(model: DiagnosisModel) -> None:
+def test_upgrade_raises_causes_that_match_its_text(model: DiagnosisModel) -> None:
     evidence = select(make_event("new Kernel on all nodes", kind="upgrade"))
     assert compute_odds(model, evidence, "client-kernel", "slow-target:t0-t7") == pytest.approx(10)
     changed = select(make_event("update", kind="change", changes={"kernel": ["5.3", "6.4"]}))
@@ -87,7 +87,7 @@ def test_only_events_between_both_runs_count() -> None:
     assert select().describe([]) == []
 
 
-def test_events_are_kept_with_the_diagnosis(tmp_path: Path) -> None:
+def test_events_are_stored_with_the_diagnosis(tmp_path: Path) -> None:
     events = EventEvidence((NotedEvent("failure", "drive failed", ("t3",), ("drive", "failed")),))
     write_diagnosis_state(tmp_path / "case.json", DiagnosisState(directory="/scratch", events=events))
     assert read_diagnosis_state(tmp_path / "case.json").events == events

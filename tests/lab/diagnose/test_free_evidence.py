@@ -17,9 +17,10 @@ import pytest
 from sonde.diagnose.counter_evidence import CounterEvidence, compare_counters_of_runs
 from sonde.diagnose.description import COUNTER_OBSERVATIONS, LOCAL
 from sonde.diagnose.diagnosis_model import DiagnosisModel
-from sonde.diagnose.diagnosis_session import DiagnosisSession, parse_hand_result
+from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import DiagnosisState, read_diagnosis_state, write_diagnosis_state
 from sonde.diagnose.diagnosis_text import list_free_evidence
+from sonde.diagnose.hand_results import parse_hand_result
 from sonde.diagnose.joint_change_evidence import JointChangeEvidence, find_latest_joint_drop, find_origins
 from sonde.diagnose.library import find_experiment, list_causes
 from sonde.diagnose.stated_machine import StatedMachine
@@ -36,7 +37,7 @@ GIB, DAY = float(1 << 30), 86400.0
 
 
 @pytest.fixture(scope="module")
-def local() -> DiagnosisSession:
+def local_session() -> DiagnosisSession:
     return DiagnosisSession.open_session(DiagnosisState(directory="/scratch"), None)
 
 
@@ -95,18 +96,18 @@ def test_counters_of_an_undisturbed_run_show_nothing(tmp_path: Path) -> None:
         ("reads-from-device", {"read": GIB, "direct": False}, {"read": 0.0, "direct": False}),
     ],
 )
-def test_counters_show_what_changed(tmp_path: Path, name: str, slow: Any, usual: Any) -> None:
+def test_counters_reveal_a_change(tmp_path: Path, name: str, slow: Any, usual: Any) -> None:
     evidence = compare_counters_of_runs(write_run(tmp_path / "slow", **slow), write_run(tmp_path / "usual", **usual))
     assert [key for key, is_observed in evidence.observed.items() if is_observed] == [name]
 
 
-def test_runs_without_counters_say_nothing(tmp_path: Path, local: DiagnosisSession) -> None:
+def test_runs_without_counters_are_almost_no_evidence(tmp_path: Path, local_session: DiagnosisSession) -> None:
     runs = [write_run(tmp_path / name, GIB) for name in ("slow", "usual")]
     for run in runs:
         (run / "telemetry-n1.ndjson").unlink()
     evidence = compare_counters_of_runs(*runs)
     assert set(evidence.observed) == {"little-space"}  # a fact of the record
-    hypotheses = local.model.hypotheses
+    hypotheses = local_session.model.hypotheses
     silent = evidence.describe(hypotheses)[-1]
     assert "no counters that would show" in silent
     assert "busy-processors" in silent
@@ -115,11 +116,11 @@ def test_runs_without_counters_say_nothing(tmp_path: Path, local: DiagnosisSessi
 
 
 @pytest.mark.parametrize("name", COUNTER_OBSERVATIONS)
-def test_observation_raises_the_causes_that_name_it(local: DiagnosisSession, name: str) -> None:
+def test_observation_raises_the_causes_that_name_it(local_session: DiagnosisSession, name: str) -> None:
     causes = [item.id for item in list_causes() if name in item.counters and LOCAL in item.machines]
-    before = compute_probabilities(local.model)
-    raised = compute_probabilities(replace(local.model, counters=CounterEvidence({name: True})))
-    absent = compute_probabilities(replace(local.model, counters=CounterEvidence({name: False})))
+    before = compute_probabilities(local_session.model)
+    raised = compute_probabilities(replace(local_session.model, counters=CounterEvidence({name: True})))
+    absent = compute_probabilities(replace(local_session.model, counters=CounterEvidence({name: False})))
     for hypothesis in before:
         if hypothesis in causes:
             assert raised[hypothesis] > 2 * before[hypothesis]
@@ -128,7 +129,7 @@ def test_observation_raises_the_causes_that_name_it(local: DiagnosisSession, nam
             assert raised[hypothesis] <= before[hypothesis] * (1 + 1e-9) <= absent[hypothesis] * (1 + 2e-9)
 
 
-def test_other_traffic_separates_a_shared_device_from_a_slow_one(local: DiagnosisSession) -> None:
+def test_other_traffic_separates_a_shared_device_from_a_slow_device(local_session: DiagnosisSession) -> None:
     results = [
         parse_hand_result(find_experiment("device-transfers"), ["write=-60%", "read=-60%"]),
         parse_hand_result(find_experiment("random-requests"), ["write=-60%", "read=-60%"]),
@@ -136,7 +137,7 @@ def test_other_traffic_separates_a_shared_device_from_a_slow_one(local: Diagnosi
     ]
 
     def compute_ratio(evidence: CounterEvidence) -> float:
-        model = replace(local.model, counters=evidence)
+        model = replace(local_session.model, counters=evidence)
         probabilities = model.compute_posterior(results).hypothesis_probabilities
         by_id = {item.id: float(p) for item, p in zip(model.hypotheses, probabilities, strict=True)}
         return by_id["shared-device"] / by_id["slow-device"]
@@ -157,10 +158,12 @@ def test_observation_of_one_run_among_many_is_chance(tmp_path: Path) -> None:
     assert read_diagnosis_state(tmp_path / "case.json").counters == evidence
 
 
-def test_contradicting_counters_widen_the_answer(local: DiagnosisSession) -> None:
+def test_contradicting_counters_widen_the_answer(local_session: DiagnosisSession) -> None:
     result = parse_hand_result(find_experiment("processor-work"), ["write=-50%"])
-    agreeing = replace(local.model, counters=CounterEvidence({"busy-processors": True}))
-    contradicting = replace(local.model, counters=CounterEvidence({"busy-processors": False, "other-traffic": True}))
+    agreeing = replace(local_session.model, counters=CounterEvidence({"busy-processors": True}))
+    contradicting = replace(
+        local_session.model, counters=CounterEvidence({"busy-processors": False, "other-traffic": True})
+    )
     first, second = (model.compute_posterior([result]) for model in (agreeing, contradicting))
     assert float(np.max(first.hypothesis_probabilities)) > float(np.max(second.hypothesis_probabilities))
     assert first.entropy_bits < second.entropy_bits
@@ -176,7 +179,7 @@ def test_clear_joint_change_of_clients_raises_their_causes(model: DiagnosisModel
     assert storage["client-kernel"] < before["client-kernel"] / 2
 
 
-def test_uncertain_joint_change_says_nothing(model: DiagnosisModel) -> None:
+def test_uncertain_joint_change_is_no_evidence(model: DiagnosisModel) -> None:
     for evidence in (
         JointChangeEvidence(),
         JointChangeEvidence("unknown", "clear", 3),
@@ -220,7 +223,7 @@ def test_joint_drop_of_one_file_system_points_to_storage() -> None:
     assert (change.origin, change.histories) == ("storage", 2)
 
 
-def test_joint_drop_of_reads_everywhere_points_to_clients() -> None:
+def test_joint_drop_of_reads_on_all_systems_points_to_clients() -> None:
     survey = make_survey({(name, "read") for name in ("fs1", "fs2", "fs3")})
     assert find_latest_joint_drop(survey, 50 * DAY, 90 * DAY) == JointChangeEvidence("clients", "clear", 3)
     assert find_latest_joint_drop(survey, 70 * DAY, 90 * DAY) == JointChangeEvidence()
@@ -233,12 +236,12 @@ def test_joint_rise_is_no_evidence() -> None:
     assert find_latest_joint_drop(survey, 50 * DAY, 90 * DAY) == JointChangeEvidence()
 
 
-def test_joint_evidence_is_stored_and_explained(tmp_path: Path, local: DiagnosisSession) -> None:
+def test_joint_evidence_is_stored_and_explained(tmp_path: Path, local_session: DiagnosisSession) -> None:
     evidence = CounterEvidence({"busy-processors": True}), JointChangeEvidence("clients", "clear", 4)
     state = DiagnosisState(directory="/scratch", counters=evidence[0], joint_change=evidence[1])
     write_diagnosis_state(tmp_path / "case.json", state)
     assert read_diagnosis_state(tmp_path / "case.json") == state
-    session = DiagnosisSession(state, local.model, StatedMachine(local.model.machine))
+    session = DiagnosisSession(state, local_session.model, StatedMachine(local_session.model.machine))
     index = [item.id for item in session.model.hypotheses].index("busy-processors")
     rows = list_free_evidence(session.model, index)
     assert [row.experiment for row in rows] == ["counters of both runs", "joint changes of histories"]

@@ -37,7 +37,7 @@ def test_every_fault_of_the_simulator_is_a_hypothesis() -> None:
     [(cause, kind) for cause in list_causes() for kind in cause.machines or (WITH_TARGETS,)],
     ids=lambda item: item if isinstance(item, str) else item.id,
 )
-def test_every_cause_is_told_by_an_experiment(cause: CauseFile, kind: str) -> None:
+def test_every_cause_changes_the_rate_of_some_experiment(cause: CauseFile, kind: str) -> None:
     changes = []
     for experiment in list_experiments_for_machine_kind(kind):
         for phase in experiment.phases:

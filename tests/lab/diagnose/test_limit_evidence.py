@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from sonde.diagnose.counter_evidence import CounterEvidence, compare_counters_of_runs
-from sonde.diagnose.diagnosis_session import DiagnosisSession, parse_hand_result
+from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import DiagnosisState
+from sonde.diagnose.hand_results import parse_hand_result
 from sonde.diagnose.library import find_experiment
 from sonde.diagnose.limit_evidence import read_device_limits
 from sonde.diagnose.stated_machine import StatedMachine
@@ -49,7 +50,7 @@ def test_limit_of_both_runs_is_no_observation(tmp_path: Path) -> None:
     assert not any(compare_counters_of_runs(*runs).observed.values())
 
 
-def test_records_without_facts_of_nodes_say_nothing(tmp_path: Path) -> None:
+def test_records_without_node_facts_are_no_evidence(tmp_path: Path) -> None:
     runs = [write_run(tmp_path / name, {}) for name in ("slow", "usual")]
     assert compare_counters_of_runs(*runs).observed == {}
 
@@ -98,7 +99,7 @@ def test_partition_has_the_limits_of_its_device(tmp_path: Path) -> None:
     assert read_device_limits(str(tmp_path), tmp_path) == {"byte-limit": True, "request-limit": False}
 
 
-def test_node_without_control_groups_says_nothing(tmp_path: Path) -> None:
+def test_node_without_control_groups_has_no_device_limits(tmp_path: Path) -> None:
     assert read_device_limits(str(tmp_path), tmp_path) == {}
     make_group_tree(tmp_path, "0::/\n", {})
     assert read_device_limits(str(tmp_path), tmp_path) == {}

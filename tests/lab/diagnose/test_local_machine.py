@@ -12,8 +12,9 @@ import pytest
 
 from sonde.cli.main import main
 from sonde.diagnose.description import LOCAL, CauseFile
-from sonde.diagnose.diagnosis_session import DiagnosisSession, parse_hand_result
+from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import DiagnosisState, read_diagnosis_state, write_diagnosis_state
+from sonde.diagnose.hand_results import parse_hand_result
 from sonde.diagnose.library import find_experiment, list_causes_for_machine_kind, list_experiments_for_machine_kind
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.machine_map import make_directory_machine, read_machine
@@ -30,7 +31,7 @@ PLANTED = [item for item in list_causes_for_machine_kind(LOCAL) if item.machines
 
 
 @pytest.fixture(scope="module")
-def opened() -> DiagnosisSession:
+def local_session() -> DiagnosisSession:
     return DiagnosisSession.open_session(DiagnosisState(directory="/scratch"), None)
 
 
@@ -54,29 +55,29 @@ def test_part_of_a_local_machine_is_refused() -> None:
         read_machine(read_system(find_system_file("laptop-md")), "bulk-mount", most_targets=2)
 
 
-def test_every_experiment_of_a_local_machine_has_a_plan_for_one_node(opened: DiagnosisSession) -> None:
-    planned = [item for item in opened.model.experiments if not item.description.is_contrast]
+def test_every_experiment_of_a_local_machine_has_a_plan_for_one_node(local_session: DiagnosisSession) -> None:
+    planned = [item for item in local_session.model.experiments if not item.description.is_contrast]
     assert len(planned) >= 8
     for item in planned:
         document = item.make_plan("/scratch").document
         assert document["target"] == {"path": "/scratch"}
         assert item.nodes == 1
-    assert {item.id for item in opened.model.experiments} == {
+    assert {item.id for item in local_session.model.experiments} == {
         item.id for item in list_experiments_for_machine_kind(LOCAL)
     }
 
 
 @pytest.mark.parametrize("cause", PLANTED, ids=lambda cause: cause.id)
-def test_planted_cause_of_a_local_machine_is_among_the_first(opened: DiagnosisSession, cause: CauseFile) -> None:
-    session = start_session(opened, ModeledTruth(cause=cause, strength=0.8, seed=12))
-    for experiment in opened.model.experiments:
+def test_planted_cause_of_a_local_machine_is_among_the_first(local_session: DiagnosisSession, cause: CauseFile) -> None:
+    session = start_session(local_session, ModeledTruth(cause=cause, strength=0.8, seed=12))
+    for experiment in local_session.model.experiments:
         session.run_on_model(experiment.id)
     names = [item.hypothesis.id for item in session.answer.ranking]
     assert cause.id in names[:2]
 
 
-def test_healthy_local_machine_has_nothing_wrong(opened: DiagnosisSession) -> None:
-    session = start_session(opened)
+def test_healthy_local_machine_has_nothing_wrong(local_session: DiagnosisSession) -> None:
+    session = start_session(local_session)
     for name in ("device-transfers", "streamed-file", "cached-file", "local-names", "random-requests"):
         experiment = find_experiment(name)
         changes = [f"{phase.id}=-2%" for phase in experiment.phases]
@@ -84,24 +85,24 @@ def test_healthy_local_machine_has_nothing_wrong(opened: DiagnosisSession) -> No
     assert session.answer.most_probable.hypothesis.id == "nothing"
 
 
-def test_read_ahead_is_named_when_only_streamed_reads_are_slow(opened: DiagnosisSession) -> None:
-    session = start_session(opened)
+def test_read_ahead_is_blamed_if_only_streamed_reads_are_slow(local_session: DiagnosisSession) -> None:
+    session = start_session(local_session)
     for name, changes in (("streamed-file", ["write=0%", "read=-80%"]), ("device-transfers", ["write=0%", "read=0%"])):
         session.add_result(parse_hand_result(find_experiment(name), changes), "hand")
     assert session.answer.most_probable.hypothesis.id == "no-read-ahead"
 
 
-def test_spread_of_an_effect_is_the_error_of_its_prediction(opened: DiagnosisSession) -> None:
-    index = next(number for number, item in enumerate(opened.model.hypotheses) if item.id == "slow-device")
-    mean, error = opened.model.predictions["device-transfers"][index].rates["write"]
+def test_spread_of_an_effect_is_the_error_of_its_prediction(local_session: DiagnosisSession) -> None:
+    index = next(number for number, item in enumerate(local_session.model.hypotheses) if item.id == "slow-device")
+    mean, error = local_session.model.predictions["device-transfers"][index].rates["write"]
     assert (mean[0], mean[-1]) == pytest.approx((log(0.7), log(0.005)))
     assert error[0] == pytest.approx(0.5)
-    _, unaffected = opened.model.predictions["processor-work"][index].rates["write"]
+    _, unaffected = local_session.model.predictions["processor-work"][index].rates["write"]
     assert unaffected[0] < 0.05
 
 
-def test_experiment_of_another_machine_is_refused(opened: DiagnosisSession) -> None:
-    session = start_session(opened)
+def test_experiment_of_another_machine_is_refused(local_session: DiagnosisSession) -> None:
+    session = start_session(local_session)
     with pytest.raises(UserError, match="every-target cannot be done on /scratch; there are"):
         session.add_result(parse_hand_result(find_experiment("every-target"), ["write=-60%"]), "hand")
     with pytest.raises(UserError, match="server-messages cannot be done on /scratch"):
@@ -144,7 +145,7 @@ def test_local_diagnosis_by_commands(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "less page cache than their files need" in (tmp_path / "case.html").read_text(encoding="utf-8")
 
 
-def test_scatter_of_references_makes_a_result_uncertain(opened: DiagnosisSession) -> None:
+def test_scatter_of_references_makes_a_result_uncertain(local_session: DiagnosisSession) -> None:
     steady = [RunMeasurement({"write": value}) for value in (0.0, 0.02, -0.02)]
     scattered = [RunMeasurement({"write": value}) for value in (0.0, 0.8, -0.8)]
     assert measure_scatter(steady, 0.095) == {}
@@ -153,10 +154,10 @@ def test_scatter_of_references_makes_a_result_uncertain(opened: DiagnosisSession
     assert scatter == {"write": pytest.approx(2 * (0.64 - 0.01) ** 0.5)}
     run = (RunMeasurement({"write": -0.9}),)
     certain, uncertain = (
-        opened.model.compute_posterior([ExperimentResult("processor-work", run, 0.05, scatter=item)])
+        local_session.model.compute_posterior([ExperimentResult("processor-work", run, 0.05, scatter=item)])
         for item in ({}, scatter)
     )
-    healthy = [item.id for item in opened.model.hypotheses].index("nothing")
+    healthy = [item.id for item in local_session.model.hypotheses].index("nothing")
     assert certain.hypothesis_probabilities[healthy] < 0.05
     assert uncertain.hypothesis_probabilities[healthy] > 0.1
     state = DiagnosisState(directory="/scratch").with_result(
@@ -176,8 +177,8 @@ def write_record(folder: Path, rates: Mapping[str, float]) -> Path:
     return folder
 
 
-def test_failed_run_is_refused_and_changes_nothing(tmp_path: Path, opened: DiagnosisSession) -> None:
-    session = start_session(opened)
+def test_failed_run_is_refused_and_changes_nothing(tmp_path: Path, local_session: DiagnosisSession) -> None:
+    session = start_session(local_session)
     failed, usual = write_record(tmp_path / "failed", {}), write_record(tmp_path / "usual", {"write": 1e8, "read": 1e8})
     before = session.state
     with pytest.raises(UserError, match="Run failed has none of the phases write, read of device-transfers"):
@@ -185,8 +186,8 @@ def test_failed_run_is_refused_and_changes_nothing(tmp_path: Path, opened: Diagn
     assert session.state == before
 
 
-def test_run_that_ended_early_counts_with_its_phases(tmp_path: Path, opened: DiagnosisSession) -> None:
-    complete, partial = start_session(opened), start_session(opened)
+def test_run_that_ended_early_counts_with_its_phases(tmp_path: Path, local_session: DiagnosisSession) -> None:
+    complete, partial = start_session(local_session), start_session(local_session)
     usual = write_record(tmp_path / "usual", {"write": 1e8, "read": 1e8})
     for session, rates in ((complete, {"write": 1e7, "read": 1e7}), (partial, {"write": 1e7})):
         run = write_record(tmp_path / f"run-{len(rates)}", rates)
@@ -197,8 +198,8 @@ def test_run_that_ended_early_counts_with_its_phases(tmp_path: Path, opened: Dia
     assert not causes.is_decided(SECOND_RULE)
 
 
-def test_several_references_give_their_median(tmp_path: Path, opened: DiagnosisSession) -> None:
-    session = start_session(opened)
+def test_several_references_give_their_median(tmp_path: Path, local_session: DiagnosisSession) -> None:
+    session = start_session(local_session)
     folders = []
     for number, rate in enumerate((1e8, 4e8, 2e8, 1e8)):
         folders.append(write_record(tmp_path / f"run-{number}", {"write": rate}))

@@ -22,12 +22,12 @@ def test_equal_parts_are_one_group(tmp_path: Path) -> None:
     assert groups["node"].members == ("n1", "n2", "n3", "n4")
 
 
-def test_server_slows_its_own_targets(tmp_path: Path) -> None:
+def test_server_slows_its_targets(tmp_path: Path) -> None:
     servers = next(group for group in read_small_machine(tmp_path).part_groups if group.kind == "server")
     assert servers.targets[1] == {"t2", "t3"}
 
 
-def test_part_with_another_rate_is_a_group_of_its_own(tmp_path: Path) -> None:
+def test_part_with_another_rate_is_a_separate_group(tmp_path: Path) -> None:
     split = SYSTEM.replace(
         'id = "t[0-7]"\nkind = "ost"\nindex = 0\nfile_system = "fs"\nserver = "oss[1-4]"\nrate = "100 MB/s"',
         'id = "t[0-5]"\nkind = "ost"\nindex = 0\nfile_system = "fs"\nserver = "oss[1-3]"\nrate = "100 MB/s"\n\n'
@@ -46,7 +46,7 @@ def test_edison_has_one_group_for_144_targets() -> None:
     assert machine.node_count == 5588
 
 
-def test_unknown_mount_is_refused_with_the_known_ones(tmp_path: Path) -> None:
+def test_unknown_mount_error_lists_the_valid_mounts(tmp_path: Path) -> None:
     system = read_system(str(write_small_system(tmp_path)))
     with pytest.raises(UserError, match='no mount "scratch" with storage targets; it has m'):
         read_machine(system, "scratch")
@@ -65,7 +65,7 @@ def test_smaller_machine_has_the_first_targets_and_their_servers() -> None:
         read_machine(system, "fs3", most_targets=200)
 
 
-def test_smaller_machine_has_whole_units() -> None:
+def test_smaller_machine_has_complete_units() -> None:
     """A target's rate is that of its unit divided by the unit's targets."""
     machine = read_machine(read_system(find_system_file("edison")), "fs3", most_targets=9)
     assert len(machine.targets) == 16

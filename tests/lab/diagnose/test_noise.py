@@ -61,13 +61,13 @@ def test_repeats_share_the_error_of_the_prediction() -> None:
     assert float(single[0]) == pytest.approx(float(alone[0]))
 
 
-def test_part_density_integrates_to_one() -> None:
+def test_part_density_integrates_to_1() -> None:
     values = np.linspace(-3, 3, 60001)
     density = np.exp(NOISE.compute_part_density(values, 0.02))
     assert float(np.trapezoid(density, values)) == pytest.approx(1, abs=1e-6)
 
 
-def test_drawn_runs_have_the_published_shares() -> None:
+def test_random_runs_have_the_published_shares() -> None:
     generator = np.random.default_rng(7)
     factors = np.array([NOISE.draw_run(generator, 1)[0] for _ in range(20000)])
     assert np.mean(factors < np.log(0.8)) == pytest.approx(0.14, abs=0.02)

@@ -33,7 +33,7 @@ def test_even_effect_is_interpolated_without_further_error() -> None:
     assert sd == pytest.approx([hypot(0.03, 0.08 * value) for value in mean])
 
 
-def test_bend_widens_strengths_between_simulated_ones() -> None:
+def test_bend_widens_strengths_between_simulated_strengths() -> None:
     """The middle strength is 0.9 from what its neighbors predict; a third of the way counts 8/9 of half of that."""
     _, sd = combine_rates(0.0, 0.0, -1.8)
     assert sd[1] == pytest.approx(sd[2])
@@ -42,7 +42,7 @@ def test_bend_widens_strengths_between_simulated_ones() -> None:
     assert sd[0] == pytest.approx(0.03)
 
 
-def test_spread_of_few_seeds_is_that_of_a_further_one() -> None:
+def test_spread_of_few_seeds_predicts_a_further_seed() -> None:
     healthy = [RunMeasurement({"read": 0.0})] * 3
     runs = [RunMeasurement({"read": value}) for value in (-0.1, 0.0, 0.1)]
     effect = compute_effect(runs, healthy, frozenset(), frozenset())

@@ -49,7 +49,7 @@ def name_causes(causes: TwoCauses) -> set[tuple[str, str]]:
         (("slow-link oss2 8", SLOW_TARGET), {("slow-link:oss1-oss4", "oss2"), ("slow-target:t0-t7", "t5")}),
     ],
 )
-def test_two_faults_are_both_named(
+def test_two_faults_are_both_diagnosed(
     model: DiagnosisModel, simulator: Simulator, faults: tuple[str, ...], answers: set[tuple[str, str]]
 ) -> None:
     assert name_causes(find_causes(model, simulator, *faults)) == answers

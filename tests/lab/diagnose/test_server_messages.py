@@ -111,7 +111,7 @@ def test_simulated_messages_match_rules_of_their_kind(tmp_path: Path, fault: str
 
 
 @pytest.mark.parametrize("kind", LINES)
-def test_line_of_each_kind_is_found(tmp_path: Path, kind: str) -> None:
+def test_line_of_each_kind_is_recognized(tmp_path: Path, kind: str) -> None:
     log_file = tmp_path / "messages.gz"
     log_file.write_bytes(gzip.compress(f"Mar 17 08:00:00 oss3 kernel: nothing\n{LINES[kind]}\n".encode()))
     assert [name for name, is_logged in find_messages([log_file]).items() if is_logged] == [kind]
@@ -123,7 +123,7 @@ def test_overloaded_data_service_is_no_metadata_message(tmp_path: Path) -> None:
     assert not any(find_messages([tmp_path / "messages"]).values())
 
 
-def test_log_without_known_messages_has_no_kind(tmp_path: Path) -> None:
+def test_log_without_relevant_messages_has_no_kind(tmp_path: Path) -> None:
     (tmp_path / "messages").write_bytes(b"Mar 17 08:00:00 oss3 sshd: I/O error\n\xff\xfe\0\n")
     assert not any(find_messages([tmp_path / "messages"]).values())
 

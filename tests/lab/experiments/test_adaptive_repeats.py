@@ -6,11 +6,13 @@ Runs are drawn around a level that is known and ended by the rule of the runner;
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from made_runs import Made, build_experiment, claim, measured, record
+from draw_counts import draw_by_day_and_night
+from in_memory_runs import Made, build_experiment, claim, measured, record
 from numpy.typing import NDArray
 
 from sonde.experiments.claims.grid import CellGrid
@@ -22,7 +24,7 @@ from sonde.model.experiment.experiment import Cell, Experiment
 from sonde.stats.ratio import RateRatio, compare_rates, estimate_detectable_drop
 from sonde.stats.stopping import InterimLook, StopRule, adjust_level_for_looks, compute_intervals_of_samples
 
-TRIALS, LEAST, MOST = 1000, 6, 30
+LEAST, MOST = 6, 30
 TRANSFERS = {"name": "transfer", "paths": "data.access.transfer", "values": ["1MiB", "2MiB"]}
 # Standard normal values become logarithms of rates around 0.
 KINDS = {
@@ -30,6 +32,11 @@ KINDS = {
     "heavy on both sides": lambda z: 0.08 * np.sinh(1.2 * z),
     "one in seven slow": lambda z: np.where(z < -1.07, 0.05 * z - 0.3 * (-1.07 - z) - 0.1, 0.05 * z),
 }
+
+
+def compute_margin(draws: int) -> float:
+    """Twice the standard deviation of a share of 5 % over so many draws."""
+    return 2 * math.sqrt(0.05 * 0.95 / draws)
 
 
 class GivenRates:
@@ -65,7 +72,7 @@ class GivenRates:
         raise AssertionError
 
 
-def ended(
+def simulate_trials(
     kind: str, sides: int, trials: int, share: float, seed: int, effect: float = 0.0
 ) -> list[tuple[NDArray[np.float64], InterimLook]]:
     """Rates of one trial (a side a row, the last one slower by `effect`), as many as all sides needed, and the look."""
@@ -88,63 +95,61 @@ def ended(
 
 @pytest.mark.parametrize("share", [0.5, 0.1, 0.05])
 @pytest.mark.parametrize("kind", KINDS)
-def test_interval_of_adaptive_repeats_covers_truth(kind: str, share: float) -> None:
+@draw_by_day_and_night(400, 1000)
+def test_interval_of_adaptive_repeats_covers_truth(draws: int, kind: str, share: float) -> None:
     experiment = build_experiment(expect=[claim("bandwidth(write) >= 1")])
     cell, written = experiment.cells[0], experiment.claims["C1"].comparisons[0].left_operand
     hits = 0
-    for rates, look in ended(kind, 1, TRIALS, share, seed=13):
+    for rates, look in simulate_trials(kind, 1, draws, share, seed=13):
         low, high = (
             ClaimEvaluator(CellGrid(experiment), GivenRates({cell.id: rates[0]}, look), 0.95)
             .evaluate_expression(written, {})
             .bounds.limits
         )
         hits += low <= 1.0 <= high
-    assert 0.93 - 0.014 <= hits / TRIALS <= 0.97 + 0.014
+    assert 0.93 - compute_margin(draws) <= hits / draws <= 0.97 + compute_margin(draws)
 
 
-def test_threshold_at_truth_is_decided_at_most_5_percent() -> None:
+@draw_by_day_and_night(400, 1000)
+def test_threshold_at_truth_is_decided_at_most_5_percent(draws: int) -> None:
     experiment = build_experiment(expect=[claim("bandwidth(write) >= 1")])
     outcomes = [
         evaluate_claims(experiment, GivenRates({experiment.cells[0].id: rates[0]}, look))[0].outcome
-        for rates, look in ended("normal", 1, TRIALS, 0.1, seed=17)
+        for rates, look in simulate_trials("normal", 1, draws, 0.1, seed=17)
     ]
-    assert outcomes.count(ClaimVerdict.UNDECIDED) / TRIALS >= 0.95 - 0.02 - 0.014
+    assert outcomes.count(ClaimVerdict.UNDECIDED) / draws >= 0.95 - 0.02 - compute_margin(draws)
     assert outcomes.count(ClaimVerdict.HOLDS) > 0
     assert outcomes.count(ClaimVerdict.FAILS) > 0
 
 
-def compared(rates: NDArray[np.float64], look: InterimLook = InterimLook.ONLY) -> RateRatio:
+def compare_trial(rates: NDArray[np.float64], look: InterimLook = InterimLook.ONLY) -> RateRatio:
     return compare_rates(rates[0], rates[1], adjust_level_for_looks([look, look]))
-
-
-# Twice the standard deviation of a share of 5 % over so many comparisons.
-MANY = 4000
-MORE = 2 * (0.05 * 0.95 / MANY) ** 0.5
 
 
 @pytest.mark.parametrize("share", [0.5, 0.1, 0.05])
 @pytest.mark.parametrize("kind", KINDS)
-def test_adaptive_sides_differ_falsely_at_most_5_percent(kind: str, share: float) -> None:
-    false = sum(compared(rates, look).differs for rates, look in ended(kind, 2, MANY, share, seed=19))
-    assert 0.03 - MORE <= false / MANY <= 0.05 + MORE
+@draw_by_day_and_night(1000, 4000)
+def test_adaptive_sides_differ_falsely_at_most_5_percent(draws: int, kind: str, share: float) -> None:
+    false = sum(compare_trial(rates, look).differs for rates, look in simulate_trials(kind, 2, draws, share, seed=19))
+    assert 0.03 - compute_margin(draws) <= false / draws <= 0.05 + compute_margin(draws)
 
 
 def test_ignoring_adaptive_repeats_raises_false_differences() -> None:
     """What the level of comparisons is for. The difference is small; many comparisons show it."""
-    trials = 3 * MANY
-    samples = ended("normal", 2, trials, 0.1, seed=101)
-    most = 0.05 + 2 * (0.05 * 0.95 / trials) ** 0.5
-    assert sum(compared(rates).differs for rates, _ in samples) / trials > most
-    assert sum(compared(rates, look).differs for rates, look in samples) / trials <= most
+    trials = 12_000
+    samples = simulate_trials("normal", 2, trials, 0.1, seed=101)
+    most = 0.05 + compute_margin(trials)
+    assert sum(compare_trial(rates).differs for rates, _ in samples) / trials > most
+    assert sum(compare_trial(rates, look).differs for rates, look in samples) / trials <= most
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_detectable_effect_is_found_at_80_percent(kind: str) -> None:
-    stated = [estimate_detectable_drop(rates[0], rates[1]) for rates, _ in ended(kind, 2, 60, 0.1, seed=23)]
+def test_stated_detectable_effect_has_80_percent_power(kind: str) -> None:
+    stated = [estimate_detectable_drop(rates[0], rates[1]) for rates, _ in simulate_trials(kind, 2, 60, 0.1, seed=23)]
     visible = float(np.median([effect for effect in stated if effect is not None]))
     assert 0.05 < visible < 0.2
-    samples = ended(kind, 2, 400, 0.1, seed=29, effect=visible)
-    assert sum(compared(rates, look).differs for rates, look in samples) >= 0.8 * 400
+    samples = simulate_trials(kind, 2, 400, 0.1, seed=29, effect=visible)
+    assert sum(compare_trial(rates, look).differs for rates, look in samples) >= 0.8 * 400
 
 
 def _judged(rates: Sequence[float], most: int) -> Experiment:

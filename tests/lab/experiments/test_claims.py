@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from made_runs import Made, build_experiment, claim, measured, record
+from in_memory_runs import Made, build_experiment, claim, measured, record
 
+from sonde.experiments.claims.curve_forms import classify_form
 from sonde.experiments.claims.samples import MissingError, RateCurve
-from sonde.experiments.claims.values import classify_form, compute_completion_tail
+from sonde.experiments.claims.values import compute_completion_tail
 from sonde.experiments.claims.verdicts import ClaimResult, evaluate_claims
 from sonde.experiments.page.sentences import describe_verdict
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
@@ -25,7 +26,7 @@ VOLUME = {"data": {"access": {"transfer": "1MiB", "volume": "4MiB"}}}
 TWO = {"phases": [{"id": "write", "op": "write"}, {"id": "read", "op": "read"}]}
 
 
-def judged(text: str, phases: list[Made], storage: Any = None, **members: Any) -> ClaimResult:
+def evaluate_claim_over_six_runs(text: str, phases: list[Made], storage: Any = None, **members: Any) -> ClaimResult:
     """What comes of a claim over six equal runs of these phases."""
     phase_documents = [
         {"id": phase.id, "op": phase.op, **({} if phase.measured else {"measure": False})} for phase in phases
@@ -83,19 +84,21 @@ KNOWN: dict[str, tuple[list[Made], float, dict[str, Any]]] = {
 }
 
 
-# The definitions of metrics of training: test_training.py.
-@pytest.mark.parametrize("metric", sorted({*METRICS} - {"accelerator_utilization", "samples"}))
+# The definitions of metrics of training: test_training.py; of memory: tests/lab/telemetry/test_memory_use.py.
+@pytest.mark.parametrize("metric", sorted({*METRICS} - {"accelerator_utilization", "samples", "client_memory"}))
 def test_metrics_follow_their_definitions(metric: str) -> None:
     phases, wanted, members = KNOWN[metric]
-    verdict = judged(f"{wanted * 0.999} <= {metric}(write) <= {wanted * 1.001}", phases, **members)
+    verdict = evaluate_claim_over_six_runs(
+        f"{wanted * 0.999} <= {metric}(write) <= {wanted * 1.001}", phases, **members
+    )
     assert verdict.outcome is HOLDS, verdict
-    assert judged(f"{metric}(write) > {wanted * 1.01}", phases, **members).outcome is FAILS
+    assert evaluate_claim_over_six_runs(f"{metric}(write) > {wanted * 1.01}", phases, **members).outcome is FAILS
 
 
 @pytest.mark.parametrize("metric", sorted({*METRICS} - {"bandwidth_per_node", "errors", "calls", "time"}))
 def test_value_missing_in_record_is_not_zero(metric: str) -> None:
     bare = Made(rate=0.0, ops=0.0, system_s=None, user_s=None)
-    verdict = judged(f"{metric}(write) > 0", [bare])
+    verdict = evaluate_claim_over_six_runs(f"{metric}(write) > 0", [bare])
     assert verdict.outcome is NOT
     assert verdict.reason
 
@@ -175,10 +178,10 @@ def test_variation_function_uses_runs() -> None:
 
 def test_imbalance_is_largest_over_mean_of_members() -> None:
     nodes = [Made(nodes=[100.0, 100.0, 100.0, 200.0])]
-    assert judged("1.59 <= imbalance(bandwidth(write), per=node) <= 1.61", nodes).outcome is HOLDS
+    assert evaluate_claim_over_six_runs("1.59 <= imbalance(bandwidth(write), per=node) <= 1.61", nodes).outcome is HOLDS
     tasks = [Made(tasks=[(1000, 0.0, 1.0), (1000, 0.0, 1.0), (1000, 0.0, 4.0)])]
-    assert judged("1.99 <= imbalance(time(write), per=task) <= 2.01", tasks).outcome is HOLDS
-    alone = judged("imbalance(bandwidth(write), per=node) >= 1.1", [Made(nodes=[100.0])])
+    assert evaluate_claim_over_six_runs("1.99 <= imbalance(time(write), per=task) <= 2.01", tasks).outcome is HOLDS
+    alone = evaluate_claim_over_six_runs("imbalance(bandwidth(write), per=node) >= 1.1", [Made(nodes=[100.0])])
     assert (alone.outcome, alone.reason) == (NOT, "there is one node only")
 
 
@@ -186,10 +189,10 @@ def test_tail_is_time_after_median_task_end() -> None:
     # done at 1, 2, 3 and 10: half are done at 2, so 8 of 10 seconds are tail
     assert compute_completion_tail([1.0, 2.0, 3.0, 10.0]) == pytest.approx(0.8)
     tasks = [Made(tasks=[(1000, 5.0, 6.0), (1000, 5.0, 7.0), (1000, 5.0, 8.0), (1000, 5.0, 15.0)])]
-    assert judged("0.79 <= tail(bandwidth(write)) <= 0.81", tasks).outcome is HOLDS
+    assert evaluate_claim_over_six_runs("0.79 <= tail(bandwidth(write)) <= 0.81", tasks).outcome is HOLDS
 
 
-def noisy(level: Any) -> list[float]:
+def add_noise(level: Any) -> list[float]:
     random = np.random.default_rng(3)
     return list(np.asarray(level) * random.normal(1, 0.03, len(level)))
 
@@ -204,15 +207,15 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_forms_of_rate_over_time_are_distinguished(form: str) -> None:
-    phases = [Made(slices=[slice_bytes * 1e5 for slice_bytes in noisy(FORMS[form])])]
+    phases = [Made(slices=[slice_bytes * 1e5 for slice_bytes in add_noise(FORMS[form])])]
     for shape_name in FORMS:
-        assert judged(f'shape(bandwidth(write)) == "{shape_name}"', phases).outcome is (
+        assert evaluate_claim_over_six_runs(f'shape(bandwidth(write)) == "{shape_name}"', phases).outcome is (
             HOLDS if shape_name == form else FAILS
         )
 
 
 def test_initial_drop_counts_as_flat() -> None:
-    assert classify_form(RateCurve(tuple([400.0] * 6 + noisy([100.0] * 94)), (1,) * 100, 0.1)) == "flat"
+    assert classify_form(RateCurve(tuple([400.0] * 6 + add_noise([100.0] * 94)), (1,) * 100, 0.1)) == "flat"
 
 
 def test_short_curve_has_no_form() -> None:
@@ -220,7 +223,7 @@ def test_short_curve_has_no_form() -> None:
         classify_form(RateCurve((1.0,) * 10, (1,) * 10, 0.1))
 
 
-def test_forms_of_few_runs_are_undecided_even_when_they_agree() -> None:
+def test_shape_claim_with_few_runs_is_undecided() -> None:
     experiment = build_experiment(expect=[claim('shape(bandwidth(write)) == "flat"')])
     run = record([Made(slices=[100.0] * 60)])
     verdict = evaluate_claims(experiment, measured(experiment, {"base": [run] * 3}))[0]
@@ -264,7 +267,7 @@ def test_value_close_to_threshold_is_reported() -> None:
     )
 
 
-def test_a_bound_on_both_sides_is_two_comparisons() -> None:
+def test_chained_bounds_are_two_comparisons() -> None:
     rates = spread_around(100e6, 200e6, 300e6)
     assert in_cells('190e6 <= bandwidth(write, transfer="2MiB") <= 210e6', rates).outcome is HOLDS
     assert in_cells('190e6 <= bandwidth(write, transfer="2MiB") <= 195e6', rates).outcome is FAILS
@@ -277,7 +280,7 @@ def test_metrics_of_one_run_are_compared_run_by_run() -> None:
     assert evaluate_claims(experiment, measured(experiment, {"base": runs}))[0].outcome is HOLDS
 
 
-def test_a_factor_on_one_side_is_the_same_as_a_ratio() -> None:
+def test_factor_in_a_comparison_equals_a_ratio_threshold() -> None:
     experiment = build_experiment(plan={**VOLUME, **TWO}, expect=[claim("bandwidth(read) >= 1.04 * bandwidth(write)")])
     runs = [record([Made(rate=level), Made("read", "read", rate=level * 1.05)]) for level in np.geomspace(1e6, 1e7, 6)]
     part = evaluate_claims(experiment, measured(experiment, {"base": runs}))[0].contexts[0].comparisons[0]
@@ -376,12 +379,14 @@ def test_units_and_peaks_come_from_the_system_file() -> None:
 
 def test_a_command_that_failed_is_an_error_and_has_no_time() -> None:
     failed = [Made(command=(1.0, 0.1, 0.1), command_outcome="failed")]
-    assert judged("errors(write) <= 0", failed).outcome is FAILS
-    assert judged("errors(write) <= 0", [Made(command=(1.0, 0.1, 0.1))]).outcome is HOLDS
-    assert judged("real_time(write) > 0", failed).outcome is NOT
+    assert evaluate_claim_over_six_runs("errors(write) <= 0", failed).outcome is FAILS
+    assert evaluate_claim_over_six_runs("errors(write) <= 0", [Made(command=(1.0, 0.1, 0.1))]).outcome is HOLDS
+    assert evaluate_claim_over_six_runs("real_time(write) > 0", failed).outcome is NOT
 
 
-def test_a_number_on_the_left_is_a_threshold_too() -> None:
-    parts = judged("50e6 <= bandwidth(write) <= 150e6", [Made(rate=100e6)]).contexts[0].comparisons
+def test_claim_may_begin_with_its_threshold() -> None:
+    parts = (
+        evaluate_claim_over_six_runs("50e6 <= bandwidth(write) <= 150e6", [Made(rate=100e6)]).contexts[0].comparisons
+    )
     assert [(part.operator, part.threshold) for part in parts] == [(">=", 50e6), ("<=", 150e6)]
     assert all(part.value is not None and part.value.value == pytest.approx(100e6) for part in parts)

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from made_phase import make_phase
+from phase_builders import make_phase
 
 from sonde.experiments.claims.metrics import PHASE_METRICS
-from sonde.model.lines import DirectionRates, LatencySummary, PhaseEndLine, Rate
+from sonde.model.line_members import DirectionRates, LatencySummary, Rate
+from sonde.model.lines import PhaseEndLine
 from sonde.terminal.phase_text import describe_phase_end
 
 BOTH = DirectionRates(

@@ -34,7 +34,7 @@ def list_directories(experiment: Experiment, directories: Directories) -> list[s
     return [directories.find_directory(experiment, cell) for cell in experiment.cells]
 
 
-def test_named_file_system_overrides_default_directory() -> None:
+def test_explicit_file_system_directory_overrides_the_default() -> None:
     assert list_directories(experiment(**TWO), Directories("/d", {"fs2": "/two"})) == ["/d", "/two"]
 
 

@@ -19,12 +19,18 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "log"
 
 
-def say(log: Path, word: str) -> str:
+def make_logging_command(log: Path, word: str) -> str:
     return f'echo "{word} $SONDE_CELL $SONDE_VARIANT" | xargs >> {log}'
 
 
 def command(log: Path, when: str, **more: Any) -> Treatment:
-    return Treatment(kind="command", when=when, command=say(log, f"do-{when}"), undo=say(log, f"undo-{when}"), **more)
+    return Treatment(
+        kind="command",
+        when=when,
+        command=make_logging_command(log, f"do-{when}"),
+        undo=make_logging_command(log, f"undo-{when}"),
+        **more,
+    )
 
 
 def lines(log: Path) -> list[str]:
@@ -44,7 +50,7 @@ def test_treatments_apply_at_their_level_and_are_undone(tmp_path: Path, log: Pat
 
 
 def test_variant_is_undone_before_next_variant(tmp_path: Path, log: Path) -> None:
-    on = Variant(id="on", before=say(log, "set"), after=say(log, "unset"))
+    on = Variant(id="on", before=make_logging_command(log, "set"), after=make_logging_command(log, "unset"))
     off = Variant(id="off")
     with EnvironmentSetup((), tmp_path) as setup:
         for variant in (on, on, off, on):
@@ -54,7 +60,7 @@ def test_variant_is_undone_before_next_variant(tmp_path: Path, log: Path) -> Non
 
 
 def test_interrupt_undoes_all_changes(tmp_path: Path, log: Path) -> None:
-    variant = Variant(id="v", before=say(log, "set"), after=say(log, "unset"))
+    variant = Variant(id="v", before=make_logging_command(log, "set"), after=make_logging_command(log, "unset"))
 
     def interrupted() -> None:
         with EnvironmentSetup((command(log, "experiment"),), tmp_path) as setup:
@@ -69,14 +75,14 @@ def test_interrupt_undoes_all_changes(tmp_path: Path, log: Path) -> None:
 def test_next_runner_undoes_changes_of_killed_runner(tmp_path: Path, log: Path) -> None:
     killed = EnvironmentSetup((command(log, "experiment"),), tmp_path)
     killed.__enter__()
-    killed.prepare_run("c", Variant(id="v", after=say(log, "unset")), "/d")
+    killed.prepare_run("c", Variant(id="v", after=make_logging_command(log, "unset")), "/d")
     with EnvironmentSetup((), tmp_path):
         pass
     assert lines(log) == ["do-experiment", "unset c v", "undo-experiment"]
 
 
 def test_failed_setup_is_undone(tmp_path: Path, log: Path) -> None:
-    broken = Variant(id="v", before="echo half; exit 3", after=say(log, "unset"))
+    broken = Variant(id="v", before="echo half; exit 3", after=make_logging_command(log, "unset"))
     with (
         pytest.raises(MachineError, match=r"Before of the variant v \(`echo half; exit 3`\) failed: exit code 3, half"),
         EnvironmentSetup((), tmp_path) as setup,
@@ -95,7 +101,7 @@ def test_optional_treatment_failure_is_reported_once(tmp_path: Path) -> None:
     assert "(`exit 1`) failed: exit code 1." in setup.problems[0]
 
 
-def test_failed_undo_does_not_stop_others(tmp_path: Path, log: Path) -> None:
+def test_failed_undo_does_not_stop_remaining_undos(tmp_path: Path, log: Path) -> None:
     bad = Treatment(kind="command", command="true", undo="exit 7", when="experiment")
     with EnvironmentSetup((command(log, "experiment"), bad), tmp_path) as setup:
         pass

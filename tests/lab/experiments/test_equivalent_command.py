@@ -15,6 +15,7 @@ from sonde.conduct.tool_run import ToolCommand, resolve_plans_of_tool
 from sonde.experiments.equivalent_command import find_equivalent_command
 from sonde.launch.engine import Engine
 from sonde.model.plan import Plan
+from sonde.model.units import parse_bytes
 from sonde.model.volume import compute_phase_volumes
 from sonde.store.archive import Archive
 
@@ -49,6 +50,8 @@ DATA = {"access": {"transfer": "1MiB", "block": "4MiB", "segments": 3}, "files":
         {**DATA, "files": {"mapping": "shared"}},
         {**DATA, "io": {"direct": True, "fsync": "end"}},
         {**DATA, "backend": "mpiio", "files": {"mapping": "shared"}},
+        {**DATA, "backend": "mpiio", "files": {"mapping": "shared"}, "io": {"collective": True, "view": True}},
+        {**DATA, "backend": "hdf5", "io": {"chunk": "1MiB", "alignment": "4KiB", "collective_metadata": True}},
         {**DATA, "access": {"transfer": "64KiB", "block": "1MiB", "volume": "8MiB"}},
     ],
 )
@@ -65,7 +68,10 @@ def test_ior_command_parses_to_same_plan(data: dict[str, Any], target: Path, arc
             units[1], in_bytes, wanted["access"][member]
         )
     assert (got["backend"], got["files"]["mapping"]) == (wanted["backend"], wanted["files"]["mapping"])
-    assert (got["io"]["direct"], got["io"]["fsync"]) == (wanted["io"]["direct"], wanted["io"]["fsync"])
+    for member in ("direct", "fsync", "collective", "view", "collective_metadata"):
+        assert got["io"][member] == wanted["io"][member]
+    for member in ("chunk", "alignment"):
+        assert parse_bytes(got["io"][member]) == parse_bytes(wanted["io"][member])
 
 
 @pytest.mark.engine

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from made_runs import Made, build_experiment, claim, measured, record
+from in_memory_runs import Made, build_experiment, claim, measured, record
 
 from sonde.experiments.claims.verdicts import convert_verdicts_to_json, evaluate_claims
 from sonde.experiments.page.sentences import describe_verdict

@@ -27,7 +27,8 @@ from sonde.experiments.member_use import (
 )
 from sonde.model.errors import MachineError
 from sonde.model.experiment.description import Clients, ExperimentFile, RunSchedule, Storage, Treatment, Variant
-from sonde.model.lines import FileSystemFacts, NodeLine, PhaseBeginLine, RunLine, TableLine
+from sonde.model.line_members import FileSystemFacts
+from sonde.model.lines import NodeLine, PhaseBeginLine, RunLine, TableLine
 from sonde.model.plan import Plan
 from sonde.model.record import PhaseRecord, RecordReader
 
@@ -129,7 +130,7 @@ def test_member_that_the_run_followed_is_no_finding(path: str, value: Any) -> No
     assert find_unused(path, value) == []
 
 
-def test_stripes_are_set_on_a_file_system_that_has_them(tmp_path: Path) -> None:
+def test_stripes_are_set_on_a_striped_file_system_only(tmp_path: Path) -> None:
     storage = Storage(stripe_count="all", stripe_size=1 << 20)
     mountinfo = tmp_path / "mountinfo"
     mountinfo.write_text(

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import build_experiment, claim
-from make_record import Scene, Work, write_run
+from in_memory_runs import build_experiment, claim
+from make_record import write_run
+from record_scene import Scene, Work
 
 from sonde.experiments.claims.measured_runs import MeasuredRun, MeasuredRuns
 from sonde.experiments.claims.verdicts import ClaimResult, evaluate_claims
@@ -21,7 +22,7 @@ from sonde.experiments.executed_runs import (
     describe_shared_directories,
     describe_smoke_test,
 )
-from sonde.experiments.medians import compute_medians, describe_other_numbers
+from sonde.experiments.medians import compute_medians, describe_non_storage_numbers
 from sonde.experiments.page.sentences import describe_verdict
 from sonde.experiments.results import CellRun, Results
 from sonde.experiments.shipped_experiments import list_shipped_experiments
@@ -87,8 +88,8 @@ def test_median_carries_the_classifications_of_its_runs(tmp_path: Path) -> None:
     (median,) = compute_medians(build_results(tmp_path, [BRIEF, LONG, WARM]))
     assert median.classifications == ("short", "burst", "cache")
     assert median.about == "too short, cached"
-    assert describe_other_numbers([median]) == ["Not of storage (too short, cached): write in 1 cell."]
-    assert describe_other_numbers([replace(median, classifications=("storage",))]) == []
+    assert describe_non_storage_numbers([median]) == ["Not of storage (too short, cached): write in 1 cell."]
+    assert describe_non_storage_numbers([replace(median, classifications=("storage",))]) == []
 
 
 def test_executed_runs_are_described_from_their_records(tmp_path: Path) -> None:
@@ -109,7 +110,7 @@ def test_profile_that_contradicts_titles_lists_its_members() -> None:
     assert describe_profile_changes(Results(experiment, "group", (), {}, profile="published")) == ""
 
 
-def test_values_of_an_axis_in_one_directory_are_named() -> None:
+def test_axis_values_in_a_single_directory_are_reported() -> None:
     tested = build_experiment(sweep=[{"name": "oss", "paths": "data.access.transfer", "values": ["1MiB", "2MiB"]}])
     directories = {cell.id: "/a" for cell in tested.cells}
     results = Results(tested, "group", (), {}, directories=directories)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from made_runs import Made, build_experiment, claim, measured, record
+from in_memory_runs import Made, build_experiment, claim, measured, record
 
 from sonde.experiments.claims.verdicts import ComparisonResult, evaluate_claims
 from sonde.experiments.page.call_chart import MOST_CALLS, select_calls_to_draw
@@ -36,7 +36,7 @@ def figure(kind: str, x: str = "transfer", series: str = "phase", **members: Any
     return {"id": "f", "kind": kind, "metrics": "bandwidth", "x": x, "series": series, **members}
 
 
-def swept(**members: Any) -> Experiment:
+def build_swept_experiment(**members: Any) -> Experiment:
     return build_experiment(plan=PLAN, sweep=[TRANSFERS], **members)
 
 
@@ -60,7 +60,7 @@ def draw_figure(experiment: Experiment, levels: Sequence[float] = (100, 200, 300
 
 
 def test_curve_has_line_per_phase_and_median_table() -> None:
-    messages, html = draw_figure(swept(figures=[figure("curve", logarithmic=True)]))
+    messages, html = draw_figure(build_swept_experiment(figures=[figure("curve", logarithmic=True)]))
     assert messages == []
     for value in ("201 MB/s", "302 MB/s", "603 MB/s"):
         assert value in html
@@ -68,8 +68,8 @@ def test_curve_has_line_per_phase_and_median_table() -> None:
     assert "Medians of 6 runs; lines: 95 % interval." in html
 
 
-def test_bar_chart_has_bar_per_phase_and_place() -> None:
-    _, html = draw_figure(swept(figures=[figure("bars")]))
+def test_bar_chart_has_a_bar_per_phase_and_axis_value() -> None:
+    _, html = draw_figure(build_swept_experiment(figures=[figure("bars")]))
     assert html.count('class="arow"') == 6
     assert "302 MB/s" in html
 
@@ -84,19 +84,23 @@ def test_other_axes_split_into_separate_charts() -> None:
 
 
 def test_a_figure_shows_only_the_cells_that_it_names() -> None:
-    _, html = draw_figure(swept(figures=[figure("bars", where={"transfer": "2MiB"}, phases=["write"])]))
+    _, html = draw_figure(
+        build_swept_experiment(figures=[figure("bars", where={"transfer": "2MiB"}, phases=["write"])])
+    )
     assert html.count('class="arow"') == 1
     assert "201 MB/s" in html
 
 
 def test_percentages_are_against_the_baseline_of_the_series() -> None:
-    _, html = draw_figure(swept(figures=[figure("percent", x="phase", series="transfer", baseline="1MiB")]))
+    _, html = draw_figure(
+        build_swept_experiment(figures=[figure("percent", x="phase", series="transfer", baseline="1MiB")])
+    )
     assert "+100 %" in html
     assert "+200 %" in html
 
 
 def test_scaling_chart_has_proportional_line_and_text() -> None:
-    _, html = draw_figure(swept(figures=[figure("scaling", phases=["write"])]), (100, 150, 200))
+    _, html = draw_figure(build_swept_experiment(figures=[figure("scaling", phases=["write"])]), (100, 150, 200))
     assert "write: 2.00 times at 4 times the size" in html
     assert "write, proportional" in html
     assert "402 MB/s" in html
@@ -116,29 +120,31 @@ def test_scaling_table_has_intervals_and_peak_fraction() -> None:
 
 
 def test_rates_over_time_of_two_phases_are_overlaid() -> None:
-    _, html = draw_figure(swept(figures=[figure("over_time", x="time", where={"transfer": "1MiB"})]))
+    _, html = draw_figure(build_swept_experiment(figures=[figure("over_time", x="time", where={"transfer": "1MiB"})]))
     assert html.count('class="overlaid c') == 2
     assert "20.0 MB/s" in html  # 2 MB in each slice of 0.1 s
 
 
 def test_rates_of_nodes_are_medians_over_runs() -> None:
-    _, html = draw_figure(swept(figures=[figure("nodes", x="node", phases=["write"], where={"transfer": "1MiB"})]))
+    _, html = draw_figure(
+        build_swept_experiment(figures=[figure("nodes", x="node", phases=["write"], where={"transfer": "1MiB"})])
+    )
     assert "1.00 MB/s" in html
     assert "2.00 MB/s" in html
 
 
 def test_figure_reports_missing_points() -> None:
-    experiment = swept(figures=[figure("bars", per="unit")])
+    experiment = build_swept_experiment(figures=[figure("bars", per="unit")])
     messages, html = draw_figure(experiment)
     assert html == ""
     assert messages == [
         "Not drawn: how many units the storage has: say storage.units, or name the system with --system."
     ]
-    messages, _ = draw_figure(swept(figures=[figure("curve")]), (100,))
+    messages, _ = draw_figure(build_swept_experiment(figures=[figure("curve")]), (100,))
     assert "Not drawn: cell transfer=2MiB has no run." in messages
 
 
-def test_calls_are_drawn_from_the_log_of_operations(tmp_path: Path) -> None:
+def test_call_chart_uses_the_operation_log(tmp_path: Path) -> None:
     plan = {**PLAN, "phases": [{"id": "read", "op": "write", "operations_file": "calls"}]}
     experiment = build_experiment(plan=plan, figures=[figure("calls", x="call")])
     source = measured(experiment, {"base": [record([Made("read")])]})
@@ -151,7 +157,7 @@ def test_calls_are_drawn_from_the_log_of_operations(tmp_path: Path) -> None:
     assert "500 ms" in parts[0]
 
 
-def test_longest_calls_are_always_drawn() -> None:
+def test_longest_calls_are_always_plotted() -> None:
     times = [0.001] * 100_000
     times[77_777] = 2.0
     positions, seconds = select_calls_to_draw(times)
@@ -160,7 +166,7 @@ def test_longest_calls_are_always_drawn() -> None:
 
 
 def test_table_has_medians_intervals_and_scatter() -> None:
-    experiment = swept(tables=[{"id": "t", "rows": ["transfer", "phase"], "metrics": ["bandwidth"]}])
+    experiment = build_swept_experiment(tables=[{"id": "t", "rows": ["transfer", "phase"], "metrics": ["bandwidth"]}])
     messages, parts = make_table_section(experiment.file.tables[0], runs_of(experiment, (100, 200, 300)))
     assert messages == []
     assert parts[0].count("<tr>") == 7
@@ -169,7 +175,7 @@ def test_table_has_medians_intervals_and_scatter() -> None:
 
 
 def test_export_has_each_metric_of_each_run() -> None:
-    table = build_result_table(runs_of(swept(), (100, 200, 300)))
+    table = build_result_table(runs_of(build_swept_experiment(), (100, 200, 300)))
     rows = [
         row
         for row in table.to_pylist()
@@ -182,7 +188,7 @@ def test_export_has_each_metric_of_each_run() -> None:
 
 def test_export_has_published_and_measured_numbers() -> None:
     source = {"source": "D11"}
-    experiment = swept(published=[
+    experiment = build_swept_experiment(published=[
         {"of": 'bandwidth(write, transfer="2048KiB")', "value": "1 GB/s", "limit": "about", **source},
         {"of": 'bandwidth(write, transfer="2MiB")', "value": "2 GB/s", **source},
         {"of": 'bandwidth(read, transfer="1MiB") / bandwidth(write, transfer="1MiB")', "value": 4, **source},
@@ -207,7 +213,7 @@ def test_export_has_published_and_measured_numbers() -> None:
 
 def test_a_ratio_has_no_unit_in_any_form() -> None:
     kinds = [{**figure(kind, phases=["write"]), "metrics": "calls"} for kind in ("curve", "bars", "scaling")]
-    experiment = swept(figures=[{**kind, "id": kind["kind"]} for kind in kinds],
+    experiment = build_swept_experiment(figures=[{**kind, "id": kind["kind"]} for kind in kinds],
                  tables=[{"id": "t", "rows": ["transfer", "phase"], "metrics": ["calls"]}])  # fmt: skip
     source = runs_of(experiment, (100, 200, 300))
     parts = [str(part) for figure in experiment.file.figures for part in make_figure_section(figure, source)[1]]
@@ -224,7 +230,7 @@ def test_verdicts_are_formatted_as_sentences() -> None:
         ("C2", "bandwidth(write) / bandwidth(read) >= 1"),
         ("C3", "bandwidth_per_unit(write) >= 1"),
     ]
-    experiment = swept(expect=[{**claim(text), "id": name} for name, text in claims])
+    experiment = build_swept_experiment(expect=[{**claim(text), "id": name} for name, text in claims])
     judged = evaluate_claims(experiment, runs_of(experiment, (100, 200, 300)))
     lines = list_verdict_lines(judged)
     assert lines[0].startswith("holds      C1  2 [1.9")
@@ -238,7 +244,7 @@ def test_verdicts_are_formatted_as_sentences() -> None:
 def test_page_begins_with_verdicts_and_escapes_text(tmp_path: Path) -> None:
     figures = [figure("curve", title="A figure")]
     expect = [claim("bandwidth(read) >= 1")]
-    experiment = swept(title="<b>Made</b>", expect=expect, figures=figures, notes=["One <i>note</i>."])
+    experiment = build_swept_experiment(title="<b>Made</b>", expect=expect, figures=figures, notes=["One <i>note</i>."])
     folders = []
     for index, cell in enumerate(experiment.cells):
         folder = tmp_path / f"run{index}"
@@ -263,7 +269,7 @@ def test_page_begins_with_verdicts_and_escapes_text(tmp_path: Path) -> None:
 
 
 def test_simulated_experiment_is_marked_first() -> None:
-    experiment = swept(expect=[claim("bandwidth(read) >= 1")])
+    experiment = build_swept_experiment(expect=[claim("bandwidth(read) >= 1")])
     results = Results(experiment, "group", (), {}, simulated=True)
     source = runs_of(experiment, (1, 2, 3))
     study = build_experiment_page(results, source, evaluate_claims(experiment, source))

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from made_runs import Made, build_experiment, measured, record
+from in_memory_runs import Made, build_experiment, measured, record
 
 from sonde.experiments.page.figures import make_figure_section
 from sonde.experiments.page.published_comparison import (
@@ -18,7 +18,7 @@ from sonde.experiments.page.published_comparison import (
 )
 from sonde.experiments.shipped_experiments import list_shipped_experiments, resolve_plan_source
 from sonde.model.experiment import Experiment, read_experiment
-from sonde.model.experiment.claims import find_unit_of_value, parse_claim_value, parse_published_number
+from sonde.model.experiment.claim_parser import find_unit_of_value, parse_claim_value, parse_published_number
 
 SCATTER = (0.98, 1.03, 1.0, 0.99, 1.02, 1.01)
 PLAN = {
@@ -91,7 +91,7 @@ def test_simulated_numbers_are_not_called_measured() -> None:
     assert "simulated ÷ published" in str(table)
 
 
-def test_number_without_place_applies_to_all_places() -> None:
+def test_number_without_coordinates_applies_to_all_axis_values() -> None:
     comparisons = compare_published(
         runs_of(build_published(number("bandwidth(write)", "2.5 GB/s", limit="about", quote="on average")))
     )
@@ -115,7 +115,7 @@ def test_document_without_numbers_has_no_section() -> None:
 
 
 @pytest.mark.parametrize("kind", ["curve", "scaling", "bars"])
-def test_published_numbers_are_drawn_in_figure_of_phase(kind: str) -> None:
+def test_published_numbers_appear_in_the_figure_of_their_phase(kind: str) -> None:
     figure = {"id": "f", "kind": kind, "metrics": "bandwidth", "x": "threads", "series": "phase", "phases": ["write"]}
     experiment = build_published(
         number("bandwidth(write, threads=1)", "90 MB/s"),
@@ -128,7 +128,7 @@ def test_published_numbers_are_drawn_in_figure_of_phase(kind: str) -> None:
     assert "compare the shape, not the height" in html
 
 
-def test_unmeasured_place_is_drawn_on_numeric_axis() -> None:
+def test_unmeasured_axis_value_appears_on_a_numeric_axis() -> None:
     curve = {"id": "f", "kind": "curve", "metrics": "bandwidth", "x": "threads", "series": "phase"}
     experiment = build_published(number("bandwidth(write, threads=4)", "512 MB/s"), figures=[curve])
     html = str(make_figure_section(experiment.file.figures[0], runs_of(experiment, (100, 200)))[1])

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from made_runs import build_experiment, claim
+from in_memory_runs import build_experiment, claim
 
 from sonde.experiments.claims.published_numbers import PublishedNumbers
 from sonde.experiments.claims.verdicts import evaluate_claims
@@ -30,7 +30,7 @@ def system(name: str) -> System:
     return read_system(find_system_file(name))
 
 
-def ready(name: str) -> Experiment:
+def read_published_experiment(name: str) -> Experiment:
     return read_experiment(list_shipped_experiments()[name], "published")
 
 
@@ -47,7 +47,7 @@ def holds_and_fails(experiment: Experiment, claim_id: str, good: Numbers, bad: N
     assert outcome(experiment, claim_id, bad, **members) is ClaimVerdict.FAILS
 
 
-def claimed(text: str, phases: Sequence[str], axis: dict[str, Any] | None = None) -> Experiment:
+def build_experiment_of_claim(text: str, phases: Sequence[str], axis: dict[str, Any] | None = None) -> Experiment:
     """An experiment that has nothing but a claim, its phases, and one axis."""
     ops = {"read": "read", "write": "write"}
     plan = {**PLAN, "phases": [{"id": phase, "op": ops.get(phase, "write")} for phase in phases]}
@@ -67,7 +67,7 @@ def rates(phase: str, axis: str, values: Mapping[str, float], unit: float = MB) 
 
 def test_a_lun_of_the_x1_is_583_decimal_and_543_binary_gigabytes() -> None:
     bytes_ = 1_138_601_984 * 512
-    experiment = claimed("582.5 <= calls(write) <= 583.5", ["write"])
+    experiment = build_experiment_of_claim("582.5 <= calls(write) <= 583.5", ["write"])
     rates = {("calls", "write", "base"): bytes_ / 1e9}
     swapped = {("calls", "write", "base"): bytes_ / 2**30}
     holds_and_fails(experiment, "C1", rates, swapped)
@@ -79,13 +79,13 @@ STRIPES = [("2", 128, 256), ("4", 128, 512), ("8", 256, 2048), ("13", 128, 1664)
 
 @pytest.mark.parametrize(("data", "segment", "stripe"), STRIPES)
 def test_a_stripe_of_the_x1_is_its_data_drives_times_the_segment(data: str, segment: int, stripe: int) -> None:
-    experiment = claimed(f"{stripe - 0.5} <= calls(write) <= {stripe + 0.5}", ["write"])
+    experiment = build_experiment_of_claim(f"{stripe - 0.5} <= calls(write) <= {stripe + 0.5}", ["write"])
     right = {("calls", "write", "base"): float(data) * segment}
     with_parity = {("calls", "write", "base"): (float(data) + 1) * segment}
     holds_and_fails(experiment, "C1", right, with_parity)
 
 
-def test_stripes_of_the_described_x1_are_those_of_its_table() -> None:
+def test_stripes_of_the_described_x1_are_in_the_published_table() -> None:
     x1 = system("cray-x1")
     stripes = {x1.compute_full_stripe(group.id) for group in x1.list_parts("raid_groups")}
     assert stripes <= {None, *(kib * 1024 for kib in (256, 512, 1024, 1664, 2048))}
@@ -93,7 +93,7 @@ def test_stripes_of_the_described_x1_are_those_of_its_table() -> None:
 
 
 def test_active_paths_of_the_x1_carry_the_same_load() -> None:
-    experiment = claimed("imbalance(bandwidth(read), per=target) <= 1.01", ["read"])
+    experiment = build_experiment_of_claim("imbalance(bandwidth(read), per=target) <= 1.01", ["read"])
     rates = {("bandwidth", "read", "base"): 1.0}
     good = {("bandwidth", "read", "base"): (866071.0, 865884.0)}
     one_standby = {("bandwidth", "read", "base"): (866071.0, 0.0)}
@@ -142,7 +142,7 @@ def test_the_volume_of_the_x1_is_the_sum_of_its_slices() -> None:
 
 def test_x1_direct_writes_use_less_system_time_per_byte() -> None:
     # 4 GB: 19.0 s as it was, 2.9 s direct
-    experiment = ready("cray-x1-service-io")
+    experiment = read_published_experiment("cray-x1-service-io")
     where = "origin=server,direct={},transfer=1MiB"
     good, bad = {}, {}
     for cell in (cell.id for cell in experiment.cells):
@@ -154,15 +154,15 @@ def test_x1_direct_writes_use_less_system_time_per_byte() -> None:
 
 
 def test_a_misaligned_write_of_the_x1_is_half_as_fast() -> None:
-    experiment = ready("cray-x1-streams-misaligned")
+    experiment = read_published_experiment("cray-x1-streams-misaligned")
     good = {("bandwidth", "write", cell.id): (271 if "=0B" in cell.id else 136) * MB for cell in experiment.cells}
     mirror = {("bandwidth", "write", cell.id): 271 * MB for cell in experiment.cells}
     holds_and_fails(experiment, "A-S5", good, mirror)
     holds_and_fails(experiment, "A-S5-simulated", good, mirror)
 
 
-def test_transfers_of_the_whole_width_are_faster_on_the_x1() -> None:
-    experiment = ready("cray-x1-streams-volume")
+def test_full_stripe_transfers_are_faster_on_the_x1() -> None:
+    experiment = read_published_experiment("cray-x1-streams-volume")
     published = {"2MiB": (362, 891), "12MiB": (847, 1011)}
 
     def numbers(table: Mapping[str, tuple[float, float]]) -> dict[tuple[str, str, str], float]:
@@ -179,7 +179,7 @@ def test_transfers_of_the_whole_width_are_faster_on_the_x1() -> None:
 
 
 def test_x1_application_node_calls_are_11_times_slower() -> None:
-    experiment = ready("cray-x1-call-rate")
+    experiment = read_published_experiment("cray-x1-call-rate")
     good = {("operations", "write", "origin=server"): 5500.0, ("operations", "write", "origin=forwarded"): 500.0}
     equal = {**good, ("operations", "write", "origin=forwarded"): 5500.0}
     holds_and_fails(experiment, "A-S7", good, equal)
@@ -191,7 +191,7 @@ FILE_SYSTEMS = {"fs1": (48, 12), "fs2": (48, 12), "fs3": (72, 18)}
 
 
 def test_every_unit_of_edison_is_promised_the_same_rate() -> None:
-    experiment = claimed(
+    experiment = build_experiment_of_claim(
         "spread(bandwidth_per_unit(write), over=fs) <= 0.001", ["write"], text_axis("fs", *FILE_SYSTEMS)
     )
     good = {
@@ -207,7 +207,7 @@ def test_every_unit_of_edison_is_promised_the_same_rate() -> None:
 
 
 def test_a_drop_of_seventy_percent_is_not_an_equal_rate() -> None:
-    experiment = ready("edison-two-binaries")
+    experiment = read_published_experiment("edison-two-binaries")
     same, dropped = {}, {}
     for cell in experiment.cells:
         same["bandwidth", "read", cell.id] = 1.0 * GB
@@ -219,7 +219,7 @@ def test_a_drop_of_seventy_percent_is_not_an_equal_rate() -> None:
 
 
 def test_sonexion_servers_are_equal_and_read_faster() -> None:
-    experiment = ready("sonexion-table-1")
+    experiment = read_published_experiment("sonexion-table-1")
     good = rates("write", "oss", {"oss1": 1899, "oss2": 1858}) | rates("read", "oss", {"oss1": 2300, "oss2": 2301})
     slow = good | rates("write", "oss", {"oss1": 1899, "oss2": 1500})
     holds_and_fails(experiment, "D-S1", good, slow)
@@ -235,7 +235,9 @@ def test_sonexion_clients_are_between_datasheet_and_servers() -> None:
         " bandwidth(write, at=client) and bandwidth(read, at=client) >= bandwidth(read, at=datasheet) and"
         " bandwidth(write, at=client) >= bandwidth(write, at=datasheet)"
     ).replace("at=", "where_=")
-    experiment = claimed(text, ["write", "read"], text_axis("where_", "server", "client", "datasheet"))
+    experiment = build_experiment_of_claim(
+        text, ["write", "read"], text_axis("where_", "server", "client", "datasheet")
+    )
     good = rates("read", "where_", {"server": 4601, "client": 3800, "datasheet": 3000}) | rates(
         "write", "where_", {"server": 3757, "client": 3500, "datasheet": 3000}
     )
@@ -253,7 +255,7 @@ THREADS = (16, 32, 64, 128, 256, 512)
 
 
 def test_figure_3_rises_when_written_and_has_a_peak_when_read() -> None:
-    experiment = ready("sonexion-ior-posix-figures-3-4")
+    experiment = read_published_experiment("sonexion-ior-posix-figures-3-4")
     # the text gives 0.9 and 1.6 written; 3.3 at 128 and 2.5 at 512 read; what lies between is a straight line
     write = dict(zip(THREADS, (0.9, 1.04, 1.18, 1.32, 1.46, 1.6), strict=True))
     read = dict(zip(THREADS, (2.7, 2.9, 3.1, 3.3, 2.9, 2.5), strict=True))
@@ -263,19 +265,19 @@ def test_figure_3_rises_when_written_and_has_a_peak_when_read() -> None:
 
 
 def test_figure_5_falls_by_a_quarter() -> None:
-    experiment = ready("sonexion-ior-figure-5")
+    experiment = read_published_experiment("sonexion-ior-figure-5")
     read = dict(zip(THREADS, (3.5, 3.6, 3.35, 3.1, 2.85, 2.6), strict=True))
     holds_and_fails(experiment, "D-S5", tasks(read, "read"), tasks({**read, 512: 3.6}, "read"))
 
 
 def test_figure_6_writes_faster_than_it_reads() -> None:
-    experiment = ready("sonexion-ior-figure-6")
+    experiment = read_published_experiment("sonexion-ior-figure-6")
     good = tasks(dict.fromkeys(THREADS, 3.5), "write") | tasks(dict.fromkeys(THREADS, 2.4), "read")
     holds_and_fails(experiment, "D-S6", good, good | tasks({64: 3.6}, "read"))
 
 
 def test_figure_7_stats_faster_than_it_creates() -> None:
-    experiment = ready("sonexion-mdtest-figure-7")
+    experiment = read_published_experiment("sonexion-mdtest-figure-7")
     good, equal = {}, {}
     for cell in experiment.cells:
         for phase, rate in (("create", 20e3), ("stat", 65e3), ("remove", 17e3)):
@@ -295,16 +297,16 @@ def test_demonstration_pools_have_four_clients_per_target() -> None:
         assert len(demo.find_units(name)) == units
         assert len(demo.find_targets(name, "ost")) == targets == 8 * units
         assert clients / targets == 4
-    experiment = ready("hpcs-07")
+    experiment = read_published_experiment("hpcs-07")
     assert [experiment.build_plan_of_cell(cell).processes for cell in experiment.cells] == [
         clients for _, _, clients, _ in POOLS.values()
     ]
 
 
 @pytest.mark.parametrize("scenario", [("hpcs-07", "E-S1", "bandwidth", "checkpoint")])
-def test_what_was_expected_of_the_pools_scales_with_their_units(scenario: tuple[str, str, str, str]) -> None:
+def test_pool_claims_scale_with_the_number_of_units(scenario: tuple[str, str, str, str]) -> None:
     name, claim_id, metric, phase = scenario
-    experiment = ready(name)
+    experiment = read_published_experiment(name)
     units = {f"pool={pool}": float(n) for pool, (n, *_) in POOLS.items()}
     good = {(metric, phase, f"pool={pool}"): gb * GB for pool, (*_, gb) in POOLS.items()}
     shared_link = {**good, (metric, phase, "pool=FS3"): 6 * GB}

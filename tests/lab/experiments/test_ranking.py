@@ -36,7 +36,7 @@ def run_sweep(root: Path, target: Path, rates: dict[str, float], **members: Any)
     return read_group_results(archive, "g")
 
 
-def test_best_cell_is_named_with_its_ratios(archive: Path, target: Path) -> None:
+def test_ranking_states_the_best_cell_with_its_ratios(archive: Path, target: Path) -> None:
     results = run_sweep(archive, target, {"4KiB": 1e9, "8KiB": 2e9, "16KiB": 1.8e9})
     first, *others = describe_ranking(compute_medians(results))
     assert first.startswith("write: transfer=8KiB has the highest median of 3 cells, 2.0")
@@ -70,13 +70,13 @@ def test_too_few_repeats_give_no_interval(archive: Path, target: Path) -> None:
     ]
 
 
-def test_ratio_near_one_is_not_printed_as_one(archive: Path, target: Path) -> None:
+def test_ratio_near_1_is_not_rounded_to_1(archive: Path, target: Path) -> None:
     results = run_sweep(archive, target, {"4KiB": 1e9, "8KiB": 1.04e9, "16KiB": 1.04e9}, repeat={"min": 2, "seed": 5})
     sentences = describe_ranking(compute_medians(results))
     assert any("is 1.04 times as fast as transfer=4KiB" in sentence for sentence in sentences), sentences
 
 
-def test_page_of_sweep_without_claims_has_no_section_for_them(archive: Path, target: Path) -> None:
+def test_page_of_a_sweep_without_claims_has_no_claims_section(archive: Path, target: Path) -> None:
     results = run_sweep(archive, target, {"4KiB": 1e9, "8KiB": 2e9, "16KiB": 4e9})
     runs, verdicts = evaluate_results(results)
     study = build_experiment_page(results, runs, verdicts)
@@ -84,7 +84,7 @@ def test_page_of_sweep_without_claims_has_no_section_for_them(archive: Path, tar
     assert study.sections[0].title == "Ranking"
 
 
-def test_sweep_without_figures_gets_one_on_its_page(archive: Path, target: Path) -> None:
+def test_sweep_without_figures_gets_a_default_figure(archive: Path, target: Path) -> None:
     results = run_sweep(archive, target, {"4KiB": 1e9, "8KiB": 2e9, "16KiB": 4e9})
     (figure,) = choose_figures(results.experiment, compute_medians(results))
     assert (figure.kind, figure.x, figure.series, figure.metrics) == ("curve", "transfer", "", ("bandwidth",))
@@ -139,7 +139,7 @@ def test_largest_number_of_fed_accelerators_is_the_answer(
     assert describe_ranking(cells) == [at_90, at_70]
 
 
-def test_fed_accelerators_are_told_for_each_value_of_other_axes() -> None:
+def test_fed_accelerators_are_reported_per_value_of_other_axes() -> None:
     shares = {("a", 1): 0.95, ("a", 2): 0.8, ("b", 1): 0.95, ("b", 2): 0.91}
     cells = [make_training_cell(number, share, "cache", files=files) for (files, number), share in shares.items()]
     first, _, second, _ = describe_ranking(cells)

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from made_runs import build_experiment
+from in_memory_runs import build_experiment
 
 from sonde.experiments.claims.requirements import find_unmet_requirements
 from sonde.experiments.results import CellRun, Results

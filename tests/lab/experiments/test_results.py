@@ -35,7 +35,7 @@ DOCUMENT: dict[str, Any] = {
 }
 
 
-def keep(archive: Archive, group: str, cell: int, repeat: int, number: int, warm_up: bool = False) -> None:
+def store_fake_run(archive: Archive, group: str, cell: int, repeat: int, number: int, warm_up: bool = False) -> None:
     """A run of a cell, by the fake engine."""
     experiment = build_experiment(DOCUMENT, "x.toml", "ci", [])
     grid_cell = experiment.cells[cell]
@@ -62,18 +62,18 @@ def keep(archive: Archive, group: str, cell: int, repeat: int, number: int, warm
     )
 
 
-def test_runs_of_cell_are_in_order_of_time(fake: Fake, archive: Path) -> None:
-    fake()
+def test_runs_of_cell_are_in_order_of_time(fake_engine: Fake, archive: Path) -> None:
+    fake_engine()
     store = Archive(archive)
     request = {"document": DOCUMENT, "origin": "x.toml", "profile": "ci", "settings": ["data.access.volume=128KiB"]}
     write_group_request(archive, "g1", request | {"refusals": {"transfer=1MiB": "No space."}})
-    keep(store, "g1", 1, 0, 1, warm_up=True)
-    keep(store, "g1", 1, 0, 3)
-    keep(store, "g1", 0, 0, 2)
+    store_fake_run(store, "g1", 1, 0, 1, warm_up=True)
+    store_fake_run(store, "g1", 1, 0, 3)
+    store_fake_run(store, "g1", 0, 0, 2)
     retest = {"group": "g1", "role": "retest", "experiment": {"nodes": 3}}  # as another tool has such a member
     other = Plan.from_document(DOCUMENT["plan"] | {"target": {"path": "/fake"}}, "x")
     conduct_run(other, RunSetup(find_engine(), store), lambda kind, line: None, facts=retest)
-    keep(store, "g2", 0, 0, 0)
+    store_fake_run(store, "g2", 0, 0, 0)
 
     results = read_group_results(store, "last")
     assert [(run.cell, run.repeat, run.warm_up) for run in results.runs] == [
@@ -92,17 +92,17 @@ def test_runs_of_cell_are_in_order_of_time(fake: Fake, archive: Path) -> None:
     assert results.profile == "ci"
 
 
-def test_missing_experiment_is_named(archive: Path) -> None:
+def test_missing_experiment_is_reported(archive: Path) -> None:
     write_group_request(archive, "20261122T100000Z-edison-ab", {"document": DOCUMENT})
     with pytest.raises(UserError, match='There is no experiment "cray" in the archive'):
         read_group_results(Archive(archive), "cray")
 
 
-def test_removing_all_runs_removes_experiment(fake: Fake, archive: Path, sonde: Any) -> None:
-    fake()
+def test_removing_all_runs_removes_experiment(fake_engine: Fake, archive: Path, sonde: Any) -> None:
+    fake_engine()
     for group in ("g1", "g2"):
         write_group_request(archive, group, {"document": DOCUMENT, "origin": "x.toml", "profile": "", "settings": []})
-        keep(Archive(archive), group, 0, 0, 0)
+        store_fake_run(Archive(archive), group, 0, 0, 0)
     assert sonde("rm", "g1", "--group", "--yes").code == 0
     assert [path.name for path in (archive / "experiments").iterdir()] == ["g2"]
 
@@ -121,10 +121,10 @@ def test_run_of_killed_runner_is_active_until_engine_ends(archive: Path) -> None
     assert store.list_runs_under_way("g1") == []
 
 
-def test_repeat_run_twice_counts_once(fake: Fake, archive: Path) -> None:
-    fake()
+def test_repeat_run_twice_counts_once(fake_engine: Fake, archive: Path) -> None:
+    fake_engine()
     write_group_request(archive, "g1", {"document": DOCUMENT, "origin": "x.toml", "profile": "ci", "settings": []})
     for _ in range(2):
-        keep(Archive(archive), "g1", 0, 0, 0)
-    keep(Archive(archive), "g1", 0, 1, 1)
+        store_fake_run(Archive(archive), "g1", 0, 0, 0)
+    store_fake_run(Archive(archive), "g1", 0, 1, 1)
     assert [run.repeat for run in read_group_results(Archive(archive), "g1").runs] == [0, 1]

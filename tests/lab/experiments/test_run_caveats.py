@@ -47,7 +47,7 @@ def write_run(folder: Path, texts: dict[str, str]) -> Path:
         ({"write": "tmpfs", "read": "tmpfs"}, ["Doubtful, write, read: tmpfs (in 1 of 1 run)."]),
     ],
 )
-def test_each_phase_is_quoted_with_its_own_text(tmp_path: Path, texts: dict[str, str], sentences: list[str]) -> None:
+def test_each_phase_has_its_caveat_text(tmp_path: Path, texts: dict[str, str], sentences: list[str]) -> None:
     assert describe_run_caveats(make_results(write_run(tmp_path, texts))) == sentences
 
 

@@ -103,10 +103,10 @@ def test_first_run_is_tried_despite_time_limit(archive: Path, target: Path) -> N
 def test_failed_cell_is_retried_on_resume(archive: Path, target: Path) -> None:
     store = Archive(archive)
 
-    def broken(attempt: Attempt) -> dict[str, float] | str:
+    def fail_for_8_kib(attempt: Attempt) -> dict[str, float] | str:
         return "No space left." if coordinates_of(attempt)["transfer"] == "8KiB" else fixed_rates(attempt)
 
-    ended, played = run_fake_experiment(build_request(SIZES, target), store, broken)
+    ended, played = run_fake_experiment(build_request(SIZES, target), store, fail_for_8_kib)
     assert (ended.exit_code, ended.failures) == (EXIT_FAILED, {"transfer=8KiB": "No space left."})
     assert len(played.attempts) == 4 + 4 + 1
     assert read_group_results(store, "g").failures == {"transfer=8KiB": "No space left."}
@@ -119,7 +119,7 @@ def test_failed_cell_is_retried_on_resume(archive: Path, target: Path) -> None:
     )
 
 
-def test_rejected_cell_does_not_stop_others(archive: Path, target: Path) -> None:
+def test_rejected_cell_does_not_stop_the_experiment(archive: Path, target: Path) -> None:
     store = Archive(archive)
 
     def refusing(attempt: Attempt) -> dict[str, float]:
@@ -132,7 +132,7 @@ def test_rejected_cell_does_not_stop_others(archive: Path, target: Path) -> None
     assert read_group_results(store, "g").refusals == {"transfer=16KiB": "There is no direct I/O here."}
 
 
-def test_an_experiment_of_which_nothing_can_be_run_is_an_error(archive: Path, target: Path) -> None:
+def test_experiment_with_every_cell_rejected_is_an_error(archive: Path, target: Path) -> None:
     def refusing(attempt: Attempt) -> dict[str, float]:
         raise UserError("No.")
 
@@ -208,7 +208,7 @@ def test_tags_and_note_are_stored_with_every_run(archive: Path, target: Path) ->
     assert all(json.loads((folder / "run.json").read_text())["note"] == "after the upgrade" for folder in folders)
 
 
-def test_runs_that_share_their_files_leave_nothing_behind(archive: Path, target: Path) -> None:
+def test_shared_files_are_removed_after_the_last_run(archive: Path, target: Path) -> None:
     def leaving(attempt: Attempt) -> dict[str, float]:
         target_document = attempt.plan.document["target"]
         assert target_document["keep"]

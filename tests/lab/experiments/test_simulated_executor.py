@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from made_runs import build_experiment, claim
+from in_memory_runs import build_experiment, claim
 
 from sonde.experiments.claims.grid import CellGrid
 from sonde.experiments.claims.published_numbers import PublishedNumbers
@@ -30,7 +30,7 @@ def x1() -> System:
 
 
 @pytest.fixture(scope="module")
-def demo() -> System:
+def demo_system() -> System:
     return system("hpcs-demo")
 
 
@@ -48,8 +48,10 @@ def test_client_group_overrides_origin(x1: System) -> None:
 
 
 @pytest.mark.parametrize(("pool", "stripe_count", "count"), [("FS1", "all", 8), ("FS3", "all", 32), ("FS3", 4, 4)])
-def test_stripe_count_sets_targets_of_file(demo: System, pool: str, stripe_count: Any, count: int) -> None:
-    changes = compute_system_changes(demo, pool, Clients(), Storage(stripe_count=stripe_count, stripe_size=1 << 22))
+def test_stripe_count_sets_targets_of_file(demo_system: System, pool: str, stripe_count: Any, count: int) -> None:
+    changes = compute_system_changes(
+        demo_system, pool, Clients(), Storage(stripe_count=stripe_count, stripe_size=1 << 22)
+    )
     assert changes == {"file_systems.demo.stripe.count": count, "file_systems.demo.stripe.size": "4194304 B"}
 
 
@@ -62,7 +64,7 @@ def test_stripe_count_sets_targets_of_file(demo: System, pool: str, stripe_count
         (Storage(), ""),
     ],
 )
-def test_a_lun_is_found_by_its_purpose_and_width(x1: System, storage: Storage, part: str) -> None:
+def test_lun_is_selected_by_purpose_and_width(x1: System, storage: Storage, part: str) -> None:
     assert find_system_part(x1, {}, storage, {}) == part
 
 
@@ -72,7 +74,7 @@ def test_axis_value_selects_part_and_may_be_mapped(x1: System) -> None:
     assert find_system_part(x1, {"mount": "log-16m"}, storage, {"log-16m": "single"}) == "single"
 
 
-def test_cells_of_claim_are_found() -> None:
+def test_cells_of_a_claim_are_selected() -> None:
     axis = {"name": "who", "paths": "clients.group", "values": ["a", "b", "c"]}
     text = "bandwidth(write, who=a) / bandwidth(write, who=c) >= 2"
     experiment = build_experiment(plan=PLAN, expect=[claim(text)], sweep=[axis])

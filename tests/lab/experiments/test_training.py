@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from made_phase import make_phase, run_with
+from phase_builders import make_phase, run_with
 
 from sonde.experiments.claims.metrics import PHASE_METRICS
-from sonde.model.lines import PhaseEndLine, TrainingResult
+from sonde.model.line_members import TrainingResult
+from sonde.model.lines import PhaseEndLine
 from sonde.report.figures import list_phase_figures
 from sonde.terminal.phase_text import describe_phase_end
 
@@ -37,7 +38,7 @@ def test_claims_use_utilization_and_samples() -> None:
         assert PHASE_METRICS["samples"](replace(phase, end=end)) is None
 
 
-def test_terminal_prints_estimated_source_beside_utilization() -> None:
+def test_terminal_prints_estimated_source_and_utilization() -> None:
     assert describe_phase_end(PhaseEndLine(training=TRAINING)).endswith(
         "accelerators computed 67.5 % of the time, 1,234.5 samples/s, 70 % of the bytes from storage (estimated)"
     )
@@ -52,7 +53,7 @@ def list_figures(training: TrainingResult) -> dict[str, str]:
     return {name: text.replace("\u00a0", " ") for name, text in list_phase_figures(run_with(phase), phase)}
 
 
-def test_report_prints_estimated_source_beside_samples() -> None:
+def test_report_prints_estimated_source_and_samples() -> None:
     figures = list_figures(TRAINING)
     assert figures["Accelerators computed"] == "68 % of the time, the least busy one 45 %"
     assert figures["Samples"] == (

@@ -7,22 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from made_phase import MIB, make_phase, planned, run_with, table
+from phase_builders import MIB, make_phase, planned, run_with, table
 
 from sonde.findings.assessment import Assessment, assess_phase_rate, describe_variation, format_phase_rate
 from sonde.findings.caveats import convert_caveat_to_json
 from sonde.findings.classification import Classification
 from sonde.findings.variation import RateVariation
-from sonde.model.lines import (
-    ByteCounts,
-    Finding,
-    IntervalSeconds,
-    PhaseRates,
-    Rate,
-    SeriesLine,
-    TrainingResult,
-    TreeShape,
-)
+from sonde.model.line_members import ByteCounts, IntervalSeconds, PhaseRates, Rate, TrainingResult, TreeShape
+from sonde.model.lines import Finding, SeriesLine
 from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord
 
@@ -63,7 +55,7 @@ def test_bare_number_reports_only_its_classification() -> None:
     assert convert_caveat_to_json(Finding()) == {"severity": "info"}
 
 
-def test_a_rate_is_told_in_the_unit_of_the_phase() -> None:
+def test_rate_is_formatted_in_the_unit_of_the_phase() -> None:
     assert replace_no_break_spaces(format_phase_rate(2e6, is_operation_rate=False)) == "2.00 MB/s"
     assert replace_no_break_spaces(format_phase_rate(2000.0, is_operation_rate=True)) == "2,000 op/s"
     moved = RateVariation("drift", 1.0, 1.0, before=100.0, after=200.0)
@@ -101,7 +93,7 @@ def test_small_operations_move_in_operations_and_small_files_in_files() -> None:
     assert moved_of(phase(tree=TreeShape())) == "Fell from 750 files/s to 375 files/s after 2.00 s."
 
 
-def test_rate_that_accelerators_set_is_not_said_to_fall() -> None:
+def test_rate_limited_by_accelerators_is_not_reported_as_falling() -> None:
     """The queues of samples fill, then accelerators take what they need."""
     slices = [4 * MIB] * 10 + [MIB] * 20
     phase = with_series(make_phase(moved=60 * MIB, done=60, seconds=3.0, direct=True), slices, 0.1)
@@ -114,7 +106,7 @@ def test_rate_that_accelerators_set_is_not_said_to_fall() -> None:
     assert moved_of(phase).startswith("Fell from")
 
 
-def test_what_moved_is_held_against_the_interval_that_is_shown() -> None:
+def test_variation_is_compared_with_the_displayed_interval() -> None:
     """The transfer is twice as fast as the whole, and the series is that of the transfer."""
     phase = with_series(make_phase(moved=20 * MIB, done=20, seconds=4.0, direct=True), [MIB] * 20, 0.1)
     assert phase.end is not None
@@ -129,7 +121,7 @@ def test_what_moved_is_held_against_the_interval_that_is_shown() -> None:
     assert moved_of(phase) == ""
 
 
-def test_the_slow_task_of_a_phase_of_files_is_told_in_files() -> None:
+def test_slow_task_of_a_metadata_phase_is_reported_in_files() -> None:
     phase = make_phase("write", moved=0, done=2100, seconds=1.0, tree=TreeShape())
     phase.tasks.append(table(("task", "ops_per_s"), *((index, 100.0) for index in range(20)), (20, 50.0)))
     judged = assess_phase_rate(run_with(phase), phase)
@@ -147,7 +139,7 @@ def test_the_slow_task_of_a_phase_of_files_is_told_in_files() -> None:
         ({"seconds": IntervalSeconds()}, False),
     ],
 )
-def test_page_cache_rate_is_named_only_with_a_separate_flush_time(change: dict[str, Any], is_printed: bool) -> None:
+def test_page_cache_rate_appears_only_with_a_separate_flush_time(change: dict[str, Any], is_printed: bool) -> None:
     phase = make_phase("write")
     assert phase.end is not None
     rates = PhaseRates(total=Rate(MIB, 1, 4.0, 2.5e8), transfer=Rate(MIB, 1, 1.0, 1e9))
@@ -160,7 +152,7 @@ def test_page_cache_rate_is_named_only_with_a_separate_flush_time(change: dict[s
     assert transfer_assessment.cache_rate == "", "beside the transfer alone it is the number itself"
 
 
-def test_fall_to_nothing_is_the_fsync_when_there_was_one() -> None:
+def test_fall_to_zero_during_fsync_is_reported_as_fsync() -> None:
     variation = RateVariation("steps", parts=((0.0, 4e8), (2.0, 0.0)))
     assert replace_no_break_spaces(describe_variation(variation, False, 3.0, 1.0)) == (
         "transferred at 400 MB/s; after 2.00 s only the fsync was left, for 1.00 s"
@@ -168,7 +160,7 @@ def test_fall_to_nothing_is_the_fsync_when_there_was_one() -> None:
     assert "fell from 400 MB/s" in replace_no_break_spaces(describe_variation(variation, False, 3.0))
 
 
-def test_range_beside_a_rate_contains_that_rate() -> None:
+def test_range_explains_only_a_rate_within_it() -> None:
     variation = RateVariation("uneven", mean=440.0, low=230.0, high=434.0)
     assert not variation.has_levels_of_rate(467.0)
     assert variation.has_levels_of_rate(420.0)

@@ -10,15 +10,28 @@ from typing import Any
 
 import pytest
 from archive_builders import MACHINE, NOISY, TMPFS, normalize_blanks, store_run
-from make_record import MIB, Scene, Work, steady
+from phase_builders import make_phase, run_with
+from record_scene import MIB, Scene, Work, steady
 from rich.console import Console
 
 from sonde.cli.check import print_check_result
 from sonde.experiments.check.check import CheckResult
 from sonde.experiments.check.figures import FigureRow, compute_figures
-from sonde.findings.best_numbers import NONE, RULE, BestCandidate, WorkKind, describe_best, select_best_numbers
-from sonde.findings.classification import Classification
-from sonde.model.lines import Finding
+from sonde.findings.best_numbers import (
+    NONE,
+    RULE,
+    BestCandidate,
+    WorkKind,
+    describe_best,
+    determine_work_kind,
+    select_best_numbers,
+)
+from sonde.findings.classification import (
+    Classification,
+)
+from sonde.model.lines import (
+    Finding,
+)
 from sonde.model.record import read_record
 from sonde.report import write_report
 
@@ -83,7 +96,7 @@ def checked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> CheckResult:
         FigureRow("0", work.id, work.id, "All", work.id, "ops_per_s" if work.transfer < MIB else "bytes_per_s")
         for work in measured_works
     ]
-    monkeypatch.setattr("sonde.experiments.check.figures.list_figure_rows", lambda *_: rows)
+    monkeypatch.setattr("sonde.experiments.check.figures.list_possible_figures", lambda *_: rows)
     record = read_record(folder / "record.ndjson")
     figures = compute_figures({"0": (folder.name, record)}, MACHINE, queued=True)
     return CheckResult("group", folder, MACHINE, full=False, figures=figures)
@@ -139,3 +152,15 @@ def test_numbers_of_memory_are_none_of_storage(
     folder = store_run(archive, "20261121T204501Z-known-ab12", Scene(works=WORKS[:2], file_system=TMPFS))
     assert NONE in normalize_blanks(write_report([folder], tmp_path / "report.html").read_text(encoding="utf-8"))
     assert "in memory" in sonde("list").out
+
+
+@pytest.mark.parametrize(
+    ("op", "verb"),
+    [("write", "writes"), ("rewrite", "rewrites"), ("read", "reads"), ("reread", "reads"), ("read_only", "reads")],
+)
+def test_each_direction_has_its_best(op: str, verb: str) -> None:
+    phase = make_phase(op)
+    kind = determine_work_kind(run_with(phase), phase)
+    assert kind is not None
+    assert (kind.verb, kind.random) == (verb, "")
+    assert determine_work_kind(run_with(make_phase("mixed")), make_phase("mixed")) is None

@@ -6,17 +6,20 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from made_phase import make_phase, run_with
+from phase_builders import make_phase, run_with
 
 from sonde.findings.caveats import (
     determine_phase_validity,
     determine_validity,
     find_caveats,
+    format_caveat,
     select_caveats,
     select_phase_caveats,
 )
 from sonde.findings.classification import Classification
-from sonde.model.lines import Finding
+from sonde.model.lines import (
+    Finding,
+)
 
 WRONG, WORSE = Finding(id="clock", severity="invalid"), Finding(id="lost", severity="invalid")
 SHORT, CACHED = Finding(id="too_short", severity="warning"), Finding(id="cache_suspect", severity="warning")
@@ -64,7 +67,7 @@ def to_documents(*findings: Finding, **more: Any) -> list[dict[str, Any]]:
     return [{"id": finding.id, "severity": finding.severity, **more} for finding in findings]
 
 
-def test_findings_of_a_run_that_is_kept_are_chosen_alike() -> None:
+def test_findings_of_a_stored_run_are_selected_the_same() -> None:
     every = to_documents(REMARK, WRONG, SHORT, CACHED, NOISY)
     for classification, ids in (
         ("storage", ["clock", "too_short", "cache_suspect", "noisy"]),
@@ -75,7 +78,7 @@ def test_findings_of_a_run_that_is_kept_are_chosen_alike() -> None:
         assert [caveat["id"] for caveat in select_caveats(every, classification)] == ids
 
 
-def test_a_phase_has_its_own_findings_and_those_of_the_whole_run() -> None:
+def test_caveats_of_a_phase_include_findings_of_the_run() -> None:
     summary = {
         "findings": [
             *to_documents(WRONG, phase="p"),
@@ -89,3 +92,10 @@ def test_a_phase_has_its_own_findings_and_those_of_the_whole_run() -> None:
     assert [caveat["id"] for caveat in select_phase_caveats(summary, "q", "short")] == ["noisy", "lost"]
     assert select_phase_caveats({}, "p", "storage") == []
     assert select_phase_caveats({"findings": None}, "p", "storage") == []
+
+
+def test_caveat_is_its_text_or_id_up_to_600_characters() -> None:
+    assert format_caveat(Finding(id="noisy", text=" others were busy. ")) == "others were busy"
+    assert format_caveat(Finding(id="noisy")) == "noisy"
+    assert format_caveat(Finding(text="x" * 600)) == "x" * 600
+    assert format_caveat(Finding(text="x" * 601)) == "x" * 600 + "…"

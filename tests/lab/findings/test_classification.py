@@ -9,19 +9,8 @@ import pytest
 
 from sonde.findings.caveats import determine_phase_validity, find_caveats
 from sonde.findings.classification import Classification, classify_number
-from sonde.model.lines import (
-    ByteCounts,
-    FileSystemFacts,
-    Finding,
-    LatencySummary,
-    NodeLine,
-    OperationCounts,
-    PhaseBeginLine,
-    PhaseEndLine,
-    PhaseRates,
-    Rate,
-    TreatmentLine,
-)
+from sonde.model.line_members import ByteCounts, FileSystemFacts, LatencySummary, OperationCounts, PhaseRates, Rate
+from sonde.model.lines import Finding, NodeLine, PhaseBeginLine, PhaseEndLine, TreatmentLine
 from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import RecordedRun, make_recorded_run
@@ -97,7 +86,9 @@ def classify_phase(
         (phase(failed=3), Classification.FAILED, "3 operations failed"),
     ],
 )
-def test_what_a_number_counts(phase_record: PhaseRecord, classification: Classification, text: str) -> None:
+def test_phases_have_their_expected_classification(
+    phase_record: PhaseRecord, classification: Classification, text: str
+) -> None:
     assert classify_phase(phase_record)[0] is classification
     assert text in classify_phase(phase_record)[1]
 
@@ -128,7 +119,7 @@ def test_each_classification_has_a_heading() -> None:
     ]
 
 
-def test_what_memory_held_twice_over_may_have_been_read_from_memory() -> None:
+def test_reread_data_may_be_cached_if_memory_size_is_unknown() -> None:
     """Data larger than all memory cannot have stayed there; data of unknown memory may."""
     phase_record = phase(moved=60 * GIB, planned=20 * GIB)
     recorded_run = run(phase_record)
@@ -192,7 +183,7 @@ def test_finding_of_the_classification_is_no_further_caveat() -> None:
     assert determine_phase_validity(run(phase_record), phase_record) == "doubtful"
 
 
-def test_a_finding_about_the_whole_run_weighs_on_each_of_its_numbers() -> None:
+def test_finding_about_a_run_applies_to_each_of_its_numbers() -> None:
     phase_record = phase()
     recorded_run = run(phase_record)
     recorded_run.record.findings.append(Finding(id="clock", severity="invalid", text="clocks differ"))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from made_phase import make_phase, planned, run_with
+from phase_builders import make_phase, planned, run_with
 
 from sonde.findings.classification import (
     Classification,
@@ -20,19 +20,16 @@ from sonde.findings.classification import (
     is_one_file_per_operation,
     is_unfinished,
 )
-from sonde.model.lines import (
+from sonde.model.line_members import (
     ByteCounts,
-    ErrorLine,
     FileSystemFacts,
-    Finding,
     LatencySummary,
-    NodeLine,
     OperationCounts,
-    PhaseBeginLine,
     PhaseRates,
     Rate,
     TreeShape,
 )
+from sonde.model.lines import ErrorLine, Finding, NodeLine, PhaseBeginLine
 from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import RecordedRun, make_recorded_run
@@ -99,7 +96,7 @@ def test_residency_of_1_percent_is_cold_and_of_95_is_cached(
         ("unknown", Classification.UNKNOWN, "how much of it came from the page cache is not known"),
     ],
 )
-def test_a_read_of_which_nothing_was_measured_is_what_was_planned(
+def test_read_without_measurement_is_classified_by_the_plan(
     cache: str, classification: Classification, text: str
 ) -> None:
     assert classify_phase(make_phase(cache=cache)) == (classification, text)
@@ -154,7 +151,7 @@ def test_cache_finding_with_first_pass_bytes_means_reread() -> None:
         ({"fsync": "end"}, "total", {"cache": "warm"}, "into page cache, not made durable: not a storage number"),
     ],
 )
-def test_a_write_is_to_storage_as_far_as_it_was_made_durable(
+def test_write_classification_follows_its_durability(
     io: dict[str, str], interval: str, more: dict[str, Any], text: str
 ) -> None:
     phase = make_phase("write", **more)
@@ -182,7 +179,7 @@ def test_duration_is_that_of_the_interval_or_its_fallback() -> None:
     ("nodes", "shift", "is_known"),
     [(2, {"by": "node"}, True), (1, {"by": "node"}, False), (2, None, False), (2, {}, False)],
 )
-def test_names_that_another_node_made_come_from_the_servers(nodes: int, shift: Any, is_known: bool) -> None:
+def test_items_created_by_another_node_come_from_the_servers(nodes: int, shift: Any, is_known: bool) -> None:
     phase = make_phase("stat", moved=0)
     run = run_with(phase, NETWORK, phases=[{"id": "p"} | ({} if shift is None else {"shift": shift})])
     run.record.nodes += [NodeLine(node=index, file_system=NETWORK) for index in range(1, nodes)]
@@ -210,7 +207,7 @@ def test_operations_are_files_where_none_of_many_files_has_two(
     assert is_one_file_per_operation(run_with(phase, **planned(files={"mapping": mapping})), phase) == counts_files
 
 
-def test_of_a_phase_without_an_end_many_files_are_what_the_plan_says() -> None:
+def test_unfinished_phase_uses_the_file_mapping_of_the_plan() -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="read", files=3))
     assert is_one_file_per_operation(run_with(phase, **planned(files={"mapping": "many"})), phase)
     assert not is_one_file_per_operation(run_with(phase), phase)
@@ -220,7 +217,7 @@ def test_of_a_phase_without_an_end_many_files_are_what_the_plan_says() -> None:
     )
 
 
-def test_what_is_graver_is_said_first() -> None:
+def test_gravest_classification_takes_precedence() -> None:
     """Failed operations before a synthetic backend, that before memory, and what is invalid before all three."""
     phase = ended(make_phase("write", backend="null"), ops=OperationCounts(9, 9, failed=1))
     tmpfs = run_with(phase, FileSystemFacts("tmpfs"))
@@ -250,7 +247,7 @@ def test_a_phase_is_unfinished_that_an_error_or_a_signal_ended(stopped_by: str, 
     assert is_unfinished(PhaseRecord(PhaseBeginLine(phase="p")))
 
 
-def test_the_first_error_tells_why_a_phase_stopped_and_the_run_how() -> None:
+def test_interruption_text_has_the_first_error_or_the_run_status() -> None:
     phase = ended(make_phase(moved=10**9), stopped_by="error")
     assert (
         replace_no_break_spaces(describe_interruption(run_with(phase), phase))
@@ -267,7 +264,7 @@ def test_the_first_error_tells_why_a_phase_stopped_and_the_run_how() -> None:
     assert describe_interruption(run_with(silent, status="interrupted"), silent) == "interrupted"
 
 
-def test_texts_of_a_record_are_cut_at_known_lengths() -> None:
+def test_long_record_texts_are_cut() -> None:
     def cut(made_of: str, length: int) -> str:
         return made_of * length + "…"
 
@@ -289,7 +286,7 @@ def test_texts_of_a_record_are_cut_at_known_lengths() -> None:
         assert classify_phase(phase)[1] == text
 
 
-def test_an_error_is_told_by_its_number_also_if_that_is_zero() -> None:
+def test_error_number_zero_is_printed() -> None:
     assert format_error_line(ErrorLine(operation="read", errno=0)) == "read failed: errno 0"
 
 

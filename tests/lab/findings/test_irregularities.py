@@ -8,10 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from phase_builders import run_with
 
 from sonde.findings.irregularities import describe_irregularities, describe_late_tasks, describe_periodic_dips
 from sonde.findings.phase_timeline import PhaseTimeline, build_timeline
-from sonde.model.lines import NodeLine, PhaseBeginLine, PhaseEndLine, SeriesLine, TableLine
+from sonde.model.lines import (
+    NodeLine,
+    PhaseBeginLine,
+    PhaseEndLine,
+    SeriesLine,
+    TableLine,
+)
 from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import make_recorded_run
@@ -28,7 +35,7 @@ def timeline(rates: np.ndarray) -> PhaseTimeline:
     return timeline
 
 
-def test_dips_that_come_back_are_told_with_their_period() -> None:
+def test_periodic_dips_are_reported_with_their_period() -> None:
     random = np.random.default_rng(1)
     rates = 1e8 * np.exp(random.normal(0, 0.1, 200))
     rates[np.arange(200) % 25 < 5] *= 0.3
@@ -41,7 +48,7 @@ def test_dips_that_come_back_are_told_with_their_period() -> None:
     assert float(match[2]) == pytest.approx(2.5, abs=0.1)
 
 
-def test_one_dip_and_none_are_not_told() -> None:
+def test_single_dip_is_not_reported_as_periodic() -> None:
     random = np.random.default_rng(2)
     rates = 1e8 * np.exp(random.normal(0, 0.1, 200))
     assert describe_periodic_dips(timeline(rates), operations=False) == ""
@@ -66,7 +73,7 @@ def late(seconds: list[float], stopped_by: str = "volume", tasks_a_node: int = 1
     return replace_no_break_spaces(describe_late_tasks(run, phase))
 
 
-def test_a_task_that_made_all_wait_is_named_where_all_had_equal_work() -> None:
+def test_late_task_is_blamed_if_all_tasks_had_equal_work() -> None:
     uneven = [10.0] * 11 + [14.0]
     text = "Without task 11 the run would have been 40 % faster."
     assert late(uneven) == text
@@ -76,7 +83,7 @@ def test_a_task_that_made_all_wait_is_named_where_all_had_equal_work() -> None:
     assert late([10.0, 20.0]) == "", "of two nobody is the slow one"
 
 
-def test_a_node_all_of_whose_tasks_were_late_is_named_by_its_host() -> None:
+def test_node_with_only_late_tasks_is_blamed_by_host() -> None:
     seconds = [10.0] * 12 + [14.0] * 3
     assert late(seconds, tasks_a_node=3) == "Without node nid4 the run would have been 40 % faster."
 
@@ -87,7 +94,7 @@ def test_slow_task_of_three_and_unnamed_node_are_identified() -> None:
     assert late(seconds, tasks_a_node=3) == "Without node 6 the run would have been 40 % faster."
 
 
-def test_dips_of_operations_are_told_where_operations_are_counted() -> None:
+def test_dips_of_operations_are_reported_for_operation_phases() -> None:
     """Of 200 slices of 0.1 s the first five of every 25 are at a third, while the bytes stay the same."""
     random = np.random.default_rng(1)
     rates = 1e6 * np.exp(random.normal(0, 0.1, 200))
@@ -101,3 +108,9 @@ def test_dips_of_operations_are_told_where_operations_are_counted() -> None:
     assert replace_no_break_spaces(text) == "The rate fell by 69 % again and again: 8 dips, one every 2.47 s."
     assert describe_irregularities(run, phase, timeline, operations=True) == [text]
     assert describe_irregularities(run, phase, timeline, operations=False) == []
+
+
+def test_nothing_is_remarked_of_a_phase_without_an_end() -> None:
+    phase = PhaseRecord(PhaseBeginLine(phase="p", op="read"))
+    assert describe_late_tasks(run_with(phase), phase) == ""
+    assert describe_periodic_dips(None, False) == ""

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from make_record import Scene, Work, write_run
+from make_record import write_run
 from numpy.typing import NDArray
+from record_scene import Scene, Work
 
 from sonde.findings.log_clock import correct_clock
 from sonde.findings.run_marks import DROPPED_CACHES, TROUBLE, list_run_marks

@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from made_phase import MIB, make_phase, planned, run_with
+from phase_builders import MIB, make_phase, planned, run_with
 
 from sonde.findings.classification import Classification
 from sonde.findings.phase_summary import assess_phase, describe_access, format_rate_terms, make_phase_heading
-from sonde.model.lines import Finding, PhaseBeginLine, Rate, SeriesLine, TreeShape
+from sonde.model.line_members import Rate, TreeShape
+from sonde.model.lines import Finding, PhaseBeginLine, SeriesLine
 from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord
 
@@ -35,7 +36,7 @@ TREE, FOLDERS = TreeShape(), TreeShape(objects="directories")
         ("o" * 41, {}, {}, f"Sequential {'o' * 40}…"),
     ],
 )
-def test_a_phase_is_named_by_what_was_done(op: str, begin: dict[str, Any], plan: dict[str, Any], name: str) -> None:
+def test_phase_heading_describes_the_work(op: str, begin: dict[str, Any], plan: dict[str, Any], name: str) -> None:
     phase = make_phase(op, **begin)
     assert make_phase_heading(run_with(phase, **plan), phase) == name
 
@@ -51,7 +52,7 @@ def test_a_phase_is_named_by_what_was_done(op: str, begin: dict[str, Any], plan:
          "2 MiB transfers · buffered · queue depth 2,048 · fsync after every write"),
     ],
 )  # fmt: skip
-def test_how_each_task_did_it_is_told_in_order(begin: dict[str, Any], plan: dict[str, Any], detail: str) -> None:
+def test_access_description_has_a_fixed_order(begin: dict[str, Any], plan: dict[str, Any], detail: str) -> None:
     phase = make_phase("write", **begin)
     assert replace_no_break_spaces(describe_access(run_with(phase, **plan), phase)) == detail
 
@@ -67,7 +68,7 @@ def test_how_each_task_did_it_is_told_in_order(begin: dict[str, Any], plan: dict
         ("read", {}, 300 * MIB, "105 MB/s", "100 MiB/s for 3.00 s"),
     ],
 )
-def test_a_rate_stands_beside_the_same_in_the_other_unit(
+def test_rate_is_repeated_in_the_secondary_unit(
     op: str, begin: dict[str, Any], moved: int, rate: str, second: str
 ) -> None:
     phase = make_phase(op, moved=moved, done=300, **begin)
@@ -88,7 +89,7 @@ def test_a_phase_without_an_end_has_no_rate() -> None:
     )
 
 
-def test_what_was_divided_by_what_can_be_divided_again() -> None:
+def test_rate_terms_have_full_precision() -> None:
     rate = Rate(bytes=1_234_567, ops=8_901, seconds=0.25)
     assert replace_no_break_spaces(format_rate_terms(rate, operations=False)) == "1,234,567 B / 0.250000 s"
     assert replace_no_break_spaces(format_rate_terms(rate, operations=True)) == "8,901 operations / 0.250000 s"

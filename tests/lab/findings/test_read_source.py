@@ -77,6 +77,8 @@ def classify_only_phase(run: RecordedRun) -> tuple[Classification, str]:
         (1.0, Classification.STORAGE, "was in the page cache before, and sda read all of it"),
         (0.6, Classification.CACHE, "partly served from page cache (sda read at most 60 % of the bytes)"),
         (0.01, Classification.CACHE, "served from page cache (sda read at most 1.0 % of the bytes)"),
+        (0.0002, Classification.CACHE, "served from page cache (sda read less than 0.1 % of the bytes)"),
+        (0.0, Classification.CACHE, "served from page cache (sda read none of the bytes)"),
         (None, Classification.STORAGE, "was in the page cache before (device reads were not counted)"),
     ],
 )
@@ -86,6 +88,12 @@ def test_cold_read_is_storage_when_the_device_served_it(
     run = make_run(tmp_path, None if served is None else served * 256 * MIB)
     assert classify_only_phase(run)[0] is classification
     assert clause in classify_only_phase(run)[1]
+
+
+def test_uncertain_device_reads_are_printed_as_a_range(tmp_path: Path) -> None:
+    classification, clause = classify_only_phase(make_run(tmp_path, 256 * MIB, last_fraction=0.5))
+    assert classification is Classification.STORAGE
+    assert "and sda read between 48 % and 100 % of the bytes" in clause
 
 
 @pytest.mark.parametrize("type_", ["btrfs", "lustre"])

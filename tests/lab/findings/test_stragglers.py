@@ -36,7 +36,7 @@ def test_a_member_is_slow_from_fifteen_percent_on() -> None:
 
 
 @pytest.mark.parametrize("scatter", [0.05, 0.2, 0.5])
-def test_noise_makes_nobody_slow(scatter: float) -> None:
+def test_noise_alone_yields_almost_no_stragglers(scatter: float) -> None:
     random = np.random.default_rng(3)
     named_count = sum(find_stragglers(members(list(random.lognormal(0, scatter, 64)))) is not None for _ in range(100))
     assert named_count <= 3
@@ -52,7 +52,7 @@ def test_stragglers_are_independent_of_unit_and_standstills() -> None:
     assert (behind[0].name, behind[2]) == ("task 4", 2)
 
 
-def test_of_two_nobody_is_slow() -> None:
+def test_two_members_have_no_straggler() -> None:
     assert find_stragglers(members([100.0, 1.0])) is None
     assert find_stragglers([]) is None
     assert find_stragglers(members([0.0, 0.0, 0.0])) is None
@@ -97,7 +97,7 @@ def test_tasks_without_numbers_are_counted_and_have_no_host() -> None:
     assert collect_task_rates(in_run(phase), phase, operations=True) == [], "operations are not recorded"
 
 
-def test_a_rate_is_the_recorded_one_or_the_amount_by_its_own_time() -> None:
+def test_task_rate_is_recorded_or_bytes_over_task_time() -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
     phase.tasks.append(
         table(("task", "bytes", "ops", "start_s", "end_s"), (0, 100, 8, 1.0, 5.0), (1, 100, 8, 2.0, 2.0))
@@ -141,7 +141,7 @@ def test_only_node_slow_in_three_runs_is_reported() -> None:
     )
 
 
-def test_five_slow_nodes_are_named_and_the_others_counted() -> None:
+def test_five_slow_nodes_are_reported_and_more_counted() -> None:
     judged = collect_node_history([run_of_nodes([100.0] * 60 + [50.0] * 7) for _ in range(3)])
     assert judged is not None
     text = describe_repeated_stragglers(judged)
@@ -160,7 +160,7 @@ def test_a_node_is_slow_over_many_runs_by_the_same_rule(rate: float, slow: bool)
     assert (find_stragglers(members([100.0] * 9 + [rate])) is not None) == slow
 
 
-def test_a_rate_is_by_the_seconds_that_a_member_is_said_to_have_taken() -> None:
+def test_task_rate_uses_the_recorded_seconds() -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
     phase.tasks.append(table(("task", "bytes", "seconds", "start_s", "end_s"), (0, 100, 2.0, 1.0, 6.0)))
     assert read_task_rates(phase, operations=False) == {0: 50.0}
@@ -181,7 +181,7 @@ def test_nodes_without_numbers_are_counted_and_long_names_are_cut() -> None:
     assert map_nodes_to_hosts(run) == {0: "x" * 80, 1: "y" * 80 + "…"}
 
 
-def test_exactly_at_the_limit_nobody_is_slow() -> None:
+def test_member_exactly_at_the_limit_is_no_straggler() -> None:
     assert compute_straggler_limit([1.15, 1.15, 1.15]) == 1.0
     assert find_stragglers(members([1.15] * 9 + [1.0])) is None
     judged = collect_node_history([run_of_nodes([1.15] * 9 + [1.0]) for _ in range(3)])
@@ -189,14 +189,15 @@ def test_exactly_at_the_limit_nobody_is_slow() -> None:
     assert judged.slow == ()
 
 
-def test_the_slowest_of_several_is_the_one_that_is_told() -> None:
+def test_slowest_of_several_stragglers_is_reported() -> None:
     behind = find_stragglers(members([100.0] * 20 + [50.0, 10.0, 40.0]))
     assert behind is not None
     assert (behind[0], behind[1], behind[2]) == (MemberRate("task 21", 10.0), 100.0, 3)
 
 
-def test_rows_of_nodes_are_taken_as_far_as_they_tell_a_rate() -> None:
-    """A row without a number is of node 0; a node without a name has its number; a run without a head has no id."""
+def test_incomplete_node_rows_are_skipped_or_get_default_names() -> None:
+    """A row without a node number belongs to node 0, a node without a host name is named by its number, and a run
+    without a `run` line has an empty id."""
     record, phase = run_of_nodes([])
     record.nodes = [NodeLine(node=0, host="alpha"), NodeLine(node=1, host="")]
     phase.nodes[:] = [
@@ -210,7 +211,7 @@ def test_rows_of_nodes_are_taken_as_far_as_they_tell_a_rate() -> None:
 
 
 @pytest.mark.parametrize(("slow", "ending"), [(5, "runs)."), (6, "runs) and 1 more.")])
-def test_of_five_slow_nodes_all_are_named(slow: int, ending: str) -> None:
+def test_all_of_five_slow_nodes_are_reported(slow: int, ending: str) -> None:
     judged = collect_node_history([run_of_nodes([100.0] * 60 + [50.0] * slow) for _ in range(3)])
     assert judged is not None
     text = describe_repeated_stragglers(judged)

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from make_record import Scene, Work, steady, write_run
+from draw_counts import draw_by_day_and_night
+from make_record import write_run
+from record_scene import Scene, Work, steady
 
 from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.targets import (
@@ -51,9 +53,10 @@ def to_target_rates(rates: dict[str, np.ndarray]) -> list[TargetRates]:
     return [TargetRates(name, tuple(float(rate) for rate in values)) for name, values in rates.items()]
 
 
-def test_target_twice_as_slow_is_named_with_covering_interval() -> None:
+@draw_by_day_and_night(60, 200)
+def test_half_speed_target_is_reported_with_a_covering_interval(draws: int) -> None:
     named_count = held = 0
-    for seed in range(200):
+    for seed in range(draws):
         random = np.random.default_rng(seed)
         rates = draw_file_rates(random, int(random.integers(4, 40)), int(random.integers(8, 20)))
         rates["OST0002"] = rates["OST0002"] / 2
@@ -62,13 +65,14 @@ def test_target_twice_as_slow_is_named_with_covering_interval() -> None:
         if slow:
             named_count += 1
             held += slow[0].low <= 2.0 <= slow[0].high
-    assert named_count >= 196
+    assert named_count >= 0.98 * draws
     assert held >= 0.95 * named_count
 
 
-def test_nothing_is_named_where_no_target_is_slow() -> None:
+@draw_by_day_and_night(120, 500)
+def test_no_target_is_reported_if_none_is_slow(draws: int) -> None:
     named_count = 0
-    for seed in range(500):
+    for seed in range(draws):
         random = np.random.default_rng(1000 + seed)
         named_count += bool(
             find_slow_targets(
@@ -76,6 +80,17 @@ def test_nothing_is_named_where_no_target_is_slow() -> None:
             )
         )
     assert named_count <= 2
+
+
+def test_wide_scatter_of_files_blames_few_targets() -> None:
+    """Files that differ by 30 %: of 40 targets some are 1.3 times slower by chance. Without a level shared by all
+    targets 16 of these 40 draws would name one, with an interval from 0.9 on ten."""
+    named_count = 0
+    for seed in range(5000, 5040):
+        scatter = np.random.default_rng(seed).normal(0, 0.3, (40, 8))
+        rates = {f"OST{index:04x}": row for index, row in enumerate(100e6 * np.exp(scatter))}
+        named_count += bool(find_slow_targets(to_target_rates(rates)))
+    assert named_count <= 3
 
 
 def test_single_slow_file_or_four_files_name_no_target() -> None:
@@ -91,7 +106,7 @@ def test_single_slow_file_or_four_files_name_no_target() -> None:
     assert [target.name for target in find_slow_targets(to_target_rates(enough))] == ["OST0003"]
 
 
-def test_a_target_that_may_be_slow_and_may_be_not_is_not_named() -> None:
+def test_undecidable_target_is_not_reported() -> None:
     """Half as fast in the middle, but its files scatter as far as those of all others."""
     others = tuple(float(rate) for rate in np.linspace(40e6, 160e6, 40))
     rates = [TargetRates("OST0000", (30e6, 50e6, 62e6, 90e6, 155e6)), TargetRates("OST0001", others)]
@@ -113,7 +128,7 @@ def layout(rows: list[tuple[int, int | None, list[Any]]]) -> LayoutLine:
     )
 
 
-def test_only_files_of_one_task_on_one_target_are_taken() -> None:
+def test_only_single_task_files_on_a_single_target_count() -> None:
     phase = PhaseRecord(PhaseBeginLine(t=0.0, phase="write", op="write"))
     phase.tasks.append(
         TableLine(
@@ -166,7 +181,7 @@ def test_slow_target_is_reported_and_page_shows_the_layout(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("finding_id", ["layout_unreadable", "placement_unknown"])
-def test_why_nobody_knows_the_targets_is_said_beside_the_number(finding_id: str, tmp_path: Path) -> None:
+def test_reason_for_unknown_targets_is_reported(finding_id: str, tmp_path: Path) -> None:
     run = read_recorded_run_folder(
         write_run(tmp_path / "run", Scene(works=[Work(curve=steady(240e6), fsync=0)], tasks=4))
     )
@@ -186,14 +201,14 @@ def layout_text(tasks: int) -> str:
 
 
 @pytest.mark.parametrize("broken", [[(0, 0, "OST0000")], [(0, 0, [3])], [(0, "a", [["OST0000", 1]])], [(0, 0, [[]])]])
-def test_a_layout_of_another_form_says_nothing(broken: list[Any]) -> None:
+def test_malformed_layout_gives_no_rates(broken: list[Any]) -> None:
     phase = PhaseRecord(PhaseBeginLine(t=0.0, phase="write", op="write"))
     phase.tasks.append(TableLine(t=0.0, phase="write", columns=("task", "bytes_per_s"), rows=((0, 10.0),)))
     phase.layout = layout(broken)
     assert collect_target_rates(phase, operations=False) == []
 
 
-def test_local_files_tell_their_pieces_and_what_has_no_place_yet() -> None:
+def test_local_layout_reports_extents_and_unplaced_bytes() -> None:
     columns = ("file", "task", "bytes", "shape", "targets", "extents", "fragments", "longest_bytes", "unplaced_bytes")
     rows = ((0, 0, 100, 0, [["sda1", 100]], 5, 3, 50, 0), (1, 1, 90, 0, [["sda1", 90]], 2, 1, 60, 30))
     layout = LayoutLine(kind="local", files=3, reported=3, columns=columns, rows=rows)
@@ -218,7 +233,7 @@ def test_pool_description_counts_disks_and_servers() -> None:
     assert describe_pools(LayoutLine(shapes=([{"members": ["sda", "sdb"]}], [{"pool": "p"}], "?"))) == ""
 
 
-def test_what_a_target_holds_is_read_by_the_names_of_the_columns() -> None:
+def test_target_usage_is_read_by_column_name() -> None:
     line = LayoutLine(
         target_columns=("bytes", "target", "files"), targets=((300, "a", 3), (200, 7, 2), (1, "b", None), (2, "c"))
     )
@@ -238,7 +253,7 @@ def test_a_target_is_slow_from_a_factor_of_1_3_on() -> None:
     assert select_slow_targets(1.29) == []
 
 
-def test_target_needs_five_files_of_the_others() -> None:
+def test_slow_target_test_needs_five_files_of_other_targets() -> None:
     assert select_slow_targets(4.0, others=MIN_RUNS_PER_SIDE - 1) == []
     assert len(select_slow_targets(4.0, others=MIN_RUNS_PER_SIDE)) == 1
 
@@ -247,7 +262,7 @@ def test_target_needs_five_files_of_the_others() -> None:
     ("count", "ending"),
     [(3, ""), (4, " So were those on 1 other target."), (5, " So were those on 2 other targets.")],
 )
-def test_three_slowest_targets_are_named_and_others_counted(count: int, ending: str) -> None:
+def test_three_slowest_targets_are_described_and_more_counted(count: int, ending: str) -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="write", op="write"))
     rates = [("sound", 100.0)] * 200 + [(f"t{index}", 100.0 / (index + 2)) for index in range(count) for _ in range(12)]
     rows = tuple((task, rate) for task, (_, rate) in enumerate(rates))

@@ -10,16 +10,8 @@ from hypothesis import strategies as st
 
 from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.variation import AGREES, RateVariation, analyze_rate_variation
-from sonde.model.lines import (
-    ByteCounts,
-    LatencySummary,
-    OperationCounts,
-    PhaseBeginLine,
-    PhaseEndLine,
-    PhaseRates,
-    Rate,
-    SeriesLine,
-)
+from sonde.model.line_members import ByteCounts, LatencySummary, OperationCounts, PhaseRates, Rate
+from sonde.model.lines import PhaseBeginLine, PhaseEndLine, SeriesLine
 from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import make_recorded_run
@@ -46,7 +38,7 @@ def moved(rates: list[float], number: float | None = None, interval: str = "tota
     return replace_no_break_spaces(assess_phase_rate(make_recorded_run(record), record.phases["p"], interval).variation)
 
 
-def test_a_rate_that_fell_is_said_with_the_time() -> None:
+def test_falling_rate_is_reported_with_the_time() -> None:
     assert moved([2e9] * 20 + [5e8] * 40) == "Fell from 2.00 GB/s to 500 MB/s after 2.00 s."
 
 
@@ -55,11 +47,11 @@ def test_a_rate_that_fell_and_rose() -> None:
     assert moved([2e9] * 20 + [5e8] * 20 + [2e9] * 20) == text
 
 
-def test_a_steady_rate_is_not_said_to_move() -> None:
+def test_steady_rate_is_reported_as_steady() -> None:
     assert moved([2e9] * 60) == "Steady, ±1 % around 2.00 GB/s."
 
 
-def test_levels_that_do_not_make_the_number_are_not_told() -> None:
+def test_levels_that_do_not_explain_the_rate_are_omitted() -> None:
     """105 MB/s is not explained by a fall from 7.91 to 5.23 MB/s: most of it was moved at another time."""
     rates = [7.9e6] * 20 + [5.2e6] * 20
     assert moved(rates) == "Fell from 7.90 MB/s to 5.20 MB/s after 2.00 s."
@@ -75,7 +67,7 @@ def test_levels_of_spikes_are_means_and_not_medians() -> None:
     assert "5.00 MB/s to" not in text
 
 
-def test_an_interval_that_the_phase_lacks_is_told_by_the_whole() -> None:
+def test_missing_interval_falls_back_to_the_entire_phase() -> None:
     assert moved([2e9] * 60, interval="transfer") == "Steady, ±1 % around 2.00 GB/s."
     assert moved([2e9] * 60, 1e9, interval="transfer") == "", "and that is not explained"
 
@@ -107,7 +99,7 @@ def kind(amounts: list[float], slice_s: float = 1.0) -> str:
     return analyze_rate_variation(amounts, [1] * len(amounts), slice_s).kind
 
 
-def test_a_movement_that_says_nothing_holds_nothing() -> None:
+def test_short_variation_has_zero_members() -> None:
     silent = RateVariation("short")
     assert (silent.median, silent.mean, silent.low, silent.high) == (0.0, 0.0, 0.0, 0.0)
     assert (silent.parts, silent.before, silent.after, silent.stalled_s, silent.moving) == ((), 0.0, 0.0, 0.0, 0.0)
@@ -157,7 +149,7 @@ def test_steps_begin_at_a_hundred_and_twentieth_of_the_time() -> None:
     assert variation.parts == ((0.0, 16.0), (15.0, 4.0))
 
 
-def test_how_wide_it_swings_is_told_in_sixtieths_of_the_time() -> None:
+def test_swing_is_measured_over_sixtieths_of_the_duration() -> None:
     """A rate that changes from slice to slice is the same in every pair of slices."""
     variation = analyze_rate_variation([80.0, 120.0] * 60, [1] * 120, 2.0)
     assert (variation.kind, variation.low, variation.high, variation.median, variation.mean) == (
@@ -189,7 +181,7 @@ def test_stall_is_below_10_percent_of_median_for_3_percent_of_time(count: int, t
     assert kind(with_dips(count, to)) == expected
 
 
-def test_a_stall_is_told_with_its_time_and_the_rate_of_the_rest() -> None:
+def test_stall_is_reported_with_duration_and_rate_outside() -> None:
     variation = analyze_rate_variation([*with_dips(6, 5.0)[:-1], 160.0], [1] * 60, 0.5)
     assert variation.kind == "stalls"
     assert (variation.stalled_s, variation.moving) == pytest.approx((3.0, (53 * 200 + 320) / 54))

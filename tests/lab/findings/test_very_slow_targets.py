@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from draw_counts import draw_by_day_and_night
 from target_load import COLUMNS
 
 from sonde.findings.target_operations import (
@@ -14,7 +15,8 @@ from sonde.findings.target_operations import (
     select_slow_targets,
 )
 from sonde.findings.targets import TargetRates
-from sonde.model.lines import IntervalSeconds, PhaseBeginLine, PhaseEndLine, SeriesLine, TargetsLine
+from sonde.model.line_members import IntervalSeconds
+from sonde.model.lines import PhaseBeginLine, PhaseEndLine, SeriesLine, TargetsLine
 from sonde.model.record import PhaseRecord
 
 SLOW = "OST0002"
@@ -74,7 +76,7 @@ def build_phase(ends: list[tuple[np.ndarray, np.ndarray]]) -> PhaseRecord:
 @pytest.mark.parametrize("stop", ["volume", "time"])
 @pytest.mark.parametrize("operations", [100, pytest.param(600, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("factor", [2.0, 5.0, 10.0, 100.0])
-def test_slow_target_is_named_with_its_factor(factor: float, operations: int, stop: str) -> None:
+def test_slow_target_is_reported_with_its_factor(factor: float, operations: int, stop: str) -> None:
     if (factor, operations, stop) == (100.0, 100, "time"):
         operations = 300  # in less time the slow target answers one operation, which might be a long one of any target
     named_count = held_count = other_count = 0
@@ -89,22 +91,24 @@ def test_slow_target_is_named_with_its_factor(factor: float, operations: int, st
 
 
 @pytest.mark.parametrize("stop", ["volume", "time"])
-def test_hanging_target_that_answers_once_is_named(stop: str) -> None:
+@draw_by_day_and_night(20, 40)
+def test_hanging_target_with_a_single_response_is_reported(draws: int, stop: str) -> None:
     """In a phase that time ends, the operation that hangs is the only one; with a volume, the others are sound."""
-    slow = [find_slow_targets_by_latency(draw_phase(seed, 1.0, 100, stop, hangs=True)) for seed in range(DRAWS)]
+    slow = [find_slow_targets_by_latency(draw_phase(seed, 1.0, 100, stop, hangs=True)) for seed in range(draws)]
     named_count = sum(any(target.name == SLOW for target in targets) for targets in slow)
-    assert named_count >= 0.95 * DRAWS if stop == "time" else named_count <= 0.05 * DRAWS
+    assert named_count >= 0.95 * draws if stop == "time" else named_count <= 0.05 * draws
 
 
 @pytest.mark.parametrize("stop", ["volume", "time"])
 @pytest.mark.parametrize(
     "operations", [6, 20, *(pytest.param(count, marks=pytest.mark.nightly) for count in (100, 600))]
 )
-def test_sound_targets_are_rarely_named(operations: int, stop: str) -> None:
+@draw_by_day_and_night(60, 120)
+def test_sound_targets_are_rarely_reported(draws: int, operations: int, stop: str) -> None:
     named_count = sum(
-        bool(find_slow_targets_by_latency(draw_phase(seed, 1.0, operations, stop))) for seed in range(3 * DRAWS)
+        bool(find_slow_targets_by_latency(draw_phase(seed, 1.0, operations, stop))) for seed in range(draws)
     )
-    assert named_count <= 1 + 0.01 * 3 * DRAWS
+    assert named_count <= draws // 60
 
 
 def test_long_operations_in_most_blocks_do_not_name_a_sound_target() -> None:
@@ -117,12 +121,12 @@ def test_long_operations_in_most_blocks_do_not_name_a_sound_target() -> None:
     assert named_by_blocks == 6
 
 
-def test_target_ten_times_slower_is_named_in_words() -> None:
+def test_ten_times_slower_target_is_described() -> None:
     text = describe_slow_operations(draw_phase(1, 10.0, 400, "volume"))
     assert text.startswith(f"Writes to target {SLOW} took ")
 
 
-def test_single_operation_that_lasts_a_long_phase_is_named() -> None:
+def test_single_operation_that_lasts_a_long_phase_is_reported() -> None:
     """The others answered thousands of operations and differ by 12 %, which is the spread between targets."""
     random = np.random.default_rng(7)
     rates = [TargetRates(f"OST{index:04x}", (float(np.exp(random.normal(0, 0.12))),), 2568) for index in range(95)]

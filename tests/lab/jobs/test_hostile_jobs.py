@@ -180,7 +180,7 @@ def make_shared_archive(tmp_path: Path, mode: int) -> Path:
 
 @needs_two_users
 @pytest.mark.parametrize("mode", [0o777, 0o1777])
-def test_script_that_others_could_exchange_is_not_written(tmp_path: Path, mode: int) -> None:
+def test_job_script_is_not_written_to_an_unsafe_directory(tmp_path: Path, mode: int) -> None:
     """The scheduler runs the script later, with the caller's rights."""
     root = make_shared_archive(tmp_path, mode)
     if mode == 0o1777:  # the archive is sticky, but its folder of jobs belongs to the neighbor
@@ -203,7 +203,7 @@ def test_script_in_a_sticky_archive_is_written(tmp_path: Path) -> None:
 
 
 @needs_two_users
-def test_sites_file_of_another_user_is_refused_unless_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sites_file_of_another_user_needs_an_explicit_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As where sudo keeps HOME: a sites file is a program."""
     path = make_shared_archive(tmp_path, 0o777) / "sites.toml"
     as_neighbor(lambda: path.write_text('[evil]\nscheduler = "slurm"\nlauncher = "srun"\n'))

@@ -1,20 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Jobs from the sites file to the scheduler's commands, which are scripts here that answer like the real commands."""
+"""Jobs: submission, state and script, with scripts that answer like a scheduler."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
+from job_builders import make_site, write_program
 
 from sonde.jobs import job_scheduler
 from sonde.jobs.batch_script import make_batch_script
-from sonde.jobs.job_records import EXIT_CODE_FILE, Job, create_job, find_job, read_jobs, save_job, write_job_script
-from sonde.launch.sites import MEMBERS, Site, find_site, read_sites
-from sonde.model.errors import MachineError, UserError
+from sonde.jobs.job_records import EXIT_CODE_FILE, Job, create_job, read_jobs, save_job, write_job_script
+from sonde.model.errors import MachineError
 from sonde.store.archive import Archive
 
 # For each scheduler: the output of submission, and the listing of a waiting and of a running job.
@@ -44,26 +43,6 @@ SCHEDULERS = {
         "qdel",
     ),
 }
-
-
-def make_site(**members: Any) -> Site:
-    return Site(**{"name": "made", "scheduler": "slurm", "launcher": "srun", "origin": "here"} | members)
-
-
-@pytest.fixture
-def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in front of PATH for a scheduler's commands, which log their arguments."""
-    folder = tmp_path / "programs"
-    folder.mkdir()
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    return folder
-
-
-def write_program(folder: Path, name: str, answer: str, code: int = 0) -> None:
-    file = folder / name
-    file.write_text(f"#!/bin/sh\necho \"$@\" >>{folder}/{name}.called\ncat <<'X'\n{answer}\nX\nexit {code}\n")
-    file.chmod(0o755)
 
 
 @pytest.mark.parametrize("scheduler", SCHEDULERS)
@@ -226,183 +205,3 @@ def test_silent_scheduler_leaves_the_job_state_unknown(programs: Path, tmp_path:
     job = create_job(Archive(tmp_path / "archive"), make_site(), "quick", 1, 600)
     write_job_script(job, "")
     assert job_scheduler.query_job_states([save_job(job, "4711")]) == {job.id: job_scheduler.UNKNOWN}
-
-
-# --- sites
-
-
-def read_sites_text(tmp_path: Path, text: str) -> dict[str, Site]:
-    file = tmp_path / "sites.toml"
-    file.write_text(text)
-    return read_sites([file])
-
-
-GOOD = 'scheduler = "slurm"\nlauncher = "srun"\n'
-
-
-def test_site_members_are_read(tmp_path: Path) -> None:
-    text = f"""[big]
-{GOOD}title = "Big"
-partition = "work"
-modules = ["cray-mpich", "sonde"]
-options = {{ qos = "debug", exclusive = true }}
-environment = {{ MPICH_X = 1 }}
-time = "2 h"
-nodes = 4
-tasks_per_node = 32
-"""
-    big = read_sites_text(tmp_path, text)["big"]
-    assert (big.time_s, big.nodes, big.tasks_per_node, big.modules) == (7200, 4, 32, ("cray-mpich", "sonde"))
-    assert big.options == {"qos": "debug", "exclusive": "true"}
-    assert big.environment == {"MPICH_X": "1"}
-
-
-def test_later_file_replaces_a_site_of_the_same_name(tmp_path: Path) -> None:
-    first, second = tmp_path / "a.toml", tmp_path / "b.toml"
-    first.write_text(f'[x]\n{GOOD}account = "a"\n[y]\n{GOOD}')
-    second.write_text(f'[x]\n{GOOD}account = "b"\n')
-    sites = read_sites([first, second, tmp_path / "absent.toml"])
-    assert (sites["x"].account, sorted(sites)) == ("b", ["x", "y"])
-
-
-WRONG = {
-    "x = 1": "a site is a table",
-    "[x]\nlauncher = 'srun'": "lacks scheduler",
-    "[x]\nscheduler = 'slurm'": "lacks launcher",
-    "[x]\nscheduler = 'slrm'\nlauncher = 'srun'": "allowed are slurm",
-    "[x]\nscheduler = 'slurm'\nlauncher = 'sruns'": 'is "sruns"; allowed are',
-    f"[x]\n{GOOD}partion = 'w'": 'no member "partion". Did you mean',
-    f"[x]\n{GOOD}nodes = 0": "whole number from 1",
-    f"[x]\n{GOOD}nodes = true": "whole number from 1",
-    f"[x]\n{GOOD}nodes = '4'": "whole number from 1",
-    f"[x]\n{GOOD}modules = 'a'": "list of texts",
-    f"[x]\n{GOOD}setup = [1]": "list of texts",
-    f"[x]\n{GOOD}environment = ['A=b']": "table of texts",
-    f"[x]\n{GOOD}options = {{ a = [1] }}": "table of texts",
-    f"[x]\n{GOOD}account = 7": "text in quotation marks",
-    f"[x]\n{GOOD}time = '30'": "time limit of a minute or more",
-    f"[x]\n{GOOD}time = 30": "time limit of a minute or more",
-    f"[x]\n{GOOD}time = '5 s'": "time limit of a minute or more",
-    "[x": "cannot be read",
-}
-
-
-@pytest.mark.parametrize("text", WRONG)
-def test_wrong_sites_file_is_one_sentence_with_its_member(text: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError) as raised:
-        read_sites_text(tmp_path, text)
-    sentence = str(raised.value)
-    assert WRONG[text] in sentence
-    assert str(tmp_path / "sites.toml") in sentence
-    assert "\n" not in sentence
-
-
-def test_site_is_selected_by_name_or_as_the_only_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    monkeypatch.setenv("SONDE_SITES", str(tmp_path / "sites.toml"))
-    with pytest.raises(UserError, match="which does not exist"):
-        find_site(None)
-    (tmp_path / "sites.toml").write_text(f"[a]\n{GOOD}")
-    assert find_site(None).name == "a"
-    (tmp_path / "sites.toml").write_text(f"[alpha]\n{GOOD}[beta]\n{GOOD}")
-    with pytest.raises(UserError, match="name one with --site: alpha, beta"):
-        find_site(None)
-    with pytest.raises(UserError, match=r'no site "alpa".*Did you mean'):
-        find_site("alpa")
-
-
-def test_site_members_are_documented() -> None:
-    page = (Path(__file__).resolve().parents[3] / "docs" / "tasks" / "cluster.md").read_text(encoding="utf-8")
-    assert [name for name in MEMBERS if f"`{name}`" not in page] == []
-
-
-# --- verbs
-
-
-@pytest.fixture
-def cluster(programs: Path, tmp_path: Path, archive: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    write_program(programs, "sbatch", "Submitted batch job 4711")
-    write_program(programs, "squeue", "JOBID ST REASON\n4711 PD Priority")
-    (tmp_path / "sites.toml").write_text(f'[a]\n{GOOD}launcher_args = "--cpu-bind=none"\n')
-    monkeypatch.setenv("SONDE_SITES", str(tmp_path / "sites.toml"))
-    return programs
-
-
-def test_submitted_job_gets_the_system_of_the_site(cluster: Path, sonde: Any, archive: Path, tmp_path: Path) -> None:
-    (tmp_path / "sites.toml").write_text(f'[a]\n{GOOD}system = "edison"\n')
-    assert sonde("submit", "quick", "--on", "/scratch").code == 0
-    assert sonde("submit", "edison-acceptance", "--profile", "ci", "--on", "fs1=/scratch").code == 0
-    assert sonde("submit", "quick", "--on", "/scratch", "--system", "mine.toml").code == 0
-    systems = [job.arguments[job.arguments.index("--system") + 1] for job in read_jobs(Archive(archive))]
-    assert sorted(systems) == ["edison", "edison", "mine.toml"]
-
-
-def test_submit_adds_site_arguments_and_jobs_lists_the_job(cluster: Path, sonde: Any, archive: Path) -> None:
-    result = sonde("submit", "quick", "--on", "/scratch", "--tasks", "8")
-    assert result.code == 0, result.err
-    (job,) = read_jobs(Archive(archive))
-    assert job.arguments[:6] == ("run", "quick", "--on", "/scratch", "--tasks", "8")
-    assert job.arguments[6:] == ("--archive", str(archive), "--group", job.id, "--launcher", "srun",
-                             "--launcher-args=--cpu-bind=none")  # fmt: skip
-    assert sonde("jobs", "--json").json[0]["state"] == "queued"
-    assert job.id in sonde("jobs").out
-    assert find_job(Archive(archive), "4711") == find_job(Archive(archive), "last") == job
-
-
-def test_user_arguments_override_the_site(cluster: Path, sonde: Any, archive: Path) -> None:
-    assert sonde("submit", "quick", "--on", "/s", "--launcher", "mpiexec", "--group", "mine").code == 0
-    (job,) = read_jobs(Archive(archive))
-    assert job.group == "mine"
-    assert job.arguments.count("--launcher") == job.arguments.count("--group") == 1
-
-
-def test_dry_run_submits_nothing(cluster: Path, sonde: Any, archive: Path) -> None:
-    result = sonde("submit", "quick", "--on", "/scratch", "--dry-run")
-    assert result.code == 0
-    assert "#SBATCH" in result.out
-    assert "sonde" in result.out
-    assert not (cluster / "sbatch.called").exists()
-    assert not archive.exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["no-such-plan"], "no-such-plan"),
-        (["quick", "--bogus"], "--bogus"),
-        (["quick", "--time", "5 s"], "less than a minute"),
-        (["quick", "--time", "soon"], "--time"),
-        (["quick", "--nodes", "0"], "--nodes"),
-        (["quick", "--site", "b"], 'no site "b"'),
-        (["-"], "standard input"),
-        (["quick", "--array", "4"], "this is one; give --sweep"),
-        (["quick", "--array", "1", "--repeat", "2"], "--array"),
-    ],
-)
-def test_invalid_submission_is_rejected_at_once(
-    cluster: Path, sonde: Any, archive: Path, arguments: list[str], sentence: str
-) -> None:
-    result = sonde("submit", *arguments)
-    assert result.code == 2, result.out
-    assert sentence in result.err
-    assert not archive.exists()
-
-
-def test_array_needs_several_runs_and_slurm(cluster: Path, sonde: Any, archive: Path, tmp_path: Path) -> None:
-    arguments = ("submit", "quick", "--on", "/s", "--repeat", "3", "--array", "4")
-    assert sonde(*arguments).code == 0
-    (job,) = read_jobs(Archive(archive))
-    assert (job.array, "--array" in job.arguments) == (4, False)
-    assert "0 of 4 jobs of its array have ended" in sonde("jobs", "last").out
-    (tmp_path / "sites.toml").write_text('[a]\nscheduler = "pbs"\nlauncher = "mpiexec"\n')
-    result = sonde(*arguments)
-    assert (result.code, "is an option of Slurm" in result.err) == (2, True)
-
-
-def test_missing_and_unknown_jobs_are_reported(cluster: Path, sonde: Any, archive: Path) -> None:
-    archive.mkdir()
-    assert "No job was submitted" in sonde("jobs").out
-    assert sonde("jobs", "4711").code == 2
-    assert sonde("jobs", "--cancel").code == 2
-    sonde("submit", "quick", "--on", "/s")
-    assert "is no job; `sonde jobs`" in sonde("jobs", "0815").err

@@ -51,11 +51,13 @@ def write_program(
         (WRITE, 243, []),
     ],
 )
-def test_own_system_calls_show_in_the_code(tmp_path: Path, code: bytes, machine: int, names: list[str]) -> None:
+def test_direct_system_calls_are_detected_in_machine_code(
+    tmp_path: Path, code: bytes, machine: int, names: list[str]
+) -> None:
     assert list_file_system_calls_in_code(write_program(tmp_path / "program", code, machine)) == names
 
 
-def test_program_with_own_system_calls_is_named(tmp_path: Path) -> None:
+def test_program_with_direct_system_calls_is_rejected(tmp_path: Path) -> None:
     program = write_program(tmp_path / "solver", RING)
     with pytest.raises(UserError, match=r"^solver makes system calls without the C library \(io_uring_enter\)"):
         require_interceptable_calls(program, "solver")
@@ -86,7 +88,7 @@ def test_installed_programs_are_visible() -> None:
         require_interceptable_calls(Path(path), name)
 
 
-def test_program_with_static_liburing_is_named(tmp_path: Path) -> None:
+def test_program_with_static_liburing_is_rejected(tmp_path: Path) -> None:
     archive = next(Path("/usr").glob("lib*/**/liburing.a"), None)
     if archive is None or shutil.which("cc") is None:
         pytest.skip("liburing.a or a C compiler is not installed")

@@ -6,7 +6,7 @@ from __future__ import annotations
 from sonde.launch.program_environment import list_loaded_modules
 
 
-def test_modules_and_versions_are_listed_in_order() -> None:
+def test_modules_and_versions_keep_their_order() -> None:
     environment = {"LOADEDMODULES": "PrgEnv-cray/8.3::cdt/1.15", "PE_ENV": "CRAY", "CRAYPE_VERSION": "2.7", "HOME": "/"}
     assert list_loaded_modules(environment) == ["PrgEnv-cray/8.3", "cdt/1.15", "PE_ENV=CRAY", "CRAYPE_VERSION=2.7"]
     assert list_loaded_modules({}) == []

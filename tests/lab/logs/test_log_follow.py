@@ -87,7 +87,7 @@ def test_only_new_lines_give_events(follower: Follower) -> None:
     assert follower.problems == []
 
 
-def test_half_line_is_used_when_it_is_complete(follower: Follower) -> None:
+def test_partial_line_is_used_once_complete(follower: Follower) -> None:
     text = make_line(1)
     for part in (text[:70], text[70:-1]):
         follower.append(part)
@@ -141,7 +141,7 @@ def test_several_rotations_between_rounds_lose_no_line(follower: Follower) -> No
     assert [title.split()[3] for title in follower.follow()] == ["md6"]
 
 
-def test_log_that_appears_later_is_read_whole(follower: Follower) -> None:
+def test_log_that_appears_later_is_read_from_its_beginning(follower: Follower) -> None:
     assert follower.follow() == []
     follower.append(make_line(1))
     assert len(follower.follow()) == 1

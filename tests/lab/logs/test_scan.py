@@ -75,7 +75,7 @@ def test_truncated_archive_is_read_to_the_cut(tmp_path: Path) -> None:
     assert len(events) <= 1
 
 
-def test_garbage_between_lines_loses_none(tmp_path: Path) -> None:
+def test_garbage_between_lines_does_not_hide_lines(tmp_path: Path) -> None:
     generator = random.Random(4)
     path = tmp_path / "messages"
     with path.open("wb") as file:

@@ -25,13 +25,13 @@ def rule_id(compiled: CompiledRule) -> str:
     return compiled.rule.id
 
 
-def test_the_systems_of_the_issue_have_rules() -> None:
+def test_each_supported_system_has_rules() -> None:
     assert set(FILES) == {"ceph", "disks", "gpfs", "kernel", "lustre", "multipath", "network"}
     assert len(RULES) > 50
 
 
 @pytest.mark.parametrize("compiled", RULES, ids=rule_id)
-def test_rule_matches_its_samples_alone(compiled: CompiledRule, tmp_path: Path) -> None:
+def test_samples_of_a_rule_yield_a_single_event(compiled: CompiledRule, tmp_path: Path) -> None:
     """The samples, repeated as often as the rule counts, are one event with a title and without a placeholder."""
     assert compiled.rule.samples
     for sample in compiled.rule.samples:

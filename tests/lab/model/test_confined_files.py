@@ -102,7 +102,7 @@ def test_directory_beneath_follows_no_link(shared: Path, tmp_path: Path) -> None
         ConfinedDirectory.open_beneath(shared, tmp_path / "other")
 
 
-def test_tree_is_removed_without_what_links_lead_to(shared: Path, tmp_path: Path) -> None:
+def test_removal_of_a_tree_does_not_follow_links(shared: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     (other / "inner").mkdir(parents=True)
     (other / "inner" / "file").write_text("precious")
@@ -131,7 +131,7 @@ def test_output_directory_that_another_user_linked_is_refused(shared: Path, tmp_
 
 
 @needs_two_users
-def test_file_of_another_user_is_told_from_an_own_one(shared: Path) -> None:
+def test_files_of_another_user_are_not_trusted(shared: Path) -> None:
     as_neighbor(lambda: (shared / "theirs").write_text("{}"))
     write_file(shared / "ours", "{}")
     with ConfinedDirectory.open(shared) as directory:
@@ -213,7 +213,7 @@ def test_writes_race_with_links_ten_thousand_times(shared: Path, victim: Path) -
     """While another thread puts a link in place of the file again and again, its target keeps its content."""
     stop = threading.Event()
 
-    def attack() -> None:
+    def swap_links_until_stopped() -> None:
         while not stop.is_set():
             try:
                 os.symlink(victim, shared / "swap")
@@ -221,7 +221,7 @@ def test_writes_race_with_links_ten_thousand_times(shared: Path, victim: Path) -
             except FileExistsError:
                 os.unlink(shared / "swap")
 
-    attacker = threading.Thread(target=attack)
+    attacker = threading.Thread(target=swap_links_until_stopped)
     attacker.start()
     try:
         with ConfinedDirectory.open(shared) as directory:

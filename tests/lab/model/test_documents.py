@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from make_record import Scene, write_run
+from make_record import write_run
+from record_scene import Scene
 
 from sonde.model.documents import MOST_LEVELS, DocumentError, parse_json, parse_toml, parse_yaml
 from sonde.model.errors import RecordError
@@ -76,7 +77,7 @@ def test_documents_within_the_limits_are_read() -> None:
         ("import", "{csv}", "--columns", "{}"),
     ],
 )
-def test_verbs_refuse_such_files_with_one_sentence(
+def test_verbs_reject_too_deep_documents_in_one_sentence(
     sonde: Sonde, archive: Path, tmp_path: Path, verb: tuple[str, ...], kind: str
 ) -> None:
     csv = tmp_path / "data.csv"
@@ -100,7 +101,7 @@ def test_setting_beyond_a_limit_is_refused(sonde: Sonde, text: str) -> None:
 
 @pytest.mark.parametrize("text", JSON.values(), ids=JSON)
 @pytest.mark.parametrize("name", ["run.json", "tags.json", "plan.json"])
-def test_run_with_such_a_file_does_not_break_the_list(sonde: Sonde, archive: Path, name: str, text: str) -> None:
+def test_run_with_too_deep_document_does_not_break_list(sonde: Sonde, archive: Path, name: str, text: str) -> None:
     for number in range(2):
         write_run(archive / "2026-01" / f"20260101T000000Z-deep-0000000{number}", Scene())
     (archive / "2026-01" / "20260101T000000Z-deep-00000000" / name).write_text(text)

@@ -26,7 +26,7 @@ def test_one_line(raw: object, escaped: str) -> None:
     assert escape_line(raw) == escaped
 
 
-def test_what_is_too_long_is_cut_and_says_so() -> None:
+def test_too_long_line_is_cut_and_ends_with_an_ellipsis() -> None:
     assert escape_line("abcde", 5) == "abcde"
     assert escape_line("abcdef", 5) == "abcde…"
     assert escape_line("x" * 2000) == "x" * 2000
@@ -42,6 +42,6 @@ def test_a_block_keeps_its_lines() -> None:
     [("\udc7f", "\\udc7f"), ("\udd00", "\\udd00"), ("\udc80", "\\x80"), ("\udcff", "\\xff"), ("\xad", "\\xad"),
      ("\U0010ffff", "\\U0010ffff"), ("ÿĀ", "ÿĀ"), ("\U00010000", "\U00010000"), ("é\n", "é\\n")],
 )  # fmt: skip
-def test_bytes_that_are_no_text_are_told_from_other_halves_of_signs(raw: str, escaped: str) -> None:
+def test_undecodable_bytes_differ_from_lone_surrogates(raw: str, escaped: str) -> None:
     assert escape_line(raw) == escaped
     assert escape_text(raw.replace("\n", "")) == escaped.replace("\\n", "")

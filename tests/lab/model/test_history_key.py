@@ -17,7 +17,8 @@ from sonde.model.history_key import (
     estimate_installed_gib,
     read_site_facts,
 )
-from sonde.model.lines import FileSystemFacts, NodeLine, RunLine
+from sonde.model.line_members import FileSystemFacts
+from sonde.model.lines import NodeLine, RunLine
 from sonde.model.plan_hash import compute_plan_hash
 
 PLAN: dict[str, Any] = {
@@ -39,7 +40,7 @@ NODE = NodeLine(
 RUN = RunLine(schema="sonde-record/2", tasks=4, processes=2, threads=2, nodes=1, plan=PLAN)
 
 
-def changed(**steps: Any) -> dict[str, Any]:
+def change_plan_members(**steps: Any) -> dict[str, Any]:
     """The plan with one member set, named like phases__0__op; None removes it."""
     plan = copy.deepcopy(PLAN)
     for name, value in steps.items():
@@ -61,37 +62,37 @@ def digest(plan: dict[str, Any], processes: int = 2, threads: int = 2, nodes: in
 @pytest.mark.parametrize(
     "same",
     [
-        changed(data__access__transfer=1 << 20),
-        changed(data__access__transfer="1024KiB"),
-        changed(data__access__volume="1024MiB"),
-        changed(data__access__order="sequential"),
-        changed(data__io__direct=False),
-        changed(data__access__seed=8),
-        changed(data__payload={"seed": 3}),
-        changed(id="other", title="The same thing under another name"),
-        changed(target__path="/scratch/elsewhere"),
-        changed(target__min_free="1GiB"),
-        changed(observe={"slice": "10ms"}),
-        changed(limits={"time": "1h"}),
-        changed(phases__0__measure=True),
-        changed(phases__0__open="truncate"),
-        changed(phases__0__io={"fsync": "end"}),
-        changed(phases__1__before=[{"kind": "drop_page_cache", "need": "required"}]),
-        changed(phases__1__valid={"min_time": "10s"}),
-        changed(tasks=None),
+        change_plan_members(data__access__transfer=1 << 20),
+        change_plan_members(data__access__transfer="1024KiB"),
+        change_plan_members(data__access__volume="1024MiB"),
+        change_plan_members(data__access__order="sequential"),
+        change_plan_members(data__io__direct=False),
+        change_plan_members(data__access__seed=8),
+        change_plan_members(data__payload={"seed": 3}),
+        change_plan_members(id="other", title="The same thing under another name"),
+        change_plan_members(target__path="/scratch/elsewhere"),
+        change_plan_members(target__min_free="1GiB"),
+        change_plan_members(observe={"slice": "10ms"}),
+        change_plan_members(limits={"time": "1h"}),
+        change_plan_members(phases__0__measure=True),
+        change_plan_members(phases__0__open="truncate"),
+        change_plan_members(phases__0__io={"fsync": "end"}),
+        change_plan_members(phases__1__before=[{"kind": "drop_page_cache", "need": "required"}]),
+        change_plan_members(phases__1__valid={"min_time": "10s"}),
+        change_plan_members(tasks=None),
     ],
     ids=lambda plan: "plan",
 )
-def test_two_ways_to_write_one_experiment_are_one(same: dict[str, Any]) -> None:
+def test_equivalent_plans_have_equal_digests(same: dict[str, Any]) -> None:
     assert digest(same) == digest(PLAN)
 
 
 def test_a_stripe_is_the_same_in_any_unit() -> None:
-    sizes = [digest(changed(target__striping={"size": size})) for size in ("1MiB", "1024KiB", 1 << 20)]
+    sizes = [digest(change_plan_members(target__striping={"size": size})) for size in ("1MiB", "1024KiB", 1 << 20)]
     assert len(set(sizes)) == 1
 
 
-def test_members_of_data_may_as_well_stand_in_each_phase() -> None:
+def test_data_members_may_move_into_each_phase() -> None:
     spread = copy.deepcopy(PLAN)
     access = spread["data"].pop("access")
     for phase in spread["phases"]:
@@ -100,26 +101,26 @@ def test_members_of_data_may_as_well_stand_in_each_phase() -> None:
 
 
 DIFFERENT: list[tuple[str, Callable[[], str]]] = [
-    ("transfer size", lambda: digest(changed(data__access__transfer="2MiB"))),
-    ("MB is not MiB", lambda: digest(changed(data__access__transfer="1MB", data__access__volume="1GB"))),
-    ("volume", lambda: digest(changed(data__access__volume="2GiB"))),
-    ("order", lambda: digest(changed(data__access__order="random_permute"))),
-    ("direct I/O", lambda: digest(changed(data__io__direct=True))),
-    ("no fsync", lambda: digest(changed(data__io__fsync="none"))),
-    ("fsync after instead of inside", lambda: digest(changed(data__io__fsync="end_timed_separately"))),
-    ("shared file", lambda: digest(changed(data__files={"mapping": "shared"}))),
-    ("backend", lambda: digest(changed(data__backend="io_uring"))),
-    ("files on four targets", lambda: digest(changed(target__striping={"count": 4}))),
-    ("files on two targets", lambda: digest(changed(target__striping={"count": 2}))),
-    ("smaller stripes", lambda: digest(changed(target__striping={"count": 4, "size": "64KiB"}))),
-    ("zeros are cheaper", lambda: digest(changed(data__payload={"kind": "zero"}))),
-    ("verified", lambda: digest(changed(data__verify="on_read"))),
-    ("stop rule", lambda: digest(changed(phases__0__stop={"time": "30s"}))),
-    ("no cache drop", lambda: digest(changed(phases__1__before=[]))),
-    ("read by another process", lambda: digest(changed(phases__1__process="separate"))),
-    ("neighbor's data", lambda: digest(changed(phases__1__shift={"by": "tasks"}))),
-    ("an earlier phase", lambda: digest(changed(phases__0__op="rewrite"))),
-    ("pinned", lambda: digest(changed(tasks={"pin": True}))),
+    ("transfer size", lambda: digest(change_plan_members(data__access__transfer="2MiB"))),
+    ("MB is not MiB", lambda: digest(change_plan_members(data__access__transfer="1MB", data__access__volume="1GB"))),
+    ("volume", lambda: digest(change_plan_members(data__access__volume="2GiB"))),
+    ("order", lambda: digest(change_plan_members(data__access__order="random_permute"))),
+    ("direct I/O", lambda: digest(change_plan_members(data__io__direct=True))),
+    ("no fsync", lambda: digest(change_plan_members(data__io__fsync="none"))),
+    ("fsync after instead of inside", lambda: digest(change_plan_members(data__io__fsync="end_timed_separately"))),
+    ("shared file", lambda: digest(change_plan_members(data__files={"mapping": "shared"}))),
+    ("backend", lambda: digest(change_plan_members(data__backend="io_uring"))),
+    ("files on four targets", lambda: digest(change_plan_members(target__striping={"count": 4}))),
+    ("files on two targets", lambda: digest(change_plan_members(target__striping={"count": 2}))),
+    ("smaller stripes", lambda: digest(change_plan_members(target__striping={"count": 4, "size": "64KiB"}))),
+    ("zeros are cheaper", lambda: digest(change_plan_members(data__payload={"kind": "zero"}))),
+    ("verified", lambda: digest(change_plan_members(data__verify="on_read"))),
+    ("stop rule", lambda: digest(change_plan_members(phases__0__stop={"time": "30s"}))),
+    ("no cache drop", lambda: digest(change_plan_members(phases__1__before=[]))),
+    ("read by another process", lambda: digest(change_plan_members(phases__1__process="separate"))),
+    ("neighbor's data", lambda: digest(change_plan_members(phases__1__shift={"by": "tasks"}))),
+    ("an earlier phase", lambda: digest(change_plan_members(phases__0__op="rewrite"))),
+    ("pinned", lambda: digest(change_plan_members(tasks={"pin": True}))),
     ("4 x 1 is not 2 x 2", lambda: digest(PLAN, processes=4, threads=1)),
     ("two nodes", lambda: digest(PLAN, nodes=2)),
 ]
@@ -134,7 +135,7 @@ def test_all_different_experiments_differ_among_each_other() -> None:
     assert len({make() for _, make in DIFFERENT}) == len(DIFFERENT)
 
 
-def test_a_plan_of_an_unknown_kind_has_a_hash_of_its_own_and_no_error() -> None:
+def test_plan_of_unknown_schema_has_a_distinct_digest() -> None:
     assert digest({**PLAN, "schema": "sonde-plan/9", "novelty": 1}) != digest(PLAN)
     assert digest({}) != digest(PLAN)
 
@@ -174,16 +175,16 @@ OTHER_KEY: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize("other", [case[1] for case in SAME_KEY], ids=[case[0] for case in SAME_KEY])
-def test_what_a_series_is_to_judge_does_not_part_it(other: Any) -> None:
+def test_irrelevant_facts_do_not_change_the_history_key(other: Any) -> None:
     assert other == key()
 
 
 @pytest.mark.parametrize("other", [case[1] for case in OTHER_KEY], ids=[case[0] for case in OTHER_KEY])
-def test_what_cannot_be_compared_is_another_series(other: Any) -> None:
+def test_incomparable_runs_have_different_history_keys(other: Any) -> None:
     assert other != key()
 
 
-def test_disks_of_two_machines_are_never_one() -> None:
+def test_local_disks_of_two_hosts_have_different_keys() -> None:
     here = replace(NODE, host="ws1", file_system=DISK)
     assert key(here, "/data") != key(replace(here, host="ws2"), "/data")
     both = [replace(here, host="n1"), replace(here, host="n2", node=1)]
@@ -192,7 +193,7 @@ def test_disks_of_two_machines_are_never_one() -> None:
     assert compute_run_key(RUN, both, "/data", {}) == compute_run_key(RUN, both[::-1], "/data", {})
 
 
-def test_a_site_may_name_what_cannot_be_seen() -> None:
+def test_site_variables_override_system_and_file_system() -> None:
     named_key = key(system="edison", file_system="scratch1")
     assert (named_key.system, named_key.file_system) == ("edison", "scratch1")
     assert named_key == key(target="/scratch/job-4711", system="edison", file_system="scratch1")
@@ -202,7 +203,7 @@ def test_a_site_may_name_what_cannot_be_seen() -> None:
     assert read_site_facts({"SLURM_CLUSTER_NAME": "c"}) == {"system": "c"}
 
 
-def test_nodes_of_two_kinds_are_a_kind_of_their_own() -> None:
+def test_mixed_node_types_form_a_distinct_node_class() -> None:
     knl = replace(NODE, cpu_model="Xeon Phi", host="nid2")
     assert describe_node_class([NODE, knl]) == describe_node_class([knl, NODE, NODE])
     assert describe_node_class([NODE, knl]) not in (describe_node_class([NODE]), describe_node_class([knl]))
@@ -212,7 +213,7 @@ def test_nodes_of_two_kinds_are_a_kind_of_their_own() -> None:
 @pytest.mark.parametrize(
     ("visible", "installed"), [(251 << 30, 256), (187 << 30, 192), (23 << 30, 24), (1 << 30, 1), (95 << 30, 96)]
 )
-def test_memory_counts_as_what_is_installed(visible: int, installed: int) -> None:
+def test_visible_memory_is_rounded_to_installed_memory(visible: int, installed: int) -> None:
     assert estimate_installed_gib(visible) == installed
 
 
@@ -227,12 +228,12 @@ def test_memory_counts_as_what_is_installed(visible: int, installed: int) -> Non
         ("", [], "unknown"),
     ],
 )
-def test_a_read_from_memory_is_in_no_series_of_storage(planned: str, findings: list[str], state: str) -> None:
+def test_cached_reads_are_classified_separately(planned: str, findings: list[str], state: str) -> None:
     assert classify_cache(planned, findings) == state
 
 
 def in_place(*paths: str) -> dict[str, Any]:
-    return changed(data__files={"mapping": "per_task", "paths": list(paths)})
+    return change_plan_members(data__files={"mapping": "per_task", "paths": list(paths)})
 
 
 def search(file: str, size: int = 1) -> dict[str, Any]:
@@ -240,7 +241,7 @@ def search(file: str, size: int = 1) -> dict[str, Any]:
     return {"schema": "sonde-plan/2", "id": "s", "target": {"path": "/s"}, "meta": {"tree": {}}, "phases": [phase]}
 
 
-def test_where_files_lie_is_no_part_of_what_is_done() -> None:
+def test_location_of_files_does_not_change_the_digest() -> None:
     """Job scripts write into a new directory each time."""
     assert digest(in_place("/a/1/f")) == digest(in_place("/a/2/f"))
     assert digest(in_place("/a/1/f")) != digest(in_place("/a/1/f", "/b/f"))
@@ -250,7 +251,7 @@ def test_where_files_lie_is_no_part_of_what_is_done() -> None:
     assert digest(search("/results/1/stamp")) != digest(search("/results/1/stamp", size=2))
 
 
-def test_the_seed_of_the_content_of_files_makes_no_other_measurement() -> None:
+def test_payload_seed_does_not_change_the_plan_hash() -> None:
     def hash_of(**payload: object) -> str:
         meta = {"payload": payload, "file": {"write": "1KiB"}}
         plan = {"id": "p", "target": {"path": "/x"}, "meta": meta, "phases": [{"id": "c", "op": "create"}]}

@@ -25,7 +25,8 @@ from sonde.model.history_key import (
     strip_host_numbers,
 )
 from sonde.model.imported_runs import ImportedPhase, ImportedRun
-from sonde.model.lines import FileSystemFacts, NodeLine, RunLine
+from sonde.model.line_members import FileSystemFacts
+from sonde.model.lines import NodeLine, RunLine
 from sonde.model.parents import GENERIC_SERVER_LEVEL, SERVER_LEVELS, TargetParents, parse_parents, strip_host_suffix
 from sonde.model.plan_hash import compute_plan_hash, hash_json
 
@@ -56,9 +57,7 @@ def file_system_of(*machines: NodeLine, target: str = "/scratch/probe") -> str:
         ([], "/a/b", "unknown /a/b"),
     ],
 )
-def test_a_place_is_the_file_system_and_the_directory_in_it(
-    machines: list[NodeLine], target: str, expected: str
-) -> None:
+def test_file_system_key_has_mount_and_relative_directory(machines: list[NodeLine], target: str, expected: str) -> None:
     assert file_system_of(*machines, target=target) == expected
 
 
@@ -79,11 +78,11 @@ def test_local_disks_of_several_nodes_carry_a_hash_of_names() -> None:
         ([], "unknown"),
     ],
 )
-def test_a_system_is_what_its_hosts_share_in_their_names(hosts: list[str], system: str) -> None:
+def test_system_name_is_the_common_part_of_host_names(hosts: list[str], system: str) -> None:
     assert compute_run_key(RunLine(), [node(host) for host in hosts], "/a", {}).system == system
 
 
-def test_the_stem_of_a_host_has_no_numbers_and_no_domain() -> None:
+def test_host_stem_has_no_numbers_and_no_domain() -> None:
     assert [strip_host_numbers(host) for host in ("nid00123.x1.org", "gpu-07-a", "-9-", "")] == [
         "nid",
         "gpu--a",
@@ -130,7 +129,7 @@ def test_the_key_of_a_series_has_an_id_and_that_of_its_run_inside() -> None:
         ([node("a")], ""),
     ],
 )
-def test_a_class_of_nodes_says_what_is_known(machines: list[NodeLine], expected: str) -> None:
+def test_node_class_contains_the_available_facts(machines: list[NodeLine], expected: str) -> None:
     assert describe_node_class(machines) == expected
 
 
@@ -138,7 +137,7 @@ def test_a_class_of_nodes_says_what_is_known(machines: list[NodeLine], expected:
     ("gib", "expected"),
     [(0, 1), (1, 1), (1.1, 2), (2, 2), (2.5, 3), (3, 3), (3.1, 4), (5, 6), (7, 8), (95, 96), (97, 128)],
 )
-def test_memory_is_the_next_size_that_is_sold(gib: float, expected: int) -> None:
+def test_installed_memory_is_the_next_common_size(gib: float, expected: int) -> None:
     assert estimate_installed_gib(int(gib * 2**30)) == expected
 
 
@@ -155,41 +154,43 @@ def test_site_variables_precede_the_scheduler_cluster_name() -> None:
 STARTED = datetime(2026, 11, 21, 20, 45, 1, tzinfo=UTC)
 
 
-def imported(**more: Any) -> ImportedRun:
+def make_imported_run(**more: Any) -> ImportedRun:
     members: dict[str, Any] = {"tool": "IOR 4.1.0", "name": "ior easy", "started": STARTED, "experiment": {"t": 1}}
     return ImportedRun(**members | {"phases": ()} | more)
 
 
 def test_imported_run_has_the_same_id_each_time() -> None:
-    first = imported()
-    assert first.make_run_id() == imported().make_run_id()
+    first = make_imported_run()
+    assert first.make_run_id() == make_imported_run().make_run_id()
     assert first.make_run_id().startswith("20261121T204501Z-ior-easy-")
     assert len(first.make_run_id()) == len("20261121T204501Z-ior-easy-") + 8
-    assert imported(title="x").make_run_id() != first.make_run_id()
-    assert imported(name="--ä.").make_run_id().startswith("20261121T204501Z-run-")
-    assert imported(name="a" * 50).make_run_id().startswith(f"20261121T204501Z-{'a' * 40}-")
+    assert make_imported_run(title="x").make_run_id() != first.make_run_id()
+    assert make_imported_run(name="--ä.").make_run_id().startswith("20261121T204501Z-run-")
+    assert make_imported_run(name="a" * 50).make_run_id().startswith(f"20261121T204501Z-{'a' * 40}-")
 
 
 def test_the_key_of_a_run_of_another_tool() -> None:
-    bare = imported(tasks=4).make_shared_key()
+    bare = make_imported_run(tasks=4).make_shared_key()
     source = {"tool": "IOR", "tasks": 4, "nodes": None, "t": 1}
     assert bare == {
         "system": "unknown", "file_system": "unknown", "plan_hash": hash_json(["imported/1", source]),
         "node_class": "", "epoch": "imported/1",
     }  # fmt: skip
-    run = imported(tasks=4, host="nid0012", target="/scratch", node_class="N")
+    run = make_imported_run(tasks=4, host="nid0012", target="/scratch", node_class="N")
     assert run.make_shared_key() == bare | {"system": "nid", "file_system": "/scratch", "node_class": "N"}
     named_run = replace(run, system="edison", file_system="snx")
     assert (named_run.make_shared_key()["system"], named_run.make_shared_key()["file_system"]) == ("edison", "snx")
 
 
-def test_what_nobody_said_of_another_tools_number_is_not_known() -> None:
+def test_unset_members_of_an_imported_phase_are_unknown() -> None:
     phase = ImportedPhase("w", "write", "IOR 4.1.0 bw")
     assert vars(phase) == {
         "phase": "w", "op": "write", "definition": "IOR 4.1.0 bw", "bytes_per_s": None, "ops_per_s": None,
         "bytes": None, "ops": None, "seconds": None, "backend": "", "cache": "unknown", "done": True, "also": {},
     }  # fmt: skip
-    members = {name: value for name, value in vars(imported()).items() if name not in ("tool", "name", "started")}
+    members = {
+        name: value for name, value in vars(make_imported_run()).items() if name not in ("tool", "name", "started")
+    }
     assert members == {
         "experiment": {"t": 1}, "phases": (), "title": "", "system": "", "host": "", "target": "", "file_system": "",
         "node_class": "", "tasks": None, "nodes": None, "seconds": None, "group": None, "status": "done", "text": "",
@@ -213,7 +214,7 @@ def test_recorded_target_name_finds_its_server_and_unit() -> None:
     assert strip_host_suffix("4201@oss-4@x") == "4201"
 
 
-def test_of_targets_that_a_record_names_the_parts_are_kept() -> None:
+def test_parents_are_restricted_to_the_recorded_targets() -> None:
     parents = TargetParents("site", LEVELS)
     assert parents.restrict_to_targets(["2@b"]) == TargetParents(
         "site", {"SSU": {"ssu0": ("2",)}, "OSS": {"oss1": ("2",)}}

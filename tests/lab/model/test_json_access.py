@@ -36,7 +36,7 @@ DOCUMENT = {
      ("wide", None), ("endless", None), ("inner", None), ("inner word", None), ("absent", None), ("rate deeper", None),
      ("inner absent", None)],
 )  # fmt: skip
-def test_a_number_is_what_is_one_and_finite(path: str, value: float | None) -> None:
+def test_only_finite_numbers_are_returned(path: str, value: float | None) -> None:
     number = get_finite_number(DOCUMENT, *path.split())
     assert number == value
     assert number is None or isinstance(number, float)
@@ -47,11 +47,11 @@ def test_a_number_is_what_is_one_and_finite(path: str, value: float | None) -> N
     [("word", "cold"), ("rate", "2.5"), ("zero", "0"), ("yes", "True"), ("none", ""), ("inner", ""), ("pair", ""),
      ("inner list", ""), ("inner word", "1"), ("absent", "")],
 )  # fmt: skip
-def test_a_text_is_any_single_value(path: str, value: str) -> None:
+def test_scalar_values_are_returned_as_text(path: str, value: str) -> None:
     assert get_text(DOCUMENT, *path.split()) == value
 
 
-def test_lists_and_objects_are_empty_where_there_is_something_else() -> None:
+def test_wrong_json_types_give_empty_lists_and_objects() -> None:
     assert get_items(DOCUMENT, "inner", "list") == [1, 2]
     assert get_items(DOCUMENT, "pair") == [4, 5]
     assert get_items(DOCUMENT, "word") == get_items(DOCUMENT, "inner") == get_items(DOCUMENT, "absent") == []

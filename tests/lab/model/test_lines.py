@@ -11,7 +11,8 @@ import pytest
 
 from sonde.model.errors import RecordError
 from sonde.model.line_decoding import LINE_TYPES, parse_record_line
-from sonde.model.lines import FileSystemFacts, Rate, RecordLine, SeriesLine, SlowTask, TreeShape, UnknownLine
+from sonde.model.line_members import FileSystemFacts, Rate, SlowTask, TreeShape
+from sonde.model.lines import RecordLine, SeriesLine, UnknownLine
 
 FILE_SYSTEM: dict[str, Any] = {
     "type": "", "mount_point": "", "source": "", "options": "", "block_bytes": None, "total_bytes": None,
@@ -68,7 +69,7 @@ def test_every_type_of_line_is_looked_at_here() -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(EMPTY))
-def test_a_line_says_nothing_that_was_not_written(kind: str) -> None:
+def test_missing_members_of_a_record_line_have_defaults(kind: str) -> None:
     line_type, line = parse_record_line(json.dumps({"type": kind}))
     assert (line_type, type(line)) == (kind, LINE_TYPES[kind])
     assert asdict(line) == {"t": 0.0, **EMPTY[kind]}
@@ -87,7 +88,7 @@ INSIDE: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(("path", "written", "holds"), INSIDE, ids=[case[0] for case in INSIDE])
-def test_a_part_of_a_result_says_nothing_that_was_not_written(
+def test_missing_members_of_a_phase_result_have_defaults(
     path: str, written: dict[str, Any], holds: dict[str, Any]
 ) -> None:
     value: Any = asdict(parse_record_line(json.dumps({"type": "phase_end", **written}))[1])
@@ -96,7 +97,7 @@ def test_a_part_of_a_result_says_nothing_that_was_not_written(
     assert value == holds
 
 
-def test_parts_that_stand_in_other_lines_are_empty_alike() -> None:
+def test_default_values_of_nested_record_members() -> None:
     assert asdict(SlowTask()) == {"task": 0, "node": None, "host": "", "bytes_per_s": None, "seconds": None}
     assert asdict(TreeShape()) == {"objects": "files", "scope": "", "directories": 0, "items_per_dir": 0}
     assert asdict(FileSystemFacts()) == FILE_SYSTEM
@@ -129,19 +130,19 @@ def test_parts_that_stand_in_other_lines_are_empty_alike() -> None:
          "of type phase_end: phase_end.latency.read.count is 'x', not int"),
     ],
 )  # fmt: skip
-def test_a_line_that_means_nothing_says_why(text: str, sentence: str) -> None:
+def test_invalid_record_lines_have_exact_error_messages(text: str, sentence: str) -> None:
     with pytest.raises(RecordError) as caught:
         parse_record_line(text)
     assert str(caught.value) == sentence
 
 
-def test_a_line_of_a_type_that_nobody_knows_keeps_its_time() -> None:
+def test_line_of_unknown_type_preserves_its_time() -> None:
     assert parse_record_line('{"type": "x", "t": 3, "bytes": "?"}') == ("x", UnknownLine(3.0, "x"))
     assert parse_record_line('{"type": "x", "t": "late"}') == ("x", UnknownLine(0.0, "x"))
     assert parse_record_line('{"type": "x"}') == ("x", UnknownLine(0.0, "x"))
 
 
-def test_numbers_keys_and_nulls_are_taken_as_they_are_meant() -> None:
+def test_numbers_keys_and_nulls_are_converted_by_member_type() -> None:
     _, line = parse_record_line('{"type": "histogram", "count": 4.0, "min_ns": 3, "buckets": [[1, 2.5]], "kind": null}')
     assert asdict(line) == {"t": 0.0, **EMPTY["histogram"], "count": 4, "min_ns": 3.0, "buckets": ((1.0, 2.5),)}
     _, table = parse_record_line('{"type": "tasks", "rows": [[1, "a", null]], "columns": ["x"]}')

@@ -11,7 +11,7 @@ DATA = {"write", "rewrite", "read", "reread", "read_only", "mixed", "duplex", "r
 TREES = {"mktree", "create", "stat", "open_close", "read", "readdir", "walk", "rename", "remove", "cycle", "rmtree"}
 
 
-def test_every_operation_is_in_the_kinds_that_it_belongs_to() -> None:
+def test_operation_sets_have_their_members() -> None:
     assert DATA == operations.TRANSFER_OPS
     assert {"stat", "read", "remove"} == operations.DATA_OR_TREE_OPS
     assert TREES - {"stat", "read", "remove"} == operations.TREE_ONLY_OPS
@@ -24,7 +24,7 @@ def test_every_operation_is_in_the_kinds_that_it_belongs_to() -> None:
     assert {"mktree", "rmtree"} == operations.DIRECTORY_CHANGING_OPS
 
 
-def test_what_an_operation_is_about_and_what_it_leaves_behind() -> None:
+def test_each_operation_has_its_object_and_effect() -> None:
     effects = {(operation.name, operation.acts_on): operation.effect for operation in OPERATIONS}
     assert effects == {(name, "data"): "transfers" for name in DATA} | {
         ("stat", "file"): "inspects", ("remove", "file"): "removes", ("mktree", "directory"): "creates",
@@ -38,6 +38,6 @@ def test_what_an_operation_is_about_and_what_it_leaves_behind() -> None:
     assert OperationKind("x", "item", "inspects") == OperationKind("x", "item", "inspects", reads=False, writes=False)
 
 
-def test_a_rate_of_storage_lasts_and_is_cold() -> None:
+def test_storage_rate_limits_are_pinned() -> None:
     """A second half of a second is trusted, a file system of caches is emptied after fifty."""
     assert (MIN_PHASE_S, MIN_SMALL_FILE_PHASE_S, MIN_SUSTAINED_S, MAX_COLD_RESIDENCY) == (0.5, 0.1, 50.0, 0.01)

@@ -81,7 +81,7 @@ def test_the_worked_example_of_the_schema_is_a_plan() -> None:
     assert Plan.from_document(example, "example").document == example
 
 
-def test_a_phase_lays_its_members_over_those_of_the_plan(tmp_path: Path) -> None:
+def test_phase_members_override_plan_members(tmp_path: Path) -> None:
     file = tmp_path / "p.toml"
     file.write_text(TOML)
     plan = Plan.read(str(file))
@@ -98,7 +98,7 @@ def test_a_phase_lays_its_members_over_those_of_the_plan(tmp_path: Path) -> None
     assert plan.stage_count == 2
 
 
-def test_what_a_phase_does_not_name_stays_as_the_plan_has_it() -> None:
+def test_phase_inherits_members_it_does_not_set() -> None:
     data = {"access": {"transfer": "1MiB", "block": "16MiB", "segments": 4}}
     plan = plan_of({"data": data, "phases": [{"id": "w", "op": "write", "access": {"transfer": "4KiB"}}]})
     access = plan.resolve_data(plan.phases[0])["access"]
@@ -144,7 +144,7 @@ def test_volume_of_tree_phases_counts_items_and_directories() -> None:
     assert volumes["rmtree"].operations == 4 * 2 * 13
 
 
-def test_reading_a_plan_does_not_change_the_document_it_was_given() -> None:
+def test_reading_a_plan_does_not_modify_its_document() -> None:
     document: dict[str, Any] = {"id": "p", "target": {"path": "/x"}, "phases": [{"id": "w", "op": "write"}]}
     before = json.dumps(document)
     Plan.from_document(document, "test", ["tasks.threads=3", "phases.w.stop.time=1s"])
@@ -187,12 +187,12 @@ def test_an_id_that_is_a_number_wins_over_a_position() -> None:
     assert document["phases"][0] == {"id": "1", "op": "read"}
 
 
-def test_setting_one_of_segments_and_volume_replaces_the_other() -> None:
+def test_setting_segments_or_volume_replaces_the_alternative() -> None:
     plan = plan_of({"data": {"access": {"segments": 3}}}, "data.access.volume=1GiB")
     assert plan.document["data"]["access"] == {"volume": "1GiB"}
 
 
-def test_a_backend_is_never_set_to_the_default_one_by_its_name() -> None:
+def test_setting_backend_null_selects_the_null_backend() -> None:
     """`--set data.backend=null` once removed the member, and wrote a gigabyte."""
     phases = [{"id": "w", "op": "write", "backend": "mmap"}]
     plan = plan_of({"data": {"backend": "posix"}, "phases": phases}, "data.backend=null", "phases.w.backend=null")
@@ -207,7 +207,7 @@ def test_a_backend_is_never_set_to_the_default_one_by_its_name() -> None:
         ("data.io.queue_depth=1e0", "data.io.queue_depth is 1.0"),
     ],
 )
-def test_a_number_with_a_fraction_of_nothing_is_no_whole_number(setting: str, text: str) -> None:
+def test_fractional_float_is_rejected_as_a_whole_number(setting: str, text: str) -> None:
     """As the engine has it: JSON Schema itself calls 2.0 an integer."""
     assert text in complaint(lambda: plan_of({}, setting))
 
@@ -218,7 +218,7 @@ def test_removing_a_phase() -> None:
 
 
 @given(st.text(max_size=30))
-def test_no_setting_does_anything_but_work_or_say_what_is_wrong(text: str) -> None:
+def test_random_setting_works_or_gets_a_one_line_error(text: str) -> None:
     assert "\n" not in complaint(lambda: plan_of({}, text))
 
 
@@ -231,7 +231,7 @@ known_names = st.sampled_from(["target", "tasks", "data", "phases", "observe", "
 
 
 @given(st.dictionaries(known_names, json_values, max_size=5))
-def test_any_tree_is_a_plan_or_one_sentence(document: dict[str, Any]) -> None:
+def test_random_document_is_a_plan_or_gets_a_one_line_error(document: dict[str, Any]) -> None:
     assert "\n" not in complaint(lambda: Plan.from_document(document, "test"))
 
 
@@ -241,7 +241,7 @@ def test_any_tree_is_a_plan_or_one_sentence(document: dict[str, Any]) -> None:
     ),
     json_values,
 )
-def test_any_value_of_a_member_is_a_plan_or_one_sentence(name: str, value: Any) -> None:
+def test_random_member_value_is_valid_or_gets_a_one_line_error(name: str, value: Any) -> None:
     for document in (
         {"data": {name: value}},
         {"data": {"access": {name: value}}},
@@ -299,7 +299,7 @@ def test_operations_on_names_move_no_bytes() -> None:
     assert remove.operations == 30
 
 
-def test_every_ready_made_experiment_is_a_plan_and_known_by_name() -> None:
+def test_each_shipped_plan_is_valid_and_resolved_by_name() -> None:
     names = list_shipped_plans()
     assert {"quick", "shared-file", "small-files", "sustained", "known-answer", "metadata"} <= names.keys()
     for name, file in names.items():

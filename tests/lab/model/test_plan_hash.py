@@ -32,7 +32,7 @@ FULL = R | {
 TREE = {"depth": 2, "branching": 3, "items_per_task": 26}
 
 
-def shuffled(phase: dict[str, Any], seed: int) -> dict[str, Any]:
+def make_permuted_phase(phase: dict[str, Any], seed: int) -> dict[str, Any]:
     return phase | {"access": {"order": "random_permute", "seed": seed}}
 
 
@@ -47,8 +47,8 @@ LISTED: list[tuple[str, dict[str, Any], str]] = [
     ("a pace", plan(data={"backend": "paced", "paced": {"rate": "1MB/s"}}), "b93b172c9a41"),
     ("a calibrated volume",
      plan(calibrated=["data.access.volume"], data={"access": {"volume": "5GiB", "transfer": "4KiB"}}), "0424a818eab2"),
-    ("two orders", plan(shuffled(W, 5), shuffled(R, 6)), "76fb5f835119"),
-    ("one order twice", plan(shuffled(W, 5), shuffled(R, 5)), "d42c39c8cdb9"),
+    ("two orders", plan(make_permuted_phase(W, 5), make_permuted_phase(R, 6)), "76fb5f835119"),
+    ("one order twice", plan(make_permuted_phase(W, 5), make_permuted_phase(R, 5)), "d42c39c8cdb9"),
     ("a mixture", plan(R | {"op": "mixed", "access": {"read_ratio": 0.7, "seed": 3}}), "98f0f6c91f60"),
     ("a phase with everything", plan(W, FULL), "bcdd09133fb7"),
     ("data of a phase that is not there", plan(W, R | {"data_of": "v"}), "ec78cc9fc037"),
@@ -72,12 +72,12 @@ LISTED: list[tuple[str, dict[str, Any], str]] = [
 KNOWN = {name: (document, plan_hash) for name, document, plan_hash in LISTED}
 
 
-def test_the_numbers_are_those_of_this_version() -> None:
+def test_hash_version_is_pinned() -> None:
     assert HASH_VERSION == 4
 
 
 @pytest.mark.parametrize(("document", "plan_hash"), KNOWN.values(), ids=KNOWN.keys())
-def test_the_hash_of_a_plan_is_the_one_that_archives_hold(document: dict[str, Any], plan_hash: str) -> None:
+def test_plan_hashes_equal_archived_hashes(document: dict[str, Any], plan_hash: str) -> None:
     Plan.from_document(document, "it is a plan")
     before = copy.deepcopy(document)
     assert compute_plan_hash(document, 2, 3, 4) == plan_hash
@@ -91,8 +91,8 @@ def test_the_hash_of_a_plan_is_the_one_that_archives_hold(document: dict[str, An
          {"data": {"files": MANY | {"paths": ["/c", "/b", "/e"], "across": ["/f"], "name": "m"}}}),
         ("a payload", {"data": {"payload": {"kind": "random", "seed": 10, "compressible": 0.5}}}),
         ("a calibrated volume", {"data": {"access": {"volume": "6GiB", "transfer": "4KiB"}}}),
-        ("two orders", {"phases": [shuffled(W, 8), shuffled(R, 1)]}),
-        ("one order twice", {"phases": [shuffled(W, 8), shuffled(R, 8)]}),
+        ("two orders", {"phases": [make_permuted_phase(W, 8), make_permuted_phase(R, 1)]}),
+        ("one order twice", {"phases": [make_permuted_phase(W, 8), make_permuted_phase(R, 8)]}),
         ("a phase with everything",
          {"phases": [W, FULL | {"operations_file": "/o", "shift": {"by": "random", "seed": 5}, "valid": {},
                                 "before": [SLEEP | {"need": "best_effort", "max_residency": 0.25}]}]}),
@@ -101,7 +101,7 @@ def test_the_hash_of_a_plan_is_the_one_that_archives_hold(document: dict[str, An
         ("a search", {"meta": {"find": {"newer_than_file": "/other", "size": "4096B"}}}),
     ],
 )  # fmt: skip
-def test_what_changes_neither_the_work_nor_its_order_does_not_count(name: str, changes: dict[str, Any]) -> None:
+def test_members_without_effect_on_work_do_not_change_the_hash(name: str, changes: dict[str, Any]) -> None:
     document, plan_hash = KNOWN[name]
     assert compute_plan_hash(document | changes, 2, 3, 4) == plan_hash
 
@@ -121,12 +121,12 @@ def test_what_changes_neither_the_work_nor_its_order_does_not_count(name: str, c
         ("names at a pace", {"meta": {"backend": "paced", "paced": {"rate": "6MB/s"}}}),
     ],
 )
-def test_what_changes_the_work_does(name: str, changes: dict[str, Any]) -> None:
+def test_members_with_effect_on_work_change_the_hash(name: str, changes: dict[str, Any]) -> None:
     document, plan_hash = KNOWN[name]
     assert compute_plan_hash(document | changes, 2, 3, 4) != plan_hash
 
 
-def test_a_plan_of_a_later_version_is_hashed_as_it_stands() -> None:
+def test_plan_of_an_unknown_version_has_a_hash() -> None:
     later = plan(schema="sonde-plan/9")
     with pytest.raises(PlanError):
         Plan.from_document(later, "x")

@@ -73,14 +73,14 @@ def test_tree_phase_follows_from_operation_or_plan(op: str, on: str | None, tabl
     assert is_tree_phase(tables, phase) is tree
 
 
-def test_what_a_phase_says_takes_away_what_cannot_stand_beside_it() -> None:
+def test_member_of_a_phase_replaces_its_alternative_in_the_plan() -> None:
     schema = {"properties": {"volume": {"instead_of": ["segments"]}, "segments": {"instead_of": ["volume"]}, "x": {}}}
     assert override_members({"segments": 4, "x": 1}, {"volume": "1GiB"}, schema) == {"x": 1, "volume": "1GiB"}
     assert override_members({"segments": 4, "x": 1}, {"x": 2}, schema) == {"segments": 4, "x": 2}
     assert override_members({}, {}, schema) == {}
 
 
-def test_data_of_a_phase_lie_over_those_of_the_plan_member_by_member() -> None:
+def test_data_of_a_phase_override_the_plan_member_by_member() -> None:
     plan = {"data": {"access": {"transfer": "64KiB", "segments": 4}, "files": {"mapping": "per_task"}}}
     data = resolve_data(plan, {"id": "w", "op": "write", "access": {"transfer": "1MiB"}, "suffix": "b"})
     assert (data["access"]["transfer"], data["access"]["block"], data["access"]["segments"]) == ("1MiB", "1MiB", 4)
@@ -115,12 +115,12 @@ def test_field_groups_are_expanded_and_entries_looked_up() -> None:
     assert lookup(find={"name": "*.a"}, lookup={"examine_all": True})["examine_all"] is True
 
 
-def test_one_size_that_is_looked_for_is_the_smallest_and_the_largest() -> None:
+def test_searched_size_sets_minimum_and_maximum() -> None:
     search = resolve_meta({"meta": {"find": {"size": "4KiB"}}}, {"id": "s", "op": "find"})["find"]
     assert (search["size_min"], search["size_max"], "size" in search) == ("4KiB", "4KiB", False)
 
 
-def test_writes_truncate_files_and_reads_keep_them() -> None:
+def test_writes_truncate_files_and_reads_do_not() -> None:
     plan = {"id": "p", "target": {"path": "/x"}, "phases": [{"id": "w", "op": "write"}, {"id": "r", "op": "read"}]}
     write, read = resolve_plan(plan)["phases"]
     assert (write["open"], read["open"]) == ("truncate", "overwrite")
@@ -137,7 +137,7 @@ def test_writes_truncate_files_and_reads_keep_them() -> None:
     assert (full["phases"][0]["on"], "data" in full) == ("meta", False)
 
 
-def test_a_phase_of_names_has_a_backend_and_a_check_of_its_own() -> None:
+def test_metadata_phase_overrides_backend_and_verification() -> None:
     plan = {"meta": {"backend": "mmap", "tree": TREE}}
     phase = {"id": "c", "op": "create", "backend": "null", "verify": "on_read", "access": {"transfer": 1}}
     meta = resolve_meta(plan, phase)
@@ -157,7 +157,7 @@ def test_a_phase_of_names_has_a_backend_and_a_check_of_its_own() -> None:
     )
 
 
-def test_items_of_a_directory_and_of_a_task_take_each_others_place() -> None:
+def test_items_per_dir_and_items_per_task_replace_each_other() -> None:
     def tree(below: dict[str, Any], above: dict[str, Any]) -> dict[str, Any]:
         phase = {"id": "c", "op": "create", "meta": {"tree": above}}
         return dict(resolve_meta({"meta": {"tree": below}}, phase)["tree"])
@@ -196,7 +196,7 @@ def test_a_resolved_phase_is_complete_in_itself() -> None:
     assert plan["phases"][0] == {"id": "w", "op": "write", "io": {"direct": True}, "suffix": ".w"}
 
 
-def test_defaults_are_filled_in_where_a_value_says_nothing() -> None:
+def test_defaults_fill_missing_members() -> None:
     members: dict[str, Any] = {
         "a": {"default": [1]},
         "b": {"properties": {"c": {"default": 2}}},
@@ -242,5 +242,5 @@ def test_defaults_are_filled_in_where_a_value_says_nothing() -> None:
         (7, {}, 7),
     ],
 )  # fmt: skip
-def test_numbers_are_in_base_units_and_what_is_empty_is_left_out(value: Any, schema: dict[str, Any], base: Any) -> None:
+def test_base_unit_conversion_omits_empty_values(value: Any, schema: dict[str, Any], base: Any) -> None:
     assert convert_to_base_units(value, schema) == base

@@ -22,7 +22,7 @@ def plan(transfer: Any, **read: Any) -> Plan:
     return Plan.from_document(document, "mine.toml")
 
 
-def test_a_forgotten_unit_is_named_with_its_phases() -> None:
+def test_forgotten_unit_is_reported_with_its_phases() -> None:
     (remark,) = find_plan_warnings(plan(1))
     assert remark == "mine.toml: access.transfer of fill, look is 1 B: was a unit forgotten (1KiB, 1MiB)?"
     (remark,) = find_plan_warnings(plan(4, access={"transfer": "4KiB"}))
@@ -34,7 +34,7 @@ def test_ordinary_transfers_are_not_remarked(transfer: Any) -> None:
     assert find_plan_warnings(plan(transfer)) == []
 
 
-def test_seven_bytes_are_remarked_of_reads_writes_and_mixtures_alone() -> None:
+def test_tiny_transfer_warning_is_about_data_phases_only() -> None:
     ops = {"w": "write", "o": "rewrite", "r": "read", "m": "mixed", "a": "reread", "s": "stat"}
     own_access = {"r": {"access": {"transfer": 2, "block": 2}}}
     phases = [{"id": name, "op": op, **own_access.get(name, {})} for name, op in ops.items()]

@@ -85,7 +85,7 @@ from sonde.model.quantities import DisplayQuantity, replace_no_break_spaces
         (quantities.display_time("yesterday"), "yesterday"),
     ],
 )
-def test_numbers_are_shown_with_their_unit(quantity: object, expected: str) -> None:
+def test_quantities_are_formatted_with_their_unit(quantity: object, expected: str) -> None:
     assert replace_no_break_spaces(str(quantity)) == expected
 
 
@@ -112,7 +112,7 @@ def test_a_number_and_its_unit_stay_on_one_line() -> None:
     assert quantities.FACT_SEPARATOR == "\N{NO-BREAK SPACE}· "
 
 
-def test_digits_and_unit_may_be_set_apart() -> None:
+def test_digits_and_unit_are_separate_members() -> None:
     assert quantities.display_byte_rate(1e9) == DisplayQuantity("1.00", "GB/s")
     assert quantities.display_operation_rate(2e6) == DisplayQuantity("2.00", "million op/s")
     assert quantities.display_nanoseconds(1500) == DisplayQuantity("1.50", "µs")

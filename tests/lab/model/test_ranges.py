@@ -35,7 +35,7 @@ def test_a_name_without_brackets_is_itself() -> None:
 @pytest.mark.parametrize(
     "text", ["a[", "a]1[", "a[]", "a[1-]", "a[x-y]", "a[3-1]", "a[1-3:0]", "a[1-9999999]", "a[[1]]"]
 )
-def test_what_is_no_range_is_refused(text: str) -> None:
+def test_invalid_name_range_is_rejected(text: str) -> None:
     with pytest.raises(RangeError):
         expand_name_range(text)
 
@@ -82,7 +82,7 @@ def test_addresses_in_brackets_and_from_to() -> None:
 
 
 @given(st.integers(0, 2**32 - 300), st.integers(0, 250))
-def test_every_address_from_one_to_another_once(first: int, more: int) -> None:
+def test_address_range_yields_each_address_once(first: int, more: int) -> None:
     low, high = ipaddress.IPv4Address(first), ipaddress.IPv4Address(first + more)
     addresses = [int(ipaddress.ip_address(address)) for address in expand_address_range(f"{low} .. {high}")]
     assert addresses == list(range(first, first + more + 1))
@@ -100,7 +100,7 @@ def test_every_address_from_one_to_another_once(first: int, more: int) -> None:
         "10.0.0.[1-x]",
     ],
 )
-def test_what_is_no_range_of_addresses_is_refused(text: str) -> None:
+def test_invalid_address_range_is_rejected(text: str) -> None:
     with pytest.raises((AddressError, RangeError)):
         expand_address_range(text)
 

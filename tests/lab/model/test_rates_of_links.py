@@ -16,7 +16,7 @@ from sonde.model.units import parse_link_rate, parse_op_rate, parse_share
     [("8 bit/s", 1), ("200 Gbit/s", 25e9), ("1 kbit/s", 125), ("1 Mbit/s", 125e3), ("1.6 Tbit/s", 2e11),
      ("2.4 GB/s", 2.4e9), ("1 GiB/s", 2**30), ("500kB/s", 5e5)],
 )  # fmt: skip
-def test_a_rate_of_a_link(text: str, bytes_per_s: float) -> None:
+def test_link_rate_is_parsed(text: str, bytes_per_s: float) -> None:
     assert parse_link_rate(text) == pytest.approx(bytes_per_s, rel=1e-12)
 
 
@@ -45,12 +45,12 @@ def test_eight_bits_are_one_byte(number: int, prefix: str) -> None:
 @pytest.mark.parametrize(
     ("text", "rate"), [("5500 op/s", 5500), ("65 kop/s", 65e3), ("1.2 Mop/s", 1.2e6), ("0.5op/s", 0.5)]
 )
-def test_a_rate_of_operations(text: str, rate: float) -> None:
+def test_operation_rate_is_parsed(text: str, rate: float) -> None:
     assert parse_op_rate(text) == pytest.approx(rate)
 
 
 @pytest.mark.parametrize("text", ["5500", "5500/s", "5500 iops", "5500 op", "0 op/s", "-1 op/s", "5 Kop/s"])
-def test_what_is_no_rate_of_operations_is_refused(text: str) -> None:
+def test_invalid_operation_rate_is_rejected(text: str) -> None:
     with pytest.raises(UnitError):
         parse_op_rate(text)
     with pytest.raises(UnitError, match="no unit"):
@@ -60,11 +60,11 @@ def test_what_is_no_rate_of_operations_is_refused(text: str) -> None:
 @pytest.mark.parametrize(
     ("written", "share"), [("40 %", 0.4), ("0%", 0), ("100 %", 1), (0.25, 0.25), (1, 1), ("12.5 %", 0.125)]
 )
-def test_a_share(written: float | str, share: float) -> None:
+def test_share_is_parsed(written: float | str, share: float) -> None:
     assert parse_share(written) == pytest.approx(share)
 
 
 @pytest.mark.parametrize("written", ["101 %", 1.01, -0.1, "half", "40", True, None, float("nan")])
-def test_what_is_no_share_is_refused(written: float | str) -> None:
+def test_invalid_share_is_rejected(written: float | str) -> None:
     with pytest.raises(UnitError):
         parse_share(written)

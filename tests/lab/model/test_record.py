@@ -55,7 +55,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return (folder / "r").read_bytes()
 
 
-def test_a_whole_record(record: bytes) -> None:
+def test_complete_record_is_parsed(record: bytes) -> None:
     reader = RecordReader()
     lines = reader.parse_chunk(record) + reader.finish_input()
     assert len(lines) == record.count(b"\n")
@@ -74,20 +74,20 @@ def test_a_whole_record(record: bytes) -> None:
     assert reader.nodes[0].file_system.type == "ext4"
 
 
-def test_the_fake_engine_writes_what_the_schema_says(record: bytes) -> None:
+def test_fake_engine_writes_records_that_follow_the_schema(record: bytes) -> None:
     """The other tests are worth nothing if the fake speaks another language."""
     validator = Draft202012Validator(json.loads(read_schema_text("record/record.schema.json")))
     for line in record.splitlines():
         assert [error.message for error in validator.iter_errors(json.loads(line))] == []
 
 
-def test_every_type_of_line_in_the_schema_is_known_here() -> None:
+def test_each_line_type_of_the_schema_has_a_class() -> None:
     schema = json.loads(read_schema_text("record/record.schema.json"))
     line_types = {name.removeprefix("line_") for name in schema["$defs"] if name.startswith("line_")}
     assert line_types == set(LINE_TYPES)
 
 
-def test_every_member_in_the_schema_is_known_here() -> None:
+def test_each_member_of_the_schema_is_read_or_excluded() -> None:
     """A member of the record that the lab does not read is lost in silence."""
     schema = json.loads(read_schema_text("record/record.schema.json"))
     # told apart by hand, read elsewhere, or of no use to the lab
@@ -104,7 +104,7 @@ def test_every_member_in_the_schema_is_known_here() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(cut=st.integers(0, 10**9), pieces=st.integers(1, 9))
-def test_a_record_cut_anywhere_keeps_what_stands_before(record: bytes, cut: int, pieces: int) -> None:
+def test_truncated_record_preserves_the_lines_before_the_cut(record: bytes, cut: int, pieces: int) -> None:
     part = record[: cut % (len(record) + 1)]
     reader = RecordReader()
     step = max(1, len(part) // pieces)
@@ -132,7 +132,7 @@ def test_a_record_cut_anywhere_keeps_what_stands_before(record: bytes, cut: int,
         b'{"type":"end","exit_code":NaN}',
     ],
 )
-def test_a_line_that_means_nothing_is_skipped_and_named(record: bytes, line: bytes) -> None:
+def test_meaningless_line_is_skipped_and_reported(record: bytes, line: bytes) -> None:
     first, _, remainder = record.partition(b"\n")
     reader = RecordReader()
     reader.parse_chunk(first + b"\n" + line + b"\n" + remainder)
@@ -150,7 +150,7 @@ def test_unknown_types_and_members_are_ignored() -> None:
     assert end == lines.EndLine(t=1.0, status="done", exit_code=0, text="")
 
 
-def test_numbers_may_be_whole_or_not() -> None:
+def test_integral_floats_are_accepted_where_integers_belong() -> None:
     _, line = parse_record_line('{"type":"series","slice_s":1,"bytes":[1.0,2],"task_rate":{"p50":[null,3]}}')
     assert isinstance(line, SeriesLine)
     assert (line.slice_s, line.bytes, line.task_rate.p50) == (1.0, (1, 2), (None, 3.0))
@@ -194,7 +194,7 @@ def test_stages_become_one_record(record: bytes) -> None:
     assert reader.end.t >= 100
 
 
-def test_a_stage_without_an_end_leaves_the_end_of_the_one_before(record: bytes) -> None:
+def test_stage_without_end_line_does_not_end_the_record_twice(record: bytes) -> None:
     cut = b"\n".join(record.split(b"\n")[:4]) + b"\n"
     joined = merge_stage_records([record, cut], [0.0, 1.0])
     assert joined.count(b'"type":"end"') == 1

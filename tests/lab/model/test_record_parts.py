@@ -15,7 +15,7 @@ from sonde.model.record import PhaseRecord, RecordReader, merge_stage_records, r
 from sonde.model.run import RecordedRun, make_recorded_run, read_recorded_run_folder
 
 
-def reader(*lines: dict[str, Any]) -> RecordReader:
+def read_record_lines(*lines: dict[str, Any]) -> RecordReader:
     record = RecordReader()
     record.parse_chunk("".join(json.dumps(line) + "\n" for line in lines).encode())
     return record
@@ -24,20 +24,20 @@ def reader(*lines: dict[str, Any]) -> RecordReader:
 BEGIN = {"type": "phase_begin", "phase": "p"}
 
 
-def looked(*shares: float | None, end: float | None = None) -> PhaseRecord:
+def make_phase_with_residencies(*shares: float | None, end: float | None = None) -> PhaseRecord:
     """A phase before which treatments found so much in the page cache, one after the other."""
     treatments = [TreatmentLine(phase="p", residency_after=share) for share in shares]
     return PhaseRecord(PhaseBeginLine(phase="p"), PhaseEndLine(residency=end), treatments)
 
 
 def test_residency_falls_back_to_the_last_measuring_treatment() -> None:
-    assert looked(0.5, 0.25, None, end=0.125).residency == 0.125
-    assert looked(0.5, end=0.0).residency == 0.0
-    assert looked(0.5, 0.25, None).residency == 0.25
-    assert looked(0.5, 0.0).residency_after_treatments == 0.0
-    assert looked(0.5, 0.25, end=0.125).residency_after_treatments == 0.25
-    assert looked(None).residency is None
-    assert looked().residency is None
+    assert make_phase_with_residencies(0.5, 0.25, None, end=0.125).residency == 0.125
+    assert make_phase_with_residencies(0.5, end=0.0).residency == 0.0
+    assert make_phase_with_residencies(0.5, 0.25, None).residency == 0.25
+    assert make_phase_with_residencies(0.5, 0.0).residency_after_treatments == 0.0
+    assert make_phase_with_residencies(0.5, 0.25, end=0.125).residency_after_treatments == 0.25
+    assert make_phase_with_residencies(None).residency is None
+    assert make_phase_with_residencies().residency is None
     assert PhaseRecord(PhaseBeginLine(phase="p"), treatments=[TreatmentLine(residency_after=0.5)]).residency == 0.5
 
 
@@ -47,7 +47,7 @@ def test_the_series_of_a_phase_is_the_first_over_all_tasks() -> None:
     assert PhaseRecord(PhaseBeginLine(phase="p"), series=series[:1]).total_series is None
 
 
-def test_times_are_those_of_tasks_that_did_something() -> None:
+def test_task_times_include_only_tasks_that_worked() -> None:
     """Of five rows one has no start, one no end, and one ends when it starts; a node that is not told is the first."""
     rows = ((1.0, 3.0, 7), (None, 3.0, 1), (1.0, None, 1), (2.0, 2.0, 1), (0.0, 0.5, None))
     phase = PhaseRecord(PhaseBeginLine(phase="p"), tasks=[TableLine(columns=("start_s", "end_s", "node"), rows=rows)])
@@ -58,7 +58,7 @@ def test_times_are_those_of_tasks_that_did_something() -> None:
 
 
 def test_duplicate_lines_keep_the_first_run_and_the_last_end() -> None:
-    record = reader(
+    record = read_record_lines(
         {"type": "run", "id": "a"}, {"type": "run", "id": "b"},
         {"type": "node", "node": 0, "host": "x"}, {"type": "node", "node": 0, "host": "y"},
         {"type": "node", "node": 1, "host": "z"},
@@ -69,14 +69,14 @@ def test_duplicate_lines_keep_the_first_run_and_the_last_end() -> None:
     assert RecordReader().status == "lost"
 
 
-def test_each_line_of_a_phase_goes_to_its_place() -> None:
+def test_each_line_of_a_phase_is_stored_in_its_member() -> None:
     kinds = ("series", "histogram", "nodes", "tasks", "layout", "targets", "phase_end", "progress")
     lines_of_phase = (
         {"type": "progress", "phase": "p", "ops": 2}, {"type": "finding", "phase": "p", "id": "f"},
         {"type": "error", "phase": "p", "text": "e"}, {"type": "finding", "phase": "q", "id": "g"},
         {"type": "finding", "id": "h"}, {"type": "error", "phase": "q", "text": "i"}, {"type": "weather"},
     )  # fmt: skip
-    record = reader(BEGIN, *({"type": kind, "phase": "p"} for kind in kinds), *lines_of_phase)
+    record = read_record_lines(BEGIN, *({"type": kind, "phase": "p"} for kind in kinds), *lines_of_phase)
     phase = record.phases["p"]
     assert phase.id == "p"
     assert [len(lines) for lines in (phase.series, phase.histograms, phase.nodes, phase.tasks)] == [1, 1, 1, 1]
@@ -96,13 +96,13 @@ def test_each_line_of_a_phase_goes_to_its_place() -> None:
 @pytest.mark.parametrize(
     "kind", ["series", "histogram", "nodes", "tasks", "layout", "targets", "phase_end", "progress"]
 )
-def test_a_line_of_a_phase_that_never_began_is_told_with_its_number(kind: str) -> None:
-    record = reader({"type": "run"}, {"type": kind, "phase": "ghost"})
+def test_line_of_a_phase_that_never_began_is_reported(kind: str) -> None:
+    record = read_record_lines({"type": "run"}, {"type": kind, "phase": "ghost"})
     assert record.problems == ['Line 2 of the record belongs to a phase "ghost" that never began.']
 
 
 def test_the_current_phase_is_the_last_that_has_not_ended() -> None:
-    record = reader(BEGIN, {**BEGIN, "phase": "q"})
+    record = read_record_lines(BEGIN, {**BEGIN, "phase": "q"})
     assert record.current_phase is record.phases["q"]
     record.parse_chunk(b'{"type": "phase_end", "phase": "q"}\n')
     assert record.current_phase is record.phases["p"]
@@ -110,26 +110,31 @@ def test_the_current_phase_is_the_last_that_has_not_ended() -> None:
     assert record.current_phase is None
 
 
-def test_what_breaks_off_is_told_and_empty_lines_are_none() -> None:
-    record = reader()
+def test_truncated_last_line_is_reported_and_blank_lines_ignored() -> None:
+    record = read_record_lines()
     assert record.parse_chunk(b'\n  \n{"type": "end"}\n{"type": "no') == [("end", record.end)]
     assert record.finish_input() == []
     assert record.problems == ["The record breaks off in the middle of its last line."]
     assert record.finish_input() == [], "only once"
     assert len(record.problems) == 1
-    complete = reader()
+    complete = read_record_lines()
     complete.parse_chunk(b'[]\n{"type": "end"}')
     assert complete.finish_input() == [("end", complete.end)]
     assert complete.problems == ["Line 1 of the record has no type; it was skipped."]
-    blank = reader()
+    blank = read_record_lines()
     blank.parse_chunk(b"   ")
     assert blank.finish_input() == []
     assert blank.problems == []
 
 
-def test_treatments_of_two_phases_are_not_mixed_and_late_ones_count() -> None:
-    record = reader({"type": "treatment", "phase": "q", "kind": "a"}, {"type": "treatment", "phase": "p", "kind": "b"},
-                   BEGIN, {"type": "treatment", "phase": "p", "kind": "c"}, {**BEGIN, "phase": "q"})  # fmt: skip
+def test_treatments_belong_to_their_phase_even_before_it_begins() -> None:
+    record = read_record_lines(
+        {"type": "treatment", "phase": "q", "kind": "a"},
+        {"type": "treatment", "phase": "p", "kind": "b"},
+        BEGIN,
+        {"type": "treatment", "phase": "p", "kind": "c"},
+        {**BEGIN, "phase": "q"},
+    )
     assert [treatment.kind for treatment in record.phases["p"].treatments] == ["b", "c"]
     assert [treatment.kind for treatment in record.phases["q"].treatments] == ["a"]
 
@@ -168,20 +173,20 @@ def test_a_large_record_is_read_in_pieces_that_break_lines(tmp_path: Path) -> No
     assert record_read.status == "done"
 
 
-def test_a_run_is_called_what_its_plan_or_else_its_folder_is_called() -> None:
-    def titled(**plan: Any) -> RecordedRun:
+def test_title_of_a_run_is_from_its_plan_or_folder() -> None:
+    def make_run_of_plan(**plan: Any) -> RecordedRun:
         record = RecordReader()
         record.run = RunLine(plan=plan)
         return make_recorded_run(record, Path("/archive/folder"))
 
-    assert titled(title="A title", id="an-id").title == "A title"
-    assert titled(title="", id="an-id").title == "an-id"
-    assert titled().title == "folder"
+    assert make_run_of_plan(title="A title", id="an-id").title == "A title"
+    assert make_run_of_plan(title="", id="an-id").title == "an-id"
+    assert make_run_of_plan().title == "folder"
     assert (make_recorded_run(RecordReader()).plan, make_recorded_run(RecordReader()).tasks) == ({}, 1)
     assert make_recorded_run(RecordReader(), summary_document={"a": 1}).notes == {"a": 1}
 
 
-def test_a_run_hands_out_what_its_record_says() -> None:
+def test_recorded_run_exposes_members_of_its_record() -> None:
     record = RecordReader()
     record.nodes = [NodeLine(node=3)]
     record.run = RunLine(tasks=5, plan={"phases": [{"id": "a", "x": 1}, {"id": "b", "x": None}], "data": {"x": 7}})
@@ -196,7 +201,7 @@ def test_a_run_hands_out_what_its_record_says() -> None:
     assert recorded_run.parents.find_server_of_target("OST0000") == "oss0"
 
 
-def test_what_is_wrong_with_a_folder_is_one_sentence(tmp_path: Path) -> None:
+def test_invalid_run_folders_have_exact_error_messages(tmp_path: Path) -> None:
     def problem_of(folder: Path) -> str:
         with pytest.raises(ReportError) as caught:
             read_recorded_run_folder(folder)
@@ -231,7 +236,7 @@ def test_plan_in_the_record_precedes_plan_json(tmp_path: Path) -> None:
     assert read_recorded_run_folder(tmp_path).title == tmp_path.name
 
 
-def test_of_each_node_the_first_line_is_kept_as_it_was_written(tmp_path: Path) -> None:
+def test_first_raw_line_of_each_node_is_preserved(tmp_path: Path) -> None:
     lines = [{"type": "node", "node": 1, "x": 1}, {"type": "node", "node": 1, "x": 2}, {"type": "nodes", "node": 3},
              {"type": "node", "node": 2, "x": 3}]  # fmt: skip
     text = "".join(json.dumps(line) + "\n" for line in lines)
@@ -239,7 +244,7 @@ def test_of_each_node_the_first_line_is_kept_as_it_was_written(tmp_path: Path) -
     assert [node["x"] for node in read_recorded_run_folder(tmp_path).raw_nodes] == [1, 3]
 
 
-def test_damage_is_told_in_full_sentences_of_which_five_name_lines(tmp_path: Path) -> None:
+def test_damage_lists_five_bad_lines_and_counts_more(tmp_path: Path) -> None:
     record = tmp_path / "record.ndjson"
     record.write_text('{"type": "run", "schema": "sonde-record/7"}\n' + "[]\n" * 6)
     assert read_recorded_run_folder(tmp_path).damage == (

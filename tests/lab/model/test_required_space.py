@@ -26,7 +26,7 @@ def test_phases_on_the_same_files_need_the_largest() -> None:
     assert space_of([{"id": "r", "op": "read"}, {"id": "s", "op": "stat"}]).bytes == 0
 
 
-def test_single_files_add_to_the_others() -> None:
+def test_explicitly_numbered_files_add_to_the_required_space() -> None:
     files = {"files": {"mapping": "many", "count": 3}, "access": {"segments": 1}}
     single = {"id": "one", "op": "write", "files": [1], "access": {"segments": 5}}
     assert space_of([WRITE | {"access": {"segments": 2}}, single], tasks=2, data=files).bytes == 2 * (2 + 5 + 2) * MIB

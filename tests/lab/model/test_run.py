@@ -39,7 +39,7 @@ def record(folder: Path, *lines: Any) -> Path:
     return folder
 
 
-def test_a_whole_run_says_what_it_is(folder: Path) -> None:
+def test_complete_run_folder_gives_plan_nodes_and_status(folder: Path) -> None:
     (folder / "plan.json").write_text(json.dumps(PLAN), encoding="utf-8")
     (folder / "run.json").write_text('{"note": 1}', encoding="utf-8")
     twice = {**NODE, "color": "blue"}
@@ -55,7 +55,7 @@ def test_a_whole_run_says_what_it_is(folder: Path) -> None:
     assert len(run.record.all_findings) == 2
 
 
-def test_a_setting_is_that_of_the_phase_or_else_of_the_plan(folder: Path) -> None:
+def test_setting_is_from_the_phase_or_else_the_plan(folder: Path) -> None:
     run = read_recorded_run_folder(record(folder, {**HEAD, "plan": PLAN}, BEGIN))
     assert run.find_setting("w", "io", "fsync") == "none"
     assert run.find_setting("w", "io", "direct") is True
@@ -64,7 +64,7 @@ def test_a_setting_is_that_of_the_phase_or_else_of_the_plan(folder: Path) -> Non
     assert run.find_planned_phase("other") == {}
 
 
-def test_errors_are_those_of_their_phase_or_the_run(folder: Path) -> None:
+def test_errors_belong_to_their_phase_or_to_the_run(folder: Path) -> None:
     run = read_recorded_run_folder(record(folder, HEAD, BEGIN, error("w"), error("gone")))
     assert [error.phase for error in run.run_errors] == ["gone"]
     assert [error.phase for error in run.phases[0].errors] == ["w"]
@@ -77,7 +77,7 @@ def test_record_without_first_or_end_line_is_damaged_or_lost(folder: Path) -> No
     assert (run.run_line.tasks, run.end.status) == (None, "")
 
 
-def test_another_version_and_many_bad_lines_are_said(folder: Path) -> None:
+def test_unknown_record_version_and_bad_lines_are_damage(folder: Path) -> None:
     run = read_recorded_run_folder(record(folder, {**HEAD, "schema": "sonde-record/9"}, *(["{\n"] * 7), END))
     assert run.damage[0].startswith("The record says it is sonde-record/9; this report knows sonde-record/2")
     assert len(run.damage) == 1 + 5 + 1
@@ -86,7 +86,7 @@ def test_another_version_and_many_bad_lines_are_said(folder: Path) -> None:
     assert len(five.damage) == 5
 
 
-def test_what_is_no_run_is_refused_in_one_sentence(folder: Path) -> None:
+def test_folder_without_a_record_gets_a_one_sentence_error(folder: Path) -> None:
     with pytest.raises(ReportError, match=r"holds no record\.ndjson"):
         read_recorded_run_folder(folder)
     (folder / "run.json").write_text("{}", encoding="utf-8")
@@ -96,7 +96,7 @@ def test_what_is_no_run_is_refused_in_one_sentence(folder: Path) -> None:
         read_recorded_run_folder(record(folder, "{\n"))
 
 
-def test_broken_files_beside_a_record_are_as_none(folder: Path) -> None:
+def test_damaged_notes_and_plan_count_as_absent(folder: Path) -> None:
     for text in ("[1]", "{", "[" * 100_000):
         (folder / "run.json").write_text(text, encoding="utf-8")
         (folder / "plan.json").write_text(text, encoding="utf-8")
@@ -104,6 +104,6 @@ def test_broken_files_beside_a_record_are_as_none(folder: Path) -> None:
         assert (run.notes, run.plan, run.raw_nodes) == ({}, {}, ())
 
 
-def test_the_run_of_a_record_alone(folder: Path) -> None:
+def test_recorded_run_can_be_built_from_a_record_only(folder: Path) -> None:
     run = make_recorded_run(read_recorded_run_folder(record(folder, {**HEAD, "plan": PLAN}, BEGIN)).record)
     assert (run.title, run.tasks, run.raw_nodes, run.notes) == ("p", 6, (), {})

@@ -75,8 +75,8 @@ def test_misplaced_member_names_its_table() -> None:
     assert "did you mean read?" in near.lower() or "read" in near.split(".")[-2]
 
 
-def test_what_is_missing_comes_with_how_to_give_it() -> None:
-    def without(*path: str) -> list[str]:
+def test_missing_member_message_explains_how_to_set_it() -> None:
+    def find_problems_without_member(*path: str) -> list[str]:
         plan = copy.deepcopy(GOOD)
         here = plan
         for name in path[:-1]:
@@ -84,15 +84,19 @@ def test_what_is_missing_comes_with_how_to_give_it() -> None:
         del here[path[-1]]
         return find_schema_problems(load_plan_schema(), plan)
 
-    assert without("target", "path") == [
+    assert find_problems_without_member("target", "path") == [
         '"target.path" is missing; name the directory to measure with --on DIR or path = "DIR" in [target].'
     ]
-    assert without("target") == ['"target" is missing; name the directory to measure with --on DIR.']
-    assert without("phases") == ['"phases" is missing; a plan needs at least one [[phases]] with an id and an op.']
-    assert without("id") == ['"id" is missing.']
+    assert find_problems_without_member("target") == [
+        '"target" is missing; name the directory to measure with --on DIR.'
+    ]
+    assert find_problems_without_member("phases") == [
+        '"phases" is missing; a plan needs at least one [[phases]] with an id and an op.'
+    ]
+    assert find_problems_without_member("id") == ['"id" is missing.']
 
 
-def test_a_value_is_shown_shortened() -> None:
+def test_json_values_in_messages_are_shortened() -> None:
     assert format_json_value("x" * 58) == '"' + "x" * 58 + '"'
     assert format_json_value("x" * 59) == '"' + "x" * 58 + "…"
     assert format_json_value({"ä": 1}) == '{"ä": 1}'
@@ -134,7 +138,7 @@ def test_more_kinds_of_mistakes_have_their_sentences(member: str, value: Any, se
     assert problem == sentence or (sentence.endswith("are ") and problem.startswith(sentence)), problem
 
 
-def test_a_place_is_named_by_ids_of_phases_and_numbers_of_others() -> None:
+def test_member_path_uses_ids_of_phases_and_indexes_elsewhere() -> None:
     document = {"phases": [{"id": "w", "before": [{"id": "x"}]}, {"id": ""}, {"id": 3}, 4]}
     named_places: tuple[tuple[list[str | int], str], ...] = (
         (["phases", 0, "before", 0, "id"], "phases.w.before.0.id"),
@@ -152,7 +156,7 @@ def test_a_place_is_named_by_ids_of_phases_and_numbers_of_others() -> None:
     assert format_json_value("abcdef", most_characters=7) == '"abcde…'
 
 
-def test_all_mistakes_are_told_in_the_order_of_their_places() -> None:
+def test_problems_are_sorted_by_member_path() -> None:
     plan = copy.deepcopy(GOOD) | {"title": 3, "notes": 4}
     plan["data"]["io"] = {"direct": 5}
     assert [problem.split()[0] for problem in find_schema_problems(load_plan_schema(), plan)] == [

@@ -28,7 +28,7 @@ def written(path: Path, *lines: Any) -> Path:
     return path
 
 
-def test_counters_of_two_processes_add_up_and_extremes_are_kept() -> None:
+def test_counters_of_processes_add_up_and_extremes_are_preserved() -> None:
     moves = TransferCounters()
     moves.add_counters_line(MOVES)
     moves.add_counters_line({**MOVES, "slowest_s": 0.75, "highest": 10})
@@ -40,7 +40,7 @@ def test_counters_of_two_processes_add_up_and_extremes_are_kept() -> None:
     assert TransferCounters().highest == -1
 
 
-def test_a_file_is_that_of_all_its_processes() -> None:
+def test_traced_file_sums_its_processes() -> None:
     file = TracedFile("/a")
     file.add_file_line(FILE)
     file.add_file_line({**FILE, "size_bytes": 100})
@@ -57,7 +57,7 @@ def test_a_file_is_that_of_all_its_processes() -> None:
     assert (file.processes, file.block_bytes, file.call_seconds) == (3, 4096, 1.75)
 
 
-def test_a_folder_is_one_trace_and_knows_what_only_the_kernel_saw(tmp_path: Path) -> None:
+def test_folder_of_trace_files_is_read_as_a_single_trace(tmp_path: Path) -> None:
     written(tmp_path / "1.ndjson", process(100.0, 5.0, kernel_reads=10, kernel_writes=2), FILE, {"type": "end"})
     written(tmp_path / "2.ndjson", process(103.0, 7.0, kernel_writes=5), FILE, {"type": "end"})
     written(tmp_path / "other.ndjson", {"type": "run"})
@@ -71,12 +71,12 @@ def test_a_folder_is_one_trace_and_knows_what_only_the_kernel_saw(tmp_path: Path
     assert not is_trace(tmp_path / "other.ndjson")
 
 
-def test_more_than_the_kernel_counted_is_nothing_unseen(tmp_path: Path) -> None:
+def test_untraced_calls_are_never_negative(tmp_path: Path) -> None:
     trace = read_trace(written(tmp_path / "1.ndjson", process(1.0, 1.0), FILE, {"type": "end"}))
     assert trace.untraced_calls == 0
 
 
-def test_damaged_traces_are_named_and_what_could_be_read_counts(tmp_path: Path) -> None:
+def test_damaged_trace_files_are_reported_and_intact_files_read(tmp_path: Path) -> None:
     written(tmp_path / "cut.ndjson", process(1.0, 1.0), FILE)
     trace_file = written(tmp_path / "torn.ndjson", process(1.0, 1.0), FILE, {"type": "end"})
     trace_file.write_text(
@@ -88,6 +88,6 @@ def test_damaged_traces_are_named_and_what_could_be_read_counts(tmp_path: Path) 
     assert trace.files["/a"].processes == 3
 
 
-def test_what_is_no_trace_is_refused(tmp_path: Path) -> None:
+def test_file_without_a_trace_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="holds no trace of Sonde"):
         read_trace(tmp_path)

@@ -20,7 +20,7 @@ def written(path: Path, *lines: Any) -> Path:
     return path
 
 
-def test_counters_begin_at_nothing_and_an_empty_line_adds_nothing() -> None:
+def test_counters_start_at_zero_and_ignore_an_empty_line() -> None:
     moves = TransferCounters()
     empty = {
         "calls": 0, "bytes": 0, "s": 0.0, "slowest_s": 0.0, "consecutive": 0, "sequential": 0, "errors": 0, "short": 0,
@@ -48,7 +48,7 @@ def test_counters_begin_at_nothing_and_an_empty_line_adds_nothing() -> None:
     )
 
 
-def test_a_file_begins_at_nothing() -> None:
+def test_traced_file_starts_with_zero_counters() -> None:
     file = TracedFile("/a")
     assert (file.path, file.processes, file.size_bytes, file.block_bytes, file.meta_s) == ("/a", 0, 0, 4096, 0.0)
     assert (file.switches, file.file_unaligned, file.calls, file.sizes, file.strides) == (0, 0, {}, {}, {})
@@ -67,7 +67,7 @@ def test_time_is_from_the_first_start_to_the_last_end() -> None:
     assert isinstance(trace.duration_seconds, float)
 
 
-def test_what_only_the_kernel_saw_is_what_is_left_of_its_counts() -> None:
+def test_untraced_calls_are_kernel_counts_minus_traced_calls() -> None:
     trace = Trace([{"kernel_reads": 10}, {"kernel_writes": 5}, {}])
     trace.files = {
         name: TracedFile(name, read=TransferCounters(calls=2), write=TransferCounters(calls=4)) for name in "ab"
@@ -87,7 +87,7 @@ def test_unknown_trace_lines_are_skipped_and_end_comes_last(tmp_path: Path) -> N
     assert read_trace(more).damaged_files == ["b.ndjson"]
 
 
-def test_what_is_no_trace(tmp_path: Path) -> None:
+def test_unsupported_trace_files_are_rejected_with_a_hint(tmp_path: Path) -> None:
     schema = written(tmp_path / "a.ndjson", {**FIRST, "schema": "sonde-trace/2"})
     other = written(tmp_path / "b.ndjson", {**FIRST, "type": "run"})
     assert not is_trace(schema)

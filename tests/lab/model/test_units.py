@@ -69,12 +69,12 @@ def test_the_shortest_text_of_a_size_means_that_size(size: int) -> None:
 
 
 @given(st.integers(0, 10**6), st.sampled_from(sorted(BYTE_UNITS)), st.sampled_from(["", " ", "  "]))
-def test_whole_numbers_with_a_unit(number: int, unit: str, gap: str) -> None:
+def test_parse_bytes_multiplies_the_number_by_its_unit(number: int, unit: str, gap: str) -> None:
     if number * BYTE_UNITS[unit] < 2**63:
         assert parse_bytes(f"{number}{gap}{unit}") == number * BYTE_UNITS[unit]
 
 
-def test_units_are_those_of_the_standards() -> None:
+def test_unit_factors_follow_si_and_iec_80000() -> None:
     """SI prefixes are powers of 1000, those of IEC 80000-13 powers of 1024; a byte has 8 bits, an hour 3600 seconds."""
     assert BYTE_UNITS == {
         "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "PB": 10**15,
@@ -100,14 +100,14 @@ def test_rates_with_a_unit(number: int, unit: str) -> None:
 
 
 @given(st.text(max_size=20))
-def test_no_text_does_anything_but_parse_or_say_what_is_wrong(text: str) -> None:
+def test_random_text_parses_or_gets_a_one_sentence_error(text: str) -> None:
     for parse in (parse_bytes, parse_duration, parse_rate):
         sentence = complaint(parse, text)
         assert sentence == "" or sentence.endswith(".")
 
 
 @given(st.text(alphabet="0123456789.kKMGTPiBns uh/mine ", max_size=12))
-def test_texts_that_the_schema_takes_are_those_that_parse(text: str) -> None:
+def test_schema_pattern_and_parser_accept_the_same_text(text: str) -> None:
     """The pattern in the schema and the parser must not drift apart."""
     for name, parse in (("bytes", parse_bytes), ("duration", parse_duration), ("rate", parse_rate)):
         pattern = next(
@@ -197,7 +197,7 @@ def test_truth_values_are_no_quantities(value: bool) -> None:
 
 
 @pytest.mark.parametrize("value", [64.0, 1.5, None, ["4KiB"]])
-def test_a_number_with_a_fraction_or_another_thing_is_no_size(value: int) -> None:
+def test_numbers_and_other_types_are_rejected_as_sizes(value: int) -> None:
     with pytest.raises(UnitError, match="is not a size"):
         parse_bytes(value)
 
@@ -246,14 +246,14 @@ def test_numbers_for_people(expected: str, text: str) -> None:
 
 
 @given(st.floats(1, 1e17))
-def test_a_shown_rate_is_the_rate_to_three_digits(rate: float) -> None:
+def test_formatted_rate_has_three_significant_digits(rate: float) -> None:
     number, unit = format_rate(rate).removesuffix("/s").split(" ")
     assert float(number) * BYTE_UNITS[unit] == pytest.approx(rate, rel=0.006)
     assert "e" not in number
 
 
 @given(st.floats(1, 1e15))
-def test_a_shown_latency_is_the_latency_to_three_digits(nanoseconds: float) -> None:
+def test_formatted_latency_has_three_significant_digits(nanoseconds: float) -> None:
     number, unit = format_latency(nanoseconds).split(" ")
     factor = {"ns": 1.0, "µs": 1e3, "ms": 1e6, "s": 1e9}[unit]
     assert float(number) * factor == pytest.approx(nanoseconds, rel=0.006)
@@ -357,7 +357,7 @@ def test_rates_of_links_are_in_bits_or_bytes(text: str, rate: float) -> None:
     assert parse_link_rate(text) == rate
 
 
-def test_a_micro_may_be_written_in_either_way_and_blanks_do_not_count() -> None:
+def test_micro_sign_has_two_spellings_and_blanks_are_ignored() -> None:
     assert parse_duration("3 µs") == parse_duration(" 3us ") == 3e-6
     assert parse_bytes(" 4 KiB ") == 4096
     assert parse_rate(" 1MB/s ") == 1e6

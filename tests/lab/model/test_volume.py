@@ -26,7 +26,7 @@ ACCESS = {"transfer": "4KiB", "block": "64KiB", "segments": 3, "gap": "1KiB"}
 TREE = {"depth": 1, "branching": 3, "items_per_dir": 10}  # four directories, all of which hold items
 
 
-def test_a_phase_of_data_with_everything_said() -> None:
+def test_data_phase_volume_with_all_members_set() -> None:
     """Three segments of 64 KiB of each of four tasks, in two files each; a gap of 1 KiB behind every segment."""
     data = {"backend": "mmap", "files": {"mapping": "many", "count": 2}, "access": ACCESS}
     computed = volume({"op": "write", "stop": {"time": "2min", "stonewall": "30s"}}, data=data)
@@ -61,14 +61,14 @@ def test_default_phase_transfers_one_mebibyte_per_task() -> None:
         ({"of": "node_memory", "x": 1e-9}, 1),
     ],
 )
-def test_a_volume_becomes_whole_blocks_of_each_task(volume_text: Any, segments: int) -> None:
+def test_volume_is_rounded_to_entire_blocks_per_task(volume_text: Any, segments: int) -> None:
     """Four tasks on two nodes of 4 MiB."""
     access = {"transfer": "4KiB", "block": "64KiB", "volume": volume_text}
     computed = volume({"op": "write"}, nodes=2, memory=4 * MIB, data={"access": access})
     assert (computed.segments, computed.bytes) == (segments, segments * 4 * 64 * KIB)
 
 
-def test_without_the_memory_of_a_node_a_share_of_it_is_one_block() -> None:
+def test_share_of_unknown_node_memory_is_a_single_block() -> None:
     access = {"transfer": "4KiB", "block": "64KiB", "volume": {"of": "node_memory", "x": 8}}
     assert volume({"op": "write"}, data={"access": access}).segments == 1
 
@@ -101,13 +101,13 @@ def test_a_volume_is_divided_among_the_files_of_a_task() -> None:
         ({"mapping": "per_group"}, 9),
     ],
 )
-def test_nine_tasks_on_three_nodes_share_files_as_the_mapping_says(files: dict[str, Any], count: int) -> None:
+def test_files_of_nine_tasks_on_three_nodes_follow_the_mapping(files: dict[str, Any], count: int) -> None:
     assert volume({"op": "write"}, tasks=9, nodes=3, data={"files": files}).files == count
 
 
 @pytest.mark.parametrize("phase", [{"op": "write"}, {"op": "create"}])
 @pytest.mark.parametrize(("active", "taking_part"), [(3, 3), (9, 4)])
-def test_of_more_tasks_only_active_ones_count(phase: dict[str, Any], active: int, taking_part: int) -> None:
+def test_only_active_tasks_count(phase: dict[str, Any], active: int, taking_part: int) -> None:
     document = {
         "id": "p", "target": {"path": "/x"}, "tasks": {"active": active}, "meta": {"tree": TREE},
         "phases": [{"id": "w", **phase}],
@@ -117,7 +117,7 @@ def test_of_more_tasks_only_active_ones_count(phase: dict[str, Any], active: int
     assert phase_volume.files == (taking_part if phase["op"] == "write" else 40 * taking_part)
 
 
-def test_operations_on_names_of_data_are_one_a_file() -> None:
+def test_data_phase_with_metadata_operation_counts_files() -> None:
     data = {"files": {"mapping": "many", "count": 5}, "access": {"transfer": "4KiB"}}
     for op in ("stat", "remove"):
         computed = volume({"op": op}, data=data)
@@ -128,7 +128,7 @@ def tree(op: str, nodes: int = 1, tasks: int = 4, stop: dict[str, Any] | None = 
     return volume({"op": op} | ({"stop": stop} if stop else {}), tasks, nodes, meta={"tree": TREE} | meta)
 
 
-def test_a_phase_of_names_with_everything_said() -> None:
+def test_metadata_phase_volume_with_all_members_set() -> None:
     """Forty items of each of four tasks, in one tree that all share."""
     stop = {"time": "5s", "stonewall": "1s"}
     assert tree("create", stop=stop, backend="mmap", file={"write": "3KiB"}) == PhaseVolume(
@@ -168,20 +168,20 @@ def test_each_operation_on_names_counts_items_or_directories(
     )  # fmt: skip
 
 
-def test_a_cycle_that_keeps_its_items_only_looks_at_them_and_reads() -> None:
+def test_cycle_with_keep_only_inspects_and_reads_its_items() -> None:
     computed = tree("cycle", file=FILES, cycle={"keep": True})
     assert (computed.operations, computed.bytes, computed.transfer_bytes) == (320, 160 * 2 * KIB, 2 * KIB)
 
 
 @pytest.mark.parametrize(("scope", "trees"), [("shared", 1), ("per_task", 4), ("per_node", 3)])
-def test_directories_are_those_of_all_trees_and_copies(scope: str, trees: int) -> None:
+def test_directory_operations_cover_all_trees_and_copies(scope: str, trees: int) -> None:
     assert tree("mktree", nodes=3, tree=TREE | {"scope": scope, "copies": 2}).operations == 4 * 2 * trees
     walked = tree("walk", nodes=3, tree=TREE | {"scope": scope})
     assert walked.operations == 160 + 4 * trees
     assert walked.mapping == scope
 
 
-def test_items_are_as_many_as_the_stop_rule_and_the_window_leave() -> None:
+def test_item_count_is_limited_by_stop_rule_and_window() -> None:
     assert tree("stat", stop={"items": 7}).operations == 28
     assert tree("stat", stop={"items": 70}).operations == 160
     assert tree("stat", window={"count": 3}).operations == 3 * 4 * 4, "three in each of four directories"
@@ -192,7 +192,7 @@ def test_directories_as_items_are_no_files() -> None:
     assert (computed.files, computed.operations) == (0, 160)
 
 
-def test_items_per_task_are_given_or_summed_over_directories() -> None:
+def test_items_per_task_are_explicit_or_summed_over_directories() -> None:
     tree_shape = {"depth": 1, "branching": 3, "leaf_only": False, "copies": 2}
     assert count_task_items(tree_shape | {"items_per_task": 25}) == 25
     assert count_task_items(tree_shape | {"items_per_dir": 5}) == 40

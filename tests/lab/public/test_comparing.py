@@ -123,17 +123,17 @@ def test_bad_request_is_one_sentence(
 
 
 def test_slow_run_is_repeated_with_its_plan(
-    fake: Callable[..., Path], target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fake_engine: Callable[..., Path], target: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The fake engine takes no time, so its numbers would be too short to be judged.
     monkeypatch.setattr(Classification, "is_judged", property(lambda self: True))
     plan = {"id": "small", "data": {"access": {"transfer": "64KiB", "volume": "1MiB"}}}
-    fake(rate=1e9)
+    fake_engine(rate=1e9)
     run = sonde.run({**plan, "phases": [{"id": "write", "op": "write"}]}, on=target, archive=tmp_path / "measured")
     archive = sonde.open(tmp_path / "measured")
     slow = archive.gate(run.id, at_least=["write=3GB/s"])
     assert (slow.is_good, len(slow.runs)) == (False, 1)
-    fake(rate=4e9)
+    fake_engine(rate=4e9)
     result = archive.gate(run.id, at_least=["write=3GB/s"], retests=2)
     assert result.is_good
     assert len(result.runs) == 2, "one good repetition is enough"

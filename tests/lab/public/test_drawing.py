@@ -9,7 +9,8 @@ import re
 
 import pytest
 import run_builders
-from make_record import Scene, Work, write_run
+from make_record import write_run
+from record_scene import Scene, Work
 
 import sonde
 from sonde.report import render_report
@@ -35,7 +36,7 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> sonde.ArchiveReader:
     return sonde.open(root)
 
 
-def unframe(markup: str) -> str:
+def extract_framed_page(markup: str) -> str:
     """Returns the page in the frame."""
     match = re.fullmatch(r'<iframe srcdoc="([^"]*)" sandbox="" style="[^"]*"></iframe>', markup)
     assert match, markup[:200]
@@ -44,11 +45,11 @@ def unframe(markup: str) -> str:
 
 def test_run_shows_its_report(archive: sonde.ArchiveReader) -> None:
     run = archive.run(RUN)
-    assert unframe(run._repr_html_()) == render_report([run.folder])
+    assert extract_framed_page(run._repr_html_()) == render_report([run.folder])
 
 
-def test_phase_shows_its_own_charts(archive: sonde.ArchiveReader) -> None:
-    page = unframe(archive.run(RUN).phase("write")._repr_html_())
+def test_phase_html_contains_only_charts_of_the_phase(archive: sonde.ArchiveReader) -> None:
+    page = extract_framed_page(archive.run(RUN).phase("write")._repr_html_())
     assert "Rate over time" in page
     assert "Latency: write" in page
     assert "Latency: read" not in page
@@ -79,14 +80,14 @@ def test_long_table_shows_its_length(archive: sonde.ArchiveReader) -> None:
 
 def test_comparison_shows_its_page(archive: sonde.ArchiveReader) -> None:
     result = archive.compare("2026-02-01..2026-02-06", "2026-02-07..2026-02-12")
-    page = unframe(result._repr_html_())
+    page = extract_framed_page(result._repr_html_())
     assert "1 of 1 numbers became slower" in page
     assert "−50 %" in page
 
 
 def test_trends_show_their_page(archive: sonde.ArchiveReader) -> None:
     trends = archive.trends(plan="daily")
-    page = unframe(trends._repr_html_())
+    page = extract_framed_page(trends._repr_html_())
     assert "<h1>Histories</h1>" in page
     assert html.escape(trends.summary) in page
     assert "<svg" in page

@@ -33,8 +33,8 @@ Fake = Callable[..., Path]
 
 
 @pytest.fixture
-def result(fake: Fake, target: Path, archive: Path) -> sonde.ExecutedExperiment:
-    fake(rate=2e9)
+def result(fake_engine: Fake, target: Path, archive: Path) -> sonde.ExecutedExperiment:
+    fake_engine(rate=2e9)
     return sonde.run_experiment(EXPERIMENT, on=target, group="mine", tags=["first"], note="a comment")
 
 
@@ -81,14 +81,16 @@ def test_notebook_shows_the_page(result: sonde.ExecutedExperiment) -> None:
     assert "Two sizes" in markup
 
 
-def test_same_group_runs_only_what_is_missing(result: sonde.ExecutedExperiment, target: Path, archive: Path) -> None:
+def test_rerun_of_a_group_executes_only_missing_runs(
+    result: sonde.ExecutedExperiment, target: Path, archive: Path
+) -> None:
     again = sonde.run_experiment(EXPERIMENT, on=target, group="mine")
     assert again.runs == result.runs
     resumed = sonde.run_experiment(EXPERIMENT, on=target, resume=True)
     assert resumed.runs == result.runs
 
 
-def test_plan_with_a_sweep_is_an_experiment(fake: Fake, target: Path, archive: Path) -> None:
+def test_plan_with_a_sweep_is_an_experiment(fake_engine: Fake, target: Path, archive: Path) -> None:
     result = sonde.run_experiment(
         EXPERIMENT["plan"] | {"id": "plain"}, on=target, sweeps=["data.access.transfer=4KiB,8KiB"], repeat=1
     )
@@ -96,8 +98,8 @@ def test_plan_with_a_sweep_is_an_experiment(fake: Fake, target: Path, archive: P
     assert len(result.runs) == 2
 
 
-def test_failed_run_raises_and_the_rest_is_stored(fake: Fake, target: Path, archive: Path) -> None:
-    fake("enospc")  # in the second phase
+def test_failed_run_raises_and_finished_phases_are_stored(fake_engine: Fake, target: Path, archive: Path) -> None:
+    fake_engine("enospc")  # in the second phase
     phases = [{"id": "write", "op": "write"}, {"id": "read", "op": "read"}]
     experiment = {**EXPERIMENT, "plan": {**EXPERIMENT["plan"], "phases": phases}}
     with pytest.raises(RunFailedError, match="no space left"):
@@ -124,7 +126,7 @@ def test_failed_run_raises_and_the_rest_is_stored(fake: Fake, target: Path, arch
     ],
 )
 def test_bad_input_is_one_sentence(
-    fake: Fake, target: Path, archive: Path, options: dict[str, Any], sentence: str
+    fake_engine: Fake, target: Path, archive: Path, options: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(sonde.UserError, match=sentence) as caught:
         sonde.run_experiment(**{"experiment": EXPERIMENT, "on": target, **options})

@@ -21,8 +21,8 @@ PLAN: dict[str, Any] = {
 Fake = Callable[..., Path]
 
 
-def test_run_stores_and_returns_the_run(fake: Fake, target: Path, archive: Path) -> None:
-    fake(rate=2e9)
+def test_run_stores_and_returns_the_run(fake_engine: Fake, target: Path, archive: Path) -> None:
+    fake_engine(rate=2e9)
     run = sonde.run(PLAN, on=target, tags=["first"], group="mine", note="a comment")
     assert (run.plan, run.status, run.tags) == ("small", "done", ("first",))
     assert (run.document["group"], run.document["note"]) == ("mine", "a comment")
@@ -32,8 +32,8 @@ def test_run_stores_and_returns_the_run(fake: Fake, target: Path, archive: Path)
     assert "target" not in PLAN, "the caller's document is not changed"
 
 
-def test_run_prints_nothing_unless_asked(
-    fake: Fake, target: Path, archive: Path, capsys: pytest.CaptureFixture[str]
+def test_run_prints_nothing_by_default(
+    fake_engine: Fake, target: Path, archive: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sonde.run(PLAN, on=target)
     assert capsys.readouterr() == ("", "")
@@ -43,7 +43,7 @@ def test_run_prints_nothing_unless_asked(
     assert "write" in captured.err
 
 
-def test_run_divides_tasks_and_applies_settings(fake: Fake, target: Path, tmp_path: Path) -> None:
+def test_run_divides_tasks_and_applies_settings(fake_engine: Fake, target: Path, tmp_path: Path) -> None:
     run = sonde.run(PLAN, on=target, settings=["data.access.transfer=4KiB"], tasks=3, archive=tmp_path / "other")
     plan = run.record().plan
     assert plan["tasks"]["threads"] == 3
@@ -51,8 +51,8 @@ def test_run_divides_tasks_and_applies_settings(fake: Fake, target: Path, tmp_pa
     assert sonde.open(tmp_path / "other").root in run.folder.parents
 
 
-def test_failed_run_raises_and_is_stored(fake: Fake, target: Path, archive: Path) -> None:
-    fake("enospc")
+def test_failed_run_raises_and_is_stored(fake_engine: Fake, target: Path, archive: Path) -> None:
+    fake_engine("enospc")
     with pytest.raises(RunFailedError, match="no space left"):
         sonde.run(PLAN, on=target)
     assert sonde.open(archive).run().status == "failed"
@@ -73,7 +73,7 @@ def test_failed_run_raises_and_is_stored(fake: Fake, target: Path, archive: Path
     ],
 )
 def test_bad_input_is_one_sentence(
-    fake: Fake, target: Path, archive: Path, plan: Any, options: dict[str, Any], sentence: str
+    fake_engine: Fake, target: Path, archive: Path, plan: Any, options: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises(sonde.UserError, match=sentence) as caught:
         sonde.run(plan, **{"on": target, **options})
@@ -81,8 +81,8 @@ def test_bad_input_is_one_sentence(
     assert not list(archive.glob("*/*/run.json"))
 
 
-def test_check_returns_its_figures(fake: Fake, target: Path, archive: Path) -> None:
-    fake(seconds=0.01)
+def test_check_returns_its_figures(fake_engine: Fake, target: Path, archive: Path) -> None:
+    fake_engine(seconds=0.01)
     check = sonde.check(target)
     assert check.target == target
     assert check.headline.endswith(".")

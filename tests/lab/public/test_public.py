@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 import run_builders
-from make_record import Scene, Work, write_run
+from make_record import write_run
+from record_scene import Scene, Work
 
 import sonde as package
 from sonde.launch.engine import Engine
@@ -72,7 +73,7 @@ def test_public_names_and_members_are_never_removed() -> None:
     assert {field.name for field in dataclasses.fields(Phase)} == phase
 
 
-def test_runs_are_found_and_hold_their_numbers(root: Path) -> None:
+def test_runs_are_selected_and_have_their_numbers(root: Path) -> None:
     archive = package.open(root)
     assert [run.id for run in archive.runs()] == [A, B, C]
     (accepted,) = archive.runs(tag="accepted")
@@ -97,7 +98,7 @@ def test_runs_are_found_and_hold_their_numbers(root: Path) -> None:
     assert list(archive.runs(plan="weekly")) == []
 
 
-def test_what_cannot_be_done_is_one_sentence(root: Path) -> None:
+def test_invalid_selections_and_queries_raise_user_errors(root: Path) -> None:
     archive = package.open(root)
     for wrong in (lambda: archive.runs(since="yesterday"), lambda: archive.run("nothing"), lambda: archive.query("x")):
         with pytest.raises(UserError):
@@ -109,7 +110,7 @@ def test_missing_default_archive_has_no_runs(tmp_path: Path, monkeypatch: pytest
     assert list(package.open().runs()) == []
 
 
-def test_missing_named_archive_is_refused(tmp_path: Path) -> None:
+def test_missing_archive_path_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="There is no archive"):
         package.open(tmp_path / "none")
 
@@ -158,16 +159,14 @@ def test_first_example_of_the_page_runs(
     assert capsys.readouterr().out == f"{B} read 2.0 GB/s\n"
 
 
-def test_doctests_of_the_page_print_what_it_says(
-    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctests_of_the_page_pass(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = doctest.testfile(str(PAGE), module_relative=False, report=True)
     assert result.attempted > 15
     assert result.failed == 0
 
 
-def test_page_names_everything_public() -> None:
+def test_page_documents_every_public_name() -> None:
     """Classes that a call returns are described by their members."""
     text = PAGE.read_text(encoding="utf-8")
     calls = {name for name in package.__all__ if name.islower() and not name.startswith("_")}

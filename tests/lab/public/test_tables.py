@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 import run_builders
-from make_record import Scene, Work, write_run
+from make_record import write_run
+from record_scene import Scene, Work
 
 import sonde
 from sonde.model.confined_files import ConfinedDirectory
@@ -30,7 +31,7 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def recorded(tmp_path: Path) -> sonde.Run:
+def recorded_run(tmp_path: Path) -> sonde.Run:
     """A run with a record: two tasks write at exactly 100 MB/s each for two seconds."""
     root = tmp_path / "archive"
     run_id = "20260101T000000Z-known-0001"
@@ -52,7 +53,7 @@ def test_run_list_converts_to_all_libraries(root: Path) -> None:
     assert {"run", "plan", "read_bytes_per_s"} <= set(runs.columns)
 
 
-def test_phases_of_a_selection_are_its_own(root: Path) -> None:
+def test_phase_table_of_a_selection_has_only_its_runs(root: Path) -> None:
     archive = sonde.open(root)
     assert archive.runs().phases().to_arrow()["bytes_per_s"].to_pylist() == [1e9, 2e9, 3e9]
     assert archive.runs(last=2).phases().to_arrow()["bytes_per_s"].to_pylist() == [2e9, 3e9]
@@ -80,24 +81,24 @@ def test_selecting_runs_reads_nothing(root: Path, monkeypatch: pytest.MonkeyPatc
     assert len(archive.runs().phases()) == 3
 
 
-def test_series_sum_to_the_bytes_of_the_phase(recorded: sonde.Run) -> None:
-    phase = recorded.phase("write")
+def test_series_sum_to_the_bytes_of_the_phase(recorded_run: sonde.Run) -> None:
+    phase = recorded_run.phase("write")
     series = phase.series()
     assert series is not None
     assert series.slice_s == 0.5
-    record = recorded.record().phases[0]
+    record = recorded_run.record().phases[0]
     assert record.end is not None
     assert sum(series.bytes) == record.end.bytes.transferred
     table = series.to_arrow().to_pydict()
     assert table["bytes"] == list(series.bytes)
     assert table["start_s"] == [0.5 * index for index in range(len(series))]
     assert table["bytes_per_s"] == pytest.approx([2 * value for value in series.bytes])
-    rows = recorded.series().to_arrow().to_pydict()
+    rows = recorded_run.series().to_arrow().to_pydict()
     assert [b for b, scope in zip(rows["bytes"], rows["scope"], strict=True) if scope == "all"] == list(series.bytes)
-    assert len(recorded.tasks()) == 2
+    assert len(recorded_run.tasks()) == 2
 
 
-def test_percentiles_lie_in_the_right_bucket() -> None:
+def test_percentiles_interpolate_within_their_bucket() -> None:
     buckets = (sonde.Bucket(100.0, 200.0, 90), sonde.Bucket(1000.0, 2000.0, 9))
     histogram = sonde.Histogram("read", "read", 100, 110.0, 9000.0, 300.0, 1, buckets)
     assert histogram.percentile(0) == 110.0, "never below the fastest operation"
@@ -112,20 +113,20 @@ def test_percentiles_lie_in_the_right_bucket() -> None:
         sonde.Histogram("read", "read", 0, None, None, None, 0, ()).percentile(50)
 
 
-def test_histograms_count_every_operation(recorded: sonde.Run) -> None:
-    histogram = recorded.phase("write").histograms()["write"]
+def test_histograms_count_every_operation(recorded_run: sonde.Run) -> None:
+    histogram = recorded_run.phase("write").histograms()["write"]
     assert sum(bucket.count for bucket in histogram.buckets) == histogram.count
     assert histogram.min_ns is not None
     assert histogram.max_ns is not None
     assert histogram.min_ns <= histogram.percentile(50) <= histogram.max_ns
 
 
-def test_findings_have_evidence_from_the_record(recorded: sonde.Run) -> None:
-    (finding,) = recorded.findings
+def test_findings_have_evidence_from_the_record(recorded_run: sonde.Run) -> None:
+    (finding,) = recorded_run.findings
     assert (finding.id, finding.severity, finding.phase) == ("cache_suspect", "warning", "write")
     assert (finding.advice, finding.evidence) == ("write more", {"x": 1})
-    assert recorded.findings.to_arrow().to_pydict()["evidence"] == ['{"x": 1}']
-    assert recorded.findings[:1] == recorded.findings
+    assert recorded_run.findings.to_arrow().to_pydict()["evidence"] == ['{"x": 1}']
+    assert recorded_run.findings[:1] == recorded_run.findings
 
 
 def test_imported_run_has_no_series(root: Path) -> None:
@@ -143,7 +144,7 @@ def test_missing_library_is_one_sentence(root: Path, monkeypatch: pytest.MonkeyP
         sonde.open(root).runs().to_polars()
 
 
-def test_damaged_table_is_one_sentence(recorded: sonde.Run) -> None:
-    (recorded.folder / "series.parquet").write_bytes(b"PAR1 nothing PAR1")
+def test_damaged_table_is_one_sentence(recorded_run: sonde.Run) -> None:
+    (recorded_run.folder / "series.parquet").write_bytes(b"PAR1 nothing PAR1")
     with pytest.raises(sonde.UserError, match=r"series\.parquet cannot be read"):
-        len(recorded.series())
+        len(recorded_run.series())

@@ -71,11 +71,11 @@ def run_reframe(folder: Path, plan: Path, target: Path, reference: float, classi
 
 
 def test_reframe_compares_rates_with_references(
-    fake: Callable[..., Path], target: Path, plan: Path, tmp_path: Path
+    fake_engine: Callable[..., Path], target: Path, plan: Path, tmp_path: Path
 ) -> None:
     if not (REFRAME / "reframe").is_dir():
         pytest.skip("ReFrame is not installed: tools/environment.py reframe")
-    fake(rate=2e9)
+    fake_engine(rate=2e9)
     good = run_reframe(tmp_path / "good", plan, target, 2e9, ["cache", "short", "unknown", "storage", "burst"])
     assert "Ran 1/1 test case(s)" in good
     assert "(0 failure(s)" in good, good
@@ -85,7 +85,12 @@ def test_reframe_compares_rates_with_references(
 
 
 def test_ramble_reads_the_rates_that_sonde_prints(
-    sonde: Any, fake: Callable[..., Path], target: Path, plan: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sonde: Any,
+    fake_engine: Callable[..., Path],
+    target: Path,
+    plan: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: dict[str, list[tuple[tuple[Any, ...], dict[str, Any]]]] = {}
     appkit = types.ModuleType("ramble.appkit")
@@ -99,7 +104,7 @@ def test_ramble_reads_the_rates_that_sonde_prints(
     monkeypatch.setitem(sys.modules, "ramble.appkit", appkit)
     runpy.run_path(str(PACKAGING / "ramble" / "sonde" / "application.py"))
 
-    fake(rate=2e9)
+    fake_engine(rate=2e9)
     values = {values[0]: options["default"] for values, options in calls["workload_variable"]}
     values |= {"plan": str(plan), "target_directory": str(target), "experiment_run_dir": str(tmp_path)}
     printed = ""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,7 +12,8 @@ from typing import Any
 
 import pytest
 from browser import Page, browser, installed
-from make_record import Scene, write_run
+from make_record import write_run
+from record_scene import Scene
 from scenarios import COLD, RANDOM, SCENARIOS
 
 from sonde.report import write_report
@@ -97,6 +99,23 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return pages
 
 
+# Pieces of titles that lines break in two. A line may end at a space, and where the page marks it.
+BROKEN_TITLES = """JSON.stringify([...document.querySelectorAll('h1, .runtitle')].flatMap(title => {
+  const texts = [...title.childNodes].filter(node => node.nodeType === Node.TEXT_NODE);
+  return texts.flatMap(node => [...node.data.matchAll(/\\S+/g)].filter(match => {
+    const range = document.createRange();
+    range.setStart(node, match.index); range.setEnd(node, match.index + match[0].length);
+    return new Set([...range.getClientRects()].map(box => Math.round(box.top))).size > 1;
+  }).map(match => match[0]));
+}))"""
+# Names below charts of members, with their boxes.
+MEMBER_NAMES = """JSON.stringify([...document.querySelectorAll(
+  '[data-chart=nodes] .x, [data-chart=tasks] .x')].map(axis => [...axis.querySelectorAll('span')].map(span => {
+  const box = span.getBoundingClientRect();
+  return [span.textContent, box.left, box.right, Math.round(box.top)];
+})))"""
+
+
 def charts(tab: Page) -> list[dict[str, Any]]:
     charts_found: list[dict[str, Any]] = json.loads(tab.evaluate(CHARTS))
     return charts_found
@@ -104,7 +123,7 @@ def charts(tab: Page) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("name", [*SCENARIOS, "group"])
 @pytest.mark.parametrize("width", [1280, 360])
-def test_a_report_is_quiet_complete_and_fits_the_screen(
+def test_report_logs_no_error_fetches_no_file_and_fits_the_screen(
     tab: Page, reports: dict[str, Path], name: str, width: int
 ) -> None:
     tab.open(reports[name], width=width)
@@ -121,6 +140,28 @@ def test_a_report_is_quiet_complete_and_fits_the_screen(
             assert chart["letters"] > 0, chart
     assert json.loads(tab.evaluate(WIDER)) == []
     assert tab.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_member_names_are_visible_and_do_not_overlap(tab: Page, reports: dict[str, Path], width: int) -> None:
+    tab.open(reports["slow task"], width=width)
+    names = json.loads(tab.evaluate(MEMBER_NAMES))
+    assert names
+    for row in names:
+        for name, begin, end, _ in row:
+            assert end - begin > 5, name
+        for line in {top for *_, top in row}:
+            boxes = sorted((begin, end) for _, begin, end, top in row if top == line)
+            assert all(end < begin for (_, end), (begin, _) in itertools.pairwise(boxes)), row
+
+
+def test_title_with_long_path_breaks_between_its_parts(tab: Page, tmp_path: Path) -> None:
+    folder = write_run(tmp_path / "run", SCENARIOS["typical"])
+    title = "Write, then read (with data.access.volume=4MiB,phases.write.stop.stonewall=20s,data.random_seed=123456789)"
+    tab.open(write_report([folder], tmp_path / "page.html", title), width=390)
+    assert tab.evaluate("document.querySelector('h1').textContent") == title
+    assert json.loads(tab.evaluate(BROKEN_TITLES)) == []
+    assert json.loads(tab.evaluate(WIDER)) == []
 
 
 def test_a_complete_run_has_all_its_charts(tab: Page, reports: dict[str, Path]) -> None:

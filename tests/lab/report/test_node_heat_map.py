@@ -11,10 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from make_record import Scene, Work, steady, write_run
+from make_record import write_run
 from numpy.typing import NDArray
+from record_scene import Scene, Work, steady
 
-from sonde.model.lines import RateSpread, SeriesLine
+from sonde.model.line_members import RateSpread
+from sonde.model.lines import SeriesLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun, read_recorded_run_folder
 from sonde.report.sections.node_heat_map import render_node_heat_map
@@ -46,7 +48,7 @@ def store_known_run(folder: Path) -> tuple[RecordedRun, PhaseRecord]:
     return run, run.phases[0]
 
 
-def test_each_node_has_its_row_and_the_slow_one_is_dark_and_named(tmp_path: Path) -> None:
+def test_each_node_has_a_row_and_the_slow_row_is_dark(tmp_path: Path) -> None:
     run, phase = store_known_run(tmp_path / "run")
     html = str(render_node_heat_map(run, phase, operations=False))
     assert "Nodes over time" in html
@@ -67,7 +69,7 @@ def test_single_node_or_missing_series_have_no_heat_map(tmp_path: Path) -> None:
     assert render_node_heat_map(run, replace(phase, series=[]), operations=False) is None
 
 
-def test_of_many_nodes_the_extremes_are_drawn_by_the_middle_of_all(tmp_path: Path) -> None:
+def test_heat_map_of_many_nodes_compares_extremes_with_the_median(tmp_path: Path) -> None:
     run, phase = store_known_run(tmp_path / "run")
     node_series = []
     for node, rate in enumerate([50, 50, 200, 200]):

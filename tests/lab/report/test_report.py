@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator
-from make_record import Pages, Scene, Work, record_lines, steady, write_run
+from make_record import record_lines, write_run
+from record_scene import Pages, Scene, Work, steady
 from scenarios import CACHED, COLD, HOSTILE, SCENARIOS
 
 from sonde.findings.best_numbers import NONE
@@ -85,7 +86,7 @@ def test_the_generator_writes_records_that_match_the_schema(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_every_kind_of_run_gives_a_page(report_page: Shown, name: str) -> None:
+def test_every_scenario_yields_a_page(report_page: Shown, name: str) -> None:
     html = report_page(name)
     page = Words(html)
     assert "Summary" in page.text
@@ -127,14 +128,14 @@ def test_headline_is_the_total_rate_with_bytes_and_seconds(report_page: Shown) -
     assert f"{rate['bytes']:,} B / {rate['seconds']:.4f} s, first open to last close" in text
 
 
-def test_small_operations_are_told_in_operations_per_second(report_page: Shown) -> None:
+def test_small_operations_are_reported_per_second(report_page: Shown) -> None:
     rate = total("typical", "random-read")
     text = Words(report_page("typical")).text
     assert f"{round(rate['ops_per_s'], -2):,.0f} op/s" in text
     assert f"{rate['ops']:,} operations / {rate['seconds']:.4f} s" in text
 
 
-def test_storage_and_cache_are_kept_apart(report_page: Shown) -> None:
+def test_storage_and_cache_numbers_are_separate(report_page: Shown) -> None:
     html = report_page("typical")
     text = Words(html).text
     storage, cache = text.index("Storage, for seconds only"), text.index("Page cache: not storage numbers")
@@ -143,7 +144,7 @@ def test_storage_and_cache_are_kept_apart(report_page: Shown) -> None:
     assert cache < summary.index("Served from page cache: not a storage number")
 
 
-def test_a_rate_that_moved_is_told_in_words(report_page: Shown) -> None:
+def test_change_of_the_rate_is_described(report_page: Shown) -> None:
     stepped = Words(report_page("stepped")).text
     match = re.search(r"Fell from ([\d.]+) GB/s to ([\d.]+) MB/s after ([\d.]+) s", stepped)
     assert match
@@ -161,7 +162,7 @@ def test_a_rate_that_moved_is_told_in_words(report_page: Shown) -> None:
         assert summary.count("±: where the rate was") == ("Steady, ±" in summary), name
 
 
-def test_the_slow_task_is_named_with_its_host(report_page: Shown) -> None:
+def test_slow_task_is_reported_with_its_host(report_page: Shown) -> None:
     text = Words(report_page("slow task")).text
     assert re.search(r"Task 11 on node18 reached [\d.]+ MB/s, the median task [\d.]+ MB/s\.", text)
     assert "stonewall" in text
@@ -175,28 +176,28 @@ def test_the_slow_task_is_named_with_its_host(report_page: Shown) -> None:
         ("lost", "The run has no end: its engine was killed or lost, or is still at work."),
     ],
 )
-def test_a_run_that_did_not_end_well_says_so_before_anything_else(report_page: Shown, name: str, sentence: str) -> None:
+def test_unfinished_run_is_reported_at_the_top(report_page: Shown, name: str, sentence: str) -> None:
     text = Words(report_page(name)).text
     assert sentence in text[: text.index("Summary")]
     assert "Not finished: read; the phase before it stands." in text[: text.index("Summary")]
     assert "GB/s" in text
 
 
-def test_truncated_record_is_shown_up_to_its_last_line(page: Pages) -> None:
+def test_truncated_record_is_rendered_up_to_its_last_line(page: Pages) -> None:
     text = Words(page(Scene(works=[Work(), COLD]), cut=400)).text
     assert "breaks off in the middle of its last line" in text[: text.index("Summary")]
     assert "Sequential read" in text
 
 
 @pytest.fixture(scope="module")
-def typical(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def typical_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of a typical run."""
     return write_run(tmp_path_factory.mktemp("typical") / "run", SCENARIOS["typical"])
 
 
 @pytest.mark.parametrize("line_count", range(1, 12))
-def test_a_record_cut_after_any_line_gives_a_page(typical: Path, tmp_path: Path, line_count: int) -> None:
-    folder = Path(shutil.copytree(typical, tmp_path / "run"))
+def test_a_record_cut_after_any_line_gives_a_page(typical_run: Path, tmp_path: Path, line_count: int) -> None:
+    folder = Path(shutil.copytree(typical_run, tmp_path / "run"))
     record = folder / "record.ndjson"
     record.write_bytes(b"\n".join(record.read_bytes().split(b"\n")[:line_count]) + b"\n")
     text = Words(write_report([folder], tmp_path / "report.html").read_text(encoding="utf-8")).text
@@ -255,7 +256,7 @@ def test_five_thousand_tasks_are_written_quickly_and_stay_small(tmp_path: Path) 
     assert "5,000\N{NO-BREAK SPACE}tasks" in out.read_text(encoding="utf-8")
 
 
-def test_what_is_no_run_is_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_folder_without_a_run_is_rejected_in_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(ReportError, match=r"holds no record\.ndjson"):
         write_report([tmp_path], tmp_path / "report.html")
     (tmp_path / "record.ndjson").write_text("PNG\n", encoding="utf-8")
@@ -269,7 +270,7 @@ def test_what_is_no_run_is_refused_in_one_sentence(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("**/.report*"))
 
 
-def test_a_newer_report_replaces_the_older_one(page: Pages, tmp_path: Path) -> None:
+def test_newer_report_replaces_the_older_report(page: Pages, tmp_path: Path) -> None:
     page(SCENARIOS["one task"])
     second = page(SCENARIOS["stepped"])
     assert (tmp_path / "report.html").read_text(encoding="utf-8") == second

@@ -22,7 +22,7 @@ HISTORIES = 12  # 3 file systems, 2 tests, write and read
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the archive and its site."""
     root = tmp_path_factory.mktemp("site")
     make_site_archive(root / "archive")
@@ -38,8 +38,8 @@ def to_text(page: str) -> str:
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]*>", " ", page)))
 
 
-def test_every_link_leads_to_a_page_and_anchor(built: Path) -> None:
-    pages = read_pages(built / "out")
+def test_every_link_leads_to_a_page_and_anchor(site_folder: Path) -> None:
+    pages = read_pages(site_folder / "out")
     links = 0
     for name, page in pages.items():
         for target in re.findall(r'<a (?:class="[^"]*" )?href="([^"]+)"', page):
@@ -52,8 +52,8 @@ def test_every_link_leads_to_a_page_and_anchor(built: Path) -> None:
     assert links > 500
 
 
-def test_every_run_history_and_event_is_there(built: Path) -> None:
-    pages = read_pages(built / "out")
+def test_every_run_history_and_event_is_there(site_folder: Path) -> None:
+    pages = read_pages(site_folder / "out")
     lists = "".join(page for name, page in pages.items() if name.startswith("runs/"))
     assert len(set(re.findall(r'<a id="(2026[^"]+)"', lists))) == RUNS
     assert sum(name.startswith("history/") for name in pages) >= HISTORIES
@@ -62,8 +62,8 @@ def test_every_run_history_and_event_is_there(built: Path) -> None:
     assert f"{RUNS:,} runs" in to_text(pages["runs.html"])
 
 
-def test_overview_shows_the_ratio_of_the_slow_system(built: Path) -> None:
-    page = read_pages(built / "out")["index.html"]
+def test_overview_shows_the_ratio_of_the_slow_system(site_folder: Path) -> None:
+    page = read_pages(site_folder / "out")["index.html"]
     row = re.search(r'<tr><th scope="row">lustre:/fs2 probe</th>(.*?)</tr>', page)
     assert row is not None
     fields = re.findall(r'<td class="(\w+)"><?.*?(\d+) %', row[1])
@@ -76,8 +76,8 @@ def test_overview_shows_the_ratio_of_the_slow_system(built: Path) -> None:
     assert 'Event "Upgraded <b>fs2</b>"' in to_text(page)
 
 
-def test_history_has_event_lines_near_its_change(built: Path) -> None:
-    pages = read_pages(built / "out")
+def test_history_has_event_lines_near_its_change(site_folder: Path) -> None:
+    pages = read_pages(site_folder / "out")
     slow = [page for name, page in pages.items() if name.startswith("history/") and "lustre:/fs2" in page]
     assert len(slow) == 4
     for page in slow:
@@ -86,16 +86,19 @@ def test_history_has_event_lines_near_its_change(built: Path) -> None:
         assert "Upgraded &lt;b&gt;fs2&lt;/b&gt;" in page
 
 
-def test_second_build_writes_nothing(built: Path, sonde: Any) -> None:
-    before = {path: path.stat().st_mtime_ns for path in (built / "out").rglob("*.html")}
-    assert "0 pages written" in sonde("site", built / "out", "--reports", "2", "--archive", built / "archive").out
-    assert {path: path.stat().st_mtime_ns for path in (built / "out").rglob("*.html")} == before
+def test_second_build_writes_nothing(site_folder: Path, sonde: Any) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (site_folder / "out").rglob("*.html")}
+    assert (
+        "0 pages written"
+        in sonde("site", site_folder / "out", "--reports", "2", "--archive", site_folder / "archive").out
+    )
+    assert {path: path.stat().st_mtime_ns for path in (site_folder / "out").rglob("*.html")} == before
 
 
-def test_new_run_rewrites_only_its_pages(built: Path, sonde: Any, tmp_path: Path) -> None:
+def test_new_run_rewrites_only_its_pages(site_folder: Path, sonde: Any, tmp_path: Path) -> None:
     archive, out = tmp_path / "archive", tmp_path / "out"
-    shutil.copytree(built / "archive", archive, copy_function=shutil.copy2)
-    shutil.copytree(built / "out", out)
+    shutil.copytree(site_folder / "archive", archive, copy_function=shutil.copy2)
+    shutil.copytree(site_folder / "out", out)
     sonde("site", out, "--reports", "0", "--archive", archive)
     old = read_manifest(out)
     add_night(archive, NIGHTS, file_systems=1, tests=("daily",))
@@ -114,18 +117,18 @@ def test_new_run_rewrites_only_its_pages(built: Path, sonde: Any, tmp_path: Path
     assert {name for name in late if late[name] != new.get(name)} == {"index.html", "events.html"}
 
 
-def test_vanished_pages_are_removed_and_lost_ones_written(built: Path, sonde: Any, tmp_path: Path) -> None:
+def test_vanished_pages_are_removed_and_lost_pages_rewritten(site_folder: Path, sonde: Any, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    shutil.copytree(built / "out", out)
+    shutil.copytree(site_folder / "out", out)
     (out / "runs.html").unlink()
-    sonde("site", out, "--reports", "0", "--archive", built / "archive")
+    sonde("site", out, "--reports", "0", "--archive", site_folder / "archive")
     assert (out / "runs.html").exists()
     assert not list((out / "run").iterdir())
 
 
-def test_folder_with_other_files_is_refused(built: Path, sonde: Any, tmp_path: Path) -> None:
+def test_folder_with_other_files_is_refused(site_folder: Path, sonde: Any, tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
-    result = sonde("site", tmp_path, "--archive", built / "archive")
+    result = sonde("site", tmp_path, "--archive", site_folder / "archive")
     assert result.code == 2
     assert "holds files that are no site" in result.err
     assert (tmp_path / "mine.txt").read_text() == "mine"

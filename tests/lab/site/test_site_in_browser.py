@@ -22,7 +22,7 @@ WIDER = """JSON.stringify([...document.querySelectorAll('body *')].filter(elemen
 
 
 @pytest.fixture(scope="module")
-def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site."""
     root = tmp_path_factory.mktemp("site")
     make_site_archive(root / "archive")
@@ -39,13 +39,13 @@ def tab() -> Iterator[Page]:
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_pages_fit_the_screen_and_ask_for_nothing(out: Path, tab: Page, width: int, tmp_path: Path) -> None:
-    pages = read_manifest(out)
+def test_pages_fit_the_screen_and_ask_for_nothing(site_folder: Path, tab: Page, width: int, tmp_path: Path) -> None:
+    pages = read_manifest(site_folder)
     kinds = {name.split("/")[0]: name for name in pages}  # one page of each kind
     assert {"index.html", "histories.html", "events.html", "runs.html", "history", "runs", "run"} <= set(kinds)
     for name in kinds.values():
-        tab.open(out / name, width)
-        assert tab.requests == [(out / name).resolve().as_uri()] or all(
+        tab.open(site_folder / name, width)
+        assert tab.requests == [(site_folder / name).resolve().as_uri()] or all(
             url.startswith("data:") for url in tab.requests[1:]
         )
         assert tab.messages == []

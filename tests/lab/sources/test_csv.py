@@ -44,14 +44,14 @@ bytes = { column = "job_GiB", unit = "GiB" }
 
 
 @pytest.fixture
-def rows(tmp_path: Path) -> Path:
+def csv_file(tmp_path: Path) -> Path:
     (tmp_path / "map.toml").write_text(MAP)
     (tmp_path / "daily.csv").write_text(ROWS)
     return tmp_path / "daily.csv"
 
 
-def test_rows_become_runs_of_comparable_series(sonde: Any, rows: Path, archive: Path) -> None:
-    answer = sonde("import", rows, "--columns", rows.with_name("map.toml"))
+def test_rows_become_runs_of_comparable_series(sonde: Any, csv_file: Path, archive: Path) -> None:
+    answer = sonde("import", csv_file, "--columns", csv_file.with_name("map.toml"))
     assert answer.code == 0, answer.err
     assert "7 runs came into the archive" in answer.out
     series = list_histories(Archive(archive))
@@ -73,8 +73,8 @@ def test_rows_become_runs_of_comparable_series(sonde: Any, rows: Path, archive: 
     assert daily.times[0] == pytest.approx(1487096560.0)
 
 
-def test_what_is_not_mapped_is_kept(sonde: Any, rows: Path, archive: Path) -> None:
-    sonde("import", rows, "--columns", rows.with_name("map.toml"))
+def test_unmapped_columns_are_stored(sonde: Any, csv_file: Path, archive: Path) -> None:
+    sonde("import", csv_file, "--columns", csv_file.with_name("map.toml"))
     (folder,) = archive.glob("2017-02/20170214T182240Z-*")
     document = json.loads((folder / "run.json").read_text())
     assert document["context"] == {"server_read_GiB": 412.193, "concurrent_jobs": 994.0}
@@ -89,24 +89,24 @@ def test_what_is_not_mapped_is_kept(sonde: Any, rows: Path, archive: Path) -> No
     assert sonde("show", folder.name, "--json").json[0]["id"] == folder.name
 
 
-def test_importing_again_adds_only_what_is_new(sonde: Any, rows: Path, archive: Path) -> None:
-    columns = rows.with_name("map.toml")
-    sonde("import", rows, "--columns", columns, "--tag", "history")
-    assert sonde("import", rows, "--columns", columns, "--json").json["known"] == 7
-    rows.write_text(ROWS + "2017-02-16T18:22:40Z,knl,scratch,ior,shared,write,4096,17,1,1024.0,3\n")
-    again = sonde("import", rows, "--columns", columns, "--json").json
+def test_repeated_import_adds_only_new_rows(sonde: Any, csv_file: Path, archive: Path) -> None:
+    columns = csv_file.with_name("map.toml")
+    sonde("import", csv_file, "--columns", columns, "--tag", "history")
+    assert sonde("import", csv_file, "--columns", columns, "--json").json["known"] == 7
+    csv_file.write_text(ROWS + "2017-02-16T18:22:40Z,knl,scratch,ior,shared,write,4096,17,1,1024.0,3\n")
+    again = sonde("import", csv_file, "--columns", columns, "--json").json
     assert len(again["added"]) == 1
     assert again["known"] == 7
     assert len(sonde("list", "--source", "probes", "--json").json) == 8
     assert len(sonde("list", "--tag", "history", "--json").json) == 7
 
 
-def test_the_map_may_stand_on_the_command_line(sonde: Any, rows: Path, archive: Path) -> None:
+def test_the_map_may_stand_on_the_command_line(sonde: Any, csv_file: Path, archive: Path) -> None:
     columns = ("time=time_utc", "system=system", "op=operation", "experiment=benchmark", "experiment=files")
     options = [part for word in (*columns, "rate=rate_GiBps GiB/s", "tasks=tasks") for part in ("--map", word)]
-    assert sonde("import", rows, *options, "--file-system", "scratch9", "--dry-run").code == 0
+    assert sonde("import", csv_file, *options, "--file-system", "scratch9", "--dry-run").code == 0
     assert not list(archive.glob("2*"))
-    assert sonde("import", rows, *options, "--file-system", "scratch9").code == 0
+    assert sonde("import", csv_file, *options, "--file-system", "scratch9").code == 0
     assert {history.key.file_system for history in list_histories(Archive(archive))} == {"scratch9"}
 
 
@@ -125,13 +125,13 @@ def test_the_map_may_stand_on_the_command_line(sonde: Any, rows: Path, archive: 
         ("2017-02-14T18:22:40Z,knl,s,ior,shared,write,4,1,,1,,,,", "the number of values"),
     ],
 )
-def test_a_bad_row_is_a_sentence_with_its_line(sonde: Any, rows: Path, archive: Path, row: str, text: str) -> None:
-    rows.write_text(ROWS + row + "\n")
-    answer = sonde("import", rows, "--columns", rows.with_name("map.toml"))
+def test_a_bad_row_is_a_sentence_with_its_line(sonde: Any, csv_file: Path, archive: Path, row: str, text: str) -> None:
+    csv_file.write_text(ROWS + row + "\n")
+    answer = sonde("import", csv_file, "--columns", csv_file.with_name("map.toml"))
     assert answer.code == 0
     assert len(answer.sentences) == 1
     assert text in answer.err
-    assert f"{rows}, line 9: " in answer.err
+    assert f"{csv_file}, line 9: " in answer.err
     assert "7 runs" in answer.out
 
 
@@ -168,14 +168,14 @@ def test_a_bad_map_is_a_sentence(tmp_path: Path, text: str, settings: tuple[str,
         (b't,r\n"unclosed', "is not a CSV file"),
     ],
 )
-def test_a_file_that_is_no_such_table_is_a_sentence(tmp_path: Path, content: bytes, text: str) -> None:
+def test_invalid_csv_table_gets_one_sentence(tmp_path: Path, content: bytes, text: str) -> None:
     (tmp_path / "x.csv").write_bytes(content)
     with pytest.raises(UserError) as raised:
         list(read_csv_runs(tmp_path / "x.csv", read_column_map(None, ["time=t", "rate=r"]), lambda complaint: None))
     assert text in str(raised.value)
 
 
-def test_the_map_in_the_documentation_is_one(tmp_path: Path) -> None:
+def test_documented_column_map_is_valid(tmp_path: Path) -> None:
     page = (Path(__file__).resolve().parents[3] / "docs" / "tasks" / "import.md").read_text()
     (tmp_path / "map.toml").write_text(page.partition("```ini\n")[2].partition("```")[0])
     columns = read_column_map(tmp_path / "map.toml", [])
@@ -184,18 +184,18 @@ def test_the_map_in_the_documentation_is_one(tmp_path: Path) -> None:
     assert all(f"`{name}`" in page for name in MEANINGS if name not in ("rate", "ops_rate", "time"))
 
 
-def test_a_csv_file_without_a_map_says_what_to_do(sonde: Any, rows: Path, archive: Path) -> None:
-    answer = sonde("import", rows)
+def test_csv_without_a_map_suggests_a_working_command(sonde: Any, csv_file: Path, archive: Path) -> None:
+    answer = sonde("import", csv_file)
     assert answer.code == 2
     assert len(answer.sentences) == 1
     assert not archive.exists()
     proposed = shlex.split(answer.err.partition("perhaps ")[2].partition(" (see")[0])
-    assert sonde("import", rows, *proposed).code == 0, "what it proposes works"
+    assert sonde("import", csv_file, *proposed).code == 0, "what it proposes works"
     document = json.loads(next(archive.glob("2017-02/20170214T182240Z-*/run.json")).read_text())
     assert document["history"]["system"] == "knl"
     assert document["phases"][0]["bytes_per_s"] == 32 * 2**30
-    rows.write_text("a,b\n1,2\n")
-    assert "--map time=start" in sonde("import", rows).err
+    csv_file.write_text("a,b\n1,2\n")
+    assert "--map time=start" in sonde("import", csv_file).err
 
 
 @pytest.mark.parametrize(

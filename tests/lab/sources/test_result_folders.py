@@ -39,7 +39,7 @@ def test_folder_of_io500_is_imported_once(sonde: Any, archive: Path, io500_folde
     assert "2 were there already" in sonde("import", io500_folder).out
 
 
-def test_summary_is_read_where_no_result_is(io500_folder: Path) -> None:
+def test_result_summary_is_read_if_result_txt_is_missing(io500_folder: Path) -> None:
     (io500_folder / "result.txt").unlink()
     assert [path.name for path in find_result_files(io500_folder).files] == [
         "mdtest-easy-write.txt",
@@ -47,7 +47,7 @@ def test_summary_is_read_where_no_result_is(io500_folder: Path) -> None:
     ]
 
 
-def test_import_goes_on_past_unreadable_files(sonde: Any, archive: Path, tmp_path: Path) -> None:
+def test_import_continues_after_unreadable_files(sonde: Any, archive: Path, tmp_path: Path) -> None:
     damaged = tmp_path / "damaged.txt"
     damaged.write_text((DATA / "mdtest-4.1.txt").read_text().partition("SUMMARY")[0])
     unknown = tmp_path / "unknown.txt"

@@ -197,7 +197,7 @@ def read(name: str, tmp_path: Path) -> Sequence[ImportedRun]:
 
 
 @pytest.mark.parametrize("name", EXPECTED)
-def test_the_numbers_are_those_of_the_file(name: str, tmp_path: Path) -> None:
+def test_imported_numbers_equal_the_file(name: str, tmp_path: Path) -> None:
     tool, started, tasks, numbers = EXPECTED[name]
     run = read(name, tmp_path)[0]
     assert run.tool == tool
@@ -235,7 +235,7 @@ def test_records_of_different_size_are_different_experiments(tmp_path: Path) -> 
     assert [phase.phase for phase in large.phases] == ["write", "rewrite", "random_read", "random_write"]
 
 
-def test_what_io500_calls_invalid_stays_invalid(tmp_path: Path) -> None:
+def test_io500_result_marked_invalid_stays_invalid(tmp_path: Path) -> None:
     for name in ("io500-summary.txt", "io500-result.txt"):
         (run,) = read(name, tmp_path)
         assert "invalid" in {finding["severity"] for finding in run.findings}
@@ -295,7 +295,7 @@ def test_the_original_stays_with_the_numbers(sonde: Any, archive: Path) -> None:
     assert "mean of 2 iterations" in output
 
 
-def test_times_without_a_zone_are_in_the_zone_that_is_said(tmp_path: Path) -> None:
+def test_times_without_a_zone_use_the_configured_zone(tmp_path: Path) -> None:
     about = ImportDefaults(zone=ZoneInfo("America/Los_Angeles"))
     run = read_result_file(DATA / "ior-3.0.txt", about)[0]
     assert run.started == datetime(2017, 2, 15, 2, 22, 40, tzinfo=UTC)
@@ -304,7 +304,7 @@ def test_times_without_a_zone_are_in_the_zone_that_is_said(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("name", EXPECTED)
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.9])
-def test_a_file_that_breaks_off_is_a_sentence_or_gives_true_numbers(name: str, share: float, tmp_path: Path) -> None:
+def test_truncated_result_is_rejected_or_gives_correct_numbers(name: str, share: float, tmp_path: Path) -> None:
     numbers = {
         (phase.phase, phase.definition, phase.bytes_per_s) for run in read(name, tmp_path) for phase in run.phases
     }
@@ -343,5 +343,5 @@ def test_nonsense_is_a_sentence(sonde: Any, archive: Path, tmp_path: Path, text:
         ("x 'unclosed -t", "'unclosed -t"),
     ],
 )
-def test_where_is_no_part_of_what(command: str, work: str) -> None:
+def test_work_arguments_exclude_paths(command: str, work: str) -> None:
     assert select_work_arguments(command, ("-o", "-i", "-d", "--out")) == work

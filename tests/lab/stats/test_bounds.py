@@ -43,7 +43,7 @@ def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(count: int, of: 
 
 
 @pytest.mark.parametrize(("count", "of"), [(-1, 3), (4, 3), (0, 0)])
-def test_what_is_no_share_has_no_interval(count: int, of: int) -> None:
+def test_impossible_share_has_no_binomial_interval(count: int, of: int) -> None:
     with pytest.raises(ValueError, match=f"{count} of {of} is no share"):
         compute_binomial_interval(count, of)
 
@@ -52,14 +52,14 @@ def test_what_is_no_share_has_no_interval(count: int, of: int) -> None:
     ("count", "confidence", "low", "high"),
     [(0, 0.95, 0.0, 0.975), (1, 0.95, 0.025, 1.0), (1, 0.9, 0.05, 1.0), (0, 0.9, 0.0, 0.95)],
 )
-def test_one_run_says_little_about_a_share(count: int, confidence: float, low: float, high: float) -> None:
+def test_a_single_run_gives_a_wide_binomial_interval(count: int, confidence: float, low: float, high: float) -> None:
     """With one run in which it happened, a share below a fortieth would be an accident of less than 2.5 %."""
     share = compute_binomial_interval(count, 1, confidence)
     assert share.value == count
     assert share.limits == pytest.approx((low, high))
 
 
-def test_the_interval_of_a_slope_covers_the_slope_that_was_drawn() -> None:
+def test_bootstrap_interval_of_a_slope_covers_the_true_slope() -> None:
     random = np.random.default_rng(8)
     x = np.log(np.array([1.0, 2.0, 4.0, 8.0]))
     x -= x.mean()
@@ -100,7 +100,7 @@ def test_half_an_interval_is_a_share_of_the_size_of_its_value() -> None:
     )
 
 
-def test_an_interval_is_known_when_both_its_ends_are() -> None:
+def test_interval_exists_when_both_limits_exist() -> None:
     assert BoundedValue.from_exact_value(3.0) == BoundedValue(3.0, 3.0, 3.0)
     assert BoundedValue.from_exact_value(3.0).has_interval
     assert BoundedValue.from_exact_value(3.0).relative_half_width == 0
@@ -116,7 +116,7 @@ def test_an_interval_is_known_when_both_its_ends_are() -> None:
     ("first", "confidence", "low", "high"),
     [(500, 0.95, 24.975, 974.025), (500, 0.8, 99.9, 899.1), (-7, 0.95, -7, 974.025), (2000, 0.95, 24.975, 2000)],
 )
-def test_the_bounds_are_those_quantiles_of_a_thousand_draws(
+def test_bootstrap_limits_are_quantiles_of_a_thousand_resamples(
     first: float, confidence: float, low: float, high: float
 ) -> None:
     """A statistic that counts how often it was asked: once for the value, then 0 … 999. The value is in its interval
@@ -156,10 +156,10 @@ def test_bootstrap_interval_needs_six_runs_per_group() -> None:
     )
 
 
-def test_whoever_has_enough_runs_without_an_interval_makes_one_more() -> None:
+def test_enough_runs_without_an_interval_need_another_run() -> None:
     assert [estimate_more_runs(now, BoundedValue(1.1, None, None), 1.0) for now in (0, 5, 6, 9)] == [6, 1, 1, 1]
 
 
-def test_thirty_times_as_far_is_the_most_that_more_runs_are_told_for() -> None:
+def test_more_runs_are_estimated_up_to_thirty_times_the_width() -> None:
     assert estimate_more_runs(10, BoundedValue(1.5, -13.5, 20.0), 1.0) == 8990
     assert estimate_more_runs(10, BoundedValue(1.5, -13.51, 20.0), 1.0) is None

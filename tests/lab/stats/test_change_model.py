@@ -18,7 +18,7 @@ from sonde.stats.change_table import THRESHOLDS
 from sonde.stats.ranks import RankWindow
 
 
-def test_the_table_is_derived_anew() -> None:
+def test_threshold_table_is_reproduced_by_simulation() -> None:
     derived = simulate_thresholds(100, series=8000, seed=5)
     assert derived == pytest.approx(np.array(THRESHOLDS[100]), abs=0.06)
 
@@ -29,7 +29,7 @@ def test_thresholds_exist_for_every_count_and_grow_with_arl0() -> None:
     assert np.all(np.diff(rows, axis=0) > 0)
 
 
-def test_between_the_rows_thresholds_are_between_them() -> None:
+def test_thresholds_are_interpolated_between_table_rows() -> None:
     low, middle, high = interpolate_thresholds(500), interpolate_thresholds(700), interpolate_thresholds(1000)
     assert np.all(np.isinf(middle[:MIN_RUNS]))
     assert np.all((low[MIN_RUNS:] < middle[MIN_RUNS:]) & (middle[MIN_RUNS:] < high[MIN_RUNS:]))

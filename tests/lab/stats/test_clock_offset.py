@@ -11,7 +11,7 @@ from sonde.stats.clock_offset import estimate_clock_offset
 
 @pytest.mark.parametrize("offset", [-36_000.0, -7.3, 0.0, 3607.0, 50_000.0])
 @pytest.mark.parametrize("seed", range(10))
-def test_known_offset_is_found_between_other_events(offset: float, seed: int) -> None:
+def test_clock_offset_is_estimated_despite_unrelated_events(offset: float, seed: int) -> None:
     """Six common events, whole seconds in the log, up to a second late; half as many others on both sides."""
     generator = np.random.default_rng(seed)
     common = np.sort(generator.uniform(0, 3000, 6))

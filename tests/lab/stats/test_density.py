@@ -9,14 +9,14 @@ import pytest
 from sonde.stats.density import estimate_log_density
 
 
-def test_it_adds_up_to_one_on_the_axis_of_logarithms() -> None:
+def test_log_density_integrates_to_1_over_the_log_axis() -> None:
     values = np.exp(np.random.default_rng(1).normal(3, 0.4, 50))
     axis = np.linspace(0, 6, 4001)
     density = estimate_log_density(values, np.exp(axis))
     assert np.sum(density) * (axis[1] - axis[0]) == pytest.approx(1, abs=1e-3)
 
 
-def test_its_width_is_that_of_the_rule() -> None:
+def test_kernel_width_follows_the_rule_of_thumb() -> None:
     """Two values e apart by sd 0.5: the quartiles are 0.5 apart, 0.5 / 1.349 is the smaller spread."""
     width = 0.9 * 0.5 / 1.349 * 2**-0.2
     points = np.array([1.0, np.e])
@@ -30,7 +30,7 @@ def test_equal_values_have_the_narrowest_kernel() -> None:
 
 
 @pytest.mark.parametrize(("values", "places"), [([], [1.0]), ([0.0], [1.0]), ([1.0], [0.0]), ([-1.0], [1.0])])
-def test_what_has_no_logarithm_is_refused(values: list[float], places: list[float]) -> None:
+def test_density_of_values_without_logarithm_is_rejected(values: list[float], places: list[float]) -> None:
     with pytest.raises(ValueError, match="above zero"):
         estimate_log_density(np.array(values), np.array(places))
 
@@ -43,7 +43,7 @@ def test_kernel_width_uses_the_deviation_when_half_are_equal() -> None:
     assert estimate_log_density(values, np.array([1.0])) == pytest.approx(height, rel=1e-9)
 
 
-def test_the_smaller_spread_makes_the_width() -> None:
+def test_kernel_width_uses_the_smaller_spread() -> None:
     """Quartiles 1 apart, but two values far out: their standard deviation is the larger one."""
     logs = np.array([-9.0, -0.5, -0.5, -0.5, 0.5, 0.5, 0.5, 9.0])
     width = 0.9 / 1.349 * 8**-0.2

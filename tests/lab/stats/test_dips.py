@@ -20,7 +20,7 @@ def box(period: int, width: int, first: int, count: int, n: int) -> np.ndarray:
     return logs
 
 
-def test_dips_are_told_as_they_are() -> None:
+def test_dips_have_their_true_period_width_and_depth() -> None:
     dips = find_dips(box(20, 5, 7, 6, 120))
     assert dips is not None
     assert dips.count == 6
@@ -31,19 +31,19 @@ def test_dips_are_told_as_they_are() -> None:
     assert dips.cost < 5.0
 
 
-def test_two_dips_are_none_and_three_are_some() -> None:
+def test_periodic_dips_need_three_dips() -> None:
     assert find_dips(box(40, 8, 10, 2, 120)) is None
     three = find_dips(box(40, 8, 10, 3, 120))
     assert three is not None
     assert three.count == 3
 
 
-def test_what_stays_level_or_is_too_short_for_three_dips_has_none() -> None:
+def test_constant_or_too_short_series_has_no_dips() -> None:
     assert find_dips(np.zeros(100)) is None
     assert find_dips(np.array([0.0, -1.0, 0.0, -1.0, 0.0, -1.0])) is None
 
 
-def test_the_best_box_lowers_the_sum_of_squares_by_what_it_says() -> None:
+def test_gain_of_the_best_box_is_its_sum_of_squares() -> None:
     """Of ten values the first three are low: the gain is 3 · 0.7² + 7 · 0.3², all of the sum of squares."""
     folded = np.array([-0.7] * 3 + [0.3] * 7)
     gain, first, end = _find_best_box(folded, 5)
@@ -65,7 +65,9 @@ def comb(n: int, number: float, first: int, width: int) -> np.ndarray:
     ("n", "number", "first", "width", "count"),
     [(120, 3.1, 10, 8, 3), (120, 5.85, 7, 5, 6), (120, 6.1, 7, 5, 6), (60, 18.1, 1, 1, 18)],
 )
-def test_dips_whose_period_is_tried_are_told_exactly(n: int, number: float, first: int, width: int, count: int) -> None:
+def test_dips_at_a_tried_period_are_estimated_exactly(
+    n: int, number: float, first: int, width: int, count: int
+) -> None:
     """Periods are tried from 2.6 in the whole on, each quarter of one more; the shortest has more than three slices."""
     dips = find_dips(comb(n, number, first, width))
     assert dips is not None
@@ -78,7 +80,7 @@ def test_dips_whose_period_is_tried_are_told_exactly(n: int, number: float, firs
     assert (longest.period, longest.count) == pytest.approx((120 / 2.6, 3))
 
 
-def test_the_cost_is_what_two_levels_leave_of_the_sum_of_squares() -> None:
+def test_cost_of_dips_is_the_residual_sum_of_squares() -> None:
     random = np.random.default_rng(3)
     for number in (5.85, 7.3, 10.35):
         logs = comb(120, number, 4, 4) + random.normal(0, 0.1, 120)
@@ -91,7 +93,7 @@ def test_the_cost_is_what_two_levels_leave_of_the_sum_of_squares() -> None:
 
 
 @pytest.mark.parametrize(("missing", "count"), [([], 8), ([3], 7), ([3, 6], 6), ([2, 3, 5], None)])
-def test_three_of_four_dips_must_be_there(missing: list[int], count: int | None) -> None:
+def test_periodic_dips_need_three_of_four_expected_dips(missing: list[int], count: int | None) -> None:
     logs = comb(120, 8.1, 5, 5)
     for number in missing:
         begin = round(5 + number * 120 / 8.1)
@@ -101,7 +103,7 @@ def test_three_of_four_dips_must_be_there(missing: list[int], count: int | None)
 
 
 @pytest.mark.parametrize(("height", "count"), [(-0.49, 5), (-0.51, 6)])
-def test_a_dip_of_half_the_depth_is_there(height: float, count: int) -> None:
+def test_dip_of_half_the_depth_counts(height: float, count: int) -> None:
     logs = comb(120, 5.85, 7, 5)
     logs[27:34] = np.where(logs[27:34] < 0, height, 0.0)
     dips = find_dips(logs)
@@ -109,7 +111,7 @@ def test_a_dip_of_half_the_depth_is_there(height: float, count: int) -> None:
     assert (dips.count, dips.depth) == (count, near(1.0))
 
 
-def test_shallow_dips_are_found_like_deep_ones() -> None:
+def test_shallow_and_deep_dips_get_the_same_estimates() -> None:
     deep, shallow = find_dips(comb(120, 5.85, 7, 5)), find_dips(0.01 * comb(120, 5.85, 7, 5))
     assert deep is not None
     assert shallow is not None

@@ -27,7 +27,7 @@ def test_rebinning_divides_a_slice_on_a_border() -> None:
     assert sum_into_bins([6.0, 0.0, 0.0], 2) == pytest.approx([6.0, 0.0])
 
 
-def test_rebinning_into_nothing_is_refused() -> None:
+def test_zero_bins_are_rejected() -> None:
     with pytest.raises(ValueError, match="at least 1"):
         sum_into_bins([1.0], 0)
 
@@ -37,7 +37,7 @@ def test_rebinning_into_nothing_is_refused() -> None:
     [([0, 1, 2, 2, 1, 0], (2, 4)), ([2, 2, 2], (0, 3)), ([1, 2, 1, 2, 1], (1, 4)), ([0, 1, 0], (1, 2)),
      ([0, 0], (0, 2)), ([], (0, 5))],
 )  # fmt: skip
-def test_the_window_in_which_all_tasks_are_active(active: list[int], window: tuple[int, int]) -> None:
+def test_steady_slices_have_all_tasks_active(active: list[int], window: tuple[int, int]) -> None:
     assert find_steady_slices([1.0] * (len(active) or 5), active) == window
 
 
@@ -47,7 +47,7 @@ def test_a_steady_noisy_rate_does_not_move() -> None:
     assert alarms <= 1
 
 
-def test_a_step_is_found_where_it_is() -> None:
+def test_step_is_located_within_two_values() -> None:
     random = np.random.default_rng(2)
     hits = 0
     for _ in range(200):
@@ -59,7 +59,7 @@ def test_a_step_is_found_where_it_is() -> None:
     assert hits >= 190
 
 
-def test_a_stall_in_the_middle_is_two_moves() -> None:
+def test_stall_in_the_middle_yields_three_levels() -> None:
     values = [10.0] * 20 + [1.0] * 20 + [10.0] * 20
     assert [(part.first, part.end, part.median) for part in find_constant_levels(values)] == [
         (0, 20, 10.0),
@@ -75,12 +75,12 @@ def test_single_outliers_are_no_level() -> None:
     assert len(find_constant_levels(values)) == 1
 
 
-def test_a_change_too_small_to_matter_is_none() -> None:
+def test_change_below_the_threshold_yields_a_single_level() -> None:
     assert len(find_constant_levels([100.0] * 30 + [85.0] * 30)) == 1
 
 
 @pytest.mark.parametrize("values", [[], [1.0] * 11])
-def test_too_few_values_say_nothing(values: list[float]) -> None:
+def test_too_few_values_yield_no_levels(values: list[float]) -> None:
     assert find_constant_levels(values) == []
 
 
@@ -93,7 +93,7 @@ def test_levels_cover_the_series_without_gaps(values: list[float]) -> None:
         assert all(a.end == b.first for a, b in itertools.pairwise(parts))
 
 
-def test_twelve_values_are_enough_to_say_something() -> None:
+def test_twelve_values_suffice_for_a_level() -> None:
     assert [(part.first, part.end, part.median) for part in find_constant_levels([3.0] * 12)] == [(0, 12, 3.0)]
 
 
@@ -114,7 +114,7 @@ def test_windows_have_room_for_two_levels_and_overlap_by_half_or_more() -> None:
         assert all(2 * (b[0] - a[0]) <= width + 1 for a, b in itertools.pairwise(same))
 
 
-def test_of_counts_that_belong_to_other_slices_nothing_is_trimmed() -> None:
+def test_steady_slices_ignore_counts_of_another_length() -> None:
     assert find_steady_slices([1.0] * 4, [0, 2, 0]) == find_steady_slices([1.0] * 4, [0, 2, 2, 2, 0]) == (0, 4)
 
 
@@ -125,14 +125,14 @@ def test_as_many_slices_as_bins_are_returned_to_the_last_digit() -> None:
 @pytest.mark.parametrize(
     ("length", "series"), [(5, [1.0, 2.0, 0.0, 0.0, 0.0]), (2, [1.0, 2.0]), (1, [1.0, 2.0]), (0, [1.0, 2.0])]
 )
-def test_a_short_series_ends_with_zeros_and_a_long_one_is_left_whole(length: int, series: list[float]) -> None:
+def test_only_a_short_series_is_padded_with_zeros(length: int, series: list[float]) -> None:
     padded = pad_with_zeros([1, 2], length)
     assert padded == series
     assert all(isinstance(value, float) for value in padded)
 
 
 @given(st.lists(st.integers(0, 9).map(float), min_size=2 * MIN_LEVEL_VALUES, max_size=30))
-def test_the_best_cut_is_the_one_whose_sides_differ_most_by_rank(values: list[float]) -> None:
+def test_best_cut_maximizes_the_standardized_rank_sum(values: list[float]) -> None:
     """From the definition: the rank sum of the left side, in standard deviations of one without a difference."""
     n = len(values)
     ranks = [sum(b < a for b in values) + (1 + sum(b == a for b in values)) / 2 for a in values]
@@ -159,7 +159,7 @@ def test_level_change_counts_from_a_quarter() -> None:
     assert len(find_constant_levels([4.0] * 30 + [3.5] * 30, least_change=0.1)) == 2
 
 
-def test_a_series_whose_median_stays_nothing_has_not_moved() -> None:
+def test_series_with_a_median_of_zero_has_a_single_level() -> None:
     assert len(find_constant_levels([0.0] * 100 + [0.0, 0.0, 5.0, 0.0, 5.0] * 20)) == 1
 
 

@@ -17,7 +17,7 @@ PAPER = [
 ]
 
 
-def test_four_of_the_fifteen_stand() -> None:
+def test_four_of_fifteen_published_p_values_are_significant() -> None:
     adjusted = adjust_for_false_discoveries(PAPER)
     assert int(np.sum(adjusted <= 0.05)) == 4
     assert adjusted[0] == pytest.approx(0.0015)
@@ -25,7 +25,7 @@ def test_four_of_the_fifteen_stand() -> None:
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=30))
-def test_order_does_not_matter_and_nothing_becomes_smaller(values: list[float]) -> None:
+def test_adjusted_p_values_are_order_independent_and_never_smaller(values: list[float]) -> None:
     adjusted = adjust_for_false_discoveries(values)
     turned = adjust_for_false_discoveries(values[::-1])[::-1]
     assert np.allclose(adjusted, turned)
@@ -33,7 +33,7 @@ def test_order_does_not_matter_and_nothing_becomes_smaller(values: list[float]) 
     assert np.all(adjusted <= 1)
 
 
-def test_no_test_gives_no_answer() -> None:
+def test_empty_p_values_yield_an_empty_result() -> None:
     assert adjust_for_false_discoveries([]).size == 0
 
 

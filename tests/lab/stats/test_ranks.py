@@ -44,14 +44,14 @@ def test_the_distribution_of_the_rank_sum_is_that_of_all_arrangements(m: int, n:
 
 
 @pytest.mark.parametrize(("m", "n", "critical"), [(5, 5, 2), (8, 12, 22), (10, 10, 23), (20, 20, 127)])
-def test_critical_values_are_the_printed_ones(m: int, n: int, critical: int) -> None:
+def test_critical_values_match_published_mann_whitney_tables(m: int, n: int, critical: int) -> None:
     """Two-sided 0.05, as in the tables of Mann and Whitney's test."""
     tail = compute_rank_sum_tail(m, n)
     assert tail[critical] <= 0.025 < tail[critical + 1]
 
 
 @pytest.mark.parametrize("level", [0.005, 0.025, 0.2])
-def test_many_runs_take_the_normal_form_which_joins_the_counted_one(level: float) -> None:
+def test_normal_approximation_continues_the_exact_distribution(level: float) -> None:
     counted, normal = find_rank_sum_cut(50, 50, level) / 2500, find_rank_sum_cut(50, 51, level) / 2550
     assert counted == pytest.approx(normal, abs=0.002)
 
@@ -65,12 +65,12 @@ def test_p_of_many_runs_is_that_of_the_printed_normal_form() -> None:
     assert compute_rank_sum_p(old, new) == pytest.approx(2.7e-5, rel=0.03)
 
 
-def test_nothing_may_be_cut_off_from_few_runs() -> None:
+def test_rank_sum_cut_is_zero_for_few_runs() -> None:
     assert find_rank_sum_cut(3, 3, 0.025) == 0
     assert find_rank_sum_cut(5, 5, 0.025) == 3
 
 
-def test_p_of_groups_that_do_not_overlap_and_of_equal_ones() -> None:
+def test_p_value_of_disjoint_and_of_equal_groups() -> None:
     assert compute_rank_sum_p([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]) == pytest.approx(2 / 252)
     assert compute_rank_sum_p([1, 2, 3], [1, 2, 3]) == 1.0
     assert compute_rank_sum_p(range(60), range(60)) == 1.0
@@ -79,7 +79,7 @@ def test_p_of_groups_that_do_not_overlap_and_of_equal_ones() -> None:
             compute_rank_sum_p(side, other)
 
 
-def test_half_a_pair_counts_as_a_whole_one_against_the_difference() -> None:
+def test_tie_counts_as_half_a_pair_in_the_rank_sum() -> None:
     """U is a half: of the six arrangements of two and two, two have U of 1 and less."""
     assert compute_rank_sum_p([1, 2], [2, 3]) == compute_rank_sum_p([2, 3], [1, 2]) == pytest.approx(2 * 2 / 6)
 
@@ -115,7 +115,7 @@ steps = st.lists(
 
 
 @given(steps, st.integers(2, 8))
-def test_a_window_knows_the_ranks_of_its_last_values(rows: list[tuple[float, float]], width: int) -> None:
+def test_rank_window_has_the_ranks_of_its_last_values(rows: list[tuple[float, float]], width: int) -> None:
     window = RankWindow(2, width)
     for row in rows:
         window.append_values(np.array(row))
@@ -128,7 +128,7 @@ def test_a_window_knows_the_ranks_of_its_last_values(rows: list[tuple[float, flo
 
 
 @given(st.lists(st.integers(0, 9).map(float), min_size=2, max_size=25), st.integers(1, 4), st.integers(0, 3))
-def test_the_strongest_split_is_the_best_of_all(values: list[float], shortest: int, room: int) -> None:
+def test_strongest_split_equals_the_brute_force_maximum(values: list[float], shortest: int, room: int) -> None:
     window = RankWindow(1, len(values) + room)
     for value in values:
         window.append_values(np.array([value]))
@@ -147,7 +147,7 @@ def test_the_strongest_split_is_the_best_of_all(values: list[float], shortest: i
     assert (newer[0] == 0) == (best == 0)
 
 
-def test_a_window_can_forget_and_go_on() -> None:
+def test_rank_window_continues_after_dropping_values() -> None:
     window = RankWindow(2, 6)
     for value in range(6):
         window.append_values(np.array([float(value), float(-value)]))
@@ -158,7 +158,7 @@ def test_a_window_can_forget_and_go_on() -> None:
     assert window.ranks[1, -1] == 6.0
 
 
-def test_a_window_forgets_what_it_is_told_to_and_no_more_than_it_has() -> None:
+def test_rank_window_drops_no_more_values_than_it_contains() -> None:
     window = RankWindow(2, 4)
     window.replace_values(0, np.array([7.0, 5.0, 9.0]))
     window.replace_values(1, np.array([1.0, 1.0, 2.0, 0.0]))

@@ -31,13 +31,13 @@ rates = st.lists(st.floats(1e-3, 1e12), min_size=1, max_size=15)
 
 
 @given(rates, rates, st.floats(0.01, 100))
-def test_the_unit_does_not_matter(before: list[float], after: list[float], unit: float) -> None:
+def test_ratio_is_independent_of_the_unit(before: list[float], after: list[float], unit: float) -> None:
     comparison = compare_rates(before, after)
     other = compare_rates(np.array(before) * unit, np.array(after) * unit)
     assert other.value == pytest.approx(comparison.value, rel=1e-9)
 
 
-def test_levels_have_the_ratio_although_medians_differ_the_other_way() -> None:
+def test_levels_match_the_ratio_even_if_medians_disagree() -> None:
     before, after = [1.0, 8.0, 8.0, 1.5, 8.5], [2.0, 2.2, 7.0, 12.0, 13.0]
     ratio = compare_rates(before, after).value
     assert np.median(after) < np.median(before)
@@ -48,7 +48,7 @@ def test_levels_have_the_ratio_although_medians_differ_the_other_way() -> None:
 
 
 @given(rates, rates)
-def test_turned_around_it_is_the_inverse(before: list[float], after: list[float]) -> None:
+def test_swapping_the_sides_inverts_the_ratio(before: list[float], after: list[float]) -> None:
     forward, other = compare_rates(before, after), compare_rates(after, before)
     assert forward.value * other.value == pytest.approx(1.0, rel=1e-9)
     if forward.low is not None and forward.high is not None:
@@ -56,14 +56,14 @@ def test_turned_around_it_is_the_inverse(before: list[float], after: list[float]
         assert other.high == pytest.approx(1 / forward.low, rel=1e-9)
 
 
-def test_the_median_of_all_ratios() -> None:
+def test_ratio_is_the_median_of_pairwise_ratios() -> None:
     assert compare_rates([1.0, 2.0, 4.0], [2.0, 4.0, 8.0]).value == pytest.approx(2.0)
     comparison = compare_rates([10.0] * 8, [5.0] * 8)
     assert (comparison.value, comparison.low, comparison.high) == pytest.approx((0.5, 0.5, 0.5))
     assert comparison.differs
 
 
-def test_fewer_than_five_runs_give_no_interval_and_say_so() -> None:
+def test_fewer_than_five_runs_give_no_interval_but_a_reason() -> None:
     comparison = compare_rates([1.0] * 4, [2.0] * 9)
     assert (comparison.low, comparison.high, comparison.p) == (None, None, None)
     assert not comparison.differs
@@ -90,7 +90,7 @@ def test_five_runs_a_side_use_the_third_ratios_as_limits() -> None:
 
 
 @pytest.mark.parametrize("wrong", [[], [0.0, 1.0], [-1.0], [float("nan")], [float("inf")]])
-def test_what_has_no_logarithm_is_refused(wrong: list[float]) -> None:
+def test_ratio_of_rates_without_logarithm_is_rejected(wrong: list[float]) -> None:
     with pytest.raises(ValueError, match=r"ratio"):
         compare_rates(wrong, [1.0])
 
@@ -135,7 +135,7 @@ def test_detectable_drop_separates_missed_from_detected_drops() -> None:
     assert few > drop
 
 
-def test_so_few_runs_that_nothing_could_be_seen() -> None:
+def test_too_few_runs_have_no_detectable_drop() -> None:
     assert estimate_detectable_drop([1.0, 1.1, 0.9], [1.0, 0.9]) is None
     assert estimate_detectable_drop([1.0] * 10, [1.0] * 10) is None  # no noise to judge by
     assert estimate_detectable_drop([1.0], [1.0 + 0.01 * index for index in range(300)]) is None  # one run has no noise
@@ -160,7 +160,7 @@ NOISE: dict[str, Callable[..., Any]] = {
 
 @pytest.mark.parametrize("kind", sorted(NOISE))
 @pytest.mark.parametrize(("before", "after"), [(5, 5), (6, 6), (5, 20), (8, 8), (12, 12), (40, 40), (5, 300)])
-def test_a_drop_that_is_called_visible_is_seen_four_times_in_five(kind: str, before: int, after: int) -> None:
+def test_stated_detectable_drop_has_80_percent_power(kind: str, before: int, after: int) -> None:
     """The power at the stated drop, over many pairs of groups, with noise of known shape."""
     random, noise = np.random.default_rng(3), NOISE[kind]
     # by how much the second side must fall for the rank test to see it, from its definition: U, counted pair by pair
@@ -178,7 +178,7 @@ def test_a_drop_that_is_called_visible_is_seen_four_times_in_five(kind: str, bef
     assert np.mean(power) == pytest.approx(0.80, abs=0.11 if few else 0.06)  # 0.05, and the error of so few pairs
 
 
-def test_the_noisier_pair_of_groups_has_the_blunter_eye() -> None:
+def test_noisier_groups_have_a_larger_detectable_drop() -> None:
     random = np.random.default_rng(4)
     calm, wild = random.normal(0, 0.05, (2, 10)), random.normal(0, 0.05, (2, 10))
     wild[1] *= 4
@@ -192,7 +192,7 @@ def test_the_noisier_pair_of_groups_has_the_blunter_eye() -> None:
     ("low", "high", "differs"),
     [(0.5, 0.9, True), (1.5, 3.0, True), (0.5, 1.0, False), (1.0, 2.0, False), (0.5, 2, False)],
 )
-def test_a_ratio_differs_when_its_interval_leaves_out_one(low: float, high: float, differs: bool) -> None:
+def test_ratio_differs_when_its_interval_excludes_1(low: float, high: float, differs: bool) -> None:
     assert RateRatio(1.2, low, high, 0.5, 9, 9, 0.95).differs == differs
 
 
@@ -204,7 +204,7 @@ def test_sides_that_are_thinned_keep_their_extremes() -> None:
     assert np.all(np.diff(differences) >= 0)
 
 
-def test_what_few_runs_lack_is_the_factor_that_was_simulated() -> None:
+def test_small_sample_correction_equals_the_simulated_factor() -> None:
     assert _correct_for_small_sample(10) == pytest.approx(1 + 0.16 + 0.09)
     assert _count_divisions_into_groups(5, 5) == 252
     assert _count_divisions_into_groups(3, 7) == _count_divisions_into_groups(7, 3) == 120
@@ -229,7 +229,7 @@ def test_a_drop_that_is_just_as_large_as_the_noise_shows() -> None:
 
 
 @pytest.mark.parametrize(("before", "after"), [(5, 20), (10, 10), (40, 10)])
-def test_detectable_drop_is_found_four_times_in_five(before: int, after: int) -> None:
+def test_simulated_detectable_drop_has_80_percent_power(before: int, after: int) -> None:
     random = np.random.default_rng(21)
     noise = random.normal(0, 0.1, 4000)
     drop = simulate_detectable_drop(noise, before, after, draw_count=4000)
@@ -239,12 +239,12 @@ def test_detectable_drop_is_found_four_times_in_five(before: int, after: int) ->
     assert np.mean(above < find_rank_sum_cut(before, after, 0.01)) == pytest.approx(0.8, abs=0.025)
 
 
-def test_a_plan_asks_the_same_noise_with_the_same_draws() -> None:
+def test_detectable_drop_defaults_are_a_thousand_draws_and_seed_1() -> None:
     noise = np.random.default_rng(22).normal(0, 0.1, 300)
     assert simulate_detectable_drop(noise, 8, 8) == simulate_detectable_drop(noise, 8, 8, draw_count=1000, seed=1)
 
 
-def test_more_runs_than_are_drawn_see_as_much_as_their_number_allows() -> None:
+def test_detectable_drop_of_many_runs_matches_the_normal_law() -> None:
     """320 runs a side see about what the normal law says of them; drawn are eighty of each."""
     random = np.random.default_rng(23)
     drop = estimate_detectable_drop(*np.exp(random.normal(0, 0.1, (2, 320))))
@@ -252,7 +252,7 @@ def test_more_runs_than_are_drawn_see_as_much_as_their_number_allows() -> None:
     assert np.log(1 - drop) / np.log(1 - compute_detectable_drop(0.1, 320, 320)) == pytest.approx(1, abs=0.12)
 
 
-def test_sides_of_up_to_1500_runs_are_paired_whole() -> None:
+def test_pairwise_differences_are_thinned_above_1500_runs() -> None:
     old, new = np.arange(1500.0), np.arange(3.0)
     assert _compute_pairwise_differences(old, new).size == 4500
     assert _compute_pairwise_differences(np.arange(1501.0), new).size == 4500
@@ -262,7 +262,7 @@ def test_sides_of_up_to_1500_runs_are_paired_whole() -> None:
     assert set(np.diff(thinned)) == {2.0, 3.0}
 
 
-def test_of_thinned_sides_one_ratio_is_cut_off_at_least() -> None:
+def test_interval_of_thinned_sides_cuts_at_least_a_ratio() -> None:
     """Of 5 and 4000 runs the very ends are the bounds where a single arrangement is as likely as the level."""
     before, after = np.arange(1.0, 6.0), np.linspace(10, 20, 4000)
     spread = (20_000 * 4006 / 12) ** 0.5

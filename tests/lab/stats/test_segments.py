@@ -23,7 +23,7 @@ from sonde.stats.segments import (
 near: Any = pytest.approx  # as a member of what is compared whole
 
 
-def test_two_steps_are_found_within_two_runs() -> None:
+def test_two_steps_are_located_within_two_runs() -> None:
     random = np.random.default_rng(2)
     hits = 0
     for _ in range(60):
@@ -96,7 +96,7 @@ def test_no_other_cuts_are_cheaper(numbers: list[float], price: float) -> None:
     assert squares_left(values, cuts) + price * len(cuts) == pytest.approx(best[-1])
 
 
-def test_five_runs_make_a_stretch_and_ten_may_be_two() -> None:
+def test_segment_needs_five_runs() -> None:
     assert find_segments([4.0] * 5 + [2.0] * 5) == [Segment(0, 5, near(4.0)), Segment(5, 10, near(2.0))]
     assert find_segments([4.0] * 5 + [2.0] * 4) == [Segment(0, 9, near(4.0))]
     assert find_segments([4.0]) == [Segment(0, 1, near(4.0))]
@@ -123,7 +123,7 @@ def test_the_noise_is_that_of_neighboring_runs() -> None:
 
 
 @pytest.mark.parametrize(("smallest", "cuts"), [(0.05, [5, 10, 15]), (0.1, [10, 15]), (0.2, [15]), (0.5, [])])
-def test_of_steps_that_are_too_small_the_smallest_goes_first(smallest: float, cuts: list[int]) -> None:
+def test_smallest_of_too_small_steps_is_merged_first(smallest: float, cuts: list[int]) -> None:
     """Steps of 7 %, 15 % and 30 %."""
     values = np.log(np.repeat([1.0, 0.93, 0.93 * 0.85, 0.93 * 0.85 * 0.7], 5))
     segments = _merge_similar_segments(values, [0, 5, 10, 15, 20], -float(np.log(1 - smallest)))

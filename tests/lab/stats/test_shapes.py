@@ -34,19 +34,19 @@ from sonde.stats.shapes import (
 near: Any = pytest.approx  # as a member of what is compared whole
 
 # Curves drawn of a kind. Of each twenty one may be called otherwise.
-with_trials = pytest.mark.parametrize("trials", [40, pytest.param(100, marks=pytest.mark.nightly)])
+with_trials = pytest.mark.parametrize("trials", [20, pytest.param(100, marks=pytest.mark.nightly)])
 
 
 @with_trials
 @pytest.mark.parametrize("name", list(curves.SHAPES))
-def test_a_shape_is_called_by_its_name(name: str, trials: int) -> None:
+def test_shapes_are_recognized_in_noise(name: str, trials: int) -> None:
     random = np.random.default_rng(41)
     rate_shapes = [find_rate_shape(curves.curve(curves.SHAPES[name], random)) for _ in range(trials)]
     assert sum(shape is not None and shape.name == name for shape in rate_shapes) >= 0.95 * trials
 
 
 @with_trials
-def test_a_flat_curve_has_no_name_however_noisy(trials: int) -> None:
+def test_flat_noisy_curve_has_no_shape(trials: int) -> None:
     random = np.random.default_rng(42)
     named_count = 0
     for _ in range(trials):
@@ -55,7 +55,7 @@ def test_a_flat_curve_has_no_name_however_noisy(trials: int) -> None:
     assert named_count <= 0.05 * trials
 
 
-def test_the_period_of_dips_is_told() -> None:
+def test_period_of_dips_is_estimated() -> None:
     random = np.random.default_rng(43)
     right = 0
     for _ in range(40):
@@ -66,7 +66,7 @@ def test_the_period_of_dips_is_told() -> None:
     assert right >= 38
 
 
-def test_where_a_shape_shows_is_told() -> None:
+def test_start_and_depth_of_a_shape_are_estimated() -> None:
     u = (np.arange(200) + 0.5) / 200
     random = np.random.default_rng(44)
     fall = find_rate_shape(np.where(u < 0.3, 1.0, 0.4) * curves.noise(random, 200))
@@ -78,7 +78,7 @@ def test_where_a_shape_shows_is_told() -> None:
     assert (hold.start, hold.end) == pytest.approx((0.5, 0.6), abs=0.02)
 
 
-def test_what_the_usual_run_does_too_is_not_named() -> None:
+def test_shape_of_the_reference_run_is_not_reported() -> None:
     random = np.random.default_rng(45)
     u = (np.arange(200) + 0.5) / 200
     usual = np.where(u < 0.2, 0.3, 1.0)
@@ -90,11 +90,11 @@ def test_what_the_usual_run_does_too_is_not_named() -> None:
 
 
 @pytest.mark.parametrize("values", [[], [1.0] * 15, [0.0] * 100, [5.0] * 100])
-def test_what_is_too_short_empty_or_constant_has_no_shape(values: list[float]) -> None:
+def test_too_short_empty_or_constant_series_has_no_shape(values: list[float]) -> None:
     assert find_rate_shape(values) is None
 
 
-def test_the_area_between_curves_is_the_known_one() -> None:
+def test_area_between_curves_equals_the_closed_form() -> None:
     """All bytes in the first half against an even flow: a triangle of height one half over the whole time."""
     early = compute_progress_curve([2.0] * 50 + [0.0] * 50)
     assert compute_area_between_curves(early, compute_progress_curve([1.0] * 100)) == pytest.approx(0.25, abs=0.002)
@@ -103,7 +103,7 @@ def test_the_area_between_curves_is_the_known_one() -> None:
     ) == pytest.approx(0.0, abs=1e-9)
 
 
-def test_band_accepts_its_own_kind_and_flags_declining_curves() -> None:
+def test_band_accepts_similar_curves_and_flags_declining_curves() -> None:
     random = np.random.default_rng(46)
     strangers = own_differs = 0
     for _ in range(30):
@@ -127,7 +127,7 @@ def test_a_band_of_few_runs_has_no_limit_and_a_profile_needs_bytes() -> None:
         build_reference_band([])
 
 
-def test_a_shape_pays_for_each_of_its_freedoms() -> None:
+def test_shape_cost_includes_its_degrees_of_freedom() -> None:
     logs = np.log(np.linspace(1.0, 0.3, 60))
     assert [fit(logs).freedoms for fit in (_fit_decline, _fit_slow_start, _fit_fall, _fit_stall)] == [1, 2, 2, 3]
     u = (np.arange(60) + 0.5) / 60
@@ -146,7 +146,7 @@ def test_a_shape_pays_for_each_of_its_freedoms() -> None:
     assert (wave.freedoms, wave.cost) == (4, 1.5)
 
 
-def test_each_fit_leaves_nothing_of_a_curve_that_is_exactly_its_shape() -> None:
+def test_exact_curve_is_fitted_without_residual() -> None:
     n = 60
     u = (np.arange(n) + 0.5) / n
     line = _fit_decline(np.log(1 - 0.6 * u))
@@ -168,7 +168,7 @@ def test_each_fit_leaves_nothing_of_a_curve_that_is_exactly_its_shape() -> None:
 
 
 @pytest.mark.parametrize(("late", "bend_index"), [(True, 20), (False, 20), (True, 57), (False, 2)])
-def test_a_bend_is_found_where_it_is(late: bool, bend_index: int) -> None:
+def test_hinge_fit_locates_the_bend(late: bool, bend_index: int) -> None:
     n = 60
     u = (np.arange(n) + 0.5) / n
     ramp = np.maximum(0, u - u[bend_index]) if late else np.maximum(0, u[bend_index] - u)
@@ -177,7 +177,7 @@ def test_a_bend_is_found_where_it_is(late: bool, bend_index: int) -> None:
     assert bend == bend_index
 
 
-@with_trials
+@pytest.mark.parametrize("trials", [40, pytest.param(100, marks=pytest.mark.nightly)])
 def test_one_sided_noise_about_a_level_has_no_name(trials: int) -> None:
     """Its mean is far from its usual value, which must not count as something that a shape explains."""
     random = np.random.default_rng(47)
@@ -197,7 +197,7 @@ def test_gradual_fall_is_a_tail_or_a_decline() -> None:
     assert fall(0.3) == "steady decline"  # 42 %
 
 
-def test_sixteen_slices_may_have_a_shape_and_fifteen_none() -> None:
+def test_shape_needs_sixteen_slices() -> None:
     sixteen = np.array([10.0] * 8 + [1.0] * 8)
     rate_shape = find_rate_shape(sixteen)
     assert rate_shape is not None
@@ -205,7 +205,7 @@ def test_sixteen_slices_may_have_a_shape_and_fifteen_none() -> None:
     assert find_rate_shape(sixteen[1:]) is None
 
 
-def test_a_band_is_what_its_references_are() -> None:
+def test_band_spans_minimum_and_maximum_of_its_references() -> None:
     references = [[1.0, 3.0], [2.0, 2.0], [3.0, 1.0]]
     band = build_reference_band(references)
     curves = np.array([compute_progress_curve(reference) for reference in references])
@@ -267,7 +267,7 @@ def test_band_limit_needs_eight_references() -> None:
     assert build_reference_band([[1.0, 1.0]] * 7).limit is None
 
 
-def test_each_reference_is_held_against_the_others_of_its_band() -> None:
+def test_reference_distances_are_leave_one_out() -> None:
     """Of the shares 0.5, 0.51 … 0.57 in the first half each lies so far from the median of the other seven."""
     shares = np.array([0.5, 0.51, 0.52, 0.53, 0.54, 0.55, 0.56, 0.57])
     band = build_reference_band([[share, 1 - share] for share in shares])
@@ -284,7 +284,7 @@ def test_each_reference_is_held_against_the_others_of_its_band() -> None:
     assert (distance.area, distance.limit) == (near((0.9 - 0.535) * triangle), band.limit)
 
 
-def test_a_run_differs_when_it_lies_beyond_the_limit_not_on_it() -> None:
+def test_band_distance_must_exceed_its_limit() -> None:
     assert [BandDistance(0.2, limit).differs for limit in (0.1, 0.2, 0.3, None)] == [True, False, False, None]
 
 
@@ -307,18 +307,18 @@ def test_sudden_fall_is_a_tail_or_a_cliff(fall_index: int, level: float, name: s
     assert rate_shape == RateShape(name, fall_index / 120, 1.0, pytest.approx(1 - level))  # type: ignore[arg-type]
 
 
-def test_a_fall_to_a_standstill_is_one_to_a_twentieth() -> None:
+def test_fall_to_zero_counts_as_a_fall_to_5_percent() -> None:
     rate_shape = find_rate_shape([7.0] * 60 + [0.0] * 60)
     assert rate_shape == RateShape("long tail", 0.5, 1.0, near(0.95))
 
 
 @pytest.mark.parametrize(("level", "is_named"), [(0.74, True), (0.76, False)])
-def test_what_takes_less_than_a_quarter_away_has_no_name(level: float, is_named: bool) -> None:
+def test_shape_needs_a_drop_of_a_quarter(level: float, is_named: bool) -> None:
     assert (find_rate_shape([1.0] * 60 + [level] * 60) is not None) == is_named
 
 
 @pytest.mark.parametrize(("share", "is_named"), [(0.486, False), (0.53, True)])
-def test_a_name_is_earned_by_twelve_more_than_its_freedoms_cost(share: float, is_named: bool) -> None:
+def test_shape_needs_a_gain_of_12_over_its_penalty(share: float, is_named: bool) -> None:
     """Hundred slices up and down by s, and a step of h after forty: it saves 100 ln(1 + 0.24 h^2 / s^2) and costs
     3 * 2 * ln(100). At h^2 / 4 s^2 = 0.486 that leaves 10.7, at 0.53 13.5."""
     step = 0.3
@@ -355,7 +355,7 @@ def test_slow_start_ends_within_seven_tenths_of_the_time() -> None:
     assert ramp == RateShape("slow start", 0.0, 0.3, near(1 - np.exp(-2 * 36 / 120)))
 
 
-def test_dips_are_told_as_shares_of_the_time() -> None:
+def test_dips_are_reported_as_fractions_of_the_duration() -> None:
     rate_shape = find_rate_shape(np.where((np.arange(120) - 7) % (120 / 5.85) < 5, 3.0, 9.0))
     assert rate_shape == RateShape("periodic dips", near(7 / 120), 1.0, near(2 / 3), near(1 / 5.85), 6)
 

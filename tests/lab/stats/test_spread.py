@@ -39,12 +39,12 @@ def test_robust_deviation_ignores_outliers() -> None:
     ("p", "freedom", "value"),
     [(0.975, 1, 12.706), (0.975, 4, 2.776), (0.975, 19, 2.093), (0.95, 10, 1.812), (0.995, 30, 2.750)],
 )
-def test_student_quantiles_are_the_printed_ones(p: float, freedom: int, value: float) -> None:
+def test_student_quantiles_match_published_tables(p: float, freedom: int, value: float) -> None:
     assert compute_student_quantile(p, freedom) == pytest.approx(value, abs=0.001)
 
 
 @pytest.mark.parametrize("p", [0.5, 0.75, 0.9995, 0.99995, 0.999995])
-def test_student_quantiles_far_out_are_those_of_the_closed_forms(p: float) -> None:
+def test_student_tail_quantiles_match_closed_forms(p: float) -> None:
     both = 2 * p - 1
     assert compute_student_quantile(p, 1) == pytest.approx(math.tan(math.pi * (p - 0.5)), rel=1e-6, abs=1e-9)
     assert compute_student_quantile(p, 2) == pytest.approx(both * math.sqrt(2 / (1 - both**2)), rel=1e-6, abs=1e-9)
@@ -63,7 +63,7 @@ def test_student_quantiles_far_out_are_those_of_the_closed_forms(p: float) -> No
         (0.975, 1000, 1089.5),
     ],
 )
-def test_chi_square_quantiles_are_the_printed_ones(p: float, freedom: int, value: float) -> None:
+def test_chi_square_quantiles_match_published_tables(p: float, freedom: int, value: float) -> None:
     assert compute_chi_square_quantile(p, freedom) == pytest.approx(value, rel=0.001)
 
 
@@ -81,7 +81,7 @@ LONG_TAILS: dict[str, tuple[Noise, float]] = {
 }
 
 
-def covered(noise: Noise, truth: float, count: int, times: int = 1000) -> float:
+def measure_coverage(noise: Noise, truth: float, count: int, times: int = 1000) -> float:
     """Share of samples whose interval covers the truth."""
     random, inside = np.random.default_rng(count), 0
     for _ in range(times):
@@ -94,22 +94,22 @@ def covered(noise: Noise, truth: float, count: int, times: int = 1000) -> float:
 @pytest.mark.parametrize("count", [3, 4, 6, 12, 20])
 @pytest.mark.parametrize("kind", EVEN)
 def test_the_interval_of_the_variation_covers_the_truth_of_even_noise(kind: str, count: int) -> None:
-    assert covered(*EVEN[kind], count) >= 0.935  # 0.95 less two standard errors
+    assert measure_coverage(*EVEN[kind], count) >= 0.935  # 0.95 less two standard errors
 
 
 @pytest.mark.parametrize("count", [4, 6, 12, 20])
 @pytest.mark.parametrize("kind", LONG_TAILS)
-def test_with_long_tails_it_covers_nearly_as_often(kind: str, count: int) -> None:
-    assert covered(*LONG_TAILS[kind], count) >= 0.89  # 0.91 less two standard errors
+def test_coverage_is_nearly_nominal_for_long_tails(kind: str, count: int) -> None:
+    assert measure_coverage(*LONG_TAILS[kind], count) >= 0.89  # 0.91 less two standard errors
 
 
-def test_rare_slow_runs_are_not_covered_by_few_runs_as_the_page_says() -> None:
-    def slow(random: np.random.Generator, count: int) -> Any:
+def test_undercoverage_of_rare_slow_runs_is_as_documented() -> None:
+    def draw_rarely_slow_runs(random: np.random.Generator, count: int) -> Any:
         return random.normal(1, 0.03, count) * np.where(random.random(count) < 0.1, 0.6, 1.0)
 
-    values = slow(np.random.default_rng(7), 2_000_000)
+    values = draw_rarely_slow_runs(np.random.default_rng(7), 2_000_000)
     truth = float(np.std(values) / np.mean(values))
-    few, more = covered(slow, truth, 6), covered(slow, truth, 20)
+    few, more = measure_coverage(draw_rarely_slow_runs, truth, 6), measure_coverage(draw_rarely_slow_runs, truth, 20)
     assert few == pytest.approx(0.47, abs=0.05)
     assert more == pytest.approx(0.83, abs=0.05)
     for share in (few, more):
@@ -157,7 +157,7 @@ def test_variation_text_has_percent_and_interval() -> None:
     assert CoefficientOfVariation(0.0707, None, None, 2).text == "7.1 %"
 
 
-def test_the_robust_deviation_of_known_values() -> None:
+def test_robust_deviation_has_precomputed_values() -> None:
     assert compute_robust_sd([]) == 0.0
     assert compute_robust_sd([1.0, 3.0]) == pytest.approx(1.4826)
     assert compute_robust_sd([1.0, 2.0, 4.0, 9.0, 900.0]) == pytest.approx(1.4826 * 3)
@@ -214,7 +214,7 @@ def test_of_both_intervals_the_wider_end_counts() -> None:
 
 
 @pytest.mark.parametrize("wrong", [[], [1.0], [-1.0, 1.0], [-3.0, 1.0]])
-def test_what_has_no_variation_is_refused(wrong: list[float]) -> None:
+def test_variation_of_invalid_values_is_rejected(wrong: list[float]) -> None:
     with pytest.raises(ValueError, match="a coefficient of variation needs two values with a mean above 0"):
         estimate_coefficient_of_variation(wrong)
 
@@ -227,5 +227,5 @@ def test_equal_values_do_not_vary_and_have_no_interval() -> None:
     ("repeats", "summary"),
     [([5.0], (5.0, 5.0, 1)), ([5.0, 9.0, 7.0], (9.0, 7.0, 3)), ([5.0, 9.0, 7.0, 8.0], (8.0, 7.5, 4))],
 )
-def test_a_probe_says_how_many_repeats_it_is_of(repeats: list[float], summary: tuple[float, float, int]) -> None:
+def test_probe_summary_contains_its_repeat_count(repeats: list[float], summary: tuple[float, float, int]) -> None:
     assert summarize_probe(repeats) == ProbeSummary(*summary)

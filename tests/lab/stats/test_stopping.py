@@ -26,7 +26,7 @@ TRIALS, LEAST, MOST = 1000, 6, 30
 LOW, HIGH = 0.93 - 0.014, 0.97 + 0.014
 
 
-def correlated(rows: int, columns: int, alike: float, seed: int) -> Rows:
+def draw_correlated_rows(rows: int, columns: int, alike: float, seed: int) -> Rows:
     """Standard normal values; each is correlated with the one before it."""
     fresh = np.random.default_rng(seed).standard_normal((rows, columns))
     for index in range(1, columns):
@@ -44,7 +44,7 @@ KINDS: dict[str, Callable[[Rows], Rows]] = {
 }
 
 
-def covered(values: Rows, share: float) -> tuple[float, float]:
+def measure_coverage_with_looks(values: Rows, share: float) -> tuple[float, float]:
     """How often the interval holds 0 when it is looked at after every run, and the mean number of runs."""
     rule = StopRule(LEAST, MOST, share)
     open_ = np.ones(len(values), dtype=bool)
@@ -61,11 +61,11 @@ def covered(values: Rows, share: float) -> tuple[float, float]:
 
 @pytest.mark.parametrize("alike", [0.0, 0.18])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_interval_covers_the_median_although_it_ended_the_repeats(kind: str, alike: float) -> None:
-    values = KINDS[kind](correlated(TRIALS, MOST, alike, seed=11))
+def test_interval_coverage_survives_adaptive_stopping(kind: str, alike: float) -> None:
+    values = KINDS[kind](draw_correlated_rows(TRIALS, MOST, alike, seed=11))
     means = []
     for share in (0.5, 0.1, 0.05, 0.03, 0.005):
-        coverage, runs = covered(values, share)
+        coverage, runs = measure_coverage_with_looks(values, share)
         assert LOW <= coverage <= HIGH, f"{share}: covers in {coverage:.3f}"
         means.append(runs)
     assert means == sorted(means)
@@ -73,9 +73,9 @@ def test_the_interval_covers_the_median_although_it_ended_the_repeats(kind: str,
     assert means[-1] > MOST - 1  # the rule was tried at both ends
 
 
-def test_a_plain_interval_would_not_cover() -> None:
+def test_interval_without_look_adjustment_undercovers() -> None:
     """What the levels are for: nominal ones, looked at after every run, cover too rarely."""
-    values = KINDS["normal"](correlated(4000, MOST, 0.18, seed=3))
+    values = KINDS["normal"](draw_correlated_rows(4000, MOST, 0.18, seed=3))
     open_, hits = np.ones(len(values), dtype=bool), 0
     for count in range(LEAST, MOST + 1):
         sample = values[open_, :count]
@@ -89,7 +89,7 @@ def test_a_plain_interval_would_not_cover() -> None:
 @pytest.mark.parametrize("count", [6, 8, 9, 12, 25])
 @pytest.mark.parametrize("kind", KINDS)
 def test_fixed_number_of_runs_covers_at_the_stated_level(kind: str, count: int) -> None:
-    low, high = compute_intervals_of_samples(KINDS[kind](correlated(TRIALS, count, 0.0, seed=29)))
+    low, high = compute_intervals_of_samples(KINDS[kind](draw_correlated_rows(TRIALS, count, 0.0, seed=29)))
     assert LOW <= float(np.mean((low <= 0) & (high >= 0))) <= HIGH
 
 
@@ -97,15 +97,15 @@ def test_fixed_number_of_runs_covers_at_the_stated_level(kind: str, count: int) 
 def test_other_confidences_are_near_too(confidence: float, within: float) -> None:
     """Far out in the tails six runs know little: 99 % is 98 to 99.9 %."""
     for kind, make in KINDS.items():
-        values = make(correlated(4000, MOST, 0.0, seed=31))
+        values = make(draw_correlated_rows(4000, MOST, 0.0, seed=31))
         for count, look in ((6, InterimLook.FIRST), (MOST, InterimLook.LAST)):
             low, high = compute_intervals_of_samples(values[:, :count], look, confidence)
             coverage = float(np.mean((low <= 0) & (high >= 0)))
             assert abs(coverage - confidence) <= within, f"{kind}, {count} runs: {coverage:.3f}"
 
 
-def test_values_that_may_be_nothing_have_an_interval_as_they_are() -> None:
-    shares = correlated(4000, 12, 0.0, seed=37) * 0.02
+def test_median_interval_of_shares_near_zero_uses_no_logarithm() -> None:
+    shares = draw_correlated_rows(4000, 12, 0.0, seed=37) * 0.02
     hits = sum(
         interval.low <= 0 <= interval.high
         for row in shares
@@ -116,8 +116,8 @@ def test_values_that_may_be_nothing_have_an_interval_as_they_are() -> None:
     assert compute_median_interval([0.0] * 6).low == 0
 
 
-def test_one_sample_gives_the_row_of_many() -> None:
-    rates = np.exp(KINDS["normal"](correlated(1, 9, 0.0, seed=5)))[0] * 2e9
+def test_single_sample_equals_a_row_of_many_samples() -> None:
+    rates = np.exp(KINDS["normal"](draw_correlated_rows(1, 9, 0.0, seed=5)))[0] * 2e9
     interval = compute_median_interval(rates, InterimLook.BETWEEN)
     low, high = compute_intervals_of_samples(np.log(rates)[None, :], InterimLook.BETWEEN)
     assert interval.low == pytest.approx(np.exp(low[0]))
@@ -125,7 +125,7 @@ def test_one_sample_gives_the_row_of_many() -> None:
     assert interval.value == np.median(rates)
 
 
-def test_few_runs_have_no_interval_and_equal_ones_a_width_of_nothing() -> None:
+def test_few_runs_have_no_interval_and_equal_runs_a_zero_width() -> None:
     assert compute_median_interval([1.0, 2.0, 3.0, 4.0]).low is None
     assert compute_median_interval([5.0] * 6).relative_half_width == pytest.approx(0, abs=1e-12)
     with pytest.raises(ValueError, match="finite"):
@@ -153,7 +153,7 @@ def test_estimated_runs_grow_with_the_square_of_the_width() -> None:
     ("count", "level", "expected_rank"),
     [(5, 0.6, 2), (5, 0.625, 2), (5, 0.63, 1), (6, 0.96, 1), (9, 0.82, 3), (9, 0.83, 2), (20, 0.95, 6)],
 )
-def test_order_statistics_cover_the_median_as_the_binomial_says(count: int, level: float, expected_rank: int) -> None:
+def test_median_coverage_of_order_statistics_is_binomial(count: int, level: float, expected_rank: int) -> None:
     """The second and the fourth of five lie around the median in 20 cases of 32, the third and the seventh of nine in
     420 of 512 (Conover 1999, table A3 for the sixth and the fifteenth of twenty)."""
     rank, share, stretch = _choose_order_statistics(count, level)
@@ -176,9 +176,7 @@ def test_range_of_few_values_is_widened_as_for_normal_noise() -> None:
         ([InterimLook.BETWEEN], 0.8, 0.83),
     ],
 )
-def test_several_samples_lose_a_little_when_one_of_them_ended_between(
-    looks: list[InterimLook], confidence: float, level: float
-) -> None:
+def test_early_look_slightly_lowers_the_level(looks: list[InterimLook], confidence: float, level: float) -> None:
     assert adjust_level_for_looks(looks, confidence) == pytest.approx(level)
     assert adjust_level_for_looks(looks) == adjust_level_for_looks(looks, 0.95)
 
@@ -194,7 +192,7 @@ def test_several_samples_lose_a_little_when_one_of_them_ended_between(
         (StopRule(6, 7, 0.05), "first first first last last last last"),
     ],
 )
-def test_the_look_after_four_to_ten_runs(rule: StopRule, looks: str) -> None:
+def test_look_after_each_count_is_classified(rule: StopRule, looks: str) -> None:
     assert [rule.classify_look(count).value for count in range(4, 11)] == looks.split()
 
 
@@ -224,7 +222,7 @@ def test_repeats_end_when_half_of_the_interval_is_the_share_or_less() -> None:
     assert not StopRule(6, 9, 10.0).is_finished([])
 
 
-def test_the_expected_runs_are_those_that_are_left_at_least() -> None:
+def test_expected_runs_are_at_least_the_remaining_runs() -> None:
     values = [1.0, 1.2, 0.9, 1.1, 1.0, 0.8]
     half = compute_median_interval(values, InterimLook.FIRST).relative_half_width
     assert half is not None
@@ -282,7 +280,7 @@ def test_correlation_of_neighbors_is_corrected_for_small_samples() -> None:
     assert _estimate_rank_autocorrelation(np.arange(100.0)[None, :]) == pytest.approx([0.6])
 
 
-def test_five_values_have_an_interval_that_holds_their_median() -> None:
+def test_five_values_have_a_median_interval() -> None:
     interval = compute_median_interval([3.0, 1.0, 5.0, 2.0, 4.0])
     assert interval.low is not None
     assert interval.high is not None
@@ -294,7 +292,7 @@ def test_five_values_have_an_interval_that_holds_their_median() -> None:
             compute_median_interval(wrong)
 
 
-def test_values_below_nothing_are_taken_as_they_are() -> None:
+def test_negative_values_are_not_log_transformed() -> None:
     """The same values further up have the same interval further up: no logarithm was taken."""
     values = np.array([1.0, 12, 2, 11, 3, 10, 4, 9, 5, 8, 6, 7])
     low, high = (float(interval[0]) for interval in compute_intervals_of_samples(values[None, :]))

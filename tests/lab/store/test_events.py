@@ -36,7 +36,7 @@ def test_wrong_event_is_refused_and_nothing_is_written(tmp_path: Path, wrong: di
     assert (tmp_path / EVENTS_FILE).read_bytes() == before
 
 
-def test_id_is_made_of_day_and_title() -> None:
+def test_event_id_has_day_and_title() -> None:
     assert make_event_id("Upgraded the MDS to 2.15.5!", "2026-03-02") == "2026-03-02-upgraded-the-mds-to-2-15-5"
     assert make_event_id("…", "2026-03-02") == "2026-03-02"
 

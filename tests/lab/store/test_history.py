@@ -42,11 +42,11 @@ def test_an_empty_archive_has_no_series(archive: Path) -> None:
     assert list_histories(Archive(archive)) == []
 
 
-def test_runs_of_one_experiment_make_one_series_a_phase(fake: Fake, archive: Path) -> None:
+def test_runs_of_one_experiment_make_one_series_a_phase(fake_engine: Fake, archive: Path) -> None:
     rates = [1e9, 8e8, 9e8]
     folders = []
     for rate in rates:
-        fake(rate=rate)
+        fake_engine(rate=rate)
         folders.append(store_run_of(archive))
     series = by_phase(archive)
     assert set(series) == {"write", "read"}
@@ -60,11 +60,11 @@ def test_runs_of_one_experiment_make_one_series_a_phase(fake: Fake, archive: Pat
     assert len(write) == 3
 
 
-def test_another_plan_target_or_file_system_is_another_series(fake: Fake, archive: Path) -> None:
+def test_another_plan_target_or_file_system_is_another_series(fake_engine: Fake, archive: Path) -> None:
     store_run_of(archive)
     store_run_of(archive, {**PLAN, "data": {"access": {"transfer": "2MiB", "volume": "64MiB"}}})
     store_run_of(archive, {**PLAN, "target": {"path": "/y"}})
-    fake(type="xfs")
+    fake_engine(type="xfs")
     store_run_of(archive)
     histories = list_histories(Archive(archive))
     assert len(histories) == 8
@@ -73,18 +73,20 @@ def test_another_plan_target_or_file_system_is_another_series(fake: Fake, archiv
 
 
 @pytest.mark.parametrize(("mode", "phases"), [("enospc", {"write"}), ("crash", {"write"}), ("mismatch", set())])
-def test_what_failed_is_in_no_series(fake: Fake, archive: Path, mode: str, phases: set[str]) -> None:
-    fake(mode)
+def test_failed_phases_are_excluded_from_histories(
+    fake_engine: Fake, archive: Path, mode: str, phases: set[str]
+) -> None:
+    fake_engine(mode)
     store_run_of(archive)
     assert set(by_phase(archive)) == phases
 
 
-def test_calibrations_are_in_no_series(fake: Fake, archive: Path) -> None:
+def test_calibrations_are_in_no_series(fake_engine: Fake, archive: Path) -> None:
     store_run_of(archive, role="calibration")
     assert list_histories(Archive(archive)) == []
 
 
-def test_cached_reads_are_apart_from_cold_ones(fake: Fake, archive: Path) -> None:
+def test_cached_and_cold_reads_have_separate_histories(fake_engine: Fake, archive: Path) -> None:
     first, second = store_run_of(archive), store_run_of(archive)
     summary = json.loads((second / "run.json").read_text())
     summary["phases"][1]["findings"] = ["cache_suspect"]

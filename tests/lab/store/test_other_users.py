@@ -14,8 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
-from make_record import Scene, write_run
+from make_record import write_run
 from other_user import NEIGHBOR, as_neighbor, needs_two_users
+from record_scene import Scene
 
 from sonde.model.record import RecordReader
 from sonde.store import owner
@@ -73,7 +74,7 @@ def test_links_in_a_planted_run_are_not_followed(sonde: Sonde, shared: Path, vic
     assert "1 unfinished run of other users" in result.err
 
 
-def test_links_in_an_own_unfinished_run_are_not_followed(shared: Path, victim: Path) -> None:
+def test_links_in_an_unfinished_run_of_the_caller_are_not_followed(shared: Path, victim: Path) -> None:
     """The caller's own folder, made under a umask that let others write into it."""
     plant_run(shared, victim)
     (folder,) = Archive(shared).recover_unfinished_runs()
@@ -123,7 +124,7 @@ def test_planted_link_to_a_directory_is_not_followed(shared: Path, tmp_path: Pat
     assert (home / "owner.json").read_text() == DEAD
 
 
-def test_pipe_named_as_a_summary_does_not_block(sonde: Sonde, shared: Path) -> None:
+def test_pipe_in_place_of_a_summary_does_not_block(sonde: Sonde, shared: Path) -> None:
     def plant() -> None:
         (shared / "2026-01").mkdir()
         (shared / "2026-01" / RUN).mkdir()
@@ -141,7 +142,7 @@ def test_completed_runs_of_colleagues_are_read(sonde: Sonde, shared: Path) -> No
     assert (shared / "2026-01" / RUN).stat().st_uid == NEIGHBOR
 
 
-def test_unfinished_run_is_closed_to_others_until_it_is_complete(shared: Path) -> None:
+def test_unfinished_run_is_not_writable_by_other_users(shared: Path) -> None:
     before = os.umask(0o000)
     try:
         draft = Archive(shared).begin_run("open", "{}", {})

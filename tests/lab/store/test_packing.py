@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from make_record import Scene, write_run
+from make_record import write_run
 from other_user import NEIGHBOR, needs_two_users
+from record_scene import Scene
 
 from sonde.store import packs
 
@@ -51,7 +52,7 @@ def names_and_bytes(pack: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("ending", [".zip", ".tar", ".tar.gz"])
-def test_export_leaves_out_what_is_no_regular_file(
+def test_export_omits_entries_that_are_no_regular_files(
     sonde: Sonde, archive: Path, tmp_path: Path, secret: Path, ending: str
 ) -> None:
     folder = run_with_traps(archive / "2026-01" / RUN, secret)
@@ -66,9 +67,7 @@ def test_export_leaves_out_what_is_no_regular_file(
 
 
 @needs_two_users
-def test_export_leaves_out_hard_links_to_files_of_others(
-    sonde: Sonde, archive: Path, tmp_path: Path, secret: Path
-) -> None:
+def test_export_omits_hard_links_to_foreign_files(sonde: Sonde, archive: Path, tmp_path: Path, secret: Path) -> None:
     """As where the kernel lets users link files of others."""
     folder = write_run(archive / "2026-01" / RUN, Scene())
     (folder / "secret").hardlink_to(secret)
@@ -118,7 +117,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfil
         (member(f"{RUN}/../../a.txt"), "leads outside"),
     ],
 )
-def test_member_of_a_tar_that_is_no_plain_file_is_left_out(
+def test_tar_member_that_is_no_regular_file_is_omitted(
     sonde: Sonde, archive: Path, tmp_path: Path, trap: tarfile.TarInfo, problem: str
 ) -> None:
     result = sonde("import", tar_with(tmp_path / "pack.tar.gz", trap))
@@ -128,7 +127,7 @@ def test_member_of_a_tar_that_is_no_plain_file_is_left_out(
     assert {path.name for path in tmp_path.iterdir()} <= {"archive", "pack.tar.gz", "made"}
 
 
-def test_link_in_a_zip_is_left_out(sonde: Sonde, archive: Path, tmp_path: Path) -> None:
+def test_link_in_a_zip_is_omitted(sonde: Sonde, archive: Path, tmp_path: Path) -> None:
     folder = write_run(tmp_path / "made" / RUN, Scene())
     with zipfile.ZipFile(tmp_path / "pack.zip", "w") as packed:
         info = zipfile.ZipInfo(f"{RUN}/a.txt")
@@ -168,7 +167,7 @@ def test_bomb_is_refused_within_its_ratio(sonde: Sonde, archive: Path, tmp_path:
 
 
 @pytest.mark.usefixtures("small_limits")
-def test_header_that_is_a_bomb_is_refused(sonde: Sonde, tmp_path: Path) -> None:
+def test_huge_tar_header_is_rejected(sonde: Sonde, tmp_path: Path) -> None:
     """A header of zeros: tarfile holds headers in memory."""
     info = tarfile.TarInfo("x")
     info.type, info.size = tarfile.XHDTYPE, 32 << 20

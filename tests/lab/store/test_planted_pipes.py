@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from make_record import Scene, write_run
+from make_record import write_run
 from other_user import as_neighbor, needs_two_users
+from record_scene import Scene
 
 from sonde.store.events import EVENTS_FILE
 from sonde.store.shards import JOBS, locate_run_folder

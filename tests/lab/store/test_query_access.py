@@ -10,21 +10,21 @@ from typing import Any
 
 import pytest
 from archive_builders import store_run
-from make_record import Scene
+from record_scene import Scene
 
 Sonde = Callable[..., Any]
 RUN = "20260101T000000Z-asked-00000000"
 
 
 @pytest.fixture
-def filled(archive: Path) -> Path:
+def archive_with_run(archive: Path) -> Path:
     """An archive with a run."""
     store_run(archive, RUN, Scene())
     return archive
 
 
 @pytest.mark.parametrize("table", ["runs", "phases", "series", "tasks", "phases_full", "targets"])
-def test_tables_of_the_archive_are_read(sonde: Sonde, filled: Path, table: str) -> None:
+def test_tables_of_the_archive_are_read(sonde: Sonde, archive_with_run: Path, table: str) -> None:
     for _ in range(2):  # rows in memory first, then in files of the index
         assert sonde("query", f"SELECT count(*) AS n FROM {table}", "--json").json[0]["n"] >= (table != "targets")
 
@@ -52,10 +52,10 @@ STATEMENTS = [
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_no_other_file_is_reached(sonde: Sonde, filled: Path, tmp_path: Path, statement: str) -> None:
+def test_no_other_file_is_reached(sonde: Sonde, archive_with_run: Path, tmp_path: Path, statement: str) -> None:
     secret = tmp_path / "secret.csv"
     secret.write_text("password\nhunter2\n")
-    series = filled / "2026-01" / RUN / "series.parquet"
+    series = archive_with_run / "2026-01" / RUN / "series.parquet"
     before = series.read_bytes()
     names = sorted(os.listdir(tmp_path))
     result = sonde("query", statement.format(secret=secret, folder=tmp_path, series=series) + " -- FROM series")
@@ -66,21 +66,21 @@ def test_no_other_file_is_reached(sonde: Sonde, filled: Path, tmp_path: Path, st
     assert series.read_bytes() == before
 
 
-def test_copy_says_what_to_do_instead(sonde: Sonde, filled: Path, tmp_path: Path) -> None:
+def test_rejected_copy_suggests_an_alternative(sonde: Sonde, archive_with_run: Path, tmp_path: Path) -> None:
     result = sonde("query", f"COPY runs TO '{tmp_path}/runs.csv'")
     assert "-o FILE" in result.err
     assert "--allow-files" in result.err
     assert "does not exist" not in result.err
 
 
-def test_files_are_reached_where_the_user_allows_it(sonde: Sonde, filled: Path, tmp_path: Path) -> None:
+def test_files_are_reached_where_the_user_allows_it(sonde: Sonde, archive_with_run: Path, tmp_path: Path) -> None:
     assert sonde("query", "--allow-files", f"COPY runs TO '{tmp_path}/runs.csv'").code == 0
     rows = sonde("query", "--allow-files", "--json", f"SELECT run FROM read_csv('{tmp_path}/runs.csv')").json
     assert rows == [{"run": RUN}]
 
 
-def test_table_that_is_a_link_is_not_read(sonde: Sonde, filled: Path, tmp_path: Path) -> None:
-    series = filled / "2026-01" / RUN / "series.parquet"
+def test_table_that_is_a_link_is_not_read(sonde: Sonde, archive_with_run: Path, tmp_path: Path) -> None:
+    series = archive_with_run / "2026-01" / RUN / "series.parquet"
     series.rename(tmp_path / "secret.parquet")
     series.symlink_to(tmp_path / "secret.parquet")
     result = sonde("query", "SELECT * FROM series")
@@ -90,7 +90,7 @@ def test_table_that_is_a_link_is_not_read(sonde: Sonde, filled: Path, tmp_path: 
 
 
 def test_answer_larger_than_memory_spills_into_its_directory(
-    sonde: Sonde, filled: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sonde: Sonde, archive_with_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sonde.store.sql._format_memory_limit", lambda: "64MiB")
     sql = "SELECT count(*) AS n FROM (SELECT DISTINCT md5(i::VARCHAR) FROM range(3000000) t(i))"

@@ -55,7 +55,7 @@ def test_names_of_runs_that_begin_in_one_second_differ() -> None:
     assert len({make_run_id("check") for _ in range(500)}) == 500
 
 
-def test_ids_sort_by_time_and_say_what_ran() -> None:
+def test_run_ids_sort_by_time_and_contain_the_plan_id() -> None:
     first = make_run_id("a plan/with: odd *signs")
     assert first[8] == "T"
     assert first[15:17] == "Z-"
@@ -65,7 +65,7 @@ def test_ids_sort_by_time_and_say_what_ran() -> None:
     assert make_run_id("///").split("-")[1] == "run"
 
 
-def test_a_run_is_a_folder_of_plain_files(fake: Fake, store: Archive) -> None:
+def test_a_run_is_a_folder_of_plain_files(fake_engine: Fake, store: Archive) -> None:
     folder = store_run(store)
     names = {path.name for path in folder.iterdir()}
     tables = {"phases.parquet", "series.parquet", "tasks.parquet"}
@@ -80,7 +80,7 @@ def test_a_run_is_a_folder_of_plain_files(fake: Fake, store: Archive) -> None:
     assert summary["phases"][0]["bytes_per_s"] == pytest.approx(1e9)
 
 
-def test_tables_hold_what_the_record_holds(fake: Fake, store: Archive) -> None:
+def test_tables_have_the_numbers_of_the_record(fake_engine: Fake, store: Archive) -> None:
     folder = store_run(store)
     record = read_record(folder / "record.ndjson")
     phases = parquet.read_table(folder / "phases.parquet").to_pylist()
@@ -99,9 +99,9 @@ def test_tables_hold_what_the_record_holds(fake: Fake, store: Archive) -> None:
     assert tasks[0]["bytes"] == 64 << 20
 
 
-def test_tables_of_many_runs_can_be_read_as_one(fake: Fake, store: Archive) -> None:
+def test_tables_of_different_runs_have_the_same_schema(fake_engine: Fake, store: Archive) -> None:
     store_run(store)
-    fake("enospc")
+    fake_engine("enospc")
     store_run(store)
     files = sorted(store.root.glob("*/*/phases.parquet"))
     schemas = {str(parquet.read_schema(file).remove_metadata()) for file in files}
@@ -119,10 +119,10 @@ def test_tables_of_many_runs_can_be_read_as_one(fake: Fake, store: Archive) -> N
         ("mismatch", "mismatch", 2),
     ],
 )
-def test_a_run_that_did_not_end_well_is_kept_with_its_finished_phases(
-    fake: Fake, store: Archive, mode: str, status: str, phases: int
+def test_failed_run_is_stored_with_its_finished_phases(
+    fake_engine: Fake, store: Archive, mode: str, status: str, phases: int
 ) -> None:
-    fake(mode)
+    fake_engine(mode)
     folder = store_run(store)
     summary = json.loads((folder / "run.json").read_text())
     assert summary["status"] == status
@@ -132,14 +132,14 @@ def test_a_run_that_did_not_end_well_is_kept_with_its_finished_phases(
 
 
 @pytest.mark.parametrize("mode", ["refuse", "environment", "silent"])
-def test_a_run_that_never_began_leaves_nothing(fake: Fake, store: Archive, mode: str) -> None:
-    fake(mode)
+def test_rejected_run_does_not_create_files(fake_engine: Fake, store: Archive, mode: str) -> None:
+    fake_engine(mode)
     with pytest.raises(UserError):
         store_run(store)
     assert list(store.root.iterdir()) == []
 
 
-def test_run_of_dead_writer_is_finished_by_next_command(fake: Fake, store: Archive) -> None:
+def test_run_of_dead_writer_is_finished_by_next_command(fake_engine: Fake, store: Archive) -> None:
     source = store_run(store)
     draft = store.begin_run("died", json.dumps(PLAN), {"plan": {"id": "died", "title": ""}, "target": "/x"})
     cut = (source / "record.ndjson").read_bytes()
@@ -169,7 +169,7 @@ def test_same_pid_with_another_start_time_is_not_the_owner(tmp_path: Path) -> No
     directory.close()
 
 
-def test_a_run_of_another_machine_is_left_alone_while_it_may_live(tmp_path: Path) -> None:
+def test_run_of_another_host_is_preserved_while_it_may_be_alive(tmp_path: Path) -> None:
     (tmp_path / "owner.json").write_text(json.dumps({"host": "elsewhere", "processes": [{"pid": 1, "start": "1"}]}))
     directory = ConfinedDirectory.open(tmp_path)
     assert owner.may_have_live_writer(directory)
@@ -180,7 +180,7 @@ def test_a_run_of_another_machine_is_left_alone_while_it_may_live(tmp_path: Path
     directory.close()
 
 
-def test_stages_of_a_lost_run_are_joined(fake: Fake, store: Archive) -> None:
+def test_stages_of_a_lost_run_are_joined(fake_engine: Fake, store: Archive) -> None:
     record = (store_run(store) / "record.ndjson").read_bytes()
     draft = store.begin_run("stages", json.dumps(PLAN), {})
     (draft.folder / "stage-0.ndjson").write_bytes(record)
@@ -189,7 +189,7 @@ def test_stages_of_a_lost_run_are_joined(fake: Fake, store: Archive) -> None:
     assert read_record(folder / "record.ndjson").status == "done"
 
 
-def test_foreign_and_broken_folders_are_skipped_with_a_sentence_each(fake: Fake, store: Archive) -> None:
+def test_foreign_and_broken_folders_are_skipped_with_a_sentence_each(fake_engine: Fake, store: Archive) -> None:
     good = store_run(store)
     (store.root / "holiday-photos").mkdir()
     (store.root / "half").mkdir()
@@ -207,14 +207,14 @@ def test_foreign_and_broken_folders_are_skipped_with_a_sentence_each(fake: Fake,
     assert all("skipped" in complaint for complaint in complaints)
 
 
-def test_listing_reads_no_records(fake: Fake, store: Archive) -> None:
+def test_listing_reads_no_records(fake_engine: Fake, store: Archive) -> None:
     folder = store_run(store)
     (folder / "record.ndjson").unlink()
     runs, _ = store.read_all_summaries()
     assert [run.id for run in runs] == [folder.name]
 
 
-def test_exact_name_of_a_group_wins_over_longer_ones(fake: Fake, store: Archive) -> None:
+def test_exact_group_name_takes_precedence_over_a_prefix(fake_engine: Fake, store: Archive) -> None:
     first, second = (store_run(store, group=group) for group in ("acc", "acc2"))
     assert store.find_run_folders("acc") == [first]
     assert store.find_run_folders("acc2") == [second]
@@ -222,7 +222,7 @@ def test_exact_name_of_a_group_wins_over_longer_ones(fake: Fake, store: Archive)
         store.find_run_folders("ac")
 
 
-def test_runs_are_found_by_id_beginning_path_and_last(fake: Fake, store: Archive) -> None:
+def test_runs_are_selected_by_id_prefix_path_and_last(fake_engine: Fake, store: Archive) -> None:
     folder = store_run(store, group=None)
     time.sleep(1.1)  # ids sort by seconds
     two = store_run(store, group="20991231T000000Z-check-aaaa", role="check")
@@ -241,13 +241,13 @@ def test_runs_are_found_by_id_beginning_path_and_last(fake: Fake, store: Archive
     assert three.exists()
 
 
-def test_an_archive_that_cannot_be_written_is_one_sentence(fake: Fake, tmp_path: Path) -> None:
+def test_an_archive_that_cannot_be_written_is_one_sentence(fake_engine: Fake, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(MachineError, match="--archive"):
         store_run(Archive(tmp_path / "file" / "archive"))
 
 
-def test_archive_without_permission_is_one_sentence(fake: Fake, tmp_path: Path) -> None:
+def test_archive_without_permission_is_one_sentence(fake_engine: Fake, tmp_path: Path) -> None:
     locked = tmp_path / "locked"
     locked.mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
 
@@ -258,7 +258,7 @@ def test_archive_without_permission_is_one_sentence(fake: Fake, tmp_path: Path) 
     without_capabilities(expect_sentence)
 
 
-def test_nothing_is_visible_before_a_run_is_whole(fake: Fake, store: Archive) -> None:
+def test_run_is_invisible_until_it_is_complete(fake_engine: Fake, store: Archive) -> None:
     run_counts: list[int] = []
 
     def watch(kind: str, line: object) -> None:
@@ -271,7 +271,9 @@ def test_nothing_is_visible_before_a_run_is_whole(fake: Fake, store: Archive) ->
     assert len(store.read_all_summaries()[0]) == 1
 
 
-def test_a_finished_run_is_named_by_one_rename(fake: Fake, store: Archive, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finished_run_appears_by_a_single_rename(
+    fake_engine: Fake, store: Archive, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Whoever looks into the folder of a run finds all of it: nothing is written after the rename."""
     renamed: list[set[str]] = []
     original = ConfinedDirectory.rename_entry

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from make_record import Scene, Work, steady, write_run
+from make_record import write_run
+from record_scene import Scene, Work, steady
 
 from sonde.model.confined_files import ConfinedDirectory
-from sonde.model.lines import RateSpread, SeriesLine
+from sonde.model.line_members import RateSpread
+from sonde.model.lines import SeriesLine
 from sonde.model.record import read_record
 from sonde.store.summary import build_summary_document
 from sonde.store.tables import SERIES, TARGETS, write_tables
@@ -23,7 +25,7 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def test_each_node_has_its_rows_and_they_add_up_to_those_of_all(tmp_path: Path) -> None:
+def test_node_rows_add_up_to_the_total_rows(tmp_path: Path) -> None:
     run = write_run(tmp_path, Scene(works=[Work(curve=steady(400e6), seconds=3.0)], tasks=6, nodes=3))
     with ConfinedDirectory.open(tmp_path) as directory:
         write_tables(directory, "r", read_record(run / "record.ndjson"))
@@ -83,7 +85,7 @@ def test_target_rows_have_server_unit_and_slices(tmp_path: Path) -> None:
     assert parents == {"system": "site", "levels": {**levels, "SSU": {"ssu1": ["OST0002", "OST0003"]}}}
 
 
-def test_a_run_without_targets_has_no_such_table(tmp_path: Path) -> None:
+def test_run_without_targets_has_no_target_table(tmp_path: Path) -> None:
     run = write_run(tmp_path, Scene(works=[Work()]))
     reader = read_record(run / "record.ndjson")
     with ConfinedDirectory.open(tmp_path) as directory:

@@ -51,5 +51,5 @@ def test_samples_out_of_order_are_sorted() -> None:
     assert data.compute_increase("disk_read_bytes", "sda", 10, 30) == pytest.approx(150)
 
 
-def test_unknown_metric_of_a_newer_version_is_left_out() -> None:
+def test_unknown_metric_of_a_newer_version_is_omitted() -> None:
     assert not counters((0, 1), (1, 2), metric="flux_capacity_s")

@@ -146,7 +146,7 @@ with open(sys.argv[1], "r+b", 0) as file:
 """
 
 
-def test_processes_and_files_of_a_child_are_seen(tmp_path: Path) -> None:
+def test_processes_and_files_of_a_child_are_counted(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.write_bytes(b"y" * (4 * MIB))
     os.sync()
@@ -198,7 +198,7 @@ def test_reading_the_page_cache_keeps_leases(tmp_path: Path) -> None:
         assert child.communicate(b"\n")[0] == b"True\n"
 
 
-def test_cached_bytes_of_a_file_follow_what_was_read(tmp_path: Path) -> None:
+def test_cached_bytes_of_a_file_follow_its_reads(tmp_path: Path) -> None:
     data = tmp_path / "data"
     data.write_bytes(b"y" * (4 * MIB))
     with data.open("r+b", 0) as file:

@@ -99,7 +99,7 @@ def test_cerebro_line_holds_every_target(tmp_path: Path) -> None:
     }
 
 
-def test_lmt_rows_use_the_given_zone(tmp_path: Path) -> None:
+def test_lmt_rows_use_the_configured_zone(tmp_path: Path) -> None:
     text = "TIMESTAMP,OST_NAME,PCT_CPU,READ_BYTES,WRITE_BYTES\n2014-08-23 05:00:00,fs1-OST0000,1,10,20\nx,y,z,1,2\n"
     (file,) = read_text(tmp_path, text, zone=timezone(timedelta(hours=-7)))
     assert [(sample.time, dict(sample.parts)) for sample in file.samples] == [(1408795200.0, {"fs1-OST0000": (10, 20)})]

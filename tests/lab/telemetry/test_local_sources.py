@@ -39,7 +39,7 @@ def test_diskstats_of_three_kernels_are_read_in_bytes_and_seconds() -> None:
     assert set(devices) == {"nvme0n1", "sdb", "sdb1"}
 
 
-def test_partitions_are_left_out_of_the_disks(tmp_path: Path) -> None:
+def test_partitions_are_excluded_from_the_disks(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/diskstats").write_text(DISKSTATS)
     (tmp_path / "sys/block/sdb").mkdir(parents=True)
@@ -95,7 +95,7 @@ def test_interfaces_add_errors_and_drops() -> None:
     }
 
 
-def test_tcp_counters_are_found_by_their_names() -> None:
+def test_tcp_counters_are_parsed_by_name() -> None:
     text = "Ip: Forwarding\nIp: 1\nTcp: RtoMin MaxConn OutSegs RetransSegs\nTcp: 200 -1 5000 12\nUdp: A\nUdp: 1\n"
     assert parse_tcp_segments(text) == {"tcp": (5000.0, 12.0)}
     assert parse_tcp_segments("") == {}
@@ -120,7 +120,7 @@ def test_readings_here_have_one_value_per_column_or_a_reason(source: LocalSource
 
 
 @pytest.mark.parametrize("source", LOCAL_SOURCES, ids=lambda source: source.name)
-def test_source_without_its_files_says_why(source: LocalSource, tmp_path: Path) -> None:
+def test_source_without_its_files_gives_the_reason(source: LocalSource, tmp_path: Path) -> None:
     with pytest.raises(UnavailableSourceError, match=r".+; .+\."):
         source.open_reader(tmp_path)
 
@@ -145,7 +145,7 @@ def test_mountstats_of_an_nfs_mount_are_summed_over_operations() -> None:
     assert entry == ("/mnt/my data", (3000, 4000, 31, 2, 1.75))
 
 
-def test_infiniband_words_of_four_bytes_become_bytes(tmp_path: Path) -> None:
+def test_infiniband_four_byte_units_become_bytes(tmp_path: Path) -> None:
     counters = tmp_path / "sys/class/infiniband/mlx5_0/ports/1/counters"
     counters.mkdir(parents=True)
     values = {"port_rcv_data": 10, "port_xmit_data": 20, "symbol_error": 1, "port_rcv_errors": 2, "link_downed": 3}
@@ -167,7 +167,7 @@ def test_io_stat_of_a_control_group_is_read_by_device(tmp_path: Path) -> None:
     reader.close()
 
 
-def test_lustre_files_of_a_server_are_found_below_both_roots(tmp_path: Path) -> None:
+def test_lustre_server_files_are_read_below_both_roots(tmp_path: Path) -> None:
     for path in ("proc/fs/lustre/obdfilter/fs1-OST0000/stats", "sys/kernel/debug/lustre/mdt/fs1-MDT0000/md_stats"):
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).write_text("snapshot_time 1.0 secs.nsecs\nread_bytes 2 samples [bytes] 1 3 4\n")

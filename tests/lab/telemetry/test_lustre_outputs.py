@@ -177,7 +177,7 @@ def test_recovery_states(text: str, values: tuple[float | None, ...]) -> None:
     assert parse_recovery_status(text) == values
 
 
-def test_outputs_without_a_time_need_a_line_with_one(tmp_path: Path) -> None:
+def test_outputs_without_a_time_need_a_preceding_time_line(tmp_path: Path) -> None:
     recovery = f"obdfilter.fs1-OST0000.recovery_status=\n{RECOVERING}"
     text = f"health_check=healthy\n1682000000\nhealth_check=NOT HEALTHY\n{recovery}"
     file = read_text(tmp_path, text)

@@ -59,7 +59,7 @@ def summarize(run: RecordedRun, data: TelemetryData) -> PhaseTelemetry:
     return summary
 
 
-def test_numbers_of_the_device_are_those_of_the_phase_only(tmp_path: Path) -> None:
+def test_device_numbers_cover_the_phase_only(tmp_path: Path) -> None:
     summary = summarize(write_record(tmp_path), sample_device(read=10240, written=GIB / 0.55, busy=10, queue=80))
     device = summary.device
     assert device is not None
@@ -67,18 +67,18 @@ def test_numbers_of_the_device_are_those_of_the_phase_only(tmp_path: Path) -> No
     assert (device.busy_fraction, device.queue) == pytest.approx((0.5, 4))
     assert device.read_latency_s == pytest.approx(0.01)
     assert device.write_latency_s is None
-    assert summary.coverage == pytest.approx(GIB / (GIB + 5632))
+    assert summary.run_share_of_device_bytes == pytest.approx(GIB / (GIB + 5632))
     assert summary.describe_in_sentences() == []
 
 
-def test_busy_device_is_named_as_the_limit_with_its_queue(tmp_path: Path) -> None:
+def test_busy_device_is_reported_as_the_limit_with_its_queue(tmp_path: Path) -> None:
     (sentence,) = summarize(
         write_record(tmp_path), sample_device(written=GIB / 0.55, busy=19.6, queue=640)
     ).describe_in_sentences()
     assert sentence.startswith("sda was busy 98\xa0% of the time with 32.0 requests outstanding: the device limits")
 
 
-def test_traffic_of_others_is_stated_as_a_ratio(tmp_path: Path) -> None:
+def test_foreign_traffic_is_reported_as_a_ratio(tmp_path: Path) -> None:
     (sentence,) = summarize(write_record(tmp_path), sample_device(written=3 * GIB / 0.55)).describe_in_sentences()
     assert "sda moved 3.22\xa0GB, 3.0 times the 1.07\xa0GB of this phase" in sentence
 

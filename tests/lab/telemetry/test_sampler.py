@@ -65,7 +65,7 @@ def test_unchanged_parts_are_omitted_and_read_back_as_unchanged(tmp_path: Path) 
     assert data.compute_increase("disk_read_bytes", "sda", times[0], times[2]) == pytest.approx(200)
 
 
-def test_vanished_source_is_recorded_and_the_others_go_on(tmp_path: Path) -> None:
+def test_vanished_source_is_recorded_and_sampling_continues(tmp_path: Path) -> None:
     path = tmp_path / "telemetry.ndjson"
     other = counting_source([{"x": (n, n)} for n in range(9)])
     lasting = LocalSource("paging", "counts", "node", COLUMNS, other.open_reader)
@@ -87,7 +87,7 @@ def test_vanished_source_is_a_finding_of_the_run(tmp_path: Path) -> None:
     assert describe_lost_sources(None) == []
 
 
-def test_absent_source_says_why(tmp_path: Path) -> None:
+def test_absent_source_gives_the_reason(tmp_path: Path) -> None:
     sample(tmp_path / "telemetry.ndjson", [counting_source([{}, {}]), absent_source()], 2)
     (file,) = read_telemetry_files(tmp_path)
     assert "InfiniBand" in file.unavailable["infiniband"]

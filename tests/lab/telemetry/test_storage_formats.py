@@ -101,7 +101,7 @@ def values_at(file: TelemetryFile, time: float) -> dict[str, tuple[float | None,
     return {part: values for sample in file.samples if sample.time == time for part, values in sample.parts.items()}
 
 
-def test_waiters_are_counted_by_what_they_wait_for(tmp_path: Path) -> None:
+def test_waiters_are_counted_by_wait_reason(tmp_path: Path) -> None:
     file = read_text(tmp_path, WAITERS)
     assert values_at(file, 1700000000) == {
         "": (3, 64.25),
@@ -141,7 +141,7 @@ def ceph_counters(read: int, written: int) -> str:
     return json.dumps({"bluefs": {}, "osd": {**counters, "op_r_latency": latency, "op_w_latency": latency}}, indent=4)
 
 
-def test_ceph_counters_are_those_of_the_named_osd(tmp_path: Path) -> None:
+def test_ceph_counters_belong_to_their_osd(tmp_path: Path) -> None:
     text = "".join(
         f"{when}\nosd.0\n{ceph_counters(read, 7)}\nosd.3\n{ceph_counters(0, read)}\n"
         for when, read in ((1700000000, 100), (1700000010, 300))
@@ -161,7 +161,7 @@ def test_ceph_latencies_are_seconds(tmp_path: Path, wrapped: bool) -> None:
 
 
 @pytest.mark.parametrize("text", [WAITERS, CLIENTS, GLUSTER, f"1700000000\n{ceph_counters(1, 2)}"])
-def test_output_without_a_time_says_how_to_make_one(tmp_path: Path, text: str) -> None:
+def test_output_without_a_time_suggests_a_remedy(tmp_path: Path, text: str) -> None:
     with pytest.raises(UserError, match=r"date \+%s"):
         read_text(tmp_path, text.replace("1700000000\n", "").replace("1700000010\n", ""))
 

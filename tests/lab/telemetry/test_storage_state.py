@@ -39,14 +39,14 @@ def sample_gauges(source: str, columns: tuple[str, ...], part: str, *values: tup
     return TelemetryData([TelemetryFile("t", "n1", "sampler", 1.0, {source: columns}, samples=samples)])
 
 
-def test_array_without_a_disk_and_its_recovery_are_named(run: RecordedRun) -> None:
+def test_degraded_array_and_its_recovery_are_reported(run: RecordedRun) -> None:
     data = sample_gauges("raid", RAID, "md0", (0, (5, 1, 0.1, 2e8, 0)), (20, (5, 1, 0.3, 1e8, 0)))
     missing, recovery = (text.replace("\xa0", " ").replace("\u202f", " ") for text in describe_storage_state(run, data))
     assert missing == "md0 on n1 lacked 1 disk: reads may rebuild data from parity."
     assert recovery.startswith("md0 on n1 was checked or rebuilt at up to 200 MB/s during this run, 10 % done")
 
 
-def test_state_after_the_run_is_not_told(run: RecordedRun) -> None:
+def test_state_after_the_run_is_not_reported(run: RecordedRun) -> None:
     sound, broken = (5.0, 0.0, 1.0, 0.0, 0.0), (5.0, 2.0, 1.0, 0.0, 0.0)
     samples = [(second, sound) for second in (-5.0, 0.0, 10.0, 25.0)]
     assert describe_storage_state(run, sample_gauges("raid", RAID, "md0", *samples, (99.0, broken))) == []
@@ -58,7 +58,7 @@ def test_lost_paths_are_counted(run: RecordedRun) -> None:
     assert describe_storage_state(run, data) == ["1 of 4 paths to mpatha on n1 did not work."]
 
 
-def test_recovery_and_health_of_lustre_are_told(run: RecordedRun) -> None:
+def test_lustre_recovery_and_health_are_reported(run: RecordedRun) -> None:
     columns = ("recovery_active", "recovery_remaining_s")
     data = sample_gauges("lustre-recovery", columns, "fs1-OST0000", (0, (1, 60)), (20, (0, 0)))
     assert describe_storage_state(run, data) == [
@@ -69,7 +69,7 @@ def test_recovery_and_health_of_lustre_are_told(run: RecordedRun) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "sentences"), [(9.0, 0), (64.0, 1)])
-def test_only_long_waits_of_gpfs_are_told(run: RecordedRun, seconds: float, sentences: int) -> None:
+def test_only_long_gpfs_waits_are_reported(run: RecordedRun, seconds: float, sentences: int) -> None:
     wait = "NSDThread for I/O completion"
     data = sample_gauges("gpfs-waiters", ("waiters", "waiter_longest_s"), wait, (0, (2, seconds)), (20, (0, 0)))
     assert len(describe_storage_state(run, data)) == sentences

@@ -131,7 +131,7 @@ def test_path_that_cannot_be_a_file_is_refused(tmp_path: Path, name: str, error:
     assert Path("/dev/null").is_char_device()
 
 
-def test_run_goes_on_when_the_file_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_continues_when_the_metrics_file_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     display, recorder = begin_display(tmp_path / "m")
 
     def refuse(*_: object) -> None:

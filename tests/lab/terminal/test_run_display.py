@@ -12,20 +12,15 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from sonde.findings.classification import Classification
 from sonde.model.line_decoding import parse_record_line
-from sonde.model.lines import (
-    ByteCounts,
-    IntervalSeconds,
-    OperationCounts,
-    PhaseEndLine,
-    PhaseRates,
-    Rate,
-    RecordLine,
-    VerificationCounts,
-)
+from sonde.model.line_members import ByteCounts, IntervalSeconds, OperationCounts, PhaseRates, Rate, VerificationCounts
+from sonde.model.lines import PhaseBeginLine, PhaseEndLine, RecordLine
 from sonde.model.plan import Plan
+from sonde.model.record import PhaseRecord
 from sonde.terminal.phase_text import describe_phase_end, describe_preparation, format_rate_by_transfer
 from sonde.terminal.run_display import Display, LiveDisplay, PlainDisplay, RunProgress, make_display
+from sonde.terminal.run_tables import _describe_cache
 from sonde.terminal.sparkline import BLOCKS, PLAIN, make_sparkline
 
 PLAN = Plan.from_document(
@@ -100,13 +95,13 @@ def test_unknown_is_not_zero() -> None:
     assert state.remaining_seconds is None
 
 
-def test_waiting_for_the_storage_is_told_apart_from_moving() -> None:
+def test_waiting_for_a_flush_is_distinguished_from_transferring() -> None:
     assert follow([RUN, BEGIN, progress(100, rate=0)]).is_flushing
     assert not follow([RUN, BEGIN, progress(100, rate=1e8)]).is_flushing
     assert not follow([RUN, BEGIN, progress(50, rate=0)]).is_flushing
 
 
-def test_what_happens_between_phases_is_known_from_the_plan() -> None:
+def test_waiting_text_between_phases_follows_the_plan() -> None:
     assert follow([RUN]).waiting == "preparing"
     assert follow([RUN, BEGIN, END]).waiting == "emptying the page cache of our files"
     second = [{**line, "phase": "read"} for line in (BEGIN, END)]
@@ -135,7 +130,7 @@ def last_frame(raw: io.BytesIO, encoding: str = "utf-8") -> str:
 
 
 @pytest.mark.parametrize(("encoding", "mark", "blocks"), [("utf-8", "✓", "▅█"), ("ascii", "-", "=#")])
-def test_the_live_view(encoding: str, mark: str, blocks: str) -> None:
+def test_live_display_shows_progress_and_rate(encoding: str, mark: str, blocks: str) -> None:
     console, raw = terminal(encoding)
     display = LiveDisplay(console)
     display.begin_run("A plan", 2, 5, PLAN)
@@ -152,7 +147,7 @@ def test_the_live_view(encoding: str, mark: str, blocks: str) -> None:
     assert "emptying the page cache" in text
 
 
-def test_the_view_of_fewer_tasks_and_nodes_than_there_are() -> None:
+def test_display_states_how_many_tasks_and_nodes_are_visible() -> None:
     console, raw = terminal()
     display = LiveDisplay(console)
     display.begin_run("A plan", 1, 1, PLAN)
@@ -164,9 +159,7 @@ def test_the_view_of_fewer_tasks_and_nodes_than_there_are() -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
-def test_of_many_runs_the_time_that_all_of_them_take_counts_down(
-    monkeypatch: pytest.MonkeyPatch, encoding: str
-) -> None:
+def test_remaining_time_of_many_runs_counts_down(monkeypatch: pytest.MonkeyPatch, encoding: str) -> None:
     console, raw = terminal(encoding)
     clock = [100.0]
     monkeypatch.setattr("sonde.terminal.run_display.time.monotonic", lambda: clock[0])
@@ -186,7 +179,7 @@ def test_of_many_runs_the_time_that_all_of_them_take_counts_down(
         assert text in last_frame(raw, encoding), text
 
 
-def test_plain_lines_of_many_runs_say_how_long_all_of_them_take() -> None:
+def test_plain_display_prints_the_remaining_time_of_many_runs() -> None:
     file = io.StringIO()
     display = PlainDisplay(Console(file=file, width=100))
     display.set_run_position(1, 3, None)
@@ -213,7 +206,7 @@ def test_plain_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     assert re.fullmatch(r"  write: \d+ %, 100 MB/s, \d+\.\d s left", lines_printed[1])
 
 
-def test_errors_are_shown_at_once() -> None:
+def test_errors_are_printed_immediately() -> None:
     error = {"type": "error", "phase": "write", "text": "write: no space left on device"}
     for make in (LiveDisplay, PlainDisplay):
         console, raw = terminal()
@@ -225,7 +218,7 @@ def test_errors_are_shown_at_once() -> None:
         assert "no space left on device" in last_frame(raw)
 
 
-def test_which_display_is_taken() -> None:
+def test_display_type_depends_on_quiet_and_terminal() -> None:
     console, _ = terminal()
     assert type(make_display(console, quiet=True)) is Display
     assert type(make_display(console, quiet=False)) is LiveDisplay
@@ -246,7 +239,7 @@ def test_small_transfers_are_counted_in_operations() -> None:
     assert format_rate_by_transfer(0.0, 0.0) == "0 B/s"
 
 
-def test_words_of_a_phase() -> None:
+def test_phase_end_description() -> None:
     rates = PhaseRates(total=Rate(1, 1, 1, 1, 1))
     end = PhaseEndLine(
         bytes=ByteCounts(transferred=1 << 30),
@@ -262,12 +255,43 @@ def test_words_of_a_phase() -> None:
     assert describe_phase_end(ended) == "4,000 operations in 2.00 s"
     assert "3 operations failed" in describe_phase_end(PhaseEndLine(ops=OperationCounts(failed=3)))
     assert "1 operation failed" in describe_phase_end(PhaseEndLine(ops=OperationCounts(failed=1)))
+    assert describe_phase_end(ended, is_measured=False) == "4,000 operations in 2.00 s, preparation, not rated"
     assert describe_preparation({"before": [{"kind": "drop_page_cache"}]}) == "emptying the page cache"
     assert describe_preparation({"before": [{"kind": "something new"}]}) == "something new"
 
 
 @pytest.mark.parametrize("kind", [PlainDisplay, LiveDisplay])
-def test_warning_of_a_full_file_system_is_shown_before_phases(kind: Any) -> None:
+def test_preparing_phase_is_labeled(kind: Any) -> None:
+    text = io.StringIO()
+    display: Display = kind(Console(file=text, width=200, color_system=None))
+    phases = [{"id": "fill", "op": "write", "measure": False}, {"id": "w", "op": "rewrite"}]
+    plan = Plan.from_document({"id": "p", "target": {"path": "/x"}, "phases": phases}, "test")
+    display.begin_run("title", 1, 1, plan)
+    for phase in ("fill", "w"):
+        display.show_record_line("phase_end", PhaseEndLine(phase=phase, seconds=IntervalSeconds(elapsed=2.0)))
+    display.end_display()
+    labels = ["preparation, not rated" in line for line in text.getvalue().splitlines() if " in 2.00 s" in line]
+    assert labels == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("op", "cache", "direct", "cell"),
+    [
+        ("write", "unknown", False, "-"),
+        ("rewrite", "unknown", False, "-"),
+        ("write", "unknown", True, "direct"),
+        ("read", "unknown", False, "unknown"),
+        ("read", "cold", False, "cold"),
+    ],
+)
+def test_cache_of_a_buffered_write_is_a_dash(op: str, cache: str, direct: bool, cell: str) -> None:
+    begin = PhaseBeginLine(phase="p", op=op, cache=cache, direct=direct)
+    phase = PhaseRecord(begin=begin, end=PhaseEndLine(phase="p"))
+    assert _describe_cache(phase, Classification.STORAGE) == cell
+
+
+@pytest.mark.parametrize("kind", [PlainDisplay, LiveDisplay])
+def test_warning_of_a_full_file_system_appears_before_phases(kind: Any) -> None:
     text = io.StringIO()
     display: Display = kind(Console(file=text, width=200, color_system=None))
     finding = {

@@ -39,7 +39,7 @@ def test_a_single_good_run_is_good(measured: tuple[float, ...], low: int, bad: b
 
 
 @pytest.fixture
-def numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+def numeric_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sides whose runs are numbers already."""
     monkeypatch.setattr(baseline_gate, "collect_numbers", lambda runs: list(runs))
 
@@ -49,13 +49,13 @@ def number(*values: float, **key: str) -> SideValues:
     return SideValues(number_key, "probe", values, tuple("r" * len(values)), tuple(map(float, range(len(values)))))
 
 
-def side(name: str, *of: SideValues) -> ComparedSide:
+def make_side(name: str, *of: SideValues) -> ComparedSide:
     return ComparedSide(name, of)  # type: ignore[arg-type]
 
 
-def test_each_number_is_judged_by_its_own_baseline(numbers: None) -> None:
-    before = side("good", number(*[50.0] * 5, phase="p2"), number(*[100.0] * 5))
-    now = side("last", number(84.0, 80.0), number(50.0, phase="p2", file_system="fs2"))
+def test_each_number_is_compared_with_its_baseline(numeric_runs: None) -> None:
+    before = make_side("good", number(*[50.0] * 5, phase="p2"), number(*[100.0] * 5))
+    now = make_side("last", number(84.0, 80.0), number(50.0, phase="p2", file_system="fs2"))
     first, second = check_against_baseline(before, now)
     assert first.key.phase == "p1"
     assert (first.usual, first.limit) == pytest.approx((100.0, 85.0))
@@ -68,14 +68,14 @@ def test_each_number_is_judged_by_its_own_baseline(numbers: None) -> None:
     ].limit == pytest.approx(47.5)
 
 
-def test_what_cannot_judge_says_why(numbers: None) -> None:
+def test_gate_without_enough_data_gives_the_reason(numeric_runs: None) -> None:
     with pytest.raises(UserError) as few:
-        check_against_baseline(side("good", number(1.0, 1.0, 1.0, 1.0)), side("last", number(1.0)))
+        check_against_baseline(make_side("good", number(1.0, 1.0, 1.0, 1.0)), make_side("last", number(1.0)))
     assert str(few.value) == (
         "good holds 4 runs of p1; a limit needs 5 at least, and ten are better: add runs with `sonde baseline set`."
     )
     with pytest.raises(UserError) as alone:
-        check_against_baseline(side("good", number(*[1.0] * 5)), side("last", number(1.0, phase="other")))
+        check_against_baseline(make_side("good", number(*[1.0] * 5)), make_side("last", number(1.0, phase="other")))
     assert str(alone.value) == (
         "good and last have no number in common; set a baseline of the same experiment on the same storage with"
         " `sonde baseline set`."

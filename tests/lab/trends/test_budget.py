@@ -23,7 +23,7 @@ from sonde.trends.detectors import DetectorSettings
 from sonde.trends.watch import find_alarms_in_rows
 
 
-def spells(runs: int, seed: int) -> np.ndarray:
+def draw_correlated_noise(runs: int, seed: int) -> np.ndarray:
     """One-sided noise whose neighbors share weather: what breaks promises made for independent runs."""
     random = np.random.default_rng(seed)
     slow, noise = 0.0, np.empty(runs)
@@ -34,21 +34,21 @@ def spells(runs: int, seed: int) -> np.ndarray:
 
 
 def test_a_year_without_change_stays_within_the_budget() -> None:
-    learned = [compute_log_residuals(np.exp(spells(365, seed))) for seed in range(8)]
+    learned = [compute_log_residuals(np.exp(draw_correlated_noise(365, seed))) for seed in range(8)]
     calibration = calibrate_detector(learned, Budget(1.0, 365))
     assert calibration.from_site_noise
     assert calibration.meets_budget
-    fresh = np.array([spells(365, seed) for seed in range(100, 300)])
+    fresh = np.array([draw_correlated_noise(365, seed) for seed in range(100, 300)])
     assert len(find_alarms_in_rows(fresh, calibration.settings)) / 200 <= 1.0
 
 
-def test_settings_made_for_independent_runs_break_it_here() -> None:
+def test_settings_for_independent_runs_exceed_the_alarm_budget() -> None:
     """Otherwise the test above would show nothing."""
-    fresh = np.array([spells(365, seed) for seed in range(100, 200)])
+    fresh = np.array([draw_correlated_noise(365, seed) for seed in range(100, 200)])
     assert len(find_alarms_in_rows(fresh, DetectorSettings(arl0=200))) / 100 > 1.0
 
 
-def test_a_smaller_budget_makes_duller_settings() -> None:
+def test_smaller_budget_gives_less_sensitive_settings() -> None:
     learned = [np.random.default_rng(seed).normal(0, 0.2, 365) for seed in range(4)]
     generous, strict = calibrate_detector(learned, Budget(1.0)), calibrate_detector(learned, Budget(0.2))
     assert strict.settings.arl0 > generous.settings.arl0
@@ -70,14 +70,14 @@ def test_residuals_have_no_levels() -> None:
     assert np.max(np.abs(compute_log_residuals(np.exp(levels + noise)) - noise)) < 0.05
 
 
-def test_drawn_histories_keep_neighbors_together() -> None:
+def test_resampled_histories_preserve_neighbors() -> None:
     resampled = resample_noise(np.arange(100.0), 50, 20, np.random.default_rng(1))
     assert resampled.shape == (50, 20)
     assert np.mean(np.diff(resampled, axis=1) == 1.0) >= 0.85
 
 
 @pytest.mark.parametrize(("alarms", "runs"), [(0.0, 365.0), (1.0, 0.0), (-1.0, 365.0)])
-def test_a_budget_of_nothing_is_refused(alarms: float, runs: float) -> None:
+def test_empty_alarm_budget_is_rejected(alarms: float, runs: float) -> None:
     with pytest.raises(ValueError, match="budget"):
         Budget(alarms, runs)
 
@@ -154,7 +154,7 @@ def test_runs_before_the_first_answer_are_not_watched() -> None:
 Counts = tuple[int, int, int]
 
 
-def searched(
+def calibrate_with_known_alarms(
     monkeypatch: pytest.MonkeyPatch,
     count: Callable[[DetectorSettings], Counts],
     noises: Sequence[np.ndarray],
@@ -188,7 +188,7 @@ def test_the_share_of_the_budget_that_is_used_grows_with_the_runs(
     monkeypatch: pytest.MonkeyPatch, noises: list[int], runs: int, share: float
 ) -> None:
     """One run in ARL0 is a false alarm, none is the gate's: the first ARL0 of the ladder that fits is found."""
-    calibration, _ = searched(
+    calibration, _ = calibrate_with_known_alarms(
         monkeypatch, lambda tried: (round(1e9 / tried.arl0), 0, 10**9), [np.zeros(size) for size in noises]
     )
     ladder = [arl0 for arl0 in budget._ARL0 if 1 / arl0 <= share / 365]
@@ -197,7 +197,7 @@ def test_the_share_of_the_budget_that_is_used_grows_with_the_runs(
     assert calibration.per_100_runs == pytest.approx(100 / ladder[0], rel=1e-6)
 
 
-def test_the_ladder_of_arl0_has_49_rungs_from_200_to_20000() -> None:
+def test_arl0_candidates_are_49_values_from_200_to_20000() -> None:
     ladder = budget._ARL0
     assert (len(ladder), ladder[0], ladder[-1], ladder[24]) == (49, 200.0, 20_000.0, 2000.0)
     assert all(arl0 == round(arl0) for arl0 in ladder)
@@ -207,7 +207,7 @@ def test_the_ladder_of_arl0_has_49_rungs_from_200_to_20000() -> None:
     ("gate_per_run", "deviations"),
     [(0.39, 4.0), (0.41, 5.0), (0.81, 6.0), (1.21, 7.0), (1.61, 8.0), (2.01, 10.0), (2.41, 12.0)],
 )
-def test_the_gate_is_as_sharp_as_two_fifths_of_the_budget_allow(
+def test_gate_uses_at_most_two_fifths_of_the_budget(
     monkeypatch: pytest.MonkeyPatch, gate_per_run: float, deviations: float
 ) -> None:
     """The gate alarms in so many shares of what is allowed with four deviations; with each of the next limits it is
@@ -219,7 +219,7 @@ def test_the_gate_is_as_sharp_as_two_fifths_of_the_budget_allow(
         gate = round(1e9 * allowed * gate_per_run / (1 + order.index(tried.collapse_deviations)))
         return gate, gate, 10**9
 
-    calibration, requests = searched(monkeypatch, count, [np.zeros(100)])
+    calibration, requests = calibrate_with_known_alarms(monkeypatch, count, [np.zeros(100)])
     assert calibration.settings == DetectorSettings(arl0=200.0, collapse_deviations=deviations)
     assert calibration.meets_budget
     assert set(requests) == {(1, 400, 150)}  # 60,000 runs in years of 400
@@ -227,7 +227,7 @@ def test_the_gate_is_as_sharp_as_two_fifths_of_the_budget_allow(
 
 def test_less_sensitive_collapse_detector_frees_budget_for_drift(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the first limits the gate is within its share, but both lanes together break the budget whatever ARL0."""
-    calibration, _ = searched(
+    calibration, _ = calibrate_with_known_alarms(
         monkeypatch, lambda tried: (10**6 if tried.collapse_deviations < 7 else 10, 0, 10**8), [np.zeros(100)]
     )
     assert (calibration.settings.collapse_deviations, calibration.settings.arl0, calibration.meets_budget) == (
@@ -235,7 +235,7 @@ def test_less_sensitive_collapse_detector_frees_budget_for_drift(monkeypatch: py
         200.0,
         True,
     )
-    calibration, _ = searched(monkeypatch, lambda tried: (10**6, 0, 10**8), [np.zeros(100)])
+    calibration, _ = calibrate_with_known_alarms(monkeypatch, lambda tried: (10**6, 0, 10**8), [np.zeros(100)])
     assert (calibration.settings.collapse_deviations, calibration.settings.arl0, calibration.meets_budget) == (
         12.0,
         20_000.0,
@@ -245,36 +245,34 @@ def test_less_sensitive_collapse_detector_frees_budget_for_drift(monkeypatch: py
 
 
 @pytest.mark.parametrize(("size", "is_kept"), [(0.99, True), (1.0, True), (1.01, False)])
-def test_the_dullest_settings_may_use_the_whole_budget(
+def test_least_sensitive_settings_may_use_the_entire_budget(
     monkeypatch: pytest.MonkeyPatch, size: float, is_kept: bool
 ) -> None:
     """Nothing keeps to what is allowed; what is left of the budget for what is not known well may still hold it."""
-    calibration, _ = searched(
+    calibration, _ = calibrate_with_known_alarms(
         monkeypatch, lambda _: (round(size * 10**6), 0, 10**8), [np.zeros(100)], alarms_per_year=1, runs_per_year=100
     )
     assert calibration.meets_budget == is_kept
 
 
 @pytest.mark.parametrize(("count", "used"), [(300, 300), (301, 151), (601, 201)])
-def test_of_more_than_300_noises_every_second_or_third_is_used(
-    monkeypatch: pytest.MonkeyPatch, count: int, used: int
-) -> None:
-    calibration, requests = searched(monkeypatch, lambda _: (0, 0, 1), [np.zeros(60)] * count)
+def test_noise_samples_are_thinned_above_300(monkeypatch: pytest.MonkeyPatch, count: int, used: int) -> None:
+    calibration, requests = calibrate_with_known_alarms(monkeypatch, lambda _: (0, 0, 1), [np.zeros(60)] * count)
     assert set(requests) == {(used, 400, max(1, 60_000 // (400 * used)))}
     assert calibration.runs == 60 * count
 
 
 def test_sixty_runs_teach_and_fifty_nine_do_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    calibration, requests = searched(monkeypatch, lambda _: (0, 0, 1), [np.zeros(60)])
+    calibration, requests = calibrate_with_known_alarms(monkeypatch, lambda _: (0, 0, 1), [np.zeros(60)])
     assert (calibration.from_site_noise, calibration.meets_budget, calibration.settings.arl0) == (True, True, 200.0)
-    calibration, requests = searched(monkeypatch, lambda _: (0, 0, 1), [np.zeros(59)])
+    calibration, requests = calibrate_with_known_alarms(monkeypatch, lambda _: (0, 0, 1), [np.zeros(59)])
     assert (calibration, requests) == (
         Calibration(DetectorSettings(), None, 0, from_site_noise=False, meets_budget=True),
         [],
     )
 
 
-def test_settings_that_are_given_stay_but_for_the_limits_of_the_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requested_settings_are_preserved_except_detector_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "count_false_alarms", lambda *_: (0, 0, 1))
     requested = DetectorSettings(smallest_change=0.3, collapse_change=0.4)
     assert calibrate_detector([np.zeros(60)], Budget(), requested).settings == replace(

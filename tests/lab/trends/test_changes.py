@@ -42,7 +42,7 @@ def site(slow: set[tuple[str, str, str]], run: int = 60, factor: float = 0.2) ->
     return histories
 
 
-def test_one_kind_of_read_everywhere_is_one_joint_change() -> None:
+def test_change_of_an_operation_on_all_systems_is_a_joint_change() -> None:
     series = site({(name, "shared", "read") for name in ("fs1", "fs2", "fs3")})
     joint_changes = group_changes(series, measure_changes(series, find_alarms_in_histories(series)))
     assert len(joint_changes) == 1
@@ -56,7 +56,7 @@ def test_one_kind_of_read_everywhere_is_one_joint_change() -> None:
     assert all(0.17 < change.size.value < 0.23 and not change.is_temporary for change in joint_changes[0].changes)
 
 
-def test_a_part_of_what_shares_the_labels_is_said_to_be_a_part() -> None:
+def test_joint_change_counts_unaffected_series_in_its_scope() -> None:
     series = site({("fs1", "shared", "read"), ("fs2", "shared", "read")})
     joint_changes = group_changes(series, measure_changes(series, find_alarms_in_histories(series)))
     assert len(joint_changes) == 1
@@ -66,12 +66,12 @@ def test_a_part_of_what_shares_the_labels_is_said_to_be_a_part() -> None:
     assert scope.spans == {"file_system": (2, 3)}
 
 
-def test_changes_weeks_apart_do_not_join() -> None:
+def test_changes_weeks_from_each_other_do_not_join() -> None:
     series = site({("fs1", "shared", "read")}) + site({("fs2", "shared", "write")}, run=80)
     assert len(group_changes(series, measure_changes(series, find_alarms_in_histories(series)))) == 2
 
 
-def test_a_spell_that_passed_is_told_from_a_new_level() -> None:
+def test_temporary_change_is_distinguished_from_a_new_level() -> None:
     values = np.exp(np.random.default_rng(5).normal(0, 0.05, 100))
     values[60:64] *= 0.3
     series = [History({"name": "one"}, DAY * np.arange(100.0), values)]
@@ -81,7 +81,7 @@ def test_a_spell_that_passed_is_told_from_a_new_level() -> None:
     assert changes[0].runs_to_notice == 3
 
 
-def test_what_cannot_say_whether_it_moved_is_counted_apart() -> None:
+def test_undecidable_series_are_counted_separately() -> None:
     """Two series fell; of the others one is as noisy as the change is large, one began later, one stood."""
     random = np.random.default_rng(6)
     days = DAY * np.arange(100.0)
@@ -103,7 +103,7 @@ def test_what_cannot_say_whether_it_moved_is_counted_apart() -> None:
     assert (part.explanation.unchanged, part.explanation.unjudged) == (1, 2)
 
 
-def test_a_series_that_changed_alone_is_not_held_against_all_others() -> None:
+def test_lone_change_is_not_compared_with_other_series() -> None:
     """Sites with hundreds of histories have a change of one series every day; nothing is common to one series."""
     random = np.random.default_rng(8)
     days = DAY * np.arange(100.0)
@@ -115,7 +115,7 @@ def test_a_series_that_changed_alone_is_not_held_against_all_others() -> None:
     assert part.explanation == UNEXPLAINED
 
 
-def test_a_change_names_the_runs_around_it() -> None:
+def test_change_contains_the_runs_before_and_after_it() -> None:
     values = np.where(np.arange(100) < 60, 1.0, 0.2) * np.exp(np.random.default_rng(7).normal(0, 0.02, 100))
     series = [History({"name": "one"}, DAY * np.arange(100.0), values)]
     (change,) = measure_changes(series, find_alarms_in_histories(series))
@@ -130,7 +130,7 @@ def ratio_of_values(rates_before: Any, rates_after: Any, *, with_p_value: bool =
     return RateRatio(1.0, rates_before[0], rates_before[-1], None, int(rates_after[0]), int(rates_after[-1]), 0.95)
 
 
-def reach(size: RateRatio) -> tuple[float | None, float | None, int, int]:
+def get_compared_values(size: RateRatio) -> tuple[float | None, float | None, int, int]:
     """First and last value before, first and last after."""
     return size.low, size.high, size.before, size.after
 
@@ -139,47 +139,47 @@ def alarm(first: int, noticed: int, series: int = 0) -> Alarm:
     return Alarm(series, "drift", noticed, first, 0.0, 0.0, 5.0)
 
 
-def counted(runs: int) -> History:
+def make_counting_history(runs: int) -> History:
     return History({}, DAY * np.arange(float(runs)), np.arange(1.0, runs + 1))
 
 
 def test_change_size_uses_30_runs_before_and_the_noticing_runs() -> None:
-    (change,) = measure_changes([counted(100)], [alarm(50, 53)], ratio_of_values)
-    assert reach(change.size) == (21, 50, 51, 54)
-    assert reach(change.since) == (21, 50, 51, 80)
+    (change,) = measure_changes([make_counting_history(100)], [alarm(50, 53)], ratio_of_values)
+    assert get_compared_values(change.size) == (21, 50, 51, 54)
+    assert get_compared_values(change.since) == (21, 50, 51, 80)
     assert (change.last_before, change.first_after, change.noticed, change.runs_to_notice) == (
         49 * DAY,
         50 * DAY,
         53 * DAY,
         4,
     )
-    (early,) = measure_changes([counted(40)], [alarm(5, 8)], ratio_of_values)
-    assert reach(early.size) == (1, 5, 6, 9)
-    assert reach(early.since) == (1, 5, 6, 35)
-    (late,) = measure_changes([counted(40)], [alarm(35, 39)], ratio_of_values)
-    assert reach(late.since) == (6, 35, 36, 40)
+    (early,) = measure_changes([make_counting_history(40)], [alarm(5, 8)], ratio_of_values)
+    assert get_compared_values(early.size) == (1, 5, 6, 9)
+    assert get_compared_values(early.since) == (1, 5, 6, 35)
+    (late,) = measure_changes([make_counting_history(40)], [alarm(35, 39)], ratio_of_values)
+    assert get_compared_values(late.since) == (6, 35, 36, 40)
 
 
 def test_runs_beyond_another_change_of_the_same_series_do_not_count() -> None:
-    series = [counted(100), counted(100)]
+    series = [make_counting_history(100), make_counting_history(100)]
     changes = measure_changes(
         series, [alarm(40, 44), alarm(60, 62), alarm(50, 59), alarm(45, 45, series=1)], ratio_of_values
     )
-    assert [reach(change.size) for change in changes] == [
+    assert [get_compared_values(change.size) for change in changes] == [
         (11, 40, 41, 45),
         (51, 60, 61, 63),
         (41, 50, 51, 60),
         (16, 45, 46, 46),
     ]
-    assert [reach(change.since) for change in changes] == [
+    assert [get_compared_values(change.since) for change in changes] == [
         (11, 40, 41, 50), (51, 60, 61, 90), (41, 50, 51, 60), (16, 45, 46, 75)
     ]  # fmt: skip
     # noticed only after the next change had begun: those runs count after all
-    (first, _) = measure_changes([counted(100)], [alarm(40, 48), alarm(43, 60)], ratio_of_values)
-    assert reach(first.since) == (11, 40, 41, 49)
+    (first, _) = measure_changes([make_counting_history(100)], [alarm(40, 48), alarm(43, 60)], ratio_of_values)
+    assert get_compared_values(first.since) == (11, 40, 41, 49)
 
 
-def moved(series: int, value: float, day: float, *, since: float | None = None) -> Change:
+def make_change(series: int, value: float, day: float, *, since: float | None = None) -> Change:
     def ratio(value: float) -> RateRatio:
         return RateRatio(value, 0.9 * value, 1.1 * value, None, 9, 9, 0.95)
 
@@ -188,8 +188,8 @@ def moved(series: int, value: float, day: float, *, since: float | None = None) 
 
 
 def test_zero_change_is_no_drop_and_half_reversal_not_temporary() -> None:
-    assert [moved(0, value, 5).is_drop for value in (0.99, 1.0, 1.01)] == [True, False, False]
-    assert [moved(0, 4.0, 5, since=since).is_temporary for since in (1.99, 2.0, 0.51, 0.5)] == [
+    assert [make_change(0, value, 5).is_drop for value in (0.99, 1.0, 1.01)] == [True, False, False]
+    assert [make_change(0, 4.0, 5, since=since).is_temporary for since in (1.99, 2.0, 0.51, 0.5)] == [
         True,
         False,
         True,
@@ -198,7 +198,7 @@ def test_zero_change_is_no_drop_and_half_reversal_not_temporary() -> None:
 
 
 def test_joint_change_has_first_time_smallest_and_largest_change() -> None:
-    few = (moved(0, 0.5, 9), moved(1, 0.4, 7), moved(2, 2.1, 8))
+    few = (make_change(0, 0.5, 9), make_change(1, 0.4, 7), make_change(2, 2.1, 8))
     joint = JointChange((Part(few[:2], UNEXPLAINED), Part(few[2:], UNEXPLAINED)))
     assert joint.changes == few
     assert (joint.begin_time, joint.notice_time) == (7 * DAY, 9 * DAY)
@@ -209,13 +209,13 @@ def test_joint_change_has_first_time_smallest_and_largest_change() -> None:
 
 def test_joint_change_has_each_history_once_and_no_long_chains() -> None:
     daily = [History({"phase": f"p{index}"}, DAY * np.arange(60.0), np.full(60, 1e9)) for index in range(5)]
-    chain = [moved(index, 0.5, 10 + 2 * index) for index in range(5)]
+    chain = [make_change(index, 0.5, 10 + 2 * index) for index in range(5)]
     assert [[change.history for change in joint.changes] for joint in group_changes(daily, chain)] == [
         [0, 1],
         [2, 3],
         [4],
     ]
-    twice = [moved(0, 0.5, 10), moved(1, 0.5, 11), moved(0, 0.5, 12)]
+    twice = [make_change(0, 0.5, 10), make_change(1, 0.5, 11), make_change(0, 0.5, 12)]
     assert [[change.history for change in joint.changes] for joint in group_changes(daily, twice)] == [[0, 1], [0]]
     assert group_changes(daily, []) == []
 
@@ -224,7 +224,7 @@ def test_simultaneous_rises_and_drops_are_two_parts() -> None:
     """Two fell and two rose; the fifth stood. Each part counts the other one as having moved otherwise."""
     labels = [{"file_system": name} for name in ("a", "a", "b", "b", "c")]
     daily = [History(labels, DAY * np.arange(60.0), np.full(60, 1e9)) for labels in labels]
-    changes = [moved(0, 0.3, 30), moved(1, 0.3, 30), moved(2, 2.0, 30), moved(3, 2.0, 30)]
+    changes = [make_change(0, 0.3, 30), make_change(1, 0.3, 30), make_change(2, 2.0, 30), make_change(3, 2.0, 30)]
     (joint,) = group_changes(daily, changes)
     assert [[labels.history for labels in part.changes] for part in joint.parts] == [[0, 1], [2, 3]]
     assert [dict(part.explanation.scopes[0].conditions) for part in joint.parts] == [
@@ -237,7 +237,7 @@ def test_parts_are_split_by_the_later_size_of_lasting_changes() -> None:
     """Two changes of 0.3 and 0.5 at first; later both are 0.3, so they are one part."""
     daily = [History({"phase": f"p{index}"}, DAY * np.arange(60.0), np.full(60, 1e9)) for index in range(2)]
     for since, parts in ((0.1, 1), (0.95, 2)):
-        changes = [moved(0, 0.1, 30), moved(1, 0.5, 30, since=since)]
+        changes = [make_change(0, 0.1, 30), make_change(1, 0.5, 30, since=since)]
         (joint,) = group_changes(daily, changes)
         assert len(joint.parts) == parts
 
@@ -245,13 +245,13 @@ def test_parts_are_split_by_the_later_size_of_lasting_changes() -> None:
 @pytest.mark.parametrize(
     ("day", "alive"), [(10.0, False), (10.5, True), (11.0, True), (19.0, True), (19.5, False), (9.0, False)]
 )
-def test_a_series_was_there_when_it_has_runs_before_and_from_then_on(day: float, alive: bool) -> None:
+def test_series_is_measured_on_a_day_with_runs_before_and_after(day: float, alive: bool) -> None:
     assert _is_measured_around(History({}, DAY * np.arange(10.0, 20.0), np.ones(10)), DAY * day) is alive
     assert _is_measured_around(History({}, np.zeros(0), np.zeros(0)), 0.0) is False
 
 
-def test_how_a_series_moved_is_looked_up_between_its_own_changes() -> None:
-    examined = counted(100)
+def test_change_of_a_series_is_measured_between_its_changes() -> None:
+    examined = make_counting_history(100)
 
     def compare_counts(rates_before: Any, rates_after: Any, *, with_p_value: bool = True) -> RateRatio:
         assert not with_p_value
@@ -267,9 +267,11 @@ def test_how_a_series_moved_is_looked_up_between_its_own_changes() -> None:
         return int(first), int(last)
 
     assert ends([], 50) == (21, 80)
-    assert ends([moved(0, 0.5, 40), moved(0, 0.5, 70)], 50) == (41, 70)
-    assert ends([moved(0, 0.5, 30), moved(0, 0.5, 40), moved(0, 0.5, 70), moved(0, 0.5, 60)], 50) == (41, 60)
-    assert ends([moved(0, 0.5, 10), moved(0, 0.5, 90)], 50) == (21, 80)
+    assert ends([make_change(0, 0.5, 40), make_change(0, 0.5, 70)], 50) == (41, 70)
+    assert ends(
+        [make_change(0, 0.5, 30), make_change(0, 0.5, 40), make_change(0, 0.5, 70), make_change(0, 0.5, 60)], 50
+    ) == (41, 60)
+    assert ends([make_change(0, 0.5, 10), make_change(0, 0.5, 90)], 50) == (21, 80)
 
 
 def test_the_noise_of_few_equal_runs_is_two_percent() -> None:
@@ -280,7 +282,7 @@ def test_the_noise_of_few_equal_runs_is_two_percent() -> None:
     assert _measure_unnoticed_change(four.values[:4], four.values[4:]) is None, "four runs tell no noise"
 
 
-def test_explanations_are_looked_up_by_what_they_follow_from() -> None:
+def test_explanations_are_cached_by_their_inputs() -> None:
     """A joint change is explained again only when a run near it, or a label, is another one."""
     labels = [{"system": "edison", "file_system": name} for name in ("fs1", "fs1", "fs2", "fs2")]
 
@@ -295,8 +297,8 @@ def test_explanations_are_looked_up_by_what_they_follow_from() -> None:
             keys.append(key)
             return compute_explanations()
 
-        changes = [moved(index, 0.5, 50) for index in (0, 1)]
-        group_changes(series, changes, explanations_of=explain_and_note)
+        changes = [make_change(index, 0.5, 50) for index in (0, 1)]
+        group_changes(series, changes, get_explanations=explain_and_note)
         return keys
 
     values = 1e9 * np.exp(np.random.default_rng(1).normal(0, 0.05, (4, 100)))
@@ -310,13 +312,13 @@ def test_explanations_are_looked_up_by_what_they_follow_from() -> None:
 
 
 @pytest.mark.parametrize("day", [20, 40])
-def test_a_series_that_changed_at_another_time_stood_at_this_one(day: int) -> None:
+def test_series_with_a_change_at_another_time_is_unchanged_here(day: int) -> None:
     """Two fell on day 30. The third fell ten days before or after it, and from there on it is another level."""
     days = np.arange(60.0)
     noise = 1e9 * np.exp(np.random.default_rng(9).normal(0, 0.01, 60))
     site = [History({"file_system": "a"}, DAY * days, noise * np.where(days < 30, 1.0, 0.5)) for _ in range(2)]
     site.append(History({"file_system": "b"}, DAY * days, noise * np.where(days < day, 1.0, 0.4)))
-    changes = [moved(0, 0.5, 30), moved(1, 0.5, 30), moved(2, 0.4, day)]
+    changes = [make_change(0, 0.5, 30), make_change(1, 0.5, 30), make_change(2, 0.4, day)]
     why = next(joint for joint in group_changes(site, changes) if len(joint.changes) == 2).parts[0].explanation
     assert (why.unchanged, why.unjudged) == (1, 0)
     blind = group_changes(site, changes[:2])[0].parts[0].explanation

@@ -41,14 +41,14 @@ READ, WRITE = ("read", "read"), ("write", "write")
         (1.112, 0.001, True, "faster"),  # the inverse of a tenth less
     ],
 )
-def test_a_change_counts_from_a_tenth_on_when_it_is_more_than_chance(
+def test_change_verdict_needs_significance_and_ten_percent(
     value: float, p: float | None, is_known: bool, verdict: str
 ) -> None:
     size = RateRatio(value, 0.9 * value if is_known else None, 1.1 * value if is_known else None, None, 9, 9, 0.95)
     assert _decide_change_verdict(size, p, 0.1) == verdict
 
 
-def test_what_counts_as_small_is_what_was_asked_for() -> None:
+def test_smallest_change_option_sets_the_small_change_verdict() -> None:
     size = RateRatio(0.75, 0.7, 0.8, 0.001, 9, 9, 0.95)
     assert [_decide_change_verdict(size, 0.01, smallest) for smallest in (0.2, 0.25, 0.26)] == [
         "slower",
@@ -57,13 +57,15 @@ def test_what_counts_as_small_is_what_was_asked_for() -> None:
     ]
 
 
-def side(add_run: AddRun, name: str, first_day: int, *rates: dict[tuple[str, str], float]) -> ComparedSide:
+def make_side(add_run: AddRun, name: str, first_day: int, *rates: dict[tuple[str, str], float]) -> ComparedSide:
     return ComparedSide(name, tuple(read_summary(add_run(first_day + day, rates)) for day, rates in enumerate(rates)))
 
 
-def test_common_numbers_are_compared_and_one_sided_ones_named(add_run: AddRun) -> None:
-    old = side(add_run, "old", 0, *({READ: 1e9 + step, WRITE: 4e8 + step, ("stat", "stat"): 1e6} for step in range(6)))
-    new = side(add_run, "new", 10, *({READ: 5e8 + step, WRITE: 4e8 + step} for step in range(5)))
+def test_common_numbers_are_compared_and_unmatched_reported(add_run: AddRun) -> None:
+    old = make_side(
+        add_run, "old", 0, *({READ: 1e9 + step, WRITE: 4e8 + step, ("stat", "stat"): 1e6} for step in range(6))
+    )
+    new = make_side(add_run, "new", 10, *({READ: 5e8 + step, WRITE: 4e8 + step} for step in range(5)))
     comparison = compare_sides(old, new)
     read, write = comparison.numbers
     assert (read.verdict, write.verdict) == ("slower", "no change seen")
@@ -85,15 +87,15 @@ def test_common_numbers_are_compared_and_one_sided_ones_named(add_run: AddRun) -
     assert compare_sides(new, old).numbers[0].verdict == "faster"
 
 
-def test_runs_on_both_sides_are_counted_and_said(add_run: AddRun) -> None:
-    first_side = side(add_run, "one", 0, {READ: 1e9}, {READ: 1e9}, {READ: 2e9})
+def test_shared_runs_of_both_sides_are_counted_and_reported(add_run: AddRun) -> None:
+    first_side = make_side(add_run, "one", 0, {READ: 1e9}, {READ: 1e9}, {READ: 2e9})
     comparison = compare_sides(first_side, ComparedSide("two", first_side.runs[1:]))
     assert comparison.shared_run_count == 2
     assert describe_shared_runs(comparison) == "2 runs on both sides: a run does not differ from itself."
     assert describe_shared_runs(compare_sides(first_side, ComparedSide("two", first_side.runs[2:]))).startswith(
         "1 run on both"
     )
-    assert describe_shared_runs(compare_sides(first_side, side(add_run, "three", 9, {READ: 1e9}))) == ""
+    assert describe_shared_runs(compare_sides(first_side, make_side(add_run, "three", 9, {READ: 1e9}))) == ""
     (number,) = comparison.numbers
     assert (number.verdict, number.p, number.visible) == ("too few runs", None, None)
     assert number.scatter_after is not None
@@ -104,14 +106,14 @@ def test_runs_on_both_sides_are_counted_and_said(add_run: AddRun) -> None:
 
 def test_sides_without_a_number_in_common_are_refused(add_run: AddRun) -> None:
     with pytest.raises(UserError) as error:
-        compare_sides(side(add_run, "old", 0, {READ: 1e9}), side(add_run, "new", 1, {WRITE: 1e9}))
+        compare_sides(make_side(add_run, "old", 0, {READ: 1e9}), make_side(add_run, "new", 1, {WRITE: 1e9}))
     assert str(error.value) == (
         "old and new have no number in common: they ran different phases or operations; `sonde show` shows what each"
         " of them did."
     )
 
 
-def test_location_is_the_storage_and_what_distinguishes_numbers() -> None:
+def test_location_name_is_the_storage_plus_distinguishing_labels() -> None:
     def names(*members: dict[str, str]) -> list[str]:
         return make_location_names([(member.pop("plan", "probe"), replace(KEY, **member)) for member in members])
 
@@ -147,25 +149,25 @@ def number(verdict: str, visible: float | None = None) -> NumberComparison:
         (number("small change"), False, "small change", ""),
         (number("no change seen"), False, "no change seen", ""),
         (number("no change seen", 0.123), False, "no change seen (smallest detectable drop: 12 %)", ""),
-        (number("too few runs"), True, "so few runs, doubtful", "yellow"),
+        (number("too few runs"), True, "too few runs, doubtful", "yellow"),
         (number("slower", 0.1), False, "slower", "bold red"),
     ],
 )
-def test_a_verdict_in_words_and_color(
+def test_verdict_text_and_color(
     number_comparison: NumberComparison, doubtful: bool, expected_text: str, style: str
 ) -> None:
     text = format_change_verdict(number_comparison, doubtful)
     assert (text.plain, text.style) == (expected_text, style)
 
 
-def test_an_interval_in_words_is_as_long_as_what_is_known() -> None:
+def test_ratio_interval_text_omits_missing_limits() -> None:
     assert format_ratio_interval(None, 0.5, 0.6) == "-"
     assert format_ratio_interval(0.5, None, 0.6) == format_ratio_interval(0.5, 0.4, None) == "−50 %"
     assert format_ratio_interval(1.5, 1.4, 1.62) == "+50 % [+40, +62]"
     assert format_history_rate(2000.0, "op/s") == "2,000 op/s"
 
 
-def test_different_plans_are_named_by_members_or_by_hash(
+def test_plan_differences_show_members_or_hashes(
     add_run: AddRun,
 ) -> None:
     def with_plan(day: int, depth: int | None) -> ComparedSide:
@@ -183,10 +185,19 @@ def test_different_plans_are_named_by_members_or_by_hash(
     assert number.differs_in == ()
 
 
-def test_levels_that_are_shown_have_the_ratio_that_is_shown(add_run: AddRun) -> None:
+def test_displayed_levels_match_the_displayed_ratio(add_run: AddRun) -> None:
     """The medians of these runs fall from 8.0 to 7.0 although the median of all ratios rises."""
-    old = side(add_run, "old", 0, *({READ: rate} for rate in (1e9, 8e9, 8e9, 1.5e9, 8.5e9)))
-    new = side(add_run, "new", 10, *({READ: rate} for rate in (2e9, 2.2e9, 7e9, 12e9, 13e9)))
+    old = make_side(add_run, "old", 0, *({READ: rate} for rate in (1e9, 8e9, 8e9, 1.5e9, 8.5e9)))
+    new = make_side(add_run, "new", 10, *({READ: rate} for rate in (2e9, 2.2e9, 7e9, 12e9, 13e9)))
     (read,) = compare_sides(old, new).numbers
     assert read.ratio.value > 1
     assert read.levels_before_and_after[1] / read.levels_before_and_after[0] == pytest.approx(read.ratio.value)
+
+
+def test_numbers_have_the_order_of_runs_and_phases(add_run: AddRun) -> None:
+    sides = []
+    for day, name in enumerate(("old", "new")):
+        first = add_run(day, {("z", "write"): 1e9, ("a", "read"): 1e9}, plan="p")
+        second = add_run(day + 0.1, {("m", "write"): 1e9}, plan="o")
+        sides.append(ComparedSide(name, (read_summary(first), read_summary(second))))
+    assert [number.key.phase for number in compare_sides(sides[0], sides[1]).numbers] == ["z", "a", "m"]

@@ -47,7 +47,7 @@ def number(change: float, location: str = "fs1", **key: str) -> NumberComparison
     )
 
 
-def side(name: str, *days: int) -> ComparedSide:
+def make_side(name: str, *days: int) -> ComparedSide:
     """Runs of these days of a January, of which no record is there."""
     runs = [
         SimpleNamespace(id=f"{name}{day}", started=f"2026-01-{day:02}T06:00:00+00:00", plan="probe", document={},
@@ -57,13 +57,13 @@ def side(name: str, *days: int) -> ComparedSide:
     return ComparedSide(name, cast(tuple[Summary, ...], tuple(runs)))
 
 
-def study(
+def build_page(
     *numbers: NumberComparison,
     differences: Sequence[EnvironmentDifference] = (),
     units: dict[str, float] | None = None,
     caveats: tuple[CaveatCount, ...] = (),
 ) -> Study:
-    compared = Comparison(side("old", 1, 2, 5), side("new", 9), numbers, (), caveats)
+    compared = Comparison(make_side("old", 1, 2, 5), make_side("new", 9), numbers, (), caveats)
     return build_comparison_page(compared, differences, units or {})
 
 
@@ -78,8 +78,8 @@ def cells(html: object) -> list[list[str]]:
     return [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in rows]
 
 
-def test_the_page_says_what_is_compared_and_from_when_it_is() -> None:
-    page = study(number(1.0))
+def test_comparison_page_shows_sides_and_dates() -> None:
+    page = build_page(number(1.0))
     assert page.title == "new against old"
     assert page.facts == [
         ("Before", "old: 3 runs, 2026-01-01 to 2026-01-05"),
@@ -91,9 +91,9 @@ def test_the_page_says_what_is_compared_and_from_when_it_is() -> None:
 
 
 @pytest.mark.parametrize(("count", "more"), [(1, ""), (6, ""), (7, "; and 1 more"), (9, "; and 3 more")])
-def test_six_of_the_slower_numbers_are_named_and_the_others_counted(count: int, more: str) -> None:
+def test_alarm_lists_six_slower_numbers_and_a_count(count: int, more: str) -> None:
     slower = [number(0.5, f"fs{index}") for index in range(count)]
-    (alarm,) = study(number(1.3, "fs9"), *slower).alarms
+    (alarm,) = build_page(number(1.3, "fs9"), *slower).alarms
     names_shown = "; ".join(f"probe read on fs{index} (−50 %)" for index in range(min(count, 6)))
     assert alarm == f"{count} of {count + 1} numbers became slower: {names_shown}{more}."
 
@@ -107,10 +107,8 @@ def test_six_of_the_slower_numbers_are_named_and_the_others_counted(count: int, 
     ],
     ids=["one test", "one file system", "two of each"],
 )
-def test_what_changed_where_is_a_table_where_there_are_two_of_each(
-    numbers: list[NumberComparison], is_shown: bool
-) -> None:
-    page = study(*numbers)
+def test_change_matrix_appears_with_two_rows_and_two_columns(numbers: list[NumberComparison], is_shown: bool) -> None:
+    page = build_page(*numbers)
     assert ("What changed where" in [section_found.title for section_found in page.sections]) == is_shown
     if is_shown:
         (table,) = section(page, "What changed where").parts
@@ -119,15 +117,15 @@ def test_what_changed_where_is_a_table_where_there_are_two_of_each(
         assert table.count("down3") == 2
 
 
-def test_a_phase_that_is_called_like_its_operation_is_named_once() -> None:
-    page = study(number(0.5, "fs1", phase="read"), number(1.0, "fs2", phase="", op="write"))
+def test_phase_with_the_name_of_its_operation_appears_once() -> None:
+    page = build_page(number(0.5, "fs1", phase="read"), number(1.0, "fs2", phase="", op="write"))
     (table,) = section(page, "What changed where").parts
     assert sorted(re.findall(r'scope="col">([^<]+)<', table)) == ["read", "write"]
 
 
-def test_differences_between_sides_are_listed_in_a_table() -> None:
+def test_side_differences_appear_in_a_table() -> None:
     unlike = replace(number(0.5), differs_in=(("cache", "cold", "warm"), ("node class", "", "fat"), ("epoch", "1", "")))
-    (table,) = section(study(unlike, number(1.0)), "Not the same on both sides").parts
+    (table,) = section(build_page(unlike, number(1.0)), "Not the same on both sides").parts
     where = "probe · p1 · read, fs1"
     assert cells(table) == [
         [where, "cache", "cold", "warm"],
@@ -137,23 +135,23 @@ def test_differences_between_sides_are_listed_in_a_table() -> None:
     assert 'class="n"' not in table, "all of it is words"
 
 
-def test_caveats_are_listed_per_side_and_counted_in_the_lead() -> None:
+def test_caveats_appear_per_side_and_are_counted_in_the_lead() -> None:
     caveats = (
         CaveatCount("before", "p1", "noisy_node", "others used it.", 2, 3),
         CaveatCount("after", "x", "y", "", 1, 1),
     )
-    page = study(number(0.5), number(0.5, phase="p2"), caveats=caveats)
+    page = build_page(number(0.5), number(0.5, phase="p2"), caveats=caveats)
     assert page.lead.endswith("1 of them is doubtful; see why.")
     (table,) = section(page, "Doubtful runs").parts
     assert cells(table) == [["before", "p1", "others used it (in 2 of 3 runs)"], ["after", "x", "y"]]
     assert 'class="n"' not in table
-    two = study(number(0.5), number(0.5, op="write"), caveats=caveats)
+    two = build_page(number(0.5), number(0.5, op="write"), caveats=caveats)
     assert two.lead.endswith("2 of them are doubtful; see why.")
 
 
 def test_rate_by_unit_divides_by_units_of_its_file_system() -> None:
     units = {"fs1": 4.0, "fs2": 10.0}
-    page = study(number(0.5), number(1.0, "fs2", file_system="lustre:fs2"), number(1.0, "c", file_system="c"),
+    page = build_page(number(0.5), number(1.0, "fs2", file_system="lustre:fs2"), number(1.0, "c", file_system="c"),
                  units=units)  # fmt: skip
     part = section(page, "Rate by unit")
     assert part.paragraphs == ["The level of each side divided by its units: fs1 4, fs2 10."]
@@ -161,7 +159,7 @@ def test_rate_by_unit_divides_by_units_of_its_file_system() -> None:
     assert re.findall(r"[\d.]+ [MG]B/s", table_html) == ["500 MB/s", "250 MB/s", "200 MB/s", "200 MB/s"]
     assert not [
         section_found
-        for section_found in study(number(1.0), units={"fs7": 2.0}).sections
+        for section_found in build_page(number(1.0), units={"fs7": 2.0}).sections
         if section_found.title == "Rate by unit"
     ]
 
@@ -172,22 +170,24 @@ def test_differences_are_split_into_steady_and_varying() -> None:
         EnvironmentDifference("tasks", "", "4"),
         EnvironmentDifference("load", "1", "", steady=False),
     ]
-    steady, wavering = section(study(number(1.0), differences=differences), "What else was different").parts
+    steady, wavering = section(build_page(number(1.0), differences=differences), "What else was different").parts
     assert "The same within each side" in steady
     assert cells(steady) == [["kernel", "5", "6"], ["tasks", "-", "4"]]
     assert "Changed within a side too: explains little" in wavering
     assert cells(wavering) == [["load", "1", "-"]]
     assert 'class="n"' not in steady + wavering
-    nothing = section(study(number(1.0)), "What else was different")
+    nothing = section(build_page(number(1.0)), "What else was different")
     assert (nothing.paragraphs, nothing.parts) == (["Nothing that the records say about machines and programs."], [])
 
 
 def test_changes_group_by_plan_or_by_test_on_several_locations() -> None:
-    one_place = str(section(study(number(0.5), number(1.0, op="write")), "Percentage against the baseline").parts[0])
+    one_place = str(
+        section(build_page(number(0.5), number(1.0, op="write")), "Percentage against the baseline").parts[0]
+    )
     assert "p1 · read" in one_place
     assert "p1 · write" in one_place
     assert "probe · p1" not in one_place
-    places = str(section(study(number(0.5), number(1.0, "fs2")), "Percentage against the baseline").parts[0])
+    places = str(section(build_page(number(0.5), number(1.0, "fs2")), "Percentage against the baseline").parts[0])
     assert places.count("probe · p1 · read") == 1
     assert places.index(">fs1<") < places.index(">fs2<")
 
@@ -239,21 +239,23 @@ def test_eight_largest_changes_have_profile_charts(
     monkeypatch.setattr(comparison_page, "compare_profiles", lambda *_: FLAT)
     small = [number(1 - 0.01 * index, f"small{index}") for index in range(1, 4)]
     changed = [number(0.4 + 0.05 * index, f"large{index}") for index in range(7)]
-    charts = section(study(*small, *changed), "Rate over the time of the phase").parts
+    charts = section(build_page(*small, *changed), "Rate over the time of the phase").parts
     assert [re.findall(r"(?:small|large)\d", str(chart))[0] for chart in charts] == [
         *(f"large{index}" for index in range(7)), "small3"
     ]  # fmt: skip
     assert all("probe · p1 · read, " in str(chart) and "The shape is that of the runs before." in str(chart)
                for chart in charts)  # fmt: skip
     monkeypatch.setattr(comparison_page, "compare_profiles", lambda *_: None)
-    assert "Rate over the time of the phase" not in [section_found.title for section_found in study(*changed).sections]
+    assert "Rate over the time of the phase" not in [
+        section_found.title for section_found in build_page(*changed).sections
+    ]
 
 
 def runs_of(plans: dict[int, tuple[str, str]]) -> tuple[Summary, ...]:
     """Runs of these days with their plan and file system."""
     runs_found = []
     for day, (plan, storage) in plans.items():
-        (run,) = side("run", day).runs
+        (run,) = make_side("run", day).runs
         runs_found.append(
             SimpleNamespace(**{**vars(run), "plan": plan, "document": {"history": {"file_system": storage}}})
         )
@@ -272,13 +274,13 @@ def test_curves_and_nodes_are_of_the_runs_of_their_number(monkeypatch: pytest.Mo
             assert phase_id == "p1"
             return self.days
 
-    def noted(before: Noted, after: Noted, *phases: str) -> None:
+    def record_read_days(before: Noted, after: Noted, *phases: str) -> None:
         assert phases == ("p1", "p1")
         read.extend([before.days, after.days])
 
     nodes: list[list[int]] = []
     monkeypatch.setattr(comparison_page, "Records", Noted)
-    monkeypatch.setattr(comparison_page, "compare_profiles", noted)
+    monkeypatch.setattr(comparison_page, "compare_profiles", record_read_days)
     monkeypatch.setattr(comparison_page, "collect_node_history", nodes.append)
     here, there = "lustre:fs1", "lustre:fs2"
     old = ComparedSide("old", runs_of({1: ("probe", here), 2: ("other", here), 3: ("probe", there)}))
@@ -301,13 +303,13 @@ def test_node_heat_maps_show_the_number_that_changed_most(monkeypatch: pytest.Mo
 
     heat_maps: list[HeatMap] = []
 
-    def draw(heat_map: HeatMap) -> str:
+    def record_heat_map(heat_map: HeatMap) -> str:
         heat_maps.append(heat_map)
         return "drawn"
 
     monkeypatch.setattr(comparison_page, "collect_node_history", find_rates)
-    monkeypatch.setattr(comparison_page, "render_heat_map", draw)
-    part = section(study(number(0.3, phase="p3"), number(0.2, phase="p2"), number(1.05, phase="p1")), "Nodes")
+    monkeypatch.setattr(comparison_page, "render_heat_map", record_heat_map)
+    part = section(build_page(number(0.3, phase="p3"), number(0.2, phase="p2"), number(1.05, phase="p1")), "Nodes")
     assert part.parts == ["drawn", "drawn"]
     assert part.paragraphs == ["One column a run, one row a node: its rate by that of the middle node of the same run."]
     before, after = heat_maps
@@ -318,18 +320,18 @@ def test_node_heat_maps_show_the_number_that_changed_most(monkeypatch: pytest.Mo
     assert (before.rows, before.marked, after.marked) == (("n1", "n2"), [1], [])
 
 
-def test_bars_have_verdict_color_and_interval_if_known(
+def test_bars_have_verdict_color_and_optional_interval(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     bars: dict[str, ChangeRow] = {}
 
-    def draw(rows: Sequence[ChangeRow], caption: str) -> str:
+    def record_bars(rows: Sequence[ChangeRow], caption: str) -> str:
         bars.update({row.name: row for row in rows})
         return caption
 
-    monkeypatch.setattr(comparison_page, "render_change_bars", draw)
+    monkeypatch.setattr(comparison_page, "render_change_bars", record_bars)
     unknown = RateRatio(1.0, None, None, None, 1, 1, 0.95, "too few")
-    page = study(
+    page = build_page(
         number(0.5, "fs1"),
         number(1.5, "fs2"),
         replace(number(0.95, "fs3"), verdict="small change"),
@@ -349,7 +351,7 @@ def test_scatter_has_a_bar_for_each_side_that_has_any() -> None:
         scatter_before=CoefficientOfVariation(0.05, 0.03, 0.09, 5),
         scatter_after=CoefficientOfVariation(0.2, None, None, 2),
     )
-    chart = str(section(study(both, number(1.0, "fs2")), "Scatter").parts[0])
+    chart = str(section(build_page(both, number(1.0, "fs2")), "Scatter").parts[0])
     assert "5.0 % [3.0, 9.0]" in chart
     assert "20.0 %" in chart
     assert "fs2" not in chart
@@ -360,17 +362,17 @@ def test_scatter_has_a_bar_for_each_side_that_has_any() -> None:
 def test_scatter_and_unit_bars_have_sides_values_and_labels(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[object, ...]] = []
 
-    def draw(*arguments: object) -> str:
+    def record_call(*arguments: object) -> str:
         calls.append(arguments)
         return "drawn"
 
-    monkeypatch.setattr(comparison_page, "render_amount_bars", draw)
+    monkeypatch.setattr(comparison_page, "render_amount_bars", record_call)
     scattered = replace(
         number(0.5),
         scatter_before=CoefficientOfVariation(0.05, 0.03, 0.09, 5),
         scatter_after=CoefficientOfVariation(0.2, None, None, 2),
     )
-    study(scattered, number(1.0, "fs2"), units={"fs1": 4.0})
+    build_page(scattered, number(1.0, "fs2"), units={"fs1": 4.0})
     sides = [("before", "before"), ("after", "after")]
     rates = [
         Amount(5e8, None, None, "before", "500 MB/s"),
@@ -387,8 +389,8 @@ def test_scatter_and_unit_bars_have_sides_values_and_labels(monkeypatch: pytest.
     ]  # fmt: skip
 
 
-def test_a_lead_says_what_stands_on_both_sides() -> None:
-    compared = Comparison(side("run", 1, 2), side("run", 2), (number(0.5),), ())
+def test_lead_reports_runs_on_both_sides() -> None:
+    compared = Comparison(make_side("run", 1, 2), make_side("run", 2), (number(0.5),), ())
     assert build_comparison_page(compared, (), {}).lead == (
         "1 of 1 numbers changed by more than chance. 1 run on both sides: a run does not differ from itself."
     )

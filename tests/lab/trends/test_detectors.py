@@ -36,7 +36,7 @@ def test_small_lasting_change_is_noticed_in_either_direction() -> None:
         assert {alarm.detector for alarm in right} == {"drift"} or factor < 1
 
 
-def test_the_trend_answers_from_the_twentieth_run_on() -> None:
+def test_trend_detector_needs_twenty_runs() -> None:
     """Ten runs and ten of another level: no split of twenty runs is clearer, and a rise is not the gate's."""
     values = np.concatenate([np.zeros(10), np.full(10, 0.5)]) + 0.001 * np.arange(20)
     (alarm,) = find_alarms_in_rows(values[None, :])
@@ -44,13 +44,13 @@ def test_the_trend_answers_from_the_twentieth_run_on() -> None:
     assert find_alarms_in_rows(values[None, :19]) == []
 
 
-def test_changes_too_small_to_matter_are_not_told() -> None:
+def test_changes_too_small_to_matter_raise_no_alarm() -> None:
     rows = np.array([history({60: 0.95}, noise=0.005, seed=seed) for seed in range(20)])
     assert find_alarms_in_rows(rows) == []
     assert len(find_alarms_in_rows(rows, DetectorSettings(smallest_change=0.03))) == 20
 
 
-def test_a_rise_does_not_make_the_gate_forget_the_level_before() -> None:
+def test_rise_before_a_collapse_does_not_delay_its_detection() -> None:
     """A rise right before a collapse restarts the history of the trend detector; the collapse must not wait for it."""
     rows = np.array([history({60: 1.5, 70: 0.14 / 1.5}, seed=seed) for seed in range(20)])
     for series in range(20):
@@ -60,13 +60,13 @@ def test_a_rise_does_not_make_the_gate_forget_the_level_before() -> None:
         assert collapse[0].noticed == 72
 
 
-def test_one_drop_is_told_once() -> None:
+def test_drop_raises_a_single_collapse_alarm() -> None:
     rows = np.array([history({60: 0.3}, runs=160, seed=seed) for seed in range(30)])
     alarms = find_alarms_in_rows(rows)
     assert len([alarm for alarm in alarms if alarm.detector == "collapse"]) == 30
 
 
-def test_a_gap_takes_no_place() -> None:
+def test_gap_does_not_shift_later_alarms() -> None:
     values = history({60: 0.2}, runs=80)
     with_gaps = np.insert(values, [10, 40, 61], np.nan)
     bank = DetectorBank(1)
@@ -74,16 +74,20 @@ def test_a_gap_takes_no_place() -> None:
     assert [(alarm.first, alarm.noticed) for alarm in alarms] == [(62, 65)]
 
 
-def test_a_flat_history_with_ties_raises_nothing() -> None:
+def test_flat_history_with_ties_raises_no_alarm() -> None:
     assert find_alarms_in_rows(np.zeros((1, 200))) == []
     assert find_alarms_in_rows(np.round(history({}, runs=300)[None, :], 1)) == []
 
 
-def test_histories_are_watched_with_own_length_and_settings() -> None:
-    def series(name: str, values: np.ndarray) -> History:
+def test_histories_have_individual_lengths_and_settings() -> None:
+    def make_history(name: str, values: np.ndarray) -> History:
         return History({"name": name}, 86400.0 * np.arange(float(values.size)), np.exp(values))
 
-    some = [series("a", history({60: 0.2})), series("b", history({30: 0.2}, runs=40)), series("c", history({}))]
+    some = [
+        make_history("a", history({60: 0.2})),
+        make_history("b", history({30: 0.2}, runs=40)),
+        make_history("c", history({})),
+    ]
     assert [(alarm.history, alarm.first) for alarm in find_alarms_in_histories(some)] == [(1, 30), (0, 60)]
     deaf = DetectorSettings(collapse_change=0.99, smallest_change=0.99)
     assert [
@@ -100,7 +104,7 @@ def test_a_series_has_values_above_zero(values: list[float]) -> None:
 LEVEL = [0.0] * 10
 
 
-def first(values: list[float], settings: DetectorSettings | None = None) -> tuple[object, ...] | None:
+def find_first_alarm(values: list[float], settings: DetectorSettings | None = None) -> tuple[object, ...] | None:
     """Detector, first run and the run that noticed the first alarm."""
     alarms = find_alarms_in_rows(np.array([values]), settings)
     return (alarms[0].detector, alarms[0].first, alarms[0].noticed) if alarms else None
@@ -122,7 +126,7 @@ def first(values: list[float], settings: DetectorSettings | None = None) -> tupl
     ],
 )
 def test_collapse_needs_three_runs_below_both_limits(values: list[float], noticed: bool) -> None:
-    assert first(values) == (("collapse", 10, 12) if noticed else None)
+    assert find_first_alarm(values) == (("collapse", 10, 12) if noticed else None)
 
 
 def test_an_alarm_of_the_gate_has_levels_and_strength() -> None:
@@ -135,16 +139,16 @@ def test_an_alarm_of_the_gate_has_levels_and_strength() -> None:
 @pytest.mark.parametrize(("drop", "noticed"), [(1.21, True), (1.19, False)])
 def test_collapse_of_70_percent_is_reported_at_any_sensitivity(drop: float, noticed: bool) -> None:
     dull = DetectorSettings(collapse_deviations=1000.0)
-    assert first(LEVEL + [-drop] * 3, dull) == (("collapse", 10, 12) if noticed else None)
+    assert find_first_alarm(LEVEL + [-drop] * 3, dull) == (("collapse", 10, 12) if noticed else None)
     scattered = [0.3, -0.3] * 5  # four times its noise is 1.78: more than a collapse
-    assert first(scattered + [-1.7] * 3, dull) is None
-    assert first(scattered + [-1.8] * 3, dull) == ("collapse", 10, 12)
+    assert find_first_alarm(scattered + [-1.7] * 3, dull) is None
+    assert find_first_alarm(scattered + [-1.8] * 3, dull) == ("collapse", 10, 12)
 
 
 @pytest.mark.parametrize(("rise", "noticed"), [(0.106, True), (0.105, False), (-0.106, True), (-0.105, False)])
-def test_the_trend_tells_ten_percent_and_no_less(rise: float, noticed: bool) -> None:
+def test_drift_is_detected_from_10_percent(rise: float, noticed: bool) -> None:
     """10 % down are 0.1054 as a logarithm; the same is asked of a rise."""
-    assert first([0.0] * 10 + [rise] * 10) == (("drift", 10, 19) if noticed else None)
+    assert find_first_alarm([0.0] * 10 + [rise] * 10) == (("drift", 10, 19) if noticed else None)
 
 
 def test_lower_level_is_reference_until_20_new_runs() -> None:
@@ -176,7 +180,7 @@ def test_after_a_rise_the_gate_compares_with_the_level_before() -> None:
     ("runs", "filled", "stands"),
     [(5, 5, True), (5, 6, False), (90, 80, True), (90, 81, False), (5, -1, False), (0, 0, True)],
 )
-def test_a_watch_stands_after_as_many_runs_as_it_has(runs: int, filled: int, stands: bool) -> None:
+def test_invalid_detector_state_is_rejected(runs: int, filled: int, stands: bool) -> None:
     if stands:
         assert DetectorState(runs, filled, None).filled == filled
         return
@@ -184,5 +188,5 @@ def test_a_watch_stands_after_as_many_runs_as_it_has(runs: int, filled: int, sta
         DetectorState(runs, filled, None)
 
 
-def test_the_settings_of_the_lanes_are_the_published_ones() -> None:
+def test_default_detector_settings_equal_the_published_settings() -> None:
     assert DetectorSettings() == DetectorSettings(2000.0, 0.10, 4.0, 0.15, 0.70, 0.02)

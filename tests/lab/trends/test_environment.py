@@ -21,13 +21,13 @@ READ = {("read", "read"): 1e9}
 NOTHING = {"read": [1.0]}
 
 
-def test_what_always_changes_is_left_out(add_run: AddRun) -> None:
+def test_volatile_facts_are_excluded_from_environments(add_run: AddRun) -> None:
     first_run = add_run(0, READ, node={"load_1m": 0.1, "file_system": {"options": "rw", "free_bytes": 1}})
     two = add_run(1, READ, node={"load_1m": 9.9, "file_system": {"options": "rw", "free_bytes": 2}})
     assert compare_environments([read_summary(first_run)], [read_summary(two)]) == []
 
 
-def test_a_steady_difference_stands_before_one_that_wavers(add_run: AddRun) -> None:
+def test_steady_difference_precedes_a_varying_difference(add_run: AddRun) -> None:
     before = [add_run(day, READ, engine={"library": f"1.{day}"}) for day in range(3)]
     after = [add_run(9 + day, READ, engine={"library": "2.0"}, node={"kernel": "Linux 6"}) for day in range(3)]
     differences = compare_environments(
@@ -39,7 +39,7 @@ def test_a_steady_difference_stands_before_one_that_wavers(add_run: AddRun) -> N
     ]
 
 
-def test_a_member_that_nobody_knows_yet_is_compared_too(add_run: AddRun) -> None:
+def test_unfamiliar_environment_member_is_compared_too(add_run: AddRun) -> None:
     first_run = add_run(0, READ)
     two = add_run(1, READ, node={"network": {"adapters": [{"driver": "mlx5", "firmware": "20.1"}]}})
     (differences,) = compare_environments([read_summary(first_run)], [read_summary(two)])
@@ -53,7 +53,7 @@ def test_nodes_that_differ_give_all_their_values(add_run: AddRun) -> None:
     assert read_environment(folder)["host"] == "nid1, nid2, nid3"
 
 
-def test_a_broken_record_says_nothing(add_run: AddRun) -> None:
+def test_broken_or_missing_record_gives_a_partial_environment(add_run: AddRun) -> None:
     folder = add_run(0, READ)
     (folder / "record.ndjson").write_bytes(b'\xff\xfe{"type": 3}\nnull\n[1]\n{"type":"node","kernel":"Linux 9"}\n')
     assert read_environment(folder)["kernel"] == "Linux 9"
@@ -107,7 +107,7 @@ def plans(tmp_path: Path, old: Any, new: Any) -> list[tuple[str, str, str]]:
     return list_plan_differences(*folders)
 
 
-def test_members_of_plans_that_differ_are_named_by_their_place(tmp_path: Path) -> None:
+def test_plan_differences_have_the_path_of_the_member(tmp_path: Path) -> None:
     member_values = {"schema": "1", "id": "a", "title": "b"}
     old = {
         **member_values,
@@ -137,7 +137,7 @@ def test_members_of_plans_that_differ_are_named_by_their_place(tmp_path: Path) -
     assert plans(tmp_path, {"a": [{"id": "x", "v": 1}, 5]}, {"a": 5}) == [("a", '[{"id": "x", "v": 1}, 5]', "5")]
 
 
-def test_where_a_plan_cannot_be_read_nothing_is_said_to_differ(tmp_path: Path) -> None:
+def test_unreadable_plan_has_no_differences(tmp_path: Path) -> None:
     for broken in ("{", "[1]", "{}"):
         assert plans(tmp_path, broken, {"a": 1}) == plans(tmp_path, {"a": 1}, broken) == []
     assert list_plan_differences(tmp_path / "old", tmp_path / "nowhere") == []

@@ -114,7 +114,7 @@ def test_stated_limits_are_cases_too(sonde: Sonde, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("slow_read")
-def test_output_that_cannot_be_is_one_sentence(sonde: Sonde, tmp_path: Path) -> None:
+def test_invalid_output_options_get_one_sentence(sonde: Sonde, tmp_path: Path) -> None:
     both = gate(sonde, "--json", "--annotate", "github")
     assert (both.code, both.sentences) == (2, ["sonde: --json and --annotate exclude each other; give one of them."])
     absent = tmp_path / "absent"

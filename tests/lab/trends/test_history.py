@@ -32,7 +32,7 @@ def history(times: list[float]) -> History:
         ([], 365.0),
     ],
 )
-def test_the_pace_of_a_history(times: list[float], pace: float) -> None:
+def test_history_has_its_runs_per_year(times: list[float], pace: float) -> None:
     assert history(times).runs_per_year == pytest.approx(pace)
 
 
@@ -43,7 +43,7 @@ def test_the_usual_distance_ignores_gaps_and_repeats() -> None:
     assert history([0.0, 0.5, 1.0]).usual_interval_s == 0.5, "runs of less than a second are runs"
 
 
-def test_the_name_is_what_the_labels_say() -> None:
+def test_history_name_joins_its_labels() -> None:
     assert history([0.0]).joined_labels == "edison · read"
 
 
@@ -58,7 +58,7 @@ def test_times_that_go_back_are_refused() -> None:
         History({}, np.zeros(2), np.ones(3))
 
 
-def test_current_level_is_median_of_three_and_segment_is_one() -> None:
+def test_current_level_is_the_median_of_the_last_three_runs() -> None:
     values = np.array([8.0, 8.0, 8.0, 8.0, 4.0, 2.0, 1.0])
     examined = History({"op": "read"}, DAY * np.arange(7.0), values)
     few = History({"op": "write"}, DAY * np.arange(4.0), values[:4])
@@ -81,12 +81,12 @@ def test_a_record_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
     assert len(Records(runs * 13).list_phase_records("p")) == 12  # of the last 24 runs
 
 
-def test_fourteen_days_tell_a_pace_and_less_do_not() -> None:
+def test_runs_per_year_need_fourteen_days() -> None:
     assert history([0.0, 7 * DAY, 14 * DAY]).runs_per_year == pytest.approx(2 / 14 * 365.25)
     assert history([0.0, 7 * DAY, 14 * DAY - 1]).runs_per_year == 365.0
 
 
-def test_what_is_no_history_is_refused_with_the_reason() -> None:
+def test_invalid_history_is_rejected_with_the_reason() -> None:
     for times, values, why in (
         (np.zeros(2), np.ones(3), "a history needs one time for each value"),
         (np.zeros((2, 2)), np.ones((2, 2)), "a history needs one time for each value"),
@@ -98,7 +98,7 @@ def test_what_is_no_history_is_refused_with_the_reason() -> None:
             History({}, times, values)
 
 
-def test_what_was_until_then_keeps_unit_labels_and_ids() -> None:
+def test_history_cut_after_a_time_preserves_unit_labels_and_ids() -> None:
     examined = History({"op": "stat"}, DAY * np.arange(3.0), np.array([1.0, 2.0, 3.0]), "op/s", ("a", "b", "c"))
     part = examined.cut_after(DAY)
     assert (part.labels, part.unit, part.runs) == ({"op": "stat"}, "op/s", ("a", "b"))

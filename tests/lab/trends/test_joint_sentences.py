@@ -58,7 +58,7 @@ def test_joint_change_describes_only_the_series_of_its_scope() -> None:
     assert "1 other history fell by 90 % and has no common cause." in sentence
 
 
-def test_all_is_said_only_of_every_value_in_the_survey() -> None:
+def test_joint_sentence_uses_all_only_for_every_surveyed_value() -> None:
     scope = Scope({"operation": "read"}, 2, 0, {"file_system": (2, 2)})
     part = Part((change(0, 0.5), change(1, 0.5)), Explanation((scope,), 0, 7, 1, "clients", "clear"))
     three = survey_histories(*map(analysis, (FS1_READ, FS2_READ, FS3_READ)))
@@ -67,7 +67,7 @@ def test_all_is_said_only_of_every_value_in_the_survey() -> None:
     assert "on all 2 file systems" in describe_joint_change(two, JointChange((part,)))[0]
 
 
-def test_series_that_did_not_recover_are_named() -> None:
+def test_summary_lists_series_that_did_not_recover() -> None:
     old = analysis(FS1_READ, change(0, 0.4, run_index=30, noticed=32))
     back = analysis(FS2_READ, change(1, 1.6, run_index=30, noticed=32))
     assert (old.is_newly_slower, old.is_still_slower, back.is_still_slower) == (False, True, False)

@@ -17,7 +17,7 @@ from sonde.trends.scope import UNEXPLAINED
 HALVED = RateRatio(0.5, 0.45, 0.55, 0.001, 20, 20, 0.95)
 
 
-def midnight(day: int) -> float:
+def get_midnight_of_day(day: int) -> float:
     return datetime(2026, 3, day, tzinfo=UTC).timestamp()
 
 
@@ -27,7 +27,23 @@ def make_event(when: str, event_id: str = "e") -> Event:
 
 # A drop between the runs of 10 and 11 March, at midnight.
 DROP = JointChange(
-    (Part((Change(0, "collapse", midnight(10), midnight(11), midnight(13), 3, HALVED, HALVED),), UNEXPLAINED),)
+    (
+        Part(
+            (
+                Change(
+                    0,
+                    "collapse",
+                    get_midnight_of_day(10),
+                    get_midnight_of_day(11),
+                    get_midnight_of_day(13),
+                    3,
+                    HALVED,
+                    HALVED,
+                ),
+            ),
+            UNEXPLAINED,
+        ),
+    )
 )
 
 
@@ -48,12 +64,12 @@ def test_sentence_states_the_distance_from_the_change(when: str, ending: str) ->
 
 
 @pytest.mark.parametrize("when", ["2026-02-23T00:00Z", "2026-03-12T01:00Z", "2026-03"])
-def test_distant_events_are_not_named(when: str) -> None:
+def test_distant_events_are_excluded(when: str) -> None:
     nearby = find_nearby_events(DROP, [make_event(when)])
     assert bool(nearby) == (when == "2026-03")  # some time in March may have been between the two runs
 
 
-def test_nearest_three_events_are_named_nearest_first() -> None:
+def test_nearest_three_events_are_returned_nearest_first() -> None:
     events = [make_event(f"2026-03-{day:02d}T00:00Z", f"d{day}") for day in (1, 4, 6, 8, 10)]
     assert [entry.event.id for entry in find_nearby_events(DROP, events)] == ["d10", "d8", "d6"]
 

@@ -82,7 +82,7 @@ def test_chart_limit_of_60_omits_histories_without_change(count: int, text_part:
     assert len(study.alarms) == 1
 
 
-def test_a_page_without_changes_says_whether_anything_was_watched() -> None:
+def test_survey_page_without_changes_states_if_any_was_watched() -> None:
     messages = {
         count: next(
             section.paragraphs
@@ -142,14 +142,14 @@ def test_first_sentence_counts_changed_and_undecided_numbers(verdicts: list[Chan
     assert _write_lead_sentence(comparison(*map(number, verdicts))) == sentence
 
 
-def test_numbers_that_did_not_measure_the_same_are_counted() -> None:
+def test_lead_counts_numbers_with_different_conditions() -> None:
     unlike = number("slower", differs_in=(("cache", "cold", "warm"),))
     assert " 1 of them did not measure the same on both sides; see what differed." in _write_lead_sentence(
         comparison(unlike)
     )
 
 
-def test_a_remark_says_the_rates_or_why_there_is_no_verdict() -> None:
+def test_number_comment_has_rates_or_the_reason_for_no_verdict() -> None:
     assert _make_number_comment(number("too few runs")) == "one run is too few"
     assert _make_number_comment(number("slower", visible=0.25)) == "2.00 GB/s → 2.00 GB/s"
     assert (
@@ -159,7 +159,7 @@ def test_a_remark_says_the_rates_or_why_there_is_no_verdict() -> None:
     assert _make_number_comment(number("no change seen")) == "2.00 GB/s → 2.00 GB/s"
 
 
-def test_scatter_is_drawn_where_there_is_any() -> None:
+def test_scatter_chart_appears_only_if_scatter_exists() -> None:
     assert _make_scatter_chart(comparison(number("slower"))) == []
     scattered = number("slower", scatter_before=CoefficientOfVariation(0.05, 0.03, 0.09, 5))
     (section,) = _make_scatter_chart(comparison(scattered))
@@ -168,7 +168,7 @@ def test_scatter_is_drawn_where_there_is_any() -> None:
     assert "before" in chart
 
 
-def test_a_change_is_drawn_with_its_interval() -> None:
+def test_change_chart_shows_the_interval() -> None:
     (phrase,) = _make_change_chart(comparison(number("slower", 0.5))).parts
     assert "−50 % [−55, −45]" in phrase
 
@@ -261,7 +261,7 @@ def test_caveats_are_at_the_chart_and_in_the_table() -> None:
 @pytest.mark.parametrize(
     ("moved", "more"), [(8, ""), (9, "; and 1 more"), (11, "; and 3 more")]
 )  # fmt: skip
-def test_of_a_joint_change_eight_series_are_named(moved: int, more: str) -> None:
+def test_joint_change_lists_eight_series_and_a_count(moved: int, more: str) -> None:
     few = [analysis(index, fell=True) for index in range(moved)]
     joint = JointChange((Part(tuple(member.changes[0] for member in few), UNEXPLAINED),))
     names = "; ".join(f"p{index:02} −50 % since 2026-02-20" for index in range(8))
@@ -269,7 +269,7 @@ def test_of_a_joint_change_eight_series_are_named(moved: int, more: str) -> None
 
 
 @pytest.mark.parametrize(("count", "more"), [(12, []), (15, ["3 more histories are not drawn."])])
-def test_of_more_than_twelve_series_the_spread_is_not_drawn(count: int, more: list[str]) -> None:
+def test_spread_chart_is_limited_to_twelve_series(count: int, more: list[str]) -> None:
     page = build_survey_page(survey_histories(*map(analysis, range(count))), "rates")
     spread = next(section for section in page.sections if section.title == "Spread by date")
     assert list(spread.paragraphs)[1:] == more

@@ -24,7 +24,7 @@ def curve(random: np.random.Generator, slow: bool) -> list[float]:
 
 
 @pytest.fixture
-def slower(add_run: AddRun) -> None:
+def declining_file_system(add_run: AddRun) -> None:
     """Ten good days and ten on which reads of one of two file systems decline; its name would break a careless page."""
     random = np.random.default_rng(1)
     for day in range(20):
@@ -43,7 +43,7 @@ def complete_in_itself(html: str) -> bool:
     return "<script" not in html and not asks and "http-equiv" in html and "\u202e" not in html
 
 
-def test_a_comparison_as_a_page(sonde: Sonde, slower: None, tmp_path: Path) -> None:
+def test_compare_writes_a_self_contained_page(sonde: Sonde, declining_file_system: None, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     completed = sonde("compare", "2026-01-01..2026-01-10", "2026-01-11..2026-01-31", "-o", page, "--unit", "fs1=12")
     assert completed.code == 0, completed.err
@@ -58,7 +58,7 @@ def test_a_comparison_as_a_page(sonde: Sonde, slower: None, tmp_path: Path) -> N
     assert len(html) < 500_000
 
 
-def test_histories_as_a_page(sonde: Sonde, slower: None, tmp_path: Path) -> None:
+def test_trend_writes_a_self_contained_page(sonde: Sonde, declining_file_system: None, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     assert sonde("trend", "-o", page).code == 0
     html = page.read_text(encoding="utf-8")
@@ -69,23 +69,23 @@ def test_histories_as_a_page(sonde: Sonde, slower: None, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("unit_text", ["fs1", "fs1=", "=3", "fs1=-1", "fs1=inf"])
-def test_a_unit_that_is_none_is_refused(sonde: Sonde, add_run: AddRun, archive: Path, unit_text: str) -> None:
+def test_invalid_unit_option_is_rejected(sonde: Sonde, add_run: AddRun, archive: Path, unit_text: str) -> None:
     add_run(0, {("read", "read"): 1e9})
     completed = sonde("compare", "last", "last", "--unit", unit_text)
     assert completed.code == 2
     assert "NAME=COUNT" in completed.err
 
 
-def test_a_page_that_cannot_be_written_is_one_sentence(sonde: Sonde, slower: None, tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_is_one_sentence(
+    sonde: Sonde, declining_file_system: None, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("", encoding="utf-8")
     completed = sonde("trend", "-o", tmp_path / "file" / "page.html")
     assert completed.code in (2, 3)
     assert len(completed.sentences) == 1
 
 
-def test_a_node_that_is_slow_again_and_again_is_named(
-    sonde: Sonde, add_run: AddRun, archive: Path, tmp_path: Path
-) -> None:
+def test_repeatedly_slow_node_is_reported(sonde: Sonde, add_run: AddRun, archive: Path, tmp_path: Path) -> None:
     random = np.random.default_rng(2)
     names = [f"nid{number:05d}" for number in range(40)]
     for day in range(16):
@@ -104,9 +104,7 @@ def test_a_node_that_is_slow_again_and_again_is_named(
     assert complete_in_itself(html)
 
 
-def test_two_systems_on_one_page_keep_their_own_numbers(
-    sonde: Sonde, add_run: AddRun, archive: Path, tmp_path: Path
-) -> None:
+def test_two_systems_on_a_page_have_separate_rows(sonde: Sonde, add_run: AddRun, archive: Path, tmp_path: Path) -> None:
     """They were one row of the table, in which the second overwrote the first."""
     for system, factor in (("haswell", 0.1), ("knl", 0.5)):
         for storage in ("lustre:scratch /a", "lustre:project /a"):
@@ -125,7 +123,7 @@ def test_two_systems_on_one_page_keep_their_own_numbers(
     assert len(changes) == 4
 
 
-def test_members_of_the_plan_that_differ_are_named_on_every_surface(
+def test_plan_differences_appear_in_text_page_and_json(
     sonde: Sonde, add_run: AddRun, archive: Path, tmp_path: Path
 ) -> None:
     phases = [{"id": "read", "op": "read", "cache": "cold"}]

@@ -38,7 +38,7 @@ def read(add_run: AddRun, first: int, curves: Sequence[Sequence[float]], hosts: 
     return Records(summaries)
 
 
-def compared(before: Records, after: Records) -> ProfileComparison:
+def compare_write_profiles(before: Records, after: Records) -> ProfileComparison:
     comparison = compare_profiles(before, after, "write", "write")
     assert comparison is not None
     return comparison
@@ -55,7 +55,7 @@ def test_a_curve_is_bytes_a_second_and_as_long_as_its_slices(add_run: AddRun) ->
 def test_profile_has_latest_duration_and_median_shape(add_run: AddRun) -> None:
     before = read(add_run, 0, [FLAT, FLAT])
     after = read(add_run, 10, [CLIFF[::2], CLIFF[::4], CLIFF])
-    comparison = compared(before, after)
+    comparison = compare_write_profiles(before, after)
     assert comparison.seconds == pytest.approx(24.0)
     assert comparison.shape is not None
     assert comparison.shape.name == "cliff"
@@ -69,19 +69,19 @@ def test_new_shape_differs_and_usual_shape_does_not(add_run: AddRun) -> None:
     chance = np.random.default_rng(4)
     usual = [(1e9 * np.exp(chance.normal(0, 0.05, 240))).tolist() for _ in range(13)]
     before = read(add_run, 0, usual[:12])
-    assert compared(before, read(add_run, 20, usual[12:])).likeness.differs is False
-    assert compared(before, read(add_run, 30, [CLIFF])).likeness.differs is True
+    assert compare_write_profiles(before, read(add_run, 20, usual[12:])).likeness.differs is False
+    assert compare_write_profiles(before, read(add_run, 30, [CLIFF])).likeness.differs is True
 
 
-def test_a_node_that_kept_the_others_waiting_is_named(add_run: AddRun) -> None:
+def test_straggling_node_is_blamed(add_run: AddRun) -> None:
     before = read(add_run, 0, [FLAT])
-    slow = compared(before, read(add_run, 10, [FLAT, FLAT], [1e9, 1e9, 1e9, 1e9, 4e8, 1e9]))
+    slow = compare_write_profiles(before, read(add_run, 10, [FLAT, FLAT], [1e9, 1e9, 1e9, 1e9, 4e8, 1e9]))
     assert slow.blamed == ("n4",)
-    even = compared(before, read(add_run, 20, [FLAT, FLAT], [1e9] * 6))
+    even = compare_write_profiles(before, read(add_run, 20, [FLAT, FLAT], [1e9] * 6))
     assert (even.late, even.blamed) == (None, ())
 
 
-def test_a_phase_that_nobody_has_is_not_compared(add_run: AddRun) -> None:
+def test_missing_phase_is_not_compared(add_run: AddRun) -> None:
     before, after = read(add_run, 0, [FLAT]), read(add_run, 10, [FLAT])
     assert compare_profiles(before, after, "write", "read") is None
     assert compare_profiles(before, after, "read", "write") is None
@@ -123,7 +123,7 @@ def test_profile_uses_operations_without_bytes_or_is_none() -> None:
         assert compute_rate_curve(nothing) is None
 
 
-def test_late_members_are_looked_for_where_all_had_the_same_to_do() -> None:
+def test_late_members_are_reported_only_for_equal_work() -> None:
     late = [10.0] * 9 + [20.0]
     for stopped_by, is_known in (("volume", True), ("stonewall", True), ("time", False), ("", False)):
         assert (find_late_members(phase(stopped_by, late)) is not None) == is_known

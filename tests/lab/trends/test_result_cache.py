@@ -27,7 +27,7 @@ Run = tuple[float, float]  # time, rate
 
 
 @pytest.fixture(autouse=True)
-def small_years(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_simulated_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """DetectorSettings are learned on few simulated runs: how good they are is not asked here."""
     monkeypatch.setattr(budget, "_SIMULATED_RUNS", 600)
     monkeypatch.setattr(budget, "_SIMULATED_YEAR", 60)
@@ -113,7 +113,7 @@ def damage(path: Path, chance: random.Random, older: bytes) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, 6))])
-def test_whatever_came_or_went_the_answer_is_that_from_nothing(tmp_path: Path, seed: int) -> None:
+def test_cached_survey_equals_a_fresh_survey_after_any_change(tmp_path: Path, seed: int) -> None:
     site, memory = Site(seed), SurveyCache(tmp_path / "trend")
     file, older = tmp_path / "trend" / "q.kept", b""
     budgets, smallest = [1.0, 1.0, 1.0, 0.2], [0.1, 0.1, 0.1, 0.4]
@@ -129,27 +129,27 @@ def test_whatever_came_or_went_the_answer_is_that_from_nothing(tmp_path: Path, s
         site.change()
 
 
-def noisy(seed: int, runs: int, steps: dict[int, float]) -> History:
+def make_noisy_history(seed: int, runs: int, steps: dict[int, float]) -> History:
     values = np.random.default_rng(seed).normal(0, 0.04, runs)
     for run, factor in steps.items():
         values[run:] += np.log(factor)
     return History({"experiment": f"e{seed}"}, DAY * np.arange(float(runs)), 1e9 * np.exp(values))
 
 
-def until(history: History, runs: int) -> History:
+def cut_history(history: History, runs: int) -> History:
     return History(history.labels, history.times[:runs], history.values[:runs])
 
 
 def all_histories() -> list[History]:
     """A history of 203 days. It fell on day 100, and again seven runs before its end; day 203 is a Tuesday, so settings
     are the same on both of the last days."""
-    return [noisy(5, 203, {100: 0.5, 196: 0.4})]
+    return [make_noisy_history(5, 203, {100: 0.5, 196: 0.4})]
 
 
 @cache
 def _run_survey(runs: int) -> str:
     cache = ResultCache()
-    survey_histories([until(all_histories()[0], runs)], cache=cache)
+    survey_histories([cut_history(all_histories()[0], runs)], cache=cache)
     return json.dumps(cache.build_document())
 
 
@@ -165,27 +165,27 @@ def said_of_whole() -> str:
     return survey_text(survey_histories(all_histories()))
 
 
-def test_of_a_history_that_grew_only_the_new_run_is_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_new_runs_of_a_history_are_processed(monkeypatch: pytest.MonkeyPatch) -> None:
     cache = ResultCache(asked_at(202))
     pushed = 0
     push = DetectorBank.push_runs
 
-    def counted(self: DetectorBank, values: Any) -> Any:
+    def push_and_count(self: DetectorBank, values: Any) -> Any:
         nonlocal pushed
         pushed += 1
         return push(self, values)
 
-    def never(*_: object, **__: object) -> None:
+    def fail_if_computed(*_: object, **__: object) -> None:
         raise AssertionError("this was known already")
 
-    monkeypatch.setattr(DetectorBank, "push_runs", counted)
+    monkeypatch.setattr(DetectorBank, "push_runs", push_and_count)
     for name in ("calibrate_detector", "find_segments", "simulate_detectable_drop"):
-        monkeypatch.setattr(f"sonde.trends.survey.{name}", never)
+        monkeypatch.setattr(f"sonde.trends.survey.{name}", fail_if_computed)
     survey_histories(all_histories(), cache=cache)
     assert pushed == 1
 
 
-def mutated(change: Callable[[dict[str, Any]], None], kind: str) -> str:
+def survey_with_mutated_cache(change: Callable[[dict[str, Any]], None], kind: str) -> str:
     """What is said when what is known of that kind is wrong."""
     document = asked_at(202)
     for question, answer in document.items():
@@ -206,20 +206,20 @@ def mutated(change: Callable[[dict[str, Any]], None], kind: str) -> str:
         ("ratio", lambda document: document.__setitem__(0, 0.9 * document[0])),
     ],
 )
-def test_what_is_known_is_used_so_that_a_wrong_state_would_be_seen(kind: str, change: Callable[[Any], None]) -> None:
-    right = mutated(lambda document: None, kind)
+def test_modified_cache_changes_the_result_which_proves_its_use(kind: str, change: Callable[[Any], None]) -> None:
+    right = survey_with_mutated_cache(lambda document: None, kind)
     assert right == said_of_whole() + json.dumps(asked_at(203))
-    assert mutated(change, kind) != right
+    assert survey_with_mutated_cache(change, kind) != right
 
 
 @pytest.mark.parametrize("rubbish", [None, 3, "x", [], [1], {}, {"runs": 3}, [[[0, 1]], 0.1, None]])
-def test_answers_of_another_form_are_found_out_again(rubbish: Any) -> None:
+def test_malformed_cached_results_are_recomputed(rubbish: Any) -> None:
     document = dict.fromkeys(asked_at(203), rubbish)
     assert survey_text(survey_histories(all_histories(), cache=ResultCache(document))) == said_of_whole()
 
 
 @pytest.mark.parametrize("state", [{"runs": 500}, {"filled": -1}, {"filled": 300}, {"filled": 81}])
-def test_a_place_where_no_watch_can_stand_is_not_gone_on_from(state: dict[str, int]) -> None:
+def test_impossible_cached_watch_state_is_discarded(state: dict[str, int]) -> None:
     document = asked_at(203)
     for question in document:
         if question.startswith("watch"):
@@ -229,7 +229,7 @@ def test_a_place_where_no_watch_can_stand_is_not_gone_on_from(state: dict[str, i
 
 @pytest.mark.parametrize("smallest", [0.1, 0.7])
 @pytest.mark.parametrize("factor", [1.0, 3.0])
-def test_other_runs_and_another_size_are_other_questions(smallest: float, factor: float) -> None:
+def test_changed_values_or_smallest_change_are_recomputed(smallest: float, factor: float) -> None:
     """The runs are as many and at the same times, with noise that is `factor` times as broad."""
     history = all_histories()[0]
     scattered = [History(history.labels, history.times, 1e9 * (history.values / 1e9) ** factor)]
@@ -239,7 +239,7 @@ def test_other_runs_and_another_size_are_other_questions(smallest: float, factor
     )
 
 
-def test_another_budget_is_another_question(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_budget_is_recomputed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "_SIMULATED_RUNS", 8000)
     monkeypatch.setattr(budget, "_SIMULATED_YEAR", 200)
     cache = ResultCache()
@@ -251,9 +251,9 @@ def test_another_budget_is_another_question(monkeypatch: pytest.MonkeyPatch) -> 
     assert strict == survey_histories(all_histories(), 0.5, 0.01).calibration.settings
 
 
-def test_only_what_the_last_survey_asked_is_kept() -> None:
+def test_result_cache_retains_only_results_of_the_last_survey() -> None:
     cache = ResultCache(asked_at(203))
-    other = [noisy(6, 90, {40: 0.5})]
+    other = [make_noisy_history(6, 90, {40: 0.5})]
     survey_histories(other, cache=cache)
     fresh = ResultCache()
     survey_histories(other, cache=fresh)
@@ -263,7 +263,7 @@ def test_only_what_the_last_survey_asked_is_kept() -> None:
     )
 
 
-def test_series_of_all_lengths_are_watched_as_each_alone() -> None:
+def test_batched_watch_equals_individual_watches() -> None:
     number = np.random.default_rng(3)
     lengths = [0, 1, 19, 20, 21, 80, 81, 200, 600, 1100]
     rows = [np.round(number.normal(0, 0.05, size), 2) for size in lengths]
@@ -279,14 +279,14 @@ def test_series_of_all_lengths_are_watched_as_each_alone() -> None:
     assert sum(len(watch.alarms) for watch in together) >= 6
 
 
-def test_alarms_come_in_the_order_in_which_they_are_raised() -> None:
-    rows = np.array([noisy(seed, 150, {60: 0.3, 90: 1.5}).values for seed in range(9)])
+def test_alarms_are_sorted_in_order_of_occurrence() -> None:
+    rows = np.array([make_noisy_history(seed, 150, {60: 0.3, 90: 1.5}).values for seed in range(9)])
     assert sort_alarms(watch_from_earlier_state(list(np.log(rows)), DetectorSettings())) == find_alarms_in_rows(
         np.log(rows)
     )
 
 
-def test_steps_of_a_watch_tell_all_runs_that_are_new() -> None:
+def test_watch_progress_counts_only_new_runs() -> None:
     rows = [np.zeros(700), np.zeros(30)]
     progress: list[tuple[int, int]] = []
     half = watch_from_earlier_state([row[: row.size // 2] for row in rows], DetectorSettings())
@@ -298,7 +298,7 @@ def test_steps_of_a_watch_tell_all_runs_that_are_new() -> None:
     assert find_alarms_in_histories([]) == []
 
 
-def test_a_digest_tells_where_one_part_ends() -> None:
+def test_digest_depends_on_boundaries_between_parts() -> None:
     a, b = np.array([1.0, 2.0]), np.array([3.0])
     names = [
         compute_digest(a, b),
@@ -315,7 +315,7 @@ def test_a_digest_tells_where_one_part_ends() -> None:
     assert compute_digest(a, b) == names[0]
 
 
-def test_another_rule_has_another_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_changed_source_file_changes_the_cache_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names = []
     files = ("stats/a.py", "trends/a.py", "findings/a.py", "store/history.py")
     for file, text in itertools.product(files, ("1", "2")):

@@ -35,7 +35,7 @@ def runs(add_run: AddRun, archive: Path) -> Callable[..., None]:
     return add
 
 
-def test_compare_names_the_side_on_a_busy_machine_everywhere(
+def test_compare_marks_the_side_measured_on_a_busy_machine(
     sonde: Sonde, runs: Callable[..., None], tmp_path: Path
 ) -> None:
     runs(4, BUSY)
@@ -50,11 +50,25 @@ def test_compare_names_the_side_on_a_busy_machine_everywhere(
     caveats = {number["key"]["op"]: number["caveats"] for number in numbers}
     assert caveats["write"] == []
     assert caveats["read"] == [
-        {"side": "after", "phase": "read", "id": "noisy_node", "text": WHY, "runs": 4, "of": 6, "varies": False}
-    ]
+        {"side": "after", "phase": "read", "id": "noisy_node", "text": WHY, "runs": 4, "of": 6, "varies": False,
+         "plan": "probe"}
+    ]  # fmt: skip
 
 
-def test_finding_of_a_whole_run_applies_to_each_number(sonde: Sonde, runs: Callable[..., None]) -> None:
+def test_caveat_counts_only_the_runs_of_its_plan(sonde: Sonde, add_run: AddRun) -> None:
+    """Both groups have two plans with a phase `write`; one of the plans has a doubtful run."""
+    for day, group in enumerate(("g1", "g2")):
+        add_run(day, {("write", "write"): 1e9}, plan="a", group=group)
+        add_run(day + 0.1, {("write", "write"): 1e9}, plan="b", group=group, findings=[{**BUSY, "phase": "write"}])
+    completed = sonde("compare", "g1", "g2")
+    assert f"! Doubtful before, write: {WHY}." in completed.out
+    doubtful = [line for line in completed.out.splitlines() if line.endswith("too few runs, doubtful")]
+    assert [line.split()[0] for line in doubtful] == ["b"]
+    assert completed.out.count("an interval needs 5 runs") == 1
+    assert "COV" not in completed.out
+
+
+def test_finding_of_a_run_applies_to_each_of_its_numbers(sonde: Sonde, runs: Callable[..., None]) -> None:
     runs(6, {**BUSY, "phase": ""})
     completed = sonde("compare", "tag:old", "tag:new")
     assert f"! Doubtful after, read, write: {WHY} (in 6 of 6 runs)." in completed.out
@@ -68,7 +82,7 @@ def test_remarks_and_quiet_runs_raise_no_doubt(sonde: Sonde, runs: Callable[...,
 
 
 @pytest.mark.parametrize("against", [("--baseline", "good"), ("--at-least", "read=100MB/s")])
-def test_a_gate_says_in_its_verdict_that_the_machine_was_busy(
+def test_passing_gate_warns_about_a_busy_machine(
     sonde: Sonde, runs: Callable[..., None], against: tuple[str, str]
 ) -> None:
     runs(6, BUSY)
@@ -80,7 +94,7 @@ def test_a_gate_says_in_its_verdict_that_the_machine_was_busy(
     assert (caveat["side"], caveat["id"], caveat["runs"], caveat["of"]) == ("now", "noisy_node", 1, 1)
 
 
-def test_a_gate_that_fails_on_a_busy_machine_says_so(sonde: Sonde, runs: Callable[..., None]) -> None:
+def test_failing_gate_warns_about_a_busy_machine(sonde: Sonde, runs: Callable[..., None]) -> None:
     runs(6, BUSY)
     completed = sonde("gate", "last", "--at-least", "read=9GB/s", "--retests", "0")
     assert completed.code == 1
@@ -109,7 +123,7 @@ def test_trend_begins_with_the_caveat_of_a_busy_machine(
         assert [(entry["id"], entry["runs"], entry["of"]) for entry in caveats["read"]] == [("noisy_node", 4, 10)]
 
 
-def test_a_trend_of_quiet_runs_has_no_word_of_doubt(sonde: Sonde, runs: Callable[..., None]) -> None:
+def test_trend_of_quiet_runs_has_no_caveat(sonde: Sonde, runs: Callable[..., None]) -> None:
     runs(6, {**BUSY, "severity": "info"})
     assert "oubtful" not in sonde("trend").out
 
@@ -127,7 +141,7 @@ def test_caveat_of_busy_machine_names_the_slower_histories(sonde: Sonde, add_run
     assert f"Doubtful, 1 of 1 slower history: {WHY} (in 6 of its last 10 runs)." in sentence
 
 
-def test_a_doubt_says_how_often_and_why() -> None:
+def test_caveat_text_has_frequency_and_reason() -> None:
     caveat = CaveatCount("after", "read", "noisy_node", "others used it.", 3, 5)
     assert caveat.text_with_count == "others used it (in 3 of 5 runs)"
     assert (
@@ -138,7 +152,7 @@ def test_a_doubt_says_how_often_and_why() -> None:
     assert replace(caveat, text="").text_with_count == "noisy_node (in 3 of 5 runs)"
     assert caveat.as_json() == {
         "side": "after", "phase": "read", "id": "noisy_node", "text": "others used it.", "runs": 3, "of": 5,
-        "varies": False,
+        "varies": False, "plan": "",
     }  # fmt: skip
 
 
@@ -147,14 +161,14 @@ def test_each_caveat_of_a_side_is_one_sentence_by_worst_phase() -> None:
     assert list_caveat_sentences(
         [few, most, replace(few, side="before"), replace(few, id="y", text="other", of=1)]
     ) == [
-        "after, read, write: most (in 3 of 6 runs).",
+        "after, read, write: most (in up to 3 of 6 runs).",
         "before, read: few (in 4 of 9 runs).",
         "after, read: other.",
     ]
     assert list_caveat_sentences([]) == []
 
 
-def test_doubts_are_counted_by_phase_with_the_words_of_the_latest_run(add_run: AddRun) -> None:
+def test_caveats_are_counted_by_phase_with_the_latest_text(add_run: AddRun) -> None:
     """Of four runs three have the phase that is asked about, and two of these a caveat, one of them twice."""
     early, late = {**BUSY, "text": "early"}, {**BUSY, "text": "late"}
     runs = [

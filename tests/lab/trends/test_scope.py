@@ -27,7 +27,9 @@ PLANTED = [
 ]
 
 
-def year(random: np.random.Generator, planted: dict[str, str], factor: float, runs: int = 80) -> list[History]:
+def make_year_of_histories(
+    random: np.random.Generator, planted: dict[str, str], factor: float, runs: int = 80
+) -> list[History]:
     """Daily runs of all cells with one-sided noise that neighbors share; the planted cells change at run 50."""
     site = []
     for cell in CELLS:
@@ -40,7 +42,7 @@ def year(random: np.random.Generator, planted: dict[str, str], factor: float, ru
     return site
 
 
-def largest(site: list[History]) -> JointChange:
+def find_largest_joint_change(site: list[History]) -> JointChange:
     return max(
         group_changes(site, measure_changes(site, find_alarms_in_histories(site))),
         key=lambda joint_change: len(joint_change.changes),
@@ -52,7 +54,10 @@ def test_nine_of_ten_planted_joint_changes_are_described_right() -> None:
     right = total = causes = 0
     for planted, cause in PLANTED:
         for factor in (0.2, 0.45, 0.7, 1.6):
-            part = max(largest(year(random, planted, factor)).parts, key=lambda joint_change: len(joint_change.changes))
+            part = max(
+                find_largest_joint_change(make_year_of_histories(random, planted, factor)).parts,
+                key=lambda joint_change: len(joint_change.changes),
+            )
             total += 1
             right += [dict(scope.conditions) for scope in part.explanation.scopes] == [planted]
             causes += part.explanation.cause == cause
@@ -62,13 +67,13 @@ def test_nine_of_ten_planted_joint_changes_are_described_right() -> None:
 
 def test_two_causes_in_one_night_are_two_parts() -> None:
     random = np.random.default_rng(2)
-    site = year(random, {"experiment": "mpiio", "operation": "read"}, 0.15)
+    site = make_year_of_histories(random, {"experiment": "mpiio", "operation": "read"}, 0.15)
     for index, history in enumerate(site):
         if history.labels["file_system"] == "fs3" and history.labels["operation"] == "write":
             site[index] = History(
                 history.labels, history.times, history.values * np.where(np.arange(len(history)) < 50, 1.0, 1.7)
             )
-    joint = largest(site)
+    joint = find_largest_joint_change(site)
     first, second = sorted(joint.parts, key=lambda part: part.largest_change.size.value)[
         :: max(1, len(joint.parts) - 1)
     ]
@@ -87,7 +92,7 @@ def test_changes_are_parted_by_direction_and_by_half_the_size() -> None:
     assert group_by_size([]) == []
 
 
-def test_a_size_within_the_error_of_the_largest_belongs_to_it() -> None:
+def test_size_within_the_error_of_the_largest_joins_its_group() -> None:
     assert group_by_size([(-1.0, 0.3), (-0.45, 0.1)]) == [[0, 1]]
     assert group_by_size([(-1.0, 0.01), (-0.45, 0.01)]) == [[0], [1]]
 
@@ -107,7 +112,7 @@ def test_one_series_that_was_missed_does_not_change_the_description(conditions: 
     assert (why.scopes[0].spared, why.uncovered) == (1, 0)
 
 
-def test_series_that_share_nothing_are_not_forced_under_one_roof() -> None:
+def test_series_without_common_labels_get_no_single_scope() -> None:
     every = [dict(zip(LABELS, cell, strict=True)) for cell in CELLS]
     changed = [every[0], every[11], every[17], every[23]]
     why = explain_changes(changed, [cell for cell in every if cell not in changed])
@@ -116,7 +121,7 @@ def test_series_that_share_nothing_are_not_forced_under_one_roof() -> None:
     assert why.certainty == "one of several explanations" or why.uncovered > 0
 
 
-def test_everything_that_changed_is_everything() -> None:
+def test_change_of_all_series_has_no_scope_conditions() -> None:
     every = [dict(zip(LABELS, cell, strict=True)) for cell in CELLS]
     why = explain_changes(every, [])
     assert (dict(why.scopes[0].conditions), why.cause) == ({}, "everything")
@@ -128,7 +133,7 @@ def test_single_file_system_cannot_separate_clients_and_servers() -> None:
     assert explain_changes(changed, [cell for cell in every if cell not in changed]).cause == "test"
 
 
-def test_labels_that_only_number_a_series_describe_nothing() -> None:
+def test_labels_unique_to_each_series_are_no_scope() -> None:
     """The first label of each row tells all of them apart, and is not what the changed ones share."""
     rows = [
         {"history": str(index), "plan_hash": name * 2, "epoch": name * 3, "file_system": name}

@@ -41,12 +41,14 @@ def test_a_limit_is_a_rate_less_its_tolerance(text: str, least: float) -> None:
         ("=10GB/s", "is not PHASE=RATE"),
     ],
 )
-def test_what_is_no_limit_is_told(text: str, reason: str) -> None:
+def test_invalid_limit_is_rejected_with_the_reason(text: str, reason: str) -> None:
     with pytest.raises(UserError, match=reason):
         parse_limit(text)
 
 
-def test_the_gate_opens_for_what_reaches_the_limit_only(fake: Fake, sonde: Any, target: Path, archive: Path) -> None:
+def test_gate_passes_only_rates_that_reach_the_limit(
+    fake_engine: Fake, sonde: Any, target: Path, archive: Path
+) -> None:
     assert sonde("run", "quick", "--on", target, "--no-report", "-q").code == 0
     (run,) = archive.glob("20*/*/run.json")
     rate = next(phase["bytes_per_s"] for phase in json.loads(run.read_text())["phases"] if phase["phase"] == "write")
@@ -65,7 +67,7 @@ def test_the_gate_opens_for_what_reaches_the_limit_only(fake: Fake, sonde: Any, 
     ]
 
 
-def test_a_limit_names_its_phase_its_kind_and_what_it_cannot_read() -> None:
+def test_limit_has_phase_and_unit_or_an_error() -> None:
     assert parse_limit(" read = 2 GB/s ") == Limit("read", 2e9, False)
     assert parse_limit("stat=20kop/s-25%") == Limit("stat", 15e3, True)
     assert parse_limit("a b=1MB/s-99.5%") == Limit("a b", pytest.approx(5e3), False)  # type: ignore[arg-type]
@@ -81,13 +83,16 @@ def test_a_limit_names_its_phase_its_kind_and_what_it_cannot_read() -> None:
 
 
 def run(*phases: Mapping[str, object]) -> Summary:
-    return cast(Summary, SimpleNamespace(phases=[{"phase": "write", "done": True, **phase} for phase in phases]))
+    finished = [{"phase": "write", "done": True, **phase} for phase in phases]
+    return cast(Summary, SimpleNamespace(id=f"run-{len(finished)}", phases=finished))
 
 
 def test_runs_are_held_against_a_limit_by_their_finished_phases() -> None:
     good, bad = {"bytes_per_s": 3e9, "ops_per_s": 30}, {"bytes_per_s": 1e9, "ops_per_s": 10.5}
     runs = [run(good), run(bad, {"phase": "read", **good}), run({"done": False, **good}), run({"bytes_per_s": None})]
-    assert check_limit_against_runs(Limit("write", 2e9, False), runs) == LimitCheck("write", 2e9, False, (3e9, 1e9))
+    assert check_limit_against_runs(Limit("write", 2e9, False), runs) == LimitCheck(
+        "write", 2e9, False, (3e9, 1e9), runs=("run-1", "run-2")
+    )
     assert check_limit_against_runs(Limit("write", 20.0, True), runs).measured == (30.0, 10.5)
     assert [LimitCheck("w", 2.0, False, measured).bad for measured in ((1.0, 1.9), (1.0, 2.0), (3.0,))] == [
         True,

@@ -45,7 +45,7 @@ DAY = 86400.0
 
 
 @pytest.fixture(autouse=True)
-def small_years(monkeypatch: pytest.MonkeyPatch) -> None:
+def few_simulated_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """DetectorSettings are learned on few simulated runs: how good they are is not asked here."""
     monkeypatch.setattr(budget, "_SIMULATED_RUNS", 2000)
 
@@ -57,7 +57,7 @@ def series(seed: int, factor: float = 1.0, runs: int = 120, changed_run: int = 8
     return History({"phase": f"p{seed}"}, DAY * np.arange(float(runs)), values)
 
 
-def test_what_is_smaller_than_was_asked_for_is_no_change() -> None:
+def test_changes_below_the_smallest_change_are_ignored() -> None:
     histories = [series(1), series(2, 0.8), series(3, 0.5)]
     changed = {
         smallest: [len(analysis.changes) for analysis in survey_histories(histories, smallest_change=smallest).analyses]
@@ -66,7 +66,7 @@ def test_what_is_smaller_than_was_asked_for_is_no_change() -> None:
     assert changed == {0.05: [0, 1, 1], 0.35: [0, 0, 1], 0.6: [0, 0, 0]}
 
 
-def test_where_a_history_stands() -> None:
+def test_analysis_has_current_level_and_segments() -> None:
     survey = survey_histories([series(3, 0.5), series(4, runs=4)])
     (analysis,) = survey.analyses
     assert survey.short == 1
@@ -78,7 +78,7 @@ def test_where_a_history_stands() -> None:
     assert 0.005 < analysis.visible < 0.1
 
 
-def test_progress_goes_from_the_first_step_to_the_last() -> None:
+def test_progress_runs_from_the_first_to_the_last_step() -> None:
     progress: list[tuple[int, int]] = []
     survey_histories([series(1), series(2)], on_progress=lambda done, total: progress.append((done, total)))
     assert {total for _, total in progress} == {8}
@@ -93,12 +93,14 @@ def test_calibration_step_advances_a_tenth_of_the_remainder(
 ) -> None:
     calibration = Calibration(DetectorSettings(), 0.2, 120, True)
 
-    def calibrate(residuals: object, budget: object, settings: object, on_step: Callable[[], None]) -> Calibration:
+    def return_calibration(
+        residuals: object, budget: object, settings: object, on_step: Callable[[], None]
+    ) -> Calibration:
         for _ in range(3):
             on_step()
         return calibration
 
-    monkeypatch.setattr("sonde.trends.survey.calibrate_detector", calibrate)
+    monkeypatch.setattr("sonde.trends.survey.calibrate_detector", return_calibration)
     learned = [_estimate_noise(series(seed, runs=10).values, ResultCache()) for seed in range(10)]
     progress: list[tuple[int, int]] = []
     settings_found = _calibrate_detector_settings(
@@ -126,7 +128,7 @@ def test_noise_and_pace_are_learned_from_earlier_weeks(begin: int, learned: int)
     assert survey.calibration.runs == (learned if learned >= 60 else 0)
 
 
-def test_what_is_fresh_was_noticed_within_the_last_ten_runs() -> None:
+def test_change_is_new_within_ten_runs_after_detection() -> None:
     examined = series(3, 0.5)
     noticed = [
         int(np.searchsorted(examined.times, change.noticed))
@@ -147,7 +149,7 @@ def test_segment_level_is_the_median_from_the_first_run_on() -> None:
     assert analysis.current_level == np.median(values[80:])
 
 
-def test_a_watch_has_the_settings_that_it_is_given() -> None:
+def test_survey_uses_the_requested_detector_settings() -> None:
     histories = [series(2, 0.7)]
     dull = DetectorSettings(smallest_change=0.99, arl0=20_000, collapse_deviations=1e9, large_drop=0.999)
     assert find_alarms_in_histories(histories)
@@ -155,14 +157,14 @@ def test_a_watch_has_the_settings_that_it_is_given() -> None:
     assert find_alarms_in_histories(histories, dull) == find_alarms_in_histories(histories, [dull]) == []
 
 
-def moved(before: int, after: int, factor: float) -> History:
+def make_history_with_step(before: int, after: int, factor: float) -> History:
     values = 1e9 * np.exp(np.random.default_rng(7).normal(0, 0.1, before + after))
     values[before:] *= factor
     return History({}, DAY * np.arange(float(before + after)), values)
 
 
 def test_how_a_series_moved_has_the_error_of_its_interval() -> None:
-    examined = moved(30, 30, 0.8)
+    examined = make_history_with_step(30, 30, 0.8)
     size = compare_rates(examined.values[:30], examined.values[30:])
     assert size.low is not None
     assert size.high is not None
@@ -172,7 +174,7 @@ def test_how_a_series_moved_has_the_error_of_its_interval() -> None:
 
 
 def test_error_of_few_runs_is_that_of_medians_in_the_noise() -> None:
-    examined = moved(20, 1, 0.8)
+    examined = make_history_with_step(20, 1, 0.8)
     error = compute_robust_sd(np.log(examined.values[:20])) * sqrt(pi / 2 * (1 / 20 + 1 / 1))
     assert _measure_unnoticed_change(examined.values[:20], examined.values[20:]) == pytest.approx(
         (log(examined.values[20] / np.median(examined.values[:20])), error), rel=0.02
@@ -195,7 +197,7 @@ def test_error_of_few_runs_is_that_of_medians_in_the_noise() -> None:
         (0.31, 0.02, log(2), False),  # 0.349
     ],
 )
-def test_a_series_stood_when_it_surely_moved_by_less_than_half(
+def test_series_is_unchanged_if_it_surely_moved_less_than_half(
     value: float, error: float, typical: float, stood: bool
 ) -> None:
     assert _is_surely_unchanged((value, error), typical) is stood
@@ -227,7 +229,7 @@ def test_cache_key_changes_with_value_time_label_or_unit() -> None:
     assert make_histories_key([series(1)]) == keys[0]
 
 
-def test_a_limit_on_runs_without_phases_says_that_there_are_none() -> None:
+def test_limit_on_runs_without_phases_is_rejected_with_the_reason() -> None:
     with pytest.raises(UserError, match=r"there is no finished phase of that name; there are none\."):
         check_limit_against_runs(parse_limit("write=1GB/s"), [])
 
@@ -244,7 +246,7 @@ def test_survey_cache_keeps_the_latest_and_no_partial_files(tmp_path: Path) -> N
     assert not list((tmp_path / "kept").glob(".*")), "what could not be put in its place is taken away"
 
 
-def test_a_history_is_called_by_what_was_measured_where() -> None:
+def test_history_name_has_plan_phase_operation_and_storage() -> None:
     key = HistoryKey("a", "fs1", "hash", "24 cpus", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
     times = DAY * np.arange(2.0)
     stored = history.Series(key, "", times, np.array([1.0, 2.0]), ("r1", "r2"), ("", ""))
@@ -288,11 +290,11 @@ def test_noise_is_learned_from_2000_or_500_runs_per_history(
     """Of all together from 200,000; of the runs before the Monday of the latest one."""
     requests = []
 
-    def learn(values: np.ndarray, cache: ResultCache) -> _NoiseEstimate:
+    def record_noise_request(values: np.ndarray, cache: ResultCache) -> _NoiseEstimate:
         requests.append((values.size, float(values[-1])))
         return _NoiseEstimate(values, (), 0.1, None)
 
-    monkeypatch.setattr("sonde.trends.survey._estimate_noise", learn)
+    monkeypatch.setattr("sonde.trends.survey._estimate_noise", record_noise_request)
     monkeypatch.setattr(
         "sonde.trends.survey._calibrate_detector_settings",
         lambda *_: Calibration(DetectorSettings(), None, 0, from_site_noise=False),
@@ -306,14 +308,14 @@ def test_noise_is_learned_from_2000_or_500_runs_per_history(
     assert requests == [(learned, float(before))] * histories
 
 
-def test_the_drop_that_would_show_is_that_of_ten_runs_against_forty() -> None:
+def test_visible_drop_compares_the_last_ten_runs_with_forty() -> None:
     examined = series(1, runs=50)
     noise = compute_log_residuals(examined.values)
     assert survey_histories([examined]).analyses[0].visible == simulate_detectable_drop(noise, 40, 10)
     assert survey_histories([examined]).analyses[0].noise == compute_robust_sd(noise)
 
 
-def test_five_runs_are_a_history_and_four_are_none() -> None:
+def test_history_needs_five_runs() -> None:
     survey = survey_histories([series(1, runs=5), series(2, runs=4)])
     assert (len(survey.analyses), survey.short) == (1, 1)
     assert survey.analyses[0].visible is None
@@ -336,14 +338,14 @@ def test_budget_uses_the_pace_of_the_site_or_one_run_a_year(
     assert (budget_found.alarms_per_year, budget_found.runs_per_year) == pytest.approx((0.5, pace))
 
 
-def test_each_history_has_its_own_changes() -> None:
+def test_changes_belong_to_their_history() -> None:
     survey = survey_histories([series(1), series(2, 0.5), series(3, 0.6, changed_run=60)])
     assert [[change.history for change in analysis.changes] for analysis in survey.analyses] == [[], [1], [2]]
     assert [len(joint.changes) for joint in survey.joint] == [1, 1]
     assert survey.joint[0].begin_time == 60 * DAY
 
 
-def test_a_change_at_the_first_run_leaves_one_stretch() -> None:
+def test_change_at_the_first_run_creates_no_empty_segment() -> None:
     examined = series(1, runs=10)
     size = RateRatio(0.5, 0.4, 0.6, 0.01, 9, 9, 0.95)
     own_changes = [
@@ -353,7 +355,7 @@ def test_a_change_at_the_first_run_leaves_one_stretch() -> None:
     assert [(part.first, part.end) for part in _split_levels(examined, own_changes)] == [(0, 6), (6, 10)]
 
 
-def test_the_third_quarter_of_the_work_is_watching_run_by_run() -> None:
+def test_watching_accounts_for_the_third_quarter_of_progress() -> None:
     progress: list[tuple[int, int]] = []
     histories = [series(1, runs=30), series(2, runs=120), series(3, runs=0), series(4, runs=30)]
     assert _find_changes(histories, DetectorSettings(), ResultCache(), lambda *step: progress.append(step)) == []

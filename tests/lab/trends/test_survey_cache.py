@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from archive_builders import store_run
-from make_record import Scene, Work
+from record_scene import Scene, Work
 
 from sonde.store.shards import locate_run_folder
 
@@ -32,7 +32,7 @@ def summary(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return document
 
 
-def arrive(archive: Path, summary: dict[str, Any], run: tuple[str, float, float]) -> None:
+def add_run(archive: Path, summary: dict[str, Any], run: tuple[str, float, float]) -> None:
     """One run of two phases; its folder is as old as if it had come in peace."""
     name, *rates = run
     started = f"{name[:4]}-{name[4:6]}-{name[6:8]}T12:00:00Z"
@@ -61,13 +61,13 @@ def history(seed: int) -> list[tuple[str, float, float]]:
     return runs
 
 
-def forget(archive: Path) -> None:
+def remove_index(archive: Path) -> None:
     """Takes away what is remembered, and the index with it."""
     shutil.rmtree(archive / ".index", ignore_errors=True)
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_answers_do_not_depend_on_what_was_asked_before(
+def test_trend_output_is_independent_of_earlier_surveys(
     sonde: Any, archive: Path, summary: dict[str, Any], seed: int
 ) -> None:
     runs = history(seed)
@@ -76,10 +76,10 @@ def test_answers_do_not_depend_on_what_was_asked_before(
     for end in (len(runs) // 3, len(runs) - 1, len(runs)):
         for run in runs[:end]:
             if not list(archive.glob(f"20*/{run[0]}")):
-                arrive(archive, summary, run)
+                add_run(archive, summary, run)
         answers[end] = [sonde("trend", "--json").json, sonde("trend", "--json").json, sonde("trend").out]
         assert answers[end][0] == answers[end][1]
-    forget(archive)
+    remove_index(archive)
     fresh = [sonde("trend", "--json").json, sonde("trend", "--json").json, sonde("trend").out]
     assert fresh == answers[len(runs)]
     assert answers[len(runs)][0]["histories"][0]["runs"] == len(runs)
@@ -89,23 +89,23 @@ def test_answers_do_not_depend_on_what_was_asked_before(
 def surveyed_archive(sonde: Any, archive: Path, summary: dict[str, Any]) -> Path:
     """An archive whose survey was made."""
     for run in history(1):
-        arrive(archive, summary, run)
+        add_run(archive, summary, run)
     for _ in range(3):  # the first one reads new runs and makes the index, the second finds the archive at rest
         assert sonde("trend").code == 0
         os.utime(archive, (1e9, 1e9))
     return archive
 
 
-def test_nothing_is_read_or_computed_while_nothing_is_new(
+def test_unchanged_archive_is_neither_read_nor_surveyed_again(
     sonde: Any, surveyed_archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = sonde("trend").out
 
-    def never(*_: object, **__: object) -> None:
+    def fail_if_computed(*_: object, **__: object) -> None:
         raise AssertionError("this was known already")
 
-    monkeypatch.setattr("sonde.trends.archive_survey.survey_histories", never)
-    monkeypatch.setattr("sonde.trends.archive_survey.list_histories_in_catalog", never)
+    monkeypatch.setattr("sonde.trends.archive_survey.survey_histories", fail_if_computed)
+    monkeypatch.setattr("sonde.trends.archive_survey.list_histories_in_catalog", fail_if_computed)
     assert sonde("trend").out == before
     assert "AssertionError" in sonde("trend", "--smallest-change", "0.2").err, (
         "another question is not answered with this"
@@ -124,7 +124,7 @@ def test_a_run_that_is_in_no_history_costs_no_survey(
     assert sonde("trend").out == before
 
 
-def test_a_doubt_that_is_new_is_told_although_all_values_are_known(sonde: Any, surveyed_archive: Path) -> None:
+def test_new_caveat_is_reported_even_with_cached_values(sonde: Any, surveyed_archive: Path) -> None:
     assert "others were there" not in sonde("trend").out
     last = max(surveyed_archive.glob("2026-10/*"))
     document = json.loads((last / "run.json").read_text(encoding="utf-8"))
@@ -135,7 +135,7 @@ def test_a_doubt_that_is_new_is_told_although_all_values_are_known(sonde: Any, s
     assert "others were there" in sonde("trend").out
 
 
-def test_who_interrupts_a_survey_leaves_what_was_found_out(
+def test_interrupted_survey_preserves_computed_results(
     sonde: Any, surveyed_archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     before = sonde("trend").out
@@ -158,7 +158,7 @@ def test_who_interrupts_a_survey_leaves_what_was_found_out(
 
 
 @pytest.mark.parametrize("damage", ["", "{", '{"analyses": 3}', "[]"])
-def test_what_is_damaged_is_made_again(sonde: Any, surveyed_archive: Path, damage: str) -> None:
+def test_damaged_cache_is_recomputed(sonde: Any, surveyed_archive: Path, damage: str) -> None:
     before = sonde("trend").out
     cache_files = list(surveyed_archive.glob(".index/*/trend/*.kept"))
     assert len(cache_files) >= 2
@@ -170,6 +170,6 @@ def test_what_is_damaged_is_made_again(sonde: Any, surveyed_archive: Path, damag
 def test_a_page_of_a_remembered_survey_has_its_pictures(sonde: Any, surveyed_archive: Path, tmp_path: Path) -> None:
     pages = [tmp_path / "a.html", tmp_path / "b.html"]
     assert sonde("trend", "-o", str(pages[0])).code == 0
-    forget(surveyed_archive)
+    remove_index(surveyed_archive)
     assert sonde("trend", "-o", str(pages[1])).code == 0
     assert pages[0].read_text(encoding="utf-8") == pages[1].read_text(encoding="utf-8")

@@ -63,7 +63,7 @@ def memory(tmp_path: Path) -> SurveyCache:
     return cache
 
 
-def test_a_survey_is_the_same_again_with_its_own_histories(memory: SurveyCache) -> None:
+def test_cached_survey_round_trips_with_its_histories(memory: SurveyCache) -> None:
     histories = [analysis.history for analysis in FOUND.analyses]
     again = memory.load_cached_survey("key", list(reversed(histories)))
     assert again is not None
@@ -98,7 +98,7 @@ def test_other_key_or_histories_find_no_cached_survey(memory: SurveyCache) -> No
     assert memory.load_cached_survey("key", [FOUND.analyses[0].history]) is None
 
 
-def test_without_a_folder_nothing_is_kept() -> None:
+def test_survey_cache_without_folder_stores_nothing() -> None:
     nowhere = SurveyCache(None)
     nowhere.store_survey("key", FOUND)
     assert nowhere.load_cached_survey("key") is None
@@ -107,7 +107,7 @@ def test_without_a_folder_nothing_is_kept() -> None:
     ).build_document(is_finished=True)
 
 
-def test_keys_are_short_and_say_what_was_asked() -> None:
+def test_cache_keys_are_short_and_distinct() -> None:
     keys = [
         make_survey_key(["a", "b"], 1.0),
         make_survey_key(["ab"], 1.0),
@@ -127,7 +127,7 @@ def test_keys_are_short_and_say_what_was_asked() -> None:
     assert make_survey_key(["a", "b"], 1.0) == keys[0]
 
 
-def test_forty_surveys_are_kept(tmp_path: Path) -> None:
+def test_survey_cache_retains_forty_surveys(tmp_path: Path) -> None:
     memory = SurveyCache(tmp_path / "kept")
     for number in range(42):
         memory.store_survey(f"key{number}", FOUND)
@@ -135,7 +135,7 @@ def test_forty_surveys_are_kept(tmp_path: Path) -> None:
     assert memory.load_cached_survey("key41") is not None
 
 
-def test_what_is_known_of_histories_is_kept_and_read_again(tmp_path: Path) -> None:
+def test_cached_history_results_round_trip(tmp_path: Path) -> None:
     memory = SurveyCache(tmp_path / "kept")
     first = ResultCache()
     first.get_or_compute("a", lambda: 1, int, int)
@@ -151,7 +151,7 @@ def test_what_is_known_of_histories_is_kept_and_read_again(tmp_path: Path) -> No
     assert memory.load_cached_survey("q") is None
 
 
-def test_a_survey_that_is_kept_is_one_line_below_its_checksum(tmp_path: Path) -> None:
+def test_cached_survey_is_a_line_below_its_checksum(tmp_path: Path) -> None:
     SurveyCache(tmp_path / "kept").store_survey("key", FOUND)
     checksum, body = (tmp_path / "kept" / "key.kept").read_bytes().split(b"\n")
     assert checksum == hashlib.sha256(body).hexdigest().encode()

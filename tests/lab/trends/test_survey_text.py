@@ -71,7 +71,7 @@ READ = history(experiment="io", phase="read", operation="read", system="a", file
 WRITE = history(experiment="io", phase="write", operation="write", system="a", file_system="fs2")
 
 
-def why(cause: Cause = "storage", spared: int = 0, uncovered: int = 0, unjudged: int = 0) -> Explanation:
+def make_explanation(cause: Cause = "storage", spared: int = 0, uncovered: int = 0, unjudged: int = 0) -> Explanation:
     scope = Scope({"operation": "read", "made_with": "x"}, 2, spared, {"file_system": (2, 3), "system": (2, 2)})
     return Explanation((scope,), uncovered, 7, unjudged, cause, "likely")
 
@@ -83,7 +83,7 @@ def test_percentages(share: float, text: str) -> None:
     assert format_change_percent(share) == text
 
 
-def test_a_change_has_its_interval_where_there_is_one() -> None:
+def test_change_text_has_an_interval_if_available() -> None:
     assert format_change_interval(RateRatio(0.29, 0.24, 0.352, 0.01, 9, 9, 0.95)) == "−71 % [−76, −65]"
     assert format_change_interval(RateRatio(0.29, None, None, None, 2, 2, 0.95, "few")) == "−71 %"
 
@@ -93,7 +93,7 @@ def test_a_value_is_in_the_unit_of_its_series() -> None:
     assert "op/s" in format_history_rate(2000.0, "ops_per_s") == format_history_rate(2000.0, "op/s")
 
 
-def test_what_all_numbers_share_is_said_once_and_the_rest_names_them() -> None:
+def test_common_labels_are_separated_from_distinguishing_labels() -> None:
     first_key = HistoryKey("a", "fs1", "hash", "24 cpus", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
     other = HistoryKey("a", "fs2", "hash", "", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
     assert list_common_members([first_key, other]) == [("system", "a")]
@@ -112,11 +112,11 @@ def test_what_all_numbers_share_is_said_once_and_the_rest_names_them() -> None:
         (RateShape("cliff", 0.3, 1.0, 0.5), "a cliff at 30 s, by 50 %"),
     ],
 )
-def test_shapes_in_words(shape: RateShape, phrase: str) -> None:
+def test_rate_shape_descriptions(shape: RateShape, phrase: str) -> None:
     assert describe_rate_shape(shape, 100.0) == phrase
 
 
-def test_a_name_is_what_tells_a_series_from_the_others() -> None:
+def test_history_name_contains_distinguishing_labels() -> None:
     assert make_history_name(READ, select_distinguishing_labels([READ, WRITE])) == "io · read · fs1"
     assert make_history_name(READ, select_distinguishing_labels([READ])) == "io · read"
     for label in ("system", "file_system", "cache", "node_class", "epoch"):
@@ -124,7 +124,7 @@ def test_a_name_is_what_tells_a_series_from_the_others() -> None:
         assert make_history_name(ours, select_distinguishing_labels([ours, other_history])) == "p · x"
 
 
-def test_the_verdict_counts_what_fell_and_what_cannot_be_judged() -> None:
+def test_summary_counts_slower_and_undecidable_histories() -> None:
     fell = analysis(READ, change(0, 0.4))
     assert summarize_survey(survey_histories(fell, analysis(WRITE), short=2)) == (
         "Slower now: io · read · fs1 −60 % since 2026-02-20. 1 other history did not become slower."
@@ -139,13 +139,18 @@ def test_the_verdict_counts_what_fell_and_what_cannot_be_judged() -> None:
         "None of 3 histories became slower within its last ten runs."
         " Of 1 it is not known what drop would show: too few runs."
     )
-    assert summarize_survey(survey_histories()) == "Nothing can be said: no history has 5 runs yet."
+    for short, sentence in (
+        (0, "Nothing can be said: there is no history of measured runs yet."),
+        (1, "Nothing can be said: the only history has fewer than 5 runs."),
+        (20, "Nothing can be said: all 20 histories have fewer than 5 runs."),
+    ):
+        assert summarize_survey(survey_histories(short=short)) == sentence
     analyses = [analysis(history(phase=f"p{index}"), change(index, 0.5)) for index in range(8)]
     assert "p5 −50 % since 2026-02-20; and 2 more. 0 other histories" in summarize_survey(survey_histories(*analyses))
     assert "p5 −50 % since 2026-02-20. 0 other histories" in summarize_survey(survey_histories(*analyses[:6]))
 
 
-def test_slower_is_a_drop_that_lasts_and_is_fresh() -> None:
+def test_newly_slower_means_a_recent_lasting_drop() -> None:
     assert analysis(READ, change(0, 0.4)).is_newly_slower
     assert analysis(READ, change(0, 0.4, run_index=47, noticed=50)).is_newly_slower  # nine runs ago
     assert not analysis(READ, change(0, 0.4, run_index=47, noticed=49)).is_newly_slower
@@ -154,7 +159,7 @@ def test_slower_is_a_drop_that_lasts_and_is_fresh() -> None:
     assert not analysis(READ).is_newly_slower
 
 
-def test_a_change_is_over_when_less_than_half_of_it_is_left() -> None:
+def test_change_is_temporary_when_half_of_it_has_recovered() -> None:
     assert not change(0, 0.25, since=0.5).is_temporary
     assert change(0, 0.25, since=0.51).is_temporary
     assert format_change(change(0, 0.25, since=0.9)) == "−75 % (temporary)"
@@ -164,9 +169,9 @@ def joint(*sizes: float, of: Explanation, since: float | None = None) -> JointCh
     return JointChange((Part(tuple(change(index, size, since=since) for index, size in enumerate(sizes)), of),))
 
 
-def test_a_joint_change_says_what_fell_where_and_what_stood() -> None:
+def test_joint_change_text_has_sizes_scope_and_unchanged_counts() -> None:
     (lines,) = describe_joint_change(
-        survey_histories(analysis(READ), analysis(WRITE)), joint(0.4, 0.3, of=why(unjudged=3))
+        survey_histories(analysis(READ), analysis(WRITE)), joint(0.4, 0.3, of=make_explanation(unjudged=3))
     )
     assert lines == (
         "read made with x on 2 of 3 file systems on all 2 systems fell by 60 to 70 %"
@@ -174,20 +179,22 @@ def test_a_joint_change_says_what_fell_where_and_what_stood() -> None:
         " It points to that storage: its servers, disks, network or filling (likely, not certain)."
     )
     (lines,) = describe_joint_change(
-        survey_histories(analysis(READ), analysis(WRITE)), joint(1.4, 1.4, of=why(spared=2, uncovered=1))
+        survey_histories(analysis(READ), analysis(WRITE)), joint(1.4, 1.4, of=make_explanation(spared=2, uncovered=1))
     )
     assert "rose by 40 % (2 histories; 7 unchanged, or changed differently). 2 other histories with the same" in lines
     assert "with the same labels did not change." in lines
     assert "1 history of these changes have no common cause. It points" in lines
-    (alone,) = describe_joint_change(survey_histories(analysis(READ), analysis(WRITE)), joint(0.4, of=why()))
+    (alone,) = describe_joint_change(
+        survey_histories(analysis(READ), analysis(WRITE)), joint(0.4, of=make_explanation())
+    )
     assert alone == "io · read · fs1 fell by 60 %."
 
 
-def test_what_came_back_is_counted() -> None:
-    joint_change = joint(0.4, 0.4, of=why(), since=1.0)
+def test_joint_change_text_counts_recovered_series() -> None:
+    joint_change = joint(0.4, 0.4, of=make_explanation(), since=1.0)
     (lines,) = describe_joint_change(survey_histories(analysis(READ), analysis(WRITE)), joint_change)
     assert "fell by 60 %, and came back (2 histories" in lines
-    mixed = JointChange((Part((change(0, 0.4, since=1.0), change(1, 0.4)), why()),))
+    mixed = JointChange((Part((change(0, 0.4, since=1.0), change(1, 0.4)), make_explanation()),))
     (lines,) = describe_joint_change(survey_histories(analysis(READ), analysis(WRITE)), mixed)
     assert "fell by 60 %, 1 of them came back" in lines
 
@@ -203,12 +210,14 @@ def test_what_came_back_is_counted() -> None:
         ("unknown", "It does not point to one place"),
     ],
 )
-def test_each_cause_says_where_to_look(cause: Cause, phrase: str) -> None:
-    (line,) = describe_joint_change(survey_histories(analysis(READ), analysis(WRITE)), joint(0.4, 0.4, of=why(cause)))
+def test_cause_text_points_to_the_component_to_inspect(cause: Cause, phrase: str) -> None:
+    (line,) = describe_joint_change(
+        survey_histories(analysis(READ), analysis(WRITE)), joint(0.4, 0.4, of=make_explanation(cause))
+    )
     assert phrase in line
 
 
-def test_the_promise_is_that_of_the_calibration() -> None:
+def test_alarm_budget_text_has_calibrated_figures() -> None:
     survey = survey_histories(analysis(READ))
     assert describe_alarm_budget(survey) == (
         "False alarms: 0.73 a year and history expected (budget 1 a year and history), learned from 120 runs."
@@ -221,9 +230,9 @@ def texts(survey: Survey) -> list[str]:
     return ["".join(map(str, section.parts)) for section in study.sections]
 
 
-def test_latest_joint_change_is_first_and_old_ones_are_separate() -> None:
+def test_latest_joint_change_is_first_and_old_changes_separate() -> None:
     def joint_on(day: int) -> JointChange:
-        return JointChange((Part((change(0, 0.4, run_index=day, noticed=day + 2),), why()),))
+        return JointChange((Part((change(0, 0.4, run_index=day, noticed=day + 2),), make_explanation()),))
 
     table = texts(survey_histories(analysis(READ), joint=tuple(joint_on(day) for day in range(10, 24))))[0]
     days = [table.index(f"2026-01-{1 + day}") for day in range(10, 24)]
@@ -233,7 +242,7 @@ def test_latest_joint_change_is_first_and_old_ones_are_separate() -> None:
     assert "3 runs" in table
 
 
-def test_the_page_says_where_each_series_stands() -> None:
+def test_survey_page_shows_the_state_of_each_series() -> None:
     fell = analysis(READ, change(0, 0.4))
     pages = texts(survey_histories(fell, analysis(WRITE, visible=None)))
     table = pages[-1]
@@ -253,12 +262,12 @@ def test_the_page_says_where_each_series_stands() -> None:
 def test_joint_change_of_three_is_marked_in_other_charts(moved: int, marked: bool) -> None:
     analyses = [analysis(history(phase=f"p{index}"), change(index, 0.5)) for index in range(moved)]
     other = analysis(history(phase="other"))
-    together = JointChange((Part(tuple(analysis_made.changes[0] for analysis_made in analyses), why()),))
+    together = JointChange((Part(tuple(analysis_made.changes[0] for analysis_made in analyses), make_explanation()),))
     pictures = texts(survey_histories(*analyses, other, joint=(together,)))[1]
     assert ('class="elsewhere' in pictures) == marked
 
 
-def test_labels_have_a_fixed_order_and_unknown_ones_their_name() -> None:
+def test_scope_labels_have_a_fixed_order_with_unknown_labels_last() -> None:
     where = {"cache": "cold", "file_system": "fs1", "node_class": "fat", "system": "a", "operation": "read",
              "phase": "p", "experiment": "io", "made_with": ""}  # fmt: skip
     spans = {"cache": (1, 2), "node_class": (2, 2), "file_system": (1, 2), "system": (1, 3)}
@@ -271,7 +280,7 @@ def test_labels_have_a_fixed_order_and_unknown_ones_their_name() -> None:
     )
 
 
-def test_a_promise_says_on_what_ground_it_stands() -> None:
+def test_alarm_budget_text_states_its_basis() -> None:
     def budget_text(calibration: Calibration, budget: Budget) -> str:
         return describe_alarm_budget(Survey((), (), budget, calibration, 0))
 
@@ -294,7 +303,7 @@ def caveat(id: str, text: str, runs: int, of: int) -> CaveatCount:
     return CaveatCount("", "read", id, text, runs, of)
 
 
-def test_caveats_are_of_slower_histories_or_else_of_all() -> None:
+def test_caveats_of_slower_histories_take_precedence() -> None:
     quiet = [analysis(history(phase=f"p{index}")) for index in range(3)]
     fell = analysis(history(phase="fell"), change(0, 0.4))
     busy, busier = caveat("x", "others used it.", 2, 10), caveat("x", "others used it much.", 3, 10)
@@ -329,7 +338,7 @@ def test_caveat_share_is_that_of_the_most_frequent_caveat() -> None:
     )
 
 
-def test_a_description_of_nothing_is_everything() -> None:
+def test_joint_change_without_conditions_is_about_all_series() -> None:
     every = Explanation((Scope({}, 2, 0, {}),), 0, 1, 0, "everything", "clear")
     (line,) = describe_joint_change(survey_histories(analysis(READ), analysis(WRITE)), joint(0.4, 0.4, of=every))
     assert line == (
@@ -343,19 +352,19 @@ def test_a_description_of_nothing_is_everything() -> None:
     )
 
 
-def test_a_series_without_a_known_label_is_called_by_what_it_has() -> None:
+def test_series_without_distinguishing_labels_has_a_fallback_name() -> None:
     assert make_history_name(history(made_with="x"), ()) == "x"
     assert make_history_name(history(experiment="io", phase="io", operation="read"), ("phase",)) == "io · read"
 
 
-def test_every_column_of_the_page_is_what_it_says() -> None:
+def test_survey_table_columns_match_their_headings() -> None:
     fell, quiet = analysis(READ, change(0, 0.4)), analysis(WRITE, visible=None)
     rows = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in texts(survey_histories(fell, quiet))[-1].split("<tr>")]
     assert [row for row in rows if row] == [
         ["io · read · fs1", "60", "1.00 GB/s", "1.00 GB/s", "5.0 %", "20 %", "2026-02-20", "−60 %"],
         ["io · write · fs2", "60", "2.00 GB/s", "1.00 GB/s", "5.0 %", "-", "", ""],
     ]
-    joint_table = texts(survey_histories(fell, quiet, joint=(joint(0.4, of=why()),)))[0]
+    joint_table = texts(survey_histories(fell, quiet, joint=(joint(0.4, of=make_explanation()),)))[0]
     assert 'class="n"' not in joint_table, "all of it is words"
     (row,) = [re.findall(r"<td[^>]*>([^<]*)</td>", row_html) for row_html in joint_table.split("<tr>")[2:]]
     assert row == [

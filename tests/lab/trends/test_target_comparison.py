@@ -73,7 +73,7 @@ def with_targets(folder: Path, random: np.random.Generator, factor: float, paren
 
 
 @pytest.fixture
-def slowed(add_run: AddRun) -> None:
+def slowed_target(add_run: AddRun) -> None:
     """Five runs before, five after which one target answers half as fast."""
     random = np.random.default_rng(1)
     for day in range(10):
@@ -82,8 +82,8 @@ def slowed(add_run: AddRun) -> None:
         change_tags(folder, added_tags=["new" if day >= 5 else "old"])
 
 
-def test_slower_target_and_server_are_named_on_every_surface(
-    slowed: None, sonde: Sonde, archive: Path, tmp_path: Path
+def test_slower_target_and_server_appear_on_every_surface(
+    slowed_target: None, sonde: Sonde, archive: Path, tmp_path: Path
 ) -> None:
     page = tmp_path / "page.html"
     completed = sonde("compare", "tag:old", "tag:new", "-o", page)
@@ -107,7 +107,7 @@ def test_slower_target_and_server_are_named_on_every_surface(
     assert "OSS oss1 answered writes at 0." in printed
 
 
-def test_servers_are_told_by_a_system_file_given_afterwards(
+def test_servers_come_from_a_system_file_passed_to_compare(
     add_run: AddRun, sonde: Sonde, archive: Path, tmp_path: Path
 ) -> None:
     random = np.random.default_rng(2)

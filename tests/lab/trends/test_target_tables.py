@@ -62,7 +62,7 @@ def compare_targets(*levels: LevelChanges, unknown: tuple[str, ...] = ()) -> Tar
     return TargetComparison(NUMBER, PhaseChanges(levels, unknown))
 
 
-def test_what_became_slower_of_the_targets_is_an_alarm() -> None:
+def test_slower_target_raises_a_page_alarm() -> None:
     run = cast(Any, SimpleNamespace(id="r", started="2026-01-01T06:00:00+00:00", plan="", document={}))
     compared = Comparison(ComparedSide("old", (run,)), ComparedSide("new", (run,)), (NUMBER,), ())
     targets = [TargetComparison(NUMBER, PhaseChanges((level(part("OST1", 0.5)),), ()))]
@@ -102,7 +102,7 @@ def test_a_level_without_differences_has_no_table_on_the_screen() -> None:
     assert len([line for line in lines if line]) == 2, "its name, and what is said"
 
 
-def test_the_page_lists_twenty_four_parts_those_that_differ_first() -> None:
+def test_page_lists_twenty_four_parts_with_differing_parts_first() -> None:
     parts = [part(f"OST{index:02}", 1.0 + 0.001 * index) for index in range(25)]
     strong = part("OST77", 0.5, mean_ns_before=None, rate=None)
     (section_built,) = build_target_sections(
@@ -146,10 +146,10 @@ def test_target_sentences_are_by_level_then_unknown() -> None:
     assert document["sentences"] == [replace_no_break_spaces(sentence) for sentence in comparison.sentences]
 
 
-def test_long_names_are_cut_where_the_row_would_not_hold_them() -> None:
+def test_long_target_and_level_names_are_cut() -> None:
     """Forty letters of a target and thirty of a level on the screen, sixty and forty on the page."""
 
-    def shorten(name: str, of: str) -> tuple[str, str]:
+    def render_names(name: str, of: str) -> tuple[str, str]:
         comparison = compare_targets(level(part(name, 0.5), name=of))
         (section,) = build_target_sections([comparison])
         return "\n".join(printed(comparison)), str(section.parts[0])
@@ -160,7 +160,7 @@ def test_long_names_are_cut_where_the_row_would_not_hold_them() -> None:
         (60, True, False),
         (61, True, True),
     ):
-        screen, page = shorten("x" * length, "OSS")
+        screen, page = render_names("x" * length, "OSS")
         table = next(line for line in screen.split("\n") if line.strip().startswith("x"))
         assert ("x" * length in table) != cut_on_screen
         assert (">" + "x" * length + "<" in page) != cut_on_page
@@ -170,14 +170,14 @@ def test_long_names_are_cut_where_the_row_would_not_hold_them() -> None:
         (40, True, False),
         (41, True, True),
     ):
-        screen, page = shorten("OST1", "y" * length)
+        screen, page = render_names("OST1", "y" * length)
         head = next(line for line in screen.split("\n") if "mean before" in line)
         assert ("y" * length in head) != cut_on_screen
         assert (">" + "y" * length + "<" in page) != cut_on_page
 
 
 @pytest.mark.parametrize(("length", "is_whole"), [(75, True), (76, False)])
-def test_a_name_of_eighty_letters_is_whole_above_its_targets(length: int, is_whole: bool) -> None:
+def test_experiment_name_of_eighty_letters_is_not_cut(length: int, is_whole: bool) -> None:
     comparison = compare_targets(level(part("OST1", 0.5)))
     name = "p" * length + " · p1"  # the experiment and its phase
     lines = printed(replace(comparison, number=replace(NUMBER, plan="p" * length)))

@@ -33,7 +33,7 @@ def edison(add_run: AddRun, days: range, slow_from: int | None = None, seed: int
         add_run(day + number / 50, rates, plan=test, storage=storage, node=node)
 
 
-def test_flagged_are_exactly_the_numbers_that_changed(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
+def test_compare_flags_exactly_the_changed_numbers(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
     edison(add_run, range(16), slow_from=8)
     completed = sonde("compare", "2026-01-01..2026-01-08", "2026-01-09..2026-01-31", "--json", "--check")
     assert completed.code == 1
@@ -70,7 +70,7 @@ def test_few_runs_give_a_ratio_and_no_verdict(sonde: Sonde, add_run: AddRun, arc
     assert "−60 %" in completed.out
 
 
-def test_two_file_systems_can_be_compared_and_it_is_said(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
+def test_comparison_of_two_file_systems_is_allowed_and_reported(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
     for day in range(6):
         change_tags(add_run(day, {("read", "read"): 1e9 + day}, storage="lustre:fs1 /a"), added_tags=["old"])
         change_tags(add_run(day + 0.5, {("read", "read"): 5e8 + day}, storage="lustre:fs2 /b"), added_tags=["new"])
@@ -94,7 +94,7 @@ def test_two_file_systems_can_be_compared_and_it_is_said(sonde: Sonde, add_run: 
         (("trend", "--plan", "nothing"), "holds no history like that"),
     ],
 )
-def test_bad_words_get_one_sentence(
+def test_bad_arguments_get_one_sentence(
     sonde: Sonde, add_run: AddRun, archive: Path, arguments: tuple[str, ...], message: str
 ) -> None:
     add_run(0, {("read", "read"): 1e9})
@@ -104,7 +104,7 @@ def test_bad_words_get_one_sentence(
     assert message in completed.err
 
 
-def test_a_baseline_is_set_shown_and_forgotten(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
+def test_baseline_is_created_displayed_and_deleted(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
     folders = [add_run(day, {("read", "read"): 1e9 * (1 + day / 100)}) for day in range(8)]
     assert sonde("baseline", "set", "good", "2026-01-01..2026-01-06").code == 0
     baseline = sonde("baseline", "show", "good", "--json").json
@@ -120,7 +120,7 @@ def test_a_baseline_is_set_shown_and_forgotten(sonde: Sonde, add_run: AddRun, ar
     assert "There is no baseline" in sonde("baseline", "show").out
 
 
-def test_the_gate_passes_what_is_usual_and_stops_what_is_not(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
+def test_gate_passes_usual_rates_and_fails_unusual_rates(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
     random = np.random.default_rng(1)
     for day in range(10):
         add_run(day, {(op, op): 1e9 * float(np.exp(random.normal(0, 0.02))) for op in ("read", "write")})
@@ -138,7 +138,7 @@ def test_the_gate_passes_what_is_usual_and_stops_what_is_not(sonde: Sonde, add_r
     assert "Too slow" in sonde("gate", "last", "--baseline", "good", "--retests", "0").out
 
 
-def test_of_a_group_one_good_run_is_enough(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
+def test_gate_passes_if_any_run_of_a_group_is_good(sonde: Sonde, add_run: AddRun, archive: Path) -> None:
     for day in range(6):
         add_run(day, {("read", "read"): 1e9 + day})
     sonde("baseline", "set", "good", "2026-01-01..2026-01-06")

@@ -27,7 +27,7 @@ def test_alarms_are_ordered_by_run_then_by_lane_then_by_series() -> None:
     )
 
 
-def test_a_watch_goes_on_from_where_it_stood_and_keeps_its_alarms() -> None:
+def test_watch_resumes_from_its_state_and_preserves_alarms() -> None:
     (half,) = watch_from_earlier_state([FALLS[:40]], DetectorSettings())
     assert (half.state.runs, half.state.filled) == (40, 10)
     (alarm,) = half.alarms

@@ -46,7 +46,7 @@ def make_storage(effects: dict[str, float], seed: int, noise: str = "normal", dr
 
 
 @pytest.mark.parametrize("noise", NOISES)
-def test_planted_optimum_is_found_18_of_20_times(noise: str) -> None:
+def test_planted_optimum_is_identified_in_18_of_20_searches(noise: str) -> None:
     hits, covered = 0, 0
     for seed in range(20):
         optimum = seed % 5
@@ -62,7 +62,7 @@ def test_planted_optimum_is_found_18_of_20_times(noise: str) -> None:
 
 
 @pytest.mark.parametrize("noise", NOISES)
-def test_nothing_is_found_where_nothing_helps(noise: str) -> None:
+def test_no_improvement_is_reported_without_an_effect(noise: str) -> None:
     effects = dict.fromkeys("abcde", 1.0)
     results = [search_best_value(list(effects), make_storage(effects, seed, noise), RULE, seed) for seed in range(20)]
     assert sum(result.is_better for result in results) <= 1
@@ -76,7 +76,7 @@ def test_slower_values_end_early_without_change() -> None:
     assert len(result.changed) == 5
 
 
-def test_number_of_runs_is_what_was_estimated() -> None:
+def test_number_of_runs_is_within_the_estimate() -> None:
     measure, runs = make_storage(dict.fromkeys("abcde", 1.3), 1), 0
 
     def count(value: str | None) -> float:
@@ -90,7 +90,7 @@ def test_number_of_runs_is_what_was_estimated() -> None:
     assert least <= runs <= most
 
 
-def test_rejected_value_is_left_out_with_its_reason() -> None:
+def test_rejected_value_is_skipped_and_its_reason_reported() -> None:
     storage = make_storage({"good": 1.3, "fair": 1.0}, 1)
 
     def measure(value: str | None) -> float:

@@ -95,7 +95,7 @@ def test_wrong_file_of_tunables_is_one_sentence(sonde: Any, text: str, sentence:
     assert sentence in answer.sentences[0]
 
 
-def test_file_that_others_may_write_is_refused(sonde: Any) -> None:
+def test_world_writable_tunables_file_is_rejected(sonde: Any) -> None:
     Path("mine.toml").write_text(HEAD + 'kind = "plan"\nname = "a"\nvalues = ["1"]\n', encoding="utf-8")
     Path("mine.toml").chmod(0o666)
     assert "can be written by other users" in sonde("tune", "--list", "--tunables", "mine.toml").err
@@ -165,7 +165,7 @@ def test_setting_that_this_machine_lacks_is_refused(sonde: Any, target: Path, ar
     assert "lustre-checksums cannot be tuned here" in answer.err
 
 
-def test_caution_of_dirty_memory_is_listed_and_told_with_result() -> None:
+def test_caution_about_dirty_memory_is_in_list_and_result() -> None:
     """The settings that bound dirty memory can make a node hang; the list and the result of a better value say so."""
     tunables = read_tunables()
     console = Console(width=400, record=True, file=StringIO())

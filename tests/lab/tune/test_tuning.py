@@ -34,7 +34,7 @@ def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def knob(tmp_path: Path) -> Path:
+def setting_file(tmp_path: Path) -> Path:
     file = tmp_path / "knob"
     file.write_text(f"{PRESENT}\n", encoding="utf-8")
     return file
@@ -50,61 +50,61 @@ def tune(folder: Path, runner: FileRunner, *tunables: Tunable, apply: bool = Fal
         return tuning.tune_all_settings([TuneRequest(tunable, tunable.values) for tunable in tunables], apply)
 
 
-def test_best_value_is_found_and_system_restored(tmp_path: Path, knob: Path) -> None:
-    runner = FileRunner(knob, RATES)
-    outcome = tune(tmp_path, runner, make_file_tunable(knob))
+def test_best_value_is_identified_and_the_system_restored(tmp_path: Path, setting_file: Path) -> None:
+    runner = FileRunner(setting_file, RATES)
+    outcome = tune(tmp_path, runner, make_file_tunable(setting_file))
     result = outcome.settings[0].result
     assert (outcome.settings[0].present, result.best, result.verdict) == (PRESENT, "16", "better")
     assert result.ratio is not None
     assert result.ratio.value == pytest.approx(1.4, rel=0.05)
     assert {value for value, _ in runner.measured} == {"1", PRESENT, "16", "64"}
-    assert read_value(knob) == PRESENT
+    assert read_value(setting_file) == PRESENT
     assert not find_journal_file().exists()
 
 
-def test_applied_value_stays_until_restore(tmp_path: Path, knob: Path) -> None:
-    outcome = tune(tmp_path, FileRunner(knob, RATES), make_file_tunable(knob), apply=True)
+def test_applied_value_stays_until_restore(tmp_path: Path, setting_file: Path) -> None:
+    outcome = tune(tmp_path, FileRunner(setting_file, RATES), make_file_tunable(setting_file), apply=True)
     assert outcome.applied == ("knob",)
-    assert read_value(knob) == "16"
+    assert read_value(setting_file) == "16"
     # A second tuning starts from the applied value, and the first value from before stays in the journal.
-    outcome = tune(tmp_path, FileRunner(knob, RATES), make_file_tunable(knob))
-    assert (outcome.settings[0].present, read_value(knob)) == ("16", "16")
+    outcome = tune(tmp_path, FileRunner(setting_file, RATES), make_file_tunable(setting_file))
+    assert (outcome.settings[0].present, read_value(setting_file)) == ("16", "16")
     with open_journal() as journal:
         assert journal.restore_all() == []
-    assert read_value(knob) == PRESENT
+    assert read_value(setting_file) == PRESENT
     assert not find_journal_file().exists()
 
 
-def test_nothing_is_applied_where_nothing_helps(tmp_path: Path, knob: Path) -> None:
-    outcome = tune(tmp_path, FileRunner(knob, {}), make_file_tunable(knob), apply=True)
+def test_nothing_is_applied_where_nothing_helps(tmp_path: Path, setting_file: Path) -> None:
+    outcome = tune(tmp_path, FileRunner(setting_file, {}), make_file_tunable(setting_file), apply=True)
     assert not outcome.settings[0].result.is_better
-    assert (outcome.applied, read_value(knob)) == ((), PRESENT)
+    assert (outcome.applied, read_value(setting_file)) == ((), PRESENT)
 
 
-def test_later_setting_is_tuned_on_top_of_earlier_ones(tmp_path: Path, knob: Path) -> None:
+def test_later_setting_is_tuned_with_earlier_best_values(tmp_path: Path, setting_file: Path) -> None:
     transfer = Tunable(
         id="transfer", title="t", kind="plan", name="data.access.transfer", values=("4 KiB", "128KiB"), privilege="user"
     )
-    runner = FileRunner(knob, RATES, {"128KiB": 1.3, "4 KiB": 0.2})
-    outcome = tune(tmp_path, runner, make_file_tunable(knob), transfer)
+    runner = FileRunner(setting_file, RATES, {"128KiB": 1.3, "4 KiB": 0.2})
+    outcome = tune(tmp_path, runner, make_file_tunable(setting_file), transfer)
     assert [setting.result.best for setting in outcome.settings] == ["16", "128KiB"]
     assert ("16", "64KiB") in runner.measured
     assert outcome.together is not None
     assert outcome.together.ratio is not None
     assert outcome.together.ratio.value == pytest.approx(1.4 * 1.3, rel=0.05)
-    assert read_value(knob) == PRESENT
+    assert read_value(setting_file) == PRESENT
 
 
-def test_value_that_plan_refuses_is_reported(tmp_path: Path, knob: Path) -> None:
+def test_value_that_plan_refuses_is_reported(tmp_path: Path, setting_file: Path) -> None:
     transfer = Tunable(id="t", title="t", kind="plan", name="data.access.transfer", values=("3 XB", "1 MiB"))
-    outcome = tune(tmp_path, FileRunner(knob, {}, {"1 MiB": 1.5}), transfer)
+    outcome = tune(tmp_path, FileRunner(setting_file, {}, {"1 MiB": 1.5}), transfer)
     result = outcome.settings[0].result
     assert result.best == "1 MiB"
     assert "3 XB" in result.rejected["3 XB"]
 
 
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
-def test_system_is_restored_after_error(tmp_path: Path, knob: Path, error: type[BaseException]) -> None:
+def test_system_is_restored_after_error(tmp_path: Path, setting_file: Path, error: type[BaseException]) -> None:
     class FailingRunner(FileRunner):
         def measure_variant(self, variant: TuneVariant) -> float:
             if read_value(self.file) == "64":
@@ -112,30 +112,30 @@ def test_system_is_restored_after_error(tmp_path: Path, knob: Path, error: type[
             return super().measure_variant(variant)
 
     with pytest.raises(error):
-        tune(tmp_path, FailingRunner(knob, RATES), make_file_tunable(knob))
-    assert read_value(knob) == PRESENT
+        tune(tmp_path, FailingRunner(setting_file, RATES), make_file_tunable(setting_file))
+    assert read_value(setting_file) == PRESENT
     assert not find_journal_file().exists()
 
 
-def test_setting_that_cannot_be_undone_is_not_changed(tmp_path: Path, knob: Path) -> None:
-    tunable = make_file_tunable(knob)
+def test_setting_that_cannot_be_undone_is_not_changed(tmp_path: Path, setting_file: Path) -> None:
+    tunable = make_file_tunable(setting_file)
     stuck = Tunable(**{**vars(tunable), "write": ("sh", "-c", "exit 1 # {value}")})
     with pytest.raises(MachineError, match="could not be undone, so it is not tried"):
-        tune(tmp_path, FileRunner(knob, RATES), stuck)
-    silent = Tunable(**{**vars(tunable), "write": ("sh", "-c", f"echo 9 > {knob} # {{value}}")})
+        tune(tmp_path, FileRunner(setting_file, RATES), stuck)
+    silent = Tunable(**{**vars(tunable), "write": ("sh", "-c", f"echo 9 > {setting_file} # {{value}}")})
     with pytest.raises(MachineError, match="was set to 8 and reads 9"):
-        tune(tmp_path, FileRunner(knob, RATES), silent)
+        tune(tmp_path, FileRunner(setting_file, RATES), silent)
 
 
-def test_missing_setting_is_one_sentence(tmp_path: Path, knob: Path) -> None:
+def test_missing_setting_is_one_sentence(tmp_path: Path, setting_file: Path) -> None:
     tunable = Tunable(id="none", title="n", kind="command", read=("no-such-program",), write=("x", "{value}"))
     with pytest.raises(
         MachineError, match=r"none cannot be tuned here: `no-such-program`: No such file or directory\."
     ):
-        tune(tmp_path, FileRunner(knob, RATES), tunable)
+        tune(tmp_path, FileRunner(setting_file, RATES), tunable)
 
 
-def test_journal_is_written_before_the_first_change(tmp_path: Path, knob: Path) -> None:
+def test_journal_is_written_before_the_first_change(tmp_path: Path, setting_file: Path) -> None:
     journals = []
 
     class WatchingRunner(FileRunner):
@@ -143,7 +143,7 @@ def test_journal_is_written_before_the_first_change(tmp_path: Path, knob: Path) 
             journals.append(json.loads(find_journal_file().read_text(encoding="utf-8")))
             return super().measure_variant(variant)
 
-    tune(tmp_path, WatchingRunner(knob, RATES), make_file_tunable(knob))
+    tune(tmp_path, WatchingRunner(setting_file, RATES), make_file_tunable(setting_file))
     assert all(journal["pending"][0]["state"] == {"knob": PRESENT} for journal in journals)
 
 
@@ -197,20 +197,20 @@ def kill_often(folder: Path, knob: Path, times: int) -> None:
     assert times < 5 or any(changed)  # else no kill met a change
 
 
-def test_killed_tuning_is_restored(tmp_path: Path, knob: Path) -> None:
-    kill_often(tmp_path, knob, 2)
+def test_killed_tuning_is_restored(tmp_path: Path, setting_file: Path) -> None:
+    kill_often(tmp_path, setting_file, 2)
 
 
 @pytest.mark.nightly
-def test_tuning_killed_30_times_is_restored(tmp_path: Path, knob: Path) -> None:
-    kill_often(tmp_path, knob, 30)
+def test_tuning_killed_30_times_is_restored(tmp_path: Path, setting_file: Path) -> None:
+    kill_often(tmp_path, setting_file, 30)
 
 
-def test_restore_waits_for_command_of_killed_tuning(tmp_path: Path, knob: Path) -> None:
+def test_restore_waits_for_command_of_killed_tuning(tmp_path: Path, setting_file: Path) -> None:
     """A command that sets a value can outlive the tuning that was killed; it must not undo the restore."""
-    slow = ("sh", "-c", f"sleep 0.5; echo {{value}} > {knob}")
+    slow = ("sh", "-c", f"sleep 0.5; echo {{value}} > {setting_file}")
     with open_journal() as journal:
-        tunable = Tunable(**{**vars(make_file_tunable(knob)), "write": slow})
+        tunable = Tunable(**{**vars(make_file_tunable(setting_file)), "write": slow})
         setting = bind_setting(tunable, tmp_path)
         journal.add_pending_change(JournalEntry("knob", setting, setting.read_state()))
         process_id = os.fork()
@@ -220,9 +220,9 @@ def test_restore_waits_for_command_of_killed_tuning(tmp_path: Path, knob: Path) 
             os._exit(0)
         os.waitpid(process_id, 0)
     with open_journal() as journal:
-        assert read_value(knob) == "64"
+        assert read_value(setting_file) == "64"
         assert journal.restore_all() == []
-    assert read_value(knob) == PRESENT
+    assert read_value(setting_file) == PRESENT
 
 
 def test_kernel_file_is_restored_with_its_related_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,7 +255,7 @@ def test_chosen_value_of_a_list_is_read(tmp_path: Path) -> None:
     assert setting.describe_state(setting.read_state()) == "mq-deadline"
 
 
-def test_mounted_again_option_keeps_all_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_remount_preserves_all_remaining_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`mount` and `umount` are programs of the test that write down how they were called."""
     calls, table = tmp_path / "calls", tmp_path / "mountinfo"
     for name in ("mount", "umount"):

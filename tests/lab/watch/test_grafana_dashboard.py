@@ -126,7 +126,7 @@ def test_prometheus_accepts_every_query(dashboard: dict[str, Any], tmp_path: Pat
         ("Time since the latest run", [200.0]),
     ],
 )
-def test_prometheus_computes_what_panels_show(
+def test_prometheus_computes_the_panel_values(
     dashboard: dict[str, Any], metrics: str, tmp_path: Path, title: str, values: list[float]
 ) -> None:
     """`promtool test rules` evaluates the query 1,200 s after 1970 on the metrics of the file."""

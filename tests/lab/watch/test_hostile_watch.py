@@ -176,7 +176,7 @@ def write_watch_file(path: Path) -> None:
     path.write_text(f'schema = "sonde-watch/1"\n[[probes]]\nid = "a"\nplan = "quick"\non = "{path.parent}"\n')
 
 
-def test_watch_file_that_others_may_write_is_refused(tmp_path: Path) -> None:
+def test_world_writable_watch_file_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "watch.toml"
     write_watch_file(path)
     for mode in (0o620, 0o602):

@@ -94,7 +94,7 @@ def test_many_events_are_one_short_notice(tmp_path: Path) -> None:
     assert "and 490 more, see `sonde event list`." in notice["text"]
 
 
-def test_missing_log_is_a_problem_and_others_are_read(tmp_path: Path) -> None:
+def test_missing_log_is_a_problem_and_remaining_logs_are_read(tmp_path: Path) -> None:
     append(tmp_path, make_line(1))
     watch = make_log_watch(tmp_path)
     watch = replace(watch, logs=(LogEntry(id="absent", path=str(tmp_path / "absent")), *watch.logs))

@@ -111,7 +111,7 @@ def test_teams_message_is_one_adaptive_card() -> None:
     assert [block["text"] for block in attachment["content"]["body"]] == ["Title", "Text."]
 
 
-def test_mail_goes_to_sendmail_with_a_stable_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mail_is_sent_by_sendmail_with_a_stable_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "sendmail"
     program.write_text(f"#!/bin/sh\ncat > {tmp_path}/mail\n", encoding="utf-8")
     program.chmod(0o755)

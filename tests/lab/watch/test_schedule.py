@@ -47,7 +47,7 @@ def test_quiet_hours_may_pass_midnight() -> None:
     assert find_reason(NOON + 14 * 3600) == ""
 
 
-def test_busy_node_skips_and_says_so() -> None:
+def test_busy_node_skips_with_a_reason() -> None:
     assert "tasks wait for I/O 50% of the time" in find_reason(NOON, WATCH, 0.5)
     assert find_reason(NOON, WATCH, None) == ""
 

@@ -54,7 +54,7 @@ def test_drop_of_one_file_system_is_one_notice_and_one_fix(tmp_path: Path) -> No
     assert "after 10.0 days" in fixed["text"]
 
 
-def test_slow_run_is_repeated_and_forgiven_when_it_was_chance(tmp_path: Path) -> None:
+def test_slow_run_by_chance_is_repeated_without_notice(tmp_path: Path) -> None:
     watch, runner = make_watch(tmp_path), make_runner(tmp_path, {})
     for day in range(10):
         run_day(watch, tmp_path, runner, day)

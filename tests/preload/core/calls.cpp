@@ -3,7 +3,7 @@
 // file wakes.
 #include "files/calls.hpp"
 
-#include "held.hpp"
+#include "dirty_file.hpp"
 
 #include "cache/readahead.hpp"
 #include "model/state.hpp"
@@ -111,7 +111,7 @@ TEST_CASE("write_beyond_size_limit_is_passed_to_kernel") {
     }));
 }
 
-TEST_CASE("seeks_to_8_tib_are_answered_and_holes_left_to_kernel") {
+TEST_CASE("seeks_to_8_tib_are_answered_and_hole_seeks_bypassed") {
     Held one(quiet);
     const auto sought = [&](std::int64_t offset, int whence) {
         const Answer answer = buffer::seek(one.fd, offset, whence);
@@ -247,7 +247,7 @@ TEST_CASE("nothing_is_buffered_after_process_end") {
     }));
 }
 
-TEST_CASE("process_end_flushes_running_files_and_releases_others") {
+TEST_CASE("process_end_flushes_running_files_and_releases_idle_files") {
     Held one(quiet);
     CHECK(in_child([&] {
         File& file = file_of(one.fd);

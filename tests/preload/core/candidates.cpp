@@ -183,7 +183,7 @@ TEST_CASE("unseen_descriptor_of_a_file_without_lease_ends_its_buffering") {
     CHECK(buffer::unguarded_files.load() == 0);
 }
 
-TEST_CASE("unleased_file_rechecks_known_descriptors") {
+TEST_CASE("unleased_file_rechecks_registered_descriptors") {
     const Candidate candidate(chosen, O_RDWR | O_CREAT);
     use(named_rule);
     const int fd = open_buffered(candidate.path, O_RDWR);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests descriptors of the library, what duplicates share, and what remains after the last close.
-#include "held.hpp"
+#include "dirty_file.hpp"
 
 #include "cache/pages.hpp"
 #include "files/lifecycle.hpp"
@@ -171,7 +171,7 @@ TEST_CASE("process_memory_limit_sends_calls_to_storage") {
     CHECK((contents(folder.path + "/data").substr(65536, 1000) == text));
 }
 
-TEST_CASE("own_descriptors_are_known_up_to_4096") {
+TEST_CASE("private_descriptors_are_tracked_up_to_4096") {
     CHECK_FALSE(buffer::is_private(4000));
     buffer::mark_own_descriptor(4000);
     CHECK(buffer::is_private(4000));
@@ -188,7 +188,7 @@ TEST_CASE("own_descriptors_are_known_up_to_4096") {
     buffer::unmark_own_descriptor(4095);
 }
 
-TEST_CASE("closed_file_is_gone_for_lists_that_hold_it") {
+TEST_CASE("closed_file_has_a_final_mode_in_lists_that_contain_it") {
     const File* file = nullptr;
     {
         const Held one(quiet);

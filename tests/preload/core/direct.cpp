@@ -2,7 +2,7 @@
 // Tests which files get a second descriptor with O_DIRECT, and what happens when descriptors are scarce.
 #include "files/direct_descriptors.hpp"
 
-#include "held.hpp"
+#include "dirty_file.hpp"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

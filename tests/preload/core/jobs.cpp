@@ -107,7 +107,7 @@ TEST_CASE("page_load_stops_at_end_of_file") {
     CHECK_FALSE(behind.job.begin_load(*behind.file, behind.page, 0, 8192));
 }
 
-TEST_CASE("only the gaps of a page are read: what it holds may be newer") {
+TEST_CASE("load reads only gaps of a page, its data may be newer") {
     Waiting fixture;
     fixture.by_direct();
     fixture.page.valid.add(4096, 5000);
@@ -156,7 +156,7 @@ TEST_CASE("direct_load_reads_sectors_and_falls_back") {
     CHECK(last.next() == "9: 7000 at 0 > 0");
 }
 
-TEST_CASE("an error ends a read, and the page holds what it held") {
+TEST_CASE("load error ends the read and preserves data of the page") {
     Waiting fixture;
     fixture.page.ahead = true;
     REQUIRE(fixture.job.begin_load(*fixture.file, fixture.page, 0, 8192));

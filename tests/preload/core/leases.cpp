@@ -3,9 +3,9 @@
 // this process, which the kernel treats as anybody's.
 #include "guards/leases.hpp"
 
+#include "dirty_file.hpp"
 #include "files/passthrough.hpp"
 #include "guards/lease_thread.hpp"
-#include "held.hpp"
 #include "model/state.hpp"
 #include "modes/modes.hpp"
 
@@ -54,7 +54,7 @@ struct Leased {
 
 }  // namespace
 
-TEST_CASE("active_file_holds_a_lease_for_what_it_does") {
+TEST_CASE("active_file_holds_a_lease_for_its_access_mode") {
     CHECK(Leased().kernel_lease() == F_WRLCK);
     CHECK(Leased(with_leases, O_WRONLY | O_CREAT).kernel_lease() == F_WRLCK);
     const Leased reader(with_leases, O_RDONLY);
@@ -90,7 +90,7 @@ TEST_CASE("reader_of_a_read_lease_is_not_held_up") {
     CHECK(leased.mode() == Mode::Released);
 }
 
-TEST_CASE("lease_is_given_up_during_a_call_on_the_file") {
+TEST_CASE("lease_is_released_during_a_bypassed_call") {
     Leased leased;
     leased.write();
     {

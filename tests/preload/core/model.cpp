@@ -80,7 +80,7 @@ TEST_CASE("random_operations_equal_plain_file") {
     CHECK_FALSE(buffer::has_registered_descriptors());
 }
 
-TEST_CASE("threads_on_own_ranges_read_their_own_data") {
+TEST_CASE("threads_on_separate_ranges_read_their_data") {
     const Folder folder;
     for (const char* params : kinds) {
         use(params);
@@ -274,7 +274,7 @@ TEST_CASE("suspended_file_stays_while_another_thread_passes") {
     CHECK(close_buffered(fd) == 0);
 }
 
-TEST_CASE("call_left_by_longjmp_keeps_only_its_file_suspended") {
+TEST_CASE("longjmp_out_of_a_call_suspends_only_its_file") {
     const Folder folder;
     use_measured("*:size=64k:count=4");
     const int fd = open_asleep(folder.path + "/left");
@@ -291,7 +291,7 @@ TEST_CASE("call_left_by_longjmp_keeps_only_its_file_suspended") {
     buffer::leave_bypass(*slot);
 }
 
-TEST_CASE("threads that end give their places back") {
+TEST_CASE("ending threads release their bypass slots") {
     const Folder folder;
     use_measured("*:size=64k:count=4");
     const int fd = open_asleep(folder.path + "/threads");

@@ -2,7 +2,7 @@
 // Tests claims on files between processes of a node: locks on bytes of a small file, seen from another process.
 #include "guards/node_locks.hpp"
 
-#include "held.hpp"
+#include "dirty_file.hpp"
 
 #include "model/state.hpp"
 

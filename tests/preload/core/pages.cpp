@@ -2,7 +2,7 @@
 // Tests how pages are found, which page is evicted, and whose memory is touched in advance.
 #include "cache/pages.hpp"
 
-#include "held.hpp"
+#include "dirty_file.hpp"
 
 #include "model/state.hpp"
 
@@ -75,7 +75,7 @@ TEST_CASE("bucket_count_is_a_power_of_two_from_sixteen") {
     CHECK(many.file->pages.buckets != many.file->pages.few_buckets);
 }
 
-TEST_CASE("pages_are_found_by_index_in_order_of_use") {
+TEST_CASE("pages_are_looked_up_by_index_and_ordered_by_use") {
     Paged paged(5);
     for (const std::int64_t index : {3, 19, 35, 4}) {  // the first three in one bucket
         REQUIRE(paged.page(index) != nullptr);

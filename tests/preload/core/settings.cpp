@@ -65,7 +65,7 @@ TEST_CASE("pattern_without_slash_matches_last_path_part") {
     CHECK_FALSE(pattern_covers("run/*", "/scratch/x", "/scratch/x"));
 }
 
-TEST_CASE("settings of production job scripts mean what they say") {
+TEST_CASE("settings of production job scripts are parsed as documented") {
     SUBCASE("weather") {
         const auto settings = parse("*nemsio:verbose:size=4M,*:verbose:size=4M");
         REQUIRE(settings->count == 2);
@@ -94,7 +94,7 @@ TEST_CASE("settings of production job scripts mean what they say") {
     CHECK(warnings.empty());
 }
 
-TEST_CASE("what cannot be meant is said, and the rest is used") {
+TEST_CASE("invalid settings are reported and valid settings used") {
     CHECK(parse("12M:verbose")->count == 1);
     REQUIRE(warnings.size() == 1);
     CHECK(warnings[0].find("looks like a size") != std::string::npos);
@@ -135,7 +135,7 @@ TEST_CASE("a settings file has one entry a line, and comments") {
     CHECK(rule_for(*settings, "run.dat", "/scratch/run.dat") == &settings->rules[0]);
 }
 
-TEST_CASE("system paths are covered only by a pattern that names them") {
+TEST_CASE("system paths are covered only by explicit patterns") {
     const auto settings = parse("*");
     CHECK(rule_for(*settings, "/etc/hosts", "/etc/hosts") == nullptr);
     CHECK(rule_for(*settings, "shm", "/dev/shm/x") != nullptr);
@@ -153,7 +153,7 @@ TEST_CASE("options without a pattern are for all files") {
     CHECK(given_for_all.rules[1].off);
 }
 
-TEST_CASE("rule_by_given_name_leaves_only_what_the_path_decides") {
+TEST_CASE("rule_by_relative_path_is_decided_unless_the_path_matters") {
     CHECK(rule_by_given_name(*parse("*"), "x") == 0);
     CHECK(rule_by_given_name(*parse("*.log:off,*"), "run.log") == no_rule);
     CHECK(rule_by_given_name(*parse("out.dat,a.dat"), "a.dat") == 1);
@@ -181,7 +181,7 @@ TEST_CASE("no text makes the parser stumble") {
     }
 }
 
-TEST_CASE("entry_for_another_program_is_left_out") {
+TEST_CASE("entry_for_another_program_is_skipped") {
     const auto read = [](const char* text) {
         auto settings = std::make_unique<Settings>();
         settings->program = "/apps/solver/bin/solve";

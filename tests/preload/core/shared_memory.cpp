@@ -3,7 +3,7 @@
 // on.
 #include "files/shared_memory.hpp"
 
-#include "held.hpp"
+#include "dirty_file.hpp"
 #include "model/state.hpp"
 
 #include <doctest/doctest.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests which shared uses of a file end its buffering: children, other processes, MPI ranks.
-#include "held.hpp"
+#include "dirty_file.hpp"
 
 #include "cache/pages.hpp"
 #include "files/lifecycle.hpp"
@@ -30,7 +30,7 @@ int open_shared(const std::string& path, int flags, const OpenedByMpi& mpi) {
 
 }  // namespace
 
-TEST_CASE("inherited_file_ends_buffering_and_private_one_does_not") {
+TEST_CASE("inherited_file_ends_buffering_and_close_on_exec_does_not") {
     {
         Held one(quiet, O_RDWR | O_CREAT | O_CLOEXEC);
         buffer::before_child(buffer::Child::Program);
@@ -65,7 +65,7 @@ TEST_CASE("inherited_file_ends_buffering_and_private_one_does_not") {
     }
 }
 
-TEST_CASE("append_by_another_process_is_seen_at_end") {
+TEST_CASE("append_by_another_process_is_visible_at_end") {
     Held one(quiet);
     buffer::flush_to_kernel(one.fd);
     const int other = open(one.path.c_str(), O_WRONLY | O_APPEND);

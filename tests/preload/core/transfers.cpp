@@ -63,7 +63,7 @@ constexpr const char* small_pages = "*:size=4k:count=2:prefetch=0,%process:threa
 
 }  // namespace
 
-TEST_CASE("isolated_call_reads_own_bytes_and_stream_reads_more") {
+TEST_CASE("isolated_call_reads_its_bytes_only_and_stream_reads_more") {
     Opened one(plain);
     CHECK(one.read(500'000, 100) == 100);
     CHECK(one.read(700'000, 100) == 100);
@@ -109,7 +109,7 @@ TEST_CASE("write_is_held_at_end_or_in_stream_else_straight") {
     CHECK(one.file->statistics.write.bytes == 500);
 }
 
-TEST_CASE("what goes straight arrives behind what was written before it") {
+TEST_CASE("bypassed write arrives after earlier buffered writes") {
     Opened one(plain);
     CHECK(one.write_stays(1 << 20, 100));
     CHECK(contents(one.path).size() == 1 << 20);
@@ -120,7 +120,7 @@ TEST_CASE("what goes straight arrives behind what was written before it") {
     CHECK_FALSE(buffer::has_dirty_pages(one.fd));
 }
 
-TEST_CASE("of clean pages the one goes that was not used for longest") {
+TEST_CASE("least recently used clean page is evicted") {
     Opened one(small_pages);
     one.file->rule->stands_aside = false;
     CHECK(one.read(0, 10) == 4096);
@@ -149,7 +149,7 @@ TEST_CASE("oldest_dirty_page_is_written_first") {
     CHECK(one.file->dirty.pages == 2);
 }
 
-TEST_CASE("calls_over_pages_split_and_whole_pages_go_straight") {
+TEST_CASE("calls_over_pages_split_and_full_pages_bypass_the_buffer") {
     Opened one("*:size=4k:count=8:prefetch=0,%process:threads=0:age=600");
     one.file->payoff.probes = 9;  // not to see how fast storage is
     CHECK(one.read(0, 100) == 4096);
@@ -183,7 +183,7 @@ TEST_CASE("memory_limit_is_setting_or_share_of_free_memory") {
     CHECK(limit < 1000000ULL << 30U);
 }
 
-TEST_CASE("own_descriptor_moves_when_program_wants_number") {
+TEST_CASE("private_descriptor_moves_when_program_needs_its_number") {
     use(plain);
     const int null = open("/dev/null", O_WRONLY);
     const int fd = static_cast<int>(system::high_duplicate(null));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which files are handed to the threads of the library, and what these do on their walk over all files: without a
 // thread.
-#include "held.hpp"
+#include "dirty_file.hpp"
 
 #include "model/state.hpp"
 #include "modes/modes.hpp"
@@ -67,7 +67,7 @@ TEST_CASE("workers_start_with_first_dirty_byte_and_get_full_pages") {
     }
 }
 
-TEST_CASE("child_has_own_pool_and_receives_parent_queue") {
+TEST_CASE("child_has_a_separate_pool_and_inherits_the_parent_queue") {
     use(quiet);
     const PoolWithoutThreads nobody;
     const Held one(quiet);

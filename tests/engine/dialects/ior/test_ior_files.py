@@ -30,12 +30,12 @@ def run_ours(case: Case, engine: Path, folder: Path) -> Files:
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_files_are_those_of_ior(case: Case, engine_path: Path, tmp_path: Path) -> None:
+def test_files_equal_the_recorded_files_of_ior(case: Case, engine_path: Path, tmp_path: Path) -> None:
     assert run_ours(case, engine_path, tmp_path / "ours") == ior_cases.recorded()[case.name]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_recording_is_what_ior_does(case: Case, tmp_path: Path) -> None:
+def test_recording_equals_files_of_the_installed_ior(case: Case, tmp_path: Path) -> None:
     if shutil.which("ior") is None:
         pytest.skip("there is no ior on PATH to compare with")
     real = ior_cases.run_real(case, tmp_path / "real")

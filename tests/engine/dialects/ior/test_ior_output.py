@@ -21,7 +21,9 @@ from ior_output import COMMANDS, TASKS
 MEBI = 1 << 20
 
 
-def ours(engine: Path, command_line: str, folder: Path, tasks: int = TASKS) -> subprocess.CompletedProcess[str]:
+def run_ior_with_record(
+    engine: Path, command_line: str, folder: Path, tasks: int = TASKS
+) -> subprocess.CompletedProcess[str]:
     result = run([str(engine), "ior", *command_line.split(), f"--sonde-processes={tasks}", "--sonde-record=r"], folder)
     assert result.returncode == 0, result.stderr
     return result
@@ -30,7 +32,7 @@ def ours(engine: Path, command_line: str, folder: Path, tasks: int = TASKS) -> s
 def document(engine: Path, command_line: str, folder: Path, tasks: int = TASKS) -> dict[str, Any]:
     """With our members in it."""
     answer: dict[str, Any] = json.loads(
-        ours(engine, command_line + " -O summaryFormat=JSON --sonde-report=output", folder, tasks).stdout
+        run_ior_with_record(engine, command_line + " -O summaryFormat=JSON --sonde-report=output", folder, tasks).stdout
     )
     return answer
 
@@ -42,7 +44,7 @@ def ends(folder: Path) -> list[Line]:
 
 def test_json_has_the_members_of_ior(engine_path: Path, tmp_path: Path) -> None:
     real = json.loads(ior_output.recorded()["json"])
-    output = json.loads(ours(engine_path, COMMANDS["json"], tmp_path).stdout)
+    output = json.loads(run_ior_with_record(engine_path, COMMANDS["json"], tmp_path).stdout)
     assert list(output) == list(real)
     assert list(output["tests"][0]) == list(real["tests"][0])
     test, recorded_test = output["tests"][0], real["tests"][0]
@@ -70,9 +72,9 @@ def rows(text: str, label: str) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("name", ["human", "human wear-out"])
-def test_the_layout_for_people_is_that_of_ior(name: str, engine_path: Path, tmp_path: Path) -> None:
+def test_human_readable_layout_equals_ior_output(name: str, engine_path: Path, tmp_path: Path) -> None:
     real = ior_output.recorded()[name]
-    output = ours(engine_path, COMMANDS[name], tmp_path).stdout
+    output = run_ior_with_record(engine_path, COMMANDS[name], tmp_path).stdout
     changing = re.compile(
         r"(IOR-|Began|StartTime|Finished|Command line|Machine|FS|Max |write |read |remove |stonewalling pairs)"
     )
@@ -89,8 +91,8 @@ def test_the_layout_for_people_is_that_of_ior(name: str, engine_path: Path, tmp_
     assert titles[0] == titles[1]
 
 
-def test_columns_begin_where_those_of_ior_begin(engine_path: Path, tmp_path: Path) -> None:
-    def starts(text: str) -> list[list[int]]:
+def test_columns_align_with_real_ior_output(engine_path: Path, tmp_path: Path) -> None:
+    def find_column_starts(text: str) -> list[list[int]]:
         table = [
             line
             for line in text.splitlines()
@@ -98,15 +100,15 @@ def test_columns_begin_where_those_of_ior_begin(engine_path: Path, tmp_path: Pat
         ]
         return [[match.start() for match in re.finditer(r"\S+", line)] for line in table if len(line.split()) == 11]
 
-    real = starts(ior_output.recorded()["human"])
-    columns = starts(ours(engine_path, COMMANDS["human"], tmp_path).stdout)
+    real = find_column_starts(ior_output.recorded()["human"])
+    columns = find_column_starts(run_ior_with_record(engine_path, COMMANDS["human"], tmp_path).stdout)
     assert real == columns
     assert len(real) == 6
 
 
-def test_csv_is_that_of_ior(engine_path: Path, tmp_path: Path) -> None:
+def test_csv_columns_equal_ior_output(engine_path: Path, tmp_path: Path) -> None:
     real = list(csv.DictReader(io.StringIO(ior_output.recorded()["csv"])))
-    output_rows = list(csv.DictReader(io.StringIO(ours(engine_path, COMMANDS["csv"], tmp_path).stdout)))
+    output_rows = list(csv.DictReader(io.StringIO(run_ior_with_record(engine_path, COMMANDS["csv"], tmp_path).stdout)))
     assert [list(row) for row in output_rows] == [list(row) for row in real]
     same = ("access", "block(KiB)", "xfer(KiB)", "numTasks", "iter")
     for row, other in zip(real, output_rows, strict=True):
@@ -116,7 +118,7 @@ def test_csv_is_that_of_ior(engine_path: Path, tmp_path: Path) -> None:
         assert all(float(value) >= 0 for key, value in other.items() if key != "access")
 
 
-def test_figures_are_those_of_the_record_by_iors_definitions(engine_path: Path, tmp_path: Path) -> None:
+def test_figures_follow_the_record_by_the_definitions_of_ior(engine_path: Path, tmp_path: Path) -> None:
     results = document(engine_path, "-w -r -F -t 4k -b 64k -s 3 -i 3 -G 5 -o f", tmp_path)["tests"][0]["Results"]
     lines = parse_record((tmp_path / "r").read_text(encoding="utf-8"))
     assert len(results) == 6
@@ -144,7 +146,7 @@ def test_the_summary_is_max_min_mean_and_deviation_of_the_repetitions(engine_pat
     assert summary["OPsMax"] == pytest.approx(max(rates) * MEBI / 4096)
 
 
-def test_comparing_is_in_iors_time_and_not_in_ours(engine_path: Path, tmp_path: Path) -> None:
+def test_verification_counts_in_the_time_of_ior_only(engine_path: Path, tmp_path: Path) -> None:
     result = document(engine_path, "-w -r -R -t 1m -b 64m -l o -G 5 -o f", tmp_path, 1)["tests"][0]["Results"][1]
     figures = result["sonde"]
     assert figures["seconds"]["verify"] > 0
@@ -168,15 +170,15 @@ def test_deadline_rates_use_the_names_of_ior_and_of_sonde(engine_path: Path, tmp
 
 def test_results_go_to_a_file_and_warnings_do_not(engine_path: Path, tmp_path: Path) -> None:
     command_line = "-w -r -t 4k -b 64k -a DUMMY -B -O summaryFile=out,summaryFormat=JSON -o f"
-    completed = ours(engine_path, command_line, tmp_path)
+    completed = run_ior_with_record(engine_path, command_line, tmp_path)
     assert completed.stdout == "Writing output to out\n"
     assert "-B is from IOR before 3.3" in completed.stderr
     assert len(json.loads((tmp_path / "out").read_text())["tests"][0]["Results"]) == 2
 
 
-def test_times_of_tasks_and_of_operations_as_csv(engine_path: Path, tmp_path: Path) -> None:
+def test_rank_and_operation_times_are_written_as_csv(engine_path: Path, tmp_path: Path) -> None:
     command_line = "-w -F -t 4k -b 64k -i 2 -O saveRankPerformanceDetailsCSV=ranks,savePerOpDataCSV=each -G 5 -o f"
-    ours(engine_path, command_line, tmp_path)
+    run_ior_with_record(engine_path, command_line, tmp_path)
     table = list(csv.DictReader(io.StringIO((tmp_path / "ranks").read_text())))
     assert [(row["access"], row["rank"]) for row in table] == [("write", "0"), ("write", "1")] * 2
     for row in table:

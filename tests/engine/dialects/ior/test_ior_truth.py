@@ -25,7 +25,7 @@ def errors(folder: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("blocks", [1, 64, 128, 200])
-def test_wrong_data_is_an_error_however_much_of_it(blocks: int, engine_path: Path, tmp_path: Path) -> None:
+def test_any_number_of_wrong_blocks_sets_the_exit_code(blocks: int, engine_path: Path, tmp_path: Path) -> None:
     """IOR's exit code is twice the number of wrong blocks modulo 256: 0 for 128 of them."""
     assert ior(engine_path, WRITE, tmp_path).returncode == 0
     file = tmp_path / "f"
@@ -42,7 +42,7 @@ def test_wrong_data_is_an_error_however_much_of_it(blocks: int, engine_path: Pat
     assert first["offset"] == 100
 
 
-def test_blocks_that_changed_places_are_found_and_named(engine_path: Path, tmp_path: Path) -> None:
+def test_swapped_blocks_are_detected_and_located(engine_path: Path, tmp_path: Path) -> None:
     assert ior(engine_path, WRITE, tmp_path).returncode == 0
     content = (tmp_path / "f").read_bytes()
     (tmp_path / "f").write_bytes(content[4096:8192] + content[:4096] + content[8192:])
@@ -51,7 +51,7 @@ def test_blocks_that_changed_places_are_found_and_named(engine_path: Path, tmp_p
     assert sorted(line["offset"] // 4096 for line in errors(tmp_path)) == [0, 1]
 
 
-def test_files_with_errors_stay_when_asked(engine_path: Path, tmp_path: Path) -> None:
+def test_files_with_errors_are_not_removed_on_request(engine_path: Path, tmp_path: Path) -> None:
     assert ior(engine_path, WRITE, tmp_path).returncode == 0
     with (tmp_path / "f").open("r+b") as file:
         file.write(b"?")
@@ -61,26 +61,26 @@ def test_files_with_errors_stay_when_asked(engine_path: Path, tmp_path: Path) ->
     assert not (tmp_path / "f").exists()
 
 
-def test_random_packets_without_a_signature_are_found_again(engine_path: Path, tmp_path: Path) -> None:
+def test_random_packets_without_a_signature_are_verified(engine_path: Path, tmp_path: Path) -> None:
     """IOR writes them with 0 for a signature and expects the time."""
     assert ior(engine_path, "-w -r -R -l random -t 4k -b 64k -F -o f", tmp_path, 2).returncode == 0
 
 
-def test_a_file_that_is_too_short_is_said_with_its_place(engine_path: Path, tmp_path: Path) -> None:
+def test_too_short_file_is_reported_with_its_offset(engine_path: Path, tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"x" * 10_000)
     result = ior(engine_path, "-r -t 4k -b 64k -k -o f", tmp_path)
     assert result.returncode == 1
     assert "read of f at offset 8192 failed: the file ends before the data that was expected" in result.stderr
 
 
-def test_a_run_that_fails_removes_what_it_made(engine_path: Path, tmp_path: Path) -> None:
+def test_failed_run_removes_its_files(engine_path: Path, tmp_path: Path) -> None:
     assert ior(engine_path, "-r -t 4k -b 64k -k -F -o f", tmp_path, 2).returncode == 1
     (tmp_path / "f.00000001").mkdir()
     assert ior(engine_path, "-w -t 4k -b 64k -F -o f", tmp_path, 2).returncode == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["f.00000001", "r"]
 
 
-def test_a_link_that_the_user_names_is_followed_when_the_file_is_kept(engine_path: Path, tmp_path: Path) -> None:
+def test_link_is_followed_when_the_file_is_not_removed(engine_path: Path, tmp_path: Path) -> None:
     """As IOR does: with -E it writes where the link leads, and what it removes is the link."""
     precious = tmp_path / "precious"
     precious.write_bytes(b"mine")
@@ -99,7 +99,7 @@ def test_a_link_is_replaced_by_a_fresh_file(engine_path: Path, tmp_path: Path) -
     assert not (tmp_path / "f").is_symlink()
 
 
-def test_a_link_to_something_that_is_no_file_is_refused(engine_path: Path, tmp_path: Path) -> None:
+def test_link_to_a_device_is_rejected(engine_path: Path, tmp_path: Path) -> None:
     (tmp_path / "f").symlink_to("/dev/null")
     result = ior(engine_path, "-w -E -t 4k -b 64k -o f", tmp_path)
     assert result.returncode == 1
@@ -138,7 +138,7 @@ def write_hints(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("command_line", ACCEPTANCE[3:])
-def test_the_published_lines_get_the_hints_they_were_printed_with(
+def test_published_command_lines_get_their_published_hints(
     command_line: str, engine_path: Path, tmp_path: Path
 ) -> None:
     write_hints(tmp_path)

@@ -48,7 +48,7 @@ std::string ids(const plan::Plan& plan) {
 
 }  // namespace
 
-TEST_CASE("option values follow in three ways, flags combine") {
+TEST_CASE("option values have three syntaxes, flags combine") {
     for (const char* line : {"-t 4k -b 1m -wkF", "-t=4k -b=1m -w -k -F=1", "-t4k -b1m -w -kF"}) {
         CAPTURE(line);
         const IorSettings s = settings_of(line);
@@ -144,7 +144,7 @@ TEST_CASE("-C shifts by tasks of a node, write check one node further") {
     CHECK(plan_of("-o f -r -C", {4, 1, 4, true}).phases[0].shift.by == plan::ShiftBy::none);
 }
 
-TEST_CASE("-Z -Z permutes, -Z avoids the own node, seeds repeat both") {
+TEST_CASE("-Z -Z permutes, -Z avoids the same node, seeds repeat both") {
     const Crowd crowd{12, 3, 4, true};
     const auto owners = [&crowd](const char* line, int repetition) {
         return shuffled_owners(settings_of(line), crowd, repetition);

@@ -51,7 +51,7 @@ def lines(result: subprocess.CompletedProcess[str]) -> list[str]:
     return [line for line in result.stdout.splitlines() if re.match("precreate|benchmark|cleanup", line)]
 
 
-def test_the_tests_of_ior_run_one_after_the_other(engine_path: Path, tmp_path: Path) -> None:
+def test_md_workbench_tests_of_ior_pass_in_sequence(engine_path: Path, tmp_path: Path) -> None:
     for number, command_line in enumerate(OF_IOR):
         output = lines(run(engine_path, command_line, tmp_path, 3 if number < 8 else 2))
         assert output, command_line
@@ -60,7 +60,7 @@ def test_the_tests_of_ior_run_one_after_the_other(engine_path: Path, tmp_path: P
     assert sorted(path.name for path in tmp_path.iterdir()) == ["md-workbench.status", "mdw.tst"]
 
 
-def test_lines_have_the_form_of_the_real_ones(engine_path: Path, tmp_path: Path) -> None:
+def test_output_lines_have_the_format_of_md_workbench(engine_path: Path, tmp_path: Path) -> None:
     output_lines = lines(run(engine_path, "-D=2 -P=4 -I=2 -R=1", tmp_path))
     figure = r"(?:(?<=[:(])|(?<=[:,] ))\d+\.\d+(?:e[+-]\d+)?"
     assert [re.sub(figure, "N", line) for line in output_lines] == REAL
@@ -69,7 +69,7 @@ def test_lines_have_the_form_of_the_real_ones(engine_path: Path, tmp_path: Path)
     assert all(re.search(r"\t\d+\.\d{3}s\t\d+\.\d{3}s\t\d+\.\d\d MiB/s \d\.\d{4}e[+-]\d\d$", row) for row in rows)
 
 
-def test_the_heading_counts_objects_as_the_real_one_does(engine_path: Path, tmp_path: Path) -> None:
+def test_heading_counts_objects_like_md_workbench(engine_path: Path, tmp_path: Path) -> None:
     head = run(engine_path, "-D=2 -P=4 -I=2 -R=2 -1", tmp_path).stdout.splitlines()
     assert head[0] == 'Args: md-workbench "-D=2" "-P=4" "-I=2" "-R=2" "-1" "-o=w"'
     assert head[1] == "Nodemap: 11"
@@ -87,7 +87,7 @@ def test_rates_follow_from_counts_and_the_time_of_the_slowest_task(engine_path: 
     assert moved == pytest.approx(2 * rates[1] * 4096 / (1 << 20), rel=1e-2)  # read and written
 
 
-def test_phases_go_on_where_the_last_one_ended(engine_path: Path, tmp_path: Path) -> None:
+def test_separate_phases_resume_from_the_status_file(engine_path: Path, tmp_path: Path) -> None:
     command_line = "-D=2 -P=5 -I=3 -R=2 -G=4 -X"
     status = tmp_path / "md-workbench.status"
     assert lines(run(engine_path, command_line + " -1", tmp_path))
@@ -110,7 +110,7 @@ def test_cleanup_without_a_directory_has_nothing_to_do(engine_path: Path, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_stonewall_moves_all_tasks_on_by_the_same(engine_path: Path, tmp_path: Path) -> None:
+def test_stonewall_ends_all_tasks_at_the_same_iteration(engine_path: Path, tmp_path: Path) -> None:
     command_line = "-D=2 -P=20 -I=100000000 -R=2 -W -w 1 -1 -2"
     output_lines = lines(run(engine_path, command_line, tmp_path))
     rounds = [int(re.findall(r"stonewall-iter:(\d+)", line)[0]) for line in output_lines[1:]]
@@ -126,7 +126,7 @@ def test_adaptive_waiting_times_double(engine_path: Path, tmp_path: Path) -> Non
     assert factors == [[], *([f"{0.0625 * 2**k:.2f}"] for k in range(7))] * 2
 
 
-def test_wrong_content_is_counted_and_the_exit_code_says_it(engine_path: Path, tmp_path: Path) -> None:
+def test_wrong_content_is_counted_and_sets_the_exit_code(engine_path: Path, tmp_path: Path) -> None:
     assert lines(run(engine_path, "-D=1 -P=3 -I=2 -R=1 -G=9 -1", tmp_path))
     wrong = next((tmp_path / "w").rglob("file.0.1"))
     wrong.write_bytes(bytes(wrong.stat().st_size))
@@ -157,7 +157,7 @@ def test_a_lost_object_ends_the_run_with_a_sentence(engine_path: Path, tmp_path:
         ("--dataPacketType=z", "must be one of timestamp"),
     ],
 )
-def test_wrong_words_are_refused_in_one_sentence(
+def test_invalid_arguments_are_rejected_in_one_sentence(
     command_line: str, sentence: str, engine_path: Path, tmp_path: Path
 ) -> None:
     result = subprocess.run(

@@ -33,7 +33,7 @@ TEST_CASE("partial tables begin with the earliest task of all parts") {
     CHECK(results.iteration[0][file_stat].time_of(0) == doctest::Approx(0.65));
 }
 
-TEST_CASE("a test of two phases leaves out what passes before each") {
+TEST_CASE("mdtest time of two phases excludes the time before each") {
     MdtestResults results(1);
     results.line("tasks", table("0-file-create-by-first", {{0, 4, 0.5, 1.0}, {1, 0, 0.0, 0.0}}), 2);
     results.line("tasks", table("0-file-create", {{0, 2, 0.25, 1.0}, {1, 2, 0.5, 0.75}}), 2);

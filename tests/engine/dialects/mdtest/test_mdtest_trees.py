@@ -12,7 +12,7 @@ from mdtest_cases import CASES, Case, run_case
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_tree_and_the_table_are_those_of_mdtest(case: Case, engine_path: Path, tmp_path: Path) -> None:
+def test_tree_and_table_equal_the_recorded_output_of_mdtest(case: Case, engine_path: Path, tmp_path: Path) -> None:
     recorded_facts = mdtest_cases.recorded()
     if case.name not in recorded_facts:
         pytest.skip("mdtest itself does not do this")
@@ -21,7 +21,7 @@ def test_the_tree_and_the_table_are_those_of_mdtest(case: Case, engine_path: Pat
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
-def test_the_recording_is_what_mdtest_does(case: Case, tmp_path: Path) -> None:
+def test_recording_equals_output_of_the_installed_mdtest(case: Case, tmp_path: Path) -> None:
     if shutil.which("mdtest") is None:
         pytest.skip("there is no mdtest on PATH to compare with")
     real = mdtest_cases.run_real(case, tmp_path / "real")
@@ -30,7 +30,7 @@ def test_the_recording_is_what_mdtest_does(case: Case, tmp_path: Path) -> None:
     assert real == mdtest_cases.recorded()[case.name]
 
 
-def test_the_recordings_are_of_something() -> None:
+def test_recordings_have_enough_distinct_cases() -> None:
     recorded_facts = mdtest_cases.recorded()
     assert len(recorded_facts) >= 40
     assert sum(facts["files"] > 0 for facts in recorded_facts.values()) >= 25

@@ -22,7 +22,7 @@ from sonde.design.layout.geometry import (
     KIB,
     MIB,
     Geometry,
-    classify_geometry,
+    classify_suited_workload,
     compute_slice_alignment,
     format_csm_size,
     parse_csm_layout,
@@ -51,7 +51,7 @@ def test_stripes_equal_the_published_table(kind: str, name: str, stripe: int, bl
     geometry, segment = parse_geometry(name), CSM_SEGMENTS[kind][name]
     assert geometry.compute_full_stripe_bytes(segment) == stripe * KIB
     assert geometry.compute_full_stripe_bytes(segment) // 512 == blocks
-    assert classify_geometry(geometry, segment) == kind
+    assert classify_suited_workload(geometry, segment) == kind
     assert str(geometry) == name
 
 
@@ -100,7 +100,7 @@ def test_csm_layout_fits_one_brick_and_its_name_counts_data_drives(name: str, gr
     assert len(geometries) == int(name[-2])
 
 
-def test_allocation_groups_equal_the_published_ones() -> None:
+def test_allocation_groups_equal_published_figures() -> None:
     lun = xfs.compute_allocation_groups_of_2004(71_162_368, 256)
     assert (lun.count, lun.size) == (272, 261_632)
     assert lun.size % 256 == 0
@@ -136,7 +136,7 @@ def test_log_unit_divides_the_segment() -> None:
     "size", [1 << 30, 5 << 30, 7_777_777_777 // 4096 * 4096, 300 << 30, 600 << 30, 5 << 40, 13 << 40]
 )
 @pytest.mark.parametrize(("unit", "width"), [(0, 0), (32, 256), (128, 512), (416, 416), (512, 3072)])
-def test_allocation_groups_equal_those_of_mkfs(tmp_path: Path, size: int, unit: int, width: int) -> None:
+def test_allocation_groups_equal_mkfs_output(tmp_path: Path, size: int, unit: int, width: int) -> None:
     stripe = f",su={unit * 4096},sw={width // unit}" if unit else ""
     (tmp_path / "disk").touch()
     output = subprocess.run(
@@ -194,7 +194,7 @@ def test_invalid_geometry_is_one_sentence(text: str) -> None:
         parse_geometry(text)
 
 
-def test_oversized_slices_are_named() -> None:
+def test_oversized_slices_are_reported() -> None:
     with pytest.raises(UserError, match="Slices do not fit: home 2 GiB"):
         cut_slices(1 << 30, [SliceRequest("home", 2 << 30)], MIB)
     with pytest.raises(UserError, match="More than one slice takes the remainder"):

@@ -55,7 +55,7 @@ def test_collector_prints_attribute_of_rule(rule: AttributeRule) -> None:
         assert re.search(rf"\b{re.escape(rule.attribute)}\b", make_collector())
 
 
-def test_setting_of_dataset_is_named_with_dataset() -> None:
+def test_setting_fault_of_a_dataset_mentions_the_dataset() -> None:
     text = "  pool: tank\n state: ONLINE\nconfig:\n\n\tNAME  STATE  READ WRITE CKSUM\n\ttank  ONLINE  0 0 0\n\n"
     storage = read_saved_output(f"{text}tank  sync  standard  default\ntank/db  sync  disabled  local\n", "zpool")
     faults = [result for result in find_attribute_faults(storage.file_systems, []) if hasattr(result, "kind")]

@@ -161,7 +161,7 @@ def test_estimate_never_exceeds_a_stage_or_gains_by_a_loss(document: dict[str, A
             assert after is None or after <= total * 1.000001
 
 
-def test_mirror_of_two_volumes_writes_everything_twice() -> None:
+def test_mirror_of_two_volumes_writes_all_data_twice() -> None:
     drives = {"id": "d[0-1]", "capacity": "1 TB", "rate": "100 MB/s"}
     volume = {"id": "both", "kind": "mirror", "members": ["d[0-1]"]}
     document = {"schema": "sonde-system/2", "drives": [drives], "volumes": [volume],

@@ -175,7 +175,7 @@ FAULTS: list[tuple[str, Change, str]] = [
 
 
 @pytest.mark.parametrize(("change", "kind"), [case[1:] for case in FAULTS], ids=[case[0] for case in FAULTS])
-def test_each_fault_is_found(change: Change, kind: str) -> None:
+def test_each_fault_is_detected(change: Change, kind: str) -> None:
     file_system, disks = sound()
     file_system = change(file_system, disks)
     faults = check_layout(ObservedStorage((file_system,), disks)).faults
@@ -186,7 +186,7 @@ def test_each_fault_is_found(change: Change, kind: str) -> None:
         assert fault.remedy
 
 
-def test_faults_of_files_slices_and_volumes_are_found() -> None:
+def test_faults_of_files_slices_and_volumes_are_detected() -> None:
     pieces = tuple((index * MIB, index * 7 * MIB, MIB) for index in range(100))
     assert "fragmented" in kinds(ObservedStorage(files=(FileExtents("/f", pieces),)))
     together = tuple((index * MIB, index * MIB, MIB) for index in range(100))
@@ -302,6 +302,7 @@ def test_incomplete_output_is_one_sentence(form: str) -> None:
     heads = {
         "lsblk --json --bytes --output-all": '{"blockdevices": []}', "multipathd show maps json": '{"maps": []}',
         "lvs --segments --reportformat json": '{"report": [{"seg": []}]}',
+        "pvs --reportformat json": '{"report": [{"pv": []}]}',
         "xfs_info, mkfs.xfs or xfs_growfs -n": "meta-data=/dev/x agcount=4",
         "mdadm --detail": "MD_LEVEL=\nMD_DEVICES=\n",
         "dumpe2fs -h": "Block count:   7", "lfs getstripe": "lmm_stripe_count: 1", "zpool status": "  pool: ",

@@ -28,7 +28,7 @@ def draw_server_for(mistake: Mistake, random: Random) -> DrawnServer:
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_drawn_server_has_no_fault_in_many_comparisons(seed: int) -> None:
+def test_random_server_has_no_fault_in_many_comparisons(seed: int) -> None:
     verdict = draw_server(Random(seed)).check()
     assert verdict.faults == ()
     assert len(verdict.checked_items) > 60
@@ -36,7 +36,7 @@ def test_drawn_server_has_no_fault_in_many_comparisons(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("mistake", MISTAKES, ids=[mistake.name for mistake in MISTAKES])
-def test_drawn_mistake_is_named_with_its_reason(mistake: Mistake, seed: int) -> None:
+def test_random_mistake_is_reported_with_its_reason(mistake: Mistake, seed: int) -> None:
     random = Random(f"{seed}-{mistake.name}")
     server = draw_server_for(mistake, random)
     location = mistake.plant(server, random)

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
-from storage_builders import build_lun_system, make_requirement
+from storage_builders import build_lun_system, build_lustre, make_requirement
 
 from sonde.design.layout.commands import list_queue_settings
 from sonde.design.layout.device_names import DeviceNames
@@ -18,35 +20,6 @@ from sonde.design.layout.scripts import make_layout_scripts
 from sonde.design.layout.segments import choose_segment
 from sonde.model.bundled_files import find_system_file
 from sonde.model.system import make_system, read_system
-
-
-def build_lustre(segment: str = "1 MiB", separate_mgt: bool = False) -> dict[str, Any]:
-    """Two metadata and two object servers in pairs; each has a RAID 6 of ten drives and shares two spares."""
-    document: dict[str, Any] = {
-        "schema": "sonde-system/2",
-        "id": "lustre",
-        "networks": [{"id": "ib", "kind": "infiniband", "addresses": ["10.0.0.0/24"], "lnet": "o2ib"}],
-        "servers": [
-            {"id": f"{role}[1-2]", "roles": roles, "failover": "pairs",
-             "interfaces": [{"network": "ib", "device": "ib0", "addresses": f"10.0.0.[{first}-{first + 1}]"}]}
-            for role, roles, first in (("mds", ["mds", "mgs"], 1), ("oss", ["oss"], 11))
-        ],
-        "drives": [{"id": "d[0-21]", "capacity": "4 TB", "device": "/dev/disk/by-id/d[0-21]"},
-                   {"id": "m[0-3]", "kind": "ssd", "capacity": "1 TB", "device": "/dev/disk/by-id/m[0-3]"}],
-        "raid_groups": [
-            {"id": "g[0-1]", "level": "6", "data": 8, "parity": 2, "segment": segment, "drives": "d[0-19]",
-             "spares": "d[20-21]"},
-            {"id": "mm[0-1]", "level": "1", "data": 1, "parity": 1, "drives": "m[0-3]"},
-        ],
-        "file_systems": [{"id": "fs", "kind": "lustre"}],
-        "targets": [
-            {"id": "ost[0-1]", "kind": "ost", "file_system": "fs", "index": 0, "on": "g[0-1]", "server": "oss[1-2]"},
-            {"id": "mdt0", "kind": "mdt", "file_system": "fs", "index": 0, "on": "mm0", "server": "mds1"},
-        ],
-    }  # fmt: skip
-    if separate_mgt:
-        document["targets"].append({"id": "mgt", "kind": "mgt", "file_system": "fs", "on": "mm1", "server": "mds2"})
-    return document
 
 
 def make_scripts(document: dict[str, Any]) -> dict[str, str]:
@@ -64,7 +37,7 @@ def test_first_mdt_holds_management_target() -> None:
     assert not any(argument.startswith("--mgsnode") for argument in mdt)
 
 
-def test_separate_management_target_is_made() -> None:
+def test_separate_management_target_is_created() -> None:
     scripts = make_scripts(build_lustre(separate_mgt=True))
     (mgt,) = find_commands(scripts["fs-mds2.sh"], "mkfs.lustre")
     (mdt,) = find_commands(scripts["fs-mds1.sh"], "mkfs.lustre")
@@ -91,7 +64,7 @@ def test_parameters_are_for_the_management_server() -> None:
     assert not any("brw_size" in text for text in small.values()), "a stripe of 1 MiB: the default of 4 stays"
 
 
-def test_missing_segments_are_chosen_and_said() -> None:
+def test_missing_segments_are_chosen_and_reported() -> None:
     plan = plan_layout(read_system(find_system_file("edison")))
     scripts = make_layout_scripts(plan)
     script = scripts["fs1-fs1-oss01.sh"]
@@ -117,6 +90,33 @@ def test_server_scripts_have_spares_and_queues() -> None:
     assert settings["queue/nr_requests"] == "256"
     (disks,) = find_commands(script, "set -- ")
     assert "/dev/disk/by-id/d20" in disks
+
+
+def test_described_bitmap_files_are_used() -> None:
+    document = build_lustre()
+    document["raid_groups"][0]["bitmap"] = "/bitmaps/g[0-1]"
+    scripts = make_scripts(document)
+    arrays = {name: array for name, script in scripts.items() for array in find_commands(script, "mdadm")}
+    assert "--bitmap=/bitmaps/g0" in arrays["fs-oss1.sh"]
+    assert "--bitmap=/bitmaps/g1" in arrays["fs-oss2.sh"]
+    assert "--bitmap=internal" in arrays["fs-mds1.sh"], "no file is described for it"
+    assert find_commands(scripts["fs-oss1.sh"], "require_mount /") == [["require_mount", "/bitmaps"]]
+    assert find_commands(scripts["fs-mds1.sh"], "require_mount /") == []
+
+
+def test_script_refuses_bitmaps_without_file_system(tmp_path: Path) -> None:
+    document = build_lustre()
+    document["raid_groups"][0]["bitmap"] = "/bitmaps/g[0-1]"
+    script = make_scripts(document)["fs-oss1.sh"]
+    functions = script[script.index("refuse() {") : script.index("settle() {")]
+    text = f"set -eu\nscript=made\n{functions}\nrequire_mount {tmp_path}\necho passed\n"
+    completed = subprocess.run(["sh"], input=text, capture_output=True, text=True, check=False)
+    assert (completed.returncode, completed.stdout) == (3, "")
+    assert "is no mounted file system" in completed.stderr
+    mounted = subprocess.run(
+        ["sh"], input=text.replace(str(tmp_path), "/proc"), capture_output=True, text=True, check=True
+    )
+    assert mounted.stdout == "passed\n"
 
 
 def test_unknown_server_address_is_a_variable() -> None:
@@ -150,8 +150,47 @@ def test_stated_queue_depth_of_luns_is_set() -> None:
     assert ["queue", "device/queue_depth", "32"] in [tokens[:3] for tokens in find_commands(script, "queue ")]
 
 
+def make_block_device(folder: Path, name: str, paths: tuple[str, ...] = ()) -> None:
+    """A disk with a depth, or a multipath map over disks, as sysfs shows them."""
+    (folder / name / "queue").mkdir(parents=True)
+    (folder / name / "queue" / "scheduler").write_text("other")
+    for path in paths:
+        (folder / name / "slaves").mkdir(exist_ok=True)
+        (folder / name / "slaves" / path).symlink_to(folder / path)
+    if not paths:
+        (folder / name / "device").mkdir()
+        (folder / name / "device" / "queue_depth").write_text("1")
+
+
+def test_queue_depth_of_map_is_set_on_its_paths(tmp_path: Path) -> None:
+    document = build_lun_system(file_systems=[make_requirement("fs", "scratch", "xfs", capacity="4 GB")])
+    (script,) = make_layout_scripts(plan_layout(make_system(document, "made.toml"))).values()
+    function = script[script.index("queue() {") : script.index("refuse() {")]
+    blocks = tmp_path / "block"
+    for name in ("sda", "sdb", "sdc"):
+        make_block_device(blocks, name)
+    make_block_device(blocks, "dm-0", ("sda", "sdb"))
+    for name in ("dm-0", "sdc"):
+        (tmp_path / name).touch()
+    commands = f"queue device/queue_depth 32 {tmp_path}/dm-0 {tmp_path}/sdc; queue queue/scheduler none {tmp_path}/dm-0"
+    text = f"set -eu\n{function.replace('/sys/class/block', str(blocks))}\n{commands}\n"
+    completed = subprocess.run(["sh"], input=text, capture_output=True, text=True, check=True)
+    assert completed.stderr == ""
+    depths = {path.parts[-3]: path.read_text().strip() for path in sorted(blocks.glob("*/device/queue_depth"))}
+    assert depths == {"sda": "32", "sdb": "32", "sdc": "32"}
+    schedulers = {path.parts[-3]: path.read_text().strip() for path in sorted(blocks.glob("*/queue/scheduler"))}
+    assert schedulers == {"dm-0": "none", "sda": "other", "sdb": "other", "sdc": "other"}
+
+
+def test_read_ahead_of_slice_is_set_on_its_disk() -> None:
+    document = build_lun_system(file_systems=[make_requirement("fs", "scratch", "xfs", capacity="4 GB")])
+    (script,) = make_layout_scripts(plan_layout(make_system(document, "made.toml"))).values()
+    assert find_commands(script, "sgdisk"), "the file system is on a slice"
+    assert [tokens[2:] for tokens in find_commands(script, "queue queue/read_ahead_kb")] == [["4096", "$DEV_B1G0_LUN"]]
+
+
 @pytest.mark.parametrize("free_drives", [1, 2])
-def test_groups_have_spares_of_their_own_while_drives_are_free(free_drives: int) -> None:
+def test_groups_have_dedicated_spares_while_drives_are_free(free_drives: int) -> None:
     document = {
         "schema": "sonde-system/2", "id": "box", "nodes": [{"id": "host"}], "enclosures": [{"id": "jbod"}],
         "drives": [{"id": f"d[0-{17 + free_drives}]", "kind": "hdd", "enclosure": "jbod", "capacity": "4 TB",

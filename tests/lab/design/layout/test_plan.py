@@ -42,7 +42,7 @@ def shipped_plan(name: str) -> LayoutPlan:
 # ---- what goes where
 
 
-def test_small_file_systems_share_a_mirror_large_ones_get_luns() -> None:
+def test_small_file_systems_share_a_mirror_and_large_get_luns() -> None:
     plan = planned(
         make_requirement("home", "home", capacity="500 MB"), make_requirement("root", "root", capacity="300 MB"),
         make_requirement("scratch", "scratch", capacity="20 GB"),
@@ -109,7 +109,7 @@ def test_published_volume_is_computed_exactly() -> None:
     assert (single.groups.count, single.groups.size, single.unit // 4096) == (272, 261_632, 256)
 
 
-def test_cray_x1_commands_equal_the_published_ones() -> None:
+def test_cray_x1_commands_equal_the_published_commands() -> None:
     plan = shipped_plan("cray-x1")
     text = format_cray_x1_commands(plan.system, plan.file_systems)
     assert "csmadd 1 2 RG128 80:0 80:0" in text
@@ -301,7 +301,7 @@ def test_failure_of_each_kind_of_part_has_a_cost() -> None:
     assert "more than its geometry tolerates" in effects["box"].lost
 
 
-def test_documented_picture_equals_the_drawn_one() -> None:
+def test_documented_picture_equals_the_generated_picture() -> None:
     """Made with `sonde layout plan cray-x1 -o DIR`."""
     plan = shipped_plan("cray-x1")
     drawing = draw_layout(plan.system, plan.file_systems)

@@ -25,7 +25,7 @@ def test_sound_server_has_no_fault_in_many_comparisons() -> None:
 
 
 @pytest.mark.parametrize(("kind", "edit"), [case[1:] for case in FAULTS], ids=[case[0] for case in FAULTS])
-def test_planted_fault_is_named(kind: str, edit: Edit) -> None:
+def test_planted_fault_is_reported(kind: str, edit: Edit) -> None:
     outputs = make_server_outputs()
     edit(outputs)
     kinds = {fault.kind for fault in check_outputs(outputs).faults}
@@ -33,7 +33,7 @@ def test_planted_fault_is_named(kind: str, edit: Edit) -> None:
     assert kinds <= {kind} | CONSEQUENCES.get(kind, set())
 
 
-def test_lost_drive_of_raid6_leaves_one_to_spare() -> None:
+def test_lost_drive_of_raid6_allows_another_failure() -> None:
     outputs = make_server_outputs()
     next(edit for name, _, edit in FAULTS if name == "a drive lost")(outputs)
     (fault,) = check_outputs(outputs).faults

@@ -63,7 +63,11 @@ def test_mdstat_has_level_chunk_spares_and_bitmap() -> None:
     assert {name: disks["md5"].settings[name] for name in ("spares", "failed", "bitmap", "degraded")} == {
         "spares": "1", "failed": "1", "bitmap": "internal", "degraded": "1"
     }  # fmt: skip
+    assert disks["md5"].settings["bitmap_position"] == "internal"
     assert disks["md7"].settings["bitmap"] == "none"
+    assert "bitmap_position" not in disks["md7"].settings
+    in_file = MDSTAT.replace("65536KB chunk", "65536KB chunk, file: /bitmaps/md5")
+    assert read_saved_output(in_file, "mdstat").disks["md5"].settings["bitmap_position"] == "/bitmaps/md5"
     assert disks["md7"].geometry == "2x2"
 
 
@@ -120,7 +124,7 @@ def test_outputs_of_several_tools_are_joined(tmp_path: Path) -> None:
     assert not any("the RAID stripe below" in text for text in check_layout(read_files(paths)).unknown)
 
 
-def test_array_is_known_by_name_and_by_number(tmp_path: Path) -> None:
+def test_array_is_identified_by_name_and_by_number(tmp_path: Path) -> None:
     exported = "MD_LEVEL=raid5\nMD_DEVICES=3\nMD_DEVNAME=scratch\n" + "".join(
         f"MD_DEVICE_dev_sd{letter}_DEV=/dev/sd{letter}\n" for letter in "abc"
     )

@@ -95,7 +95,7 @@ def test_script_creates_the_plan_and_runs_once(
     assert "Nothing was changed" in again.stderr
 
 
-def test_faults_of_default_mkfs_are_found(loops: Callable[[int], str], tmp_path: Path) -> None:
+def test_faults_of_default_mkfs_are_detected(loops: Callable[[int], str], tmp_path: Path) -> None:
     """The faults that the talk warns of, made for real: sunit 0, a slice at the wrong place."""
     disk = loops(4 * GIB)
     subprocess.run(["sgdisk", "--clear", "--set-alignment=1", "--new=1:2176:6000000", disk], env=ENV, check=True,

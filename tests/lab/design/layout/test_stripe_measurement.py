@@ -151,7 +151,7 @@ def test_record_without_the_cases_is_one_sentence() -> None:
 
 
 @pytest.mark.engine
-def test_known_rates_are_measured_exactly(engine: object, sonde: object, target: Path, tmp_path: Path) -> None:
+def test_paced_rates_are_measured_exactly(engine: object, sonde: object, target: Path, tmp_path: Path) -> None:
     """The plan of a verification on a schedule instead of storage: 1 GB/s, whatever offset and transfer are."""
     document = make_stripe_plan_document(str(target), TALK, 16 * MIB, repeat_count=5, uses_direct_io=False)
     document["data"] |= {"backend": "paced", "io": {},

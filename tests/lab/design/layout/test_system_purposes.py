@@ -68,7 +68,7 @@ def test_dump_needs_a_size_and_users_get_its_buffer(tmp_path: Path) -> None:
         plan_purposes(tmp_path, 'id = "dump"\nkind = "xfs"\npurpose = "dump"\nrequirement = { write = "1 GB/s" }')
 
 
-def test_users_are_told_sizes_of_the_planned_stripe(tmp_path: Path) -> None:
+def test_user_guide_states_sizes_of_the_planned_stripe(tmp_path: Path) -> None:
     plan = plan_purposes(
         tmp_path, describe_requirement("work", "scratch", "5 TB"), describe_requirement("var", "var", "9 GB")
     )

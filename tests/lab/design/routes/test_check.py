@@ -13,15 +13,17 @@ import pytest
 from fabric_builders import build_fabric, find_direction_faults
 
 from sonde.design.routes.check import check_host_routes
-from sonde.design.routes.fabric import Fabric
+from sonde.design.routes.fabric import Fabric, find_fabrics
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.json_tables import parse_json_tables
 from sonde.design.routes.kernel_settings import audit_settings, select_valid_settings
 from sonde.design.routes.plan import plan_routes
 from sonde.design.routes.scripts import make_route_arguments, make_rule_arguments
 from sonde.design.routes.table_reader import parse_host_tables, read_host_tables
+from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError
 from sonde.model.shell import quote_command
+from sonde.model.system import read_system
 
 LISTINGS = Path(__file__).resolve().parents[3] / "data" / "routes"
 
@@ -32,7 +34,7 @@ def count_faults(fabric: Fabric, name: str, *files: str) -> dict[str, int]:
     return {kind: sum(fault.kind == kind for fault in faults) for kind in dict.fromkeys(fault.kind for fault in faults)}
 
 
-def test_published_listings_contain_known_mistakes(cumulus: Fabric) -> None:
+def test_published_listings_contain_the_documented_mistakes(cumulus: Fabric) -> None:
     assert count_faults(cumulus, "compute", "create_routes_incoming.sh") == {
         "no route": 1,  # it is only half of the set-up
         "far network on link": 6,
@@ -71,6 +73,46 @@ def test_published_sysctls_are_audited() -> None:
     (page_finding,) = [finding for finding in audit_settings(sysctls) if finding.state == "wrong"]
     assert "341 MiB in all" in page_finding.reason, "87380 pages of 4 KiB"
     assert "1 TiB" in page_finding.reason, "268435456 pages of 4 KiB"
+
+
+def test_all_published_sysctls_are_compared() -> None:
+    tables = read_host_tables([LISTINGS / "wolf-sysctl.conf"])
+    fabrics = find_fabrics(read_system(find_system_file("cumulus")))
+    verdict = check_host_routes(fabrics, "wolf-servers", tables)
+    compared = {item.location for item in verdict.comparisons}
+    assert tables.settings is not None
+    assert tables.settings.keys() - compared == set()
+
+
+@pytest.mark.parametrize(
+    ("setting", "sound", "wrong", "kind"),
+    [
+        ("net.ipv4.tcp_mtu_probing", "1", "2", "small packets first"),
+        ("net.ipv4.tcp_fin_timeout", "60", "600", "closed connections stay"),
+        ("net.ipv4.tcp_no_metrics_save", "0", "7", "unknown value"),
+        ("net.core.default_qdisc", "fq_codel", "noqueue", "setting risky"),
+    ],
+)
+def test_setting_is_judged_by_its_value(setting: str, sound: str, wrong: str, kind: str) -> None:
+    fabrics = find_fabrics(read_system(find_system_file("cumulus")))
+    kinds = [
+        {
+            fault.kind
+            for fault in check_host_routes(fabrics, "wolf-servers", HostTables(settings={setting: value})).faults
+        }
+        for value in (sound, wrong)
+    ]
+    # the system file asks for other values
+    assert [each - {"setting not as planned"} for each in kinds] == [set(), {kind}]
+
+
+@pytest.mark.parametrize(("release", "queue", "is_wrong"), [
+    ("4.12.0", "fq_codel", True), ("4.12.0", "fq", False), ("4.13.0", "fq_codel", False),
+    ("6.8.0", "pfifo_fast", False),
+])  # fmt: skip
+def test_bbr_needs_pacing_queue_on_old_kernels(release: str, queue: str, is_wrong: bool) -> None:
+    settings = {"kernel.osrelease": release, "net.ipv4.tcp_congestion_control": "bbr", "net.core.default_qdisc": queue}
+    assert [finding.state for finding in audit_settings(settings)] == ["wrong"] * is_wrong
 
 
 Edit = Callable[[list[str]], list[str]]
@@ -121,7 +163,7 @@ FAULTS: list[tuple[str, Edit]] = [
 
 
 @pytest.mark.parametrize(("kind", "edit"), FAULTS, ids=[f"{number} {kind}" for number, (kind, _) in enumerate(FAULTS)])
-def test_fault_in_good_plan_is_found(kind: str, edit: Edit) -> None:
+def test_fault_in_a_good_plan_is_detected(kind: str, edit: Edit) -> None:
     fabric = build_fabric(3)
     host = plan_routes(fabric).find_host_plan("clients")
     lines = [f"ip route add {quote_command(make_route_arguments(route, host.mtu))}" for route in host.routes]
@@ -150,7 +192,7 @@ def test_fault_in_good_plan_is_found(kind: str, edit: Edit) -> None:
         ("not on the network", HostTables(addresses=("192.0.2.7/24",))),
     ],
 )
-def test_wrong_host_setting_is_found(kind: str, host_tables: HostTables) -> None:
+def test_wrong_host_setting_is_detected(kind: str, host_tables: HostTables) -> None:
     assert kind in {fault.kind for fault in check_host_routes([build_fabric(3)], "clients", host_tables).faults}
 
 
@@ -163,11 +205,11 @@ def test_wrong_host_setting_is_found(kind: str, host_tables: HostTables) -> None
         ("not a router", HostTables(addresses=("192.0.2.7/24",))),
     ],
 )
-def test_wrong_router_setting_is_found(kind: str, host_tables: HostTables) -> None:
+def test_wrong_router_setting_is_detected(kind: str, host_tables: HostTables) -> None:
     assert [fault.kind for fault in check_host_routes([build_fabric(3)], "routers", host_tables).faults] == [kind]
 
 
-def test_different_routers_of_both_directions_are_found() -> None:
+def test_different_routers_per_direction_are_detected() -> None:
     fabric = build_fabric(3)
     plan = plan_routes(fabric)
 
@@ -199,7 +241,10 @@ def test_empty_tables_are_reported_as_unknown() -> None:
     verdict = check_host_routes([build_fabric(2)], "clients", HostTables())
     assert verdict.faults == ()
     assert verdict.comparisons == ()
-    assert verdict.unknown == ("routes", "rules", "addresses", "neighbors", "settings (sysctl)", "kernel options")
+    assert verdict.unknown == (
+        "routes", "rules", "addresses", "neighbors", "settings (sysctl)", "kernel options",
+        "the other side, so whether replies return the same way",
+    )  # fmt: skip
 
 
 def test_json_of_ip_equals_its_text() -> None:
@@ -243,7 +288,7 @@ def test_unknown_class_name_gets_suggestion() -> None:
 
 @pytest.mark.parametrize("version", [4, 6])
 @pytest.mark.parametrize("name", ["net.ipv{}.fib_multipath_hash_policy", "net.ipv4.fib_multipath_hash_seed"])
-def test_different_hash_settings_are_found(version: int, name: str) -> None:
+def test_different_hash_settings_are_detected(version: int, name: str) -> None:
     fabric, key = build_fabric(3, version=version), name.format(version)
     planned = {host.name: dict(host.settings) for host in plan_routes(fabric).host_plans}
     near, far = HostTables(settings=planned["clients"]), HostTables(settings=planned["stores"])

@@ -30,14 +30,14 @@ def draw_host_for(mistake: RouteMistake, random: Random) -> DrawnHost:
 
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("kind", KINDS)
-def test_drawn_host_has_no_fault_in_many_comparisons(kind: str, seed: int) -> None:
+def test_random_host_has_no_fault_in_many_comparisons(kind: str, seed: int) -> None:
     verdict = draw_host(Random(seed), kind).check()
     assert verdict.faults == ()
     assert len(verdict.comparisons) > 12
 
 
 @pytest.mark.parametrize("version", [4, 6])
-def test_what_other_programs_add_is_no_fault(version: int) -> None:
+def test_routes_and_rules_of_other_programs_are_no_fault(version: int) -> None:
     """Rules of VPNs, bridges of containers, routes that catch what the multipath route does not."""
     host = draw_host(Random(7), str(version))
     host.add("rules", "1:\tfrom all lookup [l3mdev-table]", "5210:\tfrom all fwmark 0x80000/0xff0000 lookup main",
@@ -56,7 +56,7 @@ def test_what_other_programs_add_is_no_fault(version: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("mistake", MISTAKES, ids=[mistake.name for mistake in MISTAKES])
-def test_drawn_mistake_is_named_with_its_reason(mistake: RouteMistake, seed: int) -> None:
+def test_random_mistake_is_reported_with_its_reason(mistake: RouteMistake, seed: int) -> None:
     random = Random(f"{seed}-{mistake.name}")
     host = draw_host_for(mistake, random)
     location = mistake.plant(host, random)

@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[4]
 TIMING = HealthCheckTiming(0.3, down=3, up=5)
 
 
-def test_router_leaves_and_returns_after_given_rounds() -> None:
+def test_router_leaves_and_returns_after_the_configured_rounds() -> None:
     health = RouterHealth(3, TIMING)
     assert not health.add_round([True, False, True])
     assert not health.add_round([True, False, True])

@@ -184,7 +184,7 @@ def test_slow_forwarders_limit_streaming(system: System) -> None:
     assert throughput.bottleneck == "the forwarders"
 
 
-def test_missing_description_is_listed_and_takes_no_time(system: System, cumulus: Fabric) -> None:
+def test_missing_description_is_reported_and_takes_no_time(system: System, cumulus: Fabric) -> None:
     compared = compare_mounts(system, cumulus, EVEN, clients=4, tasks=1)
     assert "client_read_rate of wolf-dvs" not in describe_unknown_parameters(compared)
     bare = apply_changes(system, {"mounts.wolf-dvs.model": {}})

@@ -47,7 +47,7 @@ def find_named(paths: list[PathLatency]) -> list[str]:
 
 @pytest.mark.parametrize("factor", [2, 5, 10, 100])
 @pytest.mark.parametrize("seed", range(5))
-def test_slow_router_is_named_with_its_ratio(factor: float, seed: int) -> None:
+def test_slow_router_is_reported_with_its_ratio(factor: float, seed: int) -> None:
     random = np.random.default_rng(seed)
     paths = measure(lambda mark, _: random.lognormal(-9.2, 0.3) * (factor if mark == 2 else 1))
     assert find_named(paths) == ["r2"]
@@ -59,7 +59,7 @@ def test_slow_router_is_named_with_its_ratio(factor: float, seed: int) -> None:
     assert "r2 is slow" in describe_latency_fault(paths[1])
 
 
-def test_equal_routers_are_not_named() -> None:
+def test_equal_routers_are_not_reported() -> None:
     """100 fabrics of equal routers with scattered round trips, one in ten of them five times as long."""
     named_fabrics = 0
     for seed in range(100):
@@ -78,7 +78,7 @@ def test_common_drift_names_no_router() -> None:
 
 
 @pytest.mark.parametrize(("share", "is_named"), [(0.001, False), (0.1, True), (0.5, True)])
-def test_lost_packets_are_named_beyond_one_percent(share: float, is_named: bool) -> None:
+def test_lost_packets_are_reported_above_1_percent(share: float, is_named: bool) -> None:
     random = np.random.default_rng(3)
     paths = measure(lambda mark, _: None if mark == 3 and random.random() < share else 1e-4)
     assert find_named(paths) == (["r3"] if is_named else [])
@@ -86,7 +86,7 @@ def test_lost_packets_are_named_beyond_one_percent(share: float, is_named: bool)
         assert "loses packets" in describe_latency_fault(paths[2])
 
 
-def test_silent_router_is_named_and_not_asked_for_ever() -> None:
+def test_silent_router_is_reported_and_probing_stops() -> None:
     host = plan_routes(build_fabric(3)).find_host_plan("clients")
     probe = FakeProbe(lambda mark, _: None if mark == 1 else 1e-4)
     watched = WatchedRoutes(host, ("10.2.0.1", "10.2.0.2", "10.2.0.3"), ())
@@ -97,7 +97,7 @@ def test_silent_router_is_named_and_not_asked_for_ever() -> None:
     assert len([mark for _, mark in probe.requests if mark == 1]) < 10 < ROUNDS
 
 
-def test_host_behind_is_asked_through_each_router() -> None:
+def test_host_behind_routers_is_probed_through_each_router() -> None:
     paths = measure(lambda mark, _: 1e-3 if mark == 2 else 1e-4, hosts=("10.2.0.100",))
     assert [(path.router, path.target) for path in paths] == [
         *((name, "") for name in ROUTERS), *((name, "10.2.0.100") for name in ROUTERS)]  # fmt: skip
@@ -123,7 +123,8 @@ def test_host_of_another_network_is_refused(capsys: pytest.CaptureFixture[str]) 
 )
 @pytest.mark.root
 @pytest.mark.slow
-def test_throttled_router_is_named_in_namespaces(cumulus: Fabric) -> None:
+@pytest.mark.serial
+def test_throttled_router_is_reported_in_namespaces(cumulus: Fabric) -> None:
     """Of the six routers of the worked example one sends few packets a second, and later another one is down."""
     slow, dead, sound = (router.name for router in cumulus.active_routers[:3])
     near, far = cumulus.near.classes[0], cumulus.far.classes[0]

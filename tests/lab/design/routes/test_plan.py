@@ -45,8 +45,9 @@ LISTINGS = ROOT / "tests" / "data" / "routes"
 
 def make_planned_tables(host: HostPlan) -> HostTables:
     """The tables of a host after the plan is applied, from the commands that apply it."""
-    commands = [f"ip route add {quote_command(make_route_arguments(route, host.mtu))}" for route in host.routes]
-    commands += [f"ip rule add {quote_command(make_rule_arguments(rule))}" for rule in host.rules]
+    ip = "ip -6" if host.version == 6 else "ip"
+    commands = [f"{ip} route add {quote_command(make_route_arguments(route, host.mtu))}" for route in host.routes]
+    commands += [f"{ip} rule add {quote_command(make_rule_arguments(rule))}" for rule in host.rules]
     return parse_host_tables("\n".join(commands), "plan")
 
 
@@ -247,7 +248,7 @@ def test_drawing_shows_every_router_with_both_addresses(cumulus: Fabric) -> None
     assert sum(element.get("class") == "link" for element in picture.iter("{http://www.w3.org/2000/svg}path")) == 12
 
 
-def test_wrong_site_settings_are_left_out_with_note(cumulus: Fabric) -> None:
+def test_wrong_site_settings_are_omitted_with_a_note(cumulus: Fabric) -> None:
     plan = plan_routes(cumulus)
     planned = plan.find_host_plan("wolf-servers").settings
     assert planned["net.core.rmem_max"] == "536870912"

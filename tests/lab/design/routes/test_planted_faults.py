@@ -16,8 +16,9 @@ from planted_route_faults import (
 # Faults that follow from a planted one.
 CONSEQUENCES = {
     "interface missing": {"not on the network"},
+    "second interface on the network": {"address of another host"},
     "standby used first": {"route never used"},
-    "far network on link": {"table without a route", "router without a table"},
+    "far network on link": {"table without a route", "router without a table", "prefix too short"},
     "rule without a table": {"router without a table"},
     "all rules in one table": {"table without a rule", "mark of another router"},
     "router in several tables": {"router without a table", "mark of another router"},
@@ -39,7 +40,7 @@ def test_sound_host_has_no_fault_in_many_comparisons() -> None:
 
 
 @pytest.mark.parametrize(("kind", "edit"), [case[1:] for case in HOST_FAULTS], ids=[case[0] for case in HOST_FAULTS])
-def test_planted_host_fault_is_named(kind: str, edit: Edit) -> None:
+def test_planted_host_fault_is_reported(kind: str, edit: Edit) -> None:
     outputs = make_host_outputs()
     edit(outputs)
     kinds = {fault.kind for fault in check_outputs(outputs).faults}
@@ -50,7 +51,7 @@ def test_planted_host_fault_is_named(kind: str, edit: Edit) -> None:
 @pytest.mark.parametrize(
     ("kind", "edit"), [case[1:] for case in ROUTER_FAULTS], ids=[case[0] for case in ROUTER_FAULTS]
 )
-def test_planted_router_fault_is_named(kind: str, edit: Edit) -> None:
+def test_planted_router_fault_is_reported(kind: str, edit: Edit) -> None:
     outputs = make_router_outputs()
     edit(outputs)
     assert {fault.kind for fault in check_outputs(outputs, "routers").faults} == {kind}

@@ -146,7 +146,7 @@ def test_ipv6_active_routers_have_the_lower_metric() -> None:
     assert [route.metric for route in host.active_routes] == [1024]
 
 
-def test_script_removes_its_own_rules_only() -> None:
+def test_script_deletes_only_rules_with_its_marks_and_tables() -> None:
     plan = plan_routes(build_fabric(2))
     text = make_host_script(plan, plan.host_plans[0], "routes.sh")
     deletions = [line.strip() for line in text.splitlines() if "rule del" in line]
@@ -154,7 +154,7 @@ def test_script_removes_its_own_rules_only() -> None:
     assert all("fwmark" in line and "table" in line for line in deletions)
 
 
-def test_lnet_routes_that_differ_are_named() -> None:
+def test_different_lnet_routes_are_reported() -> None:
     machine = read_system(SYSTEMS / "edison.toml")
     path, text = next(iter(make_lnet_files(machine).items()))
     network = path.removeprefix("lnet-").removesuffix(".yaml")

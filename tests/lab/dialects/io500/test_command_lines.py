@@ -32,7 +32,7 @@ def printed(path: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(("ini", "result", "stamp", "extended"), RECORDED, ids=["standard", "every option"])
-def test_words_and_order_are_those_of_io500(ini: str, result: str, stamp: str, extended: bool) -> None:
+def test_command_lines_equal_recorded_io500_command_lines(ini: str, result: str, stamp: str, extended: bool) -> None:
     config, wanted = read_ini_file(DATA / ini), printed(DATA / result)
     phases = list_phases(extended)
     assert [phase.name for phase in phases] == list(wanted)
@@ -44,7 +44,7 @@ def test_words_and_order_are_those_of_io500(ini: str, result: str, stamp: str, e
 
 
 @pytest.mark.parametrize("name", ["short.ini", "options.ini"])
-def test_words_and_hash_are_those_of_the_io500_on_path(name: str, tmp_path: Path) -> None:
+def test_command_lines_and_hash_equal_the_installed_io500(name: str, tmp_path: Path) -> None:
     program = shutil.which("io500")
     if program is None:
         pytest.skip("there is no io500 on PATH to compare with")
@@ -75,5 +75,5 @@ def test_every_phase_has_section_and_can_be_disabled() -> None:
             assert not is_phase_enabled(phase, config.replace_values({(phase.part, "run"): "FALSE"}))
 
 
-def test_a_cleanup_is_the_phases_that_remove() -> None:
+def test_cleanup_runs_only_the_delete_phases() -> None:
     assert [phase.name for phase in list_phases(False, cleanup=True)] == ["mdtest-easy-delete", "mdtest-hard-delete"]

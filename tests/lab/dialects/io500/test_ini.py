@@ -20,11 +20,11 @@ HASHES = {"# nothing\n": "9736CCCB", (DATA / "short.ini").read_text(): "84659473
 
 
 @pytest.mark.parametrize(("text", "wanted"), HASHES.items(), ids=["nothing", "short"])
-def test_settings_have_the_hash_that_io500_gives_them(text: str, wanted: str) -> None:
+def test_settings_hash_equals_io500_hash(text: str, wanted: str) -> None:
     assert parse_ini(text, "x.ini").settings_hash == wanted
 
 
-def test_the_order_of_lines_letters_and_comments_mean_nothing() -> None:
+def test_ini_ignores_case_order_and_comments() -> None:
     text = "[ior-HARD] # here\n segmentcount=7 ; there\n\n[Global]\nDATADIR = a b \n"
     text += "resultdir =\nverbosity = 2\nVerbosity=3\n"
     config = parse_ini(text, "x.ini")
@@ -43,7 +43,7 @@ def test_flags_have_four_names(word: str, flag: bool) -> None:
 
 
 @pytest.mark.parametrize("extra", [True, False])
-def test_what_is_listed_can_be_read_and_means_the_same(extra: bool) -> None:
+def test_default_settings_survive_formatting_and_parsing(extra: bool) -> None:
     text = format_settings_as_ini(DEFAULTS, with_descriptions=True, with_extended=extra)
     assert parse_ini(text, "x.ini").values == DEFAULTS.values
     assert ("[mdworkbench]" in text) is extra
@@ -72,7 +72,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("text", WRONG, ids=[repr(text) for text in WRONG])
-def test_a_wrong_file_is_one_sentence_that_names_the_place(text: str) -> None:
+def test_invalid_ini_gets_one_sentence_with_the_location(text: str) -> None:
     with pytest.raises(UserError) as caught:
         parse_ini(text, "x.ini")
     for part in WRONG[text]:
@@ -80,7 +80,7 @@ def test_a_wrong_file_is_one_sentence_that_names_the_place(text: str) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_a_file_that_is_none_is_said(tmp_path: Path) -> None:
+def test_unreadable_ini_file_is_reported(tmp_path: Path) -> None:
     (tmp_path / "binary").write_bytes(b"[global]\n\xff\xfe")
     (tmp_path / "large").write_bytes(b"#" * (2 << 20))
     for name, says in (
@@ -93,7 +93,7 @@ def test_a_file_that_is_none_is_said(tmp_path: Path) -> None:
             read_ini_file(tmp_path / name)
 
 
-def test_seeds_are_those_of_io500() -> None:
+def test_seeds_equal_io500_seeds() -> None:
     """From what IO500 printed: -G of its command lines, for the time stamp of the run."""
     assert compute_part_seed("ior-easy", "STAMP1") == 879429251
     assert compute_part_seed("mdtest-easy", "STAMP1") == 1760233232

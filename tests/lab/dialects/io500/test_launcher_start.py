@@ -25,5 +25,7 @@ SLURM = {"SLURM_STEP_ID": "7", "SLURM_PROCID": "1", "SLURM_STEP_NUM_TASKS": "8",
         ({**OPEN_MPI, "OMPI_COMM_WORLD_SIZE": "many"}, None),
     ],
 )
-def test_several_ranks_are_told_from_one_program(environment: dict[str, str], wanted: LauncherRank | None) -> None:
+def test_launcher_rank_is_detected_from_the_environment(
+    environment: dict[str, str], wanted: LauncherRank | None
+) -> None:
     assert detect_launcher_rank(environment) == wanted

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from archive_builders import normalize_blanks
 
-from sonde.dialects.io500.benchmark import BenchmarkResult, PhaseRow
+from sonde.dialects.io500.benchmark_interface import BenchmarkResult, PhaseRow
 from sonde.dialects.io500.figures import PhaseFigures
 from sonde.dialects.io500.phases import list_phases
 from sonde.dialects.io500.report_section import make_result_sections
@@ -27,7 +27,7 @@ def outcome(broken: bool) -> BenchmarkResult:
     )
 
 
-def test_score_sub_scores_and_each_phase_in_its_unit_are_there() -> None:
+def test_report_section_has_scores_and_each_phase_with_unit() -> None:
     (section,) = make_result_sections(outcome(broken=False))
     assert section.paragraphs == ["Bandwidth 4.000 GiB/s, metadata 9.000 kIOPS, total 6.000: valid by the rules."]
     text = normalize_blanks(str(section.parts[0]))
@@ -36,7 +36,7 @@ def test_score_sub_scores_and_each_phase_in_its_unit_are_there() -> None:
             assert f"{phase.name} {index + 0.5:.3f} {phase.result_unit} {10 + index}.00 s valid" in text
 
 
-def test_every_reason_for_invalid_is_said() -> None:
+def test_every_reason_for_invalid_is_reported() -> None:
     table, why = make_result_sections(outcome(broken=True))
     assert "total 6.000: INVALID by the rules." in table.paragraphs[0]
     name = list_phases(False, False)[0].name

@@ -67,7 +67,7 @@ def test_the_score_is_that_of_the_documentation() -> None:
     assert score.total_score == pytest.approx(7.096374, rel=1e-4)
 
 
-def test_scores_of_both_modes_are_those_of_a_real_run() -> None:
+def test_scores_of_both_modes_equal_a_real_run() -> None:
     standard, extended = compute_score(results(EXTENDED)), compute_score(results(EXTENDED), is_extended=True)
     for score, wanted in zip(
         (standard.bandwidth, standard.metadata, standard.total_score, extended.metadata, extended.total_score),
@@ -77,7 +77,7 @@ def test_scores_of_both_modes_are_those_of_a_real_run() -> None:
         assert score == pytest.approx(wanted, rel=1e-6)
 
 
-def test_nothing_has_no_score() -> None:
+def test_empty_results_have_score_zero() -> None:
     assert compute_score([]).total_score == 0
     score = compute_score([(PHASES["find"], 4.0), (PHASES["mdtest-easy-stat"], 9.0), (PHASES["mdtest-hard-stat"], 0.0)])
     assert score.metadata == pytest.approx(6.0)
@@ -142,7 +142,7 @@ def find_objections(phase: str, seconds: float = 400.0, ran: bool = True, **figu
         (find_objections("ior-rnd4K-easy-read", value=0.0), ["Resulting score shouldn't be 0.0"]),
     ],
 )
-def test_a_phase_breaks_the_rules_that_it_breaks(sentences: list[str], says: list[str]) -> None:
+def test_violations_of_a_phase_are_reported(sentences: list[str], says: list[str]) -> None:
     assert len(sentences) == len(says)
     for sentence, begin in zip(sentences, says, strict=True):
         assert sentence.startswith(begin)

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from archive_builders import NOISY, normalize_blanks
 from browser import browser, installed
-from make_record import MIB, Scene, Work, steady, write_run
+from make_record import write_run
+from record_scene import MIB, Scene, Work, steady
 
 from sonde.dialects.iozone.grid_page import write_grid_page
 from sonde.dialects.iozone.plans import IozoneCell
@@ -60,7 +61,7 @@ def test_page_begins_with_count_of_non_storage_numbers(tmp_path: Path) -> None:
     assert "not of storage:" not in normalize_blanks(page(tmp_path / "direct", cached=False))
 
 
-def test_machine_date_command_and_the_classic_table_are_there(tmp_path: Path) -> None:
+def test_grid_page_has_machine_date_command_and_classic_table(tmp_path: Path) -> None:
     html = page(tmp_path, cached=True)
     text = normalize_blanks(html)
     for expected_text in ("node17 · 64 CPUs", "21 November 2026", "iozone -a", "kB reclen write read"):
@@ -71,7 +72,7 @@ def test_machine_date_command_and_the_classic_table_are_there(tmp_path: Path) ->
     assert [row[:2] for row in cells] == [["1024", "64"], ["1024", "256"], ["4096", "64"], ["4096", "256"]]
 
 
-def test_a_surface_is_darkest_where_it_is_fastest(tmp_path: Path) -> None:
+def test_surface_cells_are_darker_for_higher_rates(tmp_path: Path) -> None:
     html = page(tmp_path, cached=False)
     surface = html[html.index("<h2>Write</h2>") : html.index("<h2>Read</h2>")]
     assert re.findall(r'<td class="(\w+)" title', surface) == ["up2", "up3", "up4", "up4"]
@@ -102,7 +103,7 @@ def test_the_widest_automatic_grid_is_not_cut_on_a_desktop(tmp_path: Path) -> No
 @pytest.mark.browser
 @pytest.mark.skipif(installed() is None, reason="no Chromium is installed (Debian: apt install chromium)")
 @pytest.mark.parametrize("width", [1280, 390])
-def test_nothing_sticks_out_and_no_word_lies_on_another(tmp_path: Path, width: int) -> None:
+def test_grid_page_has_no_overflow_and_no_overlapping_text(tmp_path: Path, width: int) -> None:
     page(tmp_path, cached=True)
     overlaps = """(() => { const boxes = [...document.querySelectorAll('.surface th, .surface td')].map(one =>
       one.getBoundingClientRect()); return boxes.some((a, i) => boxes.some((b, j) => i < j && a.left < b.right - 1 &&

@@ -12,7 +12,8 @@ from sonde.dialects.iozone import tables as iozone_tables
 from sonde.dialects.iozone.arguments import IozoneSettings, list_grid_cells, parse_arguments
 from sonde.dialects.iozone.plans import IozoneCell, build_cell_plan
 from sonde.model.errors import UserError
-from sonde.model.lines import IntervalSeconds, PhaseBeginLine, PhaseEndLine, TableLine
+from sonde.model.line_members import IntervalSeconds
+from sonde.model.lines import PhaseBeginLine, PhaseEndLine, TableLine
 from sonde.model.record import PhaseRecord
 from sonde.sources import iozone as importer
 from sonde.sources.import_defaults import ImportDefaults
@@ -44,11 +45,11 @@ def test_values_may_be_attached_and_flags_may_stand_together() -> None:
     assert settings.paths == ("one", "two")
 
 
-def test_a_range_of_children_is_every_number_in_it() -> None:
+def test_children_range_expands_to_every_number() -> None:
     assert parse_text("-l 2 -u 5 -F a b c d e").children == (2, 3, 4, 5)
 
 
-def test_automatic_sizes_are_those_of_iozone() -> None:
+def test_automatic_sizes_equal_iozone_sizes() -> None:
     cells = list_grid_cells(parse_text("-a"))
     assert cells[0] == (64, 4)
     assert cells[-1] == (512 << 10, 16 << 10)
@@ -89,7 +90,7 @@ WRONG = {
 }
 
 
-def test_file_has_whole_records_as_in_iozone() -> None:
+def test_file_has_complete_records_as_in_iozone() -> None:
     settings = parse_text("-i 0 -s 1001k -r 4k -r 7k")
     assert list_grid_cells(settings) == [(1000, 4), (1001, 7)]
     assert [note for note in settings.notes if "KiB" in note] == [
@@ -98,7 +99,7 @@ def test_file_has_whole_records_as_in_iozone() -> None:
 
 
 @pytest.mark.parametrize("line", WRONG)
-def test_wrong_words_are_one_sentence(line: str) -> None:
+def test_invalid_arguments_get_one_sentence(line: str) -> None:
     with pytest.raises(UserError) as caught:
         parse_text(line)
     assert WRONG[line] in str(caught.value)
@@ -130,7 +131,7 @@ def test_record_rewrite_repeats_the_first_record() -> None:
     ]
 
 
-def test_tests_without_a_backend_are_left_out_with_a_note() -> None:
+def test_tests_without_a_backend_are_omitted_with_a_note() -> None:
     settings = parse_text("-i 0 -i 6 -i 12 -d 5")
     assert [phase["id"] for phase in build_cell_plan(settings, IozoneCell(64, 4)).document["phases"]] == [
         "write",
@@ -150,7 +151,7 @@ def test_table_has_the_thirteen_columns_of_iozone() -> None:
     assert parse_text("-v").version
 
 
-def test_the_first_child_stops_all_unless_told_otherwise() -> None:
+def test_first_finished_child_stops_all_by_default() -> None:
     stops = [
         phase.get("stop") for phase in build_cell_plan(parse_text("-t 2 -i 0"), IozoneCell(64, 4, 2)).document["phases"]
     ]
@@ -178,13 +179,13 @@ class FakeRecord:
 
 
 @pytest.mark.parametrize(("flags", "seconds"), [("", 1.0), ("-e", 1.5), ("-c", 1.25), ("-ce", 1.75)])
-def test_flush_and_close_are_in_the_time_when_asked(flags: str, seconds: float) -> None:
+def test_flush_and_close_count_in_the_time_on_request(flags: str, seconds: float) -> None:
     record = FakeRecord(phase("write", (1 << 20, 1.0, 0.5, 0.25)))
     rates = iozone_tables.compute_rates_of_tests(record, parse_text(flags))  # type: ignore[arg-type]
     assert rates["write"] == pytest.approx((1 << 20) / seconds)
 
 
-def test_the_table_is_read_by_those_who_read_iozones() -> None:
+def test_table_is_parsed_by_iozone_readers() -> None:
     settings = parse_text("-i 0 -i 2 -f /scratch/f")
     rates = {
         "write": 1000.0 * 1024,

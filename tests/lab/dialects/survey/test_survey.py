@@ -37,7 +37,7 @@ def survey(text: str = "", **environment: str) -> SurveySettings:
     return read_survey(text.split(), environment)
 
 
-def test_the_defaults_are_those_of_the_original() -> None:
+def test_defaults_equal_the_original_script() -> None:
     settings = survey()
     assert (settings.case, settings.size, settings.records) == ("disk", 16384, (1024, 1024))
     assert (settings.objects, settings.threads) == ((1, 16), (1, 16))
@@ -52,7 +52,7 @@ def test_arguments_override_environment_variables() -> None:
     assert survey("targets=a,b").targets == ("a", "b")
 
 
-def test_everything_doubles_and_threads_are_a_multiple_of_objects() -> None:
+def test_sizes_double_and_threads_are_a_multiple_of_objects() -> None:
     points = survey("nobjhi=4 thrhi=4 rszlo=64 rszhi=128").list_points()
     one_size = [(1, 1), (1, 2), (1, 4), (2, 2), (2, 4), (4, 4)]
     assert [(p.record, p.objects, p.threads) for p in points] == [(r, n, t) for r in (64, 128) for n, t in one_size]
@@ -79,7 +79,7 @@ def test_wrong_variables_are_one_sentence(text: str) -> None:
         read_survey(["tests_str=write frob"], {})
 
 
-def test_lines_are_those_of_the_original() -> None:
+def test_output_lines_equal_the_original_script() -> None:
     # The line of its documentation: eight OSTs of 8 GiB, an object and a thread on each.
     eight = survey("size=8192 thrhi=1 nobjhi=1", targets=" ".join("abcdefgh"))
     assert format_line_head(eight, SurveyPoint(1024, 1, 1)) == "ost  8 sz 67108864K rsz 1024K obj    8 thr    8 "
@@ -88,7 +88,7 @@ def test_lines_are_those_of_the_original() -> None:
     assert format_line_tail([SurveyResult("read", 1.0, 1.0, 2.0, failed=True)]) == "read    1.00             ERROR "
 
 
-def test_a_combination_is_a_plan(tmp_path: Path) -> None:
+def test_survey_point_becomes_a_plan(tmp_path: Path) -> None:
     settings = survey(f"size=64 targets={tmp_path}/a,{tmp_path}/b")
     plan = build_point_plan(settings, SurveyPoint(1024, 2, 4)).document
     assert plan["tasks"] == {"processes": 8}
@@ -106,7 +106,7 @@ def test_a_combination_is_a_plan(tmp_path: Path) -> None:
     ]
 
 
-def test_samples_are_whole_seconds_of_one_target() -> None:
+def test_samples_are_full_seconds_of_a_single_target() -> None:
     mib = 1 << 20
     series = SeriesLine(phase="write", slice_s=0.4, bytes=(mib,) * 3 + (3 * mib,) * 3 + (mib,))
     assert compute_samples(series, 2) == pytest.approx([3 / 1.2 / 2, 9 / 1.2 / 2])
@@ -203,7 +203,7 @@ def test_host_serves_targets_without_system_file() -> None:
     assert [phase.phase for phase in alone.phases] == ["write", "write OST0000"]
 
 
-def test_reads_are_checked_when_asked_and_errors_are_said() -> None:
+def test_reads_are_verified_on_request_and_errors_are_reported() -> None:
     lustre = Lustre("error: test_brw: #1 - 0x2: Input/output error\n")
     settings = survey("size=64 verify=1 tests_str=write targets=lustre-OST0000 nobjhi=2")
     echo = EchoSurvey(settings, lustre)
@@ -213,7 +213,7 @@ def test_reads_are_checked_when_asked_and_errors_are_said() -> None:
     assert lustre.said[-1][0] == [["--device", "9", "destroy", "2", "2"]]
 
 
-def test_targets_are_all_that_are_up_unless_named() -> None:
+def test_default_targets_are_all_that_are_up() -> None:
     assert EchoSurvey(survey(), Lustre()).list_targets() == ["lustre-OST0000", "lustre-OST0001"]
     with pytest.raises(UserError, match="lustre-OST0002 is neither"):
         EchoSurvey(survey("targets=lustre-OST0002"), Lustre()).list_targets()

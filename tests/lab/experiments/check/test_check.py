@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from sonde.conduct.run import RunSetup
 from sonde.experiments.check.check import CheckObserver, CheckResult, FileSystemCheck, describe_zero_size
-from sonde.experiments.check.figures import CheckFigure, compute_figures, list_figure_rows, make_headline
+from sonde.experiments.check.figures import CheckFigure, compute_figures, list_possible_figures, make_headline
 from sonde.experiments.check.plans import (
     GIB,
     MIB,
@@ -31,7 +31,8 @@ from sonde.findings.best_numbers import WorkKind
 from sonde.findings.classification import Classification
 from sonde.launch.engine import find_engine
 from sonde.model.errors import MachineError
-from sonde.model.lines import ByteCounts, Finding, LatencySummary, OperationCounts, PhaseBeginLine, PhaseEndLine
+from sonde.model.line_members import ByteCounts, LatencySummary, OperationCounts
+from sonde.model.lines import Finding, PhaseBeginLine, PhaseEndLine
 from sonde.model.plan import Plan
 from sonde.model.plan_hash import compute_plan_hash
 from sonde.model.record import PhaseRecord
@@ -136,7 +137,7 @@ def test_queue_depth_becomes_tasks_without_io_uring() -> None:
         assert all("backend" not in phase for phase in part.document["phases"])
 
 
-def test_random_access_through_the_cache_touches_no_block_twice() -> None:
+def test_cached_random_access_has_no_time_limit_but_a_stonewall() -> None:
     part = next(part for part in plan_check_parts("/x", replace(ORDINARY, direct=False), FAST) if part.key == "random")
     for phase in part.document["phases"][1:]:
         assert "time" not in phase["stop"]
@@ -180,7 +181,7 @@ def test_figure_limited_by_one_task_is_marked() -> None:
 
 
 def _record(key: str, rate: float) -> Any:
-    from sonde.model.lines import PhaseRates, Rate
+    from sonde.model.line_members import PhaseRates, Rate
     from sonde.model.record import RecordReader
 
     reader = RecordReader()
@@ -199,11 +200,11 @@ def replace_end(record: PhaseRecord, rates: Any) -> PhaseRecord:
 
 
 def test_keys_of_figures_are_unique() -> None:
-    keys = [row.key for row in list_figure_rows(8, True)]
+    keys = [row.key for row in list_possible_figures(8, True)]
     assert len(keys) == len(set(keys))
 
 
-def test_the_headline_takes_only_numbers_of_storage() -> None:
+def test_headline_uses_only_storage_numbers() -> None:
     cached = CheckFigure(
         "read-cached-1", "s", "l", "bytes_per_s", Classification.CACHE, "v", value=9e10, kind=WorkKind("reads")
     )
@@ -216,7 +217,7 @@ def test_the_headline_takes_only_numbers_of_storage() -> None:
     assert "sustained" in make_headline([replace(real, classification=Classification.STORAGE)], ORDINARY)
 
 
-def test_a_doubtful_headline_says_so_first() -> None:
+def test_doubtful_headline_begins_with_its_caveat() -> None:
     noisy = Finding(id="noisy_node", severity="warning", text="other processes used 2.0 cores of this node")
     calm = CheckFigure(
         "read-direct-1", "s", "l", "bytes_per_s", Classification.BURST, "w", value=1e9, kind=WorkKind("reads")
@@ -233,8 +234,8 @@ def check(target: Path, archive: Path, full: bool = False) -> CheckResult:
     return FileSystemCheck(target, RunSetup(find_engine(), Archive(archive)), full, CheckObserver()).measure_all_parts()
 
 
-def test_check_runs_all_parts(fake: Fake, target: Path, archive: Path) -> None:
-    fake()
+def test_check_runs_all_parts(fake_engine: Fake, target: Path, archive: Path) -> None:
+    fake_engine()
     result = check(target, archive)
     assert result.exit_code == 0
     keys = [figure.key for figure in result.figures]
@@ -248,8 +249,8 @@ def test_check_runs_all_parts(fake: Fake, target: Path, archive: Path) -> None:
     assert {run.role for run in runs} == {"check", "calibration"}
 
 
-def test_a_file_system_without_direct_io_is_measured_without(fake: Fake, target: Path, archive: Path) -> None:
-    fake("no-direct")
+def test_a_file_system_without_direct_io_is_measured_without(fake_engine: Fake, target: Path, archive: Path) -> None:
+    fake_engine("no-direct")
     result = check(target, archive)
     assert result.exit_code == 0
     assert not result.machine.direct
@@ -257,28 +258,28 @@ def test_a_file_system_without_direct_io_is_measured_without(fake: Fake, target:
     assert any("O_DIRECT" in note for note in result.notes)
 
 
-def test_a_cache_that_cannot_be_emptied_gives_no_cold_reads(fake: Fake, target: Path, archive: Path) -> None:
-    fake(residency="0.9")
+def test_unflushable_cache_gives_no_cold_reads(fake_engine: Fake, target: Path, archive: Path) -> None:
+    fake_engine(residency="0.9")
     result = check(target, archive)
     assert result.machine.evict is None
     assert not any(figure.key.startswith("read-storage") for figure in result.figures)
     assert any("could not be emptied" in note for note in result.notes)
 
 
-def test_memory_file_system_has_no_storage_figures(fake: Fake, target: Path, archive: Path) -> None:
-    fake(type="tmpfs")
+def test_memory_file_system_has_no_storage_figures(fake_engine: Fake, target: Path, archive: Path) -> None:
+    fake_engine(type="tmpfs")
     result = check(target, archive)
     assert {figure.classification for figure in result.figures} == {Classification.MEMORY}
 
 
-def test_failed_part_does_not_stop_others(
-    fake: Fake, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
+def test_failed_part_does_not_stop_the_check(
+    fake_engine: Fake, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake()
+    fake_engine()
     original = FileSystemCheck._conduct_run_of_part
 
     def conduct(self: FileSystemCheck, plan: Plan, name: str, role: str, part: str) -> Any:
-        fake("enospc" if part == "sequential-all" else "environment" if part == "random" else "ok")
+        fake_engine("enospc" if part == "sequential-all" else "environment" if part == "random" else "ok")
         return original(self, plan, name, role, part)
 
     monkeypatch.setattr(FileSystemCheck, "_conduct_run_of_part", conduct)
@@ -291,13 +292,13 @@ def test_failed_part_does_not_stop_others(
 
 
 def test_part_at_time_limit_does_not_end_check(
-    fake: Fake, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
+    fake_engine: Fake, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fake()
+    fake_engine()
     original = FileSystemCheck._conduct_run_of_part
 
     def conduct(self: FileSystemCheck, plan: Plan, name: str, role: str, part: str) -> Any:
-        fake("limit" if part == "sequential-1" else "ok")
+        fake_engine("limit" if part == "sequential-1" else "ok")
         return original(self, plan, name, role, part)
 
     monkeypatch.setattr(FileSystemCheck, "_conduct_run_of_part", conduct)
@@ -307,8 +308,8 @@ def test_part_at_time_limit_does_not_end_check(
     assert "create" in [figure.key for figure in result.figures]
 
 
-def test_a_signal_ends_the_check_and_keeps_what_was_measured(fake: Fake, target: Path, archive: Path) -> None:
-    fake(seconds="0.2")
+def test_interrupted_check_preserves_measured_parts(fake_engine: Fake, target: Path, archive: Path) -> None:
+    fake_engine(seconds="0.2")
     messages: list[str] = []
 
     parts_begun: list[int] = []
@@ -346,15 +347,15 @@ def test_zero_size_message_names_likely_cause(system: dict[str, Any], text: str)
     ("settings", "text"), [({"type": "iso9660"}, "read-only"), ({"available": 10 * MIB}, "MiB free")]
 )
 def test_impossible_check_prints_one_sentence(
-    fake: Fake, target: Path, archive: Path, settings: dict[str, Any], text: str
+    fake_engine: Fake, target: Path, archive: Path, settings: dict[str, Any], text: str
 ) -> None:
-    fake(**settings)
+    fake_engine(**settings)
     with pytest.raises(MachineError, match=text):
         check(target, archive)
 
 
-def test_findings_are_kept_in_the_summary(fake: Fake, target: Path, archive: Path) -> None:
-    fake(residency="0.5")
+def test_findings_are_stored_in_the_summary(fake_engine: Fake, target: Path, archive: Path) -> None:
+    fake_engine(residency="0.5")
     check(target, archive)
     runs, _ = Archive(archive).read_all_summaries()
     findings = [finding for run in runs for finding in run.document["findings"]]

@@ -51,18 +51,18 @@ def event(name: str, text: str, *parts: str, dependents: bool = True) -> Event:
         ("2013-12-06T01:00/2013-12-06T02:00", "2013-12-06T01:00", 3660),
     ],
 )
-def test_a_time_leaves_open_what_its_digits_leave_open(text: str, first: str, seconds: float) -> None:
+def test_digits_of_a_time_determine_its_interval(text: str, first: str, seconds: float) -> None:
     interval = parse_time_interval(text)
     assert interval.first == parse_utc(first)
     assert interval.last - interval.first == timedelta(seconds=seconds) - timedelta(microseconds=1)
 
 
-def test_a_precision_replaces_what_the_digits_leave_open() -> None:
+def test_precision_overrides_the_digits_of_a_time() -> None:
     interval = parse_time_interval("2014-03-17T09:30", precision_s=600)
     assert (interval.first, interval.last) == (parse_utc("2014-03-17T09:20"), parse_utc("2014-03-17T09:40"))
 
 
-def test_the_zone_is_that_of_the_time_else_that_of_the_file() -> None:
+def test_zone_is_from_the_time_or_else_from_the_file() -> None:
     assert parse_time_interval("2014-03-17T09:30Z", parse_time_zone("+05:00")).first == parse_utc("2014-03-17T09:30")
     assert parse_time_interval("2014-03-17T09:30+02:00").first == parse_utc("2014-03-17T07:30")
     assert parse_time_interval("2014-03-17", parse_time_zone("America/Los_Angeles")).first == parse_utc(
@@ -87,7 +87,7 @@ def test_the_zone_is_that_of_the_time_else_that_of_the_file() -> None:
         "0000",
     ],
 )
-def test_what_is_no_time_is_refused(text: str) -> None:
+def test_invalid_time_is_rejected(text: str) -> None:
     with pytest.raises(EventTimeError):
         parse_time_interval(text)
 
@@ -108,7 +108,7 @@ def test_the_distance_is_to_the_nearer_end() -> None:
     assert day.compute_distance_to(parse_utc("2014-03-18T01:00")) == timedelta(hours=1, microseconds=1)
 
 
-def test_certain_events_are_listed_before_possible_ones() -> None:
+def test_certain_events_precede_possible_events() -> None:
     during = Interval(parse_utc("2014-03-17T06:00"), parse_utc("2014-03-17T18:00"))
     inside, day = event("inside", "2014-03-17T09:30"), event("day", "2014-03-17")
     before, after = event("before", "2014-03-16"), event("after", "2014-03-18T01:00")
@@ -130,7 +130,7 @@ def test_certain_events_are_listed_before_possible_ones() -> None:
         ("d2", False, True),
     ],
 )
-def test_a_failed_drive_touches_what_lies_on_it(part: str, dependents: bool, touched: bool) -> None:
+def test_failed_drive_affects_its_dependents(part: str, dependents: bool, touched: bool) -> None:
     failed = event("failed", "2014-03-17", "d2", dependents=dependents)
     assert failed.affects_part(part, SYSTEM) is touched
     events = find_matching_events([failed], parse_time_interval("2014-03"), [part], SYSTEM)
@@ -154,7 +154,7 @@ def write_event_file(folder: Path, **members: Any) -> Path:
 ONE = {"id": "e", "when": "2014-03-17", "kind": "failure", "title": "a disk"}
 
 
-def test_what_a_file_says_at_its_top_holds_for_its_events(tmp_path: Path) -> None:
+def test_defaults_at_the_top_of_a_file_apply_to_its_events(tmp_path: Path) -> None:
     events = [{**ONE, "when": "2014-03-18"}, {**ONE, "id": "own", "who": "B", "changes": {"osts": [72, 96]}}]
     own_event, other = read_events_file(
         write_event_file(tmp_path, zone="+01:00", who="A", source="S", system="edison", events=events)
@@ -195,9 +195,7 @@ def test_times_without_quotation_marks_in_toml_are_read_too(tmp_path: Path) -> N
         ({"events": [{**ONE, "id": "a b"}]}, "events.a b.id"),
     ],
 )
-def test_a_slip_gets_one_sentence_with_file_place_and_remedy(
-    members: dict[str, Any], text: str, tmp_path: Path
-) -> None:
+def test_mistake_in_an_event_file_gets_a_one_sentence_error(members: dict[str, Any], text: str, tmp_path: Path) -> None:
     path = write_event_file(tmp_path, **members)
     with pytest.raises(EventError) as caught:
         read_events_file(path, SYSTEM)
@@ -213,7 +211,7 @@ def test_a_slip_gets_one_sentence_with_file_place_and_remedy(
     ("line", "text"),
     [("{", "line 2 is not JSON"), ("{}", "line 2: schema is missing"), ("[]", "line 2: schema is missing")],
 )
-def test_a_wrong_line_is_named_by_its_number(line: str, text: str, tmp_path: Path) -> None:
+def test_invalid_line_is_reported_with_its_number(line: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
     path.write_text(json.dumps({"schema": "sonde-event/1", **ONE}) + f"\n{line}\n", encoding="utf-8")
     with pytest.raises(EventError, match=text):
@@ -246,7 +244,7 @@ def test_a_file_that_cannot_be_read_gets_one_sentence(tmp_path: Path) -> None:
         ("2013 / 2014-01", "2014-01-31T23:59:59.999999"),
     ],
 )
-def test_the_last_moment_is_the_last_that_is_still_written_so(text: str, last: str) -> None:
+def test_last_moment_of_a_time_keeps_its_written_digits(text: str, last: str) -> None:
     assert parse_time_interval(text).last == parse_utc(last)
 
 
@@ -268,13 +266,13 @@ def test_the_last_moment_is_the_last_that_is_still_written_so(text: str, last: s
         ),
     ],
 )
-def test_what_is_no_time_says_why(text: str, sentence: str) -> None:
+def test_invalid_time_has_an_exact_error_message(text: str, sentence: str) -> None:
     with pytest.raises(EventTimeError) as caught:
         parse_time_interval(text)
     assert str(caught.value) == sentence or (sentence.endswith(" ") and str(caught.value).startswith(sentence))
 
 
-def test_an_end_may_be_the_beginning_and_a_zone_nearly_a_day() -> None:
+def test_event_interval_may_be_a_day_and_zone_almost_24_hours() -> None:
     assert parse_time_interval("2014-03-17/2014-03-17") == parse_time_interval("2014-03-17")
     assert [parse_time_zone(text) for text in ("", "UTC", "Z")] == [UTC] * 3
     assert parse_time_zone("+23:59").utcoffset(None) == timedelta(hours=23, minutes=59)
@@ -297,7 +295,7 @@ def test_intervals_that_share_a_moment_overlap() -> None:
     assert second.compute_distance_to(parse_utc("2014-01-01")) == timedelta(days=1)
 
 
-def test_an_event_of_which_only_the_least_is_said() -> None:
+def test_minimal_event_has_empty_optional_members() -> None:
     bare = Event("e", "failure", "t", parse_time_interval("2014"))
     assert (bare.parts, bare.affects_dependents, bare.details, bare.system, bare.changes) == ((), True, "", "", None)
     assert (bare.who, bare.source, bare.tags, bare.resolve_parts()) == ("", "", (), ())
@@ -323,7 +321,7 @@ def test_events_at_one_time_are_in_the_order_of_their_names(tmp_path: Path) -> N
     assert [event.id for event in read_events_file(write_event_file(tmp_path, events=events))] == ["y", "z"]
 
 
-def test_lines_are_events_of_their_own(tmp_path: Path) -> None:
+def test_ndjson_line_is_parsed_as_an_event(tmp_path: Path) -> None:
     path = tmp_path / "e.JSONL"
     line = {"schema": "sonde-event/1", **ONE, "parts": "d1", "tags": ["a"], "precision": "1 h", "details": "D",
             "system": "S", "who": "W", "source": "Q", "scope": "parts", "changes": {"x": [1, "2"]}}  # fmt: skip
@@ -371,7 +369,7 @@ def test_lines_are_events_of_their_own(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_slip_in_events_word_for_word(members: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+def test_event_file_mistakes_have_exact_error_messages(members: dict[str, Any], sentence: str, tmp_path: Path) -> None:
     path = write_event_file(tmp_path, **members)
     if members.get("schema", "") is None:
         path.write_text('{"events": []}', encoding="utf-8")

@@ -56,7 +56,7 @@ def test_a_grid_has_as_many_cells_as_the_product_and_no_two_alike(sizes: list[in
     assert len({cell.id for cell in experiment.cells}) == len(experiment.cells) == total
 
 
-def test_one_at_a_time_walks_each_axis_from_the_plan_as_it_stands() -> None:
+def test_one_at_a_time_sweep_varies_each_axis_from_the_plan_values() -> None:
     experiment = build_experiment(
         sweep=[
             sweep("data.access.transfer", ["4KiB", "64KiB", "1MiB"], kind="one_at_a_time"),
@@ -82,7 +82,7 @@ def test_members_that_change_together_are_one_axis() -> None:
     assert [cell.id for cell in experiment.cells] == ["transfer=4KiB", "transfer=1MiB"]
 
 
-def test_a_cell_sets_one_member_and_leaves_the_others() -> None:
+def test_cell_changes_its_member_and_no_other() -> None:
     experiment = build_experiment(sweep=[sweep("phases.read.stop.stonewall", ["1s"], name="wall")])
     plan = experiment.build_plan_of_cell(experiment.cells[0], "/d")
     assert plan.document["phases"][1]["stop"] == {"stonewall": "1s"}
@@ -126,7 +126,7 @@ def test_clients_for_each_target_follow_the_pool() -> None:
     assert (storage.pool, storage.targets) == ("p2", 16)
 
 
-def test_an_axis_of_some_plans_makes_cells_of_these_only() -> None:
+def test_axis_limited_to_some_plans_varies_only_these_plans() -> None:
     other = {"phases": [{"id": "rewrite", "op": "write"}]}
     experiment = make_experiment(
         {
@@ -188,7 +188,7 @@ def test_a_setting_reaches_one_variant() -> None:
         ("variants.after.engin", '"engin"'),
     ],
 )
-def test_a_setting_of_a_variant_that_is_not_there_is_refused(path: str, text: str) -> None:
+def test_setting_of_an_unknown_variant_is_rejected(path: str, text: str) -> None:
     with pytest.raises(UserError, match=text):
         change_members_by_path(build_experiment(variants=[{"id": "before"}, {"id": "after"}]), {path: "x"})
 
@@ -200,7 +200,7 @@ def test_settings_are_checked_again() -> None:
     assert changed.build_plan_of_cell(changed.cells[0]).document["data"]["access"]["segments"] == 7
 
 
-def test_a_place_is_named_by_its_text_or_by_the_same_number_of_bytes() -> None:
+def test_axis_value_matches_its_text_or_an_equal_byte_count() -> None:
     axis = build_experiment(sweep=[sweep("data.access.transfer", ["4KiB", "1MiB"])]).axes[0]
     assert [
         getattr(axis.find_axis_value(spelling), "value", None) for spelling in ("1MiB", "1024KiB", 4096, "2MiB", "big")
@@ -222,7 +222,7 @@ def test_every_value_of_a_large_sweep_is_validated() -> None:
     assert len(build_experiment(sweep=axes).cells) == 20 * 19
 
 
-def test_a_profile_changes_data_where_there_is_data() -> None:
+def test_profile_changes_data_members_of_data_plans_only() -> None:
     names = {"meta": {"tree": {"items_per_task": 5}}, "phases": [{"id": "tree", "op": "mktree"}]}
     experiment = make_experiment(
         {

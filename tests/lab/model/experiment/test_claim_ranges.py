@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import pytest
-from made_runs import build_experiment, claim
+from in_memory_runs import build_experiment, claim
 
 from sonde.model.errors import ExperimentError
+from sonde.model.experiment.claim_parser import parse_claim
 from sonde.model.experiment.claim_ranges import find_constant_comparison
-from sonde.model.experiment.claims import parse_claim
 
 NEVER_FAILS = [
     "rise(bandwidth(w), over=tasks) >= 1",
@@ -49,13 +49,13 @@ MAY_DIFFER = [
 
 
 @pytest.mark.parametrize("text", NEVER_FAILS)
-def test_comparison_that_always_holds_is_found(text: str) -> None:
+def test_always_true_comparison_is_reported_as_constant(text: str) -> None:
     assert find_constant_comparison(parse_claim(text)) == "can never fail"
     assert find_constant_comparison(parse_claim(f"bandwidth(w) >= 5 and {text}")) == "can never fail"
 
 
 @pytest.mark.parametrize("text", NEVER_HOLDS)
-def test_comparison_that_never_holds_is_found(text: str) -> None:
+def test_never_true_comparison_is_reported_as_constant(text: str) -> None:
     assert find_constant_comparison(parse_claim(text)) == "can never hold"
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sonde.model.experiment.claim_parser import parse_claim
 from sonde.model.experiment.claim_verdicts import ClaimVerdict, combine_verdicts, compare_interval_with_threshold
 from sonde.model.experiment.claims import (
     FUNCTIONS,
@@ -20,7 +21,6 @@ from sonde.model.experiment.claims import (
     MetricFunctionCall,
     NumberLiteral,
     ShapeName,
-    parse_claim,
 )
 
 
@@ -31,7 +31,7 @@ def test_a_ratio_of_two_cells() -> None:
     assert comparison == ClaimComparison(Arithmetic("/", dividend, right), ">=", NumberLiteral(1.3))
 
 
-def test_a_chain_is_two_comparisons_and_and_joins() -> None:
+def test_chained_comparison_is_split_and_joined_by_and() -> None:
     claim = parse_claim("0.5 <= duplex_efficiency(full) <= 1.05 and time(full) > 60")
     efficiency = Metric("duplex_efficiency", "full", {})
     assert claim.comparisons == (
@@ -41,7 +41,7 @@ def test_a_chain_is_two_comparisons_and_and_joins() -> None:
     )
 
 
-def test_a_phase_with_a_dash_is_put_in_quotation_marks() -> None:
+def test_quoted_phase_name_may_contain_a_dash() -> None:
     (comparison,) = parse_claim('operations("random-read") > 0').comparisons
     assert comparison.left_operand == Metric("operations", "random-read", {})
 
@@ -96,7 +96,7 @@ def test_arithmetic_binds_as_usual() -> None:
         "'flat' + bandwidth(read) > 1",
     ],
 )
-def test_what_is_no_claim_is_refused_in_one_sentence(text: str) -> None:
+def test_invalid_claim_gets_a_one_sentence_error(text: str) -> None:
     with pytest.raises(ClaimError) as caught:
         parse_claim(text)
     assert "\n" not in str(caught.value)
@@ -109,7 +109,7 @@ def test_any_text_is_a_claim_or_refused(text: str) -> None:
         assert parse_claim(text).comparisons
 
 
-def test_metrics_and_functions_have_names_of_their_own() -> None:
+def test_names_of_metrics_and_functions_do_not_overlap() -> None:
     assert not METRICS.keys() & FUNCTIONS.keys()
 
 
@@ -130,7 +130,7 @@ def test_metrics_and_functions_have_names_of_their_own() -> None:
         (1.0, 1.2, "<", 1.0, ClaimVerdict.FAILS),
     ],
 )
-def test_an_interval_is_compared_not_a_point(
+def test_interval_is_compared_with_the_threshold(
     low: float, high: float, operator: str, threshold: float, outcome: ClaimVerdict
 ) -> None:
     assert compare_interval_with_threshold(low, high, operator, threshold) == outcome
@@ -138,7 +138,7 @@ def test_an_interval_is_compared_not_a_point(
 
 @pytest.mark.parametrize("operator", [">=", "<=", ">", "<"])
 @pytest.mark.parametrize("threshold", [1.0, 3e9, -0.25])
-def test_a_bound_that_differs_by_rounding_lies_on_the_threshold(operator: str, threshold: float) -> None:
+def test_bound_within_rounding_equals_the_threshold(operator: str, threshold: float) -> None:
     exact = compare_interval_with_threshold(threshold, threshold, operator, threshold)
     assert exact == (ClaimVerdict.HOLDS if "=" in operator else ClaimVerdict.FAILS)
     for off in (1 - 9e-7, 1 - 1e-12, 1 + 1e-12, 1 + 9e-7):
@@ -152,7 +152,7 @@ def test_a_bound_that_differs_by_rounding_lies_on_the_threshold(operator: str, t
     )
 
 
-def test_what_was_subtracted_says_how_far_a_difference_is_rounded() -> None:
+def test_verdict_tolerance_scales_with_the_subtracted_values() -> None:
     assert compare_interval_with_threshold(-1.0, -1.0, ">=", 0.0) == ClaimVerdict.FAILS
     assert compare_interval_with_threshold(-1.0, -1.0, ">=", 0.0, verdict_scale=3e9) == ClaimVerdict.HOLDS
     assert compare_interval_with_threshold(-1e4, -1e4, ">=", 0.0, verdict_scale=3e9) == ClaimVerdict.FAILS
@@ -175,7 +175,7 @@ def test_reversed_interval_and_unknown_operator_raise_value_error() -> None:
         compare_interval_with_threshold(1, 2, "==", 0)
 
 
-def test_one_failure_is_enough_and_nothing_is_not_success() -> None:
+def test_combined_verdict_fails_on_any_failure() -> None:
     holds, fails, open_, absent = ClaimVerdict
     assert combine_verdicts([holds, fails, open_, absent]) == fails
     assert combine_verdicts([holds, open_, absent]) == absent
@@ -203,11 +203,11 @@ def test_a_limit_has_its_unit_and_its_tolerance(text: str, limit: float) -> None
     assert all(value == "1 MB/s" for metric in claim.iterate_metrics() for value in metric.coordinates.values())
 
 
-def test_outcomes_have_the_words_that_pages_and_archives_hold() -> None:
+def test_claim_verdicts_have_their_archived_spellings() -> None:
     assert [verdict.value for verdict in ClaimVerdict] == ["holds", "fails", "undecided", "not judged"]
 
 
-def test_without_a_threshold_nothing_is_rounded() -> None:
+def test_zero_threshold_is_compared_exactly() -> None:
     assert compare_interval_with_threshold(-1e-300, 1.0, ">=", 0.0) == ClaimVerdict.UNDECIDED
     assert compare_interval_with_threshold(0.0, 0.0, ">=", 0.0) == ClaimVerdict.HOLDS
     assert compare_interval_with_threshold(2.0, 2.0, ">", 1.0, verdict_scale=1e6) == ClaimVerdict.FAILS, (

@@ -26,13 +26,13 @@ def find_ready_plan(name: str) -> str:
 
 
 @pytest.fixture
-def plan_beside(tmp_path: Path) -> Path:
+def experiment_file(tmp_path: Path) -> Path:
     (tmp_path / "plan.json").write_text(json.dumps({"title": "beside", "phases": PHASES}), encoding="utf-8")
     return tmp_path / "x.toml"
 
 
-def test_a_plan_is_read_from_the_file_beside_or_found_by_its_name(plan_beside: Path) -> None:
-    ready = plan_beside.with_name("ready.json")
+def test_plan_is_read_from_a_sibling_file_or_by_shipped_name(experiment_file: Path) -> None:
+    ready = experiment_file.with_name("ready.json")
     ready.write_text(json.dumps({"title": "ready", "phases": PHASES}), encoding="utf-8")
 
     def finder(name: str) -> str:
@@ -40,10 +40,10 @@ def test_a_plan_is_read_from_the_file_beside_or_found_by_its_name(plan_beside: P
         return str(ready)
 
     for plan, title in (("plan.json", "beside"), ("known", "ready")):
-        experiment = make_experiment(HEAD | {"plan": plan}, str(plan_beside), find_plan=finder)
+        experiment = make_experiment(HEAD | {"plan": plan}, str(experiment_file), find_plan=finder)
         assert experiment.plans[""]["title"] == title
         several = HEAD | {"plans": [{"id": "a", "plan": plan}, {"id": "b", "plan": {"phases": PHASES}}]}
-        assert make_experiment(several, str(plan_beside), find_plan=finder).plans["a"]["title"] == title
+        assert make_experiment(several, str(experiment_file), find_plan=finder).plans["a"]["title"] == title
         assert several["plans"][0]["plan"] == plan, "the document that was given stays as it is"
 
 
@@ -73,9 +73,9 @@ def test_plan_next_to_plans_gives_common_members() -> None:
     assert [plan["data"]["io"]["fsync"] for plan in small.values()] == ["none", "none"]
 
 
-def test_named_plan_gives_common_members_too(plan_beside: Path) -> None:
+def test_referenced_plan_provides_common_members_too(experiment_file: Path) -> None:
     document = HEAD | {"plan": "plan.json", "plans": [{"id": "a", "plan": {"title": "A"}}]}
-    assert make_experiment(document, str(plan_beside)).plans == {"a": {"title": "A", "phases": PHASES}}
+    assert make_experiment(document, str(experiment_file)).plans == {"a": {"title": "A", "phases": PHASES}}
 
 
 @pytest.mark.parametrize(
@@ -88,25 +88,25 @@ def test_named_plan_gives_common_members_too(plan_beside: Path) -> None:
         ({"plan": "none.toml"}, 'x.toml: plan names "none.toml": There is no plan file none.toml.'),
         ({"plans": [{"id": "a", "plan": "none.toml"}]},
          'x.toml: plans.a.plan names "none.toml": There is no plan file none.toml.'),
-        ({"plan": ""}, "x.toml: plan is empty; write a plan, the name of a plan file, or of a ready-made plan."),
+        ({"plan": ""}, "x.toml: plan is empty; write a plan, the name of a plan file, or of a shipped plan."),
         ({"plans": [{"id": "a", "plan": 7}]},
          "x.toml: plans.a.plan is 7; it must be a plan (a table), or the name of a plan file."),
         ({"plans": 7}, "x.toml: plans is 7; it must be a list of tables, each written as [[plans]]."),
     ],
 )  # fmt: skip
-def test_a_plan_that_cannot_be_read(members: dict[str, Any], sentence: str) -> None:
+def test_invalid_plans_have_exact_error_messages(members: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ExperimentError) as caught:
         make_experiment(HEAD | members, "x.toml")
     assert str(caught.value) == sentence
 
 
-def test_what_a_finder_does_not_know_is_told_with_the_experiment() -> None:
+def test_unknown_plan_error_mentions_the_experiment() -> None:
     with pytest.raises(ExperimentError) as caught:
         make_experiment(HEAD | {"plan": "other"}, "x.toml", find_plan=find_ready_plan)
     assert str(caught.value) == 'x.toml: plan names "other": no plan other.'
 
 
-def test_an_experiment_is_called_as_it_says_or_as_its_file(tmp_path: Path) -> None:
+def test_experiment_id_defaults_to_the_file_name(tmp_path: Path) -> None:
     file = tmp_path / "my test (2).json"
     file.write_text(json.dumps(HEAD | {"plan": {"phases": PHASES}}), encoding="utf-8")
     read = read_experiment(file)
@@ -122,7 +122,7 @@ def test_an_experiment_is_called_as_it_says_or_as_its_file(tmp_path: Path) -> No
     assert str(caught.value) == ('x.toml: schema is missing; an experiment begins with schema = "sonde-experiment/2".')
 
 
-def test_a_profile_that_is_not_there_is_named_with_those_that_are() -> None:
+def test_unknown_profile_is_rejected_with_the_existing_profiles() -> None:
     document = HEAD | {"plan": {"phases": PHASES}, "profiles": {"ci": {}, "laptop": {"repeat.min": 1}}}
     assert make_experiment(document, "x.toml").profile_names == ("ci", "laptop")
     small = make_experiment(document, "x.toml", "laptop")
@@ -148,20 +148,20 @@ def test_claims_about_cells_removed_by_settings_are_valid() -> None:
 
 @pytest.mark.parametrize(("values", "cells"), [(["2s", "9s"], ["limit=2s", "limit=9s"]),
                                                (["1s", "9s"], ["base", "limit=1s", "limit=9s"])])  # fmt: skip
-def test_base_value_is_found_through_the_phase_id(values: list[str], cells: list[str]) -> None:
+def test_axis_base_value_is_resolved_by_phase_id(values: list[str], cells: list[str]) -> None:
     sweep = {"name": "limit", "paths": "phases.r.stop.time", "values": values, "kind": "one_at_a_time"}
     experiment = make_experiment(HEAD | {"plan": {"phases": PHASES}, "sweep": [sweep]}, "x.toml")
     assert [cell.id for cell in experiment.cells] == cells
 
 
-def test_a_place_of_the_experiments_own_members_is_the_plans_own_too() -> None:
+def test_axis_over_experiment_members_has_the_plan_value_as_base() -> None:
     sweep = {"paths": "storage.pool", "values": ["p", "q"], "kind": "one_at_a_time"}
     document = HEAD | {"plan": {"phases": PHASES}, "storage": {"pool": "p"}, "sweep": [sweep]}
     assert [cell.id for cell in make_experiment(document, "x.toml").cells] == ["pool=p", "pool=q"]
 
 
 @pytest.mark.parametrize("package", ["experiment", "event", "system"])
-def test_what_a_package_says_it_hands_out_is_there(package: str) -> None:
+def test_public_names_of_model_packages_exist_and_are_sorted(package: str) -> None:
     module = importlib.import_module(f"sonde.model.{package}")
     assert module.__all__ == sorted(module.__all__)
     assert all(hasattr(module, name) for name in module.__all__)

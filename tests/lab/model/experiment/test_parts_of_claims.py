@@ -8,6 +8,14 @@ from collections.abc import Callable
 import pytest
 
 from sonde.model.errors import UnitError
+from sonde.model.experiment.claim_parser import (
+    find_unit_of_value,
+    parse_claim,
+    parse_claim_value,
+    parse_published_number,
+    replace_quantities_by_numbers,
+    wrap_value_in_claim,
+)
 from sonde.model.experiment.claims import (
     FUNCTIONS,
     METRICS,
@@ -19,12 +27,6 @@ from sonde.model.experiment.claims import (
     Metric,
     MetricFunctionCall,
     NumberLiteral,
-    find_unit_of_value,
-    parse_claim,
-    parse_claim_value,
-    parse_published_number,
-    replace_quantities_by_numbers,
-    wrap_value_in_claim,
 )
 
 READ = Metric("bandwidth", "read", {})
@@ -54,7 +56,7 @@ def test_a_value_has_the_unit_of_its_metric_or_none(value: str, unit: str) -> No
     assert find_unit_of_value(parse_claim_value(value)) == unit
 
 
-def test_a_number_alone_has_no_unit() -> None:
+def test_number_literal_is_dimensionless() -> None:
     assert find_unit_of_value(NumberLiteral(3.0)) == "1"
 
 
@@ -108,7 +110,7 @@ def test_a_value_is_one_side_of_a_claim() -> None:
     assert [*claim.iterate_functions()] == []
 
 
-def test_metrics_and_functions_are_told_from_left_to_right() -> None:
+def test_claim_iterates_metrics_and_functions_in_text_order() -> None:
     claim = parse_claim("1 < time(a) + slope(time(b), over=x) <= 2 * rise(time(c), over=y) and tail(time(d)) > 0")
     assert [metric.phase for metric in claim.iterate_metrics()] == ["a", "b", "a", "b", "c", "d"]
     assert [function.name for function in claim.iterate_functions()] == ["slope", "slope", "rise", "tail"]
@@ -116,7 +118,7 @@ def test_metrics_and_functions_are_told_from_left_to_right() -> None:
     assert parse_claim("  time(a) > 1 ").text == "time(a) > 1"
 
 
-def test_options_are_words_numbers_and_truth_values() -> None:
+def test_options_of_a_metric_are_strings_numbers_or_booleans() -> None:
     (comparison,) = parse_claim('bandwidth(r, a=b, c="d e", f=3, g=2.5, h=true, i=false, j=True) > -1.5').comparisons
     options: dict[str, str | int | float | bool] = {
         "a": "b",
@@ -192,19 +194,20 @@ METRIC_LIST = ", ".join(METRICS)
                                            ' bandwidth(write).')),
     ],
 )  # fmt: skip
-def test_what_is_no_claim(parse: Callable[[str], object], text: str, sentence: str) -> None:
+def test_invalid_claims_have_exact_error_messages(parse: Callable[[str], object], text: str, sentence: str) -> None:
     with pytest.raises(ClaimError) as caught:
         parse(text)
     assert str(caught.value) == sentence
 
 
-def test_every_metric_has_a_known_unit_and_every_function_its_options() -> None:
+def test_each_metric_has_its_unit_and_each_function_its_options() -> None:
     units = {
         "B/s": {"bandwidth", "bandwidth_stonewall", "cpu_rate", "bandwidth_per_unit", "bandwidth_per_target",
                 "bandwidth_per_node"},
         "op/s": {"samples", "operations", "operations_slowest"},
         "s": {"time", "latency_p50", "latency_p99", "latency_max", "system_time", "user_time", "real_time",
               "command_user_time", "command_system_time"},
+        "B": {"client_memory"},
         "1": {"accelerator_utilization", "share_of_peak", "duplex_efficiency", "residency", "errors", "calls"},
     }  # fmt: skip
     assert {name: unit for name, (unit, _) in METRICS.items()} == {

@@ -37,7 +37,7 @@ def test_every_example_agrees_with_the_system_that_it_names(path: Path) -> None:
                       "control": {"networks.stroage.rate": "1 GB/s"}}]}, 'Did you mean "storage"?'),
     ],
 )  # fmt: skip
-def test_what_the_system_does_not_have_is_told(members: dict[str, Any], text: str) -> None:
+def test_experiment_that_contradicts_the_system_is_reported(members: dict[str, Any], text: str) -> None:
     document = {"schema": "sonde-experiment/2", "plan": {"phases": [{"id": "w", "op": "write"}]}, **members}
     contradictions = find_contradictions(
         make_experiment(document, "x.toml"), read_system(find_system_file("hpcs-demo"))
@@ -47,7 +47,7 @@ def test_what_the_system_does_not_have_is_told(members: dict[str, Any], text: st
     assert text in contradictions[0]
 
 
-def test_described_systems_are_known_by_name() -> None:
+def test_shipped_systems_are_resolved_by_name() -> None:
     assert {"cray-x1", "edison", "cumulus", "sonexion-1300", "hpcs-demo", "laptop-md"} <= find_bundled_toml_files(
         "systems"
     ).keys()

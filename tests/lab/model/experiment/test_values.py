@@ -30,7 +30,7 @@ from sonde.model.experiment.values import (
         (find_published_number_problem, ["1.6 GB/s", 3, 0.5, 0]),
     ],
 )  # fmt: skip
-def test_good_ones_have_no_complaint(complaint: Callable[[object], str | None], good: list[object]) -> None:
+def test_valid_values_have_no_complaint(complaint: Callable[[object], str | None], good: list[object]) -> None:
     assert [complaint(value) for value in good] == [None] * len(good)
 
 
@@ -73,7 +73,9 @@ RANGE = {"from": 1, "to": 8, "factor": 2}
         (find_profiles_problem, {"good": {}, "ci": 3}, "ci is 3; it must be a table of paths"),
     ],
 )
-def test_wrong_ones_are_named(complaint: Callable[[object], str | None], wrong: object, fragment: str) -> None:
+def test_invalid_values_get_a_specific_complaint(
+    complaint: Callable[[object], str | None], wrong: object, fragment: str
+) -> None:
     sentence = complaint(wrong)
     assert sentence is not None
     assert fragment in sentence

@@ -235,18 +235,18 @@ def changed(change: Change) -> dict[str, Any]:
     return document
 
 
-def test_the_experiment_without_a_slip_is_right() -> None:
+def test_reference_experiment_without_mistake_is_valid() -> None:
     experiment = make_experiment(tomllib.loads(RIGHT), "right.toml")
     # two variants, two file systems, three transfer sizes, and the second pool beside each
     assert len(experiment.cells) == 2 * 2 * 3 * 2
 
 
-def test_there_are_enough_kinds_of_slips() -> None:
+def test_at_least_40_mistakes_are_tested() -> None:
     assert len(WRONG) >= 40
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_slip_gets_one_sentence_with_file_place_and_remedy(name: str) -> None:
+def test_mistake_in_an_experiment_gets_a_one_sentence_error(name: str) -> None:
     change, fragments = WRONG[name]
     with pytest.raises(ExperimentError) as caught:
         make_experiment(changed(change), "site.toml")
@@ -260,7 +260,7 @@ def test_a_slip_gets_one_sentence_with_file_place_and_remedy(name: str) -> None:
         assert part in message
 
 
-def test_a_profile_that_is_not_there_gets_the_nearest_name() -> None:
+def test_unknown_profile_gets_a_suggestion() -> None:
     with pytest.raises(ExperimentError, match='Did you mean "ci"'):
         make_experiment(tomllib.loads(RIGHT), "right.toml", "cii")
 
@@ -276,7 +276,7 @@ def test_a_file_that_cannot_be_read_gets_one_sentence(content: bytes | None, tex
         read_experiment(path)
 
 
-def test_a_plan_file_that_is_not_there_is_named_with_the_experiment(tmp_path: Path) -> None:
+def test_missing_plan_file_error_mentions_the_experiment(tmp_path: Path) -> None:
     path = tmp_path / "x.toml"
     path.write_text('schema = "sonde-experiment/2"\nplan = "none.toml"\n', encoding="utf-8")
     with pytest.raises(ExperimentError, match=r"x\.toml: plan names .none\.toml."):

@@ -64,14 +64,14 @@ def test_host_gets_the_address_at_its_position_on_each_network(system: System) -
     assert [address.nid for address in system.find_addresses("n2")] == ["10.0.0.2@o2ib", None, "8@gni", None]
 
 
-def test_an_address_that_nobody_wrote_is_none(system: System) -> None:
+def test_interface_without_address_has_no_address(system: System) -> None:
     assert list(system.find_addresses("quiet")) == [InterfaceAddress("quiet", "ib", "", None, None, None)]
 
 
-def test_what_is_no_host_has_no_addresses_and_it_is_said_what_has(system: System) -> None:
+def test_addresses_of_a_network_are_rejected_with_the_valid_kinds(system: System) -> None:
     with pytest.raises(SystemFileError, match='"ib" is one of networks; only nodes, routers and servers have addr'):
         list(system.find_addresses("ib"))
 
 
-def test_one_network_is_asked_for_by_its_id(system: System) -> None:
+def test_addresses_can_be_limited_to_a_network(system: System) -> None:
     assert [address.address for address in system.find_addresses("n1", "eth")] == ["fd00::1", "10.1.3.1"]

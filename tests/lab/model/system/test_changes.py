@@ -43,7 +43,7 @@ def differences(first: System, other: System) -> set[str]:
     return {name for name in before if before[name] != after[name]}
 
 
-def test_one_target_of_many_is_slowed_and_nothing_else() -> None:
+def test_change_of_a_target_affects_that_target_only() -> None:
     slow = apply_changes(DEMO, {"targets.ost17.model.slowdown": 5})
     assert differences(DEMO, slow) == {"ost17"}
     assert by_id(slow)["ost17"]["model"] == {"slowdown": 5.0}
@@ -54,7 +54,7 @@ def test_one_target_of_many_is_slowed_and_nothing_else() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.data(), st.sampled_from(DRAWN))
-def test_any_parts_that_are_changed_are_the_only_ones(data: st.DataObject, chosen: tuple[str, System]) -> None:
+def test_random_changes_affect_the_selected_parts_only(data: st.DataObject, chosen: tuple[str, System]) -> None:
     kind, system = chosen
     names = data.draw(st.lists(st.sampled_from(system.list_part_ids(kind)), min_size=1, max_size=3, unique=True))
     changed = apply_changes(system, {f"{kind}.{name}.title": "changed" for name in names})
@@ -86,7 +86,9 @@ def test_any_parts_that_are_changed_are_the_only_ones(data: st.DataObject, chose
         ({"nodes.nid[001-010].cores": 4}, "nid010", {"cores": 4}),
     ],
 )
-def test_a_member_takes_a_value_as_a_file_has_it(changes: dict[str, Any], part: str, expected: dict[str, Any]) -> None:
+def test_changed_value_is_parsed_like_a_file_value(
+    changes: dict[str, Any], part: str, expected: dict[str, Any]
+) -> None:
     members = by_id(apply_changes(DEMO, changes))[part]
     assert {name: members[name] for name in expected} == expected
 

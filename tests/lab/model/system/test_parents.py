@@ -85,19 +85,19 @@ def test_lustre_names_targets_by_index_and_simulated_runs_by_id(site: System) ->
     assert find_target_parents(site, "a-mount", is_simulated=True).levels["OSS"]["a-oss0"] == ("a-ost0", "a-ost1")
 
 
-def test_beegfs_targets_are_named_by_number(site: System) -> None:
+def test_beegfs_targets_are_grouped_by_number(site: System) -> None:
     parents = find_target_parents(site, "/a/below/b/x")
     assert parents.levels == {"server": {"b-store0": ("4201", "4202"), "b-store1": ("4203", "4204")}}
     assert parents.find_server_of_target("4203@oss-4-4-stor2") == "b-store1"
     assert parents.find_unit_of_target("4203@oss-4-4-stor2") is None
 
 
-def test_a_place_that_no_mount_has_is_told_by_the_names_alone(site: System) -> None:
+def test_targets_without_a_mount_are_grouped_by_unique_names(site: System) -> None:
     assert set(find_target_parents(site, "/elsewhere").levels) == {"OSS", "server", "SSU"}
     assert not find_target_parents(read_system("systems/edison.toml"), "/elsewhere")  # OST0000 of three file systems
 
 
-def test_what_the_record_names_is_kept_and_read_again(site: System) -> None:
+def test_parents_of_recorded_targets_survive_json(site: System) -> None:
     parents = find_target_parents(site, "/a").restrict_to_targets(["OST0020", "OST0777"])
     assert parents.levels == {"OSS": {"a-oss1": ("OST0020",)}, "SSU": {"a-ssu": ("OST0020",)}}
     assert parse_parents(parents.as_json()) == parents
@@ -174,7 +174,7 @@ path = "/a/b"
 
 
 @pytest.fixture
-def more(tmp_path: Path) -> System:
+def larger_site(tmp_path: Path) -> System:
     path = tmp_path / "more.toml"
     path.write_text(MORE, encoding="utf-8")
     return read_system(str(path))
@@ -192,25 +192,25 @@ def more(tmp_path: Path) -> System:
         ("h", {"unit": {"u": ("t",)}}),
     ],
 )
-def test_a_place_is_a_file_system_a_mount_a_pool_or_the_nearest_path(
-    more: System, target: str, levels: dict[str, Any]
+def test_parents_are_looked_up_by_file_system_mount_pool_or_path(
+    larger_site: System, target: str, levels: dict[str, Any]
 ) -> None:
     """Lustre's targets without an index are counted, those of GPFS and of BeeGFS without a number have their ids."""
-    parents = find_target_parents(more, target)
+    parents = find_target_parents(larger_site, target)
     assert (parents.system, dict(parents.levels)) == ("more", levels)
 
 
-def test_where_several_file_systems_have_targets_all_count(more: System) -> None:
-    assert set(find_target_parents(more, "/elsewhere").levels["NSD server"]["s1"]) == {"n1", "n2"}
-    assert set(find_target_parents(more, "").levels["unit"]["u"]) == {"OST0001", "n1", "t"}
-    assert find_target_parents(more, "f", is_simulated=True).levels["OSS"] == {"s1": ("o0",), "s2": ("o1",)}
+def test_target_parents_combine_several_file_systems(larger_site: System) -> None:
+    assert set(find_target_parents(larger_site, "/elsewhere").levels["NSD server"]["s1"]) == {"n1", "n2"}
+    assert set(find_target_parents(larger_site, "").levels["unit"]["u"]) == {"OST0001", "n1", "t"}
+    assert find_target_parents(larger_site, "f", is_simulated=True).levels["OSS"] == {"s1": ("o0",), "s2": ("o1",)}
 
 
-def test_run_without_path_uses_its_notes_or_plan_target(more: System) -> None:
+def test_run_without_path_uses_its_notes_or_plan_target(larger_site: System) -> None:
     run = make_recorded_run(RecordReader(), summary_document={"target": "/a/b", "x": 1})
-    recorded_run = add_target_parents(run, more)
+    recorded_run = add_target_parents(run, larger_site)
     assert recorded_run.parents.find_server_of_target("n2") == "s1"
     assert recorded_run.notes["x"] == 1
     reader = RecordReader()
     reader.run = RunLine(simulated={"system": "more"}, plan={"target": {"path": "f"}})
-    assert add_target_parents(make_recorded_run(reader), more).parents.find_server_of_target("o1") == "s2"
+    assert add_target_parents(make_recorded_run(reader), larger_site).parents.find_server_of_target("o1") == "s2"

@@ -34,7 +34,7 @@ def test_each_server_gets_an_equal_block_of_targets(servers: int, each: int) -> 
 
 
 @given(st.integers(1, 10), st.integers(1, 10))
-def test_each_group_gets_an_equal_run_of_drives_and_none_twice(groups: int, each: int) -> None:
+def test_drives_are_distributed_evenly_over_raid_groups(groups: int, each: int) -> None:
     system = build_system(
         drives=[{"id": f"d[1-{groups * each}]", "group": "all"}],
         raid_groups=[{"id": f"g[1-{groups}]", "level": "0", "data": each, "drives": "all"}],
@@ -44,7 +44,7 @@ def test_each_group_gets_an_equal_run_of_drives_and_none_twice(groups: int, each
     assert {len(run) for run in runs} == {each}
 
 
-def test_spares_are_shared_by_all_groups_or_by_those_of_a_block() -> None:
+def test_spares_serve_all_groups_or_the_groups_of_a_block() -> None:
     drives = [{"id": "d[1-8]"}, {"id": "hs[1-4]"}]
     group = {"id": "g[1-4]", "level": "1", "data": 1, "parity": 1, "drives": "d[1-8]", "spares": "hs[1-4]"}
     assert build_system(drives=drives, raid_groups=[group]).find_references("g3", "spares") == (
@@ -72,7 +72,7 @@ def test_an_unknown_part_gets_the_nearest_name() -> None:
         build_system(servers=[{"id": "oss1"}]).get_part("os1")
 
 
-def test_includes_are_read_beside_the_file_that_names_them(tmp_path: Path) -> None:
+def test_includes_are_resolved_relative_to_their_file(tmp_path: Path) -> None:
     (tmp_path / "parts").mkdir()
     head = 'schema = "sonde-system/2"\n'
     (tmp_path / "site.toml").write_text(f'{head}notes = "a"\ninclude = "parts/servers.toml"\n', encoding="utf-8")
@@ -167,7 +167,7 @@ def test_the_size_of_a_raid_group(group: dict[str, Any], capacity: int | None) -
     assert system.compute_capacity("g") == capacity
 
 
-def test_the_last_lun_and_the_last_slice_are_what_is_left() -> None:
+def test_last_lun_and_last_slice_get_the_remaining_capacity() -> None:
     system = build_system(
         drives=[{"id": "d[1-3]", "capacity": "500 B"}],
         raid_groups=[{"id": "g", "level": "5", "data": 2, "drives": "d[1-3]"}],
@@ -177,7 +177,7 @@ def test_the_last_lun_and_the_last_slice_are_what_is_left() -> None:
     assert [system.compute_capacity(part) for part in ("g", "b", "s1", "s2")] == [1000, 700, 175, 525]
 
 
-def test_a_file_system_needs_all_the_way_down_but_no_standby() -> None:
+def test_file_system_depends_on_its_chain_without_standbys() -> None:
     system = build_system(
         networks=[{"id": "ib", "kind": "infiniband"}, {"id": "gni", "kind": "aries"}],
         routers=[{"id": "r", "interfaces": [{"network": "ib"}, {"network": "gni"}]}],

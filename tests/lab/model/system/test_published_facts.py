@@ -124,7 +124,7 @@ def test_rs200_parts_match_the_published_counts() -> None:
         ("rs2-s5-g1", 1664 * 1024),  # 13+1, 128 KiB
     ],
 )
-def test_the_stripes_of_the_cray_x1_are_those_of_the_table(group: str, stripe: int) -> None:
+def test_stripes_of_the_cray_x1_match_the_published_table(group: str, stripe: int) -> None:
     assert system("cray-x1").compute_full_stripe(group) == stripe
 
 
@@ -157,7 +157,7 @@ def test_the_routers_of_cumulus_have_the_addresses_of_the_listings() -> None:
     assert cumulus.compute_capacity("wolf") == 8 * 10**15
 
 
-def test_the_contradictions_of_the_cumulus_slides_are_named() -> None:
+def test_contradictions_of_the_cumulus_slides_are_documented() -> None:
     notes = " ".join(system("cumulus").notes)
     assert all(word in notes for word in ("10.10.0.11", "table 1", "10.40.1.0/24", "10.132.0.7", "tcp_mem"))
 
@@ -227,7 +227,7 @@ def test_cray_x1_system_node_forwards_eleven_times_the_calls() -> None:
     assert (links["spc"]["rate"]["read"], links["fc"]["rate"]["read"]) == (500e6, 200e6)
 
 
-def test_the_root_lun_of_the_cray_x1_is_cut_as_its_file_says() -> None:
+def test_root_lun_of_the_cray_x1_has_the_published_slices() -> None:
     x1 = system("cray-x1")
     capacity = x1.compute_capacity("rs1-L00")
     assert capacity == 80 * 10**9
@@ -274,7 +274,7 @@ def quantities(part: Any) -> Iterator[Quantity]:
 
 
 @pytest.mark.parametrize("path", sorted(SYSTEMS.glob("*.toml")), ids=lambda path: path.stem)
-def test_every_number_of_a_described_system_says_where_it_comes_from(path: Path) -> None:
+def test_each_number_of_a_described_system_has_a_source(path: Path) -> None:
     numbers = [number for source in read_system(path).index.sources for number in quantities(source.table)]
     assert len(numbers) > 5
     assert [number for number in numbers if not number.source or not number.status] == []

@@ -29,7 +29,7 @@ REQUIRED = {("links", "near"), ("links", "far"), ("paths", "to"), ("slices", "on
             ("pools", "file_system"), ("mounts", "file_system")}  # fmt: skip
 
 
-def test_every_member_that_names_parts_is_of_one_of_three_sorts() -> None:
+def test_each_reference_member_is_shared_single_or_distributed() -> None:
     members = {(kind, name): member for kind, cls in PART_KINDS.items() for name, member in get_members(cls).items()
             if member.kind == "ids"}  # fmt: skip
     assert {reference for reference, member in members.items() if member.is_shared} == SHARED
@@ -61,7 +61,7 @@ NETWORKS = [{"id": "a", "kind": "ethernet"}, {"id": "b", "kind": "ethernet"}]
         ("logs", "of", {"where": "x", "of": ["a", "b"]}, {}),
     ],
 )  # fmt: skip
-def test_what_is_shared_is_named_for_each_part_of_a_table(
+def test_shared_reference_applies_to_each_part_of_a_table(
     kind: str, member: str, table: dict[str, Any], others: dict[str, Any]
 ) -> None:
     kinds: dict[str, list[dict[str, Any]]] = {"file_systems": [{"id": "f", "kind": "xfs"}]}
@@ -71,7 +71,7 @@ def test_what_is_shared_is_named_for_each_part_of_a_table(
     assert [system.find_references(f"x{number}", member) for number in (1, 2)] == [("a", "b")] * 2
 
 
-def test_what_stands_by_looks_on_or_is_served_is_not_needed() -> None:
+def test_standbys_and_passive_parts_are_no_dependencies() -> None:
     """A controller works without the drives behind it, a router without the networks it joins by name, a link without
     its ends; of a path its links, its controller and what it leads to are needed."""
     system = build_system(

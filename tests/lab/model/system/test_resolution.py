@@ -55,14 +55,18 @@ def site() -> System:
 
 
 @pytest.fixture(scope="module")
-def full(site: System) -> dict[str, Any]:
+def resolved_site(site: System) -> dict[str, Any]:
     return site.resolve()
 
 
-def test_the_head_and_every_list_is_there_in_the_order_of_the_kinds(full: dict[str, Any]) -> None:
-    assert list(full) == ["schema", "id", "title", *PART_KINDS]
-    assert (full["schema"], full["id"], full["title"]) == ("sonde-system-resolved/2", "site", "T")
-    assert full["logs"] == full["telemetry"] == full["units"] == []
+def test_resolved_system_has_every_list_in_a_fixed_order(resolved_site: dict[str, Any]) -> None:
+    assert list(resolved_site) == ["schema", "id", "title", *PART_KINDS]
+    assert (resolved_site["schema"], resolved_site["id"], resolved_site["title"]) == (
+        "sonde-system-resolved/2",
+        "site",
+        "T",
+    )
+    assert resolved_site["logs"] == resolved_site["telemetry"] == resolved_site["units"] == []
 
 
 IB = {"read": 1e9}
@@ -114,20 +118,20 @@ EXPECTED: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("kind", EXPECTED)
-def test_resolved_parts_have_exactly_the_expected_members(full: dict[str, Any], kind: str) -> None:
-    assert full[kind] == EXPECTED[kind]
+def test_resolved_parts_have_exactly_the_expected_members(resolved_site: dict[str, Any], kind: str) -> None:
+    assert resolved_site[kind] == EXPECTED[kind]
 
 
-def test_numbers_of_sizes_and_counts_are_whole(full: dict[str, Any]) -> None:
-    node, drive = full["nodes"][0], full["drives"][0]
+def test_sizes_and_counts_resolve_to_integers(resolved_site: dict[str, Any]) -> None:
+    node, drive = resolved_site["nodes"][0], resolved_site["drives"][0]
     integers = (node["memory"], node["cores"], node["model"]["rpcs_in_flight"], drive["capacity"])
     assert all(isinstance(value, int) for value in integers)
     assert all(isinstance(value, float) for value in (node["model"]["x-mine"], drive["operations"]))
 
 
-def test_it_follows_its_schema_and_that_refuses_what_it_does_not_know(full: dict[str, Any]) -> None:
+def test_resolved_system_follows_its_schema_which_is_closed(resolved_site: dict[str, Any]) -> None:
     validator = Draft202012Validator(build_resolved_schema())
-    assert [error.message for error in validator.iter_errors(full)] == []
+    assert [error.message for error in validator.iter_errors(resolved_site)] == []
     unknown: tuple[dict[str, Any], ...] = (
         {"more": []}, {"drives": [{"capacity": 1}]}, {"drives": [{"id": ""}]}, {"drives": [{"id": "d", "source": "x"}]},
         {"drives": [{"id": "d", "capacity": "1 kB"}]}, {"nodes": [{"id": "n"}]},
@@ -136,11 +140,11 @@ def test_it_follows_its_schema_and_that_refuses_what_it_does_not_know(full: dict
         {"networks": [{"id": "x", "kind": "y", "rate": {"up": 1}}]}, {"drives": [{"id": "d", "model": {"own": 1}}]},
     )  # fmt: skip
     for wrong in unknown:
-        assert not validator.is_valid(full | wrong), wrong
-    assert not validator.is_valid({name: value for name, value in full.items() if name != "logs"})
+        assert not validator.is_valid(resolved_site | wrong), wrong
+    assert not validator.is_valid({name: value for name, value in resolved_site.items() if name != "logs"})
 
 
-def test_what_a_part_needs_is_found_by_any_number_of_steps(site: System) -> None:
+def test_dependencies_are_transitive(site: System) -> None:
     below = {"v", "p", "l1", "l2", "g1", "g2", "d1", "d2", "d3", "d4", "e"}
     assert find_all_dependencies(site, "t") == below | {"s1"}
     assert find_all_dependencies(site, "fs") == below | {"t", "u0", "u1", "s1", "s2"}

@@ -74,7 +74,7 @@ def test_sources_are_written_once_per_table_or_per_number() -> None:
     ]  # fmt: skip
 
 
-def test_a_rate_of_one_direction_stays_one_and_two_equal_ones_are_one() -> None:
+def test_rate_of_a_direction_round_trips_and_equal_rates_merge() -> None:
     def rate(value: Any) -> Any:
         drives = [{"id": "d", "rate": value}]
         document = convert_system_to_document(make_system({"schema": "sonde-system/2", "drives": drives}, "x"))

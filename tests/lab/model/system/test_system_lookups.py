@@ -111,7 +111,7 @@ def test_units_of_a_target_a_server_a_file_system_and_a_pool(site: System, part:
     assert site.find_units(part) == units
 
 
-def test_who_takes_over_is_named_or_the_other_of_a_pair(site: System) -> None:
+def test_failover_partner_is_explicit_or_from_the_pair(site: System) -> None:
     assert [site.find_partner(server) for server in ("oss1", "oss2", "oss3", "oss4")] == [
         "oss2",
         "oss1",
@@ -127,11 +127,11 @@ def test_who_takes_over_is_named_or_the_other_of_a_pair(site: System) -> None:
     ]
 
 
-def test_clients_of_a_pool_are_said_or_so_many_for_each_target(site: System) -> None:
+def test_clients_of_a_pool_are_explicit_or_per_target(site: System) -> None:
     assert [site.count_pool_clients(pool) for pool in ("both", "some", "mixed")] == [24, 5, None]
 
 
-def test_a_part_is_asked_for_by_its_id_its_kind_and_its_place(site: System) -> None:
+def test_parts_are_looked_up_by_id_kind_and_position(site: System) -> None:
     item = site.get_part("oss3")
     assert isinstance(item, PartItem)
     assert (item.kind, item.id, item.position, item.total, item.table.id) == ("servers", "oss3", 2, 4, "oss[1-4]")
@@ -147,7 +147,7 @@ def test_a_part_is_asked_for_by_its_id_its_kind_and_its_place(site: System) -> N
     assert site.to_json().endswith("}\n")
 
 
-def test_a_part_that_is_not_there_is_refused_with_the_nearest(site: System) -> None:
+def test_unknown_part_gets_a_suggestion(site: System) -> None:
     with pytest.raises(SystemFileError, match=r'^The system has no part "idel"\. Did you mean "idle"\?$'):
         site.get_part("idel")
     with pytest.raises(SystemFileError, match=r'^The system has no part "zzz"\.$'):
@@ -180,7 +180,7 @@ DRIVES = [{"id": "d[1-4]", "capacity": "1 kB"}, {"id": "e"}]
         ({"level": "declustered", "data": 2, "parity": 2, "spare_share": "50 %", "drives": "d[1-4]"}, 1000, None),
     ],
 )
-def test_a_raid_group_offers_what_its_drives_and_its_level_leave(
+def test_raid_capacity_and_stripe_follow_from_drives_and_level(
     group: dict[str, Any], capacity: int | None, stripe: int | None
 ) -> None:
     system = build_system(drives=DRIVES, raid_groups=[{"id": "g", **group}])
@@ -188,7 +188,7 @@ def test_a_raid_group_offers_what_its_drives_and_its_level_leave(
     assert system.compute_full_stripe("d1") is None
 
 
-def test_what_is_not_said_of_a_part_makes_the_whole_unknown() -> None:
+def test_unknown_capacity_of_a_part_makes_the_sum_unknown() -> None:
     system = build_system(
         drives=DRIVES,
         luns=[{"id": "l"}, {"id": "k", "size": "7 B"}],
@@ -210,7 +210,7 @@ def test_what_is_not_said_of_a_part_makes_the_whole_unknown() -> None:
     }  # fmt: skip
 
 
-def test_a_file_system_holds_what_its_targets_of_data_hold() -> None:
+def test_file_system_capacity_is_the_sum_of_its_data_targets() -> None:
     targets = [
         {"id": "a[0-1]", "kind": "ost", "file_system": "fs", "capacity": "10 B"},
         {"id": "m", "kind": "mdt", "file_system": "fs", "capacity": "500 B"},
@@ -221,7 +221,7 @@ def test_a_file_system_holds_what_its_targets_of_data_hold() -> None:
     assert system.compute_capacity("a1") == 10
 
 
-def test_what_is_left_of_a_disk_is_less_what_others_took_of_it() -> None:
+def test_slice_without_size_gets_the_remainder_of_its_disk() -> None:
     system = build_system(
         drives=[{"id": "d", "capacity": "100 B"}, {"id": "e", "capacity": "100 B"}],
         slices=[{"id": "a", "on": "d", "size": "30 B"}, {"id": "b", "on": "d"}, {"id": "c", "on": "d", "share": "20 %"},

@@ -298,17 +298,17 @@ def sentence(text: str, folder: Path) -> str:
     return str(caught.value)
 
 
-def test_the_file_without_a_slip_is_right(tmp_path: Path) -> None:
+def test_reference_system_without_mistake_is_valid(tmp_path: Path) -> None:
     (tmp_path / "site.toml").write_text(RIGHT, encoding="utf-8")
     assert len(read_system(tmp_path / "site.toml").list_part_ids("drives")) == 24
 
 
-def test_there_are_enough_kinds_of_slips() -> None:
+def test_at_least_60_mistakes_are_tested() -> None:
     assert len(WRONG) >= 60
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_slip_gets_one_sentence_with_file_place_and_remedy(name: str, tmp_path: Path) -> None:
+def test_mistake_in_a_system_file_gets_a_one_sentence_error(name: str, tmp_path: Path) -> None:
     before, after, fragments = WRONG[name]
     assert before in RIGHT
     message = sentence(RIGHT.replace(before, after, 1), tmp_path)
@@ -332,12 +332,12 @@ def test_a_file_that_cannot_be_read_gets_one_sentence(content: bytes | None, tex
         read_system(path)
 
 
-def test_a_folder_is_no_system_file(tmp_path: Path) -> None:
+def test_directory_is_rejected_as_a_system_file(tmp_path: Path) -> None:
     with pytest.raises(SystemFileError, match="is a directory"):
         read_system(tmp_path)
 
 
-def test_the_file_that_is_wrong_is_named_not_the_one_that_includes_it(tmp_path: Path) -> None:
+def test_included_file_with_the_mistake_is_identified(tmp_path: Path) -> None:
     (tmp_path / "site.toml").write_text('schema = "sonde-system/2"\ninclude = "nodes.toml"\n', encoding="utf-8")
     inner = 'schema = "sonde-system/2"\n[[nodes]]\nid = "n1"\nmemory = "4 G"\n'
     (tmp_path / "nodes.toml").write_text(inner, encoding="utf-8")

@@ -31,7 +31,7 @@ from sonde.model.tables.members import (
     list_required_members,
 )
 from sonde.model.tables.members import declare_rates as rates_member
-from sonde.model.tables.quantity import BASE_UNITS, PARSERS, Quantity, Rates
+from sonde.model.tables.quantity import BASE_UNITS, PARSERS, Quantity, ReadWriteRates
 from sonde.model.tables.table_reader import ReadContext, read_member, read_table
 
 
@@ -48,7 +48,7 @@ class Inner:
     size: Quantity | None = declare_quantity("size", "how large", required=True)
 
 
-def odd(value: object) -> str | None:
+def require_seven(value: object) -> str | None:
     """What is wrong with a raw value."""
     return None if value == 7 else "is not seven."
 
@@ -67,8 +67,8 @@ class Outer:
     count: Quantity | None = declare_quantity("count", "how many", least_value=2)
     limit: float | None = declare_plain_number("duration", "how long", default=1.5)
     number: int | None = declare_plain_number("count", "a plain count", least_value=1)
-    anything: Any = declare_raw_value("seven", {"const": 7}, odd)
-    rate: Rates | None = rates_member("how fast")
+    anything: Any = declare_raw_value("seven", {"const": 7}, require_seven)
+    rate: ReadWriteRates | None = rates_member("how fast")
     parts: tuple[str, ...] = declare_references("what it is made of", "drives", "luns", allows_several=True)
     home: tuple[str, ...] = declare_references("where it is", required=True)
     inner: Inner | None = declare_table("one more", Inner)
@@ -88,14 +88,14 @@ def refused(**members: Any) -> str:
     return str(caught.value)
 
 
-def test_a_table_of_which_only_the_least_is_said() -> None:
+def test_minimal_table_has_defaults() -> None:
     assert read() == Outer(
         id="a", home=("h",), labels=(), yes=None, color="red", some=(), size=None, count=None, limit=1.5, number=None,
         anything=None, rate=None, parts=(), inner=None, inners=(), tuning=None, model=None,
     )  # fmt: skip
 
 
-def test_every_kind_of_member_is_read_as_it_is_meant() -> None:
+def test_each_member_kind_is_parsed_to_its_type() -> None:
     table_read = read(
         labels="one", yes=False, color="green", some="red", size="4 KiB", count=2, limit="2 min", number=3, anything=7,
         rate="1 GB/s", parts=["d[1-2]", "l"], home=["x", "y"], inner={"size": "1 B"},
@@ -105,18 +105,18 @@ def test_every_kind_of_member_is_read_as_it_is_meant() -> None:
     fast = Quantity(1e9, "1 GB/s")
     assert table_read == Outer(
         id="a", labels=("one",), yes=False, color="green", some=("red",), size=Quantity(4096, "4 KiB"),
-        count=Quantity(2, "2"), limit=120.0, number=3, anything=7, rate=Rates(fast, fast), parts=("d[1-2]", "l"),
-        home=("x", "y"), inner=Inner(size=Quantity(1, "1 B")),
+        count=Quantity(2, "2"), limit=120.0, number=3, anything=7,
+        rate=ReadWriteRates(fast, fast), parts=("d[1-2]", "l"), home=("x", "y"), inner=Inner(size=Quantity(1, "1 B")),
         inners=(Inner(size=Quantity(2, "2 B")), Inner(id="b", size=Quantity(3, "3 B"))),
         tuning={"a": 1, "b": "c", "d": True, "e": 1.5},
         model={"seek": Quantity(0.008, "8 ms"), "x-own": Quantity(-3.5, "-3.5")},
     )  # fmt: skip
     assert read(labels=["one", "two"], some=["red", "green"]).labels == ("one", "two")
     assert read(some=["red", "green"]).some == ("red", "green")
-    assert read(rate={"read": "1 GB/s"}).rate == Rates(fast, None)
-    assert read(rate={"write": "1 GB/s"}).rate == Rates(None, fast)
-    assert read(rate={"value": "1 GB/s", "note": "n"}).rate == Rates(*[Quantity(1e9, "1 GB/s", note="n")] * 2)
-    assert read(rate={}).rate == Rates()
+    assert read(rate={"read": "1 GB/s"}).rate == ReadWriteRates(fast, None)
+    assert read(rate={"write": "1 GB/s"}).rate == ReadWriteRates(None, fast)
+    assert read(rate={"value": "1 GB/s", "note": "n"}).rate == ReadWriteRates(*[Quantity(1e9, "1 GB/s", note="n")] * 2)
+    assert read(rate={}).rate == ReadWriteRates()
 
 
 def test_number_inherits_the_source_of_its_table() -> None:
@@ -208,7 +208,7 @@ def test_unreadable_member_is_refused_with_its_location(members: dict[str, Any],
     assert refused(**members) == f"file.toml: {sentence}"
 
 
-def test_what_is_no_table_or_lacks_a_member_is_said_of_the_file() -> None:
+def test_table_that_is_no_table_or_lacks_a_member_is_rejected() -> None:
     context = ReadContext(SystemFileError, "file.toml")
     with pytest.raises(SystemFileError, match=r"^file\.toml: is \[\]; it must be a table of members\.$"):
         read_table(Outer, [], context)
@@ -261,7 +261,7 @@ def test_each_kind_of_number_has_its_reader_and_its_unit() -> None:
 SCHEMA = build_file_schema(Outer, "Outer, version 1")
 
 
-def test_the_schema_of_a_table_says_what_is_declared() -> None:
+def test_schema_of_a_table_matches_its_declaration() -> None:
     plain = {"type": "string"}
     assert SCHEMA["$schema"] == SCHEMA_DRAFT == "https://json-schema.org/draft/2020-12/schema"
     assert (SCHEMA["title"], SCHEMA["description"]) == ("Outer, version 1", "A member of every kind.")
@@ -303,7 +303,7 @@ def test_the_schema_of_a_table_says_what_is_declared() -> None:
     assert "told_elsewhere" not in properties
 
 
-def test_a_schema_holds_the_definitions_that_it_uses_and_no_others() -> None:
+def test_schema_contains_only_the_definitions_it_uses() -> None:
     assert set(SCHEMA["$defs"]) == {"size", "rates", "rate", "ids", "settings", "duration", "number"}
     assert set(build_definitions()) == {*BASE_UNITS, "rates", "ids", "settings"}
 
@@ -334,7 +334,7 @@ def test_a_schema_holds_the_definitions_that_it_uses_and_no_others() -> None:
         ("parts", ["d", ["d", "e"]], [3, [3]]),
     ],
 )
-def test_the_schema_takes_what_the_reader_takes(member: str, good: list[Any], bad: list[Any]) -> None:
+def test_schema_and_reader_accept_the_same_values(member: str, good: list[Any], bad: list[Any]) -> None:
     validator = Draft202012Validator(SCHEMA)
     for value in good:
         read(**{member: value})
@@ -353,7 +353,7 @@ def test_the_schema_takes_what_the_reader_takes(member: str, good: list[Any], ba
         ("count", [0, 3], [-1, 1.5]),
     ],
 )
-def test_numbers_are_written_as_their_definitions_say(kind: str, good: list[Any], bad: list[Any]) -> None:
+def test_schema_definitions_accept_valid_numbers_only(kind: str, good: list[Any], bad: list[Any]) -> None:
     validator = Draft202012Validator(build_definitions()[kind])
     assert [validator.is_valid(value) for value in good] == [True] * len(good)
     assert [validator.is_valid(value) for value in bad] == [False] * len(bad)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LNet exports: routes, NIs and forwarding of hosts and LNet routers, together with the tables of IP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dual_stack_host import LNET_EXPORT, ROUTER_EXPORT, check_outputs, print_server_outputs
+
+from sonde.model.errors import UserError
+
+
+@pytest.mark.parametrize("name", ["nsd1", "stores", "storage-net"])
+def test_healthy_lnet_host_has_no_fault(tmp_path: Path, name: str) -> None:
+    verdict = check_outputs(tmp_path, {"lnet": LNET_EXPORT}, name)
+    assert verdict.faults == ()
+    assert verdict.comparisons
+    assert "peer, routing buffers, tunables of LNet" in verdict.not_examined
+
+
+@pytest.mark.parametrize("name", ["lnet1", "lnet-routers"])
+def test_lnet_router_needs_no_route_to_connected_networks(tmp_path: Path, name: str) -> None:
+    verdict = check_outputs(tmp_path, {"lnet": ROUTER_EXPORT}, name)
+    assert verdict.faults == ()
+    assert {item.subject for item in verdict.comparisons} >= {"LNet routing", "the NIDs of an LNet network"}
+
+
+@pytest.mark.parametrize(
+    ("export", "name", "old", "new", "kind", "texts"),
+    [
+        (LNET_EXPORT, "nsd1", "0: bond0", "0: mgmt", "LNet interface differs", ("mgmt", "bond0")),
+        (LNET_EXPORT, "stores", "0: bond0", "0: mgmt", "LNet interface differs", ("mgmt", "bond0")),
+        (LNET_EXPORT, "nsd1", "nid: 10.160.0.1@tcp", "nid: 192.168.9.7@tcp", "LNet NID differs",
+         ("192.168.9.7@tcp", "10.160.0.1@tcp")),
+        (LNET_EXPORT, "stores", "nid: 10.160.0.1@tcp", "nid: 192.168.9.7@tcp", "LNet NID differs",
+         ("192.168.9.7@tcp", "10.160.0.1@tcp")),
+        (LNET_EXPORT, "nsd1", "1@tcp\n          status: up", "1@tcp\n          status: down", "LNet NI down",
+         ("10.160.0.1@tcp",)),
+        (LNET_EXPORT, "nsd1", "enable: 0", "enable: 1", "LNet routing on", ("no LNet router",)),
+        (ROUTER_EXPORT, "lnet1", "enable: 1", "enable: 0", "LNet routing off", ("forwards no message",)),
+        (ROUTER_EXPORT, "lnet-routers", "enable: 1", "enable: 0", "LNet routing off", ("forwards no message",)),
+        (ROUTER_EXPORT, "lnet1", "0: cxi0", "0: cxi1", "LNet interface differs", ("cxi1", "hsn0")),
+        (ROUTER_EXPORT, "lnet1", "@kfi", "@o2ib7", "LNet NI missing", ("kfi0", "10.150.254.1@kfi0")),
+    ],
+)  # fmt: skip
+def test_wrong_lnet_member_is_reported(
+    tmp_path: Path, export: str, name: str, old: str, new: str, kind: str, texts: tuple[str, ...]
+) -> None:
+    assert old in export
+    faults = check_outputs(tmp_path, {"lnet": export.replace(old, new)}, name).faults
+    assert [fault.kind for fault in faults] == [kind]
+    assert all(text in faults[0].problem for text in texts), faults
+
+
+def test_net_show_leaves_lnet_routes_unknown(tmp_path: Path) -> None:
+    verdict = check_outputs(tmp_path, {"lnet": LNET_EXPORT.partition("route:")[0]})
+    assert verdict.faults == ()
+    assert {"LNet routes", "LNet routing"} <= set(verdict.unknown)
+
+
+def test_lnet_file_does_not_hide_the_other_files(tmp_path: Path) -> None:
+    outputs = print_server_outputs()
+    both = check_outputs(tmp_path, {"lnet": LNET_EXPORT, **outputs})
+    alone = check_outputs(tmp_path, outputs)
+    assert both.faults == alone.faults == ()
+    assert set(alone.comparisons) < set(both.comparisons)
+    outputs["addr"] = outputs["addr"].replace(
+        "UP,LOWER_UP> mtu 9000 qdisc noqueue", "UP,LOWER_UP> mtu 1500 qdisc noqueue"
+    )
+    wrong = LNET_EXPORT.replace("0: bond0", "0: mgmt")
+    faults = check_outputs(tmp_path, {**outputs, "lnet": wrong}).faults
+    assert {fault.kind for fault in faults} == {"MTU mismatch", "LNet interface differs"}
+
+
+def test_unused_files_are_reported(tmp_path: Path) -> None:
+    verdict = check_outputs(tmp_path, {"lnet": ROUTER_EXPORT, "rule": print_server_outputs()["rule"]}, "lnet1")
+    assert verdict.faults == ()
+    assert any(text.startswith("the files of ip and sysctl") for text in verdict.not_examined)
+    with pytest.raises(UserError, match="Did you mean"):
+        check_outputs(tmp_path, {"lnet": ROUTER_EXPORT, "rule": print_server_outputs()["rule"]}, "store")

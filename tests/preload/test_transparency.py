@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program cannot tell: results, errors, offsets, sizes and files are those of a run without the library."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from preload_under_test import RUNNER, Plain, Preload
+
+Program = Callable[[str], Path]
+
+# From pages smaller than a record to one page for everything; with and without guessing what pays.
+PARAMS = {
+    "tiny": "*:size=512:count=3:alone",
+    "small": "*:size=4k:count=4:alone",
+    "ahead": "*:size=64k:count=2:prefetch=1:alone",
+    "usual": "*",
+    "alone": "*:alone",
+    "many": "*:size=16k:count=32:prefetch=4:alone",
+    "direct": "*:size=16k:count=4:prefetch=2:direct:alone",
+    "no threads": "*:size=8k:count=8:alone,%process:threads=0",
+    "auto": "*:auto:alone",
+}
+# The programs in programs/hazards, and what each of them does.
+SCENARIOS = {
+    "processes": "left_open fast_exit quick raw_exit aborts at_exit_handler in_destructor forks borrows spawns"
+    " asks_shell replaces_itself sends_descriptor",
+    "descriptors": "closes_all to_stdout streams_too opens_again appends appends_with_child replaces_file maps refuses"
+    " limited by_number tries_all_numbers closed_stderr",
+    "threads": "threads threads_one_offset cancels interrupted asks_handlers locks",
+}
+
+
+@pytest.mark.parametrize("params", PARAMS.values(), ids=PARAMS.keys())
+@pytest.mark.parametrize("seed", [1, 2, 3, 4, 104])
+def test_a_random_list_of_calls(
+    preload: Preload, plain: Plain, program: Program, memory: Path, params: str, seed: int
+) -> None:
+    command: list[str | Path] = [program("operations"), ".", str(seed), "2000", "20000"]
+    without = plain(command, memory)
+    assert without.code == 0
+    assert len(without.out.splitlines()) > 3000
+    assert preload.outcome(command, memory / "with", IOBUF_PARAMS=params) == without
+
+
+def test_a_random_list_of_calls_on_a_disk(preload: Preload, plain: Plain, program: Program, tmp_path: Path) -> None:
+    command: list[str | Path] = [program("operations"), ".", "5", "700", "20000"]
+    without = plain(command, tmp_path)
+    assert preload.outcome(command, tmp_path / "with", IOBUF_PARAMS=PARAMS["direct"]) == without
+
+
+@pytest.mark.parametrize(
+    ("name", "scenario"), [(name, scenario) for name, scenarios in SCENARIOS.items() for scenario in scenarios.split()]
+)
+@pytest.mark.parametrize("mode", ["small", "usual", "alone", "auto", "trace"])
+def test_hazardous_programs_behave_the_same_with_the_library(
+    preload: Preload, plain: Plain, program: Program, tmp_path: Path, name: str, scenario: str, mode: str
+) -> None:
+    command: list[str | Path] = [program(f"hazards/{name}"), scenario]
+    without = plain(command, tmp_path)
+    traces = tmp_path / "traces"
+    traces.mkdir()
+    variables = {"SONDE_TRACE": str(traces)} if mode == "trace" else {"IOBUF_PARAMS": PARAMS[mode]}
+    assert preload.outcome(command, tmp_path / "with", **variables) == without
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_all_scenarios_are_run(program: Program, name: str) -> None:
+    command: list[str | Path] = [*RUNNER, program(f"hazards/{name}"), "--list"]
+    output = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert output.split() == SCENARIOS[name].split()

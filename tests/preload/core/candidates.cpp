@@ -3,6 +3,7 @@
 #include "files/candidates.hpp"
 
 #include "buffered.hpp"
+#include "guards/lease_thread.hpp"
 #include "model/state.hpp"
 
 #include <doctest/doctest.h>
@@ -13,6 +14,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 
@@ -24,6 +26,20 @@ namespace {
 constexpr const char* chosen = "*:auto,%process:age=600:threads=0";
 constexpr const char* named_rule = "*:size=4k:count=4,%process:age=600:threads=0";
 
+/// Waits until the kernel has removed the threads that earlier tests ended. A thread that was joined is still counted for
+/// a moment, and the library would take it for a second thread of the program.
+void wait_for_ended_threads() {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto count_threads = [] {
+        const std::filesystem::directory_iterator threads("/proc/self/task");
+        return static_cast<std::uint64_t>(std::distance(begin(threads), end(threads)));
+    };
+    while (count_threads() > 1 + buffer::count_worker_threads() + (buffer::has_lease_thread() ? 1 : 0)) {
+        REQUIRE(std::chrono::steady_clock::now() < deadline);
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
+}
+
 /// A candidate: a descriptor that was opened with the library loaded, and its file.
 struct Candidate {
     Folder folder;
@@ -31,6 +47,7 @@ struct Candidate {
     int fd;
     explicit Candidate(const char* params, int flags = O_RDWR | O_CREAT, bool learns_anew = true) {
         use(params);
+        wait_for_ended_threads();
         for (int i = 0; i < 8 && learns_anew; ++i) {
             buffer::note_benefit(1'000'000);  // whatever files of other tests gained
         }

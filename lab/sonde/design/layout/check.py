@@ -14,13 +14,17 @@ from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.layout.attribute_rules import find_attribute_faults
 from sonde.design.layout.check_blocks import find_block_faults
 from sonde.design.layout.check_disks import find_disk_faults, find_slice_faults
+from sonde.design.layout.check_drives import find_drive_faults
+from sonde.design.layout.check_inodes import find_inode_faults
 from sonde.design.layout.check_mounts import find_covered_mounts, find_mount_faults
 from sonde.design.layout.check_objects import find_object_faults
+from sonde.design.layout.check_peer_attributes import drop_repeated_differences, find_attribute_differences
 from sonde.design.layout.check_peers import find_peer_faults
 from sonde.design.layout.check_permissions import find_permission_faults
 from sonde.design.layout.check_plan import find_plan_faults, select_planned
 from sonde.design.layout.check_pools import find_pool_faults
 from sonde.design.layout.check_targets import find_target_faults
+from sonde.design.layout.check_volumes import find_volume_faults
 from sonde.design.layout.check_written import find_written_faults, list_not_compared
 from sonde.design.layout.faults import LayoutCheck, LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
@@ -59,6 +63,10 @@ def check_layout(
         results += find_disk_faults(storage, disk)
     results += find_attribute_faults(storage.file_systems, tuple(storage.disks.values()))
     results += find_peer_faults(storage)
+    results += find_attribute_differences(storage)
+    results += find_volume_faults(storage)
+    results += find_drive_faults(storage)
+    results += find_inode_faults(storage.file_systems)
     results += find_covered_mounts(storage.file_systems)
     results += find_target_faults(storage.file_systems)
     for table in storage.slices:
@@ -70,7 +78,7 @@ def check_layout(
         results += find_written_faults(storage, planned, written)
         for directory in directories if plan.table.purpose == "checkpoint" else ():
             results += find_permission_faults(directory)
-    faults, checked_items = split_faults_and_comparisons(results)
+    faults, checked_items = split_faults_and_comparisons(drop_repeated_differences(results))
     not_compared = list_not_compared(written, {item.subject for item in checked_items})
     return LayoutCheck(faults, tuple(dict.fromkeys(unknown)), checked_items, not_compared)
 

@@ -188,15 +188,8 @@ def _compare_luns(luns: Sequence[ObservedDisk]) -> Iterator[LayoutFault | Checke
         return
     yield CheckedItem("paths of all disks", f"{len(luns)} disks")
     names = {lun.name: lun.settings.get("name") or lun.name for lun in luns}
-    most = max(len(lun.paths) for lun in luns)
-    fewer = [lun for lun in luns if 1 < len(lun.paths) < most]
-    if 2 * len(fewer) < len(luns):
-        for lun in fewer:
-            yield LayoutFault(
-                "fewer paths than others", lun.name,
-                f"{names[lun.name]} has {len(lun.paths)} paths; others have {most}",
-                "it has less bandwidth, and is lost by fewer failures", "look at cables and zoning, then rescan",
-            )  # fmt: skip
+    for product in dict.fromkeys(lun.settings.get("product", "") for lun in luns):
+        yield from _compare_path_counts([lun for lun in luns if lun.settings.get("product", "") == product], names)
     active = {path.adapter for lun in luns for path in lun.paths if path.active}
     adapters = {path.adapter for lun in luns for path in lun.paths}
     idle = ", ".join(f"host{adapter}" for adapter in sorted(adapters - active))
@@ -206,3 +199,26 @@ def _compare_luns(luns: Sequence[ObservedDisk]) -> Iterator[LayoutFault | Checke
             f"the active paths of all {len(luns)} disks lead through host{active.pop()}; {idle} is idle",
             "one adapter carries everything", "zone the preferred paths over all adapters, then fail back",
         )  # fmt: skip
+
+
+def _compare_path_counts(luns: Sequence[ObservedDisk], names: Mapping[str, str]) -> Iterator[LayoutFault]:
+    """Disks of one product with fewer or more paths than most of them; of two that differ, the one with fewer."""
+    counts = Counter(len(lun.paths) for lun in luns)
+    if len(counts) < 2:
+        return
+    usual, frequency = max(counts.items(), key=lambda item: (item[1], item[0]))
+    for lun in luns if 2 * frequency >= len(luns) else ():
+        number = len(lun.paths)
+        if 1 < number < usual:
+            yield LayoutFault(
+                "fewer paths than others", lun.name,
+                f"{names[lun.name]} has {number} paths; others have {usual}",
+                "it has less bandwidth, and is lost by fewer failures", "look at cables and zoning, then rescan",
+            )  # fmt: skip
+        elif number > usual and usual > 1:
+            yield LayoutFault(
+                "more paths than others", lun.name,
+                f"{names[lun.name]} has {number} paths; others have {usual}",
+                "paths through one port twice share its rate, or the others lack paths",
+                "look at the zoning of all disks, then rescan",
+            )  # fmt: skip

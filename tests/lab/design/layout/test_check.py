@@ -313,6 +313,9 @@ def test_incomplete_output_is_one_sentence(form: str) -> None:
         "parted": "Number  Start  End  Size\n", "sgdisk --print": "Number  Start (sector)    End (sector)\n",
         "lsblk": "NAME MAJ:MIN RM SIZE RO TYPE\n", "lvs": "LV VG Attr LSize\n", "blkid": '/dev/x UUID="7"\n',
         'grep -H "" /sys/block/*/queue/*': "/sys/block/sda/queue\n", "lctl get_param, lctl dl": "osc.x.y=\n",
+        "mdadm --examine": "   Magic : a92b4efc\n", "zpool get, zfs get": "NAME  PROPERTY  VALUE  SOURCE\n",
+        "df -i": "Filesystem Inodes IUsed IFree\n", "smartctl -l scterc": "SCT Error Recovery Control:\n",
+        "ls -l /dev/disk/by-id": "lrwx a -> ../../\n", "dmsetup table": "vol: 0 8 linear\n",
         "tunefs.lustre --dryrun": "Lustre FS:  fs1\n", "lfs df": "UUID 1K-blocks Used\n",
     }  # fmt: skip
     with pytest.raises(UserError) as reason:

@@ -17,27 +17,36 @@ part() { # part COMMAND...: the command and its output
 }
 part lsblk --json --bytes --output-all
 part findmnt --json --real --output TARGET,SOURCE,FSTYPE,OPTIONS
+part find /dev -path /dev/char -prune -o -path /dev/block -prune -o -type l -printf '%p %l\n'
 part blkid
 [ ! -r /proc/mdstat ] || part cat /proc/mdstat
 for array in /sys/block/md*; do
     [ ! -d "$array/md" ] || part mdadm --detail "/dev/${array##*/}"
+    for member in "$array"/md/dev-*; do
+        [ ! -d "$member" ] || part mdadm --examine "/dev/${member##*/md/dev-}"
+    done
 done
-part lvs --segments --units b --nosuffix --reportformat json -o +stripes,stripe_size,devices,seg_size,lv_size
+part lvs --segments --units b --nosuffix --reportformat json \
+    -o +segtype,stripes,stripe_size,devices,seg_size,lv_size,origin,data_percent
 part pvs --units b --nosuffix --reportformat json -o pv_name,vg_name,pe_start,vg_extent_size
+part dmsetup table
 part multipath -ll
 for disk in /sys/block/*; do
     case ${disk##*/} in loop* | ram* | zram* | sr* | fd*) continue ;; esac
     files=
-    for file in scheduler read_ahead_kb max_sectors_kb max_hw_sectors_kb rotational nr_requests nomerges write_cache; do
+    for file in scheduler read_ahead_kb max_sectors_kb max_hw_sectors_kb rotational nr_requests nomerges write_cache \
+        rq_affinity wbt_lat_usec io_timeout zoned logical_block_size physical_block_size; do
         [ ! -r "$disk/queue/$file" ] || files="$files $disk/queue/$file"
     done
     for file in md/stripe_cache_size md/sync_action md/group_thread_cnt md/sync_speed_max \
-        md/reshape_position md/mismatch_cnt md/bitmap/chunksize \
-        device/queue_depth device/timeout device/state; do
+        md/reshape_position md/mismatch_cnt md/bitmap/chunksize md/level md/layout \
+        device/queue_depth device/timeout device/eh_timeout device/state ro alignment_offset; do
         [ ! -r "$disk/$file" ] || files="$files $disk/$file"
     done
     part grep -H "" $files
+    [ ! -e "$disk/device/timeout" ] || part smartctl -l scterc "/dev/${disk##*/}"
 done
+part df -iT
 findmnt --real --noheadings --types xfs --output TARGET 2>/dev/null | while read -r mount; do
     part xfs_info "$mount"
 done
@@ -50,7 +59,7 @@ part zpool get ashift,capacity,fragmentation,failmode
 part zfs get -t filesystem \
     sync,dedup,recordsize,checksum,primarycache,readonly,mountpoint,mounted,atime,xattr,compression
 findmnt --real --noheadings --types lustre --output SOURCE 2>/dev/null | sort -u | while read -r device; do
-    case $device in /dev/*) part tunefs.lustre --dryrun "$device" ;; esac
+    case $device in /dev/*) part tunefs.lustre --dryrun "$device"; part dumpe2fs -h "$device" ;; esac
 done
 part lfs df
 part lfs df -i

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 
 from sonde.design.layout.live.observations import (
@@ -19,9 +19,32 @@ _KERNEL_NAME = re.compile(r"md\d+")
 
 def join_observations(storage: ObservedStorage) -> ObservedStorage:
     """The same observations with each device and each file system once."""
-    disks = _join_disks(storage.disks)
-    file_systems = [_find_device(file_system, disks) for file_system in storage.file_systems]
+    disks = _join_disks(_name_numbered_members(storage.disks))
+    file_systems = [_find_device(file_system, disks) for file_system in _add_kinds(storage.file_systems)]
     return replace(storage, disks=disks, file_systems=tuple(_join_file_systems(file_systems)))
+
+
+def _name_numbered_members(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:
+    """Replaces the numbers of devices (8:16) in tables of device mapper by the names that lsblk gives them."""
+    names = {disk.settings["number"]: name for name, disk in disks.items() if "number" in disk.settings}
+    joined = {}
+    for name, disk in disks.items():
+        segments = tuple(
+            replace(segment, members=tuple(names.get(member, member) for member in segment.members))
+            for segment in disk.segments
+        )
+        joined[name] = replace(disk, segments=segments)
+    return joined
+
+
+def _add_kinds(file_systems: Sequence[ObservedFileSystem]) -> list[ObservedFileSystem]:
+    """Gives file systems of unknown kind (of df -i) the kind that another output has for their mount point; those that
+    no other output names are left out."""
+    kinds = {each.location: each.kind for each in file_systems if each.kind}
+    kinds |= {each.device: each.kind for each in file_systems if each.kind and each.device}
+    typed = [replace(each, kind=each.kind or kinds.get(each.location) or kinds.get(each.device, ""))
+             for each in file_systems]  # fmt: skip
+    return [each for each in typed if each.kind]
 
 
 def _join_disks(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:
@@ -48,6 +71,8 @@ def _join_disks(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:
         renamed = replace(
             disk, name=name, on=names.get(disk.on, disk.on),
             members=tuple(dict.fromkeys(names.get(member, member) for member in disk.members)),
+            segments=tuple(replace(segment, members=tuple(names.get(member, member) for member in segment.members))
+                           for segment in disk.segments),
             settings={**disk.settings, **({"name": disk.name} if name != disk.name else {})},
         )  # fmt: skip
         joined[name] = merge_disks(joined[name], renamed) if name in joined else renamed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parses live or saved output of Linux tools: lsblk, mdadm, lvs, multipathd, dumpe2fs and lfs getstripe."""
+"""Parses live or saved output of Linux tools: lsblk, multipathd, dumpe2fs and lfs getstripe."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from sonde.design.layout.live.device_output import read_device_from_origin
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedPath, ObservedStorage
 from sonde.design.layout.live.text_output import parse_rounded_size
 from sonde.model.documents import parse_json
 from sonde.model.errors import UserError
 
 _KIB = 1024
+# The label of a target of Lustre. Before its first start it has a colon, and an equals sign after writeconf.
+TARGET_LABEL = re.compile(r"\w{1,8}[-:=](?:OST|MDT)[0-9a-f]{4}|MGS")
+# Columns of lsblk that are stored under their names.
+_COLUMNS = ("wwn", "alignment", "zoned", "tran", "model", "rev", "vendor", "partlabel", "hctl")
 _KINDS = {"disk": "disk", "part": "part", "lvm": "lvm", "mpath": "multipath", "loop": "loop"}
-_PARITY = {"raid4": 1, "raid5": 1, "raid6": 2}
 
 
 def _parse_json(json_text: str, output_origin: str) -> Any:
@@ -62,8 +66,7 @@ def _parse_lsblk_entry(entry: dict[str, Any], above: str, origin: str) -> Iterat
             ("fs_uuid", entry.get("uuid")), ("fs_label", entry.get("label")),
             ("fs_kind", entry.get("fstype")), ("name", entry.get("name")),
             ("mountpoint", mount_points[0] if mount_points else None), ("serial", entry.get("serial")),
-            ("wwn", entry.get("wwn")),
-            ("alignment", entry.get("alignment")),
+            *((column, entry.get(column)) for column in _COLUMNS), ("number", entry.get("maj:min")),
             ("read_only", "1" if str(entry.get("ro")).lower() in ("true", "1") else None),
         ) if value
     }  # fmt: skip
@@ -77,111 +80,6 @@ def _parse_lsblk_entry(entry: dict[str, Any], above: str, origin: str) -> Iterat
     )  # fmt: skip
     for child in entry.get("children", []):
         yield from _parse_lsblk_entry(child, name, origin)
-
-
-def read_mdadm_detail(output_text: str, output_origin: str) -> ObservedStorage:
-    """Parses mdadm --detail, also with --export."""
-    exported = dict(re.findall(r"^(MD_\w+)=(.*)$", output_text, re.MULTILINE))
-    printed = {
-        name.strip(): value.strip()
-        for name, value in re.findall(r"^[ \t]*([A-Z][\w ]+) : (.*)$", output_text, re.MULTILINE)
-    }
-    level = exported.get("MD_LEVEL") or printed.get("Raid Level", "")
-    disks = int(exported.get("MD_DEVICES") or printed.get("Raid Devices", "0") or 0)
-    if not level or not disks:
-        raise UserError(
-            f"{output_origin} names no RAID level and devices; it should be what mdadm --detail --export prints."
-        )
-    chunk = re.match(r"(\d+)K", printed.get("Chunk Size", "") or exported.get("MD_CHUNK_SIZE", ""))
-    data = disks - _PARITY[level] if level in _PARITY else disks if level == "raid0" else None
-    copies = re.match(r"near=(\d+)", printed.get("Layout", ""))
-    if level == "raid10":
-        data = disks // (int(copies[1]) if copies else 2)
-    head = re.match(r"(/dev/\S+):", output_text)
-    name = (exported.get("MD_DEVNAME") or exported.get("MD_NAME") or (head[1] if head else output_origin)).rsplit(
-        "/", 1
-    )[-1]
-    devices = re.findall(r"^MD_DEVICE_\w+_DEV=(\S+)", output_text, re.MULTILINE)
-    devices = devices or re.findall(r"^[ \t]+\d+\s+\d+\s+\d+\s+\d+\s+.*?(/dev/\S+)$", output_text, re.MULTILINE)
-    devices = sorted(devices)
-    state = printed.get("State", "")
-    settings = {
-        "level": level,
-        "devices": str(disks),
-        "degraded": str(_count_missing_disks(printed, disks) or int("degraded" in state)),
-    }
-    for member, title in (("spares", "Spare Devices"), ("failed", "Failed Devices")):
-        if printed.get(title, "").isdigit():
-            settings[member] = printed[title]
-    layout, part = printed.get("Layout", ""), re.match(r"\d+", printed.get("Used Dev Size", ""))
-    settings |= {"layout": layout} if layout else {}
-    settings |= {"metadata": printed["Version"]} if "Version" in printed else {}
-    settings |= {"used_bytes": str(int(part[0]) * _KIB)} if part else {}
-    spares = re.findall(r"^[ \t]+\d+\s+\d+\s+\d+\s+-\s+\S.*?/dev/(?:\S+/)?(\S+)$", output_text, re.MULTILINE)
-    settings |= {"spare_devices": " ".join(spares)} if spares else {}
-    if printed and level not in ("raid0", "linear"):
-        policy = printed.get("Consistency Policy", "bitmap" if "Intent Bitmap" in printed else "resync")
-        settings["bitmap"] = "none" if policy == "resync" else policy
-        position = printed.get("Intent Bitmap", "")
-        position = "internal" if position.startswith("Internal") else position
-        settings |= {"bitmap_position": position} if position else {}
-    if "recover" in state or "resync" in state:
-        settings["sync_action"] = "recover"
-    return ObservedStorage(disks={name: ObservedDisk(
-        name, "md", members=tuple(device.rsplit("/", 1)[-1] for device in devices), level=level,
-        geometry=f"{data}+{_PARITY.get(level, 0)}" if data and level != "raid10" else f"{data}x2" if data else "",
-        data=data, unit=int(chunk[1]) * _KIB if chunk else None, settings=settings, state=state, origin=output_origin,
-    )})  # fmt: skip
-
-
-def _count_missing_disks(detail_fields: dict[str, str], listed_count: int) -> int:
-    active = detail_fields.get("Active Devices", "")
-    return max(0, listed_count - int(active)) if active.isdigit() else 0
-
-
-def read_lvs_json(output_text: str, output_origin: str) -> ObservedStorage:
-    """Parses lvs --segments --units b --nosuffix --reportformat json -o +stripes,stripe_size,devices,seg_size."""
-    disks: dict[str, ObservedDisk] = {}
-    for report in _parse_json(output_text, output_origin).get("report", []):
-        for segment in report.get("seg", report.get("lv", [])):
-            stripes, unit = (
-                int(segment.get("stripes") or segment.get("#Str") or 1),
-                int(segment.get("stripe_size") or 0),
-            )
-            members = tuple(
-                part.partition("(")[0].rsplit("/", 1)[-1] for part in str(segment.get("devices", "")).split(",") if part
-            )
-            name = f"{segment['vg_name']}-{segment['lv_name']}"
-            attributes = str(segment.get("lv_attr", ""))
-            settings = {"state": attributes[4:5], "health": attributes[8:9]}
-            settings |= {"twice": _list_repeated(members)} if stripes > 1 else {}
-            size = int(segment.get("lv_size") or segment.get("seg_size") or 0) or None
-            disks[name] = ObservedDisk(
-                name, "lvm", size, members=members, level="raid0" if stripes > 1 else "linear",
-                data=stripes if stripes > 1 else None, unit=unit or None, origin=output_origin,
-                settings={member: output_text for member, output_text in settings.items() if output_text},
-            )  # fmt: skip
-    if not disks:
-        raise UserError(f"{output_origin} names no logical volume; write it with lvs --segments --reportformat json.")
-    return ObservedStorage(disks=disks)
-
-
-def read_pvs_json(output_text: str, output_origin: str) -> ObservedStorage:
-    """Parses pvs --units b --nosuffix --reportformat json -o pv_name,vg_name,pe_start,vg_extent_size."""
-    disks: dict[str, ObservedDisk] = {}
-    for report in _parse_json(output_text, output_origin).get("report", []):
-        for volume in report.get("pv", []):
-            name = str(volume["pv_name"]).rsplit("/", 1)[-1]
-            columns = (("data_start", "pe_start"), ("extent_bytes", "vg_extent_size"))
-            settings = {member: str(volume[column]) for member, column in columns if volume.get(column)}
-            disks[name] = ObservedDisk(name, settings=settings, origin=output_origin)
-    if not disks:
-        raise UserError(f"{output_origin} names no physical volume; write it with pvs --reportformat json.")
-    return ObservedStorage(disks=disks)
-
-
-def _list_repeated(names: tuple[str, ...]) -> str:
-    return " ".join(dict.fromkeys(name for name in names if names.count(name) > 1))
 
 
 def read_multipathd_json(output_text: str, output_origin: str) -> ObservedStorage:
@@ -243,11 +141,20 @@ def read_dumpe2fs(output_text: str, output_origin: str) -> ObservedStorage:
     label = members.get("Filesystem volume name", "")
     facts |= {"label": label} if label and label != "<none>" else {}
     facts |= {"inodes": members["Inode count"]} if "Inode count" in members else {}
+    free = members.get("Free inodes", "")
+    if free.isdigit() and "Inode count" in members:
+        facts |= {"inodes_used": str(int(members["Inode count"]) - int(free))}
+    facts |= {"inode_bytes": members["Inode size"]} if "Inode size" in members else {}
     for fact, title in (("check_interval", "Check interval"), ("max_mounts", "Maximum mount count")):
         number = re.match(r"-?\d+", members.get(title, ""))
         facts |= {fact: number[0]} if number else {}
+    if target := TARGET_LABEL.fullmatch(label):
+        # the backend of a target of Lustre: what is its last mount point is not where clients see it
+        name, kind = re.sub(r"[:=]", "-", target[0]), "ldiskfs"
+    else:
+        name, kind = output_origin if name in ("<not available>", "<none>") else name, "ext4"
     return ObservedStorage((ObservedFileSystem(
-        output_origin if name in ("<not available>", "<none>") else name, "ext4", "", block, blocks,
+        name, kind, read_device_from_origin(output_origin), block, blocks,
         int(members.get("RAID stride", 0)) * block, int(members.get("RAID stripe width", 0)) * block,
         -(-blocks // per_group) if per_group else None, per_group, log,
         members.get("Journal device") if external else "internal", facts=facts, origin=output_origin,

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 
+from sonde.design.layout.live.device_output import read_device_from_origin
 from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage
 from sonde.model.errors import UserError
 
@@ -32,6 +33,7 @@ def read_tunefs_lustre(output_text: str, output_origin: str) -> ObservedStorage:
     flags = re.findall(r"^\s+\(([\w ]+)\)$", output_text, re.MULTILINE)
     facts = {
         "label_origin": output_origin,
+        "label_device": read_device_from_origin(output_origin),
         "file_system": values.get("Lustre FS", ""),
         "backend": values.get("Mount type", ""),
         "flags": flags[-1].strip() if flags else "",
@@ -48,11 +50,16 @@ def read_tunefs_lustre(output_text: str, output_origin: str) -> ObservedStorage:
 
 def read_lfs_df(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses lfs df: how full every target is, and targets that are not there."""
-    used = "used_inodes_percent" if re.search(r"^UUID +Inodes\b", output_text, re.MULTILINE) else "used_percent"
-    targets = [
-        ObservedFileSystem(name, "lustre", facts={used: percent}, origin=output_origin)
-        for name, _, _, _, percent, _ in _ROW.findall(output_text)
-    ]
+    is_inodes = re.search(r"^UUID +Inodes\b", output_text, re.MULTILINE) is not None
+    is_kib = re.search(r"^UUID +1K-blocks\b", output_text, re.MULTILINE) is not None
+    names = (("used_inodes_percent", "inodes", "inodes_used", "inodes_free") if is_inodes
+             else ("used_percent", "kib", "kib_used", "kib_free"))  # fmt: skip
+    targets = []
+    for name, total, used, free, percent, _ in _ROW.findall(output_text):
+        facts = {names[0]: percent}
+        if is_inodes or is_kib:  # with -h numbers are rounded
+            facts |= {fact: text for fact, text in zip(names[1:], (total, used, free), strict=True) if text.isdigit()}
+        targets.append(ObservedFileSystem(name, "lustre", facts=facts, origin=output_origin))
     targets += [
         ObservedFileSystem(name, "lustre", facts={"unreachable": state}, origin=output_origin)
         for name, state in _LOST.findall(output_text)

@@ -38,6 +38,18 @@ class ObservedVdev:
 
 
 @dataclass(frozen=True)
+class VolumeSegment:
+    """One segment of a volume of LVM or of a mapped device. `kind` is linear, striped, snapshot, …; `unit` and `size`
+    in bytes. None is unknown."""
+
+    kind: str
+    stripes: int | None
+    unit: int | None
+    members: tuple[str, ...]
+    size: int | None = None
+
+
+@dataclass(frozen=True)
 class ObservedDisk:
     """A block device: disk, partition, md array, logical volume, multipath, or a LUN or slice of a listing.
 
@@ -60,6 +72,7 @@ class ObservedDisk:
     queue: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)  # md: stripe_cache_size, sync_action, degraded
     paths: tuple[ObservedPath, ...] = ()
+    segments: tuple[VolumeSegment, ...] = ()  # of a volume, in order
     flash: bool | None = None
     queue_depth: int | None = None
     origin: str = ""
@@ -158,6 +171,8 @@ def merge_disks(disk: ObservedDisk, other: ObservedDisk) -> ObservedDisk:
     empty = ObservedDisk("")
     additions = {name: getattr(other, name) for name in disk.__dataclass_fields__
             if getattr(disk, name) == getattr(empty, name)}  # fmt: skip
+    if disk.kind == "other" and other.kind != "disk":
+        additions["kind"] = other.kind
     additions |= {
         "queue": {**other.queue, **disk.queue},
         "settings": {**other.settings, **disk.settings},

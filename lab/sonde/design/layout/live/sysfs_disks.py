@@ -10,12 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from sonde.design.layout.live.observations import ObservedDisk, ObservedPath, ObservedStorage
+from sonde.design.layout.live.sysfs_lines import read_array_attributes
 
 SYS = Path("/sys")
 _SECTOR = 512
 _QUEUE = (
     *("scheduler", "read_ahead_kb", "max_sectors_kb", "max_hw_sectors_kb", "rotational", "nr_requests"),
-    *("nomerges", "write_cache"),
+    *("nomerges", "write_cache", "rq_affinity", "wbt_lat_usec", "io_timeout", "zoned"),
     *("logical_block_size", "physical_block_size", "minimum_io_size", "optimal_io_size"),
 )
 _MD = ("level", "raid_disks", "chunk_size", "degraded", "sync_action", "stripe_cache_size", "array_state",
@@ -57,6 +58,7 @@ def _read_disk(device_name: str, sysfs_folder: Path) -> ObservedDisk:
     if (sysfs_folder / "dm").is_dir():
         return _read_mapped_device(disk, sysfs_folder)
     settings = {"alignment": _read_sysfs_text(sysfs_folder / "alignment_offset")}
+    settings |= {name: _read_sysfs_text(sysfs_folder / "device" / name) for name in ("timeout", "eh_timeout")}
     settings |= {"read_only": "1"} if _read_sysfs_text(sysfs_folder / "ro") == "1" else {}
     return replace(
         disk,
@@ -74,6 +76,9 @@ def _read_md_array(disk: ObservedDisk, sysfs_folder: Path) -> ObservedDisk:
     data = disks - _PARITY[level] if level in _PARITY else disks if level == "raid0" else None
     geometry = f"{data}+{_PARITY.get(level, 0)}" if data else ""
     layout = _read_sysfs_text(sysfs_folder / "md" / "layout")
+    states = {f"dev-{member}/state": _read_sysfs_text(sysfs_folder / "md" / f"dev-{member}" / "state")
+              for member in disk.members}  # fmt: skip
+    settings = read_array_attributes(settings | {"layout": layout} | states)
     if level == "raid10" and layout.isdigit():
         # near copies in the lowest byte, far copies in the next one
         copies = (int(layout) & 255) * (int(layout) >> 8 & 255) or 2

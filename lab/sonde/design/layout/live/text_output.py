@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Parses plain text of tools: /proc/mdstat, lsblk, lvs, multipath -ll, findmnt, blkid, lctl, and files of sysfs."""
+"""Parses plain text of tools: lsblk, multipath -ll, findmnt, blkid and lctl."""
 
 from __future__ import annotations
 
@@ -12,10 +12,7 @@ from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSyst
 from sonde.model.documents import parse_json
 from sonde.model.errors import UserError
 
-_KIB = 1024
-_PARITY = {"raid4": 1, "raid5": 1, "raid6": 2}
 _POWERS = {"": 0, "B": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5}
-_BITMAP = re.compile(r"^[ \t]+bitmap: \d+/\d+ pages \[\d+KB\], \d+(?:KB|B) chunk(?:, file: (\S+))?", re.MULTILINE)
 _KINDS = {"disk": "disk", "part": "part", "lvm": "lvm", "mpath": "multipath", "loop": "loop"}
 
 
@@ -23,46 +20,6 @@ def parse_rounded_size(size_text: object) -> int | None:
     """A size as lsblk and lvs print it for people, rounded: 1.8T, <7.28t, 512M. None for other texts."""
     match = re.fullmatch(r"<?([\d.]+)([BKMGTP]?)(?:i?B)?", str(size_text).strip(), re.IGNORECASE)
     return int(float(match[1]) * 1024 ** _POWERS[match[2].upper()]) if match else None
-
-
-def read_mdstat(output_text: str, output_origin: str) -> ObservedStorage:
-    """Parses /proc/mdstat: level, chunk, members, spares, failed members, bitmap, rebuilds."""
-    disks = {}
-    for part in re.split(r"^(?=md\S* : )", output_text, flags=re.MULTILINE)[1:]:
-        head = re.match(r"(md\S*) : (active|inactive)(?: \([\w-]+\))? ?(raid\d+|linear)? ?(.*)", part)
-        if head is None or not head[3]:
-            continue
-        name, level = head[1], head[3]
-        members = re.findall(r"(\S+)\[\d+\]((?:\(\w\))*)", head[4])
-        count = re.search(r"\[(\d+)/(\d+)\]", part)
-        total = int(count[1]) if count else len(members)
-        chunk = re.search(r"(\d+)k chunks?", part)
-        data = total - _PARITY[level] if level in _PARITY else total if level == "raid0" else None
-        copies = re.search(r"(\d+) near-copies", part)
-        if level == "raid10":
-            data = total // (int(copies[1]) if copies else 2)
-        missing = total - int(count[2]) if count else 0
-        busy = re.search(r"(recovery|resync|reshape|check) *=", part)
-        blocks = re.search(r"^[ \t]+(\d+) blocks", part, re.MULTILINE)
-        settings = {
-            "degraded": str(missing),
-            "spares": str(sum("(S)" in flags for _, flags in members)),
-            "failed": str(sum("(F)" in flags for _, flags in members)),
-            **({"sync_action": busy[1]} if busy else {}),
-            **({} if level in ("raid0", "linear") else {"bitmap": "internal" if "bitmap:" in part else "none"}),
-            # the line ends in the name of a file when the bitmap is one
-            **({"bitmap_position": position[1] or "internal"} if (position := _BITMAP.search(part)) else {}),
-        }
-        disks[name] = ObservedDisk(
-            name, "md", int(blocks[1]) * _KIB if blocks else None,
-            members=tuple(sorted(member for member, flags in members if "(S)" not in flags and "(F)" not in flags)),
-            level=level, geometry=f"{data}+{_PARITY.get(level, 0)}" if data and level != "raid10" else
-            f"{data}x2" if data else "", data=data, unit=int(chunk[1]) * _KIB if chunk else None, settings=settings,
-            state="degraded" if missing else "active", origin=output_origin,
-        )  # fmt: skip
-    if not disks:
-        raise UserError(f"{output_origin} names no array; it should be /proc/mdstat of a machine with md.")
-    return ObservedStorage(disks=disks)
 
 
 def read_lsblk_tree(output_text: str, output_origin: str) -> ObservedStorage:
@@ -99,41 +56,6 @@ def _add_member(disk: ObservedDisk, member_name: str) -> ObservedDisk:
     return replace(disk, members=tuple(dict.fromkeys((*disk.members, member_name))) if member_name else disk.members)
 
 
-def read_lvs_table(output_text: str, output_origin: str) -> ObservedStorage:
-    """Parses the table of lvs: names and sizes, and the stripes where its columns show them."""
-    lines = [line for line in output_text.splitlines() if line.strip()]
-    start = next(index for index, line in enumerate(lines) if re.match(r"\s*LV\s+VG\s+Attr", line))
-    names = lines[start].split()
-    disks = {}
-    for line in lines[start + 1 :]:
-        values = line.split()
-        if len(values) < 4:
-            continue
-        row = dict(zip(names, values, strict=False))
-        stripes = int(row["#Str"]) if row.get("#Str", "").isdigit() else None
-        unit = parse_rounded_size(row["Stripe"]) if "Stripe" in row else None
-        members = tuple(part.partition("(")[0].rsplit("/", 1)[-1] for part in row.get("Devices", "").split(",") if part)
-        name = f"{row['VG']}-{row['LV']}"
-        disks[name] = ObservedDisk(
-            name,
-            "lvm",
-            parse_rounded_size(row["LSize"]),
-            members=members,
-            data=stripes,
-            level="raid0" if stripes and stripes > 1 else "linear" if stripes else "",
-            unit=unit or None,
-            origin=output_origin,
-        )
-    if not disks:
-        raise UserError(f"{output_origin} names no logical volume; write it with lvs --segments --reportformat json.")
-    unread = (
-        ()
-        if "#Str" in names
-        else (f"{output_origin}: its columns show no stripes; add -o +stripes,stripe_size,devices",)
-    )
-    return ObservedStorage(disks=disks, unread=unread)
-
-
 _PATH_ROW = re.compile(r"^[ |`]*[|`]- +(\d+:\d+:\d+:\d+) +(\S+) +\S+ +(\w+) +(\w+) +(\w+)", re.MULTILINE)
 
 
@@ -158,6 +80,8 @@ def read_multipath_list(output_text: str, output_origin: str) -> ObservedStorage
         policy = re.search(r"policy='([^']+)'", part)
         features = re.search(r"features='([^']*)'", part)
         settings = {"name": head[1], "uuid": head[2] or head[1]}
+        product = re.match(r"\S+ (?:\(\S+\) )?dm-\d+ +(\S.*)", part)
+        settings |= {"product": product[1].strip()} if product else {}
         settings |= {"policy": policy[1]} if policy else {}
         settings |= {"features": features[1]} if features else {}
         settings |= {"protection": protection[1]} if (protection := re.search(r"\bwp=(\w+)", part)) else {}
@@ -215,50 +139,6 @@ def read_blkid(output_text: str, output_origin: str) -> ObservedStorage:
     if not disks:
         raise UserError(f"{output_origin} names no device; it should be what blkid prints.")
     return ObservedStorage(disks=disks)
-
-
-_SYSFS = re.compile(r"^/sys/(?:class/)?block/([^/]+)/(queue|md|device)/([\w/-]+):(.*)$", re.MULTILINE)
-
-
-def read_sysfs_lines(output_text: str, output_origin: str) -> ObservedStorage:
-    """Parses grep -H "" of files below /sys/block: the settings of queues and arrays."""
-    queues: dict[str, dict[str, str]] = {}
-    settings: dict[str, dict[str, str]] = {}
-    depths: dict[str, int] = {}
-    states: dict[str, str] = {}
-    for name, folder, setting, value in _SYSFS.findall(output_text):
-        if folder == "queue":
-            queues.setdefault(name, {})[setting] = value.strip()
-        elif folder == "md":
-            settings.setdefault(name, {})[setting] = value.strip()
-        elif setting == "queue_depth" and value.strip().isdigit():
-            depths[name] = int(value)
-        elif setting == "state":
-            states[name] = value.strip()
-        elif setting == "timeout":
-            settings.setdefault(name, {})["timeout"] = value.strip()
-    disks = {
-        name: ObservedDisk(
-            name,
-            _guess_device_kind(name),
-            queue=queues.get(name, {}),
-            settings=settings.get(name, {}),
-            origin=output_origin,
-            flash={"0": True, "1": False}.get(queues.get(name, {}).get("rotational", "")),
-            queue_depth=depths.get(name),
-            state=states.get(name, ""),
-        )
-        for name in dict.fromkeys((*queues, *settings, *depths, *states))
-    }
-    if not disks:
-        raise UserError(
-            f"{output_origin} names no setting; it should be lines like /sys/block/sda/queue/nr_requests:256."
-        )
-    return ObservedStorage(disks=disks)
-
-
-def _guess_device_kind(device_name: str) -> str:
-    return "md" if device_name.startswith("md") else "disk"
 
 
 _LCTL = re.compile(r"^(obdfilter|osd-\w+|osc|mdc|osp|llite|lov|lod|mdt)\.([^.=\s]+)\.(\S+?)=(.*)$", re.MULTILINE)

@@ -11,6 +11,8 @@ from sonde.model.errors import UserError
 
 _GROUP = re.compile(r"(mirror|raidz\d?|draid\d?\S*|spare|replacing)-\d+$")
 _CLASSES = ("logs", "cache", "spares", "special", "dedup")
+# The form that identifies output of zpool get and zfs get.
+PROPERTIES_FORM = r"^NAME +PROPERTY +VALUE"
 _LIST_HEAD = re.compile(r"^NAME\s+SIZE\s+ALLOC\s+FREE\b.*$", re.MULTILINE)
 
 
@@ -58,6 +60,18 @@ def _read_properties(text: str, pool: str) -> dict[str, str]:
         f"{name}@{pool}{dataset}" if dataset else name: value
         for dataset, name, value in re.findall(pattern, text, re.MULTILINE)
     }
+
+
+def read_zfs_properties(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses zpool get and zfs get: properties of pools and of their datasets."""
+    rows = re.findall(r"^([\w.:-]+)(?:/\S*)?[ \t]+[a-z][a-z_]*[ \t]+\S+", output_text, re.MULTILINE)
+    pools = dict.fromkeys(pool for pool in rows if pool != "NAME")
+    if not pools:
+        raise UserError(f"{output_origin} names no pool; it should be what zpool get or zfs get prints.")
+    return ObservedStorage(tuple(
+        ObservedFileSystem(pool, "zfs", facts=_read_properties(output_text, pool), origin=output_origin)
+        for pool in pools
+    ))  # fmt: skip
 
 
 def _iterate_vdevs(pool_text: str, pool_name: str) -> Iterator[ObservedVdev]:

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the drives of arrays: zones, error recovery against the timeout of commands, write-mostly members, and the
+order of parity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_peers import find_disk_of_partition
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
+
+# File systems that write to zones in sequence themselves.
+_ZONE_FILE_SYSTEMS = ("btrfs", "f2fs", "zonefs", "xfs-zoned")
+# Without a limit a rotating drive may repeat a read for this time.
+_LONGEST_RECOVERY_S = 180
+_REDUNDANT_LEVELS = ("raid1", "raid4", "raid5", "raid6", "raid10")
+
+
+def find_drive_faults(storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+    """All faults of drives that depend on what they are used for."""
+    for disk in storage.disks.values():
+        if disk.settings.get("zoned") or disk.queue.get("zoned"):
+            yield from _check_zones(storage, disk)
+        if disk.kind == "md":
+            yield from _check_write_mostly(storage, disk)
+            yield from _check_parity_order(disk)
+            for name in dict.fromkeys((*disk.members, *disk.settings.get("spare_devices", "").split())):
+                drive = storage.disks.get(find_disk_of_partition(storage, name))
+                if drive is not None and disk.level in _REDUNDANT_LEVELS:
+                    yield from _check_error_recovery(drive, disk)
+
+
+def _check_zones(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    zones = disk.queue.get("zoned") or disk.settings.get("zoned", "")
+    if disk.kind not in ("disk", "multipath"):
+        return
+    yield CheckedItem("zones", disk.name)
+    if zones not in ("host-managed", "host-aware"):
+        return
+    use = _describe_use(storage, disk)
+    if not use:
+        return
+    if zones == "host-managed":
+        cost = "it refuses writes that do not follow the last one in a zone: the array or file system fails on it"
+    else:
+        cost = "random writes fill its cache, then each waits until a zone of 256 MiB is written again"
+    yield LayoutFault(
+        "zoned drive", disk.name, f"it is a zoned drive ({zones}), and {use}", cost,
+        "replace it by a conventional drive (CMR)",
+    )  # fmt: skip
+
+
+def _describe_use(storage: ObservedStorage, disk: ObservedDisk) -> str:
+    """What uses a drive in a way that needs random writes; empty when nothing does."""
+    for other in storage.disks.values():
+        names = {find_disk_of_partition(storage, name)
+                 for name in (*other.members, *other.settings.get("spare_devices", "").split())}  # fmt: skip
+        if disk.name in names and other.kind in ("md", "lvm"):
+            return f"{other.name} uses it"
+        if disk.name in {path.name for path in other.paths}:
+            return f"it is a path of {other.settings.get('name') or other.name}"
+    for file_system in storage.file_systems:
+        wwn = disk.settings.get("wwn", "-")
+        if any(disk.name in vdev.name or wwn in vdev.name for vdev in file_system.vdevs):
+            return f"pool {file_system.location} uses it"
+    kind = disk.settings.get("fs_kind", "")
+    return f"{kind} is on it" if kind and kind not in _ZONE_FILE_SYSTEMS else ""
+
+
+def _check_write_mostly(storage: ObservedStorage, array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    """A write-mostly member is sound next to faster ones only: a rotating drive in a mirror with flash."""
+    names = array.settings.get("write_mostly", "").split()
+    if array.level in _REDUNDANT_LEVELS and (names or array.settings.get("slots")):
+        yield CheckedItem("write-mostly members", array.name)
+    for name in names:
+        drive = storage.disks.get(find_disk_of_partition(storage, name))
+        others = [storage.disks.get(find_disk_of_partition(storage, other)) for other in array.members
+                  if other not in names]  # fmt: skip
+        is_slower = drive is not None and drive.flash is False and any(other and other.flash for other in others)
+        if array.level in ("raid1", "raid10") and not is_slower:
+            yield LayoutFault(
+                "write-mostly member", array.name, f"its member {name} is write-mostly",
+                "reads go to the other copies only: this drive adds nothing to the rate of reading",
+                f"echo -writemostly > md/dev-{name}/state",
+            )  # fmt: skip
+        elif array.level not in ("raid1", "raid10"):
+            yield LayoutFault(
+                "write-mostly member", array.name, f"its member {name} is write-mostly, in an array of {array.level}",
+                "md uses the mark in mirrors only; it shows that this member was set in another way than the others",
+                f"echo -writemostly > md/dev-{name}/state",
+            )  # fmt: skip
+
+
+def _check_parity_order(array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    layout = array.settings.get("layout", "")
+    if array.level in ("raid5", "raid6") and layout:
+        yield CheckedItem("order of parity", array.name)
+    if array.level == "raid6" and layout.endswith("-6"):
+        yield LayoutFault(
+            "parity on one drive", array.name,
+            f"its layout is {layout}, that of RAID 5 with a drive more: one drive holds all of the second parity",
+            "each write of any drive also writes this one, and reads never use it",
+            "mdadm --grow --layout=normalise",
+        )  # fmt: skip
+
+
+def _check_error_recovery(drive: ObservedDisk, array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    """The time after which the kernel resets a drive against the time for which the drive repeats a read."""
+    recovery, timeout = drive.settings.get("error_recovery", ""), drive.settings.get("timeout", "")
+    if not recovery or not timeout.isdigit():
+        return
+    yield CheckedItem("error recovery and timeout", drive.name)
+    seconds = int(recovery) / 10 if recovery.isdigit() else _LONGEST_RECOVERY_S
+    if (not recovery.isdigit() and drive.flash) or int(timeout) > seconds:
+        return
+    text = f"takes up to {seconds:g} s" if recovery.isdigit() else f"has no limit ({recovery})"
+    yield LayoutFault(
+        "timeout below error recovery", drive.name,
+        f"its error recovery {text}, but the timeout of commands is {timeout} s",
+        f"while it repeats a bad read the kernel resets it, and {array.name} loses the drive instead of a sector",
+        "smartctl -l scterc,70,70, or echo 180 > device/timeout where the drive has no such limit",
+    )  # fmt: skip

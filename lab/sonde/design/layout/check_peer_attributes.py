@@ -1,0 +1,283 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares every attribute of parts that have one role: members of an array, paths of a map, physical volumes of a
+group, arrays, maps and targets alike. An attribute in which a part differs from its peers is a fault with both values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_peers import find_disk_of_partition
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
+
+# In groups of parts that are only likely to be alike, the odd ones are at most this fraction.
+_MOST_ODD = 1 / 3
+_FEWEST_PEERS = 3
+# Attributes that identify a part, count something or follow from its model: they differ between equals.
+_INDIVIDUAL = re.compile(
+    r"name|array_name|number|links|serial|wwn|wwid|uuid|fs_\w+|mountpoint|partlabel|hctl|model|rev|vendor|product"
+    r"|rotational|size|slots|spare_devices|spares|failed|degraded|sync_action|sync_completed|sync_speed|mismatch_cnt"
+    r"|reshape_position|resync_start|array_state|devices|raid_disks|level|used_bytes|superblock_version|array_size"
+    r"|volume_group|volume_type|origin|data_percent|twice|mapper_targets|group_of_pv|bad_blocks|map_size|dev"
+    r"|write_mostly|failfast|io\w+_cnt|evt_media_change|modalias|uevent|type|scsi_level|inquiry|sas_\w+|vpd_pg\w+"
+    r"|max_segment\w*|max_integrity_segments|max_discard_segments|max_hw_sectors_kb|dma_alignment|virt_boundary_mask"
+    r"|discard_\w+|write_same_max_bytes|write_zeroes\w*|zone_\w+|nr_zones|max_open_zones|max_active_zones"
+    r"|stripe_cache_active|last_sync_action|consistency_policy|rd\d+|component_size|protection|block_device_state"
+    r"|bitmap/(?:backlog|can_clear|location|max_backlog_used|space|time_base|metadata)|uuid_sub|suspend_\w+|safe_mode\w*"
+)
+# Facts of targets that count something, identify a target or have a rule in another module.
+_INDIVIDUAL_OF_TARGETS = re.compile(
+    r"label_\w+|index|flags|file_system|backend|management|failover|parameters|mount_options|label|state|device_state"
+    r"|used_\w+|kib_\w+|kib|inodes\w*|unreachable|active|degraded|prealloc\w*|cur_\w+|tot_\w+|kbytes\w*|files\w*|num_\w+"
+    r"|last_\w+|.*uuid|.*grant\w*|.*stats|import|.*_usage|uptime|brw_size|max_pages_per_rpc|max_rpcs_in_flight"
+    r"|max_dirty_mb|checksums|reserved|check_interval|max_mounts|stripe_\w+|targets|components|default_offset|journal"
+    r"|max_create_count|create_count|destroys_in_flight|statfs_\w+|recovery_\w+|hash|instance|lwp_\w+|features"
+)
+# Names of attributes for people; without an entry the name itself.
+_TITLES = {
+    "timeout": "timeout of commands", "unit": "chunk", "data_start": "start of data", "extent_bytes": "extent size",
+    "error_recovery": "error recovery", "data_offset": "data offset", "tran": "transport",
+}  # fmt: skip
+_DEFAULT_COST = "the {parts} do not behave alike: the slowest, or the one that gives up first, decides for all"
+_COSTS = {
+    "timeout": "a drive or path is given up earlier or later than the others: it leaves its array, or all wait for it",
+    "eh_timeout": "the recovery of this device takes another time than that of the others: all wait for it",
+    "queue_depth": "this one has fewer or more commands under way than the others, and its requests wait longer",
+    "nr_requests": "the scheduler sorts and merges fewer or more requests than on the others",
+    "scheduler": "requests are sorted in another way than on the others",
+    "read_ahead_kb": "readers get another amount ahead than from the others",
+    "max_sectors_kb": "requests are split that are not split on the others, or the reverse",
+    "write_cache": "a flush takes as long as the slowest of them needs",
+    "error_recovery": "this drive repeats a bad read for another time than the others before it reports it",
+    "data_offset": "data begins at another offset of this member: a replacement of the same size may not fit",
+    "data_start": "extents begin at another offset than on the others, maybe within a stripe",
+    "extent_bytes": "extents have another size than on the others",
+    "layout": "parity and data lie on other drives than in the others, and reads have another rate",
+    "unit": "another stripe than in the others: requests that suit them are parts of stripes here",
+    "metadata": "data begins at another offset, and older versions have smaller limits",
+    "bitmap": "writes, or the synchronization after a crash, take another time than in the others",
+    "bitmap_position": "writes of its bitmap go to other drives than those of the others",
+    "bitmap/chunksize": "the bitmap is written more or less often than that of the others",
+    "stripe_cache_size": "full stripes are gathered better or worse than in the others",
+    "group_thread_cnt": "another number of threads computes parity than in the others",
+    "sync_speed_max": "a rebuild takes another time than that of the others",
+    "zoned": "one of them is zoned: writes to it must be sequential",
+    "tran": "this drive is connected in another way than the others, with other rates and error handling",
+    "policy": "requests are spread over paths in another way than on the others",
+    "features": "it behaves in another way than the others when all of its paths are lost",
+    "handler": "a change of the controller is handled in another way than on the others",
+    "path groups": "another number of paths is used at a time than on the others",
+    "members": "it has another capacity and bandwidth than the others",
+}
+
+
+@dataclass(frozen=True)
+class PeerGroup:
+    """Parts that should be alike: their attributes by name. In an `is_strict` group all values must agree; in others
+    only a few parts that differ from a clear majority are faults."""
+
+    parts: str  # what they are, in the plural: members of md0
+    peers: Mapping[str, Mapping[str, str]]
+    is_strict: bool
+    location: str = ""  # of the comparison; empty is each part itself
+
+
+def find_attribute_differences(storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+    """All attributes in which a part differs from its peers, each once."""
+    seen: set[tuple[str, str]] = set()
+    for group in _list_groups(storage):
+        names = dict.fromkeys(attribute for values in group.peers.values() for attribute in values)
+        for attribute in names:
+            values = {part: peer[attribute] for part, peer in group.peers.items() if attribute in peer}
+            if len(values) < (2 if group.is_strict else _FEWEST_PEERS):
+                continue
+            yield CheckedItem(f"{_TITLES.get(attribute, attribute)} of {group.parts}", group.location or group.parts)
+            for part, problem in _describe_differences(group, attribute, values):
+                if (part, attribute) not in seen:
+                    seen.add((part, attribute))
+                    cost = _COSTS.get(attribute, _DEFAULT_COST.format(parts=group.parts))
+                    yield LayoutFault(
+                        "differs from its peers", part, problem, cost,
+                        "give it the value of the others, or find out why it has another one",
+                    )  # fmt: skip
+
+
+def drop_repeated_differences(results: Iterable[LayoutFault | CheckedItem]) -> list[LayoutFault | CheckedItem]:
+    """The results without differences between peers whose part and attribute another fault names already."""
+    all_results = list(results)
+    others = [each for each in all_results if isinstance(each, LayoutFault) and each.kind != "differs from its peers"]
+    return [
+        each for each in all_results
+        if not (isinstance(each, LayoutFault) and each.kind == "differs from its peers")
+        or not any(_names_same(other, each) for other in others)
+    ]  # fmt: skip
+
+
+def _names_same(fault: LayoutFault, difference: LayoutFault) -> bool:
+    attribute = difference.problem.partition(" is ")[0]
+    text = f"{fault.location} {fault.problem}"
+    aliases = {"queue_depth": "queue depth", "zoned": "zones"}
+    return difference.location in text and (
+        attribute in fault.problem or aliases.get(attribute, attribute) in f"{fault.kind} {fault.problem}"
+    )
+
+
+def _describe_differences(group: PeerGroup, attribute: str, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The odd parts, each with a sentence; all of them in a strict group without a majority."""
+    counts = Counter(values.values()).most_common()
+    title = _TITLES.get(attribute, attribute)
+    if len(counts) < 2:
+        return
+    common, count = counts[0]
+    has_majority = counts[1][1] < count and 2 * count > len(values)
+    odd = [part for part, value in values.items() if value != common]
+    if has_majority and (group.is_strict or len(odd) <= _MOST_ODD * len(values)):
+        for part in odd:
+            yield part, f"{title} is {values[part]}; on {count} of {len(values)} {group.parts} it is {common}"
+    elif group.is_strict:
+        texts = ", ".join(f"{value} on {' '.join(part for part in values if values[part] == value)}"
+                          for value, _ in counts)  # fmt: skip
+        yield next(iter(values)), f"{title} is not the same on all {group.parts}: {texts}"
+
+
+def _list_groups(storage: ObservedStorage) -> Iterator[PeerGroup]:
+    disks = list(storage.disks.values())
+    for disk in disks:
+        if disk.kind == "md" and disk.level not in ("", "linear"):
+            yield from _group_by_technology(storage, f"members of {disk.name}", disk.members, disk.name)
+        if len(disk.paths) > 1:
+            yield _make_path_group(storage, disk)
+        if disk.level == "raid0" and disk.kind != "md" and len(disk.members) > 1:
+            yield from _group_volume_members(storage, disk)
+    yield from _group_physical_volumes(disks)
+    members = [name for disk in disks if disk.kind == "md" for name in disk.members]
+    yield from _group_by_technology(storage, "drives of all arrays", members, "")
+    yield from _group_arrays(storage, disks)
+    yield from _group_maps(storage, disks)
+    yield from _group_targets(storage.file_systems)
+
+
+def _select_attributes(attributes: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in attributes.items() if value and not _INDIVIDUAL.fullmatch(name)}
+
+
+def _read_attributes(disk: ObservedDisk) -> dict[str, str]:
+    attributes = dict(_select_attributes({**disk.settings, **disk.queue}))
+    if scheduler := re.search(r"\[([\w-]+)\]", attributes.get("scheduler", "")):
+        attributes["scheduler"] = scheduler[1]
+    if disk.queue_depth is not None:
+        attributes["queue_depth"] = str(disk.queue_depth)
+    return attributes
+
+
+def _group_by_technology(
+    storage: ObservedStorage, parts: str, names: Sequence[str], location: str
+) -> Iterator[PeerGroup]:
+    """Members of arrays, those of flash apart: other settings suit them. A partition has the queue of its drive."""
+    groups: dict[object, dict[str, dict[str, str]]] = {}
+    for name in dict.fromkeys(names):
+        drive = storage.disks.get(find_disk_of_partition(storage, name))
+        member = storage.disks.get(name)
+        if drive is None or drive.kind not in ("disk", "part", "multipath"):
+            continue
+        attributes = _read_attributes(drive) | (_read_attributes(member) if member is not None else {})
+        size = drive.size if not location else None  # drives of other sizes have other purposes
+        groups.setdefault((drive.flash, size), {})[name] = attributes
+    for peers in groups.values():
+        yield PeerGroup(parts, peers, bool(location), location)
+
+
+def _make_path_group(storage: ObservedStorage, disk: ObservedDisk) -> PeerGroup:
+    name = disk.settings.get("name") or disk.name
+    peers = {}
+    for path in disk.paths:
+        device = storage.disks.get(path.name)
+        if device is not None:
+            identity = {key: device.settings[key] for key in ("wwn", "serial", "model", "rev", "vendor")
+                        if device.settings.get(key)}  # fmt: skip
+            size = {"size": str(device.size)} if device.size is not None else {}
+            peers[path.name] = _read_attributes(device) | identity | size
+    return PeerGroup(f"paths of {name}", peers, True, disk.name)
+
+
+def _group_volume_members(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[PeerGroup]:
+    """The arrays or maps below a striped volume; those of another geometry are a fault of the volume."""
+    groups: dict[object, dict[str, dict[str, str]]] = {}
+    for name in disk.members:
+        for below in storage.iterate_disks_below(name):
+            if below.kind in ("md", "multipath", "lun"):
+                groups.setdefault((below.kind, below.geometry, below.unit), {})[below.name] = _read_attributes(below)
+                break
+    for peers in groups.values():
+        yield PeerGroup(f"members of {disk.name}", peers, True, disk.name)
+
+
+def _group_physical_volumes(disks: Sequence[ObservedDisk]) -> Iterator[PeerGroup]:
+    groups: dict[str, dict[str, dict[str, str]]] = {}
+    for disk in disks:
+        if group := disk.settings.get("group_of_pv", ""):
+            values = {key: disk.settings[key] for key in ("data_start", "extent_bytes") if key in disk.settings}
+            groups.setdefault(group, {})[disk.name] = values
+    for group, peers in groups.items():
+        yield PeerGroup(f"physical volumes of {group}", peers, True, group)
+
+
+def _group_arrays(storage: ObservedStorage, disks: Sequence[ObservedDisk]) -> Iterator[PeerGroup]:
+    """Arrays of one level and number of drives on drives of one technology and size."""
+    groups: dict[tuple[str, object], dict[str, dict[str, str]]] = {}
+    for disk in disks:
+        if disk.kind != "md" or disk.level in ("", "linear", "raid1"):
+            continue
+        drives = [storage.disks[name] for member in disk.members
+                  if (name := find_disk_of_partition(storage, member)) in storage.disks]  # fmt: skip
+        sizes = {drive.size for drive in drives}
+        is_flash = {drive.flash for drive in drives} == {True}
+        key = (disk.level, (disk.data, len(sizes) == 1 and sizes.pop(), is_flash))
+        unit = {"unit": str(disk.unit)} if disk.unit else {}
+        position = disk.settings.get("bitmap_position", "")
+        attributes = _read_attributes(disk) | unit
+        if position.startswith("/"):
+            attributes["bitmap_position"] = "a file"  # each array has its own
+        groups.setdefault(key, {})[disk.name] = attributes
+    for (level, _), peers in groups.items():
+        yield PeerGroup(f"arrays of {level}", peers, False)
+
+
+def _group_maps(storage: ObservedStorage, disks: Sequence[ObservedDisk]) -> Iterator[PeerGroup]:
+    """Multipath maps of one product, and all of their paths."""
+    groups: dict[str, list[ObservedDisk]] = {}
+    for disk in disks:
+        if disk.kind == "multipath" and disk.paths:
+            groups.setdefault(disk.settings.get("product", ""), []).append(disk)
+    for product, maps in groups.items():
+        peers = {}
+        for disk in maps:
+            path_groups = {path.group for path in disk.paths if path.group is not None}
+            peers[disk.name] = _read_attributes(disk) | ({"path groups": str(len(path_groups))} if path_groups else {})
+        noun = f" of {product}" if product else ""
+        yield PeerGroup(f"maps{noun}", peers, False)
+        paths = {path.name: _read_attributes(storage.disks[path.name]) for disk in maps for path in disk.paths
+                 if path.name in storage.disks}  # fmt: skip
+        yield PeerGroup(f"paths of all maps{noun}", paths, False)
+
+
+def _group_targets(file_systems: Sequence[ObservedFileSystem]) -> Iterator[PeerGroup]:
+    """Targets of one role in one file system of Lustre, their backends, and the clients of such targets."""
+    groups: dict[tuple[str, str], dict[str, dict[str, str]]] = {}
+    for each in file_systems:
+        role = re.sub(r"(OST|MDT)[0-9a-f]{4}", r"\1*", each.location)
+        if each.kind not in ("lustre", "ldiskfs") or role == each.location:
+            continue
+        numbers = {"block": each.block, "unit": each.unit, "width": each.width, "log": each.log,
+                   "group_blocks": each.group_blocks} if each.kind == "ldiskfs" else {}  # fmt: skip
+        facts = {name: str(value) for name, value in numbers.items() if value is not None}
+        facts |= {name: value for name, value in each.facts.items()
+                  if value and not _INDIVIDUAL_OF_TARGETS.fullmatch(name)}  # fmt: skip
+        groups.setdefault((each.kind, role), {})[each.location] = facts
+    for (_, role), peers in groups.items():
+        yield PeerGroup(f"targets {role}", peers, False)

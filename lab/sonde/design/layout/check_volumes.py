@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks volumes of LVM and mapped devices: every segment, snapshots, and targets that delay or lose requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage, VolumeSegment
+from sonde.model.units import format_bytes
+
+_FULL_SNAPSHOT_PERCENT = 80
+# Targets of device mapper that no storage in use should have: problem, cost and remedy.
+_FAULTY_TARGETS = {
+    "error": ("its table has the target error", "every request to that part fails",
+              "look for the missing device (pvs, vgs), and activate the volume again"),
+    "zero": ("its table has the target zero", "what is written there is lost", "load the table of the volume again"),
+    "delay": ("its table has the target delay", "every request waits", "dmsetup load the table without delay"),
+    "flakey": ("its table has the target flakey", "requests fail at intervals", "dmsetup load the table without it"),
+    "snapshot-merge": ("a snapshot is merged into it", "each write also copies data until the merge has ended",
+                       "measure after the merge has ended (lvs)"),
+}  # fmt: skip
+
+
+def find_volume_faults(storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+    """All faults of volumes and mapped devices."""
+    for disk in storage.disks.values():
+        if disk.segments:
+            yield from _check_segments(storage, disk)
+        for target in disk.settings.get("mapper_targets", "").split():
+            yield CheckedItem("targets of device mapper", disk.name)
+            if target in _FAULTY_TARGETS:
+                yield LayoutFault(f"target {target}", disk.name, *_FAULTY_TARGETS[target])
+        yield from _check_snapshots(storage, disk)
+
+
+def describe_segment(segment: VolumeSegment) -> str:
+    """Kind, stripes and devices of a segment for a message."""
+    stripes = f" of {segment.stripes}" if segment.stripes and segment.stripes > 1 else ""
+    unit = f", stripe size {format_bytes(segment.unit)}" if segment.unit else ""
+    return f"{segment.kind or 'unknown'}{stripes}{unit} on {', '.join(segment.members) or 'unknown devices'}"
+
+
+def _check_segments(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    """Segments after the first that are stripes of another kind or lie on other devices."""
+    first, *others = disk.segments
+    yield CheckedItem("segments", disk.name)
+    is_striped = (first.stripes or 1) > 1
+    for number, segment in enumerate(others, start=2):
+        if segment.kind in _FAULTY_TARGETS:
+            continue  # another fault
+        has_other_shape = (segment.kind, segment.stripes, segment.unit) != (first.kind, first.stripes, first.unit)
+        has_other_devices = bool(segment.members) and set(segment.members) != set(first.members)
+        has_other_technology = _list_technologies(storage, segment) != _list_technologies(storage, first)
+        if not has_other_shape and not (has_other_devices and (is_striped or has_other_technology)):
+            continue
+        size = f" of {format_bytes(segment.size)}" if segment.size else ""
+        if has_other_shape:
+            cost = "files in that part have another rate than in the rest"
+            cost += ": fewer members work for them" if (segment.stripes or 1) < (first.stripes or 1) else ""
+        elif has_other_technology:
+            cost = "files in that part have the rate and latency of other drives"
+        else:
+            cost = "files in that part use these devices only, and the volume is lost with each of all devices"
+        yield LayoutFault(
+            "unequal segments of a volume", disk.name,
+            f"its segment {number}{size} is {describe_segment(segment)}; the first is {describe_segment(first)}",
+            cost, "make the volume again over all devices, or pvmove the segment and extend with the first stripes",
+        )  # fmt: skip
+
+
+def _list_technologies(storage: ObservedStorage, segment: VolumeSegment) -> set[bool]:
+    """Whether the drives below are flash, as far as that is known."""
+    below = [disk for member in segment.members for disk in storage.iterate_disks_below(member)]
+    return {disk.flash for disk in below if disk.flash is not None and disk.kind != "part"}
+
+
+def _check_snapshots(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    kind, targets = disk.settings.get("volume_type", ""), disk.settings.get("mapper_targets", "").split()
+    if kind or targets:
+        yield CheckedItem("snapshots", disk.name)
+    group = disk.settings.get("volume_group", "").replace("-", "--")
+    volumes = [each for each in storage.disks.values() if each.settings.get("origin") and each.name != disk.name]
+    snapshots = [each for each in volumes
+                 if f"{group}-{each.settings['origin'].replace('-', '--')}" == disk.name]  # fmt: skip
+    names = f": {', '.join(each.name for each in snapshots)}" if snapshots else ""
+    if kind in ("o", "O") or "snapshot-origin" in targets:
+        yield LayoutFault(
+            "snapshot slows its origin", disk.name, f"it is the origin of a snapshot{names}",
+            "the first write to each chunk first reads it and writes it to the snapshot: three transfers for one",
+            "lvremove the snapshot after the backup, or take snapshots of thin volumes",
+        )  # fmt: skip
+    elif kind == "V" and snapshots:
+        yield LayoutFault(
+            "snapshot slows its origin", disk.name, f"it shares chunks with a thin snapshot{names}",
+            "the first write to each shared chunk copies it", "lvremove the snapshot when it is not needed",
+        )  # fmt: skip
+    percent = disk.settings.get("data_percent", "").partition(".")[0]
+    if kind in ("s", "S") and percent.isdigit() and int(percent) >= _FULL_SNAPSHOT_PERCENT:
+        yield LayoutFault(
+            "snapshot almost full", disk.name, f"{percent} % of the space of the snapshot are used",
+            "when it is full it is invalid: what it preserved is lost", "lvextend or lvremove it",
+        )  # fmt: skip

@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parses output about devices and their file systems: symbolic links in /dev, smartctl -l scterc, and df -i."""
+
+from __future__ import annotations
+
+import re
+
+from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
+from sonde.model.errors import UserError
+
+# The forms that identify these outputs.
+LINKS_FORM = r"^l\S+ .* -> (?:\.\./)+|^/dev/\S+ (?:-> )?(?:\.\./)+"
+SCTERC_FORM = r"^SCT Error Recovery Control( command not supported)?|^\s*Read: +(\d+ \(|Disabled)"
+DF_FORM = r"^Filesystem +(?:Type +)?Inodes +IUsed\b"
+_LINK = re.compile(r"(\S+) (?:-> )?(?:\.\./)+([\w!-]+)$", re.MULTILINE)
+_DIRECTORY = re.compile(r"^(/dev/\S+):$", re.MULTILINE)
+_DF_ROW = re.compile(r"^(\S+) +(?:([a-z]\w*) +)?(\d+) +(\d+) +(\d+) +(?:\d+%|-) +(/.*)$", re.MULTILINE)
+
+
+def read_device_from_origin(output_origin: str) -> str:
+    """The device at the end of a command line that the collector printed before an output; empty for other origins."""
+    match = re.search(r" (/dev/\S+)$", output_origin)
+    return match[1] if match else ""
+
+
+def read_device_links(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses symbolic links in /dev, as `find /dev -type l -printf '%p %l\\n'` or ls -l prints them."""
+    links: dict[str, list[str]] = {}
+    folder_match = re.search(r"(/dev/\S+?)/?$", output_origin)
+    folder = folder_match[1] if folder_match else ""
+    for line in output_text.splitlines():
+        if head := _DIRECTORY.match(line):
+            folder = head[1].rstrip("/")
+        elif match := _LINK.search(line):
+            path = match[1] if match[1].startswith("/") else f"{folder}/{match[1]}"
+            links.setdefault(match[2], []).append(path)
+    if not links:
+        raise UserError(f"{output_origin} names no link; it should be what ls -l /dev/disk/by-id prints.")
+    return ObservedStorage(disks={
+        name: ObservedDisk(name, settings={"links": " ".join(sorted(paths))}, origin=output_origin)
+        for name, paths in links.items()
+    })  # fmt: skip
+
+
+def read_smartctl_scterc(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses smartctl -l scterc: how long a drive repeats a read or write before it reports an error, in tenths of a
+    second. The name of the drive is in the command line that the collector prints."""
+    device = read_device_from_origin(output_origin)
+    if not device:
+        raise UserError(f"{output_origin} does not name its drive; save it with the script of sonde layout collect.")
+    times = re.findall(r"^\s*(?:Read|Write): +(\d+|Disabled)", output_text, re.MULTILINE)
+    if times:
+        recovery = "disabled" if "Disabled" in times else str(max(int(time) for time in times))
+    elif "not supported" in output_text:
+        recovery = "not supported"
+    else:
+        return ObservedStorage(unknown=(f"the error recovery of {device}",))
+    name = device.rsplit("/", 1)[-1]
+    return ObservedStorage(
+        disks={name: ObservedDisk(name, settings={"error_recovery": recovery}, origin=output_origin)}
+    )
+
+
+def read_df_inodes(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses df -i, also with -T: inodes of each mounted file system, all of them and those in use."""
+    rows = _DF_ROW.findall(output_text)
+    if not rows:
+        raise UserError(f"{output_origin} names no mount; it should be what df -i prints.")
+    return ObservedStorage(tuple(
+        ObservedFileSystem(
+            mount_point, kind, device if device.startswith("/dev/") else "",
+            facts={"inodes": total, "inodes_used": used}, origin=output_origin,
+        )
+        for device, kind, total, used, _, mount_point in rows if kind in ("", "xfs", "ext3", "ext4") and int(total)
+    ))  # fmt: skip

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parses output about arrays of md: mdadm --detail, mdadm --examine and /proc/mdstat."""
+
+from __future__ import annotations
+
+import re
+
+from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
+from sonde.model.errors import UserError
+
+_KIB = 1024
+_SECTOR = 512
+PARITY_DRIVES = {"raid4": 1, "raid5": 1, "raid6": 2}
+# The numbers of the kernel for the order of parity and data (drivers/md/raid5.h), with the names of mdadm.
+_PARITY_LAYOUTS = {
+    "0": "left-asymmetric", "1": "right-asymmetric", "2": "left-symmetric", "3": "right-symmetric",
+    "4": "parity-first", "5": "parity-last", "8": "ddf-zero-restart", "9": "ddf-N-restart", "10": "ddf-N-continue",
+    "16": "left-asymmetric-6", "17": "right-asymmetric-6", "18": "left-symmetric-6", "19": "right-symmetric-6",
+    "20": "parity-first-6",
+}  # fmt: skip
+_BITMAP = re.compile(r"^[ \t]+bitmap: \d+/\d+ pages \[\d+KB\], \d+(?:KB|B) chunk(?:, file: (\S+))?", re.MULTILINE)
+# The form that identifies output of mdadm --examine: the magic number of a superblock of md.
+EXAMINE_FORM = r"^[ \t]+Magic : a92b4efc"
+_DETAIL_ROW = re.compile(r"^[ \t]+\d+\s+\d+\s+\d+\s+(\d+|-)\s+(\S.*?)\s+/dev/(?:\S+/)?(\S+)$", re.MULTILINE)
+
+
+def name_array_layout(level: str, layout_number: str) -> str:
+    """The name that mdadm has for a layout number of the kernel; empty for levels without a layout."""
+    if level in PARITY_DRIVES:
+        return _PARITY_LAYOUTS.get(layout_number, "")
+    if level == "raid10" and layout_number.isdigit():
+        near, far = int(layout_number) & 255, int(layout_number) >> 8 & 255
+        is_offset = bool(int(layout_number) & 0x10000)
+        return f"near={near}" if far <= 1 else f"{'offset' if is_offset else 'far'}={far}"
+    return ""
+
+
+def _count_data_drives(level: str, drives: int, layout: str) -> int | None:
+    if level == "raid10":
+        copies = re.match(r"(?:near|far|offset)=(\d+)", layout)
+        return drives // (int(copies[1]) if copies else 2)
+    return drives - PARITY_DRIVES[level] if level in PARITY_DRIVES else drives if level == "raid0" else None
+
+
+def _format_geometry(level: str, data: int | None) -> str:
+    if not data:
+        return ""
+    return f"{data}x2" if level == "raid10" else f"{data}+{PARITY_DRIVES.get(level, 0)}"
+
+
+def read_mdadm_detail(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses mdadm --detail, also with --export."""
+    exported = dict(re.findall(r"^(MD_\w+)=(.*)$", output_text, re.MULTILINE))
+    printed = {
+        name.strip(): value.strip()
+        for name, value in re.findall(r"^[ \t]*([A-Z][\w ]+) : (.*)$", output_text, re.MULTILINE)
+    }
+    level = exported.get("MD_LEVEL") or printed.get("Raid Level", "")
+    drives = int(exported.get("MD_DEVICES") or printed.get("Raid Devices", "0") or 0)
+    if not level or not drives:
+        raise UserError(
+            f"{output_origin} names no RAID level and devices; it should be what mdadm --detail --export prints."
+        )
+    chunk = re.match(r"(\d+)K", printed.get("Chunk Size", "") or exported.get("MD_CHUNK_SIZE", ""))
+    data = _count_data_drives(level, drives, printed.get("Layout", ""))
+    head = re.match(r"(/dev/\S+):", output_text)
+    name = (exported.get("MD_DEVNAME") or exported.get("MD_NAME") or (head[1] if head else output_origin)).rsplit(
+        "/", 1
+    )[-1]
+    devices = re.findall(r"^MD_DEVICE_\w+_DEV=(\S+)", output_text, re.MULTILINE)
+    devices = devices or re.findall(r"^[ \t]+\d+\s+\d+\s+\d+\s+\d+\s+.*?(/dev/\S+)$", output_text, re.MULTILINE)
+    settings = {"level": level, "devices": str(drives)} | _read_array_fields(output_text, printed, level)
+    settings["degraded"] = str(_count_missing_disks(printed, drives) or int("degraded" in printed.get("State", "")))
+    if array_name := exported.get("MD_NAME") or printed.get("Name", "").split(" ")[0]:
+        settings["array_name"] = array_name.rpartition(":")[2]
+    return ObservedStorage(disks={name: ObservedDisk(
+        name, "md", members=tuple(device.rsplit("/", 1)[-1] for device in sorted(devices)), level=level,
+        geometry=_format_geometry(level, data), data=data, unit=int(chunk[1]) * _KIB if chunk else None,
+        settings=settings, state=printed.get("State", ""), origin=output_origin,
+    )})  # fmt: skip
+
+
+def _read_array_fields(detail_text: str, printed: dict[str, str], level: str) -> dict[str, str]:
+    """Settings of an array from the lines of mdadm --detail and from its table of devices."""
+    titles = {"spares": "Spare Devices", "failed": "Failed Devices"}
+    settings = {member: printed[title] for member, title in titles.items() if printed.get(title, "").isdigit()}
+    used = re.match(r"\d+", printed.get("Used Dev Size", ""))
+    settings |= {"layout": printed["Layout"]} if printed.get("Layout") else {}
+    settings |= {"metadata": printed["Version"]} if "Version" in printed else {}
+    settings |= {"used_bytes": str(int(used[0]) * _KIB)} if used else {}
+    rows = _DETAIL_ROW.findall(detail_text)
+    lists = {
+        "spare_devices": [device for slot, _, device in rows if slot == "-"],
+        "slots": [f"{slot}={device}" for slot, _, device in rows if slot != "-"],
+        "write_mostly": [device for _, state, device in rows if "writemostly" in state],
+        "failfast": [device for _, state, device in rows if "failfast" in state],
+    }
+    settings |= {member: " ".join(names) for member, names in lists.items() if names}
+    if printed and level not in ("raid0", "linear"):
+        policy = printed.get("Consistency Policy", "bitmap" if "Intent Bitmap" in printed else "resync")
+        settings["bitmap"] = "none" if policy == "resync" else policy
+        position = printed.get("Intent Bitmap", "")
+        position = "internal" if position.startswith("Internal") else position
+        settings |= {"bitmap_position": position} if position else {}
+    state = printed.get("State", "")
+    if "recover" in state or "resync" in state:
+        settings["sync_action"] = "recover"
+    return settings
+
+
+def _count_missing_disks(detail_fields: dict[str, str], listed_count: int) -> int:
+    active = detail_fields.get("Active Devices", "")
+    return max(0, listed_count - int(active)) if active.isdigit() else 0
+
+
+def read_mdadm_examine(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses mdadm --examine of one or several members: where their data begins, and their list of bad blocks."""
+    disks = {}
+    for part in re.split(r"^(?=/dev/\S+:$)", output_text, flags=re.MULTILINE):
+        head = re.match(r"/dev/(?:\S+/)?(\S+):\n", part)
+        if head is None or "Magic" not in part:
+            continue
+        offset = re.search(r"^[ \t]+Data Offset : (\d+) sectors", part, re.MULTILINE)
+        bad_blocks = re.search(r"^[ \t]+Bad Block Log : .*bad blocks present", part, re.MULTILINE)
+        version = re.search(r"^[ \t]+Version : (\S+)", part, re.MULTILINE)
+        settings = {"data_offset": str(int(offset[1]) * _SECTOR)} if offset else {}
+        settings |= {"superblock_version": version[1]} if version else {}
+        settings |= {"bad_blocks": "present"} if bad_blocks else {}
+        disks[head[1]] = ObservedDisk(head[1], settings=settings, origin=output_origin)
+    if not disks:
+        raise UserError(f"{output_origin} names no member; it should be what mdadm --examine prints.")
+    return ObservedStorage(disks=disks)
+
+
+def read_mdstat(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses /proc/mdstat: level, chunk, layout, members, spares, failed members, bitmap, rebuilds."""
+    disks = {}
+    for part in re.split(r"^(?=md\S* : )", output_text, flags=re.MULTILINE)[1:]:
+        head = re.match(r"(md\S*) : (active|inactive)(?: \([\w-]+\))? ?(raid\d+|linear)? ?(.*)", part)
+        if head is not None and head[3]:
+            disks[head[1]] = _read_mdstat_array(head[1], head[3], head[4], part, output_origin)
+    if not disks:
+        raise UserError(f"{output_origin} names no array; it should be /proc/mdstat of a machine with md.")
+    return ObservedStorage(disks=disks)
+
+
+def _read_mdstat_array(name: str, level: str, members_text: str, part: str, origin: str) -> ObservedDisk:
+    members = re.findall(r"(\S+)\[\d+\]((?:\(\w\))*)", members_text)
+    count = re.search(r"\[(\d+)/(\d+)\]", part)
+    total = int(count[1]) if count else len(members)
+    chunk = re.search(r"(\d+)k chunks?", part, re.IGNORECASE)
+    layout = _read_mdstat_layout(level, part)
+    data = _count_data_drives(level, total, layout)
+    missing = total - int(count[2]) if count else 0
+    busy = re.search(r"(recovery|resync|reshape|check) *=", part)
+    blocks = re.search(r"^[ \t]+(\d+) blocks", part, re.MULTILINE)
+    version = re.search(r"^[ \t]+\d+ blocks super (\S+)", part, re.MULTILINE)
+    write_mostly = [member for member, flags in members if "(W)" in flags]
+    settings = {
+        "degraded": str(missing),
+        "spares": str(sum("(S)" in flags for _, flags in members)),
+        "failed": str(sum("(F)" in flags for _, flags in members)),
+        "devices": str(total),
+        **({"sync_action": busy[1]} if busy else {}),
+        **({} if level in ("raid0", "linear") else {"bitmap": "internal" if "bitmap:" in part else "none"}),
+        # the line ends in the name of a file when the bitmap is one
+        **({"bitmap_position": position[1] or "internal"} if (position := _BITMAP.search(part)) else {}),
+        **({"layout": layout} if layout else {}),
+        **({"metadata": version[1]} if version else {}),
+        **({"write_mostly": " ".join(write_mostly)} if write_mostly else {}),
+    }
+    return ObservedDisk(
+        name, "md", int(blocks[1]) * _KIB if blocks else None,
+        members=tuple(sorted(member for member, flags in members if "(S)" not in flags and "(F)" not in flags)),
+        level=level, geometry=_format_geometry(level, data), data=data,
+        unit=int(chunk[1]) * _KIB if chunk else None, settings=settings,
+        state="degraded" if missing else "active", origin=origin,
+    )  # fmt: skip
+
+
+def _read_mdstat_layout(level: str, part: str) -> str:
+    if copies := re.search(r"(\d+) (near|far|offset)-copies", part):
+        return f"{copies[2]}={copies[1]}"
+    number = re.search(r"algorithm (\d+)", part)
+    return name_array_layout(level, number[1]) if number else ""

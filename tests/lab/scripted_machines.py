@@ -137,7 +137,8 @@ def _print_mdadm(state: WrittenState, array: str, names: Sequence[str]) -> str:
     level, chunk = state.get("mdadm", "--level"), state.get_size("mdadm", "--chunk")
     count, spares = int(state.get("mdadm", "--raid-devices")), int(state.get("mdadm", "--spare-devices", "0"))
     bitmap = state.get("mdadm", "--bitmap", "none").replace("internal", "Internal")
-    layout = f"near={state.get('mdadm', '--layout')[1:]}" if level == "10" else "left-symmetric"
+    layout = state.get("mdadm", "--layout")
+    layout = f"near={layout[1:]}" if layout.startswith("n") else layout
     table = "".join(f"{number:8}{8:8}{16 * number:9}{number:9}      active sync   /dev/{drive}\n"
                     for number, drive in enumerate(names[:count]))  # fmt: skip
     table += "".join(f"{count:8}{8:8}{240:9}        -      spare   /dev/{drive}\n" for drive in names[count:])
@@ -311,7 +312,32 @@ def print_lustre_servers(state: WrittenState) -> list[str]:
         targets.append(texts[-1].split("Target:")[1].split()[0])
     size = state.get("lctl", "brw_size")
     parameters = "".join(f"obdfilter.{name}.brw_size={size}\n" for name in targets if "OST" in name)
-    return [*texts, parameters, *_print_target_arrays(state, targets)]
+    return [*texts, parameters, *_print_backends(state), *_print_target_arrays(state, targets)]
+
+
+def _print_backends(state: WrittenState) -> list[str]:
+    """dumpe2fs of the targets with options of ldiskfs."""
+    texts = []
+    for number in dict.fromkeys(each.number for each in state.attributes if each.program == "mkfs.lustre"):
+        target = WrittenState(tuple(each for each in state.attributes if each.number == number), state.plan)
+        option = {name: target.get("mkfs.lustre", f"--mkfsoptions {name}", "0") for name in
+                  ("-b", "-E stride", "-E stripe_width", "-J size")}  # fmt: skip
+        index = target.get("mkfs.lustre", "--index")
+        if option["-b"] == "0" or not index:
+            continue
+        role = "MDT" if target.has("mkfs.lustre", "--mdt") else "OST"
+        texts.append(f"""Filesystem volume name:   {target.get("mkfs.lustre", "--fsname")}-{role}{int(index):04x}
+Last mounted on:          /
+Filesystem magic number:  0xEF53
+Filesystem features:      has_journal ext_attr extent flex_bg
+Block count:              {4 * _TIB // 4096}
+Block size:               {option["-b"]}
+Blocks per group:         32768
+RAID stride:              {option["-E stride"]}
+RAID stripe width:        {option["-E stripe_width"]}
+Total journal size:       {option["-J size"]}M
+""")
+    return texts
 
 
 def _print_target_arrays(state: WrittenState, targets: Sequence[str]) -> list[str]:

@@ -168,15 +168,6 @@ RULES: Sequence[AttributeRule] = (
         "lvm", "health", "[pX]", "volume lacks a device", "a device of it is missing: attribute {value} of lvs",
         "parts of it cannot be read", "look for the missing physical volume (pvs)",
     ),
-    *(
-        AttributeRule(
-            part, "bad_blocks", "present", "bad blocks of a member",
-            "its list of bad blocks (mdadm --examine) has entries",
-            "these blocks have less redundancy, or are lost when another member has the same ones",
-            "replace the drive, or clear the list after a repair (mdadm --assemble --update=force-no-bbl)",
-        )
-        for part in ("disk", "part")
-    ),
     AttributeRule(
         "disk", "alignment", r"-?[1-9]\d*", "shifted sectors", "its sectors do not begin at 0 (alignment {value})",
         "requests that are aligned for the kernel touch one sector more",

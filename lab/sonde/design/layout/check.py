@@ -22,6 +22,7 @@ from sonde.design.layout.check_peer_attributes import drop_repeated_differences,
 from sonde.design.layout.check_peers import find_peer_faults
 from sonde.design.layout.check_permissions import find_permission_faults
 from sonde.design.layout.check_plan import find_plan_faults, select_planned
+from sonde.design.layout.check_planned_devices import find_device_faults
 from sonde.design.layout.check_pools import find_pool_faults
 from sonde.design.layout.check_targets import find_target_faults
 from sonde.design.layout.check_volumes import find_volume_faults
@@ -39,7 +40,7 @@ _FEW_GROUPS, _MANY_GROUPS = 4, 1024
 _SMALL_GROUP = 256 * MIB
 # A file is slow to read when its extents are shorter than this many stripe widths on average.
 _PIECE_WIDTHS = 4
-_STRIPED = ("xfs", "ext4")
+_STRIPED = ("xfs", "ext4", "ldiskfs")
 
 
 def check_layout(
@@ -54,7 +55,7 @@ def check_layout(
     permissions are checked if the file system is for checkpoints. `written` is what the scripts of the plan write."""
     results: list[LayoutFault | CheckedItem] = []
     unknown = list(storage.unknown) + [f"a line that could not be parsed: {line}" for line in storage.unread]
-    planned = select_planned(storage.file_systems, plan, mount_points) if plan is not None else ()
+    planned = select_planned(storage, plan, mount_points) if plan is not None else ()
     for file_system in storage.file_systems:
         own_plan = plan if file_system in planned else None
         results += _check_file_system(storage, file_system, own_plan)
@@ -76,6 +77,7 @@ def check_layout(
     if plan is not None:
         results += find_plan_faults(replace(storage, file_systems=planned), plan)
         results += find_written_faults(storage, planned, written)
+        results += find_device_faults(storage, planned, written)
         for directory in directories if plan.table.purpose == "checkpoint" else ():
             results += find_permission_faults(directory)
     faults, checked_items = split_faults_and_comparisons(drop_repeated_differences(results))
@@ -106,6 +108,13 @@ def find_stripe_below(
     if plan is not None and plan.unit:
         return plan.unit, plan.width
     return None, None
+
+
+def _has_parity_below(storage: ObservedStorage, file_system: ObservedFileSystem) -> bool:
+    """Whether a stripe below has parity; of a stripe whose level is not known it is assumed."""
+    disk = find_top_disk(storage, file_system)
+    levels = [inner.level for inner in storage.iterate_disks_below(disk.name) if inner.level] if disk else []
+    return not levels or any(level in ("raid4", "raid5", "raid6") for level in levels)
 
 
 def _list_unchecked_items(
@@ -161,8 +170,9 @@ def _check_stripes(
         yield LayoutFault(
             "no stripe unit", file_system.location,
             f"sunit is 0, but there is a RAID stripe below of {format_bytes(stripe)}",
-            "allocations begin anywhere in a stripe: RAID 5 and 6 read before they write (271 against 136 MB/s "
-            "measured)",
+            "allocations begin anywhere in a stripe: "
+            + ("RAID 5 and 6 read before they write (271 against 136 MB/s measured)" if _has_parity_below(
+                storage, file_system) else "a request of one unit may use two drives, and files do not begin in turn"),
             f"create it again with su={format_bytes(unit or stripe)}, or mount XFS with sunit= and swidth=",
         )  # fmt: skip
     if file_system.unit == 0 and stripe is None and file_system.width == 0 and not storage.disks and plan is None:

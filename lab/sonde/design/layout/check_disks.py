@@ -57,12 +57,16 @@ def _check_alignment(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[L
     if disk.start is None:
         return
     yield CheckedItem("alignment", disk.name)
+    levels = {below.level for below in storage.iterate_disks_below(disk.on) if below.level} if disk.on else set()
+    has_parity = not levels or bool(levels & {"raid4", "raid5", "raid6"})
     if stripe and disk.start % stripe:
         step = compute_slice_alignment(stripe)
         yield LayoutFault(
             "slice is not aligned", disk.name,
             f"it begins at {disk.start} B, {format_bytes(disk.start % stripe)} into a stripe of {format_bytes(stripe)}",
-            "a request of one full stripe touches two: half the rate was measured (271 against 136 MB/s)",
+            "a request of one full stripe touches two" + (
+                ": half the rate was measured (271 against 136 MB/s)" if has_parity
+                else ", and more drives than needed"),
             f"begin it at a multiple of {format_bytes(step)}",
         )  # fmt: skip
     physical = int(disk.queue.get("physical_block_size", 0) or 0) or next(
@@ -157,7 +161,8 @@ def _check_paths(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     elif len(active) == 1 and len(preferred or active) > 1 and not _has_equal_groups(disk):
         yield LayoutFault(
             "one path for all", disk.name, f"of {len(disk.paths)} paths only {active[0].name} is active",
-            "half the bandwidth, and nothing left when it fails", "look at cables, zoning and path priorities",
+            f"its bandwidth is that of one of {len(preferred or active)} paths",
+            "look at cables, zoning and path priorities",
         )  # fmt: skip
     if active and preferred and not any(path.active for path in preferred):
         yield LayoutFault(

@@ -23,6 +23,8 @@ def find_drive_faults(storage: ObservedStorage) -> Iterator[LayoutFault | Checke
     for disk in storage.disks.values():
         if disk.settings.get("zoned") or disk.queue.get("zoned"):
             yield from _check_zones(storage, disk)
+        if disk.settings.get("data_offset") or disk.settings.get("bad_blocks"):
+            yield from _check_bad_blocks(disk)
         if disk.kind == "md":
             yield from _check_write_mostly(storage, disk)
             yield from _check_parity_order(disk)
@@ -30,6 +32,16 @@ def find_drive_faults(storage: ObservedStorage) -> Iterator[LayoutFault | Checke
                 drive = storage.disks.get(find_disk_of_partition(storage, name))
                 if drive is not None and disk.level in _REDUNDANT_LEVELS:
                     yield from _check_error_recovery(drive, disk)
+
+
+def _check_bad_blocks(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    yield CheckedItem("bad blocks", disk.name)
+    if disk.settings.get("bad_blocks"):
+        yield LayoutFault(
+            "bad blocks of a member", disk.name, "its list of bad blocks (mdadm --examine) has entries",
+            "these blocks have less redundancy, or are lost when another member has the same ones",
+            "replace the drive, or clear the list after a repair (mdadm --assemble --update=force-no-bbl)",
+        )  # fmt: skip
 
 
 def _check_zones(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:

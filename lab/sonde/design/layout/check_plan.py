@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.commands import list_device_settings, list_mount_options
@@ -20,24 +20,37 @@ _MAKE = "make it with the script of sonde layout plan"
 _SIZE_SHARE = 0.02
 # Names of schedulers before Linux 5.0.
 _SCHEDULER_NAMES = {"deadline": "mq-deadline", "noop": "none"}
+_OPTION_COSTS = {
+    "logbsize": "the log is written in smaller pieces than planned",
+    "largeio": "programs that ask for the preferred size write one block instead of a full width",
+    "swalloc": "large files are not allocated from the begin of a full width",
+    "stripe": "allocations are not aligned to the planned stripe",
+}
 _SETTING_COSTS = {
     "group_thread_cnt": "one thread computes all parity: it limits an array of many or fast drives",
     "stripe_cache_size": "full stripes are not gathered",
     "read_ahead_kb": "one task that reads does not keep all drives busy",
     "max_sectors_kb": "large requests are split",
     "scheduler": "requests of several tasks are sorted in another way, or by nobody",
-    "queue_depth": "a smaller one leaves drives idle; a larger one makes the controller refuse commands",
     "nr_requests": "the scheduler sorts and merges fewer requests",
 }
 
 
 def select_planned(
-    file_systems: Sequence[ObservedFileSystem], plan: FileSystemLayout, mount_points: Collection[str]
+    storage: ObservedStorage, plan: FileSystemLayout, mount_points: Collection[str]
 ) -> tuple[ObservedFileSystem, ...]:
-    """The file systems that a plan is for: those at its mount points or of its name, else those of its kind, else
-    all."""
+    """The file systems that a plan is for: those at its mount points or of its name, else those with its label, else
+    those of its kind, else all."""
+    file_systems = storage.file_systems
     mounted = [each for each in file_systems if each.location in mount_points or each.location == plan.id]
-    return tuple(mounted or [each for each in file_systems if each.kind == plan.table.kind] or file_systems)
+    if not mounted:
+        labels = {disk.settings.get("name", disk.name): disk.settings.get("fs_label", "")
+                  for disk in storage.disks.values()}  # fmt: skip
+        labels |= {name: disk.settings.get("fs_label", "") for name, disk in storage.disks.items()}
+        mounted = [each for each in file_systems if each.kind == plan.table.kind and plan.id[:12] == (
+            each.facts.get("label") or labels.get(each.device.rsplit("/", 1)[-1], ""))[:12]]  # fmt: skip
+    return tuple(mounted or [each for each in file_systems if each.kind == plan.table.kind]
+                 or [each for each in file_systems if each.kind != "ldiskfs"])  # fmt: skip
 
 
 def find_plan_faults(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
@@ -88,7 +101,8 @@ def _check_numbers(file_system: ObservedFileSystem, plan: FileSystemLayout) -> I
         yield LayoutFault(
             "not as planned", file_system.location,
             f"it has {format_bytes(file_system.size_bytes)}; planned are {format_bytes(plan.capacity)}",
-            "it is on another device, or part of the device is unused", _MAKE,
+            "it is on a smaller device, or part of the device is unused" if file_system.size_bytes < plan.capacity
+            else "it is on another device than planned, which is larger", _MAKE,
         )  # fmt: skip
 
 
@@ -101,7 +115,8 @@ def _check_log_against_plan(
         yield LayoutFault(
             "not as planned", file_system.location,
             f"its log has {format_bytes(file_system.log)}; planned are {format_bytes(plan.log_size)}",
-            "a smaller log limits writing, a larger one takes space", _MAKE,
+            "it limits creates and writes more than planned" if file_system.log < plan.log_size
+            else "it takes more space, and recovery after a crash takes longer", _MAKE,
         )  # fmt: skip
     if file_system.log_device is not None:
         yield CheckedItem("the planned position of the log", file_system.location)
@@ -111,7 +126,8 @@ def _check_log_against_plan(
         yield LayoutFault(
             "not as planned", file_system.location,
             f"its log is {position}; planned is {'outside' if plan.log is not None else 'inside'}",
-            "commits and data share drives, or need another disk", _MAKE,
+            "the mount needs the other disk, and the file system is lost with it" if external
+            else "commits and data share drives", _MAKE,
         )  # fmt: skip
 
 
@@ -120,7 +136,7 @@ def _check_mount_options(
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Planned mount options that are missing or have another value; relatime is as good as noatime."""
     for option in list_mount_options(plan) if file_system.options else ():
-        name, _, value = option.partition("=")
+        name = option.partition("=")[0]
         if name == "noatime":
             continue
         yield CheckedItem(f"the planned {name}", file_system.location)
@@ -128,8 +144,7 @@ def _check_mount_options(
             other = next((each for each in file_system.options if each.startswith(f"{name}=")), f"without {name}")
             yield LayoutFault(
                 "not as planned", file_system.location, f"it is mounted {other}; planned is {option}",
-                "programs ask for other sizes, or the log is written in smaller pieces" if value else
-                "programs are not told to write whole widths",
+                _OPTION_COSTS.get(name, "programs ask for other sizes"),
                 f"mount it with {option}",
             )  # fmt: skip
 
@@ -187,10 +202,16 @@ def _compare_setting(disk: ObservedDisk, setting: str, planned: str) -> Iterator
     if not observed:
         return
     yield CheckedItem(f"the planned {name}", disk.name)
+    cost = _SETTING_COSTS.get(name, "it is slower than the plan says")
+    if name == "queue_depth":
+        is_smaller = observed.isdigit() and int(observed) < int(planned)
+        cost = (
+            "drives are idle between commands" if is_smaller else "the controller may refuse commands when it is full"
+        )
     if is_wrong:
         yield LayoutFault(
-            "not as planned", disk.name, f"{name} is {observed}; planned is {planned}",
-            _SETTING_COSTS.get(name, "it is slower than the plan says"), f"echo {planned} > {setting}",
+            "not as planned", disk.name, f"{name} is {observed}; planned is {planned}", cost,
+            f"echo {planned} > {setting}",
         )  # fmt: skip
 
 
@@ -220,7 +241,7 @@ def _check_volume_members(storage: ObservedStorage, plan: FileSystemLayout) -> I
                 "not as planned", disk.name,
                 f"one member holds {format_bytes(disk.unit)} before the next (chunk); planned is"
                 f" {', '.join(map(format_bytes, sorted(units)))}",
-                "another stripe: the file system is not aligned to it", _MAKE,
+                "another stripe than planned: requests and alignment of the plan do not fit it", _MAKE,
             )  # fmt: skip
         if disk.kind in ("md", "part") or disk.level == "raid0":
             yield CheckedItem("the planned layout", disk.name)

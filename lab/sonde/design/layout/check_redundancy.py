@@ -42,7 +42,8 @@ def find_redundancy_faults(disk: ObservedDisk) -> Iterator[LayoutFault | Checked
     if failed and not is_degraded:
         yield LayoutFault(
             "failed drive in an array", disk.name, f"{failed} of its devices are marked as failed",
-            "a spare took over: there is one spare less", "mdadm --manage --remove it, and add a new one",
+            "a spare took over, or the failed one was a spare: fewer drives can take over next time",
+            "mdadm --manage --remove it, and add a new one",
         )  # fmt: skip
     yield from _check_metadata(disk)
     action = disk.settings.get("sync_action", "idle")
@@ -116,6 +117,8 @@ def _describe_margin(disk: ObservedDisk, lost: int) -> str:
     if tolerated is None:
         return "the loss of the copy of the same data loses it"
     remaining = tolerated - lost
+    if remaining < 0:
+        return "its data is lost"
     if remaining > 0:
         return f"{remaining} more may fail"
     return "one more loses everything"

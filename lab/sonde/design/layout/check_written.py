@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_planned_devices import DEVICE_SUBJECTS
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage
 from sonde.design.layout.observe_written import (
@@ -40,6 +41,7 @@ from sonde.design.layout.observe_written_lustre import (
     observe_request_sizes,
     observe_target_file_systems,
     observe_target_names,
+    observe_target_numbers,
 )
 from sonde.design.layout.written_attributes import WrittenAttribute
 
@@ -58,19 +60,20 @@ class AttributeComparison:
 
 
 _NAMES = "nothing depends on the name"
-_DEVICES = "tools print other names of devices than the plan does"
+_DEVICES = "the plan names no device for it, or no output shows its links in /dev, its WWN or its serial number"
+_PARTITIONS = "the partitions are compared, not the disk that the command names"
 _ANSWER = "it changes how a tool asks or rounds, not what it makes"
 _FSTAB = "the mount is compared, not the line of fstab"
 _SWAP = "no output of swap is read"
 _BTRFS = "no output of btrfs is read"
-_TARGET_DISK = "dumpe2fs does not tell of which target its output is"
+_EXTERNAL_JOURNAL = "dumpe2fs prints the UUID of an external journal, not its device"
 
 # The reasons for which attributes are not compared.
 REASONS: Mapping[tuple[str, str], str] = {
     ("mdadm", "--create"): _NAMES, ("mdadm", "--name"): _NAMES, ("mdadm", "--run"): _ANSWER,
     ("mdadm", ""): _DEVICES,
-    ("sgdisk", ""): _DEVICES, ("sgdisk", "--clear"): _ANSWER, ("sgdisk", "--set-alignment"): _ANSWER,
-    ("sgdisk", "--change-name"): _NAMES, ("partx", "--update"): _DEVICES, ("settle", ""): _ANSWER,
+    ("sgdisk", ""): _PARTITIONS, ("sgdisk", "--clear"): _ANSWER, ("sgdisk", "--set-alignment"): _ANSWER,
+    ("sgdisk", "--change-name"): _NAMES, ("partx", "--update"): _ANSWER, ("settle", ""): _ANSWER,
     ("pvcreate", ""): _DEVICES, ("vgcreate", ""): _DEVICES, ("lvcreate", ""): _NAMES, ("lvcreate", "--name"): _NAMES,
     ("mkfs.xfs", ""): _DEVICES, ("mke2fs", ""): _DEVICES, ("mkfs.btrfs", ""): _DEVICES,
     ("mkfs.btrfs", "--label"): _BTRFS,
@@ -78,10 +81,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("zpool", "-O mountpoint"): "zfs set replaces it at once", ("zfs", ""): _NAMES,
     ("printf", ""): _FSTAB, ("mount", ""): _DEVICES, ("mkdir", ""): _NAMES, ("mkdir", "-p"): _ANSWER,
     ("mkfs.lustre", ""): _DEVICES,
-    ("mkfs.lustre", "--mkfsoptions -b"): _TARGET_DISK, ("mkfs.lustre", "--mkfsoptions -E stride"): _TARGET_DISK,
-    ("mkfs.lustre", "--mkfsoptions -E stripe_width"): _TARGET_DISK,
-    ("mkfs.lustre", "--mkfsoptions -J size"): _TARGET_DISK,
-    ("mkfs.lustre", "--mkfsoptions -J device"): _TARGET_DISK,
+    ("mkfs.lustre", "--mkfsoptions -J device"): _EXTERNAL_JOURNAL,
     ("require_mount", ""): "the bitmaps in that folder are compared", ("lctl", ""): _ANSWER, ("lctl", "-P"): _ANSWER,
     ("chmod", ""): "only on this machine the permissions of a directory are read",
 }  # fmt: skip
@@ -89,21 +89,23 @@ REASONS: Mapping[tuple[str, str], str] = {
 COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
     # ---- arrays, slices and volumes
     ("mdadm", "--level"): AttributeComparison(
-        "the planned RAID level", observe_array_levels, "other drives may fail"),
+        "the planned RAID level", observe_array_levels,
+        "another number of drives may fail, and writes take another number of transfers"),
     ("mdadm", "--raid-devices"): AttributeComparison("the planned number of drives", observe_array_drives,
                                             "another stripe, and other drives may fail"),
     ("mdadm", "--chunk"): AttributeComparison("the planned chunk"),
     ("mdadm", "--bitmap"): AttributeComparison(
         "the planned position of the bitmap", observe_bitmaps,
-        "writes also write the bitmap on the drives of the data, or a crash synchronizes the whole array again",
+        "writes of the bitmap go to other drives than planned",
         "mdadm --grow --bitmap=none, then --bitmap= with the planned position"),
     ("mdadm", "--metadata"): AttributeComparison("the planned version of metadata", observe_array_versions,
                                         "data begins at another place of the drives"),
-    ("mdadm", "--layout"): AttributeComparison("the planned places of copies", observe_array_layouts,
-                                      "other drives may fail together, and reads have another rate"),
+    ("mdadm", "--layout"): AttributeComparison("the planned layout of copies or parity", observe_array_layouts,
+                                      "data and parity or copies lie on other drives: reads have another rate",
+                                      "mdadm --grow --layout= with the planned one, or make it again"),
     ("mdadm", "--spare-devices"): AttributeComparison(
         "the planned number of spares", observe_array_spares,
-        "after the loss of that many drives nothing takes over", "mdadm --manage --add a drive"),
+        "after the loss of fewer drives than planned nothing takes over", "mdadm --manage --add a drive"),
     ("sgdisk", "--new"): AttributeComparison(
         "the planned slices", observe_partitions, "slices begin or end at other places"),
     ("pvcreate", "--dataalignment"): AttributeComparison("the planned begin of data in a physical volume",
@@ -134,7 +136,7 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
     ("mke2fs", "-E stripe_width"): AttributeComparison("the planned swidth"),
     ("mke2fs", "-J size"): AttributeComparison("the planned size of the log"),
     ("mke2fs", "-T"): AttributeComparison("the planned bytes for each inode", observe_bytes_per_inode,
-                                 "inodes of small files take space and make checks longer"),
+                                 "inodes take space that files need, and make checks longer"),
     # ---- ZFS
     ("zpool", ""): AttributeComparison("the planned vdevs", observe_vdevs, "other drives may fail, and another rate"),
     **{("zpool", f"{flag} {name}"): AttributeComparison(f"the planned {name}", observe_pool_properties, cost, remedy)
@@ -143,7 +145,7 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
            ("-O", "recordsize", "requests to the drives have another size", _SET),
            ("-O", "atime", "every read writes", _SET),
            ("-O", "xattr", "attributes lie in hidden directories, and take further requests", _SET),
-           ("-O", "compression", "more data is written and read, or processors are busy", _SET),
+           ("-O", "compression", "another amount of data is written, and processors have another load", _SET),
     )},
     ("zfs", "mountpoint"): AttributeComparison("the planned mountpoint", observe_pool_properties,
                                       "programs write to another file system", _SET),
@@ -164,11 +166,19 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
     ("mkfs.lustre", "--mgs"): AttributeComparison("the planned management target", observe_management_targets,
                                          "no target can register"),
     ("mkfs.lustre", "--mgsnode"): AttributeComparison("the planned management servers", observe_management_nodes,
-                                             "it does not start after a failover of the management server"),
+                                             "it does not find the management server, or not after a failover"),
     ("mkfs.lustre", "--servicenode"): AttributeComparison("the planned failover servers", observe_failover_nodes,
                                                  "its data is out of reach while its server is down"),
     ("mkfs.lustre", "--backfstype"): AttributeComparison(
         "the planned backend", observe_backends, "other settings apply to it"),
+    **{("mkfs.lustre", f"--mkfsoptions {option}"): AttributeComparison(subject, observe_target_numbers, cost)
+       for option, subject, cost in (
+           ("-b", "the planned block of targets", "metadata take another amount of space"),
+           ("-E stride", "the planned stride of targets", "bitmaps of all groups may lie on one drive"),
+           ("-E stripe_width", "the planned stripe width of targets", "allocations do not begin at stripes"),
+           ("-J size", "the planned journal of targets", "a smaller one limits creates and writes, a larger one takes"
+            " memory of the server"),
+    )},
     ("lctl", "brw_size"): AttributeComparison("the planned brw_size", observe_request_sizes,
                                      "requests to the drives are no whole stripes", _SET),
 }  # fmt: skip
@@ -190,7 +200,7 @@ def find_written_faults(
                 yield LayoutFault(
                     "not as planned", observation.location,
                     f"{name}: {observation.observed}; planned is {observation.planned}",
-                    comparison.cost, comparison.remedy,
+                    observation.cost or comparison.cost, comparison.remedy,
                 )  # fmt: skip
 
 
@@ -199,7 +209,8 @@ def list_not_compared(written: Sequence[WrittenAttribute], checked_subjects: Col
     names_by_reason: dict[str, dict[str, None]] = {}
     for program, option in dict.fromkeys(attribute.key for attribute in written):
         comparison = COMPARISONS.get((program, option))
-        if comparison is not None and comparison.subject in checked_subjects:
+        subjects = {DEVICE_SUBJECTS.get((program, option), ""), comparison.subject if comparison is not None else ""}
+        if subjects & set(checked_subjects):
             continue
         name = f"{program} {option}" if option else f"the arguments of {program}"
         reason = "no output shows it" if comparison is not None else REASONS.get((program, option), "no rule reads it")

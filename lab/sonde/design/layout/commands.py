@@ -28,6 +28,9 @@ _WIDTHS_AHEAD, _LEAST_AHEAD = 2, 4 * MIB
 _LARGEST_REQUEST = 16 * MIB
 # Requests that wait in the queue of a rotating drive or a LUN, where the scheduler can sort and merge them.
 _REQUESTS = "256"
+# Orders of parity of mdadm; the first is what mdadm chooses itself: a sequential read uses all drives.
+_PARITY_ORDERS = ("left-symmetric", "left-asymmetric", "right-symmetric", "right-asymmetric", "ddf-zero-restart",
+                  "ddf-N-restart", "ddf-N-continue")  # fmt: skip
 # Threads of md that compute parity and copy stripes; without them one thread limits an array of fast drives.
 _PARITY_THREADS = "4"
 
@@ -57,6 +60,8 @@ def make_mdadm_command(
         arguments.append(f"--chunk={raid_group.stripe_unit_bytes // KIB}K")
     if geometry.raid_level == "10":
         arguments.append(f"--layout=n{geometry.copies}")
+    elif geometry.raid_level in ("5", "6"):
+        arguments.append(f"--layout={_choose_parity_order(raid_group.id, table)}")
     if geometry.tolerated_failures:
         arguments.append(f"--bitmap={find_bitmap_file(device_names.system, raid_group.id) or 'internal'}")
     if spare_drives:
@@ -66,6 +71,15 @@ def make_mdadm_command(
         *device_names.make_device_arguments(raid_group.members),
         *(device_names.make_device_argument(spare) for spare in spare_drives),
     ]
+
+
+def _choose_parity_order(group_id: str, table: RaidGroup) -> str:
+    """The described order of parity, else that of mdadm. Raises UserError for another text."""
+    if table.layout and table.layout not in _PARITY_ORDERS:
+        raise UserError(
+            f"{group_id} has the layout {table.layout!r}; mdadm has {', '.join(_PARITY_ORDERS)}: write one."
+        )
+    return table.layout or _PARITY_ORDERS[0]
 
 
 def make_sgdisk_command(system: System, disk: str, device_names: DeviceNames) -> list[Argument]:

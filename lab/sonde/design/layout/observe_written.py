@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sonde.design.layout.geometry import KIB, MIB
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
@@ -13,8 +13,8 @@ from sonde.design.layout.written_attributes import WrittenAttribute
 from sonde.model.units import format_bytes
 
 Key = tuple[str, str]
-# mke2fs -T largefile makes an inode for each MiB; the default is one for each 16 KiB.
-_BYTES_OF_LARGE_FILES = MIB // 4
+# mke2fs -T largefile makes an inode for each MiB, rounded to blocks of inodes; the default is one for each 16 KiB.
+_INODE_FACTOR = 2
 _SIZE_SHARE = 0.02
 _NO_LOG_UNIT = 4 * KIB
 _UNITS = {"": 1, "b": 1, "k": KIB, "m": MIB, "g": 1 << 30, "t": 1 << 40}
@@ -22,12 +22,13 @@ _UNITS = {"": 1, "b": 1, "k": KIB, "m": MIB, "g": 1 << 30, "t": 1 << 40}
 
 @dataclass(frozen=True)
 class Observation:
-    """One observed value next to the written one."""
+    """An observed value next to the written one."""
 
     location: str
     observed: str
     planned: str
     agrees: bool
+    cost: str = ""  # of this value; empty is that of the attribute
 
 
 @dataclass(frozen=True)
@@ -110,14 +111,19 @@ def observe_bitmaps(view: PlanView, key: Key) -> Iterator[Observation]:
     """Where write-intent bitmaps are: inside of the array or in a file."""
     for array in view.list_arrays():
         if position := array.settings.get("bitmap_position", ""):
-            yield _compare_texts(array.name, position, view.list_values(key))
+            cost = "each first write also writes the bitmap on the drives of the data" * (position == "internal")
+            yield replace(_compare_texts(array.name, position, view.list_values(key)), cost=cost)
 
 
 def observe_array_layouts(view: PlanView, key: Key) -> Iterator[Observation]:
-    copies = [f"near={value.removeprefix('n')}" for value in view.list_values(key)]
+    """The copies of RAID 10, and the order of parity of RAID 5 and 6."""
+    values = view.list_values(key)
+    copies = [f"near={value[1:]}" for value in values if re.fullmatch(r"n\d+", value)]
+    orders = [value for value in values if not re.fullmatch(r"n\d+", value)]
     for array in view.list_arrays():
-        if array.level == "raid10" and (layout := array.settings.get("layout", "")):
-            yield _compare_texts(array.name, layout, copies)
+        planned = copies if array.level == "raid10" else orders if array.level in ("raid5", "raid6") else []
+        if planned and (layout := array.settings.get("layout", "")):
+            yield _compare_texts(array.name, layout, planned)
 
 
 def observe_array_spares(view: PlanView, key: Key) -> Iterator[Observation]:
@@ -207,11 +213,15 @@ def observe_log_units(view: PlanView, key: Key) -> Iterator[Observation]:
 def observe_bytes_per_inode(view: PlanView, key: Key) -> Iterator[Observation]:
     for file_system in view.file_systems:
         inodes = file_system.facts.get("inodes", "")
-        if not inodes.isdigit() or not int(inodes) or file_system.size_bytes is None:
+        disks = list_disks_below(view.storage, (file_system,)) if file_system.device else []
+        size = file_system.size_bytes or (disks[0].size if disks else None)
+        if not inodes.isdigit() or not int(inodes) or size is None:
             continue
-        observed = file_system.size_bytes // int(inodes)
+        observed = size // int(inodes)
         planned = f"1 MiB (-T {view.list_values(key)[0]})"
-        yield Observation(file_system.location, format_bytes(observed), planned, observed >= _BYTES_OF_LARGE_FILES)
+        agrees = MIB // _INODE_FACTOR <= observed <= MIB * _INODE_FACTOR
+        cost = "creates fail while there is space for files of 1 MiB" if observed > MIB else ""
+        yield Observation(file_system.location, format_bytes(observed), planned, agrees, cost)
 
 
 def observe_pool_properties(view: PlanView, key: Key) -> Iterator[Observation]:

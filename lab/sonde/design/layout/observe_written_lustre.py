@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from sonde.design.layout.geometry import MIB
 from sonde.design.layout.live.observations import ObservedFileSystem
 from sonde.design.layout.observe_written import Key, Observation, PlanView
+from sonde.model.units import format_bytes
 
 _PROGRAM = "mkfs.lustre"
 
@@ -111,3 +113,18 @@ def observe_request_sizes(view: PlanView, key: Key) -> Iterator[Observation]:
         size = target.facts.get("brw_size", "")
         if target.kind == "lustre" and size and _get_target_name(target) in names:
             yield Observation(target.location, f"{size} MiB", f"{planned} MiB", size == planned)
+
+
+def observe_target_numbers(view: PlanView, key: Key) -> Iterator[Observation]:
+    """Blocks, stride, stripe width and journal of the backends of targets, as dumpe2fs prints them with the label."""
+    option = key[1].rpartition(" ")[2]
+    written = {target.name: target for target in _list_written_targets(view)}
+    for each in view.storage.file_systems:
+        planned = written.get(each.location) if each.kind == "ldiskfs" else None
+        values = planned.options.get(key[1], []) if planned is not None else []
+        observed = {"-b": each.block, "stride": each.unit, "stripe_width": each.width, "size": each.log}[option]
+        if not values or observed is None or not each.block:
+            continue
+        step = {"-b": 1, "stride": each.block, "stripe_width": each.block, "size": MIB}[option]
+        number = int(values[0]) * step
+        yield Observation(each.location, format_bytes(observed), format_bytes(number), observed == number)

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether an observed device is the one that a plan names by a path: by links in /dev, WWN, serial number or name."""
+
+from __future__ import annotations
+
+import re
+
+from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
+
+_SLICE = re.compile(r"\$\(slice \"?(\S+?)\"? (\d+)\)")
+_ARGUMENT = re.compile(r"\$\(slice \"?\S+?\"? \d+\)|\S+")
+_PARTITION_NUMBER = re.compile(r"(?:-part|p)?(\d+)$")
+
+
+def split_device_arguments(arguments_text: str) -> list[str]:
+    """The devices among the arguments of a command; `$(slice DEVICE NUMBER)` is one of them."""
+    return _ARGUMENT.findall(arguments_text)
+
+
+def is_planned_device(storage: ObservedStorage, planned_path: str, disk: ObservedDisk) -> bool | None:
+    """Whether `disk` is the planned device; None where the plan names none or no output identifies it."""
+    if match := _SLICE.fullmatch(planned_path):
+        return _is_planned_partition(storage, match[1], match[2], disk)
+    if "$" in planned_path:
+        return None
+    if match := re.fullmatch(r"(/dev/(?:disk/by-[a-z]+|mapper)/.+)-part(\d+)", planned_path):
+        return _is_planned_partition(storage, match[1], match[2], disk)
+    links = disk.settings.get("links", "").split()
+    if planned_path in links or planned_path == f"/dev/{disk.name}":
+        return True
+    parent = storage.disks.get(disk.on) if disk.kind == "part" else None
+    if parent is not None and not re.search(r"(sd[a-z]+|p)\d+$", planned_path):
+        disk, links = parent, parent.settings.get("links", "").split()  # a partition of all of a planned drive
+        if planned_path in links or planned_path == f"/dev/{disk.name}":
+            return True
+    folder, _, name = planned_path.rpartition("/")
+    if any(link.startswith(f"{folder}/") for link in links) and folder != "/dev":
+        return False  # the links of that kind were collected, and this one leads elsewhere
+    if folder == "/dev/disk/by-id":
+        return _has_identity(disk, name)
+    if folder == "/dev/mapper":
+        names = {disk.name, disk.settings.get("name", "")}
+        return name in names or (None if disk.kind == "disk" else False)
+    if folder == "/dev/md":
+        array_name = disk.settings.get("array_name", "")
+        return name == disk.name or (array_name == name if array_name else None)
+    if folder == "/dev":
+        # a name of the kernel: another name is another device, except for names of udev rules
+        return False if re.fullmatch(r"(sd[a-z]+|nvme\d+n\d+|md\d+|vd[a-z]+|dm-\d+)(p?\d+)?", name) else None
+    if disk.kind == "lvm":
+        group = folder.rpartition("/")[2]
+        escaped = "-".join(text.replace("-", "--") for text in (group, name))
+        return escaped in (disk.name, disk.settings.get("name", ""))
+    return None
+
+
+def _has_identity(disk: ObservedDisk, link_name: str) -> bool | None:
+    """Whether a name below /dev/disk/by-id is that of a device, by the rules of udev; None is unknown."""
+    kind, _, value = link_name.partition("-")
+    wwn, serial = disk.settings.get("wwn", "").lower(), disk.settings.get("serial", "")
+    mapper_uuid = disk.settings.get("uuid", "").removeprefix("mpath-")
+    if link_name.startswith("dm-uuid-mpath-"):
+        return mapper_uuid == link_name.removeprefix("dm-uuid-mpath-") if mapper_uuid else None
+    if link_name.startswith("dm-name-"):
+        return link_name.removeprefix("dm-name-") in (disk.name, disk.settings.get("name", ""))
+    if kind == "wwn":
+        if not wwn and mapper_uuid:
+            return mapper_uuid.lower() == f"3{value.lower().removeprefix('0x')}"
+        return wwn == value.lower() if wwn else None
+    if kind == "scsi" and value.startswith("3"):
+        identity = wwn or f"0x{mapper_uuid[1:].lower()}" * bool(mapper_uuid)
+        return identity == f"0x{value[1:].lower()}" if identity else None
+    if kind in ("ata", "scsi", "nvme", "usb", "virtio"):
+        return value.endswith(serial.strip().replace(" ", "_")) if serial.strip() else None
+    return None
+
+
+def _is_planned_partition(storage: ObservedStorage, planned_disk: str, number: str, disk: ObservedDisk) -> bool | None:
+    match = _PARTITION_NUMBER.search(disk.settings.get("name", "") or disk.name)
+    parent = storage.disks.get(disk.on)
+    if parent is None:
+        return None
+    if match is not None and match[1] != number:
+        return False
+    return is_planned_device(storage, planned_disk, parent)
+
+
+def find_planned_names(storage: ObservedStorage, planned_paths: list[str], disk: ObservedDisk) -> list[str] | None:
+    """The planned paths that lead to `disk`; None where that is not known of all of them and none is sure."""
+    answers = {path: is_planned_device(storage, path, disk) for path in planned_paths}
+    matching = [path for path, answer in answers.items() if answer]
+    return matching if matching or all(answer is False for answer in answers.values()) else None
+
+
+def describe_device(disk: ObservedDisk) -> str:
+    """The name of a device with what identifies it."""
+    links = [link for link in disk.settings.get("links", "").split() if link.startswith("/dev/disk/by-")]
+    identity = disk.settings.get("wwn") or disk.settings.get("serial") or (links[0] if links else "")
+    return f"{disk.name} ({identity})" if identity else disk.name

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices, labels and mount points against those that a plan names: exchanged ones are faults, unknown ones are not."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from storage_builders import build_lustre
+
+from sonde.design.layout.check import check_layout
+from sonde.design.layout.device_identity import is_planned_device
+from sonde.design.layout.faults import LayoutCheck
+from sonde.design.layout.live.joining import join_observations
+from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage, merge_observations
+from sonde.design.layout.live.saved_output import read_saved_output
+from sonde.design.layout.plan import plan_layout
+from sonde.design.layout.written_attributes import list_written_attributes
+from sonde.model.errors import UserError
+from sonde.model.system import make_system
+
+_TIB = 2**40
+WWN = "/dev/disk/by-id/wwn-0x5000c5000000000"
+PATHS = "/dev/disk/by-path/pci-0000:01:00.0-sas-phy"
+
+
+def describe(level: str = "6", device: str = f"{WWN}[1-7]", kind: str = "xfs") -> dict[str, Any]:
+    """A host with one array of six drives and a spare; the plan names the device of each."""
+    data, parity = {"6": (4, 2), "10": (3, 3)}[level]
+    return {
+        "schema": "sonde-system/2", "id": "array", "nodes": [{"id": "host"}],
+        "drives": [{"id": "d[1-7]", "kind": "hdd", "server": "host", "capacity": f"{2 * _TIB} B", "block": "4096 B",
+                    "rate": "200 MB/s", "device": device}],
+        "raid_groups": [{"id": "md0", "level": level, "data": data, "parity": parity, "segment": "256 KiB",
+                         "drives": "d[1-6]", "spares": "d7"}],
+        "file_systems": [{"id": "scratch", "kind": kind, "device": "md0", "purpose": "scratch"}],
+        "mounts": [{"id": "scratch-mount", "file_system": "scratch", "path": "/scratch", "on": "host"}],
+    }  # fmt: skip
+
+
+def print_host(level: str = "6", slots: str = "123456", spare: str = "7", mount: str = "/scratch") -> dict[str, str]:
+    """lsblk and mdadm of that host: drive N is sd(b+N-1) with the WWN that ends in N."""
+    names = {digit: f"sd{letter}" for digit, letter in zip("123456789", "bcdefghij", strict=True)}
+    rows = [{"name": name, "kname": name, "type": "disk", "size": 2 * _TIB, "rota": True,
+             "wwn": f"0x5000c5000000000{digit}", "serial": f"SN{digit}"} for digit, name in names.items()]  # fmt: skip
+    table = "".join(f"{number:8}{8:8}{16:9}{number:9}      active sync   /dev/{names[digit]}\n"
+                    for number, digit in enumerate(slots))  # fmt: skip
+    layout = "near=2" if level == "10" else "left-symmetric"
+    detail = f"""/dev/md127:
+           Version : 1.2
+        Raid Level : raid{level}
+      Raid Devices : 6
+     Total Devices : 7
+     Intent Bitmap : Internal
+             State : clean
+    Active Devices : 6
+    Failed Devices : 0
+     Spare Devices : 1
+            Layout : {layout}
+        Chunk Size : 256K
+Consistency Policy : bitmap
+              Name : host:md0  (local to host host)
+
+    Number   Major   Minor   RaidDevice State
+{table}       6       8      240        -      spare   /dev/{names[spare]}
+"""
+    options = "rw,noatime,logbsize=256k,largeio,swalloc"
+    row = {"target": mount, "source": "/dev/md127", "fstype": "xfs", "options": options}
+    return {"lsblk": json.dumps({"blockdevices": rows}), "mdadm": detail, "findmnt": json.dumps({"filesystems": [row]})}
+
+
+def check(outputs: Mapping[str, str], document: dict[str, Any], name: str = "scratch") -> LayoutCheck:
+    plan = plan_layout(make_system(document, "made.toml"))
+    storage = ObservedStorage()
+    for origin, text in outputs.items():
+        storage = merge_observations(storage, read_saved_output(text, origin))
+    written = list_written_attributes(plan.system, plan.get_layout(name))
+    return check_layout(join_observations(storage), plan.get_layout(name), (), ["/scratch"], written)
+
+
+def test_planned_drives_are_compared_and_sound() -> None:
+    verdict = check(print_host(), describe())
+    assert verdict.faults == ()
+    assert not re.search(r"mdadm(,|$)|mount(,|$)", " ".join(verdict.not_compared).replace(" because", ","))
+    assert check(print_host(slots="123756", spare="4"), describe()).faults == (), "the spare took over"
+
+
+@pytest.mark.parametrize(("device", "text"), [
+    (f"{WWN}[1-7]", f"{WWN}4"), ("/dev/disk/by-id/scsi-35000c5000000000[1-7]", "scsi-35000c50000000004"),
+    ("/dev/disk/by-id/ata-ST2000_SN[1-7]", "ata-ST2000_SN4")])  # fmt: skip
+def test_exchanged_drive_of_array_is_named(device: str, text: str) -> None:
+    document = describe(device=device.replace("scsi-35000c5000000000", "scsi-35000c5000000000"))
+    (fault,) = check(print_host(slots="123956"), document).faults
+    assert (fault.kind, fault.location) == ("not as planned", "md127")
+    assert "sdj (0x5000c50000000009)" in fault.problem
+    assert text in fault.problem
+
+
+def test_exchanged_drive_is_named_by_its_path() -> None:
+    links = "".join(f"{PATHS}{digit}-lun-0 ../../sd{letter}\n"
+                    for digit, letter in zip("123456789", "bcdefghij", strict=True))  # fmt: skip
+    document = describe(device=f"{PATHS}[1-7]-lun-0")
+    assert check(print_host() | {"links": links}, document).faults == ()
+    (fault,) = check(print_host(slots="128456") | {"links": links}, document).faults
+    assert "sdi" in fault.problem
+    assert f"{PATHS}3-lun-0" in fault.problem
+    alone = check(print_host(slots="128456"), document)
+    assert alone.faults == ()
+    assert any("mdadm" in text and "no output shows its links" in text for text in alone.not_compared)
+
+
+def test_exchanged_copies_of_raid10_are_named() -> None:
+    document = describe("10")
+    assert check(print_host("10"), document).faults == ()
+    assert check(print_host("10", slots="214365"), document).faults == ()
+    faults = check(print_host("10", slots="132456"), document).faults
+    assert {fault.location for fault in faults} == {"md127"}
+    assert any("sdb and sdd hold copies" in fault.problem for fault in faults)
+
+
+def test_other_mount_point_is_named() -> None:
+    (fault,) = check(print_host(mount="/data"), describe()).faults
+    assert (fault.kind, fault.location) == ("not as planned", "/data")
+    assert "planned is /scratch" in fault.problem
+
+
+def print_pool(first: str, second: str) -> str:
+    rows = "".join(
+        f"\t  raidz2-{number}  ONLINE       0     0     0\n"
+        + "".join(f"\t    wwn-0x5000c5000000000{digit}  ONLINE       0     0     0\n" for digit in digits)
+        for number, digits in enumerate((first, second))
+    )
+    return ("  pool: scratch\n state: ONLINE\nconfig:\n\n\tNAME        STATE     READ WRITE CKSUM\n"
+            f"\tscratch  ONLINE       0     0     0\n{rows}"
+            "\tspares\n\t  sdz      AVAIL\n\nerrors: No known data errors\n")  # fmt: skip
+
+
+def test_exchanged_drives_of_vdevs_are_named() -> None:
+    document = describe(kind="zfs", device=f"{WWN}[1-8]")
+    document["drives"][0]["id"] = "d[1-8]"
+    document["raid_groups"] = [{"id": "g[0-1]", "level": "6", "data": 2, "parity": 2, "segment": "256 KiB",
+                                "drives": "d[1-8]"}]  # fmt: skip
+    document["volumes"] = [{"id": "pool", "kind": "zfs", "members": "g[0-1]"}]
+    document["file_systems"][0]["device"] = "pool"
+    sound = check({"zpool": print_pool("1234", "5678")}, document)
+    assert sound.faults == ()
+    faults = check({"zpool": print_pool("1235", "4678")}, document).faults
+    assert {fault.kind for fault in faults} == {"not as planned"}
+    assert any("wwn-0x5000c50000000005 is in raidz2-0" in fault.problem and f"{WWN}4" in fault.problem
+               for fault in faults)  # fmt: skip
+
+
+def test_exchanged_labels_of_targets_are_named() -> None:
+    def print_arrays(first: str, second: str) -> dict[str, str]:
+        tops = [{"name": f"md{number}", "kname": f"md{number}", "type": "raid6", "size": 4 * _TIB, "fstype": "ext4",
+                 "label": label} for number, label in ((126, first), (127, second))]  # fmt: skip
+        details = {
+            f"mdadm {number}": print_host()["mdadm"].replace("md127", f"md{number}").replace("host:md0", f"oss:{name}")
+            .replace("/dev/sd", f"/dev/sd{number % 2}x") for number, name in ((126, "g0"), (127, "g1"))
+        }  # fmt: skip
+        return {"lsblk": json.dumps({"blockdevices": tops}), **details}
+
+    def find_problems(first: str, second: str) -> list[str]:
+        faults = check(print_arrays(first, second), build_lustre(separate_mgt=True), "fs").faults
+        return [f"{fault.location} {fault.problem}" for fault in faults if "/dev/md/" in fault.problem]
+
+    assert find_problems("fs-OST0000", "fs-OST0001") == []
+    problems = find_problems("fs-OST0001", "fs-OST0000")
+    assert any("fs-OST0000 it is on md127; planned is /dev/md/g0" in text for text in problems)
+    assert len(problems) == 2
+
+
+@pytest.mark.parametrize(("path", "disk", "answer"), [
+    ("/dev/mapper/mpatha", ObservedDisk("dm-3", "multipath", settings={"name": "mpathb"}), False),
+    ("/dev/mapper/mpatha", ObservedDisk("sda"), None),
+    ("/dev/disk/by-id/dm-uuid-mpath-36005", ObservedDisk("dm-3", settings={"uuid": "36005"}), True),
+    ("/dev/disk/by-id/wwn-0x6005", ObservedDisk("dm-3", "multipath", settings={"uuid": "36005"}), True),
+    ("/dev/sda", ObservedDisk("sdb"), False), ("/dev/my-disk", ObservedDisk("sdb"), None),
+    ("$DEV_LUN0", ObservedDisk("sdb"), None), ("/dev/vg-a/work", ObservedDisk("vg--a-work", "lvm"), True),
+    ('$(slice "/dev/sda" 2)', ObservedDisk("sda2", "part", on="sda"), True),
+    ('$(slice "/dev/sda" 1)', ObservedDisk("sda2", "part", on="sda"), False)])  # fmt: skip
+def test_planned_device_is_identified(path: str, disk: ObservedDisk, answer: bool | None) -> None:
+    disks = {disk.name: disk, "sda": ObservedDisk("sda")}
+    assert is_planned_device(ObservedStorage(disks=disks | {disk.name: disk}), path, disk) is answer
+
+
+def test_other_order_of_parity_is_named() -> None:
+    outputs = print_host()
+    outputs["mdadm"] = outputs["mdadm"].replace("left-symmetric", "ddf-N-restart")
+    (fault,) = check(outputs, describe()).faults
+    assert (fault.kind, fault.location) == ("not as planned", "md127")
+    assert "ddf-N-restart; planned is left-symmetric" in fault.problem
+    document = describe()
+    document["raid_groups"][0]["layout"] = "ddf-N-restart"
+    assert check(outputs, document).faults == ()
+    document["raid_groups"][0]["layout"] = "diagonal"
+    with pytest.raises(UserError, match="md0 has the layout 'diagonal'; mdadm has left-symmetric"):
+        check(outputs, document)
+
+
+@pytest.mark.parametrize(("bytes_per_inode", "cost"), [(2**20, ""), (2**26, "creates fail"), (16384, "inodes take")])
+def test_inodes_of_df_are_compared_with_plan(bytes_per_inode: int, cost: str) -> None:
+    document = describe("10", kind="ext4")
+    outputs = print_host("10")
+    outputs["findmnt"] = (
+        outputs["findmnt"].replace("xfs", "ext4").replace("logbsize=256k,largeio,swalloc", "stripe=192")
+    )
+    rows = json.loads(outputs["lsblk"])["blockdevices"]
+    rows[0]["children"] = [{"name": "md127", "kname": "md127", "type": "raid10", "size": 6 * _TIB, "rota": True}]
+    outputs["lsblk"] = json.dumps({"blockdevices": rows})
+    outputs["df"] = (f"Filesystem Type Inodes IUsed IFree IUse% Mounted on\n/dev/md127 ext4 {6 * _TIB // bytes_per_inode}"
+                     " 11 100 1% /scratch\n")  # fmt: skip
+    verdict = check(outputs, document)
+    assert [cost in fault.cost for fault in verdict.faults] == [True] * bool(cost)
+    assert not any("mke2fs -T" in text for text in verdict.not_compared)
+
+
+@pytest.mark.parametrize(("old", "new", "cost"), [
+    ("largeio", "nolargeio", "write one block instead of a full width"),
+    ("swalloc", "noswalloc", "not allocated from the begin of a full width"),
+    ("logbsize=256k", "logbsize=32k", "the log is written in smaller pieces")])  # fmt: skip
+def test_cost_is_that_of_the_mount_option(old: str, new: str, cost: str) -> None:
+    outputs = print_host()
+    outputs["findmnt"] = outputs["findmnt"].replace(old, new)
+    (fault,) = check(outputs, describe()).faults
+    assert cost in fault.cost
+
+
+def test_cost_of_misalignment_depends_on_parity() -> None:
+    def find_cost(level: str) -> str:
+        disks = {"md5": ObservedDisk("md5", "md", level=level, unit=2**18, data=4),
+                 "md5p1": ObservedDisk("md5p1", "part", on="md5", start=2**19)}  # fmt: skip
+        return next(
+            fault.cost for fault in check_layout(ObservedStorage(disks=disks)).faults if "md5p1" in fault.location
+        )
+
+    assert "271 against 136" in find_cost("raid5")
+    assert "271 against 136" not in find_cost("raid10")

@@ -77,6 +77,15 @@ RULES: Sequence[AttributeRule] = (
         "ext4", "max_mounts", r"[1-9]\d*", "check at mount", "it is checked after {value} mounts",
         "one of the next restarts takes as long as e2fsck does: hours", "tune2fs -c 0, and check it when it suits",
     ),
+    AttributeRule(
+        "ext4", "inode_bytes", "128", "small inodes", "its inodes have 128 bytes",
+        "each extended attribute takes a block of its own, times have whole seconds and end in 2038",
+        "make it again with mke2fs -I 256",
+    ),
+    AttributeRule(
+        "ext4", "error_count", r"[1-9]\d*", "file system with errors", "its superblock counts {value} errors",
+        "parts of it are wrong: it may become read-only or lose files", "unmount it, and run e2fsck",
+    ),
     # ---- ZFS
     AttributeRule(
         "zfs", "sync", "disabled", "synchronous writes are not",
@@ -174,8 +183,15 @@ RULES: Sequence[AttributeRule] = (
         "take the jumper or the emulation of the drive away",
     ),
     AttributeRule(
-        "disk", "read_only", "1", "write-protected", "the kernel may not write to it (ro=1)", "every write fails",
-        "blockdev --setrw, after a look at why",
+        "lvm", "permission", "[rR]", "write-protected", "it is read-only: attribute {value} of lvs",
+        "every write fails", "lvchange -p rw, after a look at why",
+    ),
+    *(
+        AttributeRule(
+            part, "read_only", "1", "write-protected", "the kernel may not write to it (ro=1)", "every write fails",
+            "blockdev --setrw, after a look at why",
+        )
+        for part in ("disk", "part", "md", "lvm", "multipath")
     ),
 )  # fmt: skip
 

@@ -27,6 +27,7 @@ def find_drive_faults(storage: ObservedStorage) -> Iterator[LayoutFault | Checke
             yield from _check_bad_blocks(disk)
         if disk.kind == "md":
             yield from _check_write_mostly(storage, disk)
+            yield from _check_failfast(disk)
             yield from _check_parity_order(disk)
             for name in dict.fromkeys((*disk.members, *disk.settings.get("spare_devices", "").split())):
                 drive = storage.disks.get(find_disk_of_partition(storage, name))
@@ -103,6 +104,20 @@ def _check_write_mostly(storage: ObservedStorage, array: ObservedDisk) -> Iterat
                 "md uses the mark in mirrors only; it shows that this member was set in another way than the others",
                 f"echo -writemostly > md/dev-{name}/state",
             )  # fmt: skip
+
+
+def _check_failfast(array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    """Members that fail fast next to others that do not."""
+    names = set(array.settings.get("failfast", "").split()) & set(array.members)
+    if names and names != set(array.members):
+        odd = sorted(names if 2 * len(names) <= len(array.members) else set(array.members) - names)
+        yield LayoutFault(
+            "differs from its peers", array.name,
+            f"failfast is not the same on all members: {', '.join(odd)} {'has' if len(odd) == 1 else 'have'} another"
+            " value than the others",
+            "members that fail fast leave the array at a short interruption that the others survive",
+            "echo failfast or -failfast > md/dev-…/state, the same for all members",
+        )  # fmt: skip
 
 
 def _check_parity_order(array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:

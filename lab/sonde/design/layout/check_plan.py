@@ -26,6 +26,13 @@ _OPTION_COSTS = {
     "swalloc": "large files are not allocated from the begin of a full width",
     "stripe": "allocations are not aligned to the planned stripe",
 }
+# Settings of which a value this many times the planned one also costs.
+_MUCH_LARGER = 4
+_LARGER_COSTS = {
+    "read_ahead_kb": "readers that stop or jump have read for nothing, and memory is taken from other data",
+    "nr_requests": "a small request waits behind all of those in the queue",
+    "stripe_cache_size": "it takes memory of the server for each drive of the array",
+}
 _SETTING_COSTS = {
     "group_thread_cnt": "one thread computes all parity: it limits an array of many or fast drives",
     "stripe_cache_size": "full stripes are not gathered",
@@ -68,6 +75,7 @@ def find_plan_faults(storage: ObservedStorage, plan: FileSystemLayout) -> Iterat
         yield from _check_log_against_plan(file_system, plan)
         yield from _check_mount_options(file_system, plan)
     yield from _check_settings(storage, plan)
+    yield from _check_drives(storage, plan)
     yield from _check_volume_members(storage, plan)
 
 
@@ -187,6 +195,7 @@ def _list_disks_of_kind(storage: ObservedStorage, part_kind: str, folder: str) -
 
 def _compare_setting(disk: ObservedDisk, setting: str, planned: str) -> Iterator[LayoutFault | CheckedItem]:
     folder, _, name = setting.rpartition("/")
+    is_larger = False
     observed = (disk.queue if folder == "queue" else disk.settings).get(name, "")
     if name == "scheduler":
         active = re.search(r"\[([\w-]+)\]", observed)
@@ -199,6 +208,7 @@ def _compare_setting(disk: ObservedDisk, setting: str, planned: str) -> Iterator
         observed = observed if observed.isdigit() else ""
         largest = int(disk.queue.get("max_hw_sectors_kb", 0) or 0) if name == "max_sectors_kb" else 0
         is_wrong = bool(observed) and int(observed) < min(int(planned), largest or int(planned))
+        is_larger = bool(observed) and name in _LARGER_COSTS and int(observed) > _MUCH_LARGER * int(planned)
     if not observed:
         return
     yield CheckedItem(f"the planned {name}", disk.name)
@@ -208,11 +218,43 @@ def _compare_setting(disk: ObservedDisk, setting: str, planned: str) -> Iterator
         cost = (
             "drives are idle between commands" if is_smaller else "the controller may refuse commands when it is full"
         )
-    if is_wrong:
+    cost = _LARGER_COSTS[name] if is_larger else cost
+    if is_wrong or is_larger:
         yield LayoutFault(
             "not as planned", disk.name, f"{name} is {observed}; planned is {planned}", cost,
             f"echo {planned} > {setting}",
         )  # fmt: skip
+
+
+def _check_drives(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
+    """The technology, size and sectors of the drives below; where the plan has several kinds, any of them is right."""
+    tables = [device.table for base in plan.all_devices for device in base.iterate_top_down()
+              if isinstance(device.table, Drive)]  # fmt: skip
+    is_known = all(table.kind in ("nvme", "ssd", "hdd") for table in tables)
+    kinds = {table.kind != "hdd" for table in tables} if is_known else set()
+    sizes = [int(table.capacity) for table in tables if table.capacity is not None]
+    sectors = {int(table.block) for table in tables if table.block is not None}
+    for disk in list_disks_below(storage, storage.file_systems) if tables else ():
+        if disk.kind != "disk":
+            continue
+        physical = disk.queue.get("physical_block_size", "")
+        rows = (
+            ("technology", disk.flash is not None and len(kinds) == 1 and disk.flash not in kinds,
+             "flash" if disk.flash else "a rotating drive", "flash" if True in kinds else "a rotating drive",
+             "its rate, its latency and its wear are others than those of the plan"),
+            ("size", disk.size is not None and bool(sizes) and disk.size < (1 - _SIZE_SHARE) * min(sizes),
+             format_bytes(disk.size or 0), format_bytes(min(sizes, default=0)),
+             "the array or volume has the size of its smallest member"),
+            ("physical sector", physical.isdigit() and len(sectors) == 1 and int(physical) not in sectors,
+             physical, " ".join(map(str, sectors)), "writes that suit the planned sectors may read a sector first"),
+        )  # fmt: skip
+        yield CheckedItem("the planned drives", disk.name)
+        for name, is_wrong, observed, planned, cost in rows:
+            if is_wrong:
+                yield LayoutFault(
+                    "not as planned", disk.name, f"{name} of the drive: {observed}; planned is {planned}", cost,
+                    "replace it by a drive as planned, or correct the plan",
+                )  # fmt: skip
 
 
 def _check_volume_members(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_volumes import UNPLANNED_TARGETS
 from sonde.design.layout.device_identity import (
     describe_device,
     find_planned_names,
@@ -16,6 +17,7 @@ from sonde.design.layout.device_identity import (
 )
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
+from sonde.design.layout.observe_written import list_disks_below
 from sonde.design.layout.written_attributes import WrittenAttribute
 
 # The subjects of the comparisons of devices by the command whose arguments name them.
@@ -39,6 +41,7 @@ def find_device_faults(
     spares = [path for options in arrays for path in _split_spares(options)[1]]
     for options in arrays:
         yield from _compare_array(storage, options, spares)
+    yield from _find_unplanned_layers(storage, file_systems)
     for options in commands.values():
         if ("vgcreate", "") in options:
             yield from _compare_volume_group(storage, options["vgcreate", ""])
@@ -51,6 +54,21 @@ def find_device_faults(
                 yield from _compare_file_system(storage, file_systems, options[program, ""])
         if ("mount", "") in options:
             yield from _compare_mount_point(file_systems, options["mount", ""])
+
+
+def _find_unplanned_layers(
+    storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem]
+) -> Iterator[LayoutFault]:
+    """Mapped devices below a planned file system that no plan writes, as encryption or a cache."""
+    names = {disk.name for disk in list_disks_below(storage, tuple(file_systems))}
+    for disk in storage.disks.values():
+        segment_kinds = {segment.kind.removesuffix("-pool") for segment in disk.segments}
+        for target in sorted((set(disk.settings.get("mapper_targets", "").split()) | segment_kinds) & set(
+                UNPLANNED_TARGETS)) if disk.name in names else ():  # fmt: skip
+            yield LayoutFault(
+                "not as planned", disk.name, f"a layer that the plan does not have lies below: {target}",
+                UNPLANNED_TARGETS[target], "make the file system on the planned device, or correct the plan",
+            )  # fmt: skip
 
 
 def _split_spares(options: Mapping[tuple[str, str], str]) -> tuple[list[str], list[str]]:

@@ -11,6 +11,14 @@ from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage,
 from sonde.model.units import format_bytes
 
 _FULL_SNAPSHOT_PERCENT = 80
+# Targets of device mapper that no plan writes: what each of them does.
+UNPLANNED_TARGETS = {
+    "crypt": "processors encrypt all data", "cache": "requests go through a cache",
+    "writecache": "writes go through a cache", "vdo": "data is deduplicated and compressed",
+    "integrity": "each write also writes checksums and maybe a journal", "verity": "reads verify checksums",
+    "thin": "the first write to each chunk allocates it, and neighbors are scattered", "era": "writes are tracked",
+    "mirror": "all data is written twice", "raid": "LVM combines the devices, not md",
+}  # fmt: skip
 # Targets of device mapper that no storage in use should have: problem, cost and remedy.
 _FAULTY_TARGETS = {
     "error": ("its table has the target error", "every request to that part fails",

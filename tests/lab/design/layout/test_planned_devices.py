@@ -211,7 +211,8 @@ def test_inodes_of_df_are_compared_with_plan(bytes_per_inode: int, cost: str) ->
     rows = json.loads(outputs["lsblk"])["blockdevices"]
     rows[0]["children"] = [{"name": "md127", "kname": "md127", "type": "raid10", "size": 6 * _TIB, "rota": True}]
     outputs["lsblk"] = json.dumps({"blockdevices": rows})
-    outputs["df"] = (f"Filesystem Type Inodes IUsed IFree IUse% Mounted on\n/dev/md127 ext4 {6 * _TIB // bytes_per_inode}"
+    inodes = 6 * _TIB // bytes_per_inode
+    outputs["df"] = (f"Filesystem Type Inodes IUsed IFree IUse% Mounted on\n/dev/md127 ext4 {inodes}"
                      " 11 100 1% /scratch\n")  # fmt: skip
     verdict = check(outputs, document)
     assert [cost in fault.cost for fault in verdict.faults] == [True] * bool(cost)

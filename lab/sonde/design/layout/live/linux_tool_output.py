@@ -144,6 +144,7 @@ def read_dumpe2fs(output_text: str, output_origin: str) -> ObservedStorage:
     free = members.get("Free inodes", "")
     if free.isdigit() and "Inode count" in members:
         facts |= {"inodes_used": str(int(members["Inode count"]) - int(free))}
+    facts |= {"error_count": members["FS Error count"]} if "FS Error count" in members else {}
     facts |= {"inode_bytes": members["Inode size"]} if "Inode size" in members else {}
     for fact, title in (("check_interval", "Check interval"), ("max_mounts", "Maximum mount count")):
         number = re.match(r"-?\d+", members.get(title, ""))

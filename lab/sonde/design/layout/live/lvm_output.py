@@ -97,7 +97,8 @@ def _make_volume(name: str, row: Mapping[str, str], segments: tuple[VolumeSegmen
     first, attributes = segments[0], row.get("lv_attr", "")
     is_striped = (first.stripes or 1) > 1
     settings = {
-        "volume_type": attributes[:1], "state": attributes[4:5], "health": attributes[8:9],
+        "volume_type": attributes[:1], "permission": attributes[1:2], "state": attributes[4:5],
+        "health": attributes[8:9],
         "origin": row.get("origin", "").strip("[]"), "data_percent": row.get("data_percent", ""),
         "volume_group": row["vg_name"],
         "twice": _list_repeated(first.members) if is_striped else "",

@@ -141,12 +141,15 @@ def read_blkid(output_text: str, output_origin: str) -> ObservedStorage:
     return ObservedStorage(disks=disks)
 
 
-_LCTL = re.compile(r"^(obdfilter|osd-\w+|osc|mdc|osp|llite|lov|lod|mdt)\.([^.=\s]+)\.(\S+?)=(.*)$", re.MULTILINE)
+_LCTL = re.compile(
+    r"^(obdfilter|osd-\w+|osc|mdc|osp|llite|lov|lod|mdt|mdd|ost|mds|ofd)\.([^.=\s]+)\.(\S+?)=(.*)$", re.MULTILINE
+)
 # Parameters of all of a node.
 _LCTL_NODE = re.compile(r"^(debug|timeout|at_min|at_max|jobid_var)=(.*)$", re.MULTILINE)
 # The form that identifies output of lctl.
 LCTL_FORM = (
-    r"^(obdfilter|osd-\w+|osc|mdc|osp|llite|lov|lod|mdt)\.[^.=\s]+\.\S+?=|^[ \t]*\d+ (UP|IN|AT|ST) \w+ \S+ \S+ \d+$"
+    r"^(obdfilter|osd-\w+|osc|mdc|osp|llite|lov|lod|mdt|mdd|ost|mds|ofd)\.[^.=\s]+\.\S+?="
+    r"|^[ \t]*\d+ (UP|IN|AT|ST) \w+ \S+ \S+ \d+$"
 )
 _LCTL_DEVICE = re.compile(r"^[ \t]*\d+ (UP|IN|AT|ST|\w+) (\w+) (\S+) \S+ \d+$", re.MULTILINE)
 

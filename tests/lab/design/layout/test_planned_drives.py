@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Drives, settings and layers below a planned file system that the plan does not have, and read-only parts."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from planted_layout_faults import check_outputs, make_server_outputs
+from scripted_machines import (
+    WrittenState,
+    describe_array,
+    describe_luns,
+    make_machine,
+    print_array_host,
+    print_lun_host,
+)
+
+from sonde.design.layout.check import check_layout
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.joining import join_observations
+from sonde.design.layout.live.observations import ObservedStorage, merge_observations
+from sonde.design.layout.live.saved_output import read_saved_output
+
+ARRAY = make_machine(describe_array("6", 4, 2, "xfs"), "scratch", print_array_host)
+LUNS = make_machine(describe_luns(), "scratch", print_lun_host)
+
+
+def find_faults(old: str, new: str, more: str = "", is_lun_host: bool = False) -> list[LayoutFault]:
+    """The faults of a planned machine in whose outputs a text is replaced."""
+    machine, storage, count = LUNS if is_lun_host else ARRAY, ObservedStorage(), 0
+    for text in [*machine.print_outputs(WrittenState(machine.written, machine.plan)), more]:
+        count += text.count(old)
+        if text:
+            storage = merge_observations(storage, read_saved_output(text.replace(old, new), "output"))
+    assert count or not old
+    return list(check_layout(join_observations(storage), machine.plan, (), ["/scratch"], machine.written).faults)
+
+
+DRIVE = '"name": "sdc", "kname": "sdc", "type": "disk", "size": 2199023255552, "rota": true, "phy-sec": 4096'
+
+
+@pytest.mark.parametrize(("old", "new", "text"), [
+    ('"rota": true', '"rota": false', "technology of the drive: flash; planned is a rotating drive"),
+    ('"phy-sec": 4096', '"phy-sec": 512', "physical sector of the drive: 512; planned is 4096"),
+    ("2199023255552", "1099511627776", "size of the drive: 1 TiB; planned is 2 TiB")])  # fmt: skip
+def test_drive_unlike_the_planned_is_named(old: str, new: str, text: str) -> None:
+    faults = find_faults(DRIVE, DRIVE.replace(old, new))
+    assert [fault.location for fault in faults if text in fault.problem] == ["sdc"]
+
+
+@pytest.mark.parametrize(("setting", "factor", "is_fault"), [
+    ("queue/read_ahead_kb", 2, False), ("queue/read_ahead_kb", 8, True),
+    ("md/stripe_cache_size", 8, True)])  # fmt: skip
+def test_much_larger_setting_is_named(setting: str, factor: int, is_fault: bool) -> None:
+    planned = next(each.value for each in ARRAY.written if each.option == setting)
+    line = f"/sys/block/md0/{setting}:{planned}"
+    faults = find_faults(line, f"/sys/block/md0/{setting}:{int(planned) * factor}")
+    assert [fault.location for fault in faults] == ["md0"] * is_fault
+    assert all("planned is" in fault.problem and "memory" in fault.cost for fault in faults)
+
+
+def test_layer_that_no_plan_has_is_named() -> None:
+    table = "vol-vol: 0 2048 crypt aes-xts-plain64 :64:logon:key 0 8:17 32768\n"
+    assert find_faults("", "", is_lun_host=True) == []
+    (fault,) = find_faults("", "", more=table, is_lun_host=True)
+    assert "crypt" in fault.problem
+    assert fault.kind == "not as planned"
+
+
+def test_member_that_fails_fast_alone_is_named() -> None:
+    outputs = make_server_outputs()
+    assert "active sync   /dev/sdc" in outputs["mdadm md5"]
+    outputs["mdadm md5"] = outputs["mdadm md5"].replace("active sync   /dev/sdc", "active sync failfast   /dev/sdc")
+    (fault,) = check_outputs(outputs).faults
+    assert "failfast is not the same on all members: sdc has another value" in fault.problem
+    outputs["mdadm md5"] = outputs["mdadm md5"].replace("active sync   /dev/", "active sync failfast   /dev/")
+    assert check_outputs(outputs).faults == ()
+
+
+@pytest.mark.parametrize(("kind", "rows"), [
+    ("md", [{"name": "sda", "type": "disk", "children": [{"name": "md5", "type": "raid6", "ro": True}]}]),
+    ("part", [{"name": "sda", "type": "disk", "children": [{"name": "md5", "type": "part", "ro": "1"}]}])])  # fmt: skip
+def test_read_only_device_is_named(kind: str, rows: list[dict[str, object]]) -> None:
+    faults = check_outputs({"lsblk": json.dumps({"blockdevices": rows})}).faults
+    assert [(fault.kind, fault.location) for fault in faults] == [("write-protected", "md5")]
+
+
+def test_read_only_volume_is_named() -> None:
+    segment = {"vg_name": "vg0", "lv_name": "work", "lv_attr": "-ri-ao----", "stripes": "1", "devices": "/dev/sdp(0)"}
+    (fault,) = check_outputs({"lvs": json.dumps({"report": [{"seg": [segment]}]})}).faults
+    assert (fault.kind, fault.location) == ("write-protected", "vg0-work")
+
+
+@pytest.mark.parametrize(("line", "kind"), [
+    ("Inode size:               128", "small inodes"),
+    ("FS Error count:           3", "file system with errors")])  # fmt: skip
+def test_line_of_dumpe2fs_is_judged(line: str, kind: str) -> None:
+    outputs = make_server_outputs()
+    outputs["dumpe2fs"] += f"{line}\n"
+    assert [(fault.kind, fault.location) for fault in check_outputs(outputs).faults] == [(kind, "/home")]

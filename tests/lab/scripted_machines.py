@@ -233,10 +233,12 @@ def print_lun_host(state: WrittenState) -> list[str]:
     volume = {"name": "vol-vol", "kname": "dm-0", "type": "lvm", "size": state.plan.capacity, "fstype": "xfs",
               "mountpoint": "/scratch", "label": state.get("mkfs.xfs", "-L")}  # fmt: skip
     rows, partitions = list[dict[str, Any]](), list[str]()
-    for letter, text in zip("bcdg", state.list_all("sgdisk", "--new"), strict=True):
+    names_of_partitions = state.list_all("sgdisk", "--change-name")
+    for position, (letter, text) in enumerate(zip("bcdg", state.list_all("sgdisk", "--new"), strict=True)):
         number, start, size = text.split(":")
         name = f"sd{letter}{number}"
         part = {"name": name, "kname": name, "type": "part", "size": parse_written_size(size[1:]),
+                "partlabel": names_of_partitions[position].partition(":")[2],
                 "start": (parse_written_size(start) or 0) // 512,
                 "children": [volume] if letter != "g" else []}  # fmt: skip
         partitions += [name] if letter != "g" else []

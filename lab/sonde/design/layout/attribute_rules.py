@@ -60,6 +60,16 @@ RULES: Sequence[AttributeRule] = (
         needs={"crc": "1"},
     ),
     AttributeRule(
+        "xfs", "sparse", "0", "no sparse inodes", "it has no sparse inodes (sparse=0)",
+        "creates fail when free space is in pieces smaller than 64 inodes, although there is space", _MKFS_XFS,
+        needs={"crc": "1"},
+    ),
+    AttributeRule(
+        "xfs", "isize", "256", "small inodes", "its inodes have 256 bytes",
+        "extended attributes and extents of most files take a block of their own, one more read each", _MKFS_XFS,
+        needs={"crc": "[01]"},  # output of today: 256 bytes were the default for long
+    ),
+    AttributeRule(
         "ext4", "features", r"(?!.*\bextents?\b).+", "no extents", "its files have maps of blocks, not extents",
         "a large file takes thousands of blocks of metadata, and removing it takes long",
         "tune2fs -O extent, then copy the files, or make it again",

@@ -81,7 +81,7 @@ def check_layout(
         for directory in directories if plan.table.purpose == "checkpoint" else ():
             results += find_permission_faults(directory)
     faults, checked_items = split_faults_and_comparisons(drop_repeated_differences(results))
-    not_compared = list_not_compared(written, {item.subject for item in checked_items})
+    not_compared = list_not_compared(written, {item.subject for item in checked_items}, storage)
     return LayoutCheck(faults, tuple(dict.fromkeys(unknown)), checked_items, not_compared)
 
 

@@ -60,7 +60,10 @@ def _check_health(file_system: ObservedFileSystem) -> Iterator[LayoutFault | Che
 
 
 def _check_sectors(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
-    sector = int(file_system.facts.get("sector", "") or 0)
+    sectors = [int(file_system.facts[name]) for name in ("sector", "log_sector") if file_system.facts.get(name)]
+    if file_system.log_device not in (None, "internal"):
+        sectors = sectors[:1]  # the log is on other drives
+    sector = min(sectors, default=0)
     name = file_system.device.rsplit("/", 1)[-1]
     physical = max(
         (int(disk.queue.get("physical_block_size", 0) or 0) for disk in storage.iterate_disks_below(name)), default=0

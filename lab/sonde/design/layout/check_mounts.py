@@ -32,6 +32,7 @@ _COSTLY = {
 _SYNONYMS = {"barrier=0": "nobarrier"}
 # The default of XFS.
 _LOG_BUFFER = 32 * KIB
+_LOG_BUFFERS = 8
 _SMALL_LOG_BUFFER = 64 * KIB
 
 
@@ -60,6 +61,7 @@ def find_mount_faults(storage: ObservedStorage, file_system: ObservedFileSystem)
         )  # fmt: skip
     yield from _check_mounted_stripe(file_system)
     yield from _check_log_buffers(file_system)
+    yield from _check_log_buffer_count(file_system)
     yield from _check_device(storage, file_system)
 
 
@@ -113,6 +115,15 @@ def _check_log_buffers(file_system: ObservedFileSystem) -> Iterator[LayoutFault]
             "mount option", file_system.location,
             f"it is mounted with logbsize={size // KIB}k: a log buffer takes {format_bytes(size)}",
             "creates and removals fill the log by small writes", "mount it with logbsize=256k",
+        )  # fmt: skip
+
+
+def _check_log_buffer_count(file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
+    count = read_mount_option_number(file_system, "logbufs")
+    if file_system.kind == "xfs" and count is not None and count < _LOG_BUFFERS:
+        yield LayoutFault(
+            "mount option", file_system.location, f"it is mounted with logbufs={count}; the default is {_LOG_BUFFERS}",
+            "creates and removals wait until one of few log buffers is written", "mount it without logbufs",
         )  # fmt: skip
 
 

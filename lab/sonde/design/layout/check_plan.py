@@ -73,6 +73,14 @@ def find_plan_faults(storage: ObservedStorage, plan: FileSystemLayout) -> Iterat
         if file_system.kind != "lustre":  # the stripe of its files is that of no device
             yield from _check_numbers(file_system, plan)
         yield from _check_log_against_plan(file_system, plan)
+        realtime = file_system.facts.get("realtime", "")
+        if realtime:
+            yield CheckedItem("a realtime device", file_system.location)
+        if realtime not in ("", "none"):
+            yield LayoutFault(
+                "not as planned", file_system.location, f"it has a realtime device, {realtime}; the plan has none",
+                "files on it have another rate, and the file system is lost with that device", _MAKE,
+            )  # fmt: skip
         yield from _check_mount_options(file_system, plan)
     yield from _check_settings(storage, plan)
     yield from _check_drives(storage, plan)

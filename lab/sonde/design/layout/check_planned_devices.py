@@ -49,6 +49,8 @@ def find_device_faults(
             yield from _compare_pool(storage, file_systems, options["zpool", ""])
         if ("mkfs.lustre", "") in options:
             yield from _compare_target(storage, options)
+        if ("mkfs.xfs", "-l logdev") in options:
+            yield from _compare_log_device(storage, file_systems, options["mkfs.xfs", "-l logdev"])
         for program in ("mkfs.xfs", "mke2fs"):
             if (program, "") in options:
                 yield from _compare_file_system(storage, file_systems, options[program, ""])
@@ -252,6 +254,24 @@ def _compare_file_system(
                 "not as planned", each.location, f"it is on {describe_device(disk)}; planned is {path}",
                 "it has the bandwidth and redundancy of another device than planned",
                 "mount the file system of the planned device, or move the data there",
+            )  # fmt: skip
+
+
+def _compare_log_device(
+    storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem], path: str
+) -> Iterator[LayoutFault | CheckedItem]:
+    for each in file_systems:
+        name = (each.log_device or "").rsplit("/", 1)[-1]
+        disks = [disk for disk in storage.disks.values() if name and name in (disk.name, disk.settings.get("name"))]
+        answer = is_planned_device(storage, path, disks[0]) if disks else None
+        if answer is None:
+            continue
+        yield CheckedItem("the planned device of the log", each.location)
+        if not answer:
+            yield LayoutFault(
+                "not as planned", each.location, f"its log is on {describe_device(disks[0])}; planned is {path}",
+                "commits have the latency and redundancy of another device than planned",
+                "make it with the planned log device, and name it in the mount options",
             )  # fmt: skip
 
 

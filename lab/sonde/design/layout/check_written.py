@@ -26,6 +26,7 @@ from sonde.design.layout.observe_written import (
     observe_extent_sizes,
     observe_labels,
     observe_log_units,
+    observe_partition_names,
     observe_partitions,
     observe_physical_starts,
     observe_pool_properties,
@@ -63,6 +64,7 @@ _NAMES = "nothing depends on the name"
 _DEVICES = "the plan names no device for it, or no output shows its links in /dev, its WWN or its serial number"
 _PARTITIONS = "the partitions are compared, not the disk that the command names"
 _ANSWER = "it changes how a tool asks or rounds, not what it makes"
+_UNASSIGNED = "the outputs show it, but not for which of their parts it was planned (lsblk and findmnt tell)"
 _FSTAB = "the mount is compared, not the line of fstab"
 _SWAP = "no output of swap is read"
 _BTRFS = "no output of btrfs is read"
@@ -73,7 +75,7 @@ REASONS: Mapping[tuple[str, str], str] = {
     ("mdadm", "--create"): _NAMES, ("mdadm", "--name"): _NAMES, ("mdadm", "--run"): _ANSWER,
     ("mdadm", ""): _DEVICES,
     ("sgdisk", ""): _PARTITIONS, ("sgdisk", "--clear"): _ANSWER, ("sgdisk", "--set-alignment"): _ANSWER,
-    ("sgdisk", "--change-name"): _NAMES, ("partx", "--update"): _ANSWER, ("settle", ""): _ANSWER,
+    ("partx", "--update"): _ANSWER, ("settle", ""): _ANSWER,
     ("pvcreate", ""): _DEVICES, ("vgcreate", ""): _DEVICES, ("lvcreate", ""): _NAMES, ("lvcreate", "--name"): _NAMES,
     ("mkfs.xfs", ""): _DEVICES, ("mke2fs", ""): _DEVICES, ("mkfs.btrfs", ""): _DEVICES,
     ("mkfs.btrfs", "--label"): _BTRFS,
@@ -108,6 +110,10 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
         "after the loss of fewer drives than planned nothing takes over", "mdadm --manage --add a drive"),
     ("sgdisk", "--new"): AttributeComparison(
         "the planned slices", observe_partitions, "slices begin or end at other places"),
+    ("sgdisk", "--change-name"): AttributeComparison(
+        "the planned names of partitions", observe_partition_names,
+        "what uses /dev/disk/by-partlabel takes another one",
+        "sgdisk --change-name as the script of sonde layout plan does"),
     ("pvcreate", "--dataalignment"): AttributeComparison("the planned begin of data in a physical volume",
                                                 observe_physical_starts, "extents do not begin at stripes"),
     ("vgcreate", "--physicalextentsize"): AttributeComparison("the planned size of extents", observe_extent_sizes,
@@ -204,8 +210,11 @@ def find_written_faults(
                 )  # fmt: skip
 
 
-def list_not_compared(written: Sequence[WrittenAttribute], checked_subjects: Collection[str]) -> tuple[str, ...]:
+def list_not_compared(
+    written: Sequence[WrittenAttribute], checked_subjects: Collection[str], storage: ObservedStorage | None = None
+) -> tuple[str, ...]:
     """Written attributes that were not compared, with the reason; attributes of one reason in one text."""
+    view = PlanView(storage or ObservedStorage(), (storage or ObservedStorage()).file_systems, tuple(written))
     names_by_reason: dict[str, dict[str, None]] = {}
     for program, option in dict.fromkeys(attribute.key for attribute in written):
         comparison = COMPARISONS.get((program, option))
@@ -213,6 +222,24 @@ def list_not_compared(written: Sequence[WrittenAttribute], checked_subjects: Col
         if subjects & set(checked_subjects):
             continue
         name = f"{program} {option}" if option else f"the arguments of {program}"
-        reason = "no output shows it" if comparison is not None else REASONS.get((program, option), "no rule reads it")
+        if comparison is None:
+            reason = REASONS.get((program, option), "no rule reads it")
+        else:
+            reason = _UNASSIGNED if _is_shown_elsewhere(view, (program, option), comparison) else "no output shows it"
         names_by_reason.setdefault(reason, {})[name] = None
     return tuple(f"{', '.join(names)}, because {reason}" for reason, names in names_by_reason.items())
+
+
+def _is_shown_elsewhere(view: PlanView, key: tuple[str, str], comparison: AttributeComparison) -> bool:
+    """Whether outputs show an attribute of some part, which they do not connect to the planned file system."""
+    name = key[1].rpartition("/")[2]
+    disks = view.storage.disks.values()
+    if key[0] == "queue":
+        return any(name in {**disk.queue, **disk.settings} or (name == "queue_depth" and disk.queue_depth is not None)
+                   for disk in disks)  # fmt: skip
+    if key[0] == "mount":
+        return any(each.options for each in view.storage.file_systems)
+    if comparison.observe is None:
+        return False
+    unassigned = PlanView(view.storage, (), view.written)
+    return any(True for each in (view, unassigned) for _ in comparison.observe(each, key))

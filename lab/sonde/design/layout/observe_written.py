@@ -110,7 +110,10 @@ def observe_array_versions(view: PlanView, key: Key) -> Iterator[Observation]:
 def observe_bitmaps(view: PlanView, key: Key) -> Iterator[Observation]:
     """Where write-intent bitmaps are: inside of the array or in a file."""
     for array in view.list_arrays():
-        if position := array.settings.get("bitmap_position", ""):
+        policy = array.settings.get("bitmap", "")
+        if policy not in ("", "none", "internal", "bitmap"):  # journal or ppl
+            yield _compare_texts(array.name, policy, view.list_values(key))
+        elif position := array.settings.get("bitmap_position", ""):
             cost = "each first write also writes the bitmap on the drives of the data" * (position == "internal")
             yield replace(_compare_texts(array.name, position, view.list_values(key)), cost=cost)
 
@@ -153,6 +156,19 @@ def observe_partitions(view: PlanView, key: Key) -> Iterator[Observation]:
         agrees = any(disk.start == start and abs(disk.size - size) <= _SIZE_SHARE * size for start, size in slices)
         observed = f"{format_bytes(disk.size)} from {format_bytes(disk.start)}"
         yield Observation(disk.name, observed, " or ".join(dict.fromkeys(texts)), agrees)
+
+
+def observe_partition_names(view: PlanView, key: Key) -> Iterator[Observation]:
+    """Names of partitions by their number; partitions of several disks may have one number."""
+    planned: dict[str, list[str]] = {}
+    for value in view.list_values(key):
+        number, _, name = value.partition(":")
+        planned.setdefault(number, []).append(name)
+    for disk in view.list_data_disks():
+        match = re.search(r"(\d+)$", disk.settings.get("name", "") or disk.name)
+        name = disk.settings.get("partlabel", "")
+        if disk.kind == "part" and match is not None and match[1] in planned and name:
+            yield _compare_texts(disk.name, name, planned[match[1]])
 
 
 def _parse_slice(start_text: str, size_text: str) -> tuple[int, int] | None:

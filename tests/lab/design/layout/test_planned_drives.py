@@ -99,3 +99,51 @@ def test_line_of_dumpe2fs_is_judged(line: str, kind: str) -> None:
     outputs = make_server_outputs()
     outputs["dumpe2fs"] += f"{line}\n"
     assert [(fault.kind, fault.location) for fault in check_outputs(outputs).faults] == [(kind, "/home")]
+
+
+@pytest.mark.parametrize(("old", "new", "kind", "text"), [
+    ("isize=512", "isize=256", "small inodes", "256 bytes"), ("sparse=1", "sparse=0", "no sparse inodes", "sparse=0"),
+    ("sectsz=4096  sunit", "sectsz=512   sunit", "sectors too small", "writes sectors of 512"),
+    ("realtime =none", "realtime =/dev/sdx", "not as planned", "realtime device, /dev/sdx"),
+    ('"rw,', '"rw,logbufs=2,', "mount option", "logbufs=2"),
+    ("Consistency Policy : bitmap", "Consistency Policy : journal", "not as planned", "journal; planned is internal"),
+])  # fmt: skip
+def test_other_number_of_xfs_or_md_is_named(old: str, new: str, kind: str, text: str) -> None:
+    (fault,) = find_faults(old, new)
+    assert fault.kind == kind
+    assert text in fault.problem
+
+
+def test_reason_differs_when_outputs_show_attribute_elsewhere() -> None:
+    def list_reasons(array: str) -> str:
+        detail = make_server_outputs()["mdadm md5"].replace("md5", array)
+        mount = '{"filesystems": [{"target": "/scratch", "source": "/dev/md0", "fstype": "xfs", "options": "rw"}]}'
+        disks = '{"blockdevices": [{"name": "sdx", "type": "disk", "children": [{"name": "md0", "type": "raid6"}]}]}'
+        storage = ObservedStorage()
+        for text in (detail, mount, disks):
+            storage = merge_observations(storage, read_saved_output(text, "output"))
+        verdict = check_layout(join_observations(storage), ARRAY.plan, (), ["/scratch"], ARRAY.written)
+        return " | ".join(text for text in verdict.not_compared if "--metadata" in text)
+
+    assert list_reasons("md0") == ""
+    assert "the outputs show it, but not for which of their parts" in list_reasons("md7")
+
+
+def find_faults_of_linked_luns(disks: str) -> list[LayoutFault]:
+    """The faults of the host with LUNs whose plan names paths, which links lead to these disks in turn."""
+    document = describe_luns()
+    document["luns"][0]["device"] = "/dev/disk/by-path/lun[0-3]"
+    machine = make_machine(document, "scratch", print_lun_host)
+    links = "".join(f"/dev/disk/by-path/lun{number} ../../{disk}\n" for number, disk in enumerate(disks.split()))
+    storage = ObservedStorage()
+    for text in [*machine.print_outputs(WrittenState(machine.written, machine.plan)), links]:
+        storage = merge_observations(storage, read_saved_output(text, "output"))
+    return list(check_layout(join_observations(storage), machine.plan, (), ["/scratch"], machine.written).faults)
+
+
+def test_exchanged_luns_of_log_and_data_are_named() -> None:
+    assert find_faults_of_linked_luns("sdb sdc sdd sdg") == []
+    problems = {fault.location: fault.problem for fault in find_faults_of_linked_luns("sdb sdc sdg sdd")}
+    assert set(problems) == {"sdd3", "/scratch"}
+    assert "its log is on sdg1" in problems["/scratch"]
+    assert "physical volume of vol; planned are" in problems["sdd3"]

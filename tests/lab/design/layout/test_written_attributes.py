@@ -44,7 +44,7 @@ OTHER_VALUES: dict[tuple[str, str], str] = {
     ("mdadm", "--level"): "5", ("mdadm", "--bitmap"): "none",
     ("mdadm", "--metadata"): "1.0", ("mdadm", "--spare-devices"): "0",
     ("lvcreate", "--extents"): "50%FREE", ("pvcreate", "--dataalignment"): "1025k",
-    ("sgdisk", "--new"): "1:4096K:+2147483648K",
+    ("sgdisk", "--change-name"): "1:other", ("sgdisk", "--new"): "1:4096K:+2147483648K",
     ("mkfs.xfs", "-L"): "other", ("mke2fs", "-L"): "other", ("mke2fs", "-t"): "ext3", ("mke2fs", "-T"): "default",
     ("mke2fs", "-b"): "2048", ("zpool", ""): "create scratch raidz1 a b c d e f", ("zpool", "-O atime"): "on",
     ("zpool", "-O xattr"): "on", ("zpool", "-O compression"): "off", ("zfs", "mountpoint"): "/other",

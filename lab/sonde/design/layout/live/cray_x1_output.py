@@ -31,7 +31,7 @@ def read_xfs_info(output_text: str, output_origin: str) -> ObservedStorage:
         if not section or line.lstrip().startswith(("#", "$")) or "# " in line.split("=")[0]:
             continue
         pairs_text = line[head.end() :] if head else line
-        if head and section in ("meta-data", "log"):
+        if head and section in ("meta-data", "log", "realtime"):
             sections.setdefault(section, {})["name"] = pairs_text.split()[0] if pairs_text.split() else ""
         pairs = _WORD.findall(pairs_text)
         lines = sections.setdefault(section, {})
@@ -56,9 +56,14 @@ def read_xfs_info(output_text: str, output_origin: str) -> ObservedStorage:
         _parse_member_number(meta, "agsize"),
         _multiply_if_known(log_blocks, log_block),
         log.get("name") or None,
-        origin=output_origin, facts=_read_xfs_facts(meta, naming, log, log_block),
+        origin=output_origin,
+        facts=_read_xfs_facts(meta, naming, log, log_block) | _read_realtime_device(sections.get("realtime", {})),
     )  # fmt: skip
     return ObservedStorage((file_system,), unread=tuple(unread))
+
+
+def _read_realtime_device(realtime: dict[str, str]) -> dict[str, str]:
+    return {"realtime": realtime["name"]} if realtime.get("name") else {}
 
 
 def _read_xfs_facts(
@@ -67,7 +72,8 @@ def _read_xfs_facts(
     log_unit = _multiply_if_known(_parse_member_number(log, "sunit"), log_block_bytes)
     values = {"sector": meta.get("sectsz", ""), "crc": meta.get("crc", ""), "lazy-count": log.get("lazy-count", ""),
               "log-version": log.get("version", ""), "finobt": meta.get("finobt", ""),
-              "ftype": naming.get("ftype", ""), "log_unit": "" if log_unit is None else str(log_unit)}  # fmt: skip
+              "ftype": naming.get("ftype", ""), "isize": meta.get("isize", ""), "sparse": meta.get("sparse", ""),
+              "log_sector": log.get("sectsz", ""), "log_unit": "" if log_unit is None else str(log_unit)}  # fmt: skip
     return {name: value for name, value in values.items() if value.isdigit()}
 
 

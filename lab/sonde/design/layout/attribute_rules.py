@@ -130,6 +130,15 @@ RULES: Sequence[AttributeRule] = (
         needs={"mountpoint": "/.*"},
     ),
     AttributeRule(
+        "zfs", "copies", "[23]", "several copies", "copies is {value}: each block is written {value} times",
+        "capacity and the rate of writing are divided by it; a lost vdev loses the pool all the same",
+        "zfs inherit copies, then write the data again",
+    ),
+    AttributeRule(
+        "zfs", "redundant_metadata", "none|some", "fewer copies of metadata", "redundant_metadata is {value}",
+        "a bad block of metadata may lose files that the default preserves", "zfs inherit redundant_metadata",
+    ),
+    AttributeRule(
         "zfs", "failmode", "panic", "panic after an error", "failmode is panic",
         "the server stops when the pool loses its drives for a moment", "zpool set failmode=wait",
     ),

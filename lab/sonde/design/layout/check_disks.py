@@ -21,6 +21,9 @@ _LEAST_CACHE = 1024  # md's stripe_cache_size in pages; 256 is its default, made
 _LEAST_DEPTH = 8
 _LEAST_REQUESTS = 16
 _LEAST_TIMEOUT_S = 10
+_MOST_TIMEOUT_S = 600
+# What the path checker of multipathd reports of a path that does not work.
+_BAD_CHECKS = ("faulty", "shaky", "delayed", "i/o timeout", "undef")
 _MOST_AHEAD_KIB = 256 * 1024
 
 
@@ -180,6 +183,13 @@ def _check_paths(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
                 "path failed", f"{disk.name} {path.name}", "this path has failed", "its share goes to the others",
                 "look at cable and port of this path",
             )  # fmt: skip
+        checker = path.state.partition(" ")[2]
+        if path.state.startswith("active") and checker in _BAD_CHECKS:
+            yield LayoutFault(
+                "path failed", f"{disk.name} {path.name}", f"its checker reports {checker}, though it is still in use",
+                "requests on it wait or fail, and are repeated on the other paths",
+                "look at cable and port of this path",
+            )  # fmt: skip
         if path.active is False and not path.state.startswith("fail") and _count_transferred_blocks(path) > _FEW_BLOCKS:
             yield LayoutFault(
                 "standby path was used", f"{disk.name} {path.name}",
@@ -300,6 +310,12 @@ def _check_device(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
                 "timeout too short", disk.name, f"the timeout of commands is {timeout} s",
                 "a drive that repeats a read, or a controller that fails over, is reset and may leave its array",
                 "echo 30 > device/timeout, or what the vendor of the storage asks",
+            )  # fmt: skip
+        if int(timeout) > _MOST_TIMEOUT_S:
+            yield LayoutFault(
+                "timeout too long", disk.name, f"the timeout of commands is {timeout} s",
+                f"a drive or path that hangs holds its requests for {int(timeout) // 60} minutes",
+                "echo 180 > device/timeout, or less where the drive limits its error recovery",
             )  # fmt: skip
     ahead = disk.queue.get("read_ahead_kb", "")
     if ahead.isdigit() and int(ahead) > _MOST_AHEAD_KIB:

@@ -20,7 +20,7 @@ _MOST_ODD = 1 / 3
 _FEWEST_PEERS = 3
 # Attributes that identify a part, count something or follow from its model: they differ between equals.
 _INDIVIDUAL = re.compile(
-    r"name|array_name|number|links|serial|wwn|wwid|uuid|fs_\w+|mountpoint|partlabel|hctl|model|rev|vendor|product"
+    r"name|array_name|number|links|serial|wwn|wwid|uuid|fs_uuid|fs_label|mountpoint|partlabel|hctl|model|rev|vendor|product"
     r"|rotational|size|slots|spare_devices|spares|failed|degraded|sync_action|sync_completed|sync_speed|mismatch_cnt"
     r"|reshape_position|resync_start|array_state|devices|raid_disks|level|used_bytes|superblock_version|array_size"
     r"|volume_group|volume_type|origin|data_percent|twice|mapper_targets|group_of_pv|bad_blocks|map_size|dev"
@@ -41,7 +41,7 @@ _INDIVIDUAL_OF_TARGETS = re.compile(
 # Names of attributes for people; without an entry the name itself.
 _TITLES = {
     "timeout": "timeout of commands", "unit": "chunk", "data_start": "start of data", "extent_bytes": "extent size",
-    "error_recovery": "error recovery", "data_offset": "data offset", "tran": "transport",
+    "error_recovery": "error recovery", "data_offset": "data offset", "tran": "transport", "fs_kind": "signature",
 }  # fmt: skip
 _DEFAULT_COST = "the {parts} do not behave alike: the slowest, or the one that gives up first, decides for all"
 _COSTS = {
@@ -68,6 +68,7 @@ _COSTS = {
     "sync_speed_max": "a rebuild takes another time than that of the others",
     "zoned": "one of them is zoned: writes to it must be sequential",
     "tran": "this drive is connected in another way than the others, with other rates and error handling",
+    "fs_kind": "tools take this one for something else, and may assemble, mount or overwrite it",
     "policy": "requests are spread over paths in another way than on the others",
     "features": "it behaves in another way than the others when all of its paths are lost",
     "handler": "a change of the controller is handled in another way than on the others",
@@ -211,7 +212,9 @@ def _group_volume_members(storage: ObservedStorage, disk: ObservedDisk) -> Itera
     for name in disk.members:
         for below in storage.iterate_disks_below(name):
             if below.kind in ("md", "multipath", "lun"):
-                groups.setdefault((below.kind, below.geometry, below.unit), {})[below.name] = _read_attributes(below)
+                attributes = _read_attributes(below)
+                attributes.pop("fs_kind", None)  # a partition below the volume may hold it
+                groups.setdefault((below.kind, below.geometry, below.unit), {})[below.name] = attributes
                 break
     for peers in groups.values():
         yield PeerGroup(f"members of {disk.name}", peers, True, disk.name)
@@ -241,6 +244,7 @@ def _group_arrays(storage: ObservedStorage, disks: Sequence[ObservedDisk]) -> It
         unit = {"unit": str(disk.unit)} if disk.unit else {}
         position = disk.settings.get("bitmap_position", "")
         attributes = _read_attributes(disk) | unit
+        attributes.pop("fs_kind", None)  # arrays may hold different file systems
         if position.startswith("/"):
             attributes["bitmap_position"] = "a file"  # each array has its own
         groups.setdefault(key, {})[disk.name] = attributes
@@ -258,7 +262,8 @@ def _group_maps(storage: ObservedStorage, disks: Sequence[ObservedDisk]) -> Iter
         peers = {}
         for disk in maps:
             path_groups = {path.group for path in disk.paths if path.group is not None}
-            peers[disk.name] = _read_attributes(disk) | ({"path groups": str(len(path_groups))} if path_groups else {})
+            attributes = {name: text for name, text in _read_attributes(disk).items() if name != "fs_kind"}
+            peers[disk.name] = attributes | ({"path groups": str(len(path_groups))} if path_groups else {})
         noun = f" of {product}" if product else ""
         yield PeerGroup(f"maps{noun}", peers, False)
         paths = {path.name: _read_attributes(storage.disks[path.name]) for disk in maps for path in disk.paths

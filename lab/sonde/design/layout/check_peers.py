@@ -150,12 +150,16 @@ def _find_copies(storage: ObservedStorage) -> Iterator[LayoutFault]:
             "let multipathd join them, and use /dev/mapper",
         )  # fmt: skip
     mounted = [disk for disk in single if disk.settings.get("fs_kind") in _KINDS_WITH_OWN_UUID]
+    for disks in _group_by(mounted, lambda disk: disk.settings.get("fs_label", "")):
+        tops = _list_top_disks(storage, disks)
+        if len({disk.settings.get("fs_uuid", disk.name) for disk in tops}) > 1:
+            yield LayoutFault(
+                "one label twice", _join_first_names([disk.name for disk in tops]),
+                f"{len(tops)} file systems have the label {tops[0].settings['fs_label']}",
+                "a mount by label takes either of them", "give each its own label (xfs_admin -L, e2label)",
+            )  # fmt: skip
     for disks in _group_by(mounted, lambda disk: disk.settings.get("fs_uuid", "")):
-        tops = [
-            disk
-            for disk in disks
-            if not any(disk in list(storage.iterate_disks_below(other.name))[1:] for other in disks)
-        ]
+        tops = _list_top_disks(storage, disks)
         if len(tops) > 1:
             yield LayoutFault(
                 "one UUID twice", _join_first_names([disk.name for disk in tops]),
@@ -163,6 +167,12 @@ def _find_copies(storage: ObservedStorage) -> Iterator[LayoutFault]:
                 "a mount by UUID takes either of them",
                 "detach the copy, or give it another one (xfs_admin -U generate, tune2fs -U random)",
             )  # fmt: skip
+
+
+def _list_top_disks(storage: ObservedStorage, disks: Sequence[ObservedDisk]) -> list[ObservedDisk]:
+    """The disks of a group that lie below no other of them."""
+    return [disk for disk in disks
+            if not any(disk in list(storage.iterate_disks_below(other.name))[1:] for other in disks)]  # fmt: skip
 
 
 def _read_identity(disk: ObservedDisk) -> str:

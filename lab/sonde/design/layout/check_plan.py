@@ -242,12 +242,12 @@ def _check_drives(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[
     kinds = {table.kind != "hdd" for table in tables} if is_known else set()
     sizes = [int(table.capacity) for table in tables if table.capacity is not None]
     sectors = {int(table.block) for table in tables if table.block is not None}
-    for disk in list_disks_below(storage, storage.file_systems) if tables else ():
-        if disk.kind != "disk":
-            continue
+    drives = [disk for disk in list_disks_below(storage, storage.file_systems) if disk.kind == "disk"]
+    is_mixed = len({disk.flash for disk in drives if disk.flash is not None}) > 1  # a fault of the array
+    for disk in drives if tables else ():
         physical = disk.queue.get("physical_block_size", "")
         rows = (
-            ("technology", disk.flash is not None and len(kinds) == 1 and disk.flash not in kinds,
+            ("technology", not is_mixed and disk.flash is not None and len(kinds) == 1 and disk.flash not in kinds,
              "flash" if disk.flash else "a rotating drive", "flash" if True in kinds else "a rotating drive",
              "its rate, its latency and its wear are others than those of the plan"),
             ("size", disk.size is not None and bool(sizes) and disk.size < (1 - _SIZE_SHARE) * min(sizes),

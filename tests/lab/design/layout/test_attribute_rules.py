@@ -29,6 +29,8 @@ SOUND = {
     "stripecount": "1",
     "statahead_max": "128",
     "log-version": "2",
+    "copies": "1",
+    "redundant_metadata": "all",
 }
 # Attributes of outputs that print all of a part: lsblk --output-all, lvs, xfs_info, dumpe2fs -h.
 PRINTED_WITH_ALL_OTHERS = {"xfs", "ext4", "lvm", "disk"}

@@ -267,3 +267,33 @@ def test_properties_of_pool_are_read_from_zpool_get() -> None:
     outputs["zpool get"] = "NAME  PROPERTY  VALUE  SOURCE\ntank  failmode  panic  local\n"
     outputs["zfs get"] = "NAME  PROPERTY  VALUE  SOURCE\ntank/home  sync  disabled  local\n"
     assert {fault.kind for fault in find_faults(outputs)} == {"panic after an error", "synchronous writes are not"}
+
+
+def test_stray_signature_of_member_is_named() -> None:
+    outputs = make_server_outputs()
+    rows = json.loads(outputs["lsblk"])["blockdevices"]
+    next(row for row in rows if row["name"] == "sdd")["fstype"] = "LVM2_member"
+    outputs["lsblk"] = json.dumps({"blockdevices": rows})
+    require_single(find_faults(outputs), "differs from its peers", "sdd", "LVM2_member", "linux_raid_member")
+
+
+@pytest.mark.parametrize("checker", ["faulty", "shaky", "undef"])
+def test_active_path_that_does_not_work_is_named(checker: str) -> None:
+    text = MAPS.replace("sdyb 65:2 active ready", f"sdyb 65:2 active {checker}")
+    require_single(find_faults({"multipath": text}), "path failed", "dm-11 sdyb", checker)
+    assert find_faults({"multipath": MAPS.replace("sdyb 65:2 active ready", "sdyb 65:2 active ghost")}) == []
+
+
+def test_very_long_timeout_is_named() -> None:
+    for seconds, count in (("600", 0), ("3600", 1)):
+        faults = find_faults({"sysfs": set_values("sda", device__timeout=seconds)})
+        assert [fault.kind for fault in faults] == ["timeout too long"] * count
+
+
+def test_label_of_two_file_systems_is_named() -> None:
+    disks = [{"name": name, "type": "disk", "size": _TIB, "fstype": "xfs", "label": "scratch", "uuid": f"1-{name}"}
+             for name in ("sdx", "sdy")]  # fmt: skip
+    faults = find_faults({"lsblk": json.dumps({"blockdevices": disks})})
+    require_single(faults, "one label twice", "sdx, sdy", "label scratch")
+    disks[1]["label"] = "home"
+    assert find_faults({"lsblk": json.dumps({"blockdevices": disks})}) == []

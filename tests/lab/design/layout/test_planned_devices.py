@@ -240,3 +240,13 @@ def test_cost_of_misalignment_depends_on_parity() -> None:
 
     assert "271 against 136" in find_cost("raid5")
     assert "271 against 136" not in find_cost("raid10")
+
+
+def test_planned_target_that_no_client_lists_is_named() -> None:
+    head = "UUID 1K-blocks Used Available Use% Mounted on\n"
+    rows = [f"fs-{name}_UUID 30000000000 6000000000 24000000000 20% /fs[{name[:3]}:0]\n"
+            for name in ("MDT0000", "OST0000", "OST0001")]  # fmt: skip
+    document = build_lustre(separate_mgt=True)
+    assert check({"df": head + "".join(rows)}, document, "fs").faults == ()
+    (fault,) = check({"df": head + "".join(rows[:2])}, document, "fs").faults
+    assert (fault.location, fault.cost) == ("fs-OST0001", "its capacity and bandwidth are missing")

@@ -41,12 +41,18 @@ DRIVE = '"name": "sdc", "kname": "sdc", "type": "disk", "size": 2199023255552, "
 
 
 @pytest.mark.parametrize(("old", "new", "text"), [
-    ('"rota": true', '"rota": false', "technology of the drive: flash; planned is a rotating drive"),
     ('"phy-sec": 4096', '"phy-sec": 512', "physical sector of the drive: 512; planned is 4096"),
     ("2199023255552", "1099511627776", "size of the drive: 1 TiB; planned is 2 TiB")])  # fmt: skip
 def test_drive_unlike_the_planned_is_named(old: str, new: str, text: str) -> None:
     faults = find_faults(DRIVE, DRIVE.replace(old, new))
     assert [fault.location for fault in faults if text in fault.problem] == ["sdc"]
+
+
+def test_drives_of_other_technology_are_named() -> None:
+    faults = find_faults('"type": "disk", "size": 2199023255552, "rota": true', '"type": "disk", "size": 2199023255552,'
+                         ' "rota": false')  # fmt: skip
+    problems = [fault.problem for fault in faults if "technology" in fault.problem]
+    assert problems == ["technology of the drive: flash; planned is a rotating drive"] * 6
 
 
 @pytest.mark.parametrize(("setting", "factor", "is_fault"), [

@@ -57,7 +57,7 @@ part zpool status
 part zpool list
 part zpool get ashift,capacity,fragmentation,failmode
 part zfs get -t filesystem \
-    sync,dedup,recordsize,checksum,primarycache,readonly,mountpoint,mounted,atime,xattr,compression
+    sync,dedup,recordsize,checksum,primarycache,readonly,mountpoint,mounted,atime,xattr,compression,copies,redundant_metadata
 findmnt --real --noheadings --types lustre --output SOURCE 2>/dev/null | sort -u | while read -r device; do
     case $device in /dev/*) part tunefs.lustre --dryrun "$device"; part dumpe2fs -h "$device" ;; esac
 done

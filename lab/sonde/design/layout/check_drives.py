@@ -129,7 +129,7 @@ def _check_parity_order(array: ObservedDisk) -> Iterator[LayoutFault | CheckedIt
             "parity on one drive", array.name,
             f"its layout is {layout}, that of RAID 5 with a drive more: one drive holds all of the second parity",
             "each write of any drive also writes this one, and reads never use it",
-            "mdadm --grow --layout=normalise",
+            "mdadm --grow --layout=left-symmetric",
         )  # fmt: skip
 
 

@@ -90,7 +90,7 @@ class PeerGroup:
 
 def find_attribute_differences(storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
     """All attributes in which a part differs from its peers, each once."""
-    seen: set[tuple[str, str]] = set()
+    reported: set[tuple[str, str]] = set()
     for group in _list_groups(storage):
         names = dict.fromkeys(attribute for values in group.peers.values() for attribute in values)
         for attribute in names:
@@ -99,8 +99,8 @@ def find_attribute_differences(storage: ObservedStorage) -> Iterator[LayoutFault
                 continue
             yield CheckedItem(f"{_TITLES.get(attribute, attribute)} of {group.parts}", group.location or group.parts)
             for part, problem in _describe_differences(group, attribute, values):
-                if (part, attribute) not in seen:
-                    seen.add((part, attribute))
+                if (part, attribute) not in reported:
+                    reported.add((part, attribute))
                     cost = _COSTS.get(attribute, _DEFAULT_COST.format(parts=group.parts))
                     yield LayoutFault(
                         "differs from its peers", part, problem, cost,

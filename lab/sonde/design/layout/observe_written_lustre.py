@@ -65,10 +65,10 @@ def observe_target_file_systems(view: PlanView, key: Key) -> Iterator[Observatio
 
 def observe_target_names(view: PlanView, key: Key) -> Iterator[Observation]:
     names = {target.name for target in _list_written_targets(view)}
-    shown = {each.location for each in view.storage.file_systems if each.kind == "lustre" and (
+    reported_targets = {each.location for each in view.storage.file_systems if each.kind == "lustre" and (
         each.facts.get("used_percent") or each.facts.get("unreachable"))}  # fmt: skip
     # lfs df lists all targets of a file system
-    for name in sorted(names - shown - {"MGS"}) if names & shown else ():
+    for name in sorted(names - reported_targets - {"MGS"}) if names & reported_targets else ():
         yield Observation(name, "not in lfs df", "a target of the plan", agrees=False,
                           cost="its capacity and bandwidth are missing")  # fmt: skip
     file_systems = view.list_values((_PROGRAM, "--fsname"))

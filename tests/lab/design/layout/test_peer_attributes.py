@@ -50,7 +50,7 @@ def require_single(faults: list[LayoutFault], kind: str, location: str, *texts: 
     [("device__timeout", "30", "120"), ("queue__rq_affinity", "1", "2"), ("device__eh_timeout", "10", "60"),
      ("queue__wbt_lat_usec", "75000", "0"), ("device__new_in_linux_9", "a", "b")],
 )  # fmt: skip
-def test_attribute_of_single_array_member_is_named(name: str, usual: str, odd: str) -> None:
+def test_attribute_of_single_array_member_is_reported(name: str, usual: str, odd: str) -> None:
     outputs = make_server_outputs()
     outputs["more"] = "".join(set_values(f"sd{letter}", **{name: usual}) for letter in "abcdefghij")
     assert find_faults(outputs) == []
@@ -59,7 +59,7 @@ def test_attribute_of_single_array_member_is_named(name: str, usual: str, odd: s
     require_single(find_faults(outputs), "differs from its peers", "sdc", f"is {odd}", f"it is {usual}", "9 of 10")
 
 
-def test_two_members_without_majority_are_both_named() -> None:
+def test_two_members_without_majority_are_both_reported() -> None:
     outputs = {"mdstat": "md1 : active raid1 sdb[1] sda[0]\n      100 blocks super 1.2 [2/2] [UU]\n"
                "      bitmap: 1/8 pages [4KB], 65536KB chunk\n", "sysfs": set_values("sda", device__timeout="30")
                + set_values("sdb", device__timeout="180")}  # fmt: skip
@@ -88,7 +88,7 @@ def test_chunk_of_array_differs_from_its_peers() -> None:
     require_single(find_faults(outputs), "differs from its peers", "md1", "chunk is 131072")
 
 
-def test_second_parity_on_one_drive_is_named() -> None:
+def test_second_parity_on_one_drive_is_reported() -> None:
     outputs = make_server_outputs()
     outputs["mdadm md5"] = outputs["mdadm md5"].replace("left-symmetric", "left-symmetric-6")
     require_single(find_faults(outputs), "parity on one drive", "md5", "second parity")
@@ -124,7 +124,7 @@ def test_write_mostly_member_is_sound_next_to_flash_only() -> None:
 
 
 @pytest.mark.parametrize(("zones", "count"), [("none", 0), ("host-managed", 1), ("host-aware", 1)])
-def test_zoned_drive_in_array_is_named(zones: str, count: int) -> None:
+def test_zoned_drive_in_array_is_reported(zones: str, count: int) -> None:
     outputs = make_server_outputs()
     outputs["more"] = "".join(
         set_values(f"sd{letter}", queue__zoned=zones if letter == "d" else "none") for letter in "abcdefghij"
@@ -153,7 +153,7 @@ def test_timeout_is_compared_with_error_recovery(recovery: str, timeout: str, is
     assert {fault.kind for fault in faults} <= {"timeout below error recovery"}
 
 
-def test_bad_blocks_and_data_offset_of_member_are_named() -> None:
+def test_bad_blocks_and_data_offset_of_member_are_reported() -> None:
     examine = "".join(
         f"/dev/sd{letter}:\n          Magic : a92b4efc\n        Version : 1.2\n     Raid Level : raid6\n"
         "   Raid Devices : 10\n    Data Offset : 264192 sectors\n  Bad Block Log : 512 entries available at offset 72"
@@ -168,7 +168,7 @@ def test_bad_blocks_and_data_offset_of_member_are_named() -> None:
     require_single(find_faults(outputs), "bad blocks of a member", "sda")
 
 
-def test_map_that_differs_from_its_peers_is_named() -> None:
+def test_map_that_differs_from_its_peers_is_reported() -> None:
     assert find_faults({"multipath": MAPS}) == []
     text = MAPS.replace("service-time 0", "queue-length 0", 1)
     require_single(find_faults({"multipath": text}), "differs from its peers", "dm-10", "policy is queue-length 0")
@@ -178,13 +178,13 @@ def test_map_that_differs_from_its_peers_is_named() -> None:
     assert find_faults({"multipath": other}) == []
 
 
-def test_map_with_fewer_paths_of_two_is_named() -> None:
+def test_map_with_fewer_paths_of_two_is_reported() -> None:
     two = "mpatha" + MAPS.split("mpatha")[1].split("mpathc")[0]
     text = two + "  `- 4:0:0:11 sdzb 65:9 active ready running\n"
     require_single(find_faults({"multipath": text}), "fewer paths than others", "dm-10", "has 2 paths; others have 3")
 
 
-def test_path_of_other_size_is_named() -> None:
+def test_path_of_other_size_is_reported() -> None:
     disks = [{"name": f"sd{path}{letter}", "kname": f"sd{path}{letter}", "type": "disk", "size": 10 * _TIB}
              for letter in "abc" for path in "xy"]  # fmt: skip
     assert find_faults({"multipath": MAPS, "lsblk": json.dumps({"blockdevices": disks})}) == []
@@ -198,7 +198,7 @@ def test_path_of_other_size_is_named() -> None:
     ({"devices": "/dev/sdp(9),/dev/sdz(0)"}, "on sdp, sdz"),
     ({"segtype": "linear", "stripes": "1", "stripe_size": "0", "devices": "/dev/sdp(9)"}, "linear on sdp"),
     ({"stripe_size": "65536"}, "stripe size 64 KiB")])  # fmt: skip
-def test_other_tail_segment_of_volume_is_named(tail: dict[str, str], text: str) -> None:
+def test_other_tail_segment_of_volume_is_reported(tail: dict[str, str], text: str) -> None:
     same = VOLUME | {"seg_size": str(_TIB), "devices": "/dev/sdp(99),/dev/sdq(99)"}
     assert find_faults({"lvs": json.dumps({"report": [{"seg": [VOLUME, same]}]})}) == []
     faults = find_faults({"lvs": json.dumps({"report": [{"seg": [VOLUME, same | tail]}]})})
@@ -224,7 +224,7 @@ def test_segments_are_read_from_dmsetup() -> None:
     require_single(find_faults({"dmsetup": "x: 0 2048 linear 8:16 0\nx: 2048 8 error \n"}), "target error", "x")
 
 
-def test_origin_of_snapshot_is_named() -> None:
+def test_origin_of_snapshot_is_reported() -> None:
     linear = VOLUME | {"segtype": "linear", "stripes": "1", "stripe_size": "0", "devices": "/dev/sdp(0)"}
     origin, snapshot = linear | {"lv_attr": "owi-aos---"}, linear | {
         "lv_name": "work-snap", "lv_attr": "swi-a-s---", "origin": "work", "data_percent": "12.50"}  # fmt: skip
@@ -235,7 +235,7 @@ def test_origin_of_snapshot_is_named() -> None:
     assert kinds == {"snapshot slows its origin", "snapshot almost full"}
 
 
-def test_target_with_other_size_or_inodes_is_named() -> None:
+def test_target_with_other_size_or_inodes_is_reported() -> None:
     assert find_faults({"df": TARGETS, "inodes": INODES}) == []
     few = INODES.replace("OST0002_UUID 28600000 1500000 27100000", "OST0002_UUID 7150000 375000 6775000")
     faults = find_faults({"df": TARGETS, "inodes": few})
@@ -244,7 +244,7 @@ def test_target_with_other_size_or_inodes_is_named() -> None:
     require_single(find_faults({"df": small}), "targets differ", "fs1-OST0001", "size")
 
 
-def test_inodes_that_end_before_space_are_named() -> None:
+def test_inodes_that_end_before_space_are_reported() -> None:
     few = INODES.replace(" 28600000 1500000 27100000", " 2860000 1500000 1360000")
     faults = find_faults({"df": TARGETS, "inodes": few})
     assert {fault.kind for fault in faults} == {"too few inodes"}
@@ -254,7 +254,7 @@ def test_inodes_that_end_before_space_are_named() -> None:
     assert find_faults({"df": TARGETS, "inodes": few, **labels}) == []
 
 
-def test_parameter_of_single_target_is_named() -> None:
+def test_parameter_of_single_target_is_reported() -> None:
     lines = [f"obdfilter.fs1-OST{number:04x}.sync_on_lock_cancel=never" for number in range(4)]
     assert find_faults({"lctl": "\n".join(lines)}) == []
     lines[3] = lines[3].replace("never", "always")
@@ -269,7 +269,7 @@ def test_properties_of_pool_are_read_from_zpool_get() -> None:
     assert {fault.kind for fault in find_faults(outputs)} == {"panic after an error", "synchronous writes are not"}
 
 
-def test_stray_signature_of_member_is_named() -> None:
+def test_stray_signature_of_member_is_reported() -> None:
     outputs = make_server_outputs()
     rows = json.loads(outputs["lsblk"])["blockdevices"]
     next(row for row in rows if row["name"] == "sdd")["fstype"] = "LVM2_member"
@@ -278,19 +278,19 @@ def test_stray_signature_of_member_is_named() -> None:
 
 
 @pytest.mark.parametrize("checker", ["faulty", "shaky", "undef"])
-def test_active_path_that_does_not_work_is_named(checker: str) -> None:
+def test_active_path_that_does_not_work_is_reported(checker: str) -> None:
     text = MAPS.replace("sdyb 65:2 active ready", f"sdyb 65:2 active {checker}")
     require_single(find_faults({"multipath": text}), "path failed", "dm-11 sdyb", checker)
     assert find_faults({"multipath": MAPS.replace("sdyb 65:2 active ready", "sdyb 65:2 active ghost")}) == []
 
 
-def test_very_long_timeout_is_named() -> None:
+def test_very_long_timeout_is_reported() -> None:
     for seconds, count in (("600", 0), ("3600", 1)):
         faults = find_faults({"sysfs": set_values("sda", device__timeout=seconds)})
         assert [fault.kind for fault in faults] == ["timeout too long"] * count
 
 
-def test_label_of_two_file_systems_is_named() -> None:
+def test_label_of_two_file_systems_is_reported() -> None:
     disks = [{"name": name, "type": "disk", "size": _TIB, "fstype": "xfs", "label": "scratch", "uuid": f"1-{name}"}
              for name in ("sdx", "sdy")]  # fmt: skip
     faults = find_faults({"lsblk": json.dumps({"blockdevices": disks})})

@@ -91,7 +91,7 @@ def test_planned_drives_are_compared_and_sound() -> None:
 @pytest.mark.parametrize(("device", "text"), [
     (f"{WWN}[1-7]", f"{WWN}4"), ("/dev/disk/by-id/scsi-35000c5000000000[1-7]", "scsi-35000c50000000004"),
     ("/dev/disk/by-id/ata-ST2000_SN[1-7]", "ata-ST2000_SN4")])  # fmt: skip
-def test_exchanged_drive_of_array_is_named(device: str, text: str) -> None:
+def test_exchanged_drive_of_array_is_reported(device: str, text: str) -> None:
     document = describe(device=device.replace("scsi-35000c5000000000", "scsi-35000c5000000000"))
     (fault,) = check(print_host(slots="123956"), document).faults
     assert (fault.kind, fault.location) == ("not as planned", "md127")
@@ -99,7 +99,7 @@ def test_exchanged_drive_of_array_is_named(device: str, text: str) -> None:
     assert text in fault.problem
 
 
-def test_exchanged_drive_is_named_by_its_path() -> None:
+def test_exchanged_drive_is_reported_by_path() -> None:
     links = "".join(f"{PATHS}{digit}-lun-0 ../../sd{letter}\n"
                     for digit, letter in zip("123456789", "bcdefghij", strict=True))  # fmt: skip
     document = describe(device=f"{PATHS}[1-7]-lun-0")
@@ -112,7 +112,7 @@ def test_exchanged_drive_is_named_by_its_path() -> None:
     assert any("mdadm" in text and "no output shows its links" in text for text in alone.not_compared)
 
 
-def test_exchanged_copies_of_raid10_are_named() -> None:
+def test_exchanged_copies_of_raid10_are_reported() -> None:
     document = describe("10")
     assert check(print_host("10"), document).faults == ()
     assert check(print_host("10", slots="214365"), document).faults == ()
@@ -121,7 +121,7 @@ def test_exchanged_copies_of_raid10_are_named() -> None:
     assert any("sdb and sdd hold copies" in fault.problem for fault in faults)
 
 
-def test_other_mount_point_is_named() -> None:
+def test_other_mount_point_is_reported() -> None:
     (fault,) = check(print_host(mount="/data"), describe()).faults
     assert (fault.kind, fault.location) == ("not as planned", "/data")
     assert "planned is /scratch" in fault.problem
@@ -138,7 +138,7 @@ def print_pool(first: str, second: str) -> str:
             "\tspares\n\t  sdz      AVAIL\n\nerrors: No known data errors\n")  # fmt: skip
 
 
-def test_exchanged_drives_of_vdevs_are_named() -> None:
+def test_exchanged_drives_of_vdevs_are_reported() -> None:
     document = describe(kind="zfs", device=f"{WWN}[1-8]")
     document["drives"][0]["id"] = "d[1-8]"
     document["raid_groups"] = [{"id": "g[0-1]", "level": "6", "data": 2, "parity": 2, "segment": "256 KiB",
@@ -153,7 +153,7 @@ def test_exchanged_drives_of_vdevs_are_named() -> None:
                for fault in faults)  # fmt: skip
 
 
-def test_exchanged_labels_of_targets_are_named() -> None:
+def test_exchanged_labels_of_targets_are_reported() -> None:
     def print_arrays(first: str, second: str) -> dict[str, str]:
         tops = [{"name": f"md{number}", "kname": f"md{number}", "type": "raid6", "size": 4 * _TIB, "fstype": "ext4",
                  "label": label} for number, label in ((126, first), (127, second))]  # fmt: skip
@@ -187,7 +187,7 @@ def test_planned_device_is_identified(path: str, disk: ObservedDisk, answer: boo
     assert is_planned_device(ObservedStorage(disks=disks | {disk.name: disk}), path, disk) is answer
 
 
-def test_other_order_of_parity_is_named() -> None:
+def test_other_order_of_parity_is_reported() -> None:
     outputs = print_host()
     outputs["mdadm"] = outputs["mdadm"].replace("left-symmetric", "ddf-N-restart")
     (fault,) = check(outputs, describe()).faults
@@ -242,7 +242,7 @@ def test_cost_of_misalignment_depends_on_parity() -> None:
     assert "271 against 136" not in find_cost("raid10")
 
 
-def test_planned_target_that_no_client_lists_is_named() -> None:
+def test_planned_target_that_no_client_lists_is_reported() -> None:
     head = "UUID 1K-blocks Used Available Use% Mounted on\n"
     rows = [f"fs-{name}_UUID 30000000000 6000000000 24000000000 20% /fs[{name[:3]}:0]\n"
             for name in ("MDT0000", "OST0000", "OST0001")]  # fmt: skip

@@ -43,12 +43,12 @@ DRIVE = '"name": "sdc", "kname": "sdc", "type": "disk", "size": 2199023255552, "
 @pytest.mark.parametrize(("old", "new", "text"), [
     ('"phy-sec": 4096', '"phy-sec": 512', "physical sector of the drive: 512; planned is 4096"),
     ("2199023255552", "1099511627776", "size of the drive: 1 TiB; planned is 2 TiB")])  # fmt: skip
-def test_drive_unlike_the_planned_is_named(old: str, new: str, text: str) -> None:
+def test_drive_unlike_the_planned_is_reported(old: str, new: str, text: str) -> None:
     faults = find_faults(DRIVE, DRIVE.replace(old, new))
     assert [fault.location for fault in faults if text in fault.problem] == ["sdc"]
 
 
-def test_drives_of_other_technology_are_named() -> None:
+def test_drives_of_other_technology_are_reported() -> None:
     faults = find_faults('"type": "disk", "size": 2199023255552, "rota": true', '"type": "disk", "size": 2199023255552,'
                          ' "rota": false')  # fmt: skip
     problems = [fault.problem for fault in faults if "technology" in fault.problem]
@@ -58,7 +58,7 @@ def test_drives_of_other_technology_are_named() -> None:
 @pytest.mark.parametrize(("setting", "factor", "is_fault"), [
     ("queue/read_ahead_kb", 2, False), ("queue/read_ahead_kb", 8, True),
     ("md/stripe_cache_size", 8, True)])  # fmt: skip
-def test_much_larger_setting_is_named(setting: str, factor: int, is_fault: bool) -> None:
+def test_much_larger_setting_is_reported(setting: str, factor: int, is_fault: bool) -> None:
     planned = next(each.value for each in ARRAY.written if each.option == setting)
     line = f"/sys/block/md0/{setting}:{planned}"
     faults = find_faults(line, f"/sys/block/md0/{setting}:{int(planned) * factor}")
@@ -66,7 +66,7 @@ def test_much_larger_setting_is_named(setting: str, factor: int, is_fault: bool)
     assert all("planned is" in fault.problem and "memory" in fault.cost for fault in faults)
 
 
-def test_layer_that_no_plan_has_is_named() -> None:
+def test_layer_that_no_plan_has_is_reported() -> None:
     table = "vol-vol: 0 2048 crypt aes-xts-plain64 :64:logon:key 0 8:17 32768\n"
     assert find_faults("", "", is_lun_host=True) == []
     (fault,) = find_faults("", "", more=table, is_lun_host=True)
@@ -74,7 +74,7 @@ def test_layer_that_no_plan_has_is_named() -> None:
     assert fault.kind == "not as planned"
 
 
-def test_member_that_fails_fast_alone_is_named() -> None:
+def test_member_that_fails_fast_alone_is_reported() -> None:
     outputs = make_server_outputs()
     assert "active sync   /dev/sdc" in outputs["mdadm md5"]
     outputs["mdadm md5"] = outputs["mdadm md5"].replace("active sync   /dev/sdc", "active sync failfast   /dev/sdc")
@@ -87,12 +87,12 @@ def test_member_that_fails_fast_alone_is_named() -> None:
 @pytest.mark.parametrize(("kind", "rows"), [
     ("md", [{"name": "sda", "type": "disk", "children": [{"name": "md5", "type": "raid6", "ro": True}]}]),
     ("part", [{"name": "sda", "type": "disk", "children": [{"name": "md5", "type": "part", "ro": "1"}]}])])  # fmt: skip
-def test_read_only_device_is_named(kind: str, rows: list[dict[str, object]]) -> None:
+def test_read_only_device_is_reported(kind: str, rows: list[dict[str, object]]) -> None:
     faults = check_outputs({"lsblk": json.dumps({"blockdevices": rows})}).faults
     assert [(fault.kind, fault.location) for fault in faults] == [("write-protected", "md5")]
 
 
-def test_read_only_volume_is_named() -> None:
+def test_read_only_volume_is_reported() -> None:
     segment = {"vg_name": "vg0", "lv_name": "work", "lv_attr": "-ri-ao----", "stripes": "1", "devices": "/dev/sdp(0)"}
     (fault,) = check_outputs({"lvs": json.dumps({"report": [{"seg": [segment]}]})}).faults
     assert (fault.kind, fault.location) == ("write-protected", "vg0-work")
@@ -114,7 +114,7 @@ def test_line_of_dumpe2fs_is_judged(line: str, kind: str) -> None:
     ('"rw,', '"rw,logbufs=2,', "mount option", "logbufs=2"),
     ("Consistency Policy : bitmap", "Consistency Policy : journal", "not as planned", "journal; planned is internal"),
 ])  # fmt: skip
-def test_other_number_of_xfs_or_md_is_named(old: str, new: str, kind: str, text: str) -> None:
+def test_other_number_of_xfs_or_md_is_reported(old: str, new: str, kind: str, text: str) -> None:
     (fault,) = find_faults(old, new)
     assert fault.kind == kind
     assert text in fault.problem
@@ -147,7 +147,7 @@ def find_faults_of_linked_luns(disks: str) -> list[LayoutFault]:
     return list(check_layout(join_observations(storage), machine.plan, (), ["/scratch"], machine.written).faults)
 
 
-def test_exchanged_luns_of_log_and_data_are_named() -> None:
+def test_exchanged_luns_of_log_and_data_are_reported() -> None:
     assert find_faults_of_linked_luns("sdb sdc sdd sdg") == []
     problems = {fault.location: fault.problem for fault in find_faults_of_linked_luns("sdb sdc sdg sdd")}
     assert set(problems) == {"sdd3", "/scratch"}

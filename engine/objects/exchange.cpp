@@ -152,7 +152,7 @@ void Exchange::set_constant_options(const StoreSettings& settings) {
     curl_.set(easy_, CurlOption::seek_data, this);
     curl_.set(easy_, CurlOption::header_function, &Exchange::take_header);
     curl_.set(easy_, CurlOption::header_data, this);
-    curl_.set(easy_, CurlOption::headers, headers_);
+    set_headers(headers_);
 }
 
 void Exchange::set_method(Method method) {
@@ -198,26 +198,44 @@ void Exchange::prepare(const StoreRequest& call) {
     }
     url_ = base_;
     url_ += '/';
-    url_ += percent_encode(call.key, true);
+    append_percent_encoded(url_, call.key, true);
     if (!call.query.empty()) {
         url_ += '?';
         url_ += call.query;
     }
     set_method(call.method);
     curl_.set(easy_, CurlOption::url, url_.c_str());
-    curl_.set(easy_, CurlOption::headers, call.exclusive ? exclusive_headers_ : headers_);
+    set_headers(call.exclusive ? exclusive_headers_ : headers_);
     if (call.method == Method::put) {
         curl_.set(easy_, CurlOption::upload_size, static_cast<std::int64_t>(call.body.size()));
     } else if (call.method == Method::post) {
         curl_.set(easy_, CurlOption::post_fields, reinterpret_cast<const char*>(call.body.data()));
         curl_.set(easy_, CurlOption::post_size, static_cast<std::int64_t>(call.body.size()));
     }
-    std::array<char, 64> range{};
-    if (call.method == Method::get && call.first >= 0) {
-        std::snprintf(range.data(), range.size(), "%lld-%lld", static_cast<long long>(call.first),
-                      static_cast<long long>(call.first) + static_cast<long long>(call.into.size()) - 1);
+    const bool has_range = call.method == Method::get && call.first >= 0;
+    set_range(has_range ? call.first : -1, has_range ? call.into.size() : 0);
+}
+
+// libcurl copies what an option gets: an option that stays as it is is not set again.
+void Exchange::set_headers(CurlList* headers) {
+    if (headers != used_headers_) {
+        curl_.set(easy_, CurlOption::headers, headers);
+        used_headers_ = headers;
     }
-    curl_.set(easy_, CurlOption::range, range[0] == '\0' ? static_cast<const char*>(nullptr) : range.data());
+}
+
+void Exchange::set_range(std::int64_t first, std::size_t bytes) {
+    if (first == range_first_ && bytes == range_bytes_) {
+        return;
+    }
+    std::array<char, 64> range{};
+    if (first >= 0) {
+        std::snprintf(range.data(), range.size(), "%lld-%lld", static_cast<long long>(first),
+                      static_cast<long long>(first) + static_cast<long long>(bytes) - 1);
+    }
+    curl_.set(easy_, CurlOption::range, first < 0 ? static_cast<const char*>(nullptr) : range.data());
+    range_first_ = first;
+    range_bytes_ = bytes;
 }
 
 Ending Exchange::perform(const StoreRequest& call) {
@@ -293,6 +311,9 @@ std::size_t Exchange::take_header(char* data, std::size_t /*size*/, std::size_t 
         }
         return count;
     }
+    if (exchange.call_.method == Method::get && !exchange.server_.empty()) {
+        return count;  // of a get, only the status is used
+    }
     const std::size_t colon = line.find(':');
     if (colon == std::string_view::npos) {
         return count;
@@ -300,7 +321,7 @@ std::size_t Exchange::take_header(char* data, std::size_t /*size*/, std::size_t 
     const std::string_view name = line.substr(0, colon);
     std::string_view value = line.substr(colon + 1);
     value.remove_prefix(std::min(value.find_first_not_of(' '), value.size()));
-    value = value.substr(0, value.find_first_of("\r\n"));
+    value = value.substr(0, value.find_last_not_of("\r\n") + 1);
     if (equals_ignoring_case(name, "etag")) {
         exchange.entity_tag_ = value;
     } else if (equals_ignoring_case(name, "content-length")) {

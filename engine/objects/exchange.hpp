@@ -65,6 +65,9 @@ class Exchange {
     static int rewind_content(void* self, std::int64_t offset, int origin);
 
     void set_method(Method method);
+    void set_headers(CurlList* headers);
+    /// The range of the next get: `bytes` from `first` on; all where `first` is negative.
+    void set_range(std::int64_t first, std::size_t bytes);
     void set_constant_options(const StoreSettings& settings);
     Ending conclude_failed_transfer(int code);
     Ending conclude_rejected_request();
@@ -73,10 +76,13 @@ class Exchange {
     void* easy_ = nullptr;
     CurlList* headers_ = nullptr;
     CurlList* exclusive_headers_ = nullptr;
-    std::string base_;  ///< URL of the bucket
+    CurlList* used_headers_ = nullptr;  ///< those that libcurl has: one of the two
+    std::string base_;                  ///< URL of the bucket
     std::string url_;
     StoreRequest call_;
     Method method_ = Method::get;
+    std::int64_t range_first_ = -1;  ///< of the range that libcurl has
+    std::size_t range_bytes_ = 0;
     std::size_t sent_ = 0, received_ = 0;
     bool overflow_ = false;
     int status_ = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "objects/store_settings.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <map>
@@ -109,19 +110,26 @@ StoreSettings read_store_settings(const std::string& target, const plan::ObjectS
     return settings;
 }
 
-std::string percent_encode(std::string_view text, bool keep_slashes) {
+void append_percent_encoded(std::string& url, std::string_view text, bool keep_slashes) {
     constexpr const char* digits = "0123456789ABCDEF";
-    std::string encoded;
-    for (const char c : text) {
-        const auto byte = static_cast<unsigned char>(c);
-        const bool is_plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-                              c == '.' || c == '_' || c == '~' || (c == '/' && keep_slashes);
-        if (is_plain) {
-            encoded += c;
-        } else {
-            encoded += {'%', digits[byte >> 4U], digits[byte & 15U]};
+    const auto is_plain = [keep_slashes](char c) {
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+               c == '_' || c == '~' || (c == '/' && keep_slashes);
+    };
+    for (auto position = text.begin(); position != text.end();) {
+        const auto plain_end = std::find_if_not(position, text.end(), is_plain);
+        url.append(position, plain_end);
+        position = plain_end;
+        if (position != text.end()) {
+            const auto byte = static_cast<unsigned char>(*position++);
+            url += {'%', digits[byte >> 4U], digits[byte & 15U]};
         }
     }
+}
+
+std::string percent_encode(std::string_view text, bool keep_slashes) {
+    std::string encoded;
+    append_percent_encoded(encoded, text, keep_slashes);
     return encoded;
 }
 

@@ -41,6 +41,8 @@ std::string_view key_of(std::string_view url);
 
 /// `text` with all bytes but letters, digits, '-', '.', '_' and '~' as %XX. `keep_slashes` keeps '/'.
 std::string percent_encode(std::string_view text, bool keep_slashes);
+/// Appends that to `url`.
+void append_percent_encoded(std::string& url, std::string_view text, bool keep_slashes);
 
 /// URL of a bucket without a slash at its end: requests append "/key".
 std::string bucket_url(const StoreSettings& settings, std::size_t endpoint);

@@ -15,7 +15,7 @@ from sonde.design.layout.attribute_rules import find_attribute_faults
 from sonde.design.layout.check_blocks import find_block_faults
 from sonde.design.layout.check_disks import find_disk_faults, find_slice_faults
 from sonde.design.layout.check_drives import find_drive_faults
-from sonde.design.layout.check_inodes import find_inode_faults
+from sonde.design.layout.check_inodes import find_inode_faults, find_planned_inode_faults
 from sonde.design.layout.check_mounts import find_covered_mounts, find_mount_faults
 from sonde.design.layout.check_objects import find_object_faults
 from sonde.design.layout.check_peer_attributes import drop_repeated_differences, find_attribute_differences
@@ -31,6 +31,7 @@ from sonde.design.layout.faults import LayoutCheck, LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import GIB, MIB
 from sonde.design.layout.live.observations import FileExtents, ObservedDisk, ObservedFileSystem, ObservedStorage
+from sonde.design.layout.observe_written_lustre import list_target_names
 from sonde.design.layout.written_attributes import WrittenAttribute
 from sonde.design.layout.xfs import LEGACY_LARGEST_LOG, LEGACY_LOG_RATE, SMALLEST_LOG
 from sonde.model.units import format_bytes, format_count_with_noun
@@ -78,6 +79,7 @@ def check_layout(
         results += find_plan_faults(replace(storage, file_systems=planned), plan)
         results += find_written_faults(storage, planned, written)
         results += find_device_faults(storage, planned, written)
+        results += find_planned_inode_faults(storage.file_systems, list_target_names(written))
         for directory in directories if plan.table.purpose == "checkpoint" else ():
             results += find_permission_faults(directory)
     faults, checked_items = split_faults_and_comparisons(drop_repeated_differences(results))
@@ -120,6 +122,8 @@ def _has_parity_below(storage: ObservedStorage, file_system: ObservedFileSystem)
 def _list_unchecked_items(
     storage: ObservedStorage, file_system: ObservedFileSystem, plan: FileSystemLayout | None
 ) -> Iterator[str]:
+    if file_system.kind == "ldiskfs":
+        return  # the plan compares it by the label of its target
     if file_system.kind in _STRIPED and file_system.unit is None:
         yield f"the stripe unit of {file_system.location}"
     if file_system.kind in _STRIPED and find_stripe_below(storage, file_system, plan) == (None, None):

@@ -39,6 +39,11 @@ def find_disk_faults(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[L
     if disk.paths:
         yield from find_path_faults(disk)
         yield from _check_paths(disk)
+    if disk.kind == "multipath" and not disk.paths and "features" in disk.settings:
+        yield LayoutFault(
+            "no active path", disk.name, f"multipath lists no path of {disk.settings.get('name') or disk.name}",
+            "it cannot be reached", "look at cables and zoning, then rescan",
+        )  # fmt: skip
     if disk.kind == "lun":
         yield from _check_lun(disk)
     yield from _check_queue(storage, disk)

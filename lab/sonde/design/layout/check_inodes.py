@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.faults import LayoutFault
@@ -17,6 +17,12 @@ _FULL_PERCENT = 90
 # With fewer used inodes the mean size of a file says little.
 _FEWEST_FILES = 10_000
 _FEWEST_PEERS = 3
+# Bytes for each inode that mkfs.lustre chooses by the size of an OST (Lustre manual, "Formatting options for OSTs"),
+# and for an MDT.
+_OBJECT_INODE_BYTES = ((8 << 40, 1 << 20), (1 << 40, 256 * KIB), (10 << 30, 68 * KIB), (0, 16 * KIB))
+_METADATA_INODE_BYTES = 2560
+# A metadata target that also holds the first MiB of small files has up to so many bytes for each inode.
+_MOST_METADATA_BYTES = 256 * KIB
 # Capacities of targets alike differ by less than this fraction.
 _SIZE_SHARE = 0.02
 
@@ -34,9 +40,38 @@ def find_inode_faults(file_systems: Sequence[ObservedFileSystem]) -> Iterator[La
                 "too full", each.location, f"{percent} % of its inodes are used",
                 "creates fail although there is space", "remove files, or make it with more inodes (mke2fs -i)",
             )  # fmt: skip
+        if each.kind == "lustre" and "-MDT" in each.location:
+            yield from _check_metadata_target(each, int(total))
         if each.kind == "lustre" and "-OST" in each.location:
             yield from _check_object_size(each, int(total), int(used))
     yield from _compare_targets(file_systems)
+
+
+def find_planned_inode_faults(
+    file_systems: Sequence[ObservedFileSystem], target_names: Collection[str]
+) -> Iterator[LayoutFault | CheckedItem]:
+    """Planned targets with another number of inodes than mkfs.lustre makes without an option, which no plan writes."""
+    backends = {each.location: each.facts.get("backend", "") for each in file_systems}
+    for each in file_systems:
+        inodes, total_kib = each.facts.get("inodes", ""), each.facts.get("kib", "")
+        size = each.size_bytes if each.kind == "ldiskfs" else int(total_kib) * KIB if total_kib.isdigit() else None
+        is_zfs = "zfs" in (each.facts.get("backend"), backends.get(each.location))
+        if each.location not in target_names or not size or not inodes.isdigit() or not int(inodes) or is_zfs:
+            continue
+        is_metadata = "-MDT" in each.location
+        usual = _METADATA_INODE_BYTES if is_metadata else next(
+            number for least, number in _OBJECT_INODE_BYTES if size >= least)  # fmt: skip
+        yield CheckedItem("bytes for each inode of a target", each.location)
+        ratio, factor = size // int(inodes), 4 if is_metadata else 2
+        if usual <= ratio * factor and ratio <= usual * factor:
+            continue
+        yield LayoutFault(
+            "not as planned", each.location,
+            f"it has an inode for {format_bytes(ratio)}; mkfs.lustre makes one for {format_bytes(usual)}",
+            "creates fail while it has space for smaller files" if ratio > usual
+            else "inodes take space that objects need, and make checks longer",
+            "make it again without -i in --mkfsoptions, as the script of sonde layout plan does",
+        )  # fmt: skip
 
 
 def _check_object_size(
@@ -59,6 +94,21 @@ def _check_object_size(
             f" {format_bytes(mean)} on average",
             "creates fail when less than half of its space is used",
             "make it again with fewer bytes per inode (mkfs.lustre --mkfsoptions=-i)",
+        )  # fmt: skip
+
+
+def _check_metadata_target(target: ObservedFileSystem, inodes: int) -> Iterator[LayoutFault | CheckedItem]:
+    """Whether a metadata target has inodes for its space. ZFS makes inodes as it needs them."""
+    total_kib = target.facts.get("kib", "")
+    if target.facts.get("backend") == "zfs" or not total_kib.isdigit():
+        return
+    yield CheckedItem("inodes of a metadata target", target.location)
+    if int(total_kib) * KIB > _MOST_METADATA_BYTES * inodes:
+        yield LayoutFault(
+            "too few inodes", target.location,
+            f"it has {inodes:,} inodes, one for {format_bytes(int(total_kib) * KIB // inodes)}; mkfs.lustre makes one"
+            " for 2.5 KiB",
+            "creates fail when a small part of its space is used", "make it again with -i 2560 in --mkfsoptions",
         )  # fmt: skip
 
 

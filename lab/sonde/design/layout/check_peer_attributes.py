@@ -54,7 +54,7 @@ _COSTS = {
     "max_sectors_kb": "requests are split that are not split on the others, or the reverse",
     "write_cache": "a flush takes as long as the slowest of them needs",
     "error_recovery": "this drive repeats a bad read for another time than the others before it reports it",
-    "data_offset": "data begins at another offset of this member: a replacement of the same size may not fit",
+    "data_offset": "this member was added in another way, and may be aligned in another way",
     "data_start": "extents begin at another offset than on the others, maybe within a stripe",
     "extent_bytes": "extents have another size than on the others",
     "layout": "parity and data lie on other drives than in the others, and reads have another rate",

@@ -64,7 +64,8 @@ def _find_unplanned_layers(
     """Mapped devices below a planned file system that no plan writes, as encryption or a cache."""
     names = {disk.name for disk in list_disks_below(storage, tuple(file_systems))}
     for disk in storage.disks.values():
-        segment_kinds = {segment.kind.removesuffix("-pool") for segment in disk.segments}
+        # raid5_ls and raid10 of LVM, thin-pool
+        segment_kinds = {re.sub(r"^raid.*", "raid", segment.kind).removesuffix("-pool") for segment in disk.segments}
         for target in sorted((set(disk.settings.get("mapper_targets", "").split()) | segment_kinds) & set(
                 UNPLANNED_TARGETS)) if disk.name in names else ():  # fmt: skip
             yield LayoutFault(
@@ -115,10 +116,28 @@ def _compare_array(
         yield LayoutFault(
             "not as planned", array.name,
             f"its member {describe_device(storage.disks[name])} is no drive of the plan for it{planned_text}",
-            "another enclosure or drive than planned fails together with it, and it may have another size or rate",
+            "failures that the plan keeps apart may coincide, and it may have another size or rate",
             _CHANGE,
         )  # fmt: skip
+    yield from _compare_spares(storage, array, [*members, *all_spares])
     yield from _compare_copies(array, members, matches)
+
+
+def _compare_spares(
+    storage: ObservedStorage, array: ObservedDisk, planned: list[str]
+) -> Iterator[LayoutFault | CheckedItem]:
+    """Spares that the plan neither has as spares nor as members, which a spare may have replaced."""
+    for name in array.settings.get("spare_devices", "").split():
+        paths = find_planned_names(storage, planned, storage.disks[name]) if name in storage.disks else None
+        if paths is None:
+            continue
+        yield CheckedItem("the planned spares of an array", array.name)
+        if not paths:
+            yield LayoutFault(
+                "not as planned", array.name,
+                f"its spare {describe_device(storage.disks[name])} is no drive of the plan for it",
+                "a drive of another size, rate or enclosure takes over, and what the plan has it for lacks it", _CHANGE,
+            )  # fmt: skip
 
 
 def _compare_copies(

@@ -121,6 +121,7 @@ def _compare_written_targets(targets: Sequence[ObservedFileSystem]) -> Iterator[
                 "it belongs to another file system, or behaves in another way than its peers",
                 "make it again like the others, if it is not meant so",
             )  # fmt: skip
+    yield from _compare_two_targets(targets)
     for role in ("OST", "MDT"):
         peers = [target for target in targets if role in target.location]
         for member, kind in (("parameters", "parameters"), ("mount_options", "mount options")):
@@ -141,6 +142,24 @@ def _compare_written_targets(targets: Sequence[ObservedFileSystem]) -> Iterator[
                 "its data is out of reach while its server is down",
                 "tunefs.lustre --servicenode=NID, for both servers",
             )  # fmt: skip
+
+
+def _compare_two_targets(targets: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault]:
+    """Labels of the only two targets of a role and file system: neither is unusual, but they should be equal."""
+    groups: dict[str, list[ObservedFileSystem]] = {}
+    for target in targets:
+        groups.setdefault(re.sub(r"[0-9a-f]{4}$", "", target.location), []).append(target)
+    for pair in (group for group in groups.values() if len(group) == 2 and len(targets) < 2 * _FEWEST_PEERS):
+        for member, kind in (("parameters", "parameters"), ("mount_options", "mount options")):
+            first, second = (each.facts.get(member, "") for each in pair)
+            if first != second and "errors=continue" not in first + second:
+                yield LayoutFault(
+                    "targets differ", pair[1].location,
+                    f"the {kind} of its label are {second or 'none'}; those of {pair[0].location} are"
+                    f" {first or 'none'}",
+                    "one of them behaves in another way than the other, or is out of reach for some clients",
+                    "tunefs.lustre with the same for both, if it is not meant so",
+                )  # fmt: skip
 
 
 def _check_fill_level(target: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:

@@ -38,20 +38,23 @@ def is_planned_device(storage: ObservedStorage, planned_path: str, disk: Observe
         return False  # the links of that kind were collected, and this one leads elsewhere
     if folder == "/dev/disk/by-id":
         return _has_identity(disk, name)
+    if planned_path == f"/dev/mapper/{disk.name}" or name in _list_names(disk, folder):
+        return True
+    # the administrator may have given it another name: it is another device only where the planned name exists
+    return False if any(name in _list_names(other, folder) for other in storage.disks.values()) else None
+
+
+def _list_names(disk: ObservedDisk, folder: str) -> list[str]:
+    """The names that a device has in a folder of /dev, as far as outputs without links show them."""
     if folder == "/dev/mapper":
-        names = {disk.name, disk.settings.get("name", "")}
-        return name in names or (None if disk.kind == "disk" else False)
+        return [disk.name, disk.settings.get("name", "")]
     if folder == "/dev/md":
-        array_name = disk.settings.get("array_name", "")
-        return name == disk.name or (array_name == name if array_name else None)
+        return [disk.settings.get("array_name", "") or disk.name]
     if folder == "/dev":
-        # a name of the kernel: another name is another device, except for names of udev rules
-        return False if re.fullmatch(r"(sd[a-z]+|nvme\d+n\d+|md\d+|vd[a-z]+|dm-\d+)(p?\d+)?", name) else None
-    if disk.kind == "lvm":
-        group = folder.rpartition("/")[2]
-        escaped = "-".join(text.replace("-", "--") for text in (group, name))
-        return escaped in (disk.name, disk.settings.get("name", ""))
-    return None
+        return [disk.name]
+    group = folder.rpartition("/")[2].replace("-", "--")
+    names = [disk.name, disk.settings.get("name", "")]
+    return [text.removeprefix(f"{group}-").replace("--", "-") for text in names if text.startswith(f"{group}-")]
 
 
 def _has_identity(disk: ObservedDisk, link_name: str) -> bool | None:

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sonde.design.layout.geometry import MIB
 from sonde.design.layout.live.observations import ObservedFileSystem
 from sonde.design.layout.observe_written import Key, Observation, PlanView
+from sonde.design.layout.written_attributes import WrittenAttribute
 from sonde.model.units import format_bytes
 
 _PROGRAM = "mkfs.lustre"
@@ -23,9 +24,18 @@ class _WrittenTarget:
     options: dict[str, list[str]]
 
 
+def list_target_names(written: Sequence[WrittenAttribute]) -> list[str]:
+    """The names of the targets that the scripts of a plan make."""
+    return [target.name for target in _list_targets(written)]
+
+
 def _list_written_targets(view: PlanView) -> list[_WrittenTarget]:
+    return _list_targets(view.written)
+
+
+def _list_targets(written: Sequence[WrittenAttribute]) -> list[_WrittenTarget]:
     commands: dict[int, dict[str, list[str]]] = {}
-    for attribute in view.written:
+    for attribute in written:
         if attribute.program == _PROGRAM:
             commands.setdefault(attribute.number, {}).setdefault(attribute.option, []).append(attribute.value)
     targets = []

@@ -297,3 +297,25 @@ def test_label_of_two_file_systems_is_reported() -> None:
     require_single(faults, "one label twice", "sdx, sdy", "label scratch")
     disks[1]["label"] = "home"
     assert find_faults({"lsblk": json.dumps({"blockdevices": disks})}) == []
+
+
+@pytest.mark.parametrize(("inodes", "count"), [(400_000_000, 0), (16_000_000, 0), (1_000_000, 1)])
+def test_inodes_of_metadata_target_fit_its_space(inodes: int, count: int) -> None:
+    size = "UUID 1K-blocks Used Available Use% Mounted on\nfs1-MDT0000_UUID 1000000000 9000 999991000 1% /fs1[MDT:0]\n"
+    numbers = f"UUID Inodes IUsed IFree IUse% Mounted on\nfs1-MDT0000_UUID {inodes} 300 {inodes - 300} 1% /fs1[MDT:0]\n"
+    faults = find_faults({"df": size, "inodes": numbers})
+    assert [(fault.kind, fault.location) for fault in faults] == [("too few inodes", "fs1-MDT0000")] * count
+
+
+def test_two_targets_with_other_labels_are_reported() -> None:
+    label = "Target: fs1-OST000{0}\nIndex: {0}\nLustre FS:  fs1\nMount type: ldiskfs\nPersistent mount opts: {1}\n" \
+        "Parameters: mgsnode=10.0.0.1@o2ib\n"  # fmt: skip
+    outputs = {str(number): label.format(number, "errors=remount-ro") for number in range(2)}
+    assert find_faults(outputs) == []
+    outputs["1"] = label.format(1, "errors=panic")
+    require_single(find_faults(outputs), "targets differ", "fs1-OST0001", "errors=panic", "errors=remount-ro")
+
+
+def test_map_without_path_is_reported() -> None:
+    text = "\n".join(line for line in MAPS.splitlines() if "sdxb" not in line and "sdyb" not in line)
+    require_single(find_faults({"multipath": text}), "no active path", "dm-11", "lists no path of mpathb")

@@ -174,17 +174,23 @@ def test_exchanged_labels_of_targets_are_reported() -> None:
 
 
 @pytest.mark.parametrize(("path", "disk", "answer"), [
-    ("/dev/mapper/mpatha", ObservedDisk("dm-3", "multipath", settings={"name": "mpathb"}), False),
+    ("/dev/mapper/mpatha", ObservedDisk("dm-3", "multipath", settings={"name": "mpathb"}), None),
     ("/dev/mapper/mpatha", ObservedDisk("sda"), None),
     ("/dev/disk/by-id/dm-uuid-mpath-36005", ObservedDisk("dm-3", settings={"uuid": "36005"}), True),
     ("/dev/disk/by-id/wwn-0x6005", ObservedDisk("dm-3", "multipath", settings={"uuid": "36005"}), True),
+    ("/dev/mapper/mpathz", ObservedDisk("dm-3", "multipath", settings={"name": "mpathb"}), False),
+    ("/dev/md/a", ObservedDisk("md1", "md", settings={"array_name": "b"}), None),
+    ("/dev/md/z", ObservedDisk("md1", "md", settings={"array_name": "b"}), False),
+    ("/dev/vg/z", ObservedDisk("vg-b", "lvm"), False), ("/dev/vg/a", ObservedDisk("vg-b", "lvm"), None),
     ("/dev/sda", ObservedDisk("sdb"), False), ("/dev/my-disk", ObservedDisk("sdb"), None),
     ("$DEV_LUN0", ObservedDisk("sdb"), None), ("/dev/vg-a/work", ObservedDisk("vg--a-work", "lvm"), True),
     ('$(slice "/dev/sda" 2)', ObservedDisk("sda2", "part", on="sda"), True),
     ('$(slice "/dev/sda" 1)', ObservedDisk("sda2", "part", on="sda"), False)])  # fmt: skip
 def test_planned_device_is_identified(path: str, disk: ObservedDisk, answer: bool | None) -> None:
-    disks = {disk.name: disk, "sda": ObservedDisk("sda")}
-    assert is_planned_device(ObservedStorage(disks=disks | {disk.name: disk}), path, disk) is answer
+    peers = [ObservedDisk("sda"), ObservedDisk("dm-9", "multipath", settings={"name": "mpathz"}),
+             ObservedDisk("md9", "md", settings={"array_name": "z"}), ObservedDisk("vg-z", "lvm")]  # fmt: skip
+    storage = ObservedStorage(disks={each.name: each for each in (*peers, disk)})
+    assert is_planned_device(storage, path, disk) is answer
 
 
 def test_other_order_of_parity_is_reported() -> None:
@@ -250,3 +256,32 @@ def test_planned_target_that_no_client_lists_is_reported() -> None:
     assert check({"df": head + "".join(rows)}, document, "fs").faults == ()
     (fault,) = check({"df": head + "".join(rows[:2])}, document, "fs").faults
     assert (fault.location, fault.cost) == ("fs-OST0001", "its capacity and bandwidth are missing")
+
+
+def test_other_name_of_array_is_sound() -> None:
+    outputs = print_host()
+    outputs["mdadm"] = outputs["mdadm"].replace("host:md0", "host:data")
+    assert check(outputs, describe()).faults == ()
+
+
+def test_spare_that_is_not_planned_is_reported() -> None:
+    (fault,) = check(print_host(spare="9"), describe()).faults
+    assert (fault.kind, fault.location) == ("not as planned", "md127")
+    assert "its spare sdj (0x5000c50000000009)" in fault.problem
+
+
+@pytest.mark.parametrize(
+    ("inodes", "cost"), [(28_600_000, ""), (7_000_000, "creates fail"), (900_000_000, "inodes take")]
+)
+def test_inodes_of_planned_target_are_compared(inodes: int, cost: str) -> None:
+    size = "UUID 1K-blocks Used Available Use% Mounted on\n"
+    numbers = "UUID Inodes IUsed IFree IUse% Mounted on\n"
+    for name, count in (("MDT0000", 12_000_000_000), ("OST0000", 28_600_000), ("OST0001", inodes)):
+        size += f"fs-{name}_UUID 30000000000 6000000 29994000000 1% /fs[{name[:3]}:0]\n"
+        numbers += f"fs-{name}_UUID {count} 300 {count - 300} 1% /fs[{name[:3]}:0]\n"
+    faults = check({"df": size, "inodes": numbers}, build_lustre(separate_mgt=True), "fs").faults
+    assert [fault.location for fault in faults] == ["fs-OST0001"] * bool(cost)
+    assert all(cost in fault.cost for fault in faults)
+    zfs = {f"label {number}": f"Target: fs-OST000{number}\nLustre FS:  fs\nMount type: zfs\n" for number in (0, 1)}
+    faults = check({"df": size, "inodes": numbers, **zfs}, build_lustre(separate_mgt=True), "fs").faults
+    assert not any("an inode for" in fault.problem for fault in faults)

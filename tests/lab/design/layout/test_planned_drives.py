@@ -153,3 +153,9 @@ def test_exchanged_luns_of_log_and_data_are_reported() -> None:
     assert set(problems) == {"sdd3", "/scratch"}
     assert "its log is on sdg1" in problems["/scratch"]
     assert "physical volume of vol; planned are" in problems["sdd3"]
+
+
+def test_volume_of_other_type_is_reported() -> None:
+    (fault,) = find_faults('"stripes": "3"', '"segtype": "raid5_ls", "stripes": "3"', is_lun_host=True)
+    assert (fault.kind, fault.location) == ("not as planned", "dm-0")
+    assert "raid" in fault.problem

@@ -7,15 +7,14 @@ the parts that it did not get.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.routes.check_directions import check_both_directions
-from sonde.design.routes.check_links import find_link_faults
+from sonde.design.routes.check_links import MISSING_INTERFACE, find_link_faults
 from sonde.design.routes.check_paths import find_path_faults
 from sonde.design.routes.check_planned import OTHER_SETTING, find_differences_from_plan
-from sonde.design.routes.check_routes import find_route_faults
+from sonde.design.routes.check_routes import find_route_faults, list_attributes_not_examined
 from sonde.design.routes.check_rules import find_rule_faults, find_table_faults
 from sonde.design.routes.check_settings import check_router_tables, find_setting_faults
 from sonde.design.routes.check_written import list_options_not_compared
@@ -32,24 +31,28 @@ def check_host_routes(
     """Checks a host, a class of hosts, or "routers"; `other_tables` are those of a host of the other network. Raises
     UserError when no fabric has the name."""
     views = find_host_views(fabrics, host_or_class)
-    host_tables = _select_rules_by_version(views, host_tables)
+    versions = sorted({fabric.version for fabric in fabrics if not views or fabric in [view.fabric for view in views]})
     results = (
         check_router_tables(fabrics, host_tables)
         if host_or_class == ROUTERS
         else _check_fabrics_of_host(views, host_tables)
     )
-    unknown = list_unknown(host_tables)
+    unknown = list_unknown(host_tables, versions)
     both_sides: Iterator[RouteFault | CheckedItem] = iter(())
     if other_tables is not None:
         both_sides = _check_directions(views, host_tables, other_tables)
     else:
         unknown = (*unknown, "the other side, so whether replies return the same way")
     all_faults, comparisons = split_faults_and_comparisons((*results, *both_sides))
-    explained = {fault.location for fault in all_faults if fault.kind != OTHER_SETTING}
-    faults = tuple(fault for fault in all_faults if fault.kind != OTHER_SETTING or fault.location not in explained)
+    faults = tuple(_drop_repeated_faults(all_faults))
     class_name = views[0].host_class.name if views else None
     not_compared = list_options_not_compared(plan_all_routes(fabrics), class_name, host_tables.formats, comparisons)
-    return RouteCheck(host_or_class, faults, unknown, comparisons, not_compared)
+    not_examined = [
+        text
+        for view in views
+        for text in list_attributes_not_examined(view, host_tables.select_version(view.fabric.version))
+    ]
+    return RouteCheck(host_or_class, faults, unknown, comparisons, not_compared, tuple(dict.fromkeys(not_examined)))
 
 
 def _check_directions(
@@ -61,23 +64,34 @@ def _check_directions(
         yield from check_both_directions(view.fabric, *sides)
 
 
-def _select_rules_by_version(host_views: Sequence[HostView], host_tables: HostTables) -> HostTables:
-    """The tables without rules that are for another IP version than the fabrics of the host."""
-    versions = {None, *(view.fabric.version for view in host_views)}
-    if host_tables.rules is None or not host_views:
-        return host_tables
-    return replace(host_tables, rules=tuple(rule for rule in host_tables.rules if rule.version in versions))
-
-
 def _check_fabrics_of_host(
     host_views: Sequence[HostView], host_tables: HostTables
 ) -> Iterator[RouteFault | CheckedItem]:
-    for view in host_views:
-        yield from find_link_faults(view, host_tables)
-        if host_tables.routes is not None:
-            yield from find_path_faults(view, host_tables)
-            yield from find_route_faults(view, host_views, host_tables)
-        yield from find_setting_faults(view, host_tables)
-        yield from find_differences_from_plan(view, host_tables)
-    yield from find_table_faults(host_views, host_tables)
-    yield from find_rule_faults(host_views, host_tables)
+    for version in dict.fromkeys(view.fabric.version for view in host_views):
+        views = [view for view in host_views if view.fabric.version == version]
+        tables = host_tables.select_version(version)
+        for view in views:
+            yield from find_link_faults(view, tables)
+            if tables.routes is not None:
+                yield from find_path_faults(view, tables)
+                yield from find_route_faults(view, host_views, tables)
+            yield from find_setting_faults(view, tables)
+            yield from find_differences_from_plan(view, tables)
+        yield from find_table_faults(views, tables)
+        yield from find_rule_faults(views, tables)
+
+
+def _drop_repeated_faults(faults: Iterable[RouteFault]) -> Iterator[RouteFault]:
+    """The faults without those that follow for the other IP version too: a missing interface, and a setting that
+    differs from the system file for a reason that another fault states."""
+    faults = tuple(faults)
+    explained = {fault.location for fault in faults if fault.kind != OTHER_SETTING}
+    missing_interfaces: set[str] = set()
+    for fault in faults:
+        if fault.kind == OTHER_SETTING and fault.location in explained:
+            continue
+        if fault.kind == MISSING_INTERFACE:
+            if fault.location in missing_interfaces:
+                continue
+            missing_interfaces.add(fault.location)
+        yield fault

@@ -52,6 +52,7 @@ def check_host(
     if configured_tables is not None and "ip and sysctl" not in reasons:
         configuration = check_host_routes(find_fabrics(system), name, configured_tables)
         checks.append(_select_configuration_faults(configuration, checks[0]))
+    unused = [*(text for check in checks for text in check.not_examined), *unused]
     extras = [f"{', '.join(host_tables.lnet_extras)} of LNet"] if host_tables.lnet_extras else []
     return RouteCheck(
         name,
@@ -59,7 +60,12 @@ def check_host(
         tuple(unknown),
         tuple(item for check in checks for item in check.comparisons),
         tuple(text for check in checks for text in check.not_compared),
-        (*unused, *extras, *(() if has_configuration else (_NO_CONFIGURATION,)), *_NEVER_EXAMINED),
+        (
+            *unused,
+            *extras,
+            *(() if has_configuration else (_NO_CONFIGURATION,)),
+            *_NEVER_EXAMINED,
+        ),
     )
 
 

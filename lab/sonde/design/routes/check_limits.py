@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks what limits connections and neighbors: attributes of routes, buffers and features of TCP, tables of the
-kernel that are too small for the fabric."""
+"""Checks what limits connections and neighbors: buffers and features of TCP, tables of the kernel that are too small
+for the fabric."""
 
 from __future__ import annotations
 
@@ -10,68 +10,26 @@ from collections.abc import Iterator, Mapping
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.host_tables import ObservedRoute
 from sonde.design.routes.host_view import HostView
+from sonde.design.routes.port_ranges import find_port_range_faults
 from sonde.design.routes.setting_rules import find_setting_rule_faults
 
 _MIB = 1 << 20
-_FEW_PACKETS = 4
-_LONG_TIMEOUT_S = 1.0
 _FEW_RETRIES = 5
 _FEW_PAGES = 1 << 12
-_FEW_PORTS = 1000
 _FEW_HOPS = 8
 _LONG_REACHABLE_MS = 300_000
 _PORT_FIELDS = 0x0030  # FIB_MULTIPATH_HASH_FIELD_SRC_PORT and _DST_PORT
 _FEW_CONNECTIONS = 1 << 16
-_SOUND_CONTROLS = ("cubic", "bbr", "reno", "dctcp", "htcp")
 _FEATURES = {
     "net.ipv4.tcp_window_scaling": "a connection has at most 64 KiB under way: 64 MB/s at 1 ms",
     "net.ipv4.tcp_sack": "without selective acknowledgments one lost packet repeats all that follow it",
 }
 
 
-def find_route_limits(route: ObservedRoute) -> Iterator[RouteFault]:
-    """Attributes of a route that limit every connection over it."""
-    limits = dict(route.limits)
-    texts = []
-    if (window := _parse_number_or_none(limits.get("window"))) is not None and window < _MIB:
-        texts.append(f"a window of {window} B")
-    for name in ("initcwnd", "initrwnd", "cwnd"):
-        count = _parse_number_or_none(limits.get(name))
-        if count is not None and count < _FEW_PACKETS:
-            texts.append(f"{name} of {count} packets")
-    timeout = _parse_seconds_or_none(limits.get("rto_min"))
-    if timeout is not None and timeout > _LONG_TIMEOUT_S:
-        texts.append(f"a least timeout of {timeout:g} s (rto_min)")
-    if limits.get("congctl", _SOUND_CONTROLS[0]) not in _SOUND_CONTROLS:
-        texts.append(f"the congestion control {limits['congctl']} (congctl)")
-    hops = _parse_number_or_none(limits.get("hoplimit"))
-    if hops is not None and 0 < hops < _FEW_HOPS:
-        texts.append(f"a limit of {hops} hops (hoplimit)")
-    if "expires" in limits:
-        yield RouteFault(
-            "route expires", route.origin,
-            f"the route to {route.destination} expires ({limits['expires']}): it is gone after that time",
-            "add it without expires, and look for what adds it (router advertisements)",
-        )  # fmt: skip
-    if texts:
-        yield RouteFault(
-            "connections limited", route.origin,
-            f"the route to {route.destination} gives connections {' and '.join(texts)}",
-            "remove these attributes from the route",
-        )  # fmt: skip
-
-
 def _parse_number_or_none(number_text: str | None) -> int | None:
     match = re.match(r"\d+", number_text or "")
     return int(match[0]) if match else None
-
-
-def _parse_seconds_or_none(time_text: str | None) -> float | None:
-    """A time as ip prints it: 200ms, 5s; a number alone counts milliseconds."""
-    match = re.fullmatch(r"([\d.]+)(ms|s|)", time_text or "")
-    return None if match is None else float(match[1]) * (1.0 if match[2] == "s" else 1e-3)
 
 
 def find_connection_limits(host_view: HostView, settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
@@ -110,14 +68,7 @@ def find_connection_limits(host_view: HostView, settings: Mapping[str, str]) -> 
             f"all connections together get {pages[2] * 4} KiB (it counts pages of 4 KiB)",
             "leave it to the kernel, which derives it from memory",
         )  # fmt: skip
-    ports = [int(text) for text in settings.get("net.ipv4.ip_local_port_range", "").split() if text.isdigit()]
-    if len(ports) == 2 and ports[1] - ports[0] < _FEW_PORTS:
-        yield RouteFault(
-            "few local ports", f"net.ipv4.ip_local_port_range = {ports[0]} {ports[1]}",
-            f"this host has {ports[1] - ports[0] + 1} ports for its connections: few connections are possible, and"
-            " their hashes use few routers",
-            "set it to 32768 60999",
-        )  # fmt: skip
+    yield from find_port_range_faults(settings)
     yield from find_setting_rule_faults(settings, "host", host_view.fabric.version, [host_view.host_class.device])
     yield from _check_hops_and_times(host_view, settings)
     own_side = host_view.own_side

@@ -12,9 +12,19 @@ from sonde.design.routes.fabric import is_address_in_ranges
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedNeighbor
 from sonde.design.routes.host_view import HostView
+from sonde.design.routes.kernel_lookup import find_table_route
+from sonde.design.routes.link_usability import (
+    has_route_through_fabric,
+    has_usable_link,
+    is_device_up,
+    iterate_on_link_networks,
+    list_devices_of_host_class,
+    list_own_devices,
+)
 
 # The largest MTU of IPoIB in datagram mode: an InfiniBand packet of 4096 B without the header of 4 B.
 LARGEST_DATAGRAM_MTU = 4092
+MISSING_INTERFACE = "interface missing"
 _UNANSWERED = ("failed", "incomplete")
 _FIXED = ("permanent", "noarp")
 
@@ -22,38 +32,87 @@ _FIXED = ("permanent", "noarp")
 def find_link_faults(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """Faults of the device, the addresses and the neighbors on the network of this side."""
     device, side = host_view.host_class.device, host_view.own_side
+    has_routes = has_route_through_fabric(host_view, host_tables)
+    routes = "" if has_routes else ", then apply the plan: its routes are gone too"
     if host_tables.links:
         yield CheckedItem("the state of the interface", device)
-        if device not in host_tables.links:
-            yield RouteFault(
-                "interface missing", device, f"this host has no {device}, which joins it to {side.network}",
-                "look at the driver, or correct the device in the system file",
-            )  # fmt: skip
-        elif host_tables.links[device] == "down":
-            yield RouteFault(
-                "interface down", device, f"{device} is down: nothing reaches {side.network}",
-                f"ip link set {device} up, or look at the cable",
-            )  # fmt: skip
+        yield from _check_interface_state(host_view, host_tables, routes)
     if host_tables.addresses is not None:
         yield CheckedItem("an address of the network", side.network)
         if not any(is_address_in_ranges(side.ranges, address.split("/")[0]) for address in host_tables.addresses):
-            yield RouteFault(
-                "not on the network", "addresses",
-                f"this host has no address on {side.network} ({', '.join(side.ranges)})",
-                "ask another host, or give it its address",
-            )  # fmt: skip
+            planned = f"; the system file says {host_view.addresses[0]}" if len(host_view.addresses) == 1 else ""
+            if not _does_interface_explain_address(host_view, host_tables):
+                yield RouteFault(
+                    "not on the network", "addresses",
+                    f"this host has no address on {side.network} ({', '.join(side.ranges)}){planned}",
+                    f"ask another host, or give it its address{routes}",
+                )  # fmt: skip
         else:
             yield from _check_addresses(host_view, host_tables)
             yield from _check_undescribed_interfaces(host_view, host_tables)
+            yield from _check_own_network_route(host_view, host_tables)
     yield from find_mtu_faults({device: side.mtu}, host_tables.mtus)
     yield from find_interface_faults(host_view, host_tables)
     yield from _find_ipoib_mode_faults(device, side.mtu, host_tables)
-    yield from _find_neighbor_faults(host_view, host_tables.neighbors or ())
+    if is_device_up(device, host_tables):
+        yield from _find_neighbor_faults(host_view, host_tables.neighbors or ())
 
 
-def list_devices_of_host_class(host_view: HostView) -> tuple[str, ...]:
-    """The devices by which hosts of the class are on this side."""
-    return tuple(each.device for each in host_view.own_side.classes if each.name == host_view.host_class.name)
+def _check_interface_state(host_view: HostView, host_tables: HostTables, routes_remedy: str) -> Iterator[RouteFault]:
+    device, side = host_view.host_class.device, host_view.own_side
+    if device not in host_tables.links:
+        holders = [f"{other} has {address}" for address, other in host_tables.address_devices.items()
+                   if address in host_view.addresses]  # fmt: skip
+        yield RouteFault(
+            MISSING_INTERFACE, device,
+            f"this host has no {device}, which joins it to {side.network}"
+            + (f" ({', '.join(holders)})" if holders else ""),
+            f"look at the driver and its name, or correct the device in the system file{routes_remedy}",
+        )  # fmt: skip
+    elif host_tables.links[device] == "down":
+        yield RouteFault(
+            "interface down", device, f"{device} is down: nothing reaches {side.network}",
+            f"ip link set {device} up, or look at the cable{routes_remedy}",
+        )  # fmt: skip
+
+
+def _does_interface_explain_address(host_view: HostView, host_tables: HostTables) -> bool:
+    """Whether the interface is missing, or down with IPv6: the kernel then removes its addresses."""
+    device = host_view.host_class.device
+    if not host_tables.links:
+        return False
+    return device not in host_tables.links or (host_tables.links[device] == "down" and host_view.fabric.version == 6)
+
+
+def _check_own_network_route(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """The main table must send packets to the routers by the interface itself."""
+    if host_tables.routes is None or not has_usable_link(host_view, host_tables):
+        return
+    side, devices = host_view.own_side, list_own_devices(host_view, host_tables)
+    yield CheckedItem("the route to the own network", side.network)
+    for gateway, router in host_view.routers_by_gateway.items():
+        route = find_table_route(host_tables.routes, "main", ipaddress.ip_address(gateway))
+        if route is None or route.kind != "unicast":
+            fate = "have no route" if route is None else f"are discarded ({route.kind})"
+        elif route.hops:
+            fate = f"go to {', '.join(hop.via for hop in route.hops)} by the route to {route.destination}"
+        elif route.device and route.device not in devices:
+            yield RouteFault(
+                "wrong device", route.origin,
+                f"packets to {router.name} ({gateway}) leave by {route.device}; {side.network} is on"
+                f" {host_view.host_class.device}",
+                f"remove this route, or name dev {host_view.host_class.device}",
+            )  # fmt: skip
+            return
+        else:
+            continue
+        yield RouteFault(
+            "own network missing", f"{', '.join(side.ranges)} in table main",
+            f"packets to {router.name} ({gateway}) {fate}, although {host_view.host_class.device} is on"
+            f" {side.network}: the route to the own network is missing or hidden",
+            f"ip route add {side.ranges[0]} dev {host_view.host_class.device}, or remove the route that hides it",
+        )  # fmt: skip
+        return
 
 
 def _check_undescribed_interfaces(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault]:
@@ -100,20 +159,20 @@ def _check_addresses(host_view: HostView, host_tables: HostTables) -> Iterator[R
         )  # fmt: skip
     yield from _check_addresses_of_hosts(host_view, [str(address.ip) for address in addresses])
     on_link = [address.network for address in addresses]
-    on_link += [
-        ipaddress.ip_network(route.destination)
-        for route in host_tables.routes or ()
-        if route.on_link and route.destination != "default" and route.table == "main"
-    ]
+    on_link += iterate_on_link_networks(host_tables)
     unreachable = [
         gateway
         for gateway in host_view.routers_by_gateway
         if not any(ipaddress.ip_address(gateway) in network for network in on_link)
     ]
-    if unreachable:
+    own_interfaces = [
+        address for address in addresses if is_address_in_ranges(host_view.own_side.ranges, str(address.ip))
+    ]
+    has_long_prefix = any(address.network.num_addresses > 1 for address in own_interfaces)  # reported with the address
+    if unreachable and not has_long_prefix:
         yield RouteFault(
             "next hop out of reach", host_view.host_class.device,
-            f"{', '.join(unreachable)} is on no network of this host ({', '.join(map(str, addresses))})",
+            f"{', '.join(unreachable)} is on no network of this host ({', '.join(map(str, own_interfaces))})",
             f"give the address the prefix of {host_view.own_side.network} ({', '.join(host_view.own_side.ranges)})",
         )  # fmt: skip
 

@@ -7,17 +7,20 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
-from sonde.design.routes.fabric import FabricRouter, covers_range, is_address_in_ranges
+from sonde.design.routes.fabric import FabricRouter, covers_range, is_address_in_ranges, overlaps_range
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.host_tables import HostTables, ObservedRoute
+from sonde.design.routes.host_tables import HostTables, ObservedRoute, describe_rule_selectors
 from sonde.design.routes.host_view import HostView
 from sonde.design.routes.kernel_lookup import (
+    MAIN_PREFERENCE,
     IpAddress,
     RouteLookup,
     find_kernel_route,
+    find_table_route,
     get_metric,
     list_probe_addresses,
 )
+from sonde.design.routes.link_usability import has_usable_link
 
 _MAIN = "main"
 
@@ -49,17 +52,21 @@ def _check_routes_to_range(
     host_view: HostView, host_tables: HostTables, far_range: str, source_address: IpAddress | None
 ) -> Iterator[RouteFault]:
     outcomes: dict[object, tuple[IpAddress, RouteLookup | None]] = {}
+    selecting_rules = [rule for rule in host_tables.rules or () if rule.selectors and not rule.inverted]
     for address in list_probe_addresses(host_tables, far_range):
         lookup = find_kernel_route(host_tables, address, source_address=source_address)
         outcomes.setdefault((lookup.route, lookup.rule) if lookup else None, (address, lookup))
+        for rule in selecting_rules:
+            lookup = find_kernel_route(host_tables, address, source_address=source_address, selecting_rule=rule)
+            if lookup is not None and lookup.rule.origin == rule.origin:
+                outcomes.setdefault((lookup.route, lookup.rule), (address, lookup))
+    is_usable = has_usable_link(host_view, host_tables)
     for address, lookup in outcomes.values():
         target = far_range if len(outcomes) == 1 else str(address)
         if lookup is None:
-            yield RouteFault(
-                "no route", "main table",
-                f"nothing leads to {target} ({host_view.other_side.network}): this host cannot reach the other side",
-                "add the multipath route of the plan",
-            )  # fmt: skip
+            if not is_usable:
+                continue  # the kernel has removed the routes
+            yield _make_missing_route_fault(host_view, host_tables, address, target)
         elif lookup.route is not None and lookup.route.kind == "local":
             yield RouteFault(
                 "address of the other side", lookup.origin,
@@ -72,17 +79,55 @@ def _check_routes_to_range(
             kind = lookup.rule.action if lookup.route is None else lookup.route.kind
             yield RouteFault(
                 "traffic discarded", lookup.origin,
-                f"packets to {target} ({host_view.other_side.network}) are discarded ({kind})",
+                f"packets{describe_rule_selectors(lookup.rule)} to {target} ({host_view.other_side.network}) are"
+                f" discarded ({kind})",
                 "remove this route or rule, or narrow it",
             )  # fmt: skip
         else:
             assert lookup.route is not None
-            yield from _check_effective_route(host_view, lookup.route, lookup, far_range)
+            if is_usable or lookup.route.destination != "default" or lookup.rule.table != _MAIN:
+                yield from _check_effective_route(host_view, host_tables, lookup, far_range)
+
+
+def _make_missing_route_fault(
+    host_view: HostView, host_tables: HostTables, address: IpAddress, target: str
+) -> RouteFault:
+    network = host_view.other_side.network
+    route = find_table_route(host_tables.routes or (), _MAIN, address)
+    if route is not None and route.kind != "throw" and host_tables.rules is not None:
+        main_rules = [rule for rule in host_tables.rules if rule.table == _MAIN and rule.action == "lookup"]
+        ignored = next((rule for rule in main_rules if rule.suppressed_prefix is not None), None)
+        jumping = next((rule for rule in host_tables.rules if rule.jump is not None and rule.is_for_all_packets), None)
+        if jumping is not None and main_rules:
+            return RouteFault(
+                "no route", jumping.origin,
+                f"the main table has a route to {target} ({network}), but this rule goes past the rule of that table"
+                f" (goto {jumping.jump}): this host cannot reach the other side",
+                "remove this rule, or go to a rule before that of the main table",
+            )  # fmt: skip
+        rule_text = (
+            f"{ignored.origin} ignores it (suppress_prefixlength {ignored.suppressed_prefix})"
+            if ignored
+            else "no rule leads packets into the main table"
+        )
+        return RouteFault(
+            "no route", ignored.origin if ignored else "rules",
+            f"the main table has a route to {target} ({network}), but {rule_text}: this host cannot reach the other"
+            " side",
+            f"ip rule add pref {MAIN_PREFERENCE} from all lookup main",
+        )  # fmt: skip
+    return RouteFault(
+        "no route", "main table",
+        f"nothing leads to {target} ({network}): this host cannot reach the other side",
+        "add the multipath route of the plan",
+    )  # fmt: skip
 
 
 def _check_effective_route(
-    host_view: HostView, route: ObservedRoute, lookup: RouteLookup, far_range: str
+    host_view: HostView, host_tables: HostTables, lookup: RouteLookup, far_range: str
 ) -> Iterator[RouteFault]:
+    route = lookup.route
+    assert route is not None
     hop_addresses = [hop.via for hop in route.hops]
     if not route.hops:
         if lookup.rule.table != _MAIN:
@@ -97,8 +142,9 @@ def _check_effective_route(
         elif route.destination == "default":
             yield _make_default_route_fault(host_view, route, far_range, strangers)
         return  # other unknown next hops are reported with the routes
-    if lookup.rule.table != _MAIN and len(host_view.fabric.active_routers) > 1 and lookup.rule.mark is None:
-        if len(set(hop_addresses)) < len(host_view.fabric.active_routers):
+    if lookup.rule.table != _MAIN:
+        active = [gateway for gateway in host_view.routers_by_gateway if not _is_standby_gateway(host_view, gateway)]
+        if set(hop_addresses) != set(active):
             yield _make_diversion_fault(host_view, route, lookup, ", ".join(hop_addresses))
         return
     standby = [
@@ -107,6 +153,15 @@ def _check_effective_route(
         if gateway in host_view.routers_by_gateway and _is_standby_gateway(host_view, gateway)
     ]
     if standby and len(standby) == len(set(hop_addresses) & set(host_view.routers_by_gateway)):
+        if not _has_active_route(host_view, host_tables, far_range):
+            yield RouteFault(
+                "active routers not used", route.origin,
+                f"no route to {far_range} names the active routers"
+                f" {', '.join(router.name for router in host_view.fabric.active_routers)}: only the standby routers"
+                f" ({', '.join(standby)}) carry packets to it",
+                "add the multipath route of the plan, and keep this one behind it",
+            )  # fmt: skip
+            return
         yield RouteFault(
             "standby used first", route.origin,
             f"the route to {route.destination} with the lowest metric names standby routers only"
@@ -115,6 +170,19 @@ def _check_effective_route(
         )  # fmt: skip
         return
     yield from compare_next_hops(host_view, route, host_view.fabric.active_routers)
+
+
+def _has_active_route(host_view: HostView, host_tables: HostTables, far_range: str) -> bool:
+    """Whether a route of the main table to the range, or to a part of it, names an active router."""
+    return any(
+        route.table == _MAIN
+        and (covers_range(route.destination, far_range) or overlaps_range(route.destination, far_range))
+        and any(
+            hop.via in host_view.routers_by_gateway and not _is_standby_gateway(host_view, hop.via)
+            for hop in route.hops
+        )
+        for route in host_tables.routes or ()
+    )
 
 
 def _is_standby_gateway(host_view: HostView, gateway: str) -> bool:
@@ -131,7 +199,7 @@ def _make_default_route_fault(host_view: HostView, route: ObservedRoute, far_ran
 
 
 def _make_diversion_fault(host_view: HostView, route: ObservedRoute, lookup: RouteLookup, next_hop: str) -> RouteFault:
-    selectors = f" with {lookup.rule.selectors}" if lookup.rule.selectors else ""
+    selectors = describe_rule_selectors(lookup.rule)
     return RouteFault(
         "traffic diverted", lookup.rule.origin,
         f"a rule leads packets{selectors} to {host_view.other_side.network} into table {route.table}, by {next_hop}"

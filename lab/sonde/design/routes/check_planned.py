@@ -7,8 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.check_marks import describe_partial_rules, does_rule_lead_all_packets
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.host_tables import HostTables, ObservedRoute, ObservedRule
+from sonde.design.routes.host_tables import DISCARDING_KINDS, HostTables, ObservedRoute, ObservedRule
 from sonde.design.routes.host_view import HostView
 from sonde.design.routes.kernel_settings import add_kernel_release, select_valid_settings
 from sonde.design.routes.plan import HostPlan, plan_routes
@@ -32,7 +33,7 @@ def find_planned_host(host_view: HostView) -> HostPlan:
 def find_differences_from_plan(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """Rules, routes and settings that the plan has and this host has not."""
     plan = find_planned_host(host_view)
-    rules = tuple(rule for rule in host_tables.rules or () if rule.version in (None, host_view.fabric.version))
+    rules = host_tables.rules or ()
     marks = {rule.mark for rule in rules}
     if any(rule.mark in marks for rule in plan.rules):  # other hosts do not use the marks and tables of the plan
         yield from _compare_marks(host_view, plan, rules)
@@ -45,14 +46,20 @@ def _compare_marks(
     host_view: HostView, plan: HostPlan, rules: tuple[ObservedRule, ...]
 ) -> Iterator[RouteFault | CheckedItem]:
     """Each mark of the plan needs a rule for all packets that have it."""
-    observed = {rule.mark for rule in rules if not (rule.selectors or rule.interface or rule.inverted)}
     for rule, router in zip(plan.rules, host_view.fabric.routers, strict=True):
         yield CheckedItem(MARKED_RULE, f"mark {rule.mark}")
-        if rule.mark not in observed:
+        is_discarded = any(
+            observed.mark == rule.mark and observed.action in DISCARDING_KINDS and observed.is_for_all_packets
+            for observed in rules
+        )  # reported with the packets that it discards
+        if not is_discarded and not any(
+            does_rule_lead_all_packets(host_view, observed, rule.mark) for observed in rules
+        ):  # fmt: skip
             yield RouteFault(
                 "mark without a rule", "rules",
-                f"no rule leads all packets with mark {rule.mark} through {router.name}: sonde route watch and"
-                " latency do not ask that router",
+                f"no rule leads all packets with mark {rule.mark} into table {rule.table}, through {router.name}"
+                f"{describe_partial_rules(host_view, rules, rule.mark)}: sonde route watch and latency do not ask that"
+                " router",
                 f"ip rule add pref {rule.preference} fwmark {rule.mark} table {rule.table}",
             )  # fmt: skip
 

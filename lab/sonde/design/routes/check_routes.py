@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
-from sonde.design.routes.check_limits import find_route_limits
 from sonde.design.routes.check_rules import do_routes_lead_into_fabric
 from sonde.design.routes.fabric import covers_range, is_address_in_ranges, overlaps_range
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedHop, ObservedRoute
 from sonde.design.routes.host_view import HostView
+from sonde.design.routes.link_usability import is_device_up
 from sonde.design.routes.plan import find_smallest_mtu
+from sonde.design.routes.route_attributes import find_attribute_faults, list_harmless_attributes
 
 _MAIN = "main"
 # IP and TCP headers by IP version, without options.
@@ -31,7 +32,7 @@ def find_route_faults(
         name for name, routes in by_table.items() if name != _MAIN and do_routes_lead_into_fabric([host_view], routes)
     }
     for route in host_tables.routes or ():
-        if route.table in ("local", "default") or route.version not in (None, host_view.fabric.version):
+        if route.table in ("local", "default"):
             continue
         concerns = _leads_to_other_side(host_view, route)
         if concerns:
@@ -39,11 +40,18 @@ def find_route_faults(
         for hop in route.hops:
             if concerns or route.table in own_tables or _uses_fabric_device(host_view, route, hop):
                 yield from _check_next_hop(host_view, all_host_views, route, hop, concerns_fabric=concerns)
+                yield from _check_dead_hop(route, hop, host_tables)
         if concerns:
             yield from _check_link_and_mtu(host_view, route, host_tables)
             yield from _check_route_attributes(host_view, route, host_tables)
-            yield from find_route_limits(route)
+            yield from find_attribute_faults(route, host_view.own_side.mtu)
         yield from _check_foreign_destination(host_view, all_host_views, route)
+
+
+def list_attributes_not_examined(host_view: HostView, host_tables: HostTables) -> list[str]:
+    """Attributes of the routes to the other side that the plan does not set and no check reads."""
+    routes = [route for route in host_tables.routes or () if _leads_to_other_side(host_view, route)]
+    return list_harmless_attributes(routes, host_view.own_side.mtu)
 
 
 def _leads_to_other_side(host_view: HostView, route: ObservedRoute) -> bool:
@@ -84,10 +92,6 @@ def _check_next_hop(
             f"next hop {next_hop.via} of the route to {route.destination} is no router of {host_view.fabric.name}",
             f"the routers are {', '.join(host_view.routers_by_gateway)}",
         )  # fmt: skip
-    if next_hop.dead:
-        yield RouteFault(
-            "next hop dead", route.origin, f"the kernel marks next hop {next_hop.via} as dead", "look at its link"
-        )
     if (
         next_hop.device
         and next_hop.device != device
@@ -99,6 +103,14 @@ def _check_next_hop(
             f"next hop {next_hop.via} is sought on {next_hop.device}; {side.network} is on "
             f"{device}", f"name dev {device}",
         )  # fmt: skip
+
+
+def _check_dead_hop(route: ObservedRoute, next_hop: ObservedHop, host_tables: HostTables) -> Iterator[RouteFault]:
+    """A dead next hop, where its interface is not reported as down or missing."""
+    if next_hop.via and next_hop.dead and is_device_up(next_hop.device or route.device, host_tables):
+        yield RouteFault(
+            "next hop dead", route.origin, f"the kernel marks next hop {next_hop.via} as dead", "look at its link"
+        )
 
 
 def _has_fabric_device(all_host_views: Sequence[HostView], next_hop: ObservedHop) -> bool:
@@ -160,7 +172,9 @@ def _check_route_attributes(host_view: HostView, route: ObservedRoute, host_tabl
     smallest = find_smallest_mtu(host_view.fabric)
     if smallest is None or not route.hops:
         return
-    if route.mtu is not None and route.mtu < smallest:
+    device_mtu = host_tables.mtus.get(host_view.host_class.device)
+    has_device_mtu = route.mtu == device_mtu != host_view.own_side.mtu  # reported with the interface
+    if route.mtu is not None and route.mtu < smallest and not has_device_mtu:
         yield RouteFault(
             "MTU too small", route.origin,
             f"the route to {route.destination} allows packets of {route.mtu} B; both networks take {smallest} B",

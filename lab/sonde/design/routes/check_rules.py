@@ -7,14 +7,14 @@ import ipaddress
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.check_marks import find_mark_faults
 from sonde.design.routes.fabric import FabricRouter, covers_range, is_address_in_ranges, overlaps_range
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedRoute, ObservedRule
 from sonde.design.routes.host_view import HostView
-from sonde.design.routes.kernel_lookup import find_kernel_route
+from sonde.design.routes.kernel_lookup import MAIN_PREFERENCE
+from sonde.design.routes.link_usability import has_usable_link
 
-# Preference of the rule for the main table; rules of larger preference only count when main has no route.
-_MAIN_PREFERENCE = 32766
 # Tables that every host has, of the site or of the kernel, and of no single router: checks of tables skip them.
 _COMMON_TABLES = ("main", "local", "default")
 _FULL_MASK = 0xFFFFFFFF
@@ -37,22 +37,33 @@ def find_table_faults(host_views: Sequence[HostView], host_tables: HostTables) -
             continue  # a table of the site
         yield CheckedItem("the table of a router", f"table {table}")
         far_routes = [route for route in routes if route.hops and _leads_to_other_side(host_views, route)]
-        if not far_routes:
+        narrow_faults = list(_find_narrow_routes(host_views, table, routes))
+        if not far_routes and not narrow_faults:
             networks = ", ".join(dict.fromkeys(view.other_side.network for view in host_views))
             yield RouteFault(
                 "table without a route", f"table {table}",
                 f"no route of table {table} leads to {networks}: packets that are sent there fall through",
                 "add the route through one router",
             )  # fmt: skip
-        yield from _find_narrow_routes(host_views, table, routes)
+        yield from narrow_faults
         for gateway in sorted({hop.via for route in routes for hop in route.hops} & set(gateways)):
             tables_by_gateway.setdefault(gateway, []).append(table)
-        if host_tables.rules is not None and not any(rule.table == table for rule in host_tables.rules):
+        if host_tables.rules is not None and not any(
+            rule.table == table for rule in host_tables.rules
+        ) and not _is_table_of_planned_mark(host_views, host_tables.rules, table):  # fmt: skip
             yield RouteFault(
                 "table without a rule", f"table {table}", f"no rule leads into table {table}: it is never used",
                 "add a rule for it, or remove it",
             )  # fmt: skip
-    yield from _compare_router_tables(host_views, tables_by_gateway)
+    yield from _compare_router_tables(host_views, tables_by_gateway, host_tables)
+
+
+def _is_table_of_planned_mark(host_views: Sequence[HostView], rules: Sequence[ObservedRule], table: str) -> bool:
+    """Whether a table is that of a router, on a host that uses marks of the plan: the missing rule is reported with its
+    mark."""
+    routers = _map_routers_by_gateway(host_views).values()
+    used_marks = {rule.mark for rule in rules}
+    return table in [str(router.table) for router in routers] and any(router.mark in used_marks for router in routers)
 
 
 def do_routes_lead_into_fabric(host_views: Sequence[HostView], routes: Iterable[ObservedRoute]) -> bool:
@@ -98,8 +109,10 @@ def _find_narrow_routes(
 
 
 def _compare_router_tables(
-    host_views: Sequence[HostView], tables_by_gateway: Mapping[str, list[str]]
+    host_views: Sequence[HostView], tables_by_gateway: Mapping[str, list[str]], host_tables: HostTables
 ) -> Iterator[RouteFault]:
+    """Routers with several tables, and routers without one. A table that a rule leads into is reported with it."""
+    tables_of_rules = {rule.table for rule in host_tables.rules or ()}
     for gateway, names in tables_by_gateway.items():
         if len(set(names)) > 1:
             yield RouteFault(
@@ -108,7 +121,10 @@ def _compare_router_tables(
                 "one table for each router",
             )  # fmt: skip
     for view in host_views:
-        absent = [gateway for gateway in view.routers_by_gateway if gateway not in tables_by_gateway]
+        absent = [
+            gateway for gateway, router in view.routers_by_gateway.items()
+            if gateway not in tables_by_gateway and str(router.table) not in tables_of_rules
+        ]  # fmt: skip
         if absent and len(absent) < len(view.routers_by_gateway):
             yield RouteFault(
                 "router without a table", "tables",
@@ -121,7 +137,7 @@ def find_rule_faults(host_views: Sequence[HostView], host_tables: HostTables) ->
     if host_tables.rules is None:
         return
     if not any(rule.table == "local" for rule in host_tables.rules) and any(
-        rule.preference == _MAIN_PREFERENCE and rule.table == "main" for rule in host_tables.rules
+        rule.preference == MAIN_PREFERENCE and rule.table == "main" for rule in host_tables.rules
     ):
         yield RouteFault(
             "no rule for local addresses", "rules",
@@ -133,7 +149,12 @@ def find_rule_faults(host_views: Sequence[HostView], host_tables: HostTables) ->
         if rule.table in _COMMON_TABLES or rule.action != "lookup":
             continue
         yield CheckedItem("a rule", rule.origin)
-        if used_tables is not None and rule.table not in used_tables and _does_rule_concern_fabric(host_views, rule):
+        if (
+            used_tables is not None
+            and rule.table not in used_tables
+            and _does_rule_concern_fabric(host_views, rule)
+            and not _is_table_of_unusable_link(host_views, rule.table, host_tables)
+        ):
             yield RouteFault(
                 "rule without a table", rule.origin,
                 f"the rule leads into table {rule.table}, which has no route", "fill the table, or remove the rule",
@@ -141,14 +162,22 @@ def find_rule_faults(host_views: Sequence[HostView], host_tables: HostTables) ->
         table_routes = [route for route in host_tables.routes or () if route.table == rule.table]
         if not table_routes or do_routes_lead_into_fabric(host_views, table_routes):
             yield from _check_rule_source(host_views, rule)
-        if rule.preference is not None and rule.preference > _MAIN_PREFERENCE:
+        if rule.preference is not None and rule.preference > MAIN_PREFERENCE:
             yield RouteFault(
                 "rule too late", rule.origin,
                 f"the rule has preference {rule.preference}: the main table (32766) comes before it",
                 "give it a smaller number",
             )  # fmt: skip
     yield from _check_rules_share_one_table(host_tables.rules, host_tables.routes)
-    yield from _compare_marks_and_routers(host_views, host_tables)
+    yield from find_mark_faults(host_views, host_tables)
+
+
+def _is_table_of_unusable_link(host_views: Sequence[HostView], table: str, host_tables: HostTables) -> bool:
+    """Whether a table is that of a router to which this host has no usable link: the kernel has removed its routes."""
+    return any(
+        table in [str(router.table) for router in view.fabric.routers] and not has_usable_link(view, host_tables)
+        for view in host_views
+    )
 
 
 def _does_rule_concern_fabric(host_views: Sequence[HostView], rule: ObservedRule) -> bool:
@@ -165,64 +194,6 @@ def _does_rule_concern_fabric(host_views: Sequence[HostView], rule: ObservedRule
         overlaps_range(selector, address_range)
         for selector in (rule.source, rule.destination) if selector != "all" for address_range in ranges
     )  # fmt: skip
-
-
-def _compare_marks_and_routers(host_views: Sequence[HostView], host_tables: HostTables) -> Iterator[RouteFault]:
-    """Rules that lead packets with the mark of one router to another router."""
-    gateways = _map_routers_by_gateway(host_views)
-    by_mark = {router.mark: router for router in gateways.values()}
-    reported: set[str] = set()
-    for rule in host_tables.rules or ():
-        planned = by_mark.get(rule.mark) if rule.mark is not None else None
-        if planned is None or rule.table in _COMMON_TABLES:
-            continue
-        hops = {
-            hop.via
-            for route in host_tables.routes or ()
-            if route.table == rule.table and _leads_to_other_side(host_views, route)
-            for hop in route.hops
-        }
-        reached = [gateways[hop] for hop in sorted(hops) if hop in gateways]
-        if reached and all(router.name != planned.name for router in reached):
-            reported.add(rule.origin)
-            yield RouteFault(
-                "mark of another router", rule.origin,
-                f"mark {rule.mark} is that of {planned.name}, but its table {rule.table} leads to"
-                f" {', '.join(router.name for router in reached)}: a health check asks the wrong router",
-                "lead each mark into the table of its own router, or state table and mark in the system file",
-            )  # fmt: skip
-
-    if host_tables.routes is not None:
-        for view in host_views:
-            yield from _check_effective_marks(view, host_tables, reported)
-
-
-def _check_effective_marks(
-    host_view: HostView, host_tables: HostTables, reported_marks: set[str]
-) -> Iterator[RouteFault]:
-    """Marks that an earlier or wider rule leads to another router, as the kernel evaluates all rules."""
-    used_marks = {rule.mark for rule in host_tables.rules or () if rule.mark is not None}
-    target = ipaddress.ip_network(host_view.other_side.ranges[0], strict=False)[0]
-    for router in host_view.routers_by_gateway.values():
-        if router.mark not in used_marks:
-            continue
-        lookup = find_kernel_route(host_tables, target, packet_mark=router.mark)
-        if lookup is None or lookup.route is None or lookup.rule.mark is None or lookup.rule.origin in reported_marks:
-            continue
-        reached = [
-            host_view.routers_by_gateway[hop.via].name
-            for hop in lookup.route.hops
-            if hop.via in host_view.routers_by_gateway
-        ]
-        if reached and router.name not in reached:
-            reported_marks.add(lookup.rule.origin)
-            mask = "" if lookup.rule.mask == _FULL_MASK else f" (mask {lookup.rule.mask:#x})"
-            yield RouteFault(
-                "mark of another router", lookup.rule.origin,
-                f"packets with mark {router.mark} of {router.name} match this rule{mask} first, which leads to"
-                f" {', '.join(reached)}: a health check asks the wrong router",
-                "match the whole mark, and give each mark one rule",
-            )  # fmt: skip
 
 
 def _check_rule_source(host_views: Sequence[HostView], rule: ObservedRule) -> Iterator[RouteFault]:

@@ -62,7 +62,8 @@ def find_setting_faults(host_view: HostView, host_tables: HostTables) -> Iterato
         yield from _check_arp_settings(host_view, host_tables)
         yield from find_proxy_faults(host_tables.settings, (device,))
     else:
-        yield from _check_ipv6(host_tables.settings, (device,), host_view.own_side.mtu)
+        has_mtu_fault = host_tables.mtus.get(device, host_view.own_side.mtu) != host_view.own_side.mtu
+        yield from _check_ipv6(host_tables.settings, (device,), None if has_mtu_fault else host_view.own_side.mtu)
     yield from find_connection_limits(host_view, host_tables.settings)
     yield from _check_accepted_redirects(host_tables.settings, device, fabric.version)
 
@@ -209,9 +210,10 @@ def check_router_tables(fabrics: Sequence[Fabric], host_tables: HostTables) -> I
         yield CheckedItem("the addresses of a router", names)
         yield RouteFault("not a router", "addresses", f"no router of {names} has one of these", "ask a router")
     for fabric, routers in matching:
-        if host_tables.addresses is not None:
-            yield from _check_addresses(fabric, host_tables)
-        yield from _check_interfaces(fabric, routers, host_tables)
+        tables = host_tables.select_version(fabric.version)
+        if tables.addresses is not None:
+            yield from _check_addresses(fabric, routers, tables)
+        yield from _check_interfaces(fabric, routers, tables)
         if host_tables.settings is not None:
             yield from _check_forwarding(fabric, routers, host_tables.settings)
             yield from find_router_limits(fabric, host_tables.settings)
@@ -229,15 +231,20 @@ def _find_routers_of_tables(fabric: Fabric, host_tables: HostTables) -> Iterator
 def _find_possible_routers(
     fabrics: Sequence[Fabric], host_tables: HostTables
 ) -> list[tuple[Fabric, tuple[FabricRouter, ...]]]:
-    """The routers that these tables may be of: by their addresses, else all."""
-    by_address = [(fabric, tuple(_find_routers_of_tables(fabric, host_tables))) for fabric in fabrics]
-    known_fabrics = [(fabric, routers) for fabric, routers in by_address if routers]
+    """The routers that these tables may be of: by their addresses, of any IP version, else all."""
+    by_address = [list(_find_routers_of_tables(fabric, host_tables)) for fabric in fabrics]
+    names = {router.name for routers in by_address for router in routers}
+    by_name = [(fabric, tuple(router for router in fabric.routers if router.name in names)) for fabric in fabrics]
+    known_fabrics = [(fabric, routers) for fabric, routers in by_name if routers]
     return known_fabrics or [(fabric, fabric.routers) for fabric in fabrics]
 
 
-def _check_addresses(fabric: Fabric, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+def _check_addresses(
+    fabric: Fabric, own_routers: Sequence[FabricRouter], host_tables: HostTables
+) -> Iterator[RouteFault | CheckedItem]:
     own_addresses = {address.split("/")[0] for address in host_tables.addresses or ()}
-    own_routers = list(_find_routers_of_tables(fabric, host_tables))
+    if len(own_routers) == len(fabric.routers) and not list(_find_routers_of_tables(fabric, host_tables)):
+        return  # the tables are of no known router
     complete = [router for router in own_routers if {router.near_address, router.far_address} <= own_addresses]
     yield from _check_prefixes(fabric, complete, host_tables)
     for router in own_routers:
@@ -253,7 +260,7 @@ def _check_addresses(fabric: Fabric, host_tables: HostTables) -> Iterator[RouteF
         elif not planned <= own_addresses:
             yield RouteFault(
                 "address missing", router.name,
-                f"{router.name} has {', '.join(sorted(own_addresses & planned))}"
+                f"{router.name} has {', '.join(sorted(own_addresses & planned)) or 'no address of both networks'}"
                 f" but not {', '.join(sorted(planned - own_addresses))}",
                 "give it its address on both networks",
             )  # fmt: skip

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
@@ -33,8 +34,8 @@ class RouteCheck:
     not_examined: tuple[str, ...] = ()
 
 
-def list_unknown(host_tables: HostTables) -> tuple[str, ...]:
-    """The unknown parts of the tables, by the names that users know."""
+def list_unknown(host_tables: HostTables, versions: Sequence[int] = ()) -> tuple[str, ...]:
+    """The unknown parts of the tables, by the names that users know; of several IP versions also those of one."""
     parts = {
         "routes": host_tables.routes,
         "rules": host_tables.rules,
@@ -43,4 +44,13 @@ def list_unknown(host_tables: HostTables) -> tuple[str, ...]:
         "settings (sysctl)": host_tables.settings,
         "kernel options": host_tables.options,
     }
-    return tuple(name for name, content in parts.items() if content is None)
+    by_version = [(version, host_tables.select_version(version)) for version in versions if len(versions) > 1]
+    return (
+        *(name for name, content in parts.items() if content is None),
+        *(
+            f"{member} of IPv{version}"
+            for member in ("routes", "rules", "addresses")
+            for version, tables in by_version
+            if getattr(tables, member) is None and getattr(host_tables, member) is not None
+        ),
+    )

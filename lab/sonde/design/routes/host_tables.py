@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 Item = TypeVar("Item")
 # Kinds of routes and actions of rules that drop packets.
 DISCARDING_KINDS = ("blackhole", "unreachable", "prohibit")
-# Attributes of routes that limit connections.
-LIMIT_NAMES = ("window", "initcwnd", "initrwnd", "cwnd", "rto_min", "hoplimit", "congctl", "expires")
 # Operational states (RFC 2863) of a link that carries nothing.
 _IDLE_STATES = ("DOWN", "LOWERLAYERDOWN", "DORMANT", "NOTPRESENT")
+# Packets that the host itself sends arrive from here.
+LOOPBACK = "lo"
+_MAIN_PREFERENCE = 32766
 _TABLE_NAMES = {"254": "main", "255": "local", "253": "default"}
 
 
@@ -46,7 +47,7 @@ class ObservedRoute:
     source: str = ""  # the preferred source address
     service: str = ""  # tos or dsfield: only packets with it take this route
     largest_segment: int | None = None  # advmss, bytes
-    limits: tuple[tuple[str, str], ...] = ()  # those of LIMIT_NAMES as ip prints them
+    attributes: tuple[tuple[str, str], ...] = ()  # those that no other member holds, by name, as ip prints them
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,20 @@ class ObservedRule:
     table: str
     origin: str
     destination: str = "all"
-    action: str = "lookup"  # or blackhole, unreachable, prohibit
+    action: str = "lookup"  # or blackhole, unreachable, prohibit, nop
     mask: int = 0xFFFFFFFF
     interface: str = ""  # of incoming packets
     inverted: bool = False
     suppressed_prefix: int | None = None  # routes with a prefix of at most this length are ignored
     jump: int | None = None  # of the action goto: the preference of the next rule
     version: int | None = None  # the IP version that it is for; None: unknown
-    selectors: str = ""  # uidrange, oif, ipproto, sport and dport as ip prints them: they select some packets only
+    selectors: str = ""  # tos, uidrange, oif, ipproto, sport, … as ip prints them: they select some packets only
+    is_detached: bool = False  # a device that it selects is missing, so it matches no packet
+
+    @property
+    def is_for_all_packets(self) -> bool:
+        """Whether it matches every packet that this host sends with its mark to its destination."""
+        return not (self.selectors or self.inverted or self.is_detached) and self.interface in ("", LOOPBACK)
 
 
 @dataclass(frozen=True)
@@ -145,11 +152,13 @@ class HostTables:
         return self.lnet_routes is not None or self.lnet_interfaces is not None or self.is_lnet_routing is not None
 
     def merge_tables(self, other: HostTables) -> HostTables:
-        """Both together; sequences are concatenated, and the other value wins in mappings."""
+        """Both together; sequences are concatenated, and the other value wins in mappings. A route or address of both
+        counts once: `ip route show table all` prints the routes of both IP versions, `ip -6 route` some of them
+        again."""
         return HostTables(
             rules=_concatenate_known(self.rules, other.rules),
-            routes=_concatenate_known(self.routes, other.routes),
-            addresses=_concatenate_known(self.addresses, other.addresses),
+            routes=_join_routes(self.routes, other.routes),
+            addresses=_join_known(self.addresses, other.addresses),
             settings=_merge_mappings(self.settings, other.settings),
             options=_merge_mappings(self.options, other.options),
             mtus={**self.mtus, **other.mtus},
@@ -158,7 +167,7 @@ class HostTables:
             address_devices={**self.address_devices, **other.address_devices},
             link_details={**self.link_details, **other.link_details},
             address_flags={**self.address_flags, **other.address_flags},
-            neighbors=_concatenate_known(self.neighbors, other.neighbors),
+            neighbors=_join_known(self.neighbors, other.neighbors),
             lnet_routes=_concatenate_known(self.lnet_routes, other.lnet_routes),
             lnet_interfaces=_concatenate_known(self.lnet_interfaces, other.lnet_interfaces),
             is_lnet_routing=self.is_lnet_routing if other.is_lnet_routing is None else other.is_lnet_routing,
@@ -166,11 +175,47 @@ class HostTables:
             formats=tuple(dict.fromkeys((*self.formats, *other.formats))),
         )
 
+    def select_version(self, version: int) -> HostTables:
+        """The tables of one IP version. Rules, routes and addresses are unknown where only those of the other version
+        were given."""
+
+        def select(items: tuple[Item, ...] | None, find_version: Callable[[Item], int | None]) -> tuple[Item, ...]:
+            return tuple(item for item in items or () if find_version(item) in (None, version))
+
+        rules = select(self.rules, lambda rule: rule.version)
+        routes = select(self.routes, lambda route: route.version)
+        addresses = select(self.addresses, find_ip_version)
+        return replace(
+            self,
+            rules=None if self.rules is None or (self.rules and not rules) else rules,
+            routes=None if self.routes is None or (self.routes and not routes) else routes,
+            addresses=None if self.addresses is None or (self.addresses and not addresses) else addresses,
+            neighbors=None
+            if self.neighbors is None
+            else select(self.neighbors, lambda neighbor: find_ip_version(neighbor.address)),
+        )
+
 
 def _concatenate_known(
     first_items: tuple[Item, ...] | None, second_items: tuple[Item, ...] | None
 ) -> tuple[Item, ...] | None:
     return None if first_items is None and second_items is None else (first_items or ()) + (second_items or ())
+
+
+def _join_known(first_items: tuple[Item, ...] | None, second_items: tuple[Item, ...] | None) -> tuple[Item, ...] | None:
+    """Both together, each item once."""
+    items = _concatenate_known(first_items, second_items)
+    return items if items is None else tuple(dict.fromkeys(items))
+
+
+def _join_routes(
+    first_routes: tuple[ObservedRoute, ...] | None, second_routes: tuple[ObservedRoute, ...] | None
+) -> tuple[ObservedRoute, ...] | None:
+    """Both together, without the routes of the second that the first has too, apart from their origin."""
+    if first_routes is None or second_routes is None:
+        return _concatenate_known(first_routes, second_routes)
+    present = {replace(route, origin="") for route in first_routes}
+    return first_routes + tuple(route for route in second_routes if replace(route, origin="") not in present)
 
 
 def _merge_mappings(
@@ -195,8 +240,8 @@ def describe_link_state(link_flags: Collection[str], operational_state: str) -> 
 
 
 def set_versions_of_listings(all_tables: Sequence[HostTables]) -> list[HostTables]:
-    """Sets the version of rules that `ip rule` printed. A whole listing has the table local once, and for IPv4 also the
-    table default. One without it is of IPv6 if another one is of IPv4; else its version stays unknown."""
+    """Sets the version of rules that `ip rule` printed. A listing of IPv4 has the table default once. One without it is
+    of IPv6 if another one is of IPv4; else its version stays unknown."""
     kinds = [_find_listing_version(tables.rules or ()) for tables in all_tables]
     return [
         replace(tables, rules=tuple(replace(rule, version=rule.version or version) for rule in tables.rules))
@@ -207,13 +252,28 @@ def set_versions_of_listings(all_tables: Sequence[HostTables]) -> list[HostTable
 
 
 def _find_listing_version(rules: Sequence[ObservedRule]) -> int | None:
-    names = [rule.table for rule in rules]
-    return None if names.count("local") != 1 or names.count("default") > 1 else 4 if "default" in names else 6
+    """The version of rules that `ip rule` printed: they have the local table or the main one at its preference. None
+    for other rules and for listings of both versions in one file."""
+    tables = [rule.table for rule in rules]
+    has_main = any(rule.table == "main" and rule.preference == _MAIN_PREFERENCE for rule in rules)
+    if tables.count("local") > 1 or tables.count("default") > 1 or not (has_main or {"local", "default"} & set(tables)):
+        return None
+    return 4 if "default" in tables else 6
+
+
+def describe_rule_selectors(rule: ObservedRule) -> str:
+    """Which packets a rule selects beyond addresses and marks, with a space before it; "" for all packets."""
+    texts = [rule.selectors, f"iif {rule.interface}" if rule.interface not in ("", LOOPBACK) else ""]
+    selected = " ".join(text for text in texts if text)
+    if not selected:
+        return ""
+    detached = " of a device that is missing" if rule.is_detached else ""
+    return f" {'without' if rule.inverted else 'with'} {selected}{detached}"
 
 
 def find_ip_version(address_or_range: str) -> int | None:
     """The IP version of an address or range; None for other texts."""
     try:
-        return ipaddress.ip_network(address_or_range, strict=False).version
+        return ipaddress.ip_interface(address_or_range).version
     except ValueError:
         return None

@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sonde.design.routes.host_tables import (
     DISCARDING_KINDS,
-    LIMIT_NAMES,
     HostTables,
     LinkDetails,
     ObservedHop,
@@ -24,12 +23,24 @@ from sonde.model.documents import parse_json
 from sonde.model.errors import UserError
 
 _KERNEL_TABLES = {"default", "253"}
+# Members of rules that `_parse_rule` reads, or on which no packet depends; all others select some packets.
+_RULE_MEMBERS = ("priority", "src", "srclen", "dst", "dstlen", "fwmark", "fwmask", "table", "action", "iif", "not",
+                 "goto", "suppress_prefixlen", "protocol", "flow_from", "flow_to", "nop", "unresolved", "l3mdev",
+                 "iif_detached", "oif_detached")  # fmt: skip
+_RANGED_SELECTORS = ("uid", "sport", "dport")
+_SELECTOR_NAMES = {"uid": "uidrange"}
+# Members of routes that `_parse_route` reads, or on which no packet depends.
+_ROUTE_MEMBERS = ("type", "dst", "tos", "gateway", "via", "dev", "protocol", "scope", "flags", "table", "prefsrc",
+                  "metric", "metrics", "nexthops", "pref", "nhid", "nh_info", "error", "weight", "from", "src",
+                  "id", "ttl")  # fmt: skip
+_METRIC_NAMES = {"congestion": "congctl", "flow": "realm"}
+_TIMES_MS = ("rtt", "rttvar", "rto_min")
 
 
 def parse_json_tables(json_text: str, file_name: str) -> HostTables:
     """Rules, routes, addresses or neighbors as `ip -j` prints them. Raises UserError."""
     try:
-        document = parse_json(json_text)
+        document = parse_json(json_text, object_pairs_hook=_keep_first_members)
     except ValueError as reason:
         raise UserError(f"{file_name} is not JSON ({reason}); save the output of `ip -j` as it is.") from None
     rows = document if isinstance(document, list) else [document]
@@ -41,6 +52,11 @@ def parse_json_tables(json_text: str, file_name: str) -> HostTables:
         raise UserError(
             f"{file_name} has an entry that `ip -j` does not write ({reason}); save its output again."
         ) from None
+
+
+def _keep_first_members(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """An object; of members of one name the first: `ip` prints the destination of an encapsulation as a second dst."""
+    return dict(reversed(pairs))
 
 
 def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> HostTables:
@@ -115,23 +131,27 @@ def _parse_rule(json_row: Mapping[str, Any], origin: str) -> ObservedRule:
 
     mark, _, mask = str(json_row.get("fwmark", "")).partition("/")
     mask = str(json_row.get("fwmask", mask))
-    selectors = [f"{name} {json_row[name]}" for name in ("oif", "ipproto", "sport", "dport") if name in json_row]
-    if "uid_start" in json_row:
-        selectors.append(f"uidrange {json_row['uid_start']}-{json_row.get('uid_end', '')}")
+    ranges = {name: f"{json_row[f'{name}_start']}-{json_row.get(f'{name}_end', '')}" for name in _RANGED_SELECTORS
+              if f"{name}_start" in json_row}  # fmt: skip
+    others = {name: value for name, value in json_row.items()
+              if name not in _RULE_MEMBERS and not name.endswith(("_start", "_end"))}  # fmt: skip
+    selectors = [f"{_SELECTOR_NAMES.get(name, name)} {value}" for name, value in (others | ranges).items()]
+    actions = [action for action in (json_row.get("action"), "nop" if "nop" in json_row else None) if action]
     return ObservedRule(
         preference=int(json_row["priority"]),
         source=join_prefix("src", "srclen"),
         mark=int(mark, 0) if mark else None,
-        table=get_routing_table_name(str(json_row.get("table", "main"))),
+        table=get_routing_table_name(str(json_row.get("table", "[l3mdev-table]" if "l3mdev" in json_row else "main"))),
         origin=origin,
         destination=join_prefix("dst", "dstlen"),
-        action=str(json_row["action"]) if json_row.get("action") in DISCARDING_KINDS else "lookup",
+        action=next((action for action in actions if action in (*DISCARDING_KINDS, "nop")), "lookup"),
         mask=int(mask, 0) if mask else 0xFFFFFFFF,
         interface=str(json_row.get("iif", "")),
         inverted="not" in json_row,
         suppressed_prefix=int(json_row["suppress_prefixlen"]) if "suppress_prefixlen" in json_row else None,
         jump=int(json_row["goto"]) if str(json_row.get("goto", "")).isdigit() else None,
         selectors=" ".join(selectors),
+        is_detached=bool({"iif_detached", "oif_detached"} & json_row.keys()),
     )
 
 
@@ -152,7 +172,6 @@ def _parse_route(json_row: Mapping[str, Any], origin: str) -> ObservedRoute | No
     if "gateway" in json_row or "via" in json_row:
         hops = [_parse_next_hop(json_row)]
     metrics = {name: value for hop in json_row.get("metrics", ()) for name, value in hop.items()}
-    metrics |= {"expires": json_row["expires"]} if "expires" in json_row else {}
     destination = str(json_row["dst"])
     if destination != "default":
         try:
@@ -172,10 +191,22 @@ def _parse_route(json_row: Mapping[str, Any], origin: str) -> ObservedRoute | No
         metric=int(json_row["metric"]) if "metric" in json_row else None,
         version=default_version if destination == "default" else find_ip_version(destination),
         source=str(json_row.get("prefsrc", "")),
-        service=str(json_row.get("tos", "")),
+        service="" if "encap" in json_row else str(json_row.get("tos", "")),  # that of the encapsulation
         largest_segment=int(metrics["advmss"]) if "advmss" in metrics else None,
-        limits=tuple((name, str(metrics[name])) for name in LIMIT_NAMES if name in metrics),
+        attributes=tuple(_list_attributes(json_row, metrics)),
     )
+
+
+def _list_attributes(json_row: Mapping[str, Any], metrics: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The attributes of a route and of its next hops that no other member holds, by their names in `ip route`."""
+    rows = [json_row, *json_row.get("nexthops", ())]
+    for name, value in [*metrics.items(), *(item for row in rows for item in row.items())]:
+        if name in _ROUTE_MEMBERS or name in ("mtu", "advmss"):
+            continue
+        if value is None:  # a feature, as "ecn": null
+            yield "features", name
+        else:
+            yield _METRIC_NAMES.get(name, name), f"{value}ms" if name in _TIMES_MS else str(value)
 
 
 def _parse_next_hop(json_row: Mapping[str, Any]) -> ObservedHop:

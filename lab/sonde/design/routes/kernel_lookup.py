@@ -11,15 +11,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
-from sonde.design.routes.host_tables import DISCARDING_KINDS, HostTables, ObservedRoute, ObservedRule
+from sonde.design.routes.host_tables import DISCARDING_KINDS, LOOPBACK, HostTables, ObservedRoute, ObservedRule
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 # The metric of a route that states none.
 DEFAULT_METRICS = {4: 0, 6: 1024}
-_MAIN_PREFERENCE = 32766
-_OUTGOING = "lo"  # packets that the host itself sends arrive from here
+# Preference of the rule for the main table; rules of larger preference only count when main has no route.
+MAIN_PREFERENCE = 32766
 
 
 @dataclass(frozen=True)
@@ -59,18 +59,22 @@ def find_kernel_route(
     *,
     packet_mark: int = 0,
     source_address: IpAddress | None = None,
+    selecting_rule: ObservedRule | None = None,
 ) -> RouteLookup | None:
-    """The route of a packet that this host sends; None when no table has one. The routes of `host_tables` must be
-    known."""
+    """The route of a packet that this host sends; None when no table has one. `host_tables` are those of the IP version
+    of the address, with routes. The packet has none of the properties that rules select by tos, port, user and the
+    like, apart from those of `selecting_rule`."""
     jump = 0
-    rules = [rule for rule in host_tables.rules or () if rule.version in (None, destination_address.version)]
-    for rule in complete_and_sort_rules(rules):
-        if (rule.preference or 0) < jump or not _does_rule_match(
-            rule, destination_address, packet_mark, source_address
-        ):
+    rules = complete_and_sort_rules(host_tables.rules)
+    preferences = {rule.preference for rule in rules}
+    for rule in rules:
+        has_properties = selecting_rule is not None and rule.origin == selecting_rule.origin
+        if (rule.preference or 0) < jump or rule.action == "nop":
+            continue
+        if not _does_rule_match(rule, destination_address, packet_mark, source_address, has_properties):
             continue
         if rule.jump is not None:
-            jump = rule.jump
+            jump = rule.jump if rule.jump in preferences else jump  # the kernel skips an unresolved goto
             continue
         if rule.action in DISCARDING_KINDS:
             return RouteLookup(None, rule)
@@ -85,20 +89,26 @@ def complete_and_sort_rules(rules: Sequence[ObservedRule] | None) -> list[Observ
     with the local rule is complete. A rule without a preference gets one below the lowest of the site, as `ip rule add`
     chooses it."""
     ordered: list[ObservedRule] = []
-    lowest = _MAIN_PREFERENCE
+    lowest = MAIN_PREFERENCE
     for rule in rules or ():
         preference = rule.preference if rule.preference is not None else lowest - 1
         lowest = min(lowest, preference) if preference else lowest
         ordered.append(replace(rule, preference=preference))
     is_complete = any(rule.preference == 0 and rule.table == "local" for rule in ordered)
-    if not is_complete and not any(rule.preference == _MAIN_PREFERENCE for rule in ordered):
-        ordered.append(ObservedRule(_MAIN_PREFERENCE, "all", None, "main", "the kernel's own rule"))
+    if not is_complete and not any(rule.preference == MAIN_PREFERENCE for rule in ordered):
+        ordered.append(ObservedRule(MAIN_PREFERENCE, "all", None, "main", "the kernel's own rule"))
     return sorted(ordered, key=lambda rule: rule.preference or 0)
 
 
 def _does_rule_match(
-    rule: ObservedRule, destination_address: IpAddress, packet_mark: int, source_address: IpAddress | None
+    rule: ObservedRule,
+    destination_address: IpAddress,
+    packet_mark: int,
+    source_address: IpAddress | None,
+    has_selected_properties: bool,
 ) -> bool:
+    if rule.is_detached:
+        return rule.inverted
     matched = (
         _does_range_cover(rule.destination, destination_address)
         and (
@@ -106,7 +116,8 @@ def _does_rule_match(
             or (source_address is not None and _does_range_cover(rule.source, source_address))
         )
         and (rule.mark is None or packet_mark & rule.mask == rule.mark)
-        and rule.interface in ("", _OUTGOING)
+        and rule.interface in ("", LOOPBACK)
+        and (not rule.selectors or has_selected_properties)
     )
     return matched != rule.inverted
 
@@ -131,8 +142,6 @@ def find_table_route(
         if route.table != table_name or route.service:  # packets of storage have no type of service
             continue
         if route.destination == "default":
-            if route.version not in (None, destination_address.version):
-                continue
             length = 0
         else:
             network = _parse_address_range(route.destination)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import gzip
 import platform
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from sonde.design.routes.host_tables import (
     ObservedRule,
     describe_link_state,
 )
+from sonde.design.routes.port_ranges import PORT_SETTINGS
 from sonde.design.routes.setting_rules import list_setting_names
 from sonde.design.routes.table_reader import parse_host_tables
 from sonde.model.errors import MachineError
@@ -33,12 +34,16 @@ _INVERTED = 0x2  # FIB_RULE_INVERT
 _NEIGHBOR_STATES = {0x01: "incomplete", 0x02: "reachable", 0x04: "stale", 0x08: "delay", 0x10: "probe", 0x20: "failed",
                     0x40: "noarp", 0x80: "permanent"}  # fmt: skip
 _ROUTE_KINDS = {1: "unicast", 2: "local", 6: "blackhole", 7: "unreachable", 8: "prohibit", 9: "throw"}
-_RULE_ACTIONS = {1: "lookup", 6: "blackhole", 7: "unreachable", 8: "prohibit"}
-_LIMITS = {"window": "RTAX_WINDOW", "initcwnd": "RTAX_INITCWND", "initrwnd": "RTAX_INITRWND", "cwnd": "RTAX_CWND",
-           "rto_min": "RTAX_RTO_MIN", "hoplimit": "RTAX_HOPLIMIT", "congctl": "RTAX_CC_ALGO"}  # fmt: skip
+_RULE_ACTIONS = {1: "lookup", 3: "nop", 6: "blackhole", 7: "unreachable", 8: "prohibit"}
+# Metrics of routes by their names in `ip route`, in the order of the kernel's numbers, which begin at 1 (RTAX_LOCK).
+_METRICS = ("lock", "mtu", "window", "rtt", "rttvar", "ssthresh", "cwnd", "advmss", "reordering", "hoplimit",
+            "initcwnd", "features", "rto_min", "initrwnd", "quickack", "congctl", "fastopen_no_cookie")  # fmt: skip
+# How many units of the kernel are a millisecond.
+_UNITS_PER_MS = {"rtt": 8, "rttvar": 4, "rto_min": 1}
 _SCOPES = {0: "global", 253: "link", 254: "host"}
-_SELECTORS = {"oif": "FRA_OIFNAME", "ipproto": "FRA_IP_PROTO", "sport": "FRA_SPORT_RANGE", "dport": "FRA_DPORT_RANGE",
-              "uidrange": "FRA_UID_RANGE"}  # fmt: skip
+_DETACHED = 0x8 | 0x10  # FIB_RULE_IIF_DETACHED, FIB_RULE_OIF_DETACHED
+_SELECTORS = {"tun_id": "FRA_TUN_ID", "oif": "FRA_OIFNAME", "ipproto": "FRA_IP_PROTO", "sport": "FRA_SPORT_RANGE",
+              "dport": "FRA_DPORT_RANGE", "uidrange": "FRA_UID_RANGE"}  # fmt: skip
 _INET, _INET6 = 2, 10
 
 
@@ -57,7 +62,7 @@ def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
             address_messages = list(netlink.get_addr(family=family))
             addresses = [f"{message.get_attr('IFA_ADDRESS')}/{message['prefixlen']}" for message in address_messages]
             routes = [_make_observed_route(message, names, version) for message in netlink.get_routes(family=family)]
-            rules = [_make_observed_rule(message) for message in netlink.get_rules(family=family)]
+            rules = [_make_observed_rule(message, version) for message in netlink.get_rules(family=family)]
             neighbors = [
                 ObservedNeighbor(
                     str(message.get_attr("NDA_DST")),
@@ -125,7 +130,7 @@ _SETTINGS = (
     "net.ipv6.fib_multipath_hash_policy", "net.ipv4.fib_multipath_hash_seed", "net.ipv4.fib_multipath_use_neigh",
     "kernel.osrelease", "net.ipv4.tcp_timestamps", "net.ipv4.tcp_congestion_control", "net.ipv4.tcp_mem",
     "net.core.optmem_max", "net.ipv4.tcp_window_scaling", "net.ipv4.tcp_sack", "net.ipv4.tcp_rmem",
-    "net.ipv4.tcp_wmem", "net.ipv4.tcp_retries2", "net.ipv4.tcp_moderate_rcvbuf", "net.ipv4.ip_local_port_range",
+    "net.ipv4.tcp_wmem", "net.ipv4.tcp_retries2", "net.ipv4.tcp_moderate_rcvbuf", *PORT_SETTINGS,
     "net.ipv4.ip_default_ttl", "net.ipv4.fib_multipath_hash_fields", "net.ipv6.fib_multipath_hash_fields",
     "net.ipv4.neigh.default.gc_thresh3",
     "net.ipv6.neigh.default.gc_thresh3", "net.netfilter.nf_conntrack_max",
@@ -167,14 +172,38 @@ def _make_observed_route(netlink_message: Any, device_names: dict[int, str], ip_
         version=ip_version,
         source=str(netlink_message.get_attr("RTA_PREFSRC") or ""),
         service=str(netlink_message["tos"] or ""),
-        limits=()
-        if metrics is None
-        else tuple((name, str(value)) for name, attribute in _LIMITS.items() if (value := metrics.get_attr(attribute))),
+        attributes=tuple(_list_attributes(netlink_message, metrics)),
         largest_segment=int(metrics.get_attr("RTAX_ADVMSS") or 0) or None if metrics is not None else None,
     )
 
 
-def _make_observed_rule(message: Any) -> ObservedRule:
+def _list_attributes(netlink_message: Any, metrics: Any) -> Iterator[tuple[str, str]]:
+    """The attributes of a route that no other member holds, as `ip route` prints them."""
+    values: dict[str, Any] = {}
+    for name in _METRICS if metrics is not None else ():
+        attribute = "RTAX_CC_ALGO" if name == "congctl" else f"RTAX_{name.upper()}"
+        if value := metrics.get_attr(attribute):
+            values[name] = value
+    locks = int(values.pop("lock", 0))
+    for number, name in enumerate(_METRICS, start=1):
+        is_locked = bool(locks & 1 << number)
+        if name not in values or name == "advmss" or (name == "mtu" and not is_locked):
+            continue
+        text = str(values[name])
+        if name in _UNITS_PER_MS:
+            text = f"{int(values[name]) // _UNITS_PER_MS[name]}ms"
+        elif name == "features" and int(values[name]) == 1:
+            text = "ecn"
+        yield name, f"lock {text}" if is_locked else text
+    for name, attribute in (("realm", "RTA_FLOW"), ("encap", "RTA_ENCAP_TYPE")):
+        if value := netlink_message.get_attr(attribute):
+            yield name, str(value)
+    if cache := netlink_message.get_attr("RTA_CACHEINFO"):
+        # the kernel counts in ticks of 10 ms (USER_HZ)
+        yield from [("expires", f"{int(cache['rta_expires']) // 100}sec")] if cache["rta_expires"] else []
+
+
+def _make_observed_rule(message: Any, ip_version: int) -> ObservedRule:
     table = int(message.get_attr("FRA_TABLE") or message["table"])
     source = message.get_attr("FRA_SRC")
     mark = message.get_attr("FRA_FWMARK")
@@ -194,9 +223,12 @@ def _make_observed_rule(message: Any) -> ObservedRule:
         interface=str(message.get_attr("FRA_IIFNAME") or ""),
         inverted=bool(message["flags"] & _INVERTED),
         jump=int(message.get_attr("FRA_GOTO") or 0) or None,
+        version=ip_version,
         selectors=" ".join(
-            f"{name} {value}" for name, attribute in _SELECTORS.items() if (value := message.get_attr(attribute))
+            [f"tos {message['tos']:#x}"] * bool(message["tos"])
+            + [f"{name} {value}" for name, attribute in _SELECTORS.items() if (value := message.get_attr(attribute))]
         ),
+        is_detached=bool(message["flags"] & _DETACHED),
         suppressed_prefix=int(suppressed) if suppressed is not None and suppressed < 2**31 else None,
     )
 

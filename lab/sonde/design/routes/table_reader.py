@@ -8,7 +8,6 @@ configurations, and the files of networkd, NetworkManager, nmstate and LNet that
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,27 +17,24 @@ from pathlib import Path
 
 from sonde.design.routes import configuration_reader
 from sonde.design.routes.host_tables import (
-    DISCARDING_KINDS,
-    LIMIT_NAMES,
     HostTables,
     LinkDetails,
-    ObservedHop,
     ObservedNeighbor,
     ObservedRoute,
     ObservedRule,
     describe_link_state,
-    find_ip_version,
-    get_routing_table_name,
     set_versions_of_listings,
 )
+from sonde.design.routes.ip_lines import parse_neighbor_line, parse_route_line, parse_rule_line
 from sonde.design.routes.json_tables import parse_json_tables
 from sonde.model.errors import UserError
 from sonde.model.file_text import MAX_OUTPUT_BYTES, read_limited_text
 
 _RULE_BEGINS = ("rule", "from", "fwmark", "pref", "to", "not", "priority", "iif")
-_ROUTE_KINDS = ("unicast", *DISCARDING_KINDS, "throw", "local", "broadcast", "multicast", "anycast", "nat")
 _NEIGHBOR_STATES = ("REACHABLE", "STALE", "DELAY", "PROBE", "FAILED", "INCOMPLETE", "PERMANENT", "NOARP", "NONE")
 _IP = ("ip", "/sbin/ip", "/usr/sbin/ip", "/bin/ip", "/usr/bin/ip")
+# Next-hop objects: `ip route` also prints the next hops that they stand for.
+_NEXT_HOP_OBJECT = re.compile(r"\s+nh_info |id \d+ (via|dev|group|blackhole|encap)\b")
 _UNKNOWN_KIND = "holds no rule, route, address, neighbor, sysctl or kernel option; give saved output of ip, sysctl or"
 
 
@@ -141,7 +137,8 @@ def _parse_ip_lines(table_text: str, file_name: str) -> HostTables:
             _parse_ip_line(tables, tokens, line, origin)
     if not (
         tables.rules or tables.routes or tables.neighbors or tables.settings or (is_script and "apply()" in table_text)
-    ):
+        or _NEXT_HOP_OBJECT.match(table_text)
+    ):  # fmt: skip
         raise UserError(f"{file_name} {_UNKNOWN_KIND} .config.")
     return HostTables(
         rules=tuple(tables.rules) or None,
@@ -156,12 +153,12 @@ def _parse_ip_line(line_tables: _LineTables, tokens: list[str], line: str, origi
     version = 6 if is_command and "-6" in tokens[:3] else None
     arguments = _remove_program_and_verb(tokens)
     if re.match(r"\d+:", line) or (arguments and arguments[0] in _RULE_BEGINS):
-        rule = _parse_rule(arguments[1:] if arguments[0] == "rule" else arguments, line, origin)
+        rule = parse_rule_line(arguments[1:] if arguments[0] == "rule" else arguments, line, origin)
         line_tables.rules.append(replace(rule, version=version or 4) if is_command else rule)
     elif arguments and arguments[-1] in _NEIGHBOR_STATES and "dev" in arguments:
-        line_tables.neighbors.append(_parse_neighbor(arguments))
+        line_tables.neighbors.append(parse_neighbor_line(arguments))
     elif arguments:
-        route = _parse_route(arguments[1:] if arguments[0] == "route" else arguments, origin, version)
+        route = parse_route_line(arguments[1:] if arguments[0] == "route" else arguments, origin, version)
         if route is not None:
             line_tables.routes.append(route)
 
@@ -194,7 +191,7 @@ def _join_continued_lines(script_text: str) -> Iterator[tuple[int, str]]:
     pending, begin = "", 0
     for number, raw in enumerate(script_text.splitlines(), start=1):
         line = raw.split("#", 1)[0].rstrip()
-        if not line.strip() or set(line.strip()) <= {"."}:
+        if not line.strip() or set(line.strip()) <= {"."} or _NEXT_HOP_OBJECT.match(line):
             continue
         if pending and not pending.endswith("\\") and not line.lstrip().startswith("nexthop"):
             yield begin, pending.strip().rstrip(";")
@@ -234,44 +231,6 @@ def _remove_program_and_verb(tokens: list[str]) -> list[str]:
         else:
             return []  # show, del, flush: nothing that is added
     return tokens
-
-
-def _parse_rule(tokens: Sequence[str], line: str, origin: str) -> ObservedRule:
-    """A rule as `ip rule show` prints it ("1000: from all …"), or as `ip rule add` accepts it."""
-    if numbered := re.match(r"(\d+):\s*(.*)", line):
-        tokens = ["pref", numbered[1], *numbered[2].split()]
-    attributes: dict[str, str] = {}
-    attribute_names = {"pref": "pref", "priority": "pref", "prio": "pref", "order": "pref", "from": "from",
-                       "fwmark": "fwmark", "table": "table", "lookup": "table", "to": "to", "iif": "iif",
-                       "suppress_prefixlength": "suppress", "goto": "goto"}  # fmt: skip
-    selectors = [f"{token} {tokens[index + 1]}" for index, token in enumerate(tokens[:-1])
-                 if token in ("uidrange", "oif", "ipproto", "sport", "dport")]  # fmt: skip
-    for index, token in enumerate(tokens[:-1]):
-        if token in attribute_names:
-            attributes[attribute_names[token]] = tokens[index + 1]
-    mark, _, mask = attributes.get("fwmark", "").partition("/")
-    return ObservedRule(
-        preference=int(attributes["pref"]) if "pref" in attributes else None,
-        source=attributes.get("from", "all"),
-        mark=int(mark, 0) if mark else None,
-        table=get_routing_table_name(attributes.get("table", "main")),
-        origin=origin,
-        destination=attributes.get("to", "all"),
-        action=next((token for token in tokens if token in DISCARDING_KINDS), "lookup"),
-        mask=int(mask, 0) if mask else 0xFFFFFFFF,
-        interface=attributes.get("iif", ""),
-        inverted="not" in tokens,
-        suppressed_prefix=int(attributes["suppress"]) if "suppress" in attributes else None,
-        jump=int(attributes["goto"]) if attributes.get("goto", "").isdigit() else None,
-        selectors=" ".join(selectors),
-    )
-
-
-def _parse_neighbor(tokens: Sequence[str]) -> ObservedNeighbor:
-    """A line of `ip neigh`: 10.1.0.1 dev eth0 lladdr 52:54:00:12:34:56 STALE."""
-    link_address = tokens[tokens.index("lladdr") + 1] if "lladdr" in tokens[:-1] else ""
-    address = tokens[1] if tokens[0] in ("neigh", "neighbor") else tokens[0]
-    return ObservedNeighbor(address, tokens[tokens.index("dev") + 1], link_address, tokens[-1].lower())
 
 
 def _parse_ip_addr_output(output_text: str) -> HostTables:
@@ -320,75 +279,3 @@ def _find_following_word(line_text: str, preceding_word: str) -> str:
     """The word that follows a name, or nothing."""
     match = re.search(rf"\b{preceding_word} (\S+)", line_text)
     return match[1] if match else ""
-
-
-def _parse_route(tokens: Sequence[str], origin: str, ip_version: int | None) -> ObservedRoute | None:
-    """A route as `ip route` prints or accepts it; None for kinds that no route of a fabric has (broadcast)."""
-    kind = "unicast"
-    if len(tokens) > 1 and tokens[0] in _ROUTE_KINDS:
-        kind, tokens = tokens[0], tokens[1:]
-    if kind not in ("unicast", "local", "throw", *DISCARDING_KINDS):
-        return None
-    before, hops = _split_route_and_next_hops(tokens)
-    attributes = _parse_route_attributes(before[1:])
-    destination = _parse_destination(before[0], origin)
-    device, via = attributes.get("dev", ""), attributes.get("via", "")
-    if via:
-        hops = [ObservedHop(via, device, 1, "dead" in before or "linkdown" in before)]
-    default_version = ip_version or (find_ip_version(hops[0].via) if hops else 6 if "pref" in tokens else None)
-    return ObservedRoute(
-        destination=destination,
-        table=get_routing_table_name(attributes.get("table", "local" if kind == "local" else "main")),
-        device=device,
-        hops=tuple(hops),
-        on_link=not hops and kind == "unicast",
-        mtu=int(attributes["mtu"]) if attributes.get("mtu", "").isdigit() else None,
-        origin=origin,
-        kind=kind,
-        metric=int(attributes["metric"]) if attributes.get("metric", "").isdigit() else None,
-        version=default_version if destination == "default" else find_ip_version(destination),
-        source=attributes.get("src", ""),
-        service=attributes.get("tos", ""),
-        largest_segment=int(attributes["advmss"]) if attributes.get("advmss", "").isdigit() else None,
-        limits=tuple((name, attributes[name]) for name in LIMIT_NAMES if name in attributes),
-    )
-
-
-def _split_route_and_next_hops(tokens: Sequence[str]) -> tuple[list[str], list[ObservedHop]]:
-    """The tokens of the route itself, and its next hops."""
-    hop_starts = [index for index, token in enumerate(tokens) if token == "nexthop"]  # nosec B105 # no password
-    hops = []
-    before = list(tokens[: hop_starts[0]]) if hop_starts else list(tokens)
-    for begin, end in zip(hop_starts, [*hop_starts[1:], len(tokens)], strict=False):
-        hop_tokens = tokens[begin + 1 : end]
-        attributes = _parse_route_attributes(hop_tokens)
-        dead = "dead" in hop_tokens or "linkdown" in hop_tokens
-        hops.append(
-            ObservedHop(attributes.get("via", ""), attributes.get("dev", ""), int(attributes.get("weight", "1")), dead)
-        )
-        for name in ("table", "mtu", "metric"):  # attributes of the route follow its last hop
-            if name in attributes and name not in before:
-                before += [name, attributes[name]]
-    return before, hops
-
-
-def _parse_route_attributes(tokens: Sequence[str]) -> dict[str, str]:
-    """The values that follow known attribute names."""
-    names = ("dev", "via", "table", "mtu", "weight", "metric", "scope", "proto", "src", "tos", "advmss")
-    tokens = [token for token in tokens if token != "lock"]  # of "mtu lock 1400"  # nosec B105 # no password
-    attributes = {
-        token: tokens[index + 1] for index, token in enumerate(tokens[:-1]) if token in names or token in LIMIT_NAMES
-    }
-    if attributes.get("via") in ("inet", "inet6"):
-        attributes["via"] = tokens[list(tokens).index("via") + 2]
-    return attributes
-
-
-def _parse_destination(range_text: str, origin: str) -> str:
-    """An address range as programs print it; one address is a range too."""
-    if range_text == "default":
-        return range_text
-    try:
-        return str(ipaddress.ip_network(range_text, strict=False))
-    except ValueError:
-        raise UserError(f'{origin}: "{range_text}" is no address range, and "default" it is not either.') from None

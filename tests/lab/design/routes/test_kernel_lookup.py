@@ -39,6 +39,15 @@ COMMANDS = {
         -4 route add 10.2.0.0/17 via 10.5.0.9 table 7
         -4 route add 10.2.200.0/24 via 10.5.0.8 table 8
         -4 route add 10.2.128.0/17 via 10.5.0.7 table 9
+        -4 rule add pref 880 nop
+        -4 rule add pref 881 goto 99999
+        -4 rule add pref 882 to 10.2.8.0/23 goto 901
+        -4 rule add pref 883 ipproto sctp lookup 7
+        -4 rule add pref 884 tos 0x10 blackhole
+        -4 rule add pref 885 iif missing0 blackhole
+        -4 rule add pref 886 iif lo to 10.2.66.64/26 lookup 9
+        -4 rule add pref 887 uidrange 4000000-4000001 blackhole
+        -4 rule add pref 888 dport 988 blackhole
         -4 rule add pref 900 to 10.2.8.0/21 lookup 7
         -4 rule add pref 901 from 10.5.0.1 to 10.2.200.0/24 lookup 8
         -4 rule add pref 902 fwmark 0x10/0xf0 lookup 9
@@ -60,7 +69,7 @@ COMMANDS = {
 }
 PROBES = {
     4: ["10.2.0.9", "10.2.7.255", "10.2.8.1", "10.2.9.1", "10.2.10.7", "10.2.10.8", "10.2.11.3", "10.2.66.1",
-        "10.2.127.1", "10.2.128.1", "10.2.200.1", "10.3.0.1", "10.77.0.1", "192.0.2.1"],
+        "10.2.66.65", "10.2.127.1", "10.2.128.1", "10.2.200.1", "10.3.0.1", "10.77.0.1", "192.0.2.1"],
     6: ["fd02::1", "fd02::9:5", "fd03::1", "fd03::1:0:0:1", "fd04::1"],
 }  # fmt: skip
 

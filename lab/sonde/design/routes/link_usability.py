@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a host can send packets to the routers at all: without a working interface the kernel has no routes through
+them, and what follows from that is no fault of its own."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection, Iterator
+
+from sonde.design.routes.fabric import is_address_in_ranges
+from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.host_view import HostView
+
+
+def list_devices_of_host_class(host_view: HostView) -> tuple[str, ...]:
+    """The devices by which hosts of the class are on this side."""
+    return tuple(each.device for each in host_view.own_side.classes if each.name == host_view.host_class.name)
+
+
+def is_device_up(device: str, host_tables: HostTables) -> bool:
+    """Whether a device exists and is up, or no state of a device is known."""
+    return not host_tables.links or host_tables.links.get(device) == "up"
+
+
+def has_usable_link(host_view: HostView, host_tables: HostTables) -> bool:
+    """Whether the planned interface is up and has an address from which it reaches a router, as far as is known."""
+    if not is_device_up(host_view.host_class.device, host_tables):
+        return False
+    if host_tables.addresses is None:
+        return True
+    devices = [*list_own_devices(host_view, host_tables), ""]
+    networks = [*_iterate_own_networks(host_view, host_tables), *iterate_on_link_networks(host_tables, devices)]
+    return any(ipaddress.ip_address(gateway) in network for gateway in host_view.routers_by_gateway
+               for network in networks)  # fmt: skip
+
+
+def has_route_through_fabric(host_view: HostView, host_tables: HostTables) -> bool:
+    """Whether a route of any table leads through a router of the fabric, or no route is known."""
+    return host_tables.routes is None or any(
+        hop.via in host_view.routers_by_gateway for route in host_tables.routes for hop in route.hops
+    )
+
+
+def iterate_on_link_networks(
+    host_tables: HostTables, devices: Collection[str] | None = None
+) -> Iterator[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    """The destinations of routes of the main table that have no next hop, on some devices or on all."""
+    for route in host_tables.routes or ():
+        is_on_device = devices is None or route.device in devices
+        if route.on_link and route.destination != "default" and route.table == "main" and is_on_device:
+            yield ipaddress.ip_network(route.destination)
+
+
+def list_own_devices(host_view: HostView, host_tables: HostTables) -> list[str]:
+    """The planned devices on this side, and the bonds, bridges or VRFs that they are ports of."""
+    devices = list_devices_of_host_class(host_view)
+    return [*devices, *(host_tables.link_details[name].master for name in devices if name in host_tables.link_details)]
+
+
+def _iterate_own_networks(
+    host_view: HostView, host_tables: HostTables
+) -> Iterator[ipaddress.IPv4Network | ipaddress.IPv6Network]:
+    """The networks of the addresses of this side on its devices."""
+    devices = list_own_devices(host_view, host_tables)
+    for text in host_tables.addresses or ():
+        address = ipaddress.ip_interface(text)
+        device = host_tables.address_devices.get(str(address.ip), host_view.host_class.device)
+        if device in devices and is_address_in_ranges(host_view.own_side.ranges, str(address.ip)):
+            yield address.network

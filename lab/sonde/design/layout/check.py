@@ -78,7 +78,7 @@ def check_layout(
     if plan is not None:
         results += find_plan_faults(replace(storage, file_systems=planned), plan)
         results += find_written_faults(storage, planned, written)
-        results += find_device_faults(storage, planned, written)
+        results += find_device_faults(storage, planned, written, mount_points)
         results += find_planned_inode_faults(storage.file_systems, list_target_names(written))
         for directory in directories if plan.table.purpose == "checkpoint" else ():
             results += find_permission_faults(directory)

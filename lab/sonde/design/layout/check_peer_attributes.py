@@ -24,6 +24,8 @@ _INDIVIDUAL = re.compile(
     r"|rotational|size|slots|spare_devices|spares|failed|degraded|sync_action|sync_completed|sync_speed|mismatch_cnt"
     r"|reshape_position|resync_start|array_state|devices|raid_disks|level|used_bytes|superblock_version|array_size"
     r"|volume_group|volume_type|origin|data_percent|twice|mapper_targets|group_of_pv|bad_blocks|map_size|dev"
+    r"|access_state|preferred_path|device_b\w+|\w+_busy|inflight|stat|cntlid|address|firmware_rev|numa_node|nsid|nguid"
+    r"|eui|\w+nqn|hostid|local_cpu\w*|sync_m\w+|new_dev|reshape_direction|io_poll_delay|queue_count|sqsize"
     r"|write_mostly|failfast|io\w+_cnt|evt_media_change|modalias|uevent|type|scsi_level|inquiry|sas_\w+|vpd_pg\w+"
     r"|max_segment\w*|max_integrity_segments|max_discard_segments|max_hw_sectors_kb|dma_alignment|virt_boundary_mask"
     r"|discard_\w+|write_same_max_bytes|write_zeroes\w*|zone_\w+|nr_zones|max_open_zones|max_active_zones"
@@ -214,6 +216,7 @@ def _group_volume_members(storage: ObservedStorage, disk: ObservedDisk) -> Itera
             if below.kind in ("md", "multipath", "lun"):
                 attributes = _read_attributes(below)
                 attributes.pop("fs_kind", None)  # a partition below the volume may hold it
+                attributes |= {"map_size": below.settings["map_size"]} if "map_size" in below.settings else {}
                 groups.setdefault((below.kind, below.geometry, below.unit), {})[below.name] = attributes
                 break
     for peers in groups.values():

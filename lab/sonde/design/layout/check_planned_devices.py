@@ -5,7 +5,7 @@ targets and file systems, and mount points."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_volumes import UNPLANNED_TARGETS
@@ -31,9 +31,15 @@ _CHANGE = "exchange the drives, or change the plan if it is meant so"
 
 
 def find_device_faults(
-    storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem], written: Sequence[WrittenAttribute]
+    storage: ObservedStorage,
+    file_systems: Sequence[ObservedFileSystem],
+    written: Sequence[WrittenAttribute],
+    mount_points: Collection[str] = (),
 ) -> Iterator[LayoutFault | CheckedItem]:
-    """Devices that are not where the plan puts them. What no output identifies is not compared."""
+    """Devices that are not where the plan puts them. What no output identifies is not compared. `mount_points` are
+    those that the plan has on any node."""
+    names = {attribute.value for attribute in written if attribute.key == ("mkfs.lustre", "--fsname")}
+    yield from _compare_client_mounts(storage.file_systems, names, mount_points)
     commands: dict[int, dict[tuple[str, str], str]] = {}
     for attribute in written:
         commands.setdefault(attribute.number, {})[attribute.key] = attribute.value
@@ -55,7 +61,7 @@ def find_device_faults(
             if (program, "") in options:
                 yield from _compare_file_system(storage, file_systems, options[program, ""])
         if ("mount", "") in options:
-            yield from _compare_mount_point(file_systems, options["mount", ""])
+            yield from _compare_mount_point(file_systems, options["mount", ""], mount_points)
 
 
 def _find_unplanned_layers(
@@ -295,14 +301,31 @@ def _compare_log_device(
 
 
 def _compare_mount_point(
-    file_systems: Sequence[ObservedFileSystem], arguments: str
+    file_systems: Sequence[ObservedFileSystem], arguments: str, mount_points: Collection[str]
 ) -> Iterator[LayoutFault | CheckedItem]:
     planned = split_device_arguments(arguments)[-1]
     mounted = [each for each in file_systems if each.options and each.location.startswith("/")]
     # where several may be the planned one, which of them is elsewhere is not known
     for each in mounted if len({each.location for each in mounted}) == 1 else ():
         yield CheckedItem("the planned mount point", each.location)
-        if each.location != planned:
+        if each.location not in (planned, *mount_points):
+            yield LayoutFault(
+                "not as planned", each.location, f"it is mounted at {each.location}; planned is {planned}",
+                f"programs that write to {planned} write to the file system below it", f"mount it at {planned}",
+            )  # fmt: skip
+
+
+def _compare_client_mounts(
+    file_systems: Sequence[ObservedFileSystem], names: Collection[str], mount_points: Collection[str]
+) -> Iterator[LayoutFault | CheckedItem]:
+    """Where a client mounts a planned file system of Lustre: its source ends in the name of the file system."""
+    for each in file_systems if mount_points else ():
+        name = re.fullmatch(r"\S+:/(\w+)", each.device)
+        if each.kind != "lustre" or name is None or name[1] not in names:
+            continue
+        yield CheckedItem("the planned mount point", each.location)
+        if each.location not in mount_points:
+            planned = " or ".join(mount_points)
             yield LayoutFault(
                 "not as planned", each.location, f"it is mounted at {each.location}; planned is {planned}",
                 f"programs that write to {planned} write to the file system below it", f"mount it at {planned}",

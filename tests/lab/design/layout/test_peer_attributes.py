@@ -319,3 +319,11 @@ def test_two_targets_with_other_labels_are_reported() -> None:
 def test_map_without_path_is_reported() -> None:
     text = "\n".join(line for line in MAPS.splitlines() if "sdxb" not in line and "sdyb" not in line)
     require_single(find_faults({"multipath": text}), "no active path", "dm-11", "lists no path of mpathb")
+
+
+def test_state_of_alua_and_counters_of_paths_differ_without_fault() -> None:
+    sysfs = "".join(
+        set_values(f"sd{path}{letter}", device__access_state=state, device__device_busy=count, device__numa_node=count)
+        for letter in "abc" for path, state, count in (("x", "active/optimized", "1"), ("y", "active/unoptimized", "0"))
+    )  # fmt: skip
+    assert find_faults({"multipath": MAPS, "sysfs": sysfs}) == []

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from storage_builders import build_lustre
 from sonde.design.layout.check import check_layout
 from sonde.design.layout.device_identity import is_planned_device
 from sonde.design.layout.faults import LayoutCheck
+from sonde.design.layout.live import inspection
 from sonde.design.layout.live.joining import join_observations
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage, merge_observations
 from sonde.design.layout.live.saved_output import read_saved_output
@@ -72,13 +74,15 @@ Consistency Policy : bitmap
     return {"lsblk": json.dumps({"blockdevices": rows}), "mdadm": detail, "findmnt": json.dumps({"filesystems": [row]})}
 
 
-def check(outputs: Mapping[str, str], document: dict[str, Any], name: str = "scratch") -> LayoutCheck:
+def check(
+    outputs: Mapping[str, str], document: dict[str, Any], name: str = "scratch", mounts: Sequence[str] = ("/scratch",)
+) -> LayoutCheck:
     plan = plan_layout(make_system(document, "made.toml"))
     storage = ObservedStorage()
     for origin, text in outputs.items():
         storage = merge_observations(storage, read_saved_output(text, origin))
     written = list_written_attributes(plan.system, plan.get_layout(name))
-    return check_layout(join_observations(storage), plan.get_layout(name), (), ["/scratch"], written)
+    return check_layout(join_observations(storage), plan.get_layout(name), (), mounts, written)
 
 
 def test_planned_drives_are_compared_and_sound() -> None:
@@ -285,3 +289,29 @@ def test_inodes_of_planned_target_are_compared(inodes: int, cost: str) -> None:
     zfs = {f"label {number}": f"Target: fs-OST000{number}\nLustre FS:  fs\nMount type: zfs\n" for number in (0, 1)}
     faults = check({"df": size, "inodes": numbers, **zfs}, build_lustre(separate_mgt=True), "fs").faults
     assert not any("an inode for" in fault.problem for fault in faults)
+
+
+def test_links_of_this_machine_are_added_to_its_devices(tmp_path: Path) -> None:
+    for name in ("disk/by-id/wwn-0x5000c50000000001", "disk/by-path/pci-0-sas-phy1", "md/scratch"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).symlink_to("../md127" if "md" in name else "../../sdb")
+    storage = ObservedStorage(disks={name: ObservedDisk(name, settings={"timeout": "30"}) for name in ("sdb", "md127")})
+    disks = inspection._add_device_links(storage, tmp_path).disks
+    assert disks["md127"].settings == {"timeout": "30", "links": "/dev/md/scratch"}
+    assert is_planned_device(ObservedStorage(disks=disks), f"{WWN}1", disks["sdb"])
+    assert is_planned_device(ObservedStorage(disks=disks), f"{WWN}2", disks["sdb"]) is False
+
+
+def test_mount_point_of_another_node_is_sound() -> None:
+    assert check(print_host(mount="/data"), describe(), mounts=("/scratch", "/data")).faults == ()
+
+
+def test_other_mount_point_of_client_is_reported() -> None:
+    row = {"target": "/lustre", "source": "10.0.0.1@o2ib:/fs", "fstype": "lustre", "options": "rw,flock"}
+    outputs = {"findmnt": json.dumps({"filesystems": [row]})}
+    document = build_lustre(separate_mgt=True)
+    assert check(outputs, document, "fs", ["/lustre"]).faults == ()
+    (fault,) = check(outputs, document, "fs", ["/work"]).faults
+    assert (fault.location, fault.problem) == ("/lustre", "it is mounted at /lustre; planned is /work")
+    other = {"findmnt": outputs["findmnt"].replace(":/fs", ":/home")}
+    assert check(other, document, "fs", ["/work"]).faults == ()

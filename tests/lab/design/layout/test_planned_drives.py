@@ -14,6 +14,7 @@ from scripted_machines import (
     make_machine,
     print_array_host,
     print_lun_host,
+    print_multipath_host,
 )
 
 from sonde.design.layout.check import check_layout
@@ -159,3 +160,14 @@ def test_volume_of_other_type_is_reported() -> None:
     (fault,) = find_faults('"stripes": "3"', '"segtype": "raid5_ls", "stripes": "3"', is_lun_host=True)
     assert (fault.kind, fault.location) == ("not as planned", "dm-0")
     assert "raid" in fault.problem
+
+
+def test_smaller_map_of_volume_is_reported() -> None:
+    machine = make_machine(describe_luns(), "scratch", print_multipath_host)
+    storage = ObservedStorage()
+    for text in machine.print_outputs(WrittenState(machine.written, machine.plan)):
+        smaller = text.replace("mpathb (36001) dm-2 ACME,LUN\nsize=8.0T", "mpathb (36001) dm-2 ACME,LUN\nsize=4.0T")
+        storage = merge_observations(storage, read_saved_output(smaller, "output"))
+    (fault,) = check_layout(join_observations(storage), machine.plan, (), ["/scratch"], machine.written).faults
+    assert (fault.kind, fault.location) == ("differs from its peers", "dm-2")
+    assert "map_size is 4.0T" in fault.problem

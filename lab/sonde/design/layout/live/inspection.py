@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 from sonde.design.layout.live.extents import read_file_extents
 from sonde.design.layout.live.linux_tool_output import read_lfs_getstripe, read_multipathd_json
@@ -19,6 +20,7 @@ from sonde.model.errors import MachineError, UserError
 from sonde.model.mounts import find_mount_of_path
 
 _TIMEOUT_S = 20
+_LINK_PATTERNS = ("disk/by-id/*", "disk/by-path/*", "disk/by-vdev/*", "md/*", "mapper/*")
 _KNOWN = ("xfs", "ext2", "ext3", "ext4")
 
 
@@ -114,7 +116,7 @@ def _inspect_block_devices(device: str) -> ObservedStorage:
     folder = SYS / "dev" / "block" / f"{os.major(number)}:{os.minor(number)}"
     if not folder.exists():
         return ObservedStorage(unknown=(f"{device}, which sysfs does not have",))
-    storage = read_block_device_tree(folder.resolve().name)
+    storage = _add_device_links(read_block_device_tree(folder.resolve().name))
     if any(disk.kind == "multipath" for disk in storage.disks.values()):
         multipath = _run_tool(("multipathd", "show", "maps", "json"), read_multipathd_json)
         disks = dict(storage.disks)
@@ -124,6 +126,20 @@ def _inspect_block_devices(device: str) -> ObservedStorage:
         storage = replace(storage, disks=disks)
         storage = replace(storage, unknown=storage.unknown + multipath.unknown)
     return storage
+
+
+def _add_device_links(storage: ObservedStorage, root: Path = Path("/dev")) -> ObservedStorage:
+    """Adds to each device the symbolic links below /dev that lead to it: by-id, by-path, names of arrays and maps."""
+    links: dict[str, list[str]] = {}
+    for pattern in _LINK_PATTERNS:
+        for link in sorted(root.glob(pattern)):
+            if link.is_symlink():
+                links.setdefault(os.path.basename(os.readlink(link)), []).append(f"/dev/{link.relative_to(root)}")
+    disks = {
+        name: replace(disk, settings={**disk.settings, "links": " ".join(links[name])}) if name in links else disk
+        for name, disk in storage.disks.items()
+    }
+    return replace(storage, disks=disks)
 
 
 def _combine_paths_of_sources(

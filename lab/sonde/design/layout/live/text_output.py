@@ -82,6 +82,7 @@ def read_multipath_list(output_text: str, output_origin: str) -> ObservedStorage
         settings = {"name": head[1], "uuid": head[2] or head[1]}
         product = re.match(r"\S+ (?:\(\S+\) )?dm-\d+ +(\S.*)", part)
         settings |= {"product": product[1].strip()} if product else {}
+        settings |= {"map_size": size[1]} if (size := re.search(r"^size=(\S+)", part, re.MULTILINE)) else {}
         settings |= {"policy": policy[1]} if policy else {}
         settings |= {"features": features[1]} if features else {}
         settings |= {"protection": protection[1]} if (protection := re.search(r"\bwp=(\w+)", part)) else {}

@@ -8,6 +8,7 @@ from dataclasses import replace
 from sonde.design.checked_items import split_faults_and_comparisons
 from sonde.design.routes.check import check_host_routes
 from sonde.design.routes.check_lnet import check_lnet_tables, list_unknown_lnet
+from sonde.design.routes.check_lnet_tunables import list_unread_tunables
 from sonde.design.routes.fabric import find_fabrics
 from sonde.design.routes.faults import RouteCheck
 from sonde.design.routes.host_tables import HostTables
@@ -17,7 +18,8 @@ from sonde.model.system import System
 # The members of the tables that `check_host_routes` reads.
 _IP_MEMBERS = ("rules", "routes", "addresses", "settings", "options", "neighbors")
 _NO_CONFIGURATION = "configuration files, which set all this again at the next start"
-_NEVER_EXAMINED = ("names of hosts (/etc/hosts, DNS)", "modes of bonds")
+_NEVER_EXAMINED = ("names of hosts (/etc/hosts, DNS)", "modes of bonds", "offloads, rings and pause frames (ethtool)",
+                   "firewalls (nft, iptables)")  # fmt: skip
 
 
 def check_host(
@@ -40,7 +42,7 @@ def check_host(
             reasons["ip and sysctl"] = reason
     if host_tables.has_lnet:
         try:
-            checks.append(_check_lnet(system, name, host_tables))
+            checks.append(_check_lnet(system, name, host_tables, other_tables))
         except UserError as reason:
             reasons["LNet"] = reason
     if not checks:
@@ -53,7 +55,8 @@ def check_host(
         configuration = check_host_routes(find_fabrics(system), name, configured_tables)
         checks.append(_select_configuration_faults(configuration, checks[0]))
     unused = [*(text for check in checks for text in check.not_examined), *unused]
-    extras = [f"{', '.join(host_tables.lnet_extras)} of LNet"] if host_tables.lnet_extras else []
+    lnet_extras = [*host_tables.lnet_extras, *list_unread_tunables(host_tables)]
+    extras = [f"{', '.join(lnet_extras)} of LNet"] if lnet_extras else []
     return RouteCheck(
         name,
         tuple(fault for check in checks for fault in check.faults),
@@ -86,6 +89,6 @@ def _select_configuration_faults(configuration: RouteCheck, live: RouteCheck) ->
     )
 
 
-def _check_lnet(system: System, name: str, host_tables: HostTables) -> RouteCheck:
-    faults, comparisons = split_faults_and_comparisons(check_lnet_tables(system, name, host_tables))
+def _check_lnet(system: System, name: str, host_tables: HostTables, other_tables: HostTables | None) -> RouteCheck:
+    faults, comparisons = split_faults_and_comparisons(check_lnet_tables(system, name, host_tables, other_tables))
     return RouteCheck(name, faults, ("LNet of the other hosts",), comparisons)

@@ -21,6 +21,7 @@ _FEW_HOPS = 8
 _LONG_REACHABLE_MS = 300_000
 _PORT_FIELDS = 0x0030  # FIB_MULTIPATH_HASH_FIELD_SRC_PORT and _DST_PORT
 _FEW_CONNECTIONS = 1 << 16
+_FEW_CONNECTIONS_OF_HOST = 1 << 12
 _FEATURES = {
     "net.ipv4.tcp_window_scaling": "a connection has at most 64 KiB under way: 64 MB/s at 1 ms",
     "net.ipv4.tcp_sack": "without selective acknowledgments one lost packet repeats all that follow it",
@@ -70,6 +71,7 @@ def find_connection_limits(host_view: HostView, settings: Mapping[str, str]) -> 
         )  # fmt: skip
     yield from find_port_range_faults(settings)
     yield from find_setting_rule_faults(settings, "host", host_view.fabric.version, [host_view.host_class.device])
+    yield from _check_tracked_connections(settings, _FEW_CONNECTIONS_OF_HOST)
     yield from _check_hops_and_times(host_view, settings)
     own_side = host_view.own_side
     hosts = sum(len(each.addresses) for each in own_side.classes) + len(host_view.routers_by_gateway)
@@ -133,11 +135,16 @@ def find_router_limits(fabric: Fabric, settings: Mapping[str, str]) -> Iterator[
     for side in (fabric.near, fabric.far):
         hosts = sum(len(each.addresses) for each in side.classes) + len(fabric.routers)
         yield from _check_neighbor_table(settings, fabric.version, hosts)
+    yield from _check_tracked_connections(settings, _FEW_CONNECTIONS)
+
+
+def _check_tracked_connections(settings: Mapping[str, str], least: int) -> Iterator[RouteFault | CheckedItem]:
+    """The size of the table of conntrack; 0 is without a limit."""
     name = "net.netfilter.nf_conntrack_max"
     count = _parse_number_or_none(settings.get(name))
     if count is not None:
         yield CheckedItem("a setting", name)
-        if 0 < count < _FEW_CONNECTIONS:
+        if 0 < count < least:
             yield RouteFault(
                 "few tracked connections", f"{name} = {count}",
                 f"conntrack holds {count} connections: packets of further ones are dropped",

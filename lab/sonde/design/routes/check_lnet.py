@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.check_lnet_tunables import find_tunable_faults
 from sonde.design.routes.configurations import make_lnet_files
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, LnetInterface, LnetRoute
@@ -21,7 +22,7 @@ from sonde.model.system.network import Router
 
 
 def check_lnet_tables(
-    system: System, network_or_host: str, host_tables: HostTables
+    system: System, network_or_host: str, host_tables: HostTables, other_tables: HostTables | None = None
 ) -> Iterator[RouteFault | CheckedItem]:
     """Faults of everything that is known of the LNet of a network, a host or a class of hosts. Raises UserError for a
     name without LNet."""
@@ -32,6 +33,9 @@ def check_lnet_tables(
         yield from _check_interfaces(system, hosts, host_tables.lnet_interfaces)
     if hosts and host_tables.is_lnet_routing is not None:
         yield from _check_routing(system, network_or_host, hosts, host_tables.is_lnet_routing)
+    gateways = {_normalize_nid(route.gateway) for route in host_tables.lnet_routes or ()}
+    down = {_normalize_nid(route.gateway) for route in host_tables.lnet_routes or () if route.is_up is False}
+    yield from find_tunable_faults(host_tables, other_tables, gateways - down, _normalize_nid)
 
 
 def list_unknown_lnet(system: System, network_or_host: str, host_tables: HostTables) -> tuple[str, ...]:

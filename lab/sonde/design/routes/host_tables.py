@@ -116,11 +116,25 @@ class LnetRoute:
 
 @dataclass(frozen=True)
 class LnetInterface:
-    """One LNet network interface (NI): its NID, the devices below it, and whether LNet calls it up (None: unknown)."""
+    """One LNet network interface (NI): its NID, the devices below it, whether LNet calls it up (None: unknown), its
+    tunables by name, and its health (1000 is best; None: unknown)."""
 
     nid: str
     devices: tuple[str, ...]
     is_up: bool | None
+    origin: str
+    tunables: tuple[tuple[str, str], ...] = ()
+    health: int | None = None
+
+
+@dataclass(frozen=True)
+class LnetPeer:
+    """One NID of another host as this host knows it: whether LNet calls it up (None: unknown), and the values that it
+    shares with other peers of its kind."""
+
+    nid: str
+    is_up: bool | None
+    values: tuple[tuple[str, str], ...]
     origin: str
 
 
@@ -142,6 +156,9 @@ class HostTables:
     neighbors: tuple[ObservedNeighbor, ...] | None = None
     lnet_routes: tuple[LnetRoute, ...] | None = None
     lnet_interfaces: tuple[LnetInterface, ...] | None = None
+    lnet_peers: tuple[LnetPeer, ...] | None = None
+    lnet_globals: Mapping[str, str] | None = None  # settings of LNet as a whole
+    lnet_buffers: Mapping[str, str] | None = None  # by pool of a router: how many buffers it has
     is_lnet_routing: bool | None = None  # whether LNet forwards messages of other hosts
     lnet_extras: tuple[str, ...] = ()  # members of an LNet export that no check reads
     formats: tuple[str, ...] = ()  # of configuration files among the sources, by their names in sonde route plan
@@ -170,14 +187,18 @@ class HostTables:
             neighbors=_join_known(self.neighbors, other.neighbors),
             lnet_routes=_concatenate_known(self.lnet_routes, other.lnet_routes),
             lnet_interfaces=_concatenate_known(self.lnet_interfaces, other.lnet_interfaces),
+            lnet_peers=_join_known(self.lnet_peers, other.lnet_peers),
+            lnet_globals=_merge_mappings(self.lnet_globals, other.lnet_globals),
+            lnet_buffers=_merge_mappings(self.lnet_buffers, other.lnet_buffers),
             is_lnet_routing=self.is_lnet_routing if other.is_lnet_routing is None else other.is_lnet_routing,
             lnet_extras=tuple(dict.fromkeys((*self.lnet_extras, *other.lnet_extras))),
             formats=tuple(dict.fromkeys((*self.formats, *other.formats))),
         )
 
     def select_version(self, version: int) -> HostTables:
-        """The tables of one IP version. Rules, routes and addresses are unknown where only those of the other version
-        were given."""
+        """The tables of one IP version. Rules and addresses are unknown where only those of the other version were
+        given, and routes where the kernel's own routes of the other version show that they are a listing: a script
+        without routes of one version sets none."""
 
         def select(items: tuple[Item, ...] | None, find_version: Callable[[Item], int | None]) -> tuple[Item, ...]:
             return tuple(item for item in items or () if find_version(item) in (None, version))
@@ -188,12 +209,17 @@ class HostTables:
         return replace(
             self,
             rules=None if self.rules is None or (self.rules and not rules) else rules,
-            routes=None if self.routes is None or (self.routes and not routes) else routes,
+            routes=None if self.routes is None or (not routes and _is_kernel_listing(self.routes)) else routes,
             addresses=None if self.addresses is None or (self.addresses and not addresses) else addresses,
             neighbors=None
             if self.neighbors is None
             else select(self.neighbors, lambda neighbor: find_ip_version(neighbor.address)),
         )
+
+
+def _is_kernel_listing(routes: Sequence[ObservedRoute]) -> bool:
+    """Whether routes are listed by the kernel: it adds routes of addresses, which no plan writes."""
+    return any(route.kind == "local" or (route.on_link and route.table == "main") for route in routes)
 
 
 def _concatenate_known(

@@ -1,17 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what ``lnetctl export`` prints: routes, network interfaces (NIs) and whether the host forwards messages."""
+"""Reads what ``lnetctl export`` prints: routes, network interfaces (NIs) with their tunables, peers, settings of LNet,
+and whether the host forwards messages."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sonde.design.routes.host_tables import HostTables, LnetInterface, LnetRoute
+from sonde.design.routes.host_tables import HostTables, LnetInterface, LnetPeer, LnetRoute
 
-# What `read_lnet_export` reads of an export and of each NI.
-_SECTIONS = ("net", "route", "routing")
-_INTERFACE_MEMBERS = ("nid", "status", "interfaces", "statistics")
+# What `read_lnet_export` reads of an export, of each NI and of each NID of a peer. Counters depend on the time.
+_SECTIONS = ("net", "route", "routing", "peer", "global")
+_TUNABLE_GROUPS = ("tunables", "lnd tunables")
+_HEALTH = "health stats"
+_INTERFACE_MEMBERS = ("nid", "status", "interfaces", "statistics", "sent_stats", "received_stats", "dropped_stats",
+                      "dev cpt", "CPT", _HEALTH, *_TUNABLE_GROUPS)  # fmt: skip
+_PEER_VALUES = ("max_ni_tx_credits", "peer_credits")
 _LOOPBACK = "lo"
+# LNet prints the states of peers in these words.
+_STATES = {"up": True, "down": False}
 
 
 def read_lnet_export(document: Mapping[str, Any], file_name: str) -> HostTables:
@@ -20,13 +27,13 @@ def read_lnet_export(document: Mapping[str, Any], file_name: str) -> HostTables:
     networks = document.get("net")
     routing_entries = document.get("routing")
     extras = [name for name in document if name not in _SECTIONS]
-    routes = document.get("route")
+    routes, peers, global_values = document.get("route"), document.get("peer"), document.get("global")
     has_routes = isinstance(routes, list) or len(document) > 1
-    is_routing = None
+    is_routing, buffers = None, None
     if isinstance(routing_entries, list):
         values = [entry["enable"] for entry in routing_entries if isinstance(entry, Mapping) and "enable" in entry]
         is_routing = bool(int(values[0])) if values else None
-        extras += ["routing buffers"] if len(routing_entries) > len(values) else []
+        buffers = dict(_read_buffers(routing_entries))
     if isinstance(networks, list):
         extras += dict.fromkeys(
             str(member) for entry in networks for interface in entry.get("local NI(s)") or ()
@@ -35,9 +42,23 @@ def read_lnet_export(document: Mapping[str, Any], file_name: str) -> HostTables:
     return HostTables(
         lnet_routes=tuple(_read_routes(routes if isinstance(routes, list) else (), file_name)) if has_routes else None,
         lnet_interfaces=tuple(_read_interfaces(networks, file_name)) if isinstance(networks, list) else None,
+        lnet_peers=tuple(_read_peers(peers, file_name)) if isinstance(peers, list) else None,
+        lnet_globals={str(name): str(value) for name, value in global_values.items()}
+        if isinstance(global_values, Mapping)
+        else None,
+        lnet_buffers=buffers or None,
         is_lnet_routing=is_routing,
         lnet_extras=tuple(extras),
     )
+
+
+def _read_buffers(routing_entries: Sequence[Any]) -> Iterator[tuple[str, str]]:
+    """The number of buffers of each pool of each partition of the processors (CPT)."""
+    for entry in routing_entries:
+        for name, pools in entry.items() if isinstance(entry, Mapping) else ():
+            for pool, numbers in pools.items() if isinstance(pools, Mapping) else ():
+                if isinstance(numbers, Mapping) and "nbuffers" in numbers:
+                    yield f"{name} {pool}", str(numbers["nbuffers"])
 
 
 def _read_routes(route_entries: Sequence[Mapping[str, Any]], file_name: str) -> Iterator[LnetRoute]:
@@ -49,7 +70,7 @@ def _read_routes(route_entries: Sequence[Mapping[str, Any]], file_name: str) -> 
             gateway=str(entry["gateway"]),
             hops=None if hops is None or int(hops) in (-1, 2**32 - 1) else int(hops),
             priority=None if priority is None else int(priority),
-            is_up=None if state not in ("up", "down") else state == "up",
+            is_up=_STATES.get(state),
             origin=f"{file_name}, route {number}",
         )
 
@@ -60,10 +81,27 @@ def _read_interfaces(network_entries: Sequence[Mapping[str, Any]], file_name: st
             continue
         for interface in entry.get("local NI(s)") or ():
             nid, devices = str(interface["nid"]), interface.get("interfaces") or {}
-            status = str(interface.get("status", "")).lower()
+            health = interface.get(_HEALTH) or {}
             yield LnetInterface(
                 nid,
                 tuple(str(device) for device in (devices.values() if isinstance(devices, Mapping) else devices)),
-                None if status not in ("up", "down") else status == "up",
+                _STATES.get(str(interface.get("status", "")).lower()),
                 f"{file_name}, {nid}",
+                tuple(
+                    (str(name), str(value))
+                    for group in _TUNABLE_GROUPS
+                    for name, value in (interface.get(group) or {}).items()
+                ),
+                int(health["health value"]) if "health value" in health else None,
+            )
+
+
+def _read_peers(peer_entries: Sequence[Mapping[str, Any]], file_name: str) -> Iterator[LnetPeer]:
+    for entry in peer_entries:
+        shared = [("Multi-Rail", str(entry["Multi-Rail"]))] if "Multi-Rail" in entry else []
+        for item in entry.get("peer ni") or ():
+            values = [*shared, *((name, str(item[name])) for name in _PEER_VALUES if name in item)]
+            nid = str(item["nid"])
+            yield LnetPeer(
+                nid, _STATES.get(str(item.get("state", "")).lower()), tuple(values), f"{file_name}, peer {nid}"
             )

@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks tunables of LNet: values that limit messages or notice failures late, and values in which NIs or peers of one
+network differ.
+
+Source: Lustre Operations Manual, chapters "LNet Software Multi-Rail", "LNet Health" and "Tuning LNet"; defaults of
+lnet/klnds/socklnd/socklnd_modparams.c and lnet/klnds/o2iblnd/o2iblnd_modparams.c.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.host_tables import HostTables, LnetInterface, LnetPeer
+
+_BEST_HEALTH = 1000
+
+
+@dataclass(frozen=True)
+class LnetRule:
+    """One tunable with its sound values, and the effect of another one."""
+
+    name: str
+    effect: str
+    least: int | None = None
+    most: int | None = None
+
+
+_INTERFACE_RULES = (
+    LnetRule("peer_credits", "so few messages to one peer are under way", least=8),
+    LnetRule("credits", "so few messages are under way in all", least=64),
+    LnetRule("peer_timeout", "a dead peer counts as alive for so many seconds", most=600),
+    LnetRule("concurrent_sends", "so few messages to one peer are sent at a time", least=4),
+    LnetRule("ntx", "so few messages are sent at a time", least=256),
+)
+_GLOBAL_RULES = (
+    LnetRule("transaction_timeout", "a message is given up after so many seconds, before a router has failed over",
+             least=10),
+    LnetRule("transaction_timeout", "a lost message is noticed after so many seconds", most=600),
+    LnetRule("lnd_timeout", "a slow connection is closed after so many seconds", least=3),
+)  # fmt: skip
+
+
+# Tunables that must fit peer_credits: credits at least as many, the other one fewer.
+_RELATIONS = {
+    "credits": "fewer messages in all than to one peer",
+    "peercredits_hiw": "credits are given back when none is left, so that both sides wait",
+}
+
+
+def find_tunable_faults(
+    host_tables: HostTables, other_tables: HostTables | None, gateways: Collection[str], normalize: Callable[[str], str]
+) -> Iterator[RouteFault | CheckedItem]:
+    """Faults of the tunables of NIs, of LNet as a whole, of the buffers of a router and of the peers that are gateways.
+    `normalize` gives NIDs one spelling."""
+    interfaces = host_tables.lnet_interfaces or ()
+    for interface in interfaces:
+        yield from _check_interface_tunables(interface)
+    others = (other_tables.lnet_interfaces or ()) if other_tables is not None else ()
+    yield from _compare_interfaces(interfaces, others)
+    values = host_tables.lnet_globals or {}
+    yield from _apply_rules("LNet", "global", values, _GLOBAL_RULES, "lnetctl set")
+    if host_tables.is_lnet_routing:
+        yield from _check_buffers(host_tables.lnet_buffers or {})
+    yield from _check_peers(host_tables.lnet_peers or (), gateways, normalize)
+
+
+def list_unread_tunables(host_tables: HostTables) -> list[str]:
+    """Tunables that no rule reads: they are only compared between NIs of one network."""
+    names = {rule.name for rule in (*_INTERFACE_RULES, *_GLOBAL_RULES)} | {"peercredits_hiw"}
+    pairs = [pair for interface in host_tables.lnet_interfaces or () for pair in interface.tunables]
+    pairs += (host_tables.lnet_globals or {}).items()
+    return list(dict.fromkeys(f"{name} {value}" for name, value in pairs if name not in names))
+
+
+def _check_interface_tunables(interface: LnetInterface) -> Iterator[RouteFault | CheckedItem]:
+    values = dict(interface.tunables)
+    yield from _apply_rules(interface.nid, interface.origin, values, _INTERFACE_RULES, "lnetctl net set")
+    peer_credits = _parse_number(values.get("peer_credits"))
+    for name, effect in _RELATIONS.items():
+        count = _parse_number(values.get(name))
+        is_reported = any(rule.name == name and rule.least and (count or 0) < rule.least for rule in _INTERFACE_RULES)
+        if count is None or peer_credits is None or count <= 0 or is_reported:
+            continue
+        if count < peer_credits if name == "credits" else count >= peer_credits:
+            yield RouteFault(
+                "LNet tunable", interface.origin,
+                f"{interface.nid} has {name} {count} and peer_credits {peer_credits}: {effect}",
+                f"set {name} to fit peer_credits in the options of its LND",
+            )  # fmt: skip
+    if interface.health is not None:
+        yield CheckedItem("the health of an NI", interface.nid)
+        if interface.health < _BEST_HEALTH:
+            yield RouteFault(
+                "LNet NI unhealthy", interface.origin,
+                f"{interface.nid} has a health of {interface.health} of {_BEST_HEALTH}: messages over it failed, and"
+                " LNet prefers other NIs",
+                f"look at the link of {', '.join(interface.devices) or 'its device'} and its errors",
+            )  # fmt: skip
+
+
+def _apply_rules(
+    subject: str, origin: str, values: Mapping[str, str], rules: Sequence[LnetRule], remedy: str
+) -> Iterator[RouteFault | CheckedItem]:
+    for rule in rules:
+        number = _parse_number(values.get(rule.name))
+        if number is None or number < 0:  # -1 is the default of the LND
+            continue
+        yield CheckedItem("a tunable of LNet", f"{subject} {rule.name}")
+        limit = rule.least if rule.least is not None else rule.most
+        if (rule.least is not None and number < rule.least) or (rule.most is not None and number > rule.most):
+            yield RouteFault(
+                "LNet tunable", origin, f"{subject} has {rule.name} {number}: {rule.effect}",
+                f"set it to {limit} or {'more' if rule.least is not None else 'less'} ({remedy})",
+            )  # fmt: skip
+
+
+def _compare_interfaces(
+    interfaces: Sequence[LnetInterface], other_interfaces: Sequence[LnetInterface]
+) -> Iterator[RouteFault | CheckedItem]:
+    """NIs of one network must have the same tunables: those of this host, and those of a host of the other side."""
+    networks = dict.fromkeys(interface.nid.partition("@")[2] for interface in interfaces)
+    for network in networks:
+        members = [
+            (interface.nid, dict(interface.tunables), interface.origin)
+            for interface in (*interfaces, *other_interfaces)
+            if interface.nid.partition("@")[2] == network
+        ]
+        yield from find_odd_values("LNet tunables differ", f"NIs of {network}", members)
+
+
+def _check_buffers(buffers: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
+    for pool, count in buffers.items():
+        yield CheckedItem("the buffers of an LNet router", pool)
+        if _parse_number(count) == 0:
+            yield RouteFault(
+                "LNet router without buffers", f"routing, {pool}",
+                f"the pool {pool} of this router has no buffer: it forwards no message of that size",
+                f"lnetctl set {pool.rpartition(' ')[2]}_buffers 0 gives the default; look at the memory of the router",
+            )  # fmt: skip
+
+
+def _check_peers(
+    peers: Sequence[LnetPeer], gateways: Collection[str], normalize: Callable[[str], str]
+) -> Iterator[RouteFault | CheckedItem]:
+    """The peers that are gateways: LNet must call them up, and they must agree."""
+    routers = [peer for peer in peers if normalize(peer.nid) in gateways]
+    for peer in routers:
+        yield CheckedItem("the state of an LNet gateway", peer.nid)
+        if peer.is_up is False:
+            yield RouteFault(
+                "LNet router down", peer.origin, f"LNet says that the gateway {peer.nid} is down",
+                f"lnetctl ping {peer.nid}, and look at the router",
+            )  # fmt: skip
+    members = [(peer.nid, dict(peer.values), peer.origin) for peer in routers]
+    yield from find_odd_values("LNet peers differ", "gateways", members)
+
+
+def find_odd_values(
+    kind: str, group: str, members: Sequence[tuple[str, Mapping[str, str], str]]
+) -> Iterator[RouteFault | CheckedItem]:
+    """Values in which some members of a group differ from the others; `members` are names, values and origins. Of two
+    members that differ both are named."""
+    names = dict.fromkeys(name for _, values, _ in members for name in values)
+    for name in names:
+        having = [(member, values[name], origin) for member, values, origin in members if name in values]
+        counts = Counter(value for _, value, _ in having)
+        if len(having) < 2:
+            continue
+        yield CheckedItem("the same value for all", f"{name} of {group}")
+        common, count = counts.most_common(1)[0]
+        if len(counts) == 1:
+            continue
+        odd = [(member, value, origin) for member, value, origin in having if value != common]
+        others = f"the other {group} have {common}" if count > 1 else f"{having[0][0]} has {having[0][1]}"
+        yield RouteFault(
+            kind, ", ".join(origin for _, _, origin in odd),
+            f"{', '.join(f'{member} has {name} {value}' for member, value, _ in odd)}; {others}",
+            "give all the same value",
+        )  # fmt: skip
+
+
+def _parse_number(number_text: str | None) -> int | None:
+    try:
+        return int(number_text or "")
+    except ValueError:
+        return None

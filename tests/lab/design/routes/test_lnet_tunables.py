@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tunables, health, buffers and peers in an LNet export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dual_stack_host import LNET_EXPORT, ROUTER_EXPORT, build_site, check_outputs
+
+from sonde.design.routes.check_host import check_host
+from sonde.design.routes.table_reader import parse_host_tables
+
+# What an NI, LNet as a whole and the peers print on a host without a mistake.
+TUNABLES = """          statistics:
+              send_count: 17
+          health stats:
+              health value: 1000
+              interrupts: 0
+          tunables:
+              peer_timeout: 180
+              peer_credits: 8
+              peer_buffer_credits: 0
+              credits: 256
+          lnd tunables:
+              conns_per_peer: 1
+              timeout: 5
+          dev cpt: 0
+          CPT: "[0]"
+"""
+SETTINGS = """global:
+    numa_range: 0
+    discovery: 1
+    retry_count: 2
+    transaction_timeout: 50
+    lnd_timeout: 16
+"""
+PEERS = "peer:\n" + "".join(
+    f"""    - primary nid: 10.160.14.{number}@tcp
+      Multi-Rail: True
+      peer ni:
+        - nid: 10.160.14.{number}@tcp
+          state: up
+          max_ni_tx_credits: 8
+          available_tx_credits: {number}
+"""
+    for number in (1, 2)
+)
+OLD_TUNABLES = "          tunables:\n              peer_credits: 8\n"
+POOL = "tiny:\n              npages: 0\n              nbuffers: 512\n"
+
+
+def make_export() -> str:
+    assert OLD_TUNABLES in LNET_EXPORT
+    return LNET_EXPORT.replace(OLD_TUNABLES, TUNABLES).partition("peer:\n")[0] + SETTINGS + PEERS
+
+
+def make_router_export() -> str:
+    return ROUTER_EXPORT.replace("routing:\n", f"routing:\n    - cpt[0]:\n          {POOL}")
+
+
+def test_healthy_tunables_are_no_fault(tmp_path: Path) -> None:
+    verdict = check_outputs(tmp_path, {"lnet": make_export()})
+    assert verdict.faults == ()
+    assert sum(item.subject == "a tunable of LNet" for item in verdict.comparisons) == 5
+    (unread,) = [text for text in verdict.not_examined if text.endswith("of LNet")]
+    assert "conns_per_peer 1" in unread
+
+
+def test_healthy_router_buffers_are_no_fault(tmp_path: Path) -> None:
+    assert check_outputs(tmp_path, {"lnet": make_router_export()}, "lnet1").faults == ()
+
+
+@pytest.mark.parametrize(("old", "new", "kind", "texts"), [
+    ("peer_credits: 8", "peer_credits: 1", "LNet tunable", ("10.160.0.1@tcp has peer_credits 1",)),
+    ("  credits: 256", "  credits: 4", "LNet tunable", ("credits 4",)),
+    ("peer_credits: 8", "peer_credits: 512", "LNet tunable", ("credits 256 and peer_credits 512",)),
+    ("peer_credits: 8", "peer_credits: 8\n              peercredits_hiw: 8", "LNet tunable", ("peercredits_hiw 8",)),
+    ("peer_timeout: 180", "peer_timeout: 36000", "LNet tunable", ("peer_timeout 36000",)),
+    ("health value: 1000", "health value: 400", "LNet NI unhealthy", ("400 of 1000",)),
+    ("transaction_timeout: 50", "transaction_timeout: 2", "LNet tunable", ("transaction_timeout 2", "given up")),
+    ("transaction_timeout: 50", "transaction_timeout: 3600", "LNet tunable", ("transaction_timeout 3600", "noticed")),
+    ("state: up\n          max", "state: down\n          max", "LNet router down", ("10.160.14.1@tcp",)),
+    ("max_ni_tx_credits: 8", "max_ni_tx_credits: 1", "LNet peers differ",
+     ("10.160.14.1@tcp has 1", "10.160.14.2@tcp has max_ni_tx_credits 8")),
+    ("Multi-Rail: True", "Multi-Rail: False", "LNet peers differ", ("Multi-Rail", "False", "True")),
+])  # fmt: skip
+def test_wrong_tunable_is_reported(tmp_path: Path, old: str, new: str, kind: str, texts: tuple[str, ...]) -> None:
+    export = make_export()
+    assert old in export
+    (fault,) = check_outputs(tmp_path, {"lnet": export.replace(old, new, 1)}).faults
+    assert fault.kind == kind
+    assert all(text in fault.problem for text in texts), fault
+
+
+def test_router_without_buffers_is_reported(tmp_path: Path) -> None:
+    export = make_router_export().replace("nbuffers: 512", "nbuffers: 0")
+    (fault,) = check_outputs(tmp_path, {"lnet": export}, "lnet1").faults
+    assert (fault.kind, fault.location) == ("LNet router without buffers", "routing, cpt[0] tiny")
+
+
+def test_interface_with_another_tunable_is_reported(tmp_path: Path) -> None:
+    extra = "".join(f"        - nid: 10.160.0.{number}@tcp\n          status: up\n{TUNABLES}" for number in (77, 78))
+    export = make_export().replace(
+        "route:\n", f"{extra.replace('conns_per_peer: 1', 'conns_per_peer: 4', 1)}route:\n", 1
+    )
+    (fault,) = check_outputs(tmp_path, {"lnet": export}).faults
+    assert fault.kind == "LNet tunables differ"
+    assert fault.problem == "10.160.0.77@tcp has conns_per_peer 4; the other NIs of tcp have 1"
+
+
+def test_tunables_of_both_sides_are_compared() -> None:
+    tables = parse_host_tables(make_export(), "lnet")
+    router = parse_host_tables(
+        ROUTER_EXPORT.replace("          interfaces:", f"{TUNABLES}          interfaces:", 1), "r"
+    )
+    assert check_host(build_site(), "nsd1", tables, router).faults == ()
+    other = parse_host_tables(
+        ROUTER_EXPORT.replace("          interfaces:", f"{TUNABLES}          interfaces:", 1).replace(
+            "peer_credits: 8", "peer_credits: 32"
+        ),
+        "r",
+    )
+    (fault,) = check_host(build_site(), "nsd1", tables, other).faults
+    assert fault.problem == "10.160.14.1@tcp has peer_credits 32; 10.160.0.1@tcp has 8"

@@ -262,6 +262,10 @@ HOST_FAULTS: list[tuple[str, str, Edit]] = [
 ]  # fmt: skip
 ROUTER_FAULTS: list[tuple[str, str, Edit]] = [
     ("a router that does not forward", "forwarding off", set_sysctl("net.ipv4.ip_forward", 0)),
+    ("a small MTU of a route of the router", "MTU too small", change(
+        "routes", "10.2.0.0/16 dev eth1 proto kernel", "10.2.0.0/16 dev eth1 mtu 1400 proto kernel")),
+    ("a locked MTU of a route of the router", "attribute not planned", change(
+        "routes", "10.1.0.0/16 dev eth0 proto kernel", "10.1.0.0/16 dev eth0 mtu lock 9000 proto kernel")),
     ("an MTU of the router", "MTU mismatch", change("addresses", "eth1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000",
                                                  "eth1: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500")),
     ("redirects are sent", "redirects sent", set_sysctl("net.ipv4.conf.eth0.send_redirects", 1)),

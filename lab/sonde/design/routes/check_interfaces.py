@@ -15,6 +15,8 @@ from sonde.design.routes.host_view import HostView
 from sonde.model.units import format_count_with_noun
 
 _FEW_PACKETS = 32
+_FEW_GSO_BYTES = 16384
+_FEW_GSO_SEGMENTS = 8
 _LIMITING_QUEUES = ("netem", "tbf", "noop")
 _USELESS_FLAGS = {
     "dadfailed": ("another machine has this address too (duplicate): the kernel does not use it",
@@ -33,6 +35,13 @@ def find_interface_faults(host_view: HostView, host_tables: HostTables) -> Itera
     """Faults of the planned interface of a host and of its addresses on this side."""
     device, side = host_view.host_class.device, host_view.own_side
     yield from find_device_faults(device, host_tables)
+    details = host_tables.link_details.get(device)
+    if host_view.fabric.version == 6 and details is not None and not details.has_multicast:
+        yield RouteFault(
+            "no multicast", device,
+            f"{device} sends no multicast packets: neighbor discovery of IPv6 finds no router and no host",
+            f"ip link set {device} multicast on",
+        )  # fmt: skip
     yield from find_port_faults(device, host_tables)
     yield from find_bond_port_faults(device, host_tables)
     for text in host_tables.addresses or ():
@@ -143,6 +152,15 @@ def find_device_faults(device: str, host_tables: HostTables) -> Iterator[RouteFa
         yield RouteFault(
             "interface down", device, f"a program has switched {device} off (protodown): it carries nothing",
             f"ask that program (a routing daemon, MLAG), then ip link set {device} protodown off",
+        )  # fmt: skip
+    is_few_bytes = details.gso_bytes is not None and 0 < details.gso_bytes < _FEW_GSO_BYTES
+    is_few_segments = details.gso_segments is not None and 0 < details.gso_segments < _FEW_GSO_SEGMENTS
+    if is_few_bytes or is_few_segments:
+        yield RouteFault(
+            "interface slowed down", device,
+            f"the kernel hands {device} at most {details.gso_bytes} B in {details.gso_segments} segments at a time"
+            " (gso_max_size, gso_max_segs): each costs the work of a large packet",
+            f"ip link set {device} gso_max_size 65536 gso_max_segs 65535",
         )  # fmt: skip
     if not details.uses_arp:
         yield RouteFault(

@@ -51,6 +51,7 @@ def find_link_faults(host_view: HostView, host_tables: HostTables) -> Iterator[R
             yield from _check_addresses(host_view, host_tables)
             yield from _check_undescribed_interfaces(host_view, host_tables)
             yield from _check_own_network_route(host_view, host_tables)
+            yield from _check_source_address(host_view, host_tables)
     yield from find_mtu_faults({device: side.mtu}, host_tables.mtus)
     yield from find_interface_faults(host_view, host_tables)
     yield from _find_ipoib_mode_faults(device, side.mtu, host_tables)
@@ -106,6 +107,15 @@ def _check_own_network_route(host_view: HostView, host_tables: HostTables) -> It
             return
         else:
             continue
+        is_single_router = route is not None and _covers_one_address(route.destination)
+        if is_single_router and route is not None:
+            yield RouteFault(
+                "router by a detour" if route.hops else "traffic discarded", route.origin,
+                f"packets to {router.name} ({gateway}) {fate}, although it is on the link of"
+                f" {host_view.host_class.device}",
+                "remove this route",
+            )  # fmt: skip
+            continue
         yield RouteFault(
             "own network missing", f"{', '.join(side.ranges)} in table main",
             f"packets to {router.name} ({gateway}) {fate}, although {host_view.host_class.device} is on"
@@ -144,6 +154,34 @@ def _check_undescribed_interfaces(host_view: HostView, host_tables: HostTables) 
                 " for both, and replies may leave by the other one",
                 "remove the address, or describe the interface in the system file and set arp_ignore to 1",
             )  # fmt: skip
+
+
+def _covers_one_address(destination: str) -> bool:
+    return destination != "default" and ipaddress.ip_network(destination).num_addresses == 1
+
+
+def _check_source_address(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """IPv4 sends from the first address of the interface that is on the network of the router."""
+    devices = list_own_devices(host_view, host_tables)
+    own_addresses = [
+        address for address in (text.partition("/")[0] for text in host_tables.addresses or ())
+        if is_address_in_ranges(host_view.own_side.ranges, address)
+        and host_tables.address_devices.get(address, "") in devices
+    ]  # fmt: skip
+    planned = [address for address in own_addresses if address in host_view.addresses]
+    if host_view.fabric.version != 4 or not planned:
+        return
+    yield CheckedItem("the source address", planned[0])
+    owners = {address for host_class in host_view.own_side.classes for address in host_class.addresses}
+    is_reported = own_addresses[0] in owners or own_addresses[0] in host_view.routers_by_gateway
+    is_stated = any(route.source == planned[0] and route.hops for route in host_tables.routes or ())
+    if own_addresses[0] not in host_view.addresses and not (is_stated or is_reported):
+        yield RouteFault(
+            "another source address", own_addresses[0],
+            f"{own_addresses[0]} comes before {planned[0]} on {host_tables.address_devices[planned[0]]}: packets"
+            " through the routers are sent from it, which is not the address of this host in the system file",
+            f"remove {own_addresses[0]} and add it again after {planned[0]}, or state src {planned[0]} in the routes",
+        )  # fmt: skip
 
 
 def _check_addresses(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault]:

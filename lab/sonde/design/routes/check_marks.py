@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from sonde.design.routes.fabric import FabricRouter, covers_range
 from sonde.design.routes.faults import RouteFault
@@ -100,8 +101,12 @@ def _check_effective_marks(
         mark_rules = [rule for rule in rules if does_rule_lead_all_packets(host_view, rule, router.mark)]
         if not any(rule.mark == router.mark for rule in rules if rule.mark is not None):
             continue
+        tables = {rule.table for rule in rules if rule.mark is not None} | {_MAIN}
+        marked = replace(
+            host_tables, routes=tuple(route for route in host_tables.routes or () if route.table in tables)
+        )
         for far_range in host_view.other_side.ranges:
-            for target in list_probe_addresses(host_tables, far_range):
+            for target in list_probe_addresses(marked, far_range):
                 lookup = find_kernel_route(host_tables, target, packet_mark=router.mark)
                 if lookup is None or lookup.rule.origin in reported_rules:
                     continue
@@ -117,7 +122,7 @@ def _check_marked_lookup(
 ) -> RouteFault | None:
     """A fault of the route that packets with the mark of a router take by a rule on marks."""
     router, rule = host_view.routers_by_gateway[gateway], lookup.rule
-    if rule.mark is None or rule.inverted:
+    if not rule.mark or rule.inverted:  # mark 0 also takes packets without a mark, which is reported with the paths
         return None
     if lookup.is_discarded:
         kind = rule.action if lookup.route is None else lookup.route.kind

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_rules import do_routes_lead_into_fabric
-from sonde.design.routes.fabric import covers_range, is_address_in_ranges, overlaps_range
+from sonde.design.routes.fabric import FabricSide, covers_range, is_address_in_ranges, overlaps_range
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedHop, ObservedRoute
 from sonde.design.routes.host_view import HostView
@@ -45,7 +45,37 @@ def find_route_faults(
             yield from _check_link_and_mtu(host_view, route, host_tables)
             yield from _check_route_attributes(host_view, route, host_tables)
             yield from find_attribute_faults(route, host_view.own_side.mtu)
+        if is_own_network_route(route, host_view.own_side) and route.device in ("", host_view.host_class.device):
+            yield from find_own_network_faults(route, host_view.own_side)
         yield from _check_foreign_destination(host_view, all_host_views, route)
+
+
+def is_own_network_route(route: ObservedRoute, side: FabricSide) -> bool:
+    """Whether a route leads to the hosts of a side, on their link."""
+    return route.on_link and route.destination != "default" and any(
+        covers_range(address_range, route.destination) for address_range in side.ranges
+    )  # fmt: skip
+
+
+def find_own_network_faults(route: ObservedRoute, side: FabricSide) -> Iterator[RouteFault]:
+    """Attributes of a route on the link that limit connections and packets to the hosts of its network."""
+    if side.mtu is not None and route.mtu is not None and route.mtu < side.mtu:
+        yield RouteFault(
+            "MTU too small", route.origin,
+            f"the route to {route.destination} in table {route.table} allows packets of {route.mtu} B; {side.network}"
+            f" takes {side.mtu} B",
+            f"set mtu {side.mtu}",
+        )  # fmt: skip
+    if side.mtu is not None and route.largest_segment is not None and route.largest_segment < side.mtu - max(
+        _HEADER_BYTES.values()
+    ):  # fmt: skip
+        yield RouteFault(
+            "segments too small", route.origin,
+            f"the route to {route.destination} asks for segments of {route.largest_segment} B (advmss); {side.network}"
+            f" takes packets of {side.mtu} B",
+            "remove advmss",
+        )  # fmt: skip
+    yield from find_attribute_faults(route, side.mtu)
 
 
 def list_attributes_not_examined(host_view: HostView, host_tables: HostTables) -> list[str]:

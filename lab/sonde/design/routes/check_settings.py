@@ -16,6 +16,7 @@ from sonde.design.routes.check_interfaces import (
 )
 from sonde.design.routes.check_limits import find_connection_limits, find_proxy_faults, find_router_limits
 from sonde.design.routes.check_links import LARGEST_DATAGRAM_MTU, find_mtu_faults
+from sonde.design.routes.check_routes import find_own_network_faults, is_own_network_route
 from sonde.design.routes.fabric import Fabric, FabricRouter, covers_range, is_address_in_ranges, overlaps_range
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import DISCARDING_KINDS, HostTables
@@ -312,6 +313,9 @@ def _check_interfaces(
         for address in (router.near_address, router.far_address):
             yield from find_address_faults(address, host_tables)
     for route in host_tables.routes or ():
+        for side in (fabric.near, fabric.far):
+            if is_own_network_route(route, side):
+                yield from find_own_network_faults(route, side)
         far = [side for side in (fabric.near, fabric.far) if route.kind != "unicast"
                and route.destination != "default"
                and is_address_in_ranges(side.ranges, route.destination.split("/")[0])]  # fmt: skip

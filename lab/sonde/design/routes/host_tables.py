@@ -90,8 +90,9 @@ class ObservedNeighbor:
 @dataclass(frozen=True)
 class LinkDetails:
     """More about one device: the bond, bridge or VRF that it is a port of, its queueing discipline and the length of
-    its queue in packets, its link address, whether it uses ARP, whether a program switched it off (protodown), and
-    whether it is a port of a bond."""
+    its queue in packets, its link address, whether it uses ARP, whether a program switched it off (protodown), whether
+    it is a port of a bond, whether it sends multicast packets, and how many bytes and segments the kernel hands to it
+    at a time (GSO; None: unknown)."""
 
     master: str = ""
     queue: str = ""
@@ -100,6 +101,9 @@ class LinkDetails:
     queue_length: int | None = None
     is_switched_off: bool = False
     is_bond_port: bool = False
+    has_multicast: bool = True
+    gso_bytes: int | None = None
+    gso_segments: int | None = None
 
 
 @dataclass(frozen=True)

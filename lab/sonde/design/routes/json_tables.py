@@ -81,7 +81,8 @@ def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> H
                 str(row.get("master", "")), str(row.get("qdisc", "")), str(row.get("address", "")),
                 "NOARP" not in row.get("flags", ()),
                 row["txqlen"] if isinstance(row.get("txqlen"), int) else None, bool(row.get("protodown")),
-                "SLAVE" in row.get("flags", ()),
+                "SLAVE" in row.get("flags", ()), "MULTICAST" in row.get("flags", ("MULTICAST",)),
+                *(row[name] if isinstance(row.get(name), int) else None for name in ("gso_max_size", "gso_max_segs")),
             )  # fmt: skip
             address_flags |= {
                 str(address["local"]): (

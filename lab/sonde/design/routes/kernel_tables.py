@@ -28,6 +28,7 @@ _TABLE_NAMES = {254: "main", 255: "local", 253: "default"}
 _DEAD = 0x1 | 0x10  # RTNH_F_DEAD, RTNH_F_LINKDOWN
 _LOWER_UP = 1 << 16  # IFF_LOWER_UP
 _SLAVE = 1 << 11  # IFF_SLAVE, a port of a bond
+_MULTICAST = 1 << 12  # IFF_MULTICAST
 _NO_ARP = 1 << 7  # IFF_NOARP
 _ADDRESS_FLAGS = {0x08: "dadfailed", 0x20: "deprecated", 0x40: "tentative"}
 _INVERTED = 0x2  # FIB_RULE_INVERT
@@ -107,6 +108,9 @@ def _make_link_details(netlink_message: Any, device_names: dict[int, str]) -> Li
         netlink_message.get_attr("IFLA_TXQLEN"),
         bool(netlink_message.get_attr("IFLA_PROTO_DOWN")),
         bool(netlink_message["flags"] & _SLAVE),
+        bool(netlink_message["flags"] & _MULTICAST),
+        netlink_message.get_attr("IFLA_GSO_MAX_SIZE"),
+        netlink_message.get_attr("IFLA_GSO_MAX_SEGS"),
     )
 
 

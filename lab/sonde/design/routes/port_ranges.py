@@ -19,6 +19,7 @@ _UNPRIVILEGED = "net.ipv4.ip_unprivileged_port_start"
 # Names of the settings that `find_port_range_faults` reads.
 PORT_SETTINGS = (_RANGE, _RESERVED, _UNPRIVILEGED)
 _FEW_PORTS = 1000
+_LAST_PORT = 65535
 # The first port that every user may open on a host as the kernel starts it.
 _FIRST_USER_PORT = 1024
 # Ports that services of storage need, by the service.
@@ -29,7 +30,7 @@ def find_port_range_faults(settings: Mapping[str, str]) -> Iterator[RouteFault |
     """Too few ports for the connections of a host, and ranges that take or open ports of storage services."""
     ports = [int(text) for text in settings.get(_RANGE, "").split() if text.isdigit()]
     reserved = list(_parse_port_ranges(settings.get(_RESERVED, "")))
-    if len(ports) == 2:
+    if len(ports) == 2 and ports[1] <= _LAST_PORT:
         yield CheckedItem("a setting", _RANGE)
         first, last = ports
         excluded = len({port for begin, end in reserved for port in range(max(first, begin), min(last, end) + 1)})

@@ -249,6 +249,7 @@ def _parse_ip_addr_output(output_text: str) -> HostTables:
             queue_length=int(length) if (length := _find_following_word(more, "qlen")).isdigit() else None,
             is_switched_off=_find_following_word(more, "protodown") == "on",
             is_bond_port="SLAVE" in flags.split(","),
+            has_multicast="MULTICAST" in flags.split(","),
         )
         for name, flags, more in heads
     }
@@ -264,6 +265,8 @@ def _parse_ip_addr_output(output_text: str) -> HostTables:
             address_devices[address[1].partition("/")[0]] = device
             flags = [*address[2].split(), f"scope-{_find_following_word(address[2], 'scope')}"]
             address_flags[address[1].partition("/")[0]] = tuple(flags)
+        if (sizes := re.search(r"\bgso_max_size (\d+) gso_max_segs (\d+)", line)) and device in details:
+            details[device] = replace(details[device], gso_bytes=int(sizes[1]), gso_segments=int(sizes[2]))
     return HostTables(
         addresses=tuple(addresses),
         mtus=mtus,

@@ -94,6 +94,7 @@ def test_rule_that_takes_no_packet_of_the_host_is_no_fault(tmp_path: Path, rule:
     ("500:\tfrom all ipproto tcp dport 988 unreachable\n", "traffic discarded", "with ipproto tcp dport 988"),
     ("500:\tnot from all fwmark 0x1 lookup 4\n", "traffic diverted", "table 4"),
     ("500:\tfrom all fwmark 0/0xff lookup 1\n", "traffic diverted", "table 1"),
+    ("500:\tfrom all fwmark 0/0x1 lookup 2\n", "traffic diverted", "table 2"),
     ("500:\tfrom all goto 32767\n", "no route", "goto 32767"),
 ])  # fmt: skip
 def test_rule_that_takes_packets_from_the_plan_is_reported(tmp_path: Path, rule: str, kind: str, text: str) -> None:

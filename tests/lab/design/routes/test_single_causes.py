@@ -136,6 +136,56 @@ def test_main_table_without_rule_is_reported(tmp_path: Path) -> None:
     assert "no rule leads packets into the main table" in fault.problem
 
 
+def test_address_before_the_planned_address_is_reported(tmp_path: Path) -> None:
+    outputs = print_server_outputs()
+    edit(outputs, "addr", ADDRESS4, f"    inet 10.160.0.99/20 scope global bond0\n{ADDRESS4}")
+    outputs["route"] += "local 10.160.0.99 dev bond0 table local proto kernel\n"
+    assert check_kinds(tmp_path, outputs) == [("another source address", "10.160.0.99")]
+    edit(outputs, "addr", f"    inet 10.160.0.99/20 scope global bond0\n{ADDRESS4}",
+         f"{ADDRESS4}    inet 10.160.0.99/20 scope global secondary bond0\n")  # fmt: skip
+    assert check_kinds(tmp_path, outputs) == []
+
+
+@pytest.mark.parametrize(("line", "kind"), [
+    ("10.160.15.2 via 10.160.15.1 dev bond0", "router by a detour"), ("blackhole 10.160.15.2", "traffic discarded"),
+])  # fmt: skip
+def test_route_that_hides_a_router_is_reported(tmp_path: Path, line: str, kind: str) -> None:
+    outputs = print_server_outputs()
+    outputs["route"] += f"{line}\n"
+    (fault,) = check_outputs(tmp_path, outputs).faults
+    assert fault.kind == kind
+    assert "gw2 (10.160.15.2)" in fault.problem
+
+
+@pytest.mark.parametrize(("attribute", "kind"), [
+    ("mtu 1400", "MTU too small"), ("advmss 500", "segments too small"), ("initcwnd 2", "connections limited"),
+])  # fmt: skip
+def test_attribute_of_the_connected_route_is_reported(tmp_path: Path, attribute: str, kind: str) -> None:
+    outputs = print_server_outputs()
+    line = "10.160.0.0/20 dev bond0 proto kernel"
+    edit(outputs, "route", f"{line}\n", f"{line} {attribute}\n")
+    assert [fault.kind for fault in check_outputs(tmp_path, outputs).faults] == [kind]
+
+
+def test_interface_without_multicast_is_reported(tmp_path: Path) -> None:
+    outputs = print_server_outputs()
+    edit(outputs, "addr", BOND, BOND.replace("BROADCAST,MULTICAST,", "BROADCAST,"))
+    assert check_kinds(tmp_path, outputs) == [("no multicast", "bond0")]
+
+
+@pytest.mark.parametrize(("sizes", "is_fault"), [("65536 gso_max_segs 65535", False), ("1500 gso_max_segs 65535", True),
+                                                 ("65536 gso_max_segs 1", True)])  # fmt: skip
+def test_small_segments_of_the_kernel_are_reported(tmp_path: Path, sizes: str, is_fault: bool) -> None:
+    outputs = print_server_outputs()
+    edit(
+        outputs,
+        "addr",
+        ADDRESS4,
+        f"    bond mode 802.3ad miimon 100 gso_max_size {sizes} tso_max_size 65536\n{ADDRESS4}",
+    )
+    assert check_kinds(tmp_path, outputs) == ([("interface slowed down", "bond0")] if is_fault else [])
+
+
 def test_routes_of_ipv6_in_two_files_are_no_fault(tmp_path: Path) -> None:
     outputs = print_server_outputs()
     outputs["route"] += outputs["route6"]

@@ -95,7 +95,7 @@ def _check_numbers(file_system: ObservedFileSystem, plan: FileSystemLayout) -> I
         ("agcount", file_system.group_count, groups.count if groups else None, False, "other parallelism of "
         "allocations"),
         ("agsize in blocks", file_system.group_blocks, groups.size if groups else None, False,
-         "groups may begin on one drive"),
+         "large files are cut at the ends of groups of another size"),
         ("block", file_system.block, plan.block_bytes, True, "metadata take another amount of space"),
     ]  # fmt: skip
     for name, observed, planned, size, cost in rows:

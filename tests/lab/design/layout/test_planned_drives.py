@@ -171,3 +171,12 @@ def test_smaller_map_of_volume_is_reported() -> None:
     (fault,) = check_layout(join_observations(storage), machine.plan, (), ["/scratch"], machine.written).faults
     assert (fault.kind, fault.location) == ("differs from its peers", "dm-2")
     assert "map_size is 4.0T" in fault.problem
+
+
+def test_cost_of_other_group_size_holds_for_every_size() -> None:
+    assert ARRAY.plan.groups is not None
+    size = ARRAY.plan.groups.size
+    faults = find_faults(f"agsize={size} ", f"agsize={size - 64} ")
+    (cost,) = [fault.cost for fault in faults if "agsize in blocks" in fault.problem]
+    assert "one drive" not in cost
+    assert "ends of groups" in cost

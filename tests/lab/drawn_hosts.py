@@ -157,7 +157,10 @@ def _draw_router(fabric: Fabric, random: Random) -> DrawnHost:
     sides = [("eth0", router.near_address, fabric.near.ranges[0]), ("eth1", router.far_address, fabric.far.ranges[0])]
     host.outputs = {
         "rules": "0:\tfrom all lookup local\n32766:\tfrom all lookup main\n",
-        "routes": "".join(f"{network} dev {device} proto kernel scope link\n" for device, _, network in sides),
+        "routes": "".join(
+            f"{network} dev {device} proto kernel scope link\nlocal {address} dev {device} table local proto kernel\n"
+            for device, address, network in sides
+        ),
         "addresses": "".join(
             f"{number}: {device}: {_LINK}\n    {family} {address}/{network.rpartition('/')[2]} scope global {device}\n"
             for number, (device, address, network) in enumerate(sides, start=2)

@@ -86,7 +86,10 @@ def make_router_outputs() -> Outputs:
                  for name, value in CONFS.items()}  # fmt: skip
     return {
         "routes": "10.1.0.0/16 dev eth0 proto kernel scope link src 10.1.0.2\n"
-        "10.2.0.0/16 dev eth1 proto kernel scope link src 10.2.0.2\n",
+        "10.2.0.0/16 dev eth1 proto kernel scope link src 10.2.0.2\n"
+        "local 10.1.0.2 dev eth0 table local proto kernel scope host src 10.1.0.2\n"
+        "local 10.2.0.2 dev eth1 table local proto kernel scope host src 10.2.0.2\n"
+        "default via 192.168.9.1 dev mgmt\n",
         "addresses": ROUTER_ADDRESSES,
         "settings": DEFAULT_SYSCTLS + "".join(f"{name} = {value}\n" for name, value in settings.items()),
     }
@@ -115,7 +118,7 @@ def add(output: str, *lines: str) -> Edit:
     """Adds lines to one output."""
 
     def edit(outputs: Outputs) -> None:
-        outputs[output] += "".join(f"{line}\n" for line in lines)
+        outputs[output] = outputs.get(output, "") + "".join(f"{line}\n" for line in lines)
 
     return edit
 
@@ -261,6 +264,16 @@ HOST_FAULTS: list[tuple[str, str, Edit]] = [
     ("a route for a type of service", "traffic diverted", add("routes", "10.2.0.0/16 tos 0x10 via 10.1.0.1 dev eth0")),
 ]  # fmt: skip
 ROUTER_FAULTS: list[tuple[str, str, Edit]] = [
+    ("a missing route of a network of the router", "own network missing", remove_lines(
+        "routes", "10.2.0.0/16 dev eth1 proto kernel")),
+    ("a part of a network by another interface", "wrong device", add("routes", "10.2.9.0/24 dev mgmt scope link")),
+    ("a throw route of a router", "own network missing", combine(
+        add("routes", "throw 10.2.9.0/24"), remove_lines("routes", "default via"))),
+    ("a host's address on the router", "traffic discarded", add("routes", "local 10.2.0.100 dev lo table local")),
+    ("a rule for one side that leads elsewhere", "sent to another router", combine(
+        add("rules", "60:\tfrom 10.1.0.0/16 lookup 9"), add("routes", "default via 192.168.9.1 dev mgmt table 9"))),
+    ("a rule of the router for a port", "traffic discarded", add(
+        "rules", "60:\tfrom all iif eth0 ipproto tcp dport 988 prohibit")),
     ("a router that does not forward", "forwarding off", set_sysctl("net.ipv4.ip_forward", 0)),
     ("a small MTU of a route of the router", "MTU too small", change(
         "routes", "10.2.0.0/16 dev eth1 proto kernel", "10.2.0.0/16 dev eth1 mtu 1400 proto kernel")),

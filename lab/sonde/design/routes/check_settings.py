@@ -16,10 +16,11 @@ from sonde.design.routes.check_interfaces import (
 )
 from sonde.design.routes.check_limits import find_connection_limits, find_proxy_faults, find_router_limits
 from sonde.design.routes.check_links import LARGEST_DATAGRAM_MTU, find_mtu_faults
+from sonde.design.routes.check_router_paths import find_forwarding_faults
 from sonde.design.routes.check_routes import find_own_network_faults, is_own_network_route
-from sonde.design.routes.fabric import Fabric, FabricRouter, covers_range, is_address_in_ranges, overlaps_range
+from sonde.design.routes.fabric import Fabric, FabricRouter
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.host_tables import DISCARDING_KINDS, HostTables
+from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import HostView
 from sonde.design.routes.kernel_lookup import find_kernel_route
 from sonde.design.routes.kernel_settings import (
@@ -28,6 +29,7 @@ from sonde.design.routes.kernel_settings import (
     list_audited_settings,
     list_missing_kernel_options,
 )
+from sonde.design.routes.link_usability import is_device_up
 
 _STRICT = 1
 # fib_multipath_hash_policy: by addresses, and by addresses inside of tunnels.
@@ -251,18 +253,24 @@ def _check_addresses(
     for router in own_routers:
         planned = {router.near_address, router.far_address}
         yield CheckedItem("the addresses of a router", router.name)
-        if complete and router not in complete:
+        if complete and router not in complete and own_addresses & planned:
             doubled = ", ".join(sorted(own_addresses & planned))
             yield RouteFault(
                 "address of a router", doubled,
                 f"{complete[0].name} has {doubled} of {router.name}: hosts send its packets to one of both",
                 "remove it here, or correct the system file",
             )  # fmt: skip
-        elif not planned <= own_addresses:
+            continue
+        devices = {router.near_address: router.near_device, router.far_address: router.far_device}
+        # without a device the system file states, or with one that is up: the kernel removes addresses with the device
+        missing = sorted(address for address in planned - own_addresses if is_device_up(devices[address], host_tables)
+                         or devices[address] == "")  # fmt: skip
+        if missing and not (complete and router not in complete):
+            present = ", ".join(sorted(own_addresses & planned))
             yield RouteFault(
                 "address missing", router.name,
-                f"{router.name} has {', '.join(sorted(own_addresses & planned)) or 'no address of both networks'}"
-                f" but not {', '.join(sorted(planned - own_addresses))}",
+                f"{router.name} has {present} but not {', '.join(missing)}" if present
+                else f"{router.name} has no address of both networks; the system file says {', '.join(missing)}",
                 "give it its address on both networks",
             )  # fmt: skip
 
@@ -304,7 +312,6 @@ def _check_interfaces(
                 f"interface {state}", device, f"{device} is {state}: this router carries nothing",
                 f"ip link set {device} up, or look at the cable",
             )  # fmt: skip
-    yield from _check_router_rules(fabric, host_tables)
     for device in devices:
         yield from find_device_faults(device, host_tables)
         yield from find_port_faults(device, host_tables)
@@ -316,40 +323,7 @@ def _check_interfaces(
         for side in (fabric.near, fabric.far):
             if is_own_network_route(route, side):
                 yield from find_own_network_faults(route, side)
-        far = [side for side in (fabric.near, fabric.far) if route.kind != "unicast"
-               and route.destination != "default"
-               and is_address_in_ranges(side.ranges, route.destination.split("/")[0])]  # fmt: skip
-        if far:
-            yield RouteFault(
-                "traffic discarded", route.origin,
-                f"packets to {route.destination} ({far[0].network}) are discarded ({route.kind})",
-                "remove this route, or narrow it",
-            )  # fmt: skip
-
-
-def _check_router_rules(fabric: Fabric, host_tables: HostTables) -> Iterator[RouteFault]:
-    """Rules of a router that discard packets to one of both networks, and routes that send them to another machine
-    although the network is on its link."""
-    sides = (fabric.near, fabric.far)
-    for rule in host_tables.rules or ():
-        if rule.action in DISCARDING_KINDS and any(
-            rule.destination == "all" or overlaps_range(rule.destination, address_range)
-            for side in sides for address_range in side.ranges
-        ):  # fmt: skip
-            yield RouteFault(
-                "traffic discarded", rule.origin,
-                f"a rule discards packets to {rule.destination} ({rule.action})", "remove this rule, or narrow it",
-            )  # fmt: skip
-    for route in host_tables.routes or ():
-        side = next((side for side in sides if route.destination != "default" and any(
-            covers_range(address_range, route.destination) for address_range in side.ranges)), None)  # fmt: skip
-        if side is not None and route.hops:
-            yield RouteFault(
-                "sent to another router", route.origin,
-                f"packets to {route.destination} go on to {', '.join(hop.via for hop in route.hops)}, but"
-                f" {side.network} is on a link of this router: they make a loop or a detour",
-                "remove this route",
-            )  # fmt: skip
+    yield from find_forwarding_faults(fabric, routers, host_tables)
 
 
 def _check_forwarding(

@@ -60,10 +60,11 @@ def find_kernel_route(
     packet_mark: int = 0,
     source_address: IpAddress | None = None,
     selecting_rule: ObservedRule | None = None,
+    incoming_device: str = LOOPBACK,
 ) -> RouteLookup | None:
-    """The route of a packet that this host sends; None when no table has one. `host_tables` are those of the IP version
-    of the address, with routes. The packet has none of the properties that rules select by tos, port, user and the
-    like, apart from those of `selecting_rule`."""
+    """The route of a packet that this host sends, or forwards from a device; None when no table has one. `host_tables`
+    are those of the IP version of the address, with routes. The packet has none of the properties that rules select by
+    tos, port, user and the like, apart from those of `selecting_rule`."""
     jump = 0
     rules = complete_and_sort_rules(host_tables.rules)
     preferences = {rule.preference for rule in rules}
@@ -71,7 +72,10 @@ def find_kernel_route(
         has_properties = selecting_rule is not None and rule.origin == selecting_rule.origin
         if (rule.preference or 0) < jump or rule.action == "nop":
             continue
-        if not _does_rule_match(rule, destination_address, packet_mark, source_address, has_properties):
+        if rule.interface not in ("", incoming_device):
+            if not rule.inverted:
+                continue
+        elif not _does_rule_match(rule, destination_address, packet_mark, source_address, has_properties):
             continue
         if rule.jump is not None:
             jump = rule.jump if rule.jump in preferences else jump  # the kernel skips an unresolved goto
@@ -86,15 +90,15 @@ def find_kernel_route(
 
 def complete_and_sort_rules(rules: Sequence[ObservedRule] | None) -> list[ObservedRule]:
     """Rules by preference. A list that lacks the kernel's own rules, as scripts do, gets that of the main table; one
-    with the local rule is complete. A rule without a preference gets one below the lowest of the site, as `ip rule add`
-    chooses it."""
-    ordered: list[ObservedRule] = []
+    with the local rule is complete. Unknown rules (None) are taken to be the kernel's own. A rule without a preference
+    gets one below the lowest of the site, as `ip rule add` chooses it."""
+    ordered = [ObservedRule(0, "all", None, "local", "the kernel's own rule")] if rules is None else []
     lowest = MAIN_PREFERENCE
     for rule in rules or ():
         preference = rule.preference if rule.preference is not None else lowest - 1
         lowest = min(lowest, preference) if preference else lowest
         ordered.append(replace(rule, preference=preference))
-    is_complete = any(rule.preference == 0 and rule.table == "local" for rule in ordered)
+    is_complete = rules is not None and any(rule.preference == 0 and rule.table == "local" for rule in ordered)
     if not is_complete and not any(rule.preference == MAIN_PREFERENCE for rule in ordered):
         ordered.append(ObservedRule(MAIN_PREFERENCE, "all", None, "main", "the kernel's own rule"))
     return sorted(ordered, key=lambda rule: rule.preference or 0)
@@ -116,7 +120,6 @@ def _does_rule_match(
             or (source_address is not None and _does_range_cover(rule.source, source_address))
         )
         and (rule.mark is None or packet_mark & rule.mask == rule.mark)
-        and rule.interface in ("", LOOPBACK)
         and (not rule.selectors or has_selected_properties)
     )
     return matched != rule.inverted

@@ -163,10 +163,12 @@ def _covers_one_address(destination: str) -> bool:
 def _check_source_address(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """IPv4 sends from the first address of the interface that is on the network of the router."""
     devices = list_own_devices(host_view, host_tables)
+    gateways = [ipaddress.ip_address(gateway) for gateway in host_view.routers_by_gateway]
+    interfaces = [ipaddress.ip_interface(text) for text in host_tables.addresses or ()]
     own_addresses = [
-        address for address in (text.partition("/")[0] for text in host_tables.addresses or ())
-        if is_address_in_ranges(host_view.own_side.ranges, address)
-        and host_tables.address_devices.get(address, "") in devices
+        str(interface.ip) for interface in interfaces
+        if host_tables.address_devices.get(str(interface.ip), "") in devices
+        and any(gateway in interface.network for gateway in gateways)
     ]  # fmt: skip
     planned = [address for address in own_addresses if address in host_view.addresses]
     if host_view.fabric.version != 4 or not planned:

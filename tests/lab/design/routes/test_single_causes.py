@@ -136,6 +136,13 @@ def test_main_table_without_rule_is_reported(tmp_path: Path) -> None:
     assert "no rule leads packets into the main table" in fault.problem
 
 
+def test_virtual_address_before_the_planned_address_is_no_fault(tmp_path: Path) -> None:
+    outputs = print_server_outputs()
+    edit(outputs, "addr", ADDRESS4, f"    inet 10.160.0.99/32 scope global bond0\n{ADDRESS4}")
+    outputs["route"] += "local 10.160.0.99 dev bond0 table local proto kernel\n"
+    assert check_kinds(tmp_path, outputs) == []
+
+
 def test_address_before_the_planned_address_is_reported(tmp_path: Path) -> None:
     outputs = print_server_outputs()
     edit(outputs, "addr", ADDRESS4, f"    inet 10.160.0.99/20 scope global bond0\n{ADDRESS4}")

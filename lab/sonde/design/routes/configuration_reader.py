@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import yaml
@@ -18,6 +19,7 @@ from sonde.design.routes.host_tables import (
     find_ip_version,
     get_routing_table_name,
 )
+from sonde.design.routes.ip_lines import parse_rule_line
 from sonde.design.routes.lnet_export import read_lnet_export
 from sonde.model.documents import parse_yaml
 from sonde.model.errors import UserError
@@ -27,6 +29,13 @@ _NETWORKD = re.compile(r"^\[(Route|RoutingPolicyRule)\]", re.MULTILINE)
 _KEYFILE = re.compile(r"^\[(ipv4|ipv6)\]", re.MULTILINE)
 # Families of rules; other values, as "both", are for all versions.
 _RULE_FAMILIES = {"ipv4": 4, "ipv6": 6}
+_NETWORKD_SELECTORS = {"TypeOfService": "tos", "OutgoingInterface": "oif", "SourcePort": "sport",
+                       "DestinationPort": "dport", "IPProtocol": "ipproto", "User": "uidrange"}  # fmt: skip
+_NETWORKD_ATTRIBUTES = {"InitialCongestionWindow": "initcwnd", "InitialAdvertisedReceiveWindow": "initrwnd",
+                        "QuickAck": "quickack", "TCPCongestionControlAlgorithm": "congctl",
+                        "TCPRetransmissionTimeoutSec": "rto_min", "HopLimit": "hoplimit"}  # fmt: skip
+# Options of routes in keyfiles that `_make_route` reads, or on which no packet depends.
+_KEYFILE_OPTIONS = ("weight", "table", "mtu", "type", "scope", "onlink")
 _LNET_LINE = re.compile(r"^[ \t]*net\s+(\S+)\s+hops\s+(-?\d+)\s+gw\s+(\S+)\s+(up|down)", re.MULTILINE)
 
 
@@ -81,6 +90,12 @@ def _parse_networkd_file(file_text: str, file_name: str) -> HostTables:
                     action=values.get("Type", "lookup"),
                     mask=int(mask, 0) if mask else 0xFFFFFFFF,
                     version=_RULE_FAMILIES.get(values.get("Family", "")),
+                    interface=values.get("IncomingInterface", ""),
+                    inverted=values.get("InvertRule", "").lower() in ("yes", "true", "1", "on"),
+                    suppressed_prefix=int(values["SuppressPrefixLength"]) if "SuppressPrefixLength" in values else None,
+                    selectors=" ".join(
+                        f"{name} {values[member]}" for member, name in _NETWORKD_SELECTORS.items() if member in values
+                    ),
                 )
             )
         elif section == "Route":
@@ -91,7 +106,11 @@ def _parse_networkd_file(file_text: str, file_name: str) -> HostTables:
                 hops.append(ObservedHop(via, device, int(weight or 1)))
             kind = values.get("Type", "unicast")
             mtu, metric, table = (values.get(member) for member in ("MTUBytes", "Metric", "Table"))
-            routes.append(_make_route(values.get("Destination", "default"), table, hops, origin, metric, mtu, "", kind))
+            route = _make_route(values.get("Destination", "default"), table, hops, origin, metric, mtu, "", kind)
+            attributes = tuple(
+                (name, values[member]) for member, name in _NETWORKD_ATTRIBUTES.items() if member in values
+            )
+            routes.append(replace(route, attributes=attributes))
     return HostTables(rules=tuple(rules) or None, routes=tuple(routes) or None, formats=("networkd",))
 
 
@@ -137,7 +156,9 @@ def _parse_keyfile(file_text: str, file_name: str) -> HostTables:
                 options = dict(option.split("=") for option in values.get(f"{member}_options", "").split(",") if option)
                 hops = [ObservedHop(gateway, device, int(options.get("weight", 1)))] if gateway else []
                 table, mtu, kind = options.get("table"), options.get("mtu"), options.get("type", "unicast")
-                parts.append(_make_route(destination, table, hops, origin, metric or None, mtu, device, kind))
+                route = _make_route(destination, table, hops, origin, metric or None, mtu, device, kind)
+                attributes = tuple(pair for pair in options.items() if pair[0] not in _KEYFILE_OPTIONS)
+                parts.append(replace(route, attributes=attributes))
             elif re.fullmatch(r"routing-rule\d+", member):
                 rules.append(_parse_keyfile_rule(value, origin, _RULE_FAMILIES[section]))
     routes = tuple(_join_routes_into_multipath(parts)) or None
@@ -145,14 +166,7 @@ def _parse_keyfile(file_text: str, file_name: str) -> HostTables:
 
 
 def _parse_keyfile_rule(rule_text: str, origin: str, version: int) -> ObservedRule:
-    fields = rule_text.split()
-    values = dict(zip(fields[::2], fields[1::2], strict=False))
-    mark, _, mask = values.get("fwmark", "").partition("/")
-    return ObservedRule(
-        int(values["priority"]), values.get("from", "all"), int(mark, 0) if mark else None,
-        get_routing_table_name(values.get("table", "main")), origin, values.get("to", "all"),
-        mask=int(mask, 0) if mask else 0xFFFFFFFF, version=version,
-    )  # fmt: skip
+    return replace(parse_rule_line(rule_text.split(), "", origin), version=version)
 
 
 def _join_routes_into_multipath(single_hop_routes: Sequence[ObservedRoute]) -> Iterator[ObservedRoute]:
@@ -163,8 +177,9 @@ def _join_routes_into_multipath(single_hop_routes: Sequence[ObservedRoute]) -> I
         groups.setdefault(key if route.hops else (number,), []).append(route)
     for first, *others in groups.values():
         hops = (*first.hops, *(hop for route in others for hop in route.hops))
-        yield _make_route(
-            first.destination, first.table, hops, first.origin, first.metric, first.mtu, first.device, first.kind
+        attributes = dict(pair for route in (first, *others) for pair in route.attributes)
+        yield replace(
+            first, hops=hops, on_link=not hops and first.kind == "unicast", attributes=tuple(attributes.items())
         )
 
 
@@ -215,6 +230,8 @@ def _read_nmstate(document: Mapping[str, Any], file_name: str) -> HostTables:
             action=str(entry.get("action", "lookup")),
             mask=int(str(entry.get("fwmask", 0xFFFFFFFF)), 0),
             version=_RULE_FAMILIES.get(str(entry.get("family", ""))),
+            interface=str(entry.get("iif", "")),
+            suppressed_prefix=int(entry["suppress-prefix-length"]) if "suppress-prefix-length" in entry else None,
         )
         for number, entry in enumerate(document.get("route-rules", {}).get("config", ()), start=1)
     ]

@@ -24,16 +24,16 @@ from pathlib import Path
 
 import numpy as np
 
-from sonde.advise.call_costs import CallCosts, make_calibration, read_call_costs
+from sonde.advise.call_costs import CallCosts, make_calibration_phases, read_call_costs
 from sonde.advise.call_log import CallKind, CallLog, Calls, make_blank_calls
 from sonde.advise.proof import GainShare, predict_gain_from_costs
 from sonde.advise.replay_changes import (
     BUFFER_BYTES,
     ReplayChange,
-    join_files,
     merge_consecutive_calls,
+    merge_files_of_all_tasks,
     remove_reopens,
-    split_files,
+    split_shared_files_by_task,
 )
 from sonde.advise.replay_plan import ReplayRequest, build_replay, make_calibration_plan, read_replayed_io_seconds
 from sonde.cli.replay_runs import ReplayRunner, open_replay_runner
@@ -117,10 +117,14 @@ def list_cases() -> list[GainCase]:
         for tasks in (2, 4):
             for size in (1000, 4096, 65536, 1 << 20):
                 log = make_log([make_transfers(kind, size, 0, task, tasks) for task in range(tasks)], 1)
-                cases.append(make_case("file-per-rank", f"{verb} {size} B, {tasks} tasks", log, split_files))
+                cases.append(
+                    make_case("file-per-rank", f"{verb} {size} B, {tasks} tasks", log, split_shared_files_by_task)
+                )
                 if kind is CallKind.WRITE:
                     log = make_log([make_transfers(kind, size, task, 0, 1) for task in range(tasks)], tasks)
-                    cases.append(make_case("shared-file", f"{verb} {size} B, {tasks} tasks", log, join_files))
+                    cases.append(
+                        make_case("shared-file", f"{verb} {size} B, {tasks} tasks", log, merge_files_of_all_tasks)
+                    )
     for tasks in (1, 2):
         for files in (1, 10):
             for size in (100, 4096, 65536):
@@ -152,7 +156,7 @@ class GainBench:
         return GainResult(case, prediction, 1 - after / before)
 
     def _measure_costs(self, log: CallLog, request: ReplayRequest) -> list[CallCosts]:
-        phases = make_calibration(log)
+        phases = make_calibration_phases(log)
         plan = make_calibration_plan(phases, self.runner.folder, request)
         count = CALIBRATIONS if self.runner.launcher is None else 1  # a model repeats a calibration exactly
         runs = [self.runner.run_replay(plan, "costs", {"role": "bench"}) for _ in range(count)]

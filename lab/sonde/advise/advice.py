@@ -10,13 +10,13 @@ from typing import Any
 
 from sonde.advise.gains import GainEstimate, estimate_gain
 from sonde.advise.job_io import DirectionIo, FileIo, JobIo
-from sonde.advise.settings import ReadySetting, make_settings
-from sonde.advise.slow_targets import TargetSurvey
+from sonde.advise.settings import ReadySetting, make_ready_settings
+from sonde.advise.slow_targets import SlowTargetResult
 from sonde.advise.storage_rates import StorageRates, estimate_rates_from_job
 from sonde.advise.triggers import CostKind, IoPattern, find_patterns
 
 SCHEMA = "sonde-advice/1"
-_TITLES = {
+_ADVICE_TITLES = {
     CostKind.READS: "Make reads large and sequential",
     CostKind.WRITES: "Make writes large and sequential",
     CostKind.ALIGNMENT: "Align calls with blocks and stripes",
@@ -26,7 +26,7 @@ _TITLES = {
     CostKind.BALANCE: "Give all ranks the same amount of I/O",
     CostKind.OVERLAP: "Let I/O overlap with computation",
 }
-_MOST_FILES = 10
+_MAX_LISTED_FILES = 10
 
 
 @dataclass(frozen=True)
@@ -73,20 +73,20 @@ def advise_job(job: JobIo, storage_rates: StorageRates | None = None) -> JobAdvi
     for effect, patterns in by_effect.items():
         gain = estimate_gain(job, patterns, storage_rates)
         if gain is not None:
-            advice.append(Advice(effect, _TITLES[effect], patterns, gain, make_settings(job, patterns)))
+            advice.append(Advice(effect, _ADVICE_TITLES[effect], patterns, gain, make_ready_settings(job, patterns)))
     return JobAdvice(job, storage_rates, sorted(advice, key=lambda item: -item.gain.value), facts)
 
 
 def build_log_set_document(
-    advised: Sequence[JobAdvice], refused: Sequence[str], survey: TargetSurvey, pages: Sequence[Path]
+    advised: Sequence[JobAdvice], refused: Sequence[str], slow_target_result: SlowTargetResult, pages: Sequence[Path]
 ) -> dict[str, Any]:
     """The advice for several logs as JSON."""
     return {
         "schema": SCHEMA,
         "jobs": [build_advice_document(result) for result in advised],
         "refused": list(refused),
-        "targets_compared": survey.compared,
-        "slow_targets": [asdict(target) for target in survey.slow],
+        "targets_compared": slow_target_result.compared,
+        "slow_targets": [asdict(target) for target in slow_target_result.slow],
         "pages": [str(page) for page in pages],
     }
 
@@ -96,7 +96,7 @@ def build_advice_document(job_advice: JobAdvice) -> dict[str, Any]:
     job = job_advice.job
     return {
         "log": job.source,
-        **identify_job(job),
+        **build_job_identity_document(job),
         "hosts": list(job.hosts),
         "io_seconds": {"slowest_rank": job.io_seconds, "mean_rank": job.mean_io_seconds},
         "files": job.file_count,
@@ -110,7 +110,7 @@ def build_advice_document(job_advice: JobAdvice) -> dict[str, Any]:
     }
 
 
-def identify_job(job: JobIo) -> dict[str, Any]:
+def build_job_identity_document(job: JobIo) -> dict[str, Any]:
     """Which job it was, and its size, as members of JSON and of tables."""
     return {
         "format": job.format,
@@ -142,7 +142,7 @@ def _advice_to_json(advice: Advice) -> dict[str, Any]:
         "settings": [asdict(setting) for setting in advice.settings],
         "files": [
             {"path": file.path, "seconds": file.call_seconds, "bytes": file.transferred_bytes}
-            for file in advice.affected_files[:_MOST_FILES]
+            for file in advice.affected_files[:_MAX_LISTED_FILES]
         ],
     }
 

@@ -13,22 +13,26 @@ from rich.text import Text
 from sonde.advise.advice import Advice, JobAdvice
 from sonde.advise.gains import GainEstimate
 from sonde.advise.job_io import DirectionIo, JobIo
-from sonde.advise.slow_targets import TargetSurvey
+from sonde.advise.slow_targets import SlowTargetResult
 from sonde.model.units import format_bytes, format_count_with_noun, format_rate, format_seconds
 
-_MOST_FILES = 3
-_SHORTEST_GAIN_S = 0.05
-_PROCESSES = {True: "process", False: "processes"}
+_MAX_LISTED_FILES = 3
+_MIN_USEFUL_GAIN_S = 0.05
+_PROCESS_NOUNS = {True: "process", False: "processes"}
 
 
 def print_log_set(
-    console: Console, advised: Sequence[JobAdvice], refused: Sequence[str], survey: TargetSurvey, pages: Sequence[Path]
+    console: Console,
+    advised: Sequence[JobAdvice],
+    refused: Sequence[str],
+    slow_target_result: SlowTargetResult,
+    pages: Sequence[Path],
 ) -> None:
     """Prints the advice for each job, then what concerns all logs."""
     for result in advised:
         print_advice(console, result)
         console.print()
-    for sentence in describe_targets(survey):
+    for sentence in describe_slow_storage_targets(slow_target_result):
         console.print(sentence, soft_wrap=True)
     for reason in refused:
         console.print(f"! {reason}", style="yellow", soft_wrap=True)
@@ -48,7 +52,7 @@ def print_advice(console: Console, job_advice: JobAdvice) -> None:
     if not job.has_io:
         console.print("The log holds no I/O: there is nothing to advise.", soft_wrap=True)
         return
-    useful, small = split_by_gain(job_advice.advice)
+    useful, small = split_useful_and_negligible_advice(job_advice.advice)
     if not useful:
         console.print("No change would gain time worth having.", soft_wrap=True)
     for number, item in enumerate(useful, 1):
@@ -67,7 +71,7 @@ def list_job_facts(job_advice: JobAdvice) -> list[tuple[str, str]]:
     nodes = f" on {format_count_with_noun(len(job.hosts), 'node')}" if job.hosts else ""
     facts = [
         ("Job", ", ".join(part for part in (job.job_id, begin) if part)),
-        ("Ran", f"{format_seconds(job.seconds)}, {job.processes:,} {_PROCESSES[job.processes == 1]}{nodes}"),
+        ("Ran", f"{format_seconds(job.seconds)}, {job.processes:,} {_PROCESS_NOUNS[job.processes == 1]}{nodes}"),
         ("In I/O", _describe_io_time(job)),
         ("Read", _describe_direction(job.read)),
         ("Written", _describe_direction(job.write)),
@@ -103,10 +107,10 @@ def _describe_storage_rates(job_advice: JobAdvice) -> str:
     return f"{rates.source}: {', '.join(texts) or 'no rate is known; gains are upper bounds'}"
 
 
-def split_by_gain(advice: Sequence[Advice]) -> tuple[list[Advice], list[Advice]]:
+def split_useful_and_negligible_advice(advice: Sequence[Advice]) -> tuple[list[Advice], list[Advice]]:
     """Advice that may gain at least 50 ms, and the rest."""
-    useful = [item for item in advice if item.gain.high >= _SHORTEST_GAIN_S]
-    return useful, [item for item in advice if item.gain.high < _SHORTEST_GAIN_S]
+    useful = [item for item in advice if item.gain.high >= _MIN_USEFUL_GAIN_S]
+    return useful, [item for item in advice if item.gain.high < _MIN_USEFUL_GAIN_S]
 
 
 def describe_gain(gain: GainEstimate) -> str:
@@ -133,20 +137,21 @@ def _print_numbered_advice(console: Console, position: int, advice: Advice) -> N
 def describe_costliest_files(advice: Advice) -> Iterator[str]:
     """The most expensive files of an item, one line each."""
     files = advice.affected_files
-    for file in files[:_MOST_FILES]:
+    for file in files[:_MAX_LISTED_FILES]:
         yield f"{file.path}: {format_seconds(file.call_seconds)} in calls, {format_bytes(file.transferred_bytes)}"
-    if len(files) > _MOST_FILES:
-        remaining_s = sum(file.call_seconds for file in files[_MOST_FILES:])
-        yield f"and {format_count_with_noun(len(files) - _MOST_FILES, 'more file')}: {format_seconds(remaining_s)}"
+    if len(files) > _MAX_LISTED_FILES:
+        remaining_s = sum(file.call_seconds for file in files[_MAX_LISTED_FILES:])
+        more_files = format_count_with_noun(len(files) - _MAX_LISTED_FILES, "more file")
+        yield f"and {more_files}: {format_seconds(remaining_s)}"
 
 
-def describe_targets(survey: TargetSurvey) -> list[str]:
+def describe_slow_storage_targets(slow_target_result: SlowTargetResult) -> list[str]:
     """Sentences on slow storage targets; none where the logs name no targets."""
-    if survey.slow:
-        return [target.describe_in_sentence() for target in survey.slow]
-    if survey.compared:
+    if slow_target_result.slow:
+        return [target.describe_in_sentence() for target in slow_target_result.slow]
+    if slow_target_result.compared:
         return [
-            f"None of {format_count_with_noun(survey.compared, 'storage target')} is slow "
-            f"({format_count_with_noun(survey.files, 'file')})."
+            f"None of {format_count_with_noun(slow_target_result.compared, 'storage target')} is slow "
+            f"({format_count_with_noun(slow_target_result.files, 'file')})."
         ]
     return []

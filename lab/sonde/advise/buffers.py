@@ -12,15 +12,15 @@ from sonde.model.trace import Trace, TracedFile, TransferCounters
 
 # Pages are counted in blocks of 512 bytes, as where "cachea:4096:8:8" is 8 pages of 2 MB; the other defaults are those
 # of the published sources, whose pages of 8 blocks of 4096 bytes are 64 blocks here.
-_BLOCK = 512
-_CACHEA = {"page_size": 64, "num_pages": 4, "max_lead": 0, "shared_cache": 0}
-_CACHE = {"page_size": 64, "num_pages": 4, "bypass_size": 0}
+_FFIO_BLOCK_BYTES = 512
+_FFIO_CACHEA_DEFAULTS = {"page_size": 64, "num_pages": 4, "max_lead": 0, "shared_cache": 0}
+_FFIO_CACHE_DEFAULTS = {"page_size": 64, "num_pages": 4, "bypass_size": 0}
 
 # The rules by which the library itself chooses with option auto (preload/model/choice.cpp), there from the first 200
 # calls on a file. Below this a file costs too little to be worth a setting of its own.
-_LEAST_CALLS = 200
-_SMALL = 1 << 20
-_SMALLEST_PAGE, _LARGEST_PAGE = 1 << 20, 1 << 24
+_MIN_BUFFERED_CALLS = 200
+_SMALL_CALL_BYTES = 1 << 20
+_MIN_PAGE_BYTES, _MAX_PAGE_BYTES = 1 << 20, 1 << 24
 
 
 def choose_iobuf_params(trace: Trace) -> str:
@@ -28,7 +28,7 @@ def choose_iobuf_params(trace: Trace) -> str:
 
     Raises UserError when there is none: buffering everything without a reason costs memory and gains nothing.
     """
-    entries = list(_make_entries(trace))
+    entries = list(_make_iobuf_entries(trace))
     if not entries:
         raise UserError(
             "Nothing in this trace would gain from buffering: no file has many small accesses that follow each other."
@@ -45,10 +45,10 @@ def sum_small_call_seconds(trace: Trace) -> float:
 def _select_buffered_files(trace: Trace) -> Iterator[TracedFile]:
     for file in sorted(trace.files.values(), key=lambda file_use: -file_use.call_seconds):
         has_small_calls = (
-            file.read.calls + file.write.calls >= _LEAST_CALLS
-            and _compute_mean_transfer_bytes(_get_busier_direction(file)) < _SMALL
+            file.read.calls + file.write.calls >= _MIN_BUFFERED_CALLS
+            and _compute_mean_transfer_bytes(_get_busier_direction(file)) < _SMALL_CALL_BYTES
         )
-        if has_small_calls and _has_local_accesses(file):
+        if has_small_calls and _has_sequential_or_short_strides(file):
             yield file
 
 
@@ -56,12 +56,14 @@ def _get_busier_direction(file: TracedFile) -> TransferCounters:
     return file.write if file.write.calls > file.read.calls else file.read
 
 
-def _make_entries(trace: Trace) -> Iterator[str]:
+def _make_iobuf_entries(trace: Trace) -> Iterator[str]:
     for file in _select_buffered_files(trace):
         moves = _get_busier_direction(file)
         calls = file.read.calls + file.write.calls
         page = _choose_page_bytes(moves, file)
-        reads_on = file.read.consecutive * 2 > file.read.calls or _count_calls_at_short_distances(file) * 2 > calls
+        reads_on = (
+            file.read.consecutive * 2 > file.read.calls or _count_calls_with_short_constant_stride(file) * 2 > calls
+        )
         reads_ahead = 2 if file.read.calls and reads_on else 0
         # Streams that take turns (several variables of one file) each need a page of their own.
         count = 4 if file.switches * 8 < calls and moves.consecutive * 4 > moves.calls * 3 else 16
@@ -72,13 +74,13 @@ def _compute_mean_transfer_bytes(transfers: TransferCounters) -> float:
     return transfers.bytes / transfers.calls if transfers.calls else 0.0
 
 
-def _has_local_accesses(file: TracedFile) -> bool:
+def _has_sequential_or_short_strides(file: TracedFile) -> bool:
     """More than half of the calls follow each other or move by a short, constant distance (backward too)."""
     near = file.read.consecutive + file.write.consecutive
-    return max(near, _count_calls_at_short_distances(file)) * 2 > file.read.calls + file.write.calls
+    return max(near, _count_calls_with_short_constant_stride(file)) * 2 > file.read.calls + file.write.calls
 
 
-def _count_calls_at_short_distances(file: TracedFile) -> int:
+def _count_calls_with_short_constant_stride(file: TracedFile) -> int:
     """Calls at a distance from the one before that is short and that a quarter of all calls have."""
     calls = file.read.calls + file.write.calls
     return sum(count for stride, count in file.strides.items() if 0 < abs(stride) <= 65536 and count * 4 > calls)
@@ -87,8 +89,8 @@ def _count_calls_at_short_distances(file: TracedFile) -> int:
 def _choose_page_bytes(transfers: TransferCounters, file: TracedFile) -> int:
     """A power of two with room for at least 64 of its records, and no less than what the file system calls best."""
     wanted = max(64 * _compute_mean_transfer_bytes(transfers), file.block_bytes, 1)
-    page = _SMALLEST_PAGE
-    while page < wanted and page < _LARGEST_PAGE:
+    page = _MIN_PAGE_BYTES
+    while page < wanted and page < _MAX_PAGE_BYTES:
         page *= 2
     return page
 
@@ -128,23 +130,23 @@ def convert_ffio_specification(ffio_text: str) -> str:
             raise UserError(
                 f'--ffio "{ffio_text}": "{word}" is not understood; write cachea:PAGE:PAGES:LEAD [-B on] [p:PATTERN].'
             )
-    return f"{pattern}{_find_cache_layer(specification, ffio_text)}{':direct' if direct else ''}"
+    return f"{pattern}{_convert_cache_layer_to_iobuf_options(specification, ffio_text)}{':direct' if direct else ''}"
 
 
-def _find_cache_layer(specification: str, ffio_text: str) -> str:
+def _convert_cache_layer_to_iobuf_options(specification: str, ffio_text: str) -> str:
     for layer in specification.split(","):
         head, _, options = layer.partition(":")
         name, *flags = head.split(".")
         if name not in ("cachea", "cache"):
             continue  # event, system, ...: what they do is done anyway
-        values = dict(_CACHEA if name == "cachea" else _CACHE)
+        values = dict(_FFIO_CACHEA_DEFAULTS if name == "cachea" else _FFIO_CACHE_DEFAULTS)
         for flag in flags:
             key, _, value = flag.partition("=")
             values[key] = _parse_whole_number(value, ffio_text) if value else values.get(key, 0)
         for key, value in zip(list(values), options.split(":") if options else [], strict=False):
             values[key] = _parse_whole_number(value, ffio_text) if value else values[key]
         lead = values.get("max_lead", 0)
-        return f":size={values['page_size'] * _BLOCK}:count={values['num_pages']}:prefetch={lead}"
+        return f":size={values['page_size'] * _FFIO_BLOCK_BYTES}:count={values['num_pages']}:prefetch={lead}"
     raise UserError(f'--ffio "{ffio_text}" names no cache; write cachea:PAGE:PAGES:LEAD, PAGE in blocks of 512 bytes.')
 
 

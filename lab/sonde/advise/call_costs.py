@@ -23,10 +23,10 @@ from sonde.advise.operation_list import build_operation_list, find_required_size
 from sonde.model.record import RecordReader
 
 CALL_SIZES = (512, 4096, 32768, 262144, 4194304)
-_BYTES_OF_PHASE = 32 << 20  # of all tasks
+_CALIBRATION_PHASE_BYTES = 32 << 20  # of all tasks
 _FEWEST_SIZES, _MOST_CALLS, _SYNCS = 2, 1000, 4  # of each task
 _NEW_FILES, _FEWEST_NEW_FILES = 200, 5  # of all tasks, of each task
-_TRANSFERS = ("new", "again", "read")  # the same bytes: written, written again, read
+_TRANSFER_CALL_KINDS = ("new", "again", "read")  # the same bytes: written, written again, read
 
 
 @dataclass(frozen=True)
@@ -44,10 +44,10 @@ class CalibrationPhase:
         return f"{self.kind}-{'shared' if self.is_shared else 'own'}-{self.size}"
 
 
-def make_calibration(job: CallLog) -> list[CalibrationPhase]:
+def make_calibration_phases(job: CallLog) -> list[CalibrationPhase]:
     """The phases of a calibration for the tasks and bytes of a job, in their order. All have the same files."""
     tasks = len(job.tasks)
-    most_bytes = min(_BYTES_OF_PHASE, sum(int(calls["length"].sum()) for calls in job.tasks)) // tasks
+    most_bytes = min(_CALIBRATION_PHASE_BYTES, sum(int(calls["length"].sum()) for calls in job.tasks)) // tasks
     shares = (False, True) if tasks > 1 else (False,)
     sizes = [size for index, size in enumerate(CALL_SIZES) if index < _FEWEST_SIZES or size <= most_bytes]
     pairs = [(size, is_shared) for is_shared in shares for size in sizes]
@@ -56,7 +56,7 @@ def make_calibration(job: CallLog) -> list[CalibrationPhase]:
     names = [f"/calibration/{number}" for number in range(first_new_file + new_files * tasks)]
     phases, first_file = [], 0
     for size, is_shared in pairs:
-        for kind in _TRANSFERS:
+        for kind in _TRANSFER_CALL_KINDS:
             calls = tuple(
                 _make_transfer_calls(kind, (size, most_bytes // size), first_file, (task, tasks), is_shared)
                 for task in range(tasks)
@@ -189,7 +189,7 @@ def read_call_costs(record: RecordReader, phases: Sequence[CalibrationPhase]) ->
             line.kind: (line.sum_ns or 0.0) * 1e-9 / max(1, line.count)
             for line in record.phases[phase.phase_id].histograms
         }
-        if phase.kind in _TRANSFERS:
+        if phase.kind in _TRANSFER_CALL_KINDS:
             cost = max(means["read" if phase.kind == "read" else "write"], 1e-9)
             transfers.setdefault((phase.kind, phase.is_shared), []).append(cost)
         elif phase.kind == "fsync":
@@ -198,13 +198,13 @@ def read_call_costs(record: RecordReader, phases: Sequence[CalibrationPhase]) ->
             others[phase.kind] = means["open"]
             others |= {name: means[name] for name in ("close", "stat")}
     costs = {key: np.array(values) for key, values in transfers.items()}
-    for kind in _TRANSFERS:  # one task shares with nobody
+    for kind in _TRANSFER_CALL_KINDS:  # one task shares with nobody
         costs.setdefault((kind, True), costs[kind, False])
-    sizes = tuple(sorted({phase.size for phase in phases if phase.kind in _TRANSFERS}))
+    sizes = tuple(sorted({phase.size for phase in phases if phase.kind in _TRANSFER_CALL_KINDS}))
     return CallCosts(sizes, costs, others)
 
 
-def compute_quiet_costs(calibrations: Sequence[CallCosts]) -> CallCosts:
+def compute_lower_quartile_costs(calibrations: Sequence[CallCosts]) -> CallCosts:
     """The lower quartile of each cost over several calibrations: other programs only make calls slower, and a
     calibration that they disturb says little about the runs that it is compared with."""
     transfers = {

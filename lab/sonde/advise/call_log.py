@@ -24,7 +24,7 @@ class CallKind(IntEnum):
     REMOVE = 6
 
 
-CALL = np.dtype(
+CALL_DTYPE = np.dtype(
     [("begin", "<f8"), ("seconds", "<f8"), ("offset", "<i8"), ("length", "<i8"), ("file", "<i4"), ("kind", "u1")]
 )
 """One call: begin since the start of the job and duration in seconds, and which bytes of which file."""
@@ -110,6 +110,6 @@ def find_shared_files(tasks: Sequence[Calls]) -> list[int]:
 
 def make_blank_calls(call_count: int, kind: CallKind, file_number: int) -> Calls:
     """`call_count` calls of one kind on a file; the other members are zero."""
-    calls = np.zeros(call_count, CALL)
+    calls = np.zeros(call_count, CALL_DTYPE)
     calls["kind"], calls["file"] = kind, file_number
     return calls

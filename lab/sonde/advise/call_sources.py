@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from sonde.advise.call_log import CALL, CallKind, CallLog, CallLogBuilder
+from sonde.advise.call_log import CALL_DTYPE, CallKind, CallLog, CallLogBuilder
 from sonde.advise.darshan_calls import read_darshan_calls
 from sonde.advise.dftracer_trace import is_dftracer_trace, list_dftracer_calls
 from sonde.advise.job_logs import is_darshan_log
@@ -149,7 +149,7 @@ def _add_trace_events(
         is_transfer = kind in ("read", "write")
         length = result if is_transfer else 0
         rows.append((start_s + begin * 1e-9, duration * 1e-9, offset if is_transfer else 0, length, file, _KINDS[kind]))
-    builder.add_task_calls(task, np.array(rows, CALL))
+    builder.add_task_calls(task, np.array(rows, CALL_DTYPE))
 
 
 def _read_dftracer_calls(trace_path: Path, top_folder: str) -> CallLog:
@@ -165,7 +165,7 @@ def _read_dftracer_calls(trace_path: Path, top_folder: str) -> CallLog:
             )
     first_s = min((row[0] for task in rows.values() for row in task), default=0.0)
     for task, task_rows in rows.items():
-        calls = np.array(task_rows, CALL)
+        calls = np.array(task_rows, CALL_DTYPE)
         calls["begin"] -= first_s
         builder.add_task_calls(task, calls)
     files, tasks = builder.build_file_and_call_lists()

@@ -13,9 +13,9 @@ from sonde.advise.darshan_library import CounterRecord, DarshanLog, open_darshan
 from sonde.advise.darshan_segments import CallRecord, describe_unread_module
 from sonde.model.errors import UserError
 
-MOST_CALLS = 50_000_000
+MAX_CALLS = 50_000_000
 _LONGEST_JOB_S = 1e9
-_ASSUMPTIONS = (
+_SYNTHESIS_ASSUMPTIONS = (
     "Calls were made up from the counters of each file:",
     "all reads of a file by a rank have one size, and so have all writes; bytes and number of calls are exact",
     "calls follow one another in the file where the log counts most as consecutive, else they have a random order",
@@ -36,7 +36,7 @@ def read_darshan_calls(log_path: Path, top_folder: str = "") -> CallLog:
     except (RuntimeError, ValueError, OverflowError, MemoryError) as reason:  # the library's, of damaged logs
         raise UserError(f"{log_path} is damaged: {str(reason) or type(reason).__name__}.") from None
     files, tasks = builder.build_file_and_call_lists()
-    notes = list(() if has_calls else (reason, *_ASSUMPTIONS))
+    notes = list(() if has_calls else (reason, *_SYNTHESIS_ASSUMPTIONS))
     notes.append("The log has no opens and closes in order: each rank opens a file before its first call and closes it"
                  " after its last one.")  # fmt: skip
     return CallLog(str(log_path), "Darshan DXT" if has_calls else "Darshan counters", program, files, tasks, has_calls,
@@ -100,8 +100,8 @@ def _synthesize_calls_from_counters(
         return max(0, int(values.get(f"POSIX_{counter}", 0)))
 
     total, amount = get_rank_share(f"{name}S"), get_rank_share(f"BYTES_{past}")
-    if total > MOST_CALLS:
-        raise UserError(f"the log counts {total:,} calls on one file, more than the {MOST_CALLS:,} that are replayed")
+    if total > MAX_CALLS:
+        raise UserError(f"the log counts {total:,} calls on one file, more than the {MAX_CALLS:,} that are replayed")
     first, last = total * rank_share // share_count, total * (rank_share + 1) // share_count
     calls = make_blank_calls(last - first, kind, file_number)
     if not calls.size:
@@ -122,5 +122,5 @@ def _synthesize_calls_from_counters(
 
 
 def _require_calls_below_limit(builder: CallLogBuilder, log_path: Path) -> None:
-    if builder.calls > MOST_CALLS:
-        raise UserError(f"{log_path} has more than {MOST_CALLS:,} calls; name the folder of some files with --below.")
+    if builder.calls > MAX_CALLS:
+        raise UserError(f"{log_path} has more than {MAX_CALLS:,} calls; name the folder of some files with --below.")

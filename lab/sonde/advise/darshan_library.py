@@ -37,7 +37,7 @@ _RECORD_TYPES = {
     "DFS": "struct darshan_dfs_file *",
 }
 # The newest versions that every supported wheel reads.
-_NEWEST_OF_LIBRARY = {"DXT_POSIX": 1, "DXT_MPIIO": 2}
+_NEWEST_LIBRARY_VERSIONS = {"DXT_POSIX": 1, "DXT_MPIIO": 2}
 # More bins, components or targets than this in one record: the record is damaged.
 _MOST_BINS, _MOST_PARTS = 1 << 20, 1 << 16
 
@@ -118,7 +118,7 @@ class DarshanLog:
         if module not in self.modules or self.has_unread_calls(module):
             return
         index, version = (int(self.modules[module][name]) for name in ("idx", "ver"))
-        if version > _NEWEST_OF_LIBRARY[module]:
+        if version > _NEWEST_LIBRARY_VERSIONS[module]:
             read_bytes = make_byte_reader(read_newer_module(self._path, index))
         else:
             read_bytes = self._make_module_reader(index)

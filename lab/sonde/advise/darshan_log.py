@@ -12,15 +12,26 @@ from numpy.typing import NDArray
 
 from sonde.advise.darshan_library import CounterRecord, DarshanLog, open_darshan_log
 from sonde.advise.darshan_segments import describe_unread_module
-from sonde.advise.job_io import MOST_FILES, DirectionIo, FileIo, FileListLimiter, JobIo, MpiIo
+from sonde.advise.job_io import MAX_FILES, DirectionIo, FileIo, FileListLimiter, JobIo, MpiIo
 from sonde.advise.timeline import TimelineBuilder
 from sonde.model.errors import UserError
 
-_MOST_RANKS = 1 << 24
-_SIZES = ("0_100", "100_1K", "1K_10K", "10K_100K", "100K_1M", "1M_4M", "4M_10M", "10M_100M", "100M_1G", "1G_PLUS")
-_LONG_METADATA_S = 30.0
+_MAX_RANKS = 1 << 24
+_SIZE_CLASS_NAMES = (
+    "0_100",
+    "100_1K",
+    "1K_10K",
+    "10K_100K",
+    "100K_1M",
+    "1M_4M",
+    "4M_10M",
+    "10M_100M",
+    "100M_1G",
+    "1G_PLUS",
+)
+_LONG_METADATA_THRESHOLD_S = 30.0
 # Files are folded when there are this many times the number that is stored.
-_FOLDING = 3
+_FOLD_THRESHOLD_FACTOR = 3
 _CALLS_IN_SAMPLE, _CALLS_OF_A_RECORD = 20_000, 500
 
 
@@ -37,7 +48,7 @@ class _JobReader:
     def __init__(self, log_path: Path, log: DarshanLog) -> None:
         self._log = log
         processes = int(log.job.get("nprocs", 0))
-        if not 0 < processes <= _MOST_RANKS:
+        if not 0 < processes <= _MAX_RANKS:
             raise UserError(f"{log_path} is damaged: its header says that the job had {processes} processes.")
         seconds = float(log.job.get("run_time", 0.0))
         metadata = {str(name): str(value) for name, value in log.job.get("metadata", {}).items()}
@@ -109,11 +120,11 @@ class _JobReader:
         job.write.add(write)
         job.unaligned += _get_counter(values, "POSIX_FILE_NOT_ALIGNED")
         job.memory_unaligned += _get_counter(values, "POSIX_MEM_NOT_ALIGNED")
-        job.long_metadata_records += meta_s > _LONG_METADATA_S
+        job.long_metadata_records += meta_s > _LONG_METADATA_THRESHOLD_S
         if file_record.rank >= 0:
             file.read_ranks.add_rank(read.bytes)
             file.write_ranks.add_rank(write.bytes)
-        if len(self._files) > _FOLDING * MOST_FILES:
+        if len(self._files) > _FOLD_THRESHOLD_FACTOR * MAX_FILES:
             self._folder.fold_cheapest_files(self._files)
 
     def _add_rank_times(self, module_name: str, file: FileIo, file_record: CounterRecord, io_seconds: float) -> None:
@@ -186,7 +197,7 @@ def _convert_counters_to_direction_io(
         sequential=_get_counter(counters, f"{module_name}_SEQ_{direction_name}S"),
         end_offset=_get_counter(counters, f"{module_name}_MAX_{end}"),
         seconds=max(0.0, seconds),
-        sizes=[_get_counter(counters, f"{module_name}_SIZE_{direction_name}_{size}") for size in _SIZES],
+        sizes=[_get_counter(counters, f"{module_name}_SIZE_{direction_name}_{size}") for size in _SIZE_CLASS_NAMES],
     )
 
 

@@ -18,13 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 # The newest version that is read, and the first one whose calls have the number of their thread.
-_VERSIONS = {"DXT_POSIX": (2, 2), "DXT_MPIIO": (3, 3)}
-_FIRST_WITH_OFFSETS = {"DXT_POSIX": 1, "DXT_MPIIO": 2}
-_HEADER = np.dtype(
+_READABLE_VERSIONS = {"DXT_POSIX": (2, 2), "DXT_MPIIO": (3, 3)}
+_FIRST_VERSION_WITH_OFFSETS = {"DXT_POSIX": 1, "DXT_MPIIO": 2}
+_DXT_HEADER_DTYPE = np.dtype(
     [("file", "u8"), ("rank", "i8"), ("shared", "i8"), ("host", "S64"), ("writes", "i8"), ("reads", "i8")]
 )
-_SEGMENT = [("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end", "f8")]
-_BLOCK = 1 << 16
+_DXT_SEGMENT_FIELDS = [("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end", "f8")]
+_SEGMENTS_PER_BLOCK = 1 << 16
 _MAGIC = 6567223
 # Of the header of format 3.41, which all logs with newer records have: type of compression, region and version of a
 # module by its index. 0 is zlib.
@@ -46,14 +46,14 @@ class CallRecord:
 
 def has_readable_calls(module: str, version: int) -> bool:
     """Whether the records of this version of a DXT module are known."""
-    return 1 <= version <= _VERSIONS[module][0]
+    return 1 <= version <= _READABLE_VERSIONS[module][0]
 
 
 def describe_unread_module(module: str, version: int) -> str:
     """A sentence on a module whose records are not known."""
     return (
-        f"The log has single calls in version {version} of {module}; versions up to {_VERSIONS[module][0]} are read, so"
-        " they are left out."
+        f"The log has single calls in version {version} of {module}; versions up to {_READABLE_VERSIONS[module][0]} are"
+        " read, so they are left out."
     )
 
 
@@ -81,7 +81,7 @@ def read_newer_module(log_path: Path, module_index: int) -> Iterator[bytes]:
             unread_bytes -= len(content)
             while content:
                 try:
-                    yield decompressor.decompress(content, _BLOCK)
+                    yield decompressor.decompress(content, _SEGMENTS_PER_BLOCK)
                 except zlib.error as reason:
                     raise ValueError(f"its single calls cannot be decompressed: {reason}") from None
                 content = decompressor.unconsumed_tail
@@ -108,9 +108,11 @@ def parse_call_records(
 ) -> Iterator[CallRecord]:
     """Parses the records of a module. `read_bytes(N)` returns the next N bytes, fewer at the end. An incomplete record
     at the end gives the calls that it has."""
-    header_type = _HEADER.newbyteorder(byte_order)
-    with_threads = version >= _VERSIONS[module][1]
-    segment_type = np.dtype([*_SEGMENT, ("thread", "u8")] if with_threads else _SEGMENT).newbyteorder(byte_order)
+    header_type = _DXT_HEADER_DTYPE.newbyteorder(byte_order)
+    with_threads = version >= _READABLE_VERSIONS[module][1]
+    segment_type = np.dtype(
+        [*_DXT_SEGMENT_FIELDS, ("thread", "u8")] if with_threads else _DXT_SEGMENT_FIELDS
+    ).newbyteorder(byte_order)
     while len(content := read_bytes(header_type.itemsize)) == header_type.itemsize:
         header = np.frombuffer(content, header_type)[0]
         file, rank, host = int(header["file"]), int(header["rank"]), header["host"].decode("utf-8", "replace")
@@ -118,9 +120,9 @@ def parse_call_records(
         if min(counts) < 0:
             raise ValueError(f"a record of {module} counts {min(counts)} calls")
         for is_write, count in ((True, counts[0]), (False, counts[1])):
-            none = np.empty(0, np.dtype(_SEGMENT))
+            none = np.empty(0, np.dtype(_DXT_SEGMENT_FIELDS))
             for calls in _read_dxt_segments(read_bytes, count, segment_type):
-                if version < _FIRST_WITH_OFFSETS[module]:
+                if version < _FIRST_VERSION_WITH_OFFSETS[module]:
                     calls["offset"] = -1
                 yield CallRecord(file, rank, host, none if is_write else calls, calls if is_write else none)
 
@@ -130,12 +132,12 @@ def _read_dxt_segments(
 ) -> Iterator[NDArray[Any]]:
     """Blocks of calls, without their threads and in the byte order of this machine."""
     while segment_count > 0:
-        size = min(segment_count, _BLOCK)
+        size = min(segment_count, _SEGMENTS_PER_BLOCK)
         content = read_bytes(size * segment_type.itemsize)
         complete = len(content) // segment_type.itemsize
-        calls = np.empty(complete, np.dtype(_SEGMENT))
+        calls = np.empty(complete, np.dtype(_DXT_SEGMENT_FIELDS))
         raw = np.frombuffer(content, segment_type, count=complete)
-        for name, _ in _SEGMENT:
+        for name, _ in _DXT_SEGMENT_FIELDS:
             calls[name] = raw[name]
         if complete:
             yield calls

@@ -32,11 +32,11 @@ _STREAM_READS, _STREAM_WRITES = ("fread",), ("fwrite",)
 _SEEKS = ("lseek", "lseek64")
 _OPENS = ("open", "open64", "openat", "creat", "creat64", "fopen", "fopen64")
 _SYNCS, _CLOSES = ("fsync", "fdatasync"), ("close",)
-_CLASS_ENDS = (100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30)
-_SECONDS_OF_TICK = {"US": 1e-6, "NS": 1e-9, "MS": 1e-3}
+_SIZE_CLASS_LIMITS = (100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30)
+_TICK_SECONDS_BY_UNIT = {"US": 1e-6, "NS": 1e-9, "MS": 1e-3}
 _CALLS_IN_SAMPLE = 10_000
 # A process that reads and writes many files: the oldest positions are forgotten beyond this.
-_MOST_POSITIONS = 100_000
+_MAX_FILE_POSITIONS = 100_000
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class LoggedCall:
 
 
 @dataclass
-class _Position:
+class _FilePosition:
     """Where a process is in a file, and where its last read and write ended."""
 
     offset: int = 0
@@ -61,7 +61,7 @@ class _Position:
 
 
 @dataclass
-class _ReadState:
+class _TraceReadState:
     """What was read so far."""
 
     names: dict[str, str] = field(default_factory=dict)  # hash -> path, program or host
@@ -69,7 +69,7 @@ class _ReadState:
     streams: dict[str, FileIo] = field(default_factory=dict)
     users: dict[str, set[str]] = field(default_factory=dict)  # path -> processes
     seconds: dict[str, float] = field(default_factory=dict)  # process -> seconds in calls
-    positions: dict[tuple[str, str], _Position] = field(default_factory=dict)
+    positions: dict[tuple[str, str], _FilePosition] = field(default_factory=dict)
     hosts: set[str] = field(default_factory=set)
     first_s: float = float("inf")
     last_s: float = 0.0
@@ -97,7 +97,7 @@ def is_dftracer_trace(file_or_folder: Path) -> bool:
 
 def read_dftracer_job(file_or_folder: Path) -> JobIo:
     """Reads the files of one job. Raises UserError when they hold no event."""
-    reading = _ReadState()
+    reading = _TraceReadState()
     damaged_files = []
     for file in _list_trace_files(file_or_folder):
         try:
@@ -114,7 +114,7 @@ def read_dftracer_job(file_or_folder: Path) -> JobIo:
 
 def list_dftracer_calls(file_or_folder: Path) -> Iterator[LoggedCall]:
     """Single calls through descriptors that succeeded, in the order of the files. Damaged files end early."""
-    reading = _ReadState(calls=[])
+    reading = _TraceReadState(calls=[])
     for file in _list_trace_files(file_or_folder):
         try:
             for event in _iterate_trace_events(file, reading):
@@ -133,7 +133,7 @@ def _list_trace_files(file_or_folder: Path) -> list[Path]:
     return [file_or_folder] if file_or_folder.name.endswith(SUFFIXES) and file_or_folder.is_file() else []
 
 
-def _iterate_trace_events(trace_file: Path, read_state: _ReadState) -> Iterator[Mapping[str, Any]]:
+def _iterate_trace_events(trace_file: Path, read_state: _TraceReadState) -> Iterator[Mapping[str, Any]]:
     """The events of a file, line by line. The first and last line are the brackets of a JSON array."""
     with open_file(trace_file) as raw:
         unpacked = gzip.GzipFile(fileobj=raw) if trace_file.name.endswith(".gz") else raw
@@ -151,7 +151,7 @@ def _iterate_trace_events(trace_file: Path, read_state: _ReadState) -> Iterator[
                 read_state.damaged_lines += 1
 
 
-def _add_event(event: Mapping[str, Any], read_state: _ReadState) -> None:
+def _add_event(event: Mapping[str, Any], read_state: _TraceReadState) -> None:
     members = event.get("args")
     arguments: Mapping[str, Any] = members if isinstance(members, dict) else {}
     kind, name = event.get("ph"), str(event.get("name", ""))
@@ -174,14 +174,14 @@ def _add_event(event: Mapping[str, Any], read_state: _ReadState) -> None:
         read_state.program = read_state.program or read_state.names.get(str(arguments.get("cmd_hash", "")), "")
 
 
-def _add_metadata_event(event_name: str, event_arguments: Mapping[str, Any], read_state: _ReadState) -> None:
+def _add_metadata_event(event_name: str, event_arguments: Mapping[str, Any], read_state: _TraceReadState) -> None:
     text, value = str(event_arguments.get("name", "")), str(event_arguments.get("value", ""))
     if event_name in ("FH", "SH"):
         read_state.names[value] = text
     elif event_name == "HH":
         read_state.hosts.add(text)
     elif event_name == "CM" and text == "time_metric":
-        read_state.tick_s = _SECONDS_OF_TICK.get(value, 1e-6)
+        read_state.tick_s = _TICK_SECONDS_BY_UNIT.get(value, 1e-6)
 
 
 def _add_call_event(
@@ -190,7 +190,7 @@ def _add_call_event(
     process_id: str,
     event_arguments: Mapping[str, Any],
     seconds: float,
-    read_state: _ReadState,
+    read_state: _TraceReadState,
 ) -> None:
     key = str(event_arguments.get("fhash", "") or event_arguments.get("fname", ""))
     if not key:
@@ -230,14 +230,19 @@ def _add_call_event(
 
 
 def _add_transfer(
-    direction_io: DirectionIo, byte_count: int, offset: int, file_position: _Position, is_write: bool, seconds: float
+    direction_io: DirectionIo,
+    byte_count: int,
+    offset: int,
+    file_position: _FilePosition,
+    is_write: bool,
+    seconds: float,
 ) -> None:
     """Counts one call as Darshan does: the first call of a process on a file is neither consecutive nor sequential."""
     end = file_position.ends.get(is_write)
     direction_io.calls += 1
     direction_io.bytes += byte_count
     direction_io.seconds += seconds
-    direction_io.sizes[bisect.bisect_left(_CLASS_ENDS, byte_count)] += 1
+    direction_io.sizes[bisect.bisect_left(_SIZE_CLASS_LIMITS, byte_count)] += 1
     if end is not None:
         direction_io.consecutive += offset == end
         direction_io.sequential += offset >= end
@@ -245,12 +250,12 @@ def _add_transfer(
     file_position.ends[is_write] = offset + byte_count
 
 
-def _get_file_position(process_id: str, file_path: str, read_state: _ReadState) -> _Position:
+def _get_file_position(process_id: str, file_path: str, read_state: _TraceReadState) -> _FilePosition:
     key = (process_id, file_path)
-    if key not in read_state.positions and len(read_state.positions) >= _MOST_POSITIONS:
-        for oldest in list(itertools.islice(read_state.positions, _MOST_POSITIONS // 10)):
+    if key not in read_state.positions and len(read_state.positions) >= _MAX_FILE_POSITIONS:
+        for oldest in list(itertools.islice(read_state.positions, _MAX_FILE_POSITIONS // 10)):
             del read_state.positions[oldest]
-    return read_state.positions.setdefault(key, _Position())
+    return read_state.positions.setdefault(key, _FilePosition())
 
 
 def _convert_to_number(member: Any) -> float:
@@ -262,7 +267,7 @@ def _convert_to_number(member: Any) -> float:
     return number if abs(number) < 1 << 62 else 0.0
 
 
-def _build_job_io(file_or_folder: Path, read_state: _ReadState, damaged_files: list[str]) -> JobIo:
+def _build_job_io(file_or_folder: Path, read_state: _TraceReadState, damaged_files: list[str]) -> JobIo:
     folders = FileListLimiter(), FileListLimiter()
     for entries in (read_state.files, read_state.streams):
         for file in entries.values():

@@ -17,10 +17,10 @@ from sonde.model.shell import quote_command
 
 SCHEMA = "sonde-fleet/1"
 # The variable that switches buffering of small calls on without a change of the program.
-_LIBRARY_SETTING = "IOBUF_PARAMS"
+_IOBUF_VARIABLE = "IOBUF_PARAMS"
 
 # The newest row of each log. `lost` of a job is its largest gain, because gains of different changes overlap.
-_JOBS = """
+_JOBS_VIEW_SQL = """
 create temp view newest as select * from rows
     qualify row_number() over (partition by log order by log_modified_ns desc) = 1;
 create temp view jobs as select *, processes * seconds / 3600 as hours, processes * io_s / 3600 as io_hours,
@@ -30,34 +30,34 @@ create temp view jobs as select *, processes * seconds / 3600 as hours, processe
         coalesce(nullif(regexp_extract(program, '([^/ ]+)( |$)', 1), ''), 'unknown') as application
     from newest where refused is null;
 """
-_GROUP = """
+_LOSSES_BY_GROUP_SQL = """
 select {key} as name, count(*) as jobs, sum(hours) as process_hours, sum(io_hours) as io_hours,
     coalesce(sum(lost_low_s * processes), 0) / 3600 as lost_low_hours,
     coalesce(sum(lost_s * processes), 0) / 3600 as lost_hours,
     coalesce(sum(lost_high_s * processes), 0) / 3600 as lost_high_hours
 from jobs group by name order by lost_hours desc, io_hours desc, name
 """
-_CHANGES = """
+_LOSSES_BY_CHANGE_SQL = """
 select gain.change as name, count(*) as jobs, sum(hours) as process_hours, sum(io_hours) as io_hours,
     sum(gain.low_s * processes) / 3600 as lost_low_hours, sum(gain.value_s * processes) / 3600 as lost_hours,
     sum(gain.high_s * processes) / 3600 as lost_high_hours
 from (select processes, hours, io_hours, unnest(gains) as gain from jobs)
 group by name order by lost_hours desc, name
 """
-_LIBRARY = """
+_JOBS_FOR_PRELOAD_LIBRARY_SQL = """
 select log, application, user, lost_s * processes / 3600 as lost_hours from (
     select log, application, user, processes, list_max([gain.value_s for gain in gains
         if gain.change in ($reads, $writes) and list_contains(gain.settings, $library)]) as lost_s from jobs)
 where lost_s > 0 order by lost_hours desc, log
 """
-_ACCESSES = """
+_ACCESSES_SQL = """
 select a.direction as direction, a.interface as interface, a.is_shared as is_shared, a.order as access_order,
     a.size_class as size_class, count(distinct log) as jobs, sum(a.files)::bigint as files,
     sum(a.calls)::bigint as calls, sum(a.bytes)::hugeint::double as bytes, sum(a.seconds) / 3600 as process_hours
 from (select log, unnest(accesses) as a from jobs)
 group by all order by process_hours desc, calls desc, direction, access_order, size_class
 """
-_MIX = """
+_JOB_MIX_SQL = """
 select count(*) as jobs, count(distinct application) as applications, count(distinct user) as users,
     coalesce(sum(hours), 0) as process_hours, coalesce(sum(io_hours), 0) as io_hours,
     coalesce(sum(lost_s * processes), 0) / 3600 as lost_hours,
@@ -94,25 +94,25 @@ def rank_fleet_losses(log_table: Path) -> FleetLosses:
         raise UserError(f"There is no table of logs in {log_table}.")
     with duckdb.connect(":memory:") as connection:
         connection.register("rows", rows)
-        connection.execute(_JOBS)
-        library = {"reads": CostKind.READS.value, "writes": CostKind.WRITES.value, "library": _LIBRARY_SETTING}
-        accesses = _fetch_rows(connection, _ACCESSES)
+        connection.execute(_JOBS_VIEW_SQL)
+        library = {"reads": CostKind.READS.value, "writes": CostKind.WRITES.value, "library": _IOBUF_VARIABLE}
+        accesses = _fetch_rows(connection, _ACCESSES_SQL)
         hours = sum(row["process_hours"] for row in accesses)
         return FleetLosses(
             storage=_fetch_rows(connection, "select any_value(storage) as storage from newest")[0]["storage"],
-            mix=_fetch_rows(connection, _MIX)[0],
+            mix=_fetch_rows(connection, _JOB_MIX_SQL)[0],
             refused=_fetch_rows(connection, "select log, refused from newest where refused is not null order by log"),
-            applications=_fetch_rows(connection, _GROUP.format(key="application")),
-            users=_fetch_rows(connection, _GROUP.format(key="coalesce(user, 'unknown')")),
-            changes=_fetch_rows(connection, _CHANGES),
-            accesses=[_describe_access(row, hours) for row in accesses],
-            library=_fetch_rows(connection, _LIBRARY, library),
+            applications=_fetch_rows(connection, _LOSSES_BY_GROUP_SQL.format(key="application")),
+            users=_fetch_rows(connection, _LOSSES_BY_GROUP_SQL.format(key="coalesce(user, 'unknown')")),
+            changes=_fetch_rows(connection, _LOSSES_BY_CHANGE_SQL),
+            accesses=[_add_time_share_and_ior_command(row, hours) for row in accesses],
+            library=_fetch_rows(connection, _JOBS_FOR_PRELOAD_LIBRARY_SQL, library),
         )
 
 
-def build_fleet_document(survey: FleetLosses) -> dict[str, Any]:
+def build_fleet_document(losses: FleetLosses) -> dict[str, Any]:
     """The survey as JSON."""
-    return {"schema": SCHEMA} | {name: getattr(survey, name) for name in survey.__dataclass_fields__}
+    return {"schema": SCHEMA} | {name: getattr(losses, name) for name in losses.__dataclass_fields__}
 
 
 def _fetch_rows(
@@ -123,7 +123,7 @@ def _fetch_rows(
     return [dict(zip(names, row, strict=True)) for row in result.fetchall()]
 
 
-def _describe_access(access_row: Mapping[str, Any], fleet_hours: float) -> dict[str, Any]:
+def _add_time_share_and_ior_command(access_row: Mapping[str, Any], fleet_hours: float) -> dict[str, Any]:
     """Adds the share of all seconds in I/O calls, and the acceptance test that has this pattern."""
     share = access_row["process_hours"] / fleet_hours if fleet_hours > 0 else 0.0
     return {**access_row, "share_of_time": share, "test": _build_ior_command(access_row)}

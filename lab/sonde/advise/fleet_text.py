@@ -12,36 +12,36 @@ from sonde.advise.fleet import FleetLosses
 from sonde.model.units import format_bytes, format_count_with_noun
 from sonde.terminal.screen import make_plain_table
 
-_MOST_ROWS = 10
+_MAX_LISTED_ROWS = 10
 _DIRECTIONS = (("read_bytes", "read"), ("written_bytes", "written"))
 
 
-def print_fleet(console: Console, survey: FleetLosses) -> None:
+def print_fleet_losses(console: Console, losses: FleetLosses) -> None:
     """Prints the mix, then what costs most by application, user, change and access pattern."""
-    for name, value in describe_mix(survey):
+    for name, value in list_fleet_facts(losses):
         console.print(f"{name:<10} {value}", soft_wrap=True)
-    for title, rows in (("Application", survey.applications), ("User", survey.users), ("Change", survey.changes)):
+    for title, rows in (("Application", losses.applications), ("User", losses.users), ("Change", losses.changes)):
         _print_losses(console, title, rows)
-    _print_accesses(console, survey.accesses)
-    if survey.library:
-        lost = sum(row["lost_hours"] for row in survey.library)
+    _print_accesses(console, losses.accesses)
+    if losses.library:
+        lost = sum(row["lost_hours"] for row in losses.library)
         console.print(
-            f"The preload library (sonde iobuf) would help {format_count_with_noun(len(survey.library), 'job')},"
+            f"The preload library (sonde iobuf) would help {format_count_with_noun(len(losses.library), 'job')},"
             f" with up to {_format_hours(lost)} of the lost process-hours; --json lists them.",
             soft_wrap=True,
         )
-    if survey.refused:
+    if losses.refused:
         console.print(
-            f"! {format_count_with_noun(len(survey.refused), 'log')} cannot be read; the first reason: "
-            f"{survey.refused[0]['refused']}",
+            f"! {format_count_with_noun(len(losses.refused), 'log')} cannot be read; the first reason: "
+            f"{losses.refused[0]['refused']}",
             style="yellow",
             soft_wrap=True,
         )
 
 
-def describe_mix(survey: FleetLosses) -> list[tuple[str, str]]:
+def list_fleet_facts(losses: FleetLosses) -> list[tuple[str, str]]:
     """Names and values that describe the fleet as a whole."""
-    mix = survey.mix
+    mix = losses.mix
     calls = mix["calls"]
     shares = [
         f"{mix[name] / calls:.0%} {text}"
@@ -64,7 +64,7 @@ def describe_mix(survey: FleetLosses) -> list[tuple[str, str]]:
         ),
         ("Moved", ", ".join(moved)),
         ("Calls", f"{calls:,.0f}" + (": " + ", ".join(shares) if shares else "")),
-        ("Lost", f"the largest gain of one change in each job, compared with {survey.storage}"),
+        ("Lost", f"the largest gain of one change in each job, compared with {losses.storage}"),
     ]
 
 
@@ -73,7 +73,7 @@ def _print_losses(console: Console, title: str, loss_rows: Sequence[Mapping[str,
     table.add_column(title)
     for heading in ("jobs", "process-hours", "in I/O", "lost", "from", "to"):
         table.add_column(heading, justify="right")
-    for row in loss_rows[:_MOST_ROWS]:
+    for row in loss_rows[:_MAX_LISTED_ROWS]:
         names = ("process_hours", "io_hours", "lost_hours", "lost_low_hours", "lost_high_hours")
         table.add_row(str(row["name"]), f"{row['jobs']:,}", *(_format_hours(row[name]) for name in names))
     _print_table(console, table, len(loss_rows))
@@ -83,7 +83,7 @@ def _print_accesses(console: Console, access_rows: Sequence[Mapping[str, Any]]) 
     table = make_plain_table()
     for heading in ("Access", "time in calls", "jobs", "bytes", "acceptance test"):
         table.add_column(heading, justify="left" if heading in ("Access", "acceptance test") else "right")
-    for row in access_rows[:_MOST_ROWS]:
+    for row in access_rows[:_MAX_LISTED_ROWS]:
         files = "shared files" if row["is_shared"] else "a file per process"
         size = row["size_class"]
         sizes = {"more": "above 1 GiB", "unknown": "size unknown"}.get(size, f"up to {size}")
@@ -102,8 +102,8 @@ def _print_table(console: Console, table: Any, row_count: int) -> None:
         return
     console.print()
     console.print(table)
-    if row_count > _MOST_ROWS:
-        console.print(f"and {row_count - _MOST_ROWS:,} more; --json lists all", style="dim")
+    if row_count > _MAX_LISTED_ROWS:
+        console.print(f"and {row_count - _MAX_LISTED_ROWS:,} more; --json lists all", style="dim")
 
 
 def _format_hours(hours: float) -> str:

@@ -157,8 +157,8 @@ def _estimate_gain_of_overlapped_io(
     return _make_upper_bound_gain(max(0.0, min(high, job.seconds - high)))
 
 
-_Estimator = Callable[[JobIo, Sequence[IoPattern], Sequence[FileIo], StorageRates], GainEstimate]
-_ESTIMATORS: dict[CostKind, _Estimator] = {
+_GainEstimator = Callable[[JobIo, Sequence[IoPattern], Sequence[FileIo], StorageRates], GainEstimate]
+_ESTIMATORS: dict[CostKind, _GainEstimator] = {
     CostKind.REDUNDANT_READS: _estimate_gain_without_rereads,
     CostKind.REDUNDANT_WRITES: _estimate_gain_without_rereads,
     CostKind.METADATA: _estimate_gain_without_metadata,

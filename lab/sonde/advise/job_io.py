@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from sonde.model.trace import SIZE_CLASSES
 
-_SMALL_CLASSES = 5  # the classes below 1 MiB
+_SMALL_SIZE_CLASS_COUNT = 5  # the classes below 1 MiB
 # More files than this are folded: those with the least time are counted together.
-MOST_FILES = 20_000
+MAX_FILES = 20_000
 MOST_TIMELINE_ROWS, TIMELINE_BINS = 256, 200
 
 
@@ -31,7 +31,7 @@ class DirectionIo:
     @property
     def small_calls(self) -> int:
         """Calls that transfer less than 1 MiB."""
-        return sum(self.sizes[:_SMALL_CLASSES])
+        return sum(self.sizes[:_SMALL_SIZE_CLASS_COUNT])
 
     @property
     def random_calls(self) -> int:
@@ -214,7 +214,7 @@ class JobIo:
 class FileListLimiter:
     """Counts the files with the least time together, so that memory stays bounded."""
 
-    def __init__(self, most_files: int = MOST_FILES) -> None:
+    def __init__(self, most_files: int = MAX_FILES) -> None:
         self._most = most_files
         self._others = FileIo("")
         self.count = 0

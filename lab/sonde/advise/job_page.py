@@ -10,24 +10,29 @@ import numpy as np
 from markupsafe import Markup
 
 from sonde.advise.advice import JobAdvice
-from sonde.advise.advice_text import describe_gain, describe_targets, list_job_facts, split_by_gain
+from sonde.advise.advice_text import (
+    describe_gain,
+    describe_slow_storage_targets,
+    list_job_facts,
+    split_useful_and_negligible_advice,
+)
 from sonde.advise.gains import GainEstimate
 from sonde.advise.job_io import FileIo, IoTimeline, JobIo
 from sonde.advise.settings import ReadySetting
-from sonde.advise.slow_targets import TargetSurvey
-from sonde.charts.amount_bars import Amount, render_amount_bars
+from sonde.advise.slow_targets import SlowTargetResult
+from sonde.charts.amount_bars import AmountBar, render_amount_bars
 from sonde.charts.heat_map import HeatMap, build_time_labels, render_heat_map
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import Study, StudySection, write_study_page
-from sonde.charts.time_chart import Line, build_time_chart
+from sonde.charts.time_chart import TimeChartLine, build_time_chart
 from sonde.model.escaping import escape_line
 from sonde.model.trace import SIZE_CLASSES
 from sonde.model.units import format_bytes, format_count_with_noun, format_seconds
 
-_MOST_FILES = 20
+_MAX_LISTED_FILES = 20
 
 
-def write_job_page(job_advice: JobAdvice, survey: TargetSurvey, page_file: Path) -> Path:
+def write_job_page(job_advice: JobAdvice, slow_target_result: SlowTargetResult, page_file: Path) -> Path:
     """Writes the page. Raises ReportError when it cannot be written."""
     job = job_advice.job
     study = Study(
@@ -35,53 +40,55 @@ def write_job_page(job_advice: JobAdvice, survey: TargetSurvey, page_file: Path)
         lead="Gains are estimates: the same bytes in large sequential transfers of this storage against the time that"
         " the log reports.",
         facts=list_job_facts(job_advice),
-        alarms=[*job.missing, *(target.describe_in_sentence() for target in survey.slow)],
-        sections=list(_make_sections(job_advice, survey)),
+        alarms=[*job.missing, *(target.describe_in_sentence() for target in slow_target_result.slow)],
+        sections=list(_make_sections(job_advice, slow_target_result)),
     )
     return write_study_page(study, page_file)
 
 
-def write_job_pages(advice_of_jobs: Sequence[JobAdvice], survey: TargetSurvey, file_or_folder: Path) -> list[Path]:
+def write_job_pages(
+    advice_of_jobs: Sequence[JobAdvice], slow_target_result: SlowTargetResult, file_or_folder: Path
+) -> list[Path]:
     """Writes the page of one job to the file `file_or_folder`, or those of several into the folder `file_or_folder`."""
     if len(advice_of_jobs) == 1:
-        return [write_job_page(advice_of_jobs[0], survey, file_or_folder)]
+        return [write_job_page(advice_of_jobs[0], slow_target_result, file_or_folder)]
     file_or_folder.mkdir(parents=True, exist_ok=True)
     return [
-        write_job_page(result, survey, file_or_folder / f"{Path(result.job.source).stem}.html")
+        write_job_page(result, slow_target_result, file_or_folder / f"{Path(result.job.source).stem}.html")
         for result in advice_of_jobs
     ]
 
 
-def _make_sections(job_advice: JobAdvice, survey: TargetSurvey) -> Iterator[StudySection]:
+def _make_sections(job_advice: JobAdvice, slow_target_result: SlowTargetResult) -> Iterator[StudySection]:
     job = job_advice.job
     if not job.has_io:
         yield StudySection("Advice", ["The log holds no I/O: there is nothing to advise."], [])
         return
     yield _make_gain_section(job_advice)
-    for item in split_by_gain(job_advice.advice)[0]:
+    for item in split_useful_and_negligible_advice(job_advice.advice)[0]:
         parts = [_render_settings(item.settings)] if item.settings else []
-        files = [_make_file_row(file) for file in item.affected_files[:_MOST_FILES]]
+        files = [_make_file_row(file) for file in item.affected_files[:_MAX_LISTED_FILES]]
         if files:
             parts.append(render_html_table(_FILE_TITLES, files))
         yield StudySection(item.title, [f"Gains {describe_gain(item.gain)}.", *(p.text for p in item.patterns)], parts)
     if job.timeline is not None:
         yield _make_time_section(job.timeline, job)
     yield _make_size_section(job)
-    rows = [_make_file_row(file) for file in [*job.files, *job.streams][:_MOST_FILES]]
+    rows = [_make_file_row(file) for file in [*job.files, *job.streams][:_MAX_LISTED_FILES]]
     yield StudySection(
         "Files", [f"The {len(rows)} files with the longest time in calls."], [render_html_table(_FILE_TITLES, rows)]
     )
-    facts = [*(pattern.text for pattern in job_advice.facts), *describe_targets(survey)]
+    facts = [*(pattern.text for pattern in job_advice.facts), *describe_slow_storage_targets(slow_target_result)]
     if facts:
         yield StudySection("Also noticed", facts, [])
 
 
 def _make_gain_section(job_advice: JobAdvice) -> StudySection:
-    useful, _ = split_by_gain(job_advice.advice)
+    useful, _ = split_useful_and_negligible_advice(job_advice.advice)
     if not useful:
         return StudySection("Expected gain", ["No change would gain time worth having."], [])
     bars = [
-        (item.title, [Amount(item.gain.value, item.gain.low, item.gain.high, "after", _label_gain(item.gain))])
+        (item.title, [AmountBar(item.gain.value, item.gain.low, item.gain.high, "after", _label_gain(item.gain))])
         for item in useful
     ]
     sentences = ["Seconds of the job, with an interval. Gains of different changes overlap: they do not add up."]
@@ -107,7 +114,7 @@ def _render_settings(settings: Sequence[ReadySetting]) -> Markup:
 
 def _make_time_section(timeline: IoTimeline, job: JobIo) -> StudySection:
     lines = [
-        Line(name, [((values.sum(axis=0) / timeline.bin_s).tolist(), timeline.bin_s)])
+        TimeChartLine(name, [((values.sum(axis=0) / timeline.bin_s).tolist(), timeline.bin_s)])
         for name, values in (("read", timeline.read), ("written", timeline.write))
         if values.any()
     ]

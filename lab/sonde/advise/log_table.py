@@ -18,7 +18,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.dataset as dataset
 
-from sonde.advise.advice import advise_job, identify_job
+from sonde.advise.advice import advise_job, build_job_identity_document
 from sonde.advise.darshan_log import read_darshan_job
 from sonde.advise.job_io import DirectionIo, FileIo, JobIo
 from sonde.advise.job_logs import find_darshan_logs
@@ -29,13 +29,13 @@ from sonde.model.errors import UserError
 from sonde.model.trace import SIZE_CLASSES
 from sonde.store.tableformat import write_table
 
-_ROWS_OF_A_FILE = 1000
+_ROWS_PER_FILE = 1000
 _TIMEOUT_S = 60.0
 # Shares of calls from which a file counts as accessed in strides or at random.
 _STRIDED_SHARE = _RANDOM_SHARE = 0.2
-_JOB_STORAGE = "large calls of each job"
+_JOB_STORAGE_NAME = "large calls of each job"
 
-_GAIN = pa.struct(
+_GAIN_TYPE = pa.struct(
     [
         ("change", pa.string()),
         ("codes", pa.list_(pa.string())),
@@ -44,7 +44,7 @@ _GAIN = pa.struct(
         ("settings", pa.list_(pa.string())),  # kinds of ready settings; of the environment the names of variables
     ]
 )
-_ACCESS = pa.struct(
+_ACCESS_TYPE = pa.struct(
     [
         ("direction", pa.string()),
         ("interface", pa.string()),
@@ -56,7 +56,7 @@ _ACCESS = pa.struct(
     ]
 )
 # One row is one log at the time of its modification. Seconds of `io_s` are those of the slowest rank.
-ROW = pa.schema(
+LOG_TABLE_SCHEMA = pa.schema(
     [
         ("log", pa.string()),
         ("log_bytes", pa.int64()),
@@ -67,8 +67,8 @@ ROW = pa.schema(
         *((name, pa.float64()) for name in ("started_unix_s", "seconds", "io_s", "mean_io_s")),
         *((name, pa.int64()) for name in ("processes", "nodes", "files", "calls", "small_calls", "unaligned_calls")),
         *((name, pa.int64()) for name in ("random_calls", "read_bytes", "written_bytes")),
-        ("gains", pa.list_(_GAIN)),
-        ("accesses", pa.list_(_ACCESS)),
+        ("gains", pa.list_(_GAIN_TYPE)),
+        ("accesses", pa.list_(_ACCESS_TYPE)),
     ]
 )
 
@@ -96,7 +96,7 @@ class FleetPart:
 
 
 @dataclass(frozen=True)
-class LogCount:
+class ExtractedLogCounts:
     """Logs of a part: `unchanged` have a row already; `added` and `refused` were read now."""
 
     unchanged: int
@@ -116,7 +116,7 @@ def extract_logs_to_table(
     storage_rates: StorageRates | None = None,
     worker_count: int | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
-) -> LogCount:
+) -> ExtractedLogCounts:
     """Adds a row to the table for each log of the part that has none or has changed.
 
     `on_progress` gets the number of logs read and to be read. After an interrupt the finished rows are in the table.
@@ -131,19 +131,19 @@ def extract_logs_to_table(
         raise UserError(f"There is no Darshan log (*.darshan) below {logs_folder}.")
     if table_folder.exists() and not table_folder.is_dir():
         raise UserError(f"--table {table_folder} is not a folder; name one for the rows, or one that can be made.")
-    storage = storage_rates.source if storage_rates else _JOB_STORAGE
+    storage = storage_rates.source if storage_rates else _JOB_STORAGE_NAME
     states = _read_file_states(table_folder, storage)
     waiting = [path for path in paths if states.get(str(path)) != _get_size_and_mtime(path)]
     refused = 0
     with _RowWriter(table_folder) as writer:
-        for row in _read_rows(
+        for row in _read_rows_in_worker_threads(
             waiting, partial(_make_log_row, storage_rates=storage_rates), worker_count or _count_processors()
         ):
             row["storage"] = storage
             refused += row["refused"] is not None
             writer.add_row(row)
             on_progress(writer.count, len(waiting))
-    return LogCount(len(paths) - len(waiting), writer.count - refused, refused)
+    return ExtractedLogCounts(len(paths) - len(waiting), writer.count - refused, refused)
 
 
 def open_log_table(table_folder: Path) -> dataset.Dataset | None:
@@ -152,7 +152,7 @@ def open_log_table(table_folder: Path) -> dataset.Dataset | None:
     if not files:
         return None
     try:
-        return dataset.dataset(files, schema=ROW, format="parquet")
+        return dataset.dataset(files, schema=LOG_TABLE_SCHEMA, format="parquet")
     except (pa.ArrowInvalid, OSError) as reason:
         raise _make_unreadable_table_error(table_folder, reason) from None
 
@@ -190,7 +190,9 @@ def _count_processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _read_rows(paths: list[Path], make_row: Callable[[Path], dict[str, Any]], workers: int) -> Iterator[dict[str, Any]]:
+def _read_rows_in_worker_threads(
+    paths: list[Path], make_row: Callable[[Path], dict[str, Any]], workers: int
+) -> Iterator[dict[str, Any]]:
     """The rows in the order in which they are finished. Each worker starts one process, which reads its logs."""
     with ExitStack() as stack:
         idle: queue.SimpleQueue[IsolatedLogReader] = queue.SimpleQueue()
@@ -215,7 +217,7 @@ def _read_row_in_reader_process(
     try:
         row = process.read_in_process(make_row, log_path)
     except UserError as reason:
-        row = dict.fromkeys(ROW.names) | {"refused": str(reason)}
+        row = dict.fromkeys(LOG_TABLE_SCHEMA.names) | {"refused": str(reason)}
     finally:
         idle_readers.put(process)
     size, modified_ns = state or (None, None)
@@ -233,12 +235,12 @@ class _RowWriter:
     def add_row(self, row: Mapping[str, Any]) -> None:
         self._rows.append(row)
         self.count += 1
-        if len(self._rows) >= _ROWS_OF_A_FILE:
+        if len(self._rows) >= _ROWS_PER_FILE:
             self._write_block()
 
     def _write_block(self) -> None:
         if self._rows:
-            write_table(pa.Table.from_pylist(self._rows, ROW), self._table / f"logs-{uuid4().hex}.parquet")
+            write_table(pa.Table.from_pylist(self._rows, LOG_TABLE_SCHEMA), self._table / f"logs-{uuid4().hex}.parquet")
             self._rows = []
 
     def __enter__(self) -> _RowWriter:
@@ -254,7 +256,7 @@ def _make_log_row(log_path: Path, storage_rates: StorageRates | None) -> dict[st
     moves = (job.read, job.write)
     return {
         "refused": None,
-        **identify_job(job),
+        **build_job_identity_document(job),
         "io_s": job.io_seconds,
         "mean_io_s": job.mean_io_seconds,
         "nodes": len(job.hosts) or None,

@@ -21,23 +21,23 @@ from sonde.model.confined_files import replace_file
 from sonde.model.errors import MachineError, UserError
 
 MAGIC, VERSION = b"SONDEOPS", 1
-OPERATION = np.dtype(
+OPERATION_DTYPE = np.dtype(
     [
         *(("think_ns", "<u8"), ("offset", "<u8"), ("length", "<u4"), ("file", "<u4")),
         *(("handle", "<u2"), ("kind", "u1"), ("flags", "u1"), ("reserved", "<u4")),
     ]
 )
-_HEADER = np.dtype(
+_LIST_HEADER_DTYPE = np.dtype(
     [
         *(("magic", "S8"), ("version", "<u4"), ("tasks", "<u4"), ("files", "<u4"), ("handles", "<u4")),
         *(("largest", "<u4"), ("reserved", "<u4"), ("operations", "<u8"), ("file_bytes", "<u8"), ("end", "<u8", (2,))),
     ]
 )
 READS, WRITES, CREATES, TRUNCATES = 1, 2, 4, 8
-_LARGEST = 1 << 30  # of one operation, as the engine accepts
+_MAX_OPERATION_BYTES = 1 << 30  # of one operation, as the engine accepts
 _LONGEST_THINK_NS = 86_400 * 10**9
-_MOST_HANDLES = 1 << 15
-_PREPARED_WRITE = 4 << 20
+_MAX_HANDLES = 1 << 15
+_PREPARATION_WRITE_BYTES = 4 << 20
 
 Operations = NDArray[Any]
 
@@ -62,7 +62,7 @@ class OperationList:
 
     def to_bytes(self) -> bytes:
         """The list as the engine reads it."""
-        header = np.zeros(1, _HEADER)
+        header = np.zeros(1, _LIST_HEADER_DTYPE)
         header["magic"], header["version"] = MAGIC, VERSION
         header["tasks"], header["files"], header["handles"] = len(self.tasks), self.sizes.size, self.handles
         header["largest"], header["operations"] = self.longest_operation_bytes, self.operation_count
@@ -84,7 +84,7 @@ class OperationList:
 
 
 @dataclass
-class _OpenFiles:
+class _HandleTable:
     """Handles of one task: a call on a file uses the handle that was opened last."""
 
     free: list[int] = field(default_factory=list)
@@ -103,12 +103,12 @@ class _OpenFiles:
         return handle
 
 
-class _TaskWriter:
+class _TaskOperationWriter:
     """Turns the calls of one task into operations."""
 
     def __init__(self) -> None:
         self._rows: list[list[int]] = []
-        self._files = _OpenFiles()
+        self._files = _HandleTable()
         self._end_s = 0.0
         self.implied_opens = 0
 
@@ -121,7 +121,7 @@ class _TaskWriter:
         for file, stack in self._files.stacks.items():
             while stack:
                 self._rows.append([0, 0, 0, file, self._files.release_handle(file), CallKind.CLOSE, 0, 0])
-        return np.array([tuple(row) for row in self._rows], OPERATION), max(1, self._files.used)
+        return np.array([tuple(row) for row in self._rows], OPERATION_DTYPE), max(1, self._files.used)
 
     def _add_call(self, kind: CallKind, think_ns: int, offset: int, length: int, file_number: int) -> bool:
         """Adds one call. False when it has no effect: a close of a file that is not open."""
@@ -152,7 +152,7 @@ class _TaskWriter:
         self._rows[row][6] |= READS if kind is CallKind.READ else WRITES | CREATES
         done = 0
         while True:  # once, unless the call is longer than the engine's longest
-            part = min(_LARGEST, length - done)
+            part = min(_MAX_OPERATION_BYTES, length - done)
             self._rows.append([think_ns, offset + done, part, file_number, handle, kind, 0, 0])
             done, think_ns = done + part, 0
             if done >= length:
@@ -164,15 +164,15 @@ def build_operation_list(log: CallLog) -> OperationList:
     sizes = np.zeros(len(log.files), dtype=np.int64)
     tasks, handles, implied = [], 1, 0
     for calls in log.tasks:
-        writer = _TaskWriter()
+        writer = _TaskOperationWriter()
         operations, used = writer.convert_calls(calls)
         opens = operations["kind"] == CallKind.OPEN
         operations["flags"][opens & (operations["flags"] == 0)] = READS
         tasks.append(operations)
         handles, implied = max(handles, used), implied + writer.implied_opens
         np.maximum.at(sizes, operations["file"], (operations["offset"] + operations["length"]).astype(np.int64))
-    if handles > _MOST_HANDLES:
-        raise UserError(f"A task of {log.source} has {handles:,} files open at once, more than {_MOST_HANDLES:,}.")
+    if handles > _MAX_HANDLES:
+        raise UserError(f"A task of {log.source} has {handles:,} files open at once, more than {_MAX_HANDLES:,}.")
     notes = (
         (f"{implied} opens were added before calls on files that the log does not show as open.",) if implied else ()
     )
@@ -212,7 +212,7 @@ def find_bytes_read_before_written(log: CallLog, file_numbers: Sequence[int]) ->
     return unwritten
 
 
-def build_preparation(operations: OperationList, log: CallLog | None = None) -> OperationList | None:
+def build_preparation_operations(operations: OperationList, log: CallLog | None = None) -> OperationList | None:
     """Writes the files that must exist before the replay, distributed over the tasks; None when there are none.
 
     With `log`, what the tasks of a shared file write before they read it stays a hole, so that the replay allocates it
@@ -234,11 +234,11 @@ def build_preparation(operations: OperationList, log: CallLog | None = None) -> 
         task_rows = rows[index % count]
         task_rows.append((0, 0, 0, file, 0, CallKind.OPEN, WRITES | CREATES, 0))
         size = int(contents[file])
-        for offset in range(0, size, _PREPARED_WRITE):
-            task_rows.append((0, offset, min(_PREPARED_WRITE, size - offset), file, 0, CallKind.WRITE, 0, 0))
+        for offset in range(0, size, _PREPARATION_WRITE_BYTES):
+            task_rows.append((0, offset, min(_PREPARATION_WRITE_BYTES, size - offset), file, 0, CallKind.WRITE, 0, 0))
         if required[file] > size:
             task_rows.append((0, int(required[file]) - 1, 1, file, 0, CallKind.WRITE, 0, 0))
         task_rows.append((0, 0, 0, file, 0, CallKind.FSYNC, 0, 0))
         task_rows.append((0, 0, 0, file, 0, CallKind.CLOSE, 0, 0))
-    tasks = tuple(np.array(task, OPERATION) for task in rows)
+    tasks = tuple(np.array(task, OPERATION_DTYPE) for task in rows)
     return OperationList(tasks, operations.sizes, 1)

@@ -10,7 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from sonde.advise.advice import JobAdvice
-from sonde.advise.call_costs import CallCosts, compute_quiet_costs, predict_saved_fraction
+from sonde.advise.call_costs import CallCosts, compute_lower_quartile_costs, predict_saved_fraction
 from sonde.advise.call_log import CallLog
 from sonde.advise.replay_changes import ReplayChange
 from sonde.terminal.screen import make_plain_table
@@ -60,7 +60,7 @@ class Proof:
     verdict: str
 
 
-def predict_share(advice: JobAdvice, change: ReplayChange) -> GainShare | None:
+def predict_gain_share(advice: JobAdvice, change: ReplayChange) -> GainShare | None:
     """The predicted gain as a fraction of the job's I/O time; None where nothing is predicted."""
     seconds = advice.job.io_seconds
     if change.predicted is None or seconds <= 0:
@@ -77,7 +77,7 @@ def predict_gain_from_costs(
     """The predicted gain, and its range over single calibrations; None where the calls do not change."""
     if not calibrations or change.stripes is not None:
         return None
-    value = predict_saved_fraction(compute_quiet_costs(calibrations), original_log, change.after)
+    value = predict_saved_fraction(compute_lower_quartile_costs(calibrations), original_log, change.after)
     single = [predict_saved_fraction(costs, original_log, change.after) for costs in calibrations]
     return GainShare(value, min(value, *single), max(value, *single))
 

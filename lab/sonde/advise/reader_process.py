@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from sonde.model.errors import MachineError, SondeError, UserError
 
-Result = TypeVar("Result")
+LogResult = TypeVar("LogResult")
 # A log whose records need more address space than this is damaged or not meant for one machine.
 _ADDRESS_SPACE = 4 << 30
 TIMEOUT_S = 600.0
@@ -29,11 +29,13 @@ class IsolatedLogReader:
         self._executor: ProcessPoolExecutor | None = None
         self._timeout_s = timeout_s
 
-    def read_in_process(self, read_log: Callable[[Path], Result], log_path: Path) -> Result:
+    def read_in_process(self, read_log: Callable[[Path], LogResult], log_path: Path) -> LogResult:
         """Returns `reader(path)`. Raises UserError when the log is damaged, and whatever SondeError `read_log`
         raises."""
         if self._executor is None:
-            self._executor = ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=_limit_reader_process)
+            self._executor = ProcessPoolExecutor(
+                1, mp_context=get_context("spawn"), initializer=_limit_reader_process_resources
+            )
         try:
             kind, message, result = self._executor.submit(_call_log_reader, read_log, log_path).result(self._timeout_s)
         except BrokenProcessPool:
@@ -64,7 +66,7 @@ class IsolatedLogReader:
         self.close()
 
 
-def _limit_reader_process() -> None:
+def _limit_reader_process_resources() -> None:
     """Limits memory, and silences what the library writes to standard error about damaged logs."""
     silent = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silent, 2)
@@ -74,7 +76,7 @@ def _limit_reader_process() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
-def _call_log_reader(read_log: Callable[[Path], Result], log_path: Path) -> tuple[str, str, Result | None]:
+def _call_log_reader(read_log: Callable[[Path], LogResult], log_path: Path) -> tuple[str, str, LogResult | None]:
     """Returns the result, or the class and text of an error."""
     try:
         return "", "", read_log(log_path)

@@ -33,10 +33,10 @@ class ReplayChange:
     stripes: int | None = None
 
 
-def list_changes(advice: JobAdvice, log: CallLog, has_stripes: bool) -> list[ReplayChange]:
+def list_replay_changes(advice: JobAdvice, log: CallLog, has_stripes: bool) -> list[ReplayChange]:
     """The advised changes that change the calls of this log, each with the predicted gain."""
     predicted = {item.effect: item.gain for item in advice.advice}
-    transfers = _add_gains([predicted[effect] for effect in (CostKind.READS, CostKind.WRITES) if effect in predicted])
+    transfers = _sum_gains([predicted[effect] for effect in (CostKind.READS, CostKind.WRITES) if effect in predicted])
     transfers = transfers or predicted.get(CostKind.ALIGNMENT)
     changes = []
     if transfers is not None:
@@ -48,13 +48,15 @@ def list_changes(advice: JobAdvice, log: CallLog, has_stripes: bool) -> list[Rep
         if has_stripes:
             changes.append(ReplayChange("stripes", "new files use all storage targets", log, transfers, ALL_TARGETS))
         if find_shared_files(log.tasks):
-            changes.append(ReplayChange("file-per-rank", "each rank has its own file", split_files(log), None))
+            changes.append(
+                ReplayChange("file-per-rank", "each rank has its own file", split_shared_files_by_task(log), None)
+            )
     metadata = predicted.get(CostKind.METADATA)
     if metadata is not None:
         after = remove_reopens(log)
         if after.call_count < log.call_count:
             changes.append(ReplayChange("keep-open", "each rank opens a file once", after, metadata))
-        after = join_files(log)
+        after = merge_files_of_all_tasks(log)
         if len(after.files) < len(log.files):
             changes.append(ReplayChange("shared-file", "one file for all ranks in place of one each", after, metadata))
     return changes
@@ -98,10 +100,10 @@ def _merge_calls_of_task(calls: Calls, buffer_bytes: int) -> Calls:
 
 def remove_reopens(log: CallLog) -> CallLog:
     """Only the first open of each file by a task remains; closes follow at the end of the task."""
-    return replace(log, tasks=tuple(_drop_reopens(calls) for calls in log.tasks))
+    return replace(log, tasks=tuple(_drop_reopens_of_task(calls) for calls in log.tasks))
 
 
-def _drop_reopens(calls: Calls) -> Calls:
+def _drop_reopens_of_task(calls: Calls) -> Calls:
     opens = np.flatnonzero(calls["kind"] == CallKind.OPEN)
     _, first = np.unique(calls["file"][opens], return_index=True)
     keep = (calls["kind"] != CallKind.OPEN) & (calls["kind"] != CallKind.CLOSE)
@@ -110,7 +112,7 @@ def _drop_reopens(calls: Calls) -> Calls:
     return remaining
 
 
-def split_files(log: CallLog) -> CallLog:
+def split_shared_files_by_task(log: CallLog) -> CallLog:
     """Every file that several tasks use becomes one for each task, from its first byte."""
     files = list(log.files)
     shared = find_shared_files(log.tasks)
@@ -130,10 +132,10 @@ def split_files(log: CallLog) -> CallLog:
     return _drop_unused_files(replace(log, files=files, tasks=tuple(tasks)))
 
 
-def join_files(log: CallLog) -> CallLog:
+def merge_files_of_all_tasks(log: CallLog) -> CallLog:
     """The n-th file that only one task uses, of each task, becomes a part of one file for all tasks."""
     shared = set(find_shared_files(log.tasks))
-    sizes = _find_sizes(log)
+    sizes = _find_file_sizes(log)
     tasks, files, parts = [], list(log.files), {}
     own_files = [[file for file in dict.fromkeys(calls["file"].tolist()) if file not in shared] for calls in log.tasks]
     for position in range(max(map(len, own_files), default=0)):
@@ -155,7 +157,7 @@ def join_files(log: CallLog) -> CallLog:
     return _drop_unused_files(replace(log, files=files, tasks=tuple(tasks)))
 
 
-def _find_sizes(log: CallLog) -> list[int]:
+def _find_file_sizes(log: CallLog) -> list[int]:
     sizes = np.zeros(len(log.files), dtype=np.int64)
     for calls in log.tasks:
         np.maximum.at(sizes, calls["file"], calls["offset"] + calls["length"])
@@ -172,7 +174,7 @@ def _drop_unused_files(log: CallLog) -> CallLog:
     return replace(log, files=[log.files[file] for file in used.tolist()], tasks=tuple(tasks))
 
 
-def _add_gains(gains: Sequence[GainEstimate]) -> GainEstimate | None:
+def _sum_gains(gains: Sequence[GainEstimate]) -> GainEstimate | None:
     if not gains:
         return None
     return GainEstimate(

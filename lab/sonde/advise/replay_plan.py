@@ -10,7 +10,7 @@ from typing import Any
 
 from sonde.advise.call_costs import CalibrationPhase
 from sonde.advise.call_log import CallKind, CallLog
-from sonde.advise.operation_list import OperationList, build_operation_list, build_preparation
+from sonde.advise.operation_list import OperationList, build_operation_list, build_preparation_operations
 from sonde.model.lines import HistogramLine
 from sonde.model.plan import Plan
 from sonde.model.record import RecordReader
@@ -39,7 +39,7 @@ class Replay:
 def build_replay(log: CallLog, list_folder: Path, request: ReplayRequest, plan_name: str = "replay") -> Replay:
     """Writes the lists into `list_folder` and returns the plan."""
     operations = build_operation_list(log)
-    preparation = build_preparation(operations, log if request.has_think_time else None)
+    preparation = build_preparation_operations(operations, log if request.has_think_time else None)
     file = operations.write_file(list_folder)
     replay: dict[str, Any] = {
         "id": REPLAY_PHASE,

@@ -13,10 +13,10 @@ from sonde.advise.job_io import FileIo, JobIo
 from sonde.advise.triggers import CostKind, IoPattern
 from sonde.model.shell import quote_word
 
-_LUSTRE_FILE = 1 << 30  # files below this size gain little from several stripes
+_MIN_STRIPED_FILE_BYTES = 1 << 30  # files below this size gain little from several stripes
 _STRIPE_BYTES, _LARGEST_STRIPE = 1 << 20, 16 << 20
-_MOST_FILES = 5
-_PAGES = 8
+_MAX_FILES = 5
+_BUFFER_PAGES = 8
 
 
 @dataclass(frozen=True)
@@ -28,10 +28,10 @@ class ReadySetting:
     purpose: str
 
 
-def make_settings(job: JobIo, patterns: Sequence[IoPattern]) -> list[ReadySetting]:
+def make_ready_settings(job: JobIo, patterns: Sequence[IoPattern]) -> list[ReadySetting]:
     """Settings against patterns of the same effect, the one that needs the least change first."""
     effect = patterns[0].effect
-    files = list({id(file): file for pattern in patterns for file in pattern.files}.values())[:_MOST_FILES]
+    files = list({id(file): file for pattern in patterns for file in pattern.files}.values())[:_MAX_FILES]
     if effect in (CostKind.READS, CostKind.WRITES):
         return [
             *_advise_buffering(files, effect),
@@ -70,7 +70,7 @@ def _advise_buffering(files: Sequence[FileIo], effect: CostKind) -> list[ReadySe
         return []
     prefetch = ":prefetch=2" if effect is not CostKind.WRITES else ""
     entries = [
-        f"{escape_path_as_pattern(file.path)}:size={_choose_page_bytes(file)}:count={_PAGES}{prefetch}"
+        f"{escape_path_as_pattern(file.path)}:size={_choose_page_bytes(file)}:count={_BUFFER_PAGES}{prefetch}"
         for file in single_rank_files
     ]
     return [
@@ -155,7 +155,7 @@ def _advise_stripes(job: JobIo, files: Sequence[FileIo]) -> list[ReadySetting]:
         if (
             file.file_system == "lustre"
             and file.has_several_ranks
-            and file.transferred_bytes > _LUSTRE_FILE
+            and file.transferred_bytes > _MIN_STRIPED_FILE_BYTES
             and 0 < len(file.targets) < count
         ):
             mean = file.transferred_bytes / max(1, file.read.calls + file.write.calls)

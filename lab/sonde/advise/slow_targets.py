@@ -22,9 +22,9 @@ from sonde.stats.ranks import compute_rank_sum_p
 # Chance that any target of a healthy system is named, over all targets and both directions.
 FALSE_ALARM_RATE = 0.01
 # A target is named only if its files take this many times as long per byte: less is normal in production.
-LEAST_FACTOR = 1.5
-_LEAST_FILES = 4  # on the target; fewer cannot reach the required significance among dozens of targets
-_LEAST_BYTES = 1 << 20
+MIN_SLOWNESS_FACTOR = 1.5
+_MIN_FILES = 4  # on the target; fewer cannot reach the required significance among dozens of targets
+_MIN_FILE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class SlowStorageTarget:
 
 
 @dataclass(frozen=True)
-class TargetSurvey:
+class SlowTargetResult:
     """Slow targets, and how many targets and files the logs allowed to compare."""
 
     slow: Sequence[SlowStorageTarget]
@@ -58,7 +58,7 @@ class TargetSurvey:
     files: int
 
 
-def survey_targets(jobs: Iterable[JobIo]) -> TargetSurvey:
+def find_slow_storage_targets(jobs: Iterable[JobIo]) -> SlowTargetResult:
     """Compares all targets that the logs name. A file counts for each of its targets."""
     slowness: dict[str, list[tuple[float, frozenset[int]]]] = defaultdict(list)
     for job in jobs:
@@ -70,7 +70,7 @@ def survey_targets(jobs: Iterable[JobIo]) -> TargetSurvey:
         for target in sorted({target for _, targets in items for target in targets}):
             uses = np.array([target in targets for _, targets in items])
             on, others = values[uses], values[~uses]
-            if on.size >= _LEAST_FILES and others.size >= _LEAST_FILES:
+            if on.size >= _MIN_FILES and others.size >= _MIN_FILES:
                 factor = float(np.median(on) / np.median(others))
                 p = float(compute_rank_sum_p(others, on))
                 candidates.append(SlowStorageTarget(target, direction, factor, p, on.size, others.size))
@@ -78,9 +78,9 @@ def survey_targets(jobs: Iterable[JobIo]) -> TargetSurvey:
     slow = [
         SlowStorageTarget(item.target, item.direction, item.factor, float(p), item.files, item.other_files)
         for item, p in zip(candidates, adjusted, strict=True)
-        if p < FALSE_ALARM_RATE and item.factor >= LEAST_FACTOR
+        if p < FALSE_ALARM_RATE and item.factor >= MIN_SLOWNESS_FACTOR
     ]
-    return TargetSurvey(
+    return SlowTargetResult(
         sorted(slow, key=lambda item: -item.factor),
         len({item.target for item in candidates}),
         sum(map(len, slowness.values())),
@@ -92,7 +92,7 @@ def _compute_slowness_of_files(files: Sequence[FileIo], direction_name: str) -> 
     result = []
     for file in files:
         move = file.read if direction_name == "read" else file.write
-        if file.targets and move.bytes >= _LEAST_BYTES and move.seconds > 0:
+        if file.targets and move.bytes >= _MIN_FILE_BYTES and move.seconds > 0:
             result.append((move.seconds / move.bytes, frozenset(file.targets)))
     if not result:
         return []

@@ -19,11 +19,11 @@ from sonde.model.system.system import System
 from sonde.model.system.system_reader import read_system
 
 _CHECK_SCHEMA = "sonde-check/"
-_LARGEST_FILE = 8 << 20
-_LARGE = 1 << 20
-_FEWEST_CALLS = 20
+_MAX_CHECK_FILE_BYTES = 8 << 20
+_LARGE_CALL_BYTES = 1 << 20
+_MIN_LARGE_CALLS = 20
 # Assumption for rated peaks: jobs reach half to all of them.
-_SHARE_OF_PEAK = (0.5, 0.75, 1.0)
+_SHARES_OF_PEAK = (0.5, 0.75, 1.0)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ def read_storage_rates(json_or_system_file: Path) -> StorageRates:
     """Reads the JSON output of `sonde check` or a system file. Raises UserError when it is neither."""
     if json_or_system_file.suffix == ".toml":
         return read_rates_from_system(read_system(json_or_system_file), json_or_system_file.name)
-    text = read_text_file(json_or_system_file, "result of sonde check", _LARGEST_FILE, UserError)
+    text = read_text_file(json_or_system_file, "result of sonde check", _MAX_CHECK_FILE_BYTES, UserError)
     try:
         document = parse_json(text)
     except ValueError:
@@ -110,7 +110,7 @@ def read_rates_from_system(system: System, system_name: str) -> StorageRates:
         raise UserError(f"{system_name} states no peak rate of a file system: add peak = {{ read = …, write = … }}.")
     peak = max(stated, key=lambda rated: float(rated.read or rated.write or 0))
     read, write = (
-        RateRange(*(share * float(quantity) for share in _SHARE_OF_PEAK)) if quantity else None
+        RateRange(*(share * float(quantity) for share in _SHARES_OF_PEAK)) if quantity else None
         for quantity in (peak.read, peak.write)
     )
     return StorageRates(f"rated peak of {system_name}", all_read=read, all_write=write)
@@ -129,12 +129,12 @@ def _measure_large_call_rates(
     transfer_calls: Sequence[tuple[int, float]], files: Sequence[tuple[FileIo, DirectionIo]]
 ) -> RateRange | None:
     """Quartiles of the rate of calls of 1 MiB and more; without single calls, of files whose mean call is as large."""
-    rates = [size / seconds for size, seconds in transfer_calls if size >= _LARGE and seconds > 0]
-    if len(rates) < _FEWEST_CALLS:
+    rates = [size / seconds for size, seconds in transfer_calls if size >= _LARGE_CALL_BYTES and seconds > 0]
+    if len(rates) < _MIN_LARGE_CALLS:
         rates = [
             move.bytes / move.seconds
             for _, move in files
-            if move.calls >= _FEWEST_CALLS and move.bytes >= _LARGE * move.calls and move.seconds > 0
+            if move.calls >= _MIN_LARGE_CALLS and move.bytes >= _LARGE_CALL_BYTES * move.calls and move.seconds > 0
         ]
     if not rates:
         return None

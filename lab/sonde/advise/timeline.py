@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from sonde.advise.job_io import MOST_TIMELINE_ROWS, TIMELINE_BINS, IoTimeline
 
-_CHUNK = 8192  # calls that are spread at once, which bounds memory
+_CALLS_PER_CHUNK = 8192  # calls that are spread at once, which bounds memory
 
 
 class TimelineBuilder:
@@ -42,7 +42,7 @@ class TimelineBuilder:
             return
         used = np.flatnonzero((np.asarray(call_bytes) > 0) & np.isfinite(start_times) & np.isfinite(end_times))
         last = self._edges[-1]
-        for chunk in (used[begin : begin + _CHUNK] for begin in range(0, used.size, _CHUNK)):
+        for chunk in (used[begin : begin + _CALLS_PER_CHUNK] for begin in range(0, used.size, _CALLS_PER_CHUNK)):
             # What lies outside of the job's time is counted at its ends.
             begin = np.clip(start_times[chunk], 0.0, last * (1 - 1e-9))
             end = np.maximum(np.clip(end_times[chunk], 0.0, last), begin + 1e-12)

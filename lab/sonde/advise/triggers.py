@@ -92,7 +92,7 @@ def _format_percent(numerator: float, denominator: float) -> str:
     return f"{100 * numerator / denominator:.0f} %" if denominator else "0 %"
 
 
-def _find_streams(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+def _find_stdio_use(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
     streams = sum(file.transferred_bytes for file in job.streams)
     mpi = job.mpi.read_bytes + job.mpi.written_bytes
     posix = job.read.bytes + job.write.bytes
@@ -107,13 +107,13 @@ def _find_streams(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
     )
 
 
-def _find_no_mpi_io(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+def _find_missing_mpi_io(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
     if "MPI-IO" in job.modules or not job.format.startswith("Darshan"):
         return None
     return "The job does not use MPI-IO.", ()
 
 
-def _make_small_calls_bias(is_write: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+def _make_call_majority_trigger(is_write: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
     def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
         more, less = (job.write, job.read) if is_write else (job.read, job.write)
         total = job.read.calls + job.write.calls
@@ -124,7 +124,7 @@ def _make_small_calls_bias(is_write: bool) -> Callable[[JobIo], tuple[str, Seque
     return find_affected_files
 
 
-def _find_size_bias(is_write: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+def _make_byte_majority_trigger(is_write: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
     def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
         more, less = (job.write, job.read) if is_write else (job.read, job.write)
         total = job.read.bytes + job.write.bytes
@@ -161,7 +161,7 @@ def _make_small_calls_trigger(
     return find_affected_files
 
 
-def _find_unaligned_memory(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+def _find_unaligned_memory_buffers(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
     calls = job.read.calls + job.write.calls
     if not calls or job.memory_unaligned / calls <= MISALIGNED_REQUESTS:
         return None
@@ -171,7 +171,7 @@ def _find_unaligned_memory(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
     )
 
 
-def _find_unaligned(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+def _find_unaligned_file_accesses(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
     calls = job.read.calls + job.write.calls
     if not calls or job.unaligned / calls <= MISALIGNED_REQUESTS:
         return None
@@ -233,7 +233,7 @@ def _make_ordered_access_trigger(cost_kind: CostKind) -> Callable[[JobIo], tuple
     return find_affected_files
 
 
-def _find_metadata(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
+def _find_long_metadata_time(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
     if not job.long_metadata_records:
         return None
     text = (
@@ -243,29 +243,31 @@ def _find_metadata(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
     return text, [file for file in job.files if file.meta_s]
 
 
-def _find_shared_imbalance(by_time: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+def _make_shared_file_imbalance_trigger(
+    compares_seconds: bool,
+) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
     def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
         files = [
             file
             for file in job.files
-            if file.is_shared and _compute_rank_difference_share(file, by_time) > IMBALANCE_STRAGGLERS
+            if file.is_shared and _compute_rank_difference_share(file, compares_seconds) > IMBALANCE_STRAGGLERS
         ]
         if not files:
             return None
-        difference = "take different time" if by_time else "transfer different amounts"
+        difference = "take different time" if compares_seconds else "transfer different amounts"
         return f"Ranks {difference} in {format_count_with_noun(len(files), 'shared file')}.", files
 
     return find_affected_files
 
 
-def _compute_rank_difference_share(file: FileIo, by_time: bool) -> float:
+def _compute_rank_difference_share(file: FileIo, compares_seconds: bool) -> float:
     """Difference between the extreme ranks as a share of the total of the file."""
-    total = file.call_seconds if by_time else file.transferred_bytes
-    difference = file.slowest_s - file.fastest_s if by_time else file.slowest_bytes - file.fastest_bytes
+    total = file.call_seconds if compares_seconds else file.transferred_bytes
+    difference = file.slowest_s - file.fastest_s if compares_seconds else file.slowest_bytes - file.fastest_bytes
     return abs(difference) / total if total > 0 else 0.0
 
 
-def _find_rank_imbalance(is_write: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+def _make_rank_imbalance_trigger(is_write: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
     def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
         pairs = [(file, file.write_ranks if is_write else file.read_ranks) for file in job.files]
         files = [file for file, span in pairs if span.most and (span.most - span.least) / span.most > IMBALANCE_SIZE]
@@ -322,7 +324,7 @@ def _make_blocking_calls_trigger(cost_kind: CostKind) -> Callable[[JobIo], tuple
     return find_affected_files
 
 
-def _find_aggregators(
+def _make_aggregator_count_trigger(
     accepts: Callable[[int, int], bool], sentence: str
 ) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
     def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
@@ -337,18 +339,18 @@ def _find_aggregators(
 
 
 TRIGGERS: tuple[Trigger, ...] = (
-    Trigger("streams", "S01", CostKind.NONE, _find_streams),
-    Trigger("no_mpi_io", "M01", CostKind.NONE, _find_no_mpi_io),
-    Trigger("mostly_write_calls", "P01", CostKind.NONE, _make_small_calls_bias(is_write=True)),
-    Trigger("mostly_read_calls", "P02", CostKind.NONE, _make_small_calls_bias(is_write=False)),
-    Trigger("mostly_written_bytes", "P03", CostKind.NONE, _find_size_bias(is_write=True)),
-    Trigger("mostly_read_bytes", "P04", CostKind.NONE, _find_size_bias(is_write=False)),
+    Trigger("streams", "S01", CostKind.NONE, _find_stdio_use),
+    Trigger("no_mpi_io", "M01", CostKind.NONE, _find_missing_mpi_io),
+    Trigger("mostly_write_calls", "P01", CostKind.NONE, _make_call_majority_trigger(is_write=True)),
+    Trigger("mostly_read_calls", "P02", CostKind.NONE, _make_call_majority_trigger(is_write=False)),
+    Trigger("mostly_written_bytes", "P03", CostKind.NONE, _make_byte_majority_trigger(is_write=True)),
+    Trigger("mostly_read_bytes", "P04", CostKind.NONE, _make_byte_majority_trigger(is_write=False)),
     Trigger("small_reads", "P05", CostKind.READS, _make_small_calls_trigger(CostKind.READS, shared_files_only=False)),
     Trigger(
         "small_writes", "P06", CostKind.WRITES, _make_small_calls_trigger(CostKind.WRITES, shared_files_only=False)
     ),
-    Trigger("unaligned_memory", "P07", CostKind.NONE, _find_unaligned_memory),
-    Trigger("unaligned_calls", "P08", CostKind.ALIGNMENT, _find_unaligned),
+    Trigger("unaligned_memory", "P07", CostKind.NONE, _find_unaligned_memory_buffers),
+    Trigger("unaligned_calls", "P08", CostKind.ALIGNMENT, _find_unaligned_file_accesses),
     Trigger(
         "redundant_reads", "P09", CostKind.REDUNDANT_READS, _make_redundant_bytes_trigger(CostKind.REDUNDANT_READS)
     ),
@@ -368,11 +370,13 @@ TRIGGERS: tuple[Trigger, ...] = (
         CostKind.WRITES,
         _make_small_calls_trigger(CostKind.WRITES, shared_files_only=True),
     ),
-    Trigger("long_metadata", "P17", CostKind.METADATA, _find_metadata),
-    Trigger("uneven_shared_bytes", "P18", CostKind.BALANCE, _find_shared_imbalance(by_time=False)),
-    Trigger("uneven_shared_time", "P19", CostKind.BALANCE, _find_shared_imbalance(by_time=True)),
-    Trigger("uneven_writes", "P21", CostKind.BALANCE, _find_rank_imbalance(is_write=True)),
-    Trigger("uneven_reads", "P22", CostKind.BALANCE, _find_rank_imbalance(is_write=False)),
+    Trigger("long_metadata", "P17", CostKind.METADATA, _find_long_metadata_time),
+    Trigger(
+        "uneven_shared_bytes", "P18", CostKind.BALANCE, _make_shared_file_imbalance_trigger(compares_seconds=False)
+    ),
+    Trigger("uneven_shared_time", "P19", CostKind.BALANCE, _make_shared_file_imbalance_trigger(compares_seconds=True)),
+    Trigger("uneven_writes", "P21", CostKind.BALANCE, _make_rank_imbalance_trigger(is_write=True)),
+    Trigger("uneven_reads", "P22", CostKind.BALANCE, _make_rank_imbalance_trigger(is_write=False)),
     Trigger("independent_reads", "M02", CostKind.READS, _make_independent_calls_trigger(CostKind.READS)),
     Trigger("independent_writes", "M03", CostKind.WRITES, _make_independent_calls_trigger(CostKind.WRITES)),
     Trigger("collective_reads", "M04", CostKind.NONE, _make_collective_calls_trigger(CostKind.READS)),
@@ -381,14 +385,18 @@ TRIGGERS: tuple[Trigger, ...] = (
     Trigger("blocking_writes", "M07", CostKind.OVERLAP, _make_blocking_calls_trigger(CostKind.WRITES)),
     Trigger(
         *("fewer_aggregators", "M08", CostKind.NONE),
-        _find_aggregators(lambda aggregators, nodes: aggregators < nodes, "{} aggregators serve {}."),
+        _make_aggregator_count_trigger(lambda aggregators, nodes: aggregators < nodes, "{} aggregators serve {}."),
     ),
     Trigger(
         *("several_aggregators", "M09", CostKind.NONE),
-        _find_aggregators(lambda aggregators, nodes: aggregators > nodes, "{} aggregators are set for {}."),
+        _make_aggregator_count_trigger(
+            lambda aggregators, nodes: aggregators > nodes, "{} aggregators are set for {}."
+        ),
     ),
     Trigger(
         *("matching_aggregators", "M10", CostKind.NONE),
-        _find_aggregators(lambda aggregators, nodes: aggregators == nodes, "{} aggregators are set for {}: one each."),
+        _make_aggregator_count_trigger(
+            lambda aggregators, nodes: aggregators == nodes, "{} aggregators are set for {}: one each."
+        ),
     ),
 )

@@ -96,7 +96,7 @@ def command(
     from sonde.advise.advice_text import print_log_set
     from sonde.advise.job_logs import read_job_logs
     from sonde.advise.job_page import write_job_pages
-    from sonde.advise.slow_targets import survey_targets
+    from sonde.advise.slow_targets import find_slow_storage_targets
 
     if not prove and (directory or system or mount or below or cold):
         raise UserError("--on, --on-model, --mount, --below and --cold belong to --prove.")
@@ -119,7 +119,7 @@ def command(
 
         request = ProofRequest(directory, system, mount, below, blocks, cold, as_json)
         return prove_advice(advised[0], logs[0], request, archive)
-    survey = survey_targets(jobs)
+    survey = find_slow_storage_targets(jobs)
     pages = []
     if output is not None:
         try:
@@ -149,7 +149,7 @@ def _survey_fleet(
 ) -> int:
     """Reads what the table of the fleet lacks, and ranks the jobs unless only a part was asked for."""
     from sonde.advise.fleet import build_fleet_document, rank_fleet_losses
-    from sonde.advise.fleet_text import print_fleet
+    from sonde.advise.fleet_text import print_fleet_losses
     from sonde.advise.log_table import FleetPart, extract_logs_to_table
 
     rates = _read_rates(storage_file)
@@ -171,5 +171,5 @@ def _survey_fleet(
         if as_json:
             print_json(build_fleet_document(survey))
         else:
-            print_fleet(get_results_console(), survey)
+            print_fleet_losses(get_results_console(), survey)
     return 0

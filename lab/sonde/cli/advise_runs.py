@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.advise.advice import JobAdvice
-from sonde.advise.call_costs import CallCosts, make_calibration, read_call_costs
+from sonde.advise.call_costs import CallCosts, make_calibration_phases, read_call_costs
 from sonde.advise.call_log import CallLog
 from sonde.advise.call_sources import read_call_log
 from sonde.advise.proof import (
@@ -21,10 +21,10 @@ from sonde.advise.proof import (
     build_proof_document,
     convert_ratio_to_gain_share,
     predict_gain_from_costs,
-    predict_share,
+    predict_gain_share,
     print_proofs,
 )
-from sonde.advise.replay_changes import ReplayChange, list_changes
+from sonde.advise.replay_changes import ReplayChange, list_replay_changes
 from sonde.advise.replay_plan import (
     Replay,
     ReplayRequest,
@@ -65,7 +65,7 @@ def prove_advice(advice: JobAdvice, log_file: Path, proof_request: ProofRequest,
         )
         with get_messages_console().status(f"reading {log_file}", spinner="dots"):
             calls = read_call_log(log_file, proof_request.below)
-            changes = list_changes(advice, calls, has_stripes=proof_request.system is not None)
+            changes = list_replay_changes(advice, calls, has_stripes=proof_request.system is not None)
         group = make_run_id("prove")
         rule = SearchRule(max_blocks=proof_request.blocks)
         runner.expected = _CALIBRATIONS + len(changes) * estimate_runs(1, rule)[1]
@@ -97,7 +97,7 @@ class _AdviceProver:
 
     def measure_call_costs(self) -> None:
         """Measures what calls cost on the storage with as many tasks as the job has."""
-        phases = make_calibration(self.calls)
+        phases = make_calibration_phases(self.calls)
         plan = make_calibration_plan(phases, self.runner.folder, ReplayRequest(self.runner.target, False, self.is_cold))
         facts = {"role": "prove", "group": self.group, "replay": {"log": self.calls.source, "change": "", "side": ""}}
         for _ in range(_CALIBRATIONS if self.runner.launcher is None else _CALIBRATIONS_OF_MODEL):
@@ -140,7 +140,7 @@ def _make_proof(
         change.name,
         change.title,
         predicted_gain,
-        predict_share(advice, change),
+        predict_gain_share(advice, change),
         change.predicted is not None and change.predicted.is_bound,
         convert_ratio_to_gain_share(ratio.value, ratio.low, ratio.high) if ratio is not None else None,
         statistics.median(1 / rate for rate in search_result.present),

@@ -16,7 +16,7 @@ from darshan_builder import DarshanBuilder
 from sonde.advise.advice import JobAdvice, advise_job
 from sonde.advise.darshan_log import read_darshan_job
 from sonde.advise.job_io import FileIo
-from sonde.advise.slow_targets import survey_targets
+from sonde.advise.slow_targets import find_slow_storage_targets
 from sonde.advise.storage_rates import RateRange, StorageRates, read_storage_rates
 from sonde.advise.triggers import CostKind
 from sonde.model.errors import UserError
@@ -108,14 +108,14 @@ def test_large_shared_file_on_one_target_is_to_be_striped(tmp_path: Path) -> Non
 
 
 def test_bad_target_of_a_real_log_is_the_only_slow_target() -> None:
-    survey = survey_targets([read_darshan_job(INPUT / "sample-badost.darshan")])
+    survey = find_slow_storage_targets([read_darshan_job(INPUT / "sample-badost.darshan")])
     assert [target.target for target in survey.slow] == [14]
     assert survey.compared == 24
     assert 40 < survey.slow[0].factor < 50
 
 
 def test_healthy_log_has_no_slow_targets() -> None:
-    assert survey_targets([read_darshan_job(INPUT / "sample-goodost.darshan")]).slow == []
+    assert find_slow_storage_targets([read_darshan_job(INPUT / "sample-goodost.darshan")]).slow == []
 
 
 def test_shuffled_targets_are_blamed_within_the_error_rate() -> None:
@@ -126,7 +126,7 @@ def test_shuffled_targets_are_blamed_within_the_error_rate() -> None:
     for _ in range(40):
         for file, index in zip(job.files, generator.permutation(len(targets)), strict=True):
             file.targets = targets[index]
-        alarms += bool(survey_targets([job]).slow)
+        alarms += bool(find_slow_storage_targets([job]).slow)
     assert alarms <= 1  # 0.4 are expected at most
 
 
@@ -143,7 +143,7 @@ def test_planted_slow_target_is_identified_over_several_logs(tmp_path: Path, fac
             file.write.bytes, file.write.seconds = 1 << 24, seconds
             job.files.append(file)
         jobs.append(job)
-    assert [target.target for target in survey_targets(jobs).slow] == ([5] if is_named else [])
+    assert [target.target for target in find_slow_storage_targets(jobs).slow] == ([5] if is_named else [])
 
 
 def test_check_document_gives_rates_with_range(tmp_path: Path) -> None:

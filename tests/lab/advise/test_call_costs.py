@@ -11,13 +11,13 @@ import pytest
 from sonde.advise.call_costs import (
     CALL_SIZES,
     CallCosts,
-    compute_quiet_costs,
+    compute_lower_quartile_costs,
     find_first_opens,
     find_new_writes,
-    make_calibration,
+    make_calibration_phases,
     predict_saved_fraction,
 )
-from sonde.advise.call_log import CALL, CallKind, CallLog
+from sonde.advise.call_log import CALL_DTYPE, CallKind, CallLog
 from sonde.advise.operation_list import build_operation_list
 from sonde.advise.replay_changes import merge_consecutive_calls, remove_reopens
 from sonde.advise.replay_plan import ReplayRequest, make_calibration_plan
@@ -30,7 +30,8 @@ OTHERS = {"create": 1.0, "open": 0.5, "close": 0.25, "stat": 0.125, "fsync": 8.0
 def make_log(*tasks: list[Row], files: int = 2) -> CallLog:
     arrays = tuple(
         np.array(
-            [(float(k), 0.0, offset, length, file, kind) for k, (kind, file, offset, length) in enumerate(task)], CALL
+            [(float(k), 0.0, offset, length, file, kind) for k, (kind, file, offset, length) in enumerate(task)],
+            CALL_DTYPE,
         )
         for task in tasks
     )
@@ -110,7 +111,7 @@ def test_bytes_written_again_are_not_new() -> None:
 def test_calibration_covers_costs_with_the_bytes_of_the_job(
     tmp_path: Path, tasks: int, amount: int, sizes: tuple[int, ...]
 ) -> None:
-    phases = make_calibration(make_log(*[[(WRITE, 0, 0, amount)]] * tasks, files=1))
+    phases = make_calibration_phases(make_log(*[[(WRITE, 0, 0, amount)]] * tasks, files=1))
     assert len({phase.phase_id for phase in phases}) == len(phases) == len(sizes) * 3 * (2 if tasks > 1 else 1) + 3
     assert {phase.size for phase in phases} == {0, *sizes}
     for phase in phases:
@@ -126,5 +127,5 @@ def test_calibration_covers_costs_with_the_bytes_of_the_job(
 
 def test_disturbed_calibration_does_not_count() -> None:
     quiet, disturbed = make_costs(1.0), make_costs(50.0)
-    costs = compute_quiet_costs([quiet, disturbed, quiet, quiet, disturbed])
+    costs = compute_lower_quartile_costs([quiet, disturbed, quiet, quiet, disturbed])
     assert costs.transfers["new", False].tolist() == [1.0] * len(CALL_SIZES)

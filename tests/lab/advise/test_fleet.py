@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from darshan_builder import DarshanBuilder
 
 from sonde.advise.fleet import FleetLosses, rank_fleet_losses
-from sonde.advise.log_table import FleetPart, LogCount, extract_logs_to_table
+from sonde.advise.log_table import ExtractedLogCounts, FleetPart, extract_logs_to_table
 from sonde.advise.storage_rates import RateRange, StorageRates
 from sonde.cli.main import command
 from sonde.model.errors import UserError
@@ -51,7 +51,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def table(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The table of these logs."""
     folder = tmp_path_factory.mktemp("table") / "jobs"
-    assert extract_logs_to_table(logs, folder, storage_rates=RATES) == LogCount(0, 3, 1)
+    assert extract_logs_to_table(logs, folder, storage_rates=RATES) == ExtractedLogCounts(0, 3, 1)
     return folder
 
 
@@ -108,11 +108,11 @@ def test_logs_are_reread_only_after_a_change(logs: Path, table: Path, tmp_path: 
     copy = copies / "a.darshan"
     copy.write_bytes((logs / "reader.darshan").read_bytes())
     second_table = tmp_path / "jobs"
-    assert extract_logs_to_table(copies, second_table) == LogCount(0, 1, 0)
-    assert extract_logs_to_table(copies, second_table) == LogCount(1, 0, 0)
+    assert extract_logs_to_table(copies, second_table) == ExtractedLogCounts(0, 1, 0)
+    assert extract_logs_to_table(copies, second_table) == ExtractedLogCounts(1, 0, 0)
     copy.write_bytes((logs / "07" / "writer-0.darshan").read_bytes())
     os.utime(copy, ns=(0, 2**62))
-    assert extract_logs_to_table(copies, second_table) == LogCount(0, 1, 0)
+    assert extract_logs_to_table(copies, second_table) == ExtractedLogCounts(0, 1, 0)
     assert [row["name"] for row in rank_fleet_losses(second_table).applications] == ["writer"]
 
 

@@ -11,13 +11,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sonde.advise.call_log import CALL, CallKind, CallLog, Calls
+from sonde.advise.call_log import CALL_DTYPE, CallKind, CallLog, Calls
 from sonde.advise.call_sources import read_call_log
 from sonde.advise.darshan_calls import _synthesize_calls_from_counters
 from sonde.advise.darshan_library import CounterRecord
-from sonde.advise.operation_list import build_operation_list, build_preparation, find_required_sizes
+from sonde.advise.operation_list import build_operation_list, build_preparation_operations, find_required_sizes
 from sonde.advise.proof import GainShare, convert_ratio_to_gain_share
-from sonde.advise.replay_changes import join_files, merge_consecutive_calls, remove_reopens, split_files
+from sonde.advise.replay_changes import (
+    merge_consecutive_calls,
+    merge_files_of_all_tasks,
+    remove_reopens,
+    split_shared_files_by_task,
+)
 from sonde.advise.replay_plan import ReplayRequest, build_replay
 from sonde.model.errors import UserError
 
@@ -32,7 +37,8 @@ def make_log(*tasks: Sequence[Row], files: int = 2) -> CallLog:
     """Calls one second apart, each of which takes 0.25 s."""
     arrays = tuple(
         np.array(
-            [(float(k), 0.25, offset, length, file, kind) for k, (kind, file, offset, length) in enumerate(task)], CALL
+            [(float(k), 0.25, offset, length, file, kind) for k, (kind, file, offset, length) in enumerate(task)],
+            CALL_DTYPE,
         )
         for task in tasks
     )
@@ -90,7 +96,7 @@ def test_list_has_the_documented_bytes() -> None:
 def test_files_read_before_written_are_prepared(tasks: list[list[Row]], required: list[int]) -> None:
     operations = build_operation_list(make_log(*tasks))
     assert find_required_sizes(operations).tolist() == required
-    preparation = build_preparation(operations)
+    preparation = build_preparation_operations(operations)
     written = sum(int(task["length"].sum()) for task in preparation.tasks) if preparation else 0
     assert written == sum(size for size in required if size > 0)
 
@@ -109,7 +115,7 @@ STAT_FIRST = (STAT, 0, 0, 0)  # a call that takes the time of one
 )
 def test_shared_file_written_first_stays_a_hole(tasks: list[list[Row]], prepared: list[tuple[int, int]]) -> None:
     log = make_log(*tasks, files=1)
-    preparation = build_preparation(build_operation_list(log), log)
+    preparation = build_preparation_operations(build_operation_list(log), log)
     assert preparation is not None
     (rows,) = (task[task["kind"] == WRITE] for task in preparation.tasks if task.size)
     assert rows[["offset", "length"]].tolist() == prepared
@@ -152,9 +158,9 @@ def test_reopened_files_stay_open() -> None:
 
 def test_shared_file_is_split_and_joined_again() -> None:
     log = make_log([(WRITE, 0, 0, 10)], [(WRITE, 0, 10, 10)], files=1)
-    split = split_files(log)
+    split = split_shared_files_by_task(log)
     assert [list_rows(task) for task in split.tasks] == [[(WRITE, 0, 0, 10)], [(WRITE, 1, 0, 10)]]
-    joined = join_files(split)
+    joined = merge_files_of_all_tasks(split)
     assert [list_rows(task) for task in joined.tasks] == [[(WRITE, 0, 0, 10)], [(WRITE, 0, 10, 10)]]
 
 

@@ -13,7 +13,7 @@ from sonde.model.escaping import escape_line
 
 
 @dataclass(frozen=True)
-class Amount:
+class AmountBar:
     """One bar; `low` and `high` are an interval or None; `tone` is before or after."""
 
     value: float
@@ -24,7 +24,7 @@ class Amount:
 
 
 def render_amount_bars(
-    rows: Sequence[tuple[str, Sequence[Amount]]], caption: str, legend_keys: Sequence[tuple[str, str]]
+    rows: Sequence[tuple[str, Sequence[AmountBar]]], caption: str, legend_keys: Sequence[tuple[str, str]]
 ) -> Markup:
     """Rows of one or more bars from zero on one scale; `legend_keys` are pairs of a tone and what it stands for."""
     ends = [amount.high if amount.high is not None else amount.value for _, amounts in rows for amount in amounts]
@@ -35,7 +35,7 @@ def render_amount_bars(
     )
     body = Markup("").join(
         Markup('<li><span class="cname">{}</span><span class="astack">{}</span></li>').format(
-            escape_line(name), Markup("").join(_render_amount(amount, top) for amount in amounts)
+            escape_line(name), Markup("").join(_render_amount_bar(amount, top) for amount in amounts)
         )
         for name, amounts in rows
     )
@@ -49,16 +49,14 @@ def render_amount_bars(
     ).format(caption, body, legend)
 
 
-def _render_amount(amount: Amount, scale_end: float) -> Markup:
+def _render_amount_bar(bar: AmountBar, scale_end: float) -> Markup:
     whisker = Markup("")
-    if amount.low is not None and amount.high is not None:
-        low, high = min(amount.low / scale_end, 1.0), min(amount.high / scale_end, 1.0)
+    if bar.low is not None and bar.high is not None:
+        low, high = min(bar.low / scale_end, 1.0), min(bar.high / scale_end, 1.0)
         whisker = Markup('<u style="left:{};width:{}"></u>').format(
             format_css_percentage(low), format_css_percentage(max(high - low, 0.001))
         )
     return Markup(
         '<span class="arow"><span class="ctrack" aria-hidden="true"><b class="{}" style="left:0;width:{}"></b>{}</span>'
         '<span class="cvalue">{}</span></span>'
-    ).format(
-        amount.tone, format_css_percentage(max(amount.value / scale_end, 0.002)), whisker, escape_line(amount.label)
-    )
+    ).format(bar.tone, format_css_percentage(max(bar.value / scale_end, 0.002)), whisker, escape_line(bar.label))

@@ -25,11 +25,11 @@ class ChangeRow:
     high: float | None
     tone: str
     label: str
-    remark: str = ""
+    comment: str = ""
 
 
-_STEPS = (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 100.0)
-_TICKS = 4
+_SCALE_STEPS = (0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 50.0, 100.0)
+_MAX_TICKS_PER_SIDE = 4
 
 
 def render_change_bars(change_rows: Sequence[ChangeRow], caption: str) -> Markup:
@@ -39,7 +39,10 @@ def render_change_bars(change_rows: Sequence[ChangeRow], caption: str) -> Markup
         (abs(value) for row in change_rows for value in (row.change, row.low, row.high) if value is not None), default=0
     )
     left_reach, right_reach = _compute_scale_limits(change_rows, reach)
-    step = next((step for step in _STEPS if (left_reach + right_reach) / step <= 2 * _TICKS), _STEPS[-1])
+    step = next(
+        (step for step in _SCALE_STEPS if (left_reach + right_reach) / step <= 2 * _MAX_TICKS_PER_SIDE),
+        _SCALE_STEPS[-1],
+    )
     marks = [step * index for index in range(-int(left_reach / step + 1e-9), int(right_reach / step + 1e-9) + 1)]
 
     def scale_to_share(relative_change: float) -> float:
@@ -97,7 +100,7 @@ def _render_change_row(change_row: ChangeRow, grid_markup: Markup, zero_share: f
         whisker = Markup('<u style="left:{};width:{}"></u>').format(
             format_css_percentage(low), format_css_percentage(max(high - low, 0.001))
         )
-    remark = Markup("<small>{}</small>").format(escape_line(change_row.remark)) if change_row.remark else Markup("")
+    remark = Markup("<small>{}</small>").format(escape_line(change_row.comment)) if change_row.comment else Markup("")
     return Markup(
         '<li><span class="cname">{}</span><span class="ctrack" aria-hidden="true">{}{}{}</span>'
         '<span class="cvalue {}">{}{}</span></li>'

@@ -15,10 +15,10 @@ from sonde.charts.plot import Chart, ChartTooltip, Panel, format_coordinate, ren
 from sonde.model.escaping import escape_line
 from sonde.model.units import format_bytes, format_ops, format_rate
 
-_HEIGHT = 220
+_CHART_HEIGHT_PX = 220
 # As many colors, each with a dash pattern of its own, as the style sheet has.
-COLORS = 6
-_FEW_TICKS = 6
+CURVE_COLOR_COUNT = 6
+_MAX_TICKS = 6
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Curve:
 
 
 @dataclass(frozen=True)
-class Curves:
+class CurveChartData:
     """A figure. `unit` is "B/s" or "op/s"; `name_of` writes a place on the axis, which is logarithmic where the places
     reach far and are above zero."""
 
@@ -47,16 +47,16 @@ class Curves:
     log_places: bool | None = None  # None: by how far the places reach
 
 
-def build_curve_chart(curves: Curves) -> Chart:
+def build_curve_chart(curves: CurveChartData) -> Chart:
     """The chart, with the values as a table. Raises ValueError when there is nothing to draw."""
     places = sorted({x for curve in curves.curves for x in curve.places})
     if not places:
         raise ValueError("a chart needs values")
     axis = _build_x_axis(places, curves.name_of, curves.log_places)
     scale = _build_y_axis(curves)
-    panel = Panel(axis, scale, _HEIGHT, scale.unit)
+    panel = Panel(axis, scale, _CHART_HEIGHT_PX, scale.unit)
     for index, curve in enumerate(curves.curves):
-        tone = f"c{index % COLORS}"
+        tone = f"c{index % CURVE_COLOR_COUNT}"
         for position, low, high in zip(curve.places, curve.low, curve.high, strict=False):
             panel.add_path(f"curve whisker {tone}", _make_vertical_line_path(panel, position, low, high))
         panel.add_path(f"curve {tone}", _make_line_path(panel, curve), curve.name)
@@ -83,9 +83,9 @@ def _build_x_axis(
     low, high = x_positions[0], x_positions[-1]
     if low == high:
         low, high = low * 0.5 if low > 0 else low - 1, high * 2 if high > 0 else high + 1
-    log = low > 0 and (high / low > _FEW_TICKS if is_log is None else is_log)
+    log = low > 0 and (high / low > _MAX_TICKS if is_log is None else is_log)
     plain = Axis(low, high, log=log)
-    every = max(1, math.ceil(len(x_positions) / _FEW_TICKS))
+    every = max(1, math.ceil(len(x_positions) / _MAX_TICKS))
     stored = [value for index, value in enumerate(reversed(x_positions)) if index % every == 0]
     minor = {position for index, position in enumerate(stored) if index % 2 and len(stored) > 3}
     ticks = tuple(
@@ -95,7 +95,7 @@ def _build_x_axis(
     return Axis(low, high, ticks, "", log)
 
 
-def _build_y_axis(curves: Curves) -> Axis:
+def _build_y_axis(curves: CurveChartData) -> Axis:
     values = [value for curve in curves.curves for value in (*curve.values, *curve.high)]
     top = max(values)
     if not curves.log_values or min(values) <= 0:
@@ -157,7 +157,7 @@ def _format_curve_value(curve: Curve, x_position: float, unit: str) -> str | Non
     )
 
 
-def _make_tooltips(curves: Curves, x_positions: Sequence[float], x_axis: Axis) -> list[ChartTooltip]:
+def _make_tooltips(curves: CurveChartData, x_positions: Sequence[float], x_axis: Axis) -> list[ChartTooltip]:
     positions = [x_axis.scale_to_share(value) for value in x_positions]
     edges = [0.0, *((previous + following) / 2 for previous, following in itertools.pairwise(positions)), 1.0]
     tips = []
@@ -168,10 +168,10 @@ def _make_tooltips(curves: Curves, x_positions: Sequence[float], x_axis: Axis) -
     return tips
 
 
-def _make_caption(curves: Curves) -> Markup:
+def _make_caption(curves: CurveChartData) -> Markup:
     keys = Markup("").join(
         Markup('<span class="ki"><span class="key curve c{}"></span>{}</span>').format(
-            index % COLORS, escape_line(curve.name)
+            index % CURVE_COLOR_COUNT, escape_line(curve.name)
         )
         for index, curve in enumerate(curves.curves)
     )
@@ -180,7 +180,7 @@ def _make_caption(curves: Curves) -> Markup:
     )
 
 
-def _make_value_table(curves: Curves, x_positions: Sequence[float]) -> Markup:
+def _make_value_table(curves: CurveChartData, x_positions: Sequence[float]) -> Markup:
     rows = [
         [curves.name_of(value), *(_format_curve_value(curve, value, curves.unit) for curve in curves.curves)]
         for value in x_positions

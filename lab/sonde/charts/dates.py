@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 
 from sonde.charts.axes import Axis, Tick
 
-_DAY = 86400.0
+_DAY_S = 86400.0
 # Steps of an axis shorter than a few days.
-_MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
+_TICK_INTERVALS_MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440)
 
 
 def format_date_span(begin_date: str, end_date: str) -> str:
@@ -38,9 +38,13 @@ def build_date_axis(begin_time: float, end_time: float, most_ticks: int = 8) -> 
 
 
 def _choose_date_ticks(first_moment: datetime, last_moment: datetime, most_ticks: int) -> list[tuple[datetime, str]]:
-    days = (last_moment - first_moment).total_seconds() / _DAY
+    days = (last_moment - first_moment).total_seconds() / _DAY_S
     if days <= most_ticks / 2:
-        minutes = next(step for step in _MINUTES if days * 1440 / step <= most_ticks or step == _MINUTES[-1])
+        minutes = next(
+            step
+            for step in _TICK_INTERVALS_MINUTES
+            if days * 1440 / step <= most_ticks or step == _TICK_INTERVALS_MINUTES[-1]
+        )
         start = first_moment.replace(minute=0, second=0, microsecond=0, hour=0)
         return _list_ticks_every(start, first_moment, last_moment, timedelta(minutes=minutes), "%b %d %H:%M")
     if days <= 7 * most_ticks:

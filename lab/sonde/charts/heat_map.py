@@ -22,11 +22,11 @@ from sonde.charts.plot import format_css_percentage
 from sonde.model.escaping import escape_line
 
 # Half as fast and twice as fast are the ends of the scale.
-_END = 0.5
+_DARKEST_RATIO = 0.5
 _SLOW, _USUAL, _FAST, _ABSENT = (179, 79, 0), (246, 246, 244), (0, 91, 143), (205, 209, 214)
-_LEVELS = 127
+_COLOR_LEVELS = 127
 # A screen cannot resolve more rows: the rows furthest from usual are drawn.
-MOST_ROWS = 400
+MAX_ROWS = 400
 _HEIGHT, _TALLEST, _NAMED = 420, 16, 11
 
 
@@ -96,12 +96,12 @@ def render_heat_map(heat: HeatMap) -> Markup:
 
 def _select_rows(heat: HeatMap) -> list[int]:
     count = len(heat.rows)
-    if count <= MOST_ROWS:
+    if count <= MAX_ROWS:
         return list(range(count))
     with np.errstate(divide="ignore", invalid="ignore"):
         far = np.nanmax(np.abs(np.log(np.where(np.isnan(heat.values), 1.0, heat.values))), axis=1)
     far[list(heat.marked)] = np.inf
-    return sorted(np.argsort(-far, kind="stable")[:MOST_ROWS].tolist())
+    return sorted(np.argsort(-far, kind="stable")[:MAX_ROWS].tolist())
 
 
 def _select_labels(chosen: Sequence[int], marked: Sequence[int], height: float) -> list[tuple[int, int]]:
@@ -118,9 +118,11 @@ def _select_labels(chosen: Sequence[int], marked: Sequence[int], height: float) 
 def _encode_palette_png(color_indices: NDArray[np.float64]) -> str:
     """A palette picture as a data address, one pixel a value."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        scaled = np.log(color_indices) / -np.log(_END)
+        scaled = np.log(color_indices) / -np.log(_DARKEST_RATIO)
     levels = np.clip(np.nan_to_num(scaled, nan=0.0, neginf=-1.0, posinf=1.0), -1, 1)
-    index = np.where(np.isnan(color_indices), 2 * _LEVELS + 1, np.round(levels * _LEVELS) + _LEVELS).astype(np.uint8)
+    index = np.where(
+        np.isnan(color_indices), 2 * _COLOR_LEVELS + 1, np.round(levels * _COLOR_LEVELS) + _COLOR_LEVELS
+    ).astype(np.uint8)
     rows, columns = index.shape
     lines = np.concatenate([np.zeros((rows, 1), dtype=np.uint8), index], axis=1)
     parts = [
@@ -136,8 +138,8 @@ def _encode_palette_png(color_indices: NDArray[np.float64]) -> str:
 
 
 def _encode_palette() -> bytes:
-    steps = np.abs(np.arange(-_LEVELS, _LEVELS + 1)) / _LEVELS
+    steps = np.abs(np.arange(-_COLOR_LEVELS, _COLOR_LEVELS + 1)) / _COLOR_LEVELS
     usual = np.array(_USUAL, dtype=float)
-    ends = np.array([_SLOW] * _LEVELS + [_USUAL] + [_FAST] * _LEVELS, dtype=float)
+    ends = np.array([_SLOW] * _COLOR_LEVELS + [_USUAL] + [_FAST] * _COLOR_LEVELS, dtype=float)
     colors = usual + (ends - usual) * steps[:, None] ** 0.8
     return np.concatenate([np.round(colors), [_ABSENT]]).astype(np.uint8).tobytes()

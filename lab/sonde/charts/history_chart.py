@@ -16,9 +16,9 @@ from sonde.charts.plot import Chart, ChartTooltip, Panel, format_coordinate, for
 from sonde.model import quantities
 
 # Dots that fall on the same half pixel of a wide screen are drawn once.
-_GRID = 2.0
-_MOST_TIPS = 60
-_HEIGHT = 150
+_ROUNDING_STEPS_PER_UNIT = 2.0
+_MAX_TOOLTIPS = 60
+_CHART_HEIGHT_PX = 150
 _LABEL_WIDTH = 0.022
 
 
@@ -71,9 +71,9 @@ def build_history_chart(history_curve: HistoryCurve, begin_time: float, end_time
     axis = build_date_axis(begin_time, end_time)
     values = np.asarray(history_curve.values, dtype=float)
     scale = build_amount_axis(_choose_top_value(values), history_curve.unit)
-    panel = Panel(axis, scale, _HEIGHT, scale.unit)
+    panel = Panel(axis, scale, _CHART_HEIGHT_PX, scale.unit)
     for segment in history_curve.segments:
-        panel.add_box(
+        panel.add_rectangle(
             "band all",
             segment.start,
             max(segment.end, segment.start + (end_time - begin_time) / 500),
@@ -102,8 +102,14 @@ def _choose_top_value(run_values: np.ndarray) -> float:
 
 
 def _make_dots_path(panel: Panel, run_times: np.ndarray, run_values: np.ndarray) -> str:
-    x = np.round(_GRID * np.array([panel.scale_x(time) for time in run_times])) / _GRID
-    y = np.round(_GRID * np.array([panel.scale_y(value) for value in run_values])) / _GRID
+    x = (
+        np.round(_ROUNDING_STEPS_PER_UNIT * np.array([panel.scale_x(time) for time in run_times]))
+        / _ROUNDING_STEPS_PER_UNIT
+    )
+    y = (
+        np.round(_ROUNDING_STEPS_PER_UNIT * np.array([panel.scale_y(value) for value in run_values]))
+        / _ROUNDING_STEPS_PER_UNIT
+    )
     places = dict.fromkeys(zip(x.tolist(), y.tolist(), strict=True))
     return "".join(f"M{format_coordinate(x)} {format_coordinate(top)}h0" for x, top in places)
 
@@ -123,7 +129,7 @@ def _draw_change_marks(panel: Panel, change_marks: Sequence[ChangeMark]) -> None
             occupied.append((position, row))
             if row < 3:
                 # To the left where a narrow screen has no room to the right of it.
-                panel.add_note_above("left" if position > 0.6 else "", position, mark.text, row)
+                panel.add_note_above_plot("left" if position > 0.6 else "", position, mark.text, row)
 
 
 def _draw_events(panel: Panel, events: Sequence[EventLine]) -> None:
@@ -145,7 +151,7 @@ def _draw_events(panel: Panel, events: Sequence[EventLine]) -> None:
 def _make_tooltips(history: HistoryCurve, axis: Axis) -> list[ChartTooltip]:
     """One tip for each interval of the time axis that holds runs or events."""
     times, values = np.asarray(history.times, dtype=float), np.asarray(history.values, dtype=float)
-    edges = np.linspace(axis.low, axis.high, min(_MOST_TIPS, max(2, len(times))) + 1)
+    edges = np.linspace(axis.low, axis.high, min(_MAX_TOOLTIPS, max(2, len(times))) + 1)
     tips = []
     for left_edge, right_edge in itertools.pairwise(edges.tolist()):
         inside = (times >= left_edge) & (times <= right_edge)

@@ -12,7 +12,7 @@ from sonde.model.escaping import escape_line
 
 
 @dataclass(frozen=True)
-class Field:
+class MatrixField:
     """`change` is a share; `sure` says that it is more than chance; `text` goes into the field, as a link if given."""
 
     change: float
@@ -21,7 +21,7 @@ class Field:
     link: str = ""
 
 
-def _choose_field_css_class(field: Field) -> str:
+def _choose_field_css_class(field: MatrixField) -> str:
     """Five steps each way. Unsure fields stay without color, whatever their number."""
     if not field.sure:
         return "plain"
@@ -33,7 +33,7 @@ def _choose_field_css_class(field: Field) -> str:
 def render_matrix(
     row_names: Sequence[str],
     test_and_operation_pairs: Sequence[tuple[str, str]],
-    fields: Mapping[tuple[str, tuple[str, str]], Field],
+    fields: Mapping[tuple[str, tuple[str, str]], MatrixField],
     caption: str,
 ) -> Markup:
     """Rows are file systems, columns pairs of a test and an operation; fields that were not measured stay empty."""
@@ -59,7 +59,7 @@ def render_matrix(
     ).format(caption, upper, lower, body)
 
 
-def _render_field(field: Field | None) -> Markup:
+def _render_field(field: MatrixField | None) -> Markup:
     if field is None:
         return Markup('<td class="none">·</td>')
     arrow = ("▼ " if field.change < 0 else "▲ ") if field.sure else ""

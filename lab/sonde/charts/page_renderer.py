@@ -12,18 +12,18 @@ from markupsafe import Markup
 
 from sonde.model.escaping import escape_line
 
-HOME = "sonde.charts"
-_LONGEST_WHOLE_WORD = 20
-_BREAK = re.compile(r"(?<=[./,:])(?=[^\s\d])|(?<==)")
+CHARTS_PACKAGE = "sonde.charts"
+_MAX_UNBROKEN_WORD_LENGTH = 20
+_BREAK_OPPORTUNITY = re.compile(r"(?<=[./,:])(?=[^\s\d])|(?<==)")
 
 
-def render_page_template(view: object, template_name: str, package_name: str = HOME) -> str:
+def render_page_template(view: object, template_name: str, package_name: str = CHARTS_PACKAGE) -> str:
     """A page as one HTML document: `view` laid out by the template of that name, which the package `package_name`
     keeps.
 
     The shared templates and the style sheet are in this package.
     """
-    style = Markup(_load_template("style.css", HOME))  # nosec B704 # a file of this package
+    style = Markup(_load_template("style.css", CHARTS_PACKAGE))  # nosec B704 # a file of this package
     return _make_environment(package_name).get_template(template_name).render(view=view, style=style)
 
 
@@ -32,23 +32,24 @@ def _make_environment(owner: str) -> Environment:
     """The templates of a package. A site has hundreds of pages: each template is compiled once."""
     environment = Environment(
         # Read as package resources: works from a wheel, an editable installation and a zip alike.
-        loader=FunctionLoader(lambda wanted: _load_template(wanted, owner) or _load_template(wanted, HOME)),
+        loader=FunctionLoader(lambda wanted: _load_template(wanted, owner) or _load_template(wanted, CHARTS_PACKAGE)),
         autoescape=True,
         finalize=_escape_control_characters,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["breakable"] = mark_line_breaks
+    environment.filters["breakable"] = insert_line_break_opportunities
     return environment
 
 
-def mark_line_breaks(text: str) -> Markup:
+def insert_line_break_opportunities(text: str) -> Markup:
     """Text in which a line may break within words that a narrow screen cannot hold: after a period, slash, comma, colon
     or equals sign, not within a name or number."""
     tokens = re.split(r"(\s+)", escape_line(text, 20_000))
     return Markup("").join(
-        Markup("<wbr>").join(_BREAK.split(token)) if len(token) > _LONGEST_WHOLE_WORD else token for token in tokens
+        Markup("<wbr>").join(_BREAK_OPPORTUNITY.split(token)) if len(token) > _MAX_UNBROKEN_WORD_LENGTH else token
+        for token in tokens
     )
 
 

@@ -16,10 +16,10 @@ from markupsafe import Markup, escape
 from sonde.charts.axes import Axis
 from sonde.model.escaping import escape_line
 
-WIDTH = 1000.0
+PLOT_WIDTH = 1000.0
 # Height of a row of notes above a plot, CSS pixels.
-ROW = 15
-NOTHING = Markup("")
+NOTE_ROW_HEIGHT_PX = 15
+EMPTY_MARKUP = Markup("")
 
 
 def format_coordinate(coordinate: float) -> str:
@@ -62,7 +62,7 @@ class Panel:
 
     def scale_x(self, value: float) -> float:
         """Horizontal place of a value in the drawing."""
-        return self.x.scale_to_share(value) * WIDTH
+        return self.x.scale_to_share(value) * PLOT_WIDTH
 
     def scale_y(self, value: float) -> float:
         """Vertical place of a value in the drawing (0 = top)."""
@@ -73,7 +73,7 @@ class Panel:
         inner = Markup("<title>{}</title>").format(escape_line(title)) if title else Markup("")
         self.marks.append(Markup('<path class="{}" d="{}">{}</path>').format(css_class, path_data, inner))
 
-    def add_box(self, css_class: str, x0: float, x1: float, y0: float, y1: float) -> None:
+    def add_rectangle(self, css_class: str, x0: float, x1: float, y0: float, y1: float) -> None:
         """A rectangle between two x and two y values."""
         left_x, right_x = self.scale_x(x0), self.scale_x(x1)
         top, bottom = self.scale_y(y1), self.scale_y(y0)
@@ -88,7 +88,7 @@ class Panel:
     ) -> None:
         """A line at one y value, from `x0` to `x1`; the whole width without them."""
         left_x = 0.0 if x0 is None else self.scale_x(x0)
-        right_x = WIDTH if x1 is None else self.scale_x(x1)
+        right_x = PLOT_WIDTH if x1 is None else self.scale_x(x1)
         self.add_path(
             css_class,
             f"M{format_coordinate(left_x)} {format_coordinate(self.scale_y(y_value))}H{format_coordinate(right_x)}",
@@ -106,12 +106,12 @@ class Panel:
             )
         )
 
-    def add_note_above(self, css_class: str, at_x: float, note_text: str, text_row: int = 0) -> None:
+    def add_note_above_plot(self, css_class: str, at_x: float, note_text: str, text_row: int = 0) -> None:
         """Letters above the plot, where no mark can hide them; row 0 is the one nearest to it."""
         self.rows = max(self.rows, text_row + 1)
         self.labels.append(
             Markup('<span class="lb {}" style="left:{};top:{}px">{}</span>').format(
-                css_class, format_css_percentage(at_x), -ROW * (text_row + 1), escape_line(note_text)
+                css_class, format_css_percentage(at_x), -NOTE_ROW_HEIGHT_PX * (text_row + 1), escape_line(note_text)
             )
         )
 
@@ -169,7 +169,7 @@ class Panel:
         return Markup(
             '{}<div class="panel" style="height:{}px;margin-top:{}px"><div class="y" aria-hidden="true">{}</div>'
             '<div class="plot">{}<div class="over" aria-hidden="true">{}{}</div></div></div>'
-        ).format(title, self.height, ROW * self.rows, scale, svg, Markup("").join(self.labels), tips)
+        ).format(title, self.height, NOTE_ROW_HEIGHT_PX * self.rows, scale, svg, Markup("").join(self.labels), tips)
 
 
 def _render_tooltip(tip: ChartTooltip) -> Markup:
@@ -215,8 +215,8 @@ class Chart:
     summary: str
     panels: Sequence[Panel]
     x_unit: str = ""
-    caption: Markup = NOTHING
-    table: Markup = NOTHING
+    caption: Markup = EMPTY_MARKUP
+    table: Markup = EMPTY_MARKUP
     about: str = ""
 
     def render(self) -> Markup:
@@ -241,7 +241,7 @@ class Chart:
             '<div class="frame" role="img" aria-label="{}">{}{}{}</div><figcaption>{}</figcaption>{}</figure>'
         ).format(
             self.kind,
-            Markup("<h4>{}</h4>").format(escape_line(self.title)) if self.title else NOTHING,
+            Markup("<h4>{}</h4>").format(escape_line(self.title)) if self.title else EMPTY_MARKUP,
             escape_line(self.summary),
             body,
             scale,

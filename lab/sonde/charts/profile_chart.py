@@ -13,11 +13,11 @@ from sonde.charts.axes import Axis, Tick, build_amount_axis
 from sonde.charts.plot import Chart, Panel
 from sonde.stats.bins import sum_into_bins
 
-_BINS = 100
+_PROFILE_BINS = 100
 
 
 @dataclass(frozen=True)
-class Overlay:
+class ProfileOverlay:
     """Curves of a phase: rates over equal slices, one curve a run; `before` makes the band, `after` the lines."""
 
     title: str
@@ -26,10 +26,12 @@ class Overlay:
     after: Sequence[Sequence[float]]
 
 
-def build_profile_chart(overlay: Overlay) -> Chart:
+def build_profile_chart(overlay: ProfileOverlay) -> Chart:
     """Both sides over the share of the time, so that runs of different length lie on each other."""
-    before, after = (np.array([_resample_rates(item) for item in side]) for side in (overlay.before, overlay.after))
-    edges = np.linspace(0, 1, _BINS + 1).tolist()
+    before, after = (
+        np.array([_resample_rates_to_bins(item) for item in side]) for side in (overlay.before, overlay.after)
+    )
+    edges = np.linspace(0, 1, _PROFILE_BINS + 1).tolist()
     marks = (0, 0.25, 0.5, 0.75, 1)
     axis = Axis(0, 1, tuple(Tick(mark, f"{100 * mark:.0f} %", minor=mark in (0.25, 0.75)) for mark in marks))
     scale = build_amount_axis(float(max(before.max(), np.median(after, axis=0).max())), "B/s")
@@ -48,11 +50,11 @@ def build_profile_chart(overlay: Overlay) -> Chart:
     return Chart("profile", overlay.title, overlay.summary, [panel], "share of the time", caption)
 
 
-def _resample_rates(rates: Sequence[float]) -> list[float]:
+def _resample_rates_to_bins(rates: Sequence[float]) -> list[float]:
     """`_BINS` rates whatever the number of slices."""
     values = np.asarray(rates, dtype=float)
-    if values.size > _BINS:
-        return [value * _BINS / values.size for value in sum_into_bins(values.tolist(), _BINS)]
-    places = np.minimum((np.arange(_BINS) * values.size) // _BINS, values.size - 1)
+    if values.size > _PROFILE_BINS:
+        return [value * _PROFILE_BINS / values.size for value in sum_into_bins(values.tolist(), _PROFILE_BINS)]
+    places = np.minimum((np.arange(_PROFILE_BINS) * values.size) // _PROFILE_BINS, values.size - 1)
     resampled: list[float] = values[places].tolist()
     return resampled

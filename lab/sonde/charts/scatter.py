@@ -9,17 +9,17 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sonde.charts.axes import Axis, Tick, build_latency_axis
-from sonde.charts.curves import COLORS
+from sonde.charts.curves import CURVE_COLOR_COUNT
 from sonde.charts.plot import Chart, Panel, format_coordinate, render_html_table
 from sonde.model.escaping import escape_line
 from sonde.model.units import format_latency
 
-_HEIGHT = 240
-_NS = 1e9
+_CHART_HEIGHT_PX = 240
+_NS_PER_S = 1e9
 
 
 @dataclass(frozen=True)
-class Dots:
+class DotSeries:
     """Seconds `y` of what has the numbers `x`."""
 
     name: str
@@ -27,24 +27,26 @@ class Dots:
     y: Sequence[float]
 
 
-def build_scatter_chart(title: str, chart_caption: str, dot_series: Sequence[Dots], x_unit: str) -> Chart:
+def build_scatter_chart(title: str, chart_caption: str, dot_series: Sequence[DotSeries], x_unit: str) -> Chart:
     """The chart, with the spread of each series as a table. Raises ValueError when there is no value above 0."""
-    times = [value * _NS for dots in dot_series for value in dots.y if value > 0]
+    times = [value * _NS_PER_S for dots in dot_series for value in dots.y if value > 0]
     if not times:
         raise ValueError("a chart needs values")
     last = max(max(dots.x, default=0.0) for dots in dot_series) or 1.0
     ticks = tuple(Tick(share, f"{share * last:,.0f}", share in (0.25, 0.75)) for share in (0.0, 0.25, 0.5, 0.75, 1.0))
-    panel = Panel(Axis(0.0, last, ticks), build_latency_axis(min(times), max(times)), _HEIGHT, "time of a call")
+    panel = Panel(
+        Axis(0.0, last, ticks), build_latency_axis(min(times), max(times)), _CHART_HEIGHT_PX, "time of a call"
+    )
     for index, item in enumerate(dot_series):
         dots = dict.fromkeys(
-            f"M{format_coordinate(panel.scale_x(x))} {format_coordinate(panel.scale_y(y * _NS))}h0"
+            f"M{format_coordinate(panel.scale_x(x))} {format_coordinate(panel.scale_y(y * _NS_PER_S))}h0"
             for x, y in zip(item.x, item.y, strict=True)
             if y > 0
         )
-        panel.add_path(f"curve points fine c{index % COLORS}", "".join(dots), item.name)
+        panel.add_path(f"curve points fine c{index % CURVE_COLOR_COUNT}", "".join(dots), item.name)
     keys = Markup("").join(
         Markup('<span class="ki"><span class="key dot c{}"></span>{}</span>').format(
-            index % COLORS, escape_line(dots.name)
+            index % CURVE_COLOR_COUNT, escape_line(dots.name)
         )
         for index, dots in enumerate(dot_series)
     )
@@ -62,4 +64,4 @@ def build_scatter_chart(title: str, chart_caption: str, dot_series: Sequence[Dot
 
 def _format_quantile(values: Sequence[float], probability: float) -> str:
     ordered = sorted(values)
-    return format_latency(ordered[min(len(ordered) - 1, int(probability * len(ordered)))] * _NS)
+    return format_latency(ordered[min(len(ordered) - 1, int(probability * len(ordered)))] * _NS_PER_S)

@@ -21,34 +21,34 @@ from sonde.model import quantities
 from sonde.stats.density import estimate_log_density
 from sonde.stats.spread import estimate_coefficient_of_variation
 
-_HEIGHT = 170
-_MOST_PERIODS = 26
+_CHART_HEIGHT_PX = 170
+_MAX_PERIODS = 26
 # Fewer values than this have no shape; they stay dots.
-_FEWEST_FOR_SHAPE = 8
-_STEPS = 48
+_MIN_VALUES_FOR_OUTLINE = 8
+_OUTLINE_STEPS = 48
 # Half of the width that a period takes, as a share of its place.
-_HALF = 0.42
-_GRID = 2.0
+_MAX_OUTLINE_HALF_WIDTH = 0.42
+_ROUNDING_STEPS_PER_UNIT = 2.0
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Period:
+class CalendarPeriod:
     """The runs of one stretch of the calendar."""
 
     name: str
     values: Floats
 
 
-def split_into_periods(run_times: Floats, run_values: Floats) -> tuple[str, list[Period]]:
+def split_runs_into_calendar_periods(run_times: Floats, run_values: Floats) -> tuple[str, list[CalendarPeriod]]:
     """The word for the length of a period, and the periods that hold runs, the oldest first. The shortest length with
     at most 26 of them is taken. `run_times` are seconds since 1970."""
-    for word, name in _LENGTHS:
+    for word, name in _PERIOD_NAME_FORMATTERS:
         names = np.array([name(datetime.fromtimestamp(float(time), UTC)) for time in run_times])
         distinct = sorted(set(names.tolist()))
-        if len(distinct) <= _MOST_PERIODS or word == _LENGTHS[-1][0]:
-            return word, [Period(item, run_values[names == item]) for item in distinct]
+        if len(distinct) <= _MAX_PERIODS or word == _PERIOD_NAME_FORMATTERS[-1][0]:
+            return word, [CalendarPeriod(item, run_values[names == item]) for item in distinct]
     raise AssertionError("the last length always fits")
 
 
@@ -60,7 +60,7 @@ def _format_quarter(moment: datetime) -> str:
     return f"{moment.year}-Q{(moment.month + 2) // 3}"
 
 
-_LENGTHS: tuple[tuple[str, Callable[[datetime], str]], ...] = (
+_PERIOD_NAME_FORMATTERS: tuple[tuple[str, Callable[[datetime], str]], ...] = (
     ("day", lambda moment: f"{moment:%Y-%m-%d}"),
     ("week", _format_week),
     ("month", lambda moment: f"{moment:%Y-%m}"),
@@ -71,12 +71,12 @@ _LENGTHS: tuple[tuple[str, Callable[[datetime], str]], ...] = (
 
 def build_strip_chart(title: str, unit: str, run_times: Floats, run_values: Floats) -> Chart | None:
     """The chart of one series; `unit` is B/s or op/s. None when all runs fall into one period."""
-    word, result = split_into_periods(run_times, run_values)
+    word, result = split_runs_into_calendar_periods(run_times, run_values)
     if len(result) < 2:
         return None
     highest = float(min(run_values.max(), 1.6 * np.quantile(run_values, 0.99)))
     scale = build_amount_axis(highest, unit)
-    panel = Panel(Axis(0.0, float(len(result)), _choose_ticks(result)), scale, _HEIGHT, scale.unit)
+    panel = Panel(Axis(0.0, float(len(result)), _choose_ticks(result)), scale, _CHART_HEIGHT_PX, scale.unit)
     for index, item in enumerate(result):
         _draw_period(panel, index, item)
     panel.tips = [
@@ -102,7 +102,7 @@ def build_strip_chart(title: str, unit: str, run_times: Floats, run_values: Floa
     )
 
 
-def _choose_ticks(periods: Sequence[Period]) -> tuple[Tick, ...]:
+def _choose_ticks(periods: Sequence[CalendarPeriod]) -> tuple[Tick, ...]:
     """Every name while there is room for it, else every second, third, …"""
     every = math.ceil(len(periods) / 7)
     return tuple(
@@ -112,24 +112,24 @@ def _choose_ticks(periods: Sequence[Period]) -> tuple[Tick, ...]:
     )
 
 
-def _draw_period(panel: Panel, period_index: int, period: Period) -> None:
+def _draw_period(panel: Panel, period_index: int, period: CalendarPeriod) -> None:
     """One period: the shape, the dots in it, the middle half and the median."""
     center = period_index + 0.5
     inside = np.sort(period.values[period.values <= panel.y.high])
     if inside.size == 0:
         return
-    shaped = inside.size >= _FEWEST_FOR_SHAPE and inside[-1] > inside[0] * 1.001 and inside[0] > 0
+    shaped = inside.size >= _MIN_VALUES_FOR_OUTLINE and inside[-1] > inside[0] * 1.001 and inside[0] > 0
     widths = np.full(inside.size, 0.25)
     if shaped:
-        places = np.geomspace(inside[0], inside[-1], _STEPS)
+        places = np.geomspace(inside[0], inside[-1], _OUTLINE_STEPS)
         density = estimate_log_density(inside, places)
-        reach = density / density.max() * _HALF
+        reach = density / density.max() * _MAX_OUTLINE_HALF_WIDTH
         panel.add_path("band all", _make_outline_path(panel, center, places, reach))
         widths = np.interp(inside, places, reach)
     panel.add_path("dots small", _make_dots_path(panel, center, inside, widths))
-    if inside.size >= _FEWEST_FOR_SHAPE:
+    if inside.size >= _MIN_VALUES_FOR_OUTLINE:
         lower, upper = np.quantile(inside, [0.25, 0.75])
-        panel.add_box("middle", center - 0.045, center + 0.045, float(lower), float(upper))
+        panel.add_rectangle("middle", center - 0.045, center + 0.045, float(lower), float(upper))
     panel.add_horizontal_line("level", float(np.median(period.values)), center - 0.3, center + 0.3)
 
 
@@ -152,8 +152,8 @@ def _make_dots_path(panel: Panel, center_x: float, values: Floats, half_widths: 
     aside = np.array([_compute_van_der_corput_value(number + 1) for number in range(values.size)]) * 2 - 1
     spots = dict.fromkeys(
         (
-            round(_GRID * panel.scale_x(center_x + move * wide * 0.9)) / _GRID,
-            round(_GRID * panel.scale_y(float(value))) / _GRID,
+            round(_ROUNDING_STEPS_PER_UNIT * panel.scale_x(center_x + move * wide * 0.9)) / _ROUNDING_STEPS_PER_UNIT,
+            round(_ROUNDING_STEPS_PER_UNIT * panel.scale_y(float(value))) / _ROUNDING_STEPS_PER_UNIT,
         )
         for value, move, wide in zip(values, aside.tolist(), half_widths.tolist(), strict=True)
     )
@@ -168,19 +168,19 @@ def _compute_van_der_corput_value(sequence_index: int) -> float:
     return result
 
 
-def _describe_period(period: Period, unit: str) -> list[str]:
+def _describe_period(period: CalendarPeriod, unit: str) -> list[str]:
     sentences = [
         period.name,
         quantities.display_count_with_noun(period.values.size, "run"),
         f"median {format_rate_with_unit(float(np.median(period.values)), unit)}",
     ]
-    if period.values.size >= _FEWEST_FOR_SHAPE:
+    if period.values.size >= _MIN_VALUES_FOR_OUTLINE:
         low, high = (format_rate_with_unit(float(value), unit) for value in np.quantile(period.values, [0.1, 0.9]))
         sentences.append(f"eight of ten {low} to {high}")
     return sentences
 
 
-def _make_period_table(period_name: str, periods: Sequence[Period], unit: str) -> Markup:
+def _make_period_table(period_name: str, periods: Sequence[CalendarPeriod], unit: str) -> Markup:
     rows = [
         (
             period.name,

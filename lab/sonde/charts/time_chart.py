@@ -10,24 +10,24 @@ import numpy as np
 from markupsafe import Markup
 
 from sonde.charts.axes import build_amount_axis, build_time_axis
-from sonde.charts.curves import COLORS, format_value_with_unit
+from sonde.charts.curves import CURVE_COLOR_COUNT, format_value_with_unit
 from sonde.charts.plot import Chart, Panel, render_html_table
 from sonde.model.escaping import escape_line
 from sonde.stats.ranks import Floats
 
-_HEIGHT = 220
-_BINS = 120
+_CHART_HEIGHT_PX = 220
+_MAX_BINS = 120
 
 
 @dataclass(frozen=True)
-class Line:
+class TimeChartLine:
     """Curves of one phase: of each run the rates in slices, and the width of a slice in seconds."""
 
     name: str
     runs: Sequence[tuple[Sequence[float], float]]
 
 
-def build_time_chart(title: str, chart_caption: str, lines: Sequence[Line], unit: str) -> Chart:
+def build_time_chart(title: str, chart_caption: str, lines: Sequence[TimeChartLine], unit: str) -> Chart:
     """The median of each line's runs, and the area that holds them all. A line ends when half of its runs have ended.
 
     Raises ValueError when there is no curve.
@@ -39,16 +39,19 @@ def build_time_chart(title: str, chart_caption: str, lines: Sequence[Line], unit
     # a single slice that is served from memory must not press all others to the ground
     top = max(float(np.quantile(middle, 0.99)) for _, _, middle, _, _ in drawing)
     axis, scale = build_time_axis(longest), build_amount_axis(top, unit)
-    panel = Panel(axis, scale, _HEIGHT, scale.unit)
+    panel = Panel(axis, scale, _CHART_HEIGHT_PX, scale.unit)
     for index, (line, edges, middle, low, high) in enumerate(drawing):
         if len(line.runs) > 1:
             panel.add_path(
-                f"overlaid c{index % COLORS}", panel.make_area_path(edges.tolist(), low.tolist(), high.tolist())
+                f"overlaid c{index % CURVE_COLOR_COUNT}",
+                panel.make_area_path(edges.tolist(), low.tolist(), high.tolist()),
             )
-        panel.add_path(f"curve c{index % COLORS}", panel.make_step_path(edges.tolist(), middle.tolist()), line.name)
+        panel.add_path(
+            f"curve c{index % CURVE_COLOR_COUNT}", panel.make_step_path(edges.tolist(), middle.tolist()), line.name
+        )
     keys = Markup("").join(
         Markup('<span class="ki"><span class="key curve c{}"></span>{}</span>').format(
-            index % COLORS, escape_line(line.name)
+            index % CURVE_COLOR_COUNT, escape_line(line.name)
         )
         for index, (line, *_) in enumerate(drawing)
     )
@@ -67,11 +70,11 @@ def build_time_chart(title: str, chart_caption: str, lines: Sequence[Line], unit
     return Chart("overlaid", title, chart_caption, [panel], axis.unit, caption, values)
 
 
-def _summarize_runs_of_line(line: Line) -> tuple[Floats, Floats, Floats, Floats]:
+def _summarize_runs_of_line(line: TimeChartLine) -> tuple[Floats, Floats, Floats, Floats]:
     """Edges of equal slices up to the median end of the runs; median, lowest and highest rate in each."""
     ends = [len(rates) * width for rates, width in line.runs]
     end = float(np.median(ends))
-    count = min(_BINS, max(len(rates) for rates, _ in line.runs))
+    count = min(_MAX_BINS, max(len(rates) for rates, _ in line.runs))
     edges: Floats = np.linspace(0.0, end, count + 1)
     width = end / count
     sampled = []

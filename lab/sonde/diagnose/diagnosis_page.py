@@ -8,7 +8,7 @@ from math import exp
 
 from markupsafe import Markup
 
-from sonde.charts.amount_bars import Amount, render_amount_bars
+from sonde.charts.amount_bars import AmountBar, render_amount_bars
 from sonde.charts.change_bars import ChangeRow, render_change_bars
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import Study, StudySection
@@ -90,7 +90,7 @@ def _draw_ranking(ranking: Sequence[RankedHypothesis]) -> Markup:
     rows = [
         (
             describe_candidate(item),
-            [Amount(item.probability, None, None, "after", format_probability(item.probability))],
+            [AmountBar(item.probability, None, None, "after", format_probability(item.probability))],
         )
         for item in ranking[:_MOST_BARS]
     ]

@@ -44,7 +44,7 @@ def build_latency_chart(phase: PhaseRecord, histogram_line: HistogramLine, css_c
     bins = _join_buckets(buckets, axis)
     panel = Panel(axis, build_log_count_axis(max(count for _, _, count in bins)), 110, "Operations")
     for start, stop, count in bins:
-        panel.add_box(f"bar {css_class}", start, stop, panel.y.low, count)
+        panel.add_rectangle(f"bar {css_class}", start, stop, panel.y.low, count)
     _mark_percentiles(panel, quantiles)
     panel.tips = [_make_latency_tooltip(axis, bin_) for bin_ in bins]
     summary = f"Latency of {quantities.display_count(histogram_line.count)} {kind} operations: " + ", ".join(
@@ -103,7 +103,7 @@ def _mark_percentiles(panel: Panel, percentiles: Sequence[tuple[str, float]]) ->
         begin = position - NAME_WIDTH if leftward else position
         row = next((r for r, last in enumerate(occupied) if begin >= last), len(occupied))
         occupied[row : row + 1] = [begin + NAME_WIDTH]
-        panel.add_note_above("left" if leftward else "", position, name, row)
+        panel.add_note_above_plot("left" if leftward else "", position, name, row)
 
 
 def _make_latency_tooltip(axis: Axis, bar: tuple[float, float, float]) -> ChartTooltip:
@@ -146,7 +146,7 @@ def build_member_rate_chart(
         half = min(0.36, WIDEST_BAR / 2 * len(values))
         for index, value in enumerate(values):
             tone = "bad" if value < slow else css_class
-            panel.add_box(f"bar {tone}", index + 0.5 - half, index + 0.5 + half, 0.0, value)
+            panel.add_rectangle(f"bar {tone}", index + 0.5 - half, index + 0.5 + half, 0.0, value)
     else:
         edges, heights = _thin_out_steps(values)
         panel.add_path(f"area {css_class}", panel.make_area_path(edges, [0.0] * len(heights), heights))

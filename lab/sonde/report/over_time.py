@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from markupsafe import Markup
 
 from sonde.charts.axes import Axis, build_amount_axis, build_member_count_axis, build_time_axis
-from sonde.charts.plot import WIDTH, Chart, ChartTooltip, Panel, make_rectangle_path, render_html_table
+from sonde.charts.plot import PLOT_WIDTH, Chart, ChartTooltip, Panel, make_rectangle_path, render_html_table
 from sonde.findings.assessment import format_phase_rate
 from sonde.findings.classification import Classification
 from sonde.findings.phase_summary import AssessedPhase, PhaseSummary
@@ -97,9 +97,9 @@ def _make_total_rate_panel(
     end = timeline.edges[-1]
     for start, stop, word in ((0.0, low, "warm-up"), (high, end, "tail")):
         if stop - start > 0.002 * end:
-            panel.add_box("outside", start, stop, 0.0, scale.high)
+            panel.add_rectangle("outside", start, stop, 0.0, scale.high)
             if stop - start > 0.12 * end:
-                panel.add_note_above("", axis.scale_to_share(start), word)
+                panel.add_note_above_plot("", axis.scale_to_share(start), word)
     css = choose_style_class(summary.classification)
     panel.add_path(f"area {css}", panel.make_area_path(timeline.edges, [0.0] * len(rates), list(rates)))
     panel.add_path(f"line {css}", panel.make_step_path(timeline.edges, list(rates)), "Rate of all tasks together")
@@ -108,7 +108,7 @@ def _make_total_rate_panel(
     if stonewall is not None and 0 < stonewall.seconds < end * 0.999:
         panel.add_vertical_line("wall", stonewall.seconds)
         position = axis.scale_to_share(stonewall.seconds)
-        panel.add_note_above("" if position < 0.8 else "left", position, "stonewall")
+        panel.add_note_above_plot("" if position < 0.8 else "left", position, "stonewall")
     if rates_of.steady is not None and timeline.steady:
         steady = rates_of.steady.ops_per_s if rate_unit == "op/s" else rates_of.steady.bytes_per_s
         panel.add_horizontal_line("mean", min(steady, scale.high), low, high)
@@ -327,7 +327,7 @@ def _run_phases(timeds: Sequence[Timed], axis: Axis) -> Panel:
 def _draw_time_bar(panel: Panel, css_class: str, start_s: float, stop_s: float, height: float) -> None:
     """A bar at least two thousandths wide, so that what was short is still seen."""
     left_x, right_x = panel.scale_x(start_s), panel.scale_x(stop_s)
-    right_x = min(WIDTH, max(right_x, left_x + 2))
+    right_x = min(PLOT_WIDTH, max(right_x, left_x + 2))
     top = (1 - height) * panel.height / 2
     bottom = panel.height - top
     panel.add_path(css_class, make_rectangle_path(left_x, right_x, top, bottom))

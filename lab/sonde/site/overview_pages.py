@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sonde.charts.dates import format_date_span, format_utc_date
-from sonde.charts.matrix import Field, render_matrix
+from sonde.charts.matrix import MatrixField, render_matrix
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection
 from sonde.model.event import Event
@@ -123,11 +123,15 @@ def _describe_baselines(entries: Iterable[HistoryEntry]) -> str:
     return f"{tagged} of {len(ratios)} histories are compared with their runs tagged baseline:NAME. Otherwise: {first}"
 
 
-def _make_matrix_field(history_entry: HistoryEntry) -> Field:
+def _make_matrix_field(history_entry: HistoryEntry) -> MatrixField:
     if history_entry.ratio is None:
-        return Field(0.0, False, format_count_with_noun(len(history_entry.history), "run"), history_entry.page_name)
+        return MatrixField(
+            0.0, False, format_count_with_noun(len(history_entry.history), "run"), history_entry.page_name
+        )
     ratio = history_entry.ratio.rate_ratio
-    return Field(ratio - 1, history_entry.ratio.is_sure, f"{ratio:.0%}".replace("%", " %"), history_entry.page_name)
+    return MatrixField(
+        ratio - 1, history_entry.ratio.is_sure, f"{ratio:.0%}".replace("%", " %"), history_entry.page_name
+    )
 
 
 def _make_incidents_section(incidents: Sequence[Incident]) -> Iterator[StudySection]:

@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup
 
-from sonde.charts.amount_bars import Amount, render_amount_bars
+from sonde.charts.amount_bars import AmountBar, render_amount_bars
 from sonde.charts.change_bars import ChangeRow, render_change_bars
 from sonde.charts.dates import format_date_span
 from sonde.charts.heat_map import HeatMap, render_heat_map
-from sonde.charts.matrix import Field, render_matrix
+from sonde.charts.matrix import MatrixField, render_matrix
 from sonde.charts.plot import render_html_table
-from sonde.charts.profile_chart import Overlay, build_profile_chart
+from sonde.charts.profile_chart import ProfileOverlay, build_profile_chart
 from sonde.charts.study import Study, StudySection
 from sonde.findings.node_history import collect_node_history, describe_repeated_stragglers
 from sonde.model.units import format_count_with_noun
@@ -134,7 +134,7 @@ def _make_change_chart(comparison: Comparison) -> StudySection:
             high=None if number.ratio.high is None else number.ratio.high - 1,
             tone=_TONES[number.verdict],
             label=format_change_interval(number.ratio),
-            remark=_make_number_comment(number),
+            comment=_make_number_comment(number),
         )
         for number in sorted(
             comparison.numbers, key=lambda number: (number.plan, number.key.phase, number.key.op, number.key)
@@ -202,9 +202,10 @@ def _describe_values_of_number(number: NumberComparison) -> str:
 def _make_matrix(comparison: Comparison) -> list[StudySection]:
     """Only where there is more than one file system and more than one test: else the bars say it all."""
     fields = {
-        (number.location, (number.plan or number.key.plan_hash, f"{number.key.phase} {number.key.op}".strip())): Field(
-            number.ratio.value - 1, number.has_changed, format_change_percent(number.ratio.value - 1)
-        )
+        (
+            number.location,
+            (number.plan or number.key.plan_hash, f"{number.key.phase} {number.key.op}".strip()),
+        ): MatrixField(number.ratio.value - 1, number.has_changed, format_change_percent(number.ratio.value - 1))
         for number in comparison.numbers
     }
     rows = sorted({position for position, _ in fields})
@@ -241,7 +242,7 @@ def _make_curves(comparison: Comparison) -> list[StudySection]:
         compared = compare_profiles(both[0], both[1], number.key.phase, number.key.phase)
         if compared is not None:
             title = f"{_make_number_label(number)}, {number.location}"
-            overlay = Overlay(title, _describe_profile_change(compared), *_convert_curves_to_lists(compared))
+            overlay = ProfileOverlay(title, _describe_profile_change(compared), *_convert_curves_to_lists(compared))
             parts.append(build_profile_chart(overlay).render())
     return [StudySection("Rate over the time of the phase", [], parts)] if parts else []
 
@@ -303,7 +304,7 @@ def _make_scatter_chart(comparison: Comparison) -> list[StudySection]:
         (
             f"{_make_number_label(number)}, {number.location}",
             [
-                Amount(item.value, item.low, item.high, tone, item.text)
+                AmountBar(item.value, item.low, item.high, tone, item.text)
                 for tone, item in (("before", number.scatter_before), ("after", number.scatter_after))
                 if item is not None
             ],
@@ -327,7 +328,8 @@ def _make_storage_unit_table(comparison: Comparison, units: Mapping[str, float])
         if count:
             pair = tuple(zip(("before", "after"), number.levels_before_and_after, strict=True))
             bars = [
-                Amount(v / count, None, None, tone, format_history_rate(v / count, number.key.unit)) for tone, v in pair
+                AmountBar(v / count, None, None, tone, format_history_rate(v / count, number.key.unit))
+                for tone, v in pair
             ]
             rows.append((f"{_make_number_label(number)}, {number.location}", bars))
     if not rows:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sonde.charts.curves import Curve, Curves, build_curve_chart, format_value_with_unit
+from sonde.charts.curves import Curve, CurveChartData, build_curve_chart, format_value_with_unit
 
 
 def render_chart(**changes: object) -> str:
@@ -23,7 +23,7 @@ def render_chart(**changes: object) -> str:
         "unit": "B/s",
         "x_unit": "clients",
     }
-    figure = Curves(**members | changes)
+    figure = CurveChartData(**members | changes)
     return str(build_curve_chart(figure).render())
 
 

@@ -13,7 +13,7 @@ import browser
 import numpy as np
 import pytest
 
-from sonde.charts.strip_chart import build_strip_chart, split_into_periods
+from sonde.charts.strip_chart import build_strip_chart, split_runs_into_calendar_periods
 from sonde.charts.study import write_study_page
 from sonde.stats.density import estimate_log_density
 from sonde.trends.history import History
@@ -36,7 +36,7 @@ BEGIN = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()
 )
 def test_strip_chart_uses_the_shortest_suitable_period(days: int, word: str, first: str) -> None:
     times = BEGIN + DAY * np.arange(float(days))
-    found_word, periods_found = split_into_periods(times, np.ones(days))
+    found_word, periods_found = split_runs_into_calendar_periods(times, np.ones(days))
     assert found_word == word
     assert periods_found[0].name == first
     assert 2 <= len(periods_found) <= 26
@@ -47,7 +47,7 @@ def test_every_run_is_in_its_month() -> None:
     times = np.array(
         [datetime(2026, month, day, tzinfo=UTC).timestamp() for month in range(1, 13) for day in (1, 14, 28)]
     )
-    word, months = split_into_periods(times, np.repeat(np.arange(1.0, 13.0), 3) * 1e9)
+    word, months = split_runs_into_calendar_periods(times, np.repeat(np.arange(1.0, 13.0), 3) * 1e9)
     assert word == "month"
     assert {month.name: set(month.values) for month in months}["2026-07"] == {7e9}
     assert [month.values.size for month in months] == [3] * 12

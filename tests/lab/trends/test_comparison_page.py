@@ -13,7 +13,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from sonde.charts.amount_bars import Amount
+from sonde.charts.amount_bars import AmountBar
 from sonde.charts.change_bars import ChangeRow
 from sonde.charts.heat_map import HeatMap
 from sonde.charts.study import Study, StudySection
@@ -340,7 +340,7 @@ def test_bars_have_verdict_color_and_optional_interval(
     )
     assert [row.tone for row in bars.values()] == ["slower", "faster", "same", "same", "unknown"]
     assert (bars["fs1"].low, bars["fs1"].high) == pytest.approx((-0.525, -0.475))
-    assert (bars["fs5"].low, bars["fs5"].high, bars["fs5"].remark) == (None, None, "too few")
+    assert (bars["fs5"].low, bars["fs5"].high, bars["fs5"].comment) == (None, None, "too few")
     assert bars["fs1"].change == -0.5
     assert section(page, "Percentage against the baseline").parts == [page.lead], "the words of the drawing"
 
@@ -375,17 +375,17 @@ def test_scatter_and_unit_bars_have_sides_values_and_labels(monkeypatch: pytest.
     build_page(scattered, number(1.0, "fs2"), units={"fs1": 4.0})
     sides = [("before", "before"), ("after", "after")]
     rates = [
-        Amount(5e8, None, None, "before", "500 MB/s"),
-        Amount(2.5e8, None, None, "after", "250 MB/s"),
+        AmountBar(5e8, None, None, "before", "500 MB/s"),
+        AmountBar(2.5e8, None, None, "after", "250 MB/s"),
     ]
     scatter = [
-        Amount(0.05, 0.03, 0.09, "before", "5.0 % [3.0, 9.0]"),
-        Amount(0.2, None, None, "after", "20.0 %"),
+        AmountBar(0.05, 0.03, 0.09, "before", "5.0 % [3.0, 9.0]"),
+        AmountBar(0.2, None, None, "after", "20.0 %"),
     ]
     assert calls == [
         ([("probe · p1 · read, fs1", scatter)], "Coefficient of variation", sides),
         ([("probe · p1 · read, fs1", rates), ("probe · p1 · read, fs2", [replace(change_row) for change_row in
-          (rates[0], Amount(5e8, None, None, "after", "500 MB/s"))])], "", sides),
+          (rates[0], AmountBar(5e8, None, None, "after", "500 MB/s"))])], "", sides),
     ]  # fmt: skip
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from sonde.charts.amount_bars import Amount, render_amount_bars
-from sonde.charts.curves import Curve, Curves, build_curve_chart
+from sonde.charts.amount_bars import AmountBar, render_amount_bars
+from sonde.charts.curves import Curve, CurveChartData, build_curve_chart
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import Study, StudySection, write_study_page
 from sonde.design.routes.diagram import draw_fabric
@@ -119,7 +119,7 @@ def _describe_spread(traffic: TrafficSimulation) -> str:
 
 def _draw_router_shares(flow_result: FlowResult) -> Markup:
     rows = [
-        (name, [Amount(share, None, None, "after", f"{100 * share:.1f} %")])
+        (name, [AmountBar(share, None, None, "after", f"{100 * share:.1f} %")])
         for name, share in zip(flow_result.routers, flow_result.shares, strict=True)
     ]
     return render_amount_bars(rows, "Share of the flows on each router", [("after", "share of the flows")])
@@ -140,7 +140,7 @@ def _draw_throughput(comparison: OperationComparison) -> Markup:
     title = f"{comparison.operation.title}, {format_count_with_noun(comparison.tasks, 'task')} a client"
     unit = "B/s" if comparison.operation.is_stream else "op/s"
     return build_curve_chart(
-        Curves(
+        CurveChartData(
             comparison.operation.title[0].upper() + comparison.operation.title[1:],
             title,
             curves,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from sonde.charts.scatter import Dots, build_scatter_chart
+from sonde.charts.scatter import DotSeries, build_scatter_chart
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.page.points import PHASE, format_axis_label, get_cell_coordinates, iterate_selected_phases
 from sonde.model.confined_files import open_file
@@ -26,7 +26,7 @@ _SECONDS = "runtime"
 
 def make_call_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
     """Returns messages and one chart with a color for each cell, from the first task of the first run."""
-    dots: list[Dots] = []
+    dots: list[DotSeries] = []
     messages = dict[str, None]()
     for cell, phase in iterate_selected_phases(figure, runs.experiment):
         name = _get_operations_file(runs.experiment.plans[cell.plan]["phases"], phase)
@@ -36,7 +36,7 @@ def make_call_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[li
             continue
         cell_axes = {**get_cell_coordinates(runs.experiment, cell), PHASE: phase}
         dots.append(
-            Dots(
+            DotSeries(
                 format_axis_label(runs.experiment, figure.series, cell_axes.get(figure.series)),
                 *select_calls_to_draw(times),
             )

@@ -8,9 +8,9 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sonde.charts.amount_bars import Amount, render_amount_bars
+from sonde.charts.amount_bars import AmountBar, render_amount_bars
 from sonde.charts.change_bars import ChangeRow, render_change_bars
-from sonde.charts.curves import COLORS, Curve, Curves, build_curve_chart
+from sonde.charts.curves import CURVE_COLOR_COUNT, Curve, CurveChartData, build_curve_chart
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError
 from sonde.experiments.claims.values import parse_axis_number
@@ -131,7 +131,7 @@ def _draw_curves(figure: FigureDescription, title: str, points: Sequence[Point],
     published, published_text = _make_published_curves(figure, points, runs, positions)
     caption = f"{_describe_run_count(points)}{published_text}"
     return build_curve_chart(
-        Curves(
+        CurveChartData(
             title,
             caption,
             [*curves, *published],
@@ -231,7 +231,7 @@ def _draw_scaling_chart(
     published, published_text = _make_published_curves(figure, points, runs, sizes)
     curves += published
     caption = f"{_describe_run_count(points)} {'; '.join(growth_texts)}.{published_text}"
-    chart = Curves(
+    chart = CurveChartData(
         title, caption, curves, format_unit_suffix(points[0].unit), figure.x, lambda x: names.get(x, f"{x:g}")
     )
     return build_curve_chart(chart).render() + make_scaling_table(figure, runs, series, sizes)
@@ -241,7 +241,7 @@ def _draw_bar_chart(
     figure: FigureDescription, title: str, points: Sequence[Point], runs: MeasuredRuns
 ) -> Markup | None:
     series = _group_by_series(figure, points, runs)
-    keys = [(f"c{index % COLORS}", name) for index, (name, _) in enumerate(series)]
+    keys = [(f"c{index % CURVE_COLOR_COUNT}", name) for index, (name, _) in enumerate(series)]
     rows = []
     published, factor, published_text = _scale_published_lines(figure, points, runs)
     for value in _arrange_x_axis_places(figure, points, runs)[0]:
@@ -251,12 +251,12 @@ def _draw_bar_chart(
                 if str(point.coordinates.get(figure.x)) == str(value):
                     bounds = point.samples.compute_median_bounds()
                     amounts.append(
-                        Amount(
+                        AmountBar(
                             bounds.value, bounds.low, bounds.high, color, format_amount(bounds.value, points[0].unit)
                         )
                     )
         amounts += [
-            Amount(
+            AmountBar(
                 factor * published_value,
                 None,
                 None,
@@ -303,7 +303,7 @@ def _draw_percent_change_chart(
                     high=None if change.high is None else change.high - 1,
                     tone=color,
                     label=f"{100 * (change.value - 1):+.0f} %",
-                    remark=change.why,
+                    comment=change.why,
                 )
             )
     if not rows:

@@ -7,8 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from sonde.charts.curves import Curve, Curves, build_curve_chart
-from sonde.charts.time_chart import Line, build_time_chart
+from sonde.charts.curves import Curve, CurveChartData, build_curve_chart
+from sonde.charts.time_chart import TimeChartLine, build_time_chart
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError, compute_median_bounds
 from sonde.experiments.page.median_curves import make_curve_of_medians
@@ -57,7 +57,7 @@ def make_rate_over_time_section(figure: FigureDescription, runs: MeasuredRuns) -
     for members in list(groups.values())[:MOST_CHARTS]:
         title = make_chart_title(runs.experiment, {name: members[0][0].get(name) for name in split_names})
         lines_drawn = [
-            Line(
+            TimeChartLine(
                 format_axis_label(runs.experiment, figure.series or PHASE, coordinates.get(figure.series or PHASE)),
                 lines,
             )
@@ -98,7 +98,7 @@ def make_node_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[li
         groups.setdefault(key, (axis_values, []))[1].append(curve)
     parts = [
         build_curve_chart(
-            Curves(
+            CurveChartData(
                 make_chart_title(runs.experiment, axis_values),
                 f"Medians over the runs, for each {member_kind}.",
                 curves,

@@ -105,7 +105,7 @@ def command(
     if fleet is not None:
         if logs or output is not None:
             raise UserError("--fleet ranks the logs of a folder; leave out LOG and --output.")
-        return _survey_fleet(fleet, table, part, storage, as_json)
+        return _print_fleet_losses_of_logs(fleet, table, part, storage, as_json)
     if table is not None or part is not None:
         raise UserError("--table and --part belong to --fleet; name a folder of logs with it.")
     if not logs:
@@ -144,7 +144,7 @@ def _read_rates(storage: str | None) -> StorageRates | None:
     return read_storage_rates(Path(storage if storage.endswith(".json") else find_system_file(storage)))
 
 
-def _survey_fleet(
+def _print_fleet_losses_of_logs(
     logs_folder: Path, table_folder: Path | None, part_text: str | None, storage_file: str | None, as_json: bool
 ) -> int:
     """Reads what the table of the fleet lacks, and ranks the jobs unless only a part was asked for."""

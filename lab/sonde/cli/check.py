@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from sonde.cli.options import add_archive_option, add_json_option, report_option
+from sonde.cli.options import add_archive_option, add_json_option, add_report_option
 from sonde.cli.report_writing import write_report_or_warn
 from sonde.conduct.run import RunSetup, make_engine_failure
 from sonde.experiments.check.check import CheckObserver, CheckResult, FileSystemCheck, store_check_result
@@ -30,7 +30,7 @@ from sonde.terminal.run_tables import STYLES
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 # How the rate of anything else moved is in the report.
-_VARIATION_CLASSIFICATIONS = (Classification.STORAGE, Classification.BURST, Classification.MEMORY)
+_CLASSIFICATIONS_WITH_VARIATION = (Classification.STORAGE, Classification.BURST, Classification.MEMORY)
 # Terminals of at least this width show latencies in a column.
 _LATENCY_COLUMN_WIDTH = 120
 
@@ -43,7 +43,7 @@ _LATENCY_COLUMN_WIDTH = 120
     help="At least 60 s a phase, and more data than memory holds: numbers of the storage, not of its caches.",
 )
 @add_archive_option
-@report_option
+@add_report_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress: only the result.")
 @add_json_option
 def command(directory: str, full: bool, archive: Archive, report: bool, quiet: bool, as_json: bool) -> int:
@@ -183,7 +183,7 @@ def _make_figure_table(check_figures: list[CheckFigure], is_wide: bool) -> Table
             labels = dict.fromkeys(label_finding(finding.id) for finding in figure.caveats)
             text.append(f"\ndoubtful: {', '.join(labels)}", style="yellow")
         for sentence_of_variation in (
-            (figure.variation, figure.stragglers) if figure.classification in _VARIATION_CLASSIFICATIONS else ()
+            (figure.variation, figure.stragglers) if figure.classification in _CLASSIFICATIONS_WITH_VARIATION else ()
         ):
             if sentence_of_variation and not sentence_of_variation.startswith("Steady"):
                 text.append(f"\n{sentence_of_variation}", style="yellow")

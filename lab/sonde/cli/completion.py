@@ -16,7 +16,7 @@ from sonde.model.bundled_files import find_bundled_toml_files
 if TYPE_CHECKING:
     from sonde.store.archive import Archive
 
-_MAX_ITEMS = 100
+_MAX_COMPLETIONS = 100
 
 
 def _list_runs(archive: Archive) -> Iterator[str]:
@@ -61,7 +61,7 @@ def _list_recent_phases(archive: Archive) -> Iterator[str]:
                 yield identifier
 
 
-def _list_limits(archive: Archive) -> Iterator[str]:
+def _list_phase_limit_prefixes(archive: Archive) -> Iterator[str]:
     return (f"{phase}=" for phase in _list_recent_phases(archive))
 
 
@@ -86,13 +86,13 @@ def _read_tags(archive: Archive) -> list[str]:
     )
 
 
-_Source = Callable[["Archive"], Iterable[str]]
+_NameSource = Callable[["Archive"], Iterable[str]]
 
 
 class NameType(click.types.StringParamType):
     """A text whose values complete to names of one kind, and to files where a file is possible."""
 
-    def __init__(self, source: _Source, allows_files: bool) -> None:
+    def __init__(self, source: _NameSource, allows_files: bool) -> None:
         self._source = source
         self._allows_files = allows_files
 
@@ -105,7 +105,7 @@ class NameType(click.types.StringParamType):
         )
         try:
             names = (name for name in self._source(archive) if name.startswith(incomplete))
-            items = [CompletionItem(name) for name in itertools.islice(names, _MAX_ITEMS)]
+            items = [CompletionItem(name) for name in itertools.islice(names, _MAX_COMPLETIONS)]
         except Exception:  # a damaged archive must not print a traceback into the command line
             items = []
         if self._allows_files and (not items or "/" in incomplete):
@@ -114,19 +114,19 @@ class NameType(click.types.StringParamType):
 
 
 # Name of a parameter -> what its values are; whether a file can stand there.
-_SOURCES: Mapping[str, tuple[_Source, bool]] = {
+_NAME_SOURCES_BY_PARAMETER: Mapping[str, tuple[_NameSource, bool]] = {
     **dict.fromkeys(("run", "runs", "before", "after", "reference", "run_name"), (_list_runs, True)),
     "plan": (_list_plans, True),
     "experiment": (_list_diagnosis_experiments, False),
     **dict.fromkeys(("system", "described", "storage"), (_list_systems, True)),
     **dict.fromkeys(("tags", "added", "removed"), (_list_tags, False)),
     "baseline": (_list_baselines, False),
-    "limits": (_list_limits, False),
+    "limits": (_list_phase_limit_prefixes, False),
 }
 
 
 def enable_name_completion(command: click.Command) -> None:
     """Lets the shell complete the values of each parameter in `_SOURCES`."""
     for parameter in command.params:
-        if parameter.name in _SOURCES and type(parameter.type) is click.types.StringParamType:
-            parameter.type = NameType(*_SOURCES[parameter.name])
+        if parameter.name in _NAME_SOURCES_BY_PARAMETER and type(parameter.type) is click.types.StringParamType:
+            parameter.type = NameType(*_NAME_SOURCES_BY_PARAMETER[parameter.name])

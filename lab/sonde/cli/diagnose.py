@@ -12,11 +12,11 @@ from sonde.cli.diagnose_output import (
     add_evidence,
     find_run_folder,
     open_session_with_progress,
+    print_causes_and_experiments,
+    print_diagnosis_state,
     print_evidence_for_hypothesis,
-    print_library,
-    print_next,
-    print_second_cause,
-    print_state,
+    print_next_experiment,
+    print_second_cause_search,
 )
 from sonde.cli.options import VerbGroup, add_archive_option, add_existing_archive_option, add_json_option
 from sonde.diagnose.diagnosis import DiagnosisStopRule
@@ -171,7 +171,7 @@ def run_command(state_file: Path, steps: int | None, archive: Archive, as_json: 
             get_messages_console().print(
                 f"{len(session.state.results)}. {session.describe_last_result()}", soft_wrap=True
             )
-    return print_state(session, as_json)
+    return print_diagnosis_state(session, as_json)
 
 
 @command.command("next")
@@ -201,7 +201,7 @@ def next_command(state_file: Path, plan_file: Path | None, archive: Archive, as_
     if as_json:
         print_json(choice.to_json())
     else:
-        print_next(session, choice, state_file)
+        print_next_experiment(session, choice, state_file)
     return EXIT_OK
 
 
@@ -248,7 +248,7 @@ def answer_command(
     else:
         session.add_result(parse_hand_result(description, changes), "hand")
     write_diagnosis_state(state_file, session.state)
-    return print_state(session, as_json)
+    return print_diagnosis_state(session, as_json)
 
 
 @command.command("evidence")
@@ -289,7 +289,7 @@ def evidence_command(
     write_diagnosis_state(state_file, session.state)
     if not as_json:
         get_results_console().print("\n".join(sentences), soft_wrap=True, markup=False)
-    return print_state(session, as_json)
+    return print_diagnosis_state(session, as_json)
 
 
 @command.command("show")
@@ -311,9 +311,9 @@ def show_command(state_file: Path, explain: str, asks_second: bool, archive: Arc
         raise UserError("Give either --explain or --second.")
     session = open_session_with_progress(read_diagnosis_state(state_file), archive)
     if asks_second:
-        return print_second_cause(session, as_json)
+        return print_second_cause_search(session, as_json)
     if not explain:
-        return print_state(session, as_json)
+        return print_diagnosis_state(session, as_json)
     rows = session.list_evidence_for_hypothesis(explain)
     if as_json:
         print_json({"hypothesis": explain, "evidence": [vars(row) | {"comment": row.comment} for row in rows]})
@@ -397,5 +397,5 @@ def list_command(as_json: bool) -> int:
       sonde diagnose list
       sonde diagnose list --json
     """
-    print_library(list_causes(), list_experiments(), as_json)
+    print_causes_and_experiments(list_causes(), list_experiments(), as_json)
     return EXIT_OK

@@ -30,8 +30,8 @@ from sonde.store.events import read_archive_events
 from sonde.telemetry.phase_telemetry import find_run_interval
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
-_MOST_ROWS = 8
-_CACHE = "diagnose"
+_MAX_LISTED_HYPOTHESES = 8
+_CACHE_FOLDER = "diagnose"
 
 
 def find_run_folder(archive: Archive, run_reference: str) -> Path:
@@ -79,25 +79,25 @@ def open_session_with_progress(state: DiagnosisState, archive: Archive) -> Diagn
     """Opens a diagnosis with progress on a terminal; simulations are cached next to the archive."""
     display = get_messages_console()
     if not display.is_terminal:
-        return DiagnosisSession.open_session(state, archive.root / _CACHE)
+        return DiagnosisSession.open_session(state, archive.root / _CACHE_FOLDER)
     with display.status("Simulating what each hypothesis predicts") as status:
         return DiagnosisSession.open_session(
             state,
-            archive.root / _CACHE,
+            archive.root / _CACHE_FOLDER,
             lambda done, total: status.update(f"Simulating what each hypothesis predicts: {done} of {total}"),
         )
 
 
-def print_state(session: DiagnosisSession, as_json: bool) -> int:
+def print_diagnosis_state(session: DiagnosisSession, as_json: bool) -> int:
     """Prints the answer, or its document."""
     if as_json:
         print_json(session.to_json())
     else:
-        print_answer(session)
+        print_diagnosis_answer(session)
     return EXIT_OK
 
 
-def print_second_cause(session: DiagnosisSession, as_json: bool) -> int:
+def print_second_cause_search(session: DiagnosisSession, as_json: bool) -> int:
     """Prints which two causes together explain the results best, and which experiment says most about the second."""
     causes, experiment = session.find_second_cause()
     if as_json:
@@ -112,7 +112,9 @@ def print_second_cause(session: DiagnosisSession, as_json: bool) -> int:
     return EXIT_OK
 
 
-def print_library(causes: Sequence[CauseFile], experiments: Sequence[DiagnosisExperiment], as_json: bool) -> None:
+def print_causes_and_experiments(
+    causes: Sequence[CauseFile], experiments: Sequence[DiagnosisExperiment], as_json: bool
+) -> None:
     """Prints causes outside the model, and experiments."""
     if as_json:
         document = {
@@ -131,7 +133,7 @@ def print_library(causes: Sequence[CauseFile], experiments: Sequence[DiagnosisEx
     get_results_console().print(table)
 
 
-def print_answer(session: DiagnosisSession) -> None:
+def print_diagnosis_answer(session: DiagnosisSession) -> None:
     """Prints the answer, the ranking and what would change it."""
     answer = session.answer
     out = get_results_console()
@@ -141,7 +143,7 @@ def print_answer(session: DiagnosisSession) -> None:
     table = make_plain_table()
     for name in ("probability", "hypothesis", "name"):
         table.add_column(name)
-    for candidate in answer.ranking[:_MOST_ROWS]:
+    for candidate in answer.ranking[:_MAX_LISTED_HYPOTHESES]:
         table.add_row(format_probability(candidate.probability), describe_candidate(candidate), candidate.hypothesis.id)
     out.print(table)
     advice = describe_advice(answer.most_probable) if answer.status == "decided" else ""
@@ -150,11 +152,11 @@ def print_answer(session: DiagnosisSession) -> None:
             out.print(sentence, soft_wrap=True, markup=False)
 
 
-def print_next(session: DiagnosisSession, choice: NextChoice, state_file: Path) -> None:
+def print_next_experiment(session: DiagnosisSession, choice: NextChoice, state_file: Path) -> None:
     """Prints the next experiment, and how to do it and enter its result."""
     out = get_results_console()
     if choice.experiment is None:
-        print_answer(session)
+        print_diagnosis_answer(session)
         return
     description = session.model.find_experiment(choice.experiment).description
     out.print(f"Next: {description.title} ({choice.experiment}).", soft_wrap=True, markup=False)
@@ -173,7 +175,7 @@ def print_next(session: DiagnosisSession, choice: NextChoice, state_file: Path) 
     table = make_plain_table()
     for name in ("experiment", "bits", "cost"):
         table.add_column(name)
-    for item in choice.values[:_MOST_ROWS]:
+    for item in choice.values[:_MAX_LISTED_HYPOTHESES]:
         table.add_row(item.experiment, f"{item.bits:.2f}", format_duration(item.cost_s))
     out.print(table)
 

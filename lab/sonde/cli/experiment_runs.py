@@ -53,7 +53,7 @@ def run_experiment(experiment_source: str, run_request: RunRequest, output: Outp
     """Runs the experiment in a file, or only its missing runs."""
     experiment = read_experiment(experiment_source, find_plan=resolve_plan_source)
     if run_request.has_additions:
-        experiment = make_experiment(_apply_options(experiment.document, run_request), experiment.origin)
+        experiment = make_experiment(_apply_request_options(experiment.document, run_request), experiment.origin)
     request = create_request(
         experiment,
         run_request.profile,
@@ -63,33 +63,33 @@ def run_experiment(experiment_source: str, run_request: RunRequest, output: Outp
         run_request.tags,
         run_request.note,
     )
-    return run_request_and_print(resume_request(output.archive, request, run_request.resume), output)
+    return run_experiment_and_print(resume_request(output.archive, request, run_request.resume), output)
 
 
 def run_plan(plan: Plan, run_request: RunRequest, output: OutputOptions) -> int:
     """Runs a plan as an experiment, with repeats and sweeps."""
-    experiment = make_experiment(_apply_options(build_experiment_from_plan(plan), run_request), plan.origin)
+    experiment = make_experiment(_apply_request_options(build_experiment_from_plan(plan), run_request), plan.origin)
     # The plan already has its settings and directory.
     locations = replace(run_request.locations, default="")
     request = create_request(experiment, "", (), locations, run_request.group, run_request.tags, run_request.note)
-    return run_request_and_print(resume_request(output.archive, request, run_request.resume), output)
+    return run_experiment_and_print(resume_request(output.archive, request, run_request.resume), output)
 
 
-def _apply_options(document: Mapping[str, Any], run_request: RunRequest) -> dict[str, Any]:
+def _apply_request_options(document: Mapping[str, Any], run_request: RunRequest) -> dict[str, Any]:
     return apply_command_line(document, run_request.repeat, run_request.warmup, run_request.prepare, run_request.sweeps)
 
 
-def run_request_and_print(request: Request, output: OutputOptions) -> int:
+def run_experiment_and_print(request: Request, output: OutputOptions) -> int:
     """Runs the experiment and prints the results. Raises the error that ends the command if it failed."""
     if output.dry_run:
         return _print_forecasts(request, output)
-    experiment_run = run_request(request, output)
+    experiment_run = run_experiment_and_write_page(request, output)
     if output.as_json:
         print_json(convert_results_to_json(experiment_run))
     elif output.quiet:
         get_results_console().print(experiment_run.outcome.group, soft_wrap=True)
     else:
-        print_experiment(get_results_console(), experiment_run)
+        print_experiment_results(get_results_console(), experiment_run)
     if experiment_run.exit_code != EXIT_OK:
         raise make_engine_failure(experiment_run.exit_code, describe_failure(experiment_run))
     return EXIT_OK
@@ -112,7 +112,7 @@ def _print_forecasts(request: Request, output: OutputOptions) -> int:
     )
 
 
-def run_request(request: Request, output: OutputOptions) -> ExperimentRun:
+def run_experiment_and_write_page(request: Request, output: OutputOptions) -> ExperimentRun:
     """Runs an experiment, reads its results and writes its page. Raises UserError for an unknown location name."""
     display = make_output_display(output)
     experiment_run = run_experiment_request(
@@ -138,7 +138,7 @@ def _write_page_or_warn(results: Results, system: System | None, output: OutputO
         return None
 
 
-def print_experiment(console: Console, experiment_run: ExperimentRun) -> None:
+def print_experiment_results(console: Console, experiment_run: ExperimentRun) -> None:
     """Prints the medians of all cells, the effects of variants, the verdicts, and the cells that were not run."""
     console.print()
     console.print(Text(experiment_run.results.experiment.title, style="bold"))

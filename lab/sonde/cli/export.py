@@ -20,8 +20,8 @@ from sonde.store.packing import SUFFIXES, is_pack_file_name, pack_runs
 from sonde.store.selection import Selection
 from sonde.terminal.screen import get_messages_console, get_results_console
 
-_TABLES = (".csv", ".json", ".parquet")
-_STATEMENTS = {
+_TABLE_SUFFIXES = (".csv", ".json", ".parquet")
+_SELECT_STATEMENTS = {
     "phases": "SELECT runs.* EXCLUDE (folder),"
     ' phases.* EXCLUDE (run, started_s, plan, "group", seconds, findings, validity),'
     " phases.seconds AS phase_seconds, phases.findings AS phase_findings, phases.validity AS phase_validity"
@@ -64,8 +64,10 @@ def command(
 
     More: sonde help tasks/archive
     """
-    if not is_pack_file_name(output) and output.suffix not in _TABLES:
-        raise UserError(f'"{output}" does not say its format: it ends in one of {", ".join((*SUFFIXES, *_TABLES))}.')
+    if not is_pack_file_name(output) and output.suffix not in _TABLE_SUFFIXES:
+        raise UserError(
+            f'"{output}" does not say its format: it ends in one of {", ".join((*SUFFIXES, *_TABLE_SUFFIXES))}.'
+        )
     if is_pack_file_name(output) and rows != "phases":
         raise UserError(f"--table {rows} is for tables, and {output} gets the runs with all their files; leave it out.")
     archive.recover_unfinished_runs()
@@ -98,5 +100,5 @@ def _write_table_rows(archive: Archive, run_folders: list[Path], table_file: Pat
     catalog = open_catalog_with_progress(archive.root)
     ids = [folder.name for folder in run_folders]
     wanted = Selection(ids=ids, calibrations=True)
-    answer = sql.execute_query(catalog, wanted, _STATEMENTS[row_kind])
+    answer = sql.execute_query(catalog, wanted, _SELECT_STATEMENTS[row_kind])
     write_table(answer.table, table_file)

@@ -43,7 +43,7 @@ class GateOutput:
     junit: Path | None
     annotate: str | None
 
-    def check_directory(self) -> None:
+    def require_writable_junit_folder(self) -> None:
         """Raises UserError if the JUnit file cannot be created, before a run is repeated for minutes."""
         if self.junit is not None and not os.access(self.junit.parent, os.W_OK | os.X_OK):
             reason = "is not writable" if self.junit.parent.is_dir() else "does not exist"
@@ -128,10 +128,10 @@ def command(
     if annotate and as_json:
         raise UserError("--json and --annotate exclude each other; give one of them.")
     output = GateOutput(as_json, junit, annotate)
-    output.check_directory()
+    output.require_writable_junit_folder()
     if limits:
         return _gate_against_limits(run, [parse_limit(item) for item in limits], retests, archive, output)
-    verdict = gate_against_baseline(archive, run, baseline, retests, _make_repeat(archive, as_json))
+    verdict = gate_against_baseline(archive, run, baseline, retests, _make_repeat_run_function(archive, as_json))
     reference, now, judged = verdict.reference, verdict.now, verdict.checks
     assert reference is not None
     caveats = _find_gate_caveats(now, [(item.key.phase, item.runs) for item in judged], reference)
@@ -147,7 +147,7 @@ def _choose_exit_code(verdict: GateVerdict[Any]) -> int:
     return {True: EXIT_OK, False: EXIT_FAILED, None: EXIT_NOTHING_COMPARED}[verdict.is_good]
 
 
-def _make_repeat(archive: Archive, is_quiet: bool) -> Callable[[Summary], Summary]:
+def _make_repeat_run_function(archive: Archive, is_quiet: bool) -> Callable[[Summary], Summary]:
     """Returns a function that runs the plan of a run once more and shows the progress."""
 
     def repeat(run: Summary) -> Summary:
@@ -170,7 +170,9 @@ def _gate_against_limits(
     run_reference: str, limits: Sequence[Limit], most_retests: int, archive: Archive, output: GateOutput
 ) -> int:
     """Checks runs against given limits: one run that reaches a limit is enough."""
-    verdict = gate_against_limits(archive, run_reference, limits, most_retests, _make_repeat(archive, output.as_json))
+    verdict = gate_against_limits(
+        archive, run_reference, limits, most_retests, _make_repeat_run_function(archive, output.as_json)
+    )
     now, limit_results = verdict.now, verdict.checks
     caveats = _find_gate_caveats(now, [(item.phase, item.runs) for item in limit_results])
     if output.as_json:
@@ -194,11 +196,11 @@ def _print_limits(verdict: GateVerdict[LimitCheck], caveats: Sequence[CaveatCoun
                       style="bold red" if item.bad else None)  # fmt: skip
     get_results_console().print(table)
     heading = _make_verdict_heading(verdict, caveats)
-    get_results_console().print(f"{heading}: {_count_runs(verdict.now)} against the given limits.", style="bold")
+    get_results_console().print(f"{heading}: {_format_run_count(verdict.now)} against the given limits.", style="bold")
     _print_caveats(caveats)
 
 
-def _count_runs(side: ComparedSide) -> str:
+def _format_run_count(side: ComparedSide) -> str:
     """Returns the number of runs, with the repetitions apart: "5 runs and 2 repetitions"."""
     repetitions = sum(run.role == RETEST for run in side.runs)
     runs_text = format_count_with_noun(len(side.runs) - repetitions, "run")
@@ -238,7 +240,7 @@ def _print_gate_table(
     against = f"against {len(baseline_side.runs)} of {baseline_side.name}"
     heading = _make_verdict_heading(verdict, caveats)
     console.print(
-        f"{heading}: {format_count_with_noun(len(judged), 'number')} compared, {_count_runs(now)} {against}.",
+        f"{heading}: {format_count_with_noun(len(judged), 'number')} compared, {_format_run_count(now)} {against}.",
         style="bold",
     )
     _print_caveats(caveats)

@@ -31,7 +31,7 @@ from sonde.store.summary import NAME as SUMMARY
 from sonde.store.tags import change_tags, check_tag
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 
-_MAX_LINES = 10
+_MAX_LISTED_MESSAGES = 10
 
 
 @dataclass
@@ -238,7 +238,7 @@ def _hash_file_content(file_path: Path) -> str:
 def _print_import_preview(runs: Iterator[ImportedRun], import_result: _ImportResult) -> None:
     for run in runs:
         import_result.added.append(Path(run.make_run_id()))
-        if len(import_result.added) <= _MAX_LINES:
+        if len(import_result.added) <= _MAX_LISTED_MESSAGES:
             rates = ", ".join(f"{phase.phase} {_format_phase_rate(phase)}" for phase in run.phases)
             get_messages_console().print(
                 f"{run.make_run_id()}  {run.started:%Y-%m-%d %H:%M}  {run.tool}  {rates}", soft_wrap=True
@@ -254,11 +254,11 @@ def _format_phase_rate(phase: ImportedPhase) -> str:
 def _print_import_result(
     import_result: _ImportResult, archive: Archive, paths: Sequence[Path], dry_run: bool, as_json: bool
 ) -> int:
-    for complaint in import_result.complaints[:_MAX_LINES]:
+    for complaint in import_result.complaints[:_MAX_LISTED_MESSAGES]:
         get_messages_console().print(f"sonde: {complaint}", soft_wrap=True)
-    if len(import_result.complaints) > _MAX_LINES:
+    if len(import_result.complaints) > _MAX_LISTED_MESSAGES:
         get_messages_console().print(
-            f"sonde: … and {len(import_result.complaints) - _MAX_LINES:,} more like that.", soft_wrap=True
+            f"sonde: … and {len(import_result.complaints) - _MAX_LISTED_MESSAGES:,} more like that.", soft_wrap=True
         )
     added = len(import_result.added)
     if as_json:

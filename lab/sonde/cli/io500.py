@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 import sonde
-from sonde.cli.options import add_archive_option, add_launcher_options, add_mpi_module_option, report_option
+from sonde.cli.options import add_archive_option, add_launcher_options, add_mpi_module_option, add_report_option
 from sonde.cli.report_writing import write_report_or_warn
 from sonde.conduct.run import RunSetup, make_engine_failure
 from sonde.dialects.io500.benchmark import Io500Benchmark
@@ -107,7 +107,7 @@ class _TerminalView:
     help="How much is in result.txt, 0 to 10.",
 )
 @add_archive_option
-@report_option
+@add_report_option
 @click.option("--quiet", is_flag=True, help="Only IO500's lines: no progress, no warnings.")
 def command(
     ini: Path | None,

@@ -11,7 +11,7 @@ import click
 
 import sonde
 from sonde.cli.options import OutputFile, add_archive_option, add_launcher_options
-from sonde.cli.tool_commands import SETTINGS
+from sonde.cli.tool_commands import TOOL_CONTEXT_SETTINGS
 from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_engine_failure
 from sonde.dialects.iozone.arguments import IozoneSettings, list_grid_cells, parse_arguments
 from sonde.dialects.iozone.grid_page import find_cautions, write_grid_page
@@ -35,7 +35,7 @@ from sonde.terminal.run_display import make_display
 from sonde.terminal.screen import get_messages_console
 
 
-@click.command("iozone", context_settings=SETTINGS)
+@click.command("iozone", context_settings=TOOL_CONTEXT_SETTINGS)
 @add_launcher_options("the children of -t")
 @add_archive_option
 @click.option("--page", type=OutputFile(), metavar="FILE", help="Where the report goes.")

@@ -107,7 +107,7 @@ def plan_command(
     """
     machine = read_system(find_system_file(system))
     if against:
-        return _print_alternatives(machine, against, requirement, as_json)
+        return _print_alternative_layouts(machine, against, requirement, as_json)
     if requirement is not None:
         raise UserError(
             "--requirement selects the file system for --against; give --against too, or leave --requirement out."
@@ -115,7 +115,7 @@ def plan_command(
     chosen_geometry = parse_geometry(geometry) if geometry is not None else None
     plan = plan_layout(machine, chosen_geometry, members, {"lvm": "LVM", "md": "md"}[volumes], failed_parts)
     if output is not None:
-        _write_files(output, _make_files(plan, binary))
+        _write_files(output, _make_layout_files(plan, binary))
     if as_json:
         print_json(make_plan_document(plan, show_failures=show_failures))
         return EXIT_FAILED if plan.unmet else 0
@@ -125,12 +125,12 @@ def plan_command(
     else:
         print_plan(plan, explain=explain, show_failures=show_failures, failed_parts=failed_parts)
     if output is not None:
-        for name in sorted(_make_files(plan, binary)):
+        for name in sorted(_make_layout_files(plan, binary)):
             get_results_console().print(str(output / name), soft_wrap=True, highlight=False)
     return EXIT_FAILED if plan.unmet else 0
 
 
-def _print_alternatives(
+def _print_alternative_layouts(
     system: System, alternative_texts: tuple[str, ...], file_system_id: str | None, as_json: bool
 ) -> int:
     from sonde.design.layout.alternatives import compare_alternatives, parse_alternative
@@ -386,7 +386,7 @@ def _list_mount_points(system: System, file_system: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _make_files(plan: LayoutPlan, binary: bool) -> dict[str, str]:
+def _make_layout_files(plan: LayoutPlan, binary: bool) -> dict[str, str]:
     from sonde.design.layout.cray_x1_notation import format_cray_x1_commands
     from sonde.design.layout.diagram import draw_layout
     from sonde.design.layout.scripts import make_layout_scripts

@@ -80,7 +80,7 @@ _ORDERED_VERBS = tuple(itertools.chain.from_iterable(_VERB_GROUPS.values()))
 # What a first day takes.
 _FIRST_VERBS = ("doctor", "check", "run", "show", "compare", "report")
 
-_HELP = """Measures storage and reports how far the numbers can be trusted.
+_PROGRAM_HELP = """Measures storage and reports how far the numbers can be trusted.
 
 \b
   sonde check /scratch           how fast is the file system under /scratch? (about a minute)
@@ -204,7 +204,7 @@ def _print_help_topic(topic_name: str) -> None:
 
 @click.group(
     cls=MainCommand,
-    help=_HELP,
+    help=_PROGRAM_HELP,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

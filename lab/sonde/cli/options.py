@@ -18,7 +18,7 @@ from sonde.store.archive import Archive
 from sonde.terminal.screen import get_messages_console
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-_NAMED_VALUE = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
+_NAME_AND_VALUE = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
 
 
 class VerbGroup(click.Group):
@@ -86,7 +86,7 @@ def add_json_option(command: Command) -> Command:
     )
 
 
-def report_option(command: Command) -> Command:
+def add_report_option(command: Command) -> Command:
     """Adds --report/--no-report, passed as `report`."""
     return click.option("--report/--no-report", default=True, help="Write the HTML report too (default: yes).")(command)
 
@@ -101,7 +101,7 @@ def add_mpi_module_option(command: Command) -> Command:
     )(command)
 
 
-def add_launcher_options(starts: str) -> Callable[[Command], Command]:
+def add_launcher_options(started_programs: str) -> Callable[[Command], Command]:
     """Adds --launcher and --launcher-args; `starts` names what the launcher starts ("the processes")."""
 
     def add_options(command: Command) -> Command:
@@ -113,7 +113,7 @@ def add_launcher_options(starts: str) -> Callable[[Command], Command]:
             type=click.Choice(list_launcher_names()),
             default=LOCAL,
             show_default=True,
-            help=f"What starts {starts}.",
+            help=f"What starts {started_programs}.",
         )(command)
 
     return add_options
@@ -162,7 +162,7 @@ def parse_locations(
     a block device or a bucket, as the target of a plan may."""
     default, directories_by_name = "", dict[str, str]()
     for text in directories:
-        match = None if Path(text).is_dir() else _NAMED_VALUE.fullmatch(text)
+        match = None if Path(text).is_dir() else _NAME_AND_VALUE.fullmatch(text)
         if match is None:
             if default:
                 raise UserError(f"--on is given twice, with {default} and {text}; for several write --on NAME=DIR.")
@@ -175,7 +175,7 @@ def parse_locations(
     pools_by_name: dict[str, tuple[str, ...]] = {}
     for text in pools:
         for entry in re.split(r",(?=[A-Za-z0-9][\w.-]*=)", text):
-            match = _NAMED_VALUE.fullmatch(entry)
+            match = _NAME_AND_VALUE.fullmatch(entry)
             if match is None:
                 raise UserError(f'--pool "{entry}" does not say which directory a pool is; write --pool NAME=DIR.')
             if match[1] in pools_by_name:

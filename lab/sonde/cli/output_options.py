@@ -28,7 +28,7 @@ def make_quiet_option() -> click.Option:
     return _make_output_option(["-q", "--quiet"], "is_quiet", "Print results and errors only.", is_flag=True)
 
 
-def _export_option() -> click.Option:
+def _make_export_option() -> click.Option:
     text = "Write the tables in this format, with exact numbers in bytes and seconds."
     return _make_output_option(["--export"], "export_format", text, type=click.Choice(FORMATS))
 
@@ -60,7 +60,7 @@ def add_output_options(verb: click.Command) -> None:
         if "--color" not in options:
             command.params.append(make_color_option())
         if "--json" in options and "--export" not in options:
-            command.params.append(_export_option())
+            command.params.append(_make_export_option())
 
 
 def _iterate_commands(verb: click.Command) -> Iterator[click.Command]:

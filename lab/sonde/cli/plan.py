@@ -58,18 +58,18 @@ def command(
     checked, ranks = divide_tasks_into_processes(checked, launcher, tasks, processes)
     engine = _find_engine_or_warn()
     if engine is not None:
-        _check_with_engine(engine, checked)
+        _check_plan_with_engine(engine, checked)
     for remark in find_plan_warnings(checked):
         get_messages_console().print(f"sonde: {remark}", soft_wrap=True)
     if as_json:
         print_json(checked.resolve())
         return 0
     count = ranks if launcher != LOCAL else checked.processes
-    facts = _probe_target(engine, checked)
+    facts = _probe_target_directory(engine, checked)
     volumes = compute_phase_volumes(checked, count * checked.threads, node_memory=facts.get("memory_bytes"))
     space = compute_required_space(checked, count * checked.threads, node_memory=facts.get("memory_bytes"))
     if engine is not None:
-        volumes, space = _count_with_engine(engine, checked, count, volumes)
+        volumes, space = _compute_volumes_with_engine(engine, checked, count, volumes)
     _print_plan(
         get_results_console(),
         checked,
@@ -83,7 +83,7 @@ def command(
     return EXIT_OK if _does_plan_fit_into_space(space.bytes, checked, facts) else EXIT_ENVIRONMENT
 
 
-def _count_with_engine(
+def _compute_volumes_with_engine(
     engine: Engine, plan: Plan, processes: int, volumes: list[PhaseVolume]
 ) -> tuple[list[PhaseVolume], RequiredSpace]:
     """Returns the engine's volumes and required space: only the engine knows the sizes of existing files."""
@@ -112,7 +112,7 @@ def _find_engine_or_warn() -> Engine | None:
         return None
 
 
-def _check_with_engine(engine: Engine, plan: Plan) -> None:
+def _check_plan_with_engine(engine: Engine, plan: Plan) -> None:
     """Checks rules between members that the schema cannot express."""
     with tempfile.TemporaryDirectory(prefix="sonde-plan-") as folder:
         file = Path(folder) / "plan.json"
@@ -126,7 +126,7 @@ def _check_with_engine(engine: Engine, plan: Plan) -> None:
             raise
 
 
-def _probe_target(engine: Engine | None, plan: Plan) -> dict[str, Any]:
+def _probe_target_directory(engine: Engine | None, plan: Plan) -> dict[str, Any]:
     if engine is None or not plan.target.is_dir():
         return {}
     try:

@@ -76,7 +76,7 @@ def command(
     folders = [folder for run in runs or ("last",) for folder in archive.find_run_folders(run)]
     folders = list(dict.fromkeys(folders))
     page = write_run_report(
-        folders, output or _choose_default_page(archive, folders), title, quiet=as_json, system=system
+        folders, output or _choose_default_page_file(archive, folders), title, quiet=as_json, system=system
     )
     if as_json:
         print_json({"report": str(page), "runs": [str(folder) for folder in folders]})
@@ -127,7 +127,7 @@ def _read_system_of_group(system_name: str) -> System | None:
         return None
 
 
-def _choose_default_page(archive: Archive, run_folders: list[Path]) -> Path:
+def _choose_default_page_file(archive: Archive, run_folders: list[Path]) -> Path:
     if len(run_folders) == 1:
         return run_folders[0] / REPORT
     group = read_summary(run_folders[0]).group or f"{run_folders[0].name}-and-{len(run_folders) - 1}-more"

@@ -76,7 +76,7 @@ def watch_command(system: str, name: str, network: str | None, interval: float, 
     from sonde.design.routes.health import make_route_replacer, watch_routers
 
     timing = HealthCheckTiming(interval, down, up)
-    view, other_views = _choose_view(system, name, network)
+    view, other_views = _choose_probed_fabric(system, name, network)
     if other_views:
         get_messages_console().print(
             f"sonde: only {view.fabric.name} is watched; start another with --to {other_views[0].other_side.network}.",
@@ -134,7 +134,7 @@ def latency_command(
     """
     from sonde.design.routes.path_latency import describe_latency_fault, measure_paths
 
-    view, other_views = _choose_view(system, name, network)
+    view, other_views = _choose_probed_fabric(system, name, network)
     if other_views:
         networks = ", ".join(item.other_side.network for item in (view, *other_views))
         raise UserError(f"{name} has routes to {networks}; say which to measure with --to.")
@@ -187,7 +187,7 @@ def _print_path_latencies(paths: Sequence[PathLatency], faults: Sequence[str], i
         )
 
 
-def _choose_view(system: str, name: str, network: str | None) -> tuple[HostView, list[HostView]]:
+def _choose_probed_fabric(system: str, name: str, network: str | None) -> tuple[HostView, list[HostView]]:
     """The fabric to probe from this host, and the others that it belongs to."""
     views = find_host_views(find_fabrics(read_system(find_system_file(system))), name)
     if not views:

@@ -13,7 +13,7 @@ from sonde.cli.run_options import (
     OutputOptions,
     RunRequest,
     add_dry_run_options,
-    add_output_options,
+    add_run_output_options,
     add_run_request_options,
     make_output_display,
 )
@@ -42,7 +42,7 @@ from sonde.terminal.screen import get_messages_console, get_results_console, pri
 @add_run_request_options
 @add_dry_run_options
 @add_task_options
-@add_output_options
+@add_run_output_options
 def command(
     plan: str,
     run_request: RunRequest,

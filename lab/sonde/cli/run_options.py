@@ -12,7 +12,13 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from sonde.cli.options import add_archive_option, add_json_option, add_mpi_module_option, parse_locations, report_option
+from sonde.cli.options import (
+    add_archive_option,
+    add_json_option,
+    add_mpi_module_option,
+    add_report_option,
+    parse_locations,
+)
 from sonde.experiments.executor import ExecutorFactory
 from sonde.experiments.locations import RunLocations
 from sonde.experiments.single_run import RunLabels
@@ -181,7 +187,7 @@ def add_dry_run_options(command: Command) -> Command:
     return dry_run(rate(command))
 
 
-def add_output_options(command: Command) -> Command:
+def add_run_output_options(command: Command) -> Command:
     """Adds --mpi-module, --archive, --report, --metrics, --quiet, --json, --allow-device, --destroy.
 
     Passes them as `output`, with `add_dry_run_options`.
@@ -209,7 +215,7 @@ def add_output_options(command: Command) -> Command:
         metrics,
         add_json_option,
         quiet,
-        report_option,
+        add_report_option,
         add_archive_option,
         add_mpi_module_option,
     ):

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from sonde.store.catalog import Catalog
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-Step = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 
-_OPTIONS = (
+_SELECTION_OPTIONS = (
     click.option("--plan", metavar="TEXT", default="", help="Only runs whose plan has this in its id or title."),
     click.option(
         "--on", "target", metavar="TEXT", default="", help="Only runs whose target or file system has this in its name."
@@ -69,7 +69,7 @@ def add_selection_options(command: Command) -> Command:
         return command(*args, wanted=wanted, **options)
 
     decorated: Any = with_selection
-    for option in reversed(_OPTIONS):
+    for option in reversed(_SELECTION_OPTIONS):
         decorated = option(decorated)
     return decorated  # type: ignore[no-any-return]
 
@@ -80,7 +80,7 @@ def has_no_filter(selection: Selection) -> bool:
 
 
 @contextmanager
-def open_progress_bar(description: str) -> Iterator[Step]:
+def open_progress_bar(description: str) -> Iterator[ProgressCallback]:
     """Shows a progress bar on standard error from the first step on."""
     console = get_messages_console()
     bar = Progress(

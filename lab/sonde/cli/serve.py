@@ -10,14 +10,14 @@ import click
 
 from sonde.cli.options import add_existing_archive_option
 from sonde.cli.run_selection import open_catalog_with_progress, open_progress_bar
-from sonde.cli.site import reports_option
+from sonde.cli.site import report_count_option
 from sonde.store.archive import Archive
 from sonde.terminal.screen import get_results_console
 
 
 @click.command("serve")
 @click.option("--port", type=click.IntRange(0, 65535), default=8030, show_default=True, help="0: any free port.")
-@reports_option
+@report_count_option
 @add_existing_archive_option
 def command(port: int, reports: int, archive: Archive) -> int:
     """Show the whole archive in a browser, read-only, at http://127.0.0.1:PORT until it is stopped.

@@ -12,7 +12,7 @@ from sonde.cli.run_selection import open_catalog_with_progress, open_progress_ba
 from sonde.store.archive import Archive
 from sonde.terminal.screen import get_results_console, print_json
 
-reports_option = click.option(
+report_count_option = click.option(
     "--reports",
     type=click.IntRange(0),
     default=50,
@@ -24,7 +24,7 @@ reports_option = click.option(
 
 @click.command("site")
 @click.argument("out", type=click.Path(file_okay=False, path_type=Path))
-@reports_option
+@report_count_option
 @add_existing_archive_option
 @add_json_option
 def command(out: Path, reports: int, archive: Archive, as_json: bool) -> int:

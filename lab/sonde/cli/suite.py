@@ -12,7 +12,13 @@ from typing import Any
 import click
 from rich.text import Text
 
-from sonde.cli.options import add_archive_option, add_json_option, add_mpi_module_option, parse_locations, report_option
+from sonde.cli.options import (
+    add_archive_option,
+    add_json_option,
+    add_mpi_module_option,
+    add_report_option,
+    parse_locations,
+)
 from sonde.cli.run_options import OutputOptions
 from sonde.experiments.locations import RunLocations
 from sonde.launch.launchers.list import list_launcher_names
@@ -23,7 +29,7 @@ from sonde.store.tags import check_tag
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 # If no folder has this name, it means the shipped experiments.
-SHIPPED_FOLDER = "experiments"
+SHIPPED_EXPERIMENTS_FOLDER = "experiments"
 
 
 @click.command("suite")
@@ -46,7 +52,7 @@ SHIPPED_FOLDER = "experiments"
 @click.option("--note", metavar="TEXT", default="", help="Comment to store with the runs.")
 @add_mpi_module_option
 @add_archive_option
-@report_option
+@add_report_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress, no tables.")
 @add_json_option
 def command(
@@ -80,7 +86,7 @@ def command(
 
     More: sonde help tasks/experiment
     """
-    from sonde.cli.experiment_runs import print_experiment, run_request
+    from sonde.cli.experiment_runs import print_experiment_results, run_experiment_and_write_page
     from sonde.experiments.experiment_run import convert_results_to_json, describe_failure
 
     for tag in tags:
@@ -96,13 +102,13 @@ def command(
             get_messages_console().print(Text(f"\n{name}  ({number} of {len(requests)})", style="bold"))
         began = time.monotonic()
         try:
-            experiment_run = run_request(_resume_if_stored(archive, request, resume), output)
+            experiment_run = run_experiment_and_write_page(_resume_if_stored(archive, request, resume), output)
         except UserError as reason:
             rows.append({"experiment": name, "exit_code": reason.exit_code, "text": str(reason)})
             get_messages_console().print(f"sonde: {name}: {reason}", soft_wrap=True)
             continue
         if not output.quiet:
-            print_experiment(get_results_console(), experiment_run)
+            print_experiment_results(get_results_console(), experiment_run)
         elapsed_s = time.monotonic() - began
         rows.append(
             {**convert_results_to_json(experiment_run), "seconds": elapsed_s, "text": describe_failure(experiment_run)}
@@ -167,10 +173,12 @@ def _list_experiment_files(folder: str, name_filter: str) -> list[Path]:
             for file in sorted(path.rglob("*.toml"))
             if f'schema = "{EXPERIMENT_FORMAT}"' in file.read_text("utf-8", "replace")
         ]
-    elif folder == SHIPPED_FOLDER:
+    elif folder == SHIPPED_EXPERIMENTS_FOLDER:
         files = list(list_shipped_experiments().values())
     else:
-        raise UserError(f"There is no folder {folder}; name one that holds experiments, or say {SHIPPED_FOLDER}.")
+        raise UserError(
+            f"There is no folder {folder}; name one that holds experiments, or say {SHIPPED_EXPERIMENTS_FOLDER}."
+        )
     chosen = [file for file in files if name_filter in file.stem]
     if not chosen:
         filter_text = f' with "{name_filter}" in its name' if name_filter else ""

@@ -33,9 +33,9 @@ from sonde.telemetry.source import UnavailableSourceError
 from sonde.telemetry.storage_state import describe_storage_state
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
-_ROOT = Path("/")
+_ROOT_FOLDER = Path("/")
 # Phase -> what the node and the storage servers counted.
-Summaries = Mapping[str, tuple[PhaseTelemetry | None, ServerTelemetry | None]]
+TelemetryByPhase = Mapping[str, tuple[PhaseTelemetry | None, ServerTelemetry | None]]
 
 
 @click.group("telemetry", cls=VerbGroup)
@@ -66,7 +66,7 @@ def list_command(as_json: bool) -> int:
     for source in LOCAL_SOURCES:
         entry = {"name": source.name, "layer": source.layer, "description": source.description}
         try:
-            reader = source.open_reader(_ROOT)
+            reader = source.open_reader(_ROOT_FOLDER)
         except UnavailableSourceError as reason:
             rows.append({**entry, "available": False, "reason": str(reason)})
             continue
@@ -146,7 +146,7 @@ def show_command(run: str, archive: Archive, as_json: bool) -> int:
 
 
 def _make_telemetry_document(
-    run: RecordedRun, telemetry_files: list[TelemetryFile], telemetry: TelemetryData, summaries: Summaries
+    run: RecordedRun, telemetry_files: list[TelemetryFile], telemetry: TelemetryData, summaries: TelemetryByPhase
 ) -> dict[str, Any]:
     return {
         "run": run.folder.name,
@@ -177,7 +177,7 @@ def _make_telemetry_document(
 
 
 def _print_telemetry(
-    run: RecordedRun, telemetry_files: list[TelemetryFile], telemetry: TelemetryData, summaries: Summaries
+    run: RecordedRun, telemetry_files: list[TelemetryFile], telemetry: TelemetryData, summaries: TelemetryByPhase
 ) -> None:
     console = get_results_console()
     console.print(run.title, style="bold")

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 import click
 
-from sonde.cli.options import add_archive_option, add_launcher_options, add_mpi_module_option, report_option
+from sonde.cli.options import add_archive_option, add_launcher_options, add_mpi_module_option, add_report_option
 from sonde.cli.report_writing import write_report_or_warn
 from sonde.conduct.run import RunSetup
 from sonde.conduct.tool_run import ToolCommand, ToolResult, conduct_tool_run, resolve_plans_of_tool
@@ -24,18 +24,18 @@ from sonde.terminal.encoding import print_plain_text
 from sonde.terminal.run_display import make_display
 from sonde.terminal.screen import get_messages_console
 
-SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
+TOOL_CONTEXT_SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
 
 def make_tool_command(name: str, help_text: str) -> click.Command:
     """Returns the command `sonde NAME [options] ARGUMENTS…` for the engine's dialect of that name."""
 
-    @click.command(name, help=help_text, context_settings=SETTINGS)
+    @click.command(name, help=help_text, context_settings=TOOL_CONTEXT_SETTINGS)
     @click.option("--tasks", type=click.IntRange(1, 65536), default=1, metavar="N", help="Tasks, each a process.")
     @add_launcher_options("the tasks")
     @add_mpi_module_option
     @add_archive_option
-    @report_option
+    @add_report_option
     @click.option("--quiet", is_flag=True, help="No progress, no warnings.")
     @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
     def command(

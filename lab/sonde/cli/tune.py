@@ -37,7 +37,7 @@ from sonde.tune.tuning_text import build_list_document, build_tune_document, pri
 
 
 @dataclass(frozen=True)
-class _TuneCall:
+class _TuneArguments:
     """What the command line asks for."""
 
     plan: str
@@ -155,7 +155,7 @@ def command(
         raise UserError("--mount belongs to --system; name the simulated machine.")
     if device and ("/" in device or not Path(f"/sys/block/{device}").exists()):
         raise UserError(f"--device: there is no block device {device}; /sys/block lists them, like sda.")
-    request = _TuneCall(
+    request = _TuneArguments(
         plan, directory, system, mount, settings, phase, seed, device, as_json, SearchRule(worth, max_blocks=blocks)
     )
     with ExitStack() as stack:
@@ -164,7 +164,7 @@ def command(
     return EXIT_ENVIRONMENT if outcome.problems else EXIT_OK
 
 
-def _make_tuning(stack: ExitStack, call: _TuneCall, requests: Sequence[TuneRequest], archive: Archive) -> Tuning:
+def _make_tuning(stack: ExitStack, call: _TuneArguments, requests: Sequence[TuneRequest], archive: Archive) -> Tuning:
     """The tuning on this machine or on a model, with its journal open until the stack is closed."""
     display = make_display(get_messages_console(), call.quiet)
     stack.callback(display.end_display)

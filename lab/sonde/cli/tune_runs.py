@@ -28,7 +28,7 @@ from sonde.tune.description import TuneRequest
 from sonde.tune.search import RejectedValueError
 from sonde.tune.tuning import TuneVariant
 
-_IOBUF = "IOBUF_PARAMS"
+_IOBUF_VARIABLE = "IOBUF_PARAMS"
 
 
 @dataclass
@@ -160,9 +160,9 @@ def require_possible_value(engine: Engine, plan: Plan, request: TuneRequest) -> 
 
 def _make_environment(variables: Mapping[str, str]) -> dict[str, str]:
     """The variables, with the preload library where its parameters are among them."""
-    if _IOBUF not in variables:
+    if _IOBUF_VARIABLE not in variables:
         return dict(variables)
     library = find_library()
-    check_settings(library, {_IOBUF: variables[_IOBUF]})
-    environment = make_preload_environment(library, **{_IOBUF: variables[_IOBUF]})
+    check_settings(library, {_IOBUF_VARIABLE: variables[_IOBUF_VARIABLE]})
+    environment = make_preload_environment(library, **{_IOBUF_VARIABLE: variables[_IOBUF_VARIABLE]})
     return {**variables, "LD_PRELOAD": environment["LD_PRELOAD"]}

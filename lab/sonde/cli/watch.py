@@ -34,7 +34,7 @@ from sonde.watch.open_metrics import render_metrics
 from sonde.watch.watch_state import StateStore, WatchState
 from sonde.watch.watcher import RoundReport, Watcher
 
-_FOLDER = "watch"
+_WATCH_FOLDER = "watch"
 _SYSTEM_UNITS = Path("/etc/systemd/system")
 watch_file_argument = click.argument("watch_file", type=click.Path(path_type=Path), metavar="FILE")
 
@@ -70,7 +70,7 @@ def once_command(watch_file: Path, is_forced: bool, archive: Archive, as_json: b
       sonde watch once watch.toml --json
     """
     watch = read_watch_file(watch_file)
-    store = StateStore(archive.root / _FOLDER)
+    store = StateStore(archive.root / _WATCH_FOLDER)
     with store.hold_lock():
         state, report, problems = _run_watch_round(watch, store, archive, is_forced)
     if as_json:
@@ -96,7 +96,7 @@ def run_command(watch_file: Path, rounds: int | None, archive: Archive) -> int:
       sonde watch run watch.toml
       sonde watch run watch.toml --rounds 1
     """
-    store = StateStore(archive.root / _FOLDER)
+    store = StateStore(archive.root / _WATCH_FOLDER)
     done = 0
     with store.hold_lock():
         while True:
@@ -154,7 +154,7 @@ def status_command(archive: Archive, as_json: bool) -> int:
       sonde watch status
       sonde watch status --json
     """
-    state = StateStore(archive.root / _FOLDER).load_state(trusted_only=False)
+    state = StateStore(archive.root / _WATCH_FOLDER).load_state(trusted_only=False)
     if as_json:
         print_json(state.to_json())
         return EXIT_OK
@@ -219,7 +219,7 @@ def acknowledge_command(incident: str, person: str, archive: Archive) -> int:
       sonde watch acknowledge last --by ops
       sonde watch acknowledge 20261121 --by "on-call engineer"
     """
-    store = StateStore(archive.root / _FOLDER)
+    store = StateStore(archive.root / _WATCH_FOLDER)
     with store.hold_lock():
         state = store.load_state()
         chosen = state.find_incident(incident)
@@ -242,7 +242,7 @@ def accept_command(incident: str, archive: Archive) -> int:
       sonde watch accept last
       sonde watch accept 20261121
     """
-    store = StateStore(archive.root / _FOLDER)
+    store = StateStore(archive.root / _WATCH_FOLDER)
     with store.hold_lock():
         state = store.load_state()
         chosen = state.find_incident(incident)
@@ -267,7 +267,7 @@ def silence_command(directory: str, duration: str, archive: Archive) -> int:
       sonde watch silence --for 0s
     """
     until = time.time() + parse_duration(duration)
-    store = StateStore(archive.root / _FOLDER)
+    store = StateStore(archive.root / _WATCH_FOLDER)
     with store.hold_lock():
         state = store.load_state()
         state.silences[directory] = until

@@ -89,7 +89,7 @@ def conduct_run(
         **(facts or {}),
     }
     if setup.system is not None:
-        run_facts["parents"] = _find_parents(setup.system, plan, run_facts.get("simulated")).as_json()
+        run_facts["parents"] = _find_parents_of_targets(setup.system, plan, run_facts.get("simulated")).as_json()
     draft = setup.archive.begin_run(run_name or plan.id, plan.to_json(), run_facts)
     job = EngineLaunch(
         setup.engine,
@@ -128,7 +128,7 @@ def conduct_run(
     return RunResult(folder, outcome.exit_code, outcome.text, record)
 
 
-def _find_parents(system: System, plan: Plan, simulated: Any) -> TargetParents:
+def _find_parents_of_targets(system: System, plan: Plan, simulated: Any) -> TargetParents:
     """Of the file system that the run is on. A simulated one names targets in its own way, and its mount."""
     if isinstance(simulated, Mapping):
         return find_target_parents(system, str(simulated.get("mount") or plan.target), is_simulated=True)

@@ -41,7 +41,7 @@ class ToolCommand:
 
 
 @dataclass(frozen=True)
-class ToolJob(EngineLaunch):
+class ToolLaunch(EngineLaunch):
     """A job that starts the dialect instead of a plan."""
 
     tool_command: ToolCommand = ToolCommand("", ())
@@ -94,7 +94,7 @@ def resolve_plans_of_tool(tool_command: ToolCommand, setup: RunSetup) -> list[Pl
     return plans
 
 
-class LaterRecords:
+class LaterRecordFollower:
     """Follows the records of the second and later plans, which are files next to the first record, in order."""
 
     def __init__(
@@ -136,8 +136,8 @@ def conduct_tool_run(
     name = tool_command.name or tool_command.tool
     draft = setup.archive.begin_run(name, first.to_json(), _build_run_facts(tool_command, setup, first.document, group))
     launch_parts = (setup.engine, setup.launcher, draft.plan_file, draft.folder, draft.id, 1, setup.mpi_module)
-    job = ToolJob(*launch_parts, tool_command=tool_command)
-    later_records = LaterRecords(draft.folder / RECORD_FILE, len(plans), observer, on_plan_begin)
+    job = ToolLaunch(*launch_parts, tool_command=tool_command)
+    later_records = LaterRecordFollower(draft.folder / RECORD_FILE, len(plans), observer, on_plan_begin)
     try:
         with start_telemetry_sampling(draft.folder, is_simulated=False) as sampler:
             sampling_observer = sample_at_phase_borders(sampler, observer)
@@ -151,7 +151,7 @@ def conduct_tool_run(
     except UserError:
         setup.archive.discard_run(draft)
         raise
-    output, remarks = _split_messages(draft.folder / MESSAGES)
+    output, remarks = _separate_tool_output_from_engine_messages(draft.folder / MESSAGES)
     if outcome.record.run is None:
         setup.archive.discard_run(draft)
         if outcome.exit_code != EXIT_OK:
@@ -208,7 +208,7 @@ def _build_run_facts(
     }
 
 
-def _split_messages(messages: Path) -> tuple[str, str]:
+def _separate_tool_output_from_engine_messages(messages: Path) -> tuple[str, str]:
     """Separates the tool's output from messages of the engine."""
     with open_file(messages) as file:
         lines = file.read().decode("utf-8", "replace").splitlines(keepends=True)

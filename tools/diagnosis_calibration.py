@@ -35,7 +35,7 @@ from sonde.diagnose.diagnosis import (  # noqa: E402
 from sonde.diagnose.diagnosis_model import DiagnosisModel, build_diagnosis_model  # noqa: E402
 from sonde.diagnose.likelihood import ExperimentResult  # noqa: E402
 from sonde.diagnose.noise import NoiseModel  # noqa: E402
-from sonde.diagnose.second_cause import SECOND_RULE, find_most_probable_pair  # noqa: E402
+from sonde.diagnose.second_cause import SECOND_CAUSE_STOP_RULE, find_most_probable_pair  # noqa: E402
 from sonde.diagnose.simulation import Simulator  # noqa: E402
 
 STORED = ROOT / "build" / "diagnosis"
@@ -94,7 +94,7 @@ def run_pair_trial(model: DiagnosisModel, simulator: Simulator, trial: Trial) ->
         cost += value.cost_s
         results.append(run_experiment(model, simulator, trial, value.experiment, len(results)))
     causes = find_most_probable_pair(model, results)
-    while causes is not None and (value := causes.choose_next(SECOND_RULE, trial.truth.seed)[0]) is not None:
+    while causes is not None and (value := causes.choose_next(SECOND_CAUSE_STOP_RULE, trial.truth.seed)[0]) is not None:
         cost += value.cost_s
         results.append(run_experiment(model, simulator, trial, value.experiment, len(results)))
         causes = find_most_probable_pair(model, results)
@@ -110,7 +110,7 @@ def run_pair_trial(model: DiagnosisModel, simulator: Simulator, trial: Trial) ->
         "answer": " + ".join(hypothesis for hypothesis, _ in answers),
         "is_right": set(answers) == set(trial.answers),
         "is_hypothesis_right": {item for item, _ in answers} == {item for item, _ in trial.answers},
-        "is_sure": causes is not None and causes.is_decided(SECOND_RULE),
+        "is_sure": causes is not None and causes.is_decided(SECOND_CAUSE_STOP_RULE),
         "experiments": len(results),
         "cost_s": round(cost),
         "checklist_s": 0,

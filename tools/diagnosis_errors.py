@@ -20,7 +20,7 @@ sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "tools")]
 
 from diagnosis_trials import list_machines  # noqa: E402
 from sonde.diagnose.diagnosis_model import simulate_faults  # noqa: E402
-from sonde.diagnose.experiment_plan import fit_experiment  # noqa: E402
+from sonde.diagnose.experiment_plan import scale_experiment_to_machine  # noqa: E402
 from sonde.diagnose.hypotheses import FAULT, list_hypotheses  # noqa: E402
 from sonde.diagnose.library import list_experiments  # noqa: E402
 from sonde.diagnose.machine_map import DiagnosedMachine  # noqa: E402
@@ -35,7 +35,7 @@ _LEAST_STRENGTHS = 4  # three remain, of which the one in the middle states the 
 def list_deviations(machine: DiagnosedMachine) -> Iterator[tuple[str, float]]:
     """Yields deviations of rates and parts at strengths that were left out, in units of the stated error."""
     simulator = Simulator(machine, ROOT / "build" / "diagnosis" / "simulations")
-    experiments = [item for item in (fit_experiment(item, machine) for item in list_experiments())
+    experiments = [item for item in (scale_experiment_to_machine(item, machine) for item in list_experiments())
                    if not item.description.is_contrast]  # fmt: skip
     faults = [item for item in list_hypotheses(machine, ())
               if item.kind == FAULT and len(item.strength_grid.amounts) >= _LEAST_STRENGTHS]  # fmt: skip

@@ -28,7 +28,7 @@ from sonde.diagnose.diagnosis import DiagnosisStopRule, is_probable_enough, rank
 from sonde.diagnose.diagnosis_session import DiagnosisSession  # noqa: E402
 from sonde.diagnose.diagnosis_state import DiagnosisState  # noqa: E402
 from sonde.diagnose.library import find_experiment  # noqa: E402
-from sonde.diagnose.stated_machine import StatedMachine  # noqa: E402
+from sonde.diagnose.stated_machine import UnsimulatedMachine  # noqa: E402
 from sonde.launch.engine import find_engine  # noqa: E402
 from sonde.store.archive import Archive  # noqa: E402
 
@@ -64,7 +64,9 @@ class RealMachine:
 
     def diagnose(self, fault: RealFault) -> dict[str, Any]:
         """Plants a fault and returns what the diagnosis said."""
-        session = DiagnosisSession(self._opened.state, self._opened.model, StatedMachine(self._opened.model.machine))
+        session = DiagnosisSession(
+            self._opened.state, self._opened.model, UnsimulatedMachine(self._opened.model.machine)
+        )
         names = [item.id for item in self.experiments]
         with fault.open(self.system):
             for name in names:

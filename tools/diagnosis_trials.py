@@ -16,7 +16,7 @@ from sonde.diagnose.hypotheses import FAULT, NOTHING, UNEXPLAINED, Hypothesis
 from sonde.diagnose.machine_map import DiagnosedMachine, read_machine
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.predictions import compute_cause_change
-from sonde.diagnose.unknown_causes import SEPARATED, compute_separation, list_phases
+from sonde.diagnose.unknown_causes import MIN_SEPARATION, compute_separation, list_phases
 from sonde.model.bundled_files import find_system_file
 from sonde.model.system import read_system
 
@@ -244,7 +244,7 @@ def _draw_strange_change(
             effects=tuple(effects),
         )  # fmt: skip
         changes = np.array([[_compute_change(model, cause, name, phase) for name, phase in phases]])
-        if all(compute_separation(changes, phases, item, model.noise)[0] >= SEPARATED for item in covered):
+        if all(compute_separation(changes, phases, item, model.noise)[0] >= MIN_SEPARATION for item in covered):
             return Trial(UNCOVERED, "traits", ModeledTruth(cause=cause, seed=noise_seed), ((UNEXPLAINED, ""),))
     return None
 
@@ -269,7 +269,7 @@ def _draw_left_out(model: DiagnosisModel, number: int, generator: np.random.Gene
                 for other, candidate in enumerate(model.hypotheses)
                 if candidate.kind != UNEXPLAINED and candidate.fault != hypothesis.fault
             ]
-            if all(compute_separation(strongest, phases, item, model.noise)[0] >= SEPARATED for item in others):
+            if all(compute_separation(strongest, phases, item, model.noise)[0] >= MIN_SEPARATION for item in others):
                 usable.append(hypothesis)
     if not usable:
         return None

@@ -31,8 +31,8 @@ from sonde.diagnose.diagnosis_state import (
     read_diagnosis_state,
     write_diagnosis_state,
 )
-from sonde.diagnose.hand_results import parse_hand_result
 from sonde.diagnose.library import find_experiment, list_causes, list_experiments
+from sonde.diagnose.stated_results import parse_stated_result
 from sonde.diagnose.vendor_bundle import build_vendor_bundle
 from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import write_file
@@ -246,7 +246,7 @@ def answer_command(
             description, find_run_folder(archive, run_name), [find_run_folder(archive, name) for name in references]
         )
     else:
-        session.add_result(parse_hand_result(description, changes), "hand")
+        session.add_result(parse_stated_result(description, changes), "hand")
     write_diagnosis_state(state_file, session.state)
     return print_diagnosis_state(session, as_json)
 

@@ -17,8 +17,8 @@ from sonde.diagnose.diagnosis_text import (
     describe_answer,
     describe_candidate,
     describe_closest_alternative,
+    describe_load_or_fault_probability,
     describe_second_cause,
-    describe_triage,
     format_duration,
     format_probability,
 )
@@ -139,7 +139,7 @@ def print_diagnosis_answer(session: DiagnosisSession) -> None:
     out = get_results_console()
     for sentence in describe_answer(answer):
         out.print(sentence, soft_wrap=True, markup=False)
-    out.print(describe_triage(session.posterior), soft_wrap=True, markup=False)
+    out.print(describe_load_or_fault_probability(session.posterior), soft_wrap=True, markup=False)
     table = make_plain_table()
     for name in ("probability", "hypothesis", "name"):
         table.add_column(name)

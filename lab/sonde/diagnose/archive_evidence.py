@@ -26,8 +26,8 @@ _CHANGED_BY_CAUSE, _CHANGED_BY_CHANCE = 0.8, 0.2
 # Experiment whose predictions for single targets hold for other plans too, by the operation of a phase.
 _TARGET_EXPERIMENT, _OPERATIONS = "every-target", ("write", "read")
 # Error of the predicted slowness of a target: other plans have other numbers of requests in its queue.
-_PLAN_SD = 0.7
-_LEAST_SHARE = 0.8  # of the targets that a phase must have accessed
+_PLAN_DIFFERENCE_SD = 0.7
+_MIN_ACCESSED_TARGET_SHARE = 0.8  # of the targets that a phase must have accessed
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,13 @@ def measure_relative_target_rates(
     vectors = {
         key: values
         for key, values in ratio.vectors.items()
-        if values.keys() <= expected and len(values) >= _LEAST_SHARE * len(expected)
+        if values.keys() <= expected and len(values) >= _MIN_ACCESSED_TARGET_SHARE * len(expected)
     }
-    return ExperimentResult(_TARGET_EXPERIMENT, (RunMeasurement({}, vectors),), part_sd=_PLAN_SD) if vectors else None
+    return (
+        ExperimentResult(_TARGET_EXPERIMENT, (RunMeasurement({}, vectors),), part_sd=_PLAN_DIFFERENCE_SD)
+        if vectors
+        else None
+    )
 
 
 def _measure_last_phase_of_each_operation(run_folder: Path) -> RunMeasurement:

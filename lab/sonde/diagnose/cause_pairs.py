@@ -32,11 +32,11 @@ from sonde.stats.ranks import Floats
 _TWO_PRIOR, _UNEXPLAINED_SECOND = 0.5, 0.12
 # Coarse search: parts and strengths of each hypothesis, and which pairs are weighed with all strengths, by the
 # logarithm of how much less probable than the best they are.
-_PARTS, _COARSE_STRENGTHS, _MARGIN, _MOST_GROUPS = 6, 4, 12.0, 200
+_MAX_PROBABLE_PARTS, _COARSE_STRENGTHS, _MARGIN, _MOST_GROUPS = 6, 4, 12.0, 200
 _PART_MARGIN = 12.0
 # Causes beside which an unexplained second one is weighed, and drawn causes that stand for "unexplained".
-_UNEXPLAINED_FIRSTS, _ELEMENTS = 3, 40
-_CHUNK = 20_000
+_UNEXPLAINED_FIRSTS, _DRAWN_CAUSE_COUNT = 3, 40
+_PAIRS_PER_CHUNK = 20_000
 # A cause at a part: hypothesis and member by their indices. Nothing and "unexplained" have the member 0.
 PartKey = tuple[int, int]
 GroupKey = tuple[PartKey, PartKey]
@@ -70,14 +70,14 @@ def compute_pair_probabilities(model: DiagnosisModel, results: Sequence[Experime
         np.asarray(weights + sum(item[index] for item in densities))
         for index, weights in enumerate(model.prior_probabilities.log_weights)
     ]
-    coarse = _list_states(model, single, _COARSE_STRENGTHS)
+    coarse = _list_visible_states(model, single, _COARSE_STRENGTHS)
     first, second = np.triu_indices(len(coarse), 1)
     differs = coarse.hypotheses[first] != coarse.hypotheses[second]
     first, second = first[differs], second[differs]
     weights = _compute_log_weights_of_pairs(model, merged, coarse, first, second, is_exact=False)
     likely = _select_likely_groups(coarse, first, second, weights)
-    states = _list_states(model, single, 10**6)
-    first, second = _list_pairs(states, likely)
+    states = _list_visible_states(model, single, 10**6)
+    first, second = _list_pairs_of_groups(states, likely)
     weights = _compute_log_weights_of_pairs(model, merged, states, first, second, is_exact=True)
     return _add_unexplained_cause(model, merged, single, states, first, second, weights)
 
@@ -86,7 +86,7 @@ def _find_hypothesis_index(model: DiagnosisModel, hypothesis_kind: str) -> int:
     return next(index for index, item in enumerate(model.hypotheses) if item.kind == hypothesis_kind)
 
 
-def _list_states(model: DiagnosisModel, single: Sequence[Floats], most_strengths: int) -> CauseStates:
+def _list_visible_states(model: DiagnosisModel, single: Sequence[Floats], most_strengths: int) -> CauseStates:
     """Visible strengths of all causes at their most probable parts, evenly chosen if there are too many."""
     rows = [(_find_hypothesis_index(model, NOTHING), 0, 0)]
     for index, hypothesis in enumerate(model.hypotheses):
@@ -107,7 +107,7 @@ def _list_states(model: DiagnosisModel, single: Sequence[Floats], most_strengths
 def _list_most_probable_parts(part_weights: Floats) -> Indices:
     """The most probable parts of a hypothesis."""
     by_member = np.max(part_weights, axis=0)
-    ordered = np.argsort(-by_member, kind="stable")[:_PARTS]
+    ordered = np.argsort(-by_member, kind="stable")[:_MAX_PROBABLE_PARTS]
     return np.asarray(ordered[by_member[ordered] > np.max(by_member) - _PART_MARGIN])
 
 
@@ -145,8 +145,8 @@ def _compute_log_weights_of_pairs(
     weights = _compute_log_prior_of_pairs(model, states, first_states, second_states)
     for result in results:
         predictions = predict_states(model, states, result.experiment, list_vector_names(result.runs))
-        for start in range(0, len(first_states), _CHUNK):
-            part = slice(start, start + _CHUNK)
+        for start in range(0, len(first_states), _PAIRS_PER_CHUNK):
+            part = slice(start, start + _PAIRS_PER_CHUNK)
             combined = combine_predictions_of_pairs(predictions, first_states[part], second_states[part])
             weights[part] += compute_pair_density(combined, result, model.noise, is_exact)
     return weights
@@ -179,7 +179,7 @@ def _select_likely_groups(
     return [groups[number] for number in ordered if totals[number] > totals[ordered[0]] - _MARGIN]
 
 
-def _list_pairs(states: CauseStates, groups: Sequence[GroupKey]) -> tuple[Indices, Indices]:
+def _list_pairs_of_groups(states: CauseStates, groups: Sequence[GroupKey]) -> tuple[Indices, Indices]:
     """All strengths of both causes of each group."""
     rows: dict[PartKey, list[int]] = {}
     for number, key in enumerate(zip(states.hypotheses.tolist(), states.members.tolist(), strict=True)):
@@ -209,7 +209,7 @@ def _add_unexplained_cause(
 
     def append_drawn_causes(state: int, total_log_weight: float, drawn_log_weights: Floats) -> None:
         """Those drawn causes that explain most stand for all; their weights have the sum of all."""
-        chosen = np.argsort(-drawn_log_weights)[:_ELEMENTS]
+        chosen = np.argsort(-drawn_log_weights)[:_DRAWN_CAUSE_COUNT]
         numbers = len(states) + len(elements) + np.arange(len(chosen))
         elements.extend(int(number) for number in chosen)
         firsts.append(np.full(len(chosen), state))

@@ -30,8 +30,8 @@ _GAP_SHARE, _GAP_SD = 0.3, 0.4
 _LOAD_FACTOR, _LOAD_SD, _LOAD_PART_FACTOR = 1.8, 0.6, 1.5
 # Error of a part's value where another cause slows the rate too, as a share of the value.
 _PART_SHARE_SD = 0.3
-_SLOWS = -0.1  # a logarithm of a rate
-_LOADS_TARGETS = "noisy-neighbor"
+_SLOW_LOG_RATE = -0.1  # relative log rate below which a cause slows a measurement
+_TARGET_LOAD_CAUSE_ID = "noisy-neighbor"
 # Two causes sometimes act together in ways that no rule predicts: this share of the experiments, and of the parts, has
 # a wide error instead.
 _ODD_SHARE, _ODD_SD, _ODD_PART_SHARE, _ODD_PART_SD = 0.1, 0.8, 0.01, 1.5
@@ -106,9 +106,9 @@ def predict_states(
         hypothesis, prediction = model.hypotheses[index], model.predictions[experiment_id][index]
         if hypothesis.kind == NOTHING:
             continue
-        exposed = model.part_masks[index].select_exposed(fitted)
+        exposed = model.part_masks[index].select_exposed_parts(fitted)
         rows = np.flatnonzero(states.hypotheses == index)
-        is_load[rows] = hypothesis.fault == _LOADS_TARGETS
+        is_load[rows] = hypothesis.fault == _TARGET_LOAD_CAUSE_ID
         rows = rows[exposed[states.members[rows]] > 0]
         strengths, members = states.strengths[rows], states.members[rows]
         for column, phase in enumerate(phases):
@@ -137,7 +137,7 @@ def combine_predictions_of_pairs(
     has_load = (predictions.is_load[first_states] | predictions.is_load[second_states])[:, None]
     are_slow = (first_rates < 0) & (second_rates < 0)
     gap = np.where(are_slow, slower - product, 0.0)
-    queues = has_load & (np.maximum(first_rates, second_rates) < _SLOWS)
+    queues = has_load & (np.maximum(first_rates, second_rates) < _SLOW_LOG_RATE)
     rates = np.where(queues, _LOAD_FACTOR * product, slower - _GAP_SHARE * gap)
     rates = np.where(are_slow, rates, product)
     variance = (
@@ -155,8 +155,8 @@ def combine_predictions_of_pairs(
             values + other_values,
         )
         together = np.where(queues[:, [column]] & (together < 0), _LOAD_PART_FACTOR * together, together)
-        changes = np.where(second_rates[:, column, None] < _SLOWS, values, 0.0) ** 2
-        changes += np.where(first_rates[:, column, None] < _SLOWS, other_values, 0.0) ** 2
+        changes = np.where(second_rates[:, column, None] < _SLOW_LOG_RATE, values, 0.0) ** 2
+        changes += np.where(first_rates[:, column, None] < _SLOW_LOG_RATE, other_values, 0.0) ** 2
         variance = sd[first_states] ** 2 + sd[second_states] ** 2 - healthy_sd**2
         extra = np.where(is_single, 0.0, _PART_SHARE_SD**2 * changes)
         vectors[key] = together - np.median(together, axis=1)[:, None] * ~is_single, np.sqrt(variance + extra)

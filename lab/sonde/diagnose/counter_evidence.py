@@ -15,7 +15,7 @@ from typing import Any
 
 from sonde.diagnose.description import COUNTER_OBSERVATIONS
 from sonde.diagnose.hypotheses import Hypothesis
-from sonde.diagnose.limit_evidence import compare_recorded_limits
+from sonde.diagnose.limit_evidence import compare_recorded_limits_and_load
 from sonde.model.json_access import get_finite_number, get_object
 from sonde.model.run import RecordedRun, read_recorded_run_folder
 from sonde.telemetry.data import load_telemetry
@@ -24,7 +24,7 @@ from sonde.telemetry.phase_telemetry import PhaseTelemetry, summarize_phase_tele
 # Assumptions: a cause shows its observation this often; there are other reasons for one this often.
 _SHOWN_BY_CAUSE, _SHOWN_BY_CHANCE = 0.8, 0.1
 # The same of limits: their causes have other forms too, and a limit is rarely there for another reason.
-_LIMITS = ("processor-limit", "memory-limit", "byte-limit", "request-limit")
+_LIMIT_OBSERVATIONS = ("processor-limit", "memory-limit", "byte-limit", "request-limit")
 _LIMIT_BY_CAUSE, _LIMIT_BY_CHANCE = 0.5, 0.02
 # Limits of the observations: bytes of the device over those of the run; fractions of all processor time and of TCP
 # segments; the share of reads that reached the device; free space over all space.
@@ -80,7 +80,9 @@ class CounterEvidence:
         total = 0.0
         for name, is_observed in self.observed.items():
             by_cause, by_chance = (
-                (_LIMIT_BY_CAUSE, _LIMIT_BY_CHANCE) if name in _LIMITS else (_SHOWN_BY_CAUSE, _SHOWN_BY_CHANCE)
+                (_LIMIT_BY_CAUSE, _LIMIT_BY_CHANCE)
+                if name in _LIMIT_OBSERVATIONS
+                else (_SHOWN_BY_CAUSE, _SHOWN_BY_CHANCE)
             )
             share = by_cause if name in hypothesis.counters else by_chance
             total += log(share if is_observed else 1 - share)
@@ -110,7 +112,7 @@ def compare_counters_of_runs(run_folder: Path, reference_folder: Path) -> Counte
         "little-space": _has_little_space(slow),
     }
     observations = {name: value for name, value in observed.items() if value is not None}
-    return CounterEvidence(observations | compare_recorded_limits(slow, usual))
+    return CounterEvidence(observations | compare_recorded_limits_and_load(slow, usual))
 
 
 @dataclass(frozen=True)

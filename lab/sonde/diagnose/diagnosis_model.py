@@ -15,7 +15,7 @@ from sonde.diagnose.archive_evidence import EnvironmentEvidence
 from sonde.diagnose.counter_evidence import CounterEvidence
 from sonde.diagnose.description import DEFAULT_TRAITS, CauseFile, DiagnosisExperiment
 from sonde.diagnose.event_evidence import EventEvidence
-from sonde.diagnose.experiment_plan import FittedExperiment, fit_experiment
+from sonde.diagnose.experiment_plan import ScaledExperiment, scale_experiment_to_machine
 from sonde.diagnose.hypotheses import (
     CAUSE,
     FAULT,
@@ -37,16 +37,16 @@ from sonde.diagnose.posterior import Posterior
 from sonde.diagnose.predictions import (
     Prediction,
     SimulatedEffect,
-    complete_prediction,
-    compute_effect,
+    add_healthy_spread_to_prediction,
     compute_healthy_spread,
+    compute_simulated_effect,
     count_strengths,
+    fill_missing_measurements_as_healthy,
     interpolate_effects,
     predict_cause,
-    predict_contrast,
+    predict_fault_in_contrast,
+    predict_healthy_machine,
     predict_messages,
-    predict_nothing,
-    widen_prediction,
 )
 from sonde.diagnose.server_messages import SIMULATED_WITH
 from sonde.diagnose.simulation import SimulationRequest
@@ -56,16 +56,16 @@ from sonde.model.errors import UserError
 from sonde.stats.ranks import Floats
 
 # A repeat on a real machine takes about this long where the model only knows the time of the transfer.
-_LEAST_RUN_S = 60.0
+_MIN_RUN_S = 60.0
 # Healthy machines of different seeds say how much runs differ by chance.
 _HEALTHY_SEEDS = 3
 # Strengths within the noise are no cause of a complaint: "nothing" stands for them.
 _INVISIBLE_SHARE = 1e-6
-Spread = tuple[Mapping[str, float], Mapping[tuple[str, str], float]]
+HealthySpread = tuple[Mapping[str, float], Mapping[tuple[str, str], float]]
 
 
-class FreeEvidence(Protocol):
-    """Evidence that needs no experiment."""
+class PassiveEvidence(Protocol):
+    """Evidence from the archive, logs and events, for which no experiment is run."""
 
     def compute_log_factor(self, hypothesis: Hypothesis) -> float:
         """Logarithm of the factor on the probability of a hypothesis."""
@@ -84,7 +84,7 @@ class DiagnosisModel:
     machine: DiagnosedMachine
     noise: NoiseModel
     hypotheses: tuple[Hypothesis, ...]
-    experiments: tuple[FittedExperiment, ...]
+    experiments: tuple[ScaledExperiment, ...]
     predictions: Mapping[str, Sequence[Prediction]]
     unknown_causes: UnknownCauses
     refused: Mapping[str, str]
@@ -95,7 +95,7 @@ class DiagnosisModel:
     events: EventEvidence = field(default_factory=EventEvidence)
 
     @property
-    def free_evidence(self) -> Mapping[str, FreeEvidence]:
+    def passive_evidence(self) -> Mapping[str, PassiveEvidence]:
         """What is known without an experiment, by name."""
         return {
             "facts of both runs": self.environment,
@@ -133,7 +133,7 @@ class DiagnosisModel:
                 for index, item in enumerate(self.hypotheses)
             ],
         )
-        for evidence in self.free_evidence.values():
+        for evidence in self.passive_evidence.values():
             prior = prior.multiply_by_densities(
                 [np.full((1, 1), evidence.compute_log_factor(item)) for item in self.hypotheses]
             )
@@ -148,9 +148,11 @@ class DiagnosisModel:
 
     def find_visible_strengths(self, hypothesis_index: int) -> Floats:
         """Returns for each strength of a hypothesis 1 where some experiment shows it, else 0."""
-        return _find_visible([values[hypothesis_index] for values in self.predictions.values()], self.noise)
+        return _find_strengths_visible_in_any_experiment(
+            [values[hypothesis_index] for values in self.predictions.values()], self.noise
+        )
 
-    def find_experiment(self, experiment_id: str) -> FittedExperiment:
+    def find_experiment(self, experiment_id: str) -> ScaledExperiment:
         """The experiment of that name. Raises UserError when it is not for this machine."""
         for item in self.experiments:
             if item.id == experiment_id:
@@ -166,11 +168,11 @@ class DiagnosisModel:
     def compute_log_densities(self, result: ExperimentResult) -> list[Floats]:
         """Log densities of a result under each hypothesis."""
         experiment = self.find_experiment(result.experiment)
-        healthy = widen_prediction(self.get_healthy_prediction(result.experiment), result.scatter, {})
+        healthy = add_healthy_spread_to_prediction(self.get_healthy_prediction(result.experiment), result.scatter, {})
         return [
             compute_joint_log_density(
                 hypothesis,
-                widen_prediction(prediction, result.scatter, {}),
+                add_healthy_spread_to_prediction(prediction, result.scatter, {}),
                 healthy,
                 result.runs,
                 masks,
@@ -193,7 +195,7 @@ class DiagnosisModel:
 
     def compute_cost_s(self, experiment: str) -> float:
         """Cost of one repeat in seconds."""
-        return compute_cost_s(self.find_experiment(experiment).description, _LEAST_RUN_S)
+        return compute_cost_s(self.find_experiment(experiment).description, _MIN_RUN_S)
 
 
 @dataclass(frozen=True)
@@ -205,8 +207,8 @@ class HypothesisLibrary:
     faults: Collection[str] = frozenset(FAULT_GRIDS)
 
 
-def _find_visible(predictions: Sequence[Prediction], noise: NoiseModel) -> Floats:
-    flags = np.broadcast_arrays(*(item.find_visible(noise) for item in predictions))
+def _find_strengths_visible_in_any_experiment(predictions: Sequence[Prediction], noise: NoiseModel) -> Floats:
+    flags = np.broadcast_arrays(*(item.find_strengths_above_noise(noise) for item in predictions))
     return np.asarray(np.max(np.stack(flags), axis=0))
 
 
@@ -242,7 +244,7 @@ def build_diagnosis_model(
     hypothesis_library = hypothesis_library or HypothesisLibrary(
         list_causes_for_machine_kind(machine.machine_kind), list_experiments_for_machine_kind(machine.machine_kind)
     )
-    experiments = tuple(fit_experiment(item, machine) for item in hypothesis_library.experiments)
+    experiments = tuple(scale_experiment_to_machine(item, machine) for item in hypothesis_library.experiments)
     eligible = [cause for cause in hypothesis_library.causes if is_within_complaint(cause, complaint or {})]
     hypotheses = [
         item for item in list_hypotheses(machine, eligible) if not item.fault or item.fault in hypothesis_library.faults
@@ -254,14 +256,16 @@ def build_diagnosis_model(
     for experiment in [*simulated, *(item for item in experiments if item.description.is_contrast)]:
         for item in candidates:
             prediction = _predict_result(item, experiment, effects, predictions[item.id])
-            predictions[item.id][experiment.id] = widen_prediction(prediction, *spreads.get(experiment.id, ({}, {})))
+            predictions[item.id][experiment.id] = add_healthy_spread_to_prediction(
+                prediction, *spreads.get(experiment.id, ({}, {}))
+            )
     return assemble_diagnosis_model(machine, noise, experiments, candidates, predictions, refused)
 
 
 def assemble_diagnosis_model(
     machine: DiagnosedMachine,
     noise: NoiseModel,
-    experiments: tuple[FittedExperiment, ...],
+    experiments: tuple[ScaledExperiment, ...],
     candidate_hypotheses: Sequence[Hypothesis],
     predictions: Mapping[str, Mapping[str, Prediction]],
     refused_faults: Mapping[str, str],
@@ -270,7 +274,8 @@ def assemble_diagnosis_model(
     visible = [
         item
         for item in candidate_hypotheses
-        if item.kind not in (FAULT, CAUSE) or np.any(_find_visible(list(predictions[item.id].values()), noise))
+        if item.kind not in (FAULT, CAUSE)
+        or np.any(_find_strengths_visible_in_any_experiment(list(predictions[item.id].values()), noise))
     ]
     final = assign_priors(visible)
     covered = [predictions[item.id] for item in final if item.kind != UNEXPLAINED]
@@ -294,10 +299,10 @@ def assemble_diagnosis_model(
 
 def simulate_faults(
     hypotheses: Sequence[Hypothesis],
-    experiments: Sequence[FittedExperiment],
+    experiments: Sequence[ScaledExperiment],
     simulator: MachineModel,
     on_progress: Callable[[int, int], None],
-) -> tuple[dict[tuple[str, str], list[SimulatedEffect]], dict[str, Spread], dict[str, str]]:
+) -> tuple[dict[tuple[str, str], list[SimulatedEffect]], dict[str, HealthySpread], dict[str, str]]:
     """Returns effects by (hypothesis, experiment), weakest first, the spread of healthy machines by experiment, and the
     reason for each fault that was refused."""
     faults = [item for item in hypotheses if item.kind == FAULT]
@@ -333,7 +338,7 @@ def simulate_faults(
     by_id = {item.id: item for item in faults}
     effects = {
         key: [
-            compute_effect(
+            compute_simulated_effect(
                 values,
                 [healthy[key[1], seed] for seed in range(1, len(values) + 1)],
                 *_get_first_parts(by_id[key[0]]),
@@ -342,7 +347,7 @@ def simulate_faults(
         ]
         for key, by_amount in runs.items()
     }
-    spreads: dict[str, Spread] = {
+    spreads: dict[str, HealthySpread] = {
         experiment.id: compute_healthy_spread([healthy[experiment.id, seed] for seed in range(1, most_seeds + 1)])
         for experiment in experiments
     }
@@ -356,7 +361,7 @@ def _get_first_parts(hypothesis: Hypothesis) -> tuple[frozenset[str], frozenset[
 
 def _predict_result(
     hypothesis: Hypothesis,
-    experiment: FittedExperiment,
+    experiment: ScaledExperiment,
     effects: Mapping[tuple[str, str], list[SimulatedEffect]],
     earlier_predictions: Mapping[str, Prediction],
 ) -> Prediction:
@@ -368,9 +373,11 @@ def _predict_result(
     if hypothesis.cause is not None:
         return predict_cause(hypothesis.cause, description, keys)
     if hypothesis.kind != FAULT:
-        return predict_nothing(description, keys)
+        return predict_healthy_machine(description, keys)
     if description.is_contrast:
         like = description.phases[0].like.partition(".")[0]
-        return predict_contrast(hypothesis, description, earlier_predictions.get(like))
+        return predict_fault_in_contrast(hypothesis, description, earlier_predictions.get(like))
     prediction = interpolate_effects(effects[hypothesis.id, experiment.id], hypothesis.strength_grid.amounts)
-    return complete_prediction(prediction, predict_nothing(description, keys), count_strengths(hypothesis))
+    return fill_missing_measurements_as_healthy(
+        prediction, predict_healthy_machine(description, keys), count_strengths(hypothesis)
+    )

@@ -19,8 +19,8 @@ from sonde.diagnose.diagnosis_text import (
     describe_answer,
     describe_candidate,
     describe_closest_alternative,
+    describe_load_or_fault_probability,
     describe_measured_changes,
-    describe_triage,
     format_change,
     format_probability,
 )
@@ -29,7 +29,7 @@ from sonde.diagnose.measurements import NODES
 
 _MOST_BARS, _MOST_PARTS = 6, 12
 _SLOWER, _FASTER = -0.1, 0.1
-_EXPLAINED = 3
+_EXPLAINED_HYPOTHESES = 3
 
 
 def build_diagnosis_page(session: DiagnosisSession) -> Study:
@@ -41,7 +41,7 @@ def build_diagnosis_page(session: DiagnosisSession) -> Study:
         ("Storage targets", str(len(machine.targets))),
         ("Hypotheses", f"{len(session.model.hypotheses)} groups"),
         ("Experiments", str(len(session.state.results))),
-        ("Load or fault", describe_triage(session.posterior)),
+        ("Load or fault", describe_load_or_fault_probability(session.posterior)),
     ]
     sentences = describe_answer(answer)
     advice = [describe_advice(answer.most_probable), describe_closest_alternative(session.model, answer)]
@@ -57,7 +57,7 @@ def build_diagnosis_page(session: DiagnosisSession) -> Study:
                 "Answer", [*sentences[1:], *(text for text in advice if text)], [_draw_ranking(answer.ranking)]
             ),
             *_make_step_sections(session),
-            *_explain_first(session),
+            *_make_evidence_sections(session),
             StudySection("What this diagnosis cannot see", session.describe_limits() or ["Nothing is left out."], []),
         ],
     )
@@ -116,10 +116,10 @@ def _make_change_row(row_group: str, row_label: str, log_ratio: float) -> Change
     return ChangeRow(row_group, row_label, exp(log_ratio) - 1, None, None, tone, format_change(log_ratio))
 
 
-def _explain_first(session: DiagnosisSession) -> list[StudySection]:
+def _make_evidence_sections(session: DiagnosisSession) -> list[StudySection]:
     """Evidence for and against the first hypotheses."""
     sections = []
-    for candidate in session.answer.ranking[:_EXPLAINED]:
+    for candidate in session.answer.ranking[:_EXPLAINED_HYPOTHESES]:
         rows = session.list_evidence_for_hypothesis(candidate.hypothesis.id)
         cells = [
             (row.experiment, row.measured, row.predicted, f"{row.comment} (odds × {row.factor:.3g})") for row in rows

@@ -26,14 +26,13 @@ from sonde.diagnose.diagnosis_state import DiagnosisState
 from sonde.diagnose.diagnosis_text import (
     EvidenceRow,
     describe_answer,
+    describe_load_or_fault_probability,
     describe_measured_changes,
-    describe_triage,
     format_probability,
     list_evidence,
-    list_free_evidence,
+    list_passive_evidence,
 )
 from sonde.diagnose.event_evidence import select_events
-from sonde.diagnose.hand_results import parse_hand_result
 from sonde.diagnose.hypotheses import FAULT_GRIDS, NOTHING
 from sonde.diagnose.joint_change_evidence import find_latest_joint_drop
 from sonde.diagnose.library import list_causes_for_machine_kind, list_experiments_for_machine_kind
@@ -50,10 +49,11 @@ from sonde.diagnose.measurements import (
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.next_experiment import ExperimentValue
 from sonde.diagnose.posterior import Posterior
-from sonde.diagnose.second_cause import SECOND_RULE, TwoCauses, find_most_probable_pair
+from sonde.diagnose.second_cause import SECOND_CAUSE_STOP_RULE, TwoCauses, find_most_probable_pair
 from sonde.diagnose.server_messages import MESSAGE_EXPERIMENT, find_messages
 from sonde.diagnose.simulation import Simulator
-from sonde.diagnose.stated_machine import MachineModel, StatedMachine
+from sonde.diagnose.stated_machine import MachineModel, UnsimulatedMachine
+from sonde.diagnose.stated_results import parse_stated_result
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError, suggest_close_name
 from sonde.model.event import Event
@@ -62,9 +62,9 @@ from sonde.model.system import read_system
 from sonde.trends.survey import Survey
 
 # Error of a single earlier run as the reference, in units of the noise of one run.
-_SINGLE_REFERENCE = 1.0
+_SINGLE_REFERENCE_ERROR = 1.0
 # A fix is confirmed from this probability on.
-_FIXED = 0.95
+_MIN_FIXED_PROBABILITY = 0.95
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ class Confirmation:
 
     @property
     def is_fixed(self) -> bool:
-        return self.probability >= _FIXED
+        return self.probability >= _MIN_FIXED_PROBABILITY
 
     def describe(self) -> str:
         """Returns one sentence."""
@@ -138,7 +138,7 @@ class DiagnosisSession:
     ) -> DiagnosisSession:
         """Simulates or reads what the hypotheses predict."""
         machine = cls.read_machine(state)
-        simulator: MachineModel = Simulator(machine, cache_folder) if machine.targets else StatedMachine(machine)
+        simulator: MachineModel = Simulator(machine, cache_folder) if machine.targets else UnsimulatedMachine(machine)
         faults = frozenset(state.suspects or FAULT_GRIDS) if machine.targets else frozenset()
         library = HypothesisLibrary(
             list_causes_for_machine_kind(machine.machine_kind),
@@ -211,7 +211,7 @@ class DiagnosisSession:
             names = ", ".join(folder.name for folder in references)
             raise UserError(f"Runs {run.name} and {names} have no phase of {experiment.id} in common.")
         noise = self.state.noise.run_sd
-        reference_sd = _SINGLE_REFERENCE * noise / math.sqrt(len(earlier))
+        reference_sd = _SINGLE_REFERENCE_ERROR * noise / math.sqrt(len(earlier))
         result = ExperimentResult(experiment.id, (ratio,), reference_sd, scatter=measure_scatter(earlier, noise))
         self.add_result(result, run.name)
 
@@ -280,7 +280,7 @@ class DiagnosisSession:
             sentences.append(
                 f"This is a smaller machine of the same kind: {left_out} targets and what only they need are left out."
             )
-        for evidence in self.model.free_evidence.values():
+        for evidence in self.model.passive_evidence.values():
             sentences += evidence.describe(self.model.hypotheses)
         if self.state.suspects:
             sentences.append(
@@ -312,7 +312,7 @@ class DiagnosisSession:
         candidate = self.find_candidate(hypothesis_name)
         index = self.model.hypotheses.index(candidate.hypothesis)
         return [
-            *list_free_evidence(self.model, index),
+            *list_passive_evidence(self.model, index),
             *list_evidence(self.model, self.state.experiment_results, index),
         ]
 
@@ -322,7 +322,7 @@ class DiagnosisSession:
         causes = find_most_probable_pair(self.model, results) if results else None
         if causes is None:
             raise UserError("There is no result yet; do the experiment of `sonde diagnose next` first.")
-        value, _ = causes.choose_next(SECOND_RULE, self.state.seed)
+        value, _ = causes.choose_next(SECOND_CAUSE_STOP_RULE, self.state.seed)
         return causes, value.experiment if value else None
 
     def confirm_fix(self, fix_changes: Sequence[str]) -> Confirmation:
@@ -338,7 +338,7 @@ class DiagnosisSession:
                 raise UserError(
                     f"Repeat {before.experiment} and enter its result: sonde diagnose confirm FILE {phases}"
                 )
-            after, origin = parse_hand_result(description, fix_changes), "hand"
+            after, origin = parse_stated_result(description, fix_changes), "hand"
         self.add_result(after, origin, is_after_fix=True)
         return Confirmation(before.experiment, before, after, self._compute_fixed_probability(after))
 
@@ -367,10 +367,14 @@ class DiagnosisSession:
         answer = self.answer
         return {
             "status": answer.status,
-            "sentences": [*describe_answer(answer), describe_triage(self.posterior), *self.describe_limits()],
+            "sentences": [
+                *describe_answer(answer),
+                describe_load_or_fault_probability(self.posterior),
+                *self.describe_limits(),
+            ],
             "entropy_bits": self.posterior.entropy_bits,
             "experiments": [item.result.experiment for item in self.state.results],
-            "categories": dict(self.posterior.group_by_category()),
+            "categories": dict(self.posterior.sum_probabilities_by_category()),
             "ranking": [
                 {
                     "id": item.hypothesis.id,

@@ -16,12 +16,12 @@ from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import NODES
 from sonde.diagnose.posterior import Posterior
 from sonde.diagnose.predictions import Prediction
-from sonde.diagnose.second_cause import SECOND_RULE, TwoCauses
+from sonde.diagnose.second_cause import SECOND_CAUSE_STOP_RULE, TwoCauses
 from sonde.stats.ranks import Floats
 
 _DECISIVE, _CLEAR = 10.0, 3.0
-_SURE_PART = 0.95  # a part below this probability is named with it
-_NAMED_SECOND = 0.02  # a second cause below this probability is not named
+_MIN_CERTAIN_PART_PROBABILITY = 0.95  # a part below this probability is named with it
+_MIN_PRINTED_SECOND_PROBABILITY = 0.02  # a second cause below this probability is not named
 _LOAD, _NOTHING_CATEGORIES = "load", ("nothing", "unexplained")
 
 
@@ -48,7 +48,7 @@ def describe_candidate(candidate: RankedHypothesis) -> str:
     if candidate.part_probability < 0.5 and len(hypothesis.members) > 1:
         first, last = hypothesis.members[0], hypothesis.members[-1]
         return f"{hypothesis.title} (one of {len(hypothesis.members)}: {first} to {last})"
-    if candidate.part_probability < _SURE_PART:
+    if candidate.part_probability < _MIN_CERTAIN_PART_PROBABILITY:
         return f"{hypothesis.title}: perhaps {candidate.part} ({format_probability(candidate.part_probability)})"
     return f"{hypothesis.title}: {candidate.part}"
 
@@ -65,12 +65,12 @@ def describe_second_cause(causes: TwoCauses) -> list[str]:
         sentences.append(f"Beside it something else is wrong that no hypothesis explains ({probability}).")
     else:
         sentences.append(f"The second is ({probability}): {describe_candidate(second)}.")
-    if not causes.is_decided(SECOND_RULE):
+    if not causes.is_decided(SECOND_CAUSE_STOP_RULE):
         others = [f"{describe_candidate(item)} ({format_probability(item.probability)})" for item in causes.seconds[1:3]
-                  if item.probability >= _NAMED_SECOND]  # fmt: skip
+                  if item.probability >= _MIN_PRINTED_SECOND_PROBABILITY]  # fmt: skip
         excluded = f"; not excluded beside the first: {'; '.join(others)}" if others else ""
         sentences.append(f"This is not decided: both together have {format_probability(causes.probability)}{excluded}.")
-    if causes.unexplained >= _NAMED_SECOND:
+    if causes.unexplained >= _MIN_PRINTED_SECOND_PROBABILITY:
         sentences.append(f"That no pair explains the results has {format_probability(causes.unexplained)}.")
     return sentences
 
@@ -104,9 +104,9 @@ def describe_answer(answer: DiagnosisAnswer) -> list[str]:
     return sentences
 
 
-def describe_triage(posterior: Posterior) -> str:
+def describe_load_or_fault_probability(posterior: Posterior) -> str:
     """Returns whether load by others or a fault is the cause."""
-    sums = posterior.group_by_category()
+    sums = posterior.sum_probabilities_by_category()
     load = sums.get(_LOAD, 0.0)
     cause = sum(value for name, value in sums.items() if name not in (_LOAD, *_NOTHING_CATEGORIES))
     return f"Load by others: {format_probability(load)}; a fault, setting or software: {format_probability(cause)}."
@@ -161,11 +161,11 @@ def list_evidence(
     return rows
 
 
-def list_free_evidence(model: DiagnosisModel, hypothesis_index: int) -> list[EvidenceRow]:
+def list_passive_evidence(model: DiagnosisModel, hypothesis_index: int) -> list[EvidenceRow]:
     """Returns one row for each kind of evidence that needs no experiment, where it tells hypotheses apart."""
     rows = []
     shares = np.array([item.prior for item in model.hypotheses])
-    for name, evidence in model.free_evidence.items():
+    for name, evidence in model.passive_evidence.items():
         sentences = evidence.describe(model.hypotheses)
         factors = np.exp([evidence.compute_log_factor(item) for item in model.hypotheses])
         if sentences and np.ptp(factors) > 0:

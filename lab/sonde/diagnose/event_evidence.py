@@ -20,13 +20,13 @@ from sonde.model.system import System
 # That nothing was noted says nothing: no site notes all.
 _NOTED_WITH_CAUSE, _NOTED_BY_CHANCE = 0.5, 0.05
 # Kinds of events after which a part may be slower, and those after which software or settings may be.
-_OF_PARTS = frozenset({"failure", "rebuild", "failover", "incident", "reboot", "maintenance", "change"})
-_OF_SETTINGS = frozenset({"upgrade", "reconfiguration", "maintenance", "change"})
-_MOST_PRINTED = 5
+_EVENT_KINDS_OF_PARTS = frozenset({"failure", "rebuild", "failover", "incident", "reboot", "maintenance", "change"})
+_EVENT_KINDS_OF_SETTINGS = frozenset({"upgrade", "reconfiguration", "maintenance", "change"})
+_MAX_PRINTED_EVENTS = 5
 
 
 @dataclass(frozen=True)
-class NotedEvent:
+class EvidenceEvent:
     """An event with the ids of its parts, and the words of its title and of the names of what it changed."""
 
     kind: str
@@ -37,15 +37,17 @@ class NotedEvent:
     def is_about(self, hypothesis: Hypothesis) -> bool:
         """Whether it happened to a part of the hypothesis, or changed what its cause names."""
         if hypothesis.cause is not None:
-            return self.kind in _OF_SETTINGS and bool(set(hypothesis.cause.environment) & set(self.title_words))
-        return self.kind in _OF_PARTS and bool(set(hypothesis.members) & set(self.parts))
+            return self.kind in _EVENT_KINDS_OF_SETTINGS and bool(
+                set(hypothesis.cause.environment) & set(self.title_words)
+            )
+        return self.kind in _EVENT_KINDS_OF_PARTS and bool(set(hypothesis.members) & set(self.parts))
 
 
 @dataclass(frozen=True)
 class EventEvidence:
     """Events after the reference and before the end of the slow run, in order of time."""
 
-    events: tuple[NotedEvent, ...] = ()
+    events: tuple[EvidenceEvent, ...] = ()
 
     def compute_log_factor(self, hypothesis: Hypothesis) -> float:
         """Logarithm of the factor on the probability of a hypothesis. Several events are one piece of evidence: logs
@@ -63,8 +65,8 @@ class EventEvidence:
         others = len(self.events) - len(related)
         if not titles:
             return [f"Of the {others} events between both runs none is about a hypothesis."]
-        more = f"; and {len(titles) - _MOST_PRINTED} more" if len(titles) > _MOST_PRINTED else ""
-        sentence = f"Noted between both runs: {'; '.join(titles[:_MOST_PRINTED])}{more}."
+        more = f"; and {len(titles) - _MAX_PRINTED_EVENTS} more" if len(titles) > _MAX_PRINTED_EVENTS else ""
+        sentence = f"Noted between both runs: {'; '.join(titles[:_MAX_PRINTED_EVENTS])}{more}."
         return [sentence, *([f"{others} other events are about no hypothesis."] if others else [])]
 
     def to_json(self) -> list[dict[str, Any]]:
@@ -74,7 +76,7 @@ class EventEvidence:
     def from_json(cls, documents: Iterable[Mapping[str, Any]]) -> EventEvidence:
         return cls(
             tuple(
-                NotedEvent(
+                EvidenceEvent(
                     str(document["kind"]),
                     str(document["title"]),
                     tuple(map(str, document["parts"])),
@@ -88,13 +90,15 @@ class EventEvidence:
 def select_events(events: Iterable[Event], since: float, until: float, system: System | None) -> EventEvidence:
     """The events that may have happened after `since` and until `until`, seconds since 1970."""
     interval = Interval(datetime.fromtimestamp(since, UTC), datetime.fromtimestamp(until, UTC))
-    return EventEvidence(tuple(_note(event, system) for event in events if event.when.overlaps_interval(interval)))
+    return EventEvidence(
+        tuple(_make_evidence_event(event, system) for event in events if event.when.overlaps_interval(interval))
+    )
 
 
-def _note(event: Event, system: System | None) -> NotedEvent:
+def _make_evidence_event(event: Event, system: System | None) -> EvidenceEvent:
     try:
         parts = event.resolve_parts(system)
     except EventError:  # parts of another system file
         parts = event.parts
     text = " ".join([event.title, *(event.changes or {})])
-    return NotedEvent(event.kind, event.title, parts, tuple(sorted(set(re.findall(r"[a-z]+", text.lower())))))
+    return EvidenceEvent(event.kind, event.title, parts, tuple(sorted(set(re.findall(r"[a-z]+", text.lower())))))

@@ -13,12 +13,13 @@ from sonde.diagnose.measurements import NODES, TARGET_MEDIANS, TARGETS
 from sonde.model.plan import Plan
 
 _TASKS_PER_NODE = 4
-PER_TARGET = "per_target"  # as a volume: the number of bytes for each target, over all tasks
+BYTES_PER_TARGET_MEMBER = "per_target"  # as a volume: the number of bytes for each target, over all tasks
 
 
 @dataclass(frozen=True)
-class FittedExperiment:
-    """An experiment on a machine. `stripe_count` is 0 for the default of the file system."""
+class ScaledExperiment:
+    """An experiment with the nodes, tasks and volume for one machine. `stripe_count` is 0 for the default of
+    the file system."""
 
     description: DiagnosisExperiment
     plan: Mapping[str, Any]
@@ -63,7 +64,7 @@ class FittedExperiment:
         return Plan.from_document({**self.plan, "target": {**self.plan.get("target", {}), "path": directory}}, self.id)
 
 
-def fit_experiment(experiment: DiagnosisExperiment, machine: DiagnosedMachine) -> FittedExperiment:
+def scale_experiment_to_machine(experiment: DiagnosisExperiment, machine: DiagnosedMachine) -> ScaledExperiment:
     """Returns the experiment with as many nodes and tasks as the machine needs."""
     nodes = machine.count_nodes(experiment.clients)
     tasks_per_node = int(experiment.tasks_per_node or _TASKS_PER_NODE)
@@ -72,9 +73,9 @@ def fit_experiment(experiment: DiagnosisExperiment, machine: DiagnosedMachine) -
     if "data" in document:
         data = dict(document["data"])
         access = dict(data.get("access", {}))
-        if isinstance(volume := access.get("volume"), Mapping) and PER_TARGET in volume:
+        if isinstance(volume := access.get("volume"), Mapping) and BYTES_PER_TARGET_MEMBER in volume:
             transfer = int(access["transfer"])
-            share = int(volume[PER_TARGET]) * len(machine.targets) // tasks
+            share = int(volume[BYTES_PER_TARGET_MEMBER]) * len(machine.targets) // tasks
             access["volume"] = access["block"] = max(1, share // transfer) * transfer
         data["access"] = access
         document["data"] = data
@@ -89,7 +90,7 @@ def fit_experiment(experiment: DiagnosisExperiment, machine: DiagnosedMachine) -
     }
     stripe_count = len(machine.targets) if experiment.files == "all_targets" else 0
     only_target = machine.targets[0] if is_on_one else ""
-    return FittedExperiment(experiment, document, nodes, tasks, stripe_count, only_target)
+    return ScaledExperiment(experiment, document, nodes, tasks, stripe_count, only_target)
 
 
 def _find_target_index(machine: DiagnosedMachine, target_id: str) -> int:

@@ -13,7 +13,7 @@ from sonde.trends.survey import Survey
 
 # Origins of causes, as explanations of joint changes name them.
 _CLIENTS, _STORAGE, _TEST = "clients", "storage", "test"
-_ORIGINS: Mapping[str, frozenset[str]] = {
+_CAUSE_ORIGINS_BY_EXPLANATION: Mapping[str, frozenset[str]] = {
     "clients": frozenset({_CLIENTS}),
     "storage": frozenset({_STORAGE}),
     "machine": frozenset({_CLIENTS}),
@@ -21,7 +21,7 @@ _ORIGINS: Mapping[str, frozenset[str]] = {
     "test": frozenset({_TEST}),
 }
 # Assumption: the explanation of a joint change is right this often, by its certainty. Another certainty says nothing.
-_RIGHT: Mapping[str, float] = {"clear": 0.9, "likely": 0.75}
+_CORRECT_PROBABILITY_BY_CERTAINTY: Mapping[str, float] = {"clear": 0.9, "likely": 0.75}
 # Conditions of measurements under which a cause is at the clients, or in the test itself; others are at the storage.
 _CLIENT_TRAITS = frozenset({"nodes", "software", "options"})
 _TEST_TRAITS = frozenset({"baseline", "application", "api"})
@@ -37,7 +37,10 @@ class JointChangeEvidence:
 
     def compute_log_factor(self, hypothesis: Hypothesis) -> float:
         """Logarithm of the factor on the probability of a hypothesis; 0 where the change says nothing about it."""
-        right, origins = _RIGHT.get(self.certainty), _ORIGINS.get(self.origin)
+        right, origins = (
+            _CORRECT_PROBABILITY_BY_CERTAINTY.get(self.certainty),
+            _CAUSE_ORIGINS_BY_EXPLANATION.get(self.origin),
+        )
         if right is None or origins is None:
             return 0.0
         own_origins = find_origins(hypothesis)
@@ -50,7 +53,9 @@ class JointChangeEvidence:
         if not self.origin:
             return []
         meaning = (
-            "" if self.origin in _ORIGINS and self.certainty in _RIGHT else ", which says nothing about the causes"
+            ""
+            if self.origin in _CAUSE_ORIGINS_BY_EXPLANATION and self.certainty in _CORRECT_PROBABILITY_BY_CERTAINTY
+            else ", which says nothing about the causes"
         )
         return [f"{self.histories} histories became slower together: {self.origin} ({self.certainty}){meaning}."]
 

@@ -16,7 +16,7 @@ from sonde.model.errors import ExperimentError, UserError, suggest_close_name
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_text_file
 from sonde.model.tables.table_reader import ReadContext, read_table
 
-Table = TypeVar("Table", CauseFile, DiagnosisExperiment)
+DescriptionTable = TypeVar("Table", CauseFile, DiagnosisExperiment)
 
 
 @cache
@@ -36,7 +36,7 @@ def list_experiments_for_machine_kind(machine_kind: str) -> tuple[DiagnosisExper
 
 
 @cache
-def list_shipped_rules() -> dict[str, CompiledRule]:
+def list_shipped_log_rules() -> dict[str, CompiledRule]:
     """Log rules that Sonde ships, by name."""
     return {rule.rule.id: rule for rule in compile_shipped_rules()}
 
@@ -58,7 +58,7 @@ def find_experiment(experiment_id: str) -> DiagnosisExperiment:
     return by_id[experiment_id]
 
 
-def read_description_file(cls: type[Table], description_file: Path) -> Table:
+def read_description_file(cls: type[DescriptionTable], description_file: Path) -> DescriptionTable:
     """Reads one file of a cause or an experiment. Raises ExperimentError with file and member."""
     text = read_text_file(description_file, "diagnosis file", MAX_CONFIGURATION_BYTES, ExperimentError)
     try:
@@ -73,7 +73,7 @@ def read_description_file(cls: type[Table], description_file: Path) -> Table:
 
 def _check_log_rules(experiment: DiagnosisExperiment, description_file: Path) -> None:
     """Checks the rules that phases name, and what they ask of groups. Raises ExperimentError."""
-    shipped = list_shipped_rules()
+    shipped = list_shipped_log_rules()
     for phase in experiment.phases:
         groups: set[str] = set()
         for name in phase.rules:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sonde.diagnose.experiment_plan import FittedExperiment
+from sonde.diagnose.experiment_plan import ScaledExperiment
 from sonde.diagnose.hypotheses import UNEXPLAINED, Hypothesis
 from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import NODES, RunMeasurement
@@ -55,7 +55,7 @@ class PartMasks:
             self._masks[key] = np.array([[name in members for name in part_names] for members in touched], dtype=float)
         return self._masks[key]
 
-    def select_exposed(self, experiment: FittedExperiment) -> Floats:
+    def select_exposed_parts(self, experiment: ScaledExperiment) -> Floats:
         """Returns for each member whether an experiment uses it: its nodes, or the only target of its files."""
         hypothesis, machine = self._hypothesis, self._machine
         if hypothesis.group is not None and experiment.only_target and hypothesis.group.kind in ("target", "server"):
@@ -72,7 +72,7 @@ def compute_joint_log_density(
     healthy: Prediction,
     runs: Sequence[RunMeasurement],
     part_masks: PartMasks,
-    experiment: FittedExperiment,
+    experiment: ScaledExperiment,
     noise: NoiseModel,
     reference_sd: float = 0.0,
     part_sd: float = 0.0,
@@ -107,11 +107,11 @@ def _combine_exposed_and_other_parts(
     prediction: Prediction,
     healthy: Prediction,
     part_masks: PartMasks,
-    experiment: FittedExperiment,
+    experiment: ScaledExperiment,
 ) -> Floats:
     """Densities of the prediction for members that take part in the experiment, of a healthy machine for the others."""
     total = compute_density(prediction)
-    exposed = part_masks.select_exposed(experiment)
+    exposed = part_masks.select_exposed_parts(experiment)
     if np.all(exposed):
         return total
     return np.asarray(np.where(exposed > 0, total, compute_density(healthy)))
@@ -146,7 +146,7 @@ def compute_log_densities_of_runs(
     healthy: Prediction,
     runs: Sequence[RunMeasurement],
     part_masks: PartMasks,
-    experiment: FittedExperiment,
+    experiment: ScaledExperiment,
     noise: NoiseModel,
     reference_sd: float = 0.0,
 ) -> Floats:

@@ -16,7 +16,7 @@ _LOWER, _MORE_LOAD = 0.9, 0.75
 _BYTES, _REQUESTS = "bps", "iops"
 
 
-def compare_recorded_limits(slow_run: RecordedRun, usual_run: RecordedRun) -> dict[str, bool]:
+def compare_recorded_limits_and_load(slow_run: RecordedRun, usual_run: RecordedRun) -> dict[str, bool]:
     """Compares limits and load averages of the nodes of two runs; without what the records do not tell."""
     nodes = list(zip(slow_run.raw_nodes, usual_run.raw_nodes, strict=False))
     observed: dict[str, bool] = {}

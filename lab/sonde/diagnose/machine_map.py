@@ -18,10 +18,10 @@ from sonde.model.errors import UserError
 from sonde.model.system import System
 
 # Members that name or locate a part and do not say how it behaves.
-_NAMES = frozenset(
+_IDENTITY_MEMBERS = frozenset(
     ("id", "index", "number", "title", "notes", "source", "status", "group", "nid", "nids", "address", "addresses")
 )
-_DEEPEST = 3
+_MAX_REFERENCE_DEPTH = 3
 _FEW, _CORES = 4, 12
 _PART_KINDS = ("nodes", "routers", "servers", "controllers", "links", "drives", "raid_groups", "targets", "enclosures")
 
@@ -67,7 +67,7 @@ class DiagnosedMachine:
     def part_groups(self) -> tuple[PartGroup, ...]:
         """All groups of parts that a fault can name."""
         parts = {kind: {part["id"]: part for part in self.document.get(kind, ())} for kind in _PART_KINDS}
-        signatures = _Signatures(parts)
+        signatures = _PartSignatures(parts)
         everything = frozenset(self.targets)
         nothing: frozenset[str] = frozenset()
         groups = _group_symmetric_parts(
@@ -88,7 +88,7 @@ class DiagnosedMachine:
         return tuple(groups)
 
 
-class _Signatures:
+class _PartSignatures:
     """Descriptions of parts without names."""
 
     def __init__(self, part_tables: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
@@ -96,24 +96,35 @@ class _Signatures:
 
     def make_signature(self, part_name: str, depth: int = 0) -> Any:
         kind, part = self._parts[part_name]
-        if depth > _DEEPEST:
+        if depth > _MAX_REFERENCE_DEPTH:
             return kind
-        return [kind, {key: self._neutralize_value(value, depth) for key, value in part.items() if key not in _NAMES}]
+        return [
+            kind,
+            {
+                key: self._remove_identity_members(value, depth)
+                for key, value in part.items()
+                if key not in _IDENTITY_MEMBERS
+            },
+        ]
 
-    def _neutralize_value(self, member: Any, depth: int) -> Any:
+    def _remove_identity_members(self, member: Any, depth: int) -> Any:
         if isinstance(member, str):
             return self.make_signature(member, depth + 1) if member in self._parts else member
         if isinstance(member, Mapping):
-            return {key: self._neutralize_value(item, depth) for key, item in member.items() if key not in _NAMES}
+            return {
+                key: self._remove_identity_members(item, depth)
+                for key, item in member.items()
+                if key not in _IDENTITY_MEMBERS
+            }
         if isinstance(member, Sequence):
-            return [self._neutralize_value(item, depth) for item in member]
+            return [self._remove_identity_members(item, depth) for item in member]
         return member
 
 
 def _group_symmetric_parts(
     part_kind: str,
     part_names: Sequence[str],
-    signatures: _Signatures,
+    signatures: _PartSignatures,
     targets_of_parts: Sequence[frozenset[str]],
     nodes_of_parts: Sequence[frozenset[str]],
 ) -> list[PartGroup]:
@@ -169,7 +180,7 @@ def read_machine(system: System, mount: str = "", most_targets: int = 0) -> Diag
             f"{chosen['id']} has {total} storage targets; a machine of {most_targets} cannot be made of it."
         )
     if most_targets:
-        storage = _take_whole_units(document, storage, most_targets)
+        storage = _select_targets_of_complete_units(document, storage, most_targets)
         targets = [item for item in targets if item in storage or item.get("kind") == "mdt"]
     all_nodes = list(chosen.get("on", ()))
     wanted = max(_FEW, -(-len(storage) // _CORES))
@@ -214,7 +225,7 @@ def make_directory_machine(directory: str) -> DiagnosedMachine:
     return _make_local_machine({"nodes": [{"id": "localhost"}], "file_systems": [{"id": directory}]}, mount)
 
 
-def _take_whole_units(
+def _select_targets_of_complete_units(
     document: Mapping[str, Any], target_tables: Sequence[Mapping[str, Any]], least_count: int
 ) -> list[Mapping[str, Any]]:
     """Returns the first targets, with those that share a unit with them: rates of targets follow from their units."""

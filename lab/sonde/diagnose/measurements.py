@@ -15,9 +15,9 @@ from sonde.model.record import PhaseRecord, RecordReader
 # Kinds of vectors: the mean and the median latency of operations at each target, and the rate of each node.
 TARGETS, TARGET_MEDIANS, NODES = "targets", "target_medians", "nodes"
 VECTOR_KINDS = (TARGETS, TARGET_MEDIANS, NODES)
-_FLOOR_S = 1e-12
+_MIN_OPERATION_S = 1e-12
 # Student's t of three runs has no standard deviation; this gives twice that of the runs.
-_LEAST_DEGREES = 0.5
+_MIN_DEGREES_OF_FREEDOM = 0.5
 
 
 @dataclass(frozen=True)
@@ -88,9 +88,9 @@ def _compute_target_vectors(phase_id: str, targets_line: TargetsLine) -> dict[tu
     for row in targets_line.rows:
         target, ops, single, nanoseconds, median = (row[position] for position in positions)
         if single and single == ops and nanoseconds:
-            means[str(target)] = -log(max(nanoseconds / single * 1e-9, _FLOOR_S))
+            means[str(target)] = -log(max(nanoseconds / single * 1e-9, _MIN_OPERATION_S))
             if median:
-                medians[str(target)] = -log(max(median * 1e-9, _FLOOR_S))
+                medians[str(target)] = -log(max(median * 1e-9, _MIN_OPERATION_S))
     vectors = {(phase_id, TARGETS): means, (phase_id, TARGET_MEDIANS): medians}
     return {key: values for key, values in vectors.items() if len(values) > 1}
 
@@ -160,5 +160,5 @@ def measure_scatter(measurements: Sequence[RunMeasurement], noise: float) -> dic
     for phase in measurements[0].rates if len(measurements) > 2 else ():
         values = [item.rates[phase] for item in measurements if phase in item.rates]
         if len(values) > 2 and (excess := statistics.variance(values) - noise**2) > 0:
-            scatter[phase] = sqrt(excess * (len(values) - 1) / max(len(values) - 3, _LEAST_DEGREES))
+            scatter[phase] = sqrt(excess * (len(values) - 1) / max(len(values) - 3, _MIN_DEGREES_OF_FREEDOM))
     return scatter

@@ -9,7 +9,7 @@ from math import sqrt
 import numpy as np
 
 from sonde.diagnose.description import CauseFile
-from sonde.diagnose.experiment_plan import FittedExperiment, combine_reference_traits, combine_traits
+from sonde.diagnose.experiment_plan import ScaledExperiment, combine_reference_traits, combine_traits
 from sonde.diagnose.hypotheses import FAULT_GRIDS
 from sonde.diagnose.library import find_experiment
 from sonde.diagnose.likelihood import ExperimentResult
@@ -36,7 +36,7 @@ class ModeledTruth:
     seed: int = 1
 
     def run_experiment(
-        self, experiment: FittedExperiment, repeat_number: int, simulator: MachineModel, noise: NoiseModel
+        self, experiment: ScaledExperiment, repeat_number: int, simulator: MachineModel, noise: NoiseModel
     ) -> ExperimentResult:
         """Returns the result of one repeat; the same seed and `repeat_number` give the same result."""
         generator = np.random.default_rng([self.seed, repeat_number, *experiment.id.encode()])
@@ -49,7 +49,7 @@ class ModeledTruth:
             [_require_measurement(simulator, experiment, (), _FIRST_SEED + index) for index in range(_SEEDS)]
         )
         ratio = subtract_reference(run, healthy)
-        factors = noise.draw_run(generator, len(ratio.rates))
+        factors = noise.draw_run_deviations(generator, len(ratio.rates))
         rates = {phase: value + factors[index] for index, (phase, value) in enumerate(ratio.rates.items())}
         # The reference is the median of earlier runs with noise of their own, the same for all repeats.
         earlier = np.random.default_rng([self.seed, *experiment.id.encode()])
@@ -59,29 +59,29 @@ class ModeledTruth:
             rates = {phase: value + self._compute_change(experiment, phase) for phase, value in rates.items()}
         vectors = {}
         for key, values in ratio.vectors.items():
-            factors_by_part = dict(zip(values, noise.draw_part_factors(generator, len(values)), strict=True))
+            factors_by_part = dict(zip(values, noise.draw_part_deviations(generator, len(values)), strict=True))
             vectors[key] = {name: value + float(factors_by_part[name]) for name, value in values.items()}
         measurement = RunMeasurement({phase: float(value) for phase, value in rates.items()}, vectors)
         reference_sd = noise.run_sd * sqrt(np.pi / 2 / _REFERENCE_RUNS)
         return ExperimentResult(experiment.id, (measurement,), reference_sd)
 
     def _simulate_repeat(
-        self, experiment: FittedExperiment, repeat_number: int, simulator: MachineModel
+        self, experiment: ScaledExperiment, repeat_number: int, simulator: MachineModel
     ) -> RunMeasurement:
         return _require_measurement(simulator, experiment, self.faults, _FIRST_SEED + repeat_number % _SEEDS)
 
     def _read_messages(
-        self, experiment: FittedExperiment, simulator: MachineModel, generator: np.random.Generator
+        self, experiment: ScaledExperiment, simulator: MachineModel, generator: np.random.Generator
     ) -> ExperimentResult:
         """Messages that the simulated servers logged; some are missing, and some have other reasons."""
-        run = _require_measurement(simulator, _fit_experiment(SIMULATED_WITH, simulator), self.faults, _FIRST_SEED)
+        run = _require_measurement(simulator, _scale_experiment(SIMULATED_WITH, simulator), self.faults, _FIRST_SEED)
         messages = {}
         for phase in experiment.description.message_phases:
             share = LOGGED_WITH_CAUSE if run.messages.get(phase.id) else LOGGED_BY_CHANCE
             messages[phase.id] = bool(generator.random() < share)
         return ExperimentResult(experiment.id, (RunMeasurement({}, {}, messages),))
 
-    def _compute_change(self, experiment: FittedExperiment, phase: str) -> float:
+    def _compute_change(self, experiment: ScaledExperiment, phase: str) -> float:
         """The change that the cause makes to a phase; of a contrast its ratio."""
         assert self.cause is not None
         description = experiment.description
@@ -93,7 +93,7 @@ class ModeledTruth:
 
     def _simulate_contrast(
         self,
-        experiment: FittedExperiment,
+        experiment: ScaledExperiment,
         repeat_number: int,
         simulator: MachineModel,
         noise: NoiseModel,
@@ -107,7 +107,7 @@ class ModeledTruth:
             removed = tuple(fault for fault in self.faults if changed & set(_find_grid_traits(fault)))
             if removed and phase.like:
                 name, _, like_phase = phase.like.partition(".")
-                like = _fit_experiment(name, simulator)
+                like = _scale_experiment(name, simulator)
                 run = _require_measurement(simulator, like, removed, _FIRST_SEED + repeat_number % _SEEDS)
                 healthy = _require_measurement(simulator, like, (), _FIRST_SEED + repeat_number % _SEEDS)
                 change += subtract_reference(run, healthy).rates[like_phase]
@@ -116,10 +116,10 @@ class ModeledTruth:
         return ExperimentResult(experiment.id, (RunMeasurement(rates),))
 
 
-def _fit_experiment(experiment_id: str, simulator: MachineModel) -> FittedExperiment:
-    from sonde.diagnose.experiment_plan import fit_experiment
+def _scale_experiment(experiment_id: str, simulator: MachineModel) -> ScaledExperiment:
+    from sonde.diagnose.experiment_plan import scale_experiment_to_machine
 
-    return fit_experiment(find_experiment(experiment_id), simulator.machine)
+    return scale_experiment_to_machine(find_experiment(experiment_id), simulator.machine)
 
 
 def _find_grid_traits(fault: str) -> tuple[str, ...]:
@@ -129,7 +129,7 @@ def _find_grid_traits(fault: str) -> tuple[str, ...]:
 
 
 def _require_measurement(
-    simulator: MachineModel, experiment: FittedExperiment, faults: tuple[str, ...], seed: int
+    simulator: MachineModel, experiment: ScaledExperiment, faults: tuple[str, ...], seed: int
 ) -> RunMeasurement:
     result = simulator.simulate_request(SimulationRequest(experiment, faults, seed))
     if isinstance(result, str):

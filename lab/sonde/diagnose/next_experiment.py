@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sonde.diagnose.description import DiagnosisExperiment, ExperimentCost
-from sonde.diagnose.experiment_plan import FittedExperiment
+from sonde.diagnose.experiment_plan import ScaledExperiment
 from sonde.diagnose.hypotheses import NOTHING, UNEXPLAINED
 from sonde.diagnose.likelihood import PartMasks, compute_log_densities_of_runs
 from sonde.diagnose.machine_map import DiagnosedMachine
@@ -50,7 +50,7 @@ def compute_cost_s(experiment: DiagnosisExperiment, run_seconds: float) -> float
 
 def estimate_information_bits(
     posterior: Posterior,
-    experiment: FittedExperiment,
+    experiment: ScaledExperiment,
     predictions: Sequence[Prediction],
     masks_by_hypothesis: Sequence[PartMasks],
     machine: DiagnosedMachine,
@@ -62,7 +62,7 @@ def estimate_information_bits(
     live = [index for index, probability in enumerate(probabilities) if probability >= _NEGLIGIBLE]
     live_posterior = Posterior(
         tuple(posterior.hypotheses[index] for index in live), tuple(posterior.log_weights[index] for index in live)
-    ).normalized()
+    ).normalize()
     healthy = next(
         prediction
         for hypothesis, prediction in zip(posterior.hypotheses, predictions, strict=True)
@@ -110,7 +110,7 @@ def draw_measurement(
     prediction: Prediction,
     healthy: Prediction,
     part_masks: PartMasks,
-    experiment: FittedExperiment,
+    experiment: ScaledExperiment,
     machine: DiagnosedMachine,
     noise: NoiseModel,
     generator: np.random.Generator,
@@ -124,10 +124,10 @@ def draw_measurement(
         return RunMeasurement({}, {}, {kind: bool(generator.random() < share) for kind, share in shares.items()})
     if posterior.hypotheses[hypothesis_index].kind == UNEXPLAINED:
         return _draw_unexplained(prediction, strength, experiment, machine, noise, generator)
-    source = prediction if part_masks.select_exposed(experiment)[member] else healthy
+    source = prediction if part_masks.select_exposed_parts(experiment)[member] else healthy
     strength = strength if source is prediction else 0
     rates = list(source.rates)
-    deviations = noise.draw_run(generator, len(rates))
+    deviations = noise.draw_run_deviations(generator, len(rates))
     means = np.array([source.rates[phase][0][strength] for phase in rates])
     errors = np.array([source.rates[phase][1][strength] for phase in rates])
     values = means + generator.normal(0.0, 1.0, len(rates)) * errors + deviations
@@ -137,7 +137,9 @@ def draw_measurement(
         inside = part_masks.select_vector_parts(key[1], names)[member] > 0
         mean = np.where(inside, vector.inside[strength], vector.outside[strength])
         error = np.where(inside, vector.inside_sd[strength], vector.outside_sd[strength])
-        sampled = mean + generator.normal(0.0, 1.0, len(names)) * error + noise.draw_part_factors(generator, len(names))
+        sampled = (
+            mean + generator.normal(0.0, 1.0, len(names)) * error + noise.draw_part_deviations(generator, len(names))
+        )
         vectors[key] = dict(zip(names, (sampled - np.median(sampled)).tolist(), strict=True))
     return RunMeasurement(dict(zip(rates, values.tolist(), strict=True)), vectors)
 
@@ -145,7 +147,7 @@ def draw_measurement(
 def _draw_unexplained(
     causes: Prediction,
     element: int,
-    experiment: FittedExperiment,
+    experiment: ScaledExperiment,
     machine: DiagnosedMachine,
     noise: NoiseModel,
     generator: np.random.Generator,
@@ -160,6 +162,6 @@ def _draw_unexplained(
     return RunMeasurement(dict(zip(phases, values.tolist(), strict=True)), vectors)
 
 
-def list_vector_parts(vector_kind: str, experiment: FittedExperiment, machine: DiagnosedMachine) -> tuple[str, ...]:
+def list_vector_parts(vector_kind: str, experiment: ScaledExperiment, machine: DiagnosedMachine) -> tuple[str, ...]:
     """The parts of a vector: nodes that take part, or all targets."""
     return machine.nodes[: experiment.nodes] if vector_kind == NODES else machine.targets

@@ -35,14 +35,14 @@ class NoiseModel:
     busy_sd: float = 0.15
     part_sd: float = 0.06
 
-    def draw_run(self, generator: np.random.Generator, phases: int) -> Floats:
+    def draw_run_deviations(self, generator: np.random.Generator, phases: int) -> Floats:
         """Draws the factors of the phases of one run."""
         factors = generator.normal(0.0, self.run_sd, phases)
         if generator.random() < self.busy_share:
             factors += generator.normal(self.busy_shift, self.busy_sd)
         return np.asarray(factors)
 
-    def draw_part_factors(self, generator: np.random.Generator, part_count: int) -> Floats:
+    def draw_part_deviations(self, generator: np.random.Generator, part_count: int) -> Floats:
         """Draws the factors of parts relative to their peers."""
         widths = np.where(generator.random(part_count) < _PART_OUTLIER_SHARE, PART_OUTLIER_FACTOR, 1.0) * self.part_sd
         return np.asarray(generator.normal(0.0, 1.0, part_count) * widths)

@@ -31,7 +31,7 @@ def estimate_pair_information_bits(
     numbers = np.unique(pairs.group_numbers[live], return_inverse=True)[1].reshape(-1)
     used, positions = np.unique(np.stack([pairs.first[live], pairs.second[live]]), return_inverse=True)
     positions = positions.reshape(2, -1)
-    used, positions = _prepend_nothing_state(used, positions)
+    used, positions = _prepend_healthy_state(used, positions)
     states = CauseStates(pairs.states.hypotheses[used], pairs.states.members[used], pairs.states.strengths[used])
     fitted = model.find_experiment(experiment_id)
     names = {
@@ -54,7 +54,7 @@ def _select_probable_pairs(pairs: CausePairs) -> Indices:
     return np.asarray(ordered)
 
 
-def _prepend_nothing_state(used_states: Indices, pair_positions: Indices) -> tuple[Indices, Indices]:
+def _prepend_healthy_state(used_states: Indices, pair_positions: Indices) -> tuple[Indices, Indices]:
     """State 0 stands for "nothing" in combinations, so it is always the first."""
     if used_states[0] == 0:
         return used_states, pair_positions
@@ -67,12 +67,12 @@ def _compute_densities(
     """Draws a result under each of some alternatives, and returns its log density under all: draws are first."""
     total = np.zeros((len(alternatives), len(combined.rates)))
     if combined.phases:
-        factors = np.stack([noise.draw_run(generator, len(combined.phases)) for _ in alternatives])
+        factors = np.stack([noise.draw_run_deviations(generator, len(combined.phases)) for _ in alternatives])
         errors = generator.normal(size=factors.shape) * combined.rates_sd[alternatives]
         values = combined.rates[alternatives] + errors + factors
         total += noise.compute_run_density(values[:, None, :] - combined.rates, combined.rates_sd)
     for mean, sd in combined.vectors.values():
-        parts = np.stack([noise.draw_part_factors(generator, mean.shape[1]) for _ in alternatives])
+        parts = np.stack([noise.draw_part_deviations(generator, mean.shape[1]) for _ in alternatives])
         parts += mean[alternatives] + generator.normal(size=parts.shape) * sd[alternatives]
         parts -= np.median(parts, axis=1)[:, None]
         for number, row in enumerate(parts):

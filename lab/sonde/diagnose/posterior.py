@@ -29,9 +29,9 @@ class Posterior:
         for hypothesis, share in zip(hypotheses, prior_weights, strict=True):
             members = len(hypothesis.members)
             weights.append(np.log(hypothesis.prior / members * share)[:, None] + np.zeros(members))
-        return cls(tuple(hypotheses), tuple(weights)).normalized()
+        return cls(tuple(hypotheses), tuple(weights)).normalize()
 
-    def normalized(self) -> Posterior:
+    def normalize(self) -> Posterior:
         """Returns the posterior with a sum of 1."""
         total = np.logaddexp.reduce([np.logaddexp.reduce(item, axis=None) for item in self.log_weights])
         return Posterior(self.hypotheses, tuple(item - total for item in self.log_weights))
@@ -39,7 +39,7 @@ class Posterior:
     def multiply_by_densities(self, log_densities: Sequence[Floats]) -> Posterior:
         """Returns the posterior after results with these log densities, one array for each hypothesis."""
         pairs = zip(self.log_weights, log_densities, strict=True)
-        return Posterior(self.hypotheses, tuple(weight + density for weight, density in pairs)).normalized()
+        return Posterior(self.hypotheses, tuple(weight + density for weight, density in pairs)).normalize()
 
     def compute_later_entropies(self, log_densities: Sequence[Floats]) -> Floats:
         """Entropy after each of several alternative results, whose densities are the first axis of the arrays."""
@@ -69,7 +69,7 @@ class Posterior:
         """Entropy over hypotheses and their members."""
         return compute_entropy_bits(np.concatenate([np.logaddexp.reduce(item, axis=0) for item in self.log_weights]))
 
-    def group_by_category(self) -> Mapping[str, float]:
+    def sum_probabilities_by_category(self) -> Mapping[str, float]:
         """Probability of each category of causes: load or fault, software or settings."""
         sums: dict[str, float] = {}
         for hypothesis, probability in zip(self.hypotheses, self.hypothesis_probabilities, strict=True):

@@ -22,15 +22,15 @@ from sonde.diagnose.server_messages import LOGGED_BY_CHANCE, LOGGED_WITH_CAUSE
 from sonde.stats.ranks import Floats
 
 # Strengths between two simulated ones, and strengths of a cause outside the model.
-_BETWEEN, _CAUSE_STRENGTHS = 2, 7
-STRENGTH_STEP = _BETWEEN + 1  # positions from one simulated strength to the next
+_INTERPOLATED_STRENGTHS, _CAUSE_STRENGTHS = 2, 7
+STRENGTH_STEP = _INTERPOLATED_STRENGTHS + 1  # positions from one simulated strength to the next
 # Error of a simulated effect, and of one in a contrast, as a standard deviation of logarithms.
 _MODEL_SD, _CAUSE_SD, _VECTOR_SD = 0.03, 0.1, 0.02
 # The part of an effect that is unknown: a fault that slows by a factor of 10 slows by 8 to 12.
 _RELATIVE_SD = 0.08
 # The error between two simulated strengths, as a share of the deviation of a simulated strength from what its neighbors
 # predict. A smooth effect deviates by a quarter at half of the distance, an effect with a bend by up to a half.
-_BETWEEN_SHARE = 0.5
+_INTERPOLATION_ERROR_SHARE = 0.5
 # A cause of a complaint changes some rate by at least this many standard deviations of one run.
 _VISIBLE_SDS = 2.0
 
@@ -56,7 +56,7 @@ class Prediction:
     vectors: Mapping[tuple[str, str], VectorPrediction] = field(default_factory=dict)
     messages: Mapping[str, Floats] = field(default_factory=dict)
 
-    def find_visible(self, noise: NoiseModel) -> Floats:
+    def find_strengths_above_noise(self, noise: NoiseModel) -> Floats:
         """Returns for each strength 1 where it changes a rate, or a part, by more than the noise, else 0."""
         changes = [np.abs(mean) / noise.run_sd for mean, _ in self.rates.values()]
         part_sd = noise.part_sd * PART_OUTLIER_FACTOR
@@ -83,7 +83,7 @@ def count_strengths(hypothesis: Hypothesis) -> int:
     return _CAUSE_STRENGTHS if hypothesis.kind == CAUSE else 1
 
 
-def predict_nothing(experiment: DiagnosisExperiment, vector_keys: Sequence[tuple[str, str]] = ()) -> Prediction:
+def predict_healthy_machine(experiment: DiagnosisExperiment, vector_keys: Sequence[tuple[str, str]] = ()) -> Prediction:
     """The prediction of a healthy machine."""
     zero, sd = np.zeros(1), np.full(1, _MODEL_SD)
     vector = VectorPrediction(zero, zero, np.full(1, _VECTOR_SD), np.full(1, _VECTOR_SD))
@@ -116,7 +116,9 @@ def compute_cause_change(cause: CauseFile, traits: Mapping[str, str]) -> Floats:
     return np.zeros(_CAUSE_STRENGTHS)
 
 
-def predict_contrast(hypothesis: Hypothesis, experiment: DiagnosisExperiment, like: Prediction | None) -> Prediction:
+def predict_fault_in_contrast(
+    hypothesis: Hypothesis, experiment: DiagnosisExperiment, like: Prediction | None
+) -> Prediction:
     """The prediction of a fault of the model for a contrast: its effect where one side is without the fault.
 
     `like` is the prediction for the experiment that the contrast names.
@@ -133,7 +135,7 @@ def predict_contrast(hypothesis: Hypothesis, experiment: DiagnosisExperiment, li
     return Prediction(rates)
 
 
-def compute_effect(
+def compute_simulated_effect(
     simulated: Sequence[RunMeasurement],
     healthy: Sequence[RunMeasurement],
     targets: frozenset[str],
@@ -197,7 +199,7 @@ class _StrengthScale:
         by_interval = [max(held_out[max(0, index - 1) : index + 1]) for index in range(count - 1)]
         interval = np.minimum(self._fine.astype(int), count - 2)
         share = self._fine - interval
-        return np.asarray(_BETWEEN_SHARE * 4 * share * (1 - share) * np.array(by_interval)[interval])
+        return np.asarray(_INTERPOLATION_ERROR_SHARE * 4 * share * (1 - share) * np.array(by_interval)[interval])
 
 
 def interpolate_effects(effects: Sequence[SimulatedEffect], amounts: Sequence[str]) -> Prediction:
@@ -263,7 +265,7 @@ def compute_healthy_spread(
     return rates, vectors
 
 
-def widen_prediction(
+def add_healthy_spread_to_prediction(
     prediction: Prediction, rate_spreads: Mapping[str, float], vector_spreads: Mapping[tuple[str, str], float]
 ) -> Prediction:
     """Returns the prediction with the spread of runs added to its errors."""
@@ -282,7 +284,9 @@ def widen_prediction(
     )
 
 
-def complete_prediction(prediction: Prediction, healthy: Prediction, strength_count: int) -> Prediction:
+def fill_missing_measurements_as_healthy(
+    prediction: Prediction, healthy: Prediction, strength_count: int
+) -> Prediction:
     """Returns the prediction for exactly the measurements of `healthy`; what a simulation did not show is as healthy.
 
     Hypotheses can only be compared when all of them predict the same measurements.

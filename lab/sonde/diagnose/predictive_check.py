@@ -19,11 +19,11 @@ from sonde.diagnose.hypotheses import UNEXPLAINED
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.posterior import Posterior
-from sonde.diagnose.predictions import widen_prediction
+from sonde.diagnose.predictions import add_healthy_spread_to_prediction
 from sonde.stats.ranks import Floats
 
 # Results contradict a hypothesis when they are less probable than this, over all experiments together.
-_CONTRADICTED = 0.01
+_MAX_CONTRADICTED_P_VALUE = 0.01
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class PredictiveCheck:
 
     @property
     def is_contradicted(self) -> bool:
-        return self.p_value < _CONTRADICTED
+        return self.p_value < _MAX_CONTRADICTED_P_VALUE
 
 
 def check_runs_against_hypothesis(
@@ -66,10 +66,12 @@ def _compute_tail_probabilities(
 ) -> list[tuple[float, str]]:
     """Probability that each phase and part of a run is as slow as measured."""
     experiment = model.find_experiment(result.experiment)
-    prediction = widen_prediction(model.predictions[result.experiment][hypothesis_index], result.scatter, {})
-    healthy = widen_prediction(model.get_healthy_prediction(result.experiment), result.scatter, {})
+    prediction = add_healthy_spread_to_prediction(
+        model.predictions[result.experiment][hypothesis_index], result.scatter, {}
+    )
+    healthy = add_healthy_spread_to_prediction(model.get_healthy_prediction(result.experiment), result.scatter, {})
     masks = model.part_masks[hypothesis_index]
-    exposed = masks.select_exposed(experiment)
+    exposed = masks.select_exposed_parts(experiment)
     exposed_weights, unexposed_weight = weights @ exposed, float(np.sum(weights @ (1 - exposed)))
     noise = model.noise
     tails = []

@@ -12,15 +12,15 @@ from contextlib import contextmanager, suppress
 from fcntl import LOCK_EX, LOCK_NB, flock
 from pathlib import Path
 
-_PREFIX = "sonde-diagnose-"
+_FOLDER_PREFIX = "sonde-diagnose-"
 # A younger folder may not be locked yet by the process that creates it.
-_LEAST_AGE_S = 1.0
+_MIN_AGE_S = 1.0
 
 
 @contextmanager
 def create_scratch_folder() -> Iterator[Path]:
     """Yields an empty folder that is locked while this process lives and is removed afterwards."""
-    with tempfile.TemporaryDirectory(prefix=_PREFIX) as name:
+    with tempfile.TemporaryDirectory(prefix=_FOLDER_PREFIX) as name:
         descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY)
         try:
             with suppress(OSError):  # a file system without locks
@@ -33,7 +33,7 @@ def create_scratch_folder() -> Iterator[Path]:
 def remove_abandoned_folders() -> int:
     """Removes this user's scratch folders that no process has locked. Returns their number."""
     removed = 0
-    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+    for path in Path(tempfile.gettempdir()).glob(f"{_FOLDER_PREFIX}*"):
         with suppress(OSError):
             removed += _remove_if_abandoned(path)
     return removed
@@ -43,7 +43,7 @@ def _remove_if_abandoned(scratch_folder: Path) -> bool:
     descriptor = os.open(scratch_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         status = os.fstat(descriptor)
-        if status.st_uid != os.geteuid() or time.time() - status.st_mtime < _LEAST_AGE_S:
+        if status.st_uid != os.geteuid() or time.time() - status.st_mtime < _MIN_AGE_S:
             return False
         flock(descriptor, LOCK_EX | LOCK_NB)
         shutil.rmtree(scratch_folder)

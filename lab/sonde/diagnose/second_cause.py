@@ -18,7 +18,7 @@ from sonde.diagnose.next_experiment import ExperimentValue
 from sonde.diagnose.pair_information import estimate_pair_information_bits
 
 # Experiments for both causes count.
-SECOND_RULE = DiagnosisStopRule(most_experiments=20)
+SECOND_CAUSE_STOP_RULE = DiagnosisStopRule(most_experiments=20)
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,11 @@ def find_most_probable_pair(model: DiagnosisModel, results: Sequence[ExperimentR
     pairs = compute_pair_probabilities(model, results)
     shares = dict(zip(pairs.groups, np.exp(pairs.group_log_weights).tolist(), strict=True))
     causes = {
-        group: share for group, share in shares.items() if any(_is_part_a_cause(model, key) for key in group)
+        group: share for group, share in shares.items() if any(_is_fault_or_known_cause(model, key) for key in group)
     }  # fmt: skip
     best = max(causes, key=lambda group: causes[group])
     marginal = {key: sum(share for group, share in causes.items() if key in group) for key in best}
-    first_key = max((key for key in best if _is_part_a_cause(model, key)), key=lambda key: marginal[key])
+    first_key = max((key for key in best if _is_fault_or_known_cause(model, key)), key=lambda key: marginal[key])
     total = sum(causes.values())
     strengths = _find_probable_strengths(model, pairs)
     first = RankedHypothesis(
@@ -115,12 +115,12 @@ def find_most_probable_pair(model: DiagnosisModel, results: Sequence[ExperimentR
     )
 
 
-def _is_part_a_cause(model: DiagnosisModel, part_key: PartKey) -> bool:
+def _is_fault_or_known_cause(model: DiagnosisModel, part_key: PartKey) -> bool:
     return model.hypotheses[part_key[0]].kind in (FAULT, CAUSE)
 
 
 def _is_unexplained(model: DiagnosisModel, part_key: PartKey) -> bool:
-    return not _is_part_a_cause(model, part_key) and part_key != (0, 0)
+    return not _is_fault_or_known_cause(model, part_key) and part_key != (0, 0)
 
 
 def _rank_second_causes(
@@ -156,7 +156,7 @@ def _find_probable_strengths(model: DiagnosisModel, pairs: CausePairs) -> dict[t
     for number, alternative in best.items():
         group = pairs.groups[number]
         for key, state in zip(group, (pairs.first[alternative], pairs.second[alternative]), strict=True):
-            if _is_part_a_cause(model, key):
+            if _is_fault_or_known_cause(model, key):
                 most = pairs.states.strengths[pairs.states.hypotheses == key[0]].max()
                 strengths[group, key] = float(pairs.states.strengths[state] / most) if most else 0.0
     return strengths

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from sonde.diagnose.library import list_experiments, list_shipped_rules
+from sonde.diagnose.library import list_experiments, list_shipped_log_rules
 from sonde.logs.log_file import READ_ERRORS, open_log_files
 from sonde.logs.rule_files import CompiledRule
 from sonde.model.errors import UserError
@@ -51,7 +51,7 @@ class ServerMessageKind:
 @cache
 def list_server_message_kinds() -> tuple[ServerMessageKind, ...]:
     """Kinds of messages that experiments of the library ask for."""
-    rules = list_shipped_rules()
+    rules = list_shipped_log_rules()
     return tuple(
         ServerMessageKind(
             phase.id,

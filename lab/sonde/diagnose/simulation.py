@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from sonde.diagnose.experiment_plan import FittedExperiment
+from sonde.diagnose.experiment_plan import ScaledExperiment
 from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import RunMeasurement, measure_record
 from sonde.diagnose.scratch_folders import create_scratch_folder, remove_abandoned_folders
@@ -26,9 +26,9 @@ from sonde.model.confined_files import ConfinedDirectory, open_file, write_file
 from sonde.model.errors import MachineError
 from sonde.model.record import RecordReader
 
-_FORMAT = "2"  # of what is measured in a record; part of the cache's names
-_WORKERS = 2
-_LIMIT_S = 600
+_CACHE_FORMAT = "2"  # of what is measured in a record; part of the cache's names
+_SIMULATOR_PROCESSES = 2
+_SIMULATION_TIMEOUT_S = 600
 _UNUSED_LINES = (b'{"type":"series"', b'{"type":"histogram"')
 
 
@@ -36,7 +36,7 @@ _UNUSED_LINES = (b'{"type":"series"', b'{"type":"histogram"')
 class SimulationRequest:
     """One run on the model."""
 
-    experiment: FittedExperiment
+    experiment: ScaledExperiment
     faults: tuple[str, ...] = ()
     seed: int = 1
 
@@ -78,7 +78,7 @@ class Simulator:
         """Measures on two processors at a time; results are in the order of the requests."""
         items = list(requests)
         results: list[RunMeasurement | str] = []
-        with ThreadPoolExecutor(_WORKERS) as pool:
+        with ThreadPoolExecutor(_SIMULATOR_PROCESSES) as pool:
             try:
                 for done, result in enumerate(pool.map(self.simulate_request, items), start=1):
                     results.append(result)
@@ -100,7 +100,7 @@ class Simulator:
     def _make_cache_key(self, request: SimulationRequest) -> str:
         experiment = request.experiment
         parts = [
-            _FORMAT,
+            _CACHE_FORMAT,
             self._simulator_version,
             self._make_system_text(experiment.stripe_count),
             json.dumps(experiment.plan, sort_keys=True),
@@ -126,10 +126,13 @@ class Simulator:
             if logs_messages := experiment.id == SIMULATED_WITH:
                 command += ["--traces", str(folder / "traces")]
             try:
-                outcome = subprocess.run(command, capture_output=True, text=True, timeout=_LIMIT_S, check=False)
+                outcome = subprocess.run(
+                    command, capture_output=True, text=True, timeout=_SIMULATION_TIMEOUT_S, check=False
+                )
             except subprocess.TimeoutExpired:
                 raise MachineError(
-                    f"The simulation of {experiment.id} took more than {_LIMIT_S} s; describe a smaller mount."
+                    f"The simulation of {experiment.id} took more than {_SIMULATION_TIMEOUT_S} s;"
+                    " describe a smaller mount."
                 ) from None
             if outcome.returncode and request.faults and "fault " in outcome.stderr:
                 return outcome.stderr.strip().removeprefix("sonde-simulate: ")

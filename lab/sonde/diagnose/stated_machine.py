@@ -32,8 +32,8 @@ class MachineModel(Protocol):
 
 
 @dataclass
-class StatedMachine:
-    """Rates of a healthy machine, as logarithms relative to themselves."""
+class UnsimulatedMachine:
+    """A machine without a simulator model: its healthy rates are 0, as logarithms relative to themselves."""
 
     machine: DiagnosedMachine
 

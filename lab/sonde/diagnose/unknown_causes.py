@@ -20,7 +20,7 @@ from math import log
 import numpy as np
 
 from sonde.diagnose.description import DEFAULT_TRAITS
-from sonde.diagnose.experiment_plan import FittedExperiment, combine_reference_traits, combine_traits
+from sonde.diagnose.experiment_plan import ScaledExperiment, combine_reference_traits, combine_traits
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.predictions import Prediction, VectorPrediction
@@ -30,18 +30,20 @@ from sonde.stats.ranks import Floats
 # With 600 causes, five results of a further drawn cause were three times less probable than with 9,600.
 _CAUSES, _ATTEMPTS, _CHANGED_SD = 4800, 6000, 0.2
 _EFFECT_SHARES = (0.4, 0.4, 0.2)  # causes with one, two and three kinds of changed measurements
-_LEAST, _MOST, _FASTER_SHARE = 0.08, 0.85, 0.15
+_MIN_FACTOR, _MAX_FACTOR, _FASTER_SHARE = 0.08, 0.85, 0.15
 # Some causes nearly stop single measurements, as faults of the model do (a lost server: 2 % of a rate).
-_EXTREME_LEAST, _EXTREME_SHARE = 0.005, 0.2
+_MIN_EXTREME_FACTOR, _EXTREME_SHARE = 0.005, 0.2
 # A cause is separated from a hypothesis by a phase whose predictions differ by this many standard deviations.
-SEPARATED = 3.0
+MIN_SEPARATION = 3.0
 # Prior shares within "unexplained": changes without structure, and causes that also make parts uneven.
 _UNSTRUCTURED_SHARE, _UNEVEN_SHARE = 0.2, 0.3
 # A phase without structure: share that is changed, and its change; a slow part among its peers.
 _CHANGED_SHARE, _CHANGE_MEAN, _CHANGE_SD = 0.5, -0.7, 0.8
 _SLOW_PART_SHARES = (0.1, 0.4)
-_QUADRATURE = 41
-_CHANGES = np.append(np.linspace(_CHANGE_MEAN - 4 * _CHANGE_SD, _CHANGE_MEAN + 4 * _CHANGE_SD, _QUADRATURE), 0.0)
+_QUADRATURE_POINTS = 41
+_QUADRATURE_LOG_CHANGES = np.append(
+    np.linspace(_CHANGE_MEAN - 4 * _CHANGE_SD, _CHANGE_MEAN + 4 * _CHANGE_SD, _QUADRATURE_POINTS), 0.0
+)
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ class UnknownCauses:
 
 
 def draw_unknown_causes(
-    experiments: Sequence[FittedExperiment],
+    experiments: Sequence[ScaledExperiment],
     healthy: Mapping[str, Prediction],
     hypotheses: Sequence[Mapping[str, Prediction]],
     noise: NoiseModel,
@@ -68,11 +70,11 @@ def draw_unknown_causes(
 ) -> UnknownCauses:
     """Draws causes that some experiment separates from each of the `hypotheses`, given as predictions by experiment."""
     generator = np.random.default_rng(seed)
-    changes = _draw_changes(experiments, generator)
+    changes = _draw_log_rate_factors(experiments, generator)
     phases = list_phases(experiments)
     accepted = np.any(np.abs(changes) > 0, axis=1)
     for predictions in hypotheses:
-        accepted &= compute_separation(changes, phases, predictions, noise) >= SEPARATED
+        accepted &= compute_separation(changes, phases, predictions, noise) >= MIN_SEPARATION
     chosen = changes[accepted][:_CAUSES]
     predictions_by_experiment = {}
     for item in experiments:
@@ -89,7 +91,7 @@ def draw_unknown_causes(
     return UnknownCauses(predictions_by_experiment, len(chosen))
 
 
-def list_phases(experiments: Sequence[FittedExperiment]) -> list[tuple[str, str]]:
+def list_phases(experiments: Sequence[ScaledExperiment]) -> list[tuple[str, str]]:
     """Measured phases of all experiments as (experiment, phase)."""
     return [(item.id, phase) for item in experiments for phase in item.phase_ids]
 
@@ -108,7 +110,7 @@ def compute_separation(
     return nearest
 
 
-def _draw_changes(experiments: Sequence[FittedExperiment], generator: np.random.Generator) -> Floats:
+def _draw_log_rate_factors(experiments: Sequence[ScaledExperiment], generator: np.random.Generator) -> Floats:
     """Returns log factors with attempts as first and measured phases of all experiments as second axis."""
     sides = [
         (combine_traits(item.description, phase), combine_reference_traits(item.description, phase))
@@ -129,7 +131,7 @@ def _draw_changes(experiments: Sequence[FittedExperiment], generator: np.random.
                 sorted(traits), size=min(len(traits), int(generator.integers(1, 3))), replace=False
             )
             effect = {**{str(name): traits[str(name)] for name in names}, **dict(condition)}
-            factor = _draw_factor(generator)
+            factor = _draw_log_rate_factor(generator)
             for position, (traits_here, reference) in enumerate(sides):
                 row[position] += factor * (
                     _matches_traits(effect, traits_here)
@@ -138,11 +140,11 @@ def _draw_changes(experiments: Sequence[FittedExperiment], generator: np.random.
     return changes
 
 
-def _draw_factor(generator: np.random.Generator) -> float:
+def _draw_log_rate_factor(generator: np.random.Generator) -> float:
     """Draws the logarithm of the factor on a rate."""
     if generator.random() < _EXTREME_SHARE:
-        return float(generator.uniform(log(_EXTREME_LEAST), log(_LEAST)))
-    factor = float(generator.uniform(log(_LEAST), log(_MOST)))
+        return float(generator.uniform(log(_MIN_EXTREME_FACTOR), log(_MIN_FACTOR)))
+    factor = float(generator.uniform(log(_MIN_FACTOR), log(_MAX_FACTOR)))
     return -factor if generator.random() < _FASTER_SHARE else factor
 
 
@@ -193,9 +195,9 @@ def _compute_density_of_causes(
 
 def _compute_density_of_unstructured_changes(measured_values: Floats, measured_sd: Floats, noise: NoiseModel) -> Floats:
     """Changes without structure: the distribution of each phase's change is integrated numerically."""
-    deviations = np.moveaxis(measured_values, 1, 2)[:, :, None, :, None] - _CHANGES[:, None, None]
+    deviations = np.moveaxis(measured_values, 1, 2)[:, :, None, :, None] - _QUADRATURE_LOG_CHANGES[:, None, None]
     densities = np.sum(np.nan_to_num(noise.compute_run_density(deviations, measured_sd[:, None, None, None])), axis=-1)
-    weights = np.exp(-0.5 * ((_CHANGES[:-1] - _CHANGE_MEAN) / _CHANGE_SD) ** 2)
+    weights = np.exp(-0.5 * ((_QUADRATURE_LOG_CHANGES[:-1] - _CHANGE_MEAN) / _CHANGE_SD) ** 2)
     changed = np.logaddexp.reduce(densities[..., :-1] + np.log(weights / np.sum(weights)), axis=-1)
     mixed = np.logaddexp(log(1 - _CHANGED_SHARE) + densities[..., -1], log(_CHANGED_SHARE) + changed)
     return np.asarray(np.sum(mixed, axis=-1))
@@ -232,7 +234,7 @@ def draw_unexplained_rates(
 ) -> Floats:
     """Draws the rates of the phases of one run under an element of `UnknownCauses.shares`."""
     count = len(next(iter(causes.rates.values()))[0])
-    factors = noise.draw_run(generator, len(phases))
+    factors = noise.draw_run_deviations(generator, len(phases))
     if element < 2 * count:
         mean = np.array([causes.rates[phase][0][element % count] for phase in phases])
         sd = np.array([causes.rates[phase][1][element % count] for phase in phases])
@@ -246,7 +248,7 @@ def draw_unexplained_parts(
 ) -> Floats:
     """Draws the values of parts relative to their peers under an element of `UnknownCauses.shares`."""
     count = len(next(iter(cause_prediction.rates.values()))[0])
-    values = noise.draw_part_factors(generator, part_count)
+    values = noise.draw_part_deviations(generator, part_count)
     is_uneven = share_index >= count if share_index < 2 * count else generator.random() < _UNEVEN_SHARE
     if is_uneven:
         slow = generator.random(part_count) < float(generator.choice(_SLOW_PART_SHARES))

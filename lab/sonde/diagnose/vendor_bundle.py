@@ -19,10 +19,12 @@ from sonde.model.record import RECORD_FILE
 from sonde.store.archive import Archive
 
 # Members with addresses, or with text that a person wrote.
-_LEFT_OUT = frozenset(("nid", "nids", "address", "addresses", "mac", "title", "notes", "source", "status", "path"))
-_HOST_KINDS = {"nodes": "node", "routers": "router", "servers": "server"}
+_OMITTED_MEMBERS = frozenset(
+    ("nid", "nids", "address", "addresses", "mac", "title", "notes", "source", "status", "path")
+)
+_HOST_NOUNS = {"nodes": "node", "routers": "router", "servers": "server"}
 # Lines of a record that say what was measured; others have commands, paths and environment.
-_RECORD_LINES = ("phase_begin", "phase_end", "series", "histogram", "nodes", "tasks", "targets", "finding", "end")
+_BUNDLED_LINE_TYPES = ("phase_begin", "phase_end", "series", "histogram", "nodes", "tasks", "targets", "finding", "end")
 
 
 class Redaction:
@@ -30,7 +32,7 @@ class Redaction:
 
     def __init__(self, document: Mapping[str, Any], other_hosts: tuple[str, ...] = ()) -> None:
         names: dict[str, str] = {}
-        for kind, word in _HOST_KINDS.items():
+        for kind, word in _HOST_NOUNS.items():
             for number, part in enumerate(document.get(kind, ()), start=1):
                 names[str(part["id"])] = f"{word}-{number}"
         for host in other_hosts:
@@ -50,7 +52,7 @@ class Redaction:
             return {
                 self.redact_text(str(key)): self.redact_document(item)
                 for key, item in member.items()
-                if key not in _LEFT_OUT
+                if key not in _OMITTED_MEMBERS
             }
         if isinstance(member, list | tuple):
             return [self.redact_document(item) for item in member]
@@ -79,7 +81,7 @@ def build_vendor_bundle(session: DiagnosisSession, archive: Archive, bundle_file
         "diagnosis.html": redaction.redact_text(render_page_template(build_diagnosis_page(session), "study.html.j2")),
     }
     for number, lines in enumerate(records.values(), start=1):
-        chosen = [redaction.redact_document(line) for line in lines if line.get("type") in _RECORD_LINES]
+        chosen = [redaction.redact_document(line) for line in lines if line.get("type") in _BUNDLED_LINE_TYPES]
         files[f"record-{number}.ndjson"] = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in chosen)
     with replace_file(bundle_file) as file, tarfile.open(fileobj=file, mode="w:gz") as bundle:
         for name, text in files.items():

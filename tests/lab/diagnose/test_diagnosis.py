@@ -25,7 +25,7 @@ from sonde.diagnose.next_experiment import ExperimentValue, estimate_information
 from sonde.diagnose.posterior import Posterior
 from sonde.diagnose.predictive_check import check_runs_against_hypothesis
 from sonde.diagnose.simulation import Simulator
-from sonde.diagnose.unknown_causes import SEPARATED, compute_separation, list_phases
+from sonde.diagnose.unknown_causes import MIN_SEPARATION, compute_separation, list_phases
 
 
 def diagnose(model: DiagnosisModel, simulator: Simulator, truth: ModeledTruth) -> tuple[DiagnosisAnswer, int]:
@@ -106,7 +106,7 @@ def test_random_causes_differ_from_every_hypothesis(model: DiagnosisModel) -> No
     for index, hypothesis in enumerate(model.hypotheses):
         if hypothesis.id != "unexplained":
             predictions = {item.id: model.predictions[item.id][index] for item in model.experiments}
-            assert np.all(compute_separation(changes, phases, predictions, model.noise) >= SEPARATED)
+            assert np.all(compute_separation(changes, phases, predictions, model.noise) >= MIN_SEPARATION)
 
 
 def test_fault_without_a_hypothesis_is_unexplained(model: DiagnosisModel, simulator: Simulator) -> None:

@@ -15,7 +15,7 @@ import pytest
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import DiagnosisState, read_diagnosis_state, write_diagnosis_state
-from sonde.diagnose.event_evidence import EventEvidence, NotedEvent, select_events
+from sonde.diagnose.event_evidence import EventEvidence, EvidenceEvent, select_events
 from sonde.model.event.description import EVENT_FORMAT
 from sonde.model.event.event import parse_event_lines
 
@@ -88,7 +88,7 @@ def test_only_events_between_both_runs_count() -> None:
 
 
 def test_events_are_stored_with_the_diagnosis(tmp_path: Path) -> None:
-    events = EventEvidence((NotedEvent("failure", "drive failed", ("t3",), ("drive", "failed")),))
+    events = EventEvidence((EvidenceEvent("failure", "drive failed", ("t3",), ("drive", "failed")),))
     write_diagnosis_state(tmp_path / "case.json", DiagnosisState(directory="/scratch", events=events))
     assert read_diagnosis_state(tmp_path / "case.json").events == events
 

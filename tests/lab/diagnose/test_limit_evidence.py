@@ -14,10 +14,10 @@ import pytest
 from sonde.diagnose.counter_evidence import CounterEvidence, compare_counters_of_runs
 from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import DiagnosisState
-from sonde.diagnose.hand_results import parse_hand_result
 from sonde.diagnose.library import find_experiment
 from sonde.diagnose.limit_evidence import read_device_limits
-from sonde.diagnose.stated_machine import StatedMachine
+from sonde.diagnose.stated_machine import UnsimulatedMachine
+from sonde.diagnose.stated_results import parse_stated_result
 
 USUAL = {"memory_bytes": 8 << 30, "cpus": 2, "load_1m": 0.5}
 
@@ -122,9 +122,9 @@ def test_limit_decides_between_causes_of_equal_rates(
     probabilities = []
     for evidence in (CounterEvidence(), CounterEvidence({observation: True})):
         state = DiagnosisState(directory="/scratch", counters=evidence)
-        session = DiagnosisSession(state, opened.model, StatedMachine(opened.model.machine))
+        session = DiagnosisSession(state, opened.model, UnsimulatedMachine(opened.model.machine))
         for name, values in changes.items():
-            session.add_result(parse_hand_result(find_experiment(name), values), "hand")
+            session.add_result(parse_stated_result(find_experiment(name), values), "hand")
         probabilities.append(session.find_candidate(cause).probability)
     before, after = (item / (1 - item) for item in probabilities)
     assert after == pytest.approx(25 * before, rel=1e-6)

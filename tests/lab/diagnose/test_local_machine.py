@@ -14,14 +14,14 @@ from sonde.cli.main import main
 from sonde.diagnose.description import LOCAL, CauseFile
 from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import DiagnosisState, read_diagnosis_state, write_diagnosis_state
-from sonde.diagnose.hand_results import parse_hand_result
 from sonde.diagnose.library import find_experiment, list_causes_for_machine_kind, list_experiments_for_machine_kind
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.machine_map import make_directory_machine, read_machine
 from sonde.diagnose.measurements import RunMeasurement, measure_scatter
 from sonde.diagnose.modeled_truth import ModeledTruth
-from sonde.diagnose.second_cause import SECOND_RULE
-from sonde.diagnose.stated_machine import StatedMachine
+from sonde.diagnose.second_cause import SECOND_CAUSE_STOP_RULE
+from sonde.diagnose.stated_machine import UnsimulatedMachine
+from sonde.diagnose.stated_results import parse_stated_result
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError
 from sonde.model.system import read_system
@@ -37,7 +37,7 @@ def local_session() -> DiagnosisSession:
 
 def start_session(opened: DiagnosisSession, truth: ModeledTruth | None = None) -> DiagnosisSession:
     state = DiagnosisState(directory="/scratch", truth=truth)
-    return DiagnosisSession(state, opened.model, StatedMachine(opened.model.machine))
+    return DiagnosisSession(state, opened.model, UnsimulatedMachine(opened.model.machine))
 
 
 def test_mount_without_targets_is_a_local_machine() -> None:
@@ -81,14 +81,14 @@ def test_healthy_local_machine_has_nothing_wrong(local_session: DiagnosisSession
     for name in ("device-transfers", "streamed-file", "cached-file", "local-names", "random-requests"):
         experiment = find_experiment(name)
         changes = [f"{phase.id}=-2%" for phase in experiment.phases]
-        session.add_result(parse_hand_result(experiment, changes), "hand")
+        session.add_result(parse_stated_result(experiment, changes), "hand")
     assert session.answer.most_probable.hypothesis.id == "nothing"
 
 
 def test_read_ahead_is_blamed_if_only_streamed_reads_are_slow(local_session: DiagnosisSession) -> None:
     session = start_session(local_session)
     for name, changes in (("streamed-file", ["write=0%", "read=-80%"]), ("device-transfers", ["write=0%", "read=0%"])):
-        session.add_result(parse_hand_result(find_experiment(name), changes), "hand")
+        session.add_result(parse_stated_result(find_experiment(name), changes), "hand")
     assert session.answer.most_probable.hypothesis.id == "no-read-ahead"
 
 
@@ -104,7 +104,7 @@ def test_spread_of_an_effect_is_the_error_of_its_prediction(local_session: Diagn
 def test_experiment_of_another_machine_is_refused(local_session: DiagnosisSession) -> None:
     session = start_session(local_session)
     with pytest.raises(UserError, match="every-target cannot be done on /scratch; there are"):
-        session.add_result(parse_hand_result(find_experiment("every-target"), ["write=-60%"]), "hand")
+        session.add_result(parse_stated_result(find_experiment("every-target"), ["write=-60%"]), "hand")
     with pytest.raises(UserError, match="server-messages cannot be done on /scratch"):
         session.add_logs([])
 
@@ -195,7 +195,7 @@ def test_run_that_ended_early_counts_with_its_phases(tmp_path: Path, local_sessi
     assert list(partial.state.results[0].result.runs[0].rates) == ["write"]
     assert partial.posterior.entropy_bits > complete.posterior.entropy_bits
     causes, _ = partial.find_second_cause()
-    assert not causes.is_decided(SECOND_RULE)
+    assert not causes.is_decided(SECOND_CAUSE_STOP_RULE)
 
 
 def test_several_references_give_their_median(tmp_path: Path, local_session: DiagnosisSession) -> None:

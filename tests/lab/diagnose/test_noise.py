@@ -69,7 +69,7 @@ def test_part_density_integrates_to_1() -> None:
 
 def test_random_runs_have_the_published_shares() -> None:
     generator = np.random.default_rng(7)
-    factors = np.array([NOISE.draw_run(generator, 1)[0] for _ in range(20000)])
+    factors = np.array([NOISE.draw_run_deviations(generator, 1)[0] for _ in range(20000)])
     assert np.mean(factors < np.log(0.8)) == pytest.approx(0.14, abs=0.02)
     assert np.mean(factors > np.log(1.2)) == pytest.approx(0.027, abs=0.01)
 

@@ -46,6 +46,6 @@ def test_entropy_of_four_equal_parts_is_two_bits() -> None:
 
 def test_categories_sum_their_hypotheses() -> None:
     items = [make_hypothesis("a", 0.5), make_hypothesis("b", 0.3, category="load"), make_hypothesis("c", 0.2)]
-    assert Posterior.from_priors(items, [np.ones(1)] * 3).group_by_category() == pytest.approx(
+    assert Posterior.from_priors(items, [np.ones(1)] * 3).sum_probabilities_by_category() == pytest.approx(
         {"fault": 0.7, "load": 0.3}
     )

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from sonde.diagnose.diagnosis_model import DiagnosisModel
-from sonde.diagnose.experiment_plan import fit_experiment
+from sonde.diagnose.experiment_plan import scale_experiment_to_machine
 from sonde.diagnose.library import find_experiment
 from sonde.diagnose.likelihood import PartMasks
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.noise import NoiseModel
-from sonde.diagnose.predictions import Prediction, SimulatedEffect, compute_effect, interpolate_effects
+from sonde.diagnose.predictions import Prediction, SimulatedEffect, compute_simulated_effect, interpolate_effects
 from sonde.diagnose.simulation import Simulator
 
 AMOUNTS = ("1", "10", "100")
@@ -45,14 +45,14 @@ def test_bend_widens_strengths_between_simulated_strengths() -> None:
 def test_spread_of_few_seeds_predicts_a_further_seed() -> None:
     healthy = [RunMeasurement({"read": 0.0})] * 3
     runs = [RunMeasurement({"read": value}) for value in (-0.1, 0.0, 0.1)]
-    effect = compute_effect(runs, healthy, frozenset(), frozenset())
+    effect = compute_simulated_effect(runs, healthy, frozenset(), frozenset())
     assert effect.rates["read"] == pytest.approx((0.0, sqrt(2) * float(np.std([-0.1, 0.0, 0.1]))))
 
 
 def test_strength_within_the_noise_is_invisible() -> None:
     noise = NoiseModel(run_sd=0.1)
     prediction = Prediction({"write": (np.array([-0.19, -0.21]), np.zeros(2)), "read": (np.zeros(2), np.zeros(2))})
-    assert prediction.find_visible(noise).tolist() == [0, 1]
+    assert prediction.find_strengths_above_noise(noise).tolist() == [0, 1]
 
 
 def test_invisible_strength_has_no_prior(model: DiagnosisModel) -> None:
@@ -65,11 +65,11 @@ def test_invisible_strength_has_no_prior(model: DiagnosisModel) -> None:
 
 
 def test_experiment_on_one_target_shows_only_its_parts(model: DiagnosisModel, simulator: Simulator) -> None:
-    experiment = fit_experiment(find_experiment("one-target"), simulator.machine)
+    experiment = scale_experiment_to_machine(find_experiment("one-target"), simulator.machine)
     assert experiment.only_target == "t0"
     by_fault = {item.fault: item for item in model.hypotheses}
     exposed = {
-        name: PartMasks(by_fault[name], simulator.machine).select_exposed(experiment)
+        name: PartMasks(by_fault[name], simulator.machine).select_exposed_parts(experiment)
         for name in ("slow-target", "slow-link", "noisy-neighbor")
     }
     assert exposed["slow-target"].tolist() == [1] + [0] * 7

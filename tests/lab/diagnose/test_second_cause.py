@@ -13,7 +13,7 @@ from sonde.diagnose.cause_pairs import compute_pair_probabilities
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.modeled_truth import ModeledTruth
-from sonde.diagnose.second_cause import SECOND_RULE, TwoCauses, find_most_probable_pair
+from sonde.diagnose.second_cause import SECOND_CAUSE_STOP_RULE, TwoCauses, find_most_probable_pair
 from sonde.diagnose.simulation import Simulator
 
 NAMES = ("every-target", "names", "warm-cache", "server-messages")
@@ -74,7 +74,7 @@ def test_wrong_pair_is_never_sure(
     for seed in (3, 4, 5):
         causes = find_most_probable_pair(model, measure(model, simulator, faults, names, seed))
         assert causes is not None
-        assert name_causes(causes) == answers or not causes.is_decided(SECOND_RULE)
+        assert name_causes(causes) == answers or not causes.is_decided(SECOND_CAUSE_STOP_RULE)
 
 
 def test_single_fault_has_no_second_cause(model: DiagnosisModel, simulator: Simulator) -> None:
@@ -109,11 +109,11 @@ def test_next_experiment_separates_probable_pairs(model: DiagnosisModel, simulat
     results = measure(model, simulator, (SLOW_TARGET, "mds-saturated 0.8"), ("every-target",))
     causes = find_most_probable_pair(model, results)
     assert causes is not None
-    value, _ = causes.choose_next(SECOND_RULE, 1)
+    value, _ = causes.choose_next(SECOND_CAUSE_STOP_RULE, 1)
     assert value is not None
     assert value.bits > 0.02
     decided = find_causes(model, simulator, "slow-target t2 6", "slow-node n3 12")
-    assert decided.choose_next(SECOND_RULE, 1) == (None, "one pair is as probable as the stop rule asks")
+    assert decided.choose_next(SECOND_CAUSE_STOP_RULE, 1) == (None, "one pair is as probable as the stop rule asks")
 
 
 def test_model_without_causes_has_no_pairs(model: DiagnosisModel) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from diagnosis_machine import SYSTEM, write_small_system
 
-from sonde.diagnose.library import find_experiment, list_shipped_rules
+from sonde.diagnose.library import find_experiment, list_shipped_log_rules
 from sonde.diagnose.likelihood import compute_message_densities
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.predictions import Prediction, SimulatedEffect, predict_messages
@@ -105,7 +105,7 @@ def test_simulated_messages_match_rules_of_their_kind(tmp_path: Path, fault: str
     planted, kinds, expected_rules = LOGGING_FAULTS[fault]
     log_file = simulate_log(tmp_path, planted)
     assert {kind for kind, is_logged in find_messages([log_file]).items() if is_logged} == kinds
-    rules = list_shipped_rules()
+    rules = list_shipped_log_rules()
     for line in log_file.read_text(encoding="utf-8").splitlines():
         assert any(rules[name].pattern.search(line) for name in expected_rules), line
 

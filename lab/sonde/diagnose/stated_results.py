@@ -12,11 +12,11 @@ from sonde.diagnose.measurements import RunMeasurement
 from sonde.model.errors import UserError
 
 # Error of a change that a person states, in units of the noise of one run.
-_HAND_REFERENCE = 0.5
-_LOGGED = {"yes": True, "no": False}
+_STATED_CHANGE_ERROR = 0.5
+_ANSWERS = {"yes": True, "no": False}
 
 
-def parse_hand_result(experiment: DiagnosisExperiment, changes: Sequence[str]) -> ExperimentResult:
+def parse_stated_result(experiment: DiagnosisExperiment, changes: Sequence[str]) -> ExperimentResult:
     """Parses PHASE=-40% or PHASE=0.6x, each a change against the fast time. Raises UserError."""
     phases = {phase.id: phase for phase in experiment.phases}
     rates: dict[str, float] = {}
@@ -27,11 +27,11 @@ def parse_hand_result(experiment: DiagnosisExperiment, changes: Sequence[str]) -
             raise UserError(f'"{text}" is not PHASE=CHANGE of {experiment.id}; its phases are {", ".join(phases)}.')
         if not phases[phase].rules:
             rates[phase] = _parse_change(value, text)
-        elif value in _LOGGED:
-            messages[phase] = _LOGGED[value]
+        elif value in _ANSWERS:
+            messages[phase] = _ANSWERS[value]
         else:
             raise UserError(f'"{text}" does not say whether there are such messages; write {phase}=yes or {phase}=no.')
-    return ExperimentResult(experiment.id, (RunMeasurement(rates, {}, messages),), _HAND_REFERENCE * 0.1)
+    return ExperimentResult(experiment.id, (RunMeasurement(rates, {}, messages),), _STATED_CHANGE_ERROR * 0.1)
 
 
 def _parse_change(change_text: str, argument: str) -> float:

@@ -19,11 +19,11 @@ from sonde.diagnose.description import COUNTER_OBSERVATIONS, LOCAL
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import DiagnosisState, read_diagnosis_state, write_diagnosis_state
-from sonde.diagnose.diagnosis_text import list_free_evidence
-from sonde.diagnose.hand_results import parse_hand_result
+from sonde.diagnose.diagnosis_text import list_passive_evidence
 from sonde.diagnose.joint_change_evidence import JointChangeEvidence, find_latest_joint_drop, find_origins
 from sonde.diagnose.library import find_experiment, list_causes
-from sonde.diagnose.stated_machine import StatedMachine
+from sonde.diagnose.stated_machine import UnsimulatedMachine
+from sonde.diagnose.stated_results import parse_stated_result
 from sonde.telemetry.file_format import Sample, TelemetryFile, encode_telemetry_lines
 from sonde.trends.budget import Budget, Calibration
 from sonde.trends.changes import group_changes, measure_changes
@@ -131,9 +131,9 @@ def test_observation_raises_the_causes_that_name_it(local_session: DiagnosisSess
 
 def test_other_traffic_separates_a_shared_device_from_a_slow_device(local_session: DiagnosisSession) -> None:
     results = [
-        parse_hand_result(find_experiment("device-transfers"), ["write=-60%", "read=-60%"]),
-        parse_hand_result(find_experiment("random-requests"), ["write=-60%", "read=-60%"]),
-        parse_hand_result(find_experiment("local-names"), ["create=0%", "remove=0%"]),
+        parse_stated_result(find_experiment("device-transfers"), ["write=-60%", "read=-60%"]),
+        parse_stated_result(find_experiment("random-requests"), ["write=-60%", "read=-60%"]),
+        parse_stated_result(find_experiment("local-names"), ["create=0%", "remove=0%"]),
     ]
 
     def compute_ratio(evidence: CounterEvidence) -> float:
@@ -159,7 +159,7 @@ def test_observation_of_one_run_among_many_is_chance(tmp_path: Path) -> None:
 
 
 def test_contradicting_counters_widen_the_answer(local_session: DiagnosisSession) -> None:
-    result = parse_hand_result(find_experiment("processor-work"), ["write=-50%"])
+    result = parse_stated_result(find_experiment("processor-work"), ["write=-50%"])
     agreeing = replace(local_session.model, counters=CounterEvidence({"busy-processors": True}))
     contradicting = replace(
         local_session.model, counters=CounterEvidence({"busy-processors": False, "other-traffic": True})
@@ -241,12 +241,12 @@ def test_joint_evidence_is_stored_and_explained(tmp_path: Path, local_session: D
     state = DiagnosisState(directory="/scratch", counters=evidence[0], joint_change=evidence[1])
     write_diagnosis_state(tmp_path / "case.json", state)
     assert read_diagnosis_state(tmp_path / "case.json") == state
-    session = DiagnosisSession(state, local_session.model, StatedMachine(local_session.model.machine))
+    session = DiagnosisSession(state, local_session.model, UnsimulatedMachine(local_session.model.machine))
     index = [item.id for item in session.model.hypotheses].index("busy-processors")
-    rows = list_free_evidence(session.model, index)
+    rows = list_passive_evidence(session.model, index)
     assert [row.experiment for row in rows] == ["counters of both runs", "joint changes of histories"]
     assert rows[0].comment == "for"
     assert "other programs used processor time" in rows[0].measured
     against = [item.id for item in session.model.hypotheses].index("slow-device")
-    assert list_free_evidence(session.model, against)[0].factor < 1
+    assert list_passive_evidence(session.model, against)[0].factor < 1
     assert any("Counters of the slow run show" in text for text in session.describe_limits())

@@ -30,12 +30,12 @@ from sonde.experiments.page.points import (
     PHASE,
     Point,
     collect_points,
-    format_axis_label,
-    format_place_label,
+    format_axis_name_and_value,
+    format_axis_value,
     get_cell_coordinates,
     iterate_selected_phases,
     make_chart_title,
-    order_places,
+    order_axis_values,
     split_points_into_charts,
 )
 from sonde.experiments.page.published_comparison import (
@@ -73,9 +73,9 @@ def charts(figure: FigureDescription, runs: MeasuredRuns, groups: Sequence[Group
     chart_list = []
     for coordinates, points in groups:
         made_of = runs.experiment
-        places = order_places(made_of, figure.x, [point.coordinates.get(figure.x) for point in points])
+        places = order_axis_values(made_of, figure.x, [point.coordinates.get(figure.x) for point in points])
         series = (
-            order_places(made_of, figure.series, [point.coordinates.get(figure.series) for point in points])
+            order_axis_values(made_of, figure.series, [point.coordinates.get(figure.series) for point in points])
             if figure.series
             else [None]
         )
@@ -85,14 +85,16 @@ def charts(figure: FigureDescription, runs: MeasuredRuns, groups: Sequence[Group
                 point for point in points if not figure.series or str(point.coordinates.get(figure.series)) == str(name)
             ]
             at_place = {str(point.coordinates.get(figure.x)): values(point) for point in series_points}
-            label = format_axis_label(made_of, figure.series, name) if figure.series else figure.title or figure.id
+            label = (
+                format_axis_name_and_value(made_of, figure.series, name) if figure.series else figure.title or figure.id
+            )
             lines.append({"name": label, "values": [at_place.get(str(place_value)) for place_value in places]})
         chart_list.append(
             {
                 "title": make_chart_title(made_of, coordinates),
                 "unit": points[0].unit,
                 "x": figure.x,
-                "places": [format_place_label(made_of, figure.x, place_value) for place_value in places],
+                "places": [format_axis_value(made_of, figure.x, place_value) for place_value in places],
                 "series": lines,
             }
         )
@@ -111,11 +113,11 @@ def published(figure: FigureDescription, runs: MeasuredRuns, groups: Sequence[Gr
         )
         places = list(dict.fromkeys(place_value for line in lines for place_value in line.values))
         numbered = all(isinstance(place_value, int | float) for place_value in places)
-        places = sorted(places) if numbered else order_places(runs.experiment, figure.x, places)
+        places = sorted(places) if numbered else order_axis_values(runs.experiment, figure.x, places)
         if lines:
             lines_drawn = [
                 {
-                    "name": format_axis_label(runs.experiment, figure.series, line.series)
+                    "name": format_axis_name_and_value(runs.experiment, figure.series, line.series)
                     if figure.series
                     else figure.title or figure.id,
                     "values": [
@@ -131,7 +133,7 @@ def published(figure: FigureDescription, runs: MeasuredRuns, groups: Sequence[Gr
                     "unit": points[0].unit,
                     "x": figure.x,
                     "series": lines_drawn,
-                    "places": [format_place_label(runs.experiment, figure.x, place_value) for place_value in places],
+                    "places": [format_axis_value(runs.experiment, figure.x, place_value) for place_value in places],
                 }
             )
     return chart_list
@@ -171,7 +173,7 @@ def over_time(figure: FigureDescription, runs: MeasuredRuns) -> list[dict[str, A
         coordinates = {**get_cell_coordinates(runs.experiment, cell), PHASE: phase}
         lines.append(
             {
-                "name": format_axis_label(
+                "name": format_axis_name_and_value(
                     runs.experiment, figure.series or PHASE, coordinates.get(figure.series or PHASE)
                 ),
                 "step_s": rounded(width * curve.slice_s),
@@ -186,7 +188,7 @@ def table(table: TableDescription, runs: MeasuredRuns) -> dict[str, Any]:
     """Rows of a table: what they are of, and each metric."""
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for point in collect_points(table, runs).points:
-        key = tuple(format_place_label(runs.experiment, name, point.coordinates.get(name, "")) for name in table.rows)
+        key = tuple(format_axis_value(runs.experiment, name, point.coordinates.get(name, "")) for name in table.rows)
         rows.setdefault(key, {})[str(point.coordinates[METRIC])] = [*values(point), point.unit]
     return {
         "id": table.id,

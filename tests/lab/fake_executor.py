@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.conduct.run import RunResult
-from sonde.experiments.executor import Attempt
+from sonde.experiments.executor import RunAttempt
 from sonde.experiments.locations import RunLocations
 from sonde.experiments.request import Request, create_request
 from sonde.experiments.runner import Runner, RunnerObserver, RunnerOutcome
@@ -20,7 +20,7 @@ from sonde.model.record import read_record
 from sonde.store.archive import RECORD, Archive
 
 # Returns the rates of a run in bytes/s by phase, or an error message when the run fails.
-Truth = Callable[[Attempt], dict[str, float] | str]
+Truth = Callable[[RunAttempt], dict[str, float] | str]
 
 
 @dataclass
@@ -32,9 +32,9 @@ class FakeExecutor:
     stop_after: int | None = None
     simulated: bool = False
     stopped: bool = False
-    attempts: list[Attempt] = field(default_factory=list)
+    attempts: list[RunAttempt] = field(default_factory=list)
 
-    def execute(self, attempt: Attempt) -> RunResult:
+    def execute(self, attempt: RunAttempt) -> RunResult:
         self.attempts.append(attempt)
         rates = self.truth(attempt)
         self.stopped = self.stop_after is not None and len(self.attempts) >= self.stop_after

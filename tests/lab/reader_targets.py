@@ -28,7 +28,7 @@ from sonde.advise.dftracer_trace import read_dftracer_job
 from sonde.design.layout.live.saved_output import read_files
 from sonde.design.layout.live.superblocks import read_superblock
 from sonde.design.routes.table_reader import read_host_tables
-from sonde.dialects.io500.ini import DEFAULTS, read_ini_file
+from sonde.dialects.io500.ini import DEFAULT_CONFIG, read_ini_file
 from sonde.dialects.io500.verify import verify_result_hashes
 from sonde.findings.assessment import assess_phase_rate
 from sonde.launch.elf import read_elf_header
@@ -348,7 +348,7 @@ TARGETS: tuple[ReaderTarget, ...] = (
     ReaderTarget(
         "result of IO500",
         "result.txt",
-        lambda path: verify_result_hashes(DEFAULTS, path),
+        lambda path: verify_result_hashes(DEFAULT_CONFIG, path),
         _files("tests/data/results/io500*", "tests/data/io500/*"),
     ),
     ReaderTarget(

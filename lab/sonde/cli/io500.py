@@ -15,8 +15,8 @@ from sonde.cli.report_writing import write_report_or_warn
 from sonde.conduct.run import RunSetup, make_engine_failure
 from sonde.dialects.io500.benchmark import Io500Benchmark
 from sonde.dialects.io500.benchmark_interface import BenchmarkRequest, BenchmarkResult
-from sonde.dialects.io500.command_lines import run_directories
-from sonde.dialects.io500.ini import DEFAULTS, Config, format_settings_as_ini, read_ini_file
+from sonde.dialects.io500.command_lines import make_run_directories
+from sonde.dialects.io500.ini import DEFAULT_CONFIG, Io500Config, format_settings_as_ini, read_ini_file
 from sonde.dialects.io500.report_section import format_table_of_sonde_rates, make_result_sections
 from sonde.dialects.io500.stored_result import store_result_in_archive
 from sonde.dialects.io500.verify import verify_result_hashes
@@ -167,7 +167,7 @@ def command(
     _require_folder_name(when)
     order = BenchmarkRequest(
         config,
-        run_directories(config, when),
+        make_run_directories(config, when),
         tasks,
         make_run_setup,
         f"sonde-{sonde.__version__}",
@@ -187,12 +187,12 @@ def command(
 def _print_default_ini(mandatory_only: bool) -> None:
     head = "# Supported and current values of the ini file" + " (Mandatory Phases Only)" * mandatory_only
     print_plain_text(
-        f"{head}:\n{format_settings_as_ini(DEFAULTS, with_descriptions=True, with_extended=not mandatory_only)}",
+        f"{head}:\n{format_settings_as_ini(DEFAULT_CONFIG, with_descriptions=True, with_extended=not mandatory_only)}",
         line_end="",
     )
 
 
-def _build_config(ini: Path | None, debug_short: str | None, verbosity: int | None) -> Config:
+def _build_config(ini: Path | None, debug_short: str | None, verbosity: int | None) -> Io500Config:
     if ini is None and debug_short is None:
         raise UserError(
             "Name an ini file (`sonde io500 --list` prints one), or a directory for a run of seconds with"
@@ -201,7 +201,7 @@ def _build_config(ini: Path | None, debug_short: str | None, verbosity: int | No
     config = (
         read_ini_file(ini)
         if ini is not None
-        else Config(DEFAULTS.values, format_settings_as_ini(DEFAULTS, with_descriptions=False))
+        else Io500Config(DEFAULT_CONFIG.values, format_settings_as_ini(DEFAULT_CONFIG, with_descriptions=False))
     )
     if debug_short is not None:
         require_existing_directory(debug_short)

@@ -14,7 +14,7 @@ from sonde.cli.options import OutputFile, add_archive_option, add_launcher_optio
 from sonde.cli.tool_commands import TOOL_CONTEXT_SETTINGS
 from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_engine_failure
 from sonde.dialects.iozone.arguments import IozoneSettings, list_grid_cells, parse_arguments
-from sonde.dialects.iozone.grid_page import find_cautions, write_grid_page
+from sonde.dialects.iozone.grid_page import list_caveat_sentences_of_runs, write_grid_page
 from sonde.dialects.iozone.plans import IozoneCell, build_cell_plan
 from sonde.dialects.iozone.tables import (
     compute_rates_of_tests,
@@ -103,7 +103,7 @@ def command(
             break
     display.end_display()
     print_plain_text("\niozone test complete.")
-    for words_of_caution in find_cautions(runs) if not quiet else ():
+    for words_of_caution in list_caveat_sentences_of_runs(runs) if not quiet else ():
         get_messages_console().print(f"sonde: {words_of_caution}", soft_wrap=True)
     _write_heat_map_page(rates, runs, arguments, page, archive, group, quiet)
     if not quiet:

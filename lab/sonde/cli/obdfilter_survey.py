@@ -17,9 +17,14 @@ import click
 from sonde.cli.options import add_archive_option
 from sonde.conduct.run import RunSetup, conduct_run, make_engine_failure
 from sonde.dialects.survey.echo import EchoSurvey
-from sonde.dialects.survey.plans import build_point_plan, compute_survey_results, format_line_head, format_line_tail
+from sonde.dialects.survey.plans import (
+    build_point_plan,
+    compute_survey_results,
+    format_result_line_end,
+    format_result_line_start,
+)
 from sonde.dialects.survey.stored_run import make_imported_run
-from sonde.dialects.survey.variables import SurveySettings, read_survey
+from sonde.dialects.survey.variables import SurveySettings, parse_survey_settings
 from sonde.launch.engine import find_engine
 from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import write_file
@@ -53,7 +58,7 @@ def command(archive: Archive, quiet: bool, system: str | None, arguments: tuple[
 
     More: sonde help reference/obdfilter-survey
     """
-    survey = read_survey(arguments, os.environ)
+    survey = parse_survey_settings(arguments, os.environ)
     lines = [f"{_format_current_time()} Obdfilter-survey for case={survey.case} from {socket.gethostname()}"]
     encoding.print_plain_text(lines[0])
     folders = [Path(target).is_dir() for target in survey.targets]
@@ -84,8 +89,8 @@ def _survey_folders(survey_settings: SurveySettings, archive: Archive, quiet: bo
             display.begin_run(plan.title, number, len(points), plan)
             result = conduct_run(plan, setup, display.show_record_line, plan.id, {"group": group})
             output_lines.append(
-                format_line_head(survey_settings, point)
-                + format_line_tail(compute_survey_results(result.record, survey_settings))
+                format_result_line_start(survey_settings, point)
+                + format_result_line_end(compute_survey_results(result.record, survey_settings))
             )
             encoding.print_plain_text(output_lines[-1])
             if result.exit_code != EXIT_OK:
@@ -121,7 +126,7 @@ def _survey_objects(
         for point in survey_settings.list_points():
             began, clock = datetime.now(UTC), time.monotonic()
             figures = echo.run_tests(point, clients)
-            output_lines.append(format_line_head(full_survey, point) + format_line_tail(figures))
+            output_lines.append(format_result_line_start(full_survey, point) + format_result_line_end(figures))
             encoding.print_plain_text(output_lines[-1])
             run = make_imported_run(full_survey, point, figures, began, time.monotonic() - clock, host, group, parents)
             add_imported_runs(archive, [run], {"file": "lctl"}, None, lambda done: None)

@@ -12,7 +12,7 @@ from sonde.cli.options import add_archive_option, add_json_option
 from sonde.cli.run import print_run_result
 from sonde.cli.run_options import OutputOptions, RunRequest
 from sonde.conduct.run import RunSetup, make_engine_failure
-from sonde.experiments.executor import Attempt
+from sonde.experiments.executor import RunAttempt
 from sonde.experiments.locations import RunLocations
 from sonde.experiments.shipped_experiments import resolve_plan_source
 from sonde.experiments.simulated_executor import SimulatedExecutor
@@ -127,7 +127,9 @@ def command(
         document = read_plan_document(source)
         is_experiment = document.get("schema") == EXPERIMENT
 
-        def make_executor(setup: RunSetup, line: LineObserver, begin: Callable[[Attempt], None]) -> SimulatedExecutor:
+        def make_executor(
+            setup: RunSetup, line: LineObserver, begin: Callable[[RunAttempt], None]
+        ) -> SimulatedExecutor:
             return SimulatedExecutor(setup, line, launcher, machine, begin)
 
         output = OutputOptions(archive, None, quiet, as_json, create_executor=make_executor)

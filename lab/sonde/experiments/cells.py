@@ -18,7 +18,7 @@ from sonde.model.experiment.description import Clients
 from sonde.model.plan import Plan
 from sonde.model.target_names import make_target_absolute
 
-_NO_PLAN = Plan({}, "")
+_EMPTY_PLAN = Plan({}, "")
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class PreparedCell:
 
     cell: Cell
     directory: str = ""
-    plan: Plan = _NO_PLAN
+    plan: Plan = _EMPTY_PLAN
     clients: Clients = field(default_factory=Clients)
     refusal: str = ""
     exit_code: int = EXIT_BAD_INPUT

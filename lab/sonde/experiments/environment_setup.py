@@ -23,7 +23,7 @@ from sonde.model.experiment.description import Treatment, Variant
 from sonde.model.plan import Plan
 from sonde.model.shell import quote_word
 
-UNDO = "undo.json"
+UNDO_FILE = "undo.json"
 # Kinds that the engine applies on every node before the first phase of each run.
 _ENGINE_KINDS = ("sync", "drop_page_cache", "remount", "sleep", "cancel_client_locks")
 _CANCEL_LOCKS = "lctl set_param -n ldlm.namespaces.*.lru_size=clear"
@@ -43,7 +43,7 @@ class EnvironmentSetup:
     _variant: str | None = None
 
     def __enter__(self) -> EnvironmentSetup:
-        stored = read_json_file(self.folder / UNDO) or {}
+        stored = read_json_file(self.folder / UNDO_FILE) or {}
         self._pending = [
             (str(level), str(command), dict(variables)) for level, command, variables in stored.get("undo", [])
         ]
@@ -99,7 +99,7 @@ class EnvironmentSetup:
             )
             return
         try:
-            _ACTIONS[treatment.kind](treatment, variables)
+            _TREATMENT_ACTIONS[treatment.kind](treatment, variables)
         except (OSError, MachineError) as reason:
             self._report_failure(f"The treatment {treatment.kind} could not be done: {reason}", is_required)
         if treatment.undo:
@@ -144,7 +144,7 @@ class EnvironmentSetup:
             self._save_pending()
 
     def _save_pending(self) -> None:
-        file = self.folder / UNDO
+        file = self.folder / UNDO_FILE
         if self._pending:
             write_json_file(file, {"undo": [list(pending) for pending in self._pending]})
         else:
@@ -225,7 +225,7 @@ def _cancel_client_locks(treatment: Treatment, variables: Mapping[str, str]) -> 
         raise MachineError(failure)
 
 
-_ACTIONS: Mapping[str, Callable[[Treatment, Mapping[str, str]], None]] = {
+_TREATMENT_ACTIONS: Mapping[str, Callable[[Treatment, Mapping[str, str]], None]] = {
     "sync": lambda treatment, names: os.sync(),
     "drop_page_cache": _drop_page_cache,
     "remount": _remount_file_system,

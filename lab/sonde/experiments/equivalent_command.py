@@ -53,12 +53,12 @@ def _count_tasks(plan: Plan) -> int:
     return plan.processes * plan.threads
 
 
-def _prepend_launcher(plan: Plan, arguments: list[str]) -> list[str]:
+def _prepend_mpiexec(plan: Plan, arguments: list[str]) -> list[str]:
     tasks = _count_tasks(plan)
     return ["mpiexec", "-n", str(tasks), *arguments] if tasks > 1 else arguments
 
 
-def _require_same_data(plan: Plan) -> Mapping[str, Any]:
+def _require_same_data_in_all_phases(plan: Plan) -> Mapping[str, Any]:
     """Returns the data description that all phases share. Raises _NoEquivalentError if they differ."""
     descriptions = [plan.resolve_data(phase) for phase in plan.phases if phase["op"] not in ("stat", "remove")]
     for member in ("backend", "access", "io", "files"):
@@ -84,7 +84,7 @@ def _require_known_phases(plan: Plan, tool: str) -> None:
 
 
 def _make_ior_arguments(plan: Plan, volumes: list[PhaseVolume]) -> list[str]:
-    data = _require_same_data(plan)
+    data = _require_same_data_in_all_phases(plan)
     _require_known_phases(plan, "IOR")
     access, io, files = data["access"], data["io"], data["files"]
     if data["backend"] not in _IOR_BACKENDS:
@@ -111,7 +111,7 @@ def _make_ior_arguments(plan: Plan, volumes: list[PhaseVolume]) -> list[str]:
     arguments += (
         ["--posix.odirect"] * bool(io["direct"]) + _make_ior_reorder_arguments(plan) + _make_time_limit_arguments(plan)
     )
-    return _prepend_launcher(
+    return _prepend_mpiexec(
         plan, [*arguments, "-o", "@".join(f"{item}/data" for item in _list_data_directories(plan, data))]
     )
 
@@ -186,11 +186,11 @@ def _make_mdtest_arguments(plan: Plan) -> list[str]:
     arguments += ["-N", str(shifts.pop())] if len(shifts) == 1 else []
     limits = {phase["stop"]["stonewall"] for phase in phases if "stonewall" in phase.get("stop", {})}
     arguments += ["-W", f"{parse_duration(limits.pop()):.0f}"] if len(limits) == 1 else []
-    return _prepend_launcher(plan, [*arguments, "-d", str(plan.target / "tree")])
+    return _prepend_mpiexec(plan, [*arguments, "-d", str(plan.target / "tree")])
 
 
 def _make_fio_arguments(plan: Plan, volumes: list[PhaseVolume]) -> list[str]:
-    data = _require_same_data(plan)
+    data = _require_same_data_in_all_phases(plan)
     _require_known_phases(plan, "fio")
     access, io = data["access"], data["io"]
     if data["backend"] not in _FIO_BACKENDS:

@@ -16,8 +16,8 @@ from sonde.store.summary import Summary, read_summary
 SMOKE_TEST_PROFILES = ("ci",)
 # Axes whose values name different storage.
 _STORAGE_AXES = ("file_system", "mount", "pool", "oss", "target")
-_MOST_DIRECTORIES = 2
-_MOST_CHANGES = 8
+_MAX_LISTED_DIRECTORIES = 2
+_MAX_LISTED_CHANGES = 8
 
 
 def is_smoke_test(results: Results) -> bool:
@@ -46,9 +46,9 @@ def describe_profile_changes(results: Results) -> str:
     if not plans_by_change:
         return ""
     changes = [f"{change} ({count} plans)" if count > 1 else change for change, count in plans_by_change.items()]
-    more = f" and {len(changes) - _MOST_CHANGES} more members" if len(changes) > _MOST_CHANGES else ""
+    more = f" and {len(changes) - _MAX_LISTED_CHANGES} more members" if len(changes) > _MAX_LISTED_CHANGES else ""
     return f"Titles describe the whole experiment; profile {results.profile} sets " + (
-        f"{', '.join(changes[:_MOST_CHANGES])}{more}."
+        f"{', '.join(changes[:_MAX_LISTED_CHANGES])}{more}."
     )
 
 
@@ -67,9 +67,11 @@ def describe_executed_runs(results: Results) -> str:
         parts.append(" and ".join(backends))
     file_systems = " and ".join(_list_distinct(run.file_system for run in runs)) or "an unknown file system"
     directories = _list_distinct(results.directories.values()) or _list_distinct(run.target for run in runs)
-    more = f" and {len(directories) - _MOST_DIRECTORIES} more" if len(directories) > _MOST_DIRECTORIES else ""
+    more = (
+        f" and {len(directories) - _MAX_LISTED_DIRECTORIES} more" if len(directories) > _MAX_LISTED_DIRECTORIES else ""
+    )
     parts.append(
-        f"{file_systems} in {', '.join(directories[:_MOST_DIRECTORIES])}{more}" if directories else file_systems
+        f"{file_systems} in {', '.join(directories[:_MAX_LISTED_DIRECTORIES])}{more}" if directories else file_systems
     )
     verb = "Simulated" if results.simulated else "Ran"
     return f"{verb}: {', '.join(parts)}."

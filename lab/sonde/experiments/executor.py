@@ -16,8 +16,8 @@ from sonde.conduct.run import RunResult, RunSetup, conduct_run
 from sonde.experiments.member_use import (
     apply_striping,
     find_unused_members,
-    list_placement_arguments,
-    name_mpi_flavor,
+    get_mpi_flavor,
+    make_process_placement_arguments,
 )
 from sonde.launch.engine import Engine
 from sonde.launch.launchers.launcher import Launcher
@@ -36,7 +36,7 @@ LOCAL_LAUNCHERS, _ANY_MPI_LAUNCHER = ("", LOCAL, "fork"), "mpi"
 
 
 @dataclass(frozen=True)
-class Attempt:
+class RunAttempt:
     """One run to execute."""
 
     plan: Plan
@@ -53,7 +53,7 @@ class Executor(Protocol):
 
     simulated: bool
 
-    def execute(self, attempt: Attempt) -> RunResult:
+    def execute(self, attempt: RunAttempt) -> RunResult:
         """Blocks until the run is stored, whether it succeeded or not. Raises UserError if nothing was measured."""
 
     @property
@@ -61,7 +61,7 @@ class Executor(Protocol):
         """Whether a signal requested a stop, so that no further run may begin."""
 
 
-ExecutorFactory = Callable[[RunSetup, LineObserver, Callable[[Attempt], None]], Executor]
+ExecutorFactory = Callable[[RunSetup, LineObserver, Callable[[RunAttempt], None]], Executor]
 
 
 @dataclass
@@ -88,10 +88,10 @@ class EngineExecutor(StoppableExecutor):
 
     launcher: str = ""  # replaces the experiment's launcher
     launcher_args: str = ""  # additional
-    begin: Callable[[Attempt], None] = lambda attempt: None
+    begin: Callable[[RunAttempt], None] = lambda attempt: None
     simulated: bool = False
 
-    def execute(self, attempt: Attempt) -> RunResult:
+    def execute(self, attempt: RunAttempt) -> RunResult:
         plan, launcher = resolve_launcher(
             attempt.plan, attempt.clients, self.launcher, self.launcher_args, self.setup.system
         )
@@ -113,7 +113,7 @@ def resolve_launcher(
     """Returns the plan as the launcher needs it, and the launcher. Raises UserError."""
     name = override or clients.launcher
     if name in LOCAL_LAUNCHERS:
-        list_placement_arguments(LOCAL, clients, system)  # refuses what needs a launcher
+        make_process_placement_arguments(LOCAL, clients, system)  # refuses what needs a launcher
         return plan, make_launcher(LOCAL, 1, launcher_args)
     if name == _ANY_MPI_LAUNCHER:
         usable = [
@@ -127,7 +127,7 @@ def resolve_launcher(
     if name == "srun" and clients.nodes and clients.tasks_per_node:
         launcher_args = f"--nodes={clients.nodes} --ntasks-per-node={clients.tasks_per_node} {launcher_args}"
     launcher = make_launcher(name, plan.processes, launcher_args)
-    if placement := list_placement_arguments(name, clients, system, name_mpi_flavor(launcher)):
+    if placement := make_process_placement_arguments(name, clients, system, get_mpi_flavor(launcher)):
         # Arguments of the user come last, so that they win.
         launcher = make_launcher(
             name, plan.processes, f"{' '.join(quote_word(argument) for argument in placement)} {launcher_args}"

@@ -15,7 +15,7 @@ from sonde.experiments.caveats import describe_run_caveats
 from sonde.experiments.claims.requirements import find_unmet_requirements
 from sonde.experiments.claims.verdicts import ClaimResult, convert_verdicts_to_json
 from sonde.experiments.executed_runs import describe_executed_runs, describe_profile_changes, is_smoke_test
-from sonde.experiments.executor import Attempt, EngineExecutor, Executor, ExecutorFactory
+from sonde.experiments.executor import EngineExecutor, Executor, ExecutorFactory, RunAttempt
 from sonde.experiments.forecast import Forecaster
 from sonde.experiments.medians import CellMedian, Effect, compute_effects, compute_medians
 from sonde.experiments.page.page import evaluate_results
@@ -33,7 +33,7 @@ from sonde.model.system import System, read_system
 from sonde.store.archive import Archive, find_end_of_own_job
 from sonde.terminal.run_display import Display
 
-_WAIT_S = 0.2  # poll interval while an earlier run is in progress
+_POLL_INTERVAL_S = 0.2  # poll interval while an earlier run is in progress
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,9 @@ def run_experiment_request(
         system=system,
         device_permission=device_permission,
     )
-    heading: list[Callable[[Attempt], None]] = []
+    heading: list[Callable[[RunAttempt], None]] = []
 
-    def begin_attempt(attempt: Attempt) -> None:
+    def begin_attempt(attempt: RunAttempt) -> None:
         heading[-1](attempt)
 
     executor: Executor = (
@@ -90,7 +90,7 @@ def run_experiment_request(
             "A run of this experiment is still in progress although its runner ended: waiting for it."
         )
     while archive.list_runs_under_way(request.group):
-        time.sleep(_WAIT_S)
+        time.sleep(_POLL_INTERVAL_S)
     archive.recover_unfinished_runs()
     if request.stored:
         _remove_leftover_files(setup.engine, archive, request.group)
@@ -117,7 +117,7 @@ def evaluate_stored_results(runner_outcome: RunnerOutcome, results: Results, sys
     return ExperimentRun(runner_outcome, results, medians, compute_effects(medians), verdicts, system)
 
 
-def _make_runner_observer(display: Display, print_heading: list[Callable[[Attempt], None]]) -> RunnerObserver:
+def _make_runner_observer(display: Display, print_heading: list[Callable[[RunAttempt], None]]) -> RunnerObserver:
     def display_run_begin(
         scheduled_run: ScheduledRun, run_number: int, run_count: int, remaining_s: float | None
     ) -> None:

@@ -23,9 +23,9 @@ from sonde.model.quantities import display_count_with_noun
 from sonde.model.record import RecordReader
 from sonde.model.system import System
 
-FINDING = "setting_not_used"
+UNUSED_MEMBER_FINDING = "setting_not_used"
 # Members that a model of a machine does not have: it has no processors to bind a task to.
-NOT_SIMULATED = ("clients.pin",)
+UNSIMULATED_MEMBERS = ("clients.pin",)
 _STRIPED_KINDS = ("lustre", "beegfs")  # whose stripes the engine sets and reads back
 _NODE_ROLES: Mapping[str, str] = {"compute": "compute", "service": "service", "server": "system"}
 
@@ -54,14 +54,16 @@ def find_file_system_type(directory: Path, mountinfo_file: Path = MOUNTINFO) -> 
     return mount.kind if mount else ""
 
 
-def list_placement_arguments(launcher: str, clients: Clients, system: System | None, flavor: str = "") -> list[str]:
+def make_process_placement_arguments(
+    launcher: str, clients: Clients, system: System | None, flavor: str = ""
+) -> list[str]:
     """Arguments of the launcher that number, bind and select as `clients` says. `flavor`: of mpiexec.
 
     Raises MachineError when processes must be bound to NUMA nodes and the launcher cannot do it.
     """
     arguments: list[str] = []
     if launcher == "srun":
-        names = _list_group(clients, system)
+        names = _list_nodes_of_group(clients, system)
         arguments += [f"--distribution={clients.mapping}"] if clients.mapping else []
         arguments += [f"--nodelist={','.join(sorted(names))}"] if names else []
     if launcher == MpiexecLauncher.name and clients.mapping:
@@ -89,7 +91,7 @@ _NUMA_BINDINGS: Mapping[tuple[str, str], list[str]] = {
 }
 
 
-def name_mpi_flavor(launcher: Launcher) -> str:
+def get_mpi_flavor(launcher: Launcher) -> str:
     """The kind of MPI of an mpiexec; empty for other launchers."""
     return launcher.flavor if isinstance(launcher, MpiexecLauncher) else ""
 
@@ -108,7 +110,7 @@ def find_unused_members(
     if is_simulated:
         sentences = [
             (path, "a model of a machine has no processors to bind tasks to.")
-            for path in NOT_SIMULATED
+            for path in UNSIMULATED_MEMBERS
             if getattr(clients, path.partition(".")[2]) not in ("", "none")
         ]
     else:
@@ -120,7 +122,7 @@ def find_unused_members(
     members = [path for path, _ in sentences]
     return [
         {
-            "id": FINDING,
+            "id": UNUSED_MEMBER_FINDING,
             "severity": "warning",
             "text": f"The run did not follow {' '.join(f'{path}: {reason}' for path, reason in sentences)}",
             "advice": "Run the experiment where these members can be set, or remove them.",
@@ -172,7 +174,7 @@ def _check_nodes_belong_to_group(
 ) -> Iterator[str]:
     if not clients.group:
         return
-    names = _list_group(clients, system)
+    names = _list_nodes_of_group(clients, system)
     others = [node.host for node in record.nodes if node.host.split(".")[0] not in names]
     if not names:
         yield f"no system file says which nodes {clients.group} has; name it with --system."
@@ -180,7 +182,7 @@ def _check_nodes_belong_to_group(
         yield f"{', '.join(others[:3])} {'is' if len(others) == 1 else 'are'} not in {clients.group}."
 
 
-def _list_group(clients: Clients, system: System | None) -> set[str]:
+def _list_nodes_of_group(clients: Clients, system: System | None) -> set[str]:
     if system is None or not clients.group:
         return set()
     try:
@@ -197,7 +199,7 @@ def _check_clients_origin(
     if clients.origin == "forwarded":
         yield "whether another node executed the calls cannot be set or read back."
         return
-    roles = {_find_role(node, system) for node in record.nodes}
+    roles = {_find_role_of_node(node, system) for node in record.nodes}
     required = _NODE_ROLES[clients.origin]
     if roles == {""}:
         if required != "compute":  # nodes that no system file describes are compute nodes
@@ -206,7 +208,7 @@ def _check_clients_origin(
         yield f"it requires {required} nodes, and these are {' and '.join(sorted(roles - {''}))} nodes."
 
 
-def _find_role(node: NodeLine, system: System | None) -> str:
+def _find_role_of_node(node: NodeLine, system: System | None) -> str:
     """The role of a node in the system file; empty when that is unknown."""
     if system is None:
         return ""

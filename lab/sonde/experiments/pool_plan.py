@@ -15,7 +15,7 @@ from sonde.model.plan import Plan
 
 def distribute_files_over_directories(plan: Plan, directories: Sequence[str], pool_name: str) -> Plan:
     """Returns the plan with its files distributed over all directories. Raises UserError if that is impossible."""
-    reason, advice = _explain_why_not_spread(plan)
+    reason, advice = _find_reason_against_distribution(plan)
     if reason:
         raise UserError(
             f"The pool {pool_name} has {len(directories)} directories, and {reason}; give the pool one directory of a"
@@ -28,7 +28,7 @@ def distribute_files_over_directories(plan: Plan, directories: Sequence[str], po
     return Plan.from_document(changed, plan.origin)
 
 
-def _explain_why_not_spread(plan: Plan) -> tuple[str, str]:
+def _find_reason_against_distribution(plan: Plan) -> tuple[str, str]:
     """Returns why a plan needs one directory, and what the user can do; both empty if it can be distributed."""
     if "meta" in plan.document or any(plan.is_tree_phase(phase) for phase in plan.phases):
         is_walked = any(phase["op"] == "walk" for phase in plan.phases)

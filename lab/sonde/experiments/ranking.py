@@ -18,8 +18,8 @@ from sonde.model.units import format_count_with_noun, format_ops, format_rate
 from sonde.stats.ratio import RateRatio, compare_rates
 
 # Ratios of the best cell to this many others are printed: the next ones, and the slowest.
-_MOST_OTHERS = 3
-_SHOWN_BY_TWO_DIGITS = 0.095
+_MAX_PRINTED_RATIOS = 3
+_MIN_DIFFERENCE_IN_TWO_DIGITS = 0.095
 # Utilizations that the published definitions of training input demand (mlcommons/storage: unet3d and resnet50 90 %,
 # cosmoflow 70 %).
 _DEMANDED_UTILIZATIONS = (0.9, 0.7)
@@ -39,14 +39,14 @@ def describe_ranking(medians: Sequence[CellMedian]) -> list[str]:
         if len(cells) > 1:
             name = f"{plan}, {phase}" if plan else phase
             if all(cell.utilizations for cell in cells) and len({cell.accelerators for cell in cells}) > 1:
-                sentences += _describe_fed_accelerators(name, cells)
+                sentences += _describe_busy_accelerators(name, cells)
                 continue
-            ranked = sorted(_drop_constant_axes(cells), key=lambda cell: -cell.interval.value)
-            sentences += [_describe_best(name, ranked), *_describe_others(ranked)]
-    return _give_each_reason_once(sentences)
+            ranked = sorted(_remove_constant_axes(cells), key=lambda cell: -cell.interval.value)
+            sentences += [_describe_best_cell(name, ranked), *_describe_ratios_to_best_cell(ranked)]
+    return _drop_repeated_reasons(sentences)
 
 
-def _give_each_reason_once(sentences: Sequence[str]) -> list[str]:
+def _drop_repeated_reasons(sentences: Sequence[str]) -> list[str]:
     """The sentences; of several ratios without an interval for one reason only the first gives it."""
     reasons: set[str] = set()
     results = []
@@ -59,21 +59,21 @@ def _give_each_reason_once(sentences: Sequence[str]) -> list[str]:
     return results
 
 
-def _describe_fed_accelerators(phase: str, cells: Sequence[CellMedian]) -> list[str]:
+def _describe_busy_accelerators(phase: str, cells: Sequence[CellMedian]) -> list[str]:
     """How many accelerators compute for the demanded shares of the time, for all cells with the same other axes."""
     groups: dict[tuple[tuple[str, str], ...], list[CellMedian]] = {}
-    counting_axes = _find_counting_axes(cells)
-    for cell in _drop_constant_axes(cells):
+    counting_axes = _find_axes_of_accelerator_count(cells)
+    for cell in _remove_constant_axes(cells):
         others = tuple((axis, str(value)) for axis, value in cell.axis_values.items() if axis not in counting_axes)
         groups.setdefault(others, []).append(cell)
     sentences = []
     for others, group in groups.items():
         name = ", ".join([phase, *(f"{axis}={value}" for axis, value in others)])
-        sentences += [_describe_share(name, group, demanded) for demanded in _DEMANDED_UTILIZATIONS]
+        sentences += [_describe_largest_busy_count(name, group, demanded) for demanded in _DEMANDED_UTILIZATIONS]
     return sentences
 
 
-def _find_counting_axes(cells: Sequence[CellMedian]) -> set[str]:
+def _find_axes_of_accelerator_count(cells: Sequence[CellMedian]) -> set[str]:
     """The axes that set the number of accelerators: each value has one number, and not all the same."""
     counting_axes = set()
     for axis in cells[0].axis_values:
@@ -85,7 +85,7 @@ def _find_counting_axes(cells: Sequence[CellMedian]) -> set[str]:
     return counting_axes
 
 
-def _describe_share(phase: str, cells: Sequence[CellMedian], demanded: float) -> str:
+def _describe_largest_busy_count(phase: str, cells: Sequence[CellMedian], demanded: float) -> str:
     """The largest number of accelerators that, like all smaller numbers tried, computed for the demanded share."""
     busy: CellMedian | None = None
     waiting: CellMedian | None = None
@@ -99,26 +99,26 @@ def _describe_share(phase: str, cells: Sequence[CellMedian], demanded: float) ->
     else:
         about = f", not of storage ({busy.about})" if busy.about else ""
         sentence = (
-            f"{phase}: {format_count_with_noun(busy.accelerators, 'accelerator')} computed {_format_share(busy)} of "
-            f"the time{about}"
+            f"{phase}: {format_count_with_noun(busy.accelerators, 'accelerator')} computed"
+            f" {_format_median_utilization(busy)} of the time{about}"
         )
         sentence += f": the most that reached {100 * demanded:.0f} %" if waiting else ""
     if waiting is None:
         return f"{sentence}, {100 * demanded:.0f} % is demanded; no larger number was tried."
-    return f"{sentence}; {waiting.accelerators} computed {_format_share(waiting)}."
+    return f"{sentence}; {waiting.accelerators} computed {_format_median_utilization(waiting)}."
 
 
-def _format_share(cell: CellMedian) -> str:
+def _format_median_utilization(cell: CellMedian) -> str:
     return f"{100 * statistics.median(cell.utilizations):.1f} %"
 
 
-def _drop_constant_axes(cells: Sequence[CellMedian]) -> list[CellMedian]:
+def _remove_constant_axes(cells: Sequence[CellMedian]) -> list[CellMedian]:
     """The cells without the axes that have one value in all of them: these distinguish nothing."""
     names = [name for name in cells[0].axis_values if len({cell.axis_values.get(name) for cell in cells}) > 1]
     return [replace(cell, axis_values={name: cell.axis_values[name] for name in names}) for cell in cells]
 
 
-def _describe_best(phase: str, ranked: Sequence[CellMedian]) -> str:
+def _describe_best_cell(phase: str, ranked: Sequence[CellMedian]) -> str:
     best = ranked[0]
     about = f", not of storage ({best.about})" if best.about else ""
     return (
@@ -127,9 +127,9 @@ def _describe_best(phase: str, ranked: Sequence[CellMedian]) -> str:
     )
 
 
-def _describe_others(ranked: Sequence[CellMedian]) -> list[str]:
+def _describe_ratios_to_best_cell(ranked: Sequence[CellMedian]) -> list[str]:
     others = list(ranked[1:])
-    printed_cells = others if len(others) <= _MOST_OTHERS else [*others[: _MOST_OTHERS - 1], others[-1]]
+    printed_cells = others if len(others) <= _MAX_PRINTED_RATIOS else [*others[: _MAX_PRINTED_RATIOS - 1], others[-1]]
     return [
         describe_cell_ratio(ranked[0], other, compare_rates(other.rates, ranked[0].rates)) for other in printed_cells
     ]
@@ -138,7 +138,7 @@ def _describe_others(ranked: Sequence[CellMedian]) -> list[str]:
 def describe_cell_ratio(first_median: CellMedian, second_median: CellMedian, ratio: RateRatio) -> str:
     """How many times as fast `first_median` is as `second_median`, with the 95 % interval, or why there is none."""
     # two digits would print a ratio near 1 as 1
-    digits = 2 if abs(ratio.value - 1) >= _SHOWN_BY_TWO_DIGITS else 3
+    digits = 2 if abs(ratio.value - 1) >= _MIN_DIFFERENCE_IN_TWO_DIGITS else 3
     sentence = (
         f"{describe_cell_axes(first_median)} is {ratio.value:.{digits}g} times as fast as"
         f" {describe_cell_axes(second_median)}"
@@ -169,7 +169,7 @@ def _format_median(median: CellMedian) -> str:
     return format_value(median.interval.value)
 
 
-def choose_figures(experiment: Experiment, medians: Sequence[CellMedian]) -> tuple[FigureDescription, ...]:
+def list_figures_or_default(experiment: Experiment, medians: Sequence[CellMedian]) -> tuple[FigureDescription, ...]:
     """The figures of the experiment; for a sweep without any, one with the first axis along the bottom and a line for
     each value of the second. None without a sweep."""
     axes = [axis.name for axis in experiment.axes if len(axis.values) > 1]

@@ -21,7 +21,7 @@ from sonde.store.archive import Archive
 from sonde.store.groups import locate_group_folder, read_group_request
 from sonde.store.summary import Summary, read_summary
 
-FACTS = "experiment"  # member of run.json
+PLACEMENT_MEMBER = "experiment"  # member of run.json
 Scalar = str | int | float | bool
 
 
@@ -44,7 +44,7 @@ class RunPlacement:
 
     def to_facts(self) -> dict[str, Any]:
         """Returns the members for run.json."""
-        return {FACTS: asdict(self)}
+        return {PLACEMENT_MEMBER: asdict(self)}
 
 
 @dataclass(frozen=True)
@@ -161,7 +161,7 @@ def find_unfinished_run_directories(archive: Archive, run_group: str) -> list[Pa
 def find_placement(run: Summary) -> Mapping[str, Any] | None:
     """Returns a run's placement in an experiment, or None. (Imported runs of other tools have a member of the same name
     with different content.)"""
-    placement = run.document.get(FACTS)
+    placement = run.document.get(PLACEMENT_MEMBER)
     return placement if isinstance(placement, Mapping) and {"cell", "repeat", "number"} <= placement.keys() else None
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from sonde.conduct.run import RunResult
 from sonde.experiments.cells import PreparedCell, prepare_cells
 from sonde.experiments.environment_setup import EnvironmentSetup
-from sonde.experiments.executor import Attempt, Executor
+from sonde.experiments.executor import Executor, RunAttempt
 from sonde.experiments.forecast import Forecast, choose_exit_code_of_refusals
 from sonde.experiments.medians import iterate_measured_phases
 from sonde.experiments.request import Request
@@ -111,7 +111,7 @@ class Runner:
             if cell_plan.cell.id not in self._outcome.refusals
         }
         self._load_earlier_runs()
-        self._save_group(prepared_cells)
+        self._save_request_and_refusals(prepared_cells)
         self._observer.on_seed(self._request.seed)
         schedule = Schedule(
             [cell_plan.cell for cell_plan in ready.values()],
@@ -130,7 +130,7 @@ class Runner:
         except (StoppedError, KeyboardInterrupt):
             self._outcome.exit_code = EXIT_INTERRUPTED
         finally:
-            self._save_group(prepared_cells)
+            self._save_request_and_refusals(prepared_cells)
             for cell_plan in ready.values():
                 cell_plan.remove_shared_directories()
         self._outcome.messages += environment.problems
@@ -184,7 +184,7 @@ class Runner:
             if not self._executor.simulated:
                 environment.prepare_run(scheduled_run.cell.id, variant, prepared_cell.directory)
             result = self._executor.execute(
-                Attempt(
+                RunAttempt(
                     prepared_cell.plan,
                     self._request.experiment.id,
                     self._make_run_facts(scheduled_run),
@@ -295,7 +295,7 @@ class Runner:
             )
         return done + 1, max(count, done + 1), remaining_s
 
-    def _save_group(self, prepared_cells: list[PreparedCell]) -> None:
+    def _save_request_and_refusals(self, prepared_cells: list[PreparedCell]) -> None:
         """Stores the request and the refused cells: once at the start, in case of a crash, and once at the end."""
         write_group_request(
             self._archive.root,

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from sonde.conduct.run import RunResult, RunSetup, conduct_run
-from sonde.experiments.executor import Attempt, StoppableExecutor
+from sonde.experiments.executor import RunAttempt, StoppableExecutor
 from sonde.experiments.member_use import find_unused_members
-from sonde.experiments.results import FACTS
+from sonde.experiments.results import PLACEMENT_MEMBER
 from sonde.launch.session import LineObserver
 from sonde.launch.simulator import SimulatedLauncher
 from sonde.model.confined_files import write_file
@@ -42,17 +42,17 @@ class SimulatedExecutor(StoppableExecutor):
 
     launcher: SimulatedLauncher
     system: System
-    begin: Callable[[Attempt], None] = lambda attempt: None
+    begin: Callable[[RunAttempt], None] = lambda attempt: None
     simulated: bool = True
     part_names: Mapping[str, str] = field(default_factory=dict)  # name in the experiment -> part of the system
     # Changes of the system file by variant id; they replace the commands of a real machine.
     variants: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     _system_files: dict[str, Path] = field(default_factory=dict, init=False)
 
-    def execute(self, attempt: Attempt) -> RunResult:
+    def execute(self, attempt: RunAttempt) -> RunResult:
         if attempt.variant is not None:
             self._require_simulated_variant(attempt.variant)
-        placement = attempt.facts.get(FACTS) or {}
+        placement = attempt.facts.get(PLACEMENT_MEMBER) or {}
         part = (
             find_system_part(self.system, placement.get("axis_values") or {}, attempt.storage, self.part_names)
             or self.launcher.mount
@@ -119,7 +119,7 @@ def run_plan_in_simulator(
     simulated_facts = {"simulated": {"mount": launcher.mount, "seed": launcher.seed, "faults": list(launcher.faults)}}
     with_launcher = replace(setup, launcher=launcher)
     return conduct_run(
-        _merge_into_one_process(plan),
+        _remove_separate_phase_processes(plan),
         with_launcher,
         observer,
         run_name,
@@ -235,7 +235,7 @@ def _iterate_luns(system: System, devices: Sequence[str]) -> Iterator[PartItem]:
             )
 
 
-def _merge_into_one_process(plan: Plan) -> Plan:
+def _remove_separate_phase_processes(plan: Plan) -> Plan:
     """Returns the plan without separate processes for phases: a model keeps no state in process memory."""
     phases = [
         {key: value for key, value in phase.items() if key != "process"} for phase in plan.document.get("phases", [])

@@ -38,14 +38,14 @@ class RunLabels:
         for tag in self.tags:
             check_tag(tag)
 
-    def as_facts(self) -> dict[str, Any]:
+    def to_facts(self) -> dict[str, Any]:
         """Returns the members of run.json."""
         return {"group": self.group or None, **({"note": self.note} if self.note else {})}
 
 
 def run_plan_once(plan: Plan, setup: RunSetup, observer: LineObserver, labels: RunLabels) -> RunResult:
     """Runs the plan once and stores the run with its labels. Raises UserError if nothing was measured."""
-    result = conduct_run(plan, setup, observer, facts=labels.as_facts())
+    result = conduct_run(plan, setup, observer, facts=labels.to_facts())
     if labels.tags:
         change_tags(result.folder, added_tags=labels.tags)
     return result
@@ -97,7 +97,7 @@ def simulate_plan_once(
 
     with_traces = replace(launcher, traces=trace_folder)
     result = run_plan_in_simulator(
-        plan, setup, observer, with_traces, facts=labels.as_facts(), inspect_record=find_in_log
+        plan, setup, observer, with_traces, facts=labels.to_facts(), inspect_record=find_in_log
     )
     if trace_folder is not None:
         with (

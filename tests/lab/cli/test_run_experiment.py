@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from sonde.experiments.executor import Attempt, EngineExecutor
+from sonde.experiments.executor import EngineExecutor, RunAttempt
 
 Fake = Callable[..., Path]
 
@@ -257,9 +257,9 @@ def test_resume_removes_files_of_killed_runs(
 def test_interrupt_keeps_runs_and_prints_how_to_resume(
     fake_engine: Fake, sonde: Any, experiment: Path, target: Path, archive: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    execute, begun = EngineExecutor.execute, list[Attempt]()
+    execute, begun = EngineExecutor.execute, list[RunAttempt]()
 
-    def interrupted(self: EngineExecutor, attempt: Attempt) -> Any:
+    def interrupted(self: EngineExecutor, attempt: RunAttempt) -> Any:
         begun.append(attempt)
         if len(begun) == 3:
             raise KeyboardInterrupt

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sonde.experiments.environment_setup import UNDO, EnvironmentSetup, add_engine_treatments
+from sonde.experiments.environment_setup import UNDO_FILE, EnvironmentSetup, add_engine_treatments
 from sonde.model.errors import MachineError
 from sonde.model.experiment.description import Treatment, Variant
 from sonde.model.plan import Plan
@@ -46,7 +46,7 @@ def test_treatments_apply_at_their_level_and_are_undone(tmp_path: Path, log: Pat
         "do-experiment", "do-cell a", "do-run a", "undo-run a", "do-run a", "undo-run a",
         "undo-cell a", "do-cell b", "do-run b", "undo-run b", "undo-cell b", "undo-experiment",
     ]  # fmt: skip
-    assert not (tmp_path / UNDO).exists()
+    assert not (tmp_path / UNDO_FILE).exists()
 
 
 def test_variant_is_undone_before_next_variant(tmp_path: Path, log: Path) -> None:

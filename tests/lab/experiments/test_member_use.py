@@ -19,11 +19,11 @@ from sonde.experiments.claims.number_use import describe_unusable_number
 from sonde.experiments.executor import resolve_launcher
 from sonde.experiments.member_use import (
     CHECKS,
-    NOT_SIMULATED,
+    UNSIMULATED_MEMBERS,
     apply_striping,
     find_file_system_type,
     find_unused_members,
-    list_placement_arguments,
+    make_process_placement_arguments,
 )
 from sonde.model.errors import MachineError
 from sonde.model.experiment.description import Clients, ExperimentFile, RunSchedule, Storage, Treatment, Variant
@@ -104,7 +104,7 @@ def test_every_member_of_clients_and_storage_has_a_use() -> None:
     members = {f"{name}.{field.name}" for name, table in tables.items() for field in dataclasses.fields(table)}
     assert members == set(USES)
     assert {path for path, (measured, _) in USES.items() if measured == "verified"} == set(CHECKS) == set(UNFULFILLED)
-    assert {path for path, (_, simulated) in USES.items() if simulated == "not used"} == set(NOT_SIMULATED)
+    assert {path for path, (_, simulated) in USES.items() if simulated == "not used"} == set(UNSIMULATED_MEMBERS)
 
 
 @pytest.mark.parametrize("path", UNFULFILLED)
@@ -114,7 +114,7 @@ def test_member_that_a_measured_run_ignored_is_a_finding(path: str) -> None:
     assert (finding["severity"], finding["evidence"]) == ("warning", {"members": [path], "swept": [path]})
 
 
-@pytest.mark.parametrize("path", NOT_SIMULATED)
+@pytest.mark.parametrize("path", UNSIMULATED_MEMBERS)
 def test_member_that_a_simulated_run_ignored_is_a_finding(path: str) -> None:
     assert find_unused(path, UNFULFILLED[path], is_simulated=True)[0]["evidence"]["members"] == [path]
 
@@ -156,7 +156,7 @@ def test_stripes_are_set_on_a_striped_file_system_only(tmp_path: Path) -> None:
     ],
 )
 def test_launcher_gets_mapping_and_binding(launcher: str, flavor: str, clients: Clients, expected: list[str]) -> None:
-    assert list_placement_arguments(launcher, clients, None, flavor) == expected
+    assert make_process_placement_arguments(launcher, clients, None, flavor) == expected
 
 
 def test_binding_to_numa_nodes_without_a_launcher_is_refused() -> None:

@@ -14,7 +14,7 @@ import pytest
 from in_memory_runs import Made, build_experiment, claim, measured, record
 
 from sonde.experiments.claims.verdicts import ComparisonResult, evaluate_claims
-from sonde.experiments.page.call_chart import MOST_CALLS, select_calls_to_draw
+from sonde.experiments.page.call_chart import MAX_DRAWN_CALLS, select_calls_to_draw
 from sonde.experiments.page.export import build_result_table
 from sonde.experiments.page.figures import make_figure_section
 from sonde.experiments.page.page import build_experiment_page, write_experiment_page
@@ -161,7 +161,7 @@ def test_longest_calls_are_always_plotted() -> None:
     times = [0.001] * 100_000
     times[77_777] = 2.0
     positions, seconds = select_calls_to_draw(times)
-    assert len(positions) <= MOST_CALLS
+    assert len(positions) <= MAX_DRAWN_CALLS
     assert (77_777.0, 2.0) in zip(positions, seconds, strict=True)
 
 

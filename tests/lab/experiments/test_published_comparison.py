@@ -11,7 +11,7 @@ from in_memory_runs import Made, build_experiment, measured, record
 
 from sonde.experiments.page.figures import make_figure_section
 from sonde.experiments.page.published_comparison import (
-    EXPLANATION,
+    PUBLISHED_NUMBERS_EXPLANATION,
     compare_published,
     compute_published_scale,
     make_published_section,
@@ -62,7 +62,7 @@ def test_shape_is_ratio_to_first_number_of_phase() -> None:
     experiment = build_published(number("bandwidth(write, threads=1)", "900 MB/s"),
         number("bandwidth(write, threads=4)", "1.8 GB/s"), number("bandwidth(read, threads=4)", "3 GB/s"))  # fmt: skip
     messages, parts = make_published_section(runs_of(experiment))
-    assert messages[0] == EXPLANATION
+    assert messages[0] == PUBLISHED_NUMBERS_EXPLANATION
     rows = re.findall(r"<tr>.*?</tr>", str(parts[0]))[1:]
     cells = [re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", row) for row in rows]
     assert [row[-2:] for row in cells] == [["–", "–"], ["2", "3"], ["–", "–"]]

@@ -11,8 +11,8 @@ from fake_executor import build_request, run_fake_experiment
 
 from sonde.experiments.medians import CellMedian, compute_medians
 from sonde.experiments.page.page import build_experiment_page, evaluate_results
-from sonde.experiments.ranking import choose_figures, describe_ranking
-from sonde.experiments.results import FACTS, Results, read_group_results
+from sonde.experiments.ranking import describe_ranking, list_figures_or_default
+from sonde.experiments.results import PLACEMENT_MEMBER, Results, read_group_results
 from sonde.stats.stopping import InterimLook, MedianInterval
 from sonde.store.archive import Archive
 
@@ -29,7 +29,7 @@ def run_sweep(root: Path, target: Path, rates: dict[str, float], **members: Any)
     archive = Archive(root)
 
     def truth(attempt: Any) -> dict[str, float]:
-        placement = attempt.facts[FACTS]
+        placement = attempt.facts[PLACEMENT_MEMBER]
         return {"write": rates[placement["axis_values"]["transfer"]] * (1 + placement["repeat"] / 1000)}
 
     run_fake_experiment(build_request({**SWEEP, **members}, target), archive, truth)
@@ -86,7 +86,7 @@ def test_page_of_a_sweep_without_claims_has_no_claims_section(archive: Path, tar
 
 def test_sweep_without_figures_gets_a_default_figure(archive: Path, target: Path) -> None:
     results = run_sweep(archive, target, {"4KiB": 1e9, "8KiB": 2e9, "16KiB": 4e9})
-    (figure,) = choose_figures(results.experiment, compute_medians(results))
+    (figure,) = list_figures_or_default(results.experiment, compute_medians(results))
     assert (figure.kind, figure.x, figure.series, figure.metrics) == ("curve", "transfer", "", ("bandwidth",))
     runs, verdicts = evaluate_results(results)
     sections = {section.title: section for section in build_experiment_page(results, runs, verdicts).sections}

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from fake_executor import build_request, run_fake_experiment
 
-from sonde.experiments.executor import Attempt
+from sonde.experiments.executor import RunAttempt
 from sonde.experiments.locations import RunLocations
 from sonde.experiments.medians import compute_effects, compute_medians
 from sonde.experiments.request import read_stored_request, resume_request
-from sonde.experiments.results import FACTS, read_group_results
+from sonde.experiments.results import PLACEMENT_MEMBER, read_group_results
 from sonde.model.errors import (
     EXIT_BAD_INPUT,
     EXIT_ENVIRONMENT,
@@ -35,11 +35,11 @@ SIZES: dict[str, Any] = {
 }
 
 
-def coordinates_of(attempt: Attempt) -> Any:
-    return attempt.facts[FACTS]["axis_values"]
+def coordinates_of(attempt: RunAttempt) -> Any:
+    return attempt.facts[PLACEMENT_MEMBER]["axis_values"]
 
 
-def fixed_rates(attempt: Attempt) -> dict[str, float]:
+def fixed_rates(attempt: RunAttempt) -> dict[str, float]:
     return {"write": {"4KiB": 1e9, "8KiB": 2e9, "16KiB": 3e9}[coordinates_of(attempt)["transfer"]]}
 
 
@@ -66,14 +66,14 @@ def test_interrupted_experiment_resumes_missing_runs(archive: Path, target: Path
     )
     assert ended.exit_code == EXIT_OK
 
-    def turns(attempts: list[Attempt]) -> list[Any]:
+    def turns(attempts: list[RunAttempt]) -> list[Any]:
         return [
-            (attempt.facts[FACTS]["cell"], attempt.facts[FACTS]["repeat"], attempt.facts["role"])
+            (attempt.facts[PLACEMENT_MEMBER]["cell"], attempt.facts[PLACEMENT_MEMBER]["repeat"], attempt.facts["role"])
             for attempt in attempts
         ]
 
     assert turns(first.attempts) + turns(resumed.attempts) == turns(complete.attempts)
-    assert [attempt.facts[FACTS]["number"] for attempt in resumed.attempts] == list(range(5, 12))
+    assert [attempt.facts[PLACEMENT_MEMBER]["number"] for attempt in resumed.attempts] == list(range(5, 12))
     assert run_fake_experiment(read_stored_request(store, "g", RunLocations()), store, fixed_rates)[1].attempts == []
 
 
@@ -103,7 +103,7 @@ def test_first_run_is_tried_despite_time_limit(archive: Path, target: Path) -> N
 def test_failed_cell_is_retried_on_resume(archive: Path, target: Path) -> None:
     store = Archive(archive)
 
-    def fail_for_8_kib(attempt: Attempt) -> dict[str, float] | str:
+    def fail_for_8_kib(attempt: RunAttempt) -> dict[str, float] | str:
         return "No space left." if coordinates_of(attempt)["transfer"] == "8KiB" else fixed_rates(attempt)
 
     ended, played = run_fake_experiment(build_request(SIZES, target), store, fail_for_8_kib)
@@ -122,7 +122,7 @@ def test_failed_cell_is_retried_on_resume(archive: Path, target: Path) -> None:
 def test_rejected_cell_does_not_stop_the_experiment(archive: Path, target: Path) -> None:
     store = Archive(archive)
 
-    def refusing(attempt: Attempt) -> dict[str, float]:
+    def refusing(attempt: RunAttempt) -> dict[str, float]:
         if coordinates_of(attempt)["transfer"] == "16KiB":
             raise UserError("There is no direct I/O here.")
         return fixed_rates(attempt)
@@ -133,7 +133,7 @@ def test_rejected_cell_does_not_stop_the_experiment(archive: Path, target: Path)
 
 
 def test_experiment_with_every_cell_rejected_is_an_error(archive: Path, target: Path) -> None:
-    def refusing(attempt: Attempt) -> dict[str, float]:
+    def refusing(attempt: RunAttempt) -> dict[str, float]:
         raise UserError("No.")
 
     assert run_fake_experiment(build_request(SIZES, target), Archive(archive), refusing)[0].exit_code == EXIT_BAD_INPUT
@@ -143,7 +143,7 @@ def test_experiment_with_every_cell_rejected_is_an_error(archive: Path, target: 
 def test_exit_code_3_only_if_machine_blocks_all_cells(
     archive: Path, target: Path, can_be_asked: tuple[str, ...], code: int
 ) -> None:
-    def refusing(attempt: Attempt) -> dict[str, float]:
+    def refusing(attempt: RunAttempt) -> dict[str, float]:
         raise (UserError if coordinates_of(attempt)["transfer"] in can_be_asked else MachineError)("No.")
 
     ended, _ = run_fake_experiment(build_request(SIZES, target), Archive(archive), refusing)
@@ -182,8 +182,8 @@ def test_variant_20_percent_faster_is_detected(archive: Path, target: Path) -> N
         "variants": [{"id": "old"}, {"id": "new"}, {"id": "same"}],
     }  # fmt: skip
 
-    def truth(attempt: Attempt) -> dict[str, float]:
-        placement = attempt.facts[FACTS]
+    def truth(attempt: RunAttempt) -> dict[str, float]:
+        placement = attempt.facts[PLACEMENT_MEMBER]
         jitter = 1 + 0.01 * ((placement["repeat"] * 7 + len(placement["variant"])) % 5 - 2)
         return {"write": {"old": 1e9, "new": 1.2e9, "same": 1e9}[placement["variant"]] * jitter}
 
@@ -209,7 +209,7 @@ def test_tags_and_note_are_stored_with_every_run(archive: Path, target: Path) ->
 
 
 def test_shared_files_are_removed_after_the_last_run(archive: Path, target: Path) -> None:
-    def leaving(attempt: Attempt) -> dict[str, float]:
+    def leaving(attempt: RunAttempt) -> dict[str, float]:
         target_document = attempt.plan.document["target"]
         assert target_document["keep"]
         assert target_document["use_existing"]

@@ -30,7 +30,7 @@ from sonde.dialects.io500.figures import (
 from sonde.dialects.io500.ini import format_settings_as_ini
 from sonde.dialects.io500.phases import Io500Phase, list_phases
 from sonde.dialects.io500.result_file import ResultFile, format_local_time
-from sonde.dialects.io500.rules import Rules
+from sonde.dialects.io500.rules import Io500Rules
 from sonde.dialects.io500.score import compute_score, hash_score
 from sonde.model.confined_files import create_file
 from sonde.model.errors import EXIT_INTERRUPTED, EXIT_MISMATCH, EXIT_OK, StoppedError, UserError
@@ -48,7 +48,7 @@ class Io500Benchmark:
         self._request = benchmark_request
         self._view = view
         self._phases = list_phases(benchmark_request.extended, benchmark_request.cleanup)
-        self._rules = Rules(benchmark_request.config)
+        self._rules = Io500Rules(benchmark_request.config)
         self._rows: list[PhaseRow] = []
         self._broken: list[str] = []
         self._worst, self._text = EXIT_OK, ""
@@ -70,14 +70,14 @@ class Io500Benchmark:
             data.remove_benchmark_data(order.places)
             raise
         try:
-            self._write_head()
+            self._write_result_head()
             try:
                 self._run_phases()
             except (KeyboardInterrupt, StoppedError):
-                self._remember_stop()
+                self._record_interruption()
             finally:
                 self._view.end_display()
-            return self._write_tail()
+            return self._write_scores_and_result_tail()
         finally:
             self._result_file.close_files()
 
@@ -119,7 +119,7 @@ class Io500Benchmark:
         except UserError as reason:
             raise type(reason)(f"IO500 {phase.name}: {reason}") from None
 
-    def _write_head(self) -> None:
+    def _write_result_head(self) -> None:
         order, paper = self._request, self._result_file
         paper.write_other_file("config-orig.ini", order.config.source)
         paper.write_other_file("config.ini", format_settings_as_ini(order.config, with_descriptions=False))
@@ -151,7 +151,7 @@ class Io500Benchmark:
             self._run_phase(row, number)
             if row.seconds == 0 and not self._request.dry_run:
                 row.seconds = time.monotonic() - began
-            self._apply_rules_to_phase(row)
+            self._check_phase_by_rules(row)
             if row.run is not None and row.run.exit_code == EXIT_INTERRUPTED:
                 raise StoppedError(row.run.text)
 
@@ -163,7 +163,7 @@ class Io500Benchmark:
             create_file(stamp).close()
             return
         if phase.tool == "mdworkbench":
-            self._choose_objects(phase)
+            self._choose_mdworkbench_object_count(phase)
         command_line = make_phase_command_line(phase, order.config, order.places, self._objects)
         if phase.name == "mdtest-hard-write" and uses_several_directories(order.config):
             paper.write_warning(
@@ -184,9 +184,9 @@ class Io500Benchmark:
             raise
         except UserError as reason:
             phase_row.valid = False
-            self._remember_failure(reason.exit_code, f"{phase.name}: {reason}")
+            self._record_failure(reason.exit_code, f"{phase.name}: {reason}")
 
-    def _choose_objects(self, phase: Io500Phase) -> None:
+    def _choose_mdworkbench_object_count(self, phase: Io500Phase) -> None:
         """Chooses the number of md-workbench objects if the settings lack it: what mdtest would create until the
         stonewall at the lower of its two rates, divided by the sets of all tasks."""
         order, config = self._request, self._request.config
@@ -235,7 +235,7 @@ class Io500Benchmark:
         if order.config.get_text(phase.name, "external-script"):
             if tasks is not None:
                 paper.write_pair("nproc", str(tasks))
-            phase_row.figures, last_line = search.run_script(command, paper.write_warning)
+            phase_row.figures, last_line = search.run_external_find_script(command, paper.write_warning)
             paper.write_pair("last-output", f'"{last_line}"')
         else:
             count = tasks or order.tasks
@@ -260,15 +260,15 @@ class Io500Benchmark:
         phase_row.seconds = (end.seconds if end else None) or 0.0
         if exit_code not in (EXIT_OK, EXIT_INTERRUPTED):
             phase_row.valid = exit_code == EXIT_MISMATCH  # that one is counted, and judged by the rules
-            self._remember_failure(exit_code, f"{phase_row.phase.name}: {stderr_text}")
+            self._record_failure(exit_code, f"{phase_row.phase.name}: {stderr_text}")
 
-    def _remember_failure(self, exit_code: int, stderr_text: str) -> None:
+    def _record_failure(self, exit_code: int, stderr_text: str) -> None:
         self._result_file.write_comment(f"ERROR {stderr_text}")
         self._view.print_message(f"sonde: {stderr_text}")
         if self._worst == EXIT_OK and not self._request.cleanup:  # there, what is left counts
             self._worst, self._text = exit_code, stderr_text
 
-    def _apply_rules_to_phase(self, phase_row: PhaseRow) -> None:
+    def _check_phase_by_rules(self, phase_row: PhaseRow) -> None:
         """Applies the rules to a finished phase and writes its lines in the result."""
         phase, paper, order = phase_row.phase, self._result_file, self._request
         ran = self._is_enabled(phase) and not order.dry_run and phase.is_measured
@@ -351,13 +351,13 @@ class Io500Benchmark:
 
     # Afterwards
 
-    def _remember_stop(self) -> None:
+    def _record_interruption(self) -> None:
         self._worst, self._text = EXIT_INTERRUPTED, "Interrupted; finished phases are stored."
         self._rules.run_is_valid = False
         self._broken.append("Interrupted")
         self._result_file.write_comment("ERROR INVALID interrupted")
 
-    def _write_tail(self) -> BenchmarkResult:
+    def _write_scores_and_result_tail(self) -> BenchmarkResult:
         order, paper = self._request, self._result_file
         results = [(row.phase, row.figures.value) for row in self._rows]
         standard = [row.valid for row in self._rows if not row.phase.extra]

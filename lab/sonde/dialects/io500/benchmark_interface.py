@@ -14,9 +14,9 @@ from sonde.dialects.io500.command_lines import (
 from sonde.dialects.io500.figures import (
     PhaseFigures,
 )
-from sonde.dialects.io500.ini import Config
+from sonde.dialects.io500.ini import Io500Config
 from sonde.dialects.io500.phases import Io500Phase
-from sonde.dialects.io500.score import Score
+from sonde.dialects.io500.score import Io500Score
 from sonde.model.lines import RecordLine
 from sonde.model.plan import Plan
 
@@ -47,7 +47,7 @@ class BenchmarkRequest:
     `setup` returns the run setup for a number of tasks; `version` is for the result.
     """
 
-    config: Config
+    config: Io500Config
     places: RunDirectories
     tasks: int
     setup: Callable[[int], RunSetup]
@@ -76,7 +76,7 @@ class BenchmarkResult:
     """The result of a benchmark. `exit_code` and `text` are as for a run; a broken rule is no failure."""
 
     rows: Sequence[PhaseRow]
-    score: Score
+    score: Io500Score
     valid: bool
     exit_code: int
     text: str

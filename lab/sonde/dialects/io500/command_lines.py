@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sonde.dialects.io500.hashes import compute_part_seed
-from sonde.dialects.io500.ini import Config
+from sonde.dialects.io500.ini import Io500Config
 from sonde.dialects.io500.phases import Io500Phase
 
 FIND_SIZE = 3901  # bytes of a file of mdtest-hard
@@ -24,7 +24,7 @@ class RunDirectories:
     timestamp: str
 
 
-def run_directories(config: Config, timestamp: str) -> RunDirectories:
+def make_run_directories(config: Io500Config, timestamp: str) -> RunDirectories:
     """Returns the directories of a run that began at `timestamp`."""
     data, results = config.get_required_text("global", "datadir"), config.get_required_text("global", "resultdir")
     return RunDirectories(
@@ -35,7 +35,7 @@ def run_directories(config: Config, timestamp: str) -> RunDirectories:
 
 
 def make_phase_command_line(
-    phase: Io500Phase, config: Config, run_directories: RunDirectories, object_count: int = DEFAULT_OBJECTS
+    phase: Io500Phase, config: Io500Config, run_directories: RunDirectories, object_count: int = DEFAULT_OBJECTS
 ) -> list[str]:
     """Returns the command line of a phase; the first argument is the program. `object_count`: objects of md-workbench
     if the settings lack the number."""
@@ -46,19 +46,19 @@ def make_phase_command_line(
     return (_make_ior_arguments if phase.tool == "ior" else _make_mdtest_arguments)(phase, config, run_directories)
 
 
-def is_phase_enabled(phase: Io500Phase, config: Config) -> bool:
+def is_phase_enabled(phase: Io500Phase, config: Io500Config) -> bool:
     """Returns whether the settings enable the phase."""
     if not phase.is_measured:
         return True
     return bool(config.get_flag(phase.part, "run") and config.get_flag(phase.name, "run"))
 
 
-def get_stonewall_seconds(config: Config) -> int:
+def get_stonewall_seconds(config: Io500Config) -> int:
     """Returns the seconds after which a write phase may end."""
     return config.get_number("debug", "stonewall-time") or 0
 
 
-def _make_api_arguments(phase: Io500Phase, config: Config) -> list[str]:
+def _make_api_arguments(phase: Io500Phase, config: Io500Config) -> list[str]:
     phase_api, part_api = config.get_text(phase.name, "API"), config.get_text(phase.part, "API")
     return ["-a", *(phase_api or part_api or config.get_required_text("global", "api")).split()]
 
@@ -67,7 +67,7 @@ def _make_details_file_name(phase: Io500Phase, run_directories: RunDirectories) 
     return f"{run_directories.results}/{phase.name}.csv"
 
 
-def _make_ior_arguments(phase: Io500Phase, config: Config, run_directories: RunDirectories) -> list[str]:
+def _make_ior_arguments(phase: Io500Phase, config: Io500Config, run_directories: RunDirectories) -> list[str]:
     verbose = ["-v"] * max(0, config.get_number(phase.part, "verbosity") or 0)
     gpu = ["-O", "allocateBufferOnGPU=1"] if config.get_flag("global", "io-buffers-on-gpu") else []
     begin = ["./ior", f"--dataPacketType={config.get_required_text('global', 'dataPacketType')}", *verbose, *gpu]
@@ -76,7 +76,7 @@ def _make_ior_arguments(phase: Io500Phase, config: Config, run_directories: RunD
     return [*begin, *_make_ior_hard_arguments(phase, config, run_directories)]
 
 
-def _make_ior_easy_arguments(phase: Io500Phase, config: Config, run_directories: RunDirectories) -> list[str]:
+def _make_ior_easy_arguments(phase: Io500Phase, config: Io500Config, run_directories: RunDirectories) -> list[str]:
     random = phase.name == "ior-rnd4K-easy-read"
     own_file = bool(config.get_flag("ior-easy", "filePerProc"))
     arguments = ["-g", "-G", str(compute_part_seed("ior-easy", run_directories.timestamp)), "-k", "-e"]
@@ -110,7 +110,7 @@ def _make_ior_easy_arguments(phase: Io500Phase, config: Config, run_directories:
     return [*arguments, *(["-C", "-Q", "2"] if own_file else [])]
 
 
-def _make_ior_hard_arguments(phase: Io500Phase, config: Config, run_directories: RunDirectories) -> list[str]:
+def _make_ior_hard_arguments(phase: Io500Phase, config: Io500Config, run_directories: RunDirectories) -> list[str]:
     arguments = ["-C", "-Q", "1", "-g", f"-G={compute_part_seed('ior-hard', run_directories.timestamp)}", "-k", "-e"]
     arguments += ["-o", f"{run_directories.data}/ior-hard/file"]
     arguments += ["-O", f"stoneWallingStatusFile={run_directories.results}/ior-hard.stonewall"]
@@ -127,12 +127,12 @@ def _make_ior_hard_arguments(phase: Io500Phase, config: Config, run_directories:
     return [*arguments, "-r", "-R", *collective, *_make_api_arguments(phase, config), *details]
 
 
-def uses_several_directories(config: Config) -> bool:
+def uses_several_directories(config: Io500Config) -> bool:
     """Returns whether mdtest-hard uses several directories, which the rules forbid."""
     return bool(config.get_number("mdtest-hard", "files-per-dir"))
 
 
-def _make_mdtest_arguments(phase: Io500Phase, config: Config, run_directories: RunDirectories) -> list[str]:
+def _make_mdtest_arguments(phase: Io500Phase, config: Io500Config, run_directories: RunDirectories) -> list[str]:
     hard = phase.part == "mdtest-hard"
     seed = compute_part_seed(phase.part, run_directories.timestamp)
     arguments = ["./mdtest", f"--dataPacketType={config.get_required_text('global', 'dataPacketType')}"]
@@ -163,7 +163,7 @@ def _make_mdtest_arguments(phase: Io500Phase, config: Config, run_directories: R
 
 
 def _make_mdworkbench_arguments(
-    phase: Io500Phase, config: Config, run_directories: RunDirectories, object_count: int
+    phase: Io500Phase, config: Io500Config, run_directories: RunDirectories, object_count: int
 ) -> list[str]:
     arguments = ["./md-workbench", f"--dataPacketType={config.get_required_text('global', 'dataPacketType')}"]
     arguments += ["--allocateBufferOnGPU"] if config.get_flag("global", "io-buffers-on-gpu") else []
@@ -178,7 +178,7 @@ def _make_mdworkbench_arguments(
     return [*arguments, *{"create": ["-1"], "bench": ["-2", "-R=2", "-X"], "delete": ["-3"]}[operation]]
 
 
-def _make_find_arguments(phase: Io500Phase, config: Config, run_directories: RunDirectories) -> list[str]:
+def _make_find_arguments(phase: Io500Phase, config: Io500Config, run_directories: RunDirectories) -> list[str]:
     conditions = make_search_conditions(phase, run_directories)
     script = config.get_text(phase.name, "external-script")
     if script:

@@ -15,15 +15,15 @@ from sonde.model.confined_files import ConfinedDirectory, remove_file
 from sonde.model.errors import MachineError, UserError
 
 _MANIFEST = ".sonde-manifest.json"  # a phase that was stopped leaves it
-PARTS = ("ior-easy", "ior-hard", "mdtest-easy", "mdtest-hard", "mdworkbench")
-_FILES = {
+BENCHMARK_PARTS = ("ior-easy", "ior-hard", "mdtest-easy", "mdtest-hard", "mdworkbench")
+_FILE_PATTERNS = {
     "ior-easy": re.compile(r"ior_file_easy(\.[0-9]{8})?"),
     "ior-hard": re.compile(r"file"),
     "mdtest-easy": re.compile(r"file\.mdtest\..*"),
     "mdtest-hard": re.compile(r"file\.mdtest\..*"),
     "mdworkbench": re.compile(r"file\.[0-9]+\.[0-9]+"),
 }
-_FOLDERS = {
+_FOLDER_PATTERNS = {
     "ior-easy": re.compile(r"[0-9]+"),
     "ior-hard": None,
     "mdtest-easy": re.compile(r"(test-dir|mdtest_tree)\..*"),
@@ -34,7 +34,7 @@ _FOLDERS = {
 
 def require_no_data_yet(run_directories: RunDirectories) -> None:
     """Raises UserError when there is data already: the rules forbid it, and it might be somebody's."""
-    for part in PARTS:
+    for part in BENCHMARK_PARTS:
         folder = Path(run_directories.data) / part
         try:
             if folder.exists() and any(folder.iterdir()):
@@ -62,11 +62,11 @@ def remove_benchmark_data(run_directories: RunDirectories) -> list[str]:
     what is left there, a few names at most."""
     top = Path(run_directories.data)
     with suppress(OSError), ConfinedDirectory.open(top) as directory:
-        for part in PARTS:
+        for part in BENCHMARK_PARTS:
             _remove_files_of_part(directory, part, part)
     if top.name == run_directories.timestamp:
         _remove_empty_folder(top)  # else it is the user's own
-    for part in PARTS:
+    for part in BENCHMARK_PARTS:
         with suppress(OSError):
             remove_file(Path(run_directories.results) / f"{part}.stonewall")
     return [str(path) for path in sorted(top.iterdir())[:5]] if top.is_dir() else []
@@ -79,10 +79,10 @@ def _remove_files_of_part(parent: ConfinedDirectory, directory_name: str, part_n
         with parent.open_subdirectory(directory_name) as directory:
             for entry in directory.list_names():
                 if stat.S_ISDIR(directory.read_entry_status(entry).st_mode):
-                    wanted = _FOLDERS[part_name]
+                    wanted = _FOLDER_PATTERNS[part_name]
                     if wanted is not None and wanted.fullmatch(entry):
                         _remove_files_of_part(directory, entry, part_name)
-                elif entry == _MANIFEST or _FILES[part_name].fullmatch(entry):
+                elif entry == _MANIFEST or _FILE_PATTERNS[part_name].fullmatch(entry):
                     directory.remove_file(entry, missing_ok=True)
         parent.remove_empty_directory(directory_name)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-_MASK = 0xFFFFFFFF
+_UINT32_MASK = 0xFFFFFFFF
 _FALLBACK_SEED = 4711  # where the hash would mean "no seed" to IOR
 
 
@@ -14,8 +14,8 @@ def hash_texts(*texts: str) -> int:
     value = 0
     for text in texts:
         for byte in text.encode():
-            rotated = ((value << 2) | (value >> 30)) & _MASK
-            value = (rotated + (byte - 256 if byte > 127 else byte)) & _MASK
+            rotated = ((value << 2) | (value >> 30)) & _UINT32_MASK
+            value = (rotated + (byte - 256 if byte > 127 else byte)) & _UINT32_MASK
     return value
 
 
@@ -30,6 +30,6 @@ def hash_unordered_pairs(keys_and_values: Iterable[tuple[str, str]]) -> int:
 def compute_part_seed(part_name: str, timestamp: str) -> int:
     """The seed (-G) of a part of the benchmark in a run: a signed number of 32 bits, never 0 or -1."""
     value = hash_texts(part_name, timestamp)
-    if value in (0, _MASK):
+    if value in (0, _UINT32_MASK):
         return _FALLBACK_SEED
     return value - (1 << 32) if value >> 31 else value

@@ -15,9 +15,9 @@ from sonde.model.errors import MachineError, UserError, suggest_close_name
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_limited_text
 
 _SECTION = re.compile(r"\s*\[\s*([0-9a-zA-Z_-]+)\s*\]\s*(\s[#;].*)?")
-_PAIR = re.compile(r"\s*([0-9a-zA-Z_.-]+)\s*=\s*([^#;]*)\s*(\s[#;].*)?")
-_NOTHING = re.compile(r"\s*([#;].*)?")
-_SHAPES = {
+_KEY_AND_VALUE = re.compile(r"\s*([0-9a-zA-Z_.-]+)\s*=\s*([^#;]*)\s*(\s[#;].*)?")
+_BLANK_OR_COMMENT = re.compile(r"\s*([#;].*)?")
+_VALUE_PATTERNS = {
     KeyKind.TEXT: re.compile(r".*", re.DOTALL),
     KeyKind.INTEGER: re.compile(r"-?[0-9]{1,10}"),
     KeyKind.COUNT: re.compile(r"[0-9]{1,19}"),
@@ -27,7 +27,7 @@ _SHAPES = {
 
 
 @dataclass(frozen=True)
-class Config:
+class Io500Config:
     """Values by section and key, as IO500 keeps them: text, with TRUE and FALSE for flags; None where there is none."""
 
     values: Mapping[tuple[str, str], str | None]
@@ -51,9 +51,9 @@ class Config:
         value = self.values[section, key]
         return None if value is None else int(value)
 
-    def replace_values(self, changed_values: Mapping[tuple[str, str], str]) -> Config:
+    def replace_values(self, changed_values: Mapping[tuple[str, str], str]) -> Io500Config:
         """The same with other values."""
-        return Config({**self.values, **changed_values}, self.source)
+        return Io500Config({**self.values, **changed_values}, self.source)
 
     @property
     def settings_hash(self) -> str:
@@ -70,10 +70,10 @@ def _list_all_keys() -> list[tuple[IniSection, IniKey]]:
     return [(section, key) for section in SECTIONS for key in section.keys]
 
 
-DEFAULTS = Config({(section.name, key.name): key.default for section, key in _list_all_keys()})
+DEFAULT_CONFIG = Io500Config({(section.name, key.name): key.default for section, key in _list_all_keys()})
 
 
-def read_ini_file(ini_file: Path) -> Config:
+def read_ini_file(ini_file: Path) -> Io500Config:
     """The settings in a file. Raises UserError: which line is wrong, and how."""
     try:
         if ini_file.is_dir():
@@ -90,24 +90,24 @@ def read_ini_file(ini_file: Path) -> Config:
     return parse_ini(text, str(ini_file))
 
 
-def parse_ini(ini_text: str, file_name: str) -> Config:
+def parse_ini(ini_text: str, file_name: str) -> Io500Config:
     """The settings in the text of a file called `file_name`."""
-    values = dict(DEFAULTS.values)
+    values = dict(DEFAULT_CONFIG.values)
     section: IniSection | None = None
     for number, line in enumerate(ini_text.split("\n"), 1):
         location = f"{file_name}, line {number}"
         if match := _SECTION.fullmatch(line):
             section = _find_section(match[1], location)
-        elif match := _PAIR.fullmatch(line):
+        elif match := _KEY_AND_VALUE.fullmatch(line):
             _store_value(values, section, match[1], match[2].strip(" \t\r"), location)
-        elif not _NOTHING.fullmatch(line):
+        elif not _BLANK_OR_COMMENT.fullmatch(line):
             raise UserError(
                 f'{location}: "{line.strip()[:60]}" is neither [section] nor key = value; a comment behind a value'
                 f" begins"
                 " with a blank and #, and values hold no # or ;."
             )
     _check_values_together(values, file_name)
-    return Config(values, ini_text)
+    return Io500Config(values, ini_text)
 
 
 def _find_section(section_name: str, location: str) -> IniSection:
@@ -133,7 +133,7 @@ def _store_value(
         near = suggest_close_name(key_name, [key.name for key in section.keys])
         hint = near or (f" It belongs to [{elsewhere}]." if elsewhere else "")
         raise UserError(f'{location}: [{section.name}] has no key "{key_name}".{hint}')
-    if not _SHAPES[key.kind].fullmatch(value_text):
+    if not _VALUE_PATTERNS[key.kind].fullmatch(value_text):
         raise UserError(f'{location}: [{section.name}] {key.name} is "{value_text}", but must be {key.kind.value}.')
     values[section.name, key.name] = (
         ("TRUE" if value_text.lower() in ("true", "1") else "FALSE") if key.kind is KeyKind.FLAG else value_text
@@ -158,7 +158,7 @@ def _check_values_together(values: Mapping[tuple[str, str], str | None], file_na
             raise UserError(f"{file_name}: [{section}] n must be at least 1.")
 
 
-def format_settings_as_ini(config: Config, with_descriptions: bool, with_extended: bool = True) -> str:
+def format_settings_as_ini(config: Io500Config, with_descriptions: bool, with_extended: bool = True) -> str:
     """The settings as an ini file; `with_descriptions`: with what each key means; without `with_extended`: no sections
     of extended mode."""
     lines: list[str] = []

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-_DEBUG = "Makes the run INVALID; for debugging."
+_DEBUG_WARNING = "Makes the run INVALID; for debugging."
 
 
 class KeyKind(Enum):
@@ -38,16 +38,16 @@ class IniSection:
     extra: bool = False
 
 
-_API = IniKey("API", "API of this part; options of its own may follow, separated by blanks")
-_RUN = IniKey("run", "FALSE leaves this part out, and its results with it", KeyKind.FLAG, "TRUE")
-_COLLECTIVE = IniKey("collective", "Collective calls, for APIs that have them", KeyKind.FLAG)
-_VERBOSITY = IniKey("verbosity", "How many -v are given to the tool", KeyKind.INTEGER)
-_FIND = (
+_API_KEY = IniKey("API", "API of this part; options of its own may follow, separated by blanks")
+_RUN_KEY = IniKey("run", "FALSE leaves this part out, and its results with it", KeyKind.FLAG, "TRUE")
+_COLLECTIVE_KEY = IniKey("collective", "Collective calls, for APIs that have them", KeyKind.FLAG)
+_VERBOSITY_KEY = IniKey("verbosity", "How many -v are given to the tool", KeyKind.INTEGER)
+_FIND_KEYS = (
     IniKey("external-script", "A program that searches instead of Sonde"),
     IniKey("external-mpi-args", "Words before that program, such as a launcher", default=""),
     IniKey("external-extra-args", "Words after that program", default=""),
     IniKey("nproc", "Tasks that search (default: all)", KeyKind.COUNT),
-    _RUN,
+    _RUN_KEY,
     IniKey("pfind-queue-length", "Length of pfind's queue", KeyKind.INTEGER, "10000"),
     IniKey("pfind-steal-next", "pfind: whether work is taken from the next process first", KeyKind.FLAG, "FALSE"),
     IniKey(
@@ -97,32 +97,32 @@ SECTIONS: tuple[IniSection, ...] = (
         (
             IniKey(
                 "stonewall-time",
-                f"Seconds of the phases that write; 300 by the rules. Less: {_DEBUG}",
+                f"Seconds of the phases that write; 300 by the rules. Less: {_DEBUG_WARNING}",
                 KeyKind.INTEGER,
                 "300",
             ),
-            IniKey("pause-dir", f"A phase waits while a file of its name lies in this directory. {_DEBUG}"),
+            IniKey("pause-dir", f"A phase waits while a file of its name lies in this directory. {_DEBUG_WARNING}"),
         ),
     ),
     IniSection(
         "ior-easy",
         (
-            _API,
+            _API_KEY,
             IniKey("transferSize", "Bytes a call", default="2m"),
             IniKey("blockSize", "Most bytes of a task; a multiple of transferSize", default="9920000m"),
             IniKey("filePerProc", "A file for each task", KeyKind.FLAG, "TRUE"),
             IniKey("uniqueDir", "A directory for each of these files", KeyKind.FLAG, "FALSE"),
-            _RUN,
-            _VERBOSITY,
+            _RUN_KEY,
+            _VERBOSITY_KEY,
         ),
     ),
-    IniSection("ior-easy-write", (_API, _RUN)),
-    IniSection("mdtest-easy", (_API, IniKey("n", "Most files of a task", KeyKind.COUNT, "1000000"), _RUN)),
-    IniSection("mdtest-easy-write", (_API, _RUN)),
+    IniSection("ior-easy-write", (_API_KEY, _RUN_KEY)),
+    IniSection("mdtest-easy", (_API_KEY, IniKey("n", "Most files of a task", KeyKind.COUNT, "1000000"), _RUN_KEY)),
+    IniSection("mdtest-easy-write", (_API_KEY, _RUN_KEY)),
     IniSection(
         "mdworkbench",
         (
-            _API,
+            _API_KEY,
             IniKey("waitingTime", "Pause after an operation, relative to its duration", KeyKind.NUMBER, "0.0"),
             IniKey(
                 "precreatePerSet", "Files made before, of each of 10 sets; default: from mdtest's rate", KeyKind.COUNT
@@ -130,41 +130,49 @@ SECTIONS: tuple[IniSection, ...] = (
             IniKey(
                 "filesPerProc", "Files of an iteration, of each of 10 sets; default: from mdtest's rate", KeyKind.COUNT
             ),
-            _RUN,
-            _VERBOSITY,
+            _RUN_KEY,
+            _VERBOSITY_KEY,
         ),
         extra=True,
     ),
-    IniSection("mdworkbench-create", (_RUN,), extra=True),
+    IniSection("mdworkbench-create", (_RUN_KEY,), extra=True),
     IniSection("timestamp"),
-    IniSection("find-easy", _FIND, extra=True),
+    IniSection("find-easy", _FIND_KEYS, extra=True),
     IniSection(
         "ior-hard",
-        (_API, IniKey("segmentCount", "Most segments", KeyKind.INTEGER, "10000000"), _COLLECTIVE, _RUN, _VERBOSITY),
+        (
+            _API_KEY,
+            IniKey("segmentCount", "Most segments", KeyKind.INTEGER, "10000000"),
+            _COLLECTIVE_KEY,
+            _RUN_KEY,
+            _VERBOSITY_KEY,
+        ),
     ),
-    IniSection("ior-hard-write", (_API, _COLLECTIVE, _RUN)),
+    IniSection("ior-hard-write", (_API_KEY, _COLLECTIVE_KEY, _RUN_KEY)),
     IniSection(
         "mdtest-hard",
         (
-            _API,
+            _API_KEY,
             IniKey("n", "Most files of a task", KeyKind.COUNT, "1000000"),
             IniKey(
-                "files-per-dir", f"Most files of a directory, for file systems with a limit. {_DEBUG}", KeyKind.COUNT
+                "files-per-dir",
+                f"Most files of a directory, for file systems with a limit. {_DEBUG_WARNING}",
+                KeyKind.COUNT,
             ),
-            _RUN,
+            _RUN_KEY,
         ),
     ),
-    IniSection("mdtest-hard-write", (_API, _RUN)),
-    IniSection("find", _FIND),
-    IniSection("find-hard", _FIND, extra=True),
-    IniSection("mdworkbench-bench", (_RUN,), extra=True),
-    IniSection("ior-easy-read", (_API, _RUN)),
-    IniSection("mdtest-easy-stat", (_API, _RUN)),
-    IniSection("ior-hard-read", (_API, _COLLECTIVE, _RUN)),
-    IniSection("mdtest-hard-stat", (_API, _RUN)),
-    IniSection("mdworkbench-delete", (_RUN,), extra=True),
-    IniSection("mdtest-easy-delete", (_API, _RUN)),
-    IniSection("mdtest-hard-read", (_API, _RUN)),
-    IniSection("mdtest-hard-delete", (_API, _RUN)),
-    IniSection("ior-rnd4K-easy-read", (_API, _RUN)),
+    IniSection("mdtest-hard-write", (_API_KEY, _RUN_KEY)),
+    IniSection("find", _FIND_KEYS),
+    IniSection("find-hard", _FIND_KEYS, extra=True),
+    IniSection("mdworkbench-bench", (_RUN_KEY,), extra=True),
+    IniSection("ior-easy-read", (_API_KEY, _RUN_KEY)),
+    IniSection("mdtest-easy-stat", (_API_KEY, _RUN_KEY)),
+    IniSection("ior-hard-read", (_API_KEY, _COLLECTIVE_KEY, _RUN_KEY)),
+    IniSection("mdtest-hard-stat", (_API_KEY, _RUN_KEY)),
+    IniSection("mdworkbench-delete", (_RUN_KEY,), extra=True),
+    IniSection("mdtest-easy-delete", (_API_KEY, _RUN_KEY)),
+    IniSection("mdtest-hard-read", (_API_KEY, _RUN_KEY)),
+    IniSection("mdtest-hard-delete", (_API_KEY, _RUN_KEY)),
+    IniSection("ior-rnd4K-easy-read", (_API_KEY, _RUN_KEY)),
 )

@@ -48,7 +48,7 @@ def _make_mdtest_phase(phase_name: str, part_name: str, is_write: bool = False, 
     return Io500Phase(phase_name, "mdtest", part_name, ScoreGroup.MD, is_write, is_removal)
 
 
-ALL: tuple[Io500Phase, ...] = (
+ALL_PHASES: tuple[Io500Phase, ...] = (
     _make_ior_phase("ior-easy-write", "ior-easy", is_write=True),
     _make_mdtest_phase("mdtest-easy-write", "mdtest-easy", is_write=True),
     Io500Phase("mdworkbench-create", "mdworkbench", "mdworkbench", extra=True),
@@ -73,4 +73,4 @@ ALL: tuple[Io500Phase, ...] = (
 
 def list_phases(extended: bool, cleanup: bool = False) -> list[Io500Phase]:
     """The phases of a mode; `cleanup`: only those that remove."""
-    return [phase for phase in ALL if (extended or not phase.extra) and (phase.removes or not cleanup)]
+    return [phase for phase in ALL_PHASES if (extended or not phase.extra) and (phase.removes or not cleanup)]

@@ -13,7 +13,7 @@ from sonde.dialects.io500.benchmark_interface import BenchmarkResult, PhaseRow
 from sonde.dialects.io500.figures import GIB, compute_sonde_figures
 from sonde.model.units import format_latency
 
-_HEAD = """
+_SONDE_RATES_HEADING = """
 By Sonde, in the same units: operations alone / first start to last end; all tasks together until the deadline; one call
 phase                unit        IO500       Sonde    deadline     call p50          p99
 """
@@ -36,7 +36,7 @@ def format_table_of_sonde_rates(phase_rows: Sequence[PhaseRow]) -> str:
             f"{row.phase.name:<20} {row.phase.result_unit} {row.figures.value:>11.3f} {rate:>11} {until:>11}"
             f" {times[0]:>12} {times[1]:>12}"
         )
-    return _HEAD + "\n".join(lines)
+    return _SONDE_RATES_HEADING + "\n".join(lines)
 
 
 def make_result_sections(outcome: BenchmarkResult) -> list[StudySection]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TextIO
 
 from sonde.dialects.io500.phases import Io500Phase, ScoreGroup
-from sonde.dialects.io500.score import Score
+from sonde.dialects.io500.score import Io500Score
 from sonde.model.confined_files import create_file, write_file
 from sonde.model.errors import MachineError
 
@@ -81,7 +81,7 @@ class ResultFile:
         text = f"{mark} {phase.name:>20} {phase_result:>15f} {unit} : time {seconds:.3f} seconds"
         self.write_summary_line(text + ("" if is_valid else " [INVALID]"))
 
-    def write_score(self, score_name: str, score: Score, is_valid: bool, score_hash: str) -> None:
+    def write_score(self, score_name: str, score: Io500Score, is_valid: bool, score_hash: str) -> None:
         """A score: SCORE, or SCOREX with the phases of extended mode. `score_hash`: its hash."""
         broken = "" if is_valid else " [INVALID]"
         self.write_line(f"\n[{score_name}]")

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 from sonde.dialects.io500.command_lines import get_stonewall_seconds, uses_several_directories
 from sonde.dialects.io500.figures import PhaseFigures
-from sonde.dialects.io500.ini import Config
+from sonde.dialects.io500.ini import Io500Config
 from sonde.dialects.io500.phases import Io500Phase
 
 
-class Rules:
+class Io500Rules:
     """The rules for one run."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Io500Config) -> None:
         self._config = config
         self.run_is_valid = True
         # 30 s in the Student Cluster Competition, 300 s elsewhere (rules 2.0).

@@ -17,7 +17,7 @@ from sonde.dialects.io500.phases import Io500Phase, ScoreGroup
 
 
 @dataclass(frozen=True)
-class Score:
+class Io500Score:
     """BW in GiB/s, MD in kIOPS, and both together."""
 
     bandwidth: float
@@ -29,7 +29,7 @@ class Score:
         return math.sqrt(self.bandwidth * self.metadata)
 
 
-def compute_score(phase_results: Iterable[tuple[Io500Phase, float]], is_extended: bool = False) -> Score:
+def compute_score(phase_results: Iterable[tuple[Io500Phase, float]], is_extended: bool = False) -> Io500Score:
     """The score of these results; `is_extended`: with those of the phases that extended mode adds."""
     rows = [(phase, value) for phase, value in phase_results if is_extended or not phase.extra]
 
@@ -37,11 +37,11 @@ def compute_score(phase_results: Iterable[tuple[Io500Phase, float]], is_extended
         logs = [math.log(value) for phase, value in rows if phase.group is group and value > 0]
         return math.exp(math.fsum(logs) / len(logs)) if logs else 0.0
 
-    return Score(compute_group_mean(ScoreGroup.BW), compute_group_mean(ScoreGroup.MD))
+    return Io500Score(compute_group_mean(ScoreGroup.BW), compute_group_mean(ScoreGroup.MD))
 
 
 def hash_score(
-    score: Score, phase_results: Iterable[tuple[Io500Phase, float]], is_valid: bool, version: str | None
+    score: Io500Score, phase_results: Iterable[tuple[Io500Phase, float]], is_valid: bool, version: str | None
 ) -> str:
     """The hash that stands below a score: of its parts and, for the standard one, of the version that it was made with.
     Without a version: that of the extended score, whose own part are the phases that extended mode adds."""

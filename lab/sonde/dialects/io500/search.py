@@ -48,7 +48,7 @@ def require_executable_script(script_path: str) -> None:
         raise UserError(f"external-script is {script_path}, which must be a program; chmod +x may fix that.")
 
 
-def run_script(command: str, warn: Callable[[str], None]) -> tuple[PhaseFigures, str]:
+def run_external_find_script(command: str, warn: Callable[[str], None]) -> tuple[PhaseFigures, str]:
     """Runs a script through the shell and counts as IO500 does: `MATCHED n/m` in its last line says how many were found
     and visited, else every line is one that was found. Also returns the last line. Raises UserError when it fails."""
     began = time.monotonic()

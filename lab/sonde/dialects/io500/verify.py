@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sonde.dialects.io500.hashes import hash_unordered_pairs
-from sonde.dialects.io500.ini import Config
-from sonde.dialects.io500.phases import ALL, ScoreGroup
+from sonde.dialects.io500.ini import Io500Config
+from sonde.dialects.io500.phases import ALL_PHASES, ScoreGroup
 from sonde.model.errors import MachineError, UserError
 from sonde.model.file_text import MAX_OUTPUT_BYTES, read_limited_text
 
-_PAIR = re.compile(r"\s*([0-9a-zA-Z_.-]+)\s*=\s*([^#;]*?)\s*")
-_UNHASHED = {phase.name for phase in ALL if phase.extra or phase.group is ScoreGroup.NONE}
+_KEY_AND_VALUE = re.compile(r"\s*([0-9a-zA-Z_.-]+)\s*=\s*([^#;]*?)\s*")
+_UNHASHED_PHASES = {phase.name for phase in ALL_PHASES if phase.extra or phase.group is ScoreGroup.NONE}
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class VerifyResult:
     is_intact: bool
 
 
-def verify_result_hashes(config: Config, result_file: Path) -> VerifyResult:
+def verify_result_hashes(config: Io500Config, result_file: Path) -> VerifyResult:
     """Compares the hashes in the result file `result_file` with what they should be. Raises UserError when it is
     none."""
     try:
@@ -69,7 +69,7 @@ def _read_hashed_pairs(result_text: str) -> tuple[list[tuple[str, str]], str, st
     for line in result_text.splitlines():
         if match := re.fullmatch(r"\s*\[\s*([0-9a-zA-Z_-]+)\s*\]\s*", line):
             section = match[1]
-        elif match := _PAIR.fullmatch(line):
+        elif match := _KEY_AND_VALUE.fullmatch(line):
             key, value = match[1], match[2]
             if key == "version":
                 pairs.append((key, value))
@@ -80,6 +80,6 @@ def _read_hashed_pairs(result_text: str) -> tuple[list[tuple[str, str]], str, st
                     score_hash = value
                 else:
                     pairs.append((key, value.split(" ")[0]))
-            elif key == "score" and section not in _UNHASHED and section != "SCOREX":
+            elif key == "score" and section not in _UNHASHED_PHASES and section != "SCOREX":
                 pairs.append((section, value))
     return pairs, config_hash, score_hash

@@ -18,7 +18,7 @@ SMALLEST_RECORD, LARGEST_RECORD = 4, 16 * KIB
 CROSS_FILE, CROSS_RECORD = 32 * KIB, 64
 # Tests of -i, and those that are left out, with what they need.
 TESTS = (0, 1, 2, 3, 4, 5, 8, 9, 10)
-LEFT_OUT = {6: "fwrite of the C library", 7: "fread of the C library", 11: "pwritev", 12: "preadv"}
+UNSUPPORTED_TESTS = {6: "fwrite of the C library", 7: "fread of the C library", 11: "pwritev", 12: "preadv"}
 
 
 @dataclass(frozen=True)
@@ -76,15 +76,15 @@ def _parse_number(number_text: str, option_name: str, least_number: int = 1) -> 
 
 def _add_test(settings: IozoneSettings, test_number: str) -> IozoneSettings:
     number = _parse_number(test_number, "-i", 0)
-    if number in LEFT_OUT:
-        note = f"-i {number} is not run, its columns are empty: no backend of Sonde calls {LEFT_OUT[number]}."
+    if number in UNSUPPORTED_TESTS:
+        note = f"-i {number} is not run, its columns are empty: no backend of Sonde calls {UNSUPPORTED_TESTS[number]}."
         return replace(settings, notes=(*settings.notes, note), left_out=(*settings.left_out, number))
     if number not in TESTS:
         raise UserError(f"-i {number} is no test of IOzone; there are 0 to 12.")
     return replace(settings, tests=(*settings.tests, number))
 
 
-def _make_note_setter(sentence: str) -> Callable[[IozoneSettings, str], IozoneSettings]:
+def _make_note_adder(sentence: str) -> Callable[[IozoneSettings, str], IozoneSettings]:
     return lambda settings, value: replace(settings, notes=(*settings.notes, sentence))
 
 
@@ -92,7 +92,7 @@ def _make_member_setter(**members: Any) -> Callable[[IozoneSettings, str], Iozon
     return lambda settings, value: replace(settings, **members)
 
 
-_FLAGS: dict[str, Callable[[IozoneSettings, str], IozoneSettings]] = {
+_FLAG_SETTERS: dict[str, Callable[[IozoneSettings, str], IozoneSettings]] = {
     "a": _make_member_setter(auto=True),
     "A": _make_member_setter(auto=True, all_records=True),
     "z": _make_member_setter(all_records=True),
@@ -108,22 +108,22 @@ _FLAGS: dict[str, Callable[[IozoneSettings, str], IozoneSettings]] = {
     "N": _make_member_setter(microseconds=True),
     "R": lambda settings, value: settings,  # the grid is printed and drawn anyway
     "M": lambda settings, value: settings,  # the record has the machine
-    "p": _make_note_setter("-p (purging the processor cache) is not done."),
-    "T": _make_note_setter("-T: the children are processes, not threads of one."),
-    "Q": _make_note_setter(
+    "p": _make_note_adder("-p (purging the processor cache) is not done."),
+    "T": _make_note_adder("-T: the children are processes, not threads of one."),
+    "Q": _make_note_adder(
         "-Q: latencies of all operations are in the record, as histograms; no files of offsets are written."
     ),
-    "D": _make_note_setter("-D: mapped files are synchronized at the end."),
-    "G": _make_note_setter("-G: mapped files are synchronized at the end."),
-    "E": _make_note_setter("-E: pread and pwrite are what all tests use."),
+    "D": _make_note_adder("-D: mapped files are synchronized at the end."),
+    "G": _make_note_adder("-G: mapped files are synchronized at the end."),
+    "E": _make_note_adder("-E: pread and pwrite are what all tests use."),
     "v": _make_member_setter(version=True),
     "+u": _make_member_setter(cpu=True),
     "+n": _make_member_setter(once=True),
-    "+k": _make_note_setter("-+k: the size of each file stays the same."),
-    "+N": _make_note_setter("-+N: files are made anew."),
+    "+k": _make_note_adder("-+k: the size of each file stays the same."),
+    "+N": _make_note_adder("-+N: files are made anew."),
     "+d": _make_member_setter(verify=True),
 }
-_VALUES: dict[str, Callable[[IozoneSettings, str], IozoneSettings]] = {
+_VALUE_SETTERS: dict[str, Callable[[IozoneSettings, str], IozoneSettings]] = {
     "s": lambda settings, value: replace(settings, files=(*settings.files, parse_size_in_kib(value, "-s"))),
     "r": lambda settings, value: replace(settings, records=(*settings.records, parse_size_in_kib(value, "-r"))),
     "n": lambda settings, value: replace(settings, smallest_file=parse_size_in_kib(value, "-n")),
@@ -139,19 +139,19 @@ _VALUES: dict[str, Callable[[IozoneSettings, str], IozoneSettings]] = {
     "k": lambda settings, value: replace(settings, depth=_parse_number(value, "-k")),
     "U": lambda settings, value: replace(settings, remount=value),
     "V": _make_member_setter(verify=True),
-    "b": _make_note_setter(
+    "b": _make_note_adder(
         "-b: no Excel file is written; the heat map is a page of its own, and the archive exports tables."
     ),
-    "d": _make_note_setter("-d: no child is delayed, all begin together."),
+    "d": _make_note_adder("-d: no child is delayed, all begin together."),
     "S": lambda settings, value: settings,
     "L": lambda settings, value: settings,
-    "P": _make_note_setter("-P: children are not bound to processors."),
+    "P": _make_note_adder("-P: children are not bound to processors."),
     "+p": lambda settings, value: replace(settings, read_share=min(100, _parse_number(value, "-+p", 0))),
-    "+m": _make_note_setter(
+    "+m": _make_note_adder(
         "-+m: nobody logs in to the hosts of that file; --launcher mpiexec or srun starts children on several nodes."
     ),
 }
-_GONE = {
+_UNSUPPORTED_OPTIONS = {
     "h": "is help: see `sonde iozone --help`",
     "K": "adds random accesses to the others, for which a plan has no order",
     "W": "locks files; Sonde takes no locks",
@@ -171,7 +171,7 @@ class _ArgumentReader:
     def peek_argument(self) -> str:
         return self._words[0]
 
-    def take_argument(self) -> str:
+    def pop_argument(self) -> str:
         return self._words.pop(0)
 
 
@@ -179,7 +179,7 @@ def parse_arguments(arguments: Sequence[str]) -> IozoneSettings:
     """The settings that the words mean. Raises UserError with one sentence."""
     remaining, settings, bounds = _ArgumentReader(arguments), IozoneSettings(), {"l": 0, "u": 0}
     while remaining.has_arguments():
-        word = remaining.take_argument()
+        word = remaining.pop_argument()
         if len(word) < 2 or word[0] != "-":
             raise UserError(f'"{word}" stands where an option of IOzone was expected.')
         position = 1
@@ -187,43 +187,43 @@ def parse_arguments(arguments: Sequence[str]) -> IozoneSettings:
             name = word[position : position + 2] if word[position] == "+" else word[position]
             position += len(name)
             suffix, position = _split_option_value(name, word, position)
-            if name in _FLAGS:
-                settings = _FLAGS[name](settings, "")
+            if name in _FLAG_SETTERS:
+                settings = _FLAG_SETTERS[name](settings, "")
             elif name == "F":
-                settings = replace(settings, paths=tuple(_take_file_names(remaining, suffix)))
+                settings = replace(settings, paths=tuple(_pop_file_names(remaining, suffix)))
             elif name in bounds:
-                bounds[name] = _parse_number(_take_option_value(name, suffix, remaining), f"-{name}")
-            elif name in _VALUES:
-                settings = _VALUES[name](settings, _take_option_value(name, suffix, remaining))
+                bounds[name] = _parse_number(_pop_option_value(name, suffix, remaining), f"-{name}")
+            elif name in _VALUE_SETTERS:
+                settings = _VALUE_SETTERS[name](settings, _pop_option_value(name, suffix, remaining))
             elif word.startswith("--"):
                 raise UserError(
                     f"{word} is no option of IOzone; `sonde iozone --help` lists those of Sonde, which come first."
                 )
             else:
-                reason = _GONE.get(name)
+                reason = _UNSUPPORTED_OPTIONS.get(name)
                 raise UserError(f"-{name} {reason}." if reason else f"IOzone's option -{name} is not known to Sonde.")
     return _check_settings(settings, bounds["l"], bounds["u"])
 
 
 def _split_option_value(option_name: str, argument: str, position: int) -> tuple[str, int]:
     """What stands behind an option that takes a value, in the same word; the word is used up with it."""
-    if option_name in _VALUES or option_name in ("F", "l", "u"):
+    if option_name in _VALUE_SETTERS or option_name in ("F", "l", "u"):
         return argument[position:], len(argument)
     return "", position
 
 
-def _take_option_value(option_name: str, value_in_word: str, remaining: _ArgumentReader) -> str:
+def _pop_option_value(option_name: str, value_in_word: str, remaining: _ArgumentReader) -> str:
     if value_in_word:
         return value_in_word
     if not remaining.has_arguments():
         raise UserError(f"-{option_name} needs a value after it.")
-    return remaining.take_argument()
+    return remaining.pop_argument()
 
 
-def _take_file_names(remaining: _ArgumentReader, first_file_name: str) -> list[str]:
+def _pop_file_names(remaining: _ArgumentReader, first_file_name: str) -> list[str]:
     names = [first_file_name] if first_file_name else []
     while remaining.has_arguments() and not remaining.peek_argument().startswith("-"):
-        names.append(remaining.take_argument())
+        names.append(remaining.pop_argument())
     if not names:
         raise UserError("-F needs the names of the files after it, one for each child.")
     return names

@@ -24,8 +24,8 @@ from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.run import RecordedRun
 from sonde.model.units import format_bytes, format_count_with_noun, format_rate
 
-Grid = Mapping[IozoneCell, Mapping[str, float]]
-_ABOUT = {
+RateGrid = Mapping[IozoneCell, Mapping[str, float]]
+_CLASSIFICATION_PHRASES = {
     Classification.CACHE: "from or into the page cache",
     Classification.SHORT: "over too soon to trust",
     Classification.MEMORY: "of files that live in memory",
@@ -36,9 +36,9 @@ _ABOUT = {
     Classification.FAILED: "of phases that failed",
 }
 # Shades of a surface: shares of its largest rate.
-_SHADES = (0.125, 0.25, 0.5, 0.75)
+_SHADE_THRESHOLDS = (0.125, 0.25, 0.5, 0.75)
 # One unit for all fields of a surface, so that the widest grid of IOzone's automatic mode fits a page.
-_UNITS = {"GB/s": 1e9, "MB/s": 1e6, "kB/s": 1e3}
+_BYTES_PER_S_BY_UNIT = {"GB/s": 1e9, "MB/s": 1e6, "kB/s": 1e3}
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ class GridNumber:
         return self.assessment.classification in STORAGE_CLASSIFICATIONS
 
 
-Numbers = Mapping[tuple[IozoneCell, str], GridNumber]
+NumbersByCellAndTest = Mapping[tuple[IozoneCell, str], GridNumber]
 
 
 def write_grid_page(
-    grid: Grid,
+    grid: RateGrid,
     runs: Mapping[IozoneCell, RecordedRun],
     page_title: str,
     fact_rows: Sequence[tuple[str, str]],
@@ -88,7 +88,7 @@ def write_grid_page(
     return write_study_page(study, page_file)
 
 
-def find_cautions(runs: Mapping[IozoneCell, RecordedRun]) -> list[str]:
+def list_caveat_sentences_of_runs(runs: Mapping[IozoneCell, RecordedRun]) -> list[str]:
     """Sentences on what the numbers of these runs are not, and what speaks against them; none where nothing does."""
     return _list_caveat_sentences(
         [assess_phase_rate(run, phase) for run in runs.values() for phase in run.phases if phase.begin.measured]
@@ -96,7 +96,7 @@ def find_cautions(runs: Mapping[IozoneCell, RecordedRun]) -> list[str]:
 
 
 def _iterate_numbers(
-    grid: Grid, runs: Mapping[IozoneCell, RecordedRun]
+    grid: RateGrid, runs: Mapping[IozoneCell, RecordedRun]
 ) -> Iterator[tuple[tuple[IozoneCell, str], GridNumber]]:
     """(cell, column of the table) -> its number."""
     for cell, rates in grid.items():
@@ -115,7 +115,10 @@ def _list_caveat_sentences(assessments: Sequence[Assessment]) -> list[str]:
     )
     if classifications:
         total = sum(classifications.values())
-        parts = [f"{count:,} {_ABOUT[classification]}" for classification, count in classifications.most_common()]
+        parts = [
+            f"{count:,} {_CLASSIFICATION_PHRASES[classification]}"
+            for classification, count in classifications.most_common()
+        ]
         begin = (
             "None of these numbers is"
             if total == len(assessments)
@@ -129,7 +132,7 @@ def _list_caveat_sentences(assessments: Sequence[Assessment]) -> list[str]:
     return sentences
 
 
-def _make_table_section(grid: Grid, numbers: Numbers) -> StudySection:
+def _make_table_section(grid: RateGrid, numbers: NumbersByCellAndTest) -> StudySection:
     """IOzone's own table, KiB/s."""
     tests = [name for name, _ in COLUMNS if any(test == name for _, test in numbers)]
     rows = [
@@ -151,7 +154,7 @@ def _make_surface_section(test_name: str, numbers_by_cell: Mapping[IozoneCell, G
     files, records = (sorted({getattr(cell, member) for cell in numbers_by_cell}) for member in ("file", "record"))
     fields = {(cell.file, cell.record): number for cell, number in numbers_by_cell.items()}
     largest = max(number.rate for number in numbers_by_cell.values())
-    unit = next((item for item in _UNITS if largest >= _UNITS[item]), "B/s")
+    unit = next((item for item in _BYTES_PER_S_BY_UNIT if largest >= _BYTES_PER_S_BY_UNIT[item]), "B/s")
     head = Markup("").join(Markup('<th scope="col">{}</th>').format(_format_size(record)) for record in records)
     body = Markup("").join(
         Markup('<tr><th scope="row">{}</th>{}</tr>').format(
@@ -178,8 +181,8 @@ def _make_surface_section(test_name: str, numbers_by_cell: Mapping[IozoneCell, G
 def _make_surface_field(number: GridNumber | None, largest: float, unit: str) -> Markup:
     if number is None:
         return Markup('<td class="none">·</td>')
-    shade = sum(number.rate >= share * largest for share in _SHADES)
-    text = f"{number.rate / _UNITS.get(unit, 1.0):.3g}{'' if number.is_storage_number else '°'}"
+    shade = sum(number.rate >= share * largest for share in _SHADE_THRESHOLDS)
+    text = f"{number.rate / _BYTES_PER_S_BY_UNIT.get(unit, 1.0):.3g}{'' if number.is_storage_number else '°'}"
     return Markup('<td class="{}" title="{}">{}</td>').format(
         f"up{shade}" if shade else "plain", format_rate(number.rate), text
     )

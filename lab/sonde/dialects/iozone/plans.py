@@ -11,7 +11,7 @@ from sonde.dialects.iozone.arguments import KIB, IozoneSettings
 from sonde.model.plan import Plan
 
 # Test of -i -> its phases: name as in the importer of IOzone's results, operation, order of the accesses.
-_PHASES: dict[int, tuple[tuple[str, str, str], ...]] = {
+_PHASES_BY_TEST: dict[int, tuple[tuple[str, str, str], ...]] = {
     0: (("write", "write", "sequential"), ("rewrite", "rewrite", "sequential")),
     1: (("read", "read", "sequential"), ("reread", "reread", "sequential")),
     2: (("random_read", "read", "random_permute"), ("random_write", "rewrite", "random_permute")),
@@ -54,7 +54,7 @@ def _make_plan_document(settings: IozoneSettings, cell: IozoneCell) -> dict[str,
     phases = [
         _make_phase(settings, cell, *phase)
         for test in sorted(set(tests))
-        for phase in _PHASES[test]
+        for phase in _PHASES_BY_TEST[test]
         if not (settings.once and phase[0] in REPEAT_PHASES)
     ]
     files = _make_files(settings)

@@ -20,17 +20,17 @@ from sonde.model.errors import MachineError, RunFailedError, UserError
 
 PAGE_KIB = 4
 # Runs `lctl` with these arguments and this standard input; several at once, their outputs in the same order.
-Lctl = Callable[[Sequence[Sequence[str]], str], list[str]]
+LctlRunner = Callable[[Sequence[Sequence[str]], str], list[str]]
 
-_DEVICE = re.compile(r"^\s*(\d+)\s+(\S+)\s+(\S+)\s+(\S+)", re.M)
-_OBJECT = re.compile(r"is object id (0x[0-9a-fA-F]+|\d+)")
+_DEVICE_LINE = re.compile(r"^\s*(\d+)\s+(\S+)\s+(\S+)\s+(\S+)", re.M)
+_OBJECT_ID = re.compile(r"is object id (0x[0-9a-fA-F]+|\d+)")
 # What one target says in the end: all threads of it together.
-_WHOLE = re.compile(r"^Total: total \d+ threads \d+ sec [\d.]+ (\d+\.\d+)/second$", re.M)
-_SNAP = re.compile(r"^\d+/\d+ Total: (\d+\.\d+)/second$", re.M)
+_TOTAL_RATE_LINE = re.compile(r"^Total: total \d+ threads \d+ sec [\d.]+ (\d+\.\d+)/second$", re.M)
+_SNAPSHOT_RATE_LINE = re.compile(r"^\d+/\d+ Total: (\d+\.\d+)/second$", re.M)
 
 
 @dataclass(frozen=True)
-class Device:
+class LustreDevice:
     """A line of `lctl dl`."""
 
     number: int
@@ -42,14 +42,16 @@ class Device:
 class EchoSurvey:
     """Drives the echo clients of one survey."""
 
-    def __init__(self, survey: SurveySettings, lctl: Lctl, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, survey: SurveySettings, lctl: LctlRunner, clock: Callable[[], float] = time.monotonic) -> None:
         self._survey, self._lctl, self._clock = survey, lctl, clock
         self._below = "osc" if survey.case == "netdisk" else "obdfilter"
 
-    def list_devices(self) -> list[Device]:
+    def list_devices(self) -> list[LustreDevice]:
         """What is set up on this machine."""
         (text,) = self._lctl([["dl"]], "")
-        return [Device(int(number), state, kind, name) for number, state, kind, name in _DEVICE.findall(text)]
+        return [
+            LustreDevice(int(number), state, kind, name) for number, state, kind, name in _DEVICE_LINE.findall(text)
+        ]
 
     def list_targets(self) -> list[str]:
         """The targets that were named, or all that are up. Raises UserError when one is not there."""
@@ -107,7 +109,7 @@ class EchoSurvey:
 
     def _create_objects(self, client_device: int, object_count: int) -> int:
         (text,) = self._lctl([["--device", str(client_device), "create", str(object_count)]], "")
-        numbers = [int(number, 0) for number in _OBJECT.findall(text)]
+        numbers = [int(number, 0) for number in _OBJECT_ID.findall(text)]
         if len(numbers) != object_count or numbers != list(range(numbers[0], numbers[0] + object_count)):
             raise RunFailedError(
                 f"Device {client_device} did not create {object_count} objects in a row: {text.strip()[-200:]}"
@@ -130,14 +132,16 @@ class EchoSurvey:
         answers = self._lctl(commands, "")
         elapsed = self._clock() - began
         total = self._survey.count_records_per_thread(point) * point.threads * pages * PAGE_KIB * len(objects) / 1024
-        rates = [float(rate) * pages * PAGE_KIB / 1024 for answer in answers for rate in _SNAP.findall(answer)]
+        rates = [
+            float(rate) * pages * PAGE_KIB / 1024 for answer in answers for rate in _SNAPSHOT_RATE_LINE.findall(answer)
+        ]
         return SurveyResult(
             test_name,
             total / elapsed if elapsed > 0 else 0.0,
             min(rates, default=None),
             max(rates, default=None),
             any("error" in answer for answer in answers),
-            tuple(_get_last_rate(_WHOLE.findall(answer), pages * PAGE_KIB / 1024) for answer in answers),
+            tuple(_get_last_rate(_TOTAL_RATE_LINE.findall(answer), pages * PAGE_KIB / 1024) for answer in answers),
         )
 
 

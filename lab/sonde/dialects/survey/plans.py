@@ -64,7 +64,7 @@ def build_point_plan(survey: SurveySettings, point: SurveyPoint) -> Plan:
     return Plan.from_document(document, "obdfilter-survey")
 
 
-def format_line_head(survey: SurveySettings, point: SurveyPoint) -> str:
+def format_result_line_start(survey: SurveySettings, point: SurveyPoint) -> str:
     """Returns the start of a result line, before the measurement."""
     count = len(survey.targets)
     return (
@@ -73,7 +73,7 @@ def format_line_head(survey: SurveySettings, point: SurveyPoint) -> str:
     )
 
 
-def format_line_tail(survey_results: Sequence[SurveyResult]) -> str:
+def format_result_line_end(survey_results: Sequence[SurveyResult]) -> str:
     """Returns the results of a line."""
     line = ""
     for result in survey_results:
@@ -95,7 +95,7 @@ def compute_survey_results(record: RecordReader, survey: SurveySettings) -> list
         if phase is None or phase.end is None:
             continue
         moved, elapsed = phase.end.bytes.transferred or 0, phase.end.seconds.elapsed or 0.0
-        samples = compute_samples(phase.total_series, len(survey.targets))
+        samples = compute_rate_samples(phase.total_series, len(survey.targets))
         failed = bool(phase.errors)
         test_results.append(
             SurveyResult(
@@ -109,7 +109,7 @@ def compute_survey_results(record: RecordReader, survey: SurveySettings) -> list
     return test_results
 
 
-def compute_samples(series: SeriesLine | None, targets: int) -> list[float]:
+def compute_rate_samples(series: SeriesLine | None, targets: int) -> list[float]:
     """MiB/s of one target in each whole second; the last, which ends early, is none."""
     if series is None or series.slice_s <= 0:
         return []

@@ -71,7 +71,7 @@ def make_imported_run(
         seconds=seconds,
         group=group,
         status="failed" if any(item.failed for item in survey_results) else "done",
-        context={"osts": dict(_iterate_owners(survey, names, host, target_parents))},
+        context={"osts": dict(_iterate_targets_with_server(survey, names, host, target_parents))},
     )
 
 
@@ -90,7 +90,7 @@ def _make_phase(phase_name: str, test_name: str, part_name: str, rate: float, tr
     )
 
 
-def _iterate_owners(
+def _iterate_targets_with_server(
     survey: SurveySettings, target_names: Sequence[str], host: str, target_parents: TargetParents
 ) -> Iterator[tuple[str, str]]:
     for name in target_names:
@@ -103,6 +103,6 @@ def _group_targets_by_server(
     survey: SurveySettings, target_names: Sequence[str], host: str, target_parents: TargetParents
 ) -> Mapping[str, list[str]]:
     targets_by_server: dict[str, list[str]] = {}
-    for name, server in _iterate_owners(survey, target_names, host, target_parents):
+    for name, server in _iterate_targets_with_server(survey, target_names, host, target_parents):
         targets_by_server.setdefault(server, []).append(name)
     return targets_by_server

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from sonde.model.errors import UserError, suggest_close_name
 
 TESTS = ("write", "rewrite", "read", "reread", "rewrite_again")
-_NUMBERS = {
+_NUMBER_DEFAULTS = {
     "size": 16384,
     "rszlo": 1024,
     "rszhi": 1024,
@@ -18,9 +18,9 @@ _NUMBERS = {
     "thrlo": 1,
     "thrhi": 16,
 }
-_TEXTS = {"case": "disk", "targets": "", "tests_str": "write rewrite read", "rslt": "", "rslt_loc": ""}
-_SWITCHES = {"verify": False, "buffered": False}
-NAMES = (*_NUMBERS, *_TEXTS, *_SWITCHES)
+_TEXT_DEFAULTS = {"case": "disk", "targets": "", "tests_str": "write rewrite read", "rslt": "", "rslt_loc": ""}
+_SWITCH_DEFAULTS = {"verify": False, "buffered": False}
+VARIABLE_NAMES = (*_NUMBER_DEFAULTS, *_TEXT_DEFAULTS, *_SWITCH_DEFAULTS)
 
 
 @dataclass(frozen=True)
@@ -74,18 +74,18 @@ def _list_doubling_values(smallest_value: int, largest_value: int) -> list[int]:
     return values
 
 
-def read_survey(arguments: Sequence[str], environment: Mapping[str, str]) -> SurveySettings:
+def parse_survey_settings(arguments: Sequence[str], environment: Mapping[str, str]) -> SurveySettings:
     """Returns the survey of the variables; arguments override the environment. Raises UserError."""
-    values = {name: environment[name] for name in NAMES if name in environment}
+    values = {name: environment[name] for name in VARIABLE_NAMES if name in environment}
     for argument in arguments:
         name, equals, value = argument.partition("=")
-        if not equals or name not in NAMES:
+        if not equals or name not in VARIABLE_NAMES:
             raise UserError(
-                f'"{argument}" is not known; give name=value, like size=1024.{suggest_close_name(name, NAMES)}'
+                f'"{argument}" is not known; give name=value, like size=1024.{suggest_close_name(name, VARIABLE_NAMES)}'
             )
         values[name] = value
-    numbers = {name: _parse_variable(name, values.get(name), default) for name, default in _NUMBERS.items()}
-    texts = {name: values.get(name, default) for name, default in _TEXTS.items()}
+    numbers = {name: _parse_variable(name, values.get(name), default) for name, default in _NUMBER_DEFAULTS.items()}
+    texts = {name: values.get(name, default) for name, default in _TEXT_DEFAULTS.items()}
     for low, high in (("rszlo", "rszhi"), ("nobjlo", "nobjhi"), ("thrlo", "thrhi")):
         if numbers[low] > numbers[high]:
             raise UserError(f"{low}={numbers[low]} is more than {high}={numbers[high]}.")

@@ -13,7 +13,7 @@ from sonde.model.experiment.claims import Claim, Metric
 from sonde.model.experiment.experiment import Cell, Experiment
 
 Context = Mapping[str, Any]
-PLAN = "plan"
+PLAN_AXIS = "plan"
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class CellGrid:
         self._phases = {name: [phase["id"] for phase in plan["phases"]] for name, plan in experiment.plans.items()}
 
     def _get_coordinates(self, cell: Cell) -> dict[str, Any]:
-        return {**({PLAN: cell.plan} if self.experiment.file.plans else {}), **cell.coordinates}
+        return {**({PLAN_AXIS: cell.plan} if self.experiment.file.plans else {}), **cell.coordinates}
 
     def find_contexts(self, claim: Claim) -> list[Context]:
         """Returns the combinations of values on the axes that the claim leaves open, if every metric has cells there.

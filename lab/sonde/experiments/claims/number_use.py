@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from sonde.experiments.member_use import FINDING
+from sonde.experiments.member_use import UNUSED_MEMBER_FINDING
 from sonde.findings.classification import Classification, classify_number
 from sonde.model.confined_files import read_json_file
 from sonde.model.json_access import get_items, get_object, get_text
@@ -43,7 +43,7 @@ def _describe_unused_axis(run_folder: Path) -> str:
     if run_folder == Path():
         return ""
     for finding in get_items(read_json_file(run_folder / NAME) or {}, LAB_FINDINGS):
-        if get_text(finding, "id") == FINDING and get_object(finding, "evidence").get("swept"):
+        if get_text(finding, "id") == UNUSED_MEMBER_FINDING and get_object(finding, "evidence").get("swept"):
             text = get_text(finding, "text").rstrip(".")
             return text[:1].lower() + text[1:]
     return ""

@@ -55,10 +55,10 @@ def _make_file_system_rule(file_system_type: str) -> Callable[[Results, Sequence
     return check_file_system_type
 
 
-def _make_distinct_places_rule(axis: str) -> Callable[[Results, Sequence[RecordReader], System | None], str]:
+def _make_distinct_directories_rule(axis: str) -> Callable[[Results, Sequence[RecordReader], System | None], str]:
     noun = {"mount": "mount", "pool": "pool"}[axis]
 
-    def check_distinct_places(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
+    def check_distinct_directories(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
         directories_by_place: dict[str, set[str]] = {}
         for run in results.runs:
             if axis in run.axis_values:
@@ -72,7 +72,7 @@ def _make_distinct_places_rule(axis: str) -> Callable[[Results, Sequence[RecordR
         directories = set().union(*directories_by_place.values())
         return "" if len(directories) >= 2 else f"all {noun}s are the same directory here"
 
-    return check_distinct_places
+    return check_distinct_directories
 
 
 def _check_two_nodes(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
@@ -106,7 +106,7 @@ def _check_striped_volume(results: Results, records: Sequence[RecordReader], sys
     )
 
 
-def _explain_undroppable_cache(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
+def _check_page_cache_droppable(results: Results, records: Sequence[RecordReader], system: System | None) -> str:
     """Checks whether the page cache could be dropped, which requires root. If no treatment tried to, the claim is
     evaluated and fails."""
     treatments = [treatment for record in records for phase in record.phases.values() for treatment in phase.treatments]
@@ -129,10 +129,10 @@ _RULES: Mapping[str, Callable[[Results, Sequence[RecordReader], System | None], 
     "gpfs": _make_file_system_rule("gpfs"),
     "parity": _check_parity_raid,
     "striped_volume": _check_striped_volume,
-    "two_mounts": _make_distinct_places_rule("mount"),
-    "two_pools": _make_distinct_places_rule("pool"),
+    "two_mounts": _make_distinct_directories_rule("mount"),
+    "two_pools": _make_distinct_directories_rule("pool"),
     "two_nodes": _check_two_nodes,
-    "root": _explain_undroppable_cache,
+    "root": _check_page_cache_droppable,
     "direct": _check_direct_io_used,
     "server_access": _check_server_access,
     "mpi": _check_mpi_io_used,

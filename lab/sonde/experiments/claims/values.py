@@ -60,7 +60,7 @@ class ClaimEvaluator:
             case Metric():
                 samples = self._get_samples(expression, context)
                 return EvaluatedValue(
-                    samples.compute_median_bounds(self._confidence), _run_count(samples), LEAST_OF_MEDIAN
+                    samples.compute_median_bounds(self._confidence), _get_run_count(samples), LEAST_OF_MEDIAN
                 )
             case MetricFunctionCall():
                 return self._evaluate_function(expression, context)
@@ -145,7 +145,7 @@ class ClaimEvaluator:
         )
 
     def _compute_ratio(self, numerator: Samples, denominator: Samples, is_paired: bool) -> EvaluatedValue:
-        runs = min(_run_count(numerator), _run_count(denominator))
+        runs = min(_get_run_count(numerator), _get_run_count(denominator))
         if min(denominator.values) <= 0 or min(numerator.values) <= 0:
             denominator_median = denominator.compute_median_bounds(self._confidence)
             if denominator_median.value == 0:
@@ -195,7 +195,7 @@ class ClaimEvaluator:
         bounds = BoundedValue(scatter.value, scatter.low, scatter.high)
         return EvaluatedValue(
             BoundedValue.from_exact_value(scatter.value) if samples.is_exact else bounds,
-            _run_count(samples),
+            _get_run_count(samples),
             LEAST_OF_SIDE,
         )
 
@@ -240,12 +240,12 @@ class ClaimEvaluator:
         return places
 
     def _evaluate_scaling(self, function_call: MetricFunctionCall, context: Context) -> EvaluatedValue:
-        first_place, named_place = self._find_first_and_named_place(function_call, context)
+        first_place, named_place = self._find_first_and_requested_axis_value(function_call, context)
         return self._compute_ratio(named_place[2], first_place[2], is_paired=False)
 
     def _evaluate_efficiency(self, function_call: MetricFunctionCall, context: Context) -> EvaluatedValue:
-        first_place, named_place = self._find_first_and_named_place(function_call, context)
-        growth = self._get_size_of_place(named_place[0], named_place[1]) / self._get_size_of_place(
+        first_place, named_place = self._find_first_and_requested_axis_value(function_call, context)
+        growth = self._get_size_at_axis_value(named_place[0], named_place[1]) / self._get_size_at_axis_value(
             first_place[0], first_place[1]
         )
         evaluated = self._compute_ratio(named_place[2], first_place[2], is_paired=False)
@@ -253,7 +253,7 @@ class ClaimEvaluator:
             evaluated.bounds / BoundedValue.from_exact_value(growth), evaluated.runs, evaluated.runs_needed
         )
 
-    def _find_first_and_named_place(
+    def _find_first_and_requested_axis_value(
         self, function_call: MetricFunctionCall, context: Context
     ) -> tuple[tuple[object, Cell, Samples], tuple[object, Cell, Samples]]:
         """Returns the first place along an axis, and the place that the option `at` names."""
@@ -267,7 +267,7 @@ class ClaimEvaluator:
             raise MissingError(f"no run at {axis_name}={requested_value}")
         return places[0], named_place
 
-    def _get_size_of_place(self, axis_value: object, cell: Cell) -> float:
+    def _get_size_at_axis_value(self, axis_value: object, cell: Cell) -> float:
         """Returns the size of a place: its number, or the storage units of its cell."""
         number = parse_axis_number(axis_value)
         size = self._source.count_storage_units(cell) if number is None else number
@@ -278,7 +278,7 @@ class ClaimEvaluator:
     def _evaluate_along_axis(self, function_call: MetricFunctionCall, context: Context) -> EvaluatedValue:
         places = self.collect_samples_along_axis(function_call, context)
         groups = [samples.values for _, _, samples in places]
-        runs = min(_run_count(samples) for _, _, samples in places)
+        runs = min(_get_run_count(samples) for _, _, samples in places)
         exact = all(samples.is_exact for _, _, samples in places)
         statistic = self._make_statistic(function_call.name, [(value, cell) for value, cell, _ in places])
         if function_call.name == "slope" and any(min(group) <= 0 for group in groups):
@@ -294,10 +294,10 @@ class ClaimEvaluator:
     def _make_statistic(self, function_name: str, places: list[tuple[object, Cell]]) -> Callable[[Floats], float]:
         if function_name in _VALUE_STATISTICS:
             return _VALUE_STATISTICS[function_name]
-        sizes = np.array([self._get_size_of_place(value, cell) for value, cell in places])
+        sizes = np.array([self._get_size_at_axis_value(value, cell) for value, cell in places])
         return {
             "slope": lambda y: _compute_log_log_slope(sizes, y),
-            "rank_correlation": lambda y: _compute_spearman(sizes, y),
+            "rank_correlation": lambda y: _compute_spearman_correlation(sizes, y),
         }[function_name]
 
 
@@ -311,7 +311,7 @@ _VALUE_STATISTICS: Mapping[str, Callable[[Floats], float]] = {
 }
 
 
-def _run_count(samples: Samples) -> int:
+def _get_run_count(samples: Samples) -> int:
     return _EXACT_RUNS if samples.is_exact else samples.count
 
 
@@ -345,7 +345,7 @@ def _compute_log_log_slope(x: Floats, y: Floats) -> float:
     return float(np.sum(a * b) / np.sum(a * a))
 
 
-def _compute_spearman(x: Floats, y: Floats) -> float:
+def _compute_spearman_correlation(x: Floats, y: Floats) -> float:
     """Returns Spearman's rank correlation (Pearson's correlation of mid-ranks); 0 if all values are equal."""
     a, b = compute_midranks(x), compute_midranks(y)
     a, b = a - a.mean(), b - b.mean()

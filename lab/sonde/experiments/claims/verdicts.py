@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sonde.experiments.claims.explanations import NO_INTERVAL, explain_comparison_result
+from sonde.experiments.claims.explanations import NO_INTERVAL_SENTENCE, explain_comparison_result
 from sonde.experiments.claims.grid import CellGrid, Context
 from sonde.experiments.claims.samples import MissingError, SampleSource
 from sonde.experiments.claims.values import ClaimEvaluator, EvaluatedValue
@@ -173,7 +173,7 @@ def _evaluate_comparison(comparison: ClaimComparison, evaluator: ClaimEvaluator,
         and not evaluated.bounds.has_interval
         and evaluated.runs >= evaluated.runs_needed
     ):
-        explanation = f"{NO_INTERVAL} {explanation}".strip()
+        explanation = f"{NO_INTERVAL_SENTENCE} {explanation}".strip()
     return ComparisonResult(
         outcome, comparison.operator, evaluated.bounds, threshold, runs_needed, explanation=explanation
     )

@@ -13,15 +13,20 @@ from markupsafe import Markup
 
 from sonde.charts.scatter import DotSeries, build_scatter_chart
 from sonde.experiments.claims.measured_runs import MeasuredRuns
-from sonde.experiments.page.points import PHASE, format_axis_label, get_cell_coordinates, iterate_selected_phases
+from sonde.experiments.page.points import (
+    PHASE,
+    format_axis_name_and_value,
+    get_cell_coordinates,
+    iterate_selected_phases,
+)
 from sonde.model.confined_files import open_file
 from sonde.model.documents import read_bounded_lines
 from sonde.model.experiment.description import FigureDescription
 
 # Maximum calls in a chart: the longest half, and an evenly spaced half of the others.
-MOST_CALLS = 2000
+MAX_DRAWN_CALLS = 2000
 # Column of the log.
-_SECONDS = "runtime"
+_SECONDS_COLUMN = "runtime"
 
 
 def make_call_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
@@ -37,7 +42,7 @@ def make_call_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[li
         cell_axes = {**get_cell_coordinates(runs.experiment, cell), PHASE: phase}
         dots.append(
             DotSeries(
-                format_axis_label(runs.experiment, figure.series, cell_axes.get(figure.series)),
+                format_axis_name_and_value(runs.experiment, figure.series, cell_axes.get(figure.series)),
                 *select_calls_to_draw(times),
             )
         )
@@ -45,7 +50,7 @@ def make_call_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[li
         return list(messages)[:3] or ["Nothing of this figure was measured."], []
     caption = "Each dot is one call of the first task of the first run."
     call_count = max(int(figure.x[-1]) + 1 for figure in dots if len(figure.x))
-    if call_count > MOST_CALLS:
+    if call_count > MAX_DRAWN_CALLS:
         caption += f" Of {call_count:,} calls the longest are all drawn, and the others at even intervals."
     return list(messages)[:3], [build_scatter_chart(figure.title or figure.id, caption, dots, "call number").render()]
 
@@ -62,7 +67,7 @@ def read_call_seconds(run_folders: Sequence[Path], log_name: str) -> list[float]
         try:
             with open_file(file) as content:
                 lines = (line.decode() for line in read_bounded_lines(content))
-                return [float(row[_SECONDS]) for row in csv.DictReader(lines)]
+                return [float(row[_SECONDS_COLUMN]) for row in csv.DictReader(lines)]
         except (OSError, KeyError, TypeError, ValueError, csv.Error):
             continue
     return []
@@ -71,9 +76,9 @@ def read_call_seconds(run_folders: Sequence[Path], log_name: str) -> list[float]
 def select_calls_to_draw(call_seconds: Sequence[float]) -> tuple[list[float], list[float]]:
     """Returns number and seconds of the drawn calls: all, or the longest and evenly spaced ones up to `MOST_CALLS`."""
     values = np.asarray(call_seconds, dtype=float)
-    if values.size <= MOST_CALLS:
+    if values.size <= MAX_DRAWN_CALLS:
         return [float(index) for index in range(values.size)], values.tolist()
-    longest = np.argsort(-values, kind="stable")[: MOST_CALLS // 2]
-    evenly_spaced = np.linspace(0, values.size - 1, MOST_CALLS // 2).astype(int)
+    longest = np.argsort(-values, kind="stable")[: MAX_DRAWN_CALLS // 2]
+    evenly_spaced = np.linspace(0, values.size - 1, MAX_DRAWN_CALLS // 2).astype(int)
     chosen = np.unique(np.concatenate([longest, evenly_spaced]))
     return [float(index) for index in chosen], values[chosen].tolist()

@@ -17,16 +17,16 @@ from sonde.experiments.claims.values import parse_axis_number
 from sonde.experiments.page.call_chart import make_call_section
 from sonde.experiments.page.median_curves import make_curve_of_medians
 from sonde.experiments.page.points import (
-    MOST_CHARTS,
+    MAX_CHARTS,
     Point,
     collect_points,
     compute_point_ratio,
-    format_axis_label,
-    format_place_label,
+    format_axis_name_and_value,
+    format_axis_value,
     make_chart_title,
     make_not_drawn_sentence,
-    order_places,
-    parse_place_numbers,
+    order_axis_values,
+    parse_axis_numbers,
     split_points_into_charts,
 )
 from sonde.experiments.page.published_comparison import PublishedLine, compute_published_scale, make_published_curves
@@ -59,12 +59,12 @@ def _make_point_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[
         "percent": _draw_percent_change_chart,
     }[figure.kind]
     parts = []
-    for shared, points in groups[:MOST_CHARTS]:
+    for shared, points in groups[:MAX_CHARTS]:
         chart = draw(figure, make_chart_title(runs.experiment, shared), points, runs)
         if chart is not None:
             parts.append(chart)
-    if len(groups) > MOST_CHARTS:
-        messages.append(f"{len(groups) - MOST_CHARTS} more charts would follow; their numbers are in the table below.")
+    if len(groups) > MAX_CHARTS:
+        messages.append(f"{len(groups) - MAX_CHARTS} more charts would follow; their numbers are in the table below.")
     return messages, parts
 
 
@@ -74,22 +74,24 @@ def _group_by_series(
     """Returns name and points of each line or color."""
     if not figure.series:
         return [(figure.title or figure.id, list(points))]
-    values = order_places(runs.experiment, figure.series, [point.coordinates.get(figure.series) for point in points])
+    values = order_axis_values(
+        runs.experiment, figure.series, [point.coordinates.get(figure.series) for point in points]
+    )
     return [
         (
-            format_axis_label(runs.experiment, figure.series, value),
+            format_axis_name_and_value(runs.experiment, figure.series, value),
             [p for p in points if str(p.coordinates.get(figure.series)) == str(value)],
         )
         for value in values
     ]
 
 
-def _arrange_x_axis_places(
+def _arrange_x_axis_values(
     figure: FigureDescription, points: Sequence[Point], runs: MeasuredRuns
 ) -> tuple[list[Any], list[float], dict[float, str]]:
     """Returns the places on the x axis, the position of each, and the label by position."""
-    values = order_places(runs.experiment, figure.x, [point.coordinates.get(figure.x) for point in points])
-    positions = parse_place_numbers(values)
+    values = order_axis_values(runs.experiment, figure.x, [point.coordinates.get(figure.x) for point in points])
+    positions = parse_axis_numbers(values)
     if positions is None:
         positions = [float(position) for position in range(len(values))]
     else:
@@ -99,7 +101,7 @@ def _arrange_x_axis_places(
         values,
         positions,
         {
-            position: format_place_label(runs.experiment, figure.x, value)
+            position: format_axis_value(runs.experiment, figure.x, value)
             for position, value in zip(positions, values, strict=True)
         },
     )
@@ -121,11 +123,11 @@ def _describe_run_count(points: Sequence[Point]) -> str:
 
 
 def _draw_curves(figure: FigureDescription, title: str, points: Sequence[Point], runs: MeasuredRuns) -> Markup | None:
-    values, numbers_at, names = _arrange_x_axis_places(figure, points, runs)
+    values, numbers_at, names = _arrange_x_axis_values(figure, points, runs)
     positions = {str(value): number for value, number in zip(values, numbers_at, strict=True)}
     curves = []
     for name, series_points in _group_by_series(figure, points, runs):
-        curves.append(make_curve_of_medians(name, _list_medians_by_place(positions, figure, series_points)))
+        curves.append(make_curve_of_medians(name, _list_medians_by_x_position(positions, figure, series_points)))
     if not curves:
         return None
     published, published_text = _make_published_curves(figure, points, runs, positions)
@@ -149,7 +151,7 @@ def _make_published_curves(
     """Returns the published lines of this chart and a sentence on them. A numeric axis also has places that were not
     measured."""
     lines, factor, published_text = _scale_published_lines(figure, points, runs)
-    is_numeric = parse_place_numbers([point.coordinates.get(figure.x) for point in points[:1]]) is not None
+    is_numeric = parse_axis_numbers([point.coordinates.get(figure.x) for point in points[:1]]) is not None
     curves = []
     for line in lines:
         values_at = {
@@ -159,7 +161,7 @@ def _make_published_curves(
         pairs = sorted((x, factor * value) for x, value in values_at.items() if x is not None)
         if pairs:
             name = (
-                format_axis_label(runs.experiment, figure.series, line.series)
+                format_axis_name_and_value(runs.experiment, figure.series, line.series)
                 if figure.series
                 else figure.title or figure.id
             )
@@ -185,7 +187,7 @@ def _scale_published_lines(
     return lines, factor, f" Published numbers are of another machine{scaled}: compare the shape, not the height."
 
 
-def _list_medians_by_place(
+def _list_medians_by_x_position(
     x_positions: Mapping[str, float], figure: FigureDescription, series_points: Sequence[Point]
 ) -> list[tuple[float, BoundedValue]]:
     medians = [
@@ -202,19 +204,19 @@ def _draw_scaling_chart(
     sizes: dict[str, float] = {}
     for point in points:
         value = point.coordinates.get(figure.x)
-        number = parse_place_numbers([value])
+        number = parse_axis_numbers([value])
         try:
             sizes[str(value)] = number[0] if number is not None else runs.count_storage_units(point.cell)
         except MissingError:
             return _draw_bar_chart(figure, title, points, runs)
-    names = {size: format_place_label(runs.experiment, figure.x, value) for value, size in sizes.items()}
+    names = {size: format_axis_value(runs.experiment, figure.x, value) for value, size in sizes.items()}
     curves, growth_texts = [], []
     series = [
         (name, sorted(series_points, key=lambda point: sizes[str(point.coordinates.get(figure.x))]))
         for name, series_points in _group_by_series(figure, points, runs)
     ]
     for name, series_points in series:
-        pairs = _list_medians_by_place(sizes, figure, series_points)
+        pairs = _list_medians_by_x_position(sizes, figure, series_points)
         curves.append(make_curve_of_medians(name, pairs))
         (first_size, _), (last_size, _), growth = (
             pairs[0],
@@ -244,7 +246,7 @@ def _draw_bar_chart(
     keys = [(f"c{index % CURVE_COLOR_COUNT}", name) for index, (name, _) in enumerate(series)]
     rows = []
     published, factor, published_text = _scale_published_lines(figure, points, runs)
-    for value in _arrange_x_axis_places(figure, points, runs)[0]:
+    for value in _arrange_x_axis_values(figure, points, runs)[0]:
         amounts = []
         for (color, _), (_, series_points) in zip(keys, series, strict=True):
             for point in series_points:
@@ -262,13 +264,17 @@ def _draw_bar_chart(
                 None,
                 "unknown",
                 f"{format_amount(published_value, points[0].unit)} published"
-                + (f", {format_axis_label(runs.experiment, figure.series, line.series)}" if figure.series else ""),
+                + (
+                    f", {format_axis_name_and_value(runs.experiment, figure.series, line.series)}"
+                    if figure.series
+                    else ""
+                ),
             )
             for line in published
             for key, published_value in line.values.items()
             if str(key) == str(value)
         ]
-        rows.append((format_place_label(runs.experiment, figure.x, value), amounts))
+        rows.append((format_axis_value(runs.experiment, figure.x, value), amounts))
     note = f" For each {figure.per}." if figure.per else ""
     note += published_text if published else ""
     return (
@@ -283,7 +289,7 @@ def _draw_percent_change_chart(
 ) -> Markup | None:
     """Draws the change of every series against the baseline series."""
     rows = []
-    for value in _arrange_x_axis_places(figure, points, runs)[0]:
+    for value in _arrange_x_axis_values(figure, points, runs)[0]:
         points_here = [point for point in points if str(point.coordinates.get(figure.x)) == str(value)]
         base = next(
             (point for point in points_here if str(point.coordinates.get(figure.series)) == figure.baseline), None
@@ -296,7 +302,7 @@ def _draw_percent_change_chart(
                 color = "slower" if change.value < 1 else "faster"
             rows.append(
                 ChangeRow(
-                    group=format_place_label(runs.experiment, figure.x, value),
+                    group=format_axis_value(runs.experiment, figure.x, value),
                     name=f"{_make_series_label(figure, runs, point)} · {point.phase}",
                     change=change.value - 1,
                     low=None if change.low is None else change.low - 1,
@@ -314,4 +320,4 @@ def _draw_percent_change_chart(
 
 
 def _make_series_label(figure: FigureDescription, runs: MeasuredRuns, point: Point) -> str:
-    return format_place_label(runs.experiment, figure.series, point.coordinates.get(figure.series))
+    return format_axis_value(runs.experiment, figure.series, point.coordinates.get(figure.series))

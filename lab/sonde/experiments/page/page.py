@@ -24,10 +24,10 @@ from sonde.experiments.executed_runs import (
 from sonde.experiments.medians import compute_medians, describe_non_storage_numbers
 from sonde.experiments.page.export import build_result_table
 from sonde.experiments.page.figures import make_figure_section
-from sonde.experiments.page.published_comparison import TITLES, make_published_section
+from sonde.experiments.page.published_comparison import SECTION_TITLES, make_published_section
 from sonde.experiments.page.sentences import count_verdicts, describe_verdict
 from sonde.experiments.page.tables import make_all_cells_section, make_table_section
-from sonde.experiments.ranking import choose_figures, describe_ranking
+from sonde.experiments.ranking import describe_ranking, list_figures_or_default
 from sonde.experiments.results import Results
 from sonde.model.bundled_files import find_system_file
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
@@ -98,14 +98,14 @@ def build_experiment_page(results: Results, runs: MeasuredRuns, verdicts: Sequen
     file = results.experiment.file
     sections = [_make_verdict_section(verdicts)] if verdicts else []
     medians = compute_medians(results)
-    figures = choose_figures(results.experiment, medians)
+    figures = list_figures_or_default(results.experiment, medians)
     if ranking := describe_ranking(medians):
         sections.append(StudySection("Ranking", ranking, []))
     sections += [_make_figure_or_table_section(item, "Figure", make_figure_section, runs) for item in figures]
     sections += [_make_figure_or_table_section(item, "Table", make_table_section, runs) for item in file.tables]
     messages, comparison_parts = make_published_section(runs, results.simulated)
     if messages:
-        sections.append(StudySection(TITLES[results.simulated], messages, comparison_parts))
+        sections.append(StudySection(SECTION_TITLES[results.simulated], messages, comparison_parts))
     others = describe_non_storage_numbers(medians)
     cell_messages, parts = make_all_cells_section(runs)
     cell_messages = [*others, *cell_messages]

@@ -19,7 +19,7 @@ from sonde.stats.stopping import adjust_level_for_looks
 # Coordinates that are not axes of cells.
 PHASE, PLAN, METRIC = "phase", "plan", "metric"
 # Maximum charts of one figure; the table of all results has the others.
-MOST_CHARTS = 8
+MAX_CHARTS = 8
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _get_divisor(divisor_kind: str, runs: MeasuredRuns, cell: Cell, phase: str) 
     return float((run_line.tasks if run_line else None) or 1)
 
 
-def format_place_label(experiment: Experiment, axis_name: str, coordinate: Any) -> str:
+def format_axis_value(experiment: Experiment, axis_name: str, coordinate: Any) -> str:
     """Returns the label of a place on an axis, a phase or a plan."""
     if axis_name == PLAN:
         title = next((plan.title for plan in experiment.file.plans if plan.id == coordinate), "")
@@ -131,9 +131,9 @@ def format_place_label(experiment: Experiment, axis_name: str, coordinate: Any) 
     return axis_value.label if axis_value is not None else str(coordinate)
 
 
-def format_axis_label(experiment: Experiment, axis_name: str, axis_value: Any) -> str:
+def format_axis_name_and_value(experiment: Experiment, axis_name: str, axis_value: Any) -> str:
     """Returns the label with the name of the axis if needed: "in_flight 16", but "read" and "native"."""
-    label = format_place_label(experiment, axis_name, axis_value)
+    label = format_axis_value(experiment, axis_name, axis_value)
     is_plain = label == str(axis_value) and axis_name not in (PHASE, PLAN)
     return (
         f"{axis_name} {label}"
@@ -145,7 +145,9 @@ def format_axis_label(experiment: Experiment, axis_name: str, axis_value: Any) -
 def make_chart_title(experiment: Experiment, shared_coordinates: Mapping[str, Any]) -> str:
     """Returns the title of a chart: the coordinates that all its points share."""
     return " · ".join(
-        format_axis_label(experiment, name, value) for name, value in shared_coordinates.items() if value is not None
+        format_axis_name_and_value(experiment, name, value)
+        for name, value in shared_coordinates.items()
+        if value is not None
     )
 
 
@@ -154,7 +156,7 @@ def make_not_drawn_sentence(sentence_head: str, reason: object) -> str:
     return f"{sentence_head}: {str(reason).rstrip('.')}."
 
 
-def order_places(experiment: Experiment, axis_name: str, axis_values: Sequence[Any]) -> list[Any]:
+def order_axis_values(experiment: Experiment, axis_name: str, axis_values: Sequence[Any]) -> list[Any]:
     """Returns the distinct places in the order of their axis."""
     unique = list({str(value): value for value in axis_values}.values())
     axis = next((axis for axis in experiment.axes if axis.name == axis_name), None)
@@ -164,7 +166,7 @@ def order_places(experiment: Experiment, axis_name: str, axis_values: Sequence[A
     return unique
 
 
-def parse_place_numbers(places: Sequence[Any]) -> list[float] | None:
+def parse_axis_numbers(places: Sequence[Any]) -> list[float] | None:
     """Returns the number of each place; None if a place has no number or two have the same."""
     place_values = [parse_axis_number(number) for number in places]
     defined = [number for number in place_values if number is not None]

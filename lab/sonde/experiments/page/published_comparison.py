@@ -19,7 +19,7 @@ from sonde.experiments.claims.grid import CellGrid, Context
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError
 from sonde.experiments.claims.values import ClaimEvaluator
-from sonde.experiments.page.points import METRIC, PHASE, PLAN, canonicalize_axis_values, format_place_label
+from sonde.experiments.page.points import METRIC, PHASE, PLAN, canonicalize_axis_values, format_axis_value
 from sonde.experiments.page.sentences import format_amount, format_number
 from sonde.model.experiment.claim_parser import (
     find_unit_of_value,
@@ -32,10 +32,12 @@ from sonde.model.experiment.description import FigureDescription, PublishedNumbe
 from sonde.stats.bounds import BoundedValue
 from sonde.stats.stopping import CONFIDENCE
 
-TITLES = {False: "Published and measured numbers", True: "Published and simulated numbers"}
-EXPLANATION = "Published numbers are of another machine, often of another size: compare the shape, not the height."
+SECTION_TITLES = {False: "Published and measured numbers", True: "Published and simulated numbers"}
+PUBLISHED_NUMBERS_EXPLANATION = (
+    "Published numbers are of another machine, often of another size: compare the shape, not the height."
+)
 # Maximum places on axes that a published number leaves open; the table of all cells has the others.
-MOST_PLACES = 8
+MAX_CONTEXTS = 8
 _LIMIT_PREFIXES = {"": "", "about": "about ", "at_least": "at least ", "at_most": "at most "}
 
 
@@ -62,19 +64,19 @@ class PublishedComparison:
         return self.measured / BoundedValue.from_exact_value(self.value)
 
 
-def compare_published(runs: MeasuredRuns, most_places: int | None = MOST_PLACES) -> list[PublishedComparison]:
+def compare_published(runs: MeasuredRuns, max_contexts: int | None = MAX_CONTEXTS) -> list[PublishedComparison]:
     """Returns a comparison for every published number, at up to `most_places` values of its open axes."""
     grid = CellGrid(runs.experiment)
     values = ClaimEvaluator(grid, runs, CONFIDENCE)
     return [
         comparison
         for published in runs.experiment.file.published
-        for comparison in _compare_published_number(published, grid, values, most_places)
+        for comparison in _compare_published_number(published, grid, values, max_contexts)
     ]
 
 
 def _compare_published_number(
-    published: PublishedNumber, grid: CellGrid, evaluator: ClaimEvaluator, most_places: int | None
+    published: PublishedNumber, grid: CellGrid, evaluator: ClaimEvaluator, max_contexts: int | None
 ) -> list[PublishedComparison]:
     value_expression = parse_claim_value(published.of)
     unit = find_unit_of_value(value_expression)
@@ -87,7 +89,7 @@ def _compare_published_number(
     except MissingError as reason:
         return [PublishedComparison(published, value_expression, unit, value, upper, {}, None, str(reason))]
     comparisons = []
-    for context in contexts[:most_places]:
+    for context in contexts[:max_contexts]:
         cell, phase = _find_cell_and_phase(value_expression, context, grid)
         try:
             comparisons.append(
@@ -134,17 +136,17 @@ def make_published_section(runs: MeasuredRuns, is_simulated: bool = False) -> tu
     columns = ["of", "source", "published", origin, f"{origin} ÷ published", "shape: published", origin]
     body = [_make_table_row(runs, comparison, comparisons) for comparison in comparisons]
     reasons = list(dict.fromkeys(comparison.missing for comparison in comparisons if comparison.measured is None))
-    messages = [EXPLANATION, "Shape: the number / the first number of the same phase in this table."]
+    messages = [PUBLISHED_NUMBERS_EXPLANATION, "Shape: the number / the first number of the same phase in this table."]
     if reasons:
         messages.append(f"Not {origin} here: {'; '.join(reasons[:3])}{' …' if len(reasons) > 3 else ''}.")
-    return messages, [render_html_table(columns, body, TITLES[is_simulated], text_columns=2)]
+    return messages, [render_html_table(columns, body, SECTION_TITLES[is_simulated], text_columns=2)]
 
 
 def _make_table_row(
     runs: MeasuredRuns, comparison: PublishedComparison, comparisons: Sequence[PublishedComparison]
 ) -> list[str]:
     context_text = ", ".join(
-        f"{name} {format_place_label(runs.experiment, name, value)}" for name, value in comparison.context.items()
+        f"{name} {format_axis_value(runs.experiment, name, value)}" for name, value in comparison.context.items()
     )
     name = f"{comparison.published.of} ({context_text})" if context_text else comparison.published.of
     description = f"{name}: {comparison.published.quote}" if comparison.published.quote else name

@@ -13,9 +13,9 @@ from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError, compute_median_bounds
 from sonde.experiments.page.median_curves import make_curve_of_medians
 from sonde.experiments.page.points import (
-    MOST_CHARTS,
+    MAX_CHARTS,
     PHASE,
-    format_axis_label,
+    format_axis_name_and_value,
     get_cell_coordinates,
     iterate_selected_phases,
     make_chart_title,
@@ -25,7 +25,7 @@ from sonde.model.experiment.description import FigureDescription
 from sonde.model.quantities import display_count_with_noun
 
 # Maximum runs of a cell whose curves over time are overlaid.
-MOST_RUNS = 12
+MAX_DRAWN_RUNS = 12
 
 
 def make_rate_over_time_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
@@ -39,7 +39,8 @@ def make_rate_over_time_section(figure: FigureDescription, runs: MeasuredRuns) -
             messages[make_not_drawn_sentence("Not drawn", reason)] = None
             continue
         lines = [
-            (tuple(value / curve.slice_s for value in curve.amounts), curve.slice_s) for curve in curves[:MOST_RUNS]
+            (tuple(value / curve.slice_s for value in curve.amounts), curve.slice_s)
+            for curve in curves[:MAX_DRAWN_RUNS]
         ]
         curves_by_cell.append(({**get_cell_coordinates(runs.experiment, cell), PHASE: phase}, lines))
     if not curves_by_cell:
@@ -54,11 +55,13 @@ def make_rate_over_time_section(figure: FigureDescription, runs: MeasuredRuns) -
     for cell_axes, lines in curves_by_cell:
         groups.setdefault(tuple(str(cell_axes.get(name)) for name in split_names), []).append((cell_axes, lines))
     parts = []
-    for members in list(groups.values())[:MOST_CHARTS]:
+    for members in list(groups.values())[:MAX_CHARTS]:
         title = make_chart_title(runs.experiment, {name: members[0][0].get(name) for name in split_names})
         lines_drawn = [
             TimeChartLine(
-                format_axis_label(runs.experiment, figure.series or PHASE, coordinates.get(figure.series or PHASE)),
+                format_axis_name_and_value(
+                    runs.experiment, figure.series or PHASE, coordinates.get(figure.series or PHASE)
+                ),
                 lines,
             )
             for coordinates, lines in members
@@ -71,8 +74,8 @@ def make_rate_over_time_section(figure: FigureDescription, runs: MeasuredRuns) -
         " of the phase."
         unit = "op/s" if figure.metrics[0].startswith("operations") else "B/s"
         parts.append(build_time_chart(title, caption, lines_drawn, unit).render())
-    if len(groups) > MOST_CHARTS:
-        messages[f"{len(groups) - MOST_CHARTS} more cells have curves; `sonde report RUN` draws each run."] = None
+    if len(groups) > MAX_CHARTS:
+        messages[f"{len(groups) - MAX_CHARTS} more cells have curves; `sonde report RUN` draws each run."] = None
     return list(messages)[:3], parts
 
 
@@ -106,6 +109,6 @@ def make_node_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[li
                 member_kind,
             )
         ).render()
-        for axis_values, curves in list(groups.values())[:MOST_CHARTS]
+        for axis_values, curves in list(groups.values())[:MAX_CHARTS]
     ]
     return list(messages)[:3], parts

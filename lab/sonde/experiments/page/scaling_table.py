@@ -11,12 +11,14 @@ from markupsafe import Markup
 from sonde.charts.plot import render_html_table
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError
-from sonde.experiments.page.points import Point, compute_point_ratio, format_place_label
+from sonde.experiments.page.points import Point, compute_point_ratio, format_axis_value
 from sonde.experiments.page.sentences import format_amount, format_interval
 from sonde.model.experiment.description import FigureDescription
 from sonde.stats.bounds import BoundedValue
 
-EXPLANATION = "S(k): rate / rate at the smallest size. E(k): S(k) / growth of the size; 1 is proportional. Both with"
+SCALING_EXPLANATION = (
+    "S(k): rate / rate at the smallest size. E(k): S(k) / growth of the size; 1 is proportional. Both with"
+)
 " 95 % intervals."
 
 
@@ -49,7 +51,7 @@ def make_scaling_table(
             rows.append(
                 [
                     name,
-                    format_place_label(runs.experiment, figure.x, point.coordinates.get(figure.x)),
+                    format_axis_value(runs.experiment, figure.x, point.coordinates.get(figure.x)),
                     f"{size:g}",
                     format_amount(rate.value, point.unit),
                     "–" if growth is None else format_interval(growth),
@@ -59,7 +61,7 @@ def make_scaling_table(
                 ]
             )
     columns = ["", figure.x, "size", "rate", "S(k)", "E(k)", "for each unit of size", "of the stated peak"]
-    return Markup('<p class="note">{}</p>').format(EXPLANATION) + render_html_table(
+    return Markup('<p class="note">{}</p>').format(SCALING_EXPLANATION) + render_html_table(
         columns, rows, "Scaling", text_columns=2
     )
 

@@ -12,7 +12,7 @@ from sonde.model.quantities import display_count_with_noun
 from sonde.model.units import format_significant_digits
 from sonde.stats.bounds import BoundedValue
 
-_MOST_CELLS = 3
+_MAX_LISTED_CELLS = 3
 
 
 def format_number(value: float, digits: int = 3) -> str:
@@ -72,9 +72,9 @@ def describe_verdict(claim_result: ClaimResult) -> str:
     if claim_result.outcome is ClaimVerdict.NOT_JUDGED:
         return f"Not judged, because {claim_result.reason.rstrip('.')}."
     chosen = [cell for cell in claim_result.contexts if cell.outcome is claim_result.outcome]
-    text = "; ".join(_describe_context_result(cell) for cell in chosen[:_MOST_CELLS])
-    if len(chosen) > _MOST_CELLS:
-        text += f"; and {len(chosen) - _MOST_CELLS} more"
+    text = "; ".join(_describe_context_result(cell) for cell in chosen[:_MAX_LISTED_CELLS])
+    if len(chosen) > _MAX_LISTED_CELLS:
+        text += f"; and {len(chosen) - _MAX_LISTED_CELLS} more"
     missing_cells = sum(cell.outcome is ClaimVerdict.NOT_JUDGED for cell in claim_result.contexts)
     if claim_result.outcome is ClaimVerdict.FAILS and len(chosen) < len(claim_result.contexts) - missing_cells:
         text += f" (in {len(chosen)} of {display_count_with_noun(len(claim_result.contexts) - missing_cells, 'cell')})"
@@ -82,7 +82,7 @@ def describe_verdict(claim_result: ClaimResult) -> str:
     if claim_result.outcome is ClaimVerdict.UNDECIDED:
         text += _describe_deciding_runs(claim_result)
     explanations = dict.fromkeys(part.explanation for cell in chosen for part in cell.comparisons if part.explanation)
-    text += "".join(f" {claim_result}" for claim_result in list(explanations)[:_MOST_CELLS])
+    text += "".join(f" {claim_result}" for claim_result in list(explanations)[:_MAX_LISTED_CELLS])
     if missing_cells:
         text += f" In {display_count_with_noun(missing_cells, 'cell')} compared data is missing."
     return text.replace("\N{NO-BREAK SPACE}", " ")

@@ -13,7 +13,7 @@ from sonde.experiments.claims.samples import MissingError
 from sonde.experiments.page.points import (
     Point,
     collect_points,
-    format_place_label,
+    format_axis_value,
     make_not_drawn_sentence,
     split_points_into_charts,
 )
@@ -24,7 +24,7 @@ from sonde.model.experiment.experiment import Cell
 from sonde.stats.spread import COVERAGE_STATEMENT, estimate_coefficient_of_variation
 
 # Maximum rows of a table on the page; the export has all rows.
-MOST_ROWS = 200
+MAX_ROWS = 200
 
 
 def make_table_section(table_entry: TableDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
@@ -42,7 +42,7 @@ def make_table_section(table_entry: TableDescription, runs: MeasuredRuns) -> tup
     names = [*rows, *other_names]
     lines: dict[tuple[str, ...], dict[str, Point]] = {}
     for point in selection.points:
-        key = tuple(format_place_label(runs.experiment, name, point.coordinates.get(name, "")) for name in names)
+        key = tuple(format_axis_value(runs.experiment, name, point.coordinates.get(name, "")) for name in names)
         lines.setdefault(key, {})[point.metric] = point
     columns = [
         *names,
@@ -51,10 +51,10 @@ def make_table_section(table_entry: TableDescription, runs: MeasuredRuns) -> tup
     ]
     body = [
         [*key, *_format_metric_cells(points, table_entry.metrics), _format_run_count(points)]
-        for key, points in list(lines.items())[:MOST_ROWS]
+        for key, points in list(lines.items())[:MAX_ROWS]
     ]
-    if len(lines) > MOST_ROWS:
-        messages.append(f"{len(lines) - MOST_ROWS} more rows are in the export.")
+    if len(lines) > MAX_ROWS:
+        messages.append(f"{len(lines) - MAX_ROWS} more rows are in the export.")
     note = f" For each {table_entry.per}." if table_entry.per else ""
     if note:
         messages.append(note.strip())
@@ -103,10 +103,10 @@ def make_all_cells_section(runs: MeasuredRuns) -> tuple[list[str], list[Markup]]
                 reasons[str(reason)] = None
     messages = [make_not_drawn_sentence("Left out", reason) for reason in list(reasons)[:5]]
     messages.append(COVERAGE_STATEMENT)
-    if len(body) > MOST_ROWS:
-        messages.append(f"{len(body) - MOST_ROWS} more rows are in the export.")
+    if len(body) > MAX_ROWS:
+        messages.append(f"{len(body) - MAX_ROWS} more rows are in the export.")
     return messages, [
-        render_html_table(columns, body[:MOST_ROWS], "Medians of all cells", text_columns=2)
+        render_html_table(columns, body[:MAX_ROWS], "Medians of all cells", text_columns=2)
     ] if body else []
 
 

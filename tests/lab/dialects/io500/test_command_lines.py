@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from sonde.dialects.io500.command_lines import is_phase_enabled, make_phase_command_line, run_directories
+from sonde.dialects.io500.command_lines import is_phase_enabled, make_phase_command_line, make_run_directories
 from sonde.dialects.io500.ini import read_ini_file
-from sonde.dialects.io500.phases import ALL, list_phases
+from sonde.dialects.io500.phases import ALL_PHASES, list_phases
 
 DATA = Path(__file__).resolve().parents[3] / "data"
 # ini file, result.txt of IO500 isc26_v2, time stamp, extended mode
@@ -39,7 +39,8 @@ def test_command_lines_equal_recorded_io500_command_lines(ini: str, result: str,
     for phase in phases:
         if phase.is_measured:
             assert (
-                " ".join(make_phase_command_line(phase, config, run_directories(config, stamp))) == wanted[phase.name]
+                " ".join(make_phase_command_line(phase, config, make_run_directories(config, stamp)))
+                == wanted[phase.name]
             ), phase.name
 
 
@@ -57,10 +58,10 @@ def test_command_lines_and_hash_equal_the_installed_io500(name: str, tmp_path: P
     done = subprocess.run(command_line, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     config = read_ini_file(tmp_path / "my.ini")
-    places = run_directories(config, "T")
+    places = make_run_directories(config, "T")
     result = tmp_path / places.results / "result.txt"
     for phase, wanted in printed(result).items():
-        phase_found = next(phase_type for phase_type in ALL if phase_type.name == phase)
+        phase_found = next(phase_type for phase_type in ALL_PHASES if phase_type.name == phase)
         if phase_found.tool in ("ior", "mdtest", "find"):
             assert " ".join(make_phase_command_line(phase_found, config, places)) == wanted, phase
     assert f"config-hash     = {config.settings_hash}\n" in result.read_text()
@@ -68,7 +69,7 @@ def test_command_lines_and_hash_equal_the_installed_io500(name: str, tmp_path: P
 
 def test_every_phase_has_section_and_can_be_disabled() -> None:
     config = read_ini_file(DATA / "io500/short.ini")
-    for phase in ALL:
+    for phase in ALL_PHASES:
         assert is_phase_enabled(phase, config)
         if phase.is_measured:
             assert not is_phase_enabled(phase, config.replace_values({(phase.name, "run"): "FALSE"}))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sonde.dialects.io500.hashes import compute_part_seed
-from sonde.dialects.io500.ini import DEFAULTS, format_settings_as_ini, parse_ini, read_ini_file
+from sonde.dialects.io500.ini import DEFAULT_CONFIG, format_settings_as_ini, parse_ini, read_ini_file
 from sonde.dialects.io500.keys import SECTIONS
 from sonde.model.errors import MachineError, UserError
 
@@ -44,8 +44,8 @@ def test_flags_have_four_names(word: str, flag: bool) -> None:
 
 @pytest.mark.parametrize("extra", [True, False])
 def test_default_settings_survive_formatting_and_parsing(extra: bool) -> None:
-    text = format_settings_as_ini(DEFAULTS, with_descriptions=True, with_extended=extra)
-    assert parse_ini(text, "x.ini").values == DEFAULTS.values
+    text = format_settings_as_ini(DEFAULT_CONFIG, with_descriptions=True, with_extended=extra)
+    assert parse_ini(text, "x.ini").values == DEFAULT_CONFIG.values
     assert ("[mdworkbench]" in text) is extra
     assert [line.strip("[]") for line in text.splitlines() if line.startswith("[")] == [
         section.name for section in SECTIONS if extra or not section.extra

@@ -9,7 +9,7 @@ from sonde.dialects.io500.benchmark_interface import BenchmarkResult, PhaseRow
 from sonde.dialects.io500.figures import PhaseFigures
 from sonde.dialects.io500.phases import list_phases
 from sonde.dialects.io500.report_section import make_result_sections
-from sonde.dialects.io500.score import Score
+from sonde.dialects.io500.score import Io500Score
 
 SHORT = "Runtime is smaller than expected minimum runtime"
 
@@ -23,7 +23,7 @@ def outcome(broken: bool) -> BenchmarkResult:
     if broken:
         rows[0].broken.append(SHORT)
     return BenchmarkResult(
-        rows, Score(4.0, 9.0), not broken, 0, "", [], ["stonewall-time 1s != 300s"] if broken else []
+        rows, Io500Score(4.0, 9.0), not broken, 0, "", [], ["stonewall-time 1s != 300s"] if broken else []
     )
 
 

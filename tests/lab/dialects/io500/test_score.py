@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from sonde.dialects.io500.figures import PhaseFigures
-from sonde.dialects.io500.ini import DEFAULTS, read_ini_file
-from sonde.dialects.io500.phases import ALL, Io500Phase
-from sonde.dialects.io500.rules import Rules
+from sonde.dialects.io500.ini import DEFAULT_CONFIG, read_ini_file
+from sonde.dialects.io500.phases import ALL_PHASES, Io500Phase
+from sonde.dialects.io500.rules import Io500Rules
 from sonde.dialects.io500.score import compute_score, hash_score
 from sonde.dialects.io500.verify import verify_result_hashes
 from sonde.model.errors import UserError
 
 DATA = Path(__file__).resolve().parents[3] / "data"
-PHASES = {phase.name: phase for phase in ALL}
+PHASES = {phase.name: phase for phase in ALL_PHASES}
 
 # Printed by IO500 isc26_v2 for a run with md-workbench: results, then scores of both modes.
 EXTENDED = """
@@ -92,7 +92,7 @@ def test_verify_accepts_real_result_and_detects_change(tmp_path: Path) -> None:
     assert verify_result_hashes(config, file).text.endswith("[OK] But this is an invalid run!")
     file.write_text(text.replace("702.523687", "802.523687"))
     assert "Score hash expected" in verify_result_hashes(config, file).text
-    assert "Configuration hash expected: 9736CCCB read: 84659473" in verify_result_hashes(DEFAULTS, file).text
+    assert "Configuration hash expected: 9736CCCB read: 84659473" in verify_result_hashes(DEFAULT_CONFIG, file).text
     file.write_text("[run]\n")
     with pytest.raises(UserError, match=r"no result\.txt of a finished run"):
         verify_result_hashes(config, file)
@@ -102,7 +102,7 @@ def test_written_score_hash_verifies(tmp_path: Path) -> None:
     rows = results(EXTENDED)
     score = compute_score(rows)
     for valid, says in ((True, "[OK]"), (False, "[OK] But this is an invalid run!")):
-        lines = ["[run]", "version = v1", f"config-hash = {DEFAULTS.settings_hash}"]
+        lines = ["[run]", "version = v1", f"config-hash = {DEFAULT_CONFIG.settings_hash}"]
         lines += [f"[{phase.name}]\nscore = {value:f}" for phase, value in rows]
         lines += [
             "[SCORE]",
@@ -112,13 +112,13 @@ def test_written_score_hash_verifies(tmp_path: Path) -> None:
         ]
         lines += [f"hash = {hash_score(score, rows, valid, 'v1')}", "[SCOREX]", "SCORE = 1.0", "hash = 0"]
         (tmp_path / "result.txt").write_text("\n".join(lines))
-        verdict = verify_result_hashes(DEFAULTS, tmp_path / "result.txt")
+        verdict = verify_result_hashes(DEFAULT_CONFIG, tmp_path / "result.txt")
         assert verdict.text.splitlines()[-1] == says
         assert verdict.is_intact is valid
 
 
 def find_objections(phase: str, seconds: float = 400.0, ran: bool = True, **figures: float | int) -> list[str]:
-    rules = Rules(DEFAULTS)
+    rules = Io500Rules(DEFAULT_CONFIG)
     phase_figures = PhaseFigures(**{"value": 1.0, "seconds": seconds, **figures})  # type: ignore[arg-type]
     return list(rules.check_phase(PHASES[phase], phase_figures, seconds, ran, dry_run=False))
 
@@ -165,6 +165,6 @@ def test_violations_of_a_phase_are_reported(sentences: list[str], says: list[str
 def test_settings_that_break_the_rules_make_the_run_invalid(
     changes: dict[tuple[str, str], str], dry_run: bool, says: list[str]
 ) -> None:
-    rules = Rules(DEFAULTS.replace_values(changes))
+    rules = Io500Rules(DEFAULT_CONFIG.replace_values(changes))
     assert list(rules.check_settings(dry_run)) == says
     assert rules.run_is_valid is not bool(says)

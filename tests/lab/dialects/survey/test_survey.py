@@ -14,12 +14,12 @@ from sonde.dialects.survey.echo import EchoSurvey
 from sonde.dialects.survey.plans import (
     SurveyResult,
     build_point_plan,
-    compute_samples,
-    format_line_head,
-    format_line_tail,
+    compute_rate_samples,
+    format_result_line_end,
+    format_result_line_start,
 )
 from sonde.dialects.survey.stored_run import make_imported_run
-from sonde.dialects.survey.variables import SurveyPoint, SurveySettings, read_survey
+from sonde.dialects.survey.variables import SurveyPoint, SurveySettings, parse_survey_settings
 from sonde.model.errors import MachineError, RunFailedError, UserError
 from sonde.model.lines import SeriesLine
 from sonde.model.parents import TargetParents
@@ -34,7 +34,7 @@ DEVICES = """  0 UP osd-ldiskfs lustre-OST0000-osd lustre-OST0000-osd_UUID 5
 
 
 def survey(text: str = "", **environment: str) -> SurveySettings:
-    return read_survey(text.split(), environment)
+    return parse_survey_settings(text.split(), environment)
 
 
 def test_defaults_equal_the_original_script() -> None:
@@ -76,16 +76,20 @@ def test_wrong_variables_are_one_sentence(text: str) -> None:
     with pytest.raises(UserError, match=WRONG[text]):
         survey(text)
     with pytest.raises(UserError, match="names frob"):
-        read_survey(["tests_str=write frob"], {})
+        parse_survey_settings(["tests_str=write frob"], {})
 
 
 def test_output_lines_equal_the_original_script() -> None:
     # The line of its documentation: eight OSTs of 8 GiB, an object and a thread on each.
     eight = survey("size=8192 thrhi=1 nobjhi=1", targets=" ".join("abcdefgh"))
-    assert format_line_head(eight, SurveyPoint(1024, 1, 1)) == "ost  8 sz 67108864K rsz 1024K obj    8 thr    8 "
-    assert format_line_tail([SurveyResult("write", 613.54, 64.0, 82.0)]) == "write  613.54 [  64.00,   82.00] "
-    assert format_line_tail([SurveyResult("read", 1.0)]) == "read    1.00             SHORT "
-    assert format_line_tail([SurveyResult("read", 1.0, 1.0, 2.0, failed=True)]) == "read    1.00             ERROR "
+    assert (
+        format_result_line_start(eight, SurveyPoint(1024, 1, 1)) == "ost  8 sz 67108864K rsz 1024K obj    8 thr    8 "
+    )
+    assert format_result_line_end([SurveyResult("write", 613.54, 64.0, 82.0)]) == "write  613.54 [  64.00,   82.00] "
+    assert format_result_line_end([SurveyResult("read", 1.0)]) == "read    1.00             SHORT "
+    assert (
+        format_result_line_end([SurveyResult("read", 1.0, 1.0, 2.0, failed=True)]) == "read    1.00             ERROR "
+    )
 
 
 def test_survey_point_becomes_a_plan(tmp_path: Path) -> None:
@@ -109,9 +113,9 @@ def test_survey_point_becomes_a_plan(tmp_path: Path) -> None:
 def test_samples_are_full_seconds_of_a_single_target() -> None:
     mib = 1 << 20
     series = SeriesLine(phase="write", slice_s=0.4, bytes=(mib,) * 3 + (3 * mib,) * 3 + (mib,))
-    assert compute_samples(series, 2) == pytest.approx([3 / 1.2 / 2, 9 / 1.2 / 2])
-    assert compute_samples(SeriesLine(phase="write", slice_s=0.1, bytes=(mib,) * 9), 1) == []
-    assert compute_samples(None, 1) == []
+    assert compute_rate_samples(series, 2) == pytest.approx([3 / 1.2 / 2, 9 / 1.2 / 2])
+    assert compute_rate_samples(SeriesLine(phase="write", slice_s=0.1, bytes=(mib,) * 9), 1) == []
+    assert compute_rate_samples(None, 1) == []
 
 
 class Lustre:

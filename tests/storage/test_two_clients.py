@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from real_systems import Storage
 
-from sonde.launch.preload import find_library
+from sonde.launch.preload import find_preload_library
 from sonde.model.errors import MachineError
 
 pytestmark = [pytest.mark.storage, pytest.mark.root, pytest.mark.serial]
@@ -44,7 +44,7 @@ def content(first: int) -> bytes:
 def test_data_closed_by_a_client_is_visible_to_another_client(storage: Storage, tmp_path: Path) -> None:
     """Also by pages that stayed after a close: they count only when the file is unchanged."""
     try:
-        library = os.environ.get("SONDE_PRELOAD") or str(find_library())
+        library = os.environ.get("SONDE_PRELOAD") or str(find_preload_library())
     except MachineError as reason:
         pytest.skip(str(reason))
     under = {**os.environ, "LD_PRELOAD": library, "IOBUF_PARAMS": "*:alone:size=64k"}

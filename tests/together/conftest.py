@@ -21,7 +21,7 @@ from small_machine import resolved, small_machine  # noqa: E402  (found through 
 from warm_sonde import WarmSonde  # noqa: E402
 
 from sonde.launch.mounted_machine import find_mounter  # noqa: E402
-from sonde.launch.preload import find_library  # noqa: E402
+from sonde.launch.preload import find_preload_library  # noqa: E402
 from sonde.launch.simulator import find_simulator  # noqa: E402
 from sonde.model.errors import MachineError  # noqa: E402
 
@@ -75,7 +75,7 @@ def runs(tmp_path: Path) -> Callable[[], list[dict[str, Any]]]:
 def library() -> Path:
     """The preload library; the test is skipped where there is none."""
     try:
-        return find_library()
+        return find_preload_library()
     except MachineError as reason:
         pytest.skip(str(reason))
 

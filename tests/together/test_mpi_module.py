@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from sonde.launch.engine import Engine
-from sonde.launch.mpi_module import NAME, WRAPPERS, build_module
+from sonde.launch.mpi_module import COMPILER_WRAPPERS, MODULE_NAME, build_mpi_module
 from sonde.model.errors import MachineError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -60,9 +60,9 @@ def test_built_mpi_module_is_discovered_and_used(copied_engine: Engine, tmp_path
     wrapper = shutil.which("mpicxx.openmpi")
     if wrapper is None or shutil.which(OPENMPI[0]) is None:
         pytest.skip("needs Open MPI's mpicxx.openmpi and mpiexec.openmpi")
-    built = build_module(copied_engine, Path(wrapper))
-    assert built.path == copied_engine.path.parent / NAME
-    assert sorted(path.name for path in copied_engine.path.parent.iterdir()) == [copied_engine.path.name, NAME]
+    built = build_mpi_module(copied_engine, Path(wrapper))
+    assert built.path == copied_engine.path.parent / MODULE_NAME
+    assert sorted(path.name for path in copied_engine.path.parent.iterdir()) == [copied_engine.path.name, MODULE_NAME]
     result = run([*OPENMPI, str(copied_engine.path), "ior", "-a", "MPIIO", "-t", "4k", "-b", "8k", "-o", "f"], tmp_path)
     assert result.returncode == 0, result.stdout + result.stderr
     assert "tasks               : 2\n" in result.stdout
@@ -73,7 +73,7 @@ def test_failing_compiler_leaves_no_file(copied_engine: Engine, tmp_path: Path) 
     wrapper.write_text("#!/bin/sh\necho 'mpi_module.cpp:1: error: no such thing' >&2\nexit 1\n")
     wrapper.chmod(0o755)
     with pytest.raises(MachineError, match=r"does not make the module: mpi_module.cpp:1: error: no such thing"):
-        build_module(copied_engine, wrapper)
+        build_mpi_module(copied_engine, wrapper)
     assert [path.name for path in copied_engine.path.parent.iterdir()] == [copied_engine.path.name]
 
 
@@ -91,7 +91,7 @@ def test_doctor_reports_missing_compiler_wrappers(copied_engine: Engine, tmp_pat
         },
         timeout=120,
     )
-    assert not any((tmp_path / name).exists() for name in WRAPPERS)
+    assert not any((tmp_path / name).exists() for name in COMPILER_WRAPPERS)
     assert result.returncode == 3
     assert result.stderr.startswith("sonde: There is no compiler wrapper of an MPI on PATH (mpicxx)")
     assert result.stderr.count("\n") == 1

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from sonde.launch.preload import find_library, find_starter
+from sonde.launch.preload import find_iobuf_starter, find_preload_library
 from sonde.launch.simulator import find_simulator
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -112,10 +112,10 @@ def programs(engine: Path, tmp_path: Path) -> Path:
     backends = subprocess.run([engine, "backends"], capture_output=True, text=True, check=True).stdout
     if "built without" in backends:
         pytest.skip("the engine was built without liburing")
-    library, folder = find_library(), tmp_path / "programs" / "sonde"
+    library, folder = find_preload_library(), tmp_path / "programs" / "sonde"
     for part in ("bin", "lib"):
         (folder / part).mkdir(parents=True)
-    for program in (engine, find_simulator(), find_starter()):
+    for program in (engine, find_simulator(), find_iobuf_starter()):
         shutil.copy(program, folder / "bin")
     shutil.copy(library, folder / "lib")
     return folder.parent

@@ -17,7 +17,7 @@ from sonde.cli.options import add_archive_option, add_json_option
 from sonde.experiments.locations import require_existing_directory
 from sonde.launch.engine import find_engine
 from sonde.launch.machine_facts import NO, PARTLY, YES, collect_machine_facts
-from sonde.launch.mpi_module import build_module
+from sonde.launch.mpi_module import build_mpi_module
 from sonde.model.configuration import (
     GENERAL_SETTINGS,
     SITE_FILE,
@@ -89,7 +89,7 @@ def command(
     if wrapper is not None and not build_mpi:
         raise UserError("--wrapper says how to build the MPI module: add --build-mpi.")
     if build_mpi:
-        built = build_module(find_engine(), wrapper)
+        built = build_mpi_module(find_engine(), wrapper)
         get_messages_console().print(f"sonde: built {built.path} with {built.wrapper}", soft_wrap=True)
     target = require_existing_directory(directory) if directory is not None else None
     all_facts = collect_machine_facts(target, archive.root)

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from sonde.cli.options import VerbGroup, add_existing_archive_option, add_json_option
-from sonde.findings.log_clock import correct_clock
+from sonde.findings.log_clock import correct_event_times_to_run_clock
 from sonde.logs.event_scan import choose_rule_files, compile_toml_rules, scan_log_files
 from sonde.logs.message_kinds import KINDS_FILE, find_new_message_kinds, store_kind_templates
 from sonde.logs.scan import LogDefaults
@@ -189,7 +189,7 @@ def scan_command(
             store_kind_templates(store, templates)
     clock_sentence = ""
     if run_name:
-        documents, clock_sentence = correct_clock(
+        documents, clock_sentence = correct_event_times_to_run_clock(
             [read_recorded_run_folder(folder) for folder in archive.find_run_folders(run_name)], documents
         )
     new = select_new_events(archive.root, documents)

@@ -11,13 +11,13 @@ import click
 
 from sonde.advise.buffers import choose_iobuf_params, convert_ffio_specification
 from sonde.launch.preload import (
-    check_settings,
-    find_include_folder,
     find_interceptable_program,
-    find_library,
-    find_starter,
+    find_iobuf_include_folder,
+    find_iobuf_starter,
+    find_preload_library,
     make_preload_environment,
     require_interceptable_calls,
+    validate_iobuf_settings,
 )
 from sonde.model.errors import MachineError, UserError
 from sonde.model.shell import quote_word
@@ -75,10 +75,10 @@ def command(
     More: sonde help tasks/small-io
     """
     if starter:
-        print_plain_text(str(find_starter()))
+        print_plain_text(str(find_iobuf_starter()))
         return 0
     if cflags:
-        print_plain_text(f"-D_GNU_SOURCE -I{quote_word(str(find_include_folder()))}")
+        print_plain_text(f"-D_GNU_SOURCE -I{quote_word(str(find_iobuf_include_folder()))}")
         return 0
     if sum(source is not None for source in (params, ffio, trace)) > 1:
         raise UserError("--params, --ffio and --from each choose the settings: give one of them.")
@@ -99,10 +99,10 @@ def command(
         return 0
     if not command_line:
         raise UserError("Name the program to run after --: sonde iobuf -- ./solver input.nml")
-    library = find_library()
+    library = find_preload_library()
     program = find_interceptable_program(command_line[0], library)
     if params is not None or settings is not None:
-        check_settings(library, variables)
+        validate_iobuf_settings(library, variables)
     if check:
         require_interceptable_calls(program, command_line[0])
         print_plain_text(f"{command_line[0]}: the buffer sees its calls; they go through the C library.")

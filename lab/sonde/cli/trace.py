@@ -15,7 +15,7 @@ import click
 
 from sonde.advise.buffers import choose_iobuf_params, sum_small_call_seconds
 from sonde.cli.options import add_json_option
-from sonde.launch.preload import find_interceptable_program, find_library, make_preload_environment
+from sonde.launch.preload import find_interceptable_program, find_preload_library, make_preload_environment
 from sonde.model.errors import MachineError, UserError
 from sonde.model.shell import quote_command, quote_word
 from sonde.model.trace import Trace, is_trace, read_trace
@@ -46,7 +46,7 @@ def command(out: str | None, events: int, as_json: bool, command_line: tuple[str
 
     More: sonde help tasks/small-io
     """
-    library = find_library()
+    library = find_preload_library()
     find_interceptable_program(command_line[0], library)
     folder = Path(out or f"sonde-trace-{datetime.now(UTC):%Y%m%dT%H%M%SZ}-{os.getpid()}").absolute()
     try:

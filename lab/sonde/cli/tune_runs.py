@@ -12,7 +12,7 @@ from pathlib import Path
 from sonde.conduct.run import RunResult, RunSetup, conduct_run, make_engine_failure
 from sonde.experiments.simulated_executor import compute_system_changes, run_plan_in_simulator
 from sonde.launch.engine import Engine
-from sonde.launch.preload import check_settings, find_library, make_preload_environment
+from sonde.launch.preload import find_preload_library, make_preload_environment, validate_iobuf_settings
 from sonde.launch.simulator import SimulatedLauncher
 from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_OK, MachineError, SystemFileError, UserError, suggest_close_name
@@ -162,7 +162,7 @@ def _make_environment(variables: Mapping[str, str]) -> dict[str, str]:
     """The variables, with the preload library where its parameters are among them."""
     if _IOBUF_VARIABLE not in variables:
         return dict(variables)
-    library = find_library()
-    check_settings(library, {_IOBUF_VARIABLE: variables[_IOBUF_VARIABLE]})
+    library = find_preload_library()
+    validate_iobuf_settings(library, {_IOBUF_VARIABLE: variables[_IOBUF_VARIABLE]})
     environment = make_preload_environment(library, **{_IOBUF_VARIABLE: variables[_IOBUF_VARIABLE]})
     return {**variables, "LD_PRELOAD": environment["LD_PRELOAD"]}

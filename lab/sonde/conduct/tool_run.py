@@ -13,10 +13,9 @@ from typing import Any
 
 from sonde.conduct.run import RunResult, RunSetup, make_engine_failure
 from sonde.conduct.sampling import sample_at_phase_borders, start_telemetry_sampling
-from sonde.launch.engine import NAME as ENGINE_NAME
-from sonde.launch.engine import find_engine_message, make_engine_error
+from sonde.launch.engine import ENGINE_NAME, find_engine_message, make_engine_error
 from sonde.launch.growing_file import GrowingFile
-from sonde.launch.session import MESSAGES, EngineLaunch, EngineSession, LineObserver
+from sonde.launch.session import MESSAGES_FILE, EngineLaunch, EngineSession, LineObserver
 from sonde.model.confined_files import ConfinedDirectory, open_file, write_file
 from sonde.model.errors import EXIT_OK, MachineError, UserError
 from sonde.model.plan import Plan
@@ -151,7 +150,7 @@ def conduct_tool_run(
     except UserError:
         setup.archive.discard_run(draft)
         raise
-    output, remarks = _separate_tool_output_from_engine_messages(draft.folder / MESSAGES)
+    output, remarks = _separate_tool_output_from_engine_messages(draft.folder / MESSAGES_FILE)
     if outcome.record.run is None:
         setup.archive.discard_run(draft)
         if outcome.exit_code != EXIT_OK:

@@ -22,7 +22,7 @@ from sonde.experiments.member_use import (
 from sonde.launch.engine import Engine
 from sonde.launch.launchers.launcher import Launcher
 from sonde.launch.launchers.list import LAUNCHERS, LOCAL, make_launcher
-from sonde.launch.preload import check_settings, find_library, make_preload_environment
+from sonde.launch.preload import find_preload_library, make_preload_environment, validate_iobuf_settings
 from sonde.launch.session import LineObserver
 from sonde.model.errors import MachineError, UserError
 from sonde.model.experiment.description import Clients, Storage, Variant
@@ -139,8 +139,8 @@ def apply_variant(setup: RunSetup, variant: Variant) -> RunSetup:
     """Returns the setup with the engine, environment and preload library of a variant."""
     variables = {name: str(value) for name, value in (variant.environment or {}).items()}
     if variant.iobuf:
-        library, parameters = find_library(), {"IOBUF_PARAMS": variant.iobuf}
-        check_settings(library, parameters)
+        library, parameters = find_preload_library(), {"IOBUF_PARAMS": variant.iobuf}
+        validate_iobuf_settings(library, parameters)
         preload_environment = make_preload_environment(library, **parameters)
         variables |= {name: preload_environment[name] for name in ("LD_PRELOAD", *parameters)}
     engine = setup.engine

@@ -14,7 +14,7 @@ from sonde.conduct.run import RunResult, RunSetup, conduct_run
 from sonde.experiments.plan_loading import load_plan
 from sonde.experiments.simulated_executor import run_plan_in_simulator
 from sonde.launch.session import LineObserver
-from sonde.launch.simulator import MESSAGES, SimulatedLauncher, find_simulator
+from sonde.launch.simulator import MESSAGES_FILE, SimulatedLauncher, find_simulator
 from sonde.logs.log_findings import find_logged_events
 from sonde.model.confined_files import ConfinedDirectory, write_file
 from sonde.model.plan import Plan
@@ -93,7 +93,7 @@ def simulate_plan_once(
     trace_folder = Path(tempfile.mkdtemp(prefix="sonde-traces-")) if store_traces else None
 
     def find_in_log(_record: RecordReader) -> list[dict[str, Any]]:
-        return find_logged_events(trace_folder / MESSAGES) if trace_folder else []
+        return find_logged_events(trace_folder / MESSAGES_FILE) if trace_folder else []
 
     with_traces = replace(launcher, traces=trace_folder)
     result = run_plan_in_simulator(

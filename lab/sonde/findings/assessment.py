@@ -17,7 +17,7 @@ from sonde.findings.storage_units import describe_slow_units
 from sonde.findings.stragglers import collect_task_rates, find_stragglers
 from sonde.findings.target_operations import describe_slow_operations
 from sonde.findings.targets import describe_slow_targets, describe_unknown_layout
-from sonde.findings.variation import STALLED, RateVariation
+from sonde.findings.variation import STALLED_RATE_SHARE, RateVariation
 from sonde.model import quantities
 from sonde.model.errors import format_as_sentence
 from sonde.model.limits import MIN_PHASE_S
@@ -27,7 +27,7 @@ from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 
 # Phases with smaller operations (bytes) are reported in operations per second.
-SMALL_OPERATION = 64 * 1024
+SMALL_OPERATION_BYTES = 64 * 1024
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ def assess_rate_with_timeline(
 def is_reported_in_operations(phase: PhaseRecord) -> bool:
     """Whether the phase is reported in operations per second: its operations are small or transfer no bytes."""
     end = phase.end
-    return end is not None and end.ops.done > 0 and end.bytes.transferred / end.ops.done < SMALL_OPERATION
+    return end is not None and end.ops.done > 0 and end.bytes.transferred / end.ops.done < SMALL_OPERATION_BYTES
 
 
 def format_phase_rate(rate: float, is_operation_rate: bool) -> str:
@@ -172,7 +172,7 @@ def describe_variation(variation: RateVariation, operations: bool, seconds: floa
         rates = [rate for _, rate in variation.parts]
         verb = _choose_direction_verb(rates[0], rates[1])
         first = f"{verb} from {format_rate(rates[0])} to {format_rate(rates[1])} after {times[1]}"
-        if fsync_s > 0 and rates[-1] <= STALLED * rates[-2]:
+        if fsync_s > 0 and rates[-1] <= STALLED_RATE_SHARE * rates[-2]:
             fsync = f"after {times[-1]} only the fsync was left, for {quantities.display_seconds(fsync_s)}"
             if len(rates) == 2:
                 return f"transferred at {format_rate(rates[0])}; {fsync}"
@@ -185,7 +185,7 @@ def describe_variation(variation: RateVariation, operations: bool, seconds: floa
         return f"{verb} gradually from {format_rate(variation.before)} to {format_rate(variation.after)}"
     if variation.kind == "stalls":
         duration, stalled = quantities.display_seconds(seconds), quantities.display_seconds(variation.stalled_s)
-        return f"stood still for {stalled} of {duration}; otherwise {format_rate(variation.moving)}"
+        return f"stood still for {stalled} of {duration}; otherwise {format_rate(variation.rate_without_stalls)}"
     if variation.kind == "steady":
         percent = max(1, round(variation.relative_spread * 100))
         return f"steady, ±{percent}{quantities.NO_BREAK_SPACE}% around {format_rate(variation.mean)}"

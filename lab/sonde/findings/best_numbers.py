@@ -25,7 +25,7 @@ from sonde.model.units import parse_bytes
 STORAGE_CLASSIFICATIONS = (Classification.STORAGE, Classification.BURST)
 # A model has no caches of devices that a short phase may end in, unless it describes them.
 _MODELED_CLASSIFICATIONS = (*STORAGE_CLASSIFICATIONS, Classification.SHORT)
-RULE = (
+BEST_NUMBER_RULE = (
     "Best: of each kind of work the largest number of storage. Numbers of caches, of memory and of synthetic backends,"
     " invalid ones and those over too soon do not count."
 )
@@ -33,11 +33,17 @@ SIMULATED_RULE = (
     "Best in the model: of each kind of work the largest number that does not describe caches or memory of the model."
     " Nothing was measured."
 )
-SIMULATED_NONE = "Simulated: nothing was measured."
+NO_MEASURED_NUMBER = "Simulated: nothing was measured."
 
-NONE = "No number of data read or written here is one of storage; each says why."
-_VERBS = {"write": "writes", "rewrite": "rewrites", "read": "reads", "reread": "reads", "read_only": "reads"}
-_RANDOM = frozenset({"random_permute", "random_replace"})
+NO_STORAGE_NUMBER = "No number of data read or written here is one of storage; each says why."
+_VERBS_BY_OPERATION = {
+    "write": "writes",
+    "rewrite": "rewrites",
+    "read": "reads",
+    "reread": "reads",
+    "read_only": "reads",
+}
+_RANDOM_ORDERS = frozenset({"random_permute", "random_replace"})
 
 
 @dataclass(frozen=True)
@@ -51,7 +57,7 @@ class WorkKind:
     @property
     def position_in_sentence(self) -> tuple[bool, int]:
         """The position in the sentence."""
-        return bool(self.random), list(dict.fromkeys(_VERBS.values())).index(self.verb)
+        return bool(self.random), list(dict.fromkeys(_VERBS_BY_OPERATION.values())).index(self.verb)
 
 
 @dataclass(frozen=True)
@@ -78,10 +84,10 @@ class BestCandidate:
 
 def determine_work_kind(run: RecordedRun, phase: PhaseRecord) -> WorkKind | None:
     """The kind of work of a phase; None for phases in files per second or with mixed directions."""
-    verb = _VERBS.get(phase.begin.op)
+    verb = _VERBS_BY_OPERATION.get(phase.begin.op)
     if verb is None or is_one_file_per_operation(run, phase):
         return None
-    if str(run.find_setting(phase.id, "access", "order")) not in _RANDOM or not is_reported_in_operations(phase):
+    if str(run.find_setting(phase.id, "access", "order")) not in _RANDOM_ORDERS or not is_reported_in_operations(phase):
         return WorkKind(verb)
     try:
         block = str(
@@ -128,7 +134,7 @@ def is_simulated(quoted: Sequence[BestCandidate]) -> bool:
 def describe_best(quoted: Sequence[BestCandidate]) -> str:
     """One sentence with the numbers, preceded by their caveats."""
     if not quoted:
-        return NONE
+        return NO_STORAGE_NUMBER
     if is_simulated(quoted):
         numbers = ", ".join(_describe_candidate(candidate) for candidate in quoted)
         return f"{_make_caveat_sentence(quoted)}Simulated, not measured. Best in the model: {numbers}."

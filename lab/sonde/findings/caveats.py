@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from sonde.findings.classification import Classification, is_unfinished
-from sonde.findings.read_source import find_disagreement
+from sonde.findings.read_source import find_cache_and_device_contradiction
 from sonde.model.escaping import escape_line
 from sonde.model.lines import Finding
 from sonde.model.record import PhaseRecord
@@ -16,7 +16,7 @@ from sonde.model.run import RecordedRun
 GOOD, DOUBTFUL, INVALID = "good", "doubtful", "invalid"
 # Findings that the classification already states are not repeated as caveats.
 _IMPLIED_FINDINGS = {Classification.CACHE: "cache_suspect", Classification.SHORT: "too_short"}
-_LABELS = {
+_FINDING_LABELS = {
     "noisy_node": "other load on the node",
     "imbalance": "uneven tasks",
     "clock": "uncertain clock",
@@ -54,7 +54,7 @@ def find_caveats(run: RecordedRun, phase: PhaseRecord, classification: Classific
 
 def _collect_findings(run: RecordedRun, phase: PhaseRecord) -> tuple[Finding, ...]:
     """The findings of the engine on the phase and on the run, and what the lab finds in the telemetry of the phase."""
-    disagreement = find_disagreement(run, phase)
+    disagreement = find_cache_and_device_contradiction(run, phase)
     return (*phase.findings, *((disagreement,) if disagreement else ()), *run.findings)
 
 
@@ -79,7 +79,7 @@ def select_phase_caveats(document: Mapping[str, Any], phase: str, classification
 
 def label_finding(finding_id: str) -> str:
     """A few words for the id of a finding, for lists and tables."""
-    return _LABELS.get(finding_id, finding_id.replace("_", " "))
+    return _FINDING_LABELS.get(finding_id, finding_id.replace("_", " "))
 
 
 def format_caveat(caveat: Finding) -> str:

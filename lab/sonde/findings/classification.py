@@ -23,7 +23,7 @@ from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 from sonde.model.simulation import find_simulated_system
 
-_AT_END = "fsync at the end"
+_FSYNC_AT_END = "fsync at the end"
 OBJECT_STORE = "s3"  # type of the tested file system when the target is a bucket
 MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "hugetlbfs", "devtmpfs"})
 
@@ -84,7 +84,7 @@ def is_judged_classification(stored_value: str) -> bool:
 
 
 # Kept by a simulated number: what failed or is wrong is so in the model too.
-_KEPT_WHEN_SIMULATED = (Classification.FAILED, Classification.INVALID)
+_KEPT_CLASSIFICATIONS_OF_SIMULATIONS = (Classification.FAILED, Classification.INVALID)
 
 
 def classify_number(run: RecordedRun, phase: PhaseRecord, interval: str = "total") -> tuple[Classification, str]:
@@ -92,7 +92,7 @@ def classify_number(run: RecordedRun, phase: PhaseRecord, interval: str = "total
     their clause ends with that of `classify_in_model`."""
     classification, clause = classify_in_model(run, phase, interval)
     system = find_simulated_system(run.run_line, run.nodes)
-    if system is None or classification in _KEPT_WHEN_SIMULATED:
+    if system is None or classification in _KEPT_CLASSIFICATIONS_OF_SIMULATIONS:
         return classification, clause
     machine = f" on {escape_line(system, 80)}" if system else ""
     return Classification.SIMULATED, f"simulated{machine}, not measured; in the model: {clause}"
@@ -229,9 +229,9 @@ def _was_data_read_repeatedly(run: RecordedRun, phase: PhaseRecord) -> bool:
 
 def _classify_write(run: RecordedRun, phase: PhaseRecord, interval: str) -> tuple[Classification, str]:
     flush = describe_flush(run, phase)
-    if interval == "transfer" and not phase.begin.direct and flush in ("", _AT_END):
+    if interval == "transfer" and not phase.begin.direct and flush in ("", _FSYNC_AT_END):
         return Classification.CACHE, "into page cache: not a storage number"
-    subpage = None if flush not in ("", _AT_END) else find_subpage_source(run, phase)
+    subpage = None if flush not in ("", _FSYNC_AT_END) else find_subpage_source(run, phase)
     if subpage is not None:
         return Classification.CACHE, subpage.clause
     if flush and not _was_data_cached(phase):
@@ -268,9 +268,9 @@ def describe_flush(run: RecordedRun, phase: PhaseRecord) -> str:
     if phase.begin.op not in WRITE_OPS:
         return ""
     sync = {"dsync": "O_DSYNC", "sync": "O_SYNC"}.get(str(run.find_setting(phase.id, "io", "sync")), "")
-    fsync = {"per_op": "fsync after every write", "end": _AT_END, "end_timed_separately": _AT_END}
+    fsync = {"per_op": "fsync after every write", "end": _FSYNC_AT_END, "end_timed_separately": _FSYNC_AT_END}
     # A record may lack its plan; a timed fsync was done.
-    timed = _AT_END if phase.end and phase.end.latency.get("fsync", LatencySummary()).count else ""
+    timed = _FSYNC_AT_END if phase.end and phase.end.latency.get("fsync", LatencySummary()).count else ""
     return sync or fsync.get(str(run.find_setting(phase.id, "io", "fsync")), "") or timed
 
 

@@ -15,7 +15,9 @@ _DROP_RULE = "rule kernel-caches-dropped"
 _TROUBLE_KINDS = ("failure", "incident", "failover", "rebuild")
 
 
-def correct_clock(runs: Sequence[RecordedRun], documents: Sequence[dict[str, Any]]) -> tuple[list[dict[str, Any]], str]:
+def correct_event_times_to_run_clock(
+    runs: Sequence[RecordedRun], documents: Sequence[dict[str, Any]]
+) -> tuple[list[dict[str, Any]], str]:
     """The events with their times on the clock of the runs, and a sentence on the offset.
 
     The ids stay, so that scanning the same log again adds no event twice.

@@ -13,7 +13,7 @@ from sonde.stats.imbalance import compute_straggler_threshold
 from sonde.stats.ranks import Floats
 
 # Runs in which a node must be slow.
-AGAIN = 3
+MIN_SLOW_RUNS = 3
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def _find_slow_nodes(shares: Floats) -> tuple[tuple[int, int], ...]:
         low[:, column] = shares[:, column] < 1 / compute_straggler_threshold(known_values)
     counts = low.sum(axis=1)
     order = np.argsort(-counts, kind="stable")
-    return tuple((int(row), int(counts[row])) for row in order if counts[row] >= AGAIN)
+    return tuple((int(row), int(counts[row])) for row in order if counts[row] >= MIN_SLOW_RUNS)
 
 
 def describe_repeated_stragglers(node_rate_history: NodeRateHistory) -> str:

@@ -17,7 +17,7 @@ from sonde.findings.variation import RateVariation, analyze_rate_variation
 from sonde.model.lines import SeriesLine
 from sonde.model.record import PhaseRecord
 
-MOST_DRAWN = 240
+MAX_DRAWN_SLICES = 240
 T = TypeVar("T")
 QUANTILES = ("min", "p25", "p50", "p75", "max")
 
@@ -67,7 +67,7 @@ def _make_phase_timeline(
     phase: PhaseRecord,
 ) -> PhaseTimeline:
     width = series_line.slice_s
-    joined = max(1, -(-used_slices // MOST_DRAWN))
+    joined = max(1, -(-used_slices // MAX_DRAWN_SLICES))
     edges = [width * i for i in range(0, used_slices, joined)] + [width * used_slices]
     edges[-1] = _compute_end_of_last_slice(edges[-1], width, phase)
     times = [end - start for start, end in itertools.pairwise(edges)]

@@ -21,10 +21,10 @@ from sonde.telemetry.read_counters import ReadCounters, count_phase_reads
 
 # A device that read less than this fraction of the bytes did not serve the rest; below the second fraction it served
 # next to nothing. Metadata and other programs only add to its bytes.
-_SERVED_BY_DEVICE = 0.9
-_SERVED_BY_MEMORY = 0.05
+_MIN_DEVICE_FRACTION = 0.9
+_MAX_MEMORY_DEVICE_FRACTION = 0.05
 # Above this multiple other programs, or read-ahead for nothing, hide how much of the bytes were those of the run.
-_OTHER_TRAFFIC = 1.5
+_OTHER_TRAFFIC_FACTOR = 1.5
 # Operations smaller than a page by this factor find their page in memory, except the first one of each page.
 _OPERATIONS_PER_PAGE = 8
 _DEFAULT_PAGE_BYTES = 4096
@@ -32,9 +32,9 @@ _DEFAULT_PAGE_BYTES = 4096
 # FAST 2012, measure 4.4 us for 4 KiB of a memory-backed NVMe prototype with polling; interrupts add to it.
 _FASTEST_STORAGE_NS = 5_000.0
 # A median below this fraction of the median of direct reads of the same size in the same run is one of memory.
-_FRACTION_OF_DIRECT = 0.5
-_RANDOM = frozenset({"random_permute", "random_replace"})
-_DENSE = _RANDOM | {"sequential", "reverse"}
+_MAX_MEMORY_LATENCY_FRACTION = 0.5
+_RANDOM_ORDERS = frozenset({"random_permute", "random_replace"})
+_GAPLESS_ORDERS = _RANDOM_ORDERS | {"sequential", "reverse"}
 NOT_STORAGE = "not a storage number"
 
 
@@ -51,8 +51,8 @@ def find_read_source(run: RecordedRun, phase: PhaseRecord) -> ReadSource | None:
     counters = count_phase_reads(run, phase)
     return (
         find_subpage_source(run, phase, counters)
-        or _decide_by_latency(run, phase)
-        or (_decide_by_counters(run, phase, counters) if counters else None)
+        or _find_source_by_latency(run, phase)
+        or (_find_source_by_counters(run, phase, counters) if counters else None)
     )
 
 
@@ -62,7 +62,7 @@ def describe_device_reads(run: RecordedRun, phase: PhaseRecord) -> str:
     if counters is None:
         is_simulated = find_simulated_system(run.run_line, run.nodes) is not None
         return "" if is_simulated else " (device reads were not counted)"
-    if counters.least_fraction >= _SERVED_BY_DEVICE:
+    if counters.least_fraction >= _MIN_DEVICE_FRACTION:
         return f", and {counters.part} read all of it"
     least, most = (
         quantities.display_percent(fraction) for fraction in (counters.least_fraction, counters.most_fraction)
@@ -70,7 +70,7 @@ def describe_device_reads(run: RecordedRun, phase: PhaseRecord) -> str:
     return f", and {counters.part} read between {least} and {most} of the bytes"
 
 
-def _describe_most_reads(counters: ReadCounters) -> str:
+def _describe_device_read_share(counters: ReadCounters) -> str:
     """Returns how much of the bytes the device read: nothing, or less than or at most a percentage."""
     most = quantities.display_percent(counters.most_fraction)
     if counters.most_fraction == 0:
@@ -86,7 +86,13 @@ def find_subpage_source(
     """Memory for buffered operations so small that most of them find their page there: one operation of each page is
     served by storage, whatever the device delivers. None for others, and while the device was busy half of the time."""
     begin, end = phase.begin, phase.end
-    if end is None or begin.direct or begin.op in METADATA_OPS or begin.tree is not None or begin.order not in _DENSE:
+    if (
+        end is None
+        or begin.direct
+        or begin.op in METADATA_OPS
+        or begin.tree is not None
+        or begin.order not in _GAPLESS_ORDERS
+    ):
         return None
     page = next((node.page_bytes for node in run.nodes if node.page_bytes), _DEFAULT_PAGE_BYTES)
     transfer, volume = begin.transfer_bytes or 0, end.bytes.planned or end.bytes.transferred
@@ -104,18 +110,18 @@ def find_subpage_source(
     )
 
 
-def _decide_by_latency(run: RecordedRun, phase: PhaseRecord) -> ReadSource | None:
+def _find_source_by_latency(run: RecordedRun, phase: PhaseRecord) -> ReadSource | None:
     """Memory, when half of the random reads were faster than storage answers. Sequential reads find what read-ahead
     brought in, so their latency says nothing."""
     begin, end = phase.begin, phase.end
-    if end is None or begin.order not in _RANDOM or _can_storage_be_mapped(run):
+    if end is None or begin.order not in _RANDOM_ORDERS or _can_storage_be_mapped(run):
         return None
     median = end.latency.get("read", LatencySummary()).p50_ns
     if median is None:
         return None
     duration = quantities.display_seconds(median / 1e9)
-    direct = _find_direct_median(run, phase)
-    if direct is not None and median < _FRACTION_OF_DIRECT * direct:
+    direct = _find_median_latency_of_direct_reads(run, phase)
+    if direct is not None and median < _MAX_MEMORY_LATENCY_FRACTION * direct:
         reference = quantities.display_seconds(direct / 1e9)
         return ReadSource(
             True,
@@ -138,7 +144,7 @@ def _can_storage_be_mapped(run: RecordedRun) -> bool:
     )
 
 
-def _find_direct_median(run: RecordedRun, phase: PhaseRecord) -> float | None:
+def _find_median_latency_of_direct_reads(run: RecordedRun, phase: PhaseRecord) -> float | None:
     """Nanoseconds: the median of a direct random read of the same size in the same run."""
     for other in run.phases:
         same = (other.begin.transfer_bytes, other.begin.order) == (phase.begin.transfer_bytes, phase.begin.order)
@@ -149,10 +155,10 @@ def _find_direct_median(run: RecordedRun, phase: PhaseRecord) -> float | None:
     return None
 
 
-def _decide_by_counters(run: RecordedRun, phase: PhaseRecord, counters: ReadCounters) -> ReadSource | None:
-    if counters.most_fraction < _SERVED_BY_DEVICE:
-        served = "served" if counters.most_fraction < _SERVED_BY_MEMORY else "partly served"
-        return ReadSource(True, f"{served} from page cache ({_describe_most_reads(counters)}): {NOT_STORAGE}")
+def _find_source_by_counters(run: RecordedRun, phase: PhaseRecord, counters: ReadCounters) -> ReadSource | None:
+    if counters.most_fraction < _MIN_DEVICE_FRACTION:
+        served = "served" if counters.most_fraction < _MAX_MEMORY_DEVICE_FRACTION else "partly served"
+        return ReadSource(True, f"{served} from page cache ({_describe_device_read_share(counters)}): {NOT_STORAGE}")
     if phase.residency is None and _device_read_as_much_as_run(counters):
         return ReadSource(False, f"from storage: {counters.part} read all of it during the phase")
     return None
@@ -160,10 +166,10 @@ def _decide_by_counters(run: RecordedRun, phase: PhaseRecord, counters: ReadCoun
 
 def _device_read_as_much_as_run(read_counters: ReadCounters) -> bool:
     """Whether the device read about as many bytes as the run, so that other traffic cannot stand for them."""
-    return read_counters.least_fraction >= _SERVED_BY_DEVICE and read_counters.most_fraction <= _OTHER_TRAFFIC
+    return read_counters.least_fraction >= _MIN_DEVICE_FRACTION and read_counters.most_fraction <= _OTHER_TRAFFIC_FACTOR
 
 
-def find_disagreement(run: RecordedRun, phase: PhaseRecord) -> Finding | None:
+def find_cache_and_device_contradiction(run: RecordedRun, phase: PhaseRecord) -> Finding | None:
     """The finding that the page cache before the phase and the device during it contradict each other."""
     end, residency = phase.end, phase.residency
     if end is None or residency is None or phase.begin.direct or end.bytes.read > 1.05 * (end.bytes.planned or 0):
@@ -180,7 +186,7 @@ def find_disagreement(run: RecordedRun, phase: PhaseRecord) -> Finding | None:
         "most_device_bytes": counters.most_bytes,
     }
     if counters.most_fraction < 0.5 * missing:
-        text = f"{before}, yet {_describe_most_reads(counters)} during it."
+        text = f"{before}, yet {_describe_device_read_share(counters)} during it."
         advice = "Something read the data in between, or the data are not on this device."
     elif residency >= 0.5 and _device_read_as_much_as_run(counters):
         text = f"{before}, yet {counters.part} read as many bytes as the phase."
@@ -192,8 +198,8 @@ def find_disagreement(run: RecordedRun, phase: PhaseRecord) -> Finding | None:
     )
 
 
-def find_all_disagreements(run: RecordedRun) -> Iterator[Finding]:
-    """`find_disagreement` of every phase."""
+def find_all_cache_and_device_contradictions(run: RecordedRun) -> Iterator[Finding]:
+    """`find_cache_and_device_contradiction` of every phase."""
     for phase in run.phases:
-        if (finding := find_disagreement(run, phase)) is not None:
+        if (finding := find_cache_and_device_contradiction(run, phase)) is not None:
             yield finding

@@ -13,8 +13,8 @@ from sonde.model.run import RecordedRun
 
 DROPPED_CACHES, TROUBLE = "dropped caches", "trouble"
 # Below this fraction of its median the rate of a phase has a dip.
-_DIP = 0.5
-_FEWEST_SLICES = 8
+_DIP_RATE_FRACTION = 0.5
+_MIN_SLICES = 8
 
 
 def list_run_marks(run: RecordedRun) -> dict[str, list[float]]:
@@ -41,8 +41,8 @@ def _list_dips(run: RecordedRun, phase: PhaseRecord) -> list[float]:
     if timeline is None or not phase.begin.measured:
         return []
     rates = np.array(timeline.ops_per_s if assessed.operations else timeline.bytes_per_s)[:-1]  # the last slice is cut
-    if rates.size < _FEWEST_SLICES:
+    if rates.size < _MIN_SLICES:
         return []
-    low = rates < _DIP * float(np.median(rates))
+    low = rates < _DIP_RATE_FRACTION * float(np.median(rates))
     begins = np.flatnonzero(low & ~np.concatenate(([True], low[:-1])))
     return [phase.begin.t + timeline.edges[index] for index in begins]

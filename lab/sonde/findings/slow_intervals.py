@@ -18,16 +18,16 @@ from sonde.stats.bins import pad_with_zeros, sum_into_bins
 from sonde.stats.imbalance import compute_straggler_threshold
 
 # A middle needs company.
-FEWEST_NODES = 3
+MIN_NODES = 3
 # A cell with fewer operations says more about counting than about the node.
-_OPERATIONS_A_CELL = 8
-_FEWEST_CELLS, _MOST_CELLS = 8, 64
+_MIN_OPERATIONS_PER_CELL = 8
+_MIN_CELLS, _MAX_CELLS = 8, 64
 # So many cells in a row, each of them slow: one alone comes by chance in a long phase on many nodes.
-_IN_A_ROW = 3
+_MIN_CONSECUTIVE_SLOW_CELLS = 3
 # Less than this is no finding, however quiet the others were.
-_LEAST_FACTOR = 1.3
-_NOTHING = 1e-3
-_MOST_NAMED = 3
+_MIN_SLOWNESS_FACTOR = 1.3
+_STANDSTILL_RATE_SHARE = 1e-3
+_MAX_LISTED_INTERVALS = 3
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def select_node_series(phase: PhaseRecord) -> list[SeriesLine]:
     return [line for line in phase.series if line.scope == "node" and line.slice_s > 0]
 
 
-def get_node_spread(phase: PhaseRecord) -> SeriesLine | None:
+def find_node_spread_series(phase: PhaseRecord) -> SeriesLine | None:
     """The spread over the nodes of a phase on more nodes than have a series each."""
     return next((line for line in phase.series if line.scope == "nodes"), None)
 
@@ -60,13 +60,13 @@ def compute_median_node_rates(spread_line: SeriesLine, counts_operations: bool) 
 def find_slow_intervals(phase: PhaseRecord, operations: bool) -> list[SlowInterval]:
     """Stretches of time in which a node was slow, the one that cost most first; one a node. Empty when none was."""
     result = select_node_series(phase)
-    several = get_node_spread(phase)
-    if len(result) < FEWEST_NODES:
+    several = find_node_spread_series(phase)
+    if len(result) < MIN_NODES:
         return []
     length = max(len(item.bytes) for item in result)
     slices = _pad_node_slices(result, length, operations)
     cells = _choose_cell_count(result, length)
-    if cells < _FEWEST_CELLS:
+    if cells < _MIN_CELLS:
         return []
     moved = np.array([sum_into_bins(row, cells) for row in slices])
     middle = (
@@ -77,9 +77,9 @@ def find_slow_intervals(phase: PhaseRecord, operations: bool) -> list[SlowInterv
     with np.errstate(divide="ignore", invalid="ignore"):
         shares = np.where(_mark_comparable_cells(result, length, cells), moved / middle, np.nan)
     known_values = shares[np.isfinite(shares) & (shares > 0)]
-    if known_values.size < FEWEST_NODES * _FEWEST_CELLS:
+    if known_values.size < MIN_NODES * _MIN_CELLS:
         return []
-    limit = 1 / max(_LEAST_FACTOR, compute_straggler_threshold(known_values))
+    limit = 1 / max(_MIN_SLOWNESS_FACTOR, compute_straggler_threshold(known_values))
     width = length * result[0].slice_s / cells
     stretches = [
         built
@@ -94,18 +94,17 @@ def describe_slow_intervals(run: RecordedRun, phase: PhaseRecord, operations: bo
     intervals = find_slow_intervals(phase, operations)
     hosts = map_nodes_to_hosts(run)
     sentences = []
-    for interval in intervals[:_MOST_NAMED]:
+    for interval in intervals[:_MAX_LISTED_INTERVALS]:
         seconds = f"from {quantities.display_seconds(interval.start_s)} to {quantities.display_seconds(interval.end_s)}"
         when = "all through" if interval.covers_all_time else seconds
         name = hosts.get(interval.node, str(interval.node))
-        if interval.factor < 1 / _NOTHING:
+        if interval.factor < 1 / _STANDSTILL_RATE_SHARE:
             sentences.append(f"Node {name} was {interval.factor:.1f} times slower than the middle node {when}.")
         else:
             sentences.append(f"Node {name} stood still {when}, while the middle node moved.")
-    if len(intervals) > _MOST_NAMED:
-        sentences.append(
-            f"So were {quantities.display_count_with_noun(len(intervals) - _MOST_NAMED, 'other node')}, for some time."
-        )
+    if len(intervals) > _MAX_LISTED_INTERVALS:
+        other_nodes = quantities.display_count_with_noun(len(intervals) - _MAX_LISTED_INTERVALS, "other node")
+        sentences.append(f"So were {other_nodes}, for some time.")
     return " ".join(sentences)
 
 
@@ -116,7 +115,7 @@ def _pad_node_slices(node_lines: Sequence[SeriesLine], slice_count: int, counts_
 def _choose_cell_count(node_lines: Sequence[SeriesLine], slice_count: int) -> int:
     """So few that a cell of the middle node holds enough operations."""
     ops = float(np.median([sum(line.ops) for line in node_lines]))
-    return min(slice_count, _MOST_CELLS, int(ops / _OPERATIONS_A_CELL))
+    return min(slice_count, _MAX_CELLS, int(ops / _MIN_OPERATIONS_PER_CELL))
 
 
 def _mark_comparable_cells(node_lines: Sequence[SeriesLine], slice_count: int, cell_count: int) -> NDArray[np.bool_]:
@@ -160,7 +159,7 @@ def _find_costliest_slow_interval(
         end = index
         while end < slow.size and slow[end]:
             end += 1
-        if end - index >= _IN_A_ROW:
+        if end - index >= _MIN_CONSECUTIVE_SLOW_CELLS:
             runs.append((float(np.sum(1 - rate_shares[index:end])), index, end))
         index = end + 1
     if not runs:
@@ -168,5 +167,9 @@ def _find_costliest_slow_interval(
     _, start, stop = max(runs)
     share = float(np.median(rate_shares[start:stop]))  # the first and the last cell may be slow in part only
     return SlowInterval(
-        node_number, start * cell_s, stop * cell_s, 1 / max(share, _NOTHING / 2), bool(slow.sum() == is_known.sum())
+        node_number,
+        start * cell_s,
+        stop * cell_s,
+        1 / max(share, _STANDSTILL_RATE_SHARE / 2),
+        bool(slow.sum() == is_known.sum()),
     )

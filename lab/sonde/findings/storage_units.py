@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from sonde.findings.target_operations import (
-    LEVEL,
+    CONFIDENCE_LEVEL,
     OperationTimes,
     TargetOperations,
     compute_busy_rate,
@@ -23,9 +23,9 @@ from sonde.findings.target_operations import (
     compute_target_series,
     find_slow_targets_by_latency,
     read_target_operations,
-    select_kind_text,
     select_slow_targets,
     select_target_series,
+    select_text_for_busiest_kind,
 )
 from sonde.findings.targets import SlowTarget
 from sonde.model.escaping import escape_line
@@ -156,11 +156,12 @@ def describe_slow_units(run: RecordedRun, phase: PhaseRecord) -> str:
     sentences = []
     for level in list_storage_levels(run, phase):
         for unit in find_slow_units(run, phase, level)[:1]:
-            text = select_kind_text(phase, "reads", "writes", "operations")
+            text = select_text_for_busiest_kind(phase, "reads", "writes", "operations")
             sentences.append(
                 f"{escape_line(level, 40)} {escape_line(unit.name, 60)} answered {text} at {1 / unit.factor:.2f} of the"
                 f" rate of"
-                f" the others ({100 * LEVEL:g} % interval over all of them: {1 / unit.high:.2f} to {1 / unit.low:.2f})."
+                f" the others ({100 * CONFIDENCE_LEVEL:g} % interval over all of them:"
+                f" {1 / unit.high:.2f} to {1 / unit.low:.2f})."
             )
     return " ".join(sentences)
 

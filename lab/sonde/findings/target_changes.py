@@ -19,8 +19,8 @@ import numpy as np
 from sonde.findings.assessment import is_reported_in_operations
 from sonde.findings.storage_units import collect_operation_times_of_units, list_storage_levels, sum_unit_operations
 from sonde.findings.target_operations import (
-    LEAST_OTHERS,
-    LEVEL,
+    CONFIDENCE_LEVEL,
+    MIN_OTHER_TARGETS,
     compute_deviations,
     compute_relative_rates,
     compute_relative_target_rates,
@@ -28,7 +28,7 @@ from sonde.findings.target_operations import (
     find_busiest_kind,
     read_target_operations,
 )
-from sonde.findings.targets import LEAST_FACTOR, TargetRates, collect_target_rates
+from sonde.findings.targets import MIN_SLOWNESS_FACTOR, TargetRates, collect_target_rates
 from sonde.model import quantities
 from sonde.model.escaping import escape_line
 from sonde.model.record import PhaseRecord
@@ -37,10 +37,13 @@ from sonde.stats.ratio import CONFIDENCE, MIN_RUNS_PER_SIDE, compare_rates
 
 TargetVerdict = Literal["slower", "faster", "no change seen", "not known"]
 TARGET = "target"
-_MOST_NAMED = 3
+_MAX_LISTED_PARTS = 3
 # Why a target has no level: of operations, and of whole files.
-_SILENT = ("too few operations on one alone", f"fewer than {MIN_RUNS_PER_SIDE} files of tasks on one alone")
-_FEW = f"fewer than {LEAST_OTHERS + 1} with enough operations on both sides"
+_REASONS_WITHOUT_LEVEL = (
+    "too few operations on one alone",
+    f"fewer than {MIN_RUNS_PER_SIDE} files of tasks on one alone",
+)
+_TOO_FEW_PARTS_REASON = f"fewer than {MIN_OTHER_TARGETS + 1} with enough operations on both sides"
 
 
 @dataclass(frozen=True)
@@ -93,11 +96,11 @@ class LevelChanges:
     @property
     def change_sentences(self) -> list[str]:
         """A sentence for each part that differs, and one for the parts without a verdict."""
-        sentences = [_make_change_sentence(self, item) for item in self.changed_parts[:_MOST_NAMED]]
+        sentences = [_make_change_sentence(self, item) for item in self.changed_parts[:_MAX_LISTED_PARTS]]
         judged = [part for part in self.parts if part.verdict != "not known"]
         if judged and not sentences:
             sentences.append(_describe_no_change(self, judged))
-        if (more := len(self.changed_parts) - _MOST_NAMED) > 0:
+        if (more := len(self.changed_parts) - _MAX_LISTED_PARTS) > 0:
             sentences.append(f"So {'does' if more == 1 else 'do'} {_format_part_count(more, self.level)} more.")
         silent = [part for part in self.parts if part.verdict == "not known"]
         for why in dict.fromkeys(item.reason for item in silent):
@@ -105,8 +108,8 @@ class LevelChanges:
             sentences.append(f"Not compared: {_format_part_count(count, self.level)} ({why}).")
         for side, names in (("before", self.only_before), ("after", self.only_after)):
             if names:
-                displayed = ", ".join(escape_line(name, 40) for name in names[:_MOST_NAMED])
-                more_words = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+                displayed = ", ".join(escape_line(name, 40) for name in names[:_MAX_LISTED_PARTS])
+                more_words = f" and {len(names) - _MAX_LISTED_PARTS} more" if len(names) > _MAX_LISTED_PARTS else ""
                 sentences.append(
                     f"Only {side} served any: {_choose_noun_of_level(self.level)} {displayed}{more_words}."
                 )
@@ -145,12 +148,15 @@ def compare_phase_targets(
         return PhaseChanges((), ())
     if len({name for side in known_values for _, phase in side for name in _list_target_names(phase)}) < 2:
         return PhaseChanges((), ())  # one drive: what it did is what the phase did
-    unknown = [*_describe_runs_without_target_figures(sides, known_values), *_compute_unknown_share(known_values)]
+    unknown = [
+        *_describe_runs_without_target_figures(sides, known_values),
+        *_describe_bytes_without_target(known_values),
+    ]
     kinds = [_choose_operation_kind(side) for side in known_values]
     if not all(known_values):
         return PhaseChanges((), tuple(unknown))
     if kinds[0] != kinds[1]:
-        text = " and ".join(_KINDS.get(kind, kind) for kind in kinds)
+        text = " and ".join(_KIND_NOUNS.get(kind, kind) for kind in kinds)
         unknown.append(f"Targets cannot be compared: before and after are measured by {text}.")
         return PhaseChanges((), tuple(unknown))
     targets = _compare_parts_of_level(
@@ -174,7 +180,7 @@ def compare_phase_targets(
 
 
 _FILE = "file"
-_KINDS = {"read": "reads", "write": "writes", _FILE: "whole files on single targets"}
+_KIND_NOUNS = {"read": "reads", "write": "writes", _FILE: "whole files on single targets"}
 
 
 @dataclass(frozen=True)
@@ -280,7 +286,13 @@ def _compare_parts_of_level(
         if result is not None and result.is_different:
             verdict = "slower" if result.by < 0 else "faster"
         bounds = [None] * 3 if result is None else [math.exp(result.by + side * result.room) for side in (0, -1, 1)]
-        why = "" if result is not None else _FEW if index in deviations else _SILENT[operation_kind == _FILE]
+        why = (
+            ""
+            if result is not None
+            else _TOO_FEW_PARTS_REASON
+            if index in deviations
+            else _REASONS_WITHOUT_LEVEL[operation_kind == _FILE]
+        )
         parts.append(PartChange(name, verdict, why, *bounds, *_compute_change_figures(*sentences[index])))
     return LevelChanges(
         unit_level, operation_kind, tuple(parts), tuple(sorted(before - after)), tuple(sorted(after - before))
@@ -328,26 +340,26 @@ def _describe_runs_without_target_figures(
     return sentences
 
 
-def _compute_unknown_share(sides_known: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]]) -> list[str]:
+def _describe_bytes_without_target(sides_known: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]]) -> list[str]:
     """What belongs to no target, of the run of each side in which that is most."""
     sentences = []
     for name, side in zip(("Before", "After"), sides_known, strict=True):
         partly = [phase for _, phase in side if describe_unknown_bytes(phase)]
         if partly:
-            sentences.append(f"{name}, {describe_unknown_bytes(min(partly, key=_compute_known_share))}.")
+            sentences.append(f"{name}, {describe_unknown_bytes(min(partly, key=_get_share_of_bytes_with_target))}.")
     return sentences
 
 
 def _describe_no_change(changes: LevelChanges, judged: Sequence[PartChange]) -> str:
     """That none differs, and what could not have been seen: the widest interval of any of them."""
-    widest = max(LEAST_FACTOR, *(math.sqrt((part.high or 1.0) / (part.low or 1.0)) for part in judged))
+    widest = max(MIN_SLOWNESS_FACTOR, *(math.sqrt((part.high or 1.0) / (part.low or 1.0)) for part in judged))
     return (
         f"Of {_format_part_count(len(judged), changes.level)} none answered otherwise than before, held against the"
         f" others (a change by less than a factor of {widest:.1f} would not show)."
     )
 
 
-def _compute_known_share(phase: PhaseRecord) -> float:
+def _get_share_of_bytes_with_target(phase: PhaseRecord) -> float:
     return phase.targets.known_bytes / phase.targets.bytes if phase.targets and phase.targets.bytes else 1.0
 
 
@@ -368,6 +380,6 @@ def _make_change_sentence(changes: LevelChanges, part_change: PartChange) -> str
     others = "targets" if changes.level == TARGET else f"{noun}s" if noun[-1:].islower() else noun
     return (
         f"{name} {verbs.get(changes.kind, 'answered at')} {part_change.relative_rate or 0:.2f} of its rate before, held"
-        f" against the other {others} ({100 * LEVEL:g} % interval over all of them:"
+        f" against the other {others} ({100 * CONFIDENCE_LEVEL:g} % interval over all of them:"
         f" {part_change.low or 0:.2f} to {part_change.high or 0:.2f})."
     )

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.findings.targets import LEAST_FACTOR, SlowTarget, TargetRates
+from sonde.findings.targets import MIN_SLOWNESS_FACTOR, SlowTarget, TargetRates
 from sonde.model import quantities
 from sonde.model.escaping import escape_line
 from sonde.model.lines import SeriesLine, TargetsLine
@@ -27,18 +27,18 @@ from sonde.stats.spread import compute_student_quantile
 
 # Blocks are long, so that they depend little on one another and hold enough operations to be a number.
 _MOST_BLOCKS, _OPERATIONS_A_BLOCK = 16, 8
-_MOST_NAMED = 3
+_MAX_LISTED_TARGETS = 3
 # Of a target, for its median over the whole phase: three of five operations in a tail of 1 % are rare enough.
-_FEWEST_OPERATIONS = 5
-_OPERATIONS_A_TARGET = 32  # of the median target; below that nothing is said
-_LONGEST_FACTOR = 10.0
+_MIN_OPERATIONS = 5
+_MIN_OPERATIONS_OF_MEDIAN_TARGET = 32  # of the median target; below that nothing is said
+_SINGLE_OPERATION_FACTOR = 10.0
 _MANY_OPERATIONS = 256.0
 _MANY_BLOCKS = 13
 # By this two of 500 drawn phases without a slow target name one, by 95 % eleven: history asks every day.
-LEVEL = 0.995
-LEAST_OTHERS = 3
+CONFIDENCE_LEVEL = 0.995
+MIN_OTHER_TARGETS = 3
 # So many of all targets can differ without being what is usual.
-_ONE_IN = 6
+_MAX_DEVIATING_TARGETS_DIVISOR = 6
 
 
 @dataclass(frozen=True)
@@ -131,11 +131,11 @@ def compute_relative_target_rates(phase: PhaseRecord) -> list[TargetRates]:
         [OperationTimes(str(line.target), line.single_ops, line.single_ns) for line in compute_target_series(phase)]
     )
     judged = {rate.name for rate in by_blocks if rate.has_enough_rates}
-    by_medians = _compare_medians(phase)
+    by_medians = _compute_relative_median_latencies(phase)
     return by_blocks if {rate.name for rate in by_medians} <= judged else by_medians
 
 
-def _compare_medians(phase: PhaseRecord) -> list[TargetRates]:
+def _compute_relative_median_latencies(phase: PhaseRecord) -> list[TargetRates]:
     """By target the median time of an operation of the median target, as a fraction of its own.
 
     Fewer than `_FEWEST_OPERATIONS` are judged only when chance cannot explain them: three or four whose median exceeds
@@ -143,25 +143,28 @@ def _compare_medians(phase: PhaseRecord) -> list[TargetRates]:
     does so by `_LONGEST_FACTOR`.
     """
     rows = [row for row in read_busiest_operations(phase) if row.p50_ns and row.single_ops]
-    counted = [row for row in rows if row.single_ops >= _FEWEST_OPERATIONS]
-    if len(counted) <= LEAST_OTHERS or float(np.median([row.single_ops for row in rows])) < _OPERATIONS_A_TARGET:
+    counted = [row for row in rows if row.single_ops >= _MIN_OPERATIONS]
+    if (
+        len(counted) <= MIN_OTHER_TARGETS
+        or float(np.median([row.single_ops for row in rows])) < _MIN_OPERATIONS_OF_MEDIAN_TARGET
+    ):
         return []
     middle = float(np.median([row.p50_ns or 0.0 for row in counted]))
     return [
         TargetRates(row.target, (middle / (row.p50_ns or middle),), row.single_ops)
         for row in rows
-        if row.single_ops >= _FEWEST_OPERATIONS
-        or _fails_more_than_chance(row, [other for other in rows if other is not row])
+        if row.single_ops >= _MIN_OPERATIONS
+        or _is_slower_than_by_chance(row, [other for other in rows if other is not row])
     ]
 
 
-def _fails_more_than_chance(row: TargetOperations, other_rows: Sequence[TargetOperations]) -> bool:
+def _is_slower_than_by_chance(row: TargetOperations, other_rows: Sequence[TargetOperations]) -> bool:
     median = row.p50_ns or 0.0
     if row.single_ops >= 3:
-        counted = [other for other in other_rows if other.single_ops >= _FEWEST_OPERATIONS]
+        counted = [other for other in other_rows if other.single_ops >= _MIN_OPERATIONS]
         return median > max(other.p90_ns or math.inf for other in counted)
     longest = max(other.max_ns or math.inf for other in other_rows)
-    return median > longest * (_LONGEST_FACTOR if row.single_ops == 1 else 1.0)
+    return median > longest * (_SINGLE_OPERATION_FACTOR if row.single_ops == 1 else 1.0)
 
 
 def compute_relative_rates(answers: Sequence[OperationTimes]) -> list[TargetRates]:
@@ -195,7 +198,7 @@ def find_slow_targets_by_latency(phase: PhaseRecord) -> list[SlowTarget]:
     rule, which hid 3 of 176 targets that were 1.5 times slower and none of 200 that were twice as slow.
     """
     medians = {row.target: row.p50_ns for row in read_busiest_operations(phase) if row.p50_ns}
-    limit = LEAST_FACTOR * float(np.median(list(medians.values()))) if medians else 0.0
+    limit = MIN_SLOWNESS_FACTOR * float(np.median(list(medians.values()))) if medians else 0.0
     slow = select_slow_targets(compute_relative_target_rates(phase))
     return [target for target in slow if medians.get(target.name, math.inf) >= limit]
 
@@ -237,11 +240,11 @@ def _is_slow_in_nearly_all_blocks(rates: TargetRates) -> bool:
     With few blocks one of four may be fast: their few operations vary.
     """
     share = 0.75 if len(rates.rates) < _MANY_BLOCKS else 0.9
-    return rates.operations is not None or float(np.quantile(rates.rates, share)) < 1 / math.sqrt(LEAST_FACTOR)
+    return rates.operations is not None or float(np.quantile(rates.rates, share)) < 1 / math.sqrt(MIN_SLOWNESS_FACTOR)
 
 
 @dataclass(frozen=True)
-class Deviation:
+class LevelDeviation:
     """By how much one lies above the middle of the others, and the room that they leave it; natural logarithms."""
 
     by: float
@@ -250,10 +253,10 @@ class Deviation:
     @property
     def is_different(self) -> bool:
         """Whether it is another than the others: outside their room, and by the least factor that counts."""
-        return abs(self.by) > self.room and abs(self.by) >= math.log(LEAST_FACTOR)
+        return abs(self.by) > self.room and abs(self.by) >= math.log(MIN_SLOWNESS_FACTOR)
 
 
-def compute_deviations(levels: Sequence[float], noise: Sequence[float] = ()) -> list[Deviation | None]:
+def compute_deviations(levels: Sequence[float], noise: Sequence[float] = ()) -> list[LevelDeviation | None]:
     """The one rule of which of several targets differ: how far each is from the sound others, None where there are too
     few.
 
@@ -263,13 +266,13 @@ def compute_deviations(levels: Sequence[float], noise: Sequence[float] = ()) -> 
     test of Rosner for many outliers), one in six at most.
     """
     values = np.asarray(levels, dtype=float)
-    if values.size <= LEAST_OTHERS:
+    if values.size <= MIN_OTHER_TARGETS:
         return [None] * values.size
     spread = list(noise) or [1.0] * values.size
     # By noise, so that a few operations do not count as extreme.
     order = np.argsort(-np.abs(values - np.median(values)) / spread, kind="stable")
     differing = 0
-    for count in range(1, max(1, values.size // _ONE_IN) + 1):
+    for count in range(1, max(1, values.size // _MAX_DEVIATING_TARGETS_DIVISOR) + 1):
         item = order[count - 1]
         if _compute_deviation(
             float(values[item]), values[order[count:]], values.size - count + 1, spread[item]
@@ -286,30 +289,30 @@ def compute_deviations(levels: Sequence[float], noise: Sequence[float] = ()) -> 
 
 def _compute_deviation(
     level: float, other_levels: NDArray[np.float64], judged_count: int, level_noise: float = 1.0
-) -> Deviation:
+) -> LevelDeviation:
     """Against a prediction interval by Student's t, at a level shared by all that are judged."""
-    quantile = compute_student_quantile(1 - (1 - LEVEL) / 2 / judged_count, other_levels.size - 1)
+    quantile = compute_student_quantile(1 - (1 - CONFIDENCE_LEVEL) / 2 / judged_count, other_levels.size - 1)
     room = quantile * float(np.std(other_levels, ddof=1)) * math.sqrt(level_noise**2 + 1 / other_levels.size)
-    return Deviation(level - float(np.median(other_levels)), room)
+    return LevelDeviation(level - float(np.median(other_levels)), room)
 
 
 def describe_slow_operations(phase: PhaseRecord) -> str:
     """The slow ones as sentences; empty when none is, or nothing is known."""
     slow = find_slow_targets_by_latency(phase)
-    kind = select_kind_text(phase, "Reads from", "Writes to", "Operations on")
+    kind = select_text_for_busiest_kind(phase, "Reads from", "Writes to", "Operations on")
     sentences = [
         f"{kind} target {escape_line(item.name, 60)} took {item.factor:.1f} times as long as those on the others"
-        f" ({100 * LEVEL:g} % interval over all targets: {item.low:.1f} to {item.high:.1f})."
-        for item in slow[:_MOST_NAMED]
+        f" ({100 * CONFIDENCE_LEVEL:g} % interval over all targets: {item.low:.1f} to {item.high:.1f})."
+        for item in slow[:_MAX_LISTED_TARGETS]
     ]
-    if len(slow) > _MOST_NAMED:
+    if len(slow) > _MAX_LISTED_TARGETS:
         sentences.append(
-            f"So did those of {quantities.display_count_with_noun(len(slow) - _MOST_NAMED, 'other target')}."
+            f"So did those of {quantities.display_count_with_noun(len(slow) - _MAX_LISTED_TARGETS, 'other target')}."
         )
     return " ".join(sentences)
 
 
-def select_kind_text(phase: PhaseRecord, read_text: str, write_text: str, other_text: str) -> str:
+def select_text_for_busiest_kind(phase: PhaseRecord, read_text: str, write_text: str, other_text: str) -> str:
     """The word for the busiest kind of operations of the phase."""
     return {"read": read_text, "write": write_text}.get(find_busiest_kind(phase), other_text)
 

@@ -21,10 +21,10 @@ from sonde.model.record import PhaseRecord
 from sonde.stats.ratio import CONFIDENCE, MIN_RUNS_PER_SIDE, compare_rates
 
 # Less is no finding, however sure it is: targets of one file system differ by so much when nothing is wrong.
-LEAST_FACTOR = 1.3
-_MOST_NAMED = 3
+MIN_SLOWNESS_FACTOR = 1.3
+_MAX_LISTED_TARGETS = 3
 # What the engine calls it when a file system that has targets does not tell them.
-_UNTOLD = ("layout_unreadable", "placement_unknown")
+_UNREADABLE_LAYOUT_FINDINGS = ("layout_unreadable", "placement_unknown")
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def find_slow_targets(targets: Sequence[TargetRates]) -> list[SlowTarget]:
             observed.low is not None
             and observed.high is not None
             and observed.low > 1
-            and observed.value >= LEAST_FACTOR
+            and observed.value >= MIN_SLOWNESS_FACTOR
         ):
             slow.append(SlowTarget(item.name, len(item.rates), observed.value, observed.low, observed.high))
     return sorted(slow, key=lambda target: -target.factor)
@@ -153,18 +153,18 @@ def describe_slow_targets(phase: PhaseRecord, operations: bool) -> str:
         f"Files on target {escape_line(item.name, 60)} ({quantities.display_count_with_noun(item.files, 'file')}) were"
         f" {item.factor:.1f} times"
         f" slower than those on the others (95 % interval over all targets: {item.low:.1f} to {item.high:.1f})."
-        for item in slow[:_MOST_NAMED]
+        for item in slow[:_MAX_LISTED_TARGETS]
     ]
-    if len(slow) > _MOST_NAMED:
+    if len(slow) > _MAX_LISTED_TARGETS:
         sentences.append(
-            f"So were those on {quantities.display_count_with_noun(len(slow) - _MOST_NAMED, 'other target')}."
+            f"So were those on {quantities.display_count_with_noun(len(slow) - _MAX_LISTED_TARGETS, 'other target')}."
         )
     return " ".join(sentences)
 
 
 def describe_unknown_layout(phase: PhaseRecord) -> str:
     """Why nobody knows which target held which byte, where such a thing is to be known, as a sentence; else empty."""
-    reported = next((finding for finding in phase.findings if finding.id in _UNTOLD), None)
+    reported = next((finding for finding in phase.findings if finding.id in _UNREADABLE_LAYOUT_FINDINGS), None)
     return format_as_sentence(escape_line(reported.text, 600)) if reported else ""
 
 

@@ -20,16 +20,16 @@ import numpy as np
 from sonde.stats.bins import find_steady_slices, sum_into_bins
 from sonde.stats.levels import Level, find_constant_levels
 
-VISIBLE = 1.25  # smallest ratio that is called a change
-DRIFTS = 0.8  # share of the variance that a straight line must explain to be the story
-FEWEST = 8  # intervals below which nothing is said
-MOST_STEPS = 3  # levels that still make a sentence
-STALLED = 0.1  # share of the median below which an interval counts as stalled
-LONG_STALL = 0.03  # share of the time that must be stalled to be worth a sentence
-AGREES = 0.1  # share by which the mean of the levels may differ from the number they explain
-STEADY = 0.1  # half width of nine tenths of the time, over the median, that is still called steady
+MIN_CHANGE_RATIO = 1.25  # smallest ratio that is called a change
+MIN_DRIFT_VARIANCE_SHARE = 0.8  # share of the variance that a straight line must explain to be the story
+MIN_INTERVALS = 8  # intervals below which nothing is said
+MAX_STEPS = 3  # levels that still make a sentence
+STALLED_RATE_SHARE = 0.1  # share of the median below which an interval counts as stalled
+MIN_STALLED_TIME_SHARE = 0.03  # share of the time that must be stalled to be worth a sentence
+MAX_MEAN_DIFFERENCE = 0.1  # share by which the mean of the levels may differ from the number they explain
+MAX_STEADY_HALF_WIDTH = 0.1  # half width of nine tenths of the time, over the median, that is still called steady
 # Coarse intervals for how wide the rate swings; finer ones for steps, so that one early in a phase is found too.
-COARSE, FINE = 60, 120
+COARSE_INTERVALS, FINE_INTERVALS = 60, 120
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ class RateVariation:
     before: float = 0.0
     after: float = 0.0
     stalled_s: float = 0.0
-    moving: float = 0.0
+    rate_without_stalls: float = 0.0
 
     def has_levels_of_rate(self, rate: float) -> bool:
         """Whether the levels are levels of the number `rate`: their weighted mean is that number, within a tenth, and
         the number lies in the range that is reported."""
         if self.kind == "uneven" and not self.low <= rate <= self.high:
             return False
-        return rate > 0 and abs(self.mean - rate) <= AGREES * rate
+        return rate > 0 and abs(self.mean - rate) <= MAX_MEAN_DIFFERENCE * rate
 
     @property
     def relative_spread(self) -> float:
@@ -72,11 +72,12 @@ def analyze_rate_variation(
     """Describes what was moved in slices of `slice_s` seconds, while all tasks were at work."""
     first, end = find_steady_slices(amount_per_slice, active_tasks)
     inside = amount_per_slice[first:end]
-    if len(inside) < FEWEST:
+    if len(inside) < MIN_INTERVALS:
         return RateVariation("short")
     seconds = len(inside) * slice_s
     coarse, fine = (
-        [moved * len(bins) / seconds for moved in bins] for bins in (sum_into_bins(inside, n) for n in (COARSE, FINE))
+        [moved * len(bins) / seconds for moved in bins]
+        for bins in (sum_into_bins(inside, n) for n in (COARSE_INTERVALS, FINE_INTERVALS))
     )
     return _classify_rate_variation(coarse, fine, seconds, first * slice_s)
 
@@ -91,7 +92,7 @@ def _classify_rate_variation(
     start, end, explained = _fit_rate_line(fine_rates)
     # A slope is cut into levels too, but a line tells it better than they do; and a step better than a line.
     if (
-        explained >= max(DRIFTS, _compute_variance_share_of_levels(fine_rates, parts))
+        explained >= max(MIN_DRIFT_VARIANCE_SHARE, _compute_variance_share_of_levels(fine_rates, parts))
         and min(start, end) >= 0
         and _differs_visibly(start, end)
     ):
@@ -100,13 +101,17 @@ def _classify_rate_variation(
         (start_s + part.first * covered_s / len(fine_rates), _compute_mean(fine_rates[part.first : part.end]))
         for part in parts
     ]
-    if 2 <= len(steps) <= MOST_STEPS and all(_differs_visibly(a[1], b[1]) for a, b in itertools.pairwise(steps)):
+    if 2 <= len(steps) <= MAX_STEPS and all(_differs_visibly(a[1], b[1]) for a, b in itertools.pairwise(steps)):
         return RateVariation("steps", middle, mean, low, high, parts=tuple(steps))
-    moving = [rate for rate in rates if rate >= STALLED * middle]
+    moving = [rate for rate in rates if rate >= STALLED_RATE_SHARE * middle]
     stalled = covered_s * (len(rates) - len(moving)) / len(rates)
-    if stalled > LONG_STALL * covered_s:
-        return RateVariation("stalls", middle, mean, low, high, stalled_s=stalled, moving=_compute_mean(moving))
-    return RateVariation("steady" if (high - low) / 2 <= STEADY * middle else "uneven", middle, mean, low, high)
+    if stalled > MIN_STALLED_TIME_SHARE * covered_s:
+        return RateVariation(
+            "stalls", middle, mean, low, high, stalled_s=stalled, rate_without_stalls=_compute_mean(moving)
+        )
+    return RateVariation(
+        "steady" if (high - low) / 2 <= MAX_STEADY_HALF_WIDTH * middle else "uneven", middle, mean, low, high
+    )
 
 
 def _compute_mean(values: Sequence[float]) -> float:
@@ -127,7 +132,7 @@ def _sum_squared_deviations(values: Sequence[float]) -> float:
 
 def _differs_visibly(first_rate: float, second_rate: float) -> bool:
     low, high = min(first_rate, second_rate), max(first_rate, second_rate)
-    return high > 0 and (low <= 0 or high / low >= VISIBLE)
+    return high > 0 and (low <= 0 or high / low >= MIN_CHANGE_RATIO)
 
 
 def _fit_rate_line(rates: Sequence[float]) -> tuple[float, float, float]:

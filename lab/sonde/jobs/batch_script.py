@@ -14,13 +14,13 @@ from sonde.model.units import format_count_with_noun, format_seconds
 from sonde.store.archive import JOB, JOB_END
 
 # Time before the time limit of a job at which the measurement ends in good order; at most a tenth of the limit.
-_GRACE_S = 60.0
+_STOP_GRACE_S = 60.0
 
 
 def make_batch_script(job: Job, site: Site, directory: Path) -> str:
     """The text of the script. It ends the measurement in good order before the scheduler would kill it, and stores
     output and exit code in the folder of the job. `directory` is the working directory."""
-    grace = min(_GRACE_S, job.time_s / 10)
+    grace = min(_STOP_GRACE_S, job.time_s / 10)
     limit_s = f"{job.time_s - grace:.0f}"
     script = ShellScript("/bin/bash")
     script.add_comment(

@@ -30,8 +30,10 @@ UNKNOWN = "unknown"  # the scheduler gave no answer
 _ARRAY_STATE_ORDER = (RUNNING, QUEUED, UNKNOWN, CANCELED, FAILED, GONE, DONE)
 ENDED_STATES = frozenset({DONE, FAILED, CANCELED, GONE})
 # Messages of Slurm, PBS and LSF for a job that ended too long ago.
-_FORGOTTEN = re.compile(r"Invalid job id|Unknown Job|has finished|is not found|No matching job", re.IGNORECASE)
-_STATES = {
+_JOB_UNKNOWN_MESSAGE = re.compile(
+    r"Invalid job id|Unknown Job|has finished|is not found|No matching job", re.IGNORECASE
+)
+_STATES_BY_PSIJ_NAME = {
     "NEW": QUEUED, "QUEUED": QUEUED, "STAGE_IN": QUEUED, "ACTIVE": RUNNING, "STAGE_OUT": RUNNING,
     "CLEANUP": RUNNING, "COMPLETED": DONE, "FAILED": FAILED, "CANCELED": CANCELED,
 }  # fmt: skip
@@ -123,14 +125,16 @@ def _query_scheduler(scheduler: str, scheduler_ids: Sequence[str]) -> dict[str, 
     # One query per job: an id that the scheduler has forgotten must not hide the others.
     for scheduler_id in scheduler_ids:
         result = _run_command(executor.get_status_command([scheduler_id]), scheduler)
-        if result.returncode and _FORGOTTEN.search(result.stdout + result.stderr):
+        if result.returncode and _JOB_UNKNOWN_MESSAGE.search(result.stdout + result.stderr):
             continue
         try:
             answer: Mapping[str, Any] = executor.parse_status_output(result.returncode, result.stdout)
         except Exception:  # PSI/J documents no exception types for its parsers
             states[scheduler_id] = UNKNOWN
             continue
-        states |= {str(native_id): _STATES.get(status.state.name, RUNNING) for native_id, status in answer.items()}
+        states |= {
+            str(native_id): _STATES_BY_PSIJ_NAME.get(status.state.name, RUNNING) for native_id, status in answer.items()
+        }
     return states
 
 
@@ -153,7 +157,7 @@ def _get_executor(scheduler: str) -> BatchSchedulerExecutor:
     return executor  # type: ignore[no-any-return]
 
 
-def _check_folder(job: Job) -> None:
+def _require_job_folder_path(job: Job) -> None:
     """Raises UserError when a batch directive cannot hold the path of the job's folder."""
     try:
         quote_batch_value(str(job.folder))
@@ -179,7 +183,7 @@ def _make_psij_job(job: Job, site: Site) -> Any:
         reservation_id=site.reservation or None,
         custom_attributes=options or None,
     )
-    _check_folder(job)
+    _require_job_folder_path(job)
     spec = psij.JobSpec(
         name=f"sonde-{job.id.split('-', 1)[1]}"[:40],
         executable="/bin/bash",

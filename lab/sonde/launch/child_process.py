@@ -23,12 +23,12 @@ from typing import Any
 from sonde.model.confined_files import open_file, open_file_to_append
 from sonde.model.errors import MachineError
 
-GRACE_S = 5.0
+TERMINATE_GRACE_S = 5.0
 # A killed process ends at once, unless it waits in the kernel for a server that does not answer.
-STUCK_S = 10.0
-_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
+STUCK_AFTER_KILL_S = 10.0
+_FORWARDED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 # Time between two reads of the record; a person cannot see more than ten updates per second.
-_INTERVAL_S = 0.1
+_POLL_INTERVAL_S = 0.1
 
 
 class SignalWatch:
@@ -40,7 +40,7 @@ class SignalWatch:
 
     def __enter__(self) -> SignalWatch:
         # Python lets only the main thread handle signals; a notebook or a service may use another thread.
-        for number in _FORWARDED if threading.current_thread() is threading.main_thread() else ():
+        for number in _FORWARDED_SIGNALS if threading.current_thread() is threading.main_thread() else ():
             self._before[number] = signal.signal(number, self._record_signal)
         return self
 
@@ -98,17 +98,17 @@ class ChildProcess:
         one, also for a signal that arrived while the child was being started.
         """
         forwarded = 0
-        while not select.select([self._ended], [], [], _INTERVAL_S)[0]:
+        while not select.select([self._ended], [], [], _POLL_INTERVAL_S)[0]:
             on_poll()
             if len(signals.received) > forwarded:
                 if forwarded == 0:
                     self._send_signal(choose_forwarded_signal(signals.received[0]))
                 else:
-                    self.kill_group_after(GRACE_S)
+                    self.kill_group_after(TERMINATE_GRACE_S)
                 forwarded += 1
             if self._kill_at is not None and time.monotonic() >= self._kill_at:
                 self.kill_group()
-                if time.monotonic() >= self._kill_at + STUCK_S:
+                if time.monotonic() >= self._kill_at + STUCK_AFTER_KILL_S:
                     self.is_stuck = True
                     self._process.returncode = -signal.SIGKILL  # so that Popen does not wait for it
                     os.close(self._ended)
@@ -136,9 +136,9 @@ class ChildProcess:
         """Ends the processes that the child started and left behind (ranks of a killed launcher): SIGTERM, then after a
         grace period SIGKILL."""
         self._send_signal_to_group(signal.SIGTERM)
-        limit = time.monotonic() + GRACE_S
+        limit = time.monotonic() + TERMINATE_GRACE_S
         while self._send_signal_to_group(0) and time.monotonic() < limit:
-            time.sleep(_INTERVAL_S)
+            time.sleep(_POLL_INTERVAL_S)
         self._send_signal_to_group(signal.SIGKILL)
 
     def _send_signal(self, signal_number: int) -> None:

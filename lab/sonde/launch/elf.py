@@ -16,11 +16,11 @@ _MAX_TABLE_BYTES = 1 << 20  # of segments, sections or names that are looked at
 _MAX_CODE_BYTES = 1 << 28
 
 # Numbers of system calls on files. On x86-64 `mov eax, N` before `syscall`; on aarch64 `mov x8, N` before `svc 0`.
-_CALLS = {
+_CALL_NAMES_BY_MACHINE = {
     62: {1: "write", 17: "pread", 18: "pwrite", 19: "readv", 20: "writev", 257: "openat"},
     183: {63: "read", 64: "write", 65: "readv", 66: "writev", 67: "pread", 68: "pwrite", 56: "openat"},
 }
-_RING_CALLS = {425: "io_uring_setup", 426: "io_uring_enter"}  # the same on all machines
+_IO_URING_CALL_NAMES = {425: "io_uring_setup", 426: "io_uring_enter"}  # the same on all machines
 # Between the two only instructions that load other registers, because small numbers are common elsewhere.
 _X86_LOADS = (
     rb"(?:[\x40-\x4f]?[\xb8-\xbf]....|[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d]....|[\x40-\x4f]?[\x31\x33\x89\x8b][\xc0-\xff]"
@@ -89,9 +89,9 @@ def read_elf_header(file_path: Path) -> ElfHeader | None:
 def list_file_system_calls_in_code(program_path: Path) -> list[str]:
     """Names of the system calls on files whose instructions are in this program or library, as far as they show."""
     header = read_elf_header(program_path)
-    if header is None or header.machine not in _CALLS:
+    if header is None or header.machine not in _CALL_NAMES_BY_MACHINE:
         return []
-    names = _CALLS[header.machine] | _RING_CALLS
+    names = _CALL_NAMES_BY_MACHINE[header.machine] | _IO_URING_CALL_NAMES
     numbers: set[int] = set()
     try:
         for code in _iterate_executable_segments(program_path):

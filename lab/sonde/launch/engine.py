@@ -27,9 +27,11 @@ from sonde.model.errors import (
     format_as_sentence,
 )
 
-NAME = "sonde-engine"
-_MESSAGE_PREFIXES = (f"{NAME}:", "sonde-simulate:")  # both print to stderr why they wrote no record
-ENGINE = Component(NAME, "SONDE_ENGINE", "engine", f"The engine is not installed: there is no {NAME} in this package;")
+ENGINE_NAME = "sonde-engine"
+_MESSAGE_PREFIXES = (f"{ENGINE_NAME}:", "sonde-simulate:")  # both print to stderr why they wrote no record
+ENGINE = Component(
+    ENGINE_NAME, "SONDE_ENGINE", "engine", f"The engine is not installed: there is no {ENGINE_NAME} in this package;"
+)
 # How launchers report that a process died: MPICH's Hydra, Open MPI, Slurm.
 _LOST_PROCESS = (r"EXIT STRING: (.+)", r"noticed that (process rank .+)", r"^srun: error: (.+)")
 ERRORS_BY_EXIT_CODE: Mapping[int, type[UserError]] = {
@@ -49,7 +51,7 @@ class Engine:
 
     def read_version(self) -> str:
         """The version that the engine prints."""
-        return self._run_engine(["--version"]).stdout.strip().removeprefix(f"{NAME} ")
+        return self._run_engine(["--version"]).stdout.strip().removeprefix(f"{ENGINE_NAME} ")
 
     def list_backends(self, directory: Path | None = None) -> list[dict[str, Any]]:
         """One entry per backend: name, whether it is usable, and the reason if not."""

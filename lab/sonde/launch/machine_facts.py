@@ -22,8 +22,8 @@ from sonde.model.units import format_bytes, format_count_with_noun
 from sonde.model.version import __version__
 
 YES, PARTLY, NO = "yes", "partly", "no"
-_MANY_FILES = 4096
-_MUCH_LOCKED = 64 << 20
+_MIN_OPEN_FILES_LIMIT = 4096
+_MIN_LOCKED_MEMORY_BYTES = 64 << 20
 # Load average from which this machine counts as busy. The engine reports a noisy node from a quarter of a core on; the
 # load of an idle machine is slightly above zero.
 # Linux, mm/page-writeback.c; dirty_bytes and dirty_background_bytes replace the ratios when they are set.
@@ -35,7 +35,7 @@ _WRITE_BACK_DEFAULTS = {
     "dirty_expire_centisecs": "3000",
     "dirty_writeback_centisecs": "500",
 }
-_BUSY = 0.5
+_MIN_BUSY_LOAD = 0.5
 
 
 @dataclass(frozen=True)
@@ -60,8 +60,8 @@ def collect_machine_facts(directory: Path | None, archive: Path) -> list[Machine
     facts += _list_engine_facts(lambda: _make_machine_facts(engine.probe_directory(directory or Path(".")), directory))
     facts += _list_engine_facts(lambda: [_make_backend_fact(entry) for entry in engine.list_backends(directory)])
     facts += [
-        _drop_caches_fact(),
-        describe_changed_write_back_settings(),
+        _make_drop_caches_fact(),
+        make_write_back_fact(),
         *_list_limit_facts(),
         *_make_mpi_facts(engine),
         _make_archive_fact(archive),
@@ -93,7 +93,7 @@ def _make_engine_fact(engine: Engine) -> MachineFact:
 
 def _make_machine_facts(node: dict[str, Any], directory: Path | None) -> list[MachineFact]:
     file_system = node.get("file_system") or {}
-    facts = [_make_cpu_fact(node), _load_fact(len(os.sched_getaffinity(0))), _make_clock_fact(node)]
+    facts = [_make_cpu_fact(node), _make_load_fact(len(os.sched_getaffinity(0))), _make_clock_fact(node)]
     if directory is not None:
         facts += [_make_file_system_fact(directory, file_system), _make_direct_io_fact(file_system)]
     return facts
@@ -105,7 +105,7 @@ def _make_cpu_fact(node: dict[str, Any]) -> MachineFact:
     return MachineFact("machine", YES, f"{node.get('host', platform.node())}: {text}, Linux {platform.release()}")
 
 
-def _load_fact(cores: int) -> MachineFact:
+def _make_load_fact(cores: int) -> MachineFact:
     """Load by other programs: a run measures it together with its own."""
     try:
         load = os.getloadavg()[0]
@@ -114,7 +114,7 @@ def _load_fact(cores: int) -> MachineFact:
     text = (
         f"{load:.1f} processes were runnable on average in the last minute, on {format_count_with_noun(cores, 'core')}"
     )
-    if load < _BUSY:
+    if load < _MIN_BUSY_LOAD:
         return MachineFact("load", YES, text)
     return MachineFact("load", PARTLY, text, "Other programs use this machine: numbers are doubtful until they end.")
 
@@ -160,7 +160,7 @@ def _make_backend_fact(backend_entry: dict[str, Any]) -> MachineFact:
     return MachineFact(f"backend {name}", YES if usable else NO, text)
 
 
-def _drop_caches_fact() -> MachineFact:
+def _make_drop_caches_fact() -> MachineFact:
     if os.access("/proc/sys/vm/drop_caches", os.W_OK):
         return MachineFact(
             "drop caches", YES, "permitted; it slows down all users of the machine, so checks do it last"
@@ -169,7 +169,7 @@ def _drop_caches_fact() -> MachineFact:
     return MachineFact("drop caches", PARTLY, text)
 
 
-def describe_changed_write_back_settings(settings_folder: Path = Path("/proc/sys/vm")) -> MachineFact:
+def make_write_back_fact(settings_folder: Path = Path("/proc/sys/vm")) -> MachineFact:
     """Says which settings of the page cache's write-back are not the kernel's defaults, with a caution."""
     changed = []
     for name, default in _WRITE_BACK_DEFAULTS.items():
@@ -189,10 +189,10 @@ def _list_limit_facts() -> list[MachineFact]:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     locked, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     open_files = MachineFact("open files", YES, f"{files} per process")
-    if files != resource.RLIM_INFINITY and files < _MANY_FILES:
-        remedy = f"ulimit -n {_MANY_FILES} allows more tasks."
+    if files != resource.RLIM_INFINITY and files < _MIN_OPEN_FILES_LIMIT:
+        remedy = f"ulimit -n {_MIN_OPEN_FILES_LIMIT} allows more tasks."
         open_files = MachineFact("open files", PARTLY, f"{files} per process", remedy)
-    if locked == resource.RLIM_INFINITY or os.geteuid() == 0 or locked >= _MUCH_LOCKED:
+    if locked == resource.RLIM_INFINITY or os.geteuid() == 0 or locked >= _MIN_LOCKED_MEMORY_BYTES:
         limit = "unlimited" if locked == resource.RLIM_INFINITY else format_bytes(locked)
         return [open_files, MachineFact("locked memory", YES, f"{limit}: io_uring can register its buffers")]
     text = f"{format_bytes(locked)}: io_uring uses unregistered buffers beyond that"

@@ -14,16 +14,16 @@ from pathlib import Path
 from sonde.launch.components import Component, locate_component
 from sonde.model.errors import EXIT_BAD_INPUT, EXIT_OK, MachineError, UserError
 
-NAME = "sonde-mount"
+MOUNTER_NAME = "sonde-mount"
 MOUNTER = Component(
-    NAME,
+    MOUNTER_NAME,
     "SONDE_MOUNT",
     "simulate",
-    f"There is no {NAME} in this package, as libfuse 3.12 or later was missing when it was built: install"
+    f"There is no {MOUNTER_NAME} in this package, as libfuse 3.12 or later was missing when it was built: install"
     " libfuse3-dev and fuse3 (Debian, Ubuntu) or fuse3-devel and fuse3 (Fedora), then",
 )
-_CONTROL = ".sonde"
-_MESSAGE_PREFIX = f"{NAME}: "
+_CONTROL_FILE = ".sonde"
+_MESSAGE_PREFIX = f"{MOUNTER_NAME}: "
 
 
 def find_mounter() -> Path:
@@ -33,7 +33,7 @@ def find_mounter() -> Path:
 def mount_machine(arguments: Sequence[str], in_foreground: bool) -> int:
     """Starts the program and returns its exit code; in the background it returns once the directory is mounted."""
     directory = Path(arguments[0])
-    if (directory / _CONTROL / "faults").is_file():
+    if (directory / _CONTROL_FILE / "faults").is_file():
         raise UserError(f"A machine is mounted on {directory} already; `sonde unmount {directory}` ends it.")
     command = [str(find_mounter()), "mount", *arguments]
     if in_foreground:
@@ -53,7 +53,7 @@ def send_fault_line(mount_directory: Path, fault_line: str) -> None:
 
 def read_active_faults(directory: Path) -> list[str]:
     """The faults of the machine that is mounted at `directory`."""
-    path = directory / _CONTROL / "faults"
+    path = directory / _CONTROL_FILE / "faults"
     if not path.is_file():
         raise UserError(
             f"{directory} is no mounted machine: there is no {path}; `sonde mount --system FILE {directory}` mounts"

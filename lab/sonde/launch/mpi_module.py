@@ -19,11 +19,11 @@ from sonde.launch.engine import Engine, find_engine_message, make_engine_error
 from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.errors import EXIT_OK, MachineError, UserError
 
-NAME = "sonde-mpi-site.so"
-WRAPPERS = ("mpicxx", "mpic++", "mpiicpx", "mpicxx.openmpi", "mpicxx.mpich")
-SOURCES = ("mpi_module.cpp", "mpi_file.cpp", "mpi_waiting.cpp")
+MODULE_NAME = "sonde-mpi-site.so"
+COMPILER_WRAPPERS = ("mpicxx", "mpic++", "mpiicpx", "mpicxx.openmpi", "mpicxx.mpich")
+MODULE_SOURCES = ("mpi_module.cpp", "mpi_file.cpp", "mpi_waiting.cpp")
 # The same flags as in engine/ranks/CMakeLists.txt.
-FLAGS = (
+COMPILER_FLAGS = (
     "-std=c++20",
     "-O2",
     "-fPIC",
@@ -36,18 +36,18 @@ FLAGS = (
 
 
 @dataclass(frozen=True)
-class BuiltModule:
+class BuiltMpiModule:
     """A module that was built and can be loaded."""
 
     path: Path
     wrapper: Path
 
 
-def build_module(engine: Engine, wrapper: Path | None = None) -> BuiltModule:
+def build_mpi_module(engine: Engine, wrapper: Path | None = None) -> BuiltMpiModule:
     """Builds the module next to `engine` with `wrapper`, or with the first wrapper on PATH. Raises UserError when it
     cannot be built or loaded; then the previous module stays."""
     compiler = _find_wrapper(wrapper)
-    target = engine.path.resolve().parent / NAME
+    target = engine.path.resolve().parent / MODULE_NAME
     if not os.access(target.parent, os.W_OK):
         raise MachineError(
             f"The MPI module belongs next to the engine, and {target.parent} cannot be written: run this as the user"
@@ -56,18 +56,18 @@ def build_module(engine: Engine, wrapper: Path | None = None) -> BuiltModule:
     folder = _find_sources()
     # On the same file system, so that a rename replaces the module atomically.
     with tempfile.TemporaryDirectory(dir=target.parent) as directory:
-        draft = Path(directory) / NAME
-        sources = [str(folder / "ranks" / source) for source in SOURCES]
-        command = [str(compiler), *FLAGS, f"-I{folder}", *sources, "-o", str(draft)]
+        draft = Path(directory) / MODULE_NAME
+        sources = [str(folder / "ranks" / source) for source in MODULE_SOURCES]
+        command = [str(compiler), *COMPILER_FLAGS, f"-I{folder}", *sources, "-o", str(draft)]
         _run_compiler(command, f"{compiler} does not make the module")
         _check_module_loads(engine, draft)
         with ConfinedDirectory.open(draft.parent) as source, ConfinedDirectory.open(target.parent) as destination:
             source.rename_entry(draft.name, destination, target.name)
-    return BuiltModule(target, compiler)
+    return BuiltMpiModule(target, compiler)
 
 
 def _find_wrapper(requested: Path | None) -> Path:
-    candidates = (str(requested),) if requested is not None else WRAPPERS
+    candidates = (str(requested),) if requested is not None else COMPILER_WRAPPERS
     for candidate in candidates:
         path = shutil.which(candidate)
         if path is not None:
@@ -84,7 +84,7 @@ def _find_sources() -> Path:
     packaged = Path(str(resources.files("sonde").joinpath("mpi")))
     in_source = Path(__file__).resolve().parents[3] / "engine"
     for folder in (packaged, in_source):
-        if (folder / "ranks" / SOURCES[0]).is_file():
+        if (folder / "ranks" / MODULE_SOURCES[0]).is_file():
             return folder
     raise MachineError("The sources of the MPI module are not part of this installation; install sonde again.")
 

@@ -20,35 +20,35 @@ from sonde.launch.components import Component, locate_component
 from sonde.launch.elf import list_file_system_calls_in_code, read_elf_header
 from sonde.model.errors import MachineError, UserError
 
-NAME = "libsonde-preload.so"
+LIBRARY_NAME = "libsonde-preload.so"
 LIBRARY = Component(
-    NAME,
+    LIBRARY_NAME,
     "SONDE_PRELOAD",
     "preload",
-    f"The library {NAME} is not part of this installation;",
+    f"The library {LIBRARY_NAME} is not part of this installation;",
     package_folder="lib",
     is_program=False,
 )
-STARTER = "sonde-iobuf"
-_DEEPEST_SCRIPT = 4  # as in the kernel
+STARTER_NAME = "sonde-iobuf"
+_MAX_INTERPRETER_DEPTH = 4  # as in the kernel
 #: The C library, and libraries whose functions are intercepted or make no calls on files.
-_INTERCEPTED = re.compile(r"(ld-linux.*|ld-2.*|lib(c|pthread|dl|rt|m|uring|asan|tsan|ubsan|gcc_s)[-.].*)$")
+_INTERCEPTED_LIBRARIES = re.compile(r"(ld-linux.*|ld-2.*|lib(c|pthread|dl|rt|m|uring|asan|tsan|ubsan|gcc_s)[-.].*)$")
 
 
-def find_library() -> Path:
+def find_preload_library() -> Path:
     return locate_component(LIBRARY).path
 
 
-def find_starter() -> Path:
+def find_iobuf_starter() -> Path:
     """The program sonde-iobuf: in the package, or next to the library in a build tree."""
-    library = find_library()
-    for path in (library.parent / STARTER, library.parent.parent / "bin" / STARTER):
+    library = find_preload_library()
+    for path in (library.parent / STARTER_NAME, library.parent.parent / "bin" / STARTER_NAME):
         if path.is_file():
             return path
-    raise MachineError(f"The program {STARTER} is not part of this installation; install sonde again.")
+    raise MachineError(f"The program {STARTER_NAME} is not part of this installation; install sonde again.")
 
 
-def find_include_folder() -> Path:
+def find_iobuf_include_folder() -> Path:
     """The folder with ffio.h: in the package, or in the source tree. Raises MachineError."""
     packaged = Path(str(resources.files("sonde").joinpath("include")))
     for folder in (packaged, Path(__file__).resolve().parents[3] / "preload" / "include"):
@@ -60,7 +60,7 @@ def find_include_folder() -> Path:
 def make_preload_environment(library: Path, **variables: str) -> dict[str, str]:
     """The environment of a program under the library. Libraries that are preloaded already come after ours."""
     preloaded = os.environ.get("LD_PRELOAD", "").split()
-    others = [path for path in preloaded if Path(path).name != NAME]
+    others = [path for path in preloaded if Path(path).name != LIBRARY_NAME]
     return {**os.environ, "LD_PRELOAD": " ".join([str(library), *others]), **variables}
 
 
@@ -70,7 +70,7 @@ def find_interceptable_program(program_name: str, preload_library: Path) -> Path
     path = shutil.which(program_name)
     if path is None:
         raise UserError(f'There is no program "{program_name}" that can be run.')
-    _check_interceptable(Path(path), program_name, preload_library, _DEEPEST_SCRIPT)
+    _check_interceptable(Path(path), program_name, preload_library, _MAX_INTERPRETER_DEPTH)
     return Path(path)
 
 
@@ -85,7 +85,7 @@ def require_interceptable_calls(program_path: Path, program_name: str) -> None:
     target = program_path if interpreter is None else Path(shutil.which(interpreter) or program_path)
     for file in [target, *_list_libraries(target)]:
         calls = list_file_system_calls_in_code(file)
-        if calls and not _INTERCEPTED.match(file.name):
+        if calls and not _INTERCEPTED_LIBRARIES.match(file.name):
             subject = program_name if file == target else f"{program_name} loads {file.name}, which"
             raise UserError(
                 f"{subject} makes system calls without the C library ({', '.join(calls)}): the buffer does not see"
@@ -106,7 +106,7 @@ def _list_libraries(program: Path) -> list[Path]:
     return [Path(path).resolve() for path in re.findall(r"=> (/\S+) \(0x", listing)]
 
 
-def check_settings(library: Path, variables: Mapping[str, str]) -> None:
+def validate_iobuf_settings(library: Path, variables: Mapping[str, str]) -> None:
     """Raises UserError when the library does not understand its settings. In a job script the library warns and
     continues, like IOBUF; a user who types the settings can correct them. The check runs `true` under the library and
     reads its warnings."""

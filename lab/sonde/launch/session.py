@@ -18,14 +18,14 @@ from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_FAILED, EXIT_INTERRUPTED, 
 from sonde.model.lines import RecordLine, RunLine
 from sonde.model.record import RECORD_FILE, RecordReader, merge_stage_records
 
-MESSAGES = "messages.txt"
+MESSAGES_FILE = "messages.txt"
 # Time for a launcher to return after a failed run. A launcher that has lost a node may wait for it forever.
 LAUNCHER_GRACE_S = 20.0
 # Time for a phase to end after the time limit. A call to storage that hangs keeps it from ending.
-STORAGE_PATIENCE_S = 300.0
+STUCK_STORAGE_GRACE_S = 300.0
 # Statuses of a child that a forwarded signal (HUP, INT, USR1, TERM) ended before it could install a handler: as wait()
 # reports them, and as a shell does.
-_ENDED_BY_REQUEST = (-1, -2, -10, -15, 129, 130, 138, 143)
+_EXIT_CODES_OF_FORWARDED_SIGNALS = (-1, -2, -10, -15, 129, 130, 138, 143)
 
 LineObserver = Callable[[str, RecordLine], None]
 
@@ -150,7 +150,7 @@ class EngineSession:
         variables = {**launch.launcher.make_environment(), **launch.environment}
         deadline = _compute_deadline(launch)
         child = ChildProcess(
-            launch.make_stage_command(stage, stage_record), launch.folder / MESSAGES, variables, launch.directory
+            launch.make_stage_command(stage, stage_record), launch.folder / MESSAGES_FILE, variables, launch.directory
         )
         self._on_start(child.pid)
         record_file = GrowingFile(stage_record)
@@ -218,7 +218,7 @@ class EngineSession:
         launcher = self._launch.launcher
         program = "The engine" if launcher.ranks is None else f"The launcher {launcher.name}"
         error = make_engine_error(exit_status, message, program)
-        code = EXIT_INTERRUPTED if exit_status in _ENDED_BY_REQUEST else error.exit_code
+        code = EXIT_INTERRUPTED if exit_status in _EXIT_CODES_OF_FORWARDED_SIGNALS else error.exit_code
         return LaunchResult(code, str(error), self._reader)
 
 
@@ -229,7 +229,7 @@ def _compute_deadline(launch: EngineLaunch) -> float | None:
         return None
     text = os.environ.get("SONDE_STORAGE_PATIENCE", "")
     try:
-        patience_s = float(text) if text else STORAGE_PATIENCE_S
+        patience_s = float(text) if text else STUCK_STORAGE_GRACE_S
     except ValueError:
         raise UserError(f'SONDE_STORAGE_PATIENCE is "{text}", which is no number of seconds.') from None
     return time.monotonic() + launch.time_limit_s + patience_s

@@ -19,7 +19,7 @@ SIMULATOR = Component(
     "The simulator is not installed: there is no sonde-simulate in this package;",
 )
 
-MESSAGES = "messages"  # file of the log messages of the machine, in the folder of its traces
+MESSAGES_FILE = "messages"  # file of the log messages of the machine, in the folder of its traces
 
 
 def find_simulator() -> Path:

@@ -24,8 +24,8 @@ from sonde.model.file_trust import require_own_file
 from sonde.model.units import parse_duration
 
 SCHEDULERS = ("slurm", "pbs", "pbs_classic", "lsf")
-VARIABLE = "SONDE_SITES"
-_SHORTEST_LIMIT_S = 60.0  # schedulers count minutes
+SITES_VARIABLE = "SONDE_SITES"
+_MIN_TIME_LIMIT_S = 60.0  # schedulers count minutes
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 _OPTION = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -58,7 +58,7 @@ class Site:
 
 
 # Member -> (form, meaning), for the reader, its error messages and the documentation.
-MEMBERS: Mapping[str, tuple[str, str]] = {
+SITE_FILE_MEMBERS: Mapping[str, tuple[str, str]] = {
     "title": ("text", "title for people"),
     "scheduler": ("text", f"the batch scheduler: {', '.join(SCHEDULERS)}"),
     "launcher": ("text", "what starts processes inside a job, a value of `--launcher`"),
@@ -83,7 +83,7 @@ MEMBERS: Mapping[str, tuple[str, str]] = {
 def list_site_files(environment: Mapping[str, str] = os.environ) -> list[Path]:
     """The sites files in the order in which they are read; the last one wins."""
     home = environment.get("XDG_CONFIG_HOME") or str(Path(environment.get("HOME", "/")) / ".config")
-    extra = environment.get(VARIABLE)
+    extra = environment.get(SITES_VARIABLE)
     return [Path("/etc/sonde/sites.toml"), Path(home) / "sonde" / "sites.toml", *([Path(extra)] if extra else [])]
 
 
@@ -93,12 +93,12 @@ def read_sites(sites_files: Sequence[Path] | None = None) -> dict[str, Site]:
     sites: dict[str, Site] = {}
     for path in list_site_files() if sites_files is None else sites_files:
         try:
-            if str(path) != os.environ.get(VARIABLE):
+            if str(path) != os.environ.get(SITES_VARIABLE):
                 require_own_file(path, "sites file")
             document = parse_toml(read_limited_text(path, MAX_CONFIGURATION_BYTES))
         except FileNotFoundError:
-            if str(path) == os.environ.get(VARIABLE):
-                raise UserError(f"${VARIABLE} names {path}, which does not exist.") from None
+            if str(path) == os.environ.get(SITES_VARIABLE):
+                raise UserError(f"${SITES_VARIABLE} names {path}, which does not exist.") from None
             continue
         except (OSError, ValueError) as reason:
             raise UserError(f"The sites file {path} cannot be read: {reason}.") from None
@@ -137,13 +137,15 @@ def _read_site(site_name: str, site_table: Any, sites_file: Path) -> Site:
             f'{location} is {site_table!r}; a site is a table: [{site_name}] scheduler = "slurm", launcher = "srun".'
         )
     for member in site_table:
-        if member not in MEMBERS:
-            raise UserError(f'{location} has no member "{member}".{suggest_close_name(member, list(MEMBERS))}')
+        if member not in SITE_FILE_MEMBERS:
+            raise UserError(
+                f'{location} has no member "{member}".{suggest_close_name(member, list(SITE_FILE_MEMBERS))}'
+            )
     for member in ("scheduler", "launcher"):
         if member not in site_table:
-            raise UserError(f"{location} lacks {member}; {MEMBERS[member][1].replace('`', '')}.")
+            raise UserError(f"{location} lacks {member}; {SITE_FILE_MEMBERS[member][1].replace('`', '')}.")
     values = {
-        member: _read_site_value(f"{location}.{member}", MEMBERS[member][0], value)
+        member: _read_site_value(f"{location}.{member}", SITE_FILE_MEMBERS[member][0], value)
         for member, value in site_table.items()
     }
     _check_site_values(location, values)
@@ -160,13 +162,13 @@ def _read_site(site_name: str, site_table: Any, sites_file: Path) -> Site:
 def _check_site_values(location: str, site_values: Mapping[str, Any]) -> None:
     """Raises UserError for a value that a batch directive or one line of a script cannot hold."""
     for member in ("partition", "account", "reservation"):
-        _check_batch_value(f"{location}.{member}", site_values.get(member, ""))
+        _require_batch_value(f"{location}.{member}", site_values.get(member, ""))
     for name, value in site_values.get("options", {}).items():
         if not _OPTION.fullmatch(name):
             raise UserError(
                 f'{location}.options has "{escape_line(name)}"; an option is written without dashes, like qos.'
             )
-        _check_batch_value(f"{location}.options.{name}", value)
+        _require_batch_value(f"{location}.options.{name}", value)
     for name in site_values.get("environment", {}):
         if not _VARIABLE.fullmatch(name):
             raise UserError(
@@ -181,7 +183,7 @@ def _check_site_values(location: str, site_values: Mapping[str, Any]) -> None:
                 )
 
 
-def _check_batch_value(location: str, batch_value: str) -> None:
+def _require_batch_value(location: str, batch_value: str) -> None:
     try:
         quote_batch_value(batch_value or "-")
     except ValueError:
@@ -216,6 +218,6 @@ def _read_duration(location: str, value: Any) -> float:
         seconds = parse_duration(value) if isinstance(value, str) else 0.0
     except UnitError:
         seconds = 0.0
-    if seconds < _SHORTEST_LIMIT_S:
+    if seconds < _MIN_TIME_LIMIT_S:
         raise UserError(f'{location} is {value!r}; write a time limit of a minute or more, like "30 min" or "2 h".')
     return seconds

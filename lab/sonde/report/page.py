@@ -10,9 +10,9 @@ from markupsafe import Markup
 
 from sonde.charts.study import StudySection
 from sonde.findings.best_numbers import (
-    NONE,
-    RULE,
-    SIMULATED_NONE,
+    BEST_NUMBER_RULE,
+    NO_MEASURED_NUMBER,
+    NO_STORAGE_NUMBER,
     SIMULATED_RULE,
     STORAGE_CLASSIFICATIONS,
     BestCandidate,
@@ -173,7 +173,7 @@ def make_report_view(runs: Sequence[RecordedRun], title: str | None) -> PageView
     return PageView(
         title=title or _make_default_title(runs),
         lead=lead,
-        rule="" if not quoted else SIMULATED_RULE if is_simulated(quoted) else RULE,
+        rule="" if not quoted else SIMULATED_RULE if is_simulated(quoted) else BEST_NUMBER_RULE,
         weighed=_describe_number_counts(rows) if several else "",
         alarms=tuple(f"{view.title}: {alarm}" if several else alarm for view in views for alarm in view.alarms),
         facts=shared,
@@ -198,7 +198,7 @@ def _make_lead_warning(summary_groups: Sequence[SummaryGroup]) -> str:
     """A warning in plain words when no number of the report is about storage."""
     classifications = {group.classification for group in summary_groups}
     if Classification.SIMULATED in classifications:
-        return SIMULATED_NONE
+        return NO_MEASURED_NUMBER
     if classifications & {
         Classification.CACHE,
         Classification.MEMORY,
@@ -208,7 +208,7 @@ def _make_lead_warning(summary_groups: Sequence[SummaryGroup]) -> str:
         Classification.BURST,
         Classification.SHORT,
     }:
-        return NONE
+        return NO_STORAGE_NUMBER
     return ""
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from sonde.findings.caveats import determine_phase_validity
 from sonde.findings.classification import Classification, classify_in_model, classify_number
-from sonde.findings.read_source import find_all_disagreements
+from sonde.findings.read_source import find_all_cache_and_device_contradictions
 from sonde.findings.target_operations import read_target_operations
 from sonde.model.confined_files import open_file
 from sonde.model.documents import parse_json
@@ -77,7 +77,7 @@ def build_summary_document(
         ],
         "findings": [
             {"id": finding.id, "phase": finding.phase, "severity": finding.severity, "text": finding.text}
-            for finding in (*recorded_run.all_findings, *find_all_disagreements(recorded_run))
+            for finding in (*recorded_run.all_findings, *find_all_cache_and_device_contradictions(recorded_run))
         ],
         "errors": [error.text for error in reader.errors[:5]],
         "problems": reader.problems[:20],

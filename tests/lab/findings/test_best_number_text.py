@@ -11,7 +11,7 @@ from phase_builders import MIB, make_phase, planned, run_with
 
 from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.best_numbers import (
-    NONE,
+    NO_STORAGE_NUMBER,
     BestCandidate,
     WorkKind,
     describe_best,
@@ -76,7 +76,7 @@ def test_a_number_in_its_machine_form(number: BestCandidate, document: dict[str,
 @pytest.mark.parametrize(
     ("numbers", "text"),
     [
-        ([], NONE),
+        ([], NO_STORAGE_NUMBER),
         ([BestCandidate(WRITES, 2e9, Classification.STORAGE), BestCandidate(READS, 5e8, Classification.STORAGE)],
          "Best from storage, sustained: writes 2.00 GB/s, reads 500 MB/s."),
         ([BestCandidate(WRITES, 2e9, Classification.STORAGE),

@@ -18,8 +18,8 @@ from sonde.cli.check import print_check_result
 from sonde.experiments.check.check import CheckResult
 from sonde.experiments.check.figures import FigureRow, compute_figures
 from sonde.findings.best_numbers import (
-    NONE,
-    RULE,
+    BEST_NUMBER_RULE,
+    NO_STORAGE_NUMBER,
     BestCandidate,
     WorkKind,
     describe_best,
@@ -82,7 +82,7 @@ def test_the_best_of_a_kind_is_the_largest_number_of_storage() -> None:
     for order in itertools.islice(itertools.permutations(numbers), 0, 5000, 97):
         assert names(select_best_numbers(order)) == ["doubtful", "largest"], "whatever came first, writes before reads"
     assert select_best_numbers([]) == []
-    assert describe_best([]) == NONE
+    assert describe_best([]) == NO_STORAGE_NUMBER
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_terminal_page_and_json_quote_the_same_numbers(
     )
     assert normalize_blanks(headline) in normalize_blanks(terminal.getvalue())
     assert normalize_blanks(headline) in normalize_blanks(page)
-    assert RULE in normalize_blanks(page)
+    assert BEST_NUMBER_RULE in normalize_blanks(page)
     document = result.to_json()
     assert document["headline"] == headline
     assert [number["figure"] for number in document["best"]] == ["new", "again", "fast-read", "blocks"]
@@ -150,7 +150,9 @@ def test_numbers_of_memory_are_none_of_storage(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
     folder = store_run(archive, "20261121T204501Z-known-ab12", Scene(works=WORKS[:2], file_system=TMPFS))
-    assert NONE in normalize_blanks(write_report([folder], tmp_path / "report.html").read_text(encoding="utf-8"))
+    assert NO_STORAGE_NUMBER in normalize_blanks(
+        write_report([folder], tmp_path / "report.html").read_text(encoding="utf-8")
+    )
     assert "in memory" in sonde("list").out
 
 

@@ -13,7 +13,7 @@ from make_record import write_run
 from numpy.typing import NDArray
 from record_scene import Scene, Work
 
-from sonde.findings.log_clock import correct_clock
+from sonde.findings.log_clock import correct_event_times_to_run_clock
 from sonde.findings.run_marks import DROPPED_CACHES, TROUBLE, list_run_marks
 from sonde.model.run import RecordedRun, read_recorded_run_folder
 
@@ -56,7 +56,9 @@ def test_marks_are_the_dips_and_dropped_caches(run: RecordedRun) -> None:
 @pytest.mark.parametrize("offset_s", [3607, -18_000, 45])
 def test_events_are_moved_to_the_clock_of_the_run(run: RecordedRun, offset_s: int) -> None:
     begin = run.phases[0].begin.t
-    events, sentence = correct_clock([run], make_events(offset_s, 0.5, tuple(begin + dip for dip in DIPS)))
+    events, sentence = correct_event_times_to_run_clock(
+        [run], make_events(offset_s, 0.5, tuple(begin + dip for dip in DIPS))
+    )
     side = "ahead of" if offset_s > 0 else "behind"
     assert f"{side} that of run (5 events in both" in sentence
     assert "times of the events are corrected" in sentence
@@ -69,13 +71,13 @@ def test_events_are_moved_to_the_clock_of_the_run(run: RecordedRun, offset_s: in
 def test_equal_clocks_are_stated(run: RecordedRun) -> None:
     begin = run.phases[0].begin.t
     original = make_events(0, 0.5, tuple(begin + dip for dip in DIPS))
-    events, sentence = correct_clock([run], original)
+    events, sentence = correct_event_times_to_run_clock([run], original)
     assert sentence.startswith("The clocks of the logs and of run agree (5 events in both")
     assert events == original
 
 
 def test_unknown_offset_changes_no_time(run: RecordedRun) -> None:
     original = make_events(0, 0.5, (3.0,))
-    events, sentence = correct_clock([run], original)
+    events, sentence = correct_event_times_to_run_clock([run], original)
     assert "is unknown" in sentence
     assert events == original

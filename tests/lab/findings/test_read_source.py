@@ -11,7 +11,7 @@ import pytest
 
 from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.classification import Classification
-from sonde.findings.read_source import find_disagreement
+from sonde.findings.read_source import find_cache_and_device_contradiction
 from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.run import RecordedRun, read_recorded_run_folder
 from sonde.telemetry.file_format import FORMAT
@@ -163,7 +163,7 @@ def test_unknown_residency_is_decided_by_the_device(
 
 def test_residency_and_counters_that_disagree_are_a_finding(tmp_path: Path) -> None:
     run = make_run(tmp_path, 1e6)
-    finding = find_disagreement(run, run.phases[0])
+    finding = find_cache_and_device_contradiction(run, run.phases[0])
     assert finding is not None
     assert finding.id == "cache_disagreement"
     assert "0 % of the data was in the page cache before the phase, yet sda read at most 0.4 %" in finding.text

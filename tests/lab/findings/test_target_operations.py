@@ -11,7 +11,7 @@ from draw_counts import draw_by_day_and_night
 from target_load import COLUMNS, drawn_answers, phase_of
 
 from sonde.findings.target_operations import (
-    Deviation,
+    LevelDeviation,
     OperationTimes,
     TargetOperations,
     _compute_deviation,
@@ -24,8 +24,8 @@ from sonde.findings.target_operations import (
     find_busiest_kind,
     find_slow_targets_by_latency,
     read_target_operations,
-    select_kind_text,
     select_slow_targets,
+    select_text_for_busiest_kind,
 )
 from sonde.findings.targets import SlowTarget, TargetRates
 from sonde.model.lines import LayoutLine, PhaseBeginLine, SeriesLine, TargetsLine
@@ -196,8 +196,8 @@ def test_busiest_kind_transferred_most_and_selects_the_series() -> None:
     ]  # fmt: skip
     assert [line.target for line in compute_target_series(phase)] == ["a", "e"]
     texts = "reading", "writing", "either"
-    assert [select_kind_text(of_kinds((kind, 1)), *texts) for kind in ("read", "write", "sync")] == [*texts]
-    assert select_kind_text(PhaseRecord(PhaseBeginLine(phase="p")), *texts) == "either"
+    assert [select_text_for_busiest_kind(of_kinds((kind, 1)), *texts) for kind in ("read", "write", "sync")] == [*texts]
+    assert select_text_for_busiest_kind(PhaseRecord(PhaseBeginLine(phase="p")), *texts) == "either"
 
 
 def answers(*rows: tuple[float, ...], ops: float = 10.0) -> list[OperationTimes]:
@@ -240,10 +240,9 @@ def test_blocks_with_few_operations_or_no_time_are_skipped() -> None:
 
 def test_deviation_must_exceed_its_allowance_and_30_percent() -> None:
     least = math.log(1.3)
-    assert [Deviation(by, room).is_different for by, room in ((-1.0, 0.99), (-1.0, 1.0), (1.0, 0.99), (1.0, 1.0))] == [
-        True, False, True, False,
-    ]  # fmt: skip
-    assert [Deviation(by, 0.1).is_different for by in (least, -least, least - 1e-9, 1e-9 - least)] == [
+    deviations = [LevelDeviation(by, room) for by, room in ((-1.0, 0.99), (-1.0, 1.0), (1.0, 0.99), (1.0, 1.0))]
+    assert [deviation.is_different for deviation in deviations] == [True, False, True, False]
+    assert [LevelDeviation(by, 0.1).is_different for by in (least, -least, least - 1e-9, 1e-9 - least)] == [
         True,
         True,
         False,

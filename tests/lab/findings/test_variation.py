@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.findings.assessment import assess_phase_rate
-from sonde.findings.variation import AGREES, RateVariation, analyze_rate_variation
+from sonde.findings.variation import MAX_MEAN_DIFFERENCE, RateVariation, analyze_rate_variation
 from sonde.model.line_members import ByteCounts, LatencySummary, OperationCounts, PhaseRates, Rate
 from sonde.model.lines import PhaseBeginLine, PhaseEndLine, SeriesLine
 from sonde.model.quantities import replace_no_break_spaces
@@ -90,9 +90,9 @@ def test_the_weighted_mean_of_the_levels_is_the_mean_rate(steps: list[float], re
     elif variation.kind == "drift":
         assert (variation.before + variation.after) / 2 == pytest.approx(variation.mean, rel=1e-6)
     elif variation.kind == "stalls":
-        assert variation.moving * (seconds - variation.stalled_s) / seconds <= variation.mean * (1 + 1e-6)
+        assert variation.rate_without_stalls * (seconds - variation.stalled_s) / seconds <= variation.mean * (1 + 1e-6)
     assert variation.has_levels_of_rate(variation.mean) or variation.mean == 0
-    assert not variation.has_levels_of_rate(variation.mean * (1 + 2 * AGREES))
+    assert not variation.has_levels_of_rate(variation.mean * (1 + 2 * MAX_MEAN_DIFFERENCE))
 
 
 def kind(amounts: list[float], slice_s: float = 1.0) -> str:
@@ -102,7 +102,13 @@ def kind(amounts: list[float], slice_s: float = 1.0) -> str:
 def test_short_variation_has_zero_members() -> None:
     silent = RateVariation("short")
     assert (silent.median, silent.mean, silent.low, silent.high) == (0.0, 0.0, 0.0, 0.0)
-    assert (silent.parts, silent.before, silent.after, silent.stalled_s, silent.moving) == ((), 0.0, 0.0, 0.0, 0.0)
+    assert (silent.parts, silent.before, silent.after, silent.stalled_s, silent.rate_without_stalls) == (
+        (),
+        0.0,
+        0.0,
+        0.0,
+        0.0,
+    )
     assert analyze_rate_variation([1.0] * 7, [1] * 7, 1.0) == silent
     assert not silent.has_levels_of_rate(0.0), "no rate is explained by nothing"
 
@@ -184,7 +190,7 @@ def test_stall_is_below_10_percent_of_median_for_3_percent_of_time(count: int, t
 def test_stall_is_reported_with_duration_and_rate_outside() -> None:
     variation = analyze_rate_variation([*with_dips(6, 5.0)[:-1], 160.0], [1] * 60, 0.5)
     assert variation.kind == "stalls"
-    assert (variation.stalled_s, variation.moving) == pytest.approx((3.0, (53 * 200 + 320) / 54))
+    assert (variation.stalled_s, variation.rate_without_stalls) == pytest.approx((3.0, (53 * 200 + 320) / 54))
     assert variation.mean == pytest.approx((53 * 200 + 320 + 6 * 10) / 60)
 
 

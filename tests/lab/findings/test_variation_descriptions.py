@@ -19,7 +19,7 @@ from sonde.model.quantities import replace_no_break_spaces
         (RateVariation("uneven", 1e9, 1e9, 5e8, 2e9),
          "uneven, between 500 MB/s and 2.00 GB/s for nine tenths of the time"),
         (RateVariation("drift", 1e9, 1e9, before=5e8, after=1e9), "rose gradually from 500 MB/s to 1.00 GB/s"),
-        (RateVariation("stalls", 1e9, stalled_s=2.0, moving=1e9),
+        (RateVariation("stalls", 1e9, stalled_s=2.0, rate_without_stalls=1e9),
          "stood still for 2.00 s of 12.0 s; otherwise 1.00 GB/s"),
         (RateVariation("steps", parts=((0.0, 1e9), (4.0, 5e8))), "fell from 1.00 GB/s to 500 MB/s after 4.00 s"),
         (RateVariation("steps", parts=((0.0, 1e9), (4.0, 5e8), (6.0, 2e9))),

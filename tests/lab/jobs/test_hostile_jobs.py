@@ -18,7 +18,7 @@ from other_user import as_neighbor, needs_two_users
 from sonde.jobs import job_scheduler
 from sonde.jobs.batch_script import make_batch_script
 from sonde.jobs.job_records import JOB_FILE, SCRIPT, Job, create_job, read_jobs, write_job_script
-from sonde.launch.sites import MEMBERS, Site, read_sites
+from sonde.launch.sites import SITE_FILE_MEMBERS, Site, read_sites
 from sonde.model.errors import MachineError, UserError
 from sonde.store.archive import Archive
 from sonde.store.shards import JOBS
@@ -40,7 +40,7 @@ MADE = Site(name="made", scheduler="slurm", launcher="srun", origin="sites.toml"
 
 def read_site(folder: Path, name: str, member: str, text: str) -> Site:
     """The site with one member hostile, from a file as a user writes it."""
-    kind = MEMBERS[member][0]
+    kind = SITE_FILE_MEMBERS[member][0]
     quoted = json.dumps(text)
     value = {"list": f"[{quoted}]", "table": f"{{ {quoted} = {quoted}, A = {quoted} }}"}.get(kind, quoted)
     members = {"scheduler": '"slurm"', "launcher": '"srun"', "sonde": '"true"'} | {member: value}
@@ -90,7 +90,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Job:
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=ascii)
-@pytest.mark.parametrize("member", [name for name in MEMBERS if name not in SHELL_MEMBERS])
+@pytest.mark.parametrize("member", [name for name in SITE_FILE_MEMBERS if name not in SHELL_MEMBERS])
 def test_hostile_site_member_is_refused_or_harmless(member: str, text: str, job: Job, tmp_path: Path) -> None:
     try:
         site = read_site(tmp_path, "made", member, text)

@@ -116,7 +116,7 @@ def test_signal_during_engine_start_ends_the_run(tmp_path: Path, monkeypatch: py
 def test_second_signal_kills_after_grace_period(
     fake_engine: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(child_module, "GRACE_S", 0.3)
+    monkeypatch.setattr(child_module, "TERMINATE_GRACE_S", 0.3)
     fake_engine("deaf", seconds="30")
 
     def twice() -> None:
@@ -129,7 +129,7 @@ def test_second_signal_kills_after_grace_period(
 
 
 def test_single_signal_never_kills(fake_engine: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(child_module, "GRACE_S", 0.1)
+    monkeypatch.setattr(child_module, "TERMINATE_GRACE_S", 0.1)
     fake_engine("deaf", seconds="1.2")
     outcome, _ = run_session(make_launch(tmp_path), lambda: signal_this_process(signal.SIGINT))
     assert outcome.exit_code == 0
@@ -179,7 +179,7 @@ def test_run_ending_after_its_time_limit_is_not_stuck(
 
 def test_unkillable_engine_is_abandoned(fake_engine: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stands for a process that waits in the kernel: here kill() does nothing."""
-    monkeypatch.setattr(child_module, "STUCK_S", 0.2)
+    monkeypatch.setattr(child_module, "STUCK_AFTER_KILL_S", 0.2)
     monkeypatch.setattr(child_module.ChildProcess, "kill_group", lambda self: None)
     monkeypatch.setenv("SONDE_STORAGE_PATIENCE", "0.1")
     fake_engine("deaf", seconds="30")

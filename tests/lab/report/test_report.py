@@ -19,7 +19,7 @@ from make_record import record_lines, write_run
 from record_scene import Pages, Scene, Work, steady
 from scenarios import CACHED, COLD, HOSTILE, SCENARIOS
 
-from sonde.findings.best_numbers import NONE
+from sonde.findings.best_numbers import NO_STORAGE_NUMBER
 from sonde.model.errors import ReportError
 from sonde.report import write_report
 
@@ -226,7 +226,7 @@ def test_the_plan_on_the_page_is_the_plan(report_page: Shown) -> None:
 
 def test_a_file_system_in_memory_is_never_called_storage(report_page: Shown) -> None:
     text = Words(report_page("in memory")).text
-    assert NONE in text
+    assert NO_STORAGE_NUMBER in text
     assert "Files on tmpfs live in memory: not a storage number." in text
 
 

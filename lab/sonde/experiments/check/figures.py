@@ -10,7 +10,7 @@ from typing import Any
 from sonde.experiments.check.plans import QUEUE_DEPTH, Machine
 from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.best_numbers import (
-    NONE,
+    NO_STORAGE_NUMBER,
     STORAGE_CLASSIFICATIONS,
     BestCandidate,
     WorkKind,
@@ -206,5 +206,5 @@ def select_best_figures(check_figures: Sequence[CheckFigure]) -> list[BestCandid
 def make_headline(check_figures: Sequence[CheckFigure], machine: Machine) -> str:
     """Returns the check in one sentence; caveats of a number precede it."""
     if machine.memory_backed:
-        return f"Files here live in memory ({machine.file_system}). {NONE}"
+        return f"Files here live in memory ({machine.file_system}). {NO_STORAGE_NUMBER}"
     return describe_best(select_best_figures(check_figures))

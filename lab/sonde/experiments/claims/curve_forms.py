@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from sonde.experiments.claims.samples import MissingError, RateCurve
-from sonde.findings.variation import VISIBLE, RateVariation, analyze_rate_variation
+from sonde.findings.variation import MIN_CHANGE_RATIO, RateVariation, analyze_rate_variation
 from sonde.model.experiment.claims import (
     SHAPES,
 )
@@ -50,4 +50,7 @@ def _is_rising(variation_found: RateVariation) -> bool:
     """Returns whether the rate rose. The named shapes only fall or recover, so levels and trends decide."""
     if variation_found.kind == "drift":
         return variation_found.after > variation_found.before
-    return variation_found.kind == "steps" and variation_found.parts[-1][1] > VISIBLE * variation_found.parts[0][1]
+    return (
+        variation_found.kind == "steps"
+        and variation_found.parts[-1][1] > MIN_CHANGE_RATIO * variation_found.parts[0][1]
+    )

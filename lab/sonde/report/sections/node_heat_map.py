@@ -13,8 +13,8 @@ from sonde.charts.heat_map import HeatMap, build_time_labels, render_heat_map
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.findings.slow_intervals import (
     compute_median_node_rates,
+    find_node_spread_series,
     find_slow_intervals,
-    get_node_spread,
     select_node_series,
 )
 from sonde.findings.stragglers import map_nodes_to_hosts
@@ -41,7 +41,7 @@ def render_node_heat_map(run: RecordedRun, phase: PhaseRecord, operations: bool)
         return None
     columns = min(length, _MOST_COLUMNS)
     values = np.array([_sum_amounts_by_column(line, length, columns, operations) for line in series])
-    several = get_node_spread(phase)
+    several = find_node_spread_series(phase)
     usual = _compute_median_amount_of_nodes(values, several, series[0].slice_s * length / columns, operations)
     if not usual > 0:
         return None

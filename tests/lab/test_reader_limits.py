@@ -44,8 +44,8 @@ def test_table_in_the_docs_states_each_limit() -> None:
     values = dict(re.findall(r"^\| ([^|]+?) \| ([^|]+?) \|", table, re.MULTILINE))
     assert values == {
         "limit": "value",
-        "Levels of a JSON, TOML or YAML document": f"{documents.MOST_LEVELS}",
-        "Digits of a whole number in it": f"{documents.MOST_DIGITS}",
+        "Levels of a JSON, TOML or YAML document": f"{documents.MAX_NESTING_LEVELS}",
+        "Digits of a whole number in it": f"{documents.MAX_DIGITS}",
         "Line of a record or a trace": f"{documents.MAX_LINE_BYTES // MIB} MiB",
         "JSON file in an archive": f"{documents.MAX_JSON_BYTES // MIB} MiB",
         "Plan or experiment": "16 MiB",

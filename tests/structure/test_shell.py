@@ -76,7 +76,9 @@ def test_only_the_encoder_quotes_shell_arguments() -> None:
             and isinstance(node.value, ast.Name) and node.value.id == "shlex"
         ]  # fmt: skip
         if file not in USER_SHELL:
-            wrong += [f"{file}:{call.lineno}: {name}()" for name, call in calls(tree) if name == "accept_user_shell"]
+            wrong += [
+                f"{file}:{call.lineno}: {name}()" for name, call in calls(tree) if name == "make_unquoted_user_word"
+            ]
     assert wrong == []
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.advise.call_log import CallKind, CallLog, Calls, find_shared_files
-from sonde.model.confined_files import replace_file
+from sonde.model.confined_files import open_atomic_replacement
 from sonde.model.errors import MachineError, UserError
 
 MAGIC, VERSION = b"SONDEOPS", 1
@@ -76,7 +76,7 @@ class OperationList:
         content = self.to_bytes()
         path = folder / f"{hashlib.sha256(content).hexdigest()[:16]}.operations"
         try:
-            with replace_file(path) as file:
+            with open_atomic_replacement(path) as file:
                 file.write(content)
         except OSError as reason:
             raise MachineError(f"{path} cannot be written: {reason.strerror}.") from None

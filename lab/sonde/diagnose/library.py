@@ -16,7 +16,7 @@ from sonde.model.errors import ExperimentError, UserError, suggest_close_name
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_text_file
 from sonde.model.tables.table_reader import ReadContext, read_table
 
-DescriptionTable = TypeVar("Table", CauseFile, DiagnosisExperiment)
+DescriptionTable = TypeVar("DescriptionTable", CauseFile, DiagnosisExperiment)
 
 
 @cache

@@ -14,7 +14,7 @@ from typing import Any
 from sonde.charts.page_renderer import render_page_template
 from sonde.diagnose.diagnosis_page import build_diagnosis_page
 from sonde.diagnose.diagnosis_session import DiagnosisSession
-from sonde.model.confined_files import format_json_file, open_file, replace_file
+from sonde.model.confined_files import format_json_file, open_atomic_replacement, open_file
 from sonde.model.record import RECORD_FILE
 from sonde.store.archive import Archive
 
@@ -83,7 +83,7 @@ def build_vendor_bundle(session: DiagnosisSession, archive: Archive, bundle_file
     for number, lines in enumerate(records.values(), start=1):
         chosen = [redaction.redact_document(line) for line in lines if line.get("type") in _BUNDLED_LINE_TYPES]
         files[f"record-{number}.ndjson"] = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in chosen)
-    with replace_file(bundle_file) as file, tarfile.open(fileobj=file, mode="w:gz") as bundle:
+    with open_atomic_replacement(bundle_file) as file, tarfile.open(fileobj=file, mode="w:gz") as bundle:
         for name, text in files.items():
             content = text.encode()
             member = tarfile.TarInfo(f"diagnosis/{name}")

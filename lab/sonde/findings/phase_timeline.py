@@ -18,7 +18,7 @@ from sonde.model.lines import SeriesLine
 from sonde.model.record import PhaseRecord
 
 MAX_DRAWN_SLICES = 240
-T = TypeVar("T")
+GroupItem = TypeVar("GroupItem")
 QUANTILES = ("min", "p25", "p50", "p75", "max")
 
 
@@ -122,7 +122,7 @@ def _pad_with_none(values: Sequence[float | None], length: int) -> list[float | 
     return [*values[:length], *([None] * (length - len(values)))]
 
 
-def _split_into_groups(values: Sequence[T], group_size: int) -> list[Sequence[T]]:
+def _split_into_groups(values: Sequence[GroupItem], group_size: int) -> list[Sequence[GroupItem]]:
     return [values[i : i + group_size] for i in range(0, len(values), group_size)]
 
 

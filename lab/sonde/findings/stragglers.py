@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sonde.model.escaping import escape_line
-from sonde.model.json_access import get_column_numbers, join_table_lines
+from sonde.model.json_access import concatenate_table_lines, get_column_numbers
 from sonde.model.lines import TableLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
@@ -26,7 +26,7 @@ class MemberRate:
 
 def collect_task_rates(run: RecordedRun, phase: PhaseRecord, operations: bool) -> list[MemberRate]:
     """Every task with its own rate: what it moved over the time it took."""
-    rows = join_table_lines(phase.tasks)
+    rows = concatenate_table_lines(phase.tasks)
     rates = _list_recorded_rates(rows, operations) if rows else None
     if rows is None or rates is None:
         return []
@@ -39,7 +39,7 @@ def collect_task_rates(run: RecordedRun, phase: PhaseRecord, operations: bool) -
 
 def read_task_rates(phase: PhaseRecord, operations: bool) -> dict[int, float]:
     """Task -> its own rate; empty when not recorded."""
-    rows = join_table_lines(phase.tasks)
+    rows = concatenate_table_lines(phase.tasks)
     rates = _list_recorded_rates(rows, operations) if rows else None
     ids = get_column_numbers(rows, "task") if rows else None
     return {} if rates is None or ids is None else {int(task): rate for task, rate in zip(ids, rates, strict=True)}
@@ -47,7 +47,7 @@ def read_task_rates(phase: PhaseRecord, operations: bool) -> dict[int, float]:
 
 def collect_node_rates(run: RecordedRun, phase: PhaseRecord, operations: bool) -> list[MemberRate]:
     """Every node with the rate of its tasks together."""
-    rows = join_table_lines(phase.nodes)
+    rows = concatenate_table_lines(phase.nodes)
     rates = _list_recorded_rates(rows, operations) if rows else None
     if rows is None or rates is None:
         return []

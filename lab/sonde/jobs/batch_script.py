@@ -9,7 +9,13 @@ from pathlib import Path
 
 from sonde.jobs.job_records import EXIT_CODE_FILE, OUTPUT, Job
 from sonde.launch.sites import Site
-from sonde.model.shell import Argument, ShellScript, accept_user_shell, concatenate_words, refer_to_variable
+from sonde.model.shell import (
+    Argument,
+    ShellScript,
+    concatenate_into_word,
+    make_unquoted_user_word,
+    make_variable_reference,
+)
 from sonde.model.units import format_count_with_noun, format_seconds
 from sonde.store.archive import JOB, JOB_END
 
@@ -45,12 +51,12 @@ def make_batch_script(job: Job, site: Site, directory: Path) -> str:
     script.add_literal_lines("now=$(date +%s)")
     script.assign_variable("limit_s", limit_s)
     script.add_literal_lines("end=$((now + limit_s))")
-    script.export_variable(JOB_END, refer_to_variable("end"))
+    script.export_variable(JOB_END, make_variable_reference("end"))
     for line in site.setup:
-        script.add_command(accept_user_shell(line))
+        script.add_command(make_unquoted_user_word(line))
     script.add_command("cd", str(directory), failure_command="ended 3")
     script.add_comment("Ends in good order before the time limit: finished runs are stored, --resume continues.")
-    wrapper = [accept_user_shell(site.wrapper)] if site.wrapper else []
+    wrapper = [make_unquoted_user_word(site.wrapper)] if site.wrapper else []
     script.add_command(
         "timeout", "--preserve-status", "--signal=TERM", limit_s, *wrapper, *_make_sonde_command(site), *job.arguments
     )  # fmt: skip
@@ -61,13 +67,13 @@ def make_batch_script(job: Job, site: Site, directory: Path) -> str:
 def _make_exit_file_argument(job: Job) -> Argument:
     if not job.array:
         return str(job.folder / EXIT_CODE_FILE)
-    return concatenate_words(f"{job.folder}/ended-", refer_to_variable("SLURM_ARRAY_TASK_ID"), ".txt")
+    return concatenate_into_word(f"{job.folder}/ended-", make_variable_reference("SLURM_ARRAY_TASK_ID"), ".txt")
 
 
 def _make_sonde_command(site: Site) -> list[Argument]:
     """How `sonde` is called on the nodes: as the sites file states, else like this process."""
     if site.sonde:
-        return [accept_user_shell(site.sonde)]
+        return [make_unquoted_user_word(site.sonde)]
     called = Path(sys.argv[0])
     if called.name == "sonde" and os.access(called, os.X_OK):
         return [str(called.resolve())]

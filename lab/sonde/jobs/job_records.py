@@ -101,9 +101,9 @@ def write_job_script(job: Job, script_text: str) -> None:
             archive.open_subdirectory(job.folder.parent.name, create_if_absent=True) as jobs,
         ):
             jobs.set_sticky_bit()
-            owners = {os.geteuid(), 0, archive.read_own_status().st_uid}
+            owners = {os.geteuid(), 0, archive.stat_directory().st_uid}
             for directory in (archive, jobs):
-                if directory.may_others_rename() or directory.read_own_status().st_uid not in owners:
+                if directory.can_others_rename_entries() or directory.stat_directory().st_uid not in owners:
                     raise MachineError(
                         f"Other users can exchange entries of {directory.path}, and the job would run their script; use"
                         " an archive of your own (--archive DIR), or let the owner of this one make its directories"

@@ -20,7 +20,7 @@ from sonde.model.documents import parse_toml
 from sonde.model.errors import UnitError, UserError, suggest_close_name
 from sonde.model.escaping import escape_line
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_limited_text
-from sonde.model.file_trust import require_own_file
+from sonde.model.file_trust import require_file_owned_by_user_or_root
 from sonde.model.units import parse_duration
 
 SCHEDULERS = ("slurm", "pbs", "pbs_classic", "lsf")
@@ -94,7 +94,7 @@ def read_sites(sites_files: Sequence[Path] | None = None) -> dict[str, Site]:
     for path in list_site_files() if sites_files is None else sites_files:
         try:
             if str(path) != os.environ.get(SITES_VARIABLE):
-                require_own_file(path, "sites file")
+                require_file_owned_by_user_or_root(path, "sites file")
             document = parse_toml(read_limited_text(path, MAX_CONFIGURATION_BYTES))
         except FileNotFoundError:
             if str(path) == os.environ.get(SITES_VARIABLE):

@@ -20,7 +20,7 @@ _MONTHS = {
     )
 }
 _CLOCK_TOLERANCE = timedelta(days=1)
-_MOST_YEARS_BACK = 4
+_MAX_YEARS_BACK = 4
 _PRIORITY = r"(?:<\d{1,3}>)?"
 _ISO = r"(?P<time>\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?)\s?(?P<zone>Z|UTC|[+-]\d\d:?\d\d)?"
 _TAG = r"(?:(?P<program>[^\s:\[\]]+)(?:\[[^\]]*\])?:\s*)?"
@@ -82,18 +82,20 @@ def _convert_month_time(line_match: re.Match[str], line_context: LineContext) ->
     month = _MONTHS.get(line_match["month"], 0)
     hour, minute, second = (int(part) for part in line_match["clock"].split(":"))
     if line_match["year"]:
-        return _make_time(
+        return _make_datetime_or_none(
             int(line_match["year"]), month, int(line_match["day"]), (hour, minute, second), line_context.zone
         )
     latest = (line_context.written or datetime.now(UTC)) + _CLOCK_TOLERANCE
-    for year in range(latest.year, latest.year - _MOST_YEARS_BACK - 1, -1):  # 29 February needs a leap year
-        time = _make_time(year, month, int(line_match["day"]), (hour, minute, second), line_context.zone)
+    for year in range(latest.year, latest.year - _MAX_YEARS_BACK - 1, -1):  # 29 February needs a leap year
+        time = _make_datetime_or_none(year, month, int(line_match["day"]), (hour, minute, second), line_context.zone)
         if time is not None and time <= latest:
             return time
     return None
 
 
-def _make_time(year: int, month: int, day: int, clock: tuple[int, int, int], zone: tzinfo) -> datetime | None:
+def _make_datetime_or_none(
+    year: int, month: int, day: int, clock: tuple[int, int, int], zone: tzinfo
+) -> datetime | None:
     try:
         return datetime(year, month, day, clock[0], clock[1], min(clock[2], 59), tzinfo=zone)  # 60: a leap second
     except ValueError:
@@ -111,7 +113,7 @@ def _build_log_line(line_match: re.Match[str], time: datetime | None, line_conte
     return LogLine(time, host, groups.get("program") or "", text)
 
 
-def _parse_with(
+def _make_line_parser(
     pattern: re.Pattern[str], convert: Callable[[re.Match[str], LineContext], datetime | None]
 ) -> LineFormat:
     def parse_line(line_text: str, line_context: LineContext) -> LogLine | None:
@@ -157,12 +159,12 @@ def _parse_journal_line(line_text: str, line_context: LineContext) -> LogLine | 
 
 LINE_FORMATS: dict[str, LineFormat] = {
     "journald": _parse_journal_line,
-    "rfc5424": _parse_with(_RFC5424, _convert_iso_time),
-    "rfc3164": _parse_with(_RFC3164, _convert_month_time),
-    "console": _parse_with(_DMESG_DATE, _convert_month_time),
+    "rfc5424": _make_line_parser(_RFC5424, _convert_iso_time),
+    "rfc3164": _make_line_parser(_RFC3164, _convert_month_time),
+    "console": _make_line_parser(_DMESG_DATE, _convert_month_time),
     "kernel": _parse_kernel_line,
-    "syslog with ISO time": _parse_with(_ISO_SYSLOG, _convert_iso_time),
-    "plain": _parse_with(_PLAIN, _convert_iso_time),
+    "syslog with ISO time": _make_line_parser(_ISO_SYSLOG, _convert_iso_time),
+    "plain": _make_line_parser(_PLAIN, _convert_iso_time),
 }
 
 

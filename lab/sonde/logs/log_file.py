@@ -87,7 +87,7 @@ class RotatedLog(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         if self._was_truncated():
-            self._switch_to_file(self._find_copy(), self._position)
+            self._switch_to_file(self._find_copytruncate_copy(), self._position)
         count = self._file.readinto(buffer) or 0
         while not count and self._open_newer_file():
             count = self._file.readinto(buffer) or 0
@@ -120,7 +120,7 @@ class RotatedLog(io.RawIOBase):
         self._file.close()
         self._file, self._position, self._size, self._tail = file, file.seek(begin_byte), begin_byte, b""
 
-    def _find_copy(self) -> io.FileIO:
+    def _find_copytruncate_copy(self) -> io.FileIO:
         """The copy that `copytruncate` left: a file of this name and more, with the bytes that were read last.
 
         Raises OSError when there is none.

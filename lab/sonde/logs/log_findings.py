@@ -13,7 +13,7 @@ from sonde.logs.scan import LogDefaults, replace_unprintable_characters, scan_lo
 from sonde.model.units import format_count_with_noun
 
 LOGGED_EVENT = "logged_event"
-_MOST_FINDINGS = 20
+_MAX_FINDINGS = 20
 _SEVERITY_ORDER = ("error", "warning", "info")
 
 
@@ -26,7 +26,7 @@ def find_logged_events(log: Path) -> list[dict[str, Any]]:
         return []
     events, _ = scan_logs([log], compile_shipped_rules(), LogDefaults())
     events.sort(key=lambda event: (_SEVERITY_ORDER.index(event.severity), event.first))
-    return [_make_finding(event) for event in events[:_MOST_FINDINGS]]
+    return [_make_finding(event) for event in events[:_MAX_FINDINGS]]
 
 
 def _make_finding(event: LogEvent) -> dict[str, Any]:

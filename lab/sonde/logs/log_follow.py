@@ -20,7 +20,7 @@ from sonde.logs.rule_files import CompiledRule
 from sonde.logs.scan import LogDefaults, LogReport, make_event_document, scan_lines
 from sonde.model.errors import UserError
 
-_ENDED = "-ended"
+_ENDED_ID_SUFFIX = "-ended"
 
 
 @dataclass(frozen=True)
@@ -117,10 +117,10 @@ def _collect_documents(
     engine: RuleEngine, reported: tuple[str, ...]
 ) -> tuple[tuple[dict[str, Any], ...], tuple[str, ...]]:
     """New documents in order of time, and the ids of open events."""
-    finished = [make_event_document(event) for event in engine.take_events()]
+    finished = [make_event_document(event) for event in engine.drain_finished_events()]
     for document in finished:
         if document["id"] in reported and "/" in document["when"]:
-            document["id"] += _ENDED
+            document["id"] += _ENDED_ID_SUFFIX
     opened = [make_event_document(event) for event in engine.list_open_events()]
     new = {document["id"]: document for document in (*finished, *opened) if document["id"] not in reported}
     return tuple(sorted(new.values(), key=lambda document: document["when"])), tuple(

@@ -62,7 +62,7 @@ def open_unread_files(log_file: Path, log_position: LogPosition) -> tuple[list[U
         if _contains_position(unread, log_position):
             unread.offset = log_position.offset
             _close_files(newest_first[index + 1 :])
-            return _order_and_follow(log_file, newest_first[: index + 1]), ""
+            return _sort_oldest_first_and_follow_rotation(log_file, newest_first[: index + 1]), ""
     newer = [
         unread
         for unread in newest_first
@@ -76,10 +76,10 @@ def open_unread_files(log_file: Path, log_position: LogPosition) -> tuple[list[U
         if log_position.offset
         else ""
     )
-    return _order_and_follow(log_file, newer), problem
+    return _sort_oldest_first_and_follow_rotation(log_file, newer), problem
 
 
-def _order_and_follow(log_file: Path, newest_first: list[UnreadFile]) -> list[UnreadFile]:
+def _sort_oldest_first_and_follow_rotation(log_file: Path, newest_first: list[UnreadFile]) -> list[UnreadFile]:
     """Oldest first. Reading of the log itself goes on where logrotate moves it."""
     for unread in newest_first:
         unread.file.seek(unread.offset)

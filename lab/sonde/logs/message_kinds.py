@@ -19,7 +19,13 @@ from sonde.logs.line_formats import LineContext, LineParser, LogLine
 from sonde.logs.log_file import READ_ERRORS, open_log_files
 from sonde.logs.prefilter import MAX_LINE_BYTES
 from sonde.logs.rule_files import CompiledRule
-from sonde.logs.scan import FUTURE, LogDefaults, group_rotated_files, replace_unprintable_characters, require_opened
+from sonde.logs.scan import (
+    MAX_CLOCK_ADVANCE,
+    LogDefaults,
+    group_rotated_files,
+    replace_unprintable_characters,
+    require_opened,
+)
 from sonde.model.confined_files import write_file
 from sonde.model.documents import parse_json
 from sonde.model.errors import EventError, MachineError
@@ -29,16 +35,16 @@ from sonde.model.units import format_count_with_noun
 
 KINDS_FILE = "log-kinds.json"
 _KINDS_FORMAT = "sonde-log-kinds/1"
-_MOST_KINDS = 10_000
-_MOST_EVENTS = 50
+_MAX_KINDS = 10_000
+_MAX_EVENTS = 50
 _MAX_FILE_BYTES = 64 << 20
-_MOST_REMEMBERED_LINES = 200_000
-_VARIABLE = "<*>"
+_MAX_CACHED_LINES = 200_000
+_VARIABLE_WORD = "<*>"
 # A word with a digit is a number, an address, a device or an id.
 _WORD_WITH_DIGIT = re.compile(r"[\w.@:/%+-]*\d[\w.@:/%+-]*")
 _PLACEHOLDER = re.compile(r"\{\w+\}")
 # Share of the words that lines of one kind have in common.
-_SIMILARITY = 0.5
+_MIN_COMMON_WORD_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,7 @@ class MessageKindMiner:
             raise MachineError(
                 f"New kinds of messages need the package drain3-improved ({reason}): pip install 'sonde[logs]'."
             ) from None
-        self._drain = Drain(sim_th=_SIMILARITY, max_clusters=_MOST_KINDS, param_str=_VARIABLE)
+        self._drain = Drain(sim_th=_MIN_COMMON_WORD_SHARE, max_clusters=_MAX_KINDS, param_str=_VARIABLE_WORD)
         self._rules = [(rule.literals, rule.program, _compile_patterns(rule)) for rule in rules]
         self._known = set(known_templates)
         for template in sorted(self._known):
@@ -73,7 +79,7 @@ class MessageKindMiner:
     def add_message(self, log_line: LogLine, time: datetime, source_name: str) -> None:
         """Counts one message, unless a rule matches it."""
         masked = _WORD_WITH_DIGIT.sub(
-            _VARIABLE, f"{log_line.program}: {log_line.text}" if log_line.program else log_line.text
+            _VARIABLE_WORD, f"{log_line.program}: {log_line.text}" if log_line.program else log_line.text
         )
         if masked in self._known or not masked.strip() or self._matches_a_rule(log_line):
             return
@@ -84,7 +90,7 @@ class MessageKindMiner:
         elif number in self.new_kinds:
             kind = self.new_kinds[number]
             self.new_kinds[number] = replace(kind, template=cluster.get_template(), count=kind.count + 1)
-        elif len(self._known) < _MOST_REMEMBERED_LINES:
+        elif len(self._known) < _MAX_CACHED_LINES:
             self._known.add(masked)
 
     def list_templates(self) -> list[str]:
@@ -120,7 +126,7 @@ def find_new_message_kinds(
                 with require_opened(opened) as file:
                     written = datetime.fromtimestamp(path.stat().st_mtime, UTC)
                     parser = LineParser(LineContext(log_defaults.zone, written, log_defaults.boot, log_defaults.host))
-                    limit = (log_defaults.now or datetime.now(UTC)) + FUTURE
+                    limit = (log_defaults.now or datetime.now(UTC)) + MAX_CLOCK_ADVANCE
                     while raw := file.readline(MAX_LINE_BYTES):
                         line = parser.parse_line(raw.decode("utf-8", "replace").rstrip("\r\n"))
                         if line.time is not None and line.time <= limit:
@@ -135,9 +141,9 @@ def find_new_message_kinds(
             f"{format_count_with_noun(len(templates), 'kind')} of messages learned; later scans report new ones.",
             templates,
         )
-    left_out = f" The first {_MOST_EVENTS} are events." if len(kinds) > _MOST_EVENTS else ""
+    left_out = f" The first {_MAX_EVENTS} are events." if len(kinds) > _MAX_EVENTS else ""
     sentence = f"{format_count_with_noun(len(kinds), 'new kind')} of messages that no rule matches.{left_out}"
-    return [_make_kind_event(kind) for kind in kinds[:_MOST_EVENTS]], sentence, templates
+    return [_make_kind_event(kind) for kind in kinds[:_MAX_EVENTS]], sentence, templates
 
 
 def store_kind_templates(templates_file: Path, templates: Sequence[str]) -> None:

@@ -58,7 +58,9 @@ def build_prefilter(rules: Iterable[CompiledRule]) -> LinePrefilter:
             literals.update(compiled.literals)
             continue
         ending = re.sub(r"\{\w+\}", ".*", compiled.rule.end_pattern)
-        expressions += [_drop_names(pattern) for pattern in (compiled.rule.pattern, ending) if pattern]
+        expressions += [
+            _remove_group_names_and_anchors(pattern) for pattern in (compiled.rule.pattern, ending) if pattern
+        ]
     shortest = [text for text in literals if not any(other != text and other in text for other in literals)]
     expression = "|".join(f"(?:{text})" for text in expressions).encode()
     return LinePrefilter(
@@ -66,7 +68,7 @@ def build_prefilter(rules: Iterable[CompiledRule]) -> LinePrefilter:
     )
 
 
-def _drop_names(pattern: str) -> str:
+def _remove_group_names_and_anchors(pattern: str) -> str:
     """Group names may occur in several rules, so they are removed; `^` is of the message, not of the line."""
     unnamed = re.sub(r"\(\?P<\w+>", "(?:", pattern)
     return unnamed.removeprefix("^").removesuffix("$")

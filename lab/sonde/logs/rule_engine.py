@@ -17,7 +17,7 @@ from sonde.logs.line_formats import LogLine
 from sonde.logs.rule_files import CompiledRule, fill_template
 
 # Threshold and single rules without a window join nothing; pairs without one wait for ever.
-_FOREVER = timedelta(days=36500)
+_UNLIMITED_WINDOW = timedelta(days=36500)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class _Operation:
 
 class RuleEngine:
     """Feeds lines to rules. `process_line` takes lines in order of time; finished events are taken with
-    `take_events`."""
+    `drain_finished_events`."""
 
     def __init__(self, rules: Iterable[CompiledRule]) -> None:
         self._rules = list(rules)
@@ -95,7 +95,7 @@ class RuleEngine:
         self._source = ""
         self._next_expiry: datetime | None = None  # no operation or context ends before
 
-    def take_events(self) -> list[LogEvent]:
+    def drain_finished_events(self) -> list[LogEvent]:
         """Returns the finished events and forgets them."""
         events, self._finished = self._finished, []
         return events
@@ -103,7 +103,7 @@ class RuleEngine:
     def finish_all_operations(self) -> list[LogEvent]:
         """Ends all operations and returns the finished events."""
         self.end_operations()
-        return self.take_events()
+        return self.drain_finished_events()
 
     def end_operations(self) -> None:
         """Ends all operations and contexts: at the end of a log, and where its clock goes back."""
@@ -206,12 +206,12 @@ class RuleEngine:
     ) -> None:
         rule = compiled_rule.rule
         if rule.type == "repeat":
-            self._add_repetitions(log_line.host, time, int(match_values["count"] or 0))
+            self._count_repeated_lines(log_line.host, time, int(match_values["count"] or 0))
             return
-        lifetime = _FOREVER if rule.lifetime is None else timedelta(seconds=rule.lifetime)
+        lifetime = _UNLIMITED_WINDOW if rule.lifetime is None else timedelta(seconds=rule.lifetime)
         for template in rule.creates:
             self._contexts[fill_template(template, match_values)] = time + lifetime
-            self._note_expiry(time + lifetime)
+            self._advance_next_expiry(time + lifetime)
         for template in rule.deletes:
             self._contexts.pop(fill_template(template, match_values), None)
         if not rule.title:
@@ -237,7 +237,7 @@ class RuleEngine:
         event = LogEvent(
             rule.id, rule.kind, rule.severity, title, parts, time, time, 1, log_line.text[:500], source=self._source
         )
-        window = _FOREVER if rule.window is None else timedelta(seconds=rule.window)
+        window = _UNLIMITED_WINDOW if rule.window is None else timedelta(seconds=rule.window)
         operation = _Operation(compiled_rule, event, time + window)
         if rule.type == "threshold":
             operation.times.append(time)
@@ -245,10 +245,10 @@ class RuleEngine:
         if rule.type == "pair":
             operation.end_pattern = compiled_rule.end_pattern or _compile_end_pattern(rule.end_pattern, match_values)
         self._operations[rule.id, title] = operation
-        self._note_expiry(operation.ends)
+        self._advance_next_expiry(operation.ends)
         return operation
 
-    def _note_expiry(self, expiry_time: datetime) -> None:
+    def _advance_next_expiry(self, expiry_time: datetime) -> None:
         if self._next_expiry is None or expiry_time < self._next_expiry:
             self._next_expiry = expiry_time
 
@@ -267,7 +267,7 @@ class RuleEngine:
             operation.event = replace(operation.event, first=operation.times[0], count=len(operation.times))
             operation.ends = operation.times[0] + timedelta(seconds=rule.window)
 
-    def _add_repetitions(self, host: str, time: datetime, line_count: int) -> None:
+    def _count_repeated_lines(self, host: str, time: datetime, line_count: int) -> None:
         operation = self._latest.get(host)
         if operation is None or not line_count:
             return

@@ -21,13 +21,13 @@ from sonde.model.errors import UserError
 from sonde.model.event.description import EVENT_FORMAT
 from sonde.model.units import format_count_with_noun
 
-FUTURE = timedelta(days=1)
-_BACKWARD = timedelta(hours=1)
+MAX_CLOCK_ADVANCE = timedelta(days=1)
+_MAX_TIME_STEP_BACK = timedelta(hours=1)
 _MAX_ID = 80
 
 
 @dataclass
-class LineCount:
+class ProblemLineCount:
     """How many lines have one kind of problem, and the number of the first."""
 
     count: int = 0
@@ -48,9 +48,9 @@ class LogReport:
     matched: int = 0
     bytes: int = 0
     cut: int = 0
-    timeless: LineCount = field(default_factory=LineCount)  # matching lines without a time
-    future: LineCount = field(default_factory=LineCount)
-    backward: LineCount = field(default_factory=LineCount)  # lines before which the clock went back
+    timeless: ProblemLineCount = field(default_factory=ProblemLineCount)  # matching lines without a time
+    future: ProblemLineCount = field(default_factory=ProblemLineCount)
+    backward: ProblemLineCount = field(default_factory=ProblemLineCount)  # lines before which the clock went back
     problem: str = ""  # why the file was not read to its end
 
     def set_read_problem(self, error: BaseException, last_line: int | None = None) -> None:
@@ -107,7 +107,7 @@ def scan_logs(
             report = LogReport(path)
             reports.append(report)
             clock = _scan_file(report, file, prefilter, engine, defaults, clock)
-            events += engine.take_events()
+            events += engine.drain_finished_events()
         events += engine.finish_all_operations()
     return sorted(events, key=lambda event: (event.first, event.rule, event.title)), reports
 
@@ -204,7 +204,7 @@ def scan_lines(
     """Feeds the lines of a file that was written last at `written` to the engine. Returns the time of its last matching
     line, or `clock`, also when the file can be read only in part."""
     parser = LineParser(LineContext(defaults.zone, written, defaults.boot, defaults.host))
-    limit = (defaults.now or datetime.now(UTC)) + FUTURE
+    limit = (defaults.now or datetime.now(UTC)) + MAX_CLOCK_ADVANCE
     try:
         for number, raw in reader.read_matching_lines():
             line = parser.parse_line(raw.decode("utf-8", "replace").rstrip("\r\n"))
@@ -231,8 +231,8 @@ def _process_line(
     if time is None:
         report.timeless.add_line(line_number)
         return clock
-    if clock is not None and time < clock - _BACKWARD:
+    if clock is not None and time < clock - _MAX_TIME_STEP_BACK:
         report.backward.add_line(line_number)
         engine.end_operations()
     report.matched += engine.process_line(log_line, time, str(report.path))
-    return time if clock is None or time > clock or time < clock - _BACKWARD else clock
+    return time if clock is None or time > clock or time < clock - _MAX_TIME_STEP_BACK else clock

@@ -33,8 +33,8 @@ from sonde.logs.sec_rules import (
 )
 
 # A loop of rules that create events for each other ends here; sec would never end.
-_MOST_EVENTS_PER_LINE = 1_000
-_VARIABLE = re.compile(r"%(?:(\.?[A-Za-z]\w*|%)|\{(\.?[A-Za-z]\w*)\})", re.ASCII)
+_MAX_EVENTS_PER_LINE = 1_000
+_SEC_VARIABLE = re.compile(r"%(?:(\.?[A-Za-z]\w*|%)|\{(\.?[A-Za-z]\w*)\})", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -91,12 +91,12 @@ class SecEngine:
         self.advance_clock(now)
         self._match_line(line)
         self._process_events()
-        return self._take_outputs()
+        return self._drain_outputs()
 
     def finish_due_operations(self, now: int) -> list[SecOutput]:
         """Processes what is due at `now`, without a line."""
         self.advance_clock(now)
-        return self._take_outputs()
+        return self._drain_outputs()
 
     def advance_clock(self, now: int) -> None:
         """Moves the clock; contexts, operations and delayed events that are due take effect."""
@@ -105,12 +105,12 @@ class SecEngine:
             self._process_due_lists()
         self._process_events()
 
-    def _take_outputs(self) -> list[SecOutput]:
+    def _drain_outputs(self) -> list[SecOutput]:
         outputs, self._outputs = self._outputs, []
         return outputs
 
     def _process_events(self) -> None:
-        for _ in range(_MOST_EVENTS_PER_LINE):
+        for _ in range(_MAX_EVENTS_PER_LINE):
             if not self._events:
                 return
             self._match_line(self._events.popleft())
@@ -290,7 +290,7 @@ class SecEngine:
 
     def _execute_actions(self, actions: Sequence[SecAction], description: str) -> None:
         for action in actions:
-            texts = [self._fill_variables(text, description) for text in action.texts]
+            texts = [self._substitute_variables(text, description) for text in action.texts]
             if action.name == "logonly" or action.name in COMMAND_ACTIONS:
                 self._outputs.append(SecOutput(self._now, action.name, "", texts[0]))
             elif action.name in OUTPUT_ACTIONS:
@@ -316,7 +316,7 @@ class SecEngine:
             return
         self._contexts[name] = _SecContext(self._now, int(lifetime), action.inner, description)
 
-    def _fill_variables(self, text: str, description: str) -> str:
+    def _substitute_variables(self, text: str, description: str) -> str:
         if "%" not in text:
             return text
         time = datetime.fromtimestamp(self._now, self._zone)
@@ -330,7 +330,7 @@ class SecEngine:
             ".mon": f"{time:%m}", ".mday": f"{time:%d}", ".hmsstr": f"{time:%H:%M:%S}", ".monstr": f"{time:%b}",
             ".wdaystr": f"{time:%a}", ".mdaystr": f"{time.day:2}",
         }  # fmt: skip
-        return _VARIABLE.sub(lambda match: variables.get(match[1] or match[2], ""), text)
+        return _SEC_VARIABLE.sub(lambda match: variables.get(match[1] or match[2], ""), text)
 
 
 def _split_events(events_text: str) -> list[str]:

@@ -24,17 +24,23 @@ SEC_RULE_TYPES = {
     "pairwithwindow": "PairWithWindow",
     "suppress": "Suppress",
 }
-_COMMON = {"ptype", "pattern"}
-_SECOND = {"ptype2", "pattern2", "desc2", "action2"}
-_OPTIONAL_SECOND = {"continue", "context", "continue2", "context2"}
+_COMMON_KEYWORDS = {"ptype", "pattern"}
+_SECOND_PATTERN_KEYWORDS = {"ptype2", "pattern2", "desc2", "action2"}
+_OPTIONAL_PAIR_KEYWORDS = {"continue", "context", "continue2", "context2"}
 # Rule type -> keywords that it must have, and keywords that it may have.
-_KEYWORDS: dict[str, tuple[set[str], set[str]]] = {
-    "Single": (_COMMON | {"desc", "action"}, {"continue", "context"}),
-    "SingleWithSuppress": (_COMMON | {"desc", "action", "window"}, {"continue", "context"}),
-    "SingleWithThreshold": (_COMMON | {"desc", "action", "window", "thresh"}, {"continue", "context", "action2"}),
-    "Pair": (_COMMON | {"desc", "action"} | _SECOND, _OPTIONAL_SECOND | {"window"}),
-    "PairWithWindow": (_COMMON | {"desc", "action", "window"} | _SECOND, _OPTIONAL_SECOND),
-    "Suppress": (_COMMON, {"context", "desc"}),
+_KEYWORDS_BY_RULE_TYPE: dict[str, tuple[set[str], set[str]]] = {
+    "Single": (_COMMON_KEYWORDS | {"desc", "action"}, {"continue", "context"}),
+    "SingleWithSuppress": (_COMMON_KEYWORDS | {"desc", "action", "window"}, {"continue", "context"}),
+    "SingleWithThreshold": (
+        _COMMON_KEYWORDS | {"desc", "action", "window", "thresh"},
+        {"continue", "context", "action2"},
+    ),
+    "Pair": (_COMMON_KEYWORDS | {"desc", "action"} | _SECOND_PATTERN_KEYWORDS, _OPTIONAL_PAIR_KEYWORDS | {"window"}),
+    "PairWithWindow": (
+        _COMMON_KEYWORDS | {"desc", "action", "window"} | _SECOND_PATTERN_KEYWORDS,
+        _OPTIONAL_PAIR_KEYWORDS,
+    ),
+    "Suppress": (_COMMON_KEYWORDS, {"context", "desc"}),
 }
 # Actions that hand a text to something outside: they become events and are never executed.
 OUTPUT_ACTIONS = ("write", "writen", "pipe", "udpsock", "tcpsock", "udgram", "ustream", "owritecl")
@@ -188,7 +194,7 @@ def _parse_sec_rule(keywords: dict[str, str], line_number: int) -> SecRule:
     if kind is None:
         supported = ", ".join(SEC_RULE_TYPES.values())
         raise SecRuleError(f'its type "{name}" is not one of {supported}' if name else "it has no type")
-    needed, allowed = _KEYWORDS[kind]
+    needed, allowed = _KEYWORDS_BY_RULE_TYPE[kind]
     if missing := sorted(needed - set(keywords)):
         raise SecRuleError(f"it lacks {', '.join(missing)}")
     if extra := sorted(set(keywords) - needed - allowed - {"type"}):

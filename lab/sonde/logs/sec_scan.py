@@ -14,7 +14,7 @@ from sonde.logs.line_formats import LineContext, LineParser
 from sonde.logs.log_file import READ_ERRORS, open_log_files
 from sonde.logs.prefilter import MAX_LINE_BYTES
 from sonde.logs.scan import (
-    FUTURE,
+    MAX_CLOCK_ADVANCE,
     LogDefaults,
     LogReport,
     group_rotated_files,
@@ -56,7 +56,7 @@ def _apply_rules_to_log(
 ) -> Iterator[SecOutput]:
     clock = 0
     try:
-        limit = (defaults.now or datetime.now(UTC)) + FUTURE
+        limit = (defaults.now or datetime.now(UTC)) + MAX_CLOCK_ADVANCE
         with require_opened(opened) as file:
             written = datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC)
             parser = LineParser(LineContext(defaults.zone, written, defaults.boot, defaults.host))

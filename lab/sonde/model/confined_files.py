@@ -23,11 +23,11 @@ from typing import Any, BinaryIO, cast
 
 from sonde.model.documents import MAX_JSON_BYTES, parse_json
 
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
-_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_PART = ".part"  # ends the name of a file that is still being written
-_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+_DIRECTORY_OPEN_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_READ_FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_PARTIAL_FILE_SUFFIX = ".part"  # ends the name of a file that is still being written
+_OTHERS_WRITE_BITS = stat.S_IWGRP | stat.S_IWOTH
 # Directories with the names of devices and of open files; other users cannot add entries there.
 _STREAM_FOLDERS = (Path("/dev"), Path("/dev/fd"), Path("/proc/self/fd"))
 
@@ -37,9 +37,9 @@ def is_owned_by_user_or_root(file_status: os.stat_result) -> bool:
     return file_status.st_uid in (os.geteuid(), 0)
 
 
-def is_unfinished_file(file_name: str) -> bool:
+def is_partial_file_name(file_name: str) -> bool:
     """Whether a file of that name was still being written when its writer died."""
-    return file_name.startswith(".") and file_name.endswith(_PART)
+    return file_name.startswith(".") and file_name.endswith(_PARTIAL_FILE_SUFFIX)
 
 
 class ConfinedDirectory:
@@ -57,13 +57,13 @@ class ConfinedDirectory:
         if create_if_absent:
             directory.mkdir(parents=True, exist_ok=True)
         try:
-            return cls(os.open(directory, _DIRECTORY | os.O_NOFOLLOW), directory)
+            return cls(os.open(directory, _DIRECTORY_OPEN_FLAGS | os.O_NOFOLLOW), directory)
         except OSError as reason:
             if reason.errno not in (errno.ELOOP, errno.ENOTDIR) or not stat.S_ISLNK(directory.lstat().st_mode):
                 raise
             if not is_owned_by_user_or_root(directory.lstat()):
                 raise OSError(errno.ELOOP, "it is a symbolic link of another user", str(directory)) from None
-        return cls(os.open(directory, _DIRECTORY), directory)
+        return cls(os.open(directory, _DIRECTORY_OPEN_FLAGS), directory)
 
     @classmethod
     def open_beneath(cls, root_folder: Path, subdirectory: Path) -> ConfinedDirectory:
@@ -88,37 +88,37 @@ class ConfinedDirectory:
     def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
         self.close()
 
-    def read_own_status(self) -> os.stat_result:
+    def stat_directory(self) -> os.stat_result:
         """Owner, permissions and times of the directory itself."""
         return os.fstat(self.descriptor)
 
     def is_protected_from_others(self) -> bool:
         """Whether only the caller and root may add, rename and remove entries."""
-        status = self.read_own_status()
-        return is_owned_by_user_or_root(status) and not status.st_mode & _OTHERS_WRITE
+        status = self.stat_directory()
+        return is_owned_by_user_or_root(status) and not status.st_mode & _OTHERS_WRITE_BITS
 
-    def may_others_rename(self) -> bool:
+    def can_others_rename_entries(self) -> bool:
         """Whether users other than its owner and root may rename and remove entries of the caller."""
-        mode = self.read_own_status().st_mode
-        return bool(mode & _OTHERS_WRITE) and not mode & stat.S_ISVTX
+        mode = self.stat_directory().st_mode
+        return bool(mode & _OTHERS_WRITE_BITS) and not mode & stat.S_ISVTX
 
     def set_sticky_bit(self) -> None:
         """Makes a directory of the caller sticky where others may write, so that each keeps its entries."""
-        if self.may_others_rename() and self.read_own_status().st_uid == os.geteuid():
-            os.fchmod(self.descriptor, stat.S_IMODE(self.read_own_status().st_mode) | stat.S_ISVTX)
+        if self.can_others_rename_entries() and self.stat_directory().st_uid == os.geteuid():
+            os.fchmod(self.descriptor, stat.S_IMODE(self.stat_directory().st_mode) | stat.S_ISVTX)
 
     def list_names(self) -> list[str]:
         """Names in the directory, sorted."""
         return sorted(os.listdir(self.descriptor))
 
-    def read_entry_status(self, entry_name: str) -> os.stat_result:
+    def stat_entry(self, entry_name: str) -> os.stat_result:
         """Status of an entry; of a link the link itself."""
         return os.stat(_require_single_path_component(entry_name), dir_fd=self.descriptor, follow_symlinks=False)
 
     def has_entry(self, entry_name: str) -> bool:
         """Whether there is an entry of that name, of whatever kind."""
         try:
-            self.read_entry_status(entry_name)
+            self.stat_entry(entry_name)
         except FileNotFoundError:
             return False
         return True
@@ -126,7 +126,7 @@ class ConfinedDirectory:
     def has_file(self, entry_name: str, trusted_only: bool = False) -> bool:
         """Whether `entry_name` is a regular file; `trusted_only`: one of the caller or of root."""
         try:
-            status = self.read_entry_status(entry_name)
+            status = self.stat_entry(entry_name)
         except FileNotFoundError:
             return False
         return stat.S_ISREG(status.st_mode) and (is_owned_by_user_or_root(status) or not trusted_only)
@@ -136,7 +136,7 @@ class ConfinedDirectory:
         if create_if_absent:
             with suppress(FileExistsError):
                 os.mkdir(_require_single_path_component(directory_name), dir_fd=self.descriptor)
-        flags = _DIRECTORY | os.O_NOFOLLOW
+        flags = _DIRECTORY_OPEN_FLAGS | os.O_NOFOLLOW
         return ConfinedDirectory(
             _open_without_links(_require_single_path_component(directory_name), flags, dir_fd=self.descriptor),
             self.path / directory_name,
@@ -147,7 +147,7 @@ class ConfinedDirectory:
         called."""
         os.mkdir(_require_single_path_component(directory_name), 0o755, dir_fd=self.descriptor)
         directory = self.open_subdirectory(directory_name)
-        owner = directory.read_own_status().st_uid
+        owner = directory.stat_directory().st_uid
         if (owner != os.geteuid() and owner != self._find_owner_of_new_files()) or directory.list_names():
             directory.close()
             raise PermissionError(
@@ -157,27 +157,27 @@ class ConfinedDirectory:
 
     def _find_owner_of_new_files(self) -> int:
         """User id that the file system gives to files of the caller; a server may map root to another user."""
-        name = f".{secrets.token_hex(8)}{_PART}"
+        name = f".{secrets.token_hex(8)}{_PARTIAL_FILE_SUFFIX}"
         with self.create_file(name) as file:
             self.remove_file(name)
             return os.fstat(file.fileno()).st_uid
 
     def remove_write_permission_of_others(self) -> None:
         """Takes from other users the permission to write, where the caller owns the directory."""
-        status = self.read_own_status()
-        if status.st_mode & _OTHERS_WRITE and status.st_uid == os.geteuid():
-            os.fchmod(self.descriptor, stat.S_IMODE(status.st_mode) & ~_OTHERS_WRITE)
+        status = self.stat_directory()
+        if status.st_mode & _OTHERS_WRITE_BITS and status.st_uid == os.geteuid():
+            os.fchmod(self.descriptor, stat.S_IMODE(status.st_mode) & ~_OTHERS_WRITE_BITS)
 
     def apply_umask_permissions(self) -> None:
         """Gives the directory the permissions that the umask allows: it is complete."""
-        mode = stat.S_IMODE(self.read_own_status().st_mode) | (_OTHERS_WRITE & ~_read_umask())
-        if mode != stat.S_IMODE(self.read_own_status().st_mode):
+        mode = stat.S_IMODE(self.stat_directory().st_mode) | (_OTHERS_WRITE_BITS & ~_read_umask())
+        if mode != stat.S_IMODE(self.stat_directory().st_mode):
             os.fchmod(self.descriptor, mode)
 
     def open_file(self, file_name: str, trusted_only: bool = False) -> BinaryIO:
         """Opens a regular file to read. `trusted_only`: refuses one that belongs neither to the caller nor to root."""
         file = _require_regular_file(
-            _open_without_links(_require_single_path_component(file_name), _READ, dir_fd=self.descriptor),
+            _open_without_links(_require_single_path_component(file_name), _READ_FLAGS, dir_fd=self.descriptor),
             self.path / file_name,
         )
         return _require_trusted_owner(file, self.path / file_name, trusted_only)
@@ -193,14 +193,14 @@ class ConfinedDirectory:
     def create_file(self, file_name: str) -> BinaryIO:
         """Creates a file to write. Raises FileExistsError when anything has that name."""
         return os.fdopen(
-            os.open(_require_single_path_component(file_name), _CREATE, 0o666, dir_fd=self.descriptor), "wb"
+            os.open(_require_single_path_component(file_name), _CREATE_FLAGS, 0o666, dir_fd=self.descriptor), "wb"
         )
 
     @contextmanager
-    def replace_file(self, file_name: str) -> Iterator[BinaryIO]:
+    def open_atomic_replacement(self, file_name: str) -> Iterator[BinaryIO]:
         """A new file that takes the place of `file_name`, on storage and in one step, when the block ends without
         error."""
-        part = f".{_require_single_path_component(file_name)[:80]}.{secrets.token_hex(8)}{_PART}"
+        part = f".{_require_single_path_component(file_name)[:80]}.{secrets.token_hex(8)}{_PARTIAL_FILE_SUFFIX}"
         file = self.create_file(part)
         try:
             with file:
@@ -215,9 +215,9 @@ class ConfinedDirectory:
 
     def write_bytes(self, file_name: str, content: bytes) -> None:
         """Replaces a file; its content and its name are on storage afterwards."""
-        with self.replace_file(file_name) as file:
+        with self.open_atomic_replacement(file_name) as file:
             file.write(content)
-        self.sync_entries()
+        self.fsync_directory()
 
     def write_text(self, file_name: str, text: str) -> None:
         """The same with text."""
@@ -253,24 +253,24 @@ class ConfinedDirectory:
         gone."""
         with self.open_subdirectory(directory_name) as directory:
             for entry in sorted(directory.list_names(), key=lambda entry: entry in files_removed_last):
-                if stat.S_ISDIR(directory.read_entry_status(entry).st_mode):
+                if stat.S_ISDIR(directory.stat_entry(entry).st_mode):
                     shutil.rmtree(entry, dir_fd=directory.descriptor)
                 else:
                     directory.remove_file(entry, missing_ok=True)
         self.remove_empty_directory(directory_name)
 
-    def sync_entries(self) -> None:
+    def fsync_directory(self) -> None:
         """The names in the directory are on storage."""
         os.fsync(self.descriptor)
 
-    def sync_file(self, file_name: str) -> None:
+    def fsync_file(self, file_name: str) -> None:
         """What was written to the file is on storage."""
         with self.open_file(file_name) as file:
             os.fsync(file.fileno())
 
 
 @contextmanager
-def replace_file(output_file: Path, create_directory: bool = False) -> Iterator[BinaryIO]:
+def open_atomic_replacement(output_file: Path, create_directory: bool = False) -> Iterator[BinaryIO]:
     """A new file that takes the place of `output_file`, an output that the user named. `create_directory`: makes its
     directory when that is absent. A pipe, a character device or a standard stream is written to as it is. Raises
     OSError."""
@@ -280,7 +280,7 @@ def replace_file(output_file: Path, create_directory: bool = False) -> Iterator[
     else:
         with (
             ConfinedDirectory.open(output_file.parent, create_directory) as directory,
-            directory.replace_file(output_file.name) as file,
+            directory.open_atomic_replacement(output_file.name) as file,
         ):
             yield file
 
@@ -314,7 +314,7 @@ def _open_in_place(output_file: Path) -> int:
 
 def write_file(output_file: Path, text: str, create_directory: bool = False) -> None:
     """Replaces a file that the user named by this text."""
-    with replace_file(output_file, create_directory) as file:
+    with open_atomic_replacement(output_file, create_directory) as file:
         file.write(text.encode())
 
 
@@ -361,7 +361,7 @@ def open_file(file_path: Path, trusted_only: bool = False) -> BinaryIO:
     """Opens a regular file to read; a link, a named pipe or a device is refused, and with `trusted_only` a file that
     belongs neither to the caller nor to root. Raises OSError."""
     return _require_trusted_owner(
-        _require_regular_file(_open_without_links(file_path, _READ), file_path), file_path, trusted_only
+        _require_regular_file(_open_without_links(file_path, _READ_FLAGS), file_path), file_path, trusted_only
     )
 
 

@@ -48,7 +48,7 @@ def escape_ansible_value(value: str) -> str:
     return value
 
 
-def check_bare_word(word: str) -> str:
+def require_word_without_quotes(word: str) -> str:
     """A word of a line that a shell splits at blanks and cannot unquote: the files of the network scripts."""
     if not word or quote_word(word) != word:
         raise ValueError(f"{word!r} is not one word without quotes")

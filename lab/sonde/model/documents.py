@@ -10,9 +10,9 @@ from typing import Any, BinaryIO
 
 import yaml
 
-MOST_LEVELS = 100  # of tables and lists in each other
-TOO_DEEP = f"it is nested too deeply, in more than {MOST_LEVELS} levels"
-MOST_DIGITS = 308  # of a whole number: a larger one is no floating-point number either
+MAX_NESTING_LEVELS = 100  # of tables and lists in each other
+TOO_DEEP_MESSAGE = f"it is nested too deeply, in more than {MAX_NESTING_LEVELS} levels"
+MAX_DIGITS = 308  # of a whole number: a larger one is no floating-point number either
 MAX_LINE_BYTES = 64 << 20  # of NDJSON; the engine writes lines of at most a few MiB
 MAX_JSON_BYTES = 64 << 20  # of a JSON file in an archive
 
@@ -43,11 +43,11 @@ def parse_yaml(yaml_text: str) -> Any:
             if isinstance(event, yaml.AliasEvent):
                 raise DocumentError(f"it uses the alias *{event.anchor}; write the value out")
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if depth > MOST_LEVELS:
-                raise DocumentError(TOO_DEEP)
+            if depth > MAX_NESTING_LEVELS:
+                raise DocumentError(TOO_DEEP_MESSAGE)
     except yaml.MarkedYAMLError as reason:
         if "nesting depth" in (reason.problem or ""):  # libyaml's own limit, far above ours; it scans before it parses
-            raise DocumentError(TOO_DEEP) from None
+            raise DocumentError(TOO_DEEP_MESSAGE) from None
         raise
     return _parse_within_limits(loader(yaml_text).get_single_data)
 
@@ -67,10 +67,10 @@ def _parse_within_limits(parse: Callable[[], Any]) -> Any:
     try:
         document = parse()
     except RecursionError:
-        raise DocumentError(TOO_DEEP) from None
+        raise DocumentError(TOO_DEEP_MESSAGE) from None
     except ValueError as reason:
         if "integer string conversion" in str(reason):  # Python's own limit, far above ours
-            raise DocumentError(f"it holds a number of more than {MOST_DIGITS} digits") from None
+            raise DocumentError(f"it holds a number of more than {MAX_DIGITS} digits") from None
         raise
     _check_limits(document)
     return document
@@ -78,13 +78,13 @@ def _parse_within_limits(parse: Callable[[], Any]) -> Any:
 
 def _check_limits(document: Any) -> None:
     """Level by level, not by recursion, which a document could exhaust."""
-    largest = 10**MOST_DIGITS
+    largest = 10**MAX_DIGITS
     level, depth = [document], 0
     while level:
-        if depth > MOST_LEVELS:
-            raise DocumentError(TOO_DEEP)
+        if depth > MAX_NESTING_LEVELS:
+            raise DocumentError(TOO_DEEP_MESSAGE)
         if any(isinstance(value, int) and not -largest < value < largest for value in level):
-            raise DocumentError(f"it holds a number of more than {MOST_DIGITS} digits")
+            raise DocumentError(f"it holds a number of more than {MAX_DIGITS} digits")
         inner = [value for value in level if isinstance(value, dict | list)]
         level = [item for value in inner for item in (value.values() if isinstance(value, dict) else value)]
         depth += 1

@@ -11,13 +11,13 @@ from sonde.model.errors import UserError
 from sonde.model.escaping import escape_line
 
 
-def require_own_file(file_path: Path, file_kind: str) -> None:
+def require_file_owned_by_user_or_root(file_path: Path, file_kind: str) -> None:
     """Raises UserError when the file belongs to a user other than the caller and root. An absent file is accepted."""
     _check_file_owner(file_path, file_kind, may_others_write=True)
 
 
-def require_unshared_file(file_path: Path, file_kind: str) -> None:
-    """Like `require_own_file`, and raises UserError when other users may write the file."""
+def require_file_not_writable_by_others(file_path: Path, file_kind: str) -> None:
+    """Like `require_file_owned_by_user_or_root`, and raises UserError when other users may write the file."""
     _check_file_owner(file_path, file_kind, may_others_write=False)
 
 

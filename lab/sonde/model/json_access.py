@@ -55,7 +55,7 @@ def get_member(json_object: object, member_path: Iterable[str]) -> Any:
     return value
 
 
-def join_table_lines(table_lines: Iterable[TableLine]) -> TableLine | None:
+def concatenate_table_lines(table_lines: Iterable[TableLine]) -> TableLine | None:
     """Returns one table with the rows of all its lines in order of task; None without rows."""
     ordered_tables = sorted(table_lines, key=lambda line: line.first_task)
     rows = tuple(row for line in ordered_tables for row in line.rows)

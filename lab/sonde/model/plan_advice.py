@@ -19,11 +19,11 @@ from sonde.model.plan import Plan
 from sonde.model.units import format_bytes
 from sonde.model.volume import PhaseVolume
 
-_LARGE_TRANSFER = 1_000_000  # bytes
-_PAGE = 4096  # bytes
+_LARGE_TRANSFER_BYTES = 1_000_000  # bytes
+_PAGE_BYTES = 4096  # bytes
 # Beyond this fraction of memory, buffered files displace each other in the page cache.
 _CACHEABLE_FRACTION = 0.5
-_PREALLOCATED_SIZE = 1 << 30  # bytes of one file
+_PREALLOCATED_FILE_BYTES = 1 << 30  # bytes of one file
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def find_plan_advice(plan: Plan, volumes: Sequence[PhaseVolume], memory: int | N
         and not plan.is_tree_phase(phase)
         and volume.backend not in BACKENDS_WITHOUT_STORAGE
     ]
-    return [sentence for principle in _PRINCIPLES for sentence in principle(phases)]
+    return [sentence for principle in _ADVICE_RULES for sentence in principle(phases)]
 
 
 def _join_phase_names(phases: Iterable[_DataPhase]) -> str:
@@ -70,7 +70,9 @@ def _join_phase_names(phases: Iterable[_DataPhase]) -> str:
 
 def _advise_alignment(phases: Sequence[_DataPhase]) -> Iterator[str]:
     unaligned = [
-        phase for phase in phases if phase.volume.transfer_bytes % _PAGE and phase.volume.transfer_bytes > _PAGE
+        phase
+        for phase in phases
+        if phase.volume.transfer_bytes % _PAGE_BYTES and phase.volume.transfer_bytes > _PAGE_BYTES
     ]
     if unaligned:
         size = format_bytes(unaligned[0].volume.transfer_bytes)
@@ -81,7 +83,7 @@ def _advise_alignment(phases: Sequence[_DataPhase]) -> Iterator[str]:
 
 
 def _advise_large_calls(phases: Sequence[_DataPhase]) -> Iterator[str]:
-    small = [phase for phase in phases if phase.is_sequential and phase.volume.transfer_bytes < _LARGE_TRANSFER]
+    small = [phase for phase in phases if phase.is_sequential and phase.volume.transfer_bytes < _LARGE_TRANSFER_BYTES]
     if small:
         size = format_bytes(min(phase.volume.transfer_bytes for phase in small))
         yield (
@@ -133,7 +135,7 @@ def _advise_preallocation(phases: Sequence[_DataPhase]) -> Iterator[str]:
         if phase.is_direct
         and phase.volume.op in WRITE_OPS
         and phase.data["io"]["preallocate"] == "none"
-        and phase.file_bytes >= _PREALLOCATED_SIZE
+        and phase.file_bytes >= _PREALLOCATED_FILE_BYTES
     ]
     if growing:
         yield (
@@ -143,7 +145,7 @@ def _advise_preallocation(phases: Sequence[_DataPhase]) -> Iterator[str]:
         )
 
 
-_PRINCIPLES: tuple[Callable[[Sequence[_DataPhase]], Iterator[str]], ...] = (
+_ADVICE_RULES: tuple[Callable[[Sequence[_DataPhase]], Iterator[str]], ...] = (
     _advise_alignment,
     _advise_large_calls,
     _advise_direct,

@@ -57,7 +57,7 @@ def _canonicalize_plan(plan: Plan) -> Any:
         _remove_calibrated_member(full, name)
     members = schema["properties"]
     phases = full["phases"]
-    seeds = _SeedNumbers()
+    seeds = _SeedNumbering()
     paced = any("paced" in (phase.get("backend"), phase.get("meta", {}).get("backend")) for phase in phases)
     return ({"calibrated": calibrated} if calibrated else {}) | {
         "target": _remove_default_members(
@@ -91,7 +91,7 @@ def _canonicalize_data_table(data_table: Mapping[str, Any], is_paced: bool) -> A
     return _remove_default_members(shared, load_plan_schema()["properties"]["data"])
 
 
-class _SeedNumbers:
+class _SeedNumbering:
     """Numbers for seeds, by first appearance."""
 
     def __init__(self) -> None:
@@ -103,7 +103,7 @@ class _SeedNumbers:
 
 
 def _canonicalize_phase(
-    phase_table: Mapping[str, Any], phase_position: int, all_phases: list[dict[str, Any]], seed_numbers: _SeedNumbers
+    phase_table: Mapping[str, Any], phase_position: int, all_phases: list[dict[str, Any]], seed_numbers: _SeedNumbering
 ) -> dict[str, Any]:
     members = load_plan_schema()["properties"]
     canonical = _remove_members(phase_table, *_IGNORED_PHASE_MEMBERS)
@@ -140,7 +140,7 @@ def _canonicalize_phase(
     return canonical
 
 
-def _canonicalize_meta(meta: Mapping[str, Any], seeds: _SeedNumbers) -> Any:
+def _canonicalize_meta(meta: Mapping[str, Any], seeds: _SeedNumbering) -> Any:
     canonical = _remove_members(meta, *(() if meta["backend"] == "paced" else ("paced",)))
     canonical["payload"] = _remove_members(meta["payload"], "seed")
     canonical["select"] = _replace_seed(meta["select"], meta["select"]["order"] != "creation", "select", seeds)
@@ -150,7 +150,7 @@ def _canonicalize_meta(meta: Mapping[str, Any], seeds: _SeedNumbers) -> Any:
 
 
 def _replace_seed(
-    table: Mapping[str, Any], is_random: bool, seed_kind: str, seed_numbers: _SeedNumbers
+    table: Mapping[str, Any], is_random: bool, seed_kind: str, seed_numbers: _SeedNumbering
 ) -> dict[str, Any]:
     """The table with the number of its seed, or without one where nothing is drawn."""
     remaining = _remove_members(table, "seed")

@@ -16,9 +16,9 @@ from sonde.model.units import format_bytes, parse_bytes
 
 _PLACEHOLDER = re.compile(r"\{([a-z0-9_]+(?:\.[A-Za-z0-9_-]+)+)\}")
 # Members that are sizes also where the plan states a number without a unit.
-_SIZES = ("volume", "transfer", "block", "size", "stride", "offset", "gap")
+_SIZE_MEMBERS = ("volume", "transfer", "block", "size", "stride", "offset", "gap")
 # So many values of a swept member are listed; of more the first and the last.
-_MOST_VALUES = 3
+_MAX_VALUES = 3
 
 
 def list_title_members(title: str) -> list[str]:
@@ -32,7 +32,7 @@ def compose_title(title: str, resolved_plans: Sequence[Mapping[str, Any]]) -> st
     def format_values(match: re.Match[str]) -> str:
         values = [value for plan in resolved_plans if (value := _find_member(plan, match[1])) is not None]
         texts = list(dict.fromkeys(_format_value(match[1], value) for value in values))
-        if len(texts) > _MOST_VALUES:
+        if len(texts) > _MAX_VALUES:
             return f"{texts[0]} to {texts[-1]}"
         return ", ".join(texts) or match[0]
 
@@ -56,7 +56,7 @@ def _iterate_members(value: Any, name: str) -> Iterator[Any]:
 
 def _format_value(member_path: str, value: Any) -> str:
     is_number = isinstance(value, int) and not isinstance(value, bool)
-    if isinstance(value, str) or (is_number and member_path.rpartition(".")[2] in _SIZES):
+    if isinstance(value, str) or (is_number and member_path.rpartition(".")[2] in _SIZE_MEMBERS):
         with suppress(UnitError):
             return _format_size(value)
     return f"{value:,}" if is_number else str(value)

@@ -128,7 +128,7 @@ def display_exact_seconds(seconds: float) -> str:
     )
 
 
-def display_time(iso: str) -> str:
+def format_utc_time(iso: str) -> str:
     """ISO 8601 -> "21 November 2026, 21:04 UTC"; other text is returned unchanged."""
     try:
         time = datetime.fromisoformat(iso)

@@ -24,17 +24,17 @@ _LONGEST_COMMENT = 400
 
 
 @dataclass(frozen=True)
-class _Expansion:
+class _UnquotedText:
     """Shell text that stands in a script as it is: an expansion between double quotes, or the user's own shell."""
 
     text: str
 
 
 @dataclass(frozen=True)
-class Word:
+class ShellWord:
     """One word of a script: values, which are quoted, and expansions. Only functions of this module make one."""
 
-    pieces: tuple[str | _Expansion, ...]
+    pieces: tuple[str | _UnquotedText, ...]
 
     @property
     def script_text(self) -> str:
@@ -48,7 +48,7 @@ class Word:
         return "".join(encoded)
 
 
-Argument = str | int | Word
+Argument = str | int | ShellWord
 
 
 def quote_word(argument: object) -> str:
@@ -61,27 +61,27 @@ def quote_command(arguments: Iterable[object]) -> str:
     return " ".join(quote_word(argument) for argument in arguments)
 
 
-def refer_to_variable(variable_name: str) -> Word:
+def make_variable_reference(variable_name: str) -> ShellWord:
     """The value of a shell variable, as one word."""
-    return Word((_Expansion(f'"${check_shell_identifier(variable_name)}"'),))
+    return ShellWord((_UnquotedText(f'"${check_shell_identifier(variable_name)}"'),))
 
 
-def concatenate_words(*word_parts: Argument) -> Word:
+def concatenate_into_word(*word_parts: Argument) -> ShellWord:
     """One word that consists of several: an option and its value."""
-    pieces = (part.pieces if isinstance(part, Word) else (str(part),) for part in word_parts)
-    return Word(tuple(itertools.chain.from_iterable(pieces)))
+    pieces = (part.pieces if isinstance(part, ShellWord) else (str(part),) for part in word_parts)
+    return ShellWord(tuple(itertools.chain.from_iterable(pieces)))
 
 
-def substitute_command_output(*command_words: Argument) -> Word:
+def substitute_command_output(*command_words: Argument) -> ShellWord:
     """The output of a command, as one word."""
-    return Word((_Expansion(f'"$({_format_command_line(command_words)})"'),))
+    return ShellWord((_UnquotedText(f'"$({_format_command_line(command_words)})"'),))
 
 
-def accept_user_shell(shell_text: str) -> Word:
+def make_unquoted_user_word(shell_text: str) -> ShellWord:
     """Shell text that the user wrote as such, in a sites file. Raises ValueError for a second line."""
     if escape_line(shell_text, len(shell_text)) != shell_text:
         raise ValueError(f"{shell_text!r} is not one line of printable characters")
-    return Word((_Expansion(shell_text),))
+    return ShellWord((_UnquotedText(shell_text),))
 
 
 def format_comment(comment: object) -> str:
@@ -97,7 +97,7 @@ def check_shell_identifier(variable_name: str) -> str:
 
 
 def _encode_argument(argument: Argument) -> str:
-    return concatenate_words(argument).script_text
+    return concatenate_into_word(argument).script_text
 
 
 def _format_command_line(arguments: Sequence[Argument]) -> str:
@@ -153,7 +153,7 @@ class ShellScript:
         """Adds commands of which each runs when the one before has succeeded."""
         self._add_line(" && ".join(_format_command_line(arguments) for arguments in commands))
 
-    def repeat_until_failure(self, *arguments: Argument) -> None:
+    def add_loop_until_failure(self, *arguments: Argument) -> None:
         """Adds a loop that repeats a command until it fails."""
         self._add_line(f"while {_format_command_line(arguments)} 2>/dev/null; do :; done")
 

@@ -29,7 +29,7 @@ DURATION_UNITS: dict[str, Decimal] = {
 BIT_UNITS: dict[str, int] = {"bit": 1, **{f"{prefix}bit": 1000 ** (power + 1) for power, prefix in enumerate("kMGT")}}
 OPERATION_UNITS: dict[str, int] = {"op": 1, "kop": 1000, "Mop": 1000**2}
 _NUMBER_AND_UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-zµ/]*)", re.ASCII)
-_LARGEST = 2**63 - 1
+_MAX_BYTES = 2**63 - 1
 
 
 def _split_number_and_unit(quantity_text: str, quantity: str, example: str) -> tuple[Decimal, str]:
@@ -64,8 +64,8 @@ def parse_bytes(value: int | str) -> int:
     if isinstance(value, bool):
         raise UnitError(f"{str(value).lower()} is not a size; write a number and a unit, like 4KiB.")
     if isinstance(value, int):
-        if not 0 <= value <= _LARGEST:
-            raise UnitError(f"{value} is not a size; a size is between 0 and {_LARGEST} bytes.")
+        if not 0 <= value <= _MAX_BYTES:
+            raise UnitError(f"{value} is not a size; a size is between 0 and {_MAX_BYTES} bytes.")
         return value
     if not isinstance(value, str):
         raise UnitError(f"{value!s} is not a size; write a whole number of bytes, or a number and a unit, like 4KiB.")
@@ -80,8 +80,8 @@ def parse_bytes(value: int | str) -> int:
     size = number * BYTE_UNITS[unit]
     if size != size.to_integral_value():
         raise UnitError(f'"{value}" is {size.normalize():f} bytes, which is not a whole number.')
-    if size > _LARGEST:
-        raise UnitError(f'"{value}" is more than a file can hold ({_LARGEST} bytes).')
+    if size > _MAX_BYTES:
+        raise UnitError(f'"{value}" is more than a file can hold ({_MAX_BYTES} bytes).')
     return int(size)
 
 

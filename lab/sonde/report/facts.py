@@ -58,7 +58,7 @@ def list_shared_facts(runs: Sequence[RecordedRun]) -> Pairs:
         starts = sorted(run.run_line.started for run in runs if run.run_line.started)
         took = sum(run.end.seconds or 0.0 for run in runs)
         if starts:
-            text = quantities.display_time(starts[0])
+            text = quantities.format_utc_time(starts[0])
             same.append(("When", f"{text}{_DOT}{quantities.display_seconds(took)} of measuring" if took else text))
     return (*same, ("Runs", str(len(runs))))
 
@@ -124,7 +124,7 @@ def _describe_tasks(run: RecordedRun) -> str:
 
 
 def _describe_start(run: RecordedRun) -> str:
-    parts = [quantities.display_time(run.run_line.started)] if run.run_line.started else []
+    parts = [quantities.format_utc_time(run.run_line.started)] if run.run_line.started else []
     if run.end.seconds is not None:
         parts.append(f"took {quantities.display_seconds(run.end.seconds)}")
     return _DOT.join(parts)

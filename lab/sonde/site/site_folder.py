@@ -117,12 +117,12 @@ class SiteFolder:
         try:
             with ConfinedDirectory.open(self.root) as root:
                 if not folder:
-                    with root.replace_file(file) as stream:
+                    with root.open_atomic_replacement(file) as stream:
                         stream.write(content)
                     return
                 with (
                     root.open_subdirectory(folder, create_if_absent=True) as directory,
-                    directory.replace_file(file) as stream,
+                    directory.open_atomic_replacement(file) as stream,
                 ):
                     stream.write(content)
         except OSError as error:

@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.model.configuration import find_archive_setting
-from sonde.model.confined_files import ConfinedDirectory, is_owned_by_user_or_root, is_unfinished_file
+from sonde.model.confined_files import ConfinedDirectory, is_owned_by_user_or_root, is_partial_file_name
 from sonde.model.errors import MachineError, RecordError
 from sonde.model.history_key import read_site_facts
 from sonde.model.record import RECORD_FILE, RecordReader, merge_stage_records, read_record_from_open_file
@@ -161,20 +161,20 @@ class Archive:
         """Does the work of `commit_run`; false when somebody else found the run complete and made it visible first.
         Raises OSError."""
         tables.write_tables(run_directory, draft.id, reader, draft.facts)
-        if run_directory.has_file(MESSAGES) and run_directory.read_entry_status(MESSAGES).st_size == 0:
+        if run_directory.has_file(MESSAGES) and run_directory.stat_entry(MESSAGES).st_size == 0:
             run_directory.remove_file(MESSAGES)
         for name in run_directory.list_names():
-            if is_unfinished_file(name):
+            if is_partial_file_name(name):
                 run_directory.remove_file(name, missing_ok=True)
             elif run_directory.has_file(name):
-                run_directory.sync_file(name)
+                run_directory.fsync_file(name)
         run_directory.write_json_file(
             SUMMARY, build_summary_document(reader, draft.facts, exit_code, stderr_text, run_directory.path)
         )
         # From here on the run is complete: whoever finds it without an owner may make it visible.
         for name in (_FACTS, owner.NAME):
             run_directory.remove_file(name, missing_ok=True)
-        run_directory.sync_entries()
+        run_directory.fsync_directory()
         return self._make_run_visible(archive_directory, run_directory, draft.id)
 
     def publish_run(self, run_folder: Path, run_id: str) -> Path:
@@ -197,8 +197,8 @@ class Archive:
                     if not run.has_file(SUMMARY):
                         raise
                 first = False
-            month.sync_entries()
-            archive_directory.sync_entries()
+            month.fsync_directory()
+            archive_directory.fsync_directory()
         return first
 
     def remove_run(self, run_folder: Path) -> None:
@@ -235,7 +235,7 @@ class Archive:
                     continue
                 # Somebody else recovers it, or nobody may: it stays where it is.
                 with suppress(OSError, MachineError), root.open_subdirectory(name) as directory:
-                    if not is_owned_by_user_or_root(directory.read_own_status()):
+                    if not is_owned_by_user_or_root(directory.stat_directory()):
                         foreign += not owner.is_recent(directory)
                     elif name.startswith(_INCOMING):
                         recovered += self._recover_run(root, directory, name)
@@ -275,7 +275,7 @@ class Archive:
         owner.claim_directory(draft_directory, [os.getpid()])
         archive_directory.rename_entry(folder_name, archive_directory, new_name)
         ours = archive_directory.open_subdirectory(new_name)
-        if not os.path.samestat(ours.read_own_status(), draft_directory.read_own_status()):
+        if not os.path.samestat(ours.stat_directory(), draft_directory.stat_directory()):
             ours.close()
             raise FileNotFoundError(folder_name)  # another user put another directory there
         owner.claim_directory(ours, [os.getpid()])

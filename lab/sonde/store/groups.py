@@ -48,7 +48,7 @@ def write_group_request(archive_root: Path, group_name: str, request_document: M
             experiments.open_subdirectory(group_name, create_if_absent=True) as directory,
         ):
             directory.write_json_file(NAME, {"schema": SCHEMA, "group": group_name, **request_document})
-            experiments.sync_entries()
+            experiments.fsync_directory()
     except OSError as reason:
         raise MachineError(
             f"The archive {archive_root} cannot be written: {reason.strerror}; name another with --archive DIR."

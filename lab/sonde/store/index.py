@@ -174,7 +174,7 @@ class Index:
         # No space, say: the rows are in memory, and the next one tries again.
         with suppress(OSError), self._open_index_folder() as folder:
             for part, name in written.items():
-                with folder.replace_file(name) as file:
+                with folder.open_atomic_replacement(name) as file:
                     parquet.write_table(tables[part], file, **WRITING)
             for old in folder.list_names():
                 if old.startswith(f"{shard_name}~") and old.endswith(".parquet") and old not in written.values():
@@ -192,7 +192,7 @@ class Index:
         name = f".{secrets.token_hex(6)}.clock"
         with suppress(OSError), self._open_index_folder() as folder:
             folder.create_file(name).close()
-            now = folder.read_entry_status(name).st_mtime_ns
+            now = folder.stat_entry(name).st_mtime_ns
             folder.remove_file(name, missing_ok=True)
             return now
         return time.time_ns()

@@ -54,10 +54,10 @@ def has_live_writer_here(directory: ConfinedDirectory) -> bool:
 
 def is_recent(directory: ConfinedDirectory) -> bool:
     """Whether the directory or a file in it changed within the last six hours."""
-    latest = directory.read_own_status().st_mtime
+    latest = directory.stat_directory().st_mtime
     for name in directory.list_names():
         with suppress(FileNotFoundError):
-            latest = max(latest, directory.read_entry_status(name).st_mtime)
+            latest = max(latest, directory.stat_entry(name).st_mtime)
     return time.time() - latest < _SILENCE_S
 
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, BinaryIO
 
-from sonde.model.confined_files import ConfinedDirectory, open_file, replace_file
+from sonde.model.confined_files import ConfinedDirectory, open_atomic_replacement, open_file
 from sonde.model.errors import MachineError, RecordError, UserError
 from sonde.store import owner
 from sonde.store.archive import RECORD, Archive
@@ -63,7 +63,10 @@ def pack_runs(run_folders: Sequence[Path], pack_file: Path, on_progress: Step) -
     or file that could not be read or is no regular file. Raises MachineError when `pack_file` cannot be written."""
     complaints: list[str] = []
     try:
-        with replace_file(pack_file, create_directory=True) as file, _open_pack_writer(pack_file, file) as add:
+        with (
+            open_atomic_replacement(pack_file, create_directory=True) as file,
+            _open_pack_writer(pack_file, file) as add,
+        ):
             for done, folder in enumerate(run_folders):
                 for name, content in _iterate_run_files(folder, complaints):
                     add(f"{folder.name}/{name}", content)
@@ -80,7 +83,7 @@ def _iterate_run_files(
     try:
         with open_shard_of_run(run_folder) as shard, shard.open_subdirectory(run_folder.name) as directory:
             for name in directory.list_names():
-                if name.startswith(".") or stat.S_ISDIR(directory.read_entry_status(name).st_mode):
+                if name.startswith(".") or stat.S_ISDIR(directory.stat_entry(name).st_mode):
                     continue
                 try:
                     content = directory.open_file(name)
@@ -89,7 +92,7 @@ def _iterate_run_files(
                     continue
                 with content:
                     status = os.fstat(content.fileno())
-                    if status.st_nlink > 1 and status.st_uid != directory.read_own_status().st_uid:
+                    if status.st_nlink > 1 and status.st_uid != directory.stat_directory().st_uid:
                         complaints.append(f"{run_folder / name} is a link to a file of another user; {complaint_end}.")
                         continue
                     yield name, content
@@ -225,9 +228,9 @@ class _IncomingRuns:
             self.discard_current_run()
             return
         for name in directory.list_names():
-            directory.sync_file(name)
+            directory.fsync_file(name)
         directory.remove_file(owner.NAME)
-        directory.sync_entries()
+        directory.fsync_directory()
         self._brought.added.append(self._archive.publish_run(folder, run))
         self._close_run()
 

@@ -13,7 +13,7 @@ import pyarrow.compute as compute
 import pyarrow.csv as csv
 import pyarrow.parquet as parquet
 
-from sonde.model.confined_files import replace_file
+from sonde.model.confined_files import open_atomic_replacement
 from sonde.model.errors import MachineError, UserError
 
 
@@ -27,7 +27,7 @@ def write_table(table: Any, table_file: Path) -> None:
     if table_file.suffix not in writers:
         raise UserError(f'"{table_file}" does not say its format: a table ends in {", ".join(writers)}.')
     try:
-        with replace_file(table_file, create_directory=True) as file:
+        with open_atomic_replacement(table_file, create_directory=True) as file:
             writers[table_file.suffix](table, file)
     except OSError as reason:
         raise MachineError(f"{table_file} cannot be written: {reason.strerror}.") from None

@@ -89,7 +89,10 @@ def _write_parquet_table(
     import pyarrow.parquet as parquet
 
     schema = make_arrow_schema(column_types)
-    with directory.replace_file(file_name) as file, parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+    with (
+        directory.open_atomic_replacement(file_name) as file,
+        parquet.ParquetWriter(file, schema, compression="zstd") as writer,
+    ):
         for rows in _join_small_groups(row_groups, _ROWS):
             columns = {
                 file_name: [_convert_cell_value(kind, row.get(file_name)) for row in rows]

@@ -57,7 +57,7 @@ def change_tags(run_folder: Path, added_tags: Iterable[str] = (), removed_tags: 
                 with suppress(OSError):
                     month.remove_file(part, missing_ok=True)
                 raise
-            run.sync_entries()
+            run.fsync_directory()
     except OSError as reason:
         raise MachineError(f"The tags of {run_folder} cannot be written: {reason.strerror}.") from None
     return after

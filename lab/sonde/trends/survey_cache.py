@@ -133,7 +133,7 @@ class SurveyCache:
         with contextlib.suppress(OSError), ConfinedDirectory.open(self.folder, create_if_absent=True) as folder:
             folder.write_bytes(f"{file_key}{_ENDING}", _compute_checksum(body) + b"\n" + body)
             names = [name for name in folder.list_names() if name.endswith(_ENDING)]
-            for old in sorted(names, key=lambda name: folder.read_entry_status(name).st_mtime_ns)[:-_MOST_KEPT]:
+            for old in sorted(names, key=lambda name: folder.stat_entry(name).st_mtime_ns)[:-_MOST_KEPT]:
                 folder.remove_file(old, missing_ok=True)
 
     def _read_file_content(self, file_key: str) -> bytes:

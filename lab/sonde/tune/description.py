@@ -11,7 +11,7 @@ from pathlib import Path
 from sonde.model.documents import parse_toml
 from sonde.model.errors import UserError, suggest_close_name
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_text_file
-from sonde.model.file_trust import require_unshared_file
+from sonde.model.file_trust import require_file_not_writable_by_others
 from sonde.model.tables.members import declare_choice, declare_plain_number, declare_tables, declare_text, declare_texts
 from sonde.model.tables.table_reader import ReadContext, read_table
 
@@ -87,7 +87,7 @@ def read_tunables(extra_files: Sequence[Path] = ()) -> dict[str, Tunable]:
     for path in (shipped, *extra_files):
         if path != shipped:
             read_text_file(path, "file of tunables", MAX_CONFIGURATION_BYTES, UserError, regular_only=True)
-            require_unshared_file(path, "file of tunables")
+            require_file_not_writable_by_others(path, "file of tunables")
         text_read = read_text_file(path, "file of tunables", MAX_CONFIGURATION_BYTES, UserError)
         try:
             document = parse_toml(text_read)

@@ -91,7 +91,7 @@ class ChangeJournal:
         """Replaces the file, on storage, or removes it when nothing is changed."""
         if not self.pending and not self.applied:
             self.directory.remove_file(self.name, missing_ok=True)
-            self.directory.sync_entries()
+            self.directory.fsync_directory()
             return
         document = {
             "schema": _SCHEMA,

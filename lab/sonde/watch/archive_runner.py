@@ -13,7 +13,7 @@ from sonde.findings.assessment import assess_phase_rate
 from sonde.launch.session import LineObserver
 from sonde.model.bundled_files import find_bundled_toml_files, is_file_reference
 from sonde.model.errors import EXIT_OK, EventError, UserError
-from sonde.model.file_trust import require_unshared_file
+from sonde.model.file_trust import require_file_not_writable_by_others
 from sonde.model.plan import Plan, read_plan_document
 from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.run import read_recorded_run_folder
@@ -38,7 +38,7 @@ def load_probe_plan(probe: ProbeEntry, plan_name: str) -> Plan:
         raise UserError(f"There is no directory {probe.on}, on which the probe {probe.id} runs.")
     bundled = find_bundled_toml_files("experiments")
     if is_file_reference(plan_name, bundled) or plan_name not in bundled:
-        require_unshared_file(Path(plan_name), "plan")
+        require_file_not_writable_by_others(Path(plan_name), "plan")
         document = read_plan_document(plan_name)
     else:
         document = read_plan_document(str(bundled[plan_name]))

@@ -13,7 +13,7 @@ from sonde.model.documents import parse_toml
 from sonde.model.errors import UserError
 from sonde.model.event.times import EventTimeError, parse_time_zone
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_text_file
-from sonde.model.file_trust import require_unshared_file
+from sonde.model.file_trust import require_file_not_writable_by_others
 from sonde.model.tables.table_reader import ReadContext, read_table
 from sonde.watch.description import ChannelEntry, LogEntry, ProbeEntry, WatchFile
 
@@ -27,7 +27,7 @@ class WatchFileError(UserError):
 
 def read_watch_file(watch_file: Path) -> WatchFile:
     """Reads a watch file. Raises WatchFileError with file and member, and UserError when others may have written it."""
-    require_unshared_file(watch_file, "watch file")
+    require_file_not_writable_by_others(watch_file, "watch file")
     text = read_text_file(watch_file, "watch file", MAX_CONFIGURATION_BYTES, WatchFileError)
     try:
         document = parse_toml(text)

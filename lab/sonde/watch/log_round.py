@@ -19,7 +19,7 @@ from sonde.logs.rule_files import CompiledRule, compile_rules, compile_shipped_r
 from sonde.logs.scan import LogDefaults
 from sonde.model.errors import UserError
 from sonde.model.event.times import parse_time_zone
-from sonde.model.file_trust import require_unshared_file
+from sonde.model.file_trust import require_file_not_writable_by_others
 from sonde.model.units import format_count_with_noun
 from sonde.store.events import add_archive_events, select_new_events
 from sonde.watch.description import LogEntry, WatchFile
@@ -83,7 +83,7 @@ def _read_new_log_lines(
 def load_log_rules(log_entry: LogEntry) -> Sequence[CompiledRule]:
     """The rules of a log: its own files, or all shipped ones. Raises UserError."""
     for name in log_entry.rules:
-        require_unshared_file(Path(name), "file of log rules")
+        require_file_not_writable_by_others(Path(name), "file of log rules")
     return compile_rules(map(Path, log_entry.rules)) if log_entry.rules else compile_shipped_rules()
 
 

@@ -201,7 +201,7 @@ class StateStore:
         path = self.folder / STATE_FILE
         try:
             with ConfinedDirectory.open(self.folder) as directory:
-                if trusted_only and not is_owned_by_user_or_root(directory.read_own_status()):
+                if trusted_only and not is_owned_by_user_or_root(directory.stat_directory()):
                     raise MachineError(f"{self.folder} belongs to another user; use an archive of your own: --archive.")
                 if not directory.has_entry(STATE_FILE):
                     return WatchState()

@@ -63,9 +63,9 @@ def test_pair_ends_with_its_end_samples(compiled: CompiledRule) -> None:
         assert end.time is not None
         assert PREFILTER.find_lines(sample.encode())
         engine.process_line(begin, begin.time)
-        assert engine.take_events() == []
+        assert engine.drain_finished_events() == []
         assert engine.process_line(end, begin.time + timedelta(seconds=60))
-        (event,) = engine.take_events()
+        (event,) = engine.drain_finished_events()
         assert (event.last - event.first, event.is_open) == (timedelta(seconds=60), False)
 
 

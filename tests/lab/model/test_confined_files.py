@@ -70,7 +70,7 @@ def test_failed_replacement_leaves_the_old_file_and_nothing_else(shared: Path) -
     write_file(shared / "out", "old")
 
     def fail_half_way() -> None:
-        with confined_files.replace_file(shared / "out") as file:
+        with confined_files.open_atomic_replacement(shared / "out") as file:
             file.write(b"half")
             raise ZeroDivisionError
 

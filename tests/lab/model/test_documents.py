@@ -11,7 +11,7 @@ import pytest
 from make_record import write_run
 from record_scene import Scene
 
-from sonde.model.documents import MOST_LEVELS, DocumentError, parse_json, parse_toml, parse_yaml
+from sonde.model.documents import MAX_NESTING_LEVELS, DocumentError, parse_json, parse_toml, parse_yaml
 from sonde.model.errors import RecordError
 from sonde.model.line_decoding import parse_record_line
 
@@ -60,7 +60,7 @@ def test_yaml_with_an_alias_is_refused() -> None:
 
 
 def test_documents_within_the_limits_are_read() -> None:
-    deepest = "[" * MOST_LEVELS + "]" * MOST_LEVELS
+    deepest = "[" * MAX_NESTING_LEVELS + "]" * MAX_NESTING_LEVELS
     assert parse_toml(f"a = {deepest[1:-1]}") == {"a": parse_json(deepest)[0]}
     assert parse_json("9" * 308) == 10**308 - 1
     assert parse_toml("a = -1e308\nb = 9223372036854775807") == {"a": -1e308, "b": 2**63 - 1}

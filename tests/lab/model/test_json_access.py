@@ -6,13 +6,13 @@ from __future__ import annotations
 import pytest
 
 from sonde.model.json_access import (
+    concatenate_table_lines,
     get_column_numbers,
     get_finite_number,
     get_items,
     get_member,
     get_object,
     get_text,
-    join_table_lines,
 )
 from sonde.model.lines import TableLine
 
@@ -67,11 +67,11 @@ def table(first: int, *rows: list[object], columns: tuple[str, ...] = ("task", "
 
 
 def test_the_lines_of_a_table_are_joined_in_the_order_of_their_tasks() -> None:
-    joined = join_table_lines([table(2, [2, 5.0]), table(0, [0, 3.0], [1, 4.0])])
+    joined = concatenate_table_lines([table(2, [2, 5.0]), table(0, [0, 3.0], [1, 4.0])])
     assert joined is not None
     assert joined.columns == ("task", "rate")
     assert [list(row) for row in joined.rows] == [[0, 3.0], [1, 4.0], [2, 5.0]]
-    assert join_table_lines([]) is join_table_lines([table(0)]) is None
+    assert concatenate_table_lines([]) is concatenate_table_lines([table(0)]) is None
 
 
 def test_column_uses_the_first_name_and_0_for_other_values() -> None:

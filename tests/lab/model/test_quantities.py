@@ -79,10 +79,10 @@ from sonde.model.quantities import DisplayQuantity, replace_no_break_spaces
         (quantities.display_exact_seconds(99.99), "99.9900 s"),
         (quantities.display_exact_seconds(100.0), "100.00 s"),
         (quantities.display_exact_seconds(12345.678), "12,345.68 s"),
-        (quantities.display_time("2026-11-21T21:04:09Z"), "21 November 2026, 21:04 UTC"),
-        (quantities.display_time("2026-01-02T00:30:00+01:00"), "1 January 2026, 23:30 UTC"),
-        (quantities.display_time("2026-01-02T00:30:00"), "2 January 2026, 00:30 UTC"),
-        (quantities.display_time("yesterday"), "yesterday"),
+        (quantities.format_utc_time("2026-11-21T21:04:09Z"), "21 November 2026, 21:04 UTC"),
+        (quantities.format_utc_time("2026-01-02T00:30:00+01:00"), "1 January 2026, 23:30 UTC"),
+        (quantities.format_utc_time("2026-01-02T00:30:00"), "2 January 2026, 00:30 UTC"),
+        (quantities.format_utc_time("yesterday"), "yesterday"),
     ],
 )
 def test_quantities_are_formatted_with_their_unit(quantity: object, expected: str) -> None:

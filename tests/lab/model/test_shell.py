@@ -12,19 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonde.model.directives import (
-    check_bare_word,
     check_sysctl_value,
     escape_ansible_value,
     escape_keyfile_value,
     escape_systemd_value,
     quote_batch_value,
+    require_word_without_quotes,
 )
 from sonde.model.shell import (
     ShellScript,
-    accept_user_shell,
-    concatenate_words,
+    concatenate_into_word,
     format_comment,
-    refer_to_variable,
+    make_unquoted_user_word,
+    make_variable_reference,
     substitute_command_output,
 )
 
@@ -44,7 +44,7 @@ def test_shell_reads_arguments_as_written(first: str, second: str) -> None:
     script.assign_variable("value", second)
     with script.define_function("show"):
         script.add_command(
-            "printf", "%s|", first, concatenate_words(first, "=", refer_to_variable("value"), "=", second)
+            "printf", "%s|", first, concatenate_into_word(first, "=", make_variable_reference("value"), "=", second)
         )
     script.add_comment(first + second)
     script.add_literal_lines("show")
@@ -60,7 +60,7 @@ def test_warning_and_failure_follow_a_failed_command() -> None:
     script = ShellScript()
     script.add_command("false", warning_text="it's $(not) run")
     script.add_command("false", hides_output=True)
-    script.repeat_until_failure("false")
+    script.add_loop_until_failure("false")
     script.add_command_chain(["true"], ["printf", "second"])
     script.add_command("false", failure_command="exit 0")
     script.add_command("printf", "never")
@@ -84,7 +84,7 @@ def test_unset_variable_ends_the_script() -> None:
 @pytest.mark.parametrize("name", ["", "1a", "a-b", "a b", "a;b", "a\n", "é"])
 def test_invalid_variable_name_is_rejected(name: str) -> None:
     for call in (
-        refer_to_variable,
+        make_variable_reference,
         lambda text: ShellScript().assign_variable(text, ""),
         lambda text: ShellScript().export_variable(text, ""),
     ):
@@ -105,8 +105,8 @@ def test_nul_character_is_rejected() -> None:
         check_sysctl_value,
         escape_systemd_value,
         escape_keyfile_value,
-        check_bare_word,
-        lambda text: accept_user_shell(text).script_text,
+        require_word_without_quotes,
+        lambda text: make_unquoted_user_word(text).script_text,
     ],
 )
 def test_second_line_is_rejected(encode: Callable[[str], str], text: str) -> None:
@@ -122,7 +122,7 @@ def test_second_line_is_rejected(encode: Callable[[str], str], text: str) -> Non
         (escape_keyfile_value, r"a\sb", r"a\\sb"),
         (check_sysctl_value, "4096 87380", "4096 87380"),
         (escape_ansible_value, "clients", "clients"),
-        (check_bare_word, "fd00::/64", "fd00::/64"),
+        (require_word_without_quotes, "fd00::/64", "fd00::/64"),
     ],
 )
 def test_value_is_encoded_for_its_format(encode: Callable[[str], str], text: str, encoded: str) -> None:
@@ -134,7 +134,7 @@ def test_value_is_encoded_for_its_format(encode: Callable[[str], str], text: str
     [
         *((quote_batch_value, text) for text in ('a"b', "a b", "$(a)", "`a`", "a;b", "", "[a|b]")),
         *((escape_ansible_value, text) for text in ("{{ a }}", "{% a %}", "{# a #}")),
-        *((check_bare_word, text) for text in ("a b", "", "*", "$a")),
+        *((require_word_without_quotes, text) for text in ("a b", "", "*", "$a")),
         (escape_systemd_value, "a\\"),
     ],
 )

@@ -154,9 +154,9 @@ def test_a_commit_that_stops_anywhere_is_finished_by_the_next_command(
 
     with monkeypatch.context() as patched:
         for name in (
-            "sync_file",
+            "fsync_file",
             "write_json_file",
-            "sync_entries",
+            "fsync_directory",
             "remove_file",
             "rename_entry",
             "apply_umask_permissions",
@@ -226,7 +226,7 @@ def test_concurrent_recoveries_store_a_dead_run_once(
     if moment == "before its summary":
         at_that_moment(ConfinedDirectory, "write_json_file", lambda directory, more: more[0] == "run.json")
     elif moment == "when it is complete":
-        at_that_moment(ConfinedDirectory, "sync_entries", lambda directory, more: is_complete(directory))
+        at_that_moment(ConfinedDirectory, "fsync_directory", lambda directory, more: is_complete(directory))
     elif moment == "when it becomes visible":
         at_that_moment(
             ConfinedDirectory,
@@ -247,15 +247,15 @@ def test_run_that_another_process_published_is_no_error(
     store = Archive(archive)
     draft = store.begin_run("killed", json.dumps(PLAN), {"plan": {"id": "killed", "title": ""}, "target": "/x"})
     (draft.folder / "record.ndjson").write_bytes(template.read_bytes())
-    original = ConfinedDirectory.sync_entries
+    original = ConfinedDirectory.fsync_directory
 
     def after_another(directory: ConfinedDirectory) -> None:
         if directory.path == draft.folder and not directory.has_entry("owner.json"):
-            monkeypatch.setattr(ConfinedDirectory, "sync_entries", original)
+            monkeypatch.setattr(ConfinedDirectory, "fsync_directory", original)
             assert len(Archive(archive).recover_unfinished_runs()) == 1
         original(directory)
 
-    monkeypatch.setattr(ConfinedDirectory, "sync_entries", after_another)
+    monkeypatch.setattr(ConfinedDirectory, "fsync_directory", after_another)
     folder = store.commit_run(draft, read_record(draft.folder / "record.ndjson"), 0, "")
     assert read_all_files(folder)
 

@@ -17,7 +17,7 @@ from sonde.design.layout.device_names import DeviceNames, find_bitmap_file, uses
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import KIB, MIB, Geometry
 from sonde.model.errors import UserError
-from sonde.model.shell import Argument, Word, concatenate_words
+from sonde.model.shell import Argument, ShellWord, concatenate_into_word
 from sonde.model.system import System
 from sonde.model.system.service import SYSTEM_PURPOSES
 from sonde.model.system.storage import Drive, Lun, RaidGroup, Volume
@@ -144,7 +144,7 @@ def make_xfs_options(layout: FileSystemLayout, device_names: DeviceNames) -> lis
     data.append(f"sunit={layout.unit // 512},swidth={layout.width // 512}" if layout.unit else "noalign")
     log: list[Argument] = []
     if layout.log is not None:
-        log.append(concatenate_words("logdev=", device_names.make_device_argument(layout.log.id)))
+        log.append(concatenate_into_word("logdev=", device_names.make_device_argument(layout.log.id)))
     if layout.log_size is not None:
         log.append(f"size={layout.log_size // layout.block_bytes}b")
     unit = xfs.compute_log_unit(layout.unit, layout.block_bytes) if layout.log is None else 0
@@ -154,9 +154,9 @@ def make_xfs_options(layout: FileSystemLayout, device_names: DeviceNames) -> lis
     return [*arguments, "-l", _join_with_commas(log)] if log else arguments
 
 
-def _join_with_commas(options: list[Argument]) -> Word:
+def _join_with_commas(options: list[Argument]) -> ShellWord:
     separated = [part for option in options for part in (",", option)]
-    return concatenate_words(*separated[1:])
+    return concatenate_into_word(*separated[1:])
 
 
 def make_ext4_options(layout: FileSystemLayout) -> list[Argument]:
@@ -203,11 +203,11 @@ def _format_draid(pool: BlockDevice, geometry: Geometry) -> str:
     return f"draid{geometry.parity}:{geometry.data}d:{len(pool.members)}c:{spares}s"
 
 
-def make_mount_options(layout: FileSystemLayout, device_names: DeviceNames) -> Word:
+def make_mount_options(layout: FileSystemLayout, device_names: DeviceNames) -> ShellWord:
     """Options of mount(8), separated by commas."""
     options: list[Argument] = [*list_mount_options(layout)]
     if layout.table.kind == "xfs" and layout.log is not None:
-        options.append(concatenate_words("logdev=", device_names.make_device_argument(layout.log.id)))
+        options.append(concatenate_into_word("logdev=", device_names.make_device_argument(layout.log.id)))
     return _join_with_commas(options)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from sonde.design.layout.block_devices import BlockDevice, assign_partition_numbers, resolve_block_device
 from sonde.model.ranges import RangeError, expand_name_range
-from sonde.model.shell import Argument, refer_to_variable, substitute_command_output
+from sonde.model.shell import Argument, make_variable_reference, substitute_command_output
 from sonde.model.system import System
 from sonde.model.system.storage import RaidGroup, Volume
 
@@ -49,7 +49,7 @@ class DeviceNames:
         name = "DEV_" + re.sub(r"[^A-Z0-9]", "_", part_id.upper())
         kind = {"drives": "drive", "luns": "LUN", "raid_groups": "RAID group", "volumes": "volume"}[item.kind]
         self.required_variables[name] = f"the device of {kind} {part_id}, like /dev/disk/by-id/..."
-        return refer_to_variable(name)
+        return make_variable_reference(name)
 
     def _is_created_by_host(self, part_id: str) -> bool:
         item = self.system.get_part(part_id)

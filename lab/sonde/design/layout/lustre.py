@@ -11,7 +11,7 @@ from sonde.design.layout.block_devices import BlockDevice, resolve_block_device
 from sonde.design.layout.device_names import DeviceNames
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import MIB
-from sonde.model.shell import Argument, Word, concatenate_words, refer_to_variable
+from sonde.model.shell import Argument, ShellWord, concatenate_into_word, make_variable_reference
 from sonde.model.system import System
 
 # obdfilter.*.brw_size in MiB: the default since Lustre 2.10, and the largest.
@@ -60,7 +60,7 @@ def make_lnet_ids(system: System, servers: tuple[str, ...], device_names: Device
             continue
         name = "NID_" + re.sub(r"[^A-Z0-9]", "_", server.upper())
         device_names.required_variables[name] = f"the LNet id of {server}, like 10.0.0.1@o2ib"
-        nids.append(refer_to_variable(name))
+        nids.append(make_variable_reference(name))
     return nids
 
 
@@ -77,7 +77,7 @@ def make_mkfs_lustre_command(
             # both servers by the same option: either of them may mount the target first
             servers = (target.server, failover)
             arguments += [
-                concatenate_words("--servicenode=", nid) for nid in make_lnet_ids(system, servers, device_names)
+                concatenate_into_word("--servicenode=", nid) for nid in make_lnet_ids(system, servers, device_names)
             ]
     arguments.append("--backfstype=ldiskfs")
     if target.kind != "mgt":
@@ -100,11 +100,11 @@ def _make_mgsnode_options(system: System, layout: FileSystemLayout, device_names
     servers = find_management_servers(system, layout)
     if not servers:
         device_names.required_variables["MGS_NID"] = "the LNet id of the management server, like 10.0.0.1@o2ib"
-        return [concatenate_words("--mgsnode=", refer_to_variable("MGS_NID"))]
-    return [concatenate_words("--mgsnode=", nid) for nid in make_lnet_ids(system, servers, device_names)]
+        return [concatenate_into_word("--mgsnode=", make_variable_reference("MGS_NID"))]
+    return [concatenate_into_word("--mgsnode=", nid) for nid in make_lnet_ids(system, servers, device_names)]
 
 
-def _make_mkfs_options(system: System, target: LustreTarget, device_names: DeviceNames) -> Word:
+def _make_mkfs_options(system: System, target: LustreTarget, device_names: DeviceNames) -> ShellWord:
     options = "-b 4096"
     device = target.device
     if device.stripe_unit_bytes and device.full_stripe_bytes:
@@ -115,8 +115,8 @@ def _make_mkfs_options(system: System, target: LustreTarget, device_names: Devic
     )
     # a device holds one journal: a shared one must be divided into slices first
     if journal is None or shared:
-        return concatenate_words("--mkfsoptions=", f"{options} -J size=4096")
-    return concatenate_words("--mkfsoptions=", f"{options} -J device=", device_names.make_device_argument(journal))
+        return concatenate_into_word("--mkfsoptions=", f"{options} -J size=4096")
+    return concatenate_into_word("--mkfsoptions=", f"{options} -J device=", device_names.make_device_argument(journal))
 
 
 def choose_request_size(layout: FileSystemLayout) -> int | None:

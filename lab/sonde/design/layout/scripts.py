@@ -24,7 +24,7 @@ from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.lustre import LustreTarget, choose_request_size, list_lustre_targets, make_mkfs_lustre_command
 from sonde.design.layout.placement import LOCAL
 from sonde.design.layout.plan import LayoutPlan
-from sonde.model.shell import Argument, ShellScript, Word, concatenate_words
+from sonde.model.shell import Argument, ShellScript, ShellWord, concatenate_into_word
 from sonde.model.system import System
 from sonde.model.units import format_bytes
 
@@ -226,7 +226,7 @@ def _add_mount_commands(
         return
     options = make_mount_options(layout, device_names)
     label = layout.id[: 12 if layout.table.kind == "xfs" else 16]
-    fstab = concatenate_words(f"for /etc/fstab: LABEL={label} {path} {layout.table.kind} ", options, " 0 0")
+    fstab = concatenate_into_word(f"for /etc/fstab: LABEL={label} {path} {layout.table.kind} ", options, " 0 0")
     script.add_command("printf", "%s\\n", fstab)
     script.add_command_chain(
         ["mkdir", "-p", path], ["mount", "-o", options, device_names.make_device_argument(layout.first_device.id), path]
@@ -353,7 +353,7 @@ def _make_parameter_script(layout: FileSystemLayout, request: int) -> str:
 
 
 def _format_device(device: Argument) -> str:
-    return device.script_text if isinstance(device, Word) else str(device)
+    return device.script_text if isinstance(device, ShellWord) else str(device)
 
 
 def _make_script(

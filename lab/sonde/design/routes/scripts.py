@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.plan import HostPlan, PlannedIpRoute, RoutePlan, Rule
-from sonde.model.directives import check_bare_word
+from sonde.model.directives import require_word_without_quotes
 from sonde.model.shell import ShellScript
 
 # Protocol number of these routes in the kernel's tables, which distinguishes them from others; unassigned in rt_protos.
@@ -36,11 +36,11 @@ def make_host_script(route_plan: RoutePlan, host_plan: HostPlan, script_name: st
             script.add_command(*ip, "route", "replace", *make_route_arguments(route, host_plan.mtu))
         for rule in host_plan.rules:
             # A rule has no "replace": the same one goes first. Another rule of this preference is the site's and stays.
-            script.repeat_until_failure(*ip, "rule", "del", *make_rule_arguments(rule))
+            script.add_loop_until_failure(*ip, "rule", "del", *make_rule_arguments(rule))
             script.add_command(*ip, "rule", "add", *make_rule_arguments(rule))
     with script.define_function("remove"):
         for rule in host_plan.rules:
-            script.repeat_until_failure(*ip, "rule", "del", *make_rule_arguments(rule))
+            script.add_loop_until_failure(*ip, "rule", "del", *make_rule_arguments(rule))
         for table in _list_tables(host_plan):
             script.add_command(*ip, "route", "flush", "table", table, "proto", PROTOCOL, hides_output=True)
     with script.define_function("show"):
@@ -117,7 +117,7 @@ def make_network_script_files(host: HostPlan) -> dict[str, str]:
 
     Their names follow from the device, so the texts of several fabrics of one device belong into the same files.
     """
-    device = check_bare_word(host.host_class.device)
+    device = require_word_without_quotes(host.host_class.device)
     suffix = "6" if host.version == 6 else ""
     rules = [" ".join(make_rule_arguments(rule)) for rule in host.rules]
     routes = [_format_legacy_route(route, host.mtu) for route in host.routes]
@@ -130,18 +130,24 @@ def make_network_script_files(host: HostPlan) -> dict[str, str]:
 
 def _format_legacy_route(route: PlannedIpRoute, mtu: int | None) -> str:
     """A route in the order of such files: the range, the next hops, the table last."""
-    to, device = check_bare_word(route.destination), check_bare_word(route.device) if route.device else ""
+    to, device = (
+        require_word_without_quotes(route.destination),
+        require_word_without_quotes(route.device) if route.device else "",
+    )
     table_suffix = f" table {route.table}" if route.table != "main" else ""
     metric = f" metric {route.metric}" if route.metric is not None else ""
     metric += f" mtu {mtu}" if mtu is not None and route.hops else ""
     if not route.hops:
         return f"{to} dev {device} scope link{table_suffix}"
     if len(route.hops) == 1:
-        via, via_device = check_bare_word(route.hops[0].via), check_bare_word(route.hops[0].device)
+        via, via_device = (
+            require_word_without_quotes(route.hops[0].via),
+            require_word_without_quotes(route.hops[0].device),
+        )
         return f"{to} via {via} dev {via_device}{metric}{table_suffix}"
     weighted = len({hop.weight for hop in route.hops}) > 1
     hops = " \\\n".join(
-        f"nexthop dev {check_bare_word(hop.device)} via {check_bare_word(hop.via)}"
+        f"nexthop dev {require_word_without_quotes(hop.device)} via {require_word_without_quotes(hop.via)}"
         + (f" weight {hop.weight}" if weighted else "")
         for hop in route.hops
     )

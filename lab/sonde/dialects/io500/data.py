@@ -78,7 +78,7 @@ def _remove_files_of_part(parent: ConfinedDirectory, directory_name: str, part_n
     with suppress(OSError):  # what cannot be removed is told as left
         with parent.open_subdirectory(directory_name) as directory:
             for entry in directory.list_names():
-                if stat.S_ISDIR(directory.read_entry_status(entry).st_mode):
+                if stat.S_ISDIR(directory.stat_entry(entry).st_mode):
                     wanted = _FOLDER_PATTERNS[part_name]
                     if wanted is not None and wanted.fullmatch(entry):
                         _remove_files_of_part(directory, entry, part_name)

@@ -21,7 +21,7 @@ EVENT_KINDS = (
     "upgrade", "reconfiguration", "maintenance", "failure", "repair", "rebuild", "failover", "reboot", "change",
     "dedicated", "incident", "other",
 )  # fmt: skip
-_ID = r"[A-Za-z0-9][A-Za-z0-9_.:-]*"
+_ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.:-]*"
 _TIMESTAMP_PATTERN = (
     r"[0-9]{4}(-[0-9]{2}(-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]+)?)?)?)?)?(Z|[+-][0-9]{2}:[0-9]{2})?"
 )
@@ -56,7 +56,7 @@ class EventDeclaration:
     schema: str = declare_choice(
         "version of this format; needed where every line stands alone (NDJSON)", (EVENT_FORMAT,)
     )
-    id: str = declare_text("name of the event, used once in a file", required=True, pattern=_ID)
+    id: str = declare_text("name of the event, used once in a file", required=True, pattern=_ID_PATTERN)
     when: str = declare_text(
         "a time or an interval: 2013-12-06, 2014-03-17T09:30Z, or 2014-03-17T09:30Z/2014-03-17T17:00Z; a day without a "
         "time means: some time on that day",

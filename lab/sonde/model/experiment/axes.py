@@ -12,7 +12,7 @@ from sonde.model.experiment.description import ExperimentFile, Sweep
 from sonde.model.units import format_exact_bytes, parse_bytes
 
 # Axes that every experiment may have besides those of its sweeps.
-RESERVED_AXES = (
+RESERVED_AXIS_NAMES = (
     "plan",
     "variant",
     "file_system",

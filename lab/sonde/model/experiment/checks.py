@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from sonde.model.errors import ExperimentError, PlanError
-from sonde.model.experiment.axes import RESERVED_AXES, AxisError, build_cell_axes, get_axis_name
+from sonde.model.experiment.axes import RESERVED_AXIS_NAMES, AxisError, build_cell_axes, get_axis_name
 from sonde.model.experiment.claim_checks import check_claims, check_published
 from sonde.model.experiment.claims import METRICS
 from sonde.model.experiment.experiment import Cell, Experiment
@@ -75,7 +75,7 @@ def _check_axes(experiment: Experiment) -> None:
             raise make_experiment_error(
                 experiment, f"{sweep_path}.paths", 'is missing; name the member, like paths = "data.access.transfer".'
             )
-        if name in RESERVED_AXES:
+        if name in RESERVED_AXIS_NAMES:
             raise make_experiment_error(
                 experiment, f"{sweep_path}.name", f'is "{name}", which means something else; give it another name.'
             )

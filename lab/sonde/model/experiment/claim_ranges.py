@@ -18,7 +18,7 @@ from sonde.model.experiment.claims import (
 )
 
 Range = tuple[float, float]
-_POSITIVE: Range = (0.0, inf)
+_NONNEGATIVE_RANGE: Range = (0.0, inf)
 _FUNCTION_RANGES: Mapping[str, Range] = {
     "slope": (-inf, inf),
     "rank_correlation": (-1.0, 1.0),
@@ -29,8 +29,8 @@ _FUNCTION_RANGES: Mapping[str, Range] = {
 }
 _METRIC_RANGES: Mapping[str, Range] = {"residency": (0.0, 1.0)}
 # In ascending order: of the same operations p50 is at most p99, and p99 at most the maximum.
-_LATENCIES = ("latency_p50", "latency_p99", "latency_max")
-_MIRRORED = {">=": "<=", "<=": ">=", ">": "<", "<": ">"}
+_LATENCY_METRICS = ("latency_p50", "latency_p99", "latency_max")
+_MIRRORED_OPERATORS = {">=": "<=", "<=": ">=", ">": "<", "<": ">"}
 
 
 def find_constant_comparison(claim: Claim) -> str:
@@ -47,7 +47,7 @@ def _describe_constant(comparison: ClaimComparison) -> str:
         return ""
     upper, operator, lower = comparison.left_operand, comparison.operator, comparison.right_operand
     if operator in ("<=", "<"):
-        upper, operator, lower = lower, _MIRRORED[operator], upper
+        upper, operator, lower = lower, _MIRRORED_OPERATORS[operator], upper
     if operator == ">=" and _is_at_least(upper, lower):
         return "can never fail"
     if operator == ">" and _is_at_least(lower, upper):
@@ -71,8 +71,11 @@ def _is_at_least(larger: Value, smaller: Value) -> bool:
         return True
     if isinstance(larger, Metric) and isinstance(smaller, Metric):
         names = (larger.name, smaller.name)
-        if set(names) <= set(_LATENCIES) and (larger.phase, larger.coordinates) == (smaller.phase, smaller.coordinates):
-            return _LATENCIES.index(larger.name) > _LATENCIES.index(smaller.name)
+        if set(names) <= set(_LATENCY_METRICS) and (larger.phase, larger.coordinates) == (
+            smaller.phase,
+            smaller.coordinates,
+        ):
+            return _LATENCY_METRICS.index(larger.name) > _LATENCY_METRICS.index(smaller.name)
         return False
     return _is_extreme_along_axis("largest", larger, smaller) or _is_extreme_along_axis("smallest", smaller, larger)
 
@@ -97,11 +100,11 @@ def _find_possible_range(claim_value: Value) -> Range:
         case NumberLiteral():
             return (claim_value.value, claim_value.value)
         case Metric():
-            return _METRIC_RANGES.get(claim_value.name, _POSITIVE)
+            return _METRIC_RANGES.get(claim_value.name, _NONNEGATIVE_RANGE)
         case MetricFunctionCall() if claim_value.name in ("largest", "smallest"):
             return _find_possible_range(claim_value.metric)
         case MetricFunctionCall():
-            return _FUNCTION_RANGES.get(claim_value.name, _POSITIVE)
+            return _FUNCTION_RANGES.get(claim_value.name, _NONNEGATIVE_RANGE)
         case Arithmetic():
             return _combine_ranges(
                 claim_value.operator,

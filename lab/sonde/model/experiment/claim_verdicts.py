@@ -18,7 +18,7 @@ class ClaimVerdict(StrEnum):
 
 # Numbers that differ by less than this fraction of the larger one are equal. Records have times in nanoseconds: for a
 # phase of one millisecond the rounding is a millionth.
-ROUNDING = 1e-6
+ROUNDING_TOLERANCE = 1e-6
 
 
 def compare_interval_with_threshold(
@@ -32,7 +32,7 @@ def compare_interval_with_threshold(
     """
     if not lower_bound <= upper_bound:
         raise ValueError(f"[{lower_bound}, {upper_bound}] is not an interval")
-    tolerance = ROUNDING * max(abs(threshold), verdict_scale)
+    tolerance = ROUNDING_TOLERANCE * max(abs(threshold), verdict_scale)
     lower_bound, upper_bound = (
         threshold if abs(end - threshold) <= tolerance else end for end in (lower_bound, upper_bound)
     )

@@ -21,7 +21,7 @@ from sonde.model.plan_title import compose_title, list_title_members
 from sonde.model.settings import set_member_at_path
 from sonde.model.tables.table_reader import ReadContext, read_table
 
-T = TypeVar("T")
+MemberType = TypeVar("MemberType")
 # First members of paths that belong to the experiment; every other path belongs to its plans.
 EXPERIMENT_MEMBERS = ("clients", "storage", "repeat", "sweep")
 # Placeholder for the target directory, which the user names when the experiment runs.
@@ -118,10 +118,11 @@ class Experiment:
     def _is_base_value(self, plan: str, axis_value: AxisValue) -> bool:
         """Returns whether the plan already has the values that this axis value sets."""
         return all(
-            _get_member_at_path(self._merge_whole_plan(plan), path) == value for path, value in axis_value.settings
+            _get_member_at_path(self._merge_plan_and_experiment_members(plan), path) == value
+            for path, value in axis_value.settings
         )
 
-    def _merge_whole_plan(self, plan: str) -> Mapping[str, Any]:
+    def _merge_plan_and_experiment_members(self, plan: str) -> Mapping[str, Any]:
         experiment_members = {name: self.document[name] for name in EXPERIMENT_MEMBERS if name in self.document}
         return {**self.plans[plan], **experiment_members}
 
@@ -152,7 +153,7 @@ class Experiment:
         paths = {path for cell in self.cells for path, _ in cell.settings}
         return frozenset(paths.union(*(variant.set or {} for variant in self.file.variants)))
 
-    def _read_member_of_cell(self, cell: Cell, member_name: str, cls: type[T]) -> T:
+    def _read_member_of_cell(self, cell: Cell, member_name: str, cls: type[MemberType]) -> MemberType:
         document = {member_name: copy.deepcopy(self.document.get(member_name, {}))}
         for path, value in self._list_settings_of_cell(cell):
             if path.partition(".")[0] == member_name:

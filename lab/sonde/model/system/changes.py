@@ -65,7 +65,9 @@ def _apply_change(system: System, change_path: str, value: Any) -> System:
     changed_ids = frozenset(index.resolve_names(name))
     sources: list[PartSource] = []
     for source in index.sources:
-        for table in _split_table(index, source, changed_ids) if source.kind == kind else (source.table,):
+        for table in (
+            _split_table_at_changed_parts(index, source, changed_ids) if source.kind == kind else (source.table,)
+        ):
             is_changed = source.kind == kind and expand_name_range(table.id)[0] in changed_ids
             sources.append(
                 replace(source, table=_replace_member(table, steps, value, change_path) if is_changed else table)
@@ -79,7 +81,7 @@ def remove_parts(system: System, part_ids: frozenset[str]) -> System:
     index = system.index
     sources = []
     for source in index.sources:
-        for table in _split_table(index, source, part_ids):
+        for table in _split_table_at_changed_parts(index, source, part_ids):
             kept_table = _remove_parts_from_telemetry(index, source, table, part_ids)
             if kept_table is not None and expand_name_range(table.id)[0] not in part_ids:
                 sources.append(replace(source, table=kept_table))
@@ -151,7 +153,9 @@ def _replace_member(table: Any, path_steps: list[str], value: Any, change_path: 
     raise SystemFileError(f"{change_path}: {name} has no members; give it a value as a whole.")
 
 
-def _split_table(part_index: PartIndex, part_source: PartSource, changed_ids: frozenset[str]) -> Iterator[SystemPart]:
+def _split_table_at_changed_parts(
+    part_index: PartIndex, part_source: PartSource, changed_ids: frozenset[str]
+) -> Iterator[SystemPart]:
     """Yields the table itself, or one table for each run of changed or unchanged parts."""
     names = part_index.get_ids(part_source.table)
     changed_flags = [name in changed_ids for name in names]

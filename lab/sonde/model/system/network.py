@@ -71,7 +71,9 @@ class Network(SystemPart):
     settings: Mapping[str, str | int | float | bool] | None = declare_settings(
         "tuning: connected mode, adaptive routing"
     )
-    model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.NETWORK)
+    model: Mapping[str, Quantity] | None = declare_parameters(
+        "parameters of performance models", parameters.NETWORK_PARAMETERS
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,7 +87,9 @@ class Link(SystemPart):
     count: Quantity | None = declare_quantity("count", "parallel connections", least_value=1)
     latency: Quantity | None = declare_quantity("duration", "one way")
     duplex: str = declare_choice("full: each direction has this rate; half: both share it", ("full", "half"))
-    model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.NETWORK)
+    model: Mapping[str, Quantity] | None = declare_parameters(
+        "parameters of performance models", parameters.NETWORK_PARAMETERS
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +106,9 @@ class StoragePath(SystemPart):
     )
     state: str = declare_choice("what it was doing when described", ("active", "standby", "failed"))
     label: str = declare_text("name in the site's tools, like CTLR-A/1 or fc2d0L0")
-    model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.NETWORK)
+    model: Mapping[str, Quantity] | None = declare_parameters(
+        "parameters of performance models", parameters.NETWORK_PARAMETERS
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,7 +148,9 @@ class Node(Host):
     role: str = declare_choice(
         "what they are for", ("compute", "login", "service", "system", "gateway", "management"), default="compute"
     )
-    model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.HOST)
+    model: Mapping[str, Quantity] | None = declare_parameters(
+        "parameters of performance models", parameters.HOST_PARAMETERS
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +174,9 @@ class Router(Host):
         "count", "preference of its rule on hosts; of the first one when several"
     )
     rate: ReadWriteRates | None = declare_rates("through one router, if less than its interfaces allow")
-    model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.SERVER)
+    model: Mapping[str, Quantity] | None = declare_parameters(
+        "parameters of performance models", parameters.SERVER_PARAMETERS
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,5 +192,7 @@ class Server(Host):
     )
     enclosure: tuple[str, ...] = declare_references("where they sit", "enclosures")
     rate: ReadWriteRates | None = declare_rates("through one server, if less than its interfaces allow")
-    model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.SERVER)
+    model: Mapping[str, Quantity] | None = declare_parameters(
+        "parameters of performance models", parameters.SERVER_PARAMETERS
+    )
     forward: bool | None = declare_flag("true when they only pass on what others keep (DVS, NFS gateways)")

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 Parameters = dict[str, tuple[str, str]]  # name -> (kind of number, meaning)
 
-ANY: Parameters = {
+COMMON_PARAMETERS: Parameters = {
     "noise": ("share", "coefficient of variation of the time of one request"),
     "slowdown": ("number", "factor on every service time; 1 is as built, 5 is a sick part"),
 }
-HOST: Parameters = ANY | {
+HOST_PARAMETERS: Parameters = COMMON_PARAMETERS | {
     "call_cost": ("duration", "processor time of one I/O call"),
     "call_rate": ("op_rate", "calls per second that one task can issue"),
     "copy_rate": ("rate", "rate of one copy between user memory and page cache"),
@@ -28,7 +28,7 @@ HOST: Parameters = ANY | {
     "rpc_size": ("size", "largest request to a target"),
     "dirty_per_target": ("size", "dirty data held per target"),
 }
-SERVER: Parameters = HOST | {
+SERVER_PARAMETERS: Parameters = HOST_PARAMETERS | {
     "threads": ("count", "service threads"),
     "request_cost": ("duration", "time of one request on a thread, beside moving its bytes"),
     "cache": ("size", "memory that caches what drives hold"),
@@ -44,34 +44,34 @@ SERVER: Parameters = HOST | {
     "journal_cost": ("duration", "extra service time of an operation that changes the journal"),
     "cached_cost": ("duration", "service time of an operation answered from memory"),
 }
-NETWORK: Parameters = ANY | {
+NETWORK_PARAMETERS: Parameters = COMMON_PARAMETERS | {
     "message_cost": ("duration", "time of one message beside latency and bytes"),
     "congestion": ("share", "share of the rate that is lost when every link is used"),
 }
-DRIVE: Parameters = ANY | {
+DRIVE_PARAMETERS: Parameters = COMMON_PARAMETERS | {
     "seek": ("duration", "average time to move to another place"),
     "rotation": ("duration", "time of one turn"),
     "turnaround": ("duration", "extra time between a read and a write"),
     "request_cost": ("duration", "time of one request, beside moving its bytes"),
     "inner_rate": ("share", "rate at the inner edge, as a share of the outer one"),
 }
-CONTROLLER: Parameters = ANY | {
+CONTROLLER_PARAMETERS: Parameters = COMMON_PARAMETERS | {
     "request_cost": ("duration", "time of one request, beside moving its bytes"),
     "parity_rate": ("rate", "rate at which parity is computed"),
 }
-RAID: Parameters = ANY | {
+RAID_PARAMETERS: Parameters = COMMON_PARAMETERS | {
     "partial_stripe_cost": ("duration", "extra time of a write that does not fill a stripe, beside reading it"),
     "rebuild_share": ("share", "share of the rate that a rebuild takes"),
     "degraded_share": ("share", "share of the rate that is left with a drive missing"),
 }
-TARGET: Parameters = ANY | {
+TARGET_PARAMETERS: Parameters = COMMON_PARAMETERS | {
     "rate": ("rate", "bytes per second of the target, as seen by its server"),
     "queue_depth": ("count", "requests that it works on at once"),
     "request_cost": ("duration", "time of one request, beside moving its bytes"),
     "writer_cost": ("duration", "extra time of a request for each further writer of the same object"),
     "contention": ("share", "share of the rate that each further file with requests at the same time takes away"),
 }
-FILE_SYSTEM: Parameters = ANY | {
+FILE_SYSTEM_PARAMETERS: Parameters = COMMON_PARAMETERS | {
     "lock_cost": ("duration", "time to be granted a lock that nobody holds"),
     "revoke_cost": ("duration", "time to take a lock from another client"),
     "lock_unit": ("size", "smallest extent that a lock covers"),
@@ -79,7 +79,7 @@ FILE_SYSTEM: Parameters = ANY | {
     "log_rate": ("rate", "rate that the internal journal allows"),
     "layout_cost": ("duration", "extra time of an open for each target of a file's layout"),
 }
-MOUNT: Parameters = ANY | {
+MOUNT_PARAMETERS: Parameters = COMMON_PARAMETERS | {
     "forward_cost": ("duration", "extra time of one call that another node forwards, on a thread of that node"),
     "forward_threads": ("count", "calls that one forwarding node works on at once"),
     "forward_rate": ("rate", "bytes per second through one forwarding node"),

@@ -51,7 +51,9 @@ class Target(SystemPart):
     )
     capacity: Quantity | None = declare_quantity("size", "of one target; if absent, what holds it offers")
     rate: ReadWriteRates | None = declare_rates("of one target")
-    model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.TARGET)
+    model: Mapping[str, Quantity] | None = declare_parameters(
+        "parameters of performance models", parameters.TARGET_PARAMETERS
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +112,7 @@ class FileSystem(SystemPart):
     )
     settings: Mapping[str, str | int | float | bool] | None = declare_settings("tuning on servers and clients")
     model: Mapping[str, Quantity] | None = declare_parameters(
-        "parameters of performance models", parameters.FILE_SYSTEM
+        "parameters of performance models", parameters.FILE_SYSTEM_PARAMETERS
     )
 
 
@@ -157,7 +159,9 @@ class Mount(SystemPart):
         "the servers or nodes that forward", "servers", "nodes", "routers", is_shared=True
     )
     options: str = declare_text("mount options")
-    model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.MOUNT)
+    model: Mapping[str, Quantity] | None = declare_parameters(
+        "parameters of performance models", parameters.MOUNT_PARAMETERS
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,9 @@ class Enclosure(SystemPart):
     slots: Quantity | None = declare_quantity("count", "places for drives")
     layout: str = declare_text("name of its RAID layout, like RG128")
     rate: ReadWriteRates | None = declare_rates("between the box and what it is connected to")
-    model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.CONTROLLER)
+    model: Mapping[str, Quantity] | None = declare_parameters(
+        "parameters of performance models", parameters.CONTROLLER_PARAMETERS
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +55,9 @@ class Controller(SystemPart):
     write_cache: bool | None = declare_flag("true when writes are answered from memory")
     address: str = declare_text("address of its management port")
     max_transfer: Quantity | None = declare_quantity("size", "largest request")
-    model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.CONTROLLER)
+    model: Mapping[str, Quantity] | None = declare_parameters(
+        "parameters of performance models", parameters.CONTROLLER_PARAMETERS
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +80,9 @@ class Drive(SystemPart):
     ports: Quantity | None = declare_quantity("count", "ports")
     interface: str = declare_text("how it is connected: NL-SAS, FC, PCIe 4 x4")
     device: str = declare_text("name on the host, or a range of names")
-    model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.DRIVE)
+    model: Mapping[str, Quantity] | None = declare_parameters(
+        "parameters of performance models", parameters.DRIVE_PARAMETERS
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +116,9 @@ class RaidGroup(SystemPart):
     bitmap: str = declare_text("file of the write-intent bitmap on another device, like /bitmaps/md5")
     device: str = declare_text("name on the host, like /dev/md5")
     state: str = declare_choice("when described", ("optimal", "degraded", "rebuilding", "failed"))
-    model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.RAID)
+    model: Mapping[str, Quantity] | None = declare_parameters(
+        "parameters of performance models", parameters.RAID_PARAMETERS
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,7 +133,9 @@ class Lun(SystemPart):
     purpose: str = declare_choice("what it is tuned for", ("transaction", "bandwidth", "capacity"))
     label: str = declare_text("name in the site's tools, like 01d02_A0_L02")
     device: str = declare_text("name on the host, like pm1d1L10")
-    model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.RAID)
+    model: Mapping[str, Quantity] | None = declare_parameters(
+        "parameters of performance models", parameters.RAID_PARAMETERS
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -162,4 +172,6 @@ class Volume(SystemPart):
         "what holds the journal", "slices", "luns", "drives", "raid_groups", "volumes"
     )
     device: str = declare_text("name on the host, like /dev/md0")
-    model: Mapping[str, Quantity] | None = declare_parameters("parameters of performance models", parameters.RAID)
+    model: Mapping[str, Quantity] | None = declare_parameters(
+        "parameters of performance models", parameters.RAID_PARAMETERS
+    )

@@ -138,11 +138,11 @@ def declare_parameters(description: str, allowed: Mapping[str, tuple[str, str]])
 def get_members(cls: type[Any]) -> Mapping[str, TableMember]:
     """Returns the declared members by name, in the order of the class."""
     key: Any = cls
-    return _get_declared(key)
+    return _get_declared_members(key)
 
 
 @cache
-def _get_declared(cls: Any) -> Mapping[str, TableMember]:
+def _get_declared_members(cls: Any) -> Mapping[str, TableMember]:
     return {
         member_field.name: member_field.metadata["member"]
         for member_field in fields(cls)
@@ -153,12 +153,12 @@ def _get_declared(cls: Any) -> Mapping[str, TableMember]:
 def list_required_members(cls: type[Any]) -> tuple[str, ...]:
     """Returns the names of the required members."""
     key: Any = cls
-    return _list_required(key)
+    return _list_names_of_required_members(key)
 
 
 @cache
-def _list_required(cls: Any) -> tuple[str, ...]:
-    return tuple(name for name, member in _get_declared(cls).items() if member.required)
+def _list_names_of_required_members(cls: Any) -> tuple[str, ...]:
+    return tuple(name for name, member in _get_declared_members(cls).items() if member.required)
 
 
 def get_default_of_member(cls: type[Any], member_name: str) -> Any:

@@ -12,7 +12,7 @@ from sonde.model.schema_problems import format_json_value
 from sonde.model.tables.members import NUMBER_KINDS, TableMember, get_members, list_required_members
 from sonde.model.tables.quantity import PARSERS, SOURCE_STATUSES, Quantity, ReadWriteRates
 
-T = TypeVar("T")
+TableClass = TypeVar("TableClass")
 _QUANTITY_MEMBERS = ("value", "source", "status", "note")
 _SCALAR_TYPES = (str, int, float, bool)
 
@@ -47,7 +47,7 @@ class ReadContext(NamedTuple):
         return self.error(f"{self.origin}: {self.location}{': ' if self.location else ''}{error}")
 
 
-def read_table(cls: type[T], document: object, context: ReadContext) -> T:
+def read_table(cls: type[TableClass], document: object, context: ReadContext) -> TableClass:
     """Reads a table as `cls`. Raises the context's error."""
     if not isinstance(document, Mapping):
         raise context.make_error(f"is {format_json_value(document)}; it must be a table of members.")

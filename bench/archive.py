@@ -115,7 +115,7 @@ def synthesize(month: str, count: int, number: np.random.Generator) -> tuple[Any
         "write_classification": ["storage"] * count,
     }
     of_phase = [all_keys[key_index * len(PHASES) + phase] for key_index in which for phase in range(len(PHASES))]
-    return pa.table(runs, schema=index.RUNS), phases_of(runs, of_phase, rate.reshape(-1))
+    return pa.table(runs, schema=index.RUN_SCHEMA), phases_of(runs, of_phase, rate.reshape(-1))
 
 
 def phases_of(runs: dict[str, Any], keys_of_phases: list[HistoryKey], values: Any) -> Any:
@@ -149,7 +149,7 @@ def phases_of(runs: dict[str, Any], keys_of_phases: list[HistoryKey], values: An
         "value": values,
         "key": [names[key][1] for key in keys_of_phases],
     }
-    return pa.table(phases, schema=index.PHASES)
+    return pa.table(phases, schema=index.PHASE_SCHEMA)
 
 
 def real_run(folder: Path, run_id: str, number: np.random.Generator) -> None:
@@ -185,7 +185,7 @@ def real_run(folder: Path, run_id: str, number: np.random.Generator) -> None:
 def build(root: Path, count: int, real: int) -> None:
     """An archive with `count` runs, `real` of which have a folder."""
     number = np.random.default_rng(1)
-    folder = root / index.FOLDER / index.VERSION
+    folder = root / index.INDEX_FOLDER / index.INDEX_VERSION
     folder.mkdir(parents=True)
     each = (count - real) // len(MONTHS)
     for month in MONTHS:
@@ -193,7 +193,7 @@ def build(root: Path, count: int, real: int) -> None:
         tables = dict(zip(("runs", "phases"), synthesize(month, each, number), strict=True))
         stamp = (root / month).stat().st_mtime_ns
         for part, table in tables.items():
-            parquet.write_table(table, folder / f"{month}~{stamp}.{part}.parquet", **index.WRITING)
+            parquet.write_table(table, folder / f"{month}~{stamp}.{part}.parquet", **index.PARQUET_WRITE_OPTIONS)
     for position in range(real):
         day, second = 1 + position % 28, position // 28
         run_id = f"202601{day:02d}T{second // 3600:02d}{second // 60 % 60:02d}{second % 60:02d}Z-daily-{position:05x}"
@@ -308,7 +308,7 @@ def main() -> int:
     try:
         print(f"making an archive of {options.runs:,} runs in {root}", file=sys.stderr, flush=True)
         build(root, options.runs, options.real)
-        size = sum(path.stat().st_size for path in (root / index.FOLDER).rglob("*.parquet"))
+        size = sum(path.stat().st_size for path in (root / index.INDEX_FOLDER).rglob("*.parquet"))
         print(f"its index takes {size / 2**20:.0f} MiB", file=sys.stderr, flush=True)
         seconds_by_name = {}
         chosen = site_figures(root, root / "site") if options.site else figures(root, options.times, options.real)

@@ -51,11 +51,10 @@ from sonde.sources.csv_rows import read_csv_header, read_csv_runs
 from sonde.sources.formats import read_result_file
 from sonde.sources.import_defaults import ImportDefaults
 from sonde.store.columns import read_table_columns
-from sonde.store.index import RUNS, WRITING
+from sonde.store.index import PARQUET_WRITE_OPTIONS, RUN_SCHEMA
 from sonde.store.packs import UNREADABLE, iterate_pack_members
 from sonde.store.rows import read_folder_rows
-from sonde.store.summary import NAME as SUMMARY
-from sonde.store.summary import build_summary_document, read_summary
+from sonde.store.summary import SUMMARY_FILE, build_summary_document, read_summary
 from sonde.telemetry.data import load_telemetry
 from sonde.telemetry.file_format import SAMPLED_FILE
 from sonde.telemetry.foreign_files import read_foreign_telemetry
@@ -269,9 +268,9 @@ def _packs() -> Sequence[bytes]:
 
 @cache
 def _index() -> Sequence[bytes]:
-    columns: dict[str, Any] = {field.name: pa.nulls(3, field.type) for field in RUNS}
+    columns: dict[str, Any] = {field.name: pa.nulls(3, field.type) for field in RUN_SCHEMA}
     file = io.BytesIO()
-    parquet.write_table(pa.table(columns, schema=RUNS), file, **WRITING)
+    parquet.write_table(pa.table(columns, schema=RUN_SCHEMA), file, **PARQUET_WRITE_OPTIONS)
     return [file.getvalue()]
 
 
@@ -299,11 +298,11 @@ def _superblocks() -> Sequence[bytes]:
 
 TARGETS: tuple[ReaderTarget, ...] = (
     ReaderTarget("record", RECORD_FILE, _read_record, _files("schema/record/example.ndjson"), mutations=60),
-    ReaderTarget("summary", SUMMARY, _read_summary, _summaries, (UserError, RecordError)),
+    ReaderTarget("summary", SUMMARY_FILE, _read_summary, _summaries, (UserError, RecordError)),
     ReaderTarget(
         "index",
         "part.parquet",
-        lambda path: read_table_columns(path, RUNS.names, RUNS),
+        lambda path: read_table_columns(path, RUN_SCHEMA.names, RUN_SCHEMA),
         _index,
         (OSError, pa.ArrowException),
     ),

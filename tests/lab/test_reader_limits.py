@@ -55,11 +55,11 @@ def test_table_in_the_docs_states_each_limit() -> None:
         "Names of a range in a system file": f"{ranges.MAX_NAMES:,}",
         "Rows of a CSV file": f"{csv_rows.MAX_ROWS:,}",
         "Characters of a line of a CSV file": f"{csv_rows.MAX_LINE_CHARACTERS:,}",
-        "Members of a pack": f"{packs.MOST_MEMBERS:,}",
-        "Bytes of a pack, decompressed": f"{packs.MOST_BYTES >> 30} GiB",
-        "Decompressed to compressed size of a pack": f"{packs.MOST_RATIO}",
-        "Name and attributes of a member of a tar": f"{packs.MOST_HEADER_BYTES // MIB} MiB",
-        "List of members of a zip": f"{packs.MOST_DIRECTORY_BYTES // MIB} MiB",
+        "Members of a pack": f"{packs.MAX_MEMBERS:,}",
+        "Bytes of a pack, decompressed": f"{packs.MAX_UNPACKED_BYTES >> 30} GiB",
+        "Decompressed to compressed size of a pack": f"{packs.MAX_COMPRESSION_RATIO}",
+        "Name and attributes of a member of a tar": f"{packs.MAX_TAR_HEADER_BYTES // MIB} MiB",
+        "List of members of a zip": f"{packs.MAX_ZIP_DIRECTORY_BYTES // MIB} MiB",
     }
 
 
@@ -162,7 +162,7 @@ def test_zip_with_a_long_list_is_refused(tmp_path: Path, monkeypatch: pytest.Mon
         for number in range(100):
             packed.writestr(f"{number:0100}/run.json", b"{}")
     assert len(list(iterate_pack_members(path))) == 100
-    monkeypatch.setattr(packs, "MOST_DIRECTORY_BYTES", 10_000)
+    monkeypatch.setattr(packs, "MAX_ZIP_DIRECTORY_BYTES", 10_000)
     with pytest.raises(PackLimitError, match=r"list of members .* pack them as \.tar\.gz"):
         list(iterate_pack_members(path))
 

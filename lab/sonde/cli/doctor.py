@@ -27,8 +27,7 @@ from sonde.model.configuration import (
 )
 from sonde.model.errors import EXIT_ENVIRONMENT, EXIT_OK, UserError
 from sonde.model.units import format_count_with_noun
-from sonde.store.archive import VARIABLE as ARCHIVE
-from sonde.store.archive import Archive
+from sonde.store.archive import ARCHIVE_VARIABLE, Archive
 from sonde.terminal.screen import (
     get_messages_console,
     get_output_settings,
@@ -117,7 +116,11 @@ def _print_configuration(archive: Archive, is_stated: bool, as_json: bool) -> in
     """Prints each setting with its value and where it is from, and the files that are read."""
     files = read_configuration_files()
     rows = [
-        ("archive", str(archive.root), "command line" if is_stated else _find_setting_source("archive", ARCHIVE, files))
+        (
+            "archive",
+            str(archive.root),
+            "command line" if is_stated else _find_setting_source("archive", ARCHIVE_VARIABLE, files),
+        )
     ]
     rows += [
         ("color", get_output_settings().color, _find_setting_source("color", "NO_COLOR", files)),

@@ -16,7 +16,7 @@ from sonde.cli.run_selection import (
 )
 from sonde.model.errors import UserError
 from sonde.store.archive import Archive
-from sonde.store.packing import SUFFIXES, is_pack_file_name, pack_runs
+from sonde.store.packing import PACK_SUFFIXES, is_pack_file_name, pack_runs
 from sonde.store.selection import Selection
 from sonde.terminal.screen import get_messages_console, get_results_console
 
@@ -66,7 +66,7 @@ def command(
     """
     if not is_pack_file_name(output) and output.suffix not in _TABLE_SUFFIXES:
         raise UserError(
-            f'"{output}" does not say its format: it ends in one of {", ".join((*SUFFIXES, *_TABLE_SUFFIXES))}.'
+            f'"{output}" does not say its format: it ends in one of {", ".join((*PACK_SUFFIXES, *_TABLE_SUFFIXES))}.'
         )
     if is_pack_file_name(output) and rows != "phases":
         raise UserError(f"--table {rows} is for tables, and {output} gets the runs with all their files; leave it out.")

@@ -26,8 +26,8 @@ from sonde.sources.import_defaults import ImportDefaults
 from sonde.sources.result_folders import find_result_files
 from sonde.store.archive import RECORD, Archive
 from sonde.store.imports import add_imported_runs
-from sonde.store.packing import Brought, copy_runs, is_pack_file_name, unpack_runs
-from sonde.store.summary import NAME as SUMMARY
+from sonde.store.packing import UnpackResult, copy_runs, is_pack_file_name, unpack_runs
+from sonde.store.summary import SUMMARY_FILE
 from sonde.store.tags import change_tags, check_tag
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 
@@ -162,7 +162,7 @@ def _import_path(
         if dry_run:
             raise UserError(f"{imported_path} holds runs; --dry-run is for results of other tools.")
         with open_progress_bar(f"importing {imported_path.name}") as step:
-            brought: Brought = (
+            brought: UnpackResult = (
                 copy_runs(archive, _list_run_folders(imported_path), str(imported_path), step)
                 if imported_path.is_dir()
                 else unpack_runs(archive, imported_path, step)
@@ -214,12 +214,12 @@ def _add_default_names(imported_run: ImportedRun, import_defaults: ImportDefault
 
 def _is_run_or_archive(directory: Path) -> bool:
     """Whether a folder is a run of Sonde, or an archive with at least one."""
-    return any((folder / name).is_file() for folder in _list_run_folders(directory) for name in (SUMMARY, RECORD))
+    return any((folder / name).is_file() for folder in _list_run_folders(directory) for name in (SUMMARY_FILE, RECORD))
 
 
 def _list_run_folders(run_or_archive: Path) -> list[Path]:
     """Returns the runs of a folder: the folder itself, or those of an archive."""
-    if (run_or_archive / SUMMARY).is_file() or (run_or_archive / RECORD).is_file():
+    if (run_or_archive / SUMMARY_FILE).is_file() or (run_or_archive / RECORD).is_file():
         return [run_or_archive]
     return list(Archive(run_or_archive).iterate_run_folders())
 

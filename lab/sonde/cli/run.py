@@ -32,7 +32,7 @@ from sonde.model.plan import Plan, read_plan_document
 from sonde.model.plan_warnings import find_plan_warnings
 from sonde.model.system import read_system
 from sonde.model.target_names import is_block_device, is_object_store_target
-from sonde.store.summary import NAME as SUMMARY
+from sonde.store.summary import SUMMARY_FILE
 from sonde.terminal.run_tables import print_run_tables
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 
@@ -144,7 +144,7 @@ def _require_no_experiment_options(run_request: RunRequest) -> None:
 def print_run_result(run_result: RunResult, report_page: Path | None, as_json: bool, quiet: bool) -> None:
     """Prints the result of one run: as JSON, as its name, or as tables."""
     if as_json:
-        document = read_json_file(run_result.folder / SUMMARY) or {}
+        document = read_json_file(run_result.folder / SUMMARY_FILE) or {}
         document |= {"folder": str(run_result.folder), "report": str(report_page) if report_page else None}
         print_json(document)
     elif quiet:
@@ -152,6 +152,8 @@ def print_run_result(run_result: RunResult, report_page: Path | None, as_json: b
     else:
         console = get_results_console()
         console.print()
-        print_run_tables(console, run_result.folder, run_result.record, read_json_file(run_result.folder / SUMMARY))
+        print_run_tables(
+            console, run_result.folder, run_result.record, read_json_file(run_result.folder / SUMMARY_FILE)
+        )
         if report_page is not None:
             console.print(f"Report  {report_page}", soft_wrap=True)

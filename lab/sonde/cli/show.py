@@ -23,7 +23,7 @@ from sonde.model.trace import is_trace, read_trace
 from sonde.store.archive import RECORD, REPORT, Archive
 from sonde.store.groups import locate_group_folder
 from sonde.store.selection import Selection
-from sonde.store.summary import NAME as SUMMARY
+from sonde.store.summary import SUMMARY_FILE
 from sonde.store.tags import read_tags
 from sonde.terminal.imported_tables import print_imported_run
 from sonde.terminal.run_list import COLUMNS, make_row_for_each_run, print_run_list
@@ -74,7 +74,7 @@ def command(run: str, system: str | None, archive: Archive, as_json: bool) -> in
     console = get_results_console()
     for folder, record in runs_read:
         if record is None:
-            print_imported_run(console, folder, read_json_file(folder / SUMMARY) or {})
+            print_imported_run(console, folder, read_json_file(folder / SUMMARY_FILE) or {})
         else:
             print_run_tables(console, folder, record, _build_recorded_run(folder, record, machine).notes)
     for folder in folders:
@@ -95,7 +95,7 @@ def _print_runs_of_group(archive: Archive, group_name: str, run_folders: list[Pa
 
 def _is_imported_run(run_folder: Path) -> bool:
     """Results of other tools have no record, only a summary."""
-    return not (run_folder / RECORD).exists() and "source" in (read_json_file(run_folder / SUMMARY) or {})
+    return not (run_folder / RECORD).exists() and "source" in (read_json_file(run_folder / SUMMARY_FILE) or {})
 
 
 def _read_record_of_run(run_folder: Path) -> RecordReader:
@@ -106,12 +106,12 @@ def _read_record_of_run(run_folder: Path) -> RecordReader:
 
 
 def _build_recorded_run(run_folder: Path, record: RecordReader, machine: System | None) -> RecordedRun:
-    run = make_recorded_run(record, run_folder, read_json_file(run_folder / SUMMARY))
+    run = make_recorded_run(record, run_folder, read_json_file(run_folder / SUMMARY_FILE))
     return add_target_parents(run, machine) if machine else run
 
 
 def _make_run_document(run_folder: Path, record: RecordReader | None, machine: System | None) -> dict[str, Any]:
-    summary = read_json_file(run_folder / SUMMARY) or {}
+    summary = read_json_file(run_folder / SUMMARY_FILE) or {}
     summary |= {"tags": read_tags(run_folder)}
     if record is None:
         return {**summary, "folder": str(run_folder)}

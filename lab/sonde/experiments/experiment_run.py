@@ -85,11 +85,11 @@ def run_experiment_request(
         if create_executor is not None
         else EngineExecutor(setup, display.show_record_line, locations.launcher, locations.launcher_args, begin_attempt)
     )
-    if archive.list_runs_under_way(request.group):
+    if archive.list_unfinished_runs_of_group(request.group):
         display.print_message(
             "A run of this experiment is still in progress although its runner ended: waiting for it."
         )
-    while archive.list_runs_under_way(request.group):
+    while archive.list_unfinished_runs_of_group(request.group):
         time.sleep(_POLL_INTERVAL_S)
     archive.recover_unfinished_runs()
     if request.stored:

@@ -17,7 +17,7 @@ from sonde.model.shell import (
     make_variable_reference,
 )
 from sonde.model.units import format_count_with_noun, format_seconds
-from sonde.store.archive import JOB, JOB_END
+from sonde.store.archive import JOB_END_VARIABLE, JOB_VARIABLE
 
 # Time before the time limit of a job at which the measurement ends in good order; at most a tenth of the limit.
 _STOP_GRACE_S = 60.0
@@ -46,12 +46,12 @@ def make_batch_script(job: Job, site: Site, directory: Path) -> str:
         script.add_command("module", "load", module)
     for name, value in site.environment.items():
         script.export_variable(name, value)
-    script.export_variable(JOB, job.id)
+    script.export_variable(JOB_VARIABLE, job.id)
     # The engine begins no cell that would still run at this time, seconds since 1970.
     script.add_literal_lines("now=$(date +%s)")
     script.assign_variable("limit_s", limit_s)
     script.add_literal_lines("end=$((now + limit_s))")
-    script.export_variable(JOB_END, make_variable_reference("end"))
+    script.export_variable(JOB_END_VARIABLE, make_variable_reference("end"))
     for line in site.setup:
         script.add_command(make_unquoted_user_word(line))
     script.add_command("cd", str(directory), failure_command="ended 3")

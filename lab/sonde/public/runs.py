@@ -165,9 +165,9 @@ class RunList(Table, Sequence[Run]):
         return rows.filter(rows["problem"].is_null())["folder"].to_pylist()  # type: ignore[no-any-return]
 
     def _read_rows(self) -> Any:
-        from sonde.store.index import RUNS
+        from sonde.store.index import RUN_SCHEMA
 
-        names = [name for name in RUNS.names if name != "changed_ns"]
+        names = [name for name in RUN_SCHEMA.names if name != "changed_ns"]
         rows = self._catalog.find_runs(names, self._selection, self._last).table
         return rows.filter(rows["problem"].is_null()).drop_columns(["problem"])
 

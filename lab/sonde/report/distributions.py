@@ -21,27 +21,27 @@ from sonde.model.record import PhaseRecord
 
 PERCENTILES = (("p50", "p50_ns"), ("p90", "p90_ns"), ("p99", "p99_ns"), ("p99.9", "p999_ns"), ("max", "max_ns"))
 BINS_PER_DECADE = 20
-MOST_BARS = 72
+MAX_BARS = 72
 # Below this many operations a histogram has no shape; their percentiles stand in a table.
-FEWEST_DRAWN = 20
+MIN_DRAWN_OPERATIONS = 20
 # What the name of a percentile takes of the width of a narrow chart.
-NAME_WIDTH = 0.12
+PERCENTILE_NAME_WIDTH = 0.12
 # No bar is wider than this share of the chart.
-WIDEST_BAR = 0.045
-PARTS = ("open", "transfer", "fsync", "close")
+MAX_BAR_WIDTH = 0.045
+TASK_TIME_PARTS = ("open", "transfer", "fsync", "close")
 
 
 def build_latency_chart(phase: PhaseRecord, histogram_line: HistogramLine, css_class: str) -> Chart | None:
     """One histogram; None when it counted too few operations for a shape."""
     kind = escape_line(histogram_line.kind, 40)
     buckets = [(max(b[0], 0.5), max(b[1], b[0], 1.0), b[2]) for b in histogram_line.buckets if len(b) == 3 and b[2] > 0]
-    if not buckets or histogram_line.count < FEWEST_DRAWN or not histogram_line.max_ns:
+    if not buckets or histogram_line.count < MIN_DRAWN_OPERATIONS or not histogram_line.max_ns:
         return None
     quantiles = list_latency_percentiles(phase, histogram_line.kind)
     low = buckets[0][0] if histogram_line.min_ns is None else histogram_line.min_ns
     high = max(*(value for _, value in quantiles), histogram_line.max_ns or 0.0, buckets[-1][0])
     axis = build_latency_axis(low / 1.1, high * 1.1)
-    bins = _join_buckets(buckets, axis)
+    bins = _merge_buckets_into_bins(buckets, axis)
     panel = Panel(axis, build_log_count_axis(max(count for _, _, count in bins)), 110, "Operations")
     for start, stop, count in bins:
         panel.add_rectangle(f"bar {css_class}", start, stop, panel.y.low, count)
@@ -79,7 +79,9 @@ def render_percentiles(percentiles: Sequence[tuple[str, float]]) -> Markup:
     return Markup('<span class="percentiles">{}</span>').format(cells)
 
 
-def _join_buckets(buckets: Sequence[tuple[float, float, float]], axis: Axis) -> list[tuple[float, float, float]]:
+def _merge_buckets_into_bins(
+    buckets: Sequence[tuple[float, float, float]], axis: Axis
+) -> list[tuple[float, float, float]]:
     """The recorded buckets, joined into bins of equal width on the axis."""
     step = 1.0 / BINS_PER_DECADE
     counts: dict[int, float] = {}
@@ -99,10 +101,10 @@ def _mark_percentiles(panel: Panel, percentiles: Sequence[tuple[str, float]]) ->
     for name, value in percentiles:
         panel.add_vertical_line("pct", value)
         position = panel.x.scale_to_share(value)
-        leftward = position > 1 - NAME_WIDTH
-        begin = position - NAME_WIDTH if leftward else position
+        leftward = position > 1 - PERCENTILE_NAME_WIDTH
+        begin = position - PERCENTILE_NAME_WIDTH if leftward else position
         row = next((r for r, last in enumerate(occupied) if begin >= last), len(occupied))
-        occupied[row : row + 1] = [begin + NAME_WIDTH]
+        occupied[row : row + 1] = [begin + PERCENTILE_NAME_WIDTH]
         panel.add_note_above_plot("left" if leftward else "", position, name, row)
 
 
@@ -142,8 +144,8 @@ def build_member_rate_chart(
     )
     panel = Panel(Axis(0.0, float(len(values)), names), scale, 110, scale.unit)
     middle, slow = statistics.median(values), compute_straggler_limit(values)
-    if len(values) <= MOST_BARS:
-        half = min(0.36, WIDEST_BAR / 2 * len(values))
+    if len(values) <= MAX_BARS:
+        half = min(0.36, MAX_BAR_WIDTH / 2 * len(values))
         for index, value in enumerate(values):
             tone = "bad" if value < slow else css_class
             panel.add_rectangle(f"bar {tone}", index + 0.5 - half, index + 0.5 + half, 0.0, value)
@@ -216,8 +218,8 @@ def _make_members_table(ordered: Sequence[MemberRate], operations: bool) -> Mark
     return render_html_table(["Which", "Host", "Place", "Rate"], rows, text, text_columns=2)
 
 
-def split_task_time(phase: PhaseRecord) -> list[tuple[str, float, float]]:
+def list_task_time_shares(phase: PhaseRecord) -> list[tuple[str, float, float]]:
     """(part, seconds summed over tasks, share) for what took any time; empty when not recorded."""
-    spent = [(part, getattr(phase.end.task_seconds, part) or 0.0) for part in PARTS] if phase.end else []
+    spent = [(part, getattr(phase.end.task_seconds, part) or 0.0) for part in TASK_TIME_PARTS] if phase.end else []
     total = sum(value for _, value in spent)
     return [(part, value, value / total) for part, value in spent if value > 0] if total > 0 else []

@@ -17,12 +17,12 @@ from sonde.model.json_access import convert_to_finite_number, get_items, get_tex
 from sonde.model.run import RecordedRun
 from sonde.model.shell import quote_command, quote_word
 
-MOST_NODES = 16
-_DOT = quantities.FACT_SEPARATOR
-_IDENTITY = frozenset({"type", "t", "node", "host"})
+MAX_NODES = 16
+_FACT_SEPARATOR = quantities.FACT_SEPARATOR
+_NODE_IDENTITY_MEMBERS = frozenset({"type", "t", "node", "host"})
 _SHELL_SAFE_LIMIT = 4000
 
-Pairs = tuple[tuple[str, str], ...]
+LabelsAndValues = tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class NodeView:
     """One node: what identifies it, and all recorded facts by group."""
 
     title: str
-    groups: tuple[tuple[str, Pairs], ...]
+    groups: tuple[tuple[str, LabelsAndValues], ...]
 
 
-def list_run_facts(run: RecordedRun) -> Pairs:
+def list_run_facts(run: RecordedRun) -> LabelsAndValues:
     """Where, on what, with what and when, for the head of a run."""
     result = [
         ("Where", _describe_storage(run)),
@@ -44,7 +44,7 @@ def list_run_facts(run: RecordedRun) -> Pairs:
     return tuple((name, text) for name, text in result if text)
 
 
-def list_shared_facts(runs: Sequence[RecordedRun]) -> Pairs:
+def list_shared_facts(runs: Sequence[RecordedRun]) -> LabelsAndValues:
     """The facts that are the same for all runs, for the head of the report."""
     if len(runs) == 1:
         return list_run_facts(runs[0])
@@ -59,7 +59,9 @@ def list_shared_facts(runs: Sequence[RecordedRun]) -> Pairs:
         took = sum(run.end.seconds or 0.0 for run in runs)
         if starts:
             text = quantities.format_utc_time(starts[0])
-            same.append(("When", f"{text}{_DOT}{quantities.display_seconds(took)} of measuring" if took else text))
+            same.append(
+                ("When", f"{text}{_FACT_SEPARATOR}{quantities.display_seconds(took)} of measuring" if took else text)
+            )
     return (*same, ("Runs", str(len(runs))))
 
 
@@ -87,7 +89,7 @@ def _describe_storage(run: RecordedRun) -> str:
         free = system.available_bytes
         room = str(quantities.display_transferred_bytes(system.total_bytes))
         parts.append(room if free is None else f"{room}, {quantities.display_percent(free / system.total_bytes)} free")
-    return _DOT.join(parts)
+    return _FACT_SEPARATOR.join(parts)
 
 
 def _describe_hosts(run: RecordedRun) -> str:
@@ -101,7 +103,7 @@ def _describe_hosts(run: RecordedRun) -> str:
         parts.append(f"{quantities.display_count_with_noun(first.cpus, 'CPU')}{each}")
     if first.memory_bytes:
         parts.append(f"{quantities.display_configured_size(first.memory_bytes)} memory{each}")
-    return _DOT.join([*parts, escape_line(first.kernel, 60)] if first.kernel else parts)
+    return _FACT_SEPARATOR.join([*parts, escape_line(first.kernel, 60)] if first.kernel else parts)
 
 
 def _describe_tasks(run: RecordedRun) -> str:
@@ -120,14 +122,14 @@ def _describe_tasks(run: RecordedRun) -> str:
     if head.launch and head.launch != "single":
         parts.append(escape_line(head.launch, 80))
     engine = get_text(head.engine, "version") or get_text({"v": head.engine}, "v")
-    return _DOT.join([*parts, f"sonde {escape_line(engine, 40)}"] if engine else parts)
+    return _FACT_SEPARATOR.join([*parts, f"sonde {escape_line(engine, 40)}"] if engine else parts)
 
 
 def _describe_start(run: RecordedRun) -> str:
     parts = [quantities.format_utc_time(run.run_line.started)] if run.run_line.started else []
     if run.end.seconds is not None:
         parts.append(f"took {quantities.display_seconds(run.end.seconds)}")
-    return _DOT.join(parts)
+    return _FACT_SEPARATOR.join(parts)
 
 
 def make_member_label(member_name: str) -> str:
@@ -170,9 +172,11 @@ def format_fact_with_unit(member_name: str, recorded_value: object) -> str:
 def list_node_facts(run: RecordedRun) -> tuple[NodeView, ...]:
     """The facts of the first MOST_NODES nodes, all that the record has."""
     views: list[NodeView] = []
-    for line in run.raw_nodes[:MOST_NODES]:
+    for line in run.raw_nodes[:MAX_NODES]:
         machine = [
-            (name, value) for name, value in line.items() if name not in _IDENTITY and not isinstance(value, dict)
+            (name, value)
+            for name, value in line.items()
+            if name not in _NODE_IDENTITY_MEMBERS and not isinstance(value, dict)
         ]
         groups = [("Machine", _make_label_pairs(machine))]
         groups += [
@@ -189,7 +193,7 @@ def _capitalize_label(member_name: str) -> str:
     return title[:1].upper() + title[1:]
 
 
-def _make_label_pairs(members: Iterable[tuple[str, Any]], prefix: str = "") -> Pairs:
+def _make_label_pairs(members: Iterable[tuple[str, Any]], prefix: str = "") -> LabelsAndValues:
     result: list[tuple[str, str]] = []
     for name, value in members:
         label_text = prefix + make_member_label(name)

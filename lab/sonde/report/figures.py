@@ -13,17 +13,17 @@ from sonde.model.line_members import DirectionRates
 from sonde.model.lines import TreatmentLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
-from sonde.report.definitions import RATES, Definition
-from sonde.report.distributions import FEWEST_DRAWN, list_latency_percentiles, split_task_time
-from sonde.report.facts import Pairs
+from sonde.report.definitions import RATE_DEFINITIONS, RateDefinition
+from sonde.report.distributions import MIN_DRAWN_OPERATIONS, list_latency_percentiles, list_task_time_shares
+from sonde.report.facts import LabelsAndValues
 
 FourTexts = tuple[str, str, str, str]
 
 
-def list_rates(phase: PhaseRecord, operations: bool) -> tuple[tuple[Definition, str, str, str], ...]:
+def list_rates(phase: PhaseRecord, operations: bool) -> tuple[tuple[RateDefinition, str, str, str], ...]:
     """(definition, rate, the same in the other unit, numerator / interval) for every rate that applies."""
     rows = []
-    for name, definition in RATES.items():
+    for name, definition in RATE_DEFINITIONS.items():
         rate = getattr(phase.end.rates, name) if phase.end else None
         if rate is None:
             continue
@@ -38,7 +38,7 @@ def list_rates(phase: PhaseRecord, operations: bool) -> tuple[tuple[Definition, 
     return tuple(rows)
 
 
-def list_phase_figures(run: RecordedRun, phase: PhaseRecord) -> Pairs:
+def list_phase_figures(run: RecordedRun, phase: PhaseRecord) -> LabelsAndValues:
     """Amounts, CPU, balance, verification."""
     end = phase.end
     if end is None:
@@ -69,7 +69,7 @@ def list_phase_figures(run: RecordedRun, phase: PhaseRecord) -> Pairs:
     return tuple((name, text) for name, text in result if text)
 
 
-def _describe_cpu_time(phase: PhaseRecord) -> Pairs:
+def _describe_cpu_time(phase: PhaseRecord) -> LabelsAndValues:
     cpu = phase.end.cpu if phase.end else None
     if cpu is None or cpu.user_s is None or cpu.system_s is None:
         return ()
@@ -85,7 +85,7 @@ def _describe_cpu_time(phase: PhaseRecord) -> Pairs:
     return (("CPU", text), ("Per system CPU second", str(quantities.display_transferred_bytes(cpu.bytes_per_system_s))))
 
 
-def _describe_balance(run: RecordedRun, phase: PhaseRecord) -> Pairs:
+def _describe_balance(run: RecordedRun, phase: PhaseRecord) -> LabelsAndValues:
     if run.tasks < 2 or phase.end is None:
         return ()
     worst, tail = phase.end.imbalance.max_over_mean, phase.end.imbalance.tail_share
@@ -94,7 +94,7 @@ def _describe_balance(run: RecordedRun, phase: PhaseRecord) -> Pairs:
     return (("Longest task", longest), ("After half had finished", after))
 
 
-def _describe_training(phase: PhaseRecord) -> Pairs:
+def _describe_training(phase: PhaseRecord) -> LabelsAndValues:
     training = phase.end.training if phase.end else None
     if training is None or training.utilization is None or training.lowest_utilization is None:
         return ()
@@ -110,7 +110,7 @@ def _describe_training(phase: PhaseRecord) -> Pairs:
 def list_time_of_call_kinds(phase: PhaseRecord) -> tuple[tuple[str, str, float, str], ...]:
     """(part, time summed over tasks, its share, wall time) of open, transfer, fsync and close."""
     rows = []
-    for part, spent, share in split_task_time(phase):
+    for part, spent, share in list_task_time_shares(phase):
         wall = getattr(phase.end.seconds, part) if phase.end else None
         rows.append(
             (
@@ -156,7 +156,7 @@ def list_undrawn_latencies(phase: PhaseRecord) -> tuple[tuple[str, ...], ...]:
     """Kind, count and percentiles of the operations that were too few to draw."""
     rows = []
     for kind, stats in (phase.end.latency if phase.end else {}).items():
-        if 0 < stats.count < FEWEST_DRAWN:
+        if 0 < stats.count < MIN_DRAWN_OPERATIONS:
             quantiles = dict(list_latency_percentiles(phase, kind))
             cells = (
                 str(quantities.display_nanoseconds(quantiles[name])) if name in quantiles else ""

@@ -18,10 +18,10 @@ from sonde.model.line_members import PhaseRates
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 
-MOST_TIPS = 80
+MAX_TOOLTIPS = 80
 # Quartiles and a median of fewer tasks only repeat the slowest and the fastest.
-FEWEST_FOR_QUANTILES = 4
-_CLASS = {
+MIN_TASKS_FOR_QUANTILES = 4
+_STYLE_CLASSES = {
     Classification.STORAGE: "good",
     Classification.BURST: "good",
     Classification.INVALID: "bad",
@@ -31,7 +31,7 @@ _CLASS = {
 
 def choose_style_class(classification: Classification) -> str:
     """Style class of a classification: good (a storage number), bad, or dull (a number about something else)."""
-    return _CLASS.get(classification, "dull")
+    return _STYLE_CLASSES.get(classification, "dull")
 
 
 def render_sparkline(timeline: PhaseTimeline, operations: bool, css: str) -> Markup:
@@ -124,7 +124,7 @@ def _make_task_panel(timeline: PhaseTimeline, axis: Axis, css: str) -> Panel:
     panel.add_path(
         f"band all {css}", panel.make_area_path(timeline.edges, rates["min"], rates["max"]), "Slowest to fastest task"
     )
-    if timeline.tasks >= FEWEST_FOR_QUANTILES:
+    if timeline.tasks >= MIN_TASKS_FOR_QUANTILES:
         panel.add_path(
             f"band half {css}",
             panel.make_area_path(timeline.edges, rates["p25"], rates["p75"]),
@@ -150,7 +150,7 @@ def _make_rate_tooltips(timeline: PhaseTimeline, rate_unit: str) -> list[ChartTo
     """One tip for every drawn interval, or for groups of them when there are many."""
     total = timeline.edges[-1]
     count = len(timeline.active)
-    group = max(1, -(-count // MOST_TIPS))
+    group = max(1, -(-count // MAX_TOOLTIPS))
     tips: list[ChartTooltip] = []
     for index in range(0, count, group):
         stop = min(index + group, count)
@@ -182,7 +182,7 @@ def _make_caption(timeline: PhaseTimeline, spread: bool, css: str) -> Markup:
     if timeline.steady:
         parts.append(_render_legend_key("mean", "", "mean of the steady window"))
     if spread:
-        if timeline.tasks >= FEWEST_FOR_QUANTILES:
+        if timeline.tasks >= MIN_TASKS_FOR_QUANTILES:
             parts.append(_render_legend_key("median", css, "median task"))
             parts.append(_render_legend_key("half", css, "middle half of the tasks (p25–p75)"))
         parts.append(_render_legend_key("all", css, "slowest to fastest task"))
@@ -222,12 +222,12 @@ def _make_table(timeline: PhaseTimeline, operations: bool) -> Markup:
     return render_html_table(columns, rows, "Rate over time")
 
 
-Timed = tuple[AssessedPhase, float, float]
+TimedPhase = tuple[AssessedPhase, float, float]
 
 
 def build_run_timeline(run: RecordedRun, phases: Sequence[AssessedPhase]) -> Chart | None:
     """The whole run: what was done when, treatments included, and the total rate. None when nothing has a time."""
-    timeds: list[Timed] = [(assessed, *_get_time_span(assessed.phase)) for assessed in phases]
+    timeds: list[TimedPhase] = [(assessed, *_get_time_span(assessed.phase)) for assessed in phases]
     last = max((stop for _, _, stop in timeds), default=0.0)
     if last <= 0:
         return None
@@ -235,8 +235,8 @@ def build_run_timeline(run: RecordedRun, phases: Sequence[AssessedPhase]) -> Cha
     after = max(0.0, run.end.t - last)
     end = last * 1.02 if after > 0.1 * last else last + after
     axis = build_time_axis(end)
-    rates = _run_rates(timeds, axis)
-    bars = _run_phases(timeds, axis)
+    rates = _make_run_rate_panel(timeds, axis)
+    bars = _make_run_phase_panel(timeds, axis)
     summary = "The run in time: " + ", ".join(
         f"{item.phase.id} from {quantities.display_seconds(start)} to {quantities.display_seconds(stop)}"
         for item, start, stop in timeds
@@ -269,7 +269,7 @@ def _get_time_span(phase: PhaseRecord) -> tuple[float, float]:
     return phase.begin.t, phase.end.t if phase.end else max(last)
 
 
-def _run_rates(timeds: Sequence[Timed], axis: Axis) -> Panel | None:
+def _make_run_rate_panel(timeds: Sequence[TimedPhase], axis: Axis) -> Panel | None:
     top = max((max(timed.timeline.bytes_per_s) for timed, _, _ in timeds if timed.timeline), default=0.0)
     if top <= 0:
         return None
@@ -290,7 +290,7 @@ def _run_rates(timeds: Sequence[Timed], axis: Axis) -> Panel | None:
     return panel
 
 
-def _run_phases(timeds: Sequence[Timed], axis: Axis) -> Panel:
+def _make_run_phase_panel(timeds: Sequence[TimedPhase], axis: Axis) -> Panel:
     panel = Panel(axis, Axis(0.0, 1.0), 34, "")
     tips: list[ChartTooltip] = []
     for index, (item, start, stop) in enumerate(timeds, start=1):
@@ -333,7 +333,7 @@ def _draw_time_bar(panel: Panel, css_class: str, start_s: float, stop_s: float, 
     panel.add_path(css_class, make_rectangle_path(left_x, right_x, top, bottom))
 
 
-def _make_timeline_table(timeds: Sequence[Timed]) -> Markup:
+def _make_timeline_table(timeds: Sequence[TimedPhase]) -> Markup:
     rows: list[Sequence[object]] = []
     for item, start, stop in timeds:
         for line in item.phase.treatments:

@@ -31,15 +31,15 @@ from sonde.model.escaping import escape_line
 from sonde.model.lines import Finding
 from sonde.model.run import RecordedRun
 from sonde.report import facts, figures
-from sonde.report.definitions import RATES, Definition
-from sonde.report.facts import NodeView, Pairs
+from sonde.report.definitions import RATE_DEFINITIONS, RateDefinition
+from sonde.report.facts import LabelsAndValues, NodeView
 from sonde.report.figures import FourTexts
 from sonde.report.over_time import build_run_timeline, choose_style_class, render_sparkline
 from sonde.report.sections.section import draw_sections_of_phase
 
 # Findings that say a number is wrong come first.
 _SEVERITIES = ("invalid", "warning", "info")
-_STATUS = {
+_STATUS_SENTENCES = {
     "failed": "The run failed",
     "interrupted": "The run was interrupted",
     "mismatch": "Verification found wrong data",
@@ -78,7 +78,7 @@ class FindingView:
     advice: str
     explanation: str
     places: tuple[tuple[str, str], ...]
-    evidence: Pairs
+    evidence: LabelsAndValues
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ class PhaseView:
     summary: PhaseSummary
     tone: str
     measured: bool
-    figures: Pairs
-    rates: tuple[tuple[Definition, str, str, str], ...]
+    figures: LabelsAndValues
+    rates: tuple[tuple[RateDefinition, str, str, str], ...]
     wide: tuple[Markup, ...]
     narrow: tuple[Markup, ...]
     small: tuple[Markup, ...]
@@ -108,7 +108,7 @@ class PhaseView:
 
 
 @dataclass(frozen=True)
-class Repeat:
+class RepeatInstructions:
     """How to do it again: this run from the archive, the engine alone, and the plan."""
 
     run: str
@@ -125,13 +125,13 @@ class RunView:
     id: str
     archive: str
     alarms: tuple[str, ...]
-    facts: Pairs
+    facts: LabelsAndValues
     errors: tuple[str, ...]
     timeline: Markup
     phases: tuple[PhaseView, ...]
     environment: tuple[NodeView, ...]
     more_nodes: int
-    repeat: Repeat
+    repeat: RepeatInstructions
 
 
 @dataclass(frozen=True)
@@ -143,11 +143,11 @@ class PageView:
     rule: str
     weighed: str
     alarms: tuple[str, ...]
-    facts: Pairs
+    facts: LabelsAndValues
     groups: tuple[SummaryGroup, ...]
     findings: tuple[FindingView, ...]
     runs: tuple[RunView, ...]
-    definitions: tuple[Definition, ...]
+    definitions: tuple[RateDefinition, ...]
     several: bool
     typed: tuple[str, ...]
     before: tuple[StudySection, ...] = ()
@@ -180,7 +180,7 @@ def make_report_view(runs: Sequence[RecordedRun], title: str | None) -> PageView
         groups=groups,
         findings=_merge_findings(runs, several),
         runs=tuple(views),
-        definitions=tuple(RATES.values()),
+        definitions=tuple(RATE_DEFINITIONS.values()),
         several=several,
         typed=tuple(dict.fromkeys(command for run in runs if (command := facts.format_user_command(run)))),
     )
@@ -234,7 +234,7 @@ def _make_run_view(
     run: RecordedRun,
     assessed_phases: Sequence[AssessedPhase],
     run_index: int,
-    fact_pairs: Pairs,
+    fact_pairs: LabelsAndValues,
     environment: tuple[NodeView, ...],
 ) -> RunView:
     timeline = build_run_timeline(run, assessed_phases)
@@ -252,14 +252,16 @@ def _make_run_view(
             for position, assessed_phases in enumerate(assessed_phases, start=1)
         ),
         environment=environment,
-        more_nodes=max(0, len(run.raw_nodes) - facts.MOST_NODES) if environment else 0,
-        repeat=Repeat(facts.format_repeat_command(run), facts.format_engine_command(run), facts.format_plan(run)),
+        more_nodes=max(0, len(run.raw_nodes) - facts.MAX_NODES) if environment else 0,
+        repeat=RepeatInstructions(
+            facts.format_repeat_command(run), facts.format_engine_command(run), facts.format_plan(run)
+        ),
     )
 
 
 def _list_alarms(run: RecordedRun) -> Iterable[str]:
     if run.status != "done":
-        opening = _STATUS.get(run.status, f"The run ended as “{escape_line(run.status, 40)}”")
+        opening = _STATUS_SENTENCES.get(run.status, f"The run ended as “{escape_line(run.status, 40)}”")
         text = escape_line(run.end.text, 600)
         yield format_as_sentence(f"{opening}: {text}" if text else opening)
     yield from (escape_line(item, 400) for item in run.damage)

@@ -27,7 +27,9 @@ class BaselineRatio:
         return self.level / self.baseline
 
 
-def compute_ratio(history: History, analysis: HistoryAnalysis | None, tagged: Collection[str]) -> BaselineRatio | None:
+def compute_baseline_ratio(
+    history: History, analysis: HistoryAnalysis | None, tagged: Collection[str]
+) -> BaselineRatio | None:
     """The ratio of a history; None while it has too few runs. `tagged`: runs of a baseline."""
     if analysis is None:
         return None
@@ -38,9 +40,9 @@ def compute_ratio(history: History, analysis: HistoryAnalysis | None, tagged: Co
         baseline, limit = compute_median_and_limit(values.tolist())
         return BaselineRatio(baseline, level, level < limit or level > baseline * baseline / limit, True)
     baseline = analysis.segments[0].level
-    is_sure = len(analysis.segments) > 1 and abs(np.log(level / baseline)) > _NO_DIFFERENCE
+    is_sure = len(analysis.segments) > 1 and abs(np.log(level / baseline)) > _MIN_LOG_DIFFERENCE
     return BaselineRatio(baseline, level, bool(is_sure), False)
 
 
 # Levels that differ by less have no color, even if changes lie between them.
-_NO_DIFFERENCE = 0.02
+_MIN_LOG_DIFFERENCE = 0.02

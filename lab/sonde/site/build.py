@@ -16,12 +16,12 @@ from sonde.charts.study import StudySection
 from sonde.model.errors import RecordError, ReportError
 from sonde.model.event import Event
 from sonde.report import render_report
-from sonde.site.baselines import compute_ratio
+from sonde.site.baselines import compute_baseline_ratio
 from sonde.site.event_pages import build_event_pages
 from sonde.site.history_pages import HistoryContent, build_history_page, collect_history_content
 from sonde.site.overview_pages import HistoryEntry, build_history_list, build_overview
 from sonde.site.run_pages import COLUMNS, RunListPage, build_list_page, build_run_index, split_runs
-from sonde.site.site_folder import SiteFolder, make_key
+from sonde.site.site_folder import SiteFolder, hash_page_inputs
 from sonde.site.site_page import SitePage, get_run_page_path, make_page_link, make_site_page
 from sonde.store.catalog import Catalog
 from sonde.store.events import read_archive_events
@@ -52,7 +52,7 @@ def build_site(
     folder = SiteFolder.open_site(site_root)
     try:
         with page_progress() as step:
-            _write_pages(_Content(catalog, report_count, survey_progress), folder, step)
+            _write_pages(_SiteContent(catalog, report_count, survey_progress), folder, step)
     except BaseException:
         folder.save_progress()
         raise
@@ -60,7 +60,7 @@ def build_site(
     return SiteReport(len(folder.written), folder.unchanged, len(folder.removed))
 
 
-class _Content:
+class _SiteContent:
     """What the pages are made from."""
 
     def __init__(self, catalog: Catalog, reports: int, progress: Progress) -> None:
@@ -76,14 +76,14 @@ class _Content:
         self.runs = catalog.read_run_table(COLUMNS)
         self.lists: list[RunListPage] = list(split_runs(self.runs))
         self.run_links = {run: f"{page.name}#{run}" for page in self.lists for run in page.run_ids}
-        self.tagged = _find_tagged(self.runs)
+        self.tagged = _find_runs_tagged_as_baseline(self.runs)
         self.reports = self._choose_runs_with_report(reports)
         analyses = {analysis.history.labels["history"]: analysis for analysis in self.survey.analyses}
         self.entries = [
             HistoryEntry(
                 history,
                 analysis := analyses.get(history.labels["history"]),
-                compute_ratio(history, analysis, self.tagged),
+                compute_baseline_ratio(history, analysis, self.tagged),
             )
             for history in self.histories
         ]
@@ -101,7 +101,7 @@ class _Content:
         return {run: folder for run, folder in zip(runs, folders, strict=True) if run in chosen}
 
 
-def _find_tagged(runs: Any) -> set[str]:
+def _find_runs_tagged_as_baseline(runs: Any) -> set[str]:
     """Runs with a tag baseline:NAME."""
     return {
         run
@@ -110,14 +110,14 @@ def _find_tagged(runs: Any) -> set[str]:
     }
 
 
-def _write_pages(content: _Content, site_folder: SiteFolder, on_progress: Callable[[int, int], None]) -> None:
+def _write_pages(content: _SiteContent, site_folder: SiteFolder, on_progress: Callable[[int, int], None]) -> None:
     total = len(content.entries) + len(content.lists) + len(content.reports) + 4
     for done, (name, key, render) in enumerate(_iterate_pages(content), 1):
         site_folder.write_page(name, key, render)
         on_progress(min(done, total), total)
 
 
-def _iterate_pages(content: _Content) -> Iterator[tuple[str, str, Callable[[], str]]]:
+def _iterate_pages(content: _SiteContent) -> Iterator[tuple[str, str, Callable[[], str]]]:
     """Name, key and text of each page."""
     written_reports = set(content.reports)
     for run, run_folder in content.reports.items():
@@ -128,7 +128,7 @@ def _iterate_pages(content: _Content) -> Iterator[tuple[str, str, Callable[[], s
             continue  # removed meanwhile
         yield (
             get_run_page_path(run),
-            make_key(run, version),
+            hash_page_inputs(run, version),
             partial(_render_run_page, path, content.run_links.get(run, "")),
         )
     for entry in content.entries:
@@ -141,13 +141,21 @@ def _iterate_pages(content: _Content) -> Iterator[tuple[str, str, Callable[[], s
             content.run_links,
             written_reports,
         )
-        yield entry.page_name, make_key(*history_content.list_parts()), partial(_render_history_page, history_content)
+        yield (
+            entry.page_name,
+            hash_page_inputs(*history_content.list_parts()),
+            partial(_render_history_page, history_content),
+        )
     for page in content.lists:
         linked_runs = sorted(written_reports.intersection(page.run_ids))
-        yield page.name, make_key(page.name, page.digest, linked_runs), partial(_render_run_list, page, written_reports)
+        yield (
+            page.name,
+            hash_page_inputs(page.name, page.digest, linked_runs),
+            partial(_render_run_list, page, written_reports),
+        )
     for site_page in _build_small_pages(content):
         text = site_page.render()
-        yield site_page.name, make_key(text), partial(str, text)
+        yield site_page.name, hash_page_inputs(text), partial(str, text)
 
 
 def _render_history_page(content: HistoryContent) -> str:
@@ -171,7 +179,7 @@ def _render_run_page(run_folder: Path, links_line: str) -> str:
         return make_site_page(name, run_folder.name, alarms=[str(error)]).render()
 
 
-def _build_small_pages(content: _Content) -> Iterator[SitePage]:
+def _build_small_pages(content: _SiteContent) -> Iterator[SitePage]:
     yield build_overview(content.entries, content.survey, content.events, content.incidents, len(content.runs))
     yield build_history_list(content.entries, content.survey)
     yield build_run_index(content.lists, content.complaints)

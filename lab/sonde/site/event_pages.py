@@ -18,8 +18,8 @@ from sonde.trends.nearby_events import find_nearby_events
 from sonde.trends.survey import Survey
 from sonde.trends.survey_text import format_dated_change, make_history_name
 
-_EVENTS_A_PAGE = 500
-_MOST_CHANGES = 4
+_EVENTS_PER_PAGE = 500
+_MAX_LISTED_CHANGES = 4
 
 
 def build_event_pages(events: Sequence[Event], survey: Survey) -> Iterator[SitePage]:
@@ -29,7 +29,7 @@ def build_event_pages(events: Sequence[Event], survey: Survey) -> Iterator[SiteP
         for nearby in find_nearby_events(joint, events):
             near.setdefault(nearby.event.id, []).extend(joint.changes)
     ordered = sorted(events, key=lambda event: event.when.first, reverse=True)
-    pages = [ordered[first : first + _EVENTS_A_PAGE] for first in range(0, len(ordered), _EVENTS_A_PAGE)] or [[]]
+    pages = [ordered[first : first + _EVENTS_PER_PAGE] for first in range(0, len(ordered), _EVENTS_PER_PAGE)] or [[]]
     for number, part in enumerate(pages, 1):
         name = "events.html" if number == 1 else f"events/{number}.html"
         root = "../" * name.count("/")
@@ -63,10 +63,10 @@ def _make_event_row(event: Event, changes: Sequence[Change], survey: Survey, pat
             ),
             format_dated_change(change),
         )
-        for change in changes[:_MOST_CHANGES]
+        for change in changes[:_MAX_LISTED_CHANGES]
     ]
-    if len(changes) > _MOST_CHANGES:
-        links.append(Markup("and {} more").format(len(changes) - _MOST_CHANGES))
+    if len(changes) > _MAX_LISTED_CHANGES:
+        links.append(Markup("and {} more").format(len(changes) - _MAX_LISTED_CHANGES))
     text = Markup('<a id="{}"></a>{}').format(event.id, escape_line(event.title, 300))
     if event.details or event.source:
         details = "; ".join(filter(None, (event.details, event.source)))

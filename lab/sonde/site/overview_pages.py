@@ -30,11 +30,11 @@ from sonde.trends.survey_text import (
 )
 from sonde.watch.watch_state import Incident
 
-_MOST_JOINTS = 10
-_MOST_INCIDENTS = 20
-_MOST_EVENTS = 12
+_MAX_JOINT_CHANGES = 10
+_MAX_INCIDENTS = 20
+_MAX_EVENTS = 12
 # Columns of one matrix; more tests go into the next one, so that it fits on paper.
-_MOST_COLUMNS = 9
+_MAX_COLUMNS = 9
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def _split_matrix_columns(test_and_operation_pairs: Sequence[tuple[str, str]]) -
     part: list[tuple[str, str]] = []
     for test in dict.fromkeys(test for test, _ in test_and_operation_pairs):
         test_columns = [column for column in test_and_operation_pairs if column[0] == test]
-        if part and len(part) + len(test_columns) > _MOST_COLUMNS:
+        if part and len(part) + len(test_columns) > _MAX_COLUMNS:
             yield part
             part = []
         part += test_columns
@@ -138,7 +138,7 @@ def _make_incidents_section(incidents: Sequence[Incident]) -> Iterator[StudySect
     if not incidents:
         return
     rows = []
-    for incident in sorted(incidents, key=lambda entry: entry.opened, reverse=True)[:_MOST_INCIDENTS]:
+    for incident in sorted(incidents, key=lambda entry: entry.opened, reverse=True)[:_MAX_INCIDENTS]:
         status = incident.status + (f", acknowledged by {incident.acknowledged}" if incident.acknowledged else "")
         closed = format_utc_date(incident.closed) if incident.closed else ""
         text = " ".join(filter(None, (incident.summary, incident.localization)))
@@ -151,7 +151,7 @@ def _make_joint_changes_section(survey: Survey, events: Sequence[Event]) -> Iter
     if not survey.joint:
         return
     rows = []
-    for joint in sorted(survey.joint, key=lambda joint: joint.begin_time, reverse=True)[:_MOST_JOINTS]:
+    for joint in sorted(survey.joint, key=lambda joint: joint.begin_time, reverse=True)[:_MAX_JOINT_CHANGES]:
         nearby = [entry.describe_in_sentence() for entry in find_nearby_events(joint, events)]
         links = Markup(", ").join(
             make_page_link(
@@ -174,7 +174,7 @@ def _make_joint_changes_section(survey: Survey, events: Sequence[Event]) -> Iter
 def _make_latest_events_section(events: Sequence[Event]) -> Iterator[StudySection]:
     if not events:
         return
-    latest = sorted(events, key=lambda event: event.when.first, reverse=True)[:_MOST_EVENTS]
+    latest = sorted(events, key=lambda event: event.when.first, reverse=True)[:_MAX_EVENTS]
     rows = [
         (
             f"{event.when.first:%Y-%m-%d}",

@@ -23,8 +23,8 @@ COLUMNS = (
     "run", "folder", "started_s", "plan", "title", "target", "host", "nodes", "tasks", "status", "seconds", "source",
     "validity", "caveats", "tags", "write_bytes_per_s", "read_bytes_per_s", "write_ops_per_s", "read_ops_per_s",
 )  # fmt: skip
-_RUNS_A_PAGE = 500
-_TITLES = (
+_RUNS_PER_PAGE = 500
+_COLUMN_TITLES = (
     "Started (UTC)", "Run", "Target", "Status", "Validity", "Tags", "Tasks", "Seconds", "Write", "Read",
 )  # fmt: skip
 
@@ -55,8 +55,8 @@ def split_runs(runs: Any) -> Iterator[RunListPage]:
         end = begin
         while end < len(months) and months[end] == month:
             end += 1
-        for number, first in enumerate(range(begin, end, _RUNS_A_PAGE), 1):
-            rows = runs.slice(first, min(_RUNS_A_PAGE, end - first)).combine_chunks()
+        for number, first in enumerate(range(begin, end, _RUNS_PER_PAGE), 1):
+            rows = runs.slice(first, min(_RUNS_PER_PAGE, end - first)).combine_chunks()
             yield RunListPage(f"runs/{month}-{number}.html", month, rows, _hash_rows(rows))
         begin = end
 
@@ -76,7 +76,7 @@ def build_list_page(page: RunListPage, reports: Collection[str]) -> SitePage:
     """The page of up to 500 runs."""
     rows = [_make_table_row(row, reports) for row in reversed(page.rows.to_pylist())]
     caption = f"{format_count_with_noun(len(rows), 'run')}, the latest first; rates are those of the fastest phase"
-    section = StudySection("List", [f"{caption}."], [render_html_table(_TITLES, rows, text_columns=6)])
+    section = StudySection("List", [f"{caption}."], [render_html_table(_COLUMN_TITLES, rows, text_columns=6)])
     first, last = rows[-1][0], rows[0][0]
     return make_site_page(page.name, f"Runs of {page.month}", facts=[("From", first), ("To", last)], sections=[section])
 

@@ -19,24 +19,24 @@ from sonde.model.version import __version__
 
 MANIFEST = "sonde-site.json"
 _FORMAT = "sonde-site/1"
-_PACKAGE = Path(__file__).resolve().parent.parent
+_PACKAGE_FOLDER = Path(__file__).resolve().parent.parent
 # Folders of the package whose code determines a page.
-_CODE = ("site", "charts", "trends", "report", "findings", "telemetry")
+_PAGE_CODE_FOLDERS = ("site", "charts", "trends", "report", "findings", "telemetry")
 
 
 @functools.cache
 def hash_page_code() -> str:
     """A digest of the code that makes pages."""
     digest = hashlib.sha256(__version__.encode())
-    for folder in _CODE:
-        for file in sorted((_PACKAGE / folder).rglob("*")):
+    for folder in _PAGE_CODE_FOLDERS:
+        for file in sorted((_PACKAGE_FOLDER / folder).rglob("*")):
             if file.suffix in (".py", ".j2", ".css"):
                 with suppress(OSError):  # the version identifies sources that cannot be read
                     digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def make_key(*parts: object) -> str:
+def hash_page_inputs(*parts: object) -> str:
     """The key of a page: a digest of the code and of the `repr` or bytes of everything that the page depends on."""
     digest = hashlib.sha256(hash_page_code().encode())
     for part in parts:

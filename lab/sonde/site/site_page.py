@@ -13,7 +13,12 @@ from sonde.charts.page_renderer import render_page_template
 from sonde.charts.study import Study, StudySection
 from sonde.model.escaping import escape_line
 
-_PAGES = (("index.html", "Overview"), ("histories.html", "Histories"), ("events.html", "Events"), ("runs.html", "Runs"))
+_NAVIGATION_PAGES = (
+    ("index.html", "Overview"),
+    ("histories.html", "Histories"),
+    ("events.html", "Events"),
+    ("runs.html", "Runs"),
+)
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ class SitePage(Study):
     @property
     def navigation_links(self) -> list[tuple[str, str, bool]]:
         """Link, text, and whether it is this page."""
-        return [(f"{self.path_to_root}{name}", text, name == self.name) for name, text in _PAGES]
+        return [(f"{self.path_to_root}{name}", text, name == self.name) for name, text in _NAVIGATION_PAGES]
 
     def render(self) -> str:
         """The page as HTML."""

@@ -19,9 +19,11 @@ from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.errors import MachineError
 from sonde.site.site_folder import MANIFEST
 
-ADDRESS = "127.0.0.1"
-_HOSTS = (ADDRESS, "localhost")
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+LOOPBACK_ADDRESS = "127.0.0.1"
+_ALLOWED_HOSTS = (LOOPBACK_ADDRESS, "localhost")
+_CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+)
 
 
 def make_site_server(site_root: Path, port: int, refresh_site: Callable[[], None]) -> ThreadingHTTPServer:
@@ -39,9 +41,11 @@ def make_site_server(site_root: Path, port: int, refresh_site: Callable[[], None
                 refresh_site()
 
     try:
-        return ThreadingHTTPServer((ADDRESS, port), Handler)
+        return ThreadingHTTPServer((LOOPBACK_ADDRESS, port), Handler)
     except OSError as error:
-        raise MachineError(f"Port {port} on {ADDRESS} cannot be used: {error.strerror}; choose another.") from None
+        raise MachineError(
+            f"Port {port} on {LOOPBACK_ADDRESS} cannot be used: {error.strerror}; choose another."
+        ) from None
 
 
 class _SiteHandler(BaseHTTPRequestHandler):
@@ -63,7 +67,7 @@ class _SiteHandler(BaseHTTPRequestHandler):
 
     def _answer_request(self, sends_body: bool) -> None:
         host = self.headers.get("Host", "").rpartition(":")[0] or self.headers.get("Host", "")
-        if host not in _HOSTS:
+        if host not in _ALLOWED_HOSTS:
             self.send_error(HTTPStatus.FORBIDDEN, "This server answers to 127.0.0.1 and localhost only")
             return
         name = unquote(urlsplit(self.path).path).lstrip("/") or "index.html"
@@ -77,7 +81,7 @@ class _SiteHandler(BaseHTTPRequestHandler):
         for header, value in (
             ("Content-Type", "text/html; charset=utf-8"),
             ("Content-Length", str(len(content))),
-            ("Content-Security-Policy", _POLICY),
+            ("Content-Security-Policy", _CONTENT_SECURITY_POLICY),
             ("X-Content-Type-Options", "nosniff"),
             ("Cache-Control", "no-cache"),
         ):

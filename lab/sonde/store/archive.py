@@ -41,19 +41,18 @@ from sonde.store.shards import (
     locate_shard_folder,
     read_shard_stamps,
 )
-from sonde.store.summary import NAME as SUMMARY
-from sonde.store.summary import PLAN, Summary, build_summary_document, read_summary
+from sonde.store.summary import PLAN_FILE, SUMMARY_FILE, Summary, build_summary_document, read_summary
 
-VARIABLE = "SONDE_ARCHIVE"
-DEFAULT = "sonde-archive"
+ARCHIVE_VARIABLE = "SONDE_ARCHIVE"
+DEFAULT_ARCHIVE = "sonde-archive"
 RECORD, REPORT = RECORD_FILE, "report.html"
-MESSAGES = "messages.txt"  # what the engine printed
-JOB = "SONDE_JOB"  # set in what `sonde submit` submits
-JOB_END = "SONDE_JOB_END"  # likewise: when the job ends, seconds since 1970-01-01 UTC
-_FACTS = ".facts.json"
-IMPORTING = ".importing-"
-_INCOMING, _REMOVED = ".incoming-", ".removed-"
-_STAGE = re.compile(r"stage-.*\.ndjson")
+MESSAGES_FILE = "messages.txt"  # what the engine printed
+JOB_VARIABLE = "SONDE_JOB"  # set in what `sonde submit` submits
+JOB_END_VARIABLE = "SONDE_JOB_END"  # likewise: when the job ends, seconds since 1970-01-01 UTC
+_FACTS_FILE = ".facts.json"
+IMPORTING_PREFIX = ".importing-"
+_INCOMING_PREFIX, _REMOVED_PREFIX = ".incoming-", ".removed-"
+_STAGE_FILE = re.compile(r"stage-.*\.ndjson")
 
 
 def make_run_id(run_name: str) -> str:
@@ -68,14 +67,14 @@ def make_run_id(run_name: str) -> str:
 
 def read_own_job() -> dict[str, str]:
     """The batch job that this run is part of, if it is."""
-    name = os.environ.get(JOB)
+    name = os.environ.get(JOB_VARIABLE)
     return {"job": name} if name else {}
 
 
 def find_end_of_own_job() -> float | None:
     """When the batch job ends that this process is part of, seconds since 1970-01-01 UTC; None outside of one."""
     try:
-        return float(os.environ[JOB_END])
+        return float(os.environ[JOB_END_VARIABLE])
     except (KeyError, ValueError):
         return None
 
@@ -90,7 +89,7 @@ class Draft:
 
     @property
     def plan_file(self) -> Path:
-        return self.folder / PLAN
+        return self.folder / PLAN_FILE
 
     def claim_for_processes(self, *process_ids: int) -> None:
         """Says which processes are at work, so that nobody finishes the run while they are."""
@@ -111,13 +110,13 @@ class Archive:
         cls, archive_option: str | None, report_problem: Callable[[str], None] = lambda sentence: None
     ) -> Archive:
         """`archive_option`, else $SONDE_ARCHIVE, else `archive` of the configuration files, else ./sonde-archive."""
-        name = archive_option or os.environ.get(VARIABLE) or find_archive_setting() or DEFAULT
+        name = archive_option or os.environ.get(ARCHIVE_VARIABLE) or find_archive_setting() or DEFAULT_ARCHIVE
         return cls(Path(name).expanduser(), report_problem)
 
     def begin_run(self, run_name: str, plan_text: str, facts: Mapping[str, Any]) -> Draft:
         """Opens a new run. `facts` go into run.json; the plan is written as the engine will read it."""
         run_id = make_run_id(run_name)
-        folder = self.root / f"{_INCOMING}{run_id}"
+        folder = self.root / f"{_INCOMING_PREFIX}{run_id}"
         started = datetime.now(UTC).isoformat(timespec="seconds")
         complete = {"id": run_id, "started": started, "site": read_site_facts(), **read_own_job(), **facts}
         try:
@@ -125,8 +124,8 @@ class Archive:
                 ConfinedDirectory.open(self.root, create_if_absent=True) as root,
                 root.create_directory(folder.name) as directory,
             ):
-                directory.write_json_file(_FACTS, complete)
-                directory.write_text(PLAN, plan_text)
+                directory.write_json_file(_FACTS_FILE, complete)
+                directory.write_text(PLAN_FILE, plan_text)
                 owner.claim_directory(directory, [os.getpid()])
         except OSError as reason:
             raise MachineError(
@@ -161,18 +160,18 @@ class Archive:
         """Does the work of `commit_run`; false when somebody else found the run complete and made it visible first.
         Raises OSError."""
         tables.write_tables(run_directory, draft.id, reader, draft.facts)
-        if run_directory.has_file(MESSAGES) and run_directory.stat_entry(MESSAGES).st_size == 0:
-            run_directory.remove_file(MESSAGES)
+        if run_directory.has_file(MESSAGES_FILE) and run_directory.stat_entry(MESSAGES_FILE).st_size == 0:
+            run_directory.remove_file(MESSAGES_FILE)
         for name in run_directory.list_names():
             if is_partial_file_name(name):
                 run_directory.remove_file(name, missing_ok=True)
             elif run_directory.has_file(name):
                 run_directory.fsync_file(name)
         run_directory.write_json_file(
-            SUMMARY, build_summary_document(reader, draft.facts, exit_code, stderr_text, run_directory.path)
+            SUMMARY_FILE, build_summary_document(reader, draft.facts, exit_code, stderr_text, run_directory.path)
         )
         # From here on the run is complete: whoever finds it without an owner may make it visible.
-        for name in (_FACTS, owner.NAME):
+        for name in (_FACTS_FILE, owner.OWNER_FILE):
             run_directory.remove_file(name, missing_ok=True)
         run_directory.fsync_directory()
         return self._make_run_visible(archive_directory, run_directory, draft.id)
@@ -194,7 +193,7 @@ class Archive:
                 archive_directory.rename_entry(run_directory.path.name, month, run_id)
             except FileNotFoundError:
                 with month.open_subdirectory(run_id) as run:
-                    if not run.has_file(SUMMARY):
+                    if not run.has_file(SUMMARY_FILE):
                         raise
                 first = False
             month.fsync_directory()
@@ -203,12 +202,12 @@ class Archive:
 
     def remove_run(self, run_folder: Path) -> None:
         """Takes a run out of the archive: it disappears at once, then its files go."""
-        aside = f"{_REMOVED}{run_folder.name}-{secrets.token_hex(2)}"
+        aside = f"{_REMOVED_PREFIX}{run_folder.name}-{secrets.token_hex(2)}"
         try:
             with self._open_root() as root, ConfinedDirectory.open_beneath(self.root, run_folder.parent) as parent:
                 parent.open_subdirectory(run_folder.name).close()  # refuses a link
                 parent.rename_entry(run_folder.name, root, aside)
-                root.remove_tree(aside, files_removed_last=(SUMMARY,))
+                root.remove_tree(aside, files_removed_last=(SUMMARY_FILE,))
         except FileNotFoundError:
             return  # somebody else has removed it at the same time
         except (OSError, ValueError) as reason:
@@ -231,13 +230,13 @@ class Archive:
         foreign = 0
         with suppress(OSError), self._open_root() as root:
             for name in root.list_names():
-                if not name.startswith((_INCOMING, _REMOVED, IMPORTING)):
+                if not name.startswith((_INCOMING_PREFIX, _REMOVED_PREFIX, IMPORTING_PREFIX)):
                     continue
                 # Somebody else recovers it, or nobody may: it stays where it is.
                 with suppress(OSError, MachineError), root.open_subdirectory(name) as directory:
                     if not is_owned_by_user_or_root(directory.stat_directory()):
-                        foreign += not owner.is_recent(directory)
-                    elif name.startswith(_INCOMING):
+                        foreign += not owner.has_changed_recently(directory)
+                    elif name.startswith(_INCOMING_PREFIX):
                         recovered += self._recover_run(root, directory, name)
                     else:
                         _finish_removal(root, directory, name)
@@ -253,25 +252,27 @@ class Archive:
         self, archive_directory: ConfinedDirectory, draft_directory: ConfinedDirectory, folder_name: str
     ) -> list[Path]:
         run_id = parse_run_id(folder_name)
-        if draft_directory.has_file(SUMMARY, trusted_only=True) and not draft_directory.has_entry(owner.NAME):
+        if draft_directory.has_file(SUMMARY_FILE, trusted_only=True) and not draft_directory.has_entry(
+            owner.OWNER_FILE
+        ):
             return (
                 [locate_run_folder(self.root, run_id)]
                 if self._make_run_visible(archive_directory, draft_directory, run_id)
                 else []
             )
-        if owner.may_have_live_writer(draft_directory) or not _is_ours(
-            archive_directory, draft_directory, (_FACTS, owner.NAME)
+        if owner.may_have_live_writer(draft_directory) or not _is_run_directory_of_caller(
+            archive_directory, draft_directory, (_FACTS_FILE, owner.OWNER_FILE)
         ):
             return []
-        with self._take_over_dead_run(archive_directory, draft_directory, folder_name) as ours:
+        with self._claim_dead_run(archive_directory, draft_directory, folder_name) as ours:
             return self._recover_incoming_run(archive_directory, ours, run_id)
 
-    def _take_over_dead_run(
+    def _claim_dead_run(
         self, archive_directory: ConfinedDirectory, draft_directory: ConfinedDirectory, folder_name: str
     ) -> ConfinedDirectory:
         """Of several that find the same dead run one gets it: the one whose rename succeeds. It is claimed before, too:
         under its new name it must never be seen with the dead owner, or somebody takes it over from us."""
-        new_name = f"{_INCOMING}{parse_run_id(folder_name)}~{secrets.token_hex(3)}"
+        new_name = f"{_INCOMING_PREFIX}{parse_run_id(folder_name)}~{secrets.token_hex(3)}"
         owner.claim_directory(draft_directory, [os.getpid()])
         archive_directory.rename_entry(folder_name, archive_directory, new_name)
         ours = archive_directory.open_subdirectory(new_name)
@@ -284,37 +285,37 @@ class Archive:
     def _recover_incoming_run(
         self, archive_directory: ConfinedDirectory, incoming_directory: ConfinedDirectory, run_id: str
     ) -> list[Path]:
-        stages = [name for name in incoming_directory.list_names() if _STAGE.fullmatch(name)]
+        stages = [name for name in incoming_directory.list_names() if _STAGE_FILE.fullmatch(name)]
         if stages and not incoming_directory.has_entry(RECORD):
             records = []
             for name in stages:
                 with incoming_directory.open_file(name, trusted_only=True) as file:
                     records.append(file.read())
             incoming_directory.write_bytes(RECORD, merge_stage_records(records, [0.0] * len(records)))
-        facts = incoming_directory.read_json_file(_FACTS, trusted_only=True)
+        facts = incoming_directory.read_json_file(_FACTS_FILE, trusted_only=True)
         draft = Draft(run_id, incoming_directory.path, facts or {"id": run_id})
         if not incoming_directory.has_entry(RECORD):
-            archive_directory.remove_tree(incoming_directory.path.name, files_removed_last=(owner.NAME,))
+            archive_directory.remove_tree(incoming_directory.path.name, files_removed_last=(owner.OWNER_FILE,))
             return []
         with incoming_directory.open_file(RECORD, trusted_only=True) as file:
             reader = read_record_from_open_file(file)
         code = reader.end.exit_code if reader.end else None
         text = reader.end.text if reader.end else "The run was lost: its processes were killed before it ended."
         # Its writer died between the summary and the end.
-        if summary := incoming_directory.read_json_file(SUMMARY, trusted_only=True):
+        if summary := incoming_directory.read_json_file(SUMMARY_FILE, trusted_only=True):
             draft = replace(draft, facts=summary)
             code, text = summary.get("exit_code", code), str(summary.get("text") or text)
         completed = self._complete_run(archive_directory, incoming_directory, draft, reader, code, text)
         return [locate_run_folder(self.root, run_id)] if completed else []
 
-    def list_runs_under_way(self, run_group: str) -> list[Path]:
+    def list_unfinished_runs_of_group(self, run_group: str) -> list[Path]:
         """Runs of a group that processes of this machine are still writing: engines whose runner was killed."""
         folders = []
         with suppress(OSError), self._open_root() as root:
             for name in root.list_names():
-                if name.startswith(_INCOMING):
+                if name.startswith(_INCOMING_PREFIX):
                     with suppress(OSError), root.open_subdirectory(name) as directory:
-                        facts = directory.read_json_file(_FACTS, trusted_only=True) or {}
+                        facts = directory.read_json_file(_FACTS_FILE, trusted_only=True) or {}
                         if facts.get("group") == run_group and owner.has_live_writer_here(directory):
                             folders.append(self.root / name)
         return folders
@@ -345,10 +346,10 @@ class Archive:
         """Folders of what `run_reference` means: a path, a run, a group of runs, a unique beginning of either, or
         "last". The calibrations of a group are left out unless they are asked for."""
         as_path = Path(run_reference).expanduser()
-        if (as_path / RECORD).is_file() or (as_path / SUMMARY).is_file():
+        if (as_path / RECORD).is_file() or (as_path / SUMMARY_FILE).is_file():
             return [as_path]
         folder = locate_run_folder(self.root, run_reference)
-        if re.fullmatch(r"[\w.-]+", run_reference) and (folder / SUMMARY).is_file():
+        if re.fullmatch(r"[\w.-]+", run_reference) and (folder / SUMMARY_FILE).is_file():
             return [folder]
         from sonde.store.names import find_run_folders_by_name
 
@@ -356,10 +357,10 @@ class Archive:
 
 
 def parse_run_id(folder_name: str) -> str:
-    return folder_name.removeprefix(_INCOMING).partition("~")[0]
+    return folder_name.removeprefix(_INCOMING_PREFIX).partition("~")[0]
 
 
-def _is_ours(
+def _is_run_directory_of_caller(
     archive_directory: ConfinedDirectory, parent_directory: ConfinedDirectory, mark_files: Collection[str]
 ) -> bool:
     """Whether Sonde made a directory of the caller in the archive: it holds one of the files `mark_files`, or is empty.
@@ -377,8 +378,8 @@ def _finish_removal(
     archive_directory: ConfinedDirectory, parent_directory: ConfinedDirectory, folder_name: str
 ) -> None:
     """Removes the rest of a run whose remover died, or what a dead import held: it comes again with the next import."""
-    last = SUMMARY if folder_name.startswith(_REMOVED) else owner.NAME
-    if folder_name.startswith(IMPORTING) and owner.may_have_live_writer(parent_directory):
+    last = SUMMARY_FILE if folder_name.startswith(_REMOVED_PREFIX) else owner.OWNER_FILE
+    if folder_name.startswith(IMPORTING_PREFIX) and owner.may_have_live_writer(parent_directory):
         return
-    if _is_ours(archive_directory, parent_directory, (last,)):
+    if _is_run_directory_of_caller(archive_directory, parent_directory, (last,)):
         archive_directory.remove_tree(folder_name, files_removed_last=(last,))

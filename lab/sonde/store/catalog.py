@@ -21,18 +21,23 @@ import pyarrow.compute as compute
 
 from sonde.model.confined_files import remove_file
 from sonde.store import index
-from sonde.store.columns import check_folder_column, convert_table_as_read, decode_dictionaries, read_table_columns
-from sonde.store.masks import select_wanted_rows
+from sonde.store.columns import (
+    check_folder_column,
+    decode_dictionaries,
+    read_table_columns,
+    select_columns_with_dictionaries,
+)
+from sonde.store.masks import make_selection_mask
 from sonde.store.selection import Selection
 
-Answer = TypeVar("Answer")
-_EVERYTHING = Selection(calibrations=True)
+QueryResult = TypeVar("QueryResult")
+_ALL_RUNS = Selection(calibrations=True)
 _UNSURE = re.compile(r"~\d+r")
-_PATIENCE = 20  # times that files of the index may be replaced while they are read
+_MAX_QUERY_RETRIES = 20  # times that files of the index may be replaced while they are read
 
 
 @dataclass(frozen=True)
-class Found:
+class SelectedRuns:
     """Rows in the order of their start, and how many there are of which these may be the last."""
 
     table: Any
@@ -42,38 +47,38 @@ class Found:
 class Catalog:
     """The archive at one moment. Opening it brings the index up to date."""
 
-    def __init__(self, archive_root: Path, progress: index.Progress = lambda done, total: None) -> None:
+    def __init__(self, archive_root: Path, progress: index.ProgressCallback = lambda done, total: None) -> None:
         self.root = archive_root
         self._progress = progress
         self._damaged: set[Path] = set()
         self._parts = index.Index(archive_root).refresh_index(progress)
 
-    def read_run_table(self, columns: Sequence[str], selection: Selection = _EVERYTHING) -> Any:
+    def read_run_table(self, columns: Sequence[str], selection: Selection = _ALL_RUNS) -> Any:
         """A table with these columns of the runs that are wanted (also calibrations, when nothing is said), in the
         order of their start."""
         return self.find_runs(columns, selection).table
 
     def find_runs(
-        self, columns: Sequence[str], selection: Selection = _EVERYTHING, last_count: int | None = None
-    ) -> Found:
+        self, columns: Sequence[str], selection: Selection = _ALL_RUNS, last_count: int | None = None
+    ) -> SelectedRuns:
         """The same, of the last so many only, and how many there are in all."""
         return self._retry_if_replaced(lambda: self._find_runs_once(columns, selection, last_count))
 
-    def _find_runs_once(self, columns: Sequence[str], selection: Selection, last_count: int | None) -> Found:
+    def _find_runs_once(self, columns: Sequence[str], selection: Selection, last_count: int | None) -> SelectedRuns:
         sources = self.list_column_readers("runs")
         looked_at = sorted({*selection.list_needed_columns(), "started_s"})
         hits, times = [], []
         for source in sources:
             table = source(looked_at)
-            hits.append(np.asarray(select_wanted_rows(selection, table).to_numpy(zero_copy_only=False)))
+            hits.append(np.asarray(make_selection_mask(selection, table).to_numpy(zero_copy_only=False)))
             times.append(table["started_s"].fill_null(0.0).to_numpy())
         count = int(sum(hit.sum() for hit in hits))
         if last_count is not None and last_count < count:
             begin = _find_start_of_last_runs(last_count, hits, times)
             hits = [hit & (started >= begin) for hit, started in zip(hits, times, strict=True)]
-        wide = pa.schema([index.RUNS.field(name) for name in dict.fromkeys([*columns, "started_s", "run"])])
+        wide = pa.schema([index.RUN_SCHEMA.field(name) for name in dict.fromkeys([*columns, "started_s", "run"])])
         tables = [
-            decode_dictionaries(source(wide.names).filter(pa.array(hit)), index.RUNS)
+            decode_dictionaries(source(wide.names).filter(pa.array(hit)), index.RUN_SCHEMA)
             for source, hit in zip(sources, hits, strict=True)
             if hit.any()
         ]
@@ -81,7 +86,7 @@ class Catalog:
         check_folder_column(all_rows)
         if not _is_ascending(all_rows["started_s"].to_numpy()):
             all_rows = all_rows.sort_by([("started_s", "ascending"), ("run", "ascending")])
-        return Found(
+        return SelectedRuns(
             all_rows.slice(max(0, len(all_rows) - (count if last_count is None else last_count))).select(list(columns)),
             count,
         )
@@ -99,16 +104,19 @@ class Catalog:
                 rows += table.filter(compute.is_valid(table["problem"])).to_pylist()
         return sorted(f"{self.root / row['folder']} {row['problem']}; it was skipped." for row in rows)
 
-    def query_sources(self, query: Callable[[Catalog], Answer]) -> Answer:
+    def query_sources(self, query: Callable[[Catalog], QueryResult]) -> QueryResult:
         """What `query` makes of the sources; asked again when somebody replaced a file of the index meanwhile."""
         return self._retry_if_replaced(lambda: query(self))
 
     def list_column_readers(self, table_name: str) -> list[Callable[[Sequence[str]], Any]]:
         """A function for each month that reads columns of that part ("runs" or "phases"), text as dictionaries. The
         sources of both parts are in the same order."""
-        schema = {"runs": index.RUNS, "phases": index.PHASES}[table_name]
+        schema = {"runs": index.RUN_SCHEMA, "phases": index.PHASE_SCHEMA}[table_name]
         files = [functools.partial(read_table_columns, file, schema=schema) for file in self._parts.files[table_name]]
-        return [*files, *(functools.partial(convert_table_as_read, table) for table in self._parts.tables[table_name])]
+        return [
+            *files,
+            *(functools.partial(select_columns_with_dictionaries, table) for table in self._parts.tables[table_name]),
+        ]
 
     def list_index_files(self, table_name: str) -> list[Path]:
         """Files of the index with rows of that part; `list_tables_in_memory` has the others."""
@@ -130,8 +138,8 @@ class Catalog:
         index_place = index.Index(self.root).find_writable_folder()
         return index_place / cache_name if index_place is not None else None
 
-    def _retry_if_replaced(self, query: Callable[[], Answer]) -> Answer:
-        for _ in range(_PATIENCE):
+    def _retry_if_replaced(self, query: Callable[[], QueryResult]) -> QueryResult:
+        for _ in range(_MAX_QUERY_RETRIES):
             try:
                 return query()
             except FileNotFoundError:
@@ -151,7 +159,7 @@ class Catalog:
 
     def _drop_damaged(self) -> None:
         """Takes away the files of the index that cannot be read, or ignores them where they are somebody else's."""
-        for part, schema in (("runs", index.RUNS), ("phases", index.PHASES)):
+        for part, schema in (("runs", index.RUN_SCHEMA), ("phases", index.PHASE_SCHEMA)):
             for file in self._parts.files[part]:
                 try:
                     check_folder_column(read_table_columns(file, schema.names, schema))

@@ -39,7 +39,7 @@ def check_folder_column(table: Any) -> None:
             raise pa.ArrowInvalid("the index names a folder outside the archive")
 
 
-def convert_table_as_read(table: Any, columns: Sequence[str]) -> Any:
+def select_columns_with_dictionaries(table: Any, columns: Sequence[str]) -> Any:
     """The same of a table in memory."""
     chosen = table.select(list(columns)).combine_chunks()
     for position, name in enumerate(columns):
@@ -53,7 +53,7 @@ def decode_dictionaries(table: Any, schema: Any) -> Any:
     return table.cast(pa.schema([schema.field(name) for name in table.column_names]))
 
 
-def test_each_distinct_text(column: Any, predicate: Callable[[Any], Any]) -> Any:
+def apply_predicate_to_distinct_texts(column: Any, predicate: Callable[[Any], Any]) -> Any:
     """`predicate` of each text in a column, asked once for each different one; null counts as no."""
     array = combine_chunks(column)
     if not pa.types.is_dictionary(array.type):

@@ -17,14 +17,14 @@ from sonde.model.confined_files import ConfinedDirectory, read_json_file
 from sonde.model.errors import MachineError, UserError, suggest_close_name
 from sonde.store.shards import EXPERIMENTS
 
-SCHEMA = "sonde-group/1"
-NAME = "experiment.json"
-_GROUP = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
+GROUP_FORMAT = "sonde-group/1"
+GROUP_FILE = "experiment.json"
+_GROUP_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
 
 
 def check_group_name(group_name: str) -> str:
     """The name, or a sentence about why no group can have it."""
-    if not _GROUP.fullmatch(group_name):
+    if not _GROUP_NAME.fullmatch(group_name):
         raise UserError(
             f'"{group_name}" cannot be the name of a group; it begins with a letter or digit and goes on with up to '
             "120 of"
@@ -47,7 +47,7 @@ def write_group_request(archive_root: Path, group_name: str, request_document: M
             archive.open_subdirectory(EXPERIMENTS, create_if_absent=True) as experiments,
             experiments.open_subdirectory(group_name, create_if_absent=True) as directory,
         ):
-            directory.write_json_file(NAME, {"schema": SCHEMA, "group": group_name, **request_document})
+            directory.write_json_file(GROUP_FILE, {"schema": GROUP_FORMAT, "group": group_name, **request_document})
             experiments.fsync_directory()
     except OSError as reason:
         raise MachineError(
@@ -82,17 +82,16 @@ def read_group_request(archive_root: Path, group_reference: str) -> dict[str, An
             f'"{group_reference}" could mean {len(matching)} experiments ({", ".join(matching[:4])}); give more of '
             "the name."
         )
-    document = read_json_file(locate_group_folder(archive_root, matching[0]) / NAME)
-    if document is None or document.get("schema") != SCHEMA:
-        raise UserError(
-            f"{locate_group_folder(archive_root, matching[0]) / NAME} cannot be read as an experiment that was run."
-        )
+    group_file = locate_group_folder(archive_root, matching[0]) / GROUP_FILE
+    document = read_json_file(group_file)
+    if document is None or document.get("schema") != GROUP_FORMAT:
+        raise UserError(f"{group_file} cannot be read as an experiment that was run.")
     return document
 
 
 def iterate_group_names(archive_root: Path) -> Iterator[str]:
     """Names of all experiments that were run."""
-    for file in (archive_root / EXPERIMENTS).glob(f"*/{NAME}"):
+    for file in (archive_root / EXPERIMENTS).glob(f"*/{GROUP_FILE}"):
         yield file.parent.name
 
 
@@ -113,4 +112,4 @@ def remove_empty_groups(archive_root: Path) -> None:
 
 
 def _read_change_time(archive_root: Path, group_name: str) -> float:
-    return (locate_group_folder(archive_root, group_name) / NAME).stat().st_mtime
+    return (locate_group_folder(archive_root, group_name) / GROUP_FILE).stat().st_mtime

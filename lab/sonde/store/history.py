@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from sonde.model.history_key import HistoryKey
 from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
-from sonde.store.columns import CodedTextColumn, combine_chunks, test_each_distinct_text
-from sonde.store.masks import select_wanted_rows
+from sonde.store.columns import CodedTextColumn, apply_predicate_to_distinct_texts, combine_chunks
+from sonde.store.masks import make_selection_mask
 from sonde.store.selection import Selection
 
 _COLUMNS = ("history", "key", "started_s", "value", "run", "group", "plan")
@@ -58,7 +58,7 @@ class TextRows(Sequence[str]):
 
 
 @dataclass(frozen=True)
-class Series:
+class StoredHistory:
     """One number over time, the oldest first."""
 
     key: HistoryKey
@@ -74,14 +74,14 @@ class Series:
 
 def list_histories(
     archive: Archive, selection: Selection | None = None, history_ids: Sequence[str] | None = None
-) -> list[Series]:
+) -> list[StoredHistory]:
     """Every history, sorted by key; of the runs that are wanted only, and with these history ids only, if given."""
     return list_histories_in_catalog(Catalog(archive.root), selection, history_ids)
 
 
 def list_histories_in_catalog(
     catalog: Catalog, selection: Selection | None = None, history_ids: Sequence[str] | None = None
-) -> list[Series]:
+) -> list[StoredHistory]:
     """The same from a catalog that is open already."""
     parts = catalog.query_sources(lambda pair: list(_iterate_history_rows(pair, selection, history_ids)))
     return sorted(_split_into_histories(parts), key=lambda pair: pair.key)
@@ -97,20 +97,22 @@ def _iterate_history_rows(
         if history_ids is not None:
             keep = compute.and_(
                 keep,
-                test_each_distinct_text(rows["history"], lambda texts: compute.is_in(texts, pa.array(history_ids))),
+                apply_predicate_to_distinct_texts(
+                    rows["history"], lambda texts: compute.is_in(texts, pa.array(history_ids))
+                ),
             )
         if selection is not None:
             table = runs(sorted({*selection.list_needed_columns(), "run"}))
-            names = combine_chunks(table.filter(select_wanted_rows(selection, table))["run"].cast(pa.string()))
+            names = combine_chunks(table.filter(make_selection_mask(selection, table))["run"].cast(pa.string()))
             keep = compute.and_(
-                keep, test_each_distinct_text(rows["run"], functools.partial(compute.is_in, value_set=names))
+                keep, apply_predicate_to_distinct_texts(rows["run"], functools.partial(compute.is_in, value_set=names))
             )
         rows_left = rows.filter(keep)
         if len(rows_left):
             yield rows_left
 
 
-def _split_into_histories(monthly_tables: Sequence[Any]) -> Iterator[Series]:
+def _split_into_histories(monthly_tables: Sequence[Any]) -> Iterator[StoredHistory]:
     """One history for each history id in the rows."""
     if not monthly_tables:
         return
@@ -125,7 +127,7 @@ def _split_into_histories(monthly_tables: Sequence[Any]) -> Iterator[Series]:
     order = np.argsort(small, kind="stable")  # numpy sorts numbers of 16 bits in linear time
     for rows in np.split(order, np.flatnonzero(np.diff(series.codes[order])) + 1):
         in_time = rows if _is_rising(times[rows]) else _sort_rows_by_time(rows, times, runs)
-        yield Series(
+        yield StoredHistory(
             key=HistoryKey(**json.loads(keys.get_text(int(in_time[-1])) or "{}")),
             plan=plans.get_text(int(in_time[-1])) or "",
             times=times[in_time],

@@ -23,17 +23,16 @@ from sonde.model.errors import MachineError
 from sonde.model.imported_runs import ImportedPhase, ImportedRun
 from sonde.model.plan_hash import HASH_VERSION
 from sonde.store import owner
-from sonde.store.archive import IMPORTING, Archive
+from sonde.store.archive import IMPORTING_PREFIX, Archive
 from sonde.store.shards import locate_run_folder
-from sonde.store.summary import NAME as SUMMARY
-from sonde.store.summary import SCHEMA
+from sonde.store.summary import RUN_FORMAT, SUMMARY_FILE
 
-_BATCH = 500
-Step = Callable[[int], None]
+_RUNS_PER_BATCH = 500
+CountCallback = Callable[[int], None]
 
 
 @dataclass
-class Added:
+class AddedRuns:
     """What came of an import."""
 
     folders: list[Path] = field(default_factory=list)
@@ -45,11 +44,11 @@ def add_imported_runs(
     imported_runs: Iterable[ImportedRun],
     source_facts: Mapping[str, str],
     original_file: Path | None,
-    on_progress: Step,
-) -> Added:
+    on_progress: CountCallback,
+) -> AddedRuns:
     """Adds the runs that are not there yet. `source_facts` says where they come from; `original_file` is kept with
     each."""
-    added = Added()
+    added = AddedRuns()
     batch: list[ImportedRun] = []
     run_ids: set[str] = set()
     done = 0
@@ -62,7 +61,7 @@ def add_imported_runs(
             else:
                 run_ids.add(run_id)
                 batch.append(run)
-            if len(batch) == _BATCH:
+            if len(batch) == _RUNS_PER_BATCH:
                 added.folders += _publish_runs(archive, batch, source_facts, original_file)
                 batch = []
                 on_progress(done)
@@ -82,13 +81,13 @@ def _publish_runs(
     if not imported_runs:
         return []
     # One folder with an owner holds all of them: when we are killed it is found by its name and taken away.
-    aside = f"{IMPORTING}{secrets.token_hex(6)}"
+    aside = f"{IMPORTING_PREFIX}{secrets.token_hex(6)}"
     with ConfinedDirectory.open(archive.root, create_if_absent=True) as root, root.create_directory(aside) as directory:
         try:
             owner.claim_directory(directory, [os.getpid()])
             for run in imported_runs:
                 with directory.create_directory(run.make_run_id()) as folder:
-                    with folder.create_file(SUMMARY) as file:
+                    with folder.create_file(SUMMARY_FILE) as file:
                         file.write(format_json_file(_make_summary_of_imported_run(run, source_facts)).encode())
                     if original_file is not None:
                         with (
@@ -105,7 +104,7 @@ def _publish_runs(
             ]
         finally:
             with suppress(OSError):
-                root.remove_tree(aside, files_removed_last=(owner.NAME,))
+                root.remove_tree(aside, files_removed_last=(owner.OWNER_FILE,))
 
 
 def _move_run_to_month(
@@ -120,7 +119,7 @@ def _move_run_to_month(
             staging_directory.rename_entry(run_id, month, final_folder.name)
         except OSError:
             with month.open_subdirectory(final_folder.name) as run:
-                if not run.has_file(SUMMARY):  # else somebody imported the same at the same time
+                if not run.has_file(SUMMARY_FILE):  # else somebody imported the same at the same time
                     raise
     return final_folder
 
@@ -134,7 +133,7 @@ def _sync_file_system(directory: ConfinedDirectory) -> None:
 def _make_summary_of_imported_run(imported_run: ImportedRun, source_facts: Mapping[str, str]) -> dict[str, Any]:
     """The run.json of an imported run: that of a measurement, with `source_facts` and without a record."""
     return {
-        "schema": SCHEMA,
+        "schema": RUN_FORMAT,
         "id": imported_run.make_run_id(),
         "source": {"tool": imported_run.tool, **source_facts},
         "started": imported_run.started.astimezone(UTC).isoformat(),

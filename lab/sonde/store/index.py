@@ -39,26 +39,26 @@ from sonde.store.rows import PHASE_COLUMNS, RUN_COLUMNS, Row, read_folder_rows
 from sonde.store.tables import make_arrow_schema
 
 # Changes when a column is added or means something else: indexes of other versions are left alone.
-VERSION = "11"
-FOLDER = ".index"
+INDEX_VERSION = "11"
+INDEX_FOLDER = ".index"
 _FRESH_NS = 2_000_000_000
-RUNS = make_arrow_schema(RUN_COLUMNS)
-PHASES = make_arrow_schema(PHASE_COLUMNS)
-_PARTS = ("runs", "phases")
+RUN_SCHEMA = make_arrow_schema(RUN_COLUMNS)
+PHASE_SCHEMA = make_arrow_schema(PHASE_COLUMNS)
+_INDEX_TABLES = ("runs", "phases")
 # How its files are written. Checksums: a cache that is wrong is worse than none.
-WRITING: Mapping[str, Any] = {"compression": "zstd", "write_page_checksum": True}
+PARQUET_WRITE_OPTIONS: Mapping[str, Any] = {"compression": "zstd", "write_page_checksum": True}
 # A month that has more new folders than this is written while it is read, so that an interruption costs little.
-_BATCH = 20_000
+_FOLDERS_PER_BATCH = 20_000
 
-Progress = Callable[[int, int], None]
+ProgressCallback = Callable[[int, int], None]
 
 
 @dataclass
-class Parts:
+class IndexedTables:
     """Where the rows of the archive are: in files of the index, and in memory where they were just made."""
 
-    files: dict[str, list[Path]] = field(default_factory=lambda: {part: [] for part in _PARTS})
-    tables: dict[str, list[Any]] = field(default_factory=lambda: {part: [] for part in _PARTS})
+    files: dict[str, list[Path]] = field(default_factory=lambda: {part: [] for part in _INDEX_TABLES})
+    tables: dict[str, list[Any]] = field(default_factory=lambda: {part: [] for part in _INDEX_TABLES})
 
 
 class Index:
@@ -70,25 +70,25 @@ class Index:
         self._damaged = damaged_files
         self._folder: Path | None = None
 
-    def refresh_index(self, on_progress: Progress = lambda done, total: None) -> Parts:
+    def refresh_index(self, on_progress: ProgressCallback = lambda done, total: None) -> IndexedTables:
         """Brings the index up to date and says where its rows are. `on_progress` hears how many new folders were read,
         and of how many."""
         try:
             now = shards.read_shard_stamps(self._root)
         except FileNotFoundError:
-            return Parts()
+            return IndexedTables()
         except OSError as reason:
             raise MachineError(f"The archive {self._root} cannot be read: {reason.strerror}.") from None
         have = self._find_shard_files(now)
-        parts = Parts()
+        parts = IndexedTables()
         stale = []
         for shard, stamp in now.items():
             if shard in have and have[shard].stamp == str(stamp):
-                for part in _PARTS:
+                for part in _INDEX_TABLES:
                     parts.files[part].append(have[shard].files[part])
             else:
                 stale.append(shard)
-        work = _Work(on_progress)
+        work = _RefreshProgress(on_progress)
         listings = [(shard, listing) for shard in stale if (listing := self._list_shard(shard)) is not None]
         known_by_shard = {shard: _read_indexed_rows(have.get(shard)) for shard, _ in listings}
         work.total = sum(len(_select_new_folders(listing, known_by_shard[shard])) for shard, listing in listings)
@@ -97,15 +97,15 @@ class Index:
         self._remove_files(pair for shard, pair in have.items() if shard not in now)
         return parts
 
-    def _list_shard(self, shard: str) -> shards.Listing | None:
+    def _list_shard(self, shard: str) -> shards.ShardListing | None:
         try:
             return shards.list_shard_contents(self._root, shard)
         except OSError:
             return None  # removed since
 
-    def _find_shard_files(self, now: Mapping[str, int]) -> dict[str, _Pair]:
+    def _find_shard_files(self, now: Mapping[str, int]) -> dict[str, _ShardFiles]:
         """Shard -> its files: those with the stamp of now if there are any, else others that may hold most of it."""
-        pairs_by_shard: dict[str, _Pair] = {}
+        pairs_by_shard: dict[str, _ShardFiles] = {}
         for folder in self._list_index_folders():
             for pair in self._find_file_pairs(folder):
                 if any(file in self._damaged for file in pair.files.values()):
@@ -117,7 +117,7 @@ class Index:
                     pairs_by_shard[pair.shard] = pair
         return pairs_by_shard
 
-    def _find_file_pairs(self, index_folder: Path) -> list[_Pair]:
+    def _find_file_pairs(self, index_folder: Path) -> list[_ShardFiles]:
         """Shards of which both files are in the directory, each in its latest form. None where other users may write:
         what they planted there would be believed."""
         files_by_stamp: dict[tuple[str, str], dict[str, Path]] = {}
@@ -126,27 +126,29 @@ class Index:
                 stem, _, kind = name.partition(".")
                 shard, tilde, stamp = stem.partition("~")
                 part = kind.removesuffix(".parquet")
-                if tilde and part in _PARTS and folder.has_file(name, trusted_only=True):
+                if tilde and part in _INDEX_TABLES and folder.has_file(name, trusted_only=True):
                     files_by_stamp.setdefault((shard, stamp), {})[part] = index_folder / name
         return [
-            _Pair(shard, stamp, files) for (shard, stamp), files in files_by_stamp.items() if len(files) == len(_PARTS)
+            _ShardFiles(shard, stamp, files)
+            for (shard, stamp), files in files_by_stamp.items()
+            if len(files) == len(_INDEX_TABLES)
         ]
 
     def _rebuild_shard(
         self,
         shard_name: str,
-        listing: shards.Listing,
+        listing: shards.ShardListing,
         indexed_rows: _IndexedRows,
-        index_parts: Parts,
-        refresh_work: _Work,
+        index_parts: IndexedTables,
+        refresh_work: _RefreshProgress,
     ) -> None:
         new = _select_new_folders(listing, indexed_rows)
         unchanged = indexed_rows.select_folders({name for name in listing.changed_ns if name not in new})
         clock = self._read_storage_clock_ns()
         tables = unchanged.tables
-        for start in range(0, len(new), _BATCH):
-            rows: dict[str, list[Row]] = {part: [] for part in _PARTS}
-            for name in new[start : start + _BATCH]:
+        for start in range(0, len(new), _FOLDERS_PER_BATCH):
+            rows: dict[str, list[Row]] = {part: [] for part in _INDEX_TABLES}
+            for name in new[start : start + _FOLDERS_PER_BATCH]:
                 folder = shards.locate_shard_folder(self._root, shard_name) / name
                 folder_name = name if shard_name == shards.ROOT else f"{shard_name}/{name}"
                 changed = listing.changed_ns[name]
@@ -155,32 +157,32 @@ class Index:
                 rows["phases"] += phases
                 refresh_work.count_folder()
             tables = {
-                "runs": _append_rows(tables["runs"], rows["runs"], RUNS),
-                "phases": _append_rows(tables["phases"], rows["phases"], PHASES),
+                "runs": _append_rows(tables["runs"], rows["runs"], RUN_SCHEMA),
+                "phases": _append_rows(tables["phases"], rows["phases"], PHASE_SCHEMA),
             }
-            if start + _BATCH < len(new):
+            if start + _FOLDERS_PER_BATCH < len(new):
                 self._write_shard_files(shard_name, f"{listing.stamp_ns}r{secrets.token_hex(3)}", tables)
         order = [("started_s", "ascending"), ("run", "ascending")]
         tables = {part: table.sort_by(order) for part, table in tables.items()}
         sure = clock - listing.stamp_ns >= _FRESH_NS
         self._write_shard_files(shard_name, f"{listing.stamp_ns}{'' if sure else f'r{secrets.token_hex(3)}'}", tables)
-        for part in _PARTS:
+        for part in _INDEX_TABLES:
             # From memory, not from the file: somebody else may replace it before it is read.
             index_parts.tables[part].append(tables[part])
 
     def _write_shard_files(self, shard_name: str, shard_stamp: str, tables: Mapping[str, Any]) -> None:
         """Puts the files of a shard in place and takes away those they replace, if they can be written at all."""
-        written = {part: f"{shard_name}~{shard_stamp}.{part}.parquet" for part in _PARTS}
+        written = {part: f"{shard_name}~{shard_stamp}.{part}.parquet" for part in _INDEX_TABLES}
         # No space, say: the rows are in memory, and the next one tries again.
         with suppress(OSError), self._open_index_folder() as folder:
             for part, name in written.items():
                 with folder.open_atomic_replacement(name) as file:
-                    parquet.write_table(tables[part], file, **WRITING)
+                    parquet.write_table(tables[part], file, **PARQUET_WRITE_OPTIONS)
             for old in folder.list_names():
                 if old.startswith(f"{shard_name}~") and old.endswith(".parquet") and old not in written.values():
                     folder.remove_file(old, missing_ok=True)
 
-    def _remove_files(self, file_pairs: Iterable[_Pair]) -> None:
+    def _remove_files(self, file_pairs: Iterable[_ShardFiles]) -> None:
         with suppress(OSError), self._open_index_folder() as folder:
             for pair in file_pairs:
                 for file in pair.files.values():
@@ -201,7 +203,7 @@ class Index:
         """Where an index may be: in the archive, and with what the user caches, for archives that are not ours."""
         root_hash = hashlib.sha256(str(self._root.resolve()).encode()).hexdigest()[:16]
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path(os.environ.get("HOME") or "/nonexistent") / ".cache")
-        return [self._root / FOLDER / VERSION, cache / "sonde" / "index" / root_hash / VERSION]
+        return [self._root / INDEX_FOLDER / INDEX_VERSION, cache / "sonde" / "index" / root_hash / INDEX_VERSION]
 
     def find_writable_folder(self) -> Path | None:
         """Where the index is written: the first of the places that can be. None when none can."""
@@ -241,7 +243,7 @@ class Index:
 
 
 @dataclass(frozen=True)
-class _Pair:
+class _ShardFiles:
     """The two files of a shard."""
 
     shard: str
@@ -250,10 +252,10 @@ class _Pair:
 
 
 @dataclass
-class _Work:
+class _RefreshProgress:
     """Counts folders that were read, for whoever waits."""
 
-    progress: Progress
+    progress: ProgressCallback
     total: int = 0
     done: int = 0
 
@@ -290,16 +292,16 @@ class _IndexedRows:
         )
 
 
-def _select_new_folders(listing: shards.Listing, known_rows: _IndexedRows) -> list[str]:
+def _select_new_folders(listing: shards.ShardListing, known_rows: _IndexedRows) -> list[str]:
     """Folders that the index does not know as they are now."""
     before = known_rows.changed_ns()
     return [name for name, changed in listing.changed_ns.items() if before.get(name) != changed]
 
 
-def _read_indexed_rows(file_pair: _Pair | None) -> _IndexedRows:
+def _read_indexed_rows(file_pair: _ShardFiles | None) -> _IndexedRows:
     if file_pair is not None:
         try:
-            schemas = {"runs": RUNS, "phases": PHASES}
+            schemas = {"runs": RUN_SCHEMA, "phases": PHASE_SCHEMA}
             return _IndexedRows(
                 {
                     part: decode_dictionaries(read_table_columns(file_pair.files[part], schema.names, schema), schema)
@@ -308,7 +310,7 @@ def _read_indexed_rows(file_pair: _Pair | None) -> _IndexedRows:
             )
         except (OSError, pa.ArrowException):
             pass  # a damaged index is as good as none
-    return _IndexedRows({"runs": RUNS.empty_table(), "phases": PHASES.empty_table()})
+    return _IndexedRows({"runs": RUN_SCHEMA.empty_table(), "phases": PHASE_SCHEMA.empty_table()})
 
 
 def _append_rows(table: Any, new_rows: Sequence[Row], schema: Any) -> Any:

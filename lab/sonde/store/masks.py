@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as compute
 
-from sonde.store.columns import combine_chunks, test_each_distinct_text
+from sonde.store.columns import apply_predicate_to_distinct_texts, combine_chunks
 from sonde.store.selection import Selection
 
 
-def select_wanted_rows(selection: Selection, run_table: Any) -> Any:
+def make_selection_mask(selection: Selection, run_table: Any) -> Any:
     """True for each row of `run_table` that is meant; rows of foreign folders never are. Needs `wanted.columns()`."""
     problems = compute.is_null(combine_chunks(run_table["problem"]))
     return functools.reduce(compute.and_, _make_text_masks(selection, run_table), problems)
@@ -29,24 +29,27 @@ def _make_text_masks(selection: Selection, run_table: Any) -> Iterator[Any]:
     ):
         if text:
             yield functools.reduce(
-                compute.or_, [test_each_distinct_text(run_table[name], _make_substring_test(text)) for name in columns]
+                compute.or_,
+                [apply_predicate_to_distinct_texts(run_table[name], _make_substring_test(text)) for name in columns],
             )
     if selection.source == "sonde":
         yield compute.is_null(combine_chunks(run_table["source"]))
     elif selection.source:
-        yield test_each_distinct_text(run_table["source"], _make_substring_test(selection.source))
+        yield apply_predicate_to_distinct_texts(run_table["source"], _make_substring_test(selection.source))
     for name in ("status", "validity"):
         if word := getattr(selection, name):
-            yield test_each_distinct_text(run_table[name], _make_equality_test(word))
+            yield apply_predicate_to_distinct_texts(run_table[name], _make_equality_test(word))
     if selection.plan_hash:
-        yield test_each_distinct_text(
+        yield apply_predicate_to_distinct_texts(
             run_table["plan_hash"], lambda texts: compute.starts_with(texts, selection.plan_hash)
         )
     if not selection.calibrations:
-        yield test_each_distinct_text(run_table["role"], lambda texts: compute.not_equal(texts, "calibration"))
+        yield apply_predicate_to_distinct_texts(
+            run_table["role"], lambda texts: compute.not_equal(texts, "calibration")
+        )
     if selection.ids is not None:
         ids = pa.array(selection.ids, pa.string())
-        yield test_each_distinct_text(run_table["run"], lambda texts: compute.is_in(texts, ids))
+        yield apply_predicate_to_distinct_texts(run_table["run"], lambda texts: compute.is_in(texts, ids))
     for word, column in [*((tag, "tags") for tag in selection.tags), (selection.finding, "findings")]:
         if word:
             yield _mask_lists_with_text(run_table[column], word)

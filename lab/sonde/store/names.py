@@ -12,7 +12,7 @@ import pyarrow.compute as compute
 from sonde.model.errors import UserError, suggest_close_name
 from sonde.store.catalog import Catalog
 
-_NEAR = 1000  # runs whose names are compared with a misspelled one
+_MAX_COMPARED_NAMES = 1000  # runs whose names are compared with a misspelled one
 
 
 def find_run_folders_by_name(archive_root: Path, run_reference: str, calibrations: bool = False) -> list[Path]:
@@ -66,7 +66,9 @@ def _find_folders_by_name_start(archive_root: Path, run_table: Any, name_start: 
             else [archive_root / alone["folder"][0].as_py()]
         )
     if not names:
-        near = suggest_close_name(name_start, run_table.slice(max(0, len(run_table) - _NEAR))["run"].to_pylist())
+        near = suggest_close_name(
+            name_start, run_table.slice(max(0, len(run_table) - _MAX_COMPARED_NAMES))["run"].to_pylist()
+        )
         raise UserError(f'There is no run "{name_start}" in the archive {archive_root}; `sonde list` shows them.{near}')
     examples = ", ".join(names[:4]) + (", …" if count > 4 else "")
     raise UserError(f'"{name_start}" could mean {count} runs ({examples}); give more of the name.')

@@ -16,35 +16,35 @@ from typing import Any
 
 from sonde.model.confined_files import ConfinedDirectory
 
-NAME = "owner.json"
+OWNER_FILE = "owner.json"
 # A run that another machine writes counts as dead when its record has not grown for this long.
-_SILENCE_S = 6 * 3600.0
+_DEAD_WRITER_AFTER_S = 6 * 3600.0
 
 
 def claim_directory(run_directory: ConfinedDirectory, process_ids: list[int]) -> None:
     """Says that these processes of this machine are at work in the directory."""
-    processes = [{"pid": pid, "start": _start_of(pid)} for pid in process_ids]
-    run_directory.write_json_file(NAME, {"host": socket.gethostname(), "processes": processes})
+    processes = [{"pid": pid, "start": _read_process_start_ticks(pid)} for pid in process_ids]
+    run_directory.write_json_file(OWNER_FILE, {"host": socket.gethostname(), "processes": processes})
 
 
 def may_have_live_writer(run_directory: ConfinedDirectory) -> bool:
     """True while somebody may still be writing there. A claim by another user, who is not root, does not count."""
-    owner: Any = run_directory.read_json_file(NAME, trusted_only=True)
+    owner: Any = run_directory.read_json_file(OWNER_FILE, trusted_only=True)
     try:
         host, processes = owner["host"], [(int(process["pid"]), process["start"]) for process in owner["processes"]]
     except (ValueError, KeyError, TypeError):
-        return is_recent(run_directory)
+        return has_changed_recently(run_directory)
     if host != socket.gethostname():
-        return is_recent(run_directory)
-    return any(start is not None and _start_of(pid) == start for pid, start in processes)
+        return has_changed_recently(run_directory)
+    return any(start is not None and _read_process_start_ticks(pid) == start for pid, start in processes)
 
 
 def has_live_writer_here(directory: ConfinedDirectory) -> bool:
     """True when processes of this machine are still writing there, for certain."""
-    owner: Any = directory.read_json_file(NAME, trusted_only=True)
+    owner: Any = directory.read_json_file(OWNER_FILE, trusted_only=True)
     try:
         return owner["host"] == socket.gethostname() and any(
-            process["start"] is not None and _start_of(int(process["pid"])) == process["start"]
+            process["start"] is not None and _read_process_start_ticks(int(process["pid"])) == process["start"]
             for process in owner["processes"]
             if int(process["pid"]) != os.getpid()
         )
@@ -52,16 +52,16 @@ def has_live_writer_here(directory: ConfinedDirectory) -> bool:
         return False
 
 
-def is_recent(directory: ConfinedDirectory) -> bool:
+def has_changed_recently(directory: ConfinedDirectory) -> bool:
     """Whether the directory or a file in it changed within the last six hours."""
     latest = directory.stat_directory().st_mtime
     for name in directory.list_names():
         with suppress(FileNotFoundError):
             latest = max(latest, directory.stat_entry(name).st_mtime)
-    return time.time() - latest < _SILENCE_S
+    return time.time() - latest < _DEAD_WRITER_AFTER_S
 
 
-def _start_of(pid: int) -> str | None:
+def _read_process_start_ticks(pid: int) -> str | None:
     """Start of a process in clock ticks since boot, which tells it from a later one with the same id."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")

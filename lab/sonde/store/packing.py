@@ -29,18 +29,17 @@ from sonde.store import owner
 from sonde.store.archive import RECORD, Archive
 from sonde.store.packs import UNREADABLE, iterate_pack_members
 from sonde.store.shards import locate_run_folder, open_shard_of_run
-from sonde.store.summary import NAME as SUMMARY
-from sonde.store.summary import read_summary
+from sonde.store.summary import SUMMARY_FILE, read_summary
 
-_MOST_COMPLAINTS = 1000
-SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".zip")
+_MAX_COMPLAINTS = 1000
+PACK_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".zip")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
-_MODES = {".tar": "w", ".gz": "w:gz", ".tgz": "w:gz", ".xz": "w:xz"}
-Step = Callable[[int, int], None]
+_TAR_MODES = {".tar": "w", ".gz": "w:gz", ".tgz": "w:gz", ".xz": "w:xz"}
+ProgressCallback = Callable[[int, int], None]
 
 
 @dataclass
-class Brought:
+class UnpackResult:
     """What an import did."""
 
     added: list[Path] = field(default_factory=list)
@@ -49,16 +48,16 @@ class Brought:
 
     def add_complaint(self, sentence: str) -> None:
         """Adds a sentence, of the first thousand: a pack may hold millions of things that are not taken."""
-        if len(self.complaints) < _MOST_COMPLAINTS:
+        if len(self.complaints) < _MAX_COMPLAINTS:
             self.complaints.append(sentence)
 
 
 def is_pack_file_name(file: Path) -> bool:
     """Whether the name says that the file is a pack."""
-    return file.name.lower().endswith(SUFFIXES)
+    return file.name.lower().endswith(PACK_SUFFIXES)
 
 
-def pack_runs(run_folders: Sequence[Path], pack_file: Path, on_progress: Step) -> list[str]:
+def pack_runs(run_folders: Sequence[Path], pack_file: Path, on_progress: ProgressCallback) -> list[str]:
     """Writes the files of these runs into `pack_file`, which appears when it is whole. Returns a sentence for each run
     or file that could not be read or is no regular file. Raises MachineError when `pack_file` cannot be written."""
     complaints: list[str] = []
@@ -106,7 +105,7 @@ def _open_pack_writer(pack_file: Path, file: BinaryIO) -> Iterator[Callable[[str
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
             yield functools.partial(_add_to_zip, packed)
     else:
-        with tarfile.open(fileobj=file, mode=_MODES[pack_file.suffix.lower()]) as tape:  # type: ignore[call-overload]
+        with tarfile.open(fileobj=file, mode=_TAR_MODES[pack_file.suffix.lower()]) as tape:  # type: ignore[call-overload]
             yield functools.partial(_add_to_tar, tape)
 
 
@@ -126,9 +125,9 @@ def _add_to_tar(tar_file: tarfile.TarFile, member_name: str, content: BinaryIO) 
     tar_file.addfile(member, content)
 
 
-def unpack_runs(archive: Archive, pack_file: Path, on_progress: Step) -> Brought:
+def unpack_runs(archive: Archive, pack_file: Path, on_progress: ProgressCallback) -> UnpackResult:
     """Brings the runs of a pack into the archive. Raises UserError when the file is none."""
-    brought = Brought()
+    brought = UnpackResult()
     incoming = _IncomingRuns(archive, pack_file.name, brought)
     try:
         for number, member in enumerate(iterate_pack_members(pack_file)):
@@ -147,9 +146,11 @@ def unpack_runs(archive: Archive, pack_file: Path, on_progress: Step) -> Brought
     return brought
 
 
-def copy_runs(archive: Archive, run_folders: Iterable[Path], source_description: str, on_progress: Step) -> Brought:
+def copy_runs(
+    archive: Archive, run_folders: Iterable[Path], source_description: str, on_progress: ProgressCallback
+) -> UnpackResult:
     """Brings runs that lie in folders elsewhere into the archive."""
-    brought = Brought()
+    brought = UnpackResult()
     incoming = _IncomingRuns(archive, source_description, brought)
     chosen = list(run_folders)
     for done, folder in enumerate(chosen):
@@ -171,7 +172,7 @@ def copy_runs(archive: Archive, run_folders: Iterable[Path], source_description:
 class _IncomingRuns:
     """Gathers the files of one run after the other and makes each run visible when it is whole."""
 
-    def __init__(self, archive: Archive, where: str, brought: Brought) -> None:
+    def __init__(self, archive: Archive, where: str, brought: UnpackResult) -> None:
         self._archive = archive
         self._where = where
         self._brought = brought
@@ -187,7 +188,7 @@ class _IncomingRuns:
             self.finish_run()
             self._begin_run(parts[0])
         assert self._directory is not None
-        if parts[1] != owner.NAME:
+        if parts[1] != owner.OWNER_FILE:
             self._directory.remove_file(parts[1], missing_ok=True)
             with self._directory.create_file(parts[1]) as file:
                 shutil.copyfileobj(content, file, 1 << 20)
@@ -229,7 +230,7 @@ class _IncomingRuns:
             return
         for name in directory.list_names():
             directory.fsync_file(name)
-        directory.remove_file(owner.NAME)
+        directory.remove_file(owner.OWNER_FILE)
         directory.fsync_directory()
         self._brought.added.append(self._archive.publish_run(folder, run))
         self._close_run()
@@ -238,7 +239,7 @@ class _IncomingRuns:
         """What there is of the current run is not wanted."""
         if self._directory is not None:
             with suppress(OSError), ConfinedDirectory.open(self._archive.root) as root:
-                root.remove_tree(self._directory.path.name, files_removed_last=(owner.NAME,))
+                root.remove_tree(self._directory.path.name, files_removed_last=(owner.OWNER_FILE,))
         self._close_run()
 
     def _close_run(self) -> None:
@@ -249,7 +250,7 @@ class _IncomingRuns:
 
 def _hash_measurement(run_folder: Path) -> bytes:
     """What a run measured: its record, or where it has none its summary. Tags and reports may differ."""
-    file = run_folder / RECORD if (run_folder / RECORD).is_file() else run_folder / SUMMARY
+    file = run_folder / RECORD if (run_folder / RECORD).is_file() else run_folder / SUMMARY_FILE
     digest = hashlib.sha256()
     with open_file(file) as content:
         while piece := content.read(1 << 20):

@@ -19,12 +19,14 @@ from typing import IO, Any
 
 from sonde.model.units import format_bytes
 
-MOST_MEMBERS = 2_000_000
-MOST_BYTES = 256 << 30  # of all members together, decompressed
-MOST_RATIO = 250  # decompressed to compressed size
-MOST_HEADER_BYTES = 1 << 20  # of one member of a tar: its name and attributes, which are held in memory
-MOST_DIRECTORY_BYTES = 32 << 20  # of the list of members in a zip; each member takes 0.5 KB of memory
-_RATIO_FROM = 256 << 20  # decompressed bytes from which the ratio counts: small files of zeros compress better
+MAX_MEMBERS = 2_000_000
+MAX_UNPACKED_BYTES = 256 << 30  # of all members together, decompressed
+MAX_COMPRESSION_RATIO = 250  # decompressed to compressed size
+MAX_TAR_HEADER_BYTES = 1 << 20  # of one member of a tar: its name and attributes, which are held in memory
+MAX_ZIP_DIRECTORY_BYTES = 32 << 20  # of the list of members in a zip; each member takes 0.5 KB of memory
+_MIN_BYTES_FOR_RATIO_CHECK = (
+    256 << 20
+)  # decompressed bytes from which the ratio counts: small files of zeros compress better
 _OPENERS = ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ\x00", lzma.open), (b"BZh", bz2.open))
 # What a damaged pack or one of another kind makes the readers raise.
 UNREADABLE = (
@@ -38,7 +40,7 @@ class PackLimitError(ValueError):
 
 
 @dataclass(frozen=True)
-class Member:
+class PackMember:
     """A file of a pack; one with a `problem`, a part of a sentence, has no content."""
 
     name: str
@@ -53,23 +55,25 @@ class UnpackLimitMeter:
         self._packed = max(1, pack.stat().st_size)
         self._members = 0
         self._bytes = 0
-        self._bytes_of_headers = MOST_HEADER_BYTES  # until the next member is due
+        self._bytes_of_headers = MAX_TAR_HEADER_BYTES  # until the next member is due
 
     def add_member(self, member_bytes: int) -> None:
         """A member begins whose content has `member_bytes` bytes."""
         self._members += 1
-        self._bytes_of_headers = self._bytes + member_bytes + MOST_HEADER_BYTES
-        if self._members > MOST_MEMBERS:
-            raise PackLimitError(f"it has more than {MOST_MEMBERS:,} members")
+        self._bytes_of_headers = self._bytes + member_bytes + MAX_TAR_HEADER_BYTES
+        if self._members > MAX_MEMBERS:
+            raise PackLimitError(f"it has more than {MAX_MEMBERS:,} members")
 
     def add_bytes(self, byte_count: int) -> None:
         self._bytes += byte_count
         if self._bytes > self._bytes_of_headers:
-            raise PackLimitError(f"the name or attributes of a member have more than {format_bytes(MOST_HEADER_BYTES)}")
-        if self._bytes > MOST_BYTES:
-            raise PackLimitError(f"it holds more than {format_bytes(MOST_BYTES)}")
-        if self._bytes > _RATIO_FROM and self._bytes > MOST_RATIO * self._packed:
-            raise PackLimitError(f"it decompresses to more than {MOST_RATIO} times its size")
+            raise PackLimitError(
+                f"the name or attributes of a member have more than {format_bytes(MAX_TAR_HEADER_BYTES)}"
+            )
+        if self._bytes > MAX_UNPACKED_BYTES:
+            raise PackLimitError(f"it holds more than {format_bytes(MAX_UNPACKED_BYTES)}")
+        if self._bytes > _MIN_BYTES_FOR_RATIO_CHECK and self._bytes > MAX_COMPRESSION_RATIO * self._packed:
+            raise PackLimitError(f"it decompresses to more than {MAX_COMPRESSION_RATIO} times its size")
 
 
 class _MeteredFile(io.RawIOBase):
@@ -92,19 +96,19 @@ class _ZipReader(io.BufferedReader):
     """A zip as zipfile reads it, which takes the list of members in one call."""
 
     def read(self, size: int | None = -1, /) -> bytes:
-        if size is not None and size > MOST_DIRECTORY_BYTES:
+        if size is not None and size > MAX_ZIP_DIRECTORY_BYTES:
             raise PackLimitError(
-                f"its list of members has more than {format_bytes(MOST_DIRECTORY_BYTES)}; pack them as .tar.gz"
+                f"its list of members has more than {format_bytes(MAX_ZIP_DIRECTORY_BYTES)}; pack them as .tar.gz"
             )
         return super().read(size)
 
 
-def iterate_pack_members(pack_file: Path) -> Iterator[Member]:
+def iterate_pack_members(pack_file: Path) -> Iterator[PackMember]:
     """The files of a pack in their order. Raises one of UNREADABLE."""
     return _iterate_zip_members(pack_file) if zipfile.is_zipfile(pack_file) else _iterate_tar_members(pack_file)
 
 
-def _iterate_tar_members(pack_file: Path) -> Iterator[Member]:
+def _iterate_tar_members(pack_file: Path) -> Iterator[PackMember]:
     with pack_file.open("rb") as file:
         head = file.read(8)
         file.seek(0)
@@ -120,11 +124,11 @@ def _iterate_tar_members(pack_file: Path) -> Iterator[Member]:
                     continue
                 content = tape.extractfile(member) if member.isreg() and not member.issparse() else None
                 if content is None:
-                    yield Member(
+                    yield PackMember(
                         member.name, io.BytesIO(), f"is {_describe_special_member(member)}, not a regular file"
                     )
                 else:
-                    yield Member(member.name, content, _explain_unsafe_name(member.name))
+                    yield PackMember(member.name, content, _explain_unsafe_name(member.name))
 
 
 def _describe_special_member(tar_member: tarfile.TarInfo) -> str:
@@ -133,7 +137,7 @@ def _describe_special_member(tar_member: tarfile.TarInfo) -> str:
     return "a sparse file" if tar_member.isreg() else "a device"
 
 
-def _iterate_zip_members(pack_file: Path) -> Iterator[Member]:
+def _iterate_zip_members(pack_file: Path) -> Iterator[PackMember]:
     meter = UnpackLimitMeter(pack_file)
     with _ZipReader(io.FileIO(pack_file)) as file, zipfile.ZipFile(file) as packed:
         for member in packed.infolist():
@@ -142,11 +146,11 @@ def _iterate_zip_members(pack_file: Path) -> Iterator[Member]:
             if member.filename.endswith("/"):
                 continue
             if kind not in (0, stat.S_IFREG):
-                yield Member(member.filename, io.BytesIO(), "is a link or a device, not a regular file")
+                yield PackMember(member.filename, io.BytesIO(), "is a link or a device, not a regular file")
                 continue
             with packed.open(member) as content:
                 metered: Any = _MeteredFile(content, meter)
-                yield Member(member.filename, metered, _explain_unsafe_name(member.filename))
+                yield PackMember(member.filename, metered, _explain_unsafe_name(member.filename))
 
 
 def _explain_unsafe_name(member_name: str) -> str:

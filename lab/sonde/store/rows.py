@@ -26,8 +26,8 @@ from sonde.store.tags import read_tags
 
 Row = dict[str, Any]
 
-_OF_STORAGE = frozenset(classification.value for classification in STORAGE_CLASSIFICATIONS)
-_KEY = ("system", "storage", "plan_hash", "node_class", "epoch")
+_STORAGE_CLASSIFICATIONS = frozenset(classification.value for classification in STORAGE_CLASSIFICATIONS)
+_HISTORY_KEY_COLUMNS = ("system", "storage", "plan_hash", "node_class", "epoch")
 RUN_COLUMNS: Mapping[str, str] = {
     "run": "text",
     "folder": "text",  # below the archive
@@ -53,7 +53,7 @@ RUN_COLUMNS: Mapping[str, str] = {
     "findings": "texts",
     "caveats": "texts",  # ids of the findings that are caveats of a number
     "tags": "texts",
-    **dict.fromkeys(_KEY, "text"),
+    **dict.fromkeys(_HISTORY_KEY_COLUMNS, "text"),
     **{f"{direction}_{unit}": "float" for direction in ("write", "read") for unit in (BYTES_PER_S, OPS_PER_S)},
     "read_classification": "text",  # of the fastest read; null when nobody judged it, or nothing was read
     "write_classification": "text",
@@ -86,9 +86,9 @@ PHASE_COLUMNS: Mapping[str, str] = {
     "key": "text",  # the key of the history as JSON
 }
 _PHASE_TEXTS = ("phase", "op", "backend", "stopped_by", "definition", "classification", "validity")
-_CUT_SHORT = ("error", "interrupt", "time_limit")
+_INCOMPLETE_STOP_REASONS = ("error", "interrupt", "time_limit")
 # Operations on data, whose number is bytes per second; a file that is created with some bytes in it is one operation.
-_DATA = TRANSFER_OPS | {"trim"}  # which another tool does
+_DATA_OPS = TRANSFER_OPS | {"trim"}  # which another tool does
 
 
 def read_folder_rows(run_folder: Path, folder_name: str, changed_ns: int) -> tuple[Row, list[Row]]:
@@ -120,7 +120,9 @@ def _make_run_row(run: Summary, folder_name: str, changed_ns: int, tags: Sequenc
         "source": _read_source_tool(document),
         "host": str(document.get("host") or ""),
         **{name: _convert_to_whole_number(document.get(name)) for name in ("processes", "threads")},
-        **dict(zip(_KEY, asdict(key).values() if key else [None] * len(_KEY), strict=True)),
+        **dict(
+            zip(_HISTORY_KEY_COLUMNS, asdict(key).values() if key else [None] * len(_HISTORY_KEY_COLUMNS), strict=True)
+        ),
     }
     members = (
         "started",
@@ -171,7 +173,7 @@ def _find_fastest_phase(phases: Iterable[Mapping[str, Any]], direction: str, ops
         for phase in phases
         if phase.get("measured", True) and phase.get("op") in ops and _is_positive_number(phase.get(BYTES_PER_S))
     ]
-    honest = [phase for phase in there if read_classification(phase) in _OF_STORAGE] or [
+    honest = [phase for phase in there if read_classification(phase) in _STORAGE_CLASSIFICATIONS] or [
         phase for phase in there if not read_classification(phase)
     ]
     best = max(honest or there, key=lambda phase: float(phase[BYTES_PER_S]), default=None)
@@ -241,9 +243,13 @@ def make_history_key(run: Summary) -> RunKey | None:
 
 def make_history_key_and_value(run_key: RunKey, phase_row: Mapping[str, Any]) -> tuple[HistoryKey, float] | None:
     """What a phase adds to which history; None when it was not finished, not measured or cut short."""
-    if not phase_row.get("done") or not phase_row.get("measured", True) or phase_row.get("stopped_by") in _CUT_SHORT:
+    if (
+        not phase_row.get("done")
+        or not phase_row.get("measured", True)
+        or phase_row.get("stopped_by") in _INCOMPLETE_STOP_REASONS
+    ):
         return None
-    unit = BYTES_PER_S if phase_row.get(BYTES_PER_S) and phase_row.get("op") in _DATA else OPS_PER_S
+    unit = BYTES_PER_S if phase_row.get(BYTES_PER_S) and phase_row.get("op") in _DATA_OPS else OPS_PER_S
     value = phase_row.get(unit)
     if not _is_positive_number(value):
         return None

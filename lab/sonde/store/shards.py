@@ -19,14 +19,14 @@ REPORTS = "reports"
 EXPERIMENTS = "experiments"  # a folder for each experiment that was run, see `groups`
 JOBS = "jobs"  # a folder for each job that was submitted to a scheduler
 ROOT = "root"  # stands for the root itself where a month could stand
-_MONTH = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
-_STAMPED = re.compile(r"(\d{4})(0[1-9]|1[0-2])\d\dT\d{6}Z-")
-_UNDATED = "1970-01"
-_NO_RUNS = (REPORTS, EXPERIMENTS, JOBS)
+_MONTH_NAME = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
+_TIMESTAMPED_RUN_ID = re.compile(r"(\d{4})(0[1-9]|1[0-2])\d\dT\d{6}Z-")
+_MONTH_OF_UNDATED_RUNS = "1970-01"
+_FOLDERS_WITHOUT_RUNS = (REPORTS, EXPERIMENTS, JOBS)
 
 
 @dataclass(frozen=True)
-class Listing:
+class ShardListing:
     """One month as it was at one moment."""
 
     stamp_ns: int  # time of the folder's last change, read before its entries
@@ -35,8 +35,8 @@ class Listing:
 
 def format_month_folder(run_id: str) -> str:
     """The folder a run belongs in, by its id alone."""
-    match = _STAMPED.match(run_id)
-    return f"{match[1]}-{match[2]}" if match else _UNDATED
+    match = _TIMESTAMPED_RUN_ID.match(run_id)
+    return f"{match[1]}-{match[2]}" if match else _MONTH_OF_UNDATED_RUNS
 
 
 def locate_run_folder(archive_root: Path, run_id: str) -> Path:
@@ -51,7 +51,7 @@ def locate_shard_folder(archive_root: Path, shard_name: str) -> Path:
 
 def open_shard_of_run(run_folder: Path) -> ConfinedDirectory:
     """Opens the directory that the folder of a run lies in; a link in place of a month is not followed."""
-    if not _MONTH.fullmatch(run_folder.parent.name):
+    if not _MONTH_NAME.fullmatch(run_folder.parent.name):
         return ConfinedDirectory.open(run_folder.parent)
     with ConfinedDirectory.open(run_folder.parent.parent) as root:
         return root.open_subdirectory(run_folder.parent.name)
@@ -61,7 +61,7 @@ def read_shard_stamps(archive_root: Path) -> dict[str, int]:
     """When each shard was changed last, in ns since 1970. Raises OSError when the root cannot be read."""
     stamps_by_shard = {}
     with os.scandir(archive_root) as entries:
-        months = sorted(entry.name for entry in entries if _MONTH.fullmatch(entry.name) and _is_directory(entry))
+        months = sorted(entry.name for entry in entries if _MONTH_NAME.fullmatch(entry.name) and _is_directory(entry))
     for shard in [ROOT, *months]:
         try:
             stamps_by_shard[shard] = _read_shard_stamp(locate_shard_folder(archive_root, shard))
@@ -79,11 +79,11 @@ def _read_shard_stamp(shard_folder: Path) -> int:
         os.close(folder)
 
 
-def list_shard_contents(archive_root: Path, shard_name: str) -> Listing:
+def list_shard_contents(archive_root: Path, shard_name: str) -> ShardListing:
     """What is in a shard. Raises OSError when it cannot be read."""
     folder = locate_shard_folder(archive_root, shard_name)
     stamp = _read_shard_stamp(folder)
-    return Listing(stamp, dict(_iterate_folders_with_stamps(folder, shard_name == ROOT)))
+    return ShardListing(stamp, dict(_iterate_folders_with_stamps(folder, shard_name == ROOT)))
 
 
 def _is_directory(directory_entry: os.DirEntry[str]) -> bool:
@@ -99,7 +99,9 @@ def _is_directory(directory_entry: os.DirEntry[str]) -> bool:
 def _iterate_folders_with_stamps(shard_folder: Path, is_root: bool) -> Iterator[tuple[str, int]]:
     with os.scandir(shard_folder) as entries:
         for entry in entries:
-            if entry.name.startswith(".") or (is_root and (entry.name in _NO_RUNS or _MONTH.fullmatch(entry.name))):
+            if entry.name.startswith(".") or (
+                is_root and (entry.name in _FOLDERS_WITHOUT_RUNS or _MONTH_NAME.fullmatch(entry.name))
+            ):
                 continue
             try:
                 if _is_directory(entry):

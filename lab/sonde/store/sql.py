@@ -34,15 +34,15 @@ TABLES = ("runs", "phases", *_FILES)
 
 
 # Words of DuckDB after which a table is named.
-_BEFORE_A_TABLE = "from|join|describe|desc|summarize|table|show|copy"
+_KEYWORDS_BEFORE_TABLE = "from|join|describe|desc|summarize|table|show|copy"
 # A query may take this part of the memory of the machine: others work there too.
-_MEMORY_SHARE = 4
+_MEMORY_LIMIT_DIVISOR = 4
 # What no second try can change.
-_MISTAKES = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException, duckdb.InterruptException)
+_STATEMENT_ERRORS = (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException, duckdb.InterruptException)
 
 
 @dataclass(frozen=True)
-class Answer:
+class SqlResult:
     """The answer as an Arrow table, and as Python values for those who need these: four million rows of `phases` take
     0.6 GB as a table and 6 GB as values."""
 
@@ -60,7 +60,7 @@ class Answer:
         return list(zip(*(column.to_pylist() for column in self.table.columns), strict=True))
 
 
-def execute_query(catalog: Catalog, selection: Selection, sql_statement: str, allow_files: bool = False) -> Answer:
+def execute_query(catalog: Catalog, selection: Selection, sql_statement: str, allow_files: bool = False) -> SqlResult:
     """The answer to one statement about the runs that are wanted. Raises UserError with DuckDB's reason.
 
     `allow_files`: the statement may read and write any file that the caller may, and load extensions.
@@ -71,7 +71,7 @@ def execute_query(catalog: Catalog, selection: Selection, sql_statement: str, al
     try:
         try:
             table = _run_statement(catalog, selection, sql_statement, complaints, allow_files)
-        except _MISTAKES:
+        except _STATEMENT_ERRORS:
             raise
         except duckdb.Error:
             # A file of the index was damaged or replaced while it was read; DuckDB has many words for that.
@@ -86,7 +86,7 @@ def execute_query(catalog: Catalog, selection: Selection, sql_statement: str, al
         raise KeyboardInterrupt from None
     except duckdb.Error as reason:
         raise UserError(_shorten_reason(reason)) from None
-    return Answer(table, complaints)
+    return SqlResult(table, complaints)
 
 
 def _refuse_copy_statement(sql_statement: str) -> None:
@@ -121,7 +121,7 @@ def _run_statement(
 
 
 def _format_memory_limit() -> str:
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _MEMORY_SHARE
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // _MEMORY_LIMIT_DIVISOR
     return f"{memory // 2**20}MiB"
 
 
@@ -151,14 +151,16 @@ def _define_tables(
     """Makes the tables that the statement names; the others cost nothing. Returns the files they lie in."""
     opened: list[str] = []
     named_tables = {
-        name for name in TABLES if re.search(rf'(\b({_BEFORE_A_TABLE})|,)\s*"?{name}\b', sql_statement, re.IGNORECASE)
+        name
+        for name in TABLES
+        if re.search(rf'(\b({_KEYWORDS_BEFORE_TABLE})|,)\s*"?{name}\b', sql_statement, re.IGNORECASE)
     }
     everything = selection == Selection()
     # DuckDB looks at what it is given when it is asked, so these names must live as long as the connection.
     needed = bool(named_tables & set(_FILES)) or not everything
-    folders = catalog.read_run_table(["run", "folder"], selection) if needed else index.RUNS.empty_table()
+    folders = catalog.read_run_table(["run", "folder"], selection) if needed else index.RUN_SCHEMA.empty_table()
     connection.register("chosen_runs", folders.select(["run"]))
-    for part, schema in (("runs", index.RUNS), ("phases", index.PHASES)):
+    for part, schema in (("runs", index.RUN_SCHEMA), ("phases", index.PHASE_SCHEMA)):
         if part in named_tables:
             _define_table_view(connection, catalog, part, schema, everything)
             opened += map(str, catalog.list_index_files(part))
@@ -221,7 +223,7 @@ def list_table_columns(table_name: str) -> list[tuple[str, str]]:
     """Names and types of the columns of a table, for people."""
     if table_name in _FILES:
         return list(tables.list_columns_of_table_file(_FILES[table_name]).items())
-    schema = {"runs": index.RUNS, "phases": index.PHASES}[table_name]
+    schema = {"runs": index.RUN_SCHEMA, "phases": index.PHASE_SCHEMA}[table_name]
     return [(field.name, str(field.type)) for field in schema if field.name not in ("changed_ns", "problem", "key")]
 
 

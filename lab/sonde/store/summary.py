@@ -24,9 +24,9 @@ from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import RecordedRun, make_recorded_run
 from sonde.model.simulation import is_simulated_document
 
-SCHEMA = "sonde-run/2"
-NAME = "run.json"
-PLAN = "plan.json"
+RUN_FORMAT = "sonde-run/2"
+SUMMARY_FILE = "run.json"
+PLAN_FILE = "plan.json"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def build_summary_document(
     kind = reader.nodes[0].file_system.type if reader.nodes else ""
     status = {0: "done", 4: "mismatch", 5: "interrupted"}.get(exit_code, "failed") if exit_code is not None else "lost"
     document: dict[str, Any] = {
-        "schema": SCHEMA,
+        "schema": RUN_FORMAT,
         **{name: value for name, value in facts.items() if name != "parents"},
         "status": end.status if end and end.status and exit_code in (None, end.exit_code) else status,
         "exit_code": exit_code,
@@ -158,15 +158,15 @@ def _phase_to_json(phase: PhaseRecord) -> dict[str, Any]:
 def read_summary(run_folder: Path) -> Summary:
     """Reads run.json. Raises RecordError with a sentence part when the folder is not a run of ours."""
     try:
-        with open_file(run_folder / NAME) as file:
+        with open_file(run_folder / SUMMARY_FILE) as file:
             document = parse_json(file.read().decode("utf-8"))
     except FileNotFoundError:
-        raise RecordError(f"has no {NAME}") from None
+        raise RecordError(f"has no {SUMMARY_FILE}") from None
     except (OSError, ValueError) as reason:
-        raise RecordError(f"has a {NAME} that cannot be read ({reason})") from None
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise RecordError(f"has a {SUMMARY_FILE} that cannot be read ({reason})") from None
+    if not isinstance(document, dict) or document.get("schema") != RUN_FORMAT:
         schema = document.get("schema") if isinstance(document, dict) else None
-        raise RecordError(f"has a {NAME} of another kind ({schema or 'no schema'})")
+        raise RecordError(f"has a {SUMMARY_FILE} of another kind ({schema or 'no schema'})")
     document["phases"] = _reclassify_simulated_phases(document)
     plan = document.get("plan")
     plan = plan if isinstance(plan, dict) else {}

@@ -17,15 +17,15 @@ from sonde.model.run import RecordedRun, make_recorded_run
 from sonde.store.summary import classify_for_tables
 
 PHASES, SERIES, TASKS, TARGETS = "phases.parquet", "series.parquet", "tasks.parquet", "targets.parquet"
-_RATES = ("total", "transfer", "stonewall", "steady", "task_sum", "first_done")
-_KINDS = (
+_RATE_NAMES = ("total", "transfer", "stonewall", "steady", "task_sum", "first_done")
+_LATENCY_KINDS = (
     *("read", "write", "open", "fsync", "close", "stat", "remove"),
     *("create", "mkdir", "open_close", "readdir", "rename", "rmdir"),
 )
 _PERCENTILES = ("count", "min_ns", "mean_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns", "p999_ns", "max_ns")
-_PARTS = ("elapsed", "open", "transfer", "fsync", "close", "verify")
+_TASK_TIME_PARTS = ("elapsed", "open", "transfer", "fsync", "close", "verify")
 # Rows that are held in memory at once, and written as one group.
-_ROWS = 65536
+_ROWS_PER_GROUP = 65536
 _TARGET_TIMES = ("p50_ns", "p90_ns", "p99_ns", "max_ns")
 _SPREAD = ("min", "p25", "p50", "p75", "max")
 _SPREAD_OF = ("task_rate", "node_rate", "node_ops_rate")
@@ -93,7 +93,7 @@ def _write_parquet_table(
         directory.open_atomic_replacement(file_name) as file,
         parquet.ParquetWriter(file, schema, compression="zstd") as writer,
     ):
-        for rows in _join_small_groups(row_groups, _ROWS):
+        for rows in _join_small_groups(row_groups, _ROWS_PER_GROUP):
             columns = {
                 file_name: [_convert_cell_value(kind, row.get(file_name)) for row in rows]
                 for file_name, kind in column_types.items()
@@ -124,10 +124,10 @@ def _define_phase_columns() -> dict[str, str]:
     types |= {"direct": "bool", "cache": "text", "measured": "bool", "finished": "bool", "stopped_by": "text"}
     types |= {"planned_bytes": "int", "bytes": "int", "bytes_read": "int", "bytes_written": "int"}
     types |= {"planned_ops": "int", "ops": "int", "ops_failed": "int", "ops_short": "int", "files": "int"}
-    types |= {f"{part}_s": "float" for part in _PARTS}
-    for rate in _RATES:
+    types |= {f"{part}_s": "float" for part in _TASK_TIME_PARTS}
+    for rate in _RATE_NAMES:
         types |= {f"{rate}_bytes_per_s": "float", f"{rate}_ops_per_s": "float", f"{rate}_s": "float"}
-    for kind in _KINDS:
+    for kind in _LATENCY_KINDS:
         types |= {f"{kind}_{name}": "int" if name == "count" else "float" for name in _PERCENTILES}
     types |= {"user_s": "float", "system_s": "float", "bytes_per_system_s": "float", "max_over_mean": "float"}
     types |= {"tail_share": "float", "wearout_ratio": "float", "residency": "float", "checked_bytes": "int"}
@@ -163,14 +163,14 @@ def _make_phase_row(run_id: str, phase: PhaseRecord) -> dict[str, Any]:
     row |= {"stopped_by": end.stopped_by, "bytes": end.bytes.transferred, "ops": end.ops.done}
     row |= {"bytes_read": end.bytes.read, "bytes_written": end.bytes.written}
     row |= {"ops_failed": end.ops.failed, "ops_short": end.ops.short}
-    row |= {f"{part}_s": getattr(end.seconds, part) for part in _PARTS}
-    for name in _RATES:
+    row |= {f"{part}_s": getattr(end.seconds, part) for part in _TASK_TIME_PARTS}
+    for name in _RATE_NAMES:
         rate = getattr(end.rates, name)
         if rate is not None:
             row |= {f"{name}_bytes_per_s": rate.bytes_per_s, f"{name}_ops_per_s": rate.ops_per_s}
             row[f"{name}_s"] = rate.seconds
     for kind, latency in end.latency.items():
-        if kind in _KINDS:
+        if kind in _LATENCY_KINDS:
             row |= {f"{kind}_{name}": getattr(latency, name) for name in _PERCENTILES}
     row |= {"user_s": end.cpu.user_s, "system_s": end.cpu.system_s, "bytes_per_system_s": end.cpu.bytes_per_system_s}
     row |= {"max_over_mean": end.imbalance.max_over_mean, "tail_share": end.imbalance.tail_share}

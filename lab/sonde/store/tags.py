@@ -19,13 +19,13 @@ from sonde.model.confined_files import format_json_file, read_json_file
 from sonde.model.errors import MachineError, UserError
 from sonde.store.shards import open_shard_of_run
 
-NAME = "tags.json"
-_WORD = re.compile(r"[^\W_][\w.+:@/=-]{0,63}")
+TAGS_FILE = "tags.json"
+_TAG_PATTERN = re.compile(r"[^\W_][\w.+:@/=-]{0,63}")
 
 
 def check_tag(tag: str) -> str:
     """The tag, or a sentence about why it is none."""
-    if not _WORD.fullmatch(tag):
+    if not _TAG_PATTERN.fullmatch(tag):
         raise UserError(
             f'"{tag}" cannot be a tag; a tag begins with a letter or digit and goes on with up to 63 of these'
             " and . _ + : @ / = -"
@@ -35,7 +35,7 @@ def check_tag(tag: str) -> str:
 
 def read_tags(run_folder: Path) -> list[str]:
     """The tags of a run; none when the file is absent or is not ours."""
-    return _read_tags(read_json_file(run_folder / NAME))
+    return _read_tags(read_json_file(run_folder / TAGS_FILE))
 
 
 def change_tags(run_folder: Path, added_tags: Iterable[str] = (), removed_tags: Iterable[str] = ()) -> list[str]:
@@ -43,7 +43,7 @@ def change_tags(run_folder: Path, added_tags: Iterable[str] = (), removed_tags: 
     part = f".tags-{secrets.token_hex(6)}.part"
     try:
         with open_shard_of_run(run_folder) as month, month.open_subdirectory(run_folder.name) as run:
-            before = _read_tags(run.read_json_file(NAME))
+            before = _read_tags(run.read_json_file(TAGS_FILE))
             after = sorted((set(before) - set(removed_tags)) | {check_tag(tag) for tag in added_tags})
             if after == before:
                 return after
@@ -52,7 +52,7 @@ def change_tags(run_folder: Path, added_tags: Iterable[str] = (), removed_tags: 
                     file.write(format_json_file({"tags": after}).encode())
                     file.flush()
                     os.fsync(file.fileno())
-                month.rename_entry(part, run, NAME)
+                month.rename_entry(part, run, TAGS_FILE)
             except BaseException:
                 with suppress(OSError):
                     month.remove_file(part, missing_ok=True)

@@ -15,7 +15,7 @@ from sonde.model.errors import EXIT_OK, UserError
 from sonde.model.plan import Plan, read_plan_document
 from sonde.model.simulation import is_simulated_document
 from sonde.store.archive import Archive
-from sonde.store.summary import PLAN, Summary, read_summary
+from sonde.store.summary import PLAN_FILE, Summary, read_summary
 from sonde.trends.baseline_gate import GateCheck, check_against_baseline
 from sonde.trends.sides import BASELINE, ComparedSide, find_compared_side, keep_runs_of_one_origin
 from sonde.trends.stated_limits import Limit, LimitCheck, check_limit_against_runs
@@ -109,7 +109,7 @@ def _find_slow_runs(now: ComparedSide, checks: Sequence[Check]) -> list[Summary]
 
 def is_repeatable(run: Summary) -> bool:
     """Returns whether the run has a plan that can be repeated on this machine: imported and simulated runs do not."""
-    return (run.folder / PLAN).is_file() and not is_simulated_document(run.document)
+    return (run.folder / PLAN_FILE).is_file() and not is_simulated_document(run.document)
 
 
 def repeat_run(
@@ -121,7 +121,7 @@ def repeat_run(
 ) -> Summary:
     """Runs the plan of `run` once more, with its launcher, and stores the run as a retest. Raises UserError if it
     fails."""
-    plan_file = str(run.folder / PLAN)
+    plan_file = str(run.folder / PLAN_FILE)
     plan = Plan.from_document(read_plan_document(plan_file), plan_file)
     name = str(run.document.get("launcher") or LOCAL)
     ranks = run.document.get("processes")

@@ -17,14 +17,14 @@ UNITS = {"bytes_per_s": "bytes/s", "ops_per_s": "op/s"}
 
 
 def join_repeats(
-    stored_histories: Sequence[stored_history.Series], probe_value: ProbeValue = "delivered"
+    stored_histories: Sequence[stored_history.StoredHistory], probe_value: ProbeValue = "delivered"
 ) -> list[History]:
     """The stored histories, the repeats of each probe (runs of one group) joined: their median is what users get
     ("delivered"), the best ones tell what the system can do ("capability")."""
     return [_convert_to_history(history, probe_value) for history in stored_histories]
 
 
-def _convert_to_history(stored_history_of_key: stored_history.Series, probe_value: ProbeValue) -> History:
+def _convert_to_history(stored_history_of_key: stored_history.StoredHistory, probe_value: ProbeValue) -> History:
     key = stored_history_of_key.key
     labels = {
         "system": key.system,

@@ -12,7 +12,7 @@ from sonde.model.errors import UserError
 from sonde.model.event import Event
 from sonde.model.simulation import is_simulated_key
 from sonde.store.catalog import Catalog
-from sonde.store.history import Series, list_histories_in_catalog
+from sonde.store.history import StoredHistory, list_histories_in_catalog
 from sonde.store.selection import Selection
 from sonde.trends.archive_histories import ProbeValue, join_repeats
 from sonde.trends.detectors import DetectorSettings
@@ -95,7 +95,7 @@ def read_survey_and_histories(
     return computed, histories
 
 
-def _select_measured(catalog: Catalog, request: SurveyRequest) -> tuple[Sequence[Series], int]:
+def _select_measured(catalog: Catalog, request: SurveyRequest) -> tuple[Sequence[StoredHistory], int]:
     selected = list_histories_in_catalog(catalog, request.wanted)
     measured = [history for history in selected if not is_simulated_key(history.key.system, history.key.file_system)]
     return measured, len(selected) - len(measured)

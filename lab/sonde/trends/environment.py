@@ -16,8 +16,7 @@ from typing import Any
 from sonde.model.confined_files import open_file, read_json_file
 from sonde.model.documents import read_bounded_lines
 from sonde.store.archive import RECORD
-from sonde.store.summary import NAME as SUMMARY
-from sonde.store.summary import PLAN, Summary
+from sonde.store.summary import PLAN_FILE, SUMMARY_FILE, Summary
 
 _RUN = ("engine", "launch", "tasks", "processes", "threads", "nodes", "clock")
 # Members that differ between any two runs, by name or by ending.
@@ -50,7 +49,7 @@ def read_environment(run_folder: Path) -> dict[str, str]:
         chosen = {name: line[name] for name in _RUN if name in line} if line["type"] == "run" else line
         for name, value in _flatten_facts(chosen):
             result.setdefault(name, set()).add(value)
-    modules = (read_json_file(run_folder / SUMMARY) or {}).get("modules")
+    modules = (read_json_file(run_folder / SUMMARY_FILE) or {}).get("modules")
     if isinstance(modules, list) and modules:
         result["modules"] = {", ".join(str(name) for name in modules)}
     return {name: ", ".join(sorted(values)) for name, values in result.items()}
@@ -111,7 +110,7 @@ def list_plan_differences(folder_before: Path, folder_after: Path) -> list[tuple
 
     What names a run or a place (id, title, target.path) is left out. Empty when a plan cannot be read.
     """
-    both = [_read_plan_members(folder / PLAN) for folder in (folder_before, folder_after)]
+    both = [_read_plan_members(folder / PLAN_FILE) for folder in (folder_before, folder_after)]
     if not all(both):
         return []
     old, new = both

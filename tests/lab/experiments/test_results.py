@@ -110,15 +110,15 @@ def test_removing_all_runs_removes_experiment(fake_engine: Fake, archive: Path, 
 def test_run_of_killed_runner_is_active_until_engine_ends(archive: Path) -> None:
     store = Archive(archive)
     draft = store.begin_run("p", "{}", {"group": "g1"})
-    assert store.list_runs_under_way("g1") == [], "what we write ourselves is not somebody else's"
+    assert store.list_unfinished_runs_of_group("g1") == [], "what we write ourselves is not somebody else's"
     engine = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     try:
         draft.claim_for_processes(engine.pid)
-        assert store.list_runs_under_way("g1") == [draft.folder]
-        assert store.list_runs_under_way("g2") == []
+        assert store.list_unfinished_runs_of_group("g1") == [draft.folder]
+        assert store.list_unfinished_runs_of_group("g2") == []
     finally:
         engine.communicate(b"\n")
-    assert store.list_runs_under_way("g1") == []
+    assert store.list_unfinished_runs_of_group("g1") == []
 
 
 def test_repeat_run_twice_counts_once(fake_engine: Fake, archive: Path) -> None:

@@ -122,12 +122,12 @@ def test_sql_gives_a_table(root: Path) -> None:
 
 def test_sql_makes_no_python_rows(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows as Python values take ten times the memory of a table: a million runs have four million phases."""
-    from sonde.store.sql import Answer
+    from sonde.store.sql import SqlResult
 
-    def refuse(answer: Answer) -> Any:
+    def refuse(answer: SqlResult) -> Any:
         raise AssertionError("the rows were made")
 
-    monkeypatch.setattr(Answer, "rows", property(refuse))
+    monkeypatch.setattr(SqlResult, "rows", property(refuse))
     assert package.open(root).query("SELECT * FROM phases").num_rows == 4
     assert package.open(root).runs().phases().to_arrow().num_rows == 4
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sonde.site.site_folder import SiteFolder
-from sonde.site.site_server import ADDRESS, make_site_server
+from sonde.site.site_server import LOOPBACK_ADDRESS, make_site_server
 
 
 @pytest.fixture
@@ -32,15 +32,15 @@ def port(tmp_path: Path, refreshes: list[int]) -> Iterator[int]:
     with make_site_server(tmp_path / "site", 0, lambda: refreshes.append(1)) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
-        assert server.server_address[0] == ADDRESS
+        assert server.server_address[0] == LOOPBACK_ADDRESS
         yield int(server.server_address[1])
         server.shutdown()
         thread.join()
 
 
 def request(port: int, path: str, method: str = "GET", host: str = "") -> tuple[int, bytes, dict[str, str]]:
-    connection = http.client.HTTPConnection(ADDRESS, port, timeout=10)
-    connection.request(method, path, headers={"Host": host or f"{ADDRESS}:{port}"})
+    connection = http.client.HTTPConnection(LOOPBACK_ADDRESS, port, timeout=10)
+    connection.request(method, path, headers={"Host": host or f"{LOOPBACK_ADDRESS}:{port}"})
     answer = connection.getresponse()
     return answer.status, answer.read(), dict(answer.getheaders())
 

@@ -15,7 +15,7 @@ from sonde.conduct.run import RunSetup, conduct_run
 from sonde.launch.engine import find_engine
 from sonde.model.plan import Plan
 from sonde.store.archive import Archive
-from sonde.store.history import Series, list_histories
+from sonde.store.history import StoredHistory, list_histories
 from sonde.store.rows import parse_epoch_seconds
 
 Fake = Callable[..., Path]
@@ -34,7 +34,7 @@ def store_run_of(archive: Path, plan: dict[str, Any] = PLAN, **facts: Any) -> Pa
     ).folder
 
 
-def by_phase(archive: Path) -> dict[str, Series]:
+def by_phase(archive: Path) -> dict[str, StoredHistory]:
     return {history.key.phase: history for history in list_histories(Archive(archive))}
 
 

@@ -42,7 +42,7 @@ def read_index(catalog: Catalog) -> tuple[dict[str, Any], set[str]]:
 
 
 def files(root: Path) -> list[Path]:
-    return sorted((root / index.FOLDER / index.VERSION).glob("[!.]*"))
+    return sorted((root / index.INDEX_FOLDER / index.INDEX_VERSION).glob("[!.]*"))
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_damaged_index_is_rebuilt(root: Path) -> None:
     for file in files(root):
         file.unlink()
     assert read_index(catalog) == expected, "it was deleted while somebody used it"
-    shutil.rmtree(root / index.FOLDER)
+    shutil.rmtree(root / index.INDEX_FOLDER)
     assert read_index(Catalog(root)) == expected
 
 
@@ -201,10 +201,10 @@ def test_index_of_unwritable_archive_is_in_the_user_cache(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    (root / index.FOLDER).write_text("a file where a folder should be")
+    (root / index.INDEX_FOLDER).write_text("a file where a folder should be")
     assert read_index(Catalog(root)) == read_archive_without_index(root)
     assert list((tmp_path / "cache").rglob("*.parquet"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(root / index.FOLDER))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(root / index.INDEX_FOLDER))
     nowhere = Catalog(root)
     assert nowhere.list_index_files("runs") == []
     assert read_index(nowhere) == read_archive_without_index(root)
@@ -226,7 +226,7 @@ def test_deleted_month_is_removed_from_the_index(root: Path) -> None:
 
 
 def test_files_of_another_index_version_are_preserved(root: Path) -> None:
-    other = root / index.FOLDER / "0"
+    other = root / index.INDEX_FOLDER / "0"
     other.mkdir(parents=True)
     (other / "2026-01~1.runs.parquet").write_bytes(b"x")
     assert read_index(Catalog(root)) == read_archive_without_index(root)

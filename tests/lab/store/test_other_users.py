@@ -87,7 +87,10 @@ def test_claim_of_another_user_does_not_count(shared: Path) -> None:
     (folder / "run.json").unlink()
     (folder / ".facts.json").write_text(json.dumps({"id": RUN}))
     folder.chmod(0o777)
-    alive = {"host": socket.gethostname(), "processes": [{"pid": os.getpid(), "start": owner._start_of(os.getpid())}]}
+    alive = {
+        "host": socket.gethostname(),
+        "processes": [{"pid": os.getpid(), "start": owner._read_process_start_ticks(os.getpid())}],
+    }
 
     as_neighbor(lambda: (folder / "owner.json").write_text(json.dumps(alive)))
     old = time.time() - 7 * 3600

@@ -142,9 +142,9 @@ def test_link_in_a_zip_is_omitted(sonde: Sonde, archive: Path, tmp_path: Path) -
 
 @pytest.fixture
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packs, "MOST_MEMBERS", 100)
-    monkeypatch.setattr(packs, "MOST_BYTES", 64 << 20)
-    monkeypatch.setattr(packs, "_RATIO_FROM", 4 << 20)
+    monkeypatch.setattr(packs, "MAX_MEMBERS", 100)
+    monkeypatch.setattr(packs, "MAX_UNPACKED_BYTES", 64 << 20)
+    monkeypatch.setattr(packs, "_MIN_BYTES_FOR_RATIO_CHECK", 4 << 20)
 
 
 @pytest.mark.usefixtures("small_limits")

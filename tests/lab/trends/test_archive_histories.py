@@ -15,9 +15,9 @@ KEY = HistoryKey("a", "fs1", "hash", "fat", "e", "p1", "stat", "cold", "sonde to
 
 def make_series(
     groups: tuple[str, ...], times: list[float], values: list[float], plan: str = "probe"
-) -> history.Series:
+) -> history.StoredHistory:
     runs = tuple(f"r{number}" for number in range(len(times)))
-    return history.Series(KEY, plan, np.array(times), np.array(values), runs, groups)
+    return history.StoredHistory(KEY, plan, np.array(times), np.array(values), runs, groups)
 
 
 @pytest.mark.parametrize(

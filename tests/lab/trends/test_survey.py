@@ -249,7 +249,7 @@ def test_survey_cache_keeps_the_latest_and_no_partial_files(tmp_path: Path) -> N
 def test_history_name_has_plan_phase_operation_and_storage() -> None:
     key = HistoryKey("a", "fs1", "hash", "24 cpus", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
     times = DAY * np.arange(2.0)
-    stored = history.Series(key, "", times, np.array([1.0, 2.0]), ("r1", "r2"), ("", ""))
+    stored = history.StoredHistory(key, "", times, np.array([1.0, 2.0]), ("r1", "r2"), ("", ""))
     (repeats,) = join_repeats([stored])
     assert repeats.labels == {
         "system": "a",

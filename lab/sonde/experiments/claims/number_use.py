@@ -14,7 +14,7 @@ from sonde.model.json_access import get_items, get_object, get_text
 from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import LAB_FINDINGS, make_recorded_run
-from sonde.store.summary import NAME
+from sonde.store.summary import SUMMARY_FILE
 
 # What a claim about caches is judged on as well: memory serves both.
 _CACHES = (Classification.CACHE, Classification.MEMORY)
@@ -42,7 +42,7 @@ def _describe_unused_axis(run_folder: Path) -> str:
     """Why the cells of an axis are all the same, from the run.json of a run; empty if they are not."""
     if run_folder == Path():
         return ""
-    for finding in get_items(read_json_file(run_folder / NAME) or {}, LAB_FINDINGS):
+    for finding in get_items(read_json_file(run_folder / SUMMARY_FILE) or {}, LAB_FINDINGS):
         if get_text(finding, "id") == UNUSED_MEMBER_FINDING and get_object(finding, "evidence").get("swept"):
             text = get_text(finding, "text").rstrip(".")
             return text[:1].lower() + text[1:]

@@ -11,10 +11,10 @@ from sonde.findings.phase_summary import AssessedPhase
 from sonde.model.run import RecordedRun
 from sonde.report.distributions import build_latency_chart
 from sonde.report.over_time import choose_style_class
-from sonde.report.sections.section import PhaseSection, Place
+from sonde.report.sections.section import ChartWidth, PhaseSection
 
 
-def _draw_latency(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+def _draw_latency(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
     for line in assessed.phase.histograms:
         chart = build_latency_chart(assessed.phase, line, choose_style_class(assessed.summary.classification))
         if chart:

@@ -12,10 +12,10 @@ from sonde.findings.stragglers import collect_node_rates, collect_task_rates
 from sonde.model.run import RecordedRun
 from sonde.report.distributions import build_member_rate_chart
 from sonde.report.over_time import choose_style_class
-from sonde.report.sections.section import PhaseSection, Place
+from sonde.report.sections.section import ChartWidth, PhaseSection
 
 
-def _draw_members(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+def _draw_members(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
     css = choose_style_class(assessed.summary.classification)
     nodes, tasks = (of(run, assessed.phase, assessed.operations) for of in (collect_node_rates, collect_task_rates))
     if len(nodes) > 1:

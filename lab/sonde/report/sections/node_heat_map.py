@@ -21,10 +21,10 @@ from sonde.findings.stragglers import map_nodes_to_hosts
 from sonde.model.lines import SeriesLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
-from sonde.report.sections.section import PhaseSection, Place
+from sonde.report.sections.section import ChartWidth, PhaseSection
 from sonde.stats.bins import pad_with_zeros, sum_into_bins
 
-_MOST_COLUMNS = 300
+_MAX_COLUMNS = 300
 
 
 def render_node_heat_map(run: RecordedRun, phase: PhaseRecord, operations: bool) -> Markup | None:
@@ -39,7 +39,7 @@ def render_node_heat_map(run: RecordedRun, phase: PhaseRecord, operations: bool)
     length = max(len(line.bytes) for line in series)
     if not length:
         return None
-    columns = min(length, _MOST_COLUMNS)
+    columns = min(length, _MAX_COLUMNS)
     values = np.array([_sum_amounts_by_column(line, length, columns, operations) for line in series])
     several = find_node_spread_series(phase)
     usual = _compute_median_amount_of_nodes(values, several, series[0].slice_s * length / columns, operations)
@@ -82,7 +82,7 @@ def _compute_median_amount_of_nodes(
     return float(np.median(working)) if working.size else 0.0
 
 
-def _draw_node_heat_map(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+def _draw_node_heat_map(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
     heat = render_node_heat_map(run, assessed.phase, assessed.operations)
     if heat:
         yield "wide", heat

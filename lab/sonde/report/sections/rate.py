@@ -10,10 +10,10 @@ from markupsafe import Markup
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.model.run import RecordedRun
 from sonde.report.over_time import build_rate_chart
-from sonde.report.sections.section import PhaseSection, Place
+from sonde.report.sections.section import ChartWidth, PhaseSection
 
 
-def _draw_rate(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+def _draw_rate(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
     chart = build_rate_chart(run, assessed)
     if chart:
         yield "wide", chart.render()

@@ -16,7 +16,7 @@ import sonde.report.sections
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.model.run import RecordedRun
 
-Place = Literal["wide", "narrow", "small"]
+ChartWidth = Literal["wide", "narrow", "small"]
 """The wide column, the narrow one beside it, or a row of small drawings below both."""
 
 
@@ -28,7 +28,7 @@ class PhaseSection:
     """
 
     rank: int
-    draw: Callable[[RecordedRun, AssessedPhase], Iterable[tuple[Place, Markup]]]
+    draw: Callable[[RecordedRun, AssessedPhase], Iterable[tuple[ChartWidth, Markup]]]
     preparation: bool = False
 
 
@@ -42,9 +42,9 @@ def load_sections() -> tuple[PhaseSection, ...]:
     )
 
 
-def draw_sections_of_phase(run: RecordedRun, assessed_phase: AssessedPhase) -> dict[Place, tuple[Markup, ...]]:
+def draw_sections_of_phase(run: RecordedRun, assessed_phase: AssessedPhase) -> dict[ChartWidth, tuple[Markup, ...]]:
     """Everything drawn of a phase, by place."""
-    drawing: dict[Place, tuple[Markup, ...]] = {"wide": (), "narrow": (), "small": ()}
+    drawing: dict[ChartWidth, tuple[Markup, ...]] = {"wide": (), "narrow": (), "small": ()}
     for section in load_sections():
         if assessed_phase.phase.begin.measured or section.preparation:
             for position, markup in section.draw(run, assessed_phase):

@@ -25,12 +25,12 @@ from sonde.model.escaping import escape_line
 from sonde.model.lines import SeriesLine, TargetsLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
-from sonde.report.sections.section import PhaseSection, Place
+from sonde.report.sections.section import ChartWidth, PhaseSection
 from sonde.stats.bins import pad_with_zeros, sum_into_bins
 
-_MOST_COLUMNS = 64
+_MAX_COLUMNS = 64
 # Of more targets those with the longest 99th percentile are in the table; the record has them all.
-_MOST_LISTED = 16
+_MAX_LISTED_TARGETS = 16
 
 
 def render_target_heat_map(phase: PhaseRecord) -> Markup | None:
@@ -39,7 +39,7 @@ def render_target_heat_map(phase: PhaseRecord) -> Markup | None:
     length = max((len(line.bytes) for line in series), default=0)
     if len(series) < 2 or not length:
         return None
-    columns = min(length, _MOST_COLUMNS)
+    columns = min(length, _MAX_COLUMNS)
     values = np.array([_sum_amounts_by_column(line, length, columns) for line in series])
     kind = {"read": "read from", "write": "written to"}.get(series[0].kind, "moved by")
     text = (
@@ -82,7 +82,11 @@ def _sum_amounts_by_column(series_line: SeriesLine, slice_count: int, column_cou
 
 def _make_target_table(phase: PhaseRecord, targets_line: TargetsLine) -> Markup:
     rows = read_target_operations(targets_line)
-    rows_listed = sorted(rows, key=lambda row: -(row.p99_ns or 0))[:_MOST_LISTED] if len(rows) > _MOST_LISTED else rows
+    rows_listed = (
+        sorted(rows, key=lambda row: -(row.p99_ns or 0))[:_MAX_LISTED_TARGETS]
+        if len(rows) > _MAX_LISTED_TARGETS
+        else rows
+    )
     cells = [
         (
             escape_line(item.target, 60),
@@ -113,7 +117,7 @@ def render_unit_heat_map(run: RecordedRun, phase: PhaseRecord, unit_level: str) 
     length = max((len(line.bytes) for line in series), default=0)
     if len(series) < 2 or not length:
         return None
-    values = np.array([sum_into_bins(line.bytes, min(length, _MOST_COLUMNS)) for line in series])
+    values = np.array([sum_into_bins(line.bytes, min(length, _MAX_COLUMNS)) for line in series])
     name = escape_line(unit_level, 40)
     text = (
         f"Bytes of the targets of each {name} together, one row each, over the time of the phase; each value by the"
@@ -150,7 +154,7 @@ def _format_time(ns: float | None) -> str:
     return "" if ns is None else str(quantities.display_seconds(ns / 1e9))
 
 
-def _draw_target_heat_map(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+def _draw_target_heat_map(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
     phase = assessed.phase
     if heat := render_target_heat_map(phase):
         yield "wide", heat

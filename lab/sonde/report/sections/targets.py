@@ -18,10 +18,10 @@ from sonde.model.lines import LayoutLine
 from sonde.model.run import RecordedRun
 from sonde.report.distributions import build_member_rate_chart
 from sonde.report.over_time import choose_style_class
-from sonde.report.sections.section import PhaseSection, Place
+from sonde.report.sections.section import ChartWidth, PhaseSection
 
 
-def _draw_targets(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+def _draw_targets(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
     layout = assessed.phase.layout
     if layout is None:
         return

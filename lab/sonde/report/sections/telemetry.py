@@ -14,7 +14,7 @@ from sonde.charts.plot import Chart, Panel
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.model.escaping import escape_line
 from sonde.model.run import RecordedRun
-from sonde.report.sections.section import PhaseSection, Place
+from sonde.report.sections.section import ChartWidth, PhaseSection
 from sonde.telemetry.data import TelemetryData, load_telemetry
 from sonde.telemetry.phase_telemetry import (
     PhaseTelemetry,
@@ -25,10 +25,10 @@ from sonde.telemetry.phase_telemetry import (
 )
 
 # Fewer sampling intervals make no curve.
-_FEWEST_INTERVALS = 3
+_MIN_INTERVALS = 3
 
 
-def _draw_telemetry(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+def _draw_telemetry(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
     data = load_telemetry(run.folder)
     summary = summarize_phase_telemetry(run, assessed.phase, data)
     if summary is None or summary.device is None:
@@ -50,7 +50,7 @@ def build_device_chart(
         telemetry, ("disk_read_bytes", "disk_written_bytes"), device.device, start, stop, phase_telemetry.host
     )
     _, busy = _sum_rates_within_phase(telemetry, ("disk_busy_s",), device.device, start, stop, phase_telemetry.host)
-    if len(rates) < _FEWEST_INTERVALS:
+    if len(rates) < _MIN_INTERVALS:
         return None
     time_axis = build_time_axis(stop - start)
     scale = build_amount_axis(float(rates.max()), "B/s")

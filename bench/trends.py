@@ -26,7 +26,7 @@ from histories.documented import ROWS, error
 from histories.read import histories
 from histories.trials import DROPS, Outcome, attempt, study_noise
 from sonde.stats.ranks import Floats
-from sonde.trends.budget import Budget, Calibration, calibrate_detector, compute_log_residuals, resample_noise
+from sonde.trends.budget import AlarmBudget, Calibration, calibrate_detector, compute_log_residuals, resample_noise
 from sonde.trends.changes import group_changes, measure_changes
 from sonde.trends.history import History, convert_run_time_to_utc
 from sonde.trends.watch import find_alarms_in_histories, find_alarms_in_rows
@@ -96,12 +96,12 @@ def chosen(name: str, series: Sequence[History], figures: dict[str, float], opti
     """Calibrates settings on the probes of a site; tries them on its noise and on the half not used for calibration."""
     noises = [study_noise(history.values) for history in series]
     calibration = calibrate_detector(
-        [_probe(compute_log_residuals(history.values), options.seed) for history in series], Budget()
+        [_probe(compute_log_residuals(history.values), options.seed) for history in series], AlarmBudget()
     )
     outcome = attempt(noises, [calibration.settings] * len(noises), options.rows, REPEATS, options.seed + 1)
     say(line(f"{name} ({len(noises)}): {settings_words(calibration)}", outcome), options)
     first = [_probe(compute_log_residuals(history.values[: len(history) // 2]), options.seed) for history in series]
-    calibration = calibrate_detector(first, Budget())
+    calibration = calibrate_detector(first, AlarmBudget())
     second = [study_noise(history.values[len(history) // 2 :]) for history in series]
     later = attempt(second, [calibration.settings] * len(noises), options.rows, REPEATS, options.seed + 2)
     say(line("   learned on the first half, tried on the other", later), options)
@@ -120,7 +120,7 @@ def _probe(noise: Floats, seed: int) -> Floats:
 
 def null_years(name: str, noises: Sequence[Floats], figures: dict[str, float], options: argparse.Namespace) -> float:
     """Alarms a series and year without change, with settings learned on single runs of the same noise."""
-    calibration = calibrate_detector(noises, Budget())
+    calibration = calibrate_detector(noises, AlarmBudget())
     random = np.random.default_rng(options.seed + 3)
     rows = -(-YEARS // len(noises))
     years = np.concatenate([resample_noise(noise, rows, RUNS_A_YEAR, random) for noise in noises])[:YEARS]
@@ -132,7 +132,7 @@ def null_years(name: str, noises: Sequence[Floats], figures: dict[str, float], o
 
 def as_it_was(series: Sequence[History], options: argparse.Namespace) -> None:
     """The year itself, with its real changes: what would have been said, grouped."""
-    settings = calibrate_detector([compute_log_residuals(history.values) for history in series], Budget()).settings
+    settings = calibrate_detector([compute_log_residuals(history.values) for history in series], AlarmBudget()).settings
     changes = measure_changes(series, find_alarms_in_histories(series, settings))
     grouped = group_changes(series, changes)
     years = sum(len(history) for history in series) / RUNS_A_YEAR

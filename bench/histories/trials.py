@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from sonde.stats.ranks import Floats
-from sonde.trends.budget import FIRST_ANSWER, resample_noise
+from sonde.trends.budget import RUNS_BEFORE_FIRST_ANSWER, resample_noise
 from sonde.trends.detectors import Alarm, DetectorSettings
 from sonde.trends.watch import find_alarms_in_rows
 
@@ -66,7 +66,7 @@ def attempt(
     random = np.random.default_rng(seed)
     null = probes(noises, rows, repeats, random)
     alarms = _watched(null, settings, rows)
-    watched = null.shape[0] * (PROBES - FIRST_ANSWER)
+    watched = null.shape[0] * (PROBES - RUNS_BEFORE_FIRST_ANSWER)
     cells = {}
     for drop in DROPS:
         stepped = probes(noises, rows, repeats, random)

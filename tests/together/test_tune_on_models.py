@@ -31,7 +31,7 @@ from sonde.model.system import read_system
 from sonde.tune.description import TuneRequest, read_tunables
 from sonde.tune.journal import open_journal
 from sonde.tune.search import SearchResult, SearchRule
-from sonde.tune.tuning import Tuning
+from sonde.tune.tuning import TuningSession
 
 TUNABLES = read_tunables()
 VALUES = ("2", "4", "8", "-1")
@@ -76,7 +76,7 @@ def make_plan() -> Plan:
 def tune_machine(folder: Path, seed: int, name: str, optimum: int | None, values: tuple[str, ...]) -> SearchResult:
     runner = make_runner(folder, make_machine(folder, seed, optimum), 1_000_000 * seed)
     with open_journal() as journal:
-        tuning = Tuning(make_plan(), folder, runner, journal, SearchRule(), seed)
+        tuning = TuningSession(make_plan(), folder, runner, journal, SearchRule(), seed)
         return tuning.tune_all_settings([TuneRequest(TUNABLES[name], values)], keep_winners=False).settings[0].result
 
 

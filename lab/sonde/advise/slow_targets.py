@@ -16,7 +16,7 @@ import numpy as np
 
 from sonde.advise.job_io import FileIo, JobIo
 from sonde.model.units import format_count_with_noun
-from sonde.stats.multiple import adjust_for_false_discoveries
+from sonde.stats.multiple import adjust_p_values_for_false_discovery_rate
 from sonde.stats.ranks import compute_rank_sum_p
 
 # Chance that any target of a healthy system is named, over all targets and both directions.
@@ -74,7 +74,7 @@ def find_slow_storage_targets(jobs: Iterable[JobIo]) -> SlowTargetResult:
                 factor = float(np.median(on) / np.median(others))
                 p = float(compute_rank_sum_p(others, on))
                 candidates.append(SlowStorageTarget(target, direction, factor, p, on.size, others.size))
-    adjusted = adjust_for_false_discoveries([candidate.p for candidate in candidates])
+    adjusted = adjust_p_values_for_false_discovery_rate([candidate.p for candidate in candidates])
     slow = [
         SlowStorageTarget(item.target, item.direction, item.factor, float(p), item.files, item.other_files)
         for item, p in zip(candidates, adjusted, strict=True)

@@ -19,9 +19,9 @@ from sonde.store.selection import Selection
 from sonde.store.summary import Summary, read_summary
 from sonde.store.tags import change_tags
 from sonde.terminal.screen import get_results_console, make_plain_table, print_json
-from sonde.trends.baseline_gate import LEAST, compute_median_and_limit
+from sonde.trends.baseline_gate import MIN_BASELINE_RUNS, compute_median_and_limit
 from sonde.trends.comparison_text import format_history_rate, format_number_name
-from sonde.trends.sides import BASELINE, SideValues, collect_numbers, find_compared_side
+from sonde.trends.sides import BASELINE_PREFIX, SideValues, collect_numbers, find_compared_side
 
 
 @click.group("baseline", cls=VerbGroup)
@@ -94,8 +94,8 @@ def show_command(name: str | None, archive: Archive, as_json: bool) -> int:
     counts: dict[str, int] = {}
     for row in Catalog(archive.root).read_run_table(["tags"]).to_pylist():
         for tag in row["tags"] or ():
-            if tag.startswith(BASELINE):
-                counts[tag.removeprefix(BASELINE)] = counts.get(tag.removeprefix(BASELINE), 0) + 1
+            if tag.startswith(BASELINE_PREFIX):
+                counts[tag.removeprefix(BASELINE_PREFIX)] = counts.get(tag.removeprefix(BASELINE_PREFIX), 0) + 1
     if as_json:
         print_json([{"name": baseline, "runs": count} for baseline, count in sorted(counts.items())])
     elif counts:
@@ -150,7 +150,7 @@ def _describe_unknown_baseline(baseline_name: str) -> str:
 
 
 def _make_baseline_tag(baseline_name: str) -> str:
-    return baseline_name if baseline_name.startswith(BASELINE) else f"{BASELINE}{baseline_name}"
+    return baseline_name if baseline_name.startswith(BASELINE_PREFIX) else f"{BASELINE_PREFIX}{baseline_name}"
 
 
 def _find_baseline_runs(archive: Archive, baseline_tag: str) -> list[Path]:
@@ -161,12 +161,12 @@ def _find_baseline_runs(archive: Archive, baseline_tag: str) -> list[Path]:
 def _compute_gate_limit(side_values: SideValues) -> float | None:
     """Returns the limit of the gate; None if too few runs have a number that may be judged."""
     values = side_values.select_judged().values
-    return compute_median_and_limit(values)[1] if len(values) >= LEAST else None
+    return compute_median_and_limit(values)[1] if len(values) >= MIN_BASELINE_RUNS else None
 
 
 def _explain_missing_limit(side_values: SideValues) -> str:
     few = len(side_values.select_judged().values) == len(side_values.values)
-    return f"needs {LEAST} runs" if few else f"none: {side_values.classification_text}"
+    return f"needs {MIN_BASELINE_RUNS} runs" if few else f"none: {side_values.classification_text}"
 
 
 def _print_baseline(archive: Archive, baseline_tag: str, as_json: bool) -> None:
@@ -176,7 +176,7 @@ def _print_baseline(archive: Archive, baseline_tag: str, as_json: bool) -> None:
     if as_json:
         print_json(
             {
-                "name": baseline_tag.removeprefix(BASELINE),
+                "name": baseline_tag.removeprefix(BASELINE_PREFIX),
                 "runs": [run.id for run in side.runs],
                 "simulated": side.is_simulated,
                 "numbers": [
@@ -198,7 +198,7 @@ def _print_baseline(archive: Archive, baseline_tag: str, as_json: bool) -> None:
     console = get_results_console()
     origin = ", simulated" if side.is_simulated else ""
     console.print(
-        f"{baseline_tag.removeprefix(BASELINE)}: {format_count_with_noun(len(side.runs), 'run')}{origin}",
+        f"{baseline_tag.removeprefix(BASELINE_PREFIX)}: {format_count_with_noun(len(side.runs), 'run')}{origin}",
         soft_wrap=True,
     )
     table = make_plain_table()

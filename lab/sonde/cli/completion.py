@@ -66,15 +66,15 @@ def _list_phase_limit_prefixes(archive: Archive) -> Iterator[str]:
 
 
 def _list_tags(archive: Archive) -> Iterator[str]:
-    from sonde.trends.sides import BASELINE
+    from sonde.trends.sides import BASELINE_PREFIX
 
-    yield from (tag for tag in _read_tags(archive) if not tag.startswith(BASELINE))
+    yield from (tag for tag in _read_tags(archive) if not tag.startswith(BASELINE_PREFIX))
 
 
 def _list_baselines(archive: Archive) -> Iterator[str]:
-    from sonde.trends.sides import BASELINE
+    from sonde.trends.sides import BASELINE_PREFIX
 
-    yield from (tag.removeprefix(BASELINE) for tag in _read_tags(archive) if tag.startswith(BASELINE))
+    yield from (tag.removeprefix(BASELINE_PREFIX) for tag in _read_tags(archive) if tag.startswith(BASELINE_PREFIX))
 
 
 def _read_tags(archive: Archive) -> list[str]:

@@ -21,7 +21,7 @@ from sonde.terminal.encoding import print_plain_text
 from sonde.terminal.run_display import make_display
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 from sonde.trends.archive_gate import RETEST, GateVerdict, gate_against_baseline, gate_against_limits, repeat_run
-from sonde.trends.baseline_gate import RUNS_IN_A_ROW, GateCheck
+from sonde.trends.baseline_gate import MIN_CONSECUTIVE_RUNS, GateCheck
 from sonde.trends.comparison_text import format_change_percent, format_history_rate, format_number_name
 from sonde.trends.gate_ci_output import (
     ANNOTATIONS,
@@ -78,7 +78,7 @@ class GateOutput:
 @click.option(
     "--retests",
     type=click.IntRange(0, 20),
-    default=RUNS_IN_A_ROW - 1,
+    default=MIN_CONSECUTIVE_RUNS - 1,
     show_default=True,
     metavar="N",
     help="How often to repeat a slow run at once; the gate fails if all runs are too slow. 0: never.",
@@ -191,7 +191,7 @@ def _print_limits(verdict: GateVerdict[LimitCheck], caveats: Sequence[CaveatCoun
     for title in ("phase", "limit", "measured", ""):
         table.add_column(title, justify="right" if title in ("limit", "measured") else "left")
     for item in verdict.checks:
-        measured = ", ".join(item.format_rate(value) for value in item.measured[-RUNS_IN_A_ROW:])
+        measured = ", ".join(item.format_rate(value) for value in item.measured[-MIN_CONSECUTIVE_RUNS:])
         table.add_row(item.phase, item.format_rate(item.least), measured, _format_limit_verdict(item),
                       style="bold red" if item.bad else None)  # fmt: skip
     get_results_console().print(table)
@@ -228,7 +228,7 @@ def _print_gate_table(
             item.key.op,
             format_history_rate(item.usual, unit),
             format_history_rate(item.limit, unit),
-            ", ".join(format_history_rate(value, unit) for value in item.measured[-RUNS_IN_A_ROW:]),
+            ", ".join(format_history_rate(value, unit) for value in item.measured[-MIN_CONSECUTIVE_RUNS:]),
             format_change_percent(item.relative_change),
             _make_verdict_cell(item),
             style="bold red" if item.bad else None,

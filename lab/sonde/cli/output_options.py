@@ -12,7 +12,7 @@ from sonde.cli.completion import enable_name_completion
 from sonde.model.configuration import GENERAL_SETTINGS, ConfigurationFile, read_configuration_files
 from sonde.model.errors import UserError, suggest_close_name
 from sonde.terminal.screen import get_messages_console, get_output_settings
-from sonde.terminal.table_export import FORMATS, write_tables_to_stdout
+from sonde.terminal.table_export import EXPORT_FORMATS, write_tables_to_stdout
 
 COLORS = ("auto", "always", "never")
 
@@ -30,7 +30,7 @@ def make_quiet_option() -> click.Option:
 
 def _make_export_option() -> click.Option:
     text = "Write the tables in this format, with exact numbers in bytes and seconds."
-    return _make_output_option(["--export"], "export_format", text, type=click.Choice(FORMATS))
+    return _make_output_option(["--export"], "export_format", text, type=click.Choice(EXPORT_FORMATS))
 
 
 def _make_output_option(

@@ -20,7 +20,7 @@ from sonde.store.archive import Archive
 from sonde.store.events import read_archive_events
 from sonde.store.selection import Selection
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
-from sonde.trends.changes import Change, JointChange, Part
+from sonde.trends.changes import Change, JointChange, JointChangePart
 from sonde.trends.comparison_text import format_change_interval
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.history import convert_run_time_to_utc
@@ -263,7 +263,7 @@ def _convert_survey_to_json(survey: Survey, measure: str, events: Sequence[Event
     }
 
 
-def _convert_part_to_json(survey: Survey, part: Part, sentence: str) -> dict[str, Any]:
+def _convert_part_to_json(survey: Survey, part: JointChangePart, sentence: str) -> dict[str, Any]:
     return {
         "sentence": sentence,
         **asdict(part.explanation),

@@ -32,7 +32,7 @@ from sonde.terminal.screen import get_messages_console, get_results_console, pri
 from sonde.tune.description import TuneRequest, parse_request, read_tunables
 from sonde.tune.journal import open_journal
 from sonde.tune.search import SearchRule
-from sonde.tune.tuning import Tuning, require_clean_journal
+from sonde.tune.tuning import TuningSession, require_clean_journal
 from sonde.tune.tuning_text import build_list_document, build_tune_document, print_outcome, print_tunables
 
 
@@ -164,7 +164,9 @@ def command(
     return EXIT_ENVIRONMENT if outcome.problems else EXIT_OK
 
 
-def _make_tuning(stack: ExitStack, call: _TuneArguments, requests: Sequence[TuneRequest], archive: Archive) -> Tuning:
+def _make_tuning(
+    stack: ExitStack, call: _TuneArguments, requests: Sequence[TuneRequest], archive: Archive
+) -> TuningSession:
     """The tuning on this machine or on a model, with its journal open until the stack is closed."""
     display = make_display(get_messages_console(), call.quiet)
     stack.callback(display.end_display)
@@ -189,7 +191,7 @@ def _make_tuning(stack: ExitStack, call: _TuneArguments, requests: Sequence[Tune
     archive.recover_unfinished_runs()
     journal = stack.enter_context(open_journal())
     require_clean_journal(journal)
-    return Tuning(plan, directory, runner, journal, call.rule, call.seed, call.device, display.print_message)
+    return TuningSession(plan, directory, runner, journal, call.rule, call.seed, call.device, display.print_message)
 
 
 def _restore_settings(as_json: bool) -> int:

@@ -25,7 +25,7 @@ from sonde.trends.comparison_text import format_history_rate
 from sonde.watch.archive_runner import ArchiveRunner, describe_nearby_events, record_incident_events
 from sonde.watch.configuration import read_watch_file
 from sonde.watch.description import WatchFile
-from sonde.watch.history_gate import find_limit
+from sonde.watch.history_gate import compute_lower_limit
 from sonde.watch.installation import make_cron_line, make_systemd_units
 from sonde.watch.log_round import read_watched_logs
 from sonde.watch.node_load import read_io_stall
@@ -167,7 +167,7 @@ def status_command(archive: Archive, as_json: bool) -> int:
     for title in ("probe", "phase", "directory", "runs", "usual", "limit", "latest", ""):
         table.add_column(title)
     for history in state.histories.values():
-        limit = find_limit(history)
+        limit = compute_lower_limit(history)
         usual, least = (format_history_rate(value, history.unit) for value in limit) if limit else ("", "learning")
         latest = format_history_rate(history.values[-1], history.unit)
         labels = history.labels

@@ -24,7 +24,7 @@ from sonde.public.records import (
     read_recorded_run,
     read_stored_findings,
 )
-from sonde.public.tables import MOST_ROWS, Table
+from sonde.public.tables import MAX_DISPLAYED_ROWS, Table
 from sonde.store.archive import RECORD
 from sonde.store.selection import Selection
 from sonde.store.summary import Summary, read_summary
@@ -33,8 +33,8 @@ from sonde.store.tags import read_tags
 if TYPE_CHECKING:
     from sonde.store.catalog import Catalog
 
-_SHOWN_OF_A_RUN = ("run", "started", "status", "plan", "target", "write_bytes_per_s", "read_bytes_per_s", "validity")
-_SHOWN_OF_A_PHASE = ("id", "op", "bytes", "seconds", "bytes_per_s", "ops_per_s", "classification", "validity")
+_RUN_TABLE_COLUMNS = ("run", "started", "status", "plan", "target", "write_bytes_per_s", "read_bytes_per_s", "validity")
+_PHASE_TABLE_COLUMNS = ("id", "op", "bytes", "seconds", "bytes_per_s", "ops_per_s", "classification", "validity")
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Phase:
 
         if (self.folder / RECORD).is_file():
             return render_charts_of_phase(self.folder, self.id)
-        return render_html_table(_SHOWN_OF_A_PHASE, [[getattr(self, name) for name in _SHOWN_OF_A_PHASE]], 1)
+        return render_html_table(_PHASE_TABLE_COLUMNS, [[getattr(self, name) for name in _PHASE_TABLE_COLUMNS]], 1)
 
     def series(self) -> PhaseSeries | None:
         """The rate in time, all tasks together; None if the record has none, like a result of another tool."""
@@ -115,8 +115,8 @@ class Run:
 
         if (self.folder / RECORD).is_file():
             return render_report_of_runs([self.folder])
-        rows = [[getattr(phase, name) for name in _SHOWN_OF_A_PHASE] for phase in self.phases]
-        return render_html_table(_SHOWN_OF_A_PHASE, rows, len(rows))
+        rows = [[getattr(phase, name) for name in _PHASE_TABLE_COLUMNS] for phase in self.phases]
+        return render_html_table(_PHASE_TABLE_COLUMNS, rows, len(rows))
 
     def phase(self, name: str) -> Phase:
         """The phase of that id. Raises UserError when there is none."""
@@ -194,8 +194,8 @@ class RunList(Table, Sequence[Run]):
         """The last runs, for notebooks."""
         from sonde.public.html_table import render_html_table
 
-        last = self[-MOST_ROWS:].to_arrow().select(list(_SHOWN_OF_A_RUN)).to_pydict() if len(self) else {}
-        return render_html_table(_SHOWN_OF_A_RUN, list(zip(*last.values(), strict=True)), len(self))
+        last = self[-MAX_DISPLAYED_ROWS:].to_arrow().select(list(_RUN_TABLE_COLUMNS)).to_pydict() if len(self) else {}
+        return render_html_table(_RUN_TABLE_COLUMNS, list(zip(*last.values(), strict=True)), len(self))
 
     def phases(self) -> Table:
         """One row for each phase of the runs, from the index."""

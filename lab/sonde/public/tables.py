@@ -14,7 +14,7 @@ from sonde.model.errors import UserError
 
 Item = TypeVar("Item")
 # Rows that a notebook shows of a table.
-MOST_ROWS = 20
+MAX_DISPLAYED_ROWS = 20
 
 
 class Convertible(ABC):
@@ -29,7 +29,7 @@ class Convertible(ABC):
         from sonde.public.html_table import render_html_table
 
         table = self.to_arrow()
-        first = table.slice(0, MOST_ROWS).to_pydict()
+        first = table.slice(0, MAX_DISPLAYED_ROWS).to_pydict()
         return render_html_table(table.column_names, list(zip(*first.values(), strict=True)), table.num_rows)
 
     def to_pandas(self) -> Any:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sonde.trends.baseline_gate import LEAST, compute_median_and_limit
+from sonde.trends.baseline_gate import MIN_BASELINE_RUNS, compute_median_and_limit
 from sonde.trends.history import History
 from sonde.trends.survey import HistoryAnalysis
 
@@ -35,7 +35,7 @@ def compute_baseline_ratio(
         return None
     level = analysis.current_level
     chosen = [index for index, run in enumerate(history.runs) if run in tagged] if tagged else []
-    if len(chosen) >= LEAST:
+    if len(chosen) >= MIN_BASELINE_RUNS:
         values = history.values[chosen]
         baseline, limit = compute_median_and_limit(values.tolist())
         return BaselineRatio(baseline, level, level < limit or level > baseline * baseline / limit, True)

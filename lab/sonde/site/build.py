@@ -25,8 +25,8 @@ from sonde.site.site_folder import SiteFolder, hash_page_inputs
 from sonde.site.site_page import SitePage, get_run_page_path, make_page_link, make_site_page
 from sonde.store.catalog import Catalog
 from sonde.store.events import read_archive_events
-from sonde.trends.archive_survey import Progress, SurveyRequest, read_survey_and_histories
-from sonde.trends.sides import BASELINE
+from sonde.trends.archive_survey import OpenProgressBar, SurveyRequest, read_survey_and_histories
+from sonde.trends.sides import BASELINE_PREFIX
 from sonde.watch.watch_state import StateStore
 
 _WATCH_FOLDER = "watch"
@@ -42,7 +42,11 @@ class SiteReport:
 
 
 def build_site(
-    catalog: Catalog, site_root: Path, report_count: int, survey_progress: Progress, page_progress: Progress
+    catalog: Catalog,
+    site_root: Path,
+    report_count: int,
+    survey_progress: OpenProgressBar,
+    page_progress: OpenProgressBar,
 ) -> SiteReport:
     """Builds or rebuilds the site in `site_root`: the latest `report_count` runs, and those around changes, have a
     whole page.
@@ -63,7 +67,7 @@ def build_site(
 class _SiteContent:
     """What the pages are made from."""
 
-    def __init__(self, catalog: Catalog, reports: int, progress: Progress) -> None:
+    def __init__(self, catalog: Catalog, reports: int, progress: OpenProgressBar) -> None:
         request = SurveyRequest()
         self.root = catalog.root
         self.survey, self.histories = read_survey_and_histories(catalog, request, progress)
@@ -106,7 +110,7 @@ def _find_runs_tagged_as_baseline(runs: Any) -> set[str]:
     return {
         run
         for run, tags in zip(runs["run"].to_pylist(), runs["tags"].to_pylist(), strict=True)
-        if tags and any(tag.startswith(BASELINE) for tag in tags)
+        if tags and any(tag.startswith(BASELINE_PREFIX) for tag in tags)
     }
 
 

@@ -19,7 +19,7 @@ from sonde.trends.changes import Change
 from sonde.trends.event_marks import EventMarks, select_event_marks
 from sonde.trends.history import History, convert_run_time_to_utc
 from sonde.trends.nearby_events import find_events_between
-from sonde.trends.survey import SHORTEST, HistoryAnalysis, Survey
+from sonde.trends.survey import MIN_HISTORY_RUNS, HistoryAnalysis, Survey
 from sonde.trends.survey_page import build_history_curve, make_chart_legend
 from sonde.trends.survey_text import format_change, format_history_value, make_history_name
 
@@ -89,7 +89,7 @@ def collect_history_content(
         make_history_name(history, survey.distinguishing_labels),
         history,
         analysis,
-        tuple(survey.count_together(change) for change in changes),
+        tuple(survey.count_histories_changed_together(change) for change in changes),
         tuple(_describe_nearby_events(change, events) for change in changes),
         tuple(survey.find_changes_elsewhere(analysis)) if analysis else (),
         select_event_marks(events, begin, end, [change.first_after for change in changes]),
@@ -109,7 +109,7 @@ def build_history_page(content: HistoryContent) -> SitePage:
     if analysis is not None:
         curve = build_history_curve(analysis, content.title, content.elsewhere, marks)
     else:
-        sentence = f"Fewer than {SHORTEST} runs: nothing can be said about changes."
+        sentence = f"Fewer than {MIN_HISTORY_RUNS} runs: nothing can be said about changes."
         unit = "op/s" if history.unit == "op/s" else "B/s"
         times, values = history.times.tolist(), history.values.tolist()
         curve = HistoryCurve("", sentence, unit, times, values, (), (), marks.make_chart_lines())

@@ -26,7 +26,16 @@ _OPS = {
     "RMDIRS": "remove_dirs",
     "MKDIRS": "mkdir",
 }
-_FILE_OPTIONS = ("--jsonfile", "--csvfile", "--resfile", "--livecsv", "--livejson", "--hosts", "--hostsfile", "--label")
+_IGNORED_OPTIONS = (
+    "--jsonfile",
+    "--csvfile",
+    "--resfile",
+    "--livecsv",
+    "--livejson",
+    "--hosts",
+    "--hostsfile",
+    "--label",
+)
 # What a phase of the CSV has, and what the JSON calls it.
 _CSV_RATES = {"bytes/s": "MiB/s", "iops": "IOPS", "entries/s": "entries/s", "elapsed_time_ms": "time ms"}
 _CSV_RATES |= {"entries": "entries", "bytes": "MiB"}
@@ -132,7 +141,7 @@ def _select_work_arguments(command: str, paths: Sequence[str]) -> str:
     arguments = iter(split_arguments(command))
     selected = []
     for argument in arguments:
-        if argument.split("=", 1)[0] in _FILE_OPTIONS:
+        if argument.split("=", 1)[0] in _IGNORED_OPTIONS:
             if "=" not in argument:
                 next(arguments, None)
         elif argument not in paths and argument not in ("--nolive", "--jsonfile"):

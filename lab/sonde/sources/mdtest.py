@@ -22,8 +22,10 @@ _ROW = re.compile(
     r"\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)[ \t]*$"
 )
 _OPS = {"creation": "create", "removal": "remove"}
-_TABLE = re.compile(r"^[ \t]*SUMMARY(?: (rate|time))?[^:\n]*:", re.MULTILINE)
-Rows = Mapping[tuple[str, str], tuple[float, ...]]  # (object, operation) -> max, min, mean, standard deviation
+_SUMMARY_TABLE = re.compile(r"^[ \t]*SUMMARY(?: (rate|time))?[^:\n]*:", re.MULTILINE)
+RowsByOperation = Mapping[
+    tuple[str, str], tuple[float, ...]
+]  # (object, operation) -> max, min, mean, standard deviation
 
 
 def is_mdtest_output(file_head: str) -> bool:
@@ -87,10 +89,10 @@ def _describe_table(iterations: int, has_rates: bool) -> Iterator[Mapping[str, s
         yield {"id": "times_only", "severity": "info", "text": text}
 
 
-def _read_rate_and_time_tables(output_text: str) -> tuple[Rows, Rows]:
+def _read_rate_and_time_tables(output_text: str) -> tuple[RowsByOperation, RowsByOperation]:
     """The table of rates and that of times, without phases that did not run."""
     tables: dict[str, dict[tuple[str, str], tuple[float, ...]]] = {"rate": {}, "time": {}}
-    headings = list(_TABLE.finditer(output_text))
+    headings = list(_SUMMARY_TABLE.finditer(output_text))
     ends = [*(heading.start() for heading in headings[1:]), len(output_text)]
     for heading, end in zip(headings, ends, strict=False):
         table = tables[heading[1] or "rate"]

@@ -17,16 +17,16 @@ from math import log
 
 import numpy as np
 
-from sonde.stats.change_table import THRESHOLDS
+from sonde.stats.change_table import DETECTION_THRESHOLDS
 from sonde.stats.ranks import Floats, RankWindow
 
 # Runs in the window. More runs find small changes slightly better but forget older levels later.
-WINDOW = 80
+WINDOW_RUNS = 80
 # Runs before the first result.
 MIN_RUNS = 20
 # Runs on the shorter side of a split.
 MIN_SIDE_RUNS = 2
-ARL0_RANGE = (min(THRESHOLDS), max(THRESHOLDS))
+AVERAGE_RUN_LENGTH_RANGE = (min(DETECTION_THRESHOLDS), max(DETECTION_THRESHOLDS))
 
 
 def interpolate_thresholds(arl0: float) -> Floats:
@@ -34,11 +34,11 @@ def interpolate_thresholds(arl0: float) -> Floats:
 
     Values between the simulated ARL0 are interpolated over log(ARL0). Raises ValueError outside `ARL0_RANGE`.
     """
-    low, high = ARL0_RANGE
+    low, high = AVERAGE_RUN_LENGTH_RANGE
     if not low <= arl0 <= high:
         raise ValueError(f"ARL0 is {arl0:g}; thresholds are known from {low} to {high}")
-    simulated_arl0 = sorted(THRESHOLDS)
-    rows = np.array([THRESHOLDS[arl0_value] for arl0_value in simulated_arl0])
+    simulated_arl0 = sorted(DETECTION_THRESHOLDS)
+    rows = np.array([DETECTION_THRESHOLDS[arl0_value] for arl0_value in simulated_arl0])
     log_arl0 = [log(arl0_value) for arl0_value in simulated_arl0]
     interpolated = np.array([np.interp(log(arl0), log_arl0, column) for column in rows.T])
     return np.concatenate([np.full(MIN_RUNS, np.inf), interpolated])
@@ -52,9 +52,9 @@ def simulate_thresholds(arl0: float, series: int, seed: int, settling_steps: int
     hides in.
     """
     random = np.random.default_rng(seed)
-    window = RankWindow(series, WINDOW)
+    window = RankWindow(series, WINDOW_RUNS)
     limits: list[float] = []
-    for step in range(1, WINDOW + 10 + settling_steps):
+    for step in range(1, WINDOW_RUNS + 10 + settling_steps):
         window.append_values(random.random(window.filled.size))
         if step < MIN_RUNS:
             continue
@@ -62,7 +62,7 @@ def simulate_thresholds(arl0: float, series: int, seed: int, settling_steps: int
         limit = float(np.quantile(strength, 1 - 1 / arl0))
         limits.append(limit)
         window.select_series(strength <= limit)
-    growing_limits = np.array(limits[: WINDOW - MIN_RUNS])
-    counts = np.arange(MIN_RUNS, WINDOW)
+    growing_limits = np.array(limits[: WINDOW_RUNS - MIN_RUNS])
+    counts = np.arange(MIN_RUNS, WINDOW_RUNS)
     smoothed = np.polyval(np.polyfit(counts, growing_limits, 2), counts)
-    return np.append(smoothed, np.mean(limits[WINDOW - MIN_RUNS + 10 :]))
+    return np.append(smoothed, np.mean(limits[WINDOW_RUNS - MIN_RUNS + 10 :]))

@@ -7,7 +7,7 @@ Simulated by tools/change-thresholds: 150,000 series of uniform noise, seed 2017
 from __future__ import annotations
 
 # fmt: off
-THRESHOLDS: dict[int, tuple[float, ...]] = {
+DETECTION_THRESHOLDS: dict[int, tuple[float, ...]] = {
     100: (
         2.805, 2.798, 2.792, 2.786, 2.780, 2.775, 2.769, 2.764, 2.759, 2.754, 2.749, 2.745, 2.740, 2.736, 2.732, 2.728,
         2.724, 2.720, 2.717, 2.713, 2.710, 2.707, 2.704, 2.702, 2.699, 2.697, 2.695, 2.693, 2.691, 2.689, 2.688, 2.687,

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 TOLERANCE_S = 2.0  # logs state whole seconds, and an event has its effect a little later
 MAX_OFFSET_S = 15 * 3600.0  # of a log in another time zone
-_FEWEST_MATCHES = 3
-_MOST_TIMES = 300
+_MIN_MATCHES = 3
+_MAX_TIMES = 300
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def estimate_clock_offset(
     best = candidates[int(counts.argmax())]
     matches = int(counts.max())
     rivals = counts[np.abs(candidates - best) > 2 * match_tolerance_s]
-    if matches < _FEWEST_MATCHES or (rivals.size and 2 * int(rivals.max()) > matches):
+    if matches < _MIN_MATCHES or (rivals.size and 2 * int(rivals.max()) > matches):
         return None
     residuals = np.concatenate(
         [_match_times(times, observed_times, best, match_tolerance_s) for times, observed_times in pairs]
@@ -65,7 +65,7 @@ def estimate_clock_offset(
 
 
 def _sort_times(times: Sequence[float]) -> NDArray[np.float64]:
-    return np.sort(np.asarray(times, dtype=np.float64))[:_MOST_TIMES]
+    return np.sort(np.asarray(times, dtype=np.float64))[:_MAX_TIMES]
 
 
 def _match_times(

@@ -17,7 +17,7 @@ import numpy as np
 from sonde.stats.ranks import Floats, compute_midranks
 
 # In units of the standard deviation of the rank statistic, of the best of all cuts.
-THRESHOLD = 4.5
+CUT_THRESHOLD = 4.5
 MIN_CHANGE = 0.25
 MIN_LEVEL_VALUES = 6
 
@@ -32,7 +32,7 @@ class Level:
 
 
 def find_constant_levels(
-    values: Sequence[float], threshold: float = THRESHOLD, least_change: float = MIN_CHANGE
+    values: Sequence[float], threshold: float = CUT_THRESHOLD, least_change: float = MIN_CHANGE
 ) -> list[Level]:
     """Returns the levels of `values`: one when it is constant, none with too few values."""
     array = np.asarray(values, dtype=float)

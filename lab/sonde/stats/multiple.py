@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sonde.stats.ranks import Floats
 
 
-def adjust_for_false_discoveries(p_values: ArrayLike) -> Floats:
+def adjust_p_values_for_false_discovery_rate(p_values: ArrayLike) -> Floats:
     """Returns adjusted p-values (Benjamini, Hochberg 1995): below x, at most the fraction x are false discoveries."""
     values = np.asarray(p_values, dtype=float)
     if values.size == 0:

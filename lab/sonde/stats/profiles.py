@@ -17,12 +17,12 @@ from numpy.typing import ArrayLike
 from sonde.stats.ranks import Floats
 
 # Shares of the time at which curves are compared.
-POINTS = 201
+CURVE_POINTS = 201
 # Reference runs that make a band.
 MIN_REFERENCES = 8
 # Chance that one more run of the same kind is called different.
 _FALSE_ALARM_PROBABILITY = 0.002
-_DRAWS = 2000
+_BOOTSTRAP_DRAWS = 2000
 
 
 def compute_progress_curve(slice_rates: ArrayLike) -> Floats:
@@ -34,7 +34,7 @@ def compute_progress_curve(slice_rates: ArrayLike) -> Floats:
     if amounts.size == 0 or not np.all(np.isfinite(amounts)) or np.any(amounts < 0) or amounts.sum() <= 0:
         raise ValueError("a profile needs rates from 0 up, and one above it")
     cumulative = np.concatenate([[0.0], np.cumsum(amounts)]) / amounts.sum()
-    curve: Floats = np.interp(np.linspace(0, 1, POINTS), np.linspace(0, 1, amounts.size + 1), cumulative)
+    curve: Floats = np.interp(np.linspace(0, 1, CURVE_POINTS), np.linspace(0, 1, amounts.size + 1), cumulative)
     return curve
 
 
@@ -73,7 +73,9 @@ def build_reference_band(references: Sequence[ArrayLike], seed: int = 1) -> Refe
         # Eight distances have no such percentile: a smoothed bootstrap on their logarithms gives them one.
         logs = np.log(np.maximum(distances, 1e-6))
         width = max(float(np.std(logs, ddof=1)), 0.1)
-        resampled = random.choice(logs, _DRAWS) + random.normal(0, width * len(logs) ** -0.2, _DRAWS)
+        resampled = random.choice(logs, _BOOTSTRAP_DRAWS) + random.normal(
+            0, width * len(logs) ** -0.2, _BOOTSTRAP_DRAWS
+        )
         limit = float(np.exp(np.quantile(resampled, 1 - _FALSE_ALARM_PROBABILITY)))
     return ReferenceBand(middle, curves.min(axis=0), curves.max(axis=0), limit, len(references))
 

@@ -134,7 +134,7 @@ class RankWindow:
             self.values[has_value], self.ranks[has_value] = new_values, new_ranks
         self.filled[has_value] = np.minimum(filled + 1, self.width)
 
-    def keep_last_values(self, series_index: int, kept_count: int) -> None:
+    def drop_all_but_last_values(self, series_index: int, kept_count: int) -> None:
         """Forgets all but the last `kept_count` values of one series."""
         kept_count = min(kept_count, int(self.filled[series_index]))
         self.values[series_index, : self.width - kept_count] = np.nan
@@ -149,7 +149,7 @@ class RankWindow:
         """Makes these, at most `width`, the last values of one series."""
         self.values[series_index, self.width - values.size :] = values
         self.filled[series_index] = values.size
-        self.keep_last_values(series_index, values.size)
+        self.drop_all_but_last_values(series_index, values.size)
 
     def select_series(self, kept_mask: NDArray[np.bool_]) -> None:
         """Goes on with these series only."""

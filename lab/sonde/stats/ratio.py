@@ -113,11 +113,11 @@ def estimate_detectable_drop(rates_before: ArrayLike, rates_after: ArrayLike) ->
     could not reach that level with so few runs, or where there is no noise to judge by.
 
     Both sides are drawn again from their own residuals, so heavy and one-sided noise counts as it is. A residual about
-    a median of few runs is too small, and the extremes that decide a test of few runs are rarely among them: the factor
-    of `_correct_for_small_sample` makes up for both. With it the mean power at the stated drop is 0.80 within 0.05 for
-    8 runs a side and more, and noise that is normal, Laplace, Student with 3 degrees of freedom, uniform or one-sided
-    (gamma with shape 0.5 and 1). Five or six runs a side cannot tell these kinds apart: there it lies between 0.72 (the
-    most one-sided noise) and 0.89 (noise without tails), and within 0.05 for the kinds between them.
+    a median of few runs is too small, and the extremes that decide a test of few runs are rarely among them: the
+    factor of `_compute_small_sample_factor` makes up for both. With it the mean power at the stated drop is 0.80 within
+    0.05 for 8 runs a side and more, and noise that is normal, Laplace, Student with 3 degrees of freedom, uniform or
+    one-sided (gamma with shape 0.5 and 1). Five or six runs a side cannot tell these kinds apart: there it lies between
+    0.72 (the most one-sided noise) and 0.89 (noise without tails), and within 0.05 for the kinds between them.
     """
     old, new = _convert_to_logarithms(rates_before), _convert_to_logarithms(rates_after)
     if 1.0 / _count_divisions_into_groups(old.size, new.size) > _LEVEL or min(old.size, new.size) < 2:
@@ -131,7 +131,9 @@ def estimate_detectable_drop(rates_before: ArrayLike, rates_after: ArrayLike) ->
     needed_shifts = _find_detectable_shifts(drawn_sides[0], drawn_sides[1], _LEVEL)
     size_correction = (1 / old.size + 1 / new.size) / (1 / sizes[0] + 1 / sizes[1])
     shift = (
-        np.quantile(needed_shifts, _POWER) * _correct_for_small_sample(old.size + new.size) * np.sqrt(size_correction)
+        np.quantile(needed_shifts, _POWER)
+        * _compute_small_sample_factor(old.size + new.size)
+        * np.sqrt(size_correction)
     )
     return float(1 - np.exp(-shift)) if shift > 0 else None
 
@@ -146,7 +148,7 @@ def _find_detectable_shifts(old_samples: Floats, new_samples: Floats, level: flo
     return shifts
 
 
-def _correct_for_small_sample(runs: int) -> float:
+def _compute_small_sample_factor(runs: int) -> float:
     """What residuals of so few runs in all lack; found by simulation over the six kinds of noise named above."""
     return 1 + 1.6 / runs + 9 / runs**2
 

@@ -23,13 +23,13 @@ RateShapeName = Literal["steady decline", "cliff", "long tail", "stall", "slow s
 MIN_SLICES = 16
 _MAX_SLICES = 120
 _MIN_RELATIVE_RATE = 0.05  # of the usual rate
-_FREEDOM_PENALTY = 3.0
+_PENALTY_PER_PARAMETER = 3.0
 _MIN_CRITERION_GAIN = 12.0
 _MIN_DEPTH = 0.25  # share of the rate that a shape takes away where it is strongest
 # A tail moves little in much time.
 _TAIL_BYTES, _TAIL_LEVEL, _TAIL_TIME = 0.20, 0.40, 0.10
 # One that sinks little by little moves more on its way down.
-_RAMP_BYTES = 0.40
+_MAX_RAMP_BYTE_SHARE = 0.40
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def find_rate_shape(rates: ArrayLike, reference_rates: ArrayLike | None = None) 
     fits = [
         _fit_decline(logs),
         _fit_slow_start(logs),
-        _fit_fall(logs),
+        _fit_drop_until_end(logs),
         _fit_stall(logs),
         *([_fit_dips(logs, dips)] if dips else []),
     ]
@@ -101,9 +101,9 @@ def _convert_to_logarithms(values: Floats) -> Floats:
 
 
 def _compute_information_criterion(fit: _Fit, value_count: int) -> float:
-    return value_count * float(np.log(max(fit.cost, 1e-9) / value_count)) + _FREEDOM_PENALTY * fit.freedoms * float(
-        np.log(value_count)
-    )
+    return value_count * float(
+        np.log(max(fit.cost, 1e-9) / value_count)
+    ) + _PENALTY_PER_PARAMETER * fit.freedoms * float(np.log(value_count))
 
 
 def _convert_to_lost_share(log_difference: float) -> float:
@@ -166,7 +166,7 @@ def _fit_slow_start(logs: Floats) -> _Fit:
     return _Fit(cost, 2, shape)
 
 
-def _fit_fall(logs: Floats) -> _Fit:
+def _fit_drop_until_end(logs: Floats) -> _Fit:
     """Level, then lower until the end: at once (a cliff), or little by little while hardly anything moves (a tail)."""
     n = logs.size
     step_cost, cut, difference = _fit_steps(logs, is_down=True)
@@ -183,7 +183,7 @@ def _fit_fall(logs: Floats) -> _Fit:
         return _Fit(
             cost, 2, RateShape("long tail" if is_tail else "cliff", position / n, 1.0, _convert_to_lost_share(depth))
         )
-    if _convert_to_lost_share(depth) >= 1 - _TAIL_LEVEL and share <= _RAMP_BYTES:
+    if _convert_to_lost_share(depth) >= 1 - _TAIL_LEVEL and share <= _MAX_RAMP_BYTE_SHARE:
         return _Fit(cost, 2, RateShape("long tail", position / n, 1.0, _convert_to_lost_share(depth)))
     return _Fit(cost, 2, RateShape("steady decline", position / n, 1.0, _convert_to_lost_share(depth)))
 

@@ -15,7 +15,7 @@ from sonde.stats.ranks import Floats
 MAD_TO_SD = 1.4826
 MIN_VALUES = 3
 # Student's t with so many degrees of freedom is the normal distribution.
-_NORMAL_FREEDOM = 100_000
+_NORMAL_DEGREES_OF_FREEDOM = 100_000
 
 
 def compute_robust_sd(values: ArrayLike) -> float:
@@ -95,7 +95,7 @@ def _compute_bonett_interval(array: Floats, value: float, confidence: float) -> 
     ordered = np.sort(array)
     middle = float(np.mean(ordered[cut : n - cut]))
     kurtosis = n * float(np.sum((array - middle) ** 4)) / float(np.sum((array - array.mean()) ** 2)) ** 2
-    z = compute_student_quantile((1 + confidence) / 2, _NORMAL_FREEDOM)
+    z = compute_student_quantile((1 + confidence) / 2, _NORMAL_DEGREES_OF_FREEDOM)
     small_sample_factor = n / (n - z)  # for few values
     half = z * small_sample_factor * float(np.sqrt(max(kurtosis - (n - 3) / n, 0.0) / (n - 1))) / 2
     return value * float(np.sqrt(small_sample_factor) * np.exp(-half)), value * float(

@@ -21,7 +21,7 @@ from sonde.telemetry.metrics import METRICS
 
 
 @dataclass(frozen=True)
-class SeriesKey:
+class CounterKey:
     """Which series: of one metric of one part on one host."""
 
     host: str
@@ -78,7 +78,7 @@ class TelemetryData:
     """All series of a run."""
 
     def __init__(self, telemetry_files: Iterable[TelemetryFile]) -> None:
-        self._series: dict[SeriesKey, CounterSeries] = {}
+        self._series: dict[CounterKey, CounterSeries] = {}
         self.hosts: tuple[str, ...] = ()
         for file in telemetry_files:
             if file.host not in self.hosts:
@@ -86,7 +86,7 @@ class TelemetryData:
             for key, series in _iterate_series_of_file(file):
                 self._series.setdefault(key, series)
 
-    def list_series_keys(self, metric_name: str, host: str | None = None) -> list[SeriesKey]:
+    def list_series_keys(self, metric_name: str, host: str | None = None) -> list[CounterKey]:
         """The series of a metric, of all parts, in their order of appearance."""
         return [key for key in self._series if key.metric == metric_name and host in (None, key.host)]
 
@@ -130,7 +130,7 @@ def _load_telemetry_of_version(run_folder: Path, file_versions: tuple[tuple[Path
     return TelemetryData(read_telemetry_files(run_folder))
 
 
-def _iterate_series_of_file(telemetry_file: TelemetryFile) -> Iterator[tuple[SeriesKey, CounterSeries]]:
+def _iterate_series_of_file(telemetry_file: TelemetryFile) -> Iterator[tuple[CounterKey, CounterSeries]]:
     for source, columns in telemetry_file.columns.items():
         samples = [sample for sample in telemetry_file.samples if sample.source == source]
         samples.sort(key=lambda sample: sample.time)
@@ -150,7 +150,7 @@ def _iterate_series_of_file(telemetry_file: TelemetryFile) -> Iterator[tuple[Ser
                 if column in METRICS:
                     series = _make_counter_series(rows, index, METRICS[column].kind == "counter")
                     if series is not None:
-                        yield SeriesKey(telemetry_file.host, source, part, column), series
+                        yield CounterKey(telemetry_file.host, source, part, column), series
 
 
 def _make_counter_series(

@@ -16,9 +16,9 @@ from typing import Any
 from sonde.model.confined_files import open_file
 from sonde.model.documents import parse_json
 
-FORMAT = "sonde-telemetry/1"
+TELEMETRY_FORMAT = "sonde-telemetry/1"
 SAMPLED_FILE = "telemetry.ndjson"
-_PATTERN = "telemetry*.ndjson"
+_FILE_PATTERN = "telemetry*.ndjson"
 _MAX_LINE_BYTES = 16 << 20
 _MAX_FILES = 1000
 
@@ -49,7 +49,7 @@ class TelemetryFile:
 
 def find_telemetry_files(run_folder: Path) -> list[Path]:
     """The telemetry files in the folder of a run."""
-    return sorted(run_folder.glob(_PATTERN))[:_MAX_FILES]
+    return sorted(run_folder.glob(_FILE_PATTERN))[:_MAX_FILES]
 
 
 def read_telemetry_files(run_folder: Path) -> list[TelemetryFile]:
@@ -85,7 +85,7 @@ def parse_telemetry_lines(file_name: str, lines: Iterable[bytes]) -> TelemetryFi
 def _add_telemetry_line(telemetry_file: TelemetryFile, line: Any) -> None:
     kind = line["type"]
     if kind == "telemetry":
-        if line["schema"] != FORMAT:
+        if line["schema"] != TELEMETRY_FORMAT:
             raise ValueError
         telemetry_file.host, telemetry_file.origin = str(line["host"]), str(line.get("origin", ""))
         telemetry_file.interval_s = line.get("interval_s")
@@ -117,7 +117,7 @@ def encode_telemetry_lines(telemetry_file: TelemetryFile) -> Iterator[bytes]:
     """The lines of a telemetry file."""
     header = {
         "type": "telemetry",
-        "schema": FORMAT,
+        "schema": TELEMETRY_FORMAT,
         "host": telemetry_file.host,
         "origin": telemetry_file.origin,
         **({"interval_s": telemetry_file.interval_s} if telemetry_file.interval_s else {}),

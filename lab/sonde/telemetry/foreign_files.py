@@ -14,7 +14,7 @@ from sonde.telemetry.imports import TelemetryDefaults, cut_files_to_interval
 from sonde.telemetry.list import TELEMETRY_FORMATS
 
 _MAX_FILE_BYTES = 1 << 30
-_HEAD_CHARACTERS = 1 << 16
+_FORMAT_DETECTION_CHARACTERS = 1 << 16
 
 
 def read_foreign_telemetry(foreign_file: Path, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
@@ -27,7 +27,7 @@ def read_foreign_telemetry(foreign_file: Path, telemetry_defaults: TelemetryDefa
         text = foreign_file.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise UserError(f"{foreign_file} cannot be read: {error.strerror}.") from None
-    head = text[:_HEAD_CHARACTERS]
+    head = text[:_FORMAT_DETECTION_CHARACTERS]
     chosen = next((candidate for candidate in TELEMETRY_FORMATS if candidate.matches(head)), None)
     if chosen is None:
         names = "; ".join(candidate.description for candidate in TELEMETRY_FORMATS)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 
 from sonde.telemetry.file_format import Sample, TelemetryFile
-from sonde.telemetry.source import Values
+from sonde.telemetry.source import ColumnValues
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class TelemetryBuilder:
     origin: str
     unreadable_lines: int = 0
     _columns: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
-    _rows: dict[tuple[str, str], dict[float, dict[str, Values]]] = field(default_factory=dict)
+    _rows: dict[tuple[str, str], dict[float, dict[str, ColumnValues]]] = field(default_factory=dict)
 
     def add_sample(
         self,
@@ -59,7 +59,7 @@ class TelemetryBuilder:
         column_names: tuple[str, ...],
         sample_time: float,
         part_name: str,
-        values: Values,
+        values: ColumnValues,
     ) -> None:
         """Adds the values of a part at a time, seconds since 1970-01-01 UTC. Values that are not finite are unknown."""
         if not math.isfinite(sample_time):
@@ -125,12 +125,12 @@ def cut_files_to_interval(
     return cut
 
 
-_TIME_MARK = re.compile(r"^(\d{9,11}(?:\.\d+)?|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)[ \t]*$", re.MULTILINE)
+_TIME_LINE = re.compile(r"^(\d{9,11}(?:\.\d+)?|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)[ \t]*$", re.MULTILINE)
 
 
 def has_time_lines(output_text: str) -> bool:
     """Whether a line of the text is only a time."""
-    return _TIME_MARK.search(output_text) is not None
+    return _TIME_LINE.search(output_text) is not None
 
 
 def split_output_at_time_lines(output_text: str, default_zone: tzinfo) -> Iterator[tuple[float, str]]:
@@ -138,7 +138,7 @@ def split_output_at_time_lines(output_text: str, default_zone: tzinfo) -> Iterat
 
     Raises ValueError when there is no such line.
     """
-    marks = list(_TIME_MARK.finditer(output_text))
+    marks = list(_TIME_LINE.finditer(output_text))
     if not marks:
         raise ValueError("no line says when it was printed; put `date +%s` before each output")
     for mark, end in zip(marks, [*(mark.start() for mark in marks[1:]), len(output_text)], strict=True):

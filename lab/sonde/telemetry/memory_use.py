@@ -10,9 +10,9 @@ from sonde.model.record import PhaseRecord, RecordReader
 from sonde.telemetry.data import TelemetryData
 from sonde.telemetry.phase_telemetry import parse_utc_time
 
-_METRIC = "memory_available_bytes"
+_AVAILABLE_MEMORY_METRIC = "memory_available_bytes"
 # The sample of the end of a phase comes so much later at most.
-_LATE_S = 0.25
+_MAX_SAMPLE_DELAY_S = 0.25
 
 
 def compute_occupied_memory(record: RecordReader, phase: PhaseRecord, telemetry: TelemetryData) -> float | None:
@@ -21,10 +21,10 @@ def compute_occupied_memory(record: RecordReader, phase: PhaseRecord, telemetry:
     started = record.run.started if record.run is not None else ""
     epoch = parse_utc_time(started) if "." in started else None
     hosts = [node.host for node in record.nodes if node.host in telemetry.hosts]
-    series = telemetry.find_series(_METRIC, "", hosts[0]) if hosts else None
+    series = telemetry.find_series(_AVAILABLE_MEMORY_METRIC, "", hosts[0]) if hosts else None
     if epoch is None or series is None or phase.end is None:
         return None
-    in_phase = (series.times >= epoch + phase.begin.t) & (series.times <= epoch + phase.end.t + _LATE_S)
+    in_phase = (series.times >= epoch + phase.begin.t) & (series.times <= epoch + phase.end.t + _MAX_SAMPLE_DELAY_S)
     if not in_phase.any():
         return None
     return max(0.0, float(series.values[0] - series.values[in_phase].min()))

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["counter", "gauge"]
+MetricKind = Literal["counter", "gauge"]
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class CounterMetric:
     """
 
     name: str
-    kind: Kind
+    kind: MetricKind
     unit: str
     meaning: str
 

@@ -21,14 +21,14 @@ from sonde.telemetry.data import TelemetryData
 # take more: the sentence gives the queue, which tells the two apart.
 _BUSY_FRACTION = 0.95
 # Bytes of the device beyond, or below, those of the run before a sentence says so: a tenth is metadata and read-ahead.
-_OTHER_TRAFFIC = 1.5
-_MOSTLY_MEMORY = 0.5
+_OTHER_TRAFFIC_FACTOR = 1.5
+_MAX_MEMORY_DEVICE_FRACTION = 0.5
 _STOLEN_FRACTION = 0.05
 _RETRANSMITTED_FRACTION = 0.001
 # The counters are those between the samples nearest to the ends of a phase. Where these are further away, as a fraction
 # of the length of the phase, the numbers are not stated; above the second limit no sentence compares bytes.
-_MOST_OFFSET = 0.3
-_MOST_OFFSET_OF_TRAFFIC = 0.1
+_MAX_OFFSET_FRACTION = 0.3
+_MAX_OFFSET_FRACTION_FOR_TRAFFIC = 0.1
 
 
 @dataclass(frozen=True)
@@ -93,18 +93,18 @@ class PhaseTelemetry:
             self.device is None
             or moved is None
             or not self.transferred_bytes
-            or self.offset_fraction > _MOST_OFFSET_OF_TRAFFIC
+            or self.offset_fraction > _MAX_OFFSET_FRACTION_FOR_TRAFFIC
         ):
             return []
         name = self.device.device
         ratio = moved / self.transferred_bytes
-        if ratio >= _OTHER_TRAFFIC:
+        if ratio >= _OTHER_TRAFFIC_FACTOR:
             return [
                 f"{name} moved {display_transferred_bytes(moved)}, {ratio:.1f} times the "
                 f"{display_transferred_bytes(self.transferred_bytes)}"
                 " of this phase: other programs used it, or the file system moved more than it was asked for."
             ]
-        if ratio <= _MOSTLY_MEMORY:
+        if ratio <= _MAX_MEMORY_DEVICE_FRACTION:
             direction = "came from memory" if self.moves_reads and not self.moves_writes else "stayed in memory"
             return [
                 f"{name} moved {display_transferred_bytes(moved)} of the "
@@ -138,7 +138,7 @@ def summarize_phase_telemetry(run: RecordedRun, phase: PhaseRecord, telemetry: T
     Samples at the ends of a phase come up to 0.2 s late. Interpolation would divide what a device did in a burst, for
     example a flush at the end, by time; the nearest samples contain all of it. None without samples near the ends.
     """
-    epoch = find_epoch(run)
+    epoch = find_run_start_time(run)
     node = next((raw for raw in run.raw_nodes if get_text(raw, "host") in telemetry.hosts), None)
     if epoch is None or node is None or phase.end is None:
         return None
@@ -149,7 +149,7 @@ def summarize_phase_telemetry(run: RecordedRun, phase: PhaseRecord, telemetry: T
         return None
     start, stop = processors.find_nearest_sample_time(begin), processors.find_nearest_sample_time(end)
     offset_fraction = (abs(start - begin) + abs(stop - end)) / (end - begin)
-    if stop <= start or offset_fraction > _MOST_OFFSET:
+    if stop <= start or offset_fraction > _MAX_OFFSET_FRACTION:
         return None
     target = get_text(get_object(get_object(node, "file_system"), "block_device"), "name")
     devices = [
@@ -188,7 +188,7 @@ def summarize_phase_telemetry(run: RecordedRun, phase: PhaseRecord, telemetry: T
     )
 
 
-def find_epoch(run: RecordedRun) -> float | None:
+def find_run_start_time(run: RecordedRun) -> float | None:
     """Time zero of the record, seconds since 1970-01-01 UTC; None without a fraction of the second in the record."""
     return parse_utc_time(run.run_line.started) if "." in run.run_line.started else None
 
@@ -264,14 +264,14 @@ def describe_telemetry_gaps(run: RecordedRun, telemetry: TelemetryData) -> list[
     if not telemetry:
         return []
     if missing and len(missing) < len(run.nodes):
-        return [f"No counters were sampled on {_list_hosts(missing)}."]
+        return [f"No counters were sampled on {_format_host_list(missing)}."]
     if missing:
         sampled = ", ".join(telemetry.hosts)
         return [f"Counters were sampled on {sampled}, which is no node of this run."]
     return []
 
 
-def _list_hosts(hosts: Sequence[str]) -> str:
+def _format_host_list(hosts: Sequence[str]) -> str:
     first_hosts = ", ".join(hosts[:3])
     return first_hosts if len(hosts) <= 3 else f"{first_hosts} and {len(hosts) - 3} more"
 

@@ -10,10 +10,10 @@ from sonde.model.lines import NodeLine
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 from sonde.telemetry.data import TelemetryData, load_telemetry
-from sonde.telemetry.phase_telemetry import find_bytes_of_host, find_epoch
+from sonde.telemetry.phase_telemetry import find_bytes_of_host, find_run_start_time
 
 # File systems that may compress: their devices read fewer bytes than programs do.
-_COMPRESSING = frozenset({"btrfs", "zfs", "f2fs", "bcachefs", "squashfs", "erofs"})
+_COMPRESSING_FILE_SYSTEMS = frozenset({"btrfs", "zfs", "f2fs", "bcachefs", "squashfs", "erofs"})
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def count_phase_reads(run: RecordedRun, phase: PhaseRecord) -> ReadCounters | No
     None when nothing counts these bytes: without telemetry, for file systems that compress, for network file systems
     other than NFS (their clients count bytes from their caches too), and for a phase that the samples do not surround.
     """
-    epoch, end = find_epoch(run), phase.end
+    epoch, end = find_run_start_time(run), phase.end
     if epoch is None or end is None or end.t <= phase.begin.t:
         return None
     telemetry = load_telemetry(run.folder)
@@ -49,7 +49,7 @@ def count_phase_reads(run: RecordedRun, phase: PhaseRecord) -> ReadCounters | No
     if node is None:
         return None
     requested = find_bytes_of_host(run, phase, node.host)
-    metric, part = _find_counter(node)
+    metric, part = _choose_read_counter(node)
     series = telemetry.find_series(metric, part, node.host) if part else None
     start, stop = epoch + phase.begin.t, epoch + end.t
     bounds = series.compute_increase_bounds(start, stop) if series else None
@@ -58,12 +58,12 @@ def count_phase_reads(run: RecordedRun, phase: PhaseRecord) -> ReadCounters | No
     return ReadCounters(part, requested, *bounds, _compute_busy_fraction(telemetry, part, node.host, start, stop))
 
 
-def _find_counter(node: NodeLine) -> tuple[str, str]:
+def _choose_read_counter(node: NodeLine) -> tuple[str, str]:
     """Metric and part that count the reads of the file system; an empty part without one."""
     file_system = node.file_system
     if file_system.type.startswith("nfs"):
         return "nfs_read_bytes", file_system.mount_point
-    if file_system.network or file_system.type in _COMPRESSING:
+    if file_system.network or file_system.type in _COMPRESSING_FILE_SYSTEMS:
         return "", ""
     return "disk_read_bytes", get_text(file_system.block_device, "name")
 

@@ -17,9 +17,9 @@ from types import TracebackType
 from typing import Any, BinaryIO
 
 from sonde.model.confined_files import open_file_to_append
-from sonde.telemetry.file_format import FORMAT
+from sonde.telemetry.file_format import TELEMETRY_FORMAT
 from sonde.telemetry.list import LOCAL_SOURCES
-from sonde.telemetry.source import LocalSource, Readings, SourceReader, UnavailableSourceError
+from sonde.telemetry.source import LocalSource, ReadingsByPart, SourceReader, UnavailableSourceError
 
 DEFAULT_INTERVAL_S = 1.0
 
@@ -42,7 +42,7 @@ class Sampler:
         self._sources = sources
         self._root = file_system_root
         self._readers: dict[str, SourceReader] = {}
-        self._previous: dict[str, Readings] = {}
+        self._previous: dict[str, ReadingsByPart] = {}
         self.lost_sources: dict[str, str] = {}  # sources that failed after they had worked, with the reason
         self._file: BinaryIO | None = None
         self._lock = threading.Lock()
@@ -60,7 +60,7 @@ class Sampler:
                 unavailable[source.name] = str(reason)
         header = {
             "type": "telemetry",
-            "schema": FORMAT,
+            "schema": TELEMETRY_FORMAT,
             "host": platform.node(),
             "origin": "sampler",
             "interval_s": self._interval_s,

@@ -11,14 +11,14 @@ from sonde.model.quantities import display_count_with_noun, display_percent, dis
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 from sonde.telemetry.data import TelemetryData
-from sonde.telemetry.phase_telemetry import find_epoch
+from sonde.telemetry.phase_telemetry import find_run_start_time
 
-_OTHER_TRAFFIC = 1.5
-_MOSTLY_CACHED = 0.5
+_OTHER_TRAFFIC_FACTOR = 1.5
+_MAX_CACHED_SERVER_FRACTION = 0.5
 # A target whose requests take this much longer than those of the median target is named.
-_SLOW_RATIO = 2.0
-_FEWEST_TARGETS = 3
-_FEWEST_REQUESTS = 10
+_SLOW_TARGET_RATIO = 2.0
+_MIN_TARGETS = 3
+_MIN_REQUESTS = 10
 
 
 @dataclass(frozen=True)
@@ -40,13 +40,13 @@ class ServerTelemetry:
     @property
     def slow_targets(self) -> dict[str, float]:
         """Targets with slow requests, and how many times slower than the median target."""
-        if len(self.latency_s) < _FEWEST_TARGETS:
+        if len(self.latency_s) < _MIN_TARGETS:
             return {}
         median = float(np.median(list(self.latency_s.values())))
         return {
             target: latency / median
             for target, latency in self.latency_s.items()
-            if median > 0 and latency >= _SLOW_RATIO * median
+            if median > 0 and latency >= _SLOW_TARGET_RATIO * median
         }
 
     def describe_in_sentences(self) -> list[str]:
@@ -59,13 +59,16 @@ class ServerTelemetry:
         if (
             self.run_share_of_server_bytes is not None
             and self.run_bytes
-            and self.run_share_of_server_bytes <= 1 / _OTHER_TRAFFIC
+            and self.run_share_of_server_bytes <= 1 / _OTHER_TRAFFIC_FACTOR
         ):
             sentences.append(
                 f"That is {total / self.run_bytes:.1f} times what this phase asked for: others used the storage, or it"
                 f" moved data twice; {display_percent(self.run_share_of_server_bytes)} of the traffic was this run's."
             )
-        elif self.run_share_of_server_bytes is not None and self.run_share_of_server_bytes >= 1 / _MOSTLY_CACHED:
+        elif (
+            self.run_share_of_server_bytes is not None
+            and self.run_share_of_server_bytes >= 1 / _MAX_CACHED_SERVER_FRACTION
+        ):
             sentences.append(
                 f"This phase asked for {display_transferred_bytes(self.run_bytes)}: the rest stayed in, or came "
                 "from, memory of"
@@ -80,7 +83,7 @@ def summarize_server_telemetry(
     run: RecordedRun, phase: PhaseRecord, telemetry: TelemetryData
 ) -> ServerTelemetry | None:
     """The counters of storage targets during a phase; None when none covers it."""
-    epoch = find_epoch(run)
+    epoch = find_run_start_time(run)
     if epoch is None or phase.end is None:
         return None
     start, stop = epoch + phase.begin.t, epoch + phase.end.t
@@ -101,7 +104,7 @@ def summarize_server_telemetry(
             for metric in ("target_read_s", "target_write_s", "target_reads", "target_writes")
         ]
         read_s, write_s, reads, writes = (value or 0.0 for value in values)
-        if reads + writes >= _FEWEST_REQUESTS:
+        if reads + writes >= _MIN_REQUESTS:
             latency_s[key.part] = (read_s + write_s) / (reads + writes)
     transferred = float(phase.end.bytes.transferred or 0)
     return ServerTelemetry(max(len(read), len(written)), sum(read), sum(written), transferred, latency_s)

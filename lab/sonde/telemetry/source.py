@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-Values = tuple[float | None, ...]  # in the order of the source's columns; None: this part does not report it
-Readings = dict[str, Values]  # part -> values
+ColumnValues = tuple[float | None, ...]  # in the order of the source's columns; None: this part does not report it
+ReadingsByPart = dict[str, ColumnValues]  # part -> values
 
-Layer = Literal["node", "client", "server"]
+SourceLayer = Literal["node", "client", "server"]
 """Where the source exists: on every node, on clients of a parallel file system, or on its servers."""
 
 _MAX_FILE_BYTES = 64 << 20  # job statistics of 10,000 jobs are 10 to 20 MiB
@@ -31,7 +31,7 @@ class UnavailableSourceError(Exception):
 class SourceReader:
     """An opened source. `read` returns the current values of all parts and raises OSError when the source vanished."""
 
-    read: Callable[[], Readings]
+    read: Callable[[], ReadingsByPart]
     close: Callable[[], None] = lambda: None
 
 
@@ -44,12 +44,12 @@ class LocalSource:
 
     name: str
     description: str
-    layer: Layer
+    layer: SourceLayer
     columns: tuple[str, ...]
     open_reader: Callable[[Path], SourceReader]
 
 
-class KernelFile:
+class ReopenedKernelFile:
     """A file of /proc or /sys that is opened once and read again for each sample: one system call."""
 
     def __init__(self, kernel_path: Path) -> None:
@@ -72,16 +72,16 @@ class KernelFile:
         self._file.close()
 
 
-def read_rarely(reader: SourceReader, most_cost: float = 0.00025, allowance_s: float = 0.02) -> SourceReader:
+def limit_reading_cost(reader: SourceReader, most_cost: float = 0.00025, allowance_s: float = 0.02) -> SourceReader:
     """The reader, called so rarely that it takes at most `most_cost` of one processor; the last values in between.
 
     The first reads may take `allowance_s` seconds more, so that short runs have several values.
     """
-    last: Readings = {}
+    last: ReadingsByPart = {}
     begin = time.monotonic()
     spent_s = 0.0
 
-    def read_if_due() -> Readings:
+    def read_if_due() -> ReadingsByPart:
         nonlocal last, spent_s
         if not last or spent_s <= allowance_s + most_cost * (time.monotonic() - begin):
             start = time.thread_time()
@@ -95,7 +95,7 @@ def read_rarely(reader: SourceReader, most_cost: float = 0.00025, allowance_s: f
 def open_kernel_files(
     file_system_root: Path,
     relative_paths: Sequence[str],
-    parse_texts: Callable[[Mapping[str, str]], Readings],
+    parse_texts: Callable[[Mapping[str, str]], ReadingsByPart],
     remedy: str,
 ) -> SourceReader:
     """A reader of the existing files among `relative_paths` (relative to `file_system_root`); `parse_texts` gets their
@@ -103,17 +103,17 @@ def open_kernel_files(
 
     Raises UnavailableSourceError when none exists or can be read.
     """
-    files: dict[str, KernelFile] = {}
+    files: dict[str, ReopenedKernelFile] = {}
     problem = ""
     for path in relative_paths:
         try:
-            files[path] = KernelFile(file_system_root / path)
+            files[path] = ReopenedKernelFile(file_system_root / path)
         except OSError as error:
             problem = problem or f"/{path}: {error.strerror}"
     if not files:
         raise UnavailableSourceError(f"{problem}; {remedy}")
 
-    def read_all_files() -> Readings:
+    def read_all_files() -> ReadingsByPart:
         return parse_texts({path: file.read_text() for path, file in files.items()})
 
     def close_all_files() -> None:

@@ -14,11 +14,11 @@ import numpy as np
 from sonde.model.errors import UserError
 from sonde.model.quantities import display_count_with_noun, display_percent, display_transferred_bytes
 from sonde.model.run import RecordedRun
-from sonde.telemetry.data import SeriesKey, TelemetryData
+from sonde.telemetry.data import CounterKey, TelemetryData
 from sonde.telemetry.phase_telemetry import find_run_interval
 
 # Threads of GPFS that wait this long for I/O are named; IBM's advice for NSD servers begins at 10 s.
-_LONG_WAIT_S = 10.0
+_LONG_WAITER_S = 10.0
 
 
 def describe_storage_state(run: RecordedRun, telemetry: TelemetryData) -> list[str]:
@@ -70,16 +70,16 @@ class _StorageState:
 
     def describe_waiters(self) -> Iterator[str]:
         for key, seconds in self._find_largest("waiter_longest_s"):
-            if key.part and seconds >= _LONG_WAIT_S:
+            if key.part and seconds >= _LONG_WAITER_S:
                 yield f"A thread of GPFS on {key.host} waited {seconds:.0f} s: {key.part}."
 
-    def _find_largest(self, metric: str) -> Iterator[tuple[SeriesKey, float]]:
+    def _find_largest(self, metric: str) -> Iterator[tuple[CounterKey, float]]:
         for key in self._data.list_series_keys(metric):
             value = self._find_extreme_value(key, finds_largest=True)
             if value is not None:
                 yield key, value
 
-    def _find_extreme_value(self, series_key: SeriesKey, finds_largest: bool) -> float | None:
+    def _find_extreme_value(self, series_key: CounterKey, finds_largest: bool) -> float | None:
         """The largest or smallest value of a gauge around the interval; None without samples there."""
         series = self._data.find_series(series_key.metric, series_key.part, series_key.host)
         if series is None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from sonde.model.escaping import escape_line, escape_text
 
-_ESCAPED = re.compile(r"[^\x20-\x7e\n]")
+_UNPRINTABLE = re.compile(r"[^\x20-\x7e\n]")
 
 
 def escape_control_characters(text: str) -> str:
@@ -30,7 +30,7 @@ def escape_as_line(text: object) -> str:
 def encode_json(document: Any) -> str:
     """The document as JSON whose text holds no such characters either; it reads back as the same document."""
     text = json.dumps(document, indent=2, ensure_ascii=False)
-    return _ESCAPED.sub(
+    return _UNPRINTABLE.sub(
         lambda result: result[0] if escape_text(result[0]) == result[0] else _escape_for_json(result[0]), text
     )
 

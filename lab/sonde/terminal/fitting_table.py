@@ -18,17 +18,17 @@ from rich.text import Text
 
 from sonde.terminal.encoding import escape_as_line, escape_control_characters
 
-_GAP = 2
+_COLUMN_GAP = 2
 # A word longer than this may be folded in the middle: paths and sentences of machines.
-_LONGEST_WORD = 30
+_MAX_UNBROKEN_WORD_LENGTH = 30
 _UNIT = r"(?:[kMGT]i?B/s|[kMGT]?i?B|(?:million )?op/s|files/s|dirs/s|cores?|GiB/s|kIOPS|%|s|ms|µs|ns|min|h)"
 _QUANTITY = re.compile(rf"(?<![\w.])([-+−±<]?\d[\d,.]*)[ \u00a0]({_UNIT})(?!\w)")
 # Stands for a blank that no line may end at, while a cell is folded.
-_TIED = "\ue000"
+_NO_BREAK_MARK = "\ue000"
 
 
 @dataclass(frozen=True)
-class _Fitted:
+class _ColumnWidth:
     """A column that was measured: what it needs, what it would like, and whether it may be folded."""
 
     least: int
@@ -50,7 +50,7 @@ class FittingTable(Table):
             _measure_column(column, head if self.show_header else Text(), [row[index] for row in full_rows])
             for index, (column, head) in enumerate(zip(self.columns, heads, strict=True))
         ]
-        room = options.max_width - _GAP * (len(measured) - 1)
+        room = options.max_width - _COLUMN_GAP * (len(measured) - 1)
         styles = [str(row.style or "") for row in self.rows]
         if sum(item.least for item in measured) > room:
             yield from self._iterate_row_cards(console, options.max_width, heads, rows, styles)
@@ -88,7 +88,7 @@ class FittingTable(Table):
         table = Table(
             box=None,
             pad_edge=False,
-            padding=(0, _GAP, 0, 0),
+            padding=(0, _COLUMN_GAP, 0, 0),
             header_style=self.header_style,
             show_header=self.show_header and heads is not None,
         )
@@ -116,7 +116,8 @@ class FittingTable(Table):
                 if cell.plain.strip() not in ("", "-")
             ]
             yield from (
-                _make_unbreakable_line(item, style) for item in _join_texts_into_lines(console, items, width - _GAP)
+                _make_unbreakable_line(item, style)
+                for item in _join_texts_into_lines(console, items, width - _COLUMN_GAP)
             )
 
 
@@ -139,7 +140,9 @@ def _make_unbreakable_line(text: Text, style: str) -> Text:
 def _bind_numbers_to_units(text: Text) -> Text:
     """The text with each number tied to its unit."""
     tied = text.copy()
-    plain = _QUANTITY.sub(lambda result: result[0].replace(" ", _TIED).replace("\u00a0", _TIED), text.plain)
+    plain = _QUANTITY.sub(
+        lambda result: result[0].replace(" ", _NO_BREAK_MARK).replace("\u00a0", _NO_BREAK_MARK), text.plain
+    )
     tied.plain = plain
     return tied
 
@@ -148,11 +151,11 @@ def _fold_text(console: Console, text: Text, width: int) -> Text:
     """The text in lines of at most `width`, broken between words."""
     lines = list(_bind_numbers_to_units(text).wrap(console, max(1, width), overflow="fold"))
     for line in lines:
-        line.plain = line.plain.rstrip().replace(_TIED, " ")
+        line.plain = line.plain.rstrip().replace(_NO_BREAK_MARK, " ")
     return Text("\n").join(lines)
 
 
-def _measure_column(column: Column, header_cell: Text, cells: Sequence[Text]) -> _Fitted:
+def _measure_column(column: Column, header_cell: Text, cells: Sequence[Text]) -> _ColumnWidth:
     """What the column needs and would like."""
     folds = column.justify != "right" and not column.no_wrap
     natural = max(
@@ -163,13 +166,13 @@ def _measure_column(column: Column, header_cell: Text, cells: Sequence[Text]) ->
         for cell in (header_cell, *(cells if folds else ()))
         for word in _bind_numbers_to_units(cell).plain.split()
     ]
-    least = min(max(sentences, default=0), _LONGEST_WORD)
+    least = min(max(sentences, default=0), _MAX_UNBROKEN_WORD_LENGTH)
     if not folds:
         least = max(least, max((line.cell_len for cell in cells for line in cell.split("\n")), default=0))
-    return _Fitted(min(least, natural), natural, folds)
+    return _ColumnWidth(min(least, natural), natural, folds)
 
 
-def _distribute_width(columns: Sequence[_Fitted], total_width: int) -> list[int]:
+def _distribute_width(columns: Sequence[_ColumnWidth], total_width: int) -> list[int]:
     """The widths: what each needs, and of the rest as much as each would like, shared evenly."""
     widths = [column.least for column in columns]
     remaining = total_width - sum(widths)
@@ -191,10 +194,10 @@ def _join_texts_into_lines(console: Console, texts: Sequence[Text], width: int) 
     for item in texts:
         parts = _fold_text(console, item, width).split("\n")
         for index, part in enumerate(parts):
-            is_separated = index > 0 or (line.plain and line.cell_len + _GAP + part.cell_len > width)
+            is_separated = index > 0 or (line.plain and line.cell_len + _COLUMN_GAP + part.cell_len > width)
             if is_separated and line.plain:
-                yield Text(" " * _GAP) + line
+                yield Text(" " * _COLUMN_GAP) + line
                 line = Text()
-            line = Text.assemble(line, " " * _GAP, part) if line.plain else part
+            line = Text.assemble(line, " " * _COLUMN_GAP, part) if line.plain else part
     if line.plain:
-        yield Text(" " * _GAP) + line
+        yield Text(" " * _COLUMN_GAP) + line

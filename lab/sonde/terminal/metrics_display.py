@@ -14,7 +14,7 @@ from sonde.model.plan import Plan
 from sonde.terminal.run_display import Display, RunProgress
 
 # Collectors look every 10 to 60 seconds; the engine reports four times a second.
-_SECONDS_BETWEEN_FILES = 1.0
+_WRITE_INTERVAL_S = 1.0
 
 
 class MetricsDisplay(Display):
@@ -44,7 +44,7 @@ class MetricsDisplay(Display):
         self._progress = RunProgress(plan)
         self._labels = {"plan": plan.id, "target": plan.target_name}
         self._position, self._errors = (number, count), 0
-        self._write_or_say()
+        self._write_metrics_or_warn()
         self._display.begin_run(title, number, count, plan)
 
     def set_run_position(self, number: int, count: int, remaining_s: float | None) -> None:
@@ -56,9 +56,9 @@ class MetricsDisplay(Display):
             case ErrorLine():
                 self._errors += 1
             case RunLine() | PhaseBeginLine() | PhaseEndLine():
-                self._write_or_say()
-            case ProgressLine() if time.monotonic() - self._written_s >= _SECONDS_BETWEEN_FILES:
-                self._write_or_say()
+                self._write_metrics_or_warn()
+            case ProgressLine() if time.monotonic() - self._written_s >= _WRITE_INTERVAL_S:
+                self._write_metrics_or_warn()
             case _:
                 pass
         self._display.show_record_line(kind, line)
@@ -76,7 +76,7 @@ class MetricsDisplay(Display):
             self._directory = None
         self._display.end_display()
 
-    def _write_or_say(self) -> None:
+    def _write_metrics_or_warn(self) -> None:
         if self._directory is None:
             return
         try:
@@ -112,11 +112,15 @@ class MetricsDisplay(Display):
             ("sonde_phase_bytes_per_second", "Rate of the last quarter of a second.", progress.bytes_per_s),
             ("sonde_phase_operations_per_second", "Rate of the last quarter of a second.", progress.ops_per_s),
             ("sonde_phase_active_tasks", "Tasks that transfer data at this moment.", progress.active),
-            ("sonde_phase_ratio", "How much of the phase is done, 0 to 1.", _to_ratio(state.percent_done)),
+            (
+                "sonde_phase_ratio",
+                "How much of the phase is done, 0 to 1.",
+                _convert_percent_to_ratio(state.percent_done),
+            ),
         ):
             text.add_family(name, meaning, [] if value is None else [(phase, float(value))])
         return text.render()
 
 
-def _to_ratio(percent: float | None) -> float | None:
+def _convert_percent_to_ratio(percent: float | None) -> float | None:
     return None if percent is None else percent / 100

@@ -12,9 +12,9 @@ from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.units import format_bytes, format_count_with_noun, format_ops, format_rate, format_seconds
 
 # Below this transfer size people think in operations, not in bytes.
-_SMALL_TRANSFER = 64 << 10
+_SMALL_TRANSFER_BYTES = 64 << 10
 
-_TREATMENTS = {
+_TREATMENT_PHRASES = {
     "sync": "writing dirty data out",
     "drop_page_cache": "emptying the page cache",
     "fadvise": "emptying the page cache of our files",
@@ -24,7 +24,7 @@ _TREATMENTS = {
     "command": "running a command",
     "cancel_locks": "giving back locks",
 }
-_ENDINGS = {
+_STOP_REASON_PHRASES = {
     "time": "",
     "volume": "",
     "stonewall": "stopped at the stonewall",
@@ -45,7 +45,7 @@ def format_headline_rate(phase_end: PhaseEndLine) -> str:
 
 def format_rate_by_transfer(bytes_per_s: float, ops_per_s: float) -> str:
     """Operations a second for small transfers, bytes a second for the others."""
-    if ops_per_s > 0 and bytes_per_s / ops_per_s < _SMALL_TRANSFER:
+    if ops_per_s > 0 and bytes_per_s / ops_per_s < _SMALL_TRANSFER_BYTES:
         return format_ops(ops_per_s)
     return format_rate(bytes_per_s)
 
@@ -73,8 +73,8 @@ def describe_phase_end(phase_end: PhaseEndLine, is_measured: bool = True) -> str
     sentences += _describe_training(phase_end)
     if phase_end.ops.failed:
         sentences.append(f"{format_count_with_noun(phase_end.ops.failed, 'operation')} failed")
-    if _ENDINGS.get(phase_end.stopped_by):
-        sentences.append(_ENDINGS[phase_end.stopped_by])
+    if _STOP_REASON_PHRASES.get(phase_end.stopped_by):
+        sentences.append(_STOP_REASON_PHRASES[phase_end.stopped_by])
     if not is_measured:
         sentences.append("preparation, not rated")
     return ", ".join(sentences)
@@ -109,5 +109,5 @@ def _list_duplex_streams(phase_end: PhaseEndLine) -> list[dict[str, Any]]:
 def describe_preparation(phase: Mapping[str, Any]) -> str:
     """What happens before a phase, from its plan."""
     kinds = [str(item.get("kind")) for item in phase.get("before", ())]
-    actions = [_TREATMENTS.get(kind, kind) for kind in kinds]
+    actions = [_TREATMENT_PHRASES.get(kind, kind) for kind in kinds]
     return actions[-1] if actions else "preparing"

@@ -35,12 +35,12 @@ from sonde.terminal.phase_text import (
     format_headline_rate,
     format_rate_by_transfer,
 )
-from sonde.terminal.sparkline import BLOCKS, PLAIN, make_sparkline
+from sonde.terminal.sparkline import ASCII_BLOCKS, BLOCKS, make_sparkline
 
 # As often as the engine reports: drawing takes processor time from the measurement.
-_PER_SECOND = 4
-_SPARK = 24
-_PLAIN_EVERY_S = 5.0
+_REFRESHES_PER_S = 4
+_SPARKLINE_WIDTH = 24
+_PLAIN_PROGRESS_INTERVAL_S = 5.0
 _EARLY_FINDING = "may_fill_file_system"  # written before the first phase: the user may still stop the run
 
 
@@ -51,7 +51,7 @@ class RunProgress:
         self.plan = plan
         self.begin: PhaseBeginLine | None = None
         self.progress: ProgressLine | None = None
-        self.rates: deque[tuple[float, float]] = deque(maxlen=_SPARK)  # bytes/s, op/s
+        self.rates: deque[tuple[float, float]] = deque(maxlen=_SPARKLINE_WIDTH)  # bytes/s, op/s
         self.tasks = 0
         self.nodes = 0
         self.waiting = "starting"
@@ -211,7 +211,7 @@ class PlainDisplay(Display):
                 self.print_message(f"  error: {line.text}")
             case Finding() if line.id == _EARLY_FINDING:
                 self.print_message(f"  {format_as_sentence(line.text)} {format_as_sentence(line.advice)}")
-            case ProgressLine() if time.monotonic() - self._shown >= _PLAIN_EVERY_S:
+            case ProgressLine() if time.monotonic() - self._shown >= _PLAIN_PROGRESS_INTERVAL_S:
                 self._shown = time.monotonic()
                 self.print_message(f"  {line.phase}: {', '.join(_describe_progress(self._progress))}")
             case _:
@@ -244,7 +244,7 @@ class LiveDisplay(Display):
         self._position: tuple[int, int, float | None, float] | None = None
         self._spinner = Spinner("line" if self._plain else "dots", style="cyan")
         self._live = Live(
-            get_renderable=self._make_view, console=console, refresh_per_second=_PER_SECOND, transient=True
+            get_renderable=self._make_view, console=console, refresh_per_second=_REFRESHES_PER_S, transient=True
         )
 
     def set_run_position(self, run_number: int, run_count: int, remaining_s: float | None) -> None:
@@ -320,7 +320,7 @@ class LiveDisplay(Display):
             ProgressBar(total=100 if has_percent else None, completed=percent or 0, width=24, pulse=not has_percent),
             Text(f"{percent:3.0f} %" if percent is not None else "     "),
             Text(f"{'fsync' if state.is_flushing else rate:>14}", style="bold"),
-            Text(make_sparkline(history, _SPARK, PLAIN if self._plain else BLOCKS), style="cyan"),
+            Text(make_sparkline(history, _SPARKLINE_WIDTH, ASCII_BLOCKS if self._plain else BLOCKS), style="cyan"),
         )
         return Group(grid, Text(self._describe_run_state(state), style="dim"), *self._make_position_lines())
 

@@ -28,8 +28,18 @@ COLUMNS = (
     *_RATE_COLUMNS,
     *("validity", "caveats"),
 )
-_TITLES = ("run", "started (UTC)", "target", "tasks", "status", "time", "fastest write", "fastest read", "validity")
-_STYLE = {"done": "green", "interrupted": "yellow"}
+_COLUMN_TITLES = (
+    "run",
+    "started (UTC)",
+    "target",
+    "tasks",
+    "status",
+    "time",
+    "fastest write",
+    "fastest read",
+    "validity",
+)
+_STATUS_STYLES = {"done": "green", "interrupted": "yellow"}
 
 
 @dataclass(frozen=True)
@@ -60,7 +70,7 @@ def print_run_list(lines: Sequence[RunListRow]) -> None:
     """Prints the table."""
     tagged = any(row["tags"] for line in lines for row in line.runs)
     table = make_plain_table()
-    for title in [*_TITLES, *(["tags"] if tagged else [])]:
+    for title in [*_COLUMN_TITLES, *(["tags"] if tagged else [])]:
         right = title in ("tasks", "time") or "fastest" in title
         table.add_column(title, justify="right" if right else "left", no_wrap=title == "run")
     for line in lines:
@@ -99,7 +109,7 @@ def _format_status(runs: Sequence[Row]) -> Text:
     counts = Counter(row["status"] for row in runs)
     if len(counts) == 1:
         status = runs[0]["status"]
-        return Text(status, style=_STYLE.get(status, "red"))
+        return Text(status, style=_STATUS_STYLES.get(status, "red"))
     return Text(", ".join(f"{count} {status}" for status, count in counts.most_common()), style="yellow")
 
 

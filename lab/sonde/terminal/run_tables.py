@@ -33,7 +33,7 @@ from sonde.terminal.phase_text import describe_phase_end
 from sonde.terminal.screen import make_plain_table
 from sonde.terminal.target_tables import print_targets
 
-_RATES = (
+_RATE_ROWS = (
     ("total", "total", "all bytes / first open to last close"),
     ("transfer", "transfer", "all bytes / first transfer to last"),
     ("steady", "steady", "while every task was moving data"),
@@ -41,13 +41,13 @@ _RATES = (
     ("task_sum", "sum of tasks", "rates of the tasks added up"),
 )
 # Green is a number about storage, yellow one about something else, red is wrong or failed.
-STYLES = {
+CLASSIFICATION_STYLES = {
     **dict.fromkeys(Classification, "yellow"),
     **dict.fromkeys((Classification.STORAGE, Classification.BURST), "green"),
     **dict.fromkeys((Classification.INVALID, Classification.FAILED), "red"),
 }
 _STATUS_STYLE = {"done": "green", "lost": "red", "failed": "red", "mismatch": "red", "interrupted": "yellow"}
-_SEVERITY = {"invalid": ("✗", "red"), "warning": ("!", "yellow"), "info": ("·", "dim")}
+_SEVERITY_SYMBOLS_AND_STYLES = {"invalid": ("✗", "red"), "warning": ("!", "yellow"), "info": ("·", "dim")}
 
 
 def print_run_tables(
@@ -103,7 +103,7 @@ def _print_run_facts(console: Console, run_folder: Path, record: RecordReader) -
 
 
 def _print_rates(console: Console, phases: Sequence[PhaseRecord], run: RecordedRun) -> None:
-    entries = [entry for entry in _RATES if any(getattr(_require_end(phase).rates, entry[0]) for phase in phases)]
+    entries = [entry for entry in _RATE_ROWS if any(getattr(_require_end(phase).rates, entry[0]) for phase in phases)]
     if len(phases) > 0 and all(not _has_several_tasks(phase) for phase in phases):
         entries = [entry for entry in entries if entry[0] != "task_sum"]
     table = make_plain_table()
@@ -161,7 +161,8 @@ def _print_assessments(console: Console, run: RecordedRun) -> None:
         if phase.begin.measured:
             assessment = assess_phase_rate(run, phase)
             text = Text(
-                replace_no_break_spaces(assessment.classification_text), style=STYLES[assessment.classification]
+                replace_no_break_spaces(assessment.classification_text),
+                style=CLASSIFICATION_STYLES[assessment.classification],
             )
             for remark in assessment.detail_sentences:
                 text.append(
@@ -219,7 +220,11 @@ def _print_findings(console: Console, run: RecordedRun) -> None:
     record = run.record
     findings = sorted(
         run.all_findings,
-        key=lambda finding: list(_SEVERITY).index(finding.severity) if finding.severity in _SEVERITY else 9,
+        key=lambda finding: (
+            list(_SEVERITY_SYMBOLS_AND_STYLES).index(finding.severity)
+            if finding.severity in _SEVERITY_SYMBOLS_AND_STYLES
+            else 9
+        ),
     )
     alike: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
@@ -239,7 +244,7 @@ def _print_findings(console: Console, run: RecordedRun) -> None:
 def _print_finding(alike: list[Finding]) -> Text:
     """Findings with equal text in several phases are printed once, with the phases."""
     finding = alike[0]
-    mark, style = _SEVERITY.get(finding.severity, ("·", "dim"))
+    mark, style = _SEVERITY_SYMBOLS_AND_STYLES.get(finding.severity, ("·", "dim"))
     text = Text(f"{mark} ", style=style)
     phases = ", ".join(dict.fromkeys(finding.phase for finding in alike if finding.phase))
     if phases:

@@ -18,12 +18,12 @@ from sonde.terminal.encoding import encode_json, escape_control_characters, prin
 from sonde.terminal.fitting_table import FittingTable
 
 # Results that go into a file or a pipe are not cut to the width of some terminal.
-_WIDE = 200
-_TRAILING = re.compile(r"[ \t]+$", re.MULTILINE)
+_FILE_OUTPUT_WIDTH = 200
+_TRAILING_BLANKS = re.compile(r"[ \t]+$", re.MULTILINE)
 
 
 # Names come from anywhere: no part of them is markup.
-_LITERAL: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
+_LITERAL_PRINT_OPTIONS: dict[str, Any] = {"highlight": False, "markup": False, "emoji": False}
 
 
 @dataclass
@@ -72,7 +72,7 @@ class _EscapingConsole(Console):
         )
 
 
-class _Surface(_EscapingConsole):
+class _NonCroppingConsole(_EscapingConsole):
     """A console that cuts no line: what is longer than the terminal goes on in its next line. In a file or a pipe no
     line ends in blanks."""
 
@@ -85,19 +85,21 @@ class _Surface(_EscapingConsole):
 
     def _render_buffer(self, buffer: Iterable[Segment]) -> str:
         text = super()._render_buffer(buffer)
-        return text if self.is_terminal else _TRAILING.sub("", text)
+        return text if self.is_terminal else _TRAILING_BLANKS.sub("", text)
 
 
 def get_results_console() -> Console:
     """Standard output, for people."""
-    return _Surface(width=None if sys.stdout.isatty() else _WIDE, **_make_color_options(), **_LITERAL)
+    return _NonCroppingConsole(
+        width=None if sys.stdout.isatty() else _FILE_OUTPUT_WIDTH, **_make_color_options(), **_LITERAL_PRINT_OPTIONS
+    )
 
 
 def get_messages_console() -> Console:
     """Standard error: progress and remarks."""
-    width = None if sys.stderr.isatty() else _WIDE
+    width = None if sys.stderr.isatty() else _FILE_OUTPUT_WIDTH
     options = _make_color_options() if _settings.color == "never" else {}
-    return _EscapingConsole(stderr=True, width=width, quiet=_settings.is_quiet, **options, **_LITERAL)
+    return _EscapingConsole(stderr=True, width=width, quiet=_settings.is_quiet, **options, **_LITERAL_PRINT_OPTIONS)
 
 
 def _make_color_options() -> dict[str, Any]:

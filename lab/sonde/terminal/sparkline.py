@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 BLOCKS = "▁▂▃▄▅▆▇█"
-PLAIN = "_.:-=+*#"
+ASCII_BLOCKS = "_.:-=+*#"
 
 
 def make_sparkline(values: Sequence[float], width: int, block_characters: str = BLOCKS) -> str:

@@ -19,11 +19,11 @@ from sonde.model.units import FormattedNumber
 from sonde.terminal.encoding import escape_as_line, print_plain_text
 from sonde.terminal.fitting_table import FittingTable
 
-FORMATS = ("csv", "json", "md", "parquet")
+EXPORT_FORMATS = ("csv", "json", "md", "parquet")
 _WHOLE_NUMBER = re.compile(r"[-+−]?\d{1,3}(?:,?\d{3})*|[-+−]?\d+")
 _DECIMAL = re.compile(r"[-+−]?\d+\.\d+(?:e[-+]?\d+)?")
 
-Value = str | int | float | None
+CellValue = str | int | float | None
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class ExportedTable:
     """Column titles, with the unit of numbers in parentheses, and rows of values; an absent cell is None."""
 
     columns: tuple[str, ...]
-    rows: tuple[tuple[Value, ...], ...]
+    rows: tuple[tuple[CellValue, ...], ...]
 
 
 def extract_table_values(table: FittingTable) -> ExportedTable:
@@ -55,7 +55,7 @@ def _get_plain_text(cell: object) -> str:
     return (cell.plain if isinstance(cell, Text) else str(cell)).strip()
 
 
-def _split_value_and_unit(cell: object) -> tuple[Value, str]:
+def _split_value_and_unit(cell: object) -> tuple[CellValue, str]:
     """Returns the value of a cell and its unit, "" for texts and plain numbers."""
     if isinstance(cell, FormattedNumber):
         return cell.value, cell.unit
@@ -87,7 +87,7 @@ def write_tables_to_stdout(tables: Sequence[FittingTable], file_format: str) -> 
 
 
 def _merge_tables_with_same_columns(tables: Sequence[ExportedTable]) -> list[ExportedTable]:
-    rows: dict[tuple[str, ...], list[tuple[Value, ...]]] = {}
+    rows: dict[tuple[str, ...], list[tuple[CellValue, ...]]] = {}
     for table in tables:
         rows.setdefault(table.columns, []).extend(table.rows)
     return [ExportedTable(columns, tuple(values)) for columns, values in rows.items()]
@@ -138,7 +138,7 @@ def _write_parquet(tables: Sequence[ExportedTable]) -> None:
     sys.stdout.buffer.flush()
 
 
-def _make_arrow_array(pyarrow: Any, values: Sequence[Value]) -> Any:
+def _make_arrow_array(pyarrow: Any, values: Sequence[CellValue]) -> Any:
     """Returns the values as one column: numbers if all are numbers, else text."""
     if any(isinstance(value, str) for value in values):
         return pyarrow.array([None if value is None else str(value) for value in values], pyarrow.string())

@@ -23,16 +23,16 @@ from sonde.model.units import format_bytes, format_latency, format_rate
 from sonde.terminal.screen import make_plain_table
 
 # Of more targets those with the longest 99th percentile fit on a screen.
-_MOST_LISTED = 12
+_MAX_LISTED_TARGETS = 12
 _Row = TypeVar("_Row")
-_HEAD = ("what", "bytes", "rate", "operations", "median", "99 %", "max")
+_COLUMN_TITLES = ("what", "bytes", "rate", "operations", "median", "99 %", "max")
 
 
 def print_targets(console: Console, run: RecordedRun) -> None:
     """A table for each phase whose targets are known; nothing else."""
     for phase in run.phases:
         if phase.begin.measured and phase.targets is not None and phase.targets.rows:
-            _print_phase(console, run, phase)
+            _print_targets_of_phase(console, run, phase)
 
 
 def build_targets_document(run: RecordedRun, phase: PhaseRecord) -> dict[str, Any]:
@@ -51,13 +51,13 @@ def build_targets_document(run: RecordedRun, phase: PhaseRecord) -> dict[str, An
     return document | ({"units": levels} if levels else {})
 
 
-def _print_phase(console: Console, run: RecordedRun, phase: PhaseRecord) -> None:
+def _print_targets_of_phase(console: Console, run: RecordedRun, phase: PhaseRecord) -> None:
     assert phase.targets is not None
     rows = read_target_operations(phase.targets)
     rows_listed = _select_slowest_targets(rows, [row.p99_ns for row in rows])
     table = make_plain_table()
     table.add_column(f"{phase.id}: target")
-    for name in _HEAD:
+    for name in _COLUMN_TITLES:
         table.add_column(name, justify="left" if name == "what" else "right")
     for item in rows_listed:
         rate = compute_busy_rate(select_target_series(phase, item.kind, [item.target]))
@@ -87,20 +87,20 @@ def _print_units_of_level(console: Console, run: RecordedRun, phase: PhaseRecord
         counts = (f"{item.targets}", format_bytes(item.bytes), _format_rate(item.bytes_per_s), f"{item.ops:,}")
         table.add_row(escape_line(item.unit, 40), item.kind, *counts, *map(_format_latency, times))
     console.print(table)
-    if len(rows) > _MOST_LISTED:
+    if len(rows) > _MAX_LISTED_TARGETS:
         console.print(Text(_describe_selection(len(rows)), style="dim"))
 
 
 def _select_slowest_targets(target_rows: Sequence[_Row], p99_ns: Sequence[float | None]) -> list[_Row]:
     """Those with the longest 99th percentile, in their order, when there are too many for a screen."""
-    if len(target_rows) <= _MOST_LISTED:
+    if len(target_rows) <= _MAX_LISTED_TARGETS:
         return list(target_rows)
-    longest = sorted(range(len(target_rows)), key=lambda index: -(p99_ns[index] or 0))[:_MOST_LISTED]
+    longest = sorted(range(len(target_rows)), key=lambda index: -(p99_ns[index] or 0))[:_MAX_LISTED_TARGETS]
     return [target_rows[index] for index in sorted(longest)]
 
 
 def _describe_selection(shown_count: int) -> str:
-    return f"the {_MOST_LISTED} with the longest 99th percentile of {shown_count:,}"
+    return f"the {_MAX_LISTED_TARGETS} with the longest 99th percentile of {shown_count:,}"
 
 
 def _format_rate(rate: float | None) -> str:

@@ -18,7 +18,7 @@ from sonde.terminal.screen import get_results_console, make_plain_table
 
 _MAX_WIDTH = 100  # columns of a page
 # Folders of pages, in the order in which a bare name is looked for.
-FOLDERS = ("start", "tasks", "concepts", "reference", "develop")
+TOPIC_FOLDERS = ("start", "tasks", "concepts", "reference", "develop")
 _INCLUDE = re.compile(r"```\{include\} (\S+)\n```")
 _DIRECTIVE = re.compile(r"(?ms)^(?:```|:::)\{[^}]+\}.*?^(?:```|:::)$")
 _COMMENT = re.compile(r"<!--.*?-->\n?", re.DOTALL)
@@ -40,7 +40,7 @@ def list_topics() -> dict[str, Topic]:
     """Returns all pages by name. Raises MachineError if they are not installed."""
     docs = find_bundled_folder("docs")
     topics = {}
-    for folder in FOLDERS if docs else ():
+    for folder in TOPIC_FOLDERS if docs else ():
         for path in sorted((docs / folder).glob("*.md")) if docs else ():
             title = _read_page_title(path)
             if not title:
@@ -63,7 +63,7 @@ def find_topic(topic_name: str) -> Topic:
     """Returns the page of that name, with or without its folder, or the explanation of the finding of that name. Raises
     UserError with pages that mention the name."""
     topics = list_topics()
-    for candidate in (topic_name, *(f"{folder}/{topic_name}" for folder in FOLDERS)):
+    for candidate in (topic_name, *(f"{folder}/{topic_name}" for folder in TOPIC_FOLDERS)):
         if candidate in topics:
             return topics[candidate]
     if text := read_explanations().get(topic_name):
@@ -89,11 +89,11 @@ def print_topics() -> None:
 def print_topic(topic: Topic) -> None:
     """Prints a page. Links to other pages become the command that shows them."""
     console = get_results_console()
-    page = Markdown(prepare_page(topic, list_topics()), hyperlinks=False)
+    page = Markdown(convert_page_for_terminal(topic, list_topics()), hyperlinks=False)
     console.print(page, width=min(console.width, _MAX_WIDTH))
 
 
-def prepare_page(topic: Topic, topics: Mapping[str, Topic]) -> str:
+def convert_page_for_terminal(topic: Topic, topics: Mapping[str, Topic]) -> str:
     """Returns a page as plain Markdown: without comments, images and directives of the documentation's site."""
     text = _DIRECTIVE.sub("", _COMMENT.sub("", topic.section or _read_page(topic.path)))
     text = _IMAGE.sub(r"\1", text)

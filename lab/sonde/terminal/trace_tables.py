@@ -14,9 +14,9 @@ from sonde.model.trace import Trace, TracedFile, TransferCounters
 from sonde.model.units import format_bytes, format_count_with_noun, format_seconds
 from sonde.terminal.screen import make_plain_table
 
-_MOST_FILES = 20
+_MAX_LISTED_FILES = 20
 # Files beyond this share of the time are folded: what an interpreter reads at its start hides the files that matter.
-_MOST_TIME = 0.99
+_LISTED_TIME_SHARE = 0.99
 
 
 def print_trace(console: Console, trace: Trace) -> None:
@@ -61,12 +61,12 @@ def print_trace(console: Console, trace: Trace) -> None:
 
 def _count_listed_files(ordered: Sequence[TracedFile]) -> int:
     """How many of the files, the dearest first, make up the time that counts; one at least, where there is one."""
-    wanted, reported = _MOST_TIME * sum(file.call_seconds for file in ordered), 0.0
-    for count, file in enumerate(ordered[:_MOST_FILES]):
+    wanted, reported = _LISTED_TIME_SHARE * sum(file.call_seconds for file in ordered), 0.0
+    for count, file in enumerate(ordered[:_MAX_LISTED_FILES]):
         if count and reported >= wanted:
             return count
         reported += file.call_seconds
-    return min(len(ordered), _MOST_FILES)
+    return min(len(ordered), _MAX_LISTED_FILES)
 
 
 def _format_transfer_cells(transfers: TransferCounters) -> tuple[str, str, str, str]:

@@ -10,7 +10,7 @@ from sonde.model.system import System
 from sonde.store.archive import Archive
 from sonde.trends.comparison import MIN_CHANGE, Comparison, compare_sides
 from sonde.trends.environment import EnvironmentDifference, compare_environments
-from sonde.trends.sides import find_compared_side, keep_runs_of_one_origin
+from sonde.trends.sides import find_compared_side, require_runs_of_same_origin
 from sonde.trends.target_comparison import TargetComparison, compare_targets
 
 
@@ -44,7 +44,7 @@ def compare_archive_sides(
         find_compared_side(archive, runs_after, on_progress),
     )
     if not with_simulated:
-        old, new = keep_runs_of_one_origin(old, new, refusal_hint)
+        old, new = require_runs_of_same_origin(old, new, refusal_hint)
     comparison = compare_sides(old, new, smallest_change)
     environment = compare_environments(comparison.before.runs, comparison.after.runs)
     return ArchiveComparison(comparison, environment, compare_targets(comparison, machine))

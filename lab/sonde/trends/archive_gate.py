@@ -17,22 +17,22 @@ from sonde.model.simulation import is_simulated_document
 from sonde.store.archive import Archive
 from sonde.store.summary import PLAN_FILE, Summary, read_summary
 from sonde.trends.baseline_gate import GateCheck, check_against_baseline
-from sonde.trends.sides import BASELINE, ComparedSide, find_compared_side, keep_runs_of_one_origin
+from sonde.trends.sides import BASELINE_PREFIX, ComparedSide, find_compared_side, require_runs_of_same_origin
 from sonde.trends.stated_limits import Limit, LimitCheck, check_limit_against_runs
 
 RETEST = "retest"  # role of a run that repeats a slow run
-_SIMULATED_HINT = "Set a baseline of runs of the same origin with `sonde baseline set`."
+_BASELINE_ORIGIN_HINT = "Set a baseline of runs of the same origin with `sonde baseline set`."
 
-Check = TypeVar("Check", GateCheck, LimitCheck)
-Repeat = Callable[[Summary], Summary]
+GateCheckType = TypeVar("GateCheckType", GateCheck, LimitCheck)
+RepeatRun = Callable[[Summary], Summary]
 
 
 @dataclass(frozen=True)
-class GateVerdict(Generic[Check]):
+class GateVerdict(Generic[GateCheckType]):
     """The checks of a run and its repetitions. `reference` is the baseline; None for stated limits."""
 
     now: ComparedSide
-    checks: Sequence[Check]
+    checks: Sequence[GateCheckType]
     reference: ComparedSide | None = None
 
     @property
@@ -46,7 +46,7 @@ class GateVerdict(Generic[Check]):
 
 
 def gate_against_baseline(
-    archive: Archive, run_reference: str, baseline_reference: str, most_retests: int, repeat_run: Repeat
+    archive: Archive, run_reference: str, baseline_reference: str, most_retests: int, repeat_run: RepeatRun
 ) -> GateVerdict[GateCheck]:
     """Checks the runs against the baseline. While a number is too slow, its plan is repeated with `repeat_run`, up to
     `most_retests` times.
@@ -61,16 +61,16 @@ def gate_against_baseline(
     )
     if not reference.runs:
         raise UserError(f"{reference.name} holds no other run than the one to be judged.")
-    reference, now = keep_runs_of_one_origin(reference, now, _SIMULATED_HINT)
+    reference, now = require_runs_of_same_origin(reference, now, _BASELINE_ORIGIN_HINT)
 
     def check_side(side: ComparedSide) -> GateVerdict[GateCheck]:
         return GateVerdict(side, check_against_baseline(reference, side), reference)
 
-    return _repeat_while_bad(now, check_side, most_retests, repeat_run)
+    return _repeat_slow_runs(now, check_side, most_retests, repeat_run)
 
 
 def gate_against_limits(
-    archive: Archive, run_reference: str, limits: Sequence[Limit], most_retests: int, repeat_run: Repeat
+    archive: Archive, run_reference: str, limits: Sequence[Limit], most_retests: int, repeat_run: RepeatRun
 ) -> GateVerdict[LimitCheck]:
     """Checks the runs against stated limits. While a number is too slow, its plan is repeated with `repeat_run`, up to
     `most_retests` times. One run that reaches a limit is enough. Raises UserError."""
@@ -78,12 +78,12 @@ def gate_against_limits(
     def check_side(side: ComparedSide) -> GateVerdict[LimitCheck]:
         return GateVerdict(side, [check_limit_against_runs(item, side.runs) for item in limits])
 
-    return _repeat_while_bad(find_compared_side(archive, run_reference), check_side, most_retests, repeat_run)
+    return _repeat_slow_runs(find_compared_side(archive, run_reference), check_side, most_retests, repeat_run)
 
 
-def _repeat_while_bad(
-    now: ComparedSide, check: Callable[[ComparedSide], GateVerdict[Check]], retests: int, repeat: Repeat
-) -> GateVerdict[Check]:
+def _repeat_slow_runs(
+    now: ComparedSide, check: Callable[[ComparedSide], GateVerdict[GateCheckType]], retests: int, repeat: RepeatRun
+) -> GateVerdict[GateCheckType]:
     verdict = check(now)
     for _ in range(retests):
         slow_runs: list[Summary] = _find_slow_runs(now, verdict.checks)
@@ -94,7 +94,7 @@ def _repeat_while_bad(
     return verdict
 
 
-def _find_slow_runs(now: ComparedSide, checks: Sequence[Check]) -> list[Summary]:
+def _find_slow_runs(now: ComparedSide, checks: Sequence[GateCheckType]) -> list[Summary]:
     """Returns for each number that is too slow the newest run that measured the number and can be repeated.
 
     A group holds runs of several plans: only a run of the same plan measures the number again.
@@ -139,14 +139,14 @@ def _resolve_baseline(archive: Archive, baseline_text: str) -> str:
     if ":" in baseline_text or ".." in baseline_text or "/" in baseline_text:
         return baseline_text
     try:
-        find_compared_side(archive, f"{BASELINE}{baseline_text}")
+        find_compared_side(archive, f"{BASELINE_PREFIX}{baseline_text}")
     except UserError:
         raise UserError(
             f'There is no baseline "{baseline_text}"; `sonde baseline set {baseline_text} RUN...` makes it, `sonde '
             "baseline show`"
             f" lists those there are."
         ) from None
-    return f"{BASELINE}{baseline_text}"
+    return f"{BASELINE_PREFIX}{baseline_text}"
 
 
 def _get_launcher_args(run: Summary) -> str:

@@ -16,7 +16,7 @@ ProbeValue = Literal["delivered", "capability"]
 UNITS = {"bytes_per_s": "bytes/s", "ops_per_s": "op/s"}
 
 
-def join_repeats(
+def merge_repeats_into_histories(
     stored_histories: Sequence[stored_history.StoredHistory], probe_value: ProbeValue = "delivered"
 ) -> list[History]:
     """The stored histories, the repeats of each probe (runs of one group) joined: their median is what users get

@@ -14,7 +14,7 @@ from sonde.model.simulation import is_simulated_key
 from sonde.store.catalog import Catalog
 from sonde.store.history import StoredHistory, list_histories_in_catalog
 from sonde.store.selection import Selection
-from sonde.trends.archive_histories import ProbeValue, join_repeats
+from sonde.trends.archive_histories import ProbeValue, merge_repeats_into_histories
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.doubtful_histories import add_caveats_to_survey
 from sonde.trends.environment_events import find_environment_events
@@ -23,7 +23,7 @@ from sonde.trends.survey import Survey, survey_histories
 from sonde.trends.survey_cache import SurveyCache, make_histories_key, make_selection_key, make_survey_key
 
 # Makes a block in which `step(done, total)` shows the progress.
-Progress = Callable[[], AbstractContextManager[Callable[[int, int], None]]]
+OpenProgressBar = Callable[[], AbstractContextManager[Callable[[int, int], None]]]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,9 @@ class SurveyRequest:
         return self.wanted, self.measure, self.budget, self.smallest_change
 
 
-def read_survey(catalog: Catalog, request: SurveyRequest, progress: Progress, needs_values: bool = False) -> Survey:
+def read_survey(
+    catalog: Catalog, request: SurveyRequest, progress: OpenProgressBar, needs_values: bool = False
+) -> Survey:
     """The survey of the archive. It is empty when no history was measured; simulated histories are only counted.
 
     `needs_values`: the histories have all their values; otherwise a cached survey may have outlines of them.
@@ -56,7 +58,7 @@ def read_survey(catalog: Catalog, request: SurveyRequest, progress: Progress, ne
 
 
 def read_measured_survey(
-    catalog: Catalog, request: SurveyRequest, progress: Progress, needs_values: bool = False
+    catalog: Catalog, request: SurveyRequest, progress: OpenProgressBar, needs_values: bool = False
 ) -> Survey:
     """`read_survey`. Raises UserError if the archive has no measured history that matches the request."""
     survey = read_survey(catalog, request, progress, needs_values)
@@ -71,13 +73,13 @@ def read_measured_survey(
 
 
 def read_survey_and_histories(
-    catalog: Catalog, request: SurveyRequest, progress: Progress
+    catalog: Catalog, request: SurveyRequest, progress: OpenProgressBar
 ) -> tuple[Survey, list[History]]:
     """The survey, whose histories have all their values, and all measured histories, also those too short for it."""
     cache = SurveyCache(catalog.find_cache_folder("trend"))
     stamps = catalog.list_index_stamps()
     measured, simulated = _select_measured(catalog, request)
-    histories = join_repeats(measured, request.measure)
+    histories = merge_repeats_into_histories(measured, request.measure)
     key = make_histories_key(histories, *request.result_settings[1:])
     computed = cache.load_cached_survey(key, histories)
     if computed is None:
@@ -114,7 +116,7 @@ def _find_environment_events(
 
 
 def _compute_survey(
-    cache: SurveyCache, histories: Sequence[History], request: SurveyRequest, progress: Progress
+    cache: SurveyCache, histories: Sequence[History], request: SurveyRequest, progress: OpenProgressBar
 ) -> Survey:
     """A new survey, which uses the results of an earlier one; an interrupted survey leaves its results too."""
     # Results belong to values, so they hold for any time span.

@@ -17,9 +17,9 @@ from sonde.trends.detectors import DetectorSettings
 from sonde.trends.sides import ComparedSide, SideValues, collect_numbers, list_key_differences, pair_comparable_numbers
 
 # Below this many baseline runs a limit is a guess.
-LEAST = 5
+MIN_BASELINE_RUNS = 5
 # All of so many runs in a row must be low.
-RUNS_IN_A_ROW = 3
+MIN_CONSECUTIVE_RUNS = 3
 
 
 @dataclass(frozen=True)
@@ -77,11 +77,11 @@ def check_against_baseline(
             f"{baseline.name} and {now.name} have no number in common; set a baseline of the same experiment on the"
             " same storage with `sonde baseline set`."
         )
-    few = [old for old, _ in both if len(old.values) < LEAST]
+    few = [old for old, _ in both if len(old.values) < MIN_BASELINE_RUNS]
     if few:
         raise UserError(
             f"{baseline.name} holds {format_count_with_noun(len(few[0].values), 'run')} of {few[0].key.phase}; a "
-            f"limit needs {LEAST}"
+            f"limit needs {MIN_BASELINE_RUNS}"
             " at least, and ten are better: add runs with `sonde baseline set`."
         )
     return sorted((_check_number_against_baseline(old, new, settings) for old, new in both), key=lambda item: item.key)
@@ -95,7 +95,7 @@ def _check_number_against_baseline(
     reason = ""
     if not after.values:
         reason = f"not a storage number ({candidate.classification_text})"
-    elif len(before.values) < LEAST:
+    elif len(before.values) < MIN_BASELINE_RUNS:
         reason = (
             f"{len(before.values)} of {format_count_with_noun(len(baseline.values), 'baseline run')} have a storage "
             f"number ({baseline.classification_text})"

@@ -25,8 +25,8 @@ from sonde.trends.detectors import DetectorSettings
 from sonde.trends.watch import find_alarms_in_rows
 
 # Runs of history before the site's own noise is used; until then the published thresholds apply.
-ENOUGH = 60
-BLOCK = 40
+MIN_NOISE_RUNS = 60
+RESAMPLING_BLOCK_RUNS = 40
 _ARL0 = tuple(np.geomspace(200, 20000, 49).round().tolist())
 _COLLAPSE_DEVIATIONS = (4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0)
 # Fraction of the budget for the collapse detector. A larger one reports collapses of less than 70 % a run or two
@@ -34,14 +34,14 @@ _COLLAPSE_DEVIATIONS = (4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0)
 _COLLAPSE_FRACTION = 0.4
 _SIMULATED_RUNS = 60_000
 # Long compared with the window of the drift detector, so that its first runs weigh little.
-_SIMULATED_YEAR = 400
-_MOST_NOISES = 300
+_SIMULATED_RUNS_PER_HISTORY = 400
+_MAX_NOISES = 300
 # Runs of a new history before the first possible alarm.
-FIRST_ANSWER = MIN_RUNS - 1
+RUNS_BEFORE_FIRST_ANSWER = MIN_RUNS - 1
 
 
 @dataclass(frozen=True)
-class Budget:
+class AlarmBudget:
     """False alarms that one history may raise in a year of `runs_per_year` runs."""
 
     alarms_per_year: float = 1.0
@@ -89,7 +89,11 @@ def compute_log_residuals(rates: ArrayLike, segments: Sequence[Segment] | None =
 
 
 def resample_noise(
-    noise: Floats, history_count: int, run_count: int, generator: np.random.Generator, block_length: int = BLOCK
+    noise: Floats,
+    history_count: int,
+    run_count: int,
+    generator: np.random.Generator,
+    block_length: int = RESAMPLING_BLOCK_RUNS,
 ) -> Floats:
     """`history_count` histories of `run_count` runs without change, drawn from `noise` in blocks of consecutive
     runs."""
@@ -113,13 +117,13 @@ def count_false_alarms(
     return (
         len(alarms),
         sum(alarm.detector == "collapse" for alarm in alarms),
-        drawing.shape[0] * max(1, run_count - FIRST_ANSWER),
+        drawing.shape[0] * max(1, run_count - RUNS_BEFORE_FIRST_ANSWER),
     )
 
 
 def calibrate_detector(
     noises: Sequence[Floats],
-    budget: Budget,
+    budget: AlarmBudget,
     settings: DetectorSettings | None = None,
     seed: int = 1,
     on_step: Callable[[], None] = lambda: None,
@@ -130,12 +134,12 @@ def calibrate_detector(
     Short arrays are left out; when none has `ENOUGH` runs the given settings (else the published ones) are returned.
     """
     settings = settings or DetectorSettings()
-    long = [noise for noise in noises if noise.size >= ENOUGH]
+    long = [noise for noise in noises if noise.size >= MIN_NOISE_RUNS]
     run_count = sum(noise.size for noise in long)
     if not long:
         return Calibration(settings, None, run_count, from_site_noise=False)
-    long = long[:: -(-len(long) // _MOST_NOISES)]
-    runs = _SIMULATED_YEAR
+    long = long[:: -(-len(long) // _MAX_NOISES)]
+    runs = _SIMULATED_RUNS_PER_HISTORY
     rows = max(1, _SIMULATED_RUNS // (runs * len(long)))
     # A rate estimated from few runs is uncertain.
     allowed = budget.alarms_per_run * float(np.clip(1 - 15 / np.sqrt(run_count), 0.5, 0.95))

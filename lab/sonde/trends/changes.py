@@ -19,16 +19,16 @@ from sonde.stats.ratio import MIN_RUNS_PER_SIDE, RateRatio, compare_rates
 from sonde.stats.spread import compute_robust_sd
 from sonde.trends.detectors import Alarm, Detector
 from sonde.trends.history import History
-from sonde.trends.scope import UNEXPLAINED, Explanation, explain_changes, group_by_size
+from sonde.trends.scope import UNEXPLAINED, Explanation, explain_changes, group_changes_by_size
 
 # Changes of different histories are a joint change when they lie this many runs apart at most.
-TOGETHER_RUNS = 3
+MAX_RUNS_BETWEEN_JOINT_CHANGES = 3
 # Runs on each side that the size of a change is estimated from.
-_AROUND = 30
+_RUNS_AROUND_CHANGE = 30
 # Standard error of a logarithm of a change that too few runs measured for an interval.
-_UNKNOWN_ERROR = 0.15
+_LOG_ERROR_WITHOUT_INTERVAL = 0.15
 # Real histories are never quieter than this (standard deviation of a logarithm).
-_LEAST_SPREAD = 0.02
+_MIN_LOG_ERROR = 0.02
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def measure_changes(
         item, same = histories[alarm.history], firsts[alarm.history]
         begin = max((first for first in same if first < alarm.first), default=0)
         end = min((first for first in same if first > alarm.first), default=len(item))
-        begin, end = max(begin, alarm.first - _AROUND), min(end, alarm.first + _AROUND)
+        begin, end = max(begin, alarm.first - _RUNS_AROUND_CHANGE), min(end, alarm.first + _RUNS_AROUND_CHANGE)
         result.append(
             Change(
                 history=alarm.history,
@@ -100,7 +100,7 @@ def measure_changes(
 
 
 @dataclass(frozen=True)
-class Part:
+class JointChangePart:
     """Changes of one direction and size at one time, and what they have in common."""
 
     changes: tuple[Change, ...]
@@ -120,7 +120,7 @@ class Part:
 class JointChange:
     """What changed at one time: one part for each direction and size, the largest first."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[JointChangePart, ...]
 
     @functools.cached_property
     def changes(self) -> tuple[Change, ...]:
@@ -156,7 +156,7 @@ def group_changes(
     groups: list[list[Change]] = []
     for change in sorted(changes, key=lambda change: change.first_after):
         group = groups[-1] if groups else []
-        near = bool(group) and change.first_after - group[0].first_after <= TOGETHER_RUNS * max(
+        near = bool(group) and change.first_after - group[0].first_after <= MAX_RUNS_BETWEEN_JOINT_CHANGES * max(
             intervals[change.history], intervals[group[0].history]
         )
         if near and all(other.history != change.history for other in group):
@@ -187,8 +187,8 @@ class _HistoriesWithChanges:
         first = int(history.times.searchsorted(change_times[split - 1])) if split else 0
         last = int(history.times.searchsorted(change_times[split])) if split < len(change_times) else len(history)
         return (
-            history.values[max(first, middle - _AROUND) : middle],
-            history.values[middle : min(last, middle + _AROUND)],
+            history.values[max(first, middle - _RUNS_AROUND_CHANGE) : middle],
+            history.values[middle : min(last, middle + _RUNS_AROUND_CHANGE)],
         )
 
 
@@ -206,13 +206,15 @@ def _make_joint_change(
         [positions[index] for index in indexes]
         for positions in directions
         if positions
-        for indexes in group_by_size([_estimate_size_and_error(changes_together[position]) for position in positions])
+        for indexes in group_changes_by_size(
+            [_estimate_log_change_and_error(changes_together[position]) for position in positions]
+        )
     ]
     sizes.sort(key=lambda indexes: -max(abs(log(changes_together[index].size.value)) for index in indexes))
     parts = [tuple(changes_together[position] for position in positions) for positions in sizes]
     # A single history has nothing in common with others, and the comparison with all others takes long.
     if all(len(members) == 1 for members in parts):
-        return JointChange(tuple(Part(members, UNEXPLAINED) for members in parts))
+        return JointChange(tuple(JointChangePart(members, UNEXPLAINED) for members in parts))
     time = min(change.first_after for change in changes_together)
     changed = {change.history for change in changes_together}
     sides = {
@@ -224,7 +226,7 @@ def _make_joint_change(
         _make_explanation_key(surroundings, parts, sides, time),
         lambda: _explain_parts(surroundings.histories, parts, sides, time, ratio_of),
     )
-    return JointChange(tuple(map(Part, parts, explanations)))
+    return JointChange(tuple(map(JointChangePart, parts, explanations)))
 
 
 def _make_explanation_key(
@@ -285,7 +287,7 @@ def _is_measured_around(history: History, change_time: float) -> bool:
     return len(history) > 0 and bool(history.times[0] < change_time <= history.times[-1])
 
 
-def _estimate_size_and_error(change: Change) -> tuple[float, float]:
+def _estimate_log_change_and_error(change: Change) -> tuple[float, float]:
     """The logarithm of the change and its standard error; a broad one where no interval is known."""
     best = change.size if change.is_temporary or change.since.low is None else change.since
     return log(best.value), _compute_log_standard_error(best)
@@ -293,7 +295,7 @@ def _estimate_size_and_error(change: Change) -> tuple[float, float]:
 
 def _compute_log_standard_error(rate_ratio: RateRatio) -> float:
     if rate_ratio.low is None or rate_ratio.high is None:
-        return _UNKNOWN_ERROR
+        return _LOG_ERROR_WITHOUT_INTERVAL
     return log(rate_ratio.high / rate_ratio.low) / (2 * 1.96)
 
 
@@ -312,7 +314,7 @@ def _measure_unnoticed_change(
         return log(size.value), _compute_log_standard_error(size)
     if rates_before.size < MIN_RUNS_PER_SIDE:
         return None
-    spread = max(compute_robust_sd(np.log(rates_before)), _LEAST_SPREAD)
+    spread = max(compute_robust_sd(np.log(rates_before)), _MIN_LOG_ERROR)
     return log(size.value), spread * float(np.sqrt(pi / 2 * (1 / rates_before.size + 1 / rates_after.size)))
 
 

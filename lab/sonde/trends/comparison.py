@@ -10,7 +10,7 @@ from typing import Literal
 
 from sonde.model.errors import UserError
 from sonde.model.history_key import HistoryKey
-from sonde.stats.multiple import adjust_for_false_discoveries
+from sonde.stats.multiple import adjust_p_values_for_false_discovery_rate
 from sonde.stats.ratio import RateRatio, compare_rates, estimate_detectable_drop, estimate_levels_of_ratio
 from sonde.stats.spread import CoefficientOfVariation, estimate_coefficient_of_variation
 from sonde.trends.environment import list_plan_differences
@@ -20,7 +20,7 @@ from sonde.trends.sides import ComparedSide, SideValues, collect_numbers, list_k
 ChangeVerdict = Literal["slower", "faster", "small change", "no change seen", "too few runs"]
 MIN_CHANGE = 0.10
 # Fraction of the reported changes that may be due to chance.
-LEVEL = 0.05
+SIGNIFICANCE_LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,11 @@ def compare_sides(
     ratios = [compare_rates(item.values, other.values) for item, other in both]
     indexes = [index for index, ratio in enumerate(ratios) if ratio.p is not None]
     adjusted = dict(
-        zip(indexes, adjust_for_false_discoveries([ratios[index].p or 0.0 for index in indexes]).tolist(), strict=True)
+        zip(
+            indexes,
+            adjust_p_values_for_false_discovery_rate([ratios[index].p or 0.0 for index in indexes]).tolist(),
+            strict=True,
+        )
     )
     folders = {run.id: run.folder for side in (side_before, side_after) for run in side.runs}
     places = make_location_names([(other.plan, other.key) for _, other in both])
@@ -207,7 +211,7 @@ def make_location_names(numbers: Sequence[tuple[str, HistoryKey]]) -> list[str]:
 def _decide_change_verdict(rate_ratio: RateRatio, p_value: float | None, smallest_change: float) -> ChangeVerdict:
     if p_value is None or rate_ratio.low is None:
         return "too few runs"
-    if p_value > LEVEL:
+    if p_value > SIGNIFICANCE_LEVEL:
         return "no change seen"
     if 1 - smallest_change < rate_ratio.value < 1 / (1 - smallest_change):
         return "small change"

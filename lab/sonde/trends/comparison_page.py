@@ -28,7 +28,7 @@ from sonde.trends.comparison_text import (
     format_history_rate,
 )
 from sonde.trends.environment import EnvironmentDifference
-from sonde.trends.profile_comparison import ProfileComparison, Records, compare_profiles, describe_rate_shape
+from sonde.trends.profile_comparison import ProfileComparison, RunRecords, compare_profiles, describe_rate_shape
 from sonde.trends.sides import ComparedSide
 from sonde.trends.target_comparison import TargetComparison
 from sonde.trends.target_tables import build_target_sections, list_target_alarms
@@ -41,7 +41,7 @@ _TONES = {
     "too few runs": "unknown",
 }
 # Curves are shown of the numbers that changed most.
-_MOST_CURVES = 8
+_MAX_CURVES = 8
 
 
 def build_comparison_page(
@@ -56,9 +56,9 @@ def build_comparison_page(
         _make_change_chart(comparison),
         *_make_differences_section(comparison),
         *_make_caveat_section(comparison),
-        *_make_matrix(comparison),
-        *_make_curves(comparison),
-        *_make_node_map(comparison),
+        *_make_change_matrix_section(comparison),
+        *_make_rate_curve_section(comparison),
+        *_make_node_rate_section(comparison),
         *build_target_sections(targets),
         *_make_scatter_chart(comparison),
         *_make_storage_unit_table(comparison, units),
@@ -71,7 +71,7 @@ def build_comparison_page(
     )
     return Study(
         title=f"{comparison.after.name} against {comparison.before.name}",
-        lead=_write_lead_sentence(comparison),
+        lead=_make_lead_sentence(comparison),
         facts=[("Before", _describe_side(comparison.before)), ("After", _describe_side(comparison.after))],
         alarms=[*text, *list_target_alarms(targets)],
         sections=[*sections, _make_environment_section(differences)],
@@ -92,7 +92,7 @@ def _list_changed_numbers(numbers: Sequence[NumberComparison]) -> str:
     return "; ".join(displayed) + (f"; and {len(numbers) - 6} more" if len(numbers) > 6 else "")
 
 
-def _write_lead_sentence(comparison: Comparison) -> str:
+def _make_lead_sentence(comparison: Comparison) -> str:
     changed, few = (
         comparison.changed_numbers,
         [number for number in comparison.numbers if number.verdict == "too few runs"],
@@ -145,7 +145,7 @@ def _make_change_chart(comparison: Comparison) -> StudySection:
         " more than chance, the number of comparisons on this page taken into account."
     ]
     return StudySection(
-        "Percentage against the baseline", sentences, [render_change_bars(rows, _write_lead_sentence(comparison))]
+        "Percentage against the baseline", sentences, [render_change_bars(rows, _make_lead_sentence(comparison))]
     )
 
 
@@ -199,7 +199,7 @@ def _describe_values_of_number(number: NumberComparison) -> str:
     return rates
 
 
-def _make_matrix(comparison: Comparison) -> list[StudySection]:
+def _make_change_matrix_section(comparison: Comparison) -> list[StudySection]:
     """Only where there is more than one file system and more than one test: else the bars say it all."""
     fields = {
         (
@@ -226,18 +226,18 @@ def _make_matrix(comparison: Comparison) -> list[StudySection]:
     ]
 
 
-def _make_curves(comparison: Comparison) -> list[StudySection]:
+def _make_rate_curve_section(comparison: Comparison) -> list[StudySection]:
     chosen = sorted(comparison.numbers, key=lambda number: (not number.has_changed, -abs(number.ratio.value - 1)))[
-        :_MOST_CURVES
+        :_MAX_CURVES
     ]
-    readers: dict[tuple[str, str, str], Records] = {}
+    readers: dict[tuple[str, str, str], RunRecords] = {}
     parts: list[Markup] = []
     for number in chosen:
         both = []
         for name, side in (("before", comparison.before), ("after", comparison.after)):
             key = (name, number.plan, number.key.file_system if not number.differs_in else "")
             if key not in readers:
-                readers[key] = Records([run for run in side.runs if _belongs_to_number(run.plan, run.document, key)])
+                readers[key] = RunRecords([run for run in side.runs if _belongs_to_number(run.plan, run.document, key)])
             both.append(readers[key])
         compared = compare_profiles(both[0], both[1], number.key.phase, number.key.phase)
         if compared is not None:
@@ -247,13 +247,13 @@ def _make_curves(comparison: Comparison) -> list[StudySection]:
     return [StudySection("Rate over the time of the phase", [], parts)] if parts else []
 
 
-def _make_node_map(comparison: Comparison) -> list[StudySection]:
+def _make_node_rate_section(comparison: Comparison) -> list[StudySection]:
     """Nodes by runs of the number that changed most, where runs had nodes to compare."""
     number = max(comparison.numbers, key=lambda number: (number.has_changed, abs(number.ratio.value - 1)))
     parts, messages = [], []
     for name, side in (("Before", comparison.before), ("After", comparison.after)):
         runs = [run for run in side.runs if _belongs_to_number(run.plan, run.document, ("", number.plan, ""))]
-        rates = collect_node_history(Records(runs).list_phase_records(number.key.phase))
+        rates = collect_node_history(RunRecords(runs).list_phase_records(number.key.phase))
         if rates is None:
             continue
         text = describe_repeated_stragglers(rates) or "No node was slower than the others again and again."

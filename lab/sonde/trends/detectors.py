@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.stats.change_model import MIN_RUNS, MIN_SIDE_RUNS, WINDOW, interpolate_thresholds
+from sonde.stats.change_model import MIN_RUNS, MIN_SIDE_RUNS, WINDOW_RUNS, interpolate_thresholds
 from sonde.stats.ranks import Floats, RankWindow
 from sonde.stats.spread import MAD_TO_SD
 
@@ -25,7 +25,7 @@ Detector = Literal["collapse", "drift"]
 
 # Runs from which the collapse detector knows a level.
 _REFERENCE_RUNS = 10
-_COLLAPSE_RUNS = 3
+_MIN_COLLAPSE_RUNS = 3
 LARGE_DROP_DEVIATIONS = 4.0
 
 
@@ -80,7 +80,7 @@ class DetectorState:
     reference: tuple[float, float] | None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.filled <= min(self.runs, WINDOW):
+        if not 0 <= self.filled <= min(self.runs, WINDOW_RUNS):
             raise ValueError("no detector has such a state")
 
 
@@ -93,11 +93,11 @@ class DetectorBank:
     window: RankWindow = field(init=False)
 
     def __post_init__(self) -> None:
-        self.window = RankWindow(self.count, WINDOW)
+        self.window = RankWindow(self.count, WINDOW_RUNS)
         self._limits = interpolate_thresholds(self.settings.arl0)
         self._runs = np.zeros(self.count, dtype=np.int64)
         # Run numbers of the values in the window, which holds no gaps (NaN).
-        self._run_numbers: NDArray[np.int64] = np.zeros((self.count, WINDOW), dtype=np.int64)
+        self._run_numbers: NDArray[np.int64] = np.zeros((self.count, WINDOW_RUNS), dtype=np.int64)
         # After an alarm the collapse detector compares with the level before it until the new level is known.
         self._reference = np.full((self.count, 2), np.nan)
 
@@ -113,7 +113,9 @@ class DetectorBank:
     def resume_history(self, history_index: int, state: DetectorState, logarithms: Floats) -> None:
         """Resumes one history from a state; `logarithms` are its runs, at least those before the state."""
         self.window.replace_values(history_index, logarithms[state.runs - state.filled : state.runs])
-        self._run_numbers[history_index, WINDOW - state.filled :] = np.arange(state.runs - state.filled, state.runs)
+        self._run_numbers[history_index, WINDOW_RUNS - state.filled :] = np.arange(
+            state.runs - state.filled, state.runs
+        )
         self._runs[history_index] = state.runs
         self._reference[history_index] = state.reference or np.nan
 
@@ -144,16 +146,16 @@ class DetectorBank:
 
     def _detect_collapses(self, measured: NDArray[np.bool_]) -> list[Alarm]:
         window = self.window
-        last = window.ranks[:, -_COLLAPSE_RUNS:]
-        has_level = window.filled >= _REFERENCE_RUNS + _COLLAPSE_RUNS
-        reference = ~np.isnan(self._reference[:, 0]) & (window.filled >= _COLLAPSE_RUNS)
+        last = window.ranks[:, -_MIN_COLLAPSE_RUNS:]
+        has_level = window.filled >= _REFERENCE_RUNS + _MIN_COLLAPSE_RUNS
+        reference = ~np.isnan(self._reference[:, 0]) & (window.filled >= _MIN_COLLAPSE_RUNS)
         # Three runs below the median rank are a necessary condition that leaves few histories.
         low = np.max(last, axis=1) <= (window.filled + 1) / 2
         candidates = np.flatnonzero(measured & ((has_level & low) | reference))
         if not candidates.size:
             return []
         medians, spreads = self._compute_reference_levels(candidates)
-        newest = window.values[candidates, -_COLLAPSE_RUNS:]
+        newest = window.values[candidates, -_MIN_COLLAPSE_RUNS:]
         drops = medians - np.max(newest, axis=1)
         enough = np.minimum(self.settings.collapse_deviations * spreads, self._compute_large_drop(spreads))
         least = np.maximum(enough, -log(1 - self.settings.collapse_change))
@@ -161,7 +163,7 @@ class DetectorBank:
         for position in np.flatnonzero(drops > least):
             index, median = int(candidates[position]), float(medians[position])
             after = float(np.median(newest[position]))
-            first = int(self._run_numbers[index, -_COLLAPSE_RUNS])
+            first = int(self._run_numbers[index, -_MIN_COLLAPSE_RUNS])
             strength = (after - median) / float(spreads[position])
             alarms.append(Alarm(index, "collapse", int(self._runs[index]) - 1, first, median, after, strength))
         return alarms
@@ -172,8 +174,8 @@ class DetectorBank:
 
     def _compute_reference_levels(self, history_indices: NDArray[np.int64]) -> tuple[Floats, Floats]:
         """Medians and robust standard deviations of the levels that the last three runs are compared with."""
-        values = self.window.values[history_indices, : WINDOW - _COLLAPSE_RUNS]
-        counts = self.window.filled[history_indices] - _COLLAPSE_RUNS
+        values = self.window.values[history_indices, : WINDOW_RUNS - _MIN_COLLAPSE_RUNS]
+        counts = self.window.filled[history_indices] - _MIN_COLLAPSE_RUNS
         medians = _compute_row_medians(values, counts)
         spreads = MAD_TO_SD * _compute_row_medians(np.abs(values - medians[:, None]), counts)
         reference = self._reference[history_indices]
@@ -195,10 +197,10 @@ class DetectorBank:
         alarms = []
         for index in np.flatnonzero(ready & (np.abs(strength) > self._limits[window.filled])):
             count, split = int(window.filled[index]), int(newer[index])
-            values = window.values[index, WINDOW - count :]
+            values = window.values[index, WINDOW_RUNS - count :]
             before, after = float(np.median(values[: count - split])), float(np.median(values[count - split :]))
             if abs(after - before) >= -log(1 - self.settings.smallest_change):
-                first = int(self._run_numbers[index, WINDOW - split])
+                first = int(self._run_numbers[index, WINDOW_RUNS - split])
                 noticed = int(self._runs[index]) - 1
                 alarms.append(Alarm(int(index), "drift", noticed, first, before, after, float(strength[index])))
         return alarms
@@ -211,14 +213,14 @@ class DetectorBank:
         """
         index = alarm.history
         filled = int(self.window.filled[index])
-        places = self._run_numbers[index, WINDOW - filled :]
-        older = self.window.values[index, WINDOW - filled :][places < alarm.first]
+        places = self._run_numbers[index, WINDOW_RUNS - filled :]
+        older = self.window.values[index, WINDOW_RUNS - filled :][places < alarm.first]
         if older.size >= _REFERENCE_RUNS:
             median, spread = self._compute_level(older)
             self._reference[index] = (min(median, alarm.after), spread)
         elif not np.isnan(self._reference[index, 0]):
             self._reference[index, 0] = min(self._reference[index, 0], alarm.after)
-        self.window.keep_last_values(index, int(np.sum(places >= alarm.first)))
+        self.window.drop_all_but_last_values(index, int(np.sum(places >= alarm.first)))
 
 
 def _compute_row_medians(values: Floats, value_counts: NDArray[np.int64]) -> Floats:

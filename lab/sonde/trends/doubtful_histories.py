@@ -10,7 +10,7 @@ from sonde.model.errors import RecordError
 from sonde.store.shards import locate_run_folder
 from sonde.store.summary import Summary, read_summary
 from sonde.trends.run_caveats import count_caveats, count_runs_without_storage_number
-from sonde.trends.survey import FRESH, Survey
+from sonde.trends.survey import MAX_RUNS_OF_NEW_CHANGE, Survey
 
 
 def add_caveats_to_survey(survey: Survey, archive_root: Path) -> Survey:
@@ -28,7 +28,11 @@ def add_caveats_to_survey(survey: Survey, archive_root: Path) -> Survey:
 
     analyses = []
     for analysis in survey.analyses:
-        runs = [result for run in analysis.history.runs[-FRESH:] if (result := read_summary_once(run)) is not None]
+        runs = [
+            result
+            for run in analysis.history.runs[-MAX_RUNS_OF_NEW_CHANGE:]
+            if (result := read_summary_once(run)) is not None
+        ]
         phase = analysis.history.labels.get("phase", "")
         against = [*count_runs_without_storage_number("", runs, phase), *count_caveats("", runs, [phase])]
         analyses.append(replace(analysis, caveats=tuple(against)) if against else analysis)

@@ -18,12 +18,12 @@ from sonde.model.documents import read_bounded_lines
 from sonde.store.archive import RECORD
 from sonde.store.summary import PLAN_FILE, SUMMARY_FILE, Summary
 
-_RUN = ("engine", "launch", "tasks", "processes", "threads", "nodes", "clock")
+_RUN_FACTS = ("engine", "launch", "tasks", "processes", "threads", "nodes", "clock")
 # Members that differ between any two runs, by name or by ending.
-_RESTLESS = ("clock_offset_ns", "clock_error_ns", "load_1m", "node", "t", "type", "inodes_free", "inodes_total")
-_RESTLESS_ENDINGS = ("available_bytes", "free_bytes")
-_NAMES_OF_A_PLAN = ("schema", "id", "title", "target.path")
-_SOME = 20  # runs of a side that are looked at
+_VOLATILE_FACTS = ("clock_offset_ns", "clock_error_ns", "load_1m", "node", "t", "type", "inodes_free", "inodes_total")
+_VOLATILE_FACT_ENDINGS = ("available_bytes", "free_bytes")
+_IGNORED_PLAN_MEMBERS = ("schema", "id", "title", "target.path")
+_MAX_COMPARED_RUNS = 20  # runs of a side that are looked at
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def read_environment(run_folder: Path) -> dict[str, str]:
     """
     result: dict[str, set[str]] = {}
     for line in _read_record_head(run_folder / RECORD):
-        chosen = {name: line[name] for name in _RUN if name in line} if line["type"] == "run" else line
+        chosen = {name: line[name] for name in _RUN_FACTS if name in line} if line["type"] == "run" else line
         for name, value in _flatten_facts(chosen):
             result.setdefault(name, set()).add(value)
     modules = (read_json_file(run_folder / SUMMARY_FILE) or {}).get("modules")
@@ -77,7 +77,7 @@ def _read_record_head(record_file: Path) -> Iterator[Mapping[str, Any]]:
 
 def _flatten_facts(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for name, item in facts.items():
-        if name in _RESTLESS or name.endswith(_RESTLESS_ENDINGS):
+        if name in _VOLATILE_FACTS or name.endswith(_VOLATILE_FACT_ENDINGS):
             continue
         text = f"{prefix} {name.replace('_', ' ')}".strip()
         if isinstance(item, Mapping):
@@ -88,7 +88,9 @@ def _flatten_facts(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple
 
 def compare_environments(runs_before: Sequence[Summary], runs_after: Sequence[Summary]) -> list[EnvironmentDifference]:
     """What differs between the latest runs of two sides, what is steady within both sides first."""
-    old, new = ([read_environment(run.folder) for run in side[-_SOME:]] for side in (runs_before, runs_after))
+    old, new = (
+        [read_environment(run.folder) for run in side[-_MAX_COMPARED_RUNS:]] for side in (runs_before, runs_after)
+    )
     if not old or not new:
         return []
     names = dict.fromkeys(name for facts in (old[-1], new[-1]) for name in facts)
@@ -114,7 +116,7 @@ def list_plan_differences(folder_before: Path, folder_after: Path) -> list[tuple
     if not all(both):
         return []
     old, new = both
-    names = [name for name in dict.fromkeys([*old, *new]) if name not in _NAMES_OF_A_PLAN]
+    names = [name for name in dict.fromkeys([*old, *new]) if name not in _IGNORED_PLAN_MEMBERS]
     return [
         (name, old.get(name, "not set"), new.get(name, "not set")) for name in names if old.get(name) != new.get(name)
     ]

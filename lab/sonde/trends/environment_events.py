@@ -24,11 +24,11 @@ from sonde.trends.history import History
 from sonde.trends.result_cache import ResultCache, compute_digest
 from sonde.trends.survey import Survey
 
-_RUNS_A_SIDE = 3
-_MOST_NAMES = 3  # in a title
+_RUNS_PER_SIDE = 3
+_MAX_LISTED_FACTS = 3  # in a title
 # What was asked for, or which node took part, says nothing about an upgrade.
-_IGNORED = ("host", "tasks", "processes", "threads", "nodes", "clock", "launch")
-_IGNORED_BEGINNINGS = ("engine build", "engine compiler", "limits ", "cpu model", "memory ")
+_IGNORED_FACTS = ("host", "tasks", "processes", "threads", "nodes", "clock", "launch")
+_IGNORED_FACT_PREFIXES = ("engine build", "engine compiler", "limits ", "cpu model", "memory ")
 
 
 def find_environment_events(archive_root: Path, survey: Survey, result_cache: ResultCache) -> tuple[Event, ...]:
@@ -71,7 +71,7 @@ def _find_environment_differences(
     if not len(history.runs):
         return {}
     first = int(np.searchsorted(history.times, change.first_after))
-    sides = (history.runs[max(0, first - _RUNS_A_SIDE) : first], history.runs[first : first + _RUNS_A_SIDE])
+    sides = (history.runs[max(0, first - _RUNS_PER_SIDE) : first], history.runs[first : first + _RUNS_PER_SIDE])
     return result_cache.get_or_compute(
         f"environment {compute_digest(json.dumps([list(map(str, side)) for side in sides]))}",
         lambda: _compare_steady_facts(
@@ -92,8 +92,8 @@ def _compare_steady_facts(
         for name, value in environments_before[-1].items()
         if name in environments_after[0]
         and value != environments_after[0][name]
-        and name not in _IGNORED
-        and not name.startswith(_IGNORED_BEGINNINGS)
+        and name not in _IGNORED_FACTS
+        and not name.startswith(_IGNORED_FACT_PREFIXES)
         and len({environment.get(name) for environment in environments_before}) == 1
         and len({environment.get(name) for environment in environments_after}) == 1
     }
@@ -103,12 +103,12 @@ def _make_event(last_before: float, first_after: float, differences: dict[str, t
     last_before, first_after = round(last_before, 3), round(first_after, 3)  # the id survives JSON and datetime
     times = (datetime.fromtimestamp(time, UTC) for time in (last_before, first_after))
     names = list(differences)
-    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    more = f" and {len(names) - _MAX_LISTED_FACTS} more" if len(names) > _MAX_LISTED_FACTS else ""
     name = hash_json([last_before, first_after, differences])[:8]
     return Event(
         id=f"environment-{name}",
         kind="change",
-        title=f"The environment of the runs changed: {', '.join(names[:_MOST_NAMES])}{more}",
+        title=f"The environment of the runs changed: {', '.join(names[:_MAX_LISTED_FACTS])}{more}",
         when=Interval(*times),
         details="; ".join(f"{name}: {before} → {after}" for name, (before, after) in differences.items()),
         changes=dict(differences),

@@ -13,7 +13,7 @@ from sonde.stats.ranks import Floats
 
 YEAR_S = 365.25 * 86400.0
 # A history of a few hours says nothing about how often somebody measures in a year.
-_PACE_S = 14 * 86400.0
+_MIN_PACE_SPAN_S = 14 * 86400.0
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class History:
     def runs_per_year(self) -> float:
         """Runs a year at the pace of the whole history; 365 where that is too short to tell a pace."""
         span = float(self.times[-1] - self.times[0]) if len(self) > 1 else 0.0
-        return (len(self) - 1) / span * YEAR_S if span >= _PACE_S else 365.0
+        return (len(self) - 1) / span * YEAR_S if span >= _MIN_PACE_SPAN_S else 365.0
 
-    def cut_after(self, last_time: float) -> History:
+    def select_runs_until(self, last_time: float) -> History:
         """The runs up to and including `last_time`."""
         count = int(np.searchsorted(self.times, last_time, side="right"))
         return History(self.labels, self.times[:count], self.values[:count], self.unit, tuple(self.runs[:count]))

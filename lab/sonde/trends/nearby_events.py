@@ -11,9 +11,9 @@ from sonde.model.event import Event, Interval
 from sonde.trends.changes import JointChange
 
 # Events further away are not named: what changed storage shows in the next runs.
-_LONGEST_BEFORE = timedelta(days=14)
-_LONGEST_AFTER = timedelta(days=1)
-_MOST_EVENTS = 3
+_MAX_TIME_BEFORE = timedelta(days=14)
+_MAX_TIME_AFTER = timedelta(days=1)
+_MAX_EVENTS = 3
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ def find_events_between(last_before: float, first_after: float, events: Iterable
     nearby = [
         NearbyEvent(event, distance)
         for event in events
-        if -_LONGEST_BEFORE <= (distance := _compute_distance(event.when, during)) <= _LONGEST_AFTER
+        if -_MAX_TIME_BEFORE <= (distance := _compute_distance(event.when, during)) <= _MAX_TIME_AFTER
     ]
-    return sorted(nearby, key=lambda entry: (abs(entry.distance), entry.event.when.first))[:_MOST_EVENTS]
+    return sorted(nearby, key=lambda entry: (abs(entry.distance), entry.event.when.first))[:_MAX_EVENTS]
 
 
 def _format_distance(distance: timedelta) -> str:

@@ -17,8 +17,8 @@ from sonde.store.archive import RECORD
 from sonde.store.summary import Summary
 
 # Runs of a side whose records are read.
-MOST = 24
-_POINTS = 120
+MAX_COMPARED_RUNS = 24
+_CURVE_POINTS = 120
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class ProfileComparison:
     blamed: tuple[str, ...]
 
 
-class Records:
+class RunRecords:
     """The records of some runs, each read once. What cannot be read is left out."""
 
     def __init__(self, runs: Sequence[Summary]) -> None:
         self._readers: list[RecordReader] = []
-        for run in runs[-MOST:]:
+        for run in runs[-MAX_COMPARED_RUNS:]:
             try:
                 self._readers.append(read_record(run.folder / RECORD))
             except OSError:
@@ -64,7 +64,7 @@ def compute_rate_curve(phase: PhaseRecord) -> tuple[Floats, float] | None:
 
 
 def compare_profiles(
-    records_before: Records, records_after: Records, phase_before: str, phase_after: str
+    records_before: RunRecords, records_after: RunRecords, phase_before: str, phase_after: str
 ) -> ProfileComparison | None:
     """Compares one phase of both sides; None where a side has no curve."""
     old = [
@@ -91,10 +91,10 @@ def compare_profiles(
 
 def _compute_median_curve(curves: Sequence[Floats]) -> Floats:
     """The median of curves of any length, each by its own mean, over equal shares of the time."""
-    u = (np.arange(_POINTS) + 0.5) / _POINTS
+    u = (np.arange(_CURVE_POINTS) + 0.5) / _CURVE_POINTS
     resampled = [
         np.interp(u, (np.arange(curve.size) + 0.5) / curve.size, curve / curve.mean())
-        if curve.size < _POINTS
+        if curve.size < _CURVE_POINTS
         else _coarsen_curve(curve)
         for curve in curves
     ]
@@ -104,8 +104,8 @@ def _compute_median_curve(curves: Sequence[Floats]) -> Floats:
 
 def _coarsen_curve(curve: Floats) -> Floats:
     running = np.concatenate([[0.0], np.cumsum(curve / curve.mean())])
-    edges = np.linspace(0, curve.size, _POINTS + 1)
-    coarse: Floats = np.diff(np.interp(edges, np.arange(curve.size + 1), running)) * _POINTS / curve.size
+    edges = np.linspace(0, curve.size, _CURVE_POINTS + 1)
+    coarse: Floats = np.diff(np.interp(edges, np.arange(curve.size + 1), running)) * _CURVE_POINTS / curve.size
     return coarse
 
 

@@ -23,7 +23,7 @@ from sonde.trends.history import History
 from sonde.trends.scope import Explanation
 from sonde.trends.watch import HistoryWatch
 
-Answer = TypeVar("Answer")
+CachedResult = TypeVar("CachedResult")
 
 
 def compute_digest(*parts: Floats | str) -> str:
@@ -51,10 +51,10 @@ class ResultCache:
     def get_or_compute(
         self,
         cache_key: str,
-        compute: Callable[[], Answer],
-        convert_from_json: Callable[[Any], Answer],
-        convert_to_json: Callable[[Answer], Any],
-    ) -> Answer:
+        compute: Callable[[], CachedResult],
+        convert_from_json: Callable[[Any], CachedResult],
+        convert_to_json: Callable[[CachedResult], Any],
+    ) -> CachedResult:
         """The result with key `cache_key`, computed by `compute` if absent. `convert_from_json` and `convert_to_json`
         convert from and to JSON."""
         stored = self._now.get(cache_key, self._before.get(cache_key))
@@ -66,7 +66,7 @@ class ResultCache:
         return result
 
     @staticmethod
-    def _convert_stored_result(stored: Any, convert_from_json: Callable[[Any], Answer]) -> Answer | None:
+    def _convert_stored_result(stored: Any, convert_from_json: Callable[[Any], CachedResult]) -> CachedResult | None:
         if stored is None:
             return None
         try:

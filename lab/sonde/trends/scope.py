@@ -69,7 +69,7 @@ class Explanation:
 UNEXPLAINED = Explanation((), 1, 0, 0, "unknown", "one of several explanations")
 
 
-def group_by_size(sizes: Sequence[tuple[float, float]]) -> list[list[int]]:
+def group_changes_by_size(sizes: Sequence[tuple[float, float]]) -> list[list[int]]:
     """Positions of changes that have one direction and about one size, the largest first.
 
     `sizes` are logarithms of ratios, each with its standard error. What is half as large as the largest of a part, or
@@ -94,16 +94,16 @@ def explain_changes(
     changed_labels: Sequence[Labels], unchanged_labels: Sequence[Labels], uncertain_count: int = 0
 ) -> Explanation:
     """The description with the lowest price of the histories that changed, held against those that stood."""
-    names = _select_telling_labels([*changed_labels, *unchanged_labels])
+    names = _select_distinguishing_labels([*changed_labels, *unchanged_labels])
     clauses = _list_clauses(changed_labels, unchanged_labels, names)
     best = _find_cheapest_cover(len(changed_labels), clauses)
     scopes = tuple(_make_scope(clause, changed_labels, unchanged_labels, names) for clause in best.clauses)
-    cause = _guess_cause(scopes, changed_labels, unchanged_labels)
+    cause = _determine_likely_cause(scopes, changed_labels, unchanged_labels)
     rival = min(
         (
-            _price_clauses(len(changed_labels), [clause]).price
+            _compute_cover_cost(len(changed_labels), [clause]).price
             for clause in clauses
-            if _guess_cause(
+            if _determine_likely_cause(
                 [_make_scope(clause, changed_labels, unchanged_labels, names)], changed_labels, unchanged_labels
             )
             != cause
@@ -116,7 +116,7 @@ def explain_changes(
 
 
 @dataclass(frozen=True)
-class _Clause:
+class _LabelClause:
     """One conjunction: its conditions, which changed histories it covers, and how many that stood it covers too."""
 
     conditions: tuple[tuple[str, str], ...]
@@ -125,13 +125,13 @@ class _Clause:
 
 
 @dataclass(frozen=True)
-class _Cover:
-    clauses: tuple[_Clause, ...]
+class _ClauseCover:
+    clauses: tuple[_LabelClause, ...]
     missed: int
     price: float
 
 
-def _select_telling_labels(histories: Iterable[Labels]) -> list[str]:
+def _select_distinguishing_labels(histories: Iterable[Labels]) -> list[str]:
     """Labels with more than one value; of labels that part the histories in the same way the first."""
     rows = list(histories)
     result: dict[tuple[int, ...], str] = {}
@@ -147,9 +147,9 @@ def _select_telling_labels(histories: Iterable[Labels]) -> list[str]:
 
 def _list_clauses(
     changed_labels: Sequence[Labels], unchanged_labels: Sequence[Labels], label_names: Sequence[str]
-) -> list[_Clause]:
+) -> list[_LabelClause]:
     """Every conjunction of values that occur among the changed histories, the short ones first, each effect once."""
-    observed: dict[tuple[frozenset[int], frozenset[int]], _Clause] = {}
+    observed: dict[tuple[frozenset[int], frozenset[int]], _LabelClause] = {}
     for length in range(min(_MOST_TERMS, len(label_names)) + 1):
         for subset in itertools.combinations(label_names, length):
             groups: dict[tuple[str, ...], set[int]] = {}
@@ -162,17 +162,17 @@ def _list_clauses(
                     for index, labels in enumerate(unchanged_labels)
                     if all(labels.get(name, "") == value for name, value in location)
                 )
-                observed.setdefault((frozenset(covers), wrong), _Clause(location, frozenset(covers), wrong))
+                observed.setdefault((frozenset(covers), wrong), _LabelClause(location, frozenset(covers), wrong))
     return list(observed.values())
 
 
-def _find_cheapest_cover(changed_count: int, clauses: Sequence[_Clause]) -> _Cover:
+def _find_cheapest_cover(changed_count: int, clauses: Sequence[_LabelClause]) -> _ClauseCover:
     """The cheapest set of clauses, built greedily; at least one."""
-    chosen: list[_Clause] = []
-    best = _price_clauses(changed_count, chosen)
+    chosen: list[_LabelClause] = []
+    best = _compute_cover_cost(changed_count, chosen)
     while len(chosen) < _MOST_CLAUSES:
         step = min(
-            (_price_clauses(changed_count, [*chosen, clause]) for clause in clauses),
+            (_compute_cover_cost(changed_count, [*chosen, clause]) for clause in clauses),
             key=lambda item: item.price,
             default=None,
         )
@@ -182,7 +182,7 @@ def _find_cheapest_cover(changed_count: int, clauses: Sequence[_Clause]) -> _Cov
     return best
 
 
-def _price_clauses(changed_count: int, chosen_clauses: Sequence[_Clause]) -> _Cover:
+def _compute_cover_cost(changed_count: int, chosen_clauses: Sequence[_LabelClause]) -> _ClauseCover:
     covered = frozenset[int]().union(*(clause.covers for clause in chosen_clauses))
     wrong = frozenset[int]().union(*(clause.wrong for clause in chosen_clauses))
     price = (
@@ -191,11 +191,14 @@ def _price_clauses(changed_count: int, chosen_clauses: Sequence[_Clause]) -> _Co
         + changed_count
         - len(covered)
     )
-    return _Cover(tuple(chosen_clauses), changed_count - len(covered), price)
+    return _ClauseCover(tuple(chosen_clauses), changed_count - len(covered), price)
 
 
 def _make_scope(
-    clause: _Clause, changed_labels: Sequence[Labels], unchanged_labels: Sequence[Labels], label_names: Sequence[str]
+    clause: _LabelClause,
+    changed_labels: Sequence[Labels],
+    unchanged_labels: Sequence[Labels],
+    label_names: Sequence[str],
 ) -> Scope:
     location = dict(clause.conditions)
     inside = [changed_labels[cover] for cover in sorted(clause.covers)]
@@ -208,7 +211,7 @@ def _make_scope(
     return Scope(location, len(clause.covers), len(clause.wrong), spans)
 
 
-def _guess_cause(
+def _determine_likely_cause(
     scopes: Sequence[Scope], changed_labels: Sequence[Labels], unchanged_labels: Sequence[Labels]
 ) -> Cause:
     """Where to look first, from which labels are named and which vary.

@@ -24,10 +24,10 @@ from sonde.store.rows import (
 from sonde.store.selection import Selection, parse_moment
 from sonde.store.summary import Summary, read_summary
 
-BASELINE = "baseline:"
+BASELINE_PREFIX = "baseline:"
 _STORAGE = frozenset(kind.value for kind in STORAGE_CLASSIFICATIONS)
-_STEP = 500
-_WORDS = re.compile(r"(tag|plan):(.+)", re.ASCII)
+_PROGRESS_STEP_RUNS = 500
+_TAG_OR_PLAN = re.compile(r"(tag|plan):(.+)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class ComparedSide:
 
     name: str
     runs: tuple[Summary, ...]
-    left_out: int = 0  # simulated runs that `keep_runs_of_one_origin` removed
+    left_out: int = 0  # simulated runs that `require_runs_of_same_origin` removed
 
     @property
     def is_simulated(self) -> bool:
@@ -93,7 +93,7 @@ def find_compared_side(
         runs = []
         for done, folder in enumerate(folders):
             runs.append(read_summary(folder))
-            if done % _STEP == _STEP - 1:
+            if done % _PROGRESS_STEP_RUNS == _PROGRESS_STEP_RUNS - 1:
                 on_progress(done + 1, len(folders))
     except RecordError as reason:
         raise UserError(f"A run of {side_text} {reason}; it cannot be compared.") from None
@@ -105,7 +105,7 @@ def find_compared_side(
     return ComparedSide(side_text, tuple(sorted(runs, key=lambda run: (parse_epoch_seconds(run.started), run.id))))
 
 
-def keep_runs_of_one_origin(
+def require_runs_of_same_origin(
     side_before: ComparedSide, side_after: ComparedSide, refusal_hint: str
 ) -> tuple[ComparedSide, ComparedSide]:
     """Both sides with runs of one origin: all simulated, else measured runs only.
@@ -120,19 +120,19 @@ def keep_runs_of_one_origin(
                 f"{side.name} is simulated and {other.name} is measured: a model says nothing about what this storage"
                 f" did. {refusal_hint}"
             )
-    return _leave_out_simulated(side_before), _leave_out_simulated(side_after)
+    return _remove_simulated_runs(side_before), _remove_simulated_runs(side_after)
 
 
-def _leave_out_simulated(side: ComparedSide) -> ComparedSide:
+def _remove_simulated_runs(side: ComparedSide) -> ComparedSide:
     measured = tuple(run for run in side.runs if not is_simulated_document(run.document))
     return ComparedSide(side.name, measured, len(side.runs) - len(measured))
 
 
 def _parse_selection(side_text: str) -> Selection | None:
     """What a word that is no name of a run selects."""
-    if side_text.startswith(BASELINE):
+    if side_text.startswith(BASELINE_PREFIX):
         return Selection(tags=(side_text,))
-    if match := _WORDS.fullmatch(side_text):
+    if match := _TAG_OR_PLAN.fullmatch(side_text):
         return Selection(tags=(match[2],)) if match[1] == "tag" else Selection(plan=match[2])
     if ".." in side_text and "/" not in side_text:
         begin, _, end = side_text.partition("..")

@@ -16,7 +16,7 @@ from sonde.stats.ranks import Floats
 from sonde.stats.ratio import simulate_detectable_drop
 from sonde.stats.segments import Segment, find_segments
 from sonde.stats.spread import compute_robust_sd
-from sonde.trends.budget import ENOUGH, Budget, Calibration, calibrate_detector, compute_log_residuals
+from sonde.trends.budget import MIN_NOISE_RUNS, AlarmBudget, Calibration, calibrate_detector, compute_log_residuals
 from sonde.trends.changes import Change, JointChange, group_changes, measure_changes
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.history import History, select_distinguishing_labels
@@ -25,21 +25,21 @@ from sonde.trends.run_caveats import CaveatCount
 from sonde.trends.watch import sort_alarms, watch_from_earlier_state
 
 # A history shorter than this has no level yet.
-SHORTEST = 5
+MIN_HISTORY_RUNS = 5
 # Runs that "now" is the median of.
-_LATEST = 3
+_LATEST_RUNS = 3
 # The drop that is asked about: would so many runs show it against so many before?
 _NEW, _KNOWN = 10, 40
 # Runs of a history that its noise is learned from at most, and of all of them together: what more would add to what is
 # known of the noise of a site with hundreds of histories is nothing, and cutting takes the square of the runs.
 _MOST_LEARNED, _LEARNED_TOGETHER = 2000, 200_000
-_LEAST_LEARNED = 500
+_MIN_TRAINING_RUNS = 500
 # DetectorSettings are learned from what was before the Monday (UTC) of the week of the latest run.
 _WEEK_S, _MONDAY_S = 7 * 86400.0, 4 * 86400.0
 # A change is fresh for so many runs.
-FRESH = 10
+MAX_RUNS_OF_NEW_CHANGE = 10
 # Histories that a joint change must affect to be marked in the charts of the others.
-MANY = 3
+MIN_LARGE_JOINT_HISTORIES = 3
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class HistoryAnalysis:
         last = self.changes[-1] if self.changes else None
         if last is None or not last.is_drop or last.is_temporary:
             return False
-        return int(np.sum(self.history.times > last.noticed)) < FRESH
+        return int(np.sum(self.history.times > last.noticed)) < MAX_RUNS_OF_NEW_CHANGE
 
     @property
     def is_still_slower(self) -> bool:
@@ -81,7 +81,7 @@ class Survey:
 
     analyses: tuple[HistoryAnalysis, ...]
     joint: tuple[JointChange, ...]
-    budget: Budget
+    budget: AlarmBudget
     calibration: Calibration
     short: int
     simulated: int = 0
@@ -109,10 +109,10 @@ class Survey:
         return [
             (joint.begin_time, frozenset(change.first_after for change in joint.changes))
             for joint in self.joint
-            if len(joint.changes) >= MANY
+            if len(joint.changes) >= MIN_LARGE_JOINT_HISTORIES
         ]
 
-    def count_together(self, change: Change) -> int:
+    def count_histories_changed_together(self, change: Change) -> int:
         """The other histories that changed together with this change."""
         return self._count_joint_sizes.get((change.history, change.first_after), 1) - 1
 
@@ -122,7 +122,7 @@ class Survey:
         return [time for time, times in self._find_large_joint_changes if own_times.isdisjoint(times)]
 
 
-def _split_levels(history: History, changes: Sequence[Change]) -> tuple[Segment, ...]:
+def _split_into_segments_at_changes(history: History, changes: Sequence[Change]) -> tuple[Segment, ...]:
     """The segments between the noticed changes."""
     cuts = [0, *(int(np.searchsorted(history.times, change.first_after)) for change in changes), len(history)]
     return tuple(
@@ -158,12 +158,12 @@ def survey_histories(
     far the work is. What `cache` has from an earlier survey is not found out again; the answers are the same without
     it."""
     cache = cache or ResultCache()
-    long = [history for history in histories if len(history) >= SHORTEST]
+    long = [history for history in histories if len(history) >= MIN_HISTORY_RUNS]
     total = 4 * len(long)
     taught = _select_training_runs(long)
     pace = float(np.median([history.runs_per_year for history in taught])) if long else 365.0
-    budget = Budget(alarms_per_year, max(1.0, pace))
-    most = min(_MOST_LEARNED, max(_LEAST_LEARNED, _LEARNED_TOGETHER // max(1, len(long))))
+    budget = AlarmBudget(alarms_per_year, max(1.0, pace))
+    most = min(_MOST_LEARNED, max(_MIN_TRAINING_RUNS, _LEARNED_TOGETHER // max(1, len(long))))
     learned = []
     for done, item in enumerate(taught):
         learned.append(_estimate_noise(item.values[-most:], cache))
@@ -183,8 +183,8 @@ def survey_histories(
         analyses.append(
             HistoryAnalysis(
                 history=item,
-                segments=_split_levels(item, own_changes),
-                now=float(np.median(item.values[-_LATEST:])),
+                segments=_split_into_segments_at_changes(item, own_changes),
+                now=float(np.median(item.values[-_LATEST_RUNS:])),
                 noise=learned[index].noise,
                 visible=learned[index].visible,
                 changes=own_changes,
@@ -203,7 +203,7 @@ def _select_training_runs(long: Sequence[History]) -> list[History]:
     counts = [int(np.searchsorted(history.times, week)) for history in long]
     return [
         History(history.labels, history.times[:count], history.values[:count], history.unit)
-        if count >= ENOUGH
+        if count >= MIN_NOISE_RUNS
         else history
         for history, count in zip(long, counts, strict=True)
     ]
@@ -225,7 +225,7 @@ def _estimate_noise(log_rates: Floats, result_cache: ResultCache) -> _NoiseEstim
 
 def _calibrate_detector_settings(
     noise_estimates: Sequence[_NoiseEstimate],
-    budget: Budget,
+    budget: AlarmBudget,
     settings: DetectorSettings,
     result_cache: ResultCache,
     on_progress: Callable[[int, int], None],

@@ -24,20 +24,20 @@ from sonde.model.confined_files import ConfinedDirectory, open_file
 from sonde.model.version import __version__
 from sonde.stats.ratio import RateRatio
 from sonde.stats.segments import Segment
-from sonde.trends.budget import Budget, Calibration
-from sonde.trends.changes import Change, JointChange, Part
+from sonde.trends.budget import AlarmBudget, Calibration
+from sonde.trends.changes import Change, JointChange, JointChangePart
 from sonde.trends.environment_events import convert_event_from_json, convert_event_to_json
 from sonde.trends.history import History
 from sonde.trends.result_cache import ResultCache
 from sonde.trends.run_caveats import CaveatCount
 from sonde.trends.scope import Explanation
-from sonde.trends.survey import FRESH, HistoryAnalysis, Survey
+from sonde.trends.survey import MAX_RUNS_OF_NEW_CHANGE, HistoryAnalysis, Survey
 
 # Sources that determine a survey, below the package: a change of one invalidates the cache.
-_PACKAGE = Path(__file__).resolve().parent.parent
-_RULES = ("stats", "trends", "findings", "store/history.py")
-_MOST_KEPT = 40
-_ENDING = ".kept"
+_PACKAGE_FOLDER = Path(__file__).resolve().parent.parent
+_SURVEY_CODE_PATHS = ("stats", "trends", "findings", "store/history.py")
+_MAX_CACHE_FILES = 40
+_CACHE_FILE_SUFFIX = ".kept"
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,10 @@ def _compute_key(*parts: str) -> str:
 
 
 @functools.cache
-def hash_survey_code(package_folder: Path = _PACKAGE) -> str:
+def hash_survey_code(package_folder: Path = _PACKAGE_FOLDER) -> str:
     """A digest of the code that computes a survey, with the versions of Sonde and NumPy (random numbers)."""
     cache = hashlib.sha256(f"{__version__} {np.__version__}".encode())
-    for rule in _RULES:
+    for rule in _SURVEY_CODE_PATHS:
         for file in sorted((package_folder / rule).glob("*.py")) or [package_folder / rule]:
             # The version identifies sources that cannot be read.
             with contextlib.suppress(OSError):
@@ -131,14 +131,14 @@ class SurveyCache:
         body = json.dumps(document).encode()
         # No space, or a folder of another user: the next survey is computed again.
         with contextlib.suppress(OSError), ConfinedDirectory.open(self.folder, create_if_absent=True) as folder:
-            folder.write_bytes(f"{file_key}{_ENDING}", _compute_checksum(body) + b"\n" + body)
-            names = [name for name in folder.list_names() if name.endswith(_ENDING)]
-            for old in sorted(names, key=lambda name: folder.stat_entry(name).st_mtime_ns)[:-_MOST_KEPT]:
+            folder.write_bytes(f"{file_key}{_CACHE_FILE_SUFFIX}", _compute_checksum(body) + b"\n" + body)
+            names = [name for name in folder.list_names() if name.endswith(_CACHE_FILE_SUFFIX)]
+            for old in sorted(names, key=lambda name: folder.stat_entry(name).st_mtime_ns)[:-_MAX_CACHE_FILES]:
                 folder.remove_file(old, missing_ok=True)
 
     def _read_file_content(self, file_key: str) -> bytes:
         assert self.folder is not None
-        with open_file(self.folder / f"{file_key}{_ENDING}") as file:
+        with open_file(self.folder / f"{file_key}{_CACHE_FILE_SUFFIX}") as file:
             return file.read()
 
 
@@ -167,7 +167,7 @@ def _convert_survey_to_json(survey: Survey) -> dict[str, Any]:
                 "labels": dict(analysis.history.labels),
                 "unit": analysis.history.unit,
                 "runs": len(analysis.history),
-                "last": [float(time) for time in analysis.history.times[-FRESH - 1 :]],
+                "last": [float(time) for time in analysis.history.times[-MAX_RUNS_OF_NEW_CHANGE - 1 :]],
                 "segments": [asdict(part) for part in analysis.segments],
                 "now": analysis.now,
                 "noise": analysis.noise,
@@ -193,7 +193,7 @@ def _convert_survey_from_json(document: Mapping[str, Any], histories: Sequence[H
         joint=tuple(
             JointChange(tuple(_convert_part_from_json(part, changes) for part in joint)) for joint in document["joint"]
         ),
-        budget=Budget(**document["budget"]),
+        budget=AlarmBudget(**document["budget"]),
         calibration=Calibration.from_json(document["calibration"]),
         short=document["short"],
         simulated=document["simulated"],
@@ -225,5 +225,7 @@ def _convert_change_from_json(document: Mapping[str, Any]) -> Change:
     return Change(**{**document, "size": RateRatio(**document["size"]), "since": RateRatio(**document["since"])})
 
 
-def _convert_part_from_json(document: Mapping[str, Any], changes: Sequence[Change]) -> Part:
-    return Part(tuple(changes[index] for index in document["changes"]), Explanation.from_json(document["explanation"]))
+def _convert_part_from_json(document: Mapping[str, Any], changes: Sequence[Change]) -> JointChangePart:
+    return JointChangePart(
+        tuple(changes[index] for index in document["changes"]), Explanation.from_json(document["explanation"])
+    )

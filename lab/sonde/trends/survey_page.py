@@ -34,11 +34,11 @@ from sonde.trends.survey_text import (
 )
 
 # Series with a picture; of more than these, those without a change are only in the table.
-_MOST_PICTURES = 60
+_MAX_CHARTS = 60
 # Series whose spread by date is drawn.
-_MOST_SPREADS = 12
+_MAX_DATE_CHARTS = 12
 # Joint changes in the first table.
-_LATEST = 12
+_LATEST_RUNS = 12
 
 
 def build_survey_page(survey: Survey, measure_name: str, events: Sequence[Event] = ()) -> Study:
@@ -102,9 +102,9 @@ def _make_joint_change_section(survey: Survey, events: Sequence[Event]) -> Study
     sentences = [
         "Changes of several histories at the same time are one joint change. Reversed changes are marked temporary."
     ]
-    parts = [render_html_table(columns, rows[:_LATEST], "Joint changes, the latest first", text_columns=4)]
-    if rows[_LATEST:]:
-        parts.append(render_html_table(columns, rows[_LATEST:], "Older joint changes", text_columns=4))
+    parts = [render_html_table(columns, rows[:_LATEST_RUNS], "Joint changes, the latest first", text_columns=4)]
+    if rows[_LATEST_RUNS:]:
+        parts.append(render_html_table(columns, rows[_LATEST_RUNS:], "Older joint changes", text_columns=4))
     return StudySection("Joint changes", sentences, parts)
 
 
@@ -127,7 +127,7 @@ def _make_charts_section(survey: Survey, begin_time: float, end_time: float, eve
             begin_time,
             end_time,
         ).render()
-        for item in ordered[:_MOST_PICTURES]
+        for item in ordered[:_MAX_CHARTS]
     ]
     remaining = len(ordered) - len(charts)
     text = [f"{remaining} more histories without a change are in the table below."] if remaining else []
@@ -203,7 +203,7 @@ def _make_date_chart(survey: Survey) -> list[StudySection]:
     )
     charts = [
         chart.render()
-        for item in ordered[:_MOST_SPREADS]
+        for item in ordered[:_MAX_DATE_CHARTS]
         if (
             chart := build_strip_chart(
                 _name_analyzed_history(item, survey), _get_chart_unit(item), item.history.times, item.history.values

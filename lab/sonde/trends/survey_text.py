@@ -7,19 +7,19 @@ from collections.abc import Sequence
 from math import log
 
 from sonde.model.units import format_count_with_noun
-from sonde.trends.changes import Change, JointChange, Part
+from sonde.trends.changes import Change, JointChange, JointChangePart
 from sonde.trends.comparison_text import format_change_percent, format_history_rate
 from sonde.trends.history import History, convert_run_time_to_utc
 from sonde.trends.run_caveats import CaveatCount
 from sonde.trends.scope import Explanation, Scope
-from sonde.trends.survey import SHORTEST, HistoryAnalysis, Survey
+from sonde.trends.survey import MIN_HISTORY_RUNS, HistoryAnalysis, Survey
 
-_MAX_NAMED = 6
+_MAX_LISTED_HISTORIES = 6
 # Labels in the order in which people say them.
-_SAID = ("experiment", "phase", "operation", "cache", "system", "node_class", "file_system")
+_DESCRIBED_LABELS = ("experiment", "phase", "operation", "cache", "system", "node_class", "file_system")
 # What several of one label are called, where it is said how many of them a description spans.
-_PLURAL = {"system": "systems", "node_class": "kinds of node", "file_system": "file systems"}
-_WHERE_TO_LOOK = {
+_PLURAL_LABELS = {"system": "systems", "node_class": "kinds of node", "file_system": "file systems"}
+_CAUSE_PHRASES = {
     "clients": "points to what all file systems share for this kind of access: client software, its settings, the test",
     "storage": "points to that storage: its servers, disks, network or filling",
     "machine": "points to that machine: its clients or its network rather than the storage",
@@ -41,9 +41,8 @@ def summarize_survey(survey: Survey) -> str:
     if not survey.analyses:
         return f"Nothing can be said: {_describe_short_histories(survey.short)}{short}"
     if survey.short:
-        short += (
-            f" {format_count_with_noun(survey.short, 'more history')} with fewer than {SHORTEST} runs cannot be judged."
-        )
+        more_histories = format_count_with_noun(survey.short, "more history")
+        short += f" {more_histories} with fewer than {MIN_HISTORY_RUNS} runs cannot be judged."
     slower = [analysis for analysis in survey.analyses if analysis.is_newly_slower]
     remaining = len(survey.analyses) - len(slower)
     if not slower:
@@ -69,8 +68,8 @@ def _describe_short_histories(count: int) -> str:
     if count == 0:
         return "there is no history of measured runs yet."
     if count == 1:
-        return f"the only history has fewer than {SHORTEST} runs."
-    return f"all {count:,} histories have fewer than {SHORTEST} runs."
+        return f"the only history has fewer than {MIN_HISTORY_RUNS} runs."
+    return f"all {count:,} histories have fewer than {MIN_HISTORY_RUNS} runs."
 
 
 def _describe_still_slower(survey: Survey) -> str:
@@ -80,9 +79,9 @@ def _describe_still_slower(survey: Survey) -> str:
         return ""
     names = [
         f"{make_history_name(item.history, survey.distinguishing_labels)} {format_dated_change(item.changes[-1])}"
-        for item in still[:_MAX_NAMED]
+        for item in still[:_MAX_LISTED_HISTORIES]
     ]
-    more = f"; and {len(still) - _MAX_NAMED} more" * (len(still) > _MAX_NAMED)
+    more = f"; and {len(still) - _MAX_LISTED_HISTORIES} more" * (len(still) > _MAX_LISTED_HISTORIES)
     return (
         f" {format_count_with_noun(len(still), 'history')} did not recover from an earlier drop: "
         f"{'; '.join(names)}{more}."
@@ -138,7 +137,7 @@ def _does_scope_cover_history(scope: Scope, history: History) -> bool:
     return all(history.labels.get(name, "") == value for name, value in scope.conditions.items())
 
 
-def _describe_changed_part(survey: Survey, changed_part: Part) -> str:
+def _describe_changed_part(survey: Survey, changed_part: JointChangePart) -> str:
     scopes = changed_part.explanation.scopes
     covered = [
         item
@@ -172,12 +171,12 @@ def _describe_changed_part(survey: Survey, changed_part: Part) -> str:
     )
     count = format_count_with_noun(len(covered or changed_part.changes), "history")
     return (
-        f"{_capitalize_own_phrase(scope_text)} {size} ({count}; {stood}).{exact}{loose}"
-        f" It {_WHERE_TO_LOOK[why.cause]} ({_describe_certainty(why)})."
+        f"{_capitalize_unless_archive_name(scope_text)} {size} ({count}; {stood}).{exact}{loose}"
+        f" It {_CAUSE_PHRASES[why.cause]} ({_describe_certainty(why)})."
     )
 
 
-def _capitalize_own_phrase(phrase: str) -> str:
+def _capitalize_unless_archive_name(phrase: str) -> str:
     """Capitalizes a phrase that Sonde writes. A name from the archive keeps its spelling."""
     return phrase[:1].upper() + phrase[1:] if phrase.startswith("everything that is measured") else phrase
 
@@ -197,19 +196,21 @@ def _describe_sizes(changes: Sequence[Change]) -> str:
 
 
 def _describe_scope(scope: Scope, histories: Sequence[History]) -> str:
-    values = [value for name in _SAID if (value := scope.conditions.get(name))]
+    values = [value for name in _DESCRIBED_LABELS if (value := scope.conditions.get(name))]
     others = [
-        f"{name.replace('_', ' ')} {value or 'none'}" for name, value in scope.conditions.items() if name not in _SAID
+        f"{name.replace('_', ' ')} {value or 'none'}"
+        for name, value in scope.conditions.items()
+        if name not in _DESCRIBED_LABELS
     ]
     text = " ".join(dict.fromkeys([*values, *others])) or "everything that is measured"
     alike = [history for history in histories if _does_scope_cover_history(scope, history)]
     spans = []
     for name, (count, of) in scope.spans.items():
-        if name in _PLURAL:
+        if name in _PLURAL_LABELS:
             # Series that could not be judged count: "all" is said only where nothing is left open.
             total = max(of, len({history.labels.get(name, "") for history in alike} - {""}))
             number = f"all {total}" if count == total else f"{count} of {total}"
-            spans.append(f"on {number} {_PLURAL[name]}")
+            spans.append(f"on {number} {_PLURAL_LABELS[name]}")
     return " ".join([text, *spans])
 
 

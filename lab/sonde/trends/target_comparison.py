@@ -23,11 +23,13 @@ from sonde.model.system.parents import add_target_parents
 from sonde.store.archive import RECORD
 from sonde.store.summary import Summary
 from sonde.trends.comparison import Comparison, NumberComparison
-from sonde.trends.profile_comparison import MOST
+from sonde.trends.profile_comparison import MAX_COMPARED_RUNS
 
 _TARGET_LINE = re.compile(rb'"type":\s*"(?:targets|layout)"')
 _TargetRuns = Sequence[tuple[Summary, RecordedRun | None]]
-_ELSEWHERE = "The sides are on different file systems, whose targets are not the same ones: they are not compared."
+_DIFFERENT_FILE_SYSTEMS_SENTENCE = (
+    "The sides are on different file systems, whose targets are not the same ones: they are not compared."
+)
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ def _compare_targets_of_phase(
         list(_iterate_phases_of_runs(runs_after, number_comparison.runs_after, phase)),
     )
     if changes.levels and any(name == "file system" for name, _, _ in number_comparison.differs_in):
-        return PhaseChanges((), (_ELSEWHERE,))
+        return PhaseChanges((), (_DIFFERENT_FILE_SYSTEMS_SENTENCE,))
     return changes
 
 
@@ -85,7 +87,7 @@ def _iterate_phases_of_runs(
 
 def _read_target_runs(runs: Sequence[Summary], machine: System | None) -> Iterator[tuple[Summary, RecordedRun | None]]:
     """Each run with its record where that tells of targets: all others need not be understood."""
-    for summary in runs[-MOST:]:
+    for summary in runs[-MAX_COMPARED_RUNS:]:
         path = summary.folder / RECORD
         try:
             with open_file(path) as file:

@@ -23,7 +23,7 @@ from sonde.trends.target_comparison import TargetComparison
 
 # Of more parts those that changed most: the JSON form has all.
 _ON_SCREEN, _ON_PAGE = 12, 24
-_HEAD = ("mean before", "mean after", "rate [95 %]", "against the others [99.5 %]", "")
+_COLUMN_TITLES = ("mean before", "mean after", "rate [95 %]", "against the others [99.5 %]", "")
 
 
 def print_target_tables(
@@ -38,7 +38,7 @@ def print_target_tables(
             if differing := level.changed_parts[:_ON_SCREEN]:
                 displayed = make_plain_table()
                 displayed.add_column(escape_line(level.level, 30))
-                for title in _HEAD:
+                for title in _COLUMN_TITLES:
                     displayed.add_column(title, justify="right" if title else "left")
                 for part in differing:
                     verdict = Text(part.verdict, style=VERDICT_STYLES.get(part.verdict, ""))
@@ -83,7 +83,7 @@ def _draw_level_changes(level_changes: LevelChanges) -> Markup:
         text += "; the last column leaves out targets that changed themselves, where these are less than half of it"
     if len(chosen) < len(level_changes.parts):
         text += f"; of {format_count_with_noun(len(level_changes.parts), name)} the {_ON_PAGE} that changed most"
-    return render_html_table((name, "", *_HEAD[:-1]), rows, text, 2)
+    return render_html_table((name, "", *_COLUMN_TITLES[:-1]), rows, text, 2)
 
 
 def _make_part_cells(part_change: PartChange) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from sonde.trends.history import History
 
 Ints = NDArray[np.int64]
 # Runs of each history that are copied at a time.
-_STRETCH = 512
+_RUNS_PER_BATCH = 512
 
 
 def find_alarms_in_rows(log_rate_rows: Floats, settings: DetectorSettings | None = None) -> list[Alarm]:
@@ -94,9 +94,9 @@ def watch_from_earlier_state(
         if not members.size:
             break
         until = int(np.sort(remaining[members])[(members.size - 1) // 2])
-        for begin in range(column, until, _STRETCH):
-            end = min(until, begin + _STRETCH)
-            for run in _stack_rows(log_rate_rows, members, begun, begin, end).T:
+        for begin in range(column, until, _RUNS_PER_BATCH):
+            end = min(until, begin + _RUNS_PER_BATCH)
+            for run in _stack_padded_rows(log_rate_rows, members, begun, begin, end).T:
                 for alarm in bank.push_runs(run):
                     history_index = int(members[alarm.history])
                     alarms[history_index].append(replace(alarm, history=history_index))
@@ -106,7 +106,7 @@ def watch_from_earlier_state(
     return [HistoryWatch(position, tuple(alarm)) for position, alarm in zip(states, alarms, strict=True)]
 
 
-def _stack_rows(
+def _stack_padded_rows(
     log_rate_rows: Sequence[Floats], row_indices: Ints, watch_starts: Ints, begin_run: int, end_run: int
 ) -> Floats:
     """Runs `begin_run` to `end_run` of each member, counted from the start of its watch; NaN after its last run."""

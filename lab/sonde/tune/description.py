@@ -17,8 +17,8 @@ from sonde.model.tables.table_reader import ReadContext, read_table
 
 TUNABLES_FORMAT = "sonde-tunables/1"
 # Kinds whose values are set on the machine; the others change only the runs.
-SYSTEM_KINDS = ("file", "command", "remount", "mount")
-KINDS = (*SYSTEM_KINDS, "plan", "environment")
+SYSTEM_TUNABLE_KINDS = ("file", "command", "remount", "mount")
+TUNABLE_KINDS = (*SYSTEM_TUNABLE_KINDS, "plan", "environment")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +31,7 @@ class Tunable:
         "file: a file of the kernel below /proc or /sys; command: `read` prints it and `write` sets it; remount: an "
         "option of the mount that `mount -o remount` changes; mount: an option that needs unmounting; plan: a member "
         "of the plan; environment: a variable of the measuring program",
-        KINDS,
+        TUNABLE_KINDS,
         required=True,
     )
     name: str = declare_text(
@@ -60,7 +60,7 @@ class Tunable:
     @property
     def changes_system(self) -> bool:
         """Whether a value is set on the machine and must be restored."""
-        return self.kind in SYSTEM_KINDS
+        return self.kind in SYSTEM_TUNABLE_KINDS
 
 
 @dataclass(frozen=True, kw_only=True)

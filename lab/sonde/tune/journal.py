@@ -21,9 +21,9 @@ from typing import Any, BinaryIO
 from sonde.model.confined_files import ConfinedDirectory, open_file_to_append
 from sonde.model.errors import MachineError, UserError
 from sonde.model.escaping import escape_line
-from sonde.tune.system_settings import BoundSetting, SettingError
+from sonde.tune.system_settings import ResolvedSetting, SettingError
 
-_SCHEMA = "sonde-tune-journal/1"
+_JOURNAL_FORMAT = "sonde-tune-journal/1"
 LOCK_WAIT_S = 10.0
 _STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 
@@ -33,7 +33,7 @@ class JournalEntry:
     """A setting and its values from before the change."""
 
     tunable: str
-    setting: BoundSetting
+    setting: ResolvedSetting
     state: Mapping[str, str]
 
     def to_json(self) -> dict[str, Any]:
@@ -41,7 +41,7 @@ class JournalEntry:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> JournalEntry:
-        return cls(str(document["tunable"]), BoundSetting.from_json(document["setting"]), dict(document["state"]))
+        return cls(str(document["tunable"]), ResolvedSetting.from_json(document["setting"]), dict(document["state"]))
 
 
 @dataclass
@@ -94,7 +94,7 @@ class ChangeJournal:
             self.directory.fsync_directory()
             return
         document = {
-            "schema": _SCHEMA,
+            "schema": _JOURNAL_FORMAT,
             "pid": os.getpid(),
             "pending": [entry.to_json() for entry in self.pending],
             "applied": [entry.to_json() for entry in self.applied],
@@ -160,7 +160,7 @@ def _read_journal(directory: ConfinedDirectory, journal_path: Path) -> ChangeJou
         return journal
     document = directory.read_json_file(journal_path.name, trusted_only=True) or {}
     try:
-        if document["schema"] != _SCHEMA:
+        if document["schema"] != _JOURNAL_FORMAT:
             raise KeyError("schema")
         journal.pending = [JournalEntry.from_json(entry) for entry in document["pending"]]
         journal.applied = [JournalEntry.from_json(entry) for entry in document["applied"]]

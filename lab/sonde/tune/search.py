@@ -25,7 +25,7 @@ CONFIDENCE = 0.99
 STRICT_CONFIDENCE = 0.998
 
 # Measures a value (None: the present one) and returns its rate; a value that cannot be set raises RejectedValueError.
-Measure = Callable[[str | None], float]
+MeasureRate = Callable[[str | None], float]
 
 
 class RejectedValueError(Exception):
@@ -74,7 +74,7 @@ def estimate_runs(candidates: int, rule: SearchRule) -> tuple[int, int]:
 
 
 def search_best_value(
-    candidate_values: Sequence[str], measure_rate: Measure, search_rule: SearchRule, seed: int
+    candidate_values: Sequence[str], measure_rate: MeasureRate, search_rule: SearchRule, seed: int
 ) -> SearchResult:
     """Searches the best of `candidate_values` and compares it with the present one."""
     order = random.Random(seed)
@@ -93,7 +93,7 @@ def search_best_value(
 
 
 def compare_with_present_value(
-    candidate_value: str, measure_rate: Measure, search_rule: SearchRule, seed: int
+    candidate_value: str, measure_rate: MeasureRate, search_rule: SearchRule, seed: int
 ) -> SearchResult:
     """Compares one value with the present one, in interleaved fresh runs."""
     return _compare_interleaved(
@@ -103,7 +103,7 @@ def compare_with_present_value(
 
 def _select_by_successive_halving(
     remaining: list[str],
-    measure_rate: Measure,
+    measure_rate: MeasureRate,
     search_rule: SearchRule,
     random_order: random.Random,
     rates: dict[str, list[float]],
@@ -138,7 +138,11 @@ def _rank_values(rates_by_value: dict[str, list[float]]) -> list[str]:
 
 
 def _compare_interleaved(
-    best_value: str, measure_rate: Measure, search_rule: SearchRule, random_order: random.Random, result: SearchResult
+    best_value: str,
+    measure_rate: MeasureRate,
+    search_rule: SearchRule,
+    random_order: random.Random,
+    result: SearchResult,
 ) -> SearchResult:
     present: list[float] = []
     changed: list[float] = []

@@ -24,7 +24,7 @@ class SettingError(Exception):
 
 
 @dataclass(frozen=True)
-class BoundSetting:
+class ResolvedSetting:
     """A tunable at one location: what reads it and what sets it. The journal stores it, so that a restore needs no
     file of tunables."""
 
@@ -40,7 +40,7 @@ class BoundSetting:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in vars(self).items()}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> BoundSetting:
+    def from_json(cls, document: Mapping[str, Any]) -> ResolvedSetting:
         """Raises TypeError for a document that is none."""
         members: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value for name, value in document.items()
@@ -117,19 +117,19 @@ class BoundSetting:
             )
 
 
-def bind_setting(tunable: Tunable, directory: Path, device: str = "") -> BoundSetting:
+def resolve_setting(tunable: Tunable, directory: Path, device: str = "") -> ResolvedSetting:
     """The setting of the storage that `directory` is on. `device` replaces the block device that is found.
 
     Raises SettingError where this machine does not have it.
     """
     if tunable.kind == "command":
-        return BoundSetting("command", read_command=tunable.read, write_command=tunable.write)
+        return ResolvedSetting("command", read_command=tunable.read, write_command=tunable.write)
     if tunable.kind == "file":
         fields = _find_device_fields(tunable, directory, device)
         paths = [path.format(**fields) for path in (tunable.name, *tunable.related)]
         if not Path(paths[0]).exists():
             raise SettingError(f"there is no {paths[0]}")
-        return BoundSetting("file", tuple(path for path in paths if Path(path).exists()))
+        return ResolvedSetting("file", tuple(path for path in paths if Path(path).exists()))
     mount = _require_mount(directory)
     others = [option for option in mount.options if option.partition("=")[0] != tunable.name]
     has_option = any(option.startswith(f"{tunable.name}=") for option in mount.options)
@@ -137,10 +137,10 @@ def bind_setting(tunable: Tunable, directory: Path, device: str = "") -> BoundSe
     if tunable.kind == "mount" and not has_option and not may_have_option:
         raise SettingError(f"{mount.location} ({mount.kind}) has no option {tunable.name}")
     arguments = (mount.kind, ",".join(others), mount.device) if tunable.kind == "mount" else ()
-    return BoundSetting(tunable.kind, option=tunable.name, directory=mount.location, mount_arguments=arguments)
+    return ResolvedSetting(tunable.kind, option=tunable.name, directory=mount.location, mount_arguments=arguments)
 
 
-def require_setting_can_be_undone(setting: BoundSetting, values_by_key: Mapping[str, str]) -> None:
+def require_setting_can_be_undone(setting: ResolvedSetting, values_by_key: Mapping[str, str]) -> None:
     """Writes the present values again. Raises MachineError when that fails: what cannot be undone is not changed."""
     try:
         for key in setting.paths[:1] if setting.kind == "file" else values_by_key:

@@ -21,9 +21,9 @@ from sonde.tune.search import (
     estimate_runs,
     search_best_value,
 )
-from sonde.tune.system_settings import BoundSetting, SettingError, bind_setting, require_setting_can_be_undone
+from sonde.tune.system_settings import ResolvedSetting, SettingError, require_setting_can_be_undone, resolve_setting
 
-OFF = "off"  # of an environment variable: without it
+UNSET = "off"  # of an environment variable: without it
 _NOT_STATED = "not stated"
 
 
@@ -70,12 +70,12 @@ class TuneOutcome:
 class _SystemChange:
     """A setting of the machine with its values from before."""
 
-    setting: BoundSetting
+    setting: ResolvedSetting
     state: dict[str, str]
 
 
 @dataclass
-class Tuning:
+class TuningSession:
     """One tuning. `report` gets a sentence for each step."""
 
     plan: Plan
@@ -128,7 +128,7 @@ class Tuning:
             if not tunable.changes_system:
                 continue
             try:
-                setting = bind_setting(tunable, self.directory, self.device)
+                setting = resolve_setting(tunable, self.directory, self.device)
                 state = setting.read_state()
             except SettingError as reason:
                 raise MachineError(f"{tunable.id} cannot be tuned here: {reason}.") from None
@@ -204,7 +204,7 @@ class Tuning:
                 except PlanError as reason:
                     raise RejectedValueError(str(reason).rstrip(".")) from None
                 variant = replace(variant, plan=plan)
-            elif tunable.kind == "environment" and value != OFF:
+            elif tunable.kind == "environment" and value != UNSET:
                 variant = replace(variant, environment={**variant.environment, tunable.name: value})
         return variant
 
@@ -213,7 +213,7 @@ class Tuning:
             change = self._changes[tunable.id]
             return change.setting.describe_state(change.state)
         if tunable.kind == "environment":
-            return OFF
+            return UNSET
         return _get_plan_member(self.plan, tunable.name) if tunable.kind == "plan" else _NOT_STATED
 
     def _apply_winners(self, winners: Mapping[str, str]) -> tuple[str, ...]:

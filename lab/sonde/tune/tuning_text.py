@@ -43,7 +43,7 @@ def print_outcome(console: Console, outcome: TuneOutcome) -> None:
     if not better:
         console.print("No value is known to be better than the present one; nothing is changed.")
     for setting in better:
-        console.print(describe_use(setting, outcome), soft_wrap=True)
+        console.print(describe_how_to_keep_value(setting, outcome), soft_wrap=True)
     for problem in outcome.problems:
         console.print(f"! {problem}", style="yellow", soft_wrap=True)
 
@@ -58,7 +58,7 @@ def format_ratio_in_percent(ratio: RateRatio | None) -> str:
     return f"{text} [{100 * (ratio.low - 1):+.1f}, {100 * (ratio.high - 1):+.1f}]"
 
 
-def describe_use(setting: TunedSetting, outcome: TuneOutcome) -> str:
+def describe_how_to_keep_value(setting: TunedSetting, outcome: TuneOutcome) -> str:
     """How to keep the best value of a setting, or that it is kept, and what it can do besides changing rates."""
     tunable, value = setting.tunable, setting.result.best or ""
     keep = f" Permanently: {tunable.permanent.replace('VALUE', value)}." if tunable.permanent else ""

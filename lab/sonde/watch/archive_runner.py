@@ -29,7 +29,7 @@ from sonde.watch.history_gate import ProbeNumber
 from sonde.watch.watch_state import WatchState
 from sonde.watch.watcher import ProbeRun
 
-_SOURCE = "sonde watch"
+_EVENT_SOURCE = "sonde watch"
 
 
 def load_probe_plan(probe: ProbeEntry, plan_name: str) -> Plan:
@@ -116,7 +116,7 @@ def record_incident_events(archive_root: Path, watch_state: WatchState) -> None:
     documents = []
     for incident in watch_state.incidents:
         opened = _format_time(incident.opened)
-        base = {"schema": "sonde-event/1", "source": _SOURCE, "tags": ["watch"]}
+        base = {"schema": "sonde-event/1", "source": _EVENT_SOURCE, "tags": ["watch"]}
         documents.append(
             {**base, "id": incident.id, "when": opened, "kind": "incident", "title": incident.summary.rstrip(".")}
         )
@@ -138,7 +138,7 @@ def record_incident_events(archive_root: Path, watch_state: WatchState) -> None:
 def describe_nearby_events(archive_root: Path, last_time_before: float, first_time_after: float) -> str:
     """Sentences about the events of the archive that are nearest to the time between two runs."""
     try:
-        events = [event for event in read_archive_events(archive_root) if event.source != _SOURCE]
+        events = [event for event in read_archive_events(archive_root) if event.source != _EVENT_SOURCE]
     except EventError:
         return ""  # `sonde event list` says what is wrong with the file
     return " ".join(

@@ -17,8 +17,8 @@ from sonde.model.file_trust import require_file_not_writable_by_others
 from sonde.model.tables.table_reader import ReadContext, read_table
 from sonde.watch.description import ChannelEntry, LogEntry, ProbeEntry, WatchFile
 
-_SHORTEST_INTERVAL_S = 600.0
-_QUIET = re.compile(r"(\d\d):(\d\d)-(\d\d):(\d\d)")
+_MIN_PROBE_INTERVAL_S = 600.0
+_QUIET_HOURS = re.compile(r"(\d\d):(\d\d)-(\d\d):(\d\d)")
 
 
 class WatchFileError(UserError):
@@ -64,7 +64,7 @@ def read_watch_file(watch_file: Path) -> WatchFile:
 
 def parse_quiet_hours(hours_text: str, watch_file: Path | str = "quiet") -> tuple[time, time]:
     """Parses "22:00-06:00" as begin and end; the end may be on the next day. Raises WatchFileError."""
-    match = _QUIET.fullmatch(hours_text)
+    match = _QUIET_HOURS.fullmatch(hours_text)
     try:
         if match is None:
             raise ValueError
@@ -74,7 +74,7 @@ def parse_quiet_hours(hours_text: str, watch_file: Path | str = "quiet") -> tupl
 
 
 def _check_probe(probe: ProbeEntry, watch_file: Path) -> None:
-    if probe.every < _SHORTEST_INTERVAL_S:
+    if probe.every < _MIN_PROBE_INTERVAL_S:
         raise WatchFileError(f"{watch_file}: probes.{probe.id}.every is {probe.every:g} s; it must be 10 min or more.")
     if probe.spread >= probe.every:
         raise WatchFileError(f"{watch_file}: probes.{probe.id}.spread must be shorter than every.")

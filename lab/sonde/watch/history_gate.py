@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sonde.trends.baseline_gate import LEAST, compute_median_and_limit
+from sonde.trends.baseline_gate import MIN_BASELINE_RUNS, compute_median_and_limit
 from sonde.trends.detectors import DetectorSettings, DetectorState
 from sonde.trends.watch import HistoryWatch, watch_from_earlier_state
 from sonde.watch.watch_state import HistoryState
@@ -26,27 +26,27 @@ class ProbeNumber:
     value: float
 
 
-def find_limit(history: HistoryState) -> tuple[float, float] | None:
+def compute_lower_limit(history: HistoryState) -> tuple[float, float] | None:
     """Usual value and limit of the gate; None while too few values are known."""
     reference = history.accepted[-_REFERENCE_RUNS:]
-    return compute_median_and_limit(reference) if len(reference) >= LEAST else None
+    return compute_median_and_limit(reference) if len(reference) >= MIN_BASELINE_RUNS else None
 
 
 def is_below_limit(history: HistoryState | None, newest_value: float) -> bool:
     """Whether the value is below the limit."""
-    limit = find_limit(history) if history is not None else None
+    limit = compute_lower_limit(history) if history is not None else None
     return limit is not None and newest_value < limit[1]
 
 
 @dataclass(frozen=True)
-class Drop:
+class DetectedDrop:
     """A lasting drop: value after divided by value before, and the time of the first run after it."""
 
     ratio: float
     time: float
 
 
-def push_newest_value(history_state: HistoryState, settings: DetectorSettings) -> Drop | None:
+def detect_drop_in_newest_value(history_state: HistoryState, settings: DetectorSettings) -> DetectedDrop | None:
     """Adds the newest value of the history to its detectors. Returns the drop that they noticed, None without one.
 
     Costs milliseconds, whatever the length of the history.
@@ -60,6 +60,8 @@ def push_newest_value(history_state: HistoryState, settings: DetectorSettings) -
     history_state.filled = result.state.filled
     history_state.reference = None if result.state.reference is None else list(result.state.reference)
     drops = [
-        Drop(alarm.level_ratio, history_state.times[alarm.first]) for alarm in result.alarms if alarm.level_ratio < 1
+        DetectedDrop(alarm.level_ratio, history_state.times[alarm.first])
+        for alarm in result.alarms
+        if alarm.level_ratio < 1
     ]
     return drops[-1] if drops else None

@@ -9,7 +9,7 @@ from sonde.trends.scope import explain_changes
 
 # Labels that say what was measured where; the others only name things.
 _SCOPE_LABELS = ("system", "directory", "plan", "phase", "operation")
-_CAUSES = {
+_CAUSE_PHRASES = {
     "clients": "look at the client software or the test first",
     "storage": "look at that storage first",
     "machine": "look at the machine or its network first",
@@ -40,7 +40,7 @@ def summarize_changes(
         " and ".join(f"{_describe_label(name)} {value}" for name, value in scope.conditions.items()) or "everything"
         for scope in explanation.scopes
     ]
-    cause = _CAUSES.get(explanation.cause)
+    cause = _CAUSE_PHRASES.get(explanation.cause)
     return (
         f"{len(labels)} histories fell by {size}, {len(unchanged)} did not; in common: {'; '.join(scopes)}"
         f"{f' ({cause})' if cause else ''}."

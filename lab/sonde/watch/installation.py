@@ -11,10 +11,10 @@ from sonde.model.escaping import escape_line
 from sonde.model.shell import quote_command
 
 # `once` runs nothing that is not due, so it may be started often.
-_MINUTES = 5
+_ROUND_INTERVAL_MINUTES = 5
 
 
-def make_command(watch_file: Path, archive: Path) -> list[str]:
+def make_watch_command(watch_file: Path, archive: Path) -> list[str]:
     """The command of one round, with absolute paths. Raises UserError for a path that would begin a line of its own."""
     paths = str(watch_file.absolute()), str(archive.absolute())
     for path in (sys.executable, *paths):
@@ -26,7 +26,7 @@ def make_command(watch_file: Path, archive: Path) -> list[str]:
 
 def make_systemd_units(watch_file: Path, archive: Path) -> dict[str, str]:
     """Name and text of a service and its timer."""
-    command = " ".join(_quote_for_systemd(part) for part in make_command(watch_file, archive))
+    command = " ".join(_quote_for_systemd(part) for part in make_watch_command(watch_file, archive))
     service = (
         "[Unit]\nDescription=Probes of file systems (sonde watch)\n\n[Service]\nType=oneshot\n"
         f"WorkingDirectory={_quote_for_systemd(str(watch_file.absolute().parent))}\n"
@@ -35,7 +35,7 @@ def make_systemd_units(watch_file: Path, archive: Path) -> dict[str, str]:
     )
     timer = (
         "[Unit]\nDescription=Starts sonde watch\n\n[Timer]\n"
-        f"OnCalendar=*:0/{_MINUTES}\nRandomizedDelaySec=60\nPersistent=true\n\n[Install]\nWantedBy=timers.target\n"
+        f"OnCalendar=*:0/{_ROUND_INTERVAL_MINUTES}\nRandomizedDelaySec=60\nPersistent=true\n\n[Install]\nWantedBy=timers.target\n"
     )
     return {"sonde-watch.service": service, "sonde-watch.timer": timer}
 
@@ -43,8 +43,8 @@ def make_systemd_units(watch_file: Path, archive: Path) -> dict[str, str]:
 def make_cron_line(watch_file: Path, archive: Path) -> str:
     """A line of a crontab; a percent sign has a meaning there."""
     directory = quote_command(["cd", str(watch_file.absolute().parent)])
-    command = f"{directory} && {quote_command(make_command(watch_file, archive))}".replace("%", r"\%")
-    return f"*/{_MINUTES} * * * * {command}"
+    command = f"{directory} && {quote_command(make_watch_command(watch_file, archive))}".replace("%", r"\%")
+    return f"*/{_ROUND_INTERVAL_MINUTES} * * * * {command}"
 
 
 def _quote_for_systemd(argument: str) -> str:

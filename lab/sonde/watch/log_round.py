@@ -25,7 +25,7 @@ from sonde.store.events import add_archive_events, select_new_events
 from sonde.watch.description import LogEntry, WatchFile
 from sonde.watch.watch_state import Notice, StateStore, WatchState
 
-_MOST_NAMED = 10
+_MAX_LISTED_EVENTS = 10
 
 
 @dataclass
@@ -102,7 +102,7 @@ def _add_log_notice(
     if not severe:
         return
     watch_state.log_notice_count += 1
-    titles = [f"{document['when'].partition('/')[0]} {document['title']}" for document in severe[:_MOST_NAMED]]
+    titles = [f"{document['when'].partition('/')[0]} {document['title']}" for document in severe[:_MAX_LISTED_EVENTS]]
     more = len(severe) - len(titles)
     text = "; ".join(titles) + (f"; and {more} more, see `sonde event list`." if more else ".")
     channels = [channel.id for channel in watch.channels if channel.to != "metrics"]

@@ -23,10 +23,10 @@ from sonde.watch.description import ChannelEntry, WatchFile
 from sonde.watch.watch_state import Notice, StateStore, WatchState
 
 _TIMEOUT_S = 15.0
-_SENDMAIL = ("/usr/sbin/sendmail", "/usr/lib/sendmail")
+_SENDMAIL_PATHS = ("/usr/sbin/sendmail", "/usr/lib/sendmail")
 _DELIVERY_ERRORS = (OSError, ValueError, HTTPException, smtplib.SMTPException, subprocess.SubprocessError)
-_LONGEST_PART = 4000  # characters of a title or text in a chat
-_MOST_FAILURES = 50  # rounds; then the notice is only in the status
+_MAX_CHAT_CHARACTERS = 4000  # characters of a title or text in a chat
+_MAX_FAILURES = 50  # rounds; then the notice is only in the status
 
 
 def deliver_notices(watch: WatchFile, watch_state: WatchState, state_store: StateStore, host: str) -> list[str]:
@@ -48,7 +48,7 @@ def deliver_notices(watch: WatchFile, watch_state: WatchState, state_store: Stat
             notice.delivered.append(name)
             state_store.save_state(watch_state)
         is_complete = all(name in notice.delivered or name not in channels for name in notice.channels)
-        if is_complete or notice.failures > _MOST_FAILURES:
+        if is_complete or notice.failures > _MAX_FAILURES:
             watch_state.notices.remove(notice)
     state_store.save_state(watch_state)
     return problems
@@ -91,7 +91,7 @@ def make_webhook_document(webhook_form: str, notice: Notice, host: str) -> dict[
     """
     if webhook_form == "json":
         return make_notice_document(notice, host)
-    title, text = (_shorten_message(part, _LONGEST_PART) for part in (notice.title, notice.text))
+    title, text = (_shorten_message(part, _MAX_CHAT_CHARACTERS) for part in (notice.title, notice.text))
     if webhook_form == "slack":
         return {"text": f"*{_escape_for_slack(title)}*\n{_escape_for_slack(text)}"}
     if webhook_form == "mattermost":
@@ -166,7 +166,7 @@ def _send_mail(channel: ChannelEntry, notice: Notice, host: str) -> None:
         with smtplib.SMTP(name, int(port or 25), timeout=_TIMEOUT_S) as server:
             server.send_message(mail)
         return
-    program = next((path for path in _SENDMAIL if Path(path).exists()), "sendmail")
+    program = next((path for path in _SENDMAIL_PATHS if Path(path).exists()), "sendmail")
     subprocess.run([program, "-t", "-i"], input=mail.as_bytes(), timeout=_TIMEOUT_S, check=True, capture_output=True)
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from sonde.model.metric_text import MetricText
-from sonde.watch.history_gate import find_limit
+from sonde.watch.history_gate import compute_lower_limit
 from sonde.watch.watch_state import WatchState
 
 _HISTORY_LABELS = ("system", "directory", "probe", "phase", "operation")
@@ -20,7 +20,7 @@ def render_metrics(watch_state: WatchState, probe_names: tuple[str, ...]) -> str
         )
         for name, history in sorted(watch_state.histories.items())
     ]
-    limits = [(labels, limit) for labels, history in histories if (limit := find_limit(history)) is not None]
+    limits = [(labels, limit) for labels, history in histories if (limit := compute_lower_limit(history)) is not None]
     text.add_family(
         "sonde_watch_rate",
         "Latest rate of a probe.",

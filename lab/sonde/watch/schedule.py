@@ -15,7 +15,7 @@ from sonde.watch.description import ProbeEntry, WatchFile
 
 DAY_S = 86400.0
 # Duration that is assumed for a probe that never ran.
-_FIRST_DURATION_S = 60.0
+_ASSUMED_FIRST_DURATION_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,7 @@ class ProbeDecision:
     skip_reason: str = ""
 
 
-def compute_slot(probe: ProbeEntry, watch: WatchFile, now: float, host: str) -> int:
+def compute_schedule_slot(probe: ProbeEntry, watch: WatchFile, now: float, host: str) -> int:
     """The number of the current interval of the probe: it is due once in each slot."""
     hour, minute = (int(part) for part in (probe.start_time or "00:00").split(":"))
     anchor = datetime(1970, 1, 1, hour, minute, tzinfo=parse_time_zone(watch.zone)).timestamp()
@@ -52,11 +52,11 @@ def find_due_probes(
     decisions: list[ProbeDecision] = []
     planned_s: dict[str, float] = {}
     for probe in watch.probes:
-        slot = compute_slot(probe, watch, now, host)
+        slot = compute_schedule_slot(probe, watch, now, host)
         if slots.get(probe.id) == slot:
             continue
         earlier = [seconds for _, seconds in durations.get(probe.id, ())]
-        expected_s = median(earlier[-10:]) if earlier else _FIRST_DURATION_S
+        expected_s = median(earlier[-10:]) if earlier else _ASSUMED_FIRST_DURATION_S
         used_s = planned_s.get(probe.on, 0.0) + sum(
             seconds
             for other in watch.probes

@@ -20,9 +20,9 @@ from sonde.model.errors import MachineError, UserError
 
 STATE_FILE = "state.json"
 _LOCK_FILE = "lock"
-_FORMAT = "sonde-watch-state/1"
-_MOST_VALUES = 400  # of one history; detectors use 80
-_MOST_DURATIONS = 200
+_STATE_FORMAT = "sonde-watch-state/1"
+_MAX_VALUES = 400  # of one history; detectors use 80
+_MAX_DURATIONS = 200
 _HISTORY_LABELS = ("probe", "phase", "directory")
 
 
@@ -46,10 +46,10 @@ class HistoryState:
 
     def add_value(self, value: float, time: float, is_accepted: bool) -> None:
         """Adds a value; the oldest are dropped."""
-        self.values = [*self.values, value][-_MOST_VALUES:]
-        self.times = [*self.times, time][-_MOST_VALUES:]
+        self.values = [*self.values, value][-_MAX_VALUES:]
+        self.times = [*self.times, time][-_MAX_VALUES:]
         if is_accepted:
-            self.accepted = [*self.accepted, value][-_MOST_VALUES:]
+            self.accepted = [*self.accepted, value][-_MAX_VALUES:]
 
 
 @dataclass
@@ -117,7 +117,7 @@ class WatchState:
 
     def add_run_duration(self, probe_name: str, start_time: float, seconds: float) -> None:
         """Remembers how long a run took."""
-        self.durations[probe_name] = [*self.durations.get(probe_name, []), (start_time, seconds)][-_MOST_DURATIONS:]
+        self.durations[probe_name] = [*self.durations.get(probe_name, []), (start_time, seconds)][-_MAX_DURATIONS:]
 
     def list_open_incidents(self) -> list[Incident]:
         """Incidents that are not fixed."""
@@ -143,12 +143,12 @@ class WatchState:
 
     def to_json(self) -> dict[str, Any]:
         """The state as a document."""
-        return {"schema": _FORMAT, **asdict(self)}
+        return {"schema": _STATE_FORMAT, **asdict(self)}
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> WatchState:
         """The state from its document. Raises ValueError, TypeError or KeyError for another form."""
-        if document.get("schema") != _FORMAT:
+        if document.get("schema") != _STATE_FORMAT:
             raise ValueError("it has another format")
         state: WatchState = _convert_to_type(cls, {name: value for name, value in document.items() if name != "schema"})
         for history in state.histories.values():
@@ -225,7 +225,7 @@ class StateStore:
         A round saves it after each run, and histories of a year are long: one line takes a tenth of the time that
         indented lines of a copied document take.
         """
-        document = {"schema": _FORMAT, **vars(state)}
+        document = {"schema": _STATE_FORMAT, **vars(state)}
         text = json.dumps(document, default=vars, ensure_ascii=False, allow_nan=False)
         try:
             with ConfinedDirectory.open(self.folder, create_if_absent=True) as directory:

@@ -14,15 +14,21 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from sonde.model.errors import UserError
-from sonde.trends.changes import TOGETHER_RUNS
+from sonde.trends.changes import MAX_RUNS_BETWEEN_JOINT_CHANGES
 from sonde.trends.detectors import DetectorSettings
 from sonde.watch.description import ProbeEntry, WatchFile
-from sonde.watch.history_gate import Drop, ProbeNumber, find_limit, is_below_limit, push_newest_value
+from sonde.watch.history_gate import (
+    DetectedDrop,
+    ProbeNumber,
+    compute_lower_limit,
+    detect_drop_in_newest_value,
+    is_below_limit,
+)
 from sonde.watch.incident_text import summarize_changes
 from sonde.watch.schedule import ProbeDecision, find_due_probes
 from sonde.watch.watch_state import HistoryState, Incident, Notice, PendingRun, StateStore, WatchState
 
-_MOST_INCIDENTS = 500
+_MAX_INCIDENTS = 500
 
 
 @dataclass(frozen=True)
@@ -128,7 +134,7 @@ class Watcher:
         for run in runs:
             self.state.add_run_duration(probe.id, run.started, run.seconds)
             round_report.runs.append(run.run)
-        changes: dict[str, Drop] = {}
+        changes: dict[str, DetectedDrop] = {}
         if runs:
             self.state.skips.pop(probe.id, None)
             changes = self._add_runs_to_histories(runs, probe)
@@ -167,9 +173,9 @@ class Watcher:
                 return True
         return False
 
-    def _add_runs_to_histories(self, probe_runs: Sequence[ProbeRun], probe: ProbeEntry) -> dict[str, Drop]:
+    def _add_runs_to_histories(self, probe_runs: Sequence[ProbeRun], probe: ProbeEntry) -> dict[str, DetectedDrop]:
         """Adds the numbers of a probe to their histories. Returns the changed histories."""
-        changed: dict[str, Drop] = {}
+        changed: dict[str, DetectedDrop] = {}
         by_history: dict[str, list[ProbeNumber]] = {}
         for run in probe_runs:
             for measurement in run.measurements:
@@ -182,7 +188,7 @@ class Watcher:
                     {**first.labels, "probe": probe.id, "plan": probe.plan, "directory": probe.on}, first.unit
                 ),
             )
-            limit = find_limit(history)
+            limit = compute_lower_limit(history)
             values = [measurement.value for measurement in measurements]
             confirmed = limit is not None and len(values) > probe.retests and all(value < limit[1] for value in values)
             history.is_recovered = limit is not None and len(values) > probe.retests and min(values) >= limit[1]
@@ -190,16 +196,16 @@ class Watcher:
             history.add_value(
                 middle, probe_runs[0].started, is_accepted=not history.incident and not is_below_limit(history, middle)
             )
-            drop = push_newest_value(history, self.settings)
+            drop = detect_drop_in_newest_value(history, self.settings)
             if history.incident:
                 continue
             if confirmed and limit is not None:
-                changed[name] = Drop(middle / limit[0], probe_runs[0].started)
+                changed[name] = DetectedDrop(middle / limit[0], probe_runs[0].started)
             elif drop is not None:
                 changed[name] = drop
         return changed
 
-    def _update_incidents(self, report: RoundReport, changes: dict[str, Drop]) -> Incident | None:
+    def _update_incidents(self, report: RoundReport, changes: dict[str, DetectedDrop]) -> Incident | None:
         """Opens an incident for the changes, or adds them to a recent one, which is returned. Closes incidents that are
         over."""
         now = self.clock()
@@ -213,12 +219,12 @@ class Watcher:
                 report.closed.append(incident)
                 days = (now - incident.opened) / 86400
                 self._add_incident_notice(incident, "fixed", f"Fixed after {days:.1f} days: {incident.summary}")
-        self.state.incidents = self.state.incidents[-_MOST_INCIDENTS:]
+        self.state.incidents = self.state.incidents[-_MAX_INCIDENTS:]
         return changed_incident
 
-    def _open_incident(self, round_report: RoundReport, new_drops: dict[str, Drop], now: float) -> Incident:
+    def _open_incident(self, round_report: RoundReport, new_drops: dict[str, DetectedDrop], now: float) -> Incident:
         changed_time = min(drop.time for drop in new_drops.values())
-        reach = max(self.watch.join, TOGETHER_RUNS * max(probe.every for probe in self.watch.probes))
+        reach = max(self.watch.join, MAX_RUNS_BETWEEN_JOINT_CHANGES * max(probe.every for probe in self.watch.probes))
         recent = [entry for entry in self.state.list_open_incidents() if abs(changed_time - entry.changed) <= reach]
         changed = {**(recent[-1].histories if recent else {}), **{name: drop.ratio for name, drop in new_drops.items()}}
         everything = {name: history.labels for name, history in self.state.histories.items()}

@@ -18,9 +18,9 @@ from record_scene import Scene, Work
 from rich.text import Text
 
 from sonde.store.events import EVENTS_FILE
-from sonde.telemetry.file_format import FORMAT, SAMPLED_FILE
+from sonde.telemetry.file_format import SAMPLED_FILE, TELEMETRY_FORMAT
 from sonde.terminal.encoding import encode_json, escape_as_line, escape_control_characters
-from sonde.terminal.screen import _Surface, make_plain_table
+from sonde.terminal.screen import _NonCroppingConsole, make_plain_table
 
 Sonde = Callable[..., Any]
 RUNS = [f"2026010{day}T000000Z-hostile-0000000{day}" for day in range(1, 7)]
@@ -83,7 +83,13 @@ def telemetry_lines(text: str) -> list[dict[str, Any]]:
     sources = {"disks": ["disk_read_bytes", "disk_written_bytes"]}
     times = [1767225600 + second for second in (0, 1, 2, 3600)]  # from 2026-01-01T00:00:00Z
     return [
-        {"type": "telemetry", "schema": FORMAT, "host": f"n1{text}", "sources": sources, "unavailable": {text: text}},
+        {
+            "type": "telemetry",
+            "schema": TELEMETRY_FORMAT,
+            "host": f"n1{text}",
+            "sources": sources,
+            "unavailable": {text: text},
+        },
         *({"type": "sample", "time": time, "disks": {f"sda{text}": [time, time]}} for time in times),
         {"type": "lost", "time": times[-1], "source": f"disks{text}", "text": text},
     ]
@@ -166,7 +172,9 @@ def test_visible_text_is_not_changed(text: str) -> None:
 def test_terminal_gets_styles_and_nothing_else(text: str) -> None:
     """On a terminal rich's own codes remain: what is left without the styles holds no control characters."""
     file = io.StringIO()
-    console = _Surface(file=file, force_terminal=True, width=80, color_system="standard", legacy_windows=False)
+    console = _NonCroppingConsole(
+        file=file, force_terminal=True, width=80, color_system="standard", legacy_windows=False
+    )
     table = make_plain_table()
     table.add_column("a")
     table.add_row(Text(text, style="red"))

@@ -25,7 +25,7 @@ from sonde.diagnose.library import find_experiment, list_causes
 from sonde.diagnose.stated_machine import UnsimulatedMachine
 from sonde.diagnose.stated_results import parse_stated_result
 from sonde.telemetry.file_format import Sample, TelemetryFile, encode_telemetry_lines
-from sonde.trends.budget import Budget, Calibration
+from sonde.trends.budget import AlarmBudget, Calibration
 from sonde.trends.changes import group_changes, measure_changes
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.history import History
@@ -215,7 +215,7 @@ def make_survey(slow: set[tuple[str, str]], factor: float = 0.4) -> Survey:
         labels = dict(zip(("file_system", "operation"), cell, strict=True))
         histories.append(History(labels, DAY * np.arange(100.0), 1e9 * values))
     joint = group_changes(histories, measure_changes(histories, find_alarms_in_histories(histories)))
-    return Survey((), tuple(joint), Budget(1.0, 365.0), Calibration(DetectorSettings(), 0.2, 120, True), 0)
+    return Survey((), tuple(joint), AlarmBudget(1.0, 365.0), Calibration(DetectorSettings(), 0.2, 120, True), 0)
 
 
 def test_joint_drop_of_one_file_system_points_to_storage() -> None:

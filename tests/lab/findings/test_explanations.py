@@ -19,7 +19,7 @@ PATTERNS = (
     rf'\badd\(\s*"([a-z0-9_]+)",\s*[^;]{{0,80}}?{SEVERITY}',
     rf'\bmake_finding\(\s*circumstances,\s*"([a-z0-9_]+)",\s*{SEVERITY}',
     rf'\bFinding\([^;"]*"([a-z0-9_]+)",[^;"]*{SEVERITY}',
-    r'^FINDING = "([a-z0-9_]+)"',
+    r'^UNUSED_MEMBER_FINDING = "([a-z0-9_]+)"',
     r'else "(tool_)',  # f"tool_{level}"
 )
 # Levels of messages that lab/sonde/sources/tool_messages.py puts after "tool_".

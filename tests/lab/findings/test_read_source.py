@@ -14,7 +14,7 @@ from sonde.findings.classification import Classification
 from sonde.findings.read_source import find_cache_and_device_contradiction
 from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.run import RecordedRun, read_recorded_run_folder
-from sonde.telemetry.file_format import FORMAT
+from sonde.telemetry.file_format import TELEMETRY_FORMAT
 
 MIB = 1 << 20
 EPOCH = 1_795_003_200.0  # 2026-11-18T12:00:00Z
@@ -56,7 +56,7 @@ def make_run(
         is_nfs = tested["type"] == "nfs4"
         source, part = ("nfs", str(tested["mount_point"])) if is_nfs else ("disks", "sda")
         metric = "nfs_read_bytes" if is_nfs else "disk_read_bytes"
-        header = {"type": "telemetry", "schema": FORMAT, "host": "n1", "sources": {source: [metric]}}
+        header = {"type": "telemetry", "schema": TELEMETRY_FORMAT, "host": "n1", "sources": {source: [metric]}}
         fractions = {5.0: 0.0, 9.9: 0.0, 10.1: 0.02, 69.9: last_fraction, 70.1: 1.0, 75.0: 1.0}
         values = {second: 1e6 + fraction * device_bytes for second, fraction in fractions.items()}
         samples = [

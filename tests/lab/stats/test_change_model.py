@@ -7,25 +7,25 @@ import numpy as np
 import pytest
 
 from sonde.stats.change_model import (
-    ARL0_RANGE,
+    AVERAGE_RUN_LENGTH_RANGE,
     MIN_RUNS,
     MIN_SIDE_RUNS,
-    WINDOW,
+    WINDOW_RUNS,
     interpolate_thresholds,
     simulate_thresholds,
 )
-from sonde.stats.change_table import THRESHOLDS
+from sonde.stats.change_table import DETECTION_THRESHOLDS
 from sonde.stats.ranks import RankWindow
 
 
 def test_threshold_table_is_reproduced_by_simulation() -> None:
     derived = simulate_thresholds(100, series=8000, seed=5)
-    assert derived == pytest.approx(np.array(THRESHOLDS[100]), abs=0.06)
+    assert derived == pytest.approx(np.array(DETECTION_THRESHOLDS[100]), abs=0.06)
 
 
 def test_thresholds_exist_for_every_count_and_grow_with_arl0() -> None:
-    rows = np.array([THRESHOLDS[arl0] for arl0 in sorted(THRESHOLDS)])
-    assert rows.shape[1] == WINDOW - MIN_RUNS + 1
+    rows = np.array([DETECTION_THRESHOLDS[arl0] for arl0 in sorted(DETECTION_THRESHOLDS)])
+    assert rows.shape[1] == WINDOW_RUNS - MIN_RUNS + 1
     assert np.all(np.diff(rows, axis=0) > 0)
 
 
@@ -33,11 +33,11 @@ def test_thresholds_are_interpolated_between_table_rows() -> None:
     low, middle, high = interpolate_thresholds(500), interpolate_thresholds(700), interpolate_thresholds(1000)
     assert np.all(np.isinf(middle[:MIN_RUNS]))
     assert np.all((low[MIN_RUNS:] < middle[MIN_RUNS:]) & (middle[MIN_RUNS:] < high[MIN_RUNS:]))
-    for border in ARL0_RANGE:
-        assert interpolate_thresholds(border)[MIN_RUNS:] == pytest.approx(THRESHOLDS[border])
+    for border in AVERAGE_RUN_LENGTH_RANGE:
+        assert interpolate_thresholds(border)[MIN_RUNS:] == pytest.approx(DETECTION_THRESHOLDS[border])
     half_way = interpolate_thresholds((500 * 1000) ** 0.5)[MIN_RUNS:]  # between the logarithms
-    assert half_way == pytest.approx((np.array(THRESHOLDS[500]) + THRESHOLDS[1000]) / 2)
-    for outside in (ARL0_RANGE[0] - 1, ARL0_RANGE[1] + 1):
+    assert half_way == pytest.approx((np.array(DETECTION_THRESHOLDS[500]) + DETECTION_THRESHOLDS[1000]) / 2)
+    for outside in (AVERAGE_RUN_LENGTH_RANGE[0] - 1, AVERAGE_RUN_LENGTH_RANGE[1] + 1):
         with pytest.raises(ValueError, match=f"^ARL0 is {outside}; thresholds are known from 100 to 20000$"):
             interpolate_thresholds(outside)
 
@@ -46,7 +46,7 @@ def test_thresholds_are_interpolated_between_table_rows() -> None:
 def test_mean_time_to_false_alarm_holds_for_any_noise(draw: str) -> None:
     random = np.random.default_rng(11)
     limits = interpolate_thresholds(100)
-    window, alarms, watched = RankWindow(6000, WINDOW), 0, 0
+    window, alarms, watched = RankWindow(6000, WINDOW_RUNS), 0, 0
     for _ in range(90):
         window.append_values(getattr(random, draw)(size=window.filled.size))
         strength = np.abs(window.find_strongest_split(MIN_SIDE_RUNS)[0])
@@ -60,8 +60,8 @@ def test_mean_time_to_false_alarm_holds_for_any_noise(draw: str) -> None:
 def test_each_row_is_smooth_and_the_window_ends_it() -> None:
     """Thresholds of neighboring counts are alike but for the last, that of a full window: a digit that was typed wrong
     stands out."""
-    assert [*THRESHOLDS] == [factor * 10**power for power in (2, 3, 4) for factor in (1, 2, 5)][:-1]
-    for row in THRESHOLDS.values():
+    assert [*DETECTION_THRESHOLDS] == [factor * 10**power for power in (2, 3, 4) for factor in (1, 2, 5)][:-1]
+    for row in DETECTION_THRESHOLDS.values():
         steps = np.diff(row[:-1])
         assert np.all(np.abs(steps) < 0.02)
         assert np.all(np.abs(np.diff(steps)) < 0.003)
@@ -72,7 +72,7 @@ class _Told:
     """A window whose strongest splits are known: evenly from nothing to that of the step."""
 
     def __init__(self, series: int, width: int) -> None:
-        assert width == WINDOW
+        assert width == WINDOW_RUNS
         self.filled, self.step = np.zeros(series), 0
 
     def append_values(self, newest_values: np.ndarray) -> None:
@@ -81,7 +81,7 @@ class _Told:
 
     def find_strongest_split(self, shortest: int) -> tuple[np.ndarray, None]:
         assert shortest == 2
-        top = 2 + 0.01 * self.step + 0.0001 * self.step**2 if self.step < WINDOW else self.step
+        top = 2 + 0.01 * self.step + 0.0001 * self.step**2 if self.step < WINDOW_RUNS else self.step
         signs = np.where(np.arange(self.filled.size) % 2, 1, -1)
         return signs * np.linspace(0, top, self.filled.size), None
 
@@ -95,7 +95,7 @@ def test_threshold_is_exceeded_by_one_series_in_arl0(monkeypatch: pytest.MonkeyP
     90 + `settling_steps`."""
     monkeypatch.setattr("sonde.stats.change_model.RankWindow", _Told)
     thresholds = simulate_thresholds(100, series=1001, seed=1)
-    counts = np.arange(MIN_RUNS, WINDOW)
+    counts = np.arange(MIN_RUNS, WINDOW_RUNS)
     assert thresholds[:-1] == pytest.approx(0.99 * (2 + 0.01 * counts + 0.0001 * counts**2))
     assert thresholds[-1] == pytest.approx(0.99 * np.mean(range(90, 120)))
     assert simulate_thresholds(100, series=1001, seed=1, settling_steps=4)[-1] == pytest.approx(

@@ -151,7 +151,7 @@ def test_rank_window_continues_after_dropping_values() -> None:
     window = RankWindow(2, 6)
     for value in range(6):
         window.append_values(np.array([float(value), float(-value)]))
-    window.keep_last_values(0, 2)
+    window.drop_all_but_last_values(0, 2)
     window.append_values(np.array([4.5, 9.0]))
     assert list(window.ranks[0, -3:]) == [1.0, 3.0, 2.0]
     assert list(window.filled) == [3, 6]
@@ -165,11 +165,11 @@ def test_rank_window_drops_no_more_values_than_it_contains() -> None:
     assert list(window.filled) == [3, 4]
     assert window.ranks.tolist() == [[0.0, 2.0, 1.0, 3.0], [2.5, 2.5, 4.0, 1.0]]
     assert np.isnan(window.values[0, 0])
-    window.keep_last_values(0, 9)
+    window.drop_all_but_last_values(0, 9)
     assert (window.filled[0], window.ranks[0].tolist()) == (3, [0.0, 2.0, 1.0, 3.0])
-    window.keep_last_values(0, 1)
+    window.drop_all_but_last_values(0, 1)
     assert (window.filled[0], window.ranks[0].tolist()) == (1, [0.0, 0.0, 0.0, 1.0])
-    window.keep_last_values(0, 0)
+    window.drop_all_but_last_values(0, 0)
     assert (window.filled[0], window.ranks[0].tolist()) == (0, [0.0] * 4)
     assert np.isnan(window.values[0]).all()
     assert window.values[1].tolist() == [1.0, 1.0, 2.0, 0.0]

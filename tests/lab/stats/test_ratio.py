@@ -17,7 +17,7 @@ from sonde.stats.ranks import find_rank_sum_cut
 from sonde.stats.ratio import (
     RateRatio,
     _compute_pairwise_differences,
-    _correct_for_small_sample,
+    _compute_small_sample_factor,
     _count_divisions_into_groups,
     compare_rates,
     estimate_detectable_drop,
@@ -205,7 +205,7 @@ def test_sides_that_are_thinned_keep_their_extremes() -> None:
 
 
 def test_small_sample_correction_equals_the_simulated_factor() -> None:
-    assert _correct_for_small_sample(10) == pytest.approx(1 + 0.16 + 0.09)
+    assert _compute_small_sample_factor(10) == pytest.approx(1 + 0.16 + 0.09)
     assert _count_divisions_into_groups(5, 5) == 252
     assert _count_divisions_into_groups(3, 7) == _count_divisions_into_groups(7, 3) == 120
 

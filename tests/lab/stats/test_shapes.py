@@ -23,7 +23,7 @@ from sonde.stats.shapes import (
     _Fit,
     _fit_decline,
     _fit_dips,
-    _fit_fall,
+    _fit_drop_until_end,
     _fit_hinges,
     _fit_slow_start,
     _fit_stall,
@@ -129,7 +129,12 @@ def test_a_band_of_few_runs_has_no_limit_and_a_profile_needs_bytes() -> None:
 
 def test_shape_cost_includes_its_degrees_of_freedom() -> None:
     logs = np.log(np.linspace(1.0, 0.3, 60))
-    assert [fit(logs).freedoms for fit in (_fit_decline, _fit_slow_start, _fit_fall, _fit_stall)] == [1, 2, 2, 3]
+    assert [fit(logs).freedoms for fit in (_fit_decline, _fit_slow_start, _fit_drop_until_end, _fit_stall)] == [
+        1,
+        2,
+        2,
+        3,
+    ]
     u = (np.arange(60) + 0.5) / 60
     for name, rates in (
         ("cliff", np.where(u < 0.5, 1.0, 0.5)),
@@ -137,11 +142,11 @@ def test_shape_cost_includes_its_degrees_of_freedom() -> None:
         ("long tail", np.exp(-3 * np.maximum(0, u - 0.5) / 0.5)),
         ("steady decline", np.exp(-1 * np.maximum(0, u - 0.3))),
     ):
-        fit = _fit_fall(np.log(rates))
+        fit = _fit_drop_until_end(np.log(rates))
         assert fit.shape is not None
         assert (fit.shape.name, fit.freedoms) == (name, 2)
-    assert [fit(np.zeros(60)).shape for fit in (_fit_fall, _fit_stall)] == [None] * 2
-    assert [fit(np.zeros(60)).freedoms for fit in (_fit_slow_start, _fit_fall, _fit_stall)] == [2, 2, 3]
+    assert [fit(np.zeros(60)).shape for fit in (_fit_drop_until_end, _fit_stall)] == [None] * 2
+    assert [fit(np.zeros(60)).freedoms for fit in (_fit_slow_start, _fit_drop_until_end, _fit_stall)] == [2, 2, 3]
     wave = _fit_dips(logs, PeriodicDips(12.0, 3.0, 6.0, 0.7, 5, 1.5))
     assert (wave.freedoms, wave.cost) == (4, 1.5)
 

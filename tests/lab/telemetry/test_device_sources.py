@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sonde.telemetry.source import LocalSource, SourceReader, UnavailableSourceError, read_rarely
+from sonde.telemetry.source import LocalSource, SourceReader, UnavailableSourceError, limit_reading_cost
 from sonde.telemetry.sources import multipath, page_cache, processes, raid, slingshot, zfs
 from sonde.telemetry.sources.page_cache import measure_cached_bytes
 from sonde.telemetry.sources.raid import parse_mdstat
@@ -117,13 +117,13 @@ def test_zfs_cache_and_data_sets_are_read(tmp_path: Path) -> None:
         tmp_path,
         {"proc/spl/kstat/zfs/arcstats": ARCSTATS, "proc/spl/kstat/zfs/pool1/objset-0x36": OBJSET},
     )
-    assert read_once(zfs.CACHE, tmp_path) == {"": (1000, 50, 7, 43, 4294967296, 8589934592)}
-    assert read_once(zfs.DATA_SETS, tmp_path) == {"pool1/scratch data": (20 * MIB, 30 * MIB, 20, 30)}
+    assert read_once(zfs.CACHE_SOURCE, tmp_path) == {"": (1000, 50, 7, 43, 4294967296, 8589934592)}
+    assert read_once(zfs.DATA_SETS_SOURCE, tmp_path) == {"pool1/scratch data": (20 * MIB, 30 * MIB, 20, 30)}
 
 
 def test_zfs_pool_of_old_versions_is_read(tmp_path: Path) -> None:
     write_files(tmp_path, {"proc/spl/kstat/zfs/tank/io": POOL_IO})
-    assert read_once(zfs.DATA_SETS, tmp_path) == {"tank": (20 * MIB, 30 * MIB, 20, 30)}
+    assert read_once(zfs.DATA_SETS_SOURCE, tmp_path) == {"tank": (20 * MIB, 30 * MIB, 20, 30)}
 
 
 def test_slingshot_counters_have_a_time_behind_the_value(tmp_path: Path) -> None:
@@ -224,7 +224,7 @@ def test_costly_source_is_read_rarely() -> None:
             pass
         return {"": (float(len(calls)),)}
 
-    reader = read_rarely(SourceReader(read), most_cost=0.1, allowance_s=0.02)
+    reader = limit_reading_cost(SourceReader(read), most_cost=0.1, allowance_s=0.02)
     start = time.monotonic()
     while time.monotonic() - start < 0.5:
         reader.read()

@@ -12,16 +12,16 @@ from sonde.conduct.sampling import describe_lost_sources
 from sonde.telemetry.data import TelemetryData
 from sonde.telemetry.file_format import encode_telemetry_lines, parse_telemetry_lines, read_telemetry_files
 from sonde.telemetry.sampler import Sampler
-from sonde.telemetry.source import LocalSource, Readings, SourceReader, UnavailableSourceError
+from sonde.telemetry.source import LocalSource, ReadingsByPart, SourceReader, UnavailableSourceError
 
 COLUMNS = ("disk_reads", "disk_read_bytes")
 
 
-def counting_source(readings: list[Readings]) -> LocalSource:
+def counting_source(readings: list[ReadingsByPart]) -> LocalSource:
     """A source that returns the next of `readings` each time, then fails as a vanished device does."""
     remaining = iter(readings)
 
-    def read() -> Readings:
+    def read() -> ReadingsByPart:
         try:
             return next(remaining)
         except StopIteration:
@@ -46,7 +46,7 @@ def sample(path: Path, sources: list[LocalSource], count: int) -> None:
 
 def test_unchanged_parts_are_omitted_and_read_back_as_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "telemetry.ndjson"
-    readings: list[Readings] = [
+    readings: list[ReadingsByPart] = [
         {"sda": (1, 100), "sdb": (5, 50)},
         {"sda": (2, 200), "sdb": (5, 50)},
         {"sda": (3, 300), "sdb": (6, 60)},

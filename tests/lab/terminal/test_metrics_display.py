@@ -72,7 +72,7 @@ def report_progress(display: MetricsDisplay) -> None:
 
 
 def test_file_has_the_state_of_the_phase(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sonde.terminal.metrics_display._SECONDS_BETWEEN_FILES", 0.0)
+    monkeypatch.setattr("sonde.terminal.metrics_display._WRITE_INTERVAL_S", 0.0)
     path = tmp_path / "sonde.prom"
     display, recorder = begin_display(path)
     assert read_values(path)["sonde_run_number"] == ("", 2.0)
@@ -96,7 +96,7 @@ def test_file_has_the_state_of_the_phase(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_unknown_share_of_a_phase_is_absent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sonde.terminal.metrics_display._SECONDS_BETWEEN_FILES", 0.0)
+    monkeypatch.setattr("sonde.terminal.metrics_display._WRITE_INTERVAL_S", 0.0)
     display, _ = begin_display(tmp_path / "m")
     begin_phase(display)
     display.show_record_line("progress", ProgressLine(t=1.0, phase="w", percent=None, active=None))

@@ -8,7 +8,7 @@ import pytest
 
 from sonde.model.history_key import HistoryKey
 from sonde.store import history
-from sonde.trends.archive_histories import ProbeValue, join_repeats
+from sonde.trends.archive_histories import ProbeValue, merge_repeats_into_histories
 
 KEY = HistoryKey("a", "fs1", "hash", "fat", "e", "p1", "stat", "cold", "sonde total", "ops_per_s")
 
@@ -25,7 +25,9 @@ def make_series(
 )
 def test_runs_of_one_group_are_one_value_at_the_time_of_the_first(kind: ProbeValue, values: list[float]) -> None:
     """Five alone, two and three of one probe, then eight and nine alone."""
-    (history,) = join_repeats([make_series(("", "g", "g", "", ""), [1, 2, 4, 3, 5], [5, 2, 3, 8, 9])], kind)
+    (history,) = merge_repeats_into_histories(
+        [make_series(("", "g", "g", "", ""), [1, 2, 4, 3, 5], [5, 2, 3, 8, 9])], kind
+    )
     assert history.times.tolist() == [1, 2, 3, 5]
     assert history.values.tolist() == values
     assert history.runs == ("r0", "r1", "r3", "r4")
@@ -34,16 +36,16 @@ def test_runs_of_one_group_are_one_value_at_the_time_of_the_first(kind: ProbeVal
 
 def test_second_best_of_four_repeats_is_the_capability() -> None:
     repeats = make_series(("g",) * 4, [1, 2, 3, 4], [5, 2, 9, 7])
-    assert join_repeats([repeats], "capability")[0].values.tolist() == [7]
-    assert join_repeats([repeats])[0].values.tolist() == [6]
+    assert merge_repeats_into_histories([repeats], "capability")[0].values.tolist() == [7]
+    assert merge_repeats_into_histories([repeats])[0].values.tolist() == [6]
 
 
 def test_overlapping_groups_are_ordered_by_their_first_runs() -> None:
-    (history,) = join_repeats([make_series(("h", "g", "h", "g"), [2, 1, 3, 4], [20, 10, 40, 30])])
+    (history,) = merge_repeats_into_histories([make_series(("h", "g", "h", "g"), [2, 1, 3, 4], [20, 10, 40, 30])])
     assert (history.times.tolist(), history.values.tolist(), history.runs) == ([1, 2], [20, 30], ("r1", "r0"))
 
 
 def test_runs_without_repeats_are_used_individually() -> None:
-    (history,) = join_repeats([make_series(("", ""), [1, 2], [3, 4], plan="")])
+    (history,) = merge_repeats_into_histories([make_series(("", ""), [1, 2], [3, 4], plan="")])
     assert (history.values.tolist(), history.runs, history.labels["experiment"]) == ([3, 4], ("r0", "r1"), "hash")
     assert history.unit == "op/s"

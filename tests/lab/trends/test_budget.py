@@ -12,7 +12,7 @@ import pytest
 from sonde.stats.segments import Segment
 from sonde.trends import budget
 from sonde.trends.budget import (
-    Budget,
+    AlarmBudget,
     Calibration,
     calibrate_detector,
     compute_log_residuals,
@@ -35,7 +35,7 @@ def draw_correlated_noise(runs: int, seed: int) -> np.ndarray:
 
 def test_a_year_without_change_stays_within_the_budget() -> None:
     learned = [compute_log_residuals(np.exp(draw_correlated_noise(365, seed))) for seed in range(8)]
-    calibration = calibrate_detector(learned, Budget(1.0, 365))
+    calibration = calibrate_detector(learned, AlarmBudget(1.0, 365))
     assert calibration.from_site_noise
     assert calibration.meets_budget
     fresh = np.array([draw_correlated_noise(365, seed) for seed in range(100, 300)])
@@ -50,13 +50,13 @@ def test_settings_for_independent_runs_exceed_the_alarm_budget() -> None:
 
 def test_smaller_budget_gives_less_sensitive_settings() -> None:
     learned = [np.random.default_rng(seed).normal(0, 0.2, 365) for seed in range(4)]
-    generous, strict = calibrate_detector(learned, Budget(1.0)), calibrate_detector(learned, Budget(0.2))
+    generous, strict = calibrate_detector(learned, AlarmBudget(1.0)), calibrate_detector(learned, AlarmBudget(0.2))
     assert strict.settings.arl0 > generous.settings.arl0
     assert strict.settings.collapse_deviations >= generous.settings.collapse_deviations
 
 
 def test_short_histories_keep_the_published_settings() -> None:
-    calibration = calibrate_detector([np.zeros(59)], Budget())
+    calibration = calibrate_detector([np.zeros(59)], AlarmBudget())
     assert (calibration.settings, calibration.from_site_noise, calibration.per_100_runs) == (
         DetectorSettings(),
         False,
@@ -79,7 +79,7 @@ def test_resampled_histories_preserve_neighbors() -> None:
 @pytest.mark.parametrize(("alarms", "runs"), [(0.0, 365.0), (1.0, 0.0), (-1.0, 365.0)])
 def test_empty_alarm_budget_is_rejected(alarms: float, runs: float) -> None:
     with pytest.raises(ValueError, match="budget"):
-        Budget(alarms, runs)
+        AlarmBudget(alarms, runs)
 
 
 def test_noise_above_the_budget_gets_least_sensitive_settings() -> None:
@@ -91,7 +91,7 @@ def test_noise_above_the_budget_gets_least_sensitive_settings() -> None:
         nonlocal tried
         tried += 1
 
-    calibration = calibrate_detector([noise], Budget(1.0, 365), on_step=step)
+    calibration = calibrate_detector([noise], AlarmBudget(1.0, 365), on_step=step)
     assert not calibration.meets_budget
     assert calibration.settings.collapse_deviations == 12.0
     assert calibration.settings.arl0 == 20_000
@@ -102,7 +102,7 @@ def test_noise_above_the_budget_gets_least_sensitive_settings() -> None:
 
 def test_chosen_settings_are_the_most_sensitive_within_budget() -> None:
     noises = [np.random.default_rng(seed).normal(0, 0.2, 365) for seed in range(4)]
-    calibration = calibrate_detector(noises, Budget(0.5))
+    calibration = calibrate_detector(noises, AlarmBudget(0.5))
     ladder = budget._ARL0
     more = replace(calibration.settings, arl0=ladder[ladder.index(calibration.settings.arl0) - 1])
 
@@ -110,15 +110,15 @@ def test_chosen_settings_are_the_most_sensitive_within_budget() -> None:
         alarms, _, watched = budget.count_false_alarms(noises, settings, 400, 37, seed=1)
         return alarms / watched
 
-    allowed = Budget(0.5).alarms_per_run * (1 - 15 / np.sqrt(4 * 365))
+    allowed = AlarmBudget(0.5).alarms_per_run * (1 - 15 / np.sqrt(4 * 365))
     assert rate(calibration.settings) <= allowed < rate(more)
     assert calibration.per_100_runs == pytest.approx(100 * rate(calibration.settings))
     assert calibration.runs == 4 * 365
 
 
 def test_default_budget_is_one_alarm_a_year_of_daily_runs() -> None:
-    assert Budget().alarms_per_run == 1 / 365
-    assert Budget(0.5, 100).alarms_per_run == 0.005
+    assert AlarmBudget().alarms_per_run == 1 / 365
+    assert AlarmBudget(0.5, 100).alarms_per_run == 0.005
 
 
 def test_residuals_are_logarithms_less_the_medians_of_their_stretches() -> None:
@@ -171,7 +171,7 @@ def calibrate_with_known_alarms(
         return count(tried)
 
     monkeypatch.setattr(budget, "count_false_alarms", count_known_alarms)
-    return calibrate_detector(noises, Budget(**options)), requests
+    return calibrate_detector(noises, AlarmBudget(**options)), requests
 
 
 @pytest.mark.parametrize(
@@ -275,7 +275,7 @@ def test_sixty_runs_teach_and_fifty_nine_do_not(monkeypatch: pytest.MonkeyPatch)
 def test_requested_settings_are_preserved_except_detector_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "count_false_alarms", lambda *_: (0, 0, 1))
     requested = DetectorSettings(smallest_change=0.3, collapse_change=0.4)
-    assert calibrate_detector([np.zeros(60)], Budget(), requested).settings == replace(
+    assert calibrate_detector([np.zeros(60)], AlarmBudget(), requested).settings == replace(
         requested, arl0=200.0, collapse_deviations=4.0
     )
-    assert calibrate_detector([np.zeros(9)], Budget(), requested).settings == requested
+    assert calibrate_detector([np.zeros(9)], AlarmBudget(), requested).settings == requested

@@ -13,7 +13,7 @@ from sonde.stats.ratio import RateRatio
 from sonde.trends.changes import (
     Change,
     JointChange,
-    Part,
+    JointChangePart,
     _HistoriesWithChanges,
     _is_measured_around,
     _measure_unnoticed_change,
@@ -199,12 +199,12 @@ def test_zero_change_is_no_drop_and_half_reversal_not_temporary() -> None:
 
 def test_joint_change_has_first_time_smallest_and_largest_change() -> None:
     few = (make_change(0, 0.5, 9), make_change(1, 0.4, 7), make_change(2, 2.1, 8))
-    joint = JointChange((Part(few[:2], UNEXPLAINED), Part(few[2:], UNEXPLAINED)))
+    joint = JointChange((JointChangePart(few[:2], UNEXPLAINED), JointChangePart(few[2:], UNEXPLAINED)))
     assert joint.changes == few
     assert (joint.begin_time, joint.notice_time) == (7 * DAY, 9 * DAY)
     assert (joint.parts[0].smallest_change, joint.parts[0].largest_change) == (few[0], few[1])
-    assert Part(few, UNEXPLAINED).smallest_change is few[0]
-    assert Part(few, UNEXPLAINED).largest_change is few[1]
+    assert JointChangePart(few, UNEXPLAINED).smallest_change is few[0]
+    assert JointChangePart(few, UNEXPLAINED).largest_change is few[1]
 
 
 def test_joint_change_has_each_history_once_and_no_long_chains() -> None:

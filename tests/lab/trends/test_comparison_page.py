@@ -279,7 +279,7 @@ def test_curves_and_nodes_are_of_the_runs_of_their_number(monkeypatch: pytest.Mo
         read.extend([before.days, after.days])
 
     nodes: list[list[int]] = []
-    monkeypatch.setattr(comparison_page, "Records", Noted)
+    monkeypatch.setattr(comparison_page, "RunRecords", Noted)
     monkeypatch.setattr(comparison_page, "compare_profiles", record_read_days)
     monkeypatch.setattr(comparison_page, "collect_node_history", nodes.append)
     here, there = "lustre:fs1", "lustre:fs2"

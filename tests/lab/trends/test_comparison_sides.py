@@ -125,7 +125,7 @@ def test_number_has_values_of_all_runs_and_the_latest_key(add_run: AddRun) -> No
 
 
 def test_reading_many_runs_reports_progress(add_run: AddRun, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sonde.trends.sides._STEP", 2)
+    monkeypatch.setattr("sonde.trends.sides._PROGRESS_STEP_RUNS", 2)
     for day in range(5):
         add_run(day, READ)
     progress: list[tuple[int, int]] = []

@@ -12,7 +12,7 @@ import pytest
 
 from sonde.store.summary import Summary
 from sonde.trends.history import History, convert_run_time_to_utc
-from sonde.trends.profile_comparison import Records
+from sonde.trends.profile_comparison import RunRecords
 from sonde.trends.survey import survey_histories
 
 DAY = 86400.0
@@ -48,7 +48,7 @@ def test_history_name_joins_its_labels() -> None:
 
 
 def test_up_to_a_time() -> None:
-    assert len(history([0.0, DAY, 2 * DAY]).cut_after(DAY)) == 2
+    assert len(history([0.0, DAY, 2 * DAY]).select_runs_until(DAY)) == 2
 
 
 def test_times_that_go_back_are_refused() -> None:
@@ -76,9 +76,9 @@ def test_a_record_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
     begin = '{"type": "phase_begin", "t": 1.0, "phase": "p", "index": 0, "op": "read", "tasks": 1}\n'
     (readable / "record.ndjson").write_text(begin, encoding="utf-8")
     runs = [cast(Summary, SimpleNamespace(folder=folder)) for folder in (tmp_path / "gone", readable)]
-    assert len(Records(runs).list_phase_records("p")) == 1
-    assert Records(runs).list_phase_records("other") == []
-    assert len(Records(runs * 13).list_phase_records("p")) == 12  # of the last 24 runs
+    assert len(RunRecords(runs).list_phase_records("p")) == 1
+    assert RunRecords(runs).list_phase_records("other") == []
+    assert len(RunRecords(runs * 13).list_phase_records("p")) == 12  # of the last 24 runs
 
 
 def test_runs_per_year_need_fourteen_days() -> None:
@@ -100,10 +100,10 @@ def test_invalid_history_is_rejected_with_the_reason() -> None:
 
 def test_history_cut_after_a_time_preserves_unit_labels_and_ids() -> None:
     examined = History({"op": "stat"}, DAY * np.arange(3.0), np.array([1.0, 2.0, 3.0]), "op/s", ("a", "b", "c"))
-    part = examined.cut_after(DAY)
+    part = examined.select_runs_until(DAY)
     assert (part.labels, part.unit, part.runs) == ({"op": "stat"}, "op/s", ("a", "b"))
     assert (part.times.tolist(), part.values.tolist()) == ([0.0, DAY], [1.0, 2.0])
-    assert len(examined.cut_after(-1.0)) == 0
+    assert len(examined.select_runs_until(-1.0)) == 0
     assert part.log_rates.tolist() == [0.0, np.log(2.0)]
 
 

@@ -10,7 +10,7 @@ import pytest
 from sonde.model.event import Event
 from sonde.model.event.times import parse_time_interval
 from sonde.stats.ratio import RateRatio
-from sonde.trends.changes import Change, JointChange, Part
+from sonde.trends.changes import Change, JointChange, JointChangePart
 from sonde.trends.nearby_events import find_nearby_events
 from sonde.trends.scope import UNEXPLAINED
 
@@ -28,7 +28,7 @@ def make_event(when: str, event_id: str = "e") -> Event:
 # A drop between the runs of 10 and 11 March, at midnight.
 DROP = JointChange(
     (
-        Part(
+        JointChangePart(
             (
                 Change(
                     0,

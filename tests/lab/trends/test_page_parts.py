@@ -13,15 +13,15 @@ from sonde.model.history_key import HistoryKey
 from sonde.stats.ratio import RateRatio
 from sonde.stats.segments import Segment
 from sonde.stats.spread import CoefficientOfVariation
-from sonde.trends.budget import Budget, Calibration
-from sonde.trends.changes import Change, JointChange, Part
+from sonde.trends.budget import AlarmBudget, Calibration
+from sonde.trends.changes import Change, JointChange, JointChangePart
 from sonde.trends.comparison import ChangeVerdict, Comparison, NumberComparison
 from sonde.trends.comparison_page import (
     _make_change_chart,
+    _make_lead_sentence,
     _make_number_comment,
     _make_number_label,
     _make_scatter_chart,
-    _write_lead_sentence,
 )
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.event_marks import EventMarks
@@ -51,7 +51,7 @@ def analysis(number: int, *, first_day: int = 0, fell: bool = False) -> HistoryA
 
 
 def survey_histories(*analyses: HistoryAnalysis) -> Survey:
-    return Survey(analyses, (), Budget(1.0, 365.0), Calibration(DetectorSettings(), 0.2, 120, True), 0)
+    return Survey(analyses, (), AlarmBudget(1.0, 365.0), Calibration(DetectorSettings(), 0.2, 120, True), 0)
 
 
 def test_survey_page_spans_first_to_last_run_of_all_histories() -> None:
@@ -139,12 +139,12 @@ def comparison(*numbers: NumberComparison) -> Comparison:
     ],
 )
 def test_first_sentence_counts_changed_and_undecided_numbers(verdicts: list[ChangeVerdict], sentence: str) -> None:
-    assert _write_lead_sentence(comparison(*map(number, verdicts))) == sentence
+    assert _make_lead_sentence(comparison(*map(number, verdicts))) == sentence
 
 
 def test_lead_counts_numbers_with_different_conditions() -> None:
     unlike = number("slower", differs_in=(("cache", "cold", "warm"),))
-    assert " 1 of them did not measure the same on both sides; see what differed." in _write_lead_sentence(
+    assert " 1 of them did not measure the same on both sides; see what differed." in _make_lead_sentence(
         comparison(unlike)
     )
 
@@ -227,7 +227,7 @@ def test_history_chart_has_runs_levels_bands_and_changes() -> None:
 
 def test_joint_change_of_other_histories_is_marked() -> None:
     moved = [analysis(index, fell=True) for index in range(3)]
-    joint = JointChange((Part(tuple(member.changes[0] for member in moved), UNEXPLAINED),))
+    joint = JointChange((JointChangePart(tuple(member.changes[0] for member in moved), UNEXPLAINED),))
     survey = replace(survey_histories(*moved, analysis(3)), joint=(joint,))
     other = survey.analyses[3]
     elsewhere = survey.find_changes_elsewhere(other)
@@ -235,7 +235,7 @@ def test_joint_change_of_other_histories_is_marked() -> None:
         ChangeMark(joint.begin_time, "", is_own=False)
     ]
     assert survey.find_changes_elsewhere(moved[0]) == []
-    assert survey.count_together(moved[0].changes[0]) == 2
+    assert survey.count_histories_changed_together(moved[0].changes[0]) == 2
 
 
 def test_caveats_are_at_the_chart_and_in_the_table() -> None:
@@ -263,7 +263,7 @@ def test_caveats_are_at_the_chart_and_in_the_table() -> None:
 )  # fmt: skip
 def test_joint_change_lists_eight_series_and_a_count(moved: int, more: str) -> None:
     few = [analysis(index, fell=True) for index in range(moved)]
-    joint = JointChange((Part(tuple(member.changes[0] for member in few), UNEXPLAINED),))
+    joint = JointChange((JointChangePart(tuple(member.changes[0] for member in few), UNEXPLAINED),))
     names = "; ".join(f"p{index:02} −50 % since 2026-02-20" for index in range(8))
     assert _list_joint_members(survey_histories(*few), joint) == names + more
 

@@ -15,7 +15,7 @@ from sonde.stats.imbalance import StragglerAttribution, Stragglers
 from sonde.store.summary import read_summary
 from sonde.trends.profile_comparison import (
     ProfileComparison,
-    Records,
+    RunRecords,
     _compute_median_curve,
     _name_late_members,
     compare_profiles,
@@ -28,17 +28,17 @@ FLAT, CLIFF = [1e9] * 240, [1e9] * 120 + [6e8] * 120
 RATES = {("write", "write"): 1e9}
 
 
-def read(add_run: AddRun, first: int, curves: Sequence[Sequence[float]], hosts: Sequence[float] = ()) -> Records:
+def read(add_run: AddRun, first: int, curves: Sequence[Sequence[float]], hosts: Sequence[float] = ()) -> RunRecords:
     """Runs of one side, a day apart; each has its curve, the last one its hosts."""
     summaries = []
     for number, curve in enumerate(curves):
         last = number + 1 == len(curves)
         rates = {f"n{index}": rate for index, rate in enumerate(hosts)} if last else {}
         summaries.append(read_summary(add_run(first + number, RATES, slices={"write": curve}, hosts=rates)))
-    return Records(summaries)
+    return RunRecords(summaries)
 
 
-def compare_write_profiles(before: Records, after: Records) -> ProfileComparison:
+def compare_write_profiles(before: RunRecords, after: RunRecords) -> ProfileComparison:
     comparison = compare_profiles(before, after, "write", "write")
     assert comparison is not None
     return comparison

@@ -30,7 +30,7 @@ Run = tuple[float, float]  # time, rate
 def few_simulated_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """DetectorSettings are learned on few simulated runs: how good they are is not asked here."""
     monkeypatch.setattr(budget, "_SIMULATED_RUNS", 600)
-    monkeypatch.setattr(budget, "_SIMULATED_YEAR", 60)
+    monkeypatch.setattr(budget, "_SIMULATED_RUNS_PER_HISTORY", 60)
 
 
 class Site:
@@ -241,7 +241,7 @@ def test_changed_values_or_smallest_change_are_recomputed(smallest: float, facto
 
 def test_changed_budget_is_recomputed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(budget, "_SIMULATED_RUNS", 8000)
-    monkeypatch.setattr(budget, "_SIMULATED_YEAR", 200)
+    monkeypatch.setattr(budget, "_SIMULATED_RUNS_PER_HISTORY", 200)
     cache = ResultCache()
     generous = survey_histories(all_histories(), 40.0, 0.01, cache=cache).calibration.settings
     strict = survey_histories(

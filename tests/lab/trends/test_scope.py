@@ -10,7 +10,7 @@ import pytest
 
 from sonde.trends.changes import JointChange, group_changes, measure_changes
 from sonde.trends.history import History
-from sonde.trends.scope import explain_changes, group_by_size
+from sonde.trends.scope import explain_changes, group_changes_by_size
 from sonde.trends.watch import find_alarms_in_histories
 
 DAY = 86400.0
@@ -88,13 +88,13 @@ def test_two_causes_in_one_night_are_two_parts() -> None:
 
 def test_changes_are_parted_by_direction_and_by_half_the_size() -> None:
     sizes = [(np.log(ratio), 0.01) for ratio in (0.14, 0.84, 1.59, 0.16, 0.80, 0.13)]
-    assert group_by_size(sizes) == [[5, 0, 3], [2], [4, 1]]
-    assert group_by_size([]) == []
+    assert group_changes_by_size(sizes) == [[5, 0, 3], [2], [4, 1]]
+    assert group_changes_by_size([]) == []
 
 
 def test_size_within_the_error_of_the_largest_joins_its_group() -> None:
-    assert group_by_size([(-1.0, 0.3), (-0.45, 0.1)]) == [[0, 1]]
-    assert group_by_size([(-1.0, 0.01), (-0.45, 0.01)]) == [[0], [1]]
+    assert group_changes_by_size([(-1.0, 0.3), (-0.45, 0.1)]) == [[0, 1]]
+    assert group_changes_by_size([(-1.0, 0.01), (-0.45, 0.01)]) == [[0], [1]]
 
 
 def cells(**conditions: str) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
@@ -247,12 +247,12 @@ def test_equivalent_labels_are_merged_and_missing_is_a_value() -> None:
     ],
 )
 def test_sizes_within_factor_two_or_error_are_one_group(second: tuple[float, float], together: bool) -> None:
-    assert group_by_size([(-1.0, 0.0), second]) == ([[0, 1]] if together else [[0], [1]])
+    assert group_changes_by_size([(-1.0, 0.0), second]) == ([[0, 1]] if together else [[0], [1]])
     if second[0] < 0:
-        assert group_by_size([(1.0, 0.0), (-second[0], second[1])]) == ([[0, 1]] if together else [[0], [1]])
+        assert group_changes_by_size([(1.0, 0.0), (-second[0], second[1])]) == ([[0, 1]] if together else [[0], [1]])
 
 
 def test_the_errors_of_both_sizes_add_up_as_squares() -> None:
-    assert group_by_size([(-1.0, 0.144), (-0.41, 0.192)]) == [[0, 1]]  # together 0.24
-    assert group_by_size([(-1.0, 0.144), (-0.39, 0.192)]) == [[0], [1]]
-    assert group_by_size([(0.0, 0.0), (0.0, 0.0)]) == [[0, 1]]
+    assert group_changes_by_size([(-1.0, 0.144), (-0.41, 0.192)]) == [[0, 1]]  # together 0.24
+    assert group_changes_by_size([(-1.0, 0.144), (-0.39, 0.192)]) == [[0], [1]]
+    assert group_changes_by_size([(0.0, 0.0), (0.0, 0.0)]) == [[0, 1]]

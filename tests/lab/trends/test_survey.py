@@ -17,11 +17,11 @@ from sonde.stats.ratio import RateRatio, compare_rates, simulate_detectable_drop
 from sonde.stats.spread import compute_robust_sd
 from sonde.store import history
 from sonde.trends import budget
-from sonde.trends.archive_histories import join_repeats
-from sonde.trends.budget import Budget, Calibration, compute_log_residuals
+from sonde.trends.archive_histories import merge_repeats_into_histories
+from sonde.trends.budget import AlarmBudget, Calibration, compute_log_residuals
 from sonde.trends.changes import (
     Change,
-    _estimate_size_and_error,
+    _estimate_log_change_and_error,
     _is_surely_unchanged,
     _measure_unnoticed_change,
     group_changes,
@@ -35,10 +35,10 @@ from sonde.trends.survey import (
     _estimate_noise,
     _find_changes,
     _NoiseEstimate,
-    _split_levels,
+    _split_into_segments_at_changes,
     survey_histories,
 )
-from sonde.trends.survey_cache import _MOST_KEPT, SurveyCache, make_histories_key
+from sonde.trends.survey_cache import _MAX_CACHE_FILES, SurveyCache, make_histories_key
 from sonde.trends.watch import find_alarms_in_histories
 
 DAY = 86400.0
@@ -104,7 +104,7 @@ def test_calibration_step_advances_a_tenth_of_the_remainder(
     learned = [_estimate_noise(series(seed, runs=10).values, ResultCache()) for seed in range(10)]
     progress: list[tuple[int, int]] = []
     settings_found = _calibrate_detector_settings(
-        learned, Budget(1.0, 365.0), DetectorSettings(), ResultCache(), lambda *step: progress.append(step)
+        learned, AlarmBudget(1.0, 365.0), DetectorSettings(), ResultCache(), lambda *step: progress.append(step)
     )
     assert settings_found == calibration
     assert progress == [(10, 40), (11, 40), (12, 40)]  # 0.99…, 1.9 and 2.71 of the second quarter
@@ -136,7 +136,7 @@ def test_change_is_new_within_ten_runs_after_detection() -> None:
     ]
     assert noticed == [82]
     slower = {
-        later: survey_histories([examined.cut_after(DAY * (82 + later))]).analyses[0].is_newly_slower
+        later: survey_histories([examined.select_runs_until(DAY * (82 + later))]).analyses[0].is_newly_slower
         for later in (0, 9, 10, 11)
     }
     assert slower == {0: True, 9: True, 10: False, 11: False}
@@ -207,8 +207,8 @@ def test_a_size_without_an_interval_has_a_broad_error() -> None:
     with_interval, none = RateRatio(0.5, 0.4, 0.6, 0.01, 9, 9, 0.95), RateRatio(0.5, None, None, None, 1, 1, 0.95)
     with_later = Change(0, "collapse", 0.0, 1.0, 2.0, 2, none, with_interval)
     without = Change(0, "collapse", 0.0, 1.0, 2.0, 2, none, none)
-    assert _estimate_size_and_error(with_later) == pytest.approx((log(0.5), log(1.5) / 3.92))
-    assert _estimate_size_and_error(without) == pytest.approx((log(0.5), 0.15))
+    assert _estimate_log_change_and_error(with_later) == pytest.approx((log(0.5), log(1.5) / 3.92))
+    assert _estimate_log_change_and_error(without) == pytest.approx((log(0.5), 0.15))
 
 
 def test_cache_key_changes_with_value_time_label_or_unit() -> None:
@@ -236,11 +236,11 @@ def test_limit_on_runs_without_phases_is_rejected_with_the_reason() -> None:
 
 def test_survey_cache_keeps_the_latest_and_no_partial_files(tmp_path: Path) -> None:
     memory = SurveyCache(tmp_path / "kept")
-    for number in range(_MOST_KEPT + 3):
+    for number in range(_MAX_CACHE_FILES + 3):
         memory.store_results(f"k{number:03}", ResultCache(), is_finished=True)
         os.utime(tmp_path / "kept" / f"k{number:03}.kept", (number, number))
     file_names = sorted(path.name for path in (tmp_path / "kept").iterdir())
-    assert file_names == [f"k{number:03}.kept" for number in range(3, _MOST_KEPT + 3)]
+    assert file_names == [f"k{number:03}.kept" for number in range(3, _MAX_CACHE_FILES + 3)]
     (tmp_path / "kept" / "taken.kept").mkdir()
     memory.store_results("taken", ResultCache(), is_finished=True)
     assert not list((tmp_path / "kept").glob(".*")), "what could not be put in its place is taken away"
@@ -250,7 +250,7 @@ def test_history_name_has_plan_phase_operation_and_storage() -> None:
     key = HistoryKey("a", "fs1", "hash", "24 cpus", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
     times = DAY * np.arange(2.0)
     stored = history.StoredHistory(key, "", times, np.array([1.0, 2.0]), ("r1", "r2"), ("", ""))
-    (repeats,) = join_repeats([stored])
+    (repeats,) = merge_repeats_into_histories([stored])
     assert repeats.labels == {
         "system": "a",
         "file_system": "fs1",
@@ -352,7 +352,10 @@ def test_change_at_the_first_run_creates_no_empty_segment() -> None:
         Change(0, "collapse", -DAY, 0.0, DAY, 2, size, size),
         Change(0, "collapse", 5 * DAY, 6 * DAY, 7 * DAY, 2, size, size),
     ]
-    assert [(part.first, part.end) for part in _split_levels(examined, own_changes)] == [(0, 6), (6, 10)]
+    assert [(part.first, part.end) for part in _split_into_segments_at_changes(examined, own_changes)] == [
+        (0, 6),
+        (6, 10),
+    ]
 
 
 def test_watching_accounts_for_the_third_quarter_of_progress() -> None:

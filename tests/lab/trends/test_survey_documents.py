@@ -13,14 +13,14 @@ import pytest
 
 from sonde.stats.ratio import RateRatio
 from sonde.stats.segments import Segment
-from sonde.trends.budget import Budget, Calibration
-from sonde.trends.changes import Change, JointChange, Part
+from sonde.trends.budget import AlarmBudget, Calibration
+from sonde.trends.changes import Change, JointChange, JointChangePart
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.history import History
 from sonde.trends.result_cache import ResultCache
 from sonde.trends.run_caveats import CaveatCount
 from sonde.trends.scope import Explanation, Scope
-from sonde.trends.survey import FRESH, HistoryAnalysis, Survey
+from sonde.trends.survey import MAX_RUNS_OF_NEW_CHANGE, HistoryAnalysis, Survey
 from sonde.trends.survey_cache import (
     HistoryOutline,
     SurveyCache,
@@ -49,8 +49,8 @@ def analysis(index: int) -> HistoryAnalysis:
 
 FOUND = Survey(
     (analysis(0), analysis(1)),
-    (JointChange((Part(CHANGES, WHY),)),),
-    Budget(2.0, 300.0),
+    (JointChange((JointChangePart(CHANGES, WHY),)),),
+    AlarmBudget(2.0, 300.0),
     Calibration(DetectorSettings(arl0=700.0), 0.2, 120, from_site_noise=True, meets_budget=False),
     5,
 )
@@ -82,7 +82,7 @@ def test_cached_survey_has_outlines_of_its_histories(memory: SurveyCache) -> Non
             "op/s",
             before.history.labels,
         )
-        assert analysis.history.times.tolist() == before.history.times[-FRESH - 1 :].tolist()
+        assert analysis.history.times.tolist() == before.history.times[-MAX_RUNS_OF_NEW_CHANGE - 1 :].tolist()
         assert replace(analysis, history=before.history) == before
         assert analysis.is_newly_slower == before.is_newly_slower
     assert (again.joint, again.budget, again.calibration, again.short) == (

@@ -13,8 +13,8 @@ from sonde.model.history_key import HistoryKey
 from sonde.stats.ratio import RateRatio
 from sonde.stats.segments import Segment
 from sonde.stats.shapes import RateShape
-from sonde.trends.budget import Budget, Calibration
-from sonde.trends.changes import Change, JointChange, Part
+from sonde.trends.budget import AlarmBudget, Calibration
+from sonde.trends.changes import Change, JointChange, JointChangePart
 from sonde.trends.comparison_text import (
     format_change_interval,
     format_change_percent,
@@ -64,7 +64,7 @@ def analysis(examined: History, *own_changes: Change, visible: float | None = 0.
 
 def survey_histories(*analyses: HistoryAnalysis, joint: tuple[JointChange, ...] = (), short: int = 0) -> Survey:
     calibration_made = Calibration(DetectorSettings(), 0.2, 120, True)
-    return Survey(analyses, joint, Budget(1.0, 365.0), calibration_made, short)
+    return Survey(analyses, joint, AlarmBudget(1.0, 365.0), calibration_made, short)
 
 
 READ = history(experiment="io", phase="read", operation="read", system="a", file_system="fs1")
@@ -166,7 +166,9 @@ def test_change_is_temporary_when_half_of_it_has_recovered() -> None:
 
 
 def joint(*sizes: float, of: Explanation, since: float | None = None) -> JointChange:
-    return JointChange((Part(tuple(change(index, size, since=since) for index, size in enumerate(sizes)), of),))
+    return JointChange(
+        (JointChangePart(tuple(change(index, size, since=since) for index, size in enumerate(sizes)), of),)
+    )
 
 
 def test_joint_change_text_has_sizes_scope_and_unchanged_counts() -> None:
@@ -194,7 +196,7 @@ def test_joint_change_text_counts_recovered_series() -> None:
     joint_change = joint(0.4, 0.4, of=make_explanation(), since=1.0)
     (lines,) = describe_joint_change(survey_histories(analysis(READ), analysis(WRITE)), joint_change)
     assert "fell by 60 %, and came back (2 histories" in lines
-    mixed = JointChange((Part((change(0, 0.4, since=1.0), change(1, 0.4)), make_explanation()),))
+    mixed = JointChange((JointChangePart((change(0, 0.4, since=1.0), change(1, 0.4)), make_explanation()),))
     (lines,) = describe_joint_change(survey_histories(analysis(READ), analysis(WRITE)), mixed)
     assert "fell by 60 %, 1 of them came back" in lines
 
@@ -232,7 +234,7 @@ def texts(survey: Survey) -> list[str]:
 
 def test_latest_joint_change_is_first_and_old_changes_separate() -> None:
     def joint_on(day: int) -> JointChange:
-        return JointChange((Part((change(0, 0.4, run_index=day, noticed=day + 2),), make_explanation()),))
+        return JointChange((JointChangePart((change(0, 0.4, run_index=day, noticed=day + 2),), make_explanation()),))
 
     table = texts(survey_histories(analysis(READ), joint=tuple(joint_on(day) for day in range(10, 24))))[0]
     days = [table.index(f"2026-01-{1 + day}") for day in range(10, 24)]
@@ -262,7 +264,9 @@ def test_survey_page_shows_the_state_of_each_series() -> None:
 def test_joint_change_of_three_is_marked_in_other_charts(moved: int, marked: bool) -> None:
     analyses = [analysis(history(phase=f"p{index}"), change(index, 0.5)) for index in range(moved)]
     other = analysis(history(phase="other"))
-    together = JointChange((Part(tuple(analysis_made.changes[0] for analysis_made in analyses), make_explanation()),))
+    together = JointChange(
+        (JointChangePart(tuple(analysis_made.changes[0] for analysis_made in analyses), make_explanation()),)
+    )
     pictures = texts(survey_histories(*analyses, other, joint=(together,)))[1]
     assert ('class="elsewhere' in pictures) == marked
 
@@ -271,7 +275,7 @@ def test_scope_labels_have_a_fixed_order_with_unknown_labels_last() -> None:
     where = {"cache": "cold", "file_system": "fs1", "node_class": "fat", "system": "a", "operation": "read",
              "phase": "p", "experiment": "io", "made_with": ""}  # fmt: skip
     spans = {"cache": (1, 2), "node_class": (2, 2), "file_system": (1, 2), "system": (1, 3)}
-    part = Part(
+    part = JointChangePart(
         (change(0, 0.4), change(1, 0.4)), Explanation((Scope(where, 2, 0, spans),), 0, 7, 0, "storage", "clear")
     )
     (lines,) = describe_joint_change(survey_histories(analysis(READ), analysis(WRITE)), JointChange((part,)))
@@ -281,21 +285,21 @@ def test_scope_labels_have_a_fixed_order_with_unknown_labels_last() -> None:
 
 
 def test_alarm_budget_text_states_its_basis() -> None:
-    def budget_text(calibration: Calibration, budget: Budget) -> str:
+    def budget_text(calibration: Calibration, budget: AlarmBudget) -> str:
         return describe_alarm_budget(Survey((), (), budget, calibration, 0))
 
-    assert budget_text(Calibration(DetectorSettings(), None, 0, from_site_noise=False), Budget(0.5, 100)) == (
+    assert budget_text(Calibration(DetectorSettings(), None, 0, from_site_noise=False), AlarmBudget(0.5, 100)) == (
         "False alarms: settings for independent runs, until a history has 60 runs; the budget is 0.5 a"
         " year and history."
     )
     assert budget_text(
-        Calibration(DetectorSettings(), 0.5, 1, from_site_noise=True, meets_budget=False), Budget(2.0, 1000.0)
+        Calibration(DetectorSettings(), 0.5, 1, from_site_noise=True, meets_budget=False), AlarmBudget(2.0, 1000.0)
     ) == (
         "False alarms: 5 a year and history expected (budget 2 a year and history), learned from 1 run: the noise of"
         " this site breaks the budget; repeat each probe."
     )
     assert "0 a year and history expected" in budget_text(
-        Calibration(DetectorSettings(), None, 9, from_site_noise=True), Budget()
+        Calibration(DetectorSettings(), None, 9, from_site_noise=True), AlarmBudget()
     )
 
 

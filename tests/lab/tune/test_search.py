@@ -15,7 +15,7 @@ from sonde.tune.search import (
     NO_DIFFERENCE,
     NOTHING_TO_TRY,
     UNDECIDED,
-    Measure,
+    MeasureRate,
     RejectedValueError,
     SearchRule,
     compare_with_present_value,
@@ -32,7 +32,7 @@ NOISES: dict[str, Callable[[np.random.Generator], float]] = {
 }
 
 
-def make_storage(effects: dict[str, float], seed: int, noise: str = "normal", drift: float = 0.1) -> Measure:
+def make_storage(effects: dict[str, float], seed: int, noise: str = "normal", drift: float = 0.1) -> MeasureRate:
     """Storage of 1 GB/s whose rate each value multiplies, with noise and slow drift."""
     random, count = np.random.default_rng(seed), 0
 

@@ -18,7 +18,7 @@ from sonde.tune.description import TUNABLES_FORMAT, read_tunables
 from sonde.tune.journal import find_journal_file
 from sonde.tune.search import BETTER, SearchResult
 from sonde.tune.tuning import TunedSetting, TuneOutcome
-from sonde.tune.tuning_text import describe_use, print_tunables
+from sonde.tune.tuning_text import describe_how_to_keep_value, print_tunables
 
 HEAD = f'schema = "{TUNABLES_FORMAT}"\ntitle = "t"\n[[tunables]]\nid = "x"\ntitle = "x"\n'
 PLAN = """
@@ -174,4 +174,4 @@ def test_caution_about_dirty_memory_is_in_list_and_result() -> None:
     assert "dirty-ratio, dirty-background-ratio: Memory settings of the kernel generally need no change" in output
     for name, is_told in (("dirty-ratio", True), ("read-ahead", False)):
         setting = TunedSetting(tunables[name], "20", SearchResult("5", None, BETTER))
-        assert ("Caution:" in describe_use(setting, TuneOutcome((setting,)))) is is_told
+        assert ("Caution:" in describe_how_to_keep_value(setting, TuneOutcome((setting,)))) is is_told

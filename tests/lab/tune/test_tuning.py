@@ -20,8 +20,8 @@ from sonde.model.errors import MachineError, UserError
 from sonde.tune.description import Tunable, TuneRequest
 from sonde.tune.journal import JournalEntry, find_journal_file, open_journal
 from sonde.tune.search import SearchRule
-from sonde.tune.system_settings import bind_setting
-from sonde.tune.tuning import TuneOutcome, TuneVariant, Tuning, require_clean_journal
+from sonde.tune.system_settings import resolve_setting
+from sonde.tune.tuning import TuneOutcome, TuneVariant, TuningSession, require_clean_journal
 
 RATES = {"1": 0.5, PRESENT: 1.0, "16": 1.4, "64": 1.1}
 
@@ -46,7 +46,7 @@ def read_value(file: Path) -> str:
 
 def tune(folder: Path, runner: FileRunner, *tunables: Tunable, apply: bool = False) -> TuneOutcome:
     with open_journal() as journal:
-        tuning = Tuning(make_plan(folder), folder, runner, journal, SearchRule())
+        tuning = TuningSession(make_plan(folder), folder, runner, journal, SearchRule())
         return tuning.tune_all_settings([TuneRequest(tunable, tunable.values) for tunable in tunables], apply)
 
 
@@ -211,7 +211,7 @@ def test_restore_waits_for_command_of_killed_tuning(tmp_path: Path, setting_file
     slow = ("sh", "-c", f"sleep 0.5; echo {{value}} > {setting_file}")
     with open_journal() as journal:
         tunable = Tunable(**{**vars(make_file_tunable(setting_file)), "write": slow})
-        setting = bind_setting(tunable, tmp_path)
+        setting = resolve_setting(tunable, tmp_path)
         journal.add_pending_change(JournalEntry("knob", setting, setting.read_state()))
         process_id = os.fork()
         if process_id == 0:  # the tuning, which ends without a restore while its command sleeps
@@ -239,7 +239,7 @@ def test_kernel_file_is_restored_with_its_related_files(tmp_path: Path, monkeypa
         return write_text(path, f"{text}\n", encoding="utf-8")
 
     tunable = Tunable(id="r", title="r", kind="file", name=str(ratio), related=(str(absolute),), values=("10",))
-    setting = bind_setting(tunable, tmp_path)
+    setting = resolve_setting(tunable, tmp_path)
     state = setting.read_state()
     monkeypatch.setattr(Path, "write_text", write)
     setting.write_value("10")
@@ -251,7 +251,7 @@ def test_kernel_file_is_restored_with_its_related_files(tmp_path: Path, monkeypa
 def test_chosen_value_of_a_list_is_read(tmp_path: Path) -> None:
     file = tmp_path / "scheduler"
     file.write_text("none [mq-deadline] kyber\n", encoding="utf-8")
-    setting = bind_setting(Tunable(id="s", title="s", kind="file", name=str(file), values=("none",)), tmp_path)
+    setting = resolve_setting(Tunable(id="s", title="s", kind="file", name=str(file), values=("none",)), tmp_path)
     assert setting.describe_state(setting.read_state()) == "mq-deadline"
 
 
@@ -268,7 +268,7 @@ def test_remount_preserves_all_remaining_options(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr("sonde.model.mounts.MOUNTINFO", table)
     monkeypatch.setattr(Path, "is_mount", lambda path: True)
     tunable = Tunable(id="nconnect", title="n", kind="mount", name="nconnect", values=("8",))
-    setting = bind_setting(tunable, tmp_path)
+    setting = resolve_setting(tunable, tmp_path)
     assert setting.read_state() == {str(tmp_path): "2"}
     setting._write_key(str(tmp_path), "8")
     assert calls.read_text(encoding="utf-8").splitlines() == [

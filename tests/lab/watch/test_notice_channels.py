@@ -115,7 +115,7 @@ def test_mail_is_sent_by_sendmail_with_a_stable_id(tmp_path: Path, monkeypatch: 
     program = tmp_path / "sendmail"
     program.write_text(f"#!/bin/sh\ncat > {tmp_path}/mail\n", encoding="utf-8")
     program.chmod(0o755)
-    monkeypatch.setattr(notice_channels, "_SENDMAIL", (str(program),))
+    monkeypatch.setattr(notice_channels, "_SENDMAIL_PATHS", (str(program),))
     channel = ChannelEntry(id="channel", to="mail", address=("ops@site.org",))
     assert deliver(tmp_path, channel, make_state()) == []
     mail = (tmp_path / "mail").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ import pytest
 
 from sonde.watch.configuration import WatchFileError, read_watch_file
 from sonde.watch.description import ProbeEntry, WatchFile
-from sonde.watch.schedule import DAY_S, compute_slot, find_due_probes
+from sonde.watch.schedule import DAY_S, compute_schedule_slot, find_due_probes
 
 PROBE = ProbeEntry(id="a", plan="quick", on="/fs", start_time="03:00", spread=3600.0)
 WATCH = WatchFile(schema="sonde-watch/1", probes=(PROBE,), quiet=("22:00-02:00",), busy=0.2)
@@ -23,7 +23,7 @@ def find_reason(now: float, watch: WatchFile = WATCH, stall: float | None = None
 
 
 def test_probe_is_due_once_in_each_slot() -> None:
-    slots = [compute_slot(PROBE, WATCH, NOON + hour * 3600, "node1") for hour in range(24 * 5)]
+    slots = [compute_schedule_slot(PROBE, WATCH, NOON + hour * 3600, "node1") for hour in range(24 * 5)]
     assert len(set(slots)) == 6 or len(set(slots)) == 5
     assert find_due_probes(WATCH, {"a": slots[0]}, {}, NOON, "node1") == []
 
@@ -33,8 +33,10 @@ def test_spread_differs_between_nodes_within_its_limit() -> None:
 
     def find_start(host: str) -> int:
         three = 20_000 * DAY_S + 3 * 3600
-        before = compute_slot(PROBE, WATCH, three - 1, host)
-        return next(minute for minute in range(62) if compute_slot(PROBE, WATCH, three + minute * 60, host) > before)
+        before = compute_schedule_slot(PROBE, WATCH, three - 1, host)
+        return next(
+            minute for minute in range(62) if compute_schedule_slot(PROBE, WATCH, three + minute * 60, host) > before
+        )
 
     starts = {find_start(f"node{number}") for number in range(20)}
     assert len(starts) > 10

@@ -13,7 +13,7 @@ from pathlib import Path
 from watch_builders import START, ModelRunner, make_watch, read_notices, run_day
 
 from sonde.trends.detectors import DetectorSettings
-from sonde.watch.history_gate import push_newest_value
+from sonde.watch.history_gate import detect_drop_in_newest_value
 from sonde.watch.watch_state import HistoryState, StateStore
 
 KILLS = 50
@@ -95,7 +95,7 @@ def test_new_value_costs_milliseconds() -> None:
     history = HistoryState({}, "bytes/s", [1e9 + number for number in range(400)], [0.0] * 400, filled=80)
     begin = time.process_time()
     for _ in range(50):
-        push_newest_value(history, DetectorSettings())
+        detect_drop_in_newest_value(history, DetectorSettings())
     assert (time.process_time() - begin) / 50 < 0.05
 
 

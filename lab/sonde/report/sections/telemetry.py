@@ -19,7 +19,7 @@ from sonde.telemetry.data import TelemetryData, load_telemetry
 from sonde.telemetry.phase_telemetry import (
     PhaseTelemetry,
     describe_telemetry_gaps,
-    find_epoch,
+    find_run_start_time,
     format_device,
     summarize_phase_telemetry,
 )
@@ -42,7 +42,7 @@ def build_device_chart(
     run: RecordedRun, assessed: AssessedPhase, telemetry: TelemetryData, phase_telemetry: PhaseTelemetry
 ) -> Chart | None:
     """The chart of the device under the target; None with too few samples in the phase."""
-    epoch, end, device = find_epoch(run), assessed.phase.end, phase_telemetry.device
+    epoch, end, device = find_run_start_time(run), assessed.phase.end, phase_telemetry.device
     if epoch is None or end is None or device is None:
         return None
     start, stop = epoch + assessed.phase.begin.t, epoch + end.t

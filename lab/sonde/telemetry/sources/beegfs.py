@@ -19,7 +19,7 @@ _SERVER_COLUMNS = (
     "server_read_rate", "server_write_rate", "server_request_rate", "server_queue", "server_busy_threads",
 )  # fmt: skip
 _CLIENT_COLUMNS = ("client_read_rate", "client_write_rate", "client_request_rate")
-_TITLE = re.compile(
+_TABLE_TITLE = re.compile(
     r"^[ \t]*(time_index|nodeID)[ \t]+((?:\w+_KiB[ \t]+)*reqs[ \t]+qlen[ \t]+bsy(?:[ \t]+name)?)[ \t]*$", re.MULTILINE
 )
 _TIME_INDEX = re.compile(r"^===== time index: (\d+)")
@@ -28,7 +28,7 @@ _STATISTIC = re.compile(r"(?<!\d)(\d+(?:\.\d+)?) \[([^\[\]\n]+)\]")
 
 def is_serverstats_output(output_text: str) -> bool:
     """Whether a text has a table of beegfs-ctl --serverstats."""
-    return _TITLE.search(output_text) is not None
+    return _TABLE_TITLE.search(output_text) is not None
 
 
 def read_serverstats_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
@@ -39,7 +39,7 @@ def read_serverstats_output(output_text: str, telemetry_defaults: TelemetryDefau
     for line in output_text.splitlines():
         if match := _TIME_INDEX.match(line):
             time_index = float(match[1])
-        elif match := _TITLE.match(line):
+        elif match := _TABLE_TITLE.match(line):
             titles = [match[1], *match[2].split()]
         elif titles and (fields := line.split()) and fields[0].isdigit():
             row = dict(zip(titles, fields, strict=False))

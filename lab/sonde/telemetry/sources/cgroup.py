@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sonde.telemetry.source import LocalSource, Readings, SourceReader, UnavailableSourceError, open_kernel_files
+from sonde.telemetry.source import LocalSource, ReadingsByPart, SourceReader, UnavailableSourceError, open_kernel_files
 
 _KEYS = ("rbytes", "wbytes", "rios", "wios")
 
 
-def parse_io_stat(io_stat_text: str) -> Readings:
+def parse_io_stat(io_stat_text: str) -> ReadingsByPart:
     """The counters of every device, by its major and minor number, in the order of the columns of `SOURCE`."""
-    readings: Readings = {}
+    readings: ReadingsByPart = {}
     for line in io_stat_text.splitlines():
         device, *fields = line.split()
         pairs = dict(field.split("=", 1) for field in fields if "=" in field)

@@ -41,7 +41,12 @@ _MEMORY: _Columns = {
     "memory_cached_bytes": (("[MEM]Cached",), _KIB),
     "memory_dirty_bytes": (("[MEM]Dirty",), _KIB),
 }
-_WHOLE_NODE = {"all-disks": _ALL_DISKS, "all-interfaces": _INTERFACES, "processors": _PROCESSORS, "memory": _MEMORY}
+_COLUMNS_OF_NODE = {
+    "all-disks": _ALL_DISKS,
+    "all-interfaces": _INTERFACES,
+    "processors": _PROCESSORS,
+    "memory": _MEMORY,
+}
 
 
 def is_collectl_output(output_text: str) -> bool:
@@ -89,7 +94,7 @@ def _parse_row(
 
 
 def _add_row(builder: TelemetryBuilder, host: str, sample_time: float, values_by_title: Mapping[str, float]) -> None:
-    for source, columns in _WHOLE_NODE.items():
+    for source, columns in _COLUMNS_OF_NODE.items():
         values = _select_columns_with_prefix(values_by_title, columns, "")
         if any(value is not None for value in values):
             builder.add_sample(host, source, tuple(columns), sample_time, "", values)

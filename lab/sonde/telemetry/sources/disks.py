@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sonde.telemetry.source import KernelFile, LocalSource, Readings, SourceReader, UnavailableSourceError
+from sonde.telemetry.source import LocalSource, ReadingsByPart, ReopenedKernelFile, SourceReader, UnavailableSourceError
 
 SECTOR_BYTES = 512  # of the counters, whatever the device has
 _FIELDS = 14  # major, minor, name and eleven counters; newer kernels append counters of discards and flushes
 
 
-def parse_diskstats(diskstats_text: str) -> Readings:
+def parse_diskstats(diskstats_text: str) -> ReadingsByPart:
     """Counters of every device and partition, in the order of the columns of `SOURCE`. Ignores malformed lines."""
-    readings: Readings = {}
+    readings: ReadingsByPart = {}
     for line in diskstats_text.splitlines():
         fields = line.split()
         if len(fields) < _FIELDS:
@@ -33,7 +33,7 @@ def parse_diskstats(diskstats_text: str) -> Readings:
 
 def _open_diskstats_reader(file_system_root: Path) -> SourceReader:
     try:
-        file = KernelFile(file_system_root / "proc/diskstats")
+        file = ReopenedKernelFile(file_system_root / "proc/diskstats")
     except OSError as error:
         raise UnavailableSourceError(f"/proc/diskstats: {error.strerror}; mount /proc.") from None
     whole_devices: dict[str, bool] = {}  # a partition would count the same bytes again
@@ -43,7 +43,7 @@ def _open_diskstats_reader(file_system_root: Path) -> SourceReader:
             whole_devices[device_name] = (file_system_root / "sys/block" / device_name.replace("/", "!")).exists()
         return whole_devices[device_name]
 
-    def read_diskstats() -> Readings:
+    def read_diskstats() -> ReadingsByPart:
         parsed = parse_diskstats(file.read_text())
         return {name: values for name, values in parsed.items() if any(values) and is_whole_device(name)}
 

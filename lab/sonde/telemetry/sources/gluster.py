@@ -12,7 +12,7 @@ import re
 
 from sonde.telemetry.file_format import TelemetryFile
 from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, split_output_at_time_lines
-from sonde.telemetry.source import Values
+from sonde.telemetry.source import ColumnValues
 
 _COLUMNS = (
     "target_read_bytes", "target_written_bytes", "target_reads", "target_writes", "target_read_s", "target_write_s",
@@ -24,7 +24,7 @@ _CALLS = re.compile(
 )
 _DATA = re.compile(r"^\s*Data (Read|Written): (\d+) bytes", re.MULTILINE)
 # Calls that are neither data nor names.
-_HOUSE_KEEPING = ("FORGET", "RELEASE", "RELEASEDIR", "READ", "WRITE", "INODELK", "FINODELK", "ENTRYLK", "LK")
+_IGNORED_CALLS = ("FORGET", "RELEASE", "RELEASEDIR", "READ", "WRITE", "INODELK", "FINODELK", "ENTRYLK", "LK")
 
 
 def is_volume_profile_output(output_text: str) -> bool:
@@ -48,12 +48,12 @@ def read_volume_profile_output(output_text: str, telemetry_defaults: TelemetryDe
     return builder.build_files()
 
 
-def _parse_brick_values(brick_text: str) -> Values:
+def _parse_brick_values(brick_text: str) -> ColumnValues:
     data = {kind: float(amount) for kind, amount in _DATA.findall(brick_text)}
     calls = {name: (float(count), float(mean) * 1e-6) for mean, count, name in _CALLS.findall(brick_text)}
     reads, read_s = calls.get("READ", (0.0, 0.0))
     writes, write_s = calls.get("WRITE", (0.0, 0.0))
-    names = [entry for name, entry in calls.items() if name not in _HOUSE_KEEPING]
+    names = [entry for name, entry in calls.items() if name not in _IGNORED_CALLS]
     return (
         data.get("Read"),
         data.get("Written"),

@@ -16,7 +16,7 @@ _COLUMNS = (
     "client_read_bytes", "client_written_bytes", "client_reads", "client_writes", "client_metadata_operations",
 )  # fmt: skip
 _HEADS = ("_fs_io_s_", "_io_s_")
-_OK = "0"
+_OK_STATUS = "0"
 
 
 def is_mmpmon_output(output_text: str) -> bool:
@@ -33,7 +33,7 @@ def read_mmpmon_output(output_text: str, telemetry_defaults: TelemetryDefaults) 
             continue
         pairs = dict(zip(fields[1::2], fields[2::2], strict=False))
         try:
-            if pairs["_rc_"] != _OK:
+            if pairs["_rc_"] != _OK_STATUS:
                 raise ValueError
             time = int(pairs["_t_"]) + int(pairs["_tu_"]) / 1e6
             values = (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sonde.telemetry.source import KernelFile, LocalSource, Readings, SourceReader, UnavailableSourceError
+from sonde.telemetry.source import LocalSource, ReadingsByPart, ReopenedKernelFile, SourceReader, UnavailableSourceError
 
 _LANE_BYTES = 4  # the data counters count words of four bytes, one per lane
 _COUNTERS: tuple[tuple[tuple[str, ...], int], ...] = (
@@ -21,19 +21,19 @@ _COUNTERS: tuple[tuple[tuple[str, ...], int], ...] = (
 
 def _open_port_counters_reader(file_system_root: Path) -> SourceReader:
     ports = sorted((file_system_root / "sys/class/infiniband").glob("*/ports/*/counters"))
-    files: dict[str, dict[str, KernelFile]] = {}
+    files: dict[str, dict[str, ReopenedKernelFile]] = {}
     for folder in ports:
         part = f"{folder.parents[2].name}:{folder.parent.name}"
         files[part] = {}
         for name in (name for names, _ in _COUNTERS for name in names):
             try:
-                files[part][name] = KernelFile(folder / name)
+                files[part][name] = ReopenedKernelFile(folder / name)
             except OSError:
                 continue  # a virtual port does not have every counter
     if not files:
         raise UnavailableSourceError("/sys/class/infiniband has no port: this node has no InfiniBand; nothing to do.")
 
-    def read_port_counters() -> Readings:
+    def read_port_counters() -> ReadingsByPart:
         return {
             part: tuple(_sum_counters(counters, names, unit) for names, unit in _COUNTERS)
             for part, counters in files.items()
@@ -48,7 +48,7 @@ def _open_port_counters_reader(file_system_root: Path) -> SourceReader:
 
 
 def _sum_counters(
-    counter_files: dict[str, KernelFile], counter_names: tuple[str, ...], unit_bytes: int
+    counter_files: dict[str, ReopenedKernelFile], counter_names: tuple[str, ...], unit_bytes: int
 ) -> float | None:
     present = [int(counter_files[name].read_text()) for name in counter_names if name in counter_files]
     return float(sum(present) * unit_bytes) if present else None

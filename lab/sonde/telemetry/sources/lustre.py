@@ -14,14 +14,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from sonde.telemetry.source import KernelFile, LocalSource, Readings, SourceReader, UnavailableSourceError, Values
+from sonde.telemetry.source import (
+    ColumnValues,
+    LocalSource,
+    ReadingsByPart,
+    ReopenedKernelFile,
+    SourceReader,
+    UnavailableSourceError,
+)
 
 _LINE = re.compile(r"(?P<name>\S+)\s+(?P<samples>\d+) samples \[(?P<unit>\w+)\](?P<rest>[ \d]*)")
-_ROOTS = ("proc/fs/lustre", "sys/kernel/debug/lustre")
+_STATS_ROOTS = ("proc/fs/lustre", "sys/kernel/debug/lustre")
 # Seconds of one unit of a latency.
 _SECONDS = {"usec": 1e-6, "usecs": 1e-6, "nsec": 1e-9, "nsecs": 1e-9, "msec": 1e-3, "sec": 1.0, "secs": 1.0}
 # Calls that llite and md_stats count and that are neither data nor house-keeping.
-NAME_CALLS = frozenset(
+METADATA_CALLS = frozenset(
     (
         *("open", "close", "mknod", "create", "link", "unlink", "symlink", "mkdir", "rmdir", "rename", "getattr"),
         *("setattr", "getxattr", "setxattr", "statfs", "readdir", "truncate", "alloc_inode", "inode_permission"),
@@ -89,9 +96,9 @@ CLIENT_COLUMNS = (
 )  # fmt: skip
 
 
-def summarize_target(stats: StatsFile) -> Values:
+def summarize_target(stats: StatsFile) -> ColumnValues:
     """The values of an OST or MDT in the order of TARGET_COLUMNS."""
-    names = [name for name in stats.lines if name in NAME_CALLS]
+    names = [name for name in stats.lines if name in METADATA_CALLS]
     latencies = [seconds for name in names if (seconds := stats.get_latency_sum_s(name)) is not None]
     return (
         stats.get_sum("read_bytes"),
@@ -105,19 +112,19 @@ def summarize_target(stats: StatsFile) -> Values:
     )
 
 
-def summarize_client(stats: StatsFile) -> Values:
+def summarize_client(stats: StatsFile) -> ColumnValues:
     """The values of a mount in the order of CLIENT_COLUMNS."""
     return (
         stats.get_sum("read_bytes"),
         stats.get_sum("write_bytes"),
         stats.get_sample_count("read_bytes"),
         stats.get_sample_count("write_bytes"),
-        sum(stats.get_sample_count(name) for name in stats.lines if name in NAME_CALLS),
+        sum(stats.get_sample_count(name) for name in stats.lines if name in METADATA_CALLS),
     )
 
 
 def _find_stats_files(file_system_root: Path, path_patterns: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
-    for base in _ROOTS:
+    for base in _STATS_ROOTS:
         for pattern in path_patterns:
             for path in sorted((file_system_root / base).glob(pattern)):
                 yield path.parent.name, path
@@ -139,14 +146,14 @@ def _open_client_reader(file_system_root: Path) -> SourceReader:
 def _open_stats_reader(
     file_system_root: Path,
     path_patterns: tuple[str, ...],
-    make_values: Callable[[StatsFile], Values],
+    make_values: Callable[[StatsFile], ColumnValues],
     location_text: str,
 ) -> SourceReader:
-    files: dict[str, KernelFile] = {}
+    files: dict[str, ReopenedKernelFile] = {}
     problem = ""
     for part, path in _find_stats_files(file_system_root, path_patterns):
         try:
-            files.setdefault(part, KernelFile(path))
+            files.setdefault(part, ReopenedKernelFile(path))
         except OSError as error:
             problem = f" ({path}: {error.strerror})"
     if not files:
@@ -154,7 +161,7 @@ def _open_stats_reader(
             f"No {path_patterns[0]} below /proc/fs/lustre{problem}; sample it {location_text}."
         )
 
-    def read_stats_files() -> Readings:
+    def read_stats_files() -> ReadingsByPart:
         return {part: make_values(parse_stats_file(file.read_text())) for part, file in files.items()}
 
     def close_stats_files() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sonde.telemetry.source import KernelFile, UnavailableSourceError
+from sonde.telemetry.source import ReopenedKernelFile, UnavailableSourceError
 
 ROOTS = ("proc/fs/lustre", "sys/fs/lustre", "sys/kernel/debug/lustre")
 
@@ -20,13 +20,13 @@ def find_lustre_files(file_system_root: Path, path_patterns: tuple[str, ...]) ->
     return paths
 
 
-def open_lustre_files(paths_by_part: dict[str, Path], remedy: str) -> dict[str, KernelFile]:
+def open_lustre_files(paths_by_part: dict[str, Path], remedy: str) -> dict[str, ReopenedKernelFile]:
     """The opened files by part. Raises UnavailableSourceError when none can be opened."""
-    files: dict[str, KernelFile] = {}
+    files: dict[str, ReopenedKernelFile] = {}
     problem = ""
     for part, path in paths_by_part.items():
         try:
-            files[part] = KernelFile(path)
+            files[part] = ReopenedKernelFile(path)
         except OSError as error:
             problem = f"{path}: {error.strerror}"
     if not files:

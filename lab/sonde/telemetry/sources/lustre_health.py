@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sonde.telemetry.source import LocalSource, Readings, SourceReader, UnavailableSourceError, Values
+from sonde.telemetry.source import ColumnValues, LocalSource, ReadingsByPart, SourceReader, UnavailableSourceError
 from sonde.telemetry.sources.lustre_files import find_lustre_files, open_lustre_files
 
 HEALTH_COLUMNS = ("healthy",)
@@ -22,15 +22,15 @@ _ACTIVE = ("RECOVERING", "WAITING", "WAITING_FOR_CLIENTS")
 _MEMBER = re.compile(r"^(\w+):\s*(\S+)", re.MULTILINE)
 
 
-def parse_health_check(health_check_text: str) -> Readings:
+def parse_health_check(health_check_text: str) -> ReadingsByPart:
     """The part "" is the server; devices that are not healthy are parts of their own."""
-    readings: Readings = {"": (1.0 if health_check_text.strip() == "healthy" else 0.0,)}
+    readings: ReadingsByPart = {"": (1.0 if health_check_text.strip() == "healthy" else 0.0,)}
     for device in re.findall(r"^device (\S+) reported unhealthy", health_check_text, re.MULTILINE):
         readings[device] = (0.0,)
     return readings
 
 
-def parse_recovery_status(recovery_status_text: str) -> Values:
+def parse_recovery_status(recovery_status_text: str) -> ColumnValues:
     """The values of a target in the order of RECOVERY_COLUMNS. Raises ValueError without a status."""
     members = dict(_MEMBER.findall(recovery_status_text))
     if "status" not in members:

@@ -10,7 +10,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sonde.telemetry.source import LocalSource, Readings, SourceReader, UnavailableSourceError, Values, read_rarely
+from sonde.telemetry.source import (
+    ColumnValues,
+    LocalSource,
+    ReadingsByPart,
+    SourceReader,
+    UnavailableSourceError,
+    limit_reading_cost,
+)
 from sonde.telemetry.sources.lustre_files import find_lustre_files, open_lustre_files
 
 COLUMNS = ("histogram_reads", "histogram_writes")
@@ -20,9 +27,9 @@ _BIN = re.compile(r"^(?P<bin>\w+):\s+(?P<reads>\d+)\s+\d+\s+\d+\s*\|\s*(?P<write
 _OUTSTANDING = re.compile(r"^(read|write) RPCs in flight:\s*(\d+)", re.MULTILINE)
 
 
-def parse_histograms(histograms_text: str) -> Readings:
+def parse_histograms(histograms_text: str) -> ReadingsByPart:
     """The requests of each bin, in the order of COLUMNS; the part is "HISTOGRAM BIN". Histograms may be empty."""
-    readings: Readings = {}
+    readings: ReadingsByPart = {}
     title = ""
     for line in histograms_text.splitlines():
         if match := _TITLE.match(line):
@@ -32,7 +39,7 @@ def parse_histograms(histograms_text: str) -> Readings:
     return readings
 
 
-def parse_outstanding_requests(rpc_stats_text: str) -> Values:
+def parse_outstanding_requests(rpc_stats_text: str) -> ColumnValues:
     """Requests of the client under way, in the order of STATE_COLUMNS; None in files of servers."""
     counts = {kind: float(count) for kind, count in _OUTSTANDING.findall(rpc_stats_text)}
     return counts.get("read"), counts.get("write")
@@ -46,7 +53,7 @@ def _open_histograms_reader(path_patterns: tuple[str, ...], remedy: str, file_sy
         )
     files = open_lustre_files(paths, remedy)
 
-    def read_histogram_files() -> Readings:
+    def read_histogram_files() -> ReadingsByPart:
         return {
             f"{part} {name}": values
             for part, file in files.items()
@@ -57,7 +64,7 @@ def _open_histograms_reader(path_patterns: tuple[str, ...], remedy: str, file_sy
         for file in files.values():
             file.close()
 
-    return read_rarely(SourceReader(read_histogram_files, close_histogram_files))
+    return limit_reading_cost(SourceReader(read_histogram_files, close_histogram_files))
 
 
 SERVER = LocalSource(

@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sonde.telemetry.source import LocalSource, Readings, SourceReader, UnavailableSourceError, read_rarely
-from sonde.telemetry.sources.lustre import NAME_CALLS
+from sonde.telemetry.source import LocalSource, ReadingsByPart, SourceReader, UnavailableSourceError, limit_reading_cost
+from sonde.telemetry.sources.lustre import METADATA_CALLS
 from sonde.telemetry.sources.lustre_files import find_lustre_files, open_lustre_files
 
 COLUMNS = ("job_read_bytes", "job_written_bytes", "job_reads", "job_writes", "job_metadata_operations")
@@ -25,12 +25,12 @@ _OPERATION = re.compile(
 _SNAPSHOT_TIME = re.compile(r"snapshot_time\s*:\s*(\d+(?:\.\d+)?)")
 
 
-def parse_job_stats(job_stats_text: str) -> tuple[float | None, Readings]:
+def parse_job_stats(job_stats_text: str) -> tuple[float | None, ReadingsByPart]:
     """The latest snapshot time, and the values of every job by its id in the order of COLUMNS.
 
     Entries of one id are added up. Ids may be empty, quoted, or hold any characters but line ends.
     """
-    readings: Readings = {}
+    readings: ReadingsByPart = {}
     latest: float | None = None
     for entry in job_stats_text.split("- job_id:")[1:]:
         job, line_end, operations = entry.partition("\n")
@@ -44,7 +44,7 @@ def parse_job_stats(job_stats_text: str) -> tuple[float | None, Readings]:
                 read_bytes, reads = int(total or 0), int(samples)
             elif name == "write_bytes":
                 written_bytes, writes = int(total or 0), int(samples)
-            elif name in NAME_CALLS:
+            elif name in METADATA_CALLS:
                 calls += int(samples)
         earlier = readings.get(job, (0.0,) * len(COLUMNS))
         values = (read_bytes, written_bytes, reads, writes, calls)
@@ -61,7 +61,7 @@ def _open_job_stats_reader(file_system_root: Path) -> SourceReader:
         )
     files = open_lustre_files(paths, "sample it as root.")
 
-    def read_job_stats() -> Readings:
+    def read_job_stats() -> ReadingsByPart:
         return {
             f"{target} {job}": values
             for target, file in files.items()
@@ -72,7 +72,7 @@ def _open_job_stats_reader(file_system_root: Path) -> SourceReader:
         for file in files.values():
             file.close()
 
-    return read_rarely(SourceReader(read_job_stats, close_job_stats))
+    return limit_reading_cost(SourceReader(read_job_stats, close_job_stats))
 
 
 SOURCE = LocalSource(

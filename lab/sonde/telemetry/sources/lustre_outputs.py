@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from sonde.telemetry.file_format import TelemetryFile
 from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, parse_unix_or_local_time
-from sonde.telemetry.source import Readings
+from sonde.telemetry.source import ReadingsByPart
 from sonde.telemetry.sources import lustre, lustre_health, lustre_histograms, lustre_jobs
 
 _PARAMETER = re.compile(
@@ -23,12 +23,12 @@ _MARK = re.compile(r"^(?P<time>\d{9,11}(?:\.\d+)?|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\
 _SNAPSHOT_TIME = re.compile(r"^snapshot_time\s*:?\s*(\d+(?:\.\d+)?)", re.MULTILINE)
 
 
-def _parse_without_time(parse: Callable[[str], Readings]) -> Callable[[str], tuple[float | None, Readings]]:
+def _parse_without_time(parse: Callable[[str], ReadingsByPart]) -> Callable[[str], tuple[float | None, ReadingsByPart]]:
     return lambda text: (None, parse(text))
 
 
 # Source, its columns, and time and values of all parts in a text; the part of the parameter stands before these.
-_Reader = tuple[str, tuple[str, ...], Callable[[str], tuple[float | None, Readings]]]
+_Reader = tuple[str, tuple[str, ...], Callable[[str], tuple[float | None, ReadingsByPart]]]
 _READERS: dict[str, _Reader] = {
     "job_stats": ("lustre-jobs", lustre_jobs.COLUMNS, lustre_jobs.parse_job_stats),
     "brw_stats": ("lustre-brw", lustre_histograms.COLUMNS, _parse_without_time(lustre_histograms.parse_histograms)),

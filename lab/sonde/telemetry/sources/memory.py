@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from sonde.telemetry.source import LocalSource, Readings, Values, open_kernel_files
+from sonde.telemetry.source import ColumnValues, LocalSource, ReadingsByPart, open_kernel_files
 
 _KIB = 1024
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -24,7 +24,7 @@ _VMSTAT: tuple[tuple[tuple[str, ...], int], ...] = (
 )
 
 
-def parse_meminfo(meminfo_text: str) -> Values:
+def parse_meminfo(meminfo_text: str) -> ColumnValues:
     """Bytes of memory in the order of the columns of `MEMORY`."""
     values: dict[str, float] = {}
     for line in meminfo_text.splitlines():
@@ -34,7 +34,7 @@ def parse_meminfo(meminfo_text: str) -> Values:
     return tuple(values.get(name) for name in _MEMINFO)
 
 
-def parse_vmstat(vmstat_text: str) -> Values:
+def parse_vmstat(vmstat_text: str) -> ColumnValues:
     """Counters of paging in the order of the columns of `PAGING`."""
     counters: dict[str, int] = {}
     for line in vmstat_text.splitlines():
@@ -47,11 +47,11 @@ def parse_vmstat(vmstat_text: str) -> Values:
     )
 
 
-def _parse_meminfo_file(texts_by_path: Mapping[str, str]) -> Readings:
+def _parse_meminfo_file(texts_by_path: Mapping[str, str]) -> ReadingsByPart:
     return {"": parse_meminfo(texts_by_path["proc/meminfo"])}
 
 
-def _parse_vmstat_file(texts_by_path: Mapping[str, str]) -> Readings:
+def _parse_vmstat_file(texts_by_path: Mapping[str, str]) -> ReadingsByPart:
     return {"": parse_vmstat(texts_by_path["proc/vmstat"])}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sonde.telemetry.source import LocalSource, Readings, SourceReader, UnavailableSourceError
+from sonde.telemetry.source import LocalSource, ReadingsByPart, SourceReader, UnavailableSourceError
 
 _WORKING = ("running", "live")  # of SCSI devices, and of NVMe controllers
 
@@ -41,8 +41,8 @@ def _open_path_state_reader(file_system_root: Path) -> SourceReader:
             " multipathd."
         )
 
-    def read_path_states() -> Readings:
-        readings: Readings = {}
+    def read_path_states() -> ReadingsByPart:
+        readings: ReadingsByPart = {}
         for name, folder in devices.items():
             states = [_find_path_state(path) for path in (folder / "slaves").iterdir()]
             readings[name] = (float(len(states)), float(sum(state not in _WORKING for state in states)))

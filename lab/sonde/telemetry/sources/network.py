@@ -5,15 +5,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sonde.telemetry.source import LocalSource, Readings, open_kernel_files
+from sonde.telemetry.source import LocalSource, ReadingsByPart, open_kernel_files
 
 _DEVICES, _PROTOCOLS = "proc/net/dev", "proc/net/snmp"
 _DEVICE_COUNTERS = 16  # eight of receiving, eight of sending
 
 
-def parse_net_dev(net_dev_text: str) -> Readings:
+def parse_net_dev(net_dev_text: str) -> ReadingsByPart:
     """Bytes, packets, and errors plus drops of each interface in the order of the columns of `INTERFACES`."""
-    readings: Readings = {}
+    readings: ReadingsByPart = {}
     for line in net_dev_text.splitlines():
         name, separator, counter_text = line.partition(":")
         fields = counter_text.split()
@@ -26,7 +26,7 @@ def parse_net_dev(net_dev_text: str) -> Readings:
     return readings
 
 
-def parse_tcp_segments(snmp_text: str) -> Readings:
+def parse_tcp_segments(snmp_text: str) -> ReadingsByPart:
     """Segments that TCP sent and sent again."""
     lines = [line.split() for line in snmp_text.splitlines() if line.startswith("Tcp:")]
     if len(lines) != 2:
@@ -35,11 +35,11 @@ def parse_tcp_segments(snmp_text: str) -> Readings:
     return {"tcp": (float(counters["OutSegs"]), float(counters["RetransSegs"]))}
 
 
-def _parse_net_dev_file(texts_by_path: Mapping[str, str]) -> Readings:
+def _parse_net_dev_file(texts_by_path: Mapping[str, str]) -> ReadingsByPart:
     return {name: values for name, values in parse_net_dev(texts_by_path[_DEVICES]).items() if any(values)}
 
 
-def _parse_snmp_file(texts_by_path: Mapping[str, str]) -> Readings:
+def _parse_snmp_file(texts_by_path: Mapping[str, str]) -> ReadingsByPart:
     return parse_tcp_segments(texts_by_path[_PROTOCOLS])
 
 

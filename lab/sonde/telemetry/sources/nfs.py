@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from sonde.telemetry.source import LocalSource, Readings, SourceReader, UnavailableSourceError, open_kernel_files
+from sonde.telemetry.source import LocalSource, ReadingsByPart, SourceReader, UnavailableSourceError, open_kernel_files
 
 _FILE = "proc/self/mountstats"
 # Members of a line of "per-op statistics" after its name.
@@ -14,9 +14,9 @@ _OPERATIONS, _TRANSMISSIONS, _ROUND_TRIP_MS = 0, 1, 6
 _BYTES_LINE, _SERVER_READ, _SERVER_WRITTEN = "bytes:", 5, 6
 
 
-def parse_mountstats(mountstats_text: str) -> Readings:
+def parse_mountstats(mountstats_text: str) -> ReadingsByPart:
     """The values of every NFS mount in the order of the columns of `SOURCE`; the part is the mount point."""
-    readings: Readings = {}
+    readings: ReadingsByPart = {}
     for block in mountstats_text.split("\ndevice ") if mountstats_text else ():
         head, _, body = block.partition("\n")
         fields = head.removeprefix("device ").split(" ")
@@ -44,7 +44,7 @@ def parse_mountstats(mountstats_text: str) -> Readings:
     return readings
 
 
-def _parse_mountstats_file(texts_by_path: Mapping[str, str]) -> Readings:
+def _parse_mountstats_file(texts_by_path: Mapping[str, str]) -> ReadingsByPart:
     return parse_mountstats(texts_by_path[_FILE])
 
 

@@ -15,7 +15,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from sonde.telemetry.source import LocalSource, Readings, SourceReader, UnavailableSourceError, read_rarely
+from sonde.telemetry.source import LocalSource, ReadingsByPart, SourceReader, UnavailableSourceError, limit_reading_cost
 from sonde.telemetry.sources.processes import find_descendant_processes
 
 _PIDFD_GETFD, _CACHESTAT = 438, 451  # numbers of the calls on every architecture
@@ -92,8 +92,8 @@ def _open_page_cache_reader(file_system_root: Path) -> SourceReader:
             ) from None
         raise UnavailableSourceError(f"/proc/self/status: {error.strerror}; mount /proc.") from None
 
-    def read_cached_pages() -> Readings:
-        readings: Readings = {"": (0.0, 0.0, 0.0)}
+    def read_cached_pages() -> ReadingsByPart:
+        readings: ReadingsByPart = {"": (0.0, 0.0, 0.0)}
         for path in _iterate_open_files(file_system_root, ancestor):
             if len(readings) > _MAX_FILES:
                 break
@@ -111,7 +111,7 @@ def _open_page_cache_reader(file_system_root: Path) -> SourceReader:
         )
         return readings
 
-    return read_rarely(SourceReader(read_cached_pages))
+    return limit_reading_cost(SourceReader(read_cached_pages))
 
 
 SOURCE = LocalSource(

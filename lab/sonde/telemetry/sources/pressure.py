@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sonde.telemetry.source import LocalSource, Readings, open_kernel_files
+from sonde.telemetry.source import LocalSource, ReadingsByPart, open_kernel_files
 
 _FILES = ("proc/pressure/cpu", "proc/pressure/memory", "proc/pressure/io")
 
 
-def parse_pressure(texts_by_path: Mapping[str, str]) -> Readings:
+def parse_pressure(texts_by_path: Mapping[str, str]) -> ReadingsByPart:
     """Stall times of each resource, seconds: some, full. A resource without a "full" line has None there."""
-    readings: Readings = {}
+    readings: ReadingsByPart = {}
     for path, text in texts_by_path.items():
         totals: dict[str, float] = {}
         for line in text.splitlines():

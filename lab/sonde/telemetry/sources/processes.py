@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from sonde.telemetry.source import LocalSource, Readings, SourceReader, UnavailableSourceError, read_rarely
+from sonde.telemetry.source import LocalSource, ReadingsByPart, SourceReader, UnavailableSourceError, limit_reading_cost
 
 _MEMBERS = ("rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes")
 
@@ -57,21 +57,21 @@ def _open_process_io_reader(file_system_root: Path) -> SourceReader:
         raise UnavailableSourceError("/proc/self/io is missing; the kernel needs CONFIG_TASK_IO_ACCOUNTING.")
     last_values: dict[tuple[int, str], tuple[float, ...]] = {}
 
-    def read_process_io() -> Readings:
+    def read_process_io() -> ReadingsByPart:
         for number, name in find_descendant_processes(file_system_root, ancestor).items():
             try:
                 text = (file_system_root / "proc" / str(number) / "io").read_text(encoding="ascii", errors="replace")
                 last_values[number, name] = parse_process_io(text)
             except (OSError, KeyError):
                 continue  # it has ended, or belongs to another user
-        sums: Readings = {"": (0.0,) * len(_MEMBERS)}
+        sums: ReadingsByPart = {"": (0.0,) * len(_MEMBERS)}
         for (_, name), values in last_values.items():
             for part in ("", name):
                 earlier = sums.get(part, (0.0,) * len(_MEMBERS))
                 sums[part] = tuple((old or 0.0) + new for old, new in zip(earlier, values, strict=True))
         return sums
 
-    return read_rarely(SourceReader(read_process_io))
+    return limit_reading_cost(SourceReader(read_process_io))
 
 
 SOURCE = LocalSource(

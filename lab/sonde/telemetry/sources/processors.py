@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from sonde.telemetry.source import LocalSource, Readings, open_kernel_files
+from sonde.telemetry.source import LocalSource, ReadingsByPart, open_kernel_files
 
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
 _COLUMNS = (
@@ -15,9 +15,9 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def parse_processor_times(texts_by_path: Mapping[str, str]) -> Readings:
+def parse_processor_times(texts_by_path: Mapping[str, str]) -> ReadingsByPart:
     """Processor times in seconds: part "all" has every column, "cpu0" and so on only `cpu_busy_s`."""
-    readings: Readings = {}
+    readings: ReadingsByPart = {}
     total: tuple[float, ...] = ()
     counts: dict[str, float] = {}
     for line in texts_by_path["proc/stat"].splitlines():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from sonde.telemetry.source import LocalSource, Readings, SourceReader, UnavailableSourceError, Values
+from sonde.telemetry.source import ColumnValues, LocalSource, ReadingsByPart, SourceReader, UnavailableSourceError
 
 _SECTOR_BYTES = 512
 _KIB = 1024
@@ -18,9 +18,9 @@ _MEMBERS = re.compile(r"\[(\d+)/(\d+)\]")
 _PROGRESS = re.compile(r"(?:check|resync|recovery|reshape)\s*=\s*([\d.]+)%.*?speed=(\d+)K/sec")
 
 
-def parse_mdstat(mdstat_text: str) -> Readings:
+def parse_mdstat(mdstat_text: str) -> ReadingsByPart:
     """The values of every array of /proc/mdstat, in the order of the columns of `SOURCE`; it has no mismatches."""
-    readings: Readings = {}
+    readings: ReadingsByPart = {}
     for match in _ARRAY.finditer(mdstat_text):
         members = _MEMBERS.search(match["body"])
         progress = _PROGRESS.search(match["body"])
@@ -35,7 +35,7 @@ def parse_mdstat(mdstat_text: str) -> Readings:
     return readings
 
 
-def read_array_values(md_folder: Path) -> Values:
+def read_array_values(md_folder: Path) -> ColumnValues:
     """The values of an array from its folder `md`. Raises OSError when the array is gone."""
     disks, degraded = _read_kernel_number(md_folder / "raid_disks"), _read_kernel_number(md_folder / "degraded")
     mismatches = _read_kernel_number(md_folder / "mismatch_cnt")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sonde.telemetry.source import KernelFile, LocalSource, Readings, SourceReader, UnavailableSourceError
+from sonde.telemetry.source import LocalSource, ReadingsByPart, ReopenedKernelFile, SourceReader, UnavailableSourceError
 
 _COUNTERS: tuple[tuple[str, ...], ...] = (
     ("hni_sts_rx_ok_octets",),
@@ -24,12 +24,12 @@ def parse_timestamped_counter(counter_text: str) -> float:
 
 
 def _open_nic_counters_reader(file_system_root: Path) -> SourceReader:
-    files: dict[str, dict[str, KernelFile]] = {}
+    files: dict[str, dict[str, ReopenedKernelFile]] = {}
     for folder in sorted((file_system_root / "sys/class/cxi").glob("cxi*/device/telemetry")):
         part = folder.parents[1].name
         for name in (name for names in _COUNTERS for name in names):
             try:
-                files.setdefault(part, {})[name] = KernelFile(folder / name)
+                files.setdefault(part, {})[name] = ReopenedKernelFile(folder / name)
             except OSError:
                 continue  # names differ between versions of the driver
     files = {part: counters for part, counters in files.items() if counters}
@@ -39,8 +39,8 @@ def _open_nic_counters_reader(file_system_root: Path) -> SourceReader:
             " cray-cxi-driver)."
         )
 
-    def read_nic_counters() -> Readings:
-        readings: Readings = {}
+    def read_nic_counters() -> ReadingsByPart:
+        readings: ReadingsByPart = {}
         for part, counters in files.items():
             values = {name: parse_timestamped_counter(file.read_text()) for name, file in counters.items()}
             sums = [[values[name] for name in names if name in values] for names in _COUNTERS]

@@ -9,7 +9,7 @@ from typing import Any
 from sonde.model.documents import parse_json
 from sonde.telemetry.file_format import TelemetryFile
 from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, parse_local_time
-from sonde.telemetry.source import Values
+from sonde.telemetry.source import ColumnValues
 
 _DISK_COLUMNS = ("disk_read_rate", "disk_write_rate", "disk_busy_fraction", "disk_queue")
 _MEMORY_COLUMNS = ("memory_available_bytes", "memory_cached_bytes", "memory_dirty_bytes")
@@ -30,7 +30,7 @@ def read_sadf_json(json_text: str, telemetry_defaults: TelemetryDefaults) -> lis
         name = str(host.get("nodename") or telemetry_defaults.host)
         for entry in host.get("statistics", ()):
             try:
-                time = _find_time(entry["timestamp"], telemetry_defaults)
+                time = _parse_timestamp(entry["timestamp"], telemetry_defaults)
             except (KeyError, TypeError, ValueError):
                 builder.unreadable_lines += 1
                 continue
@@ -43,14 +43,14 @@ def read_sadf_json(json_text: str, telemetry_defaults: TelemetryDefaults) -> lis
     return builder.build_files()
 
 
-def _find_time(stamp: Mapping[str, Any], defaults: TelemetryDefaults) -> float:
+def _parse_timestamp(stamp: Mapping[str, Any], defaults: TelemetryDefaults) -> float:
     """`utc` says whether the times are UTC; files of old versions and of option -T have local times."""
     text = f"{stamp['date']}T{stamp['time']}"
     is_utc = bool(stamp.get("utc")) or stamp.get("tz") in ("UTC", "GMT")
     return parse_local_time(text + "+00:00" if is_utc else text, defaults.zone)
 
 
-def _iterate_disk_values(statistics_entry: Mapping[str, Any]) -> Iterator[tuple[str, Values]]:
+def _iterate_disk_values(statistics_entry: Mapping[str, Any]) -> Iterator[tuple[str, ColumnValues]]:
     """Sectors (`rd_sec`) of old versions, kibibytes (`rkB`) of new ones."""
     for disk in statistics_entry.get("disk", ()):
         read = _scale_number(disk.get("rkB"), _KIB)

@@ -9,9 +9,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sonde.telemetry.source import KernelFile, LocalSource, Readings, SourceReader, UnavailableSourceError, Values
+from sonde.telemetry.source import (
+    ColumnValues,
+    LocalSource,
+    ReadingsByPart,
+    ReopenedKernelFile,
+    SourceReader,
+    UnavailableSourceError,
+)
 
-_FOLDER = "proc/spl/kstat/zfs"
+_KSTAT_FOLDER = "proc/spl/kstat/zfs"
 _CACHE_MEMBERS = ("hits", "misses", "l2_hits", "l2_misses", "size", "c")
 _POOL_MEMBERS = ("nread", "nwritten", "reads", "writes")
 _REMEDY = "load the module zfs (package zfs-dkms or zfsutils-linux), or sample it on a server with ZFS."
@@ -27,33 +34,35 @@ def parse_named_kstat(kstat_text: str) -> dict[str, str]:
     return members
 
 
-def parse_pool_io(io_text: str) -> Values:
+def parse_pool_io(io_text: str) -> ColumnValues:
     """The values of a file `io`: two lines of headings, and one of numbers. Raises KeyError without the members."""
     _, titles, numbers = (line.split() for line in io_text.splitlines()[:3])
     row = dict(zip(titles, numbers, strict=False))
     return tuple(float(row[name]) for name in _POOL_MEMBERS)
 
 
-def _select_members(kstat_members: dict[str, str], member_names: tuple[str, ...]) -> Values:
+def _select_members(kstat_members: dict[str, str], member_names: tuple[str, ...]) -> ColumnValues:
     return tuple(float(kstat_members[name]) if kstat_members.get(name, "").isdigit() else None for name in member_names)
 
 
 def _open_arcstats_reader(file_system_root: Path) -> SourceReader:
     try:
-        file = KernelFile(file_system_root / _FOLDER / "arcstats")
+        file = ReopenedKernelFile(file_system_root / _KSTAT_FOLDER / "arcstats")
     except OSError as error:
-        raise UnavailableSourceError(f"/{_FOLDER}/arcstats: {error.strerror}; {_REMEDY}") from None
+        raise UnavailableSourceError(f"/{_KSTAT_FOLDER}/arcstats: {error.strerror}; {_REMEDY}") from None
     return SourceReader(lambda: {"": _select_members(parse_named_kstat(file.read_text()), _CACHE_MEMBERS)}, file.close)
 
 
 def _open_data_sets_reader(file_system_root: Path) -> SourceReader:
-    paths = sorted((file_system_root / _FOLDER).glob("*/objset-*")) or sorted((file_system_root / _FOLDER).glob("*/io"))
+    paths = sorted((file_system_root / _KSTAT_FOLDER).glob("*/objset-*")) or sorted(
+        (file_system_root / _KSTAT_FOLDER).glob("*/io")
+    )
     if not paths:
-        raise UnavailableSourceError(f"/{_FOLDER} has no pool; {_REMEDY}")
-    files = {path: KernelFile(path) for path in paths}
+        raise UnavailableSourceError(f"/{_KSTAT_FOLDER} has no pool; {_REMEDY}")
+    files = {path: ReopenedKernelFile(path) for path in paths}
 
-    def read_data_sets() -> Readings:
-        readings: Readings = {}
+    def read_data_sets() -> ReadingsByPart:
+        readings: ReadingsByPart = {}
         for path, file in files.items():
             text = file.read_text()
             if path.name == "io":
@@ -70,7 +79,7 @@ def _open_data_sets_reader(file_system_root: Path) -> SourceReader:
     return SourceReader(read_data_sets, close_data_sets)
 
 
-CACHE = LocalSource(
+CACHE_SOURCE = LocalSource(
     "zfs-cache",
     "hits, misses and size of the cache of ZFS",
     "server",
@@ -80,7 +89,7 @@ CACHE = LocalSource(
     ),
     _open_arcstats_reader,
 )  # fmt: skip
-DATA_SETS = LocalSource(
+DATA_SETS_SOURCE = LocalSource(
     "zfs-data-sets",
     "bytes and calls of programs on every ZFS data set",
     "server",

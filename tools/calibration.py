@@ -11,14 +11,21 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from calibration_machines import BUCKET, LIMIT, MACHINES, Row, Run, measured
+from calibration_machines import (
+    HISTOGRAM_BUCKET_WIDTH,
+    MACHINES,
+    MAX_RELATIVE_ERROR,
+    CalibrationRun,
+    ComparedQuantity,
+    simulate_and_compare_all_machines,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "concepts" / "calibration.md"
 PICTURE = ROOT / "docs" / "concepts" / "calibration.svg"
 
 
-def _number(value: float) -> str:
+def _format_number(value: float) -> str:
     return f"{value:.6g}"
 
 
@@ -62,11 +69,11 @@ _SECTIONS_AFTER_TABLES = [
 ]
 
 
-def page(measured_runs: Mapping[str, tuple[Run, list[Row]]]) -> str:
+def format_page(measured_runs: Mapping[str, tuple[CalibrationRun, list[ComparedQuantity]]]) -> str:
     """The page, whole."""
     rows = [row for _run, of in measured_runs.values() for row in of]
-    exact = [row.error for row in rows if row.limit <= LIMIT]
-    binned = [row.error for row in rows if row.limit > LIMIT]
+    exact = [row.error for row in rows if row.limit <= MAX_RELATIVE_ERROR]
+    binned = [row.error for row in rows if row.limit > MAX_RELATIVE_ERROR]
     text = [
         "# Calibration",
         "",
@@ -76,8 +83,9 @@ def page(measured_runs: Mapping[str, tuple[Run, list[Row]]]) -> str:
         "and its picture; a test compares both with new simulations.",
         "",
         f"{len(rows)} quantities. The largest error is {max(exact):.1e} where values are kept as they are (limit",
-        f"{LIMIT:.1%}), and {max(binned):.1e} for percentiles between the least and the most: these are known as far",
-        f"as the buckets of the histogram are narrow (limit {BUCKET:.1%}).",
+        f"{MAX_RELATIVE_ERROR:.1%}), and {max(binned):.1e} for percentiles between the least and the most: these are"
+        " known as far",
+        f"as the buckets of the histogram are narrow (limit {HISTOGRAM_BUCKET_WIDTH:.1%}).",
         "",
         "![Rates over time: the truth as a line, slices of the record as dots](calibration.svg)",
         "",
@@ -87,14 +95,13 @@ def page(measured_runs: Mapping[str, tuple[Run, list[Row]]]) -> str:
         text += ["| quantity | truth | record | error |", "|---|---|---|---|"]
         for row in measured_runs[machine.name][1]:
             error = "0" if row.error == 0 else f"{row.error:.1e}"
-            text.append(
-                f"| {row.quantity} | {_number(row.truth)} {row.unit} | {_number(row.reported)} {row.unit} | {error} |"
-            )
+            truth, reported = _format_number(row.truth), _format_number(row.reported)
+            text.append(f"| {row.quantity} | {truth} {row.unit} | {reported} {row.unit} | {error} |")
         text.append("")
     return "\n".join([*text, *_SECTIONS_AFTER_TABLES])
 
 
-def picture(measured_runs: Mapping[str, tuple[Run, list[Row]]]) -> str:
+def draw_rates(measured_runs: Mapping[str, tuple[CalibrationRun, list[ComparedQuantity]]]) -> str:
     """Rates over time of all machines, a panel each, as SVG."""
     width, height, left_margin, top = 360, 150, 60, 30
     box = f"0 0 {2 * (width + left_margin) + 20} {3 * (height + 60)}"
@@ -136,13 +143,13 @@ def picture(measured_runs: Mapping[str, tuple[Run, list[Row]]]) -> str:
 
 
 def main(arguments: Sequence[str]) -> int:
-    measured_runs = measured()
+    measured_runs = simulate_and_compare_all_machines()
     missed = [(name, row) for name, (_run, rows) in measured_runs.items() for row in rows if not row.holds]
     for name, row in missed:
         print(f"{name}: {row.quantity}: must be {row.truth:.9g} {row.unit}, the record says {row.reported:.9g}")
     if "--check" not in arguments:
-        PAGE.write_text(page(measured_runs), encoding="utf-8")
-        PICTURE.write_text(picture(measured_runs), encoding="utf-8")
+        PAGE.write_text(format_page(measured_runs), encoding="utf-8")
+        PICTURE.write_text(draw_rates(measured_runs), encoding="utf-8")
         print(
             f"{PAGE.relative_to(ROOT)} and {PICTURE.name}: "
             f"{sum(len(rows) for _run, rows in measured_runs.values())} quantities"

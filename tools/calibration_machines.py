@@ -22,22 +22,22 @@ sys.path.insert(0, str(ROOT / "lab"))
 from sonde.launch.simulator import find_simulator  # noqa: E402
 from sonde.model.system import read_system  # noqa: E402
 
-B = 1 << 20  # bytes of a transfer
-CALL = 10e-6  # seconds of a call
-LIMIT = 0.001
+BLOCK_BYTES = 1 << 20  # bytes of a transfer
+CALL_S = 10e-6  # seconds of a call
+MAX_RELATIVE_ERROR = 0.001
 # A percentile between the least and the most is known as far as its bucket is wide: 1/64 of a power of two at most,
 # and its middle is reported.
-BUCKET = 1 / 64
+HISTOGRAM_BUCKET_WIDTH = 1 / 64
 
 
 @dataclass(frozen=True)
-class Machine:
+class CalibrationMachine:
     """What is simulated, and what must come out. Rates in bytes/s, times in s."""
 
     name: str
     description: str
     plan: Mapping[str, Any]
-    truth: Callable[[Run], Sequence[Row]]
+    truth: Callable[[CalibrationRun], Sequence[ComparedQuantity]]
     series: Sequence[tuple[float, float, float]]  # from, to, rate in bytes/s or op/s, of phase 0 (or the create phase)
     target_rate: str = "100 MB/s"
     adapter: str = ""
@@ -49,14 +49,14 @@ class Machine:
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedQuantity:
     """One quantity: what must be, and what the record says."""
 
     quantity: str
     unit: str
     truth: float
     reported: float
-    limit: float = LIMIT
+    limit: float = MAX_RELATIVE_ERROR
 
     @property
     def error(self) -> float:
@@ -68,7 +68,7 @@ class Row:
 
 
 @dataclass
-class Run:
+class CalibrationRun:
     """A simulated record and the counters of the targets beside it."""
 
     lines: list[dict[str, Any]]
@@ -85,7 +85,7 @@ class Run:
         return [float(row[table["columns"].index(name)]) for row in table["rows"]]
 
 
-def system_text(machine: Machine) -> str:
+def format_system_file(machine: CalibrationMachine) -> str:
     """The system file of a machine: nodes, one server, four targets, and a metadata server with two threads."""
     rate = f'\nrate = "{machine.adapter}"' if machine.adapter else ""
     return f"""
@@ -143,7 +143,9 @@ path = "/mnt"
 """
 
 
-def plan_of(tasks: int, transfers: int, mapping: str = "per_task", transfer: int = B) -> dict[str, Any]:
+def make_transfer_plan(
+    tasks: int, transfers: int, mapping: str = "per_task", transfer: int = BLOCK_BYTES
+) -> dict[str, Any]:
     """Direct writes, `transfers` of each task, and the same read again."""
     access = {"transfer": f"{transfer}B", "block": f"{transfer * transfers}B", "segments": 1}
     return {
@@ -158,7 +160,7 @@ def plan_of(tasks: int, transfers: int, mapping: str = "per_task", transfer: int
     }
 
 
-def names_plan(tasks: int, files: int) -> dict[str, Any]:
+def make_metadata_plan(tasks: int, files: int) -> dict[str, Any]:
     return {
         "schema": "sonde-plan/2",
         "id": "calibration",
@@ -171,11 +173,11 @@ def names_plan(tasks: int, files: int) -> dict[str, Any]:
     }
 
 
-def simulated(machine: Machine) -> Run:
+def simulate_machine(machine: CalibrationMachine) -> CalibrationRun:
     """Runs the plan of a machine on it."""
     with tempfile.TemporaryDirectory(prefix="sonde-calibration-") as name:
         folder = Path(name)
-        (folder / "system.toml").write_text(system_text(machine), encoding="utf-8")
+        (folder / "system.toml").write_text(format_system_file(machine), encoding="utf-8")
         (folder / "system.json").write_text(read_system(str(folder / "system.toml")).to_json(), encoding="utf-8")
         (folder / "plan.json").write_text(json.dumps(machine.plan), encoding="utf-8")
         record, traces = folder / "record.ndjson", folder / "traces"
@@ -184,39 +186,41 @@ def simulated(machine: Machine) -> Run:
         for fault in machine.faults:
             arguments += ["--fault", fault]
         subprocess.run(arguments, check=True, capture_output=True)
-        run = Run([json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()])
+        run = CalibrationRun([json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()])
         for stats in sorted(traces.glob("proc/fs/lustre/obdfilter/*/stats")):
             lines = (line.split() for line in stats.read_text(encoding="utf-8").splitlines())
             run.targets[stats.parent.name] = {line[0]: line for line in lines}
     return run
 
 
-def rates(run: Run, phase: str, seconds: float, bytes_: float, operations: float) -> list[Row]:
+def compare_rates(
+    run: CalibrationRun, phase: str, seconds: float, bytes_: float, operations: float
+) -> list[ComparedQuantity]:
     """Bandwidth and operations of a phase that moves so much in so many seconds."""
     output = run.end(phase)["rates"]["transfer"]
     return [
-        Row(f"{phase}: bandwidth", "MB/s", bytes_ / seconds / 1e6, output["bytes_per_s"] / 1e6),
-        Row(f"{phase}: operations", "op/s", operations / seconds, output["ops_per_s"]),
+        ComparedQuantity(f"{phase}: bandwidth", "MB/s", bytes_ / seconds / 1e6, output["bytes_per_s"] / 1e6),
+        ComparedQuantity(f"{phase}: operations", "op/s", operations / seconds, output["ops_per_s"]),
     ]
 
 
-def latencies(run: Run, phase: str, kind: str, truth: Mapping[str, float]) -> list[Row]:
+def compare_latencies(run: CalibrationRun, phase: str, kind: str, truth: Mapping[str, float]) -> list[ComparedQuantity]:
     """Mean, extremes and percentiles of operations of one kind, ms."""
     output = run.end(phase)["latency"][kind]
     alike = output["min_ns"] == output["max_ns"]  # then no bucket is needed
     return [
-        Row(
+        ComparedQuantity(
             f"{phase}: {name} latency",
             "ms",
             value * 1e3,
             output[f"{name}_ns"] / 1e6,
-            LIMIT if alike or name in ("mean", "min", "max") else BUCKET,
+            MAX_RELATIVE_ERROR if alike or name in ("mean", "min", "max") else HISTOGRAM_BUCKET_WIDTH,
         )
         for name, value in truth.items()
     ]
 
 
-def series(run: Run, machine: Machine) -> list[Row]:
+def compare_rate_over_time(run: CalibrationRun, machine: CalibrationMachine) -> list[ComparedQuantity]:
     """The mean of each stretch in which the rate is known, from the slices that lie wholly in it."""
     line = run.line("series", machine.phase)
     amounts, width = line["ops" if machine.operations else "bytes"], line["slice_s"]
@@ -226,158 +230,216 @@ def series(run: Run, machine: Machine) -> list[Row]:
         scale, unit = (1.0, "op/s") if machine.operations else (1e6, "MB/s")
         output = sum(inside) / (len(inside) * width)
         # Bytes of an operation are shared out over the slices it lasts; operations count where they end.
-        rows.append(Row(f"{machine.phase}: series, {begin:g}-{end:g} s", unit, rate / scale, output / scale))
+        rows.append(
+            ComparedQuantity(f"{machine.phase}: series, {begin:g}-{end:g} s", unit, rate / scale, output / scale)
+        )
     return rows
 
 
-def per_target(run: Run, phase: str, truth: Sequence[float]) -> list[Row]:
+def compare_rates_of_targets(run: CalibrationRun, phase: str, truth: Sequence[float]) -> list[ComparedQuantity]:
     """Rates of the tasks, each of which has one target for itself, slowest first, MB/s."""
     spans = zip(run.column(phase, "bytes"), run.column(phase, "transfer_s"), strict=True)
     output = sorted(bytes_ / seconds for bytes_, seconds in spans)
     return [
-        Row(f"{phase}: target {number + 1} of {len(truth)}, slowest first", "MB/s", must / 1e6, line / 1e6)
+        ComparedQuantity(f"{phase}: target {number + 1} of {len(truth)}, slowest first", "MB/s", must / 1e6, line / 1e6)
         for number, (must, line) in enumerate(zip(sorted(truth), output, strict=True))
     ]
 
 
-def counted(run: Run, bytes_: Sequence[float], verb: str = "write") -> list[Row]:
+def compare_target_counters(
+    run: CalibrationRun, bytes_: Sequence[float], verb: str = "write"
+) -> list[ComparedQuantity]:
     """Bytes at the targets, as their counters have them."""
     output = sorted(float(lines[f"{verb}_bytes"][6]) for lines in run.targets.values() if f"{verb}_bytes" in lines)
     return [
-        Row(f"{verb}: bytes at target {number + 1}", "MB", must / 1e6, line / 1e6, 0)
+        ComparedQuantity(f"{verb}: bytes at target {number + 1}", "MB", must / 1e6, line / 1e6, 0)
         for number, (must, line) in enumerate(zip(sorted(bytes_), output, strict=True))
     ]
 
 
-R = 100e6
-OP = CALL + B / R  # one transfer to an idle target
-STEADY_N, CAPPED_N, STRIPED_N, SHARED_N, DEGRADED_N, NAMES_N = 500, 100, 200, 100, 500, 2500
-LINK = 40e6
-CAPPED_S = CALL + 4 * CAPPED_N * B / LINK + B / R  # the adapter is never idle; then the last one is at its target
-SHARED_S = CALL + 4 * SHARED_N * B / R
-SLOW, SLOW_FROM = 5, 2.0
-SLOW_OP = CALL + SLOW * B / R
-SOUND_OPS = int((SLOW_FROM - CALL) / OP) + 1  # that the sick target began before it fell ill
-SOUND_S = DEGRADED_N * OP
-SICK_S = SOUND_OPS * OP + (DEGRADED_N - SOUND_OPS) * SLOW_OP
-CREATE, STAT, THREADS, NAMERS = 1e-3, 0.2e-3, 2, 8
-NAMED = NAMERS * NAMES_N
+TARGET_BYTES_PER_S = 100e6
+TRANSFER_S = CALL_S + BLOCK_BYTES / TARGET_BYTES_PER_S  # one transfer to an idle target
+STEADY_TRANSFERS, CAPPED_TRANSFERS, STRIPED_TRANSFERS, SHARED_TRANSFERS, DEGRADED_TRANSFERS, FILES_PER_TASK = (
+    500,
+    100,
+    200,
+    100,
+    500,
+    2500,
+)
+ADAPTER_BYTES_PER_S = 40e6
+CAPPED_S = (
+    CALL_S + 4 * CAPPED_TRANSFERS * BLOCK_BYTES / ADAPTER_BYTES_PER_S + BLOCK_BYTES / TARGET_BYTES_PER_S
+)  # the adapter is never idle; then the last one is at its target
+SHARED_S = CALL_S + 4 * SHARED_TRANSFERS * BLOCK_BYTES / TARGET_BYTES_PER_S
+SLOW_FACTOR, SLOW_FROM_S = 5, 2.0
+SLOW_TRANSFER_S = CALL_S + SLOW_FACTOR * BLOCK_BYTES / TARGET_BYTES_PER_S
+OPS_BEFORE_FAULT = int((SLOW_FROM_S - CALL_S) / TRANSFER_S) + 1  # that the sick target began before it fell ill
+HEALTHY_TARGET_S = DEGRADED_TRANSFERS * TRANSFER_S
+SLOW_TARGET_S = OPS_BEFORE_FAULT * TRANSFER_S + (DEGRADED_TRANSFERS - OPS_BEFORE_FAULT) * SLOW_TRANSFER_S
+CREATE_CALL_S, STAT_CALL_S, METADATA_THREADS, METADATA_TASKS = 1e-3, 0.2e-3, 2, 8
+TOTAL_FILES = METADATA_TASKS * FILES_PER_TASK
 # Each file is closed, at no cost but in turn: behind the creates of all others. So all tasks make their next file at
 # one time, and the threads are idle while these calls are on their way.
-ROUND = NAMERS / THREADS * CREATE + CALL
-CREATE_S = NAMES_N * ROUND
-STAT_S = NAMED / THREADS * STAT + CALL  # no thread is idle between the first and the last one
+CREATE_ROUND_S = METADATA_TASKS / METADATA_THREADS * CREATE_CALL_S + CALL_S
+CREATE_PHASE_S = FILES_PER_TASK * CREATE_ROUND_S
+STAT_PHASE_S = (
+    TOTAL_FILES / METADATA_THREADS * STAT_CALL_S + CALL_S
+)  # no thread is idle between the first and the last one
 
 
-def _steady(run: Run) -> list[Row]:
+def _compare_steady(run: CalibrationRun) -> list[ComparedQuantity]:
     rows = []
     for phase in ("write", "read"):
-        rows += rates(run, phase, STEADY_N * OP, STEADY_N * B, STEADY_N)
-        rows += latencies(run, phase, phase, {"mean": OP, "p50": OP, "p99": OP})
-    return rows + per_target(run, "write", [B / OP]) + counted(run, [STEADY_N * B])
-
-
-def _capped(run: Run) -> list[Row]:
-    operations = 4 * CAPPED_N
-    rows = rates(run, "write", CAPPED_S, operations * B, operations)
-    # Each waits for the three others at the adapter.
-    rows += latencies(run, "write", "write", {"p50": 4 * B / LINK, "p99": 4 * B / LINK})
-    return rows + counted(run, [CAPPED_N * B] * 4)
-
-
-def _striped(run: Run) -> list[Row]:
-    rows = []
-    for phase in ("write", "read"):
-        rows += rates(run, phase, STRIPED_N * OP, 4 * STRIPED_N * B, STRIPED_N)
-        rows += latencies(run, phase, phase, {"mean": OP, "p50": OP, "p99": OP})
-    return rows + counted(run, [STRIPED_N * B] * 4) + counted(run, [STRIPED_N * B] * 4, "read")
-
-
-def _shared(run: Run) -> list[Row]:
-    operations = 4 * SHARED_N
-    rows = rates(run, "write", SHARED_S, operations * B, operations)
-    # The first of each waits for those before it; then each for the three others, while there are any.
-    rows += latencies(run, "write", "write", {"p50": 4 * B / R, "p99": 4 * B / R, "min": CALL + B / R})
-    return rows + counted(run, [operations * B])
-
-
-def _degraded(run: Run) -> list[Row]:
-    rows = rates(run, "write", SICK_S, 4 * DEGRADED_N * B, 4 * DEGRADED_N)
-    rows += latencies(run, "write", "write", {"p50": OP, "p99": SLOW_OP, "max": SLOW_OP, "min": OP})
-    sound = DEGRADED_N * B / SOUND_S
+        rows += compare_rates(
+            run, phase, STEADY_TRANSFERS * TRANSFER_S, STEADY_TRANSFERS * BLOCK_BYTES, STEADY_TRANSFERS
+        )
+        rows += compare_latencies(run, phase, phase, {"mean": TRANSFER_S, "p50": TRANSFER_S, "p99": TRANSFER_S})
     return (
         rows
-        + per_target(run, "write", [DEGRADED_N * B / SICK_S, sound, sound, sound])
-        + counted(run, [DEGRADED_N * B] * 4)
+        + compare_rates_of_targets(run, "write", [BLOCK_BYTES / TRANSFER_S])
+        + compare_target_counters(run, [STEADY_TRANSFERS * BLOCK_BYTES])
     )
 
 
-def _names(run: Run) -> list[Row]:
+def _compare_capped(run: CalibrationRun) -> list[ComparedQuantity]:
+    operations = 4 * CAPPED_TRANSFERS
+    rows = compare_rates(run, "write", CAPPED_S, operations * BLOCK_BYTES, operations)
+    # Each waits for the three others at the adapter.
+    rows += compare_latencies(
+        run,
+        "write",
+        "write",
+        {"p50": 4 * BLOCK_BYTES / ADAPTER_BYTES_PER_S, "p99": 4 * BLOCK_BYTES / ADAPTER_BYTES_PER_S},
+    )
+    return rows + compare_target_counters(run, [CAPPED_TRANSFERS * BLOCK_BYTES] * 4)
+
+
+def _compare_striped(run: CalibrationRun) -> list[ComparedQuantity]:
     rows = []
-    for phase, cost, seconds in (("create", CREATE, CREATE_S), ("stat", STAT, STAT_S)):
-        rows.append(Row(f"{phase}: operations", "op/s", NAMED / seconds, run.end(phase)["rates"]["total"]["ops_per_s"]))
-        rows += latencies(run, phase, phase, {"p50": NAMERS / THREADS * cost, "p99": NAMERS / THREADS * cost})
+    for phase in ("write", "read"):
+        rows += compare_rates(
+            run, phase, STRIPED_TRANSFERS * TRANSFER_S, 4 * STRIPED_TRANSFERS * BLOCK_BYTES, STRIPED_TRANSFERS
+        )
+        rows += compare_latencies(run, phase, phase, {"mean": TRANSFER_S, "p50": TRANSFER_S, "p99": TRANSFER_S})
+    return (
+        rows
+        + compare_target_counters(run, [STRIPED_TRANSFERS * BLOCK_BYTES] * 4)
+        + compare_target_counters(run, [STRIPED_TRANSFERS * BLOCK_BYTES] * 4, "read")
+    )
+
+
+def _compare_shared(run: CalibrationRun) -> list[ComparedQuantity]:
+    operations = 4 * SHARED_TRANSFERS
+    rows = compare_rates(run, "write", SHARED_S, operations * BLOCK_BYTES, operations)
+    # The first of each waits for those before it; then each for the three others, while there are any.
+    rows += compare_latencies(
+        run,
+        "write",
+        "write",
+        {
+            "p50": 4 * BLOCK_BYTES / TARGET_BYTES_PER_S,
+            "p99": 4 * BLOCK_BYTES / TARGET_BYTES_PER_S,
+            "min": CALL_S + BLOCK_BYTES / TARGET_BYTES_PER_S,
+        },
+    )
+    return rows + compare_target_counters(run, [operations * BLOCK_BYTES])
+
+
+def _compare_degraded(run: CalibrationRun) -> list[ComparedQuantity]:
+    rows = compare_rates(run, "write", SLOW_TARGET_S, 4 * DEGRADED_TRANSFERS * BLOCK_BYTES, 4 * DEGRADED_TRANSFERS)
+    rows += compare_latencies(
+        run, "write", "write", {"p50": TRANSFER_S, "p99": SLOW_TRANSFER_S, "max": SLOW_TRANSFER_S, "min": TRANSFER_S}
+    )
+    sound = DEGRADED_TRANSFERS * BLOCK_BYTES / HEALTHY_TARGET_S
+    return (
+        rows
+        + compare_rates_of_targets(
+            run, "write", [DEGRADED_TRANSFERS * BLOCK_BYTES / SLOW_TARGET_S, sound, sound, sound]
+        )
+        + compare_target_counters(run, [DEGRADED_TRANSFERS * BLOCK_BYTES] * 4)
+    )
+
+
+def _compare_metadata_bound(run: CalibrationRun) -> list[ComparedQuantity]:
+    rows = []
+    for phase, cost, seconds in (("create", CREATE_CALL_S, CREATE_PHASE_S), ("stat", STAT_CALL_S, STAT_PHASE_S)):
+        rows.append(
+            ComparedQuantity(
+                f"{phase}: operations", "op/s", TOTAL_FILES / seconds, run.end(phase)["rates"]["total"]["ops_per_s"]
+            )
+        )
+        rows += compare_latencies(
+            run,
+            phase,
+            phase,
+            {"p50": METADATA_TASKS / METADATA_THREADS * cost, "p99": METADATA_TASKS / METADATA_THREADS * cost},
+        )
     return rows
 
 
 MACHINES = (
-    Machine(
+    CalibrationMachine(
         "steady",
         "One task, one target of 100 MB/s",
-        plan_of(1, STEADY_N),
-        _steady,
-        [(0.1, 5.2, B / OP)],
+        make_transfer_plan(1, STEADY_TRANSFERS),
+        _compare_steady,
+        [(0.1, 5.2, BLOCK_BYTES / TRANSFER_S)],
         nodes=1,
     ),
-    Machine(
+    CalibrationMachine(
         "capped",
         "Four tasks of one node on four targets, behind an adapter of 40 MB/s",
-        plan_of(4, CAPPED_N),
-        _capped,
-        [(0.5, 10.2, LINK)],
+        make_transfer_plan(4, CAPPED_TRANSFERS),
+        _compare_capped,
+        [(0.5, 10.2, ADAPTER_BYTES_PER_S)],
         adapter="40 MB/s",
         nodes=1,
     ),
-    Machine(
+    CalibrationMachine(
         "striped",
         "One task, calls of 4 MiB on a file over four targets",
-        plan_of(1, STRIPED_N, transfer=4 * B),
-        _striped,
-        [(0.1, 2.0, 4 * B / OP)],
+        make_transfer_plan(1, STRIPED_TRANSFERS, transfer=4 * BLOCK_BYTES),
+        _compare_striped,
+        [(0.1, 2.0, 4 * BLOCK_BYTES / TRANSFER_S)],
         nodes=1,
         stripe_count=4,
     ),
-    Machine(
+    CalibrationMachine(
         "shared",
         "Four nodes in one file on one target",
-        plan_of(4, SHARED_N, mapping="shared"),
-        _shared,
-        [(0.1, 4.0, R)],
+        make_transfer_plan(4, SHARED_TRANSFERS, mapping="shared"),
+        _compare_shared,
+        [(0.1, 4.0, TARGET_BYTES_PER_S)],
     ),
-    Machine(
+    CalibrationMachine(
         "degraded",
         "Four tasks on a target each, one of which takes five times as long from 2 s on",
-        plan_of(4, DEGRADED_N),
-        _degraded,
-        [(0.1, 1.9, 4 * B / OP), (2.2, 5.2, 3 * B / OP + B / SLOW_OP), (5.4, 17.0, B / SLOW_OP)],
+        make_transfer_plan(4, DEGRADED_TRANSFERS),
+        _compare_degraded,
+        [
+            (0.1, 1.9, 4 * BLOCK_BYTES / TRANSFER_S),
+            (2.2, 5.2, 3 * BLOCK_BYTES / TRANSFER_S + BLOCK_BYTES / SLOW_TRANSFER_S),
+            (5.4, 17.0, BLOCK_BYTES / SLOW_TRANSFER_S),
+        ],
         faults=("slow-target t2 5x at 2s",),
     ),
-    Machine(
+    CalibrationMachine(
         "metadata-bound",
         "Eight tasks make and look at files, on a server with two threads",
-        names_plan(NAMERS, NAMES_N),
-        _names,
-        [(0.1, 9.9, NAMERS / ROUND)],
+        make_metadata_plan(METADATA_TASKS, FILES_PER_TASK),
+        _compare_metadata_bound,
+        [(0.1, 9.9, METADATA_TASKS / CREATE_ROUND_S)],
         phase="create",
         operations=True,
     ),
 )
 
 
-def measured() -> dict[str, tuple[Run, list[Row]]]:
+def simulate_and_compare_all_machines() -> dict[str, tuple[CalibrationRun, list[ComparedQuantity]]]:
     """All machines with their rows."""
     measured_runs = {}
     for machine in MACHINES:
-        run = simulated(machine)
-        measured_runs[machine.name] = (run, [*machine.truth(run), *series(run, machine)])
+        run = simulate_machine(machine)
+        measured_runs[machine.name] = (run, [*machine.truth(run), *compare_rate_over_time(run, machine)])
     return measured_runs

@@ -22,7 +22,7 @@ from typing import Any
 
 import calibration_machines
 import two_drivers
-from calibration_machines import Machine, Row, Run
+from calibration_machines import CalibrationMachine, CalibrationRun, ComparedQuantity
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "lab"))
@@ -30,10 +30,10 @@ sys.path.insert(0, str(ROOT / "lab"))
 from sonde.launch.engine import find_engine  # noqa: E402
 from sonde.model.system import read_system  # noqa: E402
 
-LIMIT = 0.02
-TRIES = 3
-SPEED = 0.5
-NAMES_N = 500  # files of each of eight tasks
+MAX_RELATIVE_ERROR = 0.02
+MAX_TRIES = 3
+CLOCK_SPEED = 0.5
+FILES_PER_TASK = 500  # files of each of eight tasks
 PAGE = ROOT / "docs" / "concepts" / "calibration-on-mount.md"
 
 # Why a quantity may miss the limit: machine, the beginning of the quantity, and the reason.
@@ -46,11 +46,11 @@ REASONS: tuple[tuple[str, str, str], ...] = (
 )
 
 
-def reason(machine: str, quantity: str) -> str:
+def find_deviation_reason(machine: str, quantity: str) -> str:
     return next((why for name, begin, why in REASONS if name == machine and quantity.startswith(begin)), "")
 
 
-def in_machine_time(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+def convert_to_machine_time(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     """Lines of a record as the machine would have written them: its seconds are SPEED of ours."""
     converted = copy.deepcopy(list(lines))
     for line in converted:
@@ -58,82 +58,94 @@ def in_machine_time(lines: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             for rate in line["rates"].values():
                 if isinstance(rate, dict):
                     for name in ("bytes_per_s", "ops_per_s"):
-                        rate[name] = rate.get(name, 0) / SPEED
+                        rate[name] = rate.get(name, 0) / CLOCK_SPEED
             for latency in line.get("latency", {}).values():
-                latency.update({name: value * SPEED for name, value in latency.items() if name.endswith("_ns")})
+                latency.update({name: value * CLOCK_SPEED for name, value in latency.items() if name.endswith("_ns")})
         elif line["type"] == "series":
-            line["slice_s"] *= SPEED
+            line["slice_s"] *= CLOCK_SPEED
         elif line["type"] == "tasks":
             column = line["columns"].index("transfer_s") if "transfer_s" in line["columns"] else None
             for row in line["rows"] if column is not None else ():
-                row[column] *= SPEED
+                row[column] *= CLOCK_SPEED
     return converted
 
 
-def degraded(run: Run) -> list[Row]:
+def compare_degraded(run: CalibrationRun) -> list[ComparedQuantity]:
     """As on the machine of that name, but its target is slow from the beginning: the mount's time begins earlier."""
-    number, slow_s = calibration_machines.DEGRADED_N, calibration_machines.DEGRADED_N * calibration_machines.SLOW_OP
-    sound = number * calibration_machines.B / calibration_machines.SOUND_S
-    rows = calibration_machines.rates(run, "write", slow_s, 4 * number * calibration_machines.B, 4 * number)
-    truth = {
-        "p50": calibration_machines.OP,
-        "p99": calibration_machines.SLOW_OP,
-        "max": calibration_machines.SLOW_OP,
-        "min": calibration_machines.OP,
-    }
-    rows += calibration_machines.latencies(run, "write", "write", truth)
-    rows += calibration_machines.per_target(
-        run, "write", [number * calibration_machines.B / slow_s, sound, sound, sound]
+    number, slow_s = (
+        calibration_machines.DEGRADED_TRANSFERS,
+        calibration_machines.DEGRADED_TRANSFERS * calibration_machines.SLOW_TRANSFER_S,
     )
-    return rows + calibration_machines.counted(run, [number * calibration_machines.B] * 4)
+    sound = number * calibration_machines.BLOCK_BYTES / calibration_machines.HEALTHY_TARGET_S
+    rows = calibration_machines.compare_rates(
+        run, "write", slow_s, 4 * number * calibration_machines.BLOCK_BYTES, 4 * number
+    )
+    truth = {
+        "p50": calibration_machines.TRANSFER_S,
+        "p99": calibration_machines.SLOW_TRANSFER_S,
+        "max": calibration_machines.SLOW_TRANSFER_S,
+        "min": calibration_machines.TRANSFER_S,
+    }
+    rows += calibration_machines.compare_latencies(run, "write", "write", truth)
+    rows += calibration_machines.compare_rates_of_targets(
+        run, "write", [number * calibration_machines.BLOCK_BYTES / slow_s, sound, sound, sound]
+    )
+    return rows + calibration_machines.compare_target_counters(run, [number * calibration_machines.BLOCK_BYTES] * 4)
 
 
-def striped(run: Run) -> list[Row]:
+def compare_striped(run: CalibrationRun) -> list[ComparedQuantity]:
     """As on the machine of that name, but in calls of 1 MiB over four targets of a quarter of the rate: the kernel
     hands over a longer call in pieces of 1 MiB, one after the other."""
-    number, b, op = calibration_machines.STRIPED_N, calibration_machines.B, calibration_machines.OP
+    number, b, op = (
+        calibration_machines.STRIPED_TRANSFERS,
+        calibration_machines.BLOCK_BYTES,
+        calibration_machines.TRANSFER_S,
+    )
     rows = []
     for phase in ("write", "read"):
-        rows += calibration_machines.rates(run, phase, number * op, number * b, number)
-        rows += calibration_machines.latencies(run, phase, phase, {"mean": op, "p50": op, "p99": op})
+        rows += calibration_machines.compare_rates(run, phase, number * op, number * b, number)
+        rows += calibration_machines.compare_latencies(run, phase, phase, {"mean": op, "p50": op, "p99": op})
     return (
         rows
-        + calibration_machines.counted(run, [number * b / 4] * 4)
-        + calibration_machines.counted(run, [number * b / 4] * 4, "read")
+        + calibration_machines.compare_target_counters(run, [number * b / 4] * 4)
+        + calibration_machines.compare_target_counters(run, [number * b / 4] * 4, "read")
     )
 
 
-def shared(run: Run) -> list[Row]:
+def compare_shared(run: CalibrationRun) -> list[ComparedQuantity]:
     """As on the machine of that name, over blocks that are there: in the kernel one task at a time makes a file longer,
     and who waits there waits beside the line of the machine (the mean stays, p99 is 12 % more)."""
-    operations, wait = 4 * calibration_machines.SHARED_N, 4 * calibration_machines.B / calibration_machines.R
-    rows = calibration_machines.rates(
-        run, "write", calibration_machines.SHARED_S, operations * calibration_machines.B, operations
+    operations, wait = (
+        4 * calibration_machines.SHARED_TRANSFERS,
+        4 * calibration_machines.BLOCK_BYTES / calibration_machines.TARGET_BYTES_PER_S,
     )
-    rows += calibration_machines.latencies(
-        run, "write", "write", {"p50": wait, "p99": wait, "min": calibration_machines.OP}
+    rows = calibration_machines.compare_rates(
+        run, "write", calibration_machines.SHARED_S, operations * calibration_machines.BLOCK_BYTES, operations
     )
-    return rows + calibration_machines.counted(run, [2 * operations * calibration_machines.B])
+    rows += calibration_machines.compare_latencies(
+        run, "write", "write", {"p50": wait, "p99": wait, "min": calibration_machines.TRANSFER_S}
+    )
+    return rows + calibration_machines.compare_target_counters(run, [2 * operations * calibration_machines.BLOCK_BYTES])
 
 
-def names(run: Run) -> list[Row]:
+def compare_metadata_bound(run: CalibrationRun) -> list[ComparedQuantity]:
     """As on the machine of that name, with fewer files: each that the kernel remembers is an open one of the mount."""
     rows = []
-    threads, files = calibration_machines.THREADS, calibration_machines.NAMERS * NAMES_N
-    stat_s = files / threads * calibration_machines.STAT + calibration_machines.CALL
+    threads, files = calibration_machines.METADATA_THREADS, calibration_machines.METADATA_TASKS * FILES_PER_TASK
+    stat_s = files / threads * calibration_machines.STAT_CALL_S + calibration_machines.CALL_S
     costs = (
-        ("create", calibration_machines.CREATE, NAMES_N * calibration_machines.ROUND),
-        ("stat", calibration_machines.STAT, stat_s),
+        ("create", calibration_machines.CREATE_CALL_S, FILES_PER_TASK * calibration_machines.CREATE_ROUND_S),
+        ("stat", calibration_machines.STAT_CALL_S, stat_s),
     )
     for phase, cost, seconds in costs:
         output = run.end(phase)["rates"]["total"]["ops_per_s"]
-        rows.append(Row(f"{phase}: operations", "op/s", files / seconds, output))
-        wait = calibration_machines.NAMERS / threads * cost
-        rows += calibration_machines.latencies(run, phase, phase, {"p50": wait, "p99": wait})
+        rows.append(ComparedQuantity(f"{phase}: operations", "op/s", files / seconds, output))
+        wait = calibration_machines.METADATA_TASKS / threads * cost
+        rows += calibration_machines.compare_latencies(run, phase, phase, {"p50": wait, "p99": wait})
     return rows
 
 
-def machines() -> list[Machine]:
+def list_mounted_machines() -> list[CalibrationMachine]:
     """Those of the calibration, with only the phases that their truths are about."""
     machine_list = []
     for machine in calibration_machines.MACHINES:
@@ -142,39 +154,39 @@ def machines() -> list[Machine]:
             plan["phases"] = plan["phases"][:1]
         if machine.name == "degraded":
             fast, slow = (
-                calibration_machines.B / calibration_machines.OP,
-                calibration_machines.B / calibration_machines.SLOW_OP,
+                calibration_machines.BLOCK_BYTES / calibration_machines.TRANSFER_S,
+                calibration_machines.BLOCK_BYTES / calibration_machines.SLOW_TRANSFER_S,
             )
             stretches = [(0.2, 5.0, 3 * fast + slow), (5.4, 26.0, slow)]
-            machine = replace(machine, faults=("slow-target t2 5x",), truth=degraded, series=stretches)
+            machine = replace(machine, faults=("slow-target t2 5x",), truth=compare_degraded, series=stretches)
         if machine.name == "shared":
             plan["phases"] = [{"id": "lay", "op": "write"}, {"id": "write", "op": "rewrite"}]
-            machine = replace(machine, truth=shared)
+            machine = replace(machine, truth=compare_shared)
         if machine.name == "striped":
-            plan = calibration_machines.plan_of(1, calibration_machines.STRIPED_N)
-            plan["target"]["striping"] = {"count": 4, "size": calibration_machines.B // 4}
-            fast = calibration_machines.B / calibration_machines.OP
-            machine = replace(machine, target_rate="25 MB/s", truth=striped, series=[(0.1, 2.0, fast)])
+            plan = calibration_machines.make_transfer_plan(1, calibration_machines.STRIPED_TRANSFERS)
+            plan["target"]["striping"] = {"count": 4, "size": calibration_machines.BLOCK_BYTES // 4}
+            fast = calibration_machines.BLOCK_BYTES / calibration_machines.TRANSFER_S
+            machine = replace(machine, target_rate="25 MB/s", truth=compare_striped, series=[(0.1, 2.0, fast)])
         if machine.name == "metadata-bound":
-            plan = calibration_machines.names_plan(calibration_machines.NAMERS, NAMES_N)
-            rate = calibration_machines.NAMERS / calibration_machines.ROUND
-            machine = replace(machine, truth=names, series=[(0.2, 1.8, rate)])
+            plan = calibration_machines.make_metadata_plan(calibration_machines.METADATA_TASKS, FILES_PER_TASK)
+            rate = calibration_machines.METADATA_TASKS / calibration_machines.CREATE_ROUND_S
+            machine = replace(machine, truth=compare_metadata_bound, series=[(0.2, 1.8, rate)])
         machine_list.append(replace(machine, plan=plan))
     return machine_list
 
 
-def plan_on(machine: Machine, directory: Path) -> dict[str, Any]:
+def make_plan_on_mount(machine: CalibrationMachine, directory: Path) -> dict[str, Any]:
     """The plan of a machine on the mount. Each task makes files in a directory of its own: in one, the kernel lets only
     one task at a time make a file."""
     plan = copy.deepcopy(dict(machine.plan))
     plan["target"] = {**plan["target"], "path": str(directory), "min_free": 0}
-    plan["observe"] = {"slice": f"{100 / SPEED:g}ms"}
+    plan["observe"] = {"slice": f"{100 / CLOCK_SPEED:g}ms"}
     if "meta" in plan:
         plan["meta"]["tree"]["scope"] = "per_task"
     return plan
 
 
-def counters(directory: Path) -> dict[str, dict[str, list[str]]]:
+def read_target_counters(directory: Path) -> dict[str, dict[str, list[str]]]:
     """What the targets' own files say, by target; without those that only got small files of the engine itself."""
     counters_by_target = {}
     for stats in sorted((directory / ".sonde").rglob("obdfilter/*/stats")):
@@ -183,33 +195,33 @@ def counters(directory: Path) -> dict[str, dict[str, list[str]]]:
         counters_by_target[stats.parent.name] = {
             name: line
             for name, line in sums.items()
-            if not name.endswith("_bytes") or int(line[6]) > calibration_machines.B
+            if not name.endswith("_bytes") or int(line[6]) > calibration_machines.BLOCK_BYTES
         }
     return counters_by_target
 
 
-def measured(machine: Machine, folder: Path) -> list[Row]:
+def measure_mounted_machine(machine: CalibrationMachine, folder: Path) -> list[ComparedQuantity]:
     """The engine on the mounted machine, held against the truth of the machine."""
-    (folder / "system.toml").write_text(calibration_machines.system_text(machine), encoding="utf-8")
+    (folder / "system.toml").write_text(calibration_machines.format_system_file(machine), encoding="utf-8")
     system, plan, record = folder / "system.json", folder / "plan.json", folder / "record.ndjson"
     system.write_text(read_system(str(folder / "system.toml")).to_json(), encoding="utf-8")
-    more = ["--speed", str(SPEED), "--lead", str(two_drivers.LEAD), "--nodes", str(machine.nodes)]
-    with two_drivers.mounted(system, folder, machine.faults, more) as directory:
-        plan.write_text(json.dumps(plan_on(machine, directory)), encoding="utf-8")
-        two_drivers.run([str(find_engine().path), "run", str(plan), "--record", str(record)])
-        targets = counters(directory)
+    more = ["--speed", str(CLOCK_SPEED), "--lead", str(two_drivers.LEAD), "--nodes", str(machine.nodes)]
+    with two_drivers.mount_machine(system, folder, machine.faults, more) as directory:
+        plan.write_text(json.dumps(make_plan_on_mount(machine, directory)), encoding="utf-8")
+        two_drivers.run_or_fail([str(find_engine().path), "run", str(plan), "--record", str(record)])
+        targets = read_target_counters(directory)
     lines = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
-    run = Run(in_machine_time(lines), targets)
-    rows = [*machine.truth(run), *calibration_machines.series(run, machine)]
-    return [replace(row, limit=LIMIT) for row in rows]  # counters have the engine's own small files, too
+    run = CalibrationRun(convert_to_machine_time(lines), targets)
+    rows = [*machine.truth(run), *calibration_machines.compare_rate_over_time(run, machine)]
+    return [replace(row, limit=MAX_RELATIVE_ERROR) for row in rows]  # counters have the engine's own small files, too
 
 
-def held(machine: Machine) -> list[Row]:
+def measure_with_retries(machine: CalibrationMachine) -> list[ComparedQuantity]:
     """The run that misses by least."""
-    best: list[Row] = []
-    for _try in range(TRIES):
-        with tempfile.TemporaryDirectory(prefix="sonde-drivers-", dir=two_drivers.memory()) as name:
-            rows = measured(machine, Path(name))
+    best: list[ComparedQuantity] = []
+    for _try in range(MAX_TRIES):
+        with tempfile.TemporaryDirectory(prefix="sonde-drivers-", dir=two_drivers.find_memory_folder()) as name:
+            rows = measure_mounted_machine(machine, Path(name))
         if not best or max(row.error for row in rows) < max(row.error for row in best):
             best = rows
         if all(row.holds for row in best):
@@ -217,11 +229,11 @@ def held(machine: Machine) -> list[Row]:
     return best
 
 
-def table(named_rows: Sequence[tuple[str, Row]]) -> str:
+def format_table(named_rows: Sequence[tuple[str, ComparedQuantity]]) -> str:
     lines = ["| machine | quantity | truth | mounted | error | more than 2 %, because |", "|---|---|---|---|---|---|"]
     last = ""
     for name, row in named_rows:
-        why = "" if row.holds else reason(name, row.quantity) or "**not known**"
+        why = "" if row.holds else find_deviation_reason(name, row.quantity) or "**not known**"
         both = f"{row.truth:.5g} {row.unit} | {row.reported:.5g} {row.unit}"
         lines.append(f"| {name if name != last else ''} | {row.quantity} | {both} | {row.error:.2%} | {why} |")
         last = name
@@ -233,18 +245,18 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--write", action="store_true", help="write the table for the page on calibration")
     parser.add_argument("--only", help="one machine")
     options = parser.parse_args(arguments)
-    named_rows: list[tuple[str, Row]] = []
-    for machine in machines():
+    named_rows: list[tuple[str, ComparedQuantity]] = []
+    for machine in list_mounted_machines():
         if options.only in (None, machine.name):
-            for row in held(machine):
+            for row in measure_with_retries(machine):
                 named_rows.append((machine.name, row))
                 print(
                     f"{machine.name:15} {row.quantity:38} {row.truth:12.6g} {row.reported:12.6g} {row.error:8.3%}",
                     flush=True,
                 )
     if options.write:
-        PAGE.write_text(table(named_rows), encoding="utf-8")
-    return 0 if all(row.holds or reason(name, row.quantity) for name, row in named_rows) else 1
+        PAGE.write_text(format_table(named_rows), encoding="utf-8")
+    return 0 if all(row.holds or find_deviation_reason(name, row.quantity) for name, row in named_rows) else 1
 
 
 if __name__ == "__main__":

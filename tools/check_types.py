@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def rounds(files: list[Path]) -> list[list[Path]]:
+def split_files_by_unique_name(files: list[Path]) -> list[list[Path]]:
     """The files in as few lists as hold no name twice."""
     lists: list[list[Path]] = []
     counts: defaultdict[str, int] = defaultdict(int)
@@ -37,7 +37,7 @@ def main() -> int:
     environment = {**os.environ, "MYPYPATH": os.pathsep.join(folders)}
     mypy = [sys.executable, "-m", "mypy"]
     good = subprocess.run(mypy, cwd=ROOT).returncode == 0
-    for files in rounds(tests):
+    for files in split_files_by_unique_name(tests):
         good &= subprocess.run([*mypy, *map(str, files)], cwd=ROOT, env=environment).returncode == 0
     return 0 if good else 1
 

@@ -38,16 +38,16 @@ from sonde.diagnose.noise import NoiseModel  # noqa: E402
 from sonde.diagnose.second_cause import SECOND_CAUSE_STOP_RULE, find_most_probable_pair  # noqa: E402
 from sonde.diagnose.simulation import Simulator  # noqa: E402
 
-STORED = ROOT / "build" / "diagnosis"
+TRIALS_FOLDER = ROOT / "build" / "diagnosis"
 # One round on each machine: kinds of trials. The first of each also does the checklist, which takes longer.
-ROUND = (COVERED, CAUSED, COVERED, UNCOVERED, COVERED, HEALTHY, COVERED, CAUSED, PAIR)
+TRIAL_KINDS = (COVERED, CAUSED, COVERED, UNCOVERED, COVERED, HEALTHY, COVERED, CAUSED, PAIR)
 # The order of the Edison talk (slides 18 to 33), then what it did not need.
 CHECKLIST = (
     *("mpiio-against-posix", "old-against-new-file", "read-after-write", "every-target", "server-cache"),
     *("previous-options", "previous-software", "one-client", "warm-cache", "small-reads", "names"),
     *("shared-against-own-files", "other-nodes", "network-alone", "quiet-time", "previous-server-software"),
 )
-RULE = DiagnosisStopRule()
+STOP_RULE = DiagnosisStopRule()
 
 
 def run_trial(model: DiagnosisModel, simulator: Simulator, trial: Trial, has_checklist: bool) -> dict[str, Any]:
@@ -63,12 +63,12 @@ def run_trial(model: DiagnosisModel, simulator: Simulator, trial: Trial, has_che
         first = rank_hypotheses(posterior)[0]
         if results:
             forecasts.append((round(first.probability, 4), first.hypothesis.id == hypothesis))
-        value, _, reason = choose_next_experiment(model, posterior, results, RULE, trial.truth.seed)
+        value, _, reason = choose_next_experiment(model, posterior, results, STOP_RULE, trial.truth.seed)
         if value is None:
             break
         cost += value.cost_s
         results.append(run_experiment(model, simulator, trial, value.experiment, len(results)))
-    answer = build_answer(model, results, RULE, reason)
+    answer = build_answer(model, results, STOP_RULE, reason)
     answer_name = "unexplained" if answer.is_unexplained else answer.most_probable.hypothesis.id
     return {
         "kind": trial.kind,
@@ -89,7 +89,9 @@ def run_pair_trial(model: DiagnosisModel, simulator: Simulator, trial: Trial) ->
     results: list[ExperimentResult] = []
     cost = 0.0
     while (
-        value := choose_next_experiment(model, model.compute_posterior(results), results, RULE, trial.truth.seed)[0]
+        value := choose_next_experiment(model, model.compute_posterior(results), results, STOP_RULE, trial.truth.seed)[
+            0
+        ]
     ) is not None:
         cost += value.cost_s
         results.append(run_experiment(model, simulator, trial, value.experiment, len(results)))
@@ -125,7 +127,7 @@ def run_checklist(model: DiagnosisModel, simulator: Simulator, trial: Trial) -> 
     for name in CHECKLIST:
         cost += model.compute_cost_s(name)
         results.append(run_experiment(model, simulator, trial, name, len(results)))
-        if is_probable_enough(rank_hypotheses(model.compute_posterior(results))[0], RULE):
+        if is_probable_enough(rank_hypotheses(model.compute_posterior(results))[0], STOP_RULE):
             break
     return cost
 
@@ -157,16 +159,16 @@ def run_trials(
                     return
                 if name not in models:
                     print(f"{name}: simulating what each hypothesis predicts", file=sys.stderr, flush=True)
-                    simulator = Simulator(machine, STORED / "simulations")
+                    simulator = Simulator(machine, TRIALS_FOLDER / "simulations")
                     models[name] = build_diagnosis_model(machine, simulator, NoiseModel()), simulator
-                for position, kind in enumerate(ROUND):
+                for position, kind in enumerate(TRIAL_KINDS):
                     key = f"{version} {options.seed} {options.rounds} {name} {number} {position}"
                     if key in stored:
                         yield stored[key]
                         continue
                     # Each machine continues with the kinds of faults behind those of the machine before it.
-                    index = (machine_number * options.rounds + number) * ROUND.count(kind)
-                    index += ROUND[:position].count(kind)
+                    index = (machine_number * options.rounds + number) * TRIAL_KINDS.count(kind)
+                    index += TRIAL_KINDS[:position].count(kind)
                     trial = draw_trial(models[name][0], kind, index, options.seed * 1000 + machine_number)
                     if trial is not None:
                         if kind == PAIR:
@@ -176,10 +178,10 @@ def run_trials(
                         yield {"key": key, "machine": name, **outcome}
 
 
-def read_stored() -> dict[str, dict[str, Any]]:
+def read_stored_trials() -> dict[str, dict[str, Any]]:
     """Returns the outcomes of earlier calls by key; a line that was cut off by a kill is left out."""
     outcomes = {}
-    path = STORED / "trials.jsonl"
+    path = TRIALS_FOLDER / "trials.jsonl"
     for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
         try:
             outcome = json.loads(line)
@@ -202,11 +204,11 @@ def main() -> int:
     if options.page:
         diagnosis_figures.write_page()
         return 0
-    STORED.mkdir(parents=True, exist_ok=True)
+    TRIALS_FOLDER.mkdir(parents=True, exist_ok=True)
     version = compute_code_version()
-    stored = read_stored()
+    stored = read_stored_trials()
     outcomes = []
-    with (STORED / "trials.jsonl").open("a", encoding="utf-8") as file:
+    with (TRIALS_FOLDER / "trials.jsonl").open("a", encoding="utf-8") as file:
         for outcome in run_trials(options, version, stored):
             outcomes.append(outcome)
             if outcome["key"] not in stored:

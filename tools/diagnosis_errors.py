@@ -29,7 +29,7 @@ from sonde.diagnose.simulation import Simulator  # noqa: E402
 
 # Smaller effects are within the fixed errors.
 _LEAST_RATE, _LEAST_PART = 0.05, 0.1
-_LEAST_STRENGTHS = 4  # three remain, of which the one in the middle states the error
+_MIN_STRENGTHS = 4  # three remain, of which the one in the middle states the error
 
 
 def list_deviations(machine: DiagnosedMachine) -> Iterator[tuple[str, float]]:
@@ -38,7 +38,7 @@ def list_deviations(machine: DiagnosedMachine) -> Iterator[tuple[str, float]]:
     experiments = [item for item in (scale_experiment_to_machine(item, machine) for item in list_experiments())
                    if not item.description.is_contrast]  # fmt: skip
     faults = [item for item in list_hypotheses(machine, ())
-              if item.kind == FAULT and len(item.strength_grid.amounts) >= _LEAST_STRENGTHS]  # fmt: skip
+              if item.kind == FAULT and len(item.strength_grid.amounts) >= _MIN_STRENGTHS]  # fmt: skip
     effects, _, refused = simulate_faults(faults, experiments, simulator, lambda done, total: None)
     for hypothesis in faults:
         for experiment in experiments if hypothesis.id not in refused else ():

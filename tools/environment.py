@@ -17,14 +17,14 @@ import tomllib
 from pathlib import Path
 from typing import NoReturn
 
-from progress import run
+from progress import run_with_progress
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 SEPARATE_FOLDERS = {"reframe": ROOT / "build" / "reframe"}
 
 
-def fail(sentence: str) -> NoReturn:
+def exit_with_error(sentence: str) -> NoReturn:
     """Ends with exit code 3: the environment lacks something."""
     sys.stderr.write(sentence + "\n")
     raise SystemExit(3)
@@ -45,7 +45,9 @@ def make_venv() -> None:
         if subprocess.run(command, capture_output=True).returncode == 0:
             return
         shutil.rmtree(VENV, ignore_errors=True)
-    fail("No Python environment could be made. Install python3-venv (Debian, Ubuntu), virtualenv or uv, and try again.")
+    exit_with_error(
+        "No Python environment could be made. Install python3-venv (Debian, Ubuntu), virtualenv or uv, and try again."
+    )
 
 
 def has_mpi_wheel() -> bool:
@@ -54,13 +56,13 @@ def has_mpi_wheel() -> bool:
     return glibc and os.uname().machine in ("x86_64", "aarch64") and not os.environ.get("SONDE_NO_MPI")
 
 
-def requirements(group: str) -> list[str]:
+def read_requirements(group: str) -> list[str]:
     """What pip is to install for a group, read from pyproject.toml."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     extras: dict[str, list[str]] = project["project"]["optional-dependencies"]
     if group != "build":
         if group not in extras:
-            fail(f"tools/environment.py: unknown group {group!r}; use build, {', '.join(extras)}.")
+            exit_with_error(f"tools/environment.py: unknown group {group!r}; use build, {', '.join(extras)}.")
         wanted: list[str] = []
         for item in extras[group]:
             # sonde[test,docs] refers to other lists; Sonde itself is installed by `make build`.
@@ -69,7 +71,7 @@ def requirements(group: str) -> list[str]:
             wanted += [requirement for other in nested for requirement in extras[other]] if nested else [item]
         return wanted
     tools = []
-    if not new_enough("cmake", (3, 25)):
+    if not is_new_enough("cmake", (3, 25)):
         tools.append("cmake>=3.25")
     if not shutil.which("ninja"):
         tools.append("ninja")
@@ -77,7 +79,7 @@ def requirements(group: str) -> list[str]:
     return [*project["build-system"]["requires"], *project["project"]["dependencies"], *mpi, *tools]
 
 
-def new_enough(program: str, least: tuple[int, int]) -> bool:
+def is_new_enough(program: str, least: tuple[int, int]) -> bool:
     """True when `program --version` begins with a version of at least `least`."""
     if not shutil.which(program):
         return False
@@ -89,9 +91,9 @@ def new_enough(program: str, least: tuple[int, int]) -> bool:
 def main() -> None:
     """Makes the environment and installs one group into it."""
     if len(sys.argv) != 2:
-        fail("Usage: tools/environment.py build|test|docs|dev|fuzz|tidy|release|reframe")
+        exit_with_error("Usage: tools/environment.py build|test|docs|dev|fuzz|tidy|release|reframe")
     group = sys.argv[1]
-    wanted = requirements(group)
+    wanted = read_requirements(group)
     make_venv()
     separate = SEPARATE_FOLDERS.get(group)
     if separate is not None:
@@ -102,9 +104,11 @@ def main() -> None:
         options += ["--target", str(separate)]
     title = f"Installing into {(separate or VENV).relative_to(ROOT)} what '{group}' needs: {', '.join(wanted)}"
     pip = [str(VENV / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
-    code = run(title, ROOT / "build" / "log" / f"pip-{group}.txt", [*pip, *options, *wanted])
+    code = run_with_progress(title, ROOT / "build" / "log" / f"pip-{group}.txt", [*pip, *options, *wanted])
     if code != 0:
-        fail("pip could not install these packages (see above). It needs an index: the internet, or PIP_INDEX_URL.")
+        exit_with_error(
+            "pip could not install these packages (see above). It needs an index: the internet, or PIP_INDEX_URL."
+        )
 
 
 if __name__ == "__main__":

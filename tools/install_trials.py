@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import NoReturn
 
 ROOT = Path(__file__).resolve().parents[1]
-WORK = ROOT / "build" / "install-trials"
+WORK_FOLDER = ROOT / "build" / "install-trials"
 DEBIAN_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
 TIMEOUT_S = 3600
 # Which programs qemu runs: those whose first bytes say ELF, 64 bits, little-endian, and this machine.
@@ -98,11 +98,11 @@ class BareSystem:
     @property
     def base(self) -> Path:
         """Its root file system, which no trial changes."""
-        return WORK / self.name
+        return WORK_FOLDER / self.name
 
 
 @dataclass(frozen=True)
-class Trial:
+class InstallTrial:
     """What one way took, and whether it ended with its result."""
 
     system: BareSystem
@@ -122,7 +122,7 @@ def find_network_files() -> dict[Path, Path]:
     return {path: copy for path, copy in files.items() if path.exists()}
 
 
-def fail(sentence: str) -> NoReturn:
+def exit_with_error(sentence: str) -> NoReturn:
     """Ends with exit code 3: this machine lacks something."""
     sys.stderr.write(f"tools/install_trials.py: {sentence}\n")
     raise SystemExit(3)
@@ -157,7 +157,9 @@ def find_emulator(machine: str) -> str:
     """Returns the static emulator of programs of that machine."""
     emulator = shutil.which(f"qemu-{machine}-static")
     if emulator is None:
-        fail(f"qemu-{machine}-static is missing, which runs programs of {machine}. Install qemu-user-static.")
+        exit_with_error(
+            f"qemu-{machine}-static is missing, which runs programs of {machine}. Install qemu-user-static."
+        )
     return emulator
 
 
@@ -175,25 +177,25 @@ def make_base(system: BareSystem) -> None:
         return
     shutil.rmtree(base, ignore_errors=True)
     sys.stderr.write(f"Making a bare root file system of {system.name}\n")
-    transcript = WORK / f"{system.name}-debootstrap.txt"
+    transcript = WORK_FOLDER / f"{system.name}-debootstrap.txt"
     transcript.unlink(missing_ok=True)
     foreign = ["--foreign"] if system.machine != os.uname().machine else []
     command = ["debootstrap", f"--arch={DEBIAN_NAMES[system.machine]}", *foreign, "--variant=minbase", system.suite]
     code = run_in_namespace(shlex.join([*command, str(base)]), transcript)
     if code == 0 and foreign:
-        with tempfile.TemporaryDirectory(dir=WORK) as folder:
+        with tempfile.TemporaryDirectory(dir=WORK_FOLDER) as folder:
             # As in a container: devices are there from the first stage, and none can be made in the namespace.
             stage = "container=lxc /debootstrap/debootstrap --second-stage"
             second = write_chroot_lines(system.machine, base, stage, Path(folder))
             code = run_in_namespace(f"mount -t proc proc {base}/proc; {second}", transcript)
     if code:
-        fail(f"debootstrap of {system.name} failed; its output is in {transcript}.")
+        exit_with_error(f"debootstrap of {system.name} failed; its output is in {transcript}.")
     ready.touch()
 
 
-def try_method(system: BareSystem, method: InstallMethod, release: Path) -> Trial:
+def try_method(system: BareSystem, method: InstallMethod, release: Path) -> InstallTrial:
     """Installs one way in a fresh overlay of the base."""
-    folder = WORK / "overlay"
+    folder = WORK_FOLDER / "overlay"
     shutil.rmtree(folder, ignore_errors=True)
     for part in ("upper", "work", "root"):
         (folder / part).mkdir(parents=True)
@@ -212,7 +214,7 @@ def try_method(system: BareSystem, method: InstallMethod, release: Path) -> Tria
         f"mount -t proc proc {root}/proc; mkdir {root}/release; mount --bind {release} {root}/release; "
         f"cp {ROOT}/tests/data/records/sonde-0.1.0.ndjson {root}/record.ndjson; {copies}; "
     )
-    transcript = WORK / f"{system.name}-{method.name.replace(',', '').replace(' ', '-')}.txt"
+    transcript = WORK_FOLDER / f"{system.name}-{method.name.replace(',', '').replace(' ', '-')}.txt"
     transcript.unlink(missing_ok=True)
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     code = run_in_namespace(script + write_chroot_lines(system.machine, root, inner, folder), transcript)
@@ -220,7 +222,7 @@ def try_method(system: BareSystem, method: InstallMethod, release: Path) -> Tria
     processor = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
     good = code == 0 and method.result in transcript.read_text(encoding="utf-8")
     shutil.rmtree(folder, ignore_errors=True)
-    return Trial(system, method, good, processor, time.monotonic() - start)
+    return InstallTrial(system, method, good, processor, time.monotonic() - start)
 
 
 def main() -> None:
@@ -232,12 +234,12 @@ def main() -> None:
     parser.add_argument("suites", nargs="*", metavar="SUITE")
     options = parser.parse_args()
     if os.geteuid():
-        fail("mounting root file systems needs root. Run it as root, for example in a virtual machine.")
+        exit_with_error("mounting root file systems needs root. Run it as root, for example in a virtual machine.")
     if shutil.which("debootstrap") is None:
-        fail("debootstrap is missing. Install the package debootstrap.")
+        exit_with_error("debootstrap is missing. Install the package debootstrap.")
     release = options.release.resolve()
     if not (release / "SHA256SUMS").exists():
-        fail(f"{release} has no release. Run `make release` first.")
+        exit_with_error(f"{release} has no release. Run `make release` first.")
     chosen = [
         (BareSystem(suite, options.machine), method)
         for method in METHODS
@@ -246,7 +248,7 @@ def main() -> None:
     ]
     if not chosen:
         parser.error("no way of installation has this name and suite")
-    WORK.mkdir(parents=True, exist_ok=True)
+    WORK_FOLDER.mkdir(parents=True, exist_ok=True)
     trials = []
     print("| way | system | processor time | wall time | result |\n|---|---|---|---|---|")
     for system, method in chosen:

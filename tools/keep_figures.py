@@ -50,25 +50,25 @@ from sonde.model.experiment.description import FigureDescription, TableDescripti
 from sonde.model.record import read_record
 from sonde.store.archive import Archive
 
-KEPT = Path(__file__).resolve().parent.parent / "docs" / "published" / "ours"
-DIGITS = 4
-SLICES = 60  # of a rate over time
+FIGURES_FOLDER = Path(__file__).resolve().parent.parent / "docs" / "published" / "ours"
+SIGNIFICANT_DIGITS = 4
+MAX_TIME_STEPS = 60  # of a rate over time
 # Points of one chart, and the places that they share.
 Group = tuple[dict[str, Any], list[Point]]
 
 
-def rounded(value: float | None) -> float | None:
+def round_to_significant_digits(value: float | None) -> float | None:
     """None for an end of an interval that there is not."""
-    return None if value is None or not math.isfinite(value) else float(f"{value:.{DIGITS}g}")
+    return None if value is None or not math.isfinite(value) else float(f"{value:.{SIGNIFICANT_DIGITS}g}")
 
 
-def values(point: Point) -> list[float | None]:
+def get_median_and_bounds(point: Point) -> list[float | None]:
     """Median, and both ends of its interval."""
     bounds = point.samples.compute_median_bounds()
-    return [rounded(value) for value in (bounds.value, bounds.low, bounds.high)]
+    return [round_to_significant_digits(value) for value in (bounds.value, bounds.low, bounds.high)]
 
 
-def charts(figure: FigureDescription, runs: MeasuredRuns, groups: Sequence[Group]) -> list[dict[str, Any]]:
+def list_charts(figure: FigureDescription, runs: MeasuredRuns, groups: Sequence[Group]) -> list[dict[str, Any]]:
     """Each chart of a figure of medians: its unit, its places, and the values of each series at them."""
     chart_list = []
     for coordinates, points in groups:
@@ -84,7 +84,7 @@ def charts(figure: FigureDescription, runs: MeasuredRuns, groups: Sequence[Group
             series_points = [
                 point for point in points if not figure.series or str(point.coordinates.get(figure.series)) == str(name)
             ]
-            at_place = {str(point.coordinates.get(figure.x)): values(point) for point in series_points}
+            at_place = {str(point.coordinates.get(figure.x)): get_median_and_bounds(point) for point in series_points}
             label = (
                 format_axis_name_and_value(made_of, figure.series, name) if figure.series else figure.title or figure.id
             )
@@ -101,7 +101,9 @@ def charts(figure: FigureDescription, runs: MeasuredRuns, groups: Sequence[Group
     return chart_list
 
 
-def published(figure: FigureDescription, runs: MeasuredRuns, groups: Sequence[Group]) -> list[dict[str, Any]]:
+def list_published_charts(
+    figure: FigureDescription, runs: MeasuredRuns, groups: Sequence[Group]
+) -> list[dict[str, Any]]:
     """Charts of the numbers that the document prints for a figure, one for each of ours that has any."""
     chart_list = []
     for coordinates, points in groups:
@@ -121,7 +123,9 @@ def published(figure: FigureDescription, runs: MeasuredRuns, groups: Sequence[Gr
                     if figure.series
                     else figure.title or figure.id,
                     "values": [
-                        [rounded(line.values[place_value]), None, None] if place_value in line.values else None
+                        [round_to_significant_digits(line.values[place_value]), None, None]
+                        if place_value in line.values
+                        else None
                         for place_value in places
                     ],
                 }
@@ -139,14 +143,17 @@ def published(figure: FigureDescription, runs: MeasuredRuns, groups: Sequence[Gr
     return chart_list
 
 
-def printed(comparison: PublishedComparison) -> dict[str, Any]:
+def convert_published_comparison_to_json(comparison: PublishedComparison) -> dict[str, Any]:
     """A published number with ours and their ratio."""
     of = ", ".join([comparison.published.of, *(f"{name} {value}" for name, value in comparison.context.items())])
     ours = (
         None
         if comparison.measured is None
         else [
-            *map(rounded, (comparison.measured.value, comparison.measured.low, comparison.measured.high)),
+            *map(
+                round_to_significant_digits,
+                (comparison.measured.value, comparison.measured.low, comparison.measured.high),
+            ),
             comparison.unit,
         ]
     )
@@ -156,11 +163,11 @@ def printed(comparison: PublishedComparison) -> dict[str, Any]:
         "quote": comparison.published.quote,
         "published": format_published(comparison),
         "ours": ours,
-        "ratio": None if comparison.ratio is None else rounded(comparison.ratio.value),
+        "ratio": None if comparison.ratio is None else round_to_significant_digits(comparison.ratio.value),
     }
 
 
-def over_time(figure: FigureDescription, runs: MeasuredRuns) -> list[dict[str, Any]]:
+def list_rates_over_time(figure: FigureDescription, runs: MeasuredRuns) -> list[dict[str, Any]]:
     """The rate of the first run of each phase over time, in at most `SLICES` steps."""
     lines = []
     for cell, phase in iterate_selected_phases(figure, runs.experiment):
@@ -168,7 +175,7 @@ def over_time(figure: FigureDescription, runs: MeasuredRuns) -> list[dict[str, A
             curve = runs.collect_rate_curves(figure.metrics[0], phase, cell)[0]
         except MissingError:
             continue
-        width = max(1, -(-len(curve.amounts) // SLICES))
+        width = max(1, -(-len(curve.amounts) // MAX_TIME_STEPS))
         parts = [curve.amounts[index : index + width] for index in range(0, len(curve.amounts) - width + 1, width)]
         coordinates = {**get_cell_coordinates(runs.experiment, cell), PHASE: phase}
         lines.append(
@@ -176,20 +183,20 @@ def over_time(figure: FigureDescription, runs: MeasuredRuns) -> list[dict[str, A
                 "name": format_axis_name_and_value(
                     runs.experiment, figure.series or PHASE, coordinates.get(figure.series or PHASE)
                 ),
-                "step_s": rounded(width * curve.slice_s),
-                "values": [rounded(sum(part) / width / curve.slice_s) for part in parts],
+                "step_s": round_to_significant_digits(width * curve.slice_s),
+                "values": [round_to_significant_digits(sum(part) / width / curve.slice_s) for part in parts],
             }
         )
     unit = "op/s" if figure.metrics[0].startswith("operations") else "B/s"
     return [{"title": "one run", "unit": unit, "x": "time", "series": lines}] if lines else []
 
 
-def table(table: TableDescription, runs: MeasuredRuns) -> dict[str, Any]:
+def convert_table_to_json(table: TableDescription, runs: MeasuredRuns) -> dict[str, Any]:
     """Rows of a table: what they are of, and each metric."""
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for point in collect_points(table, runs).points:
         key = tuple(format_axis_value(runs.experiment, name, point.coordinates.get(name, "")) for name in table.rows)
-        rows.setdefault(key, {})[str(point.coordinates[METRIC])] = [*values(point), point.unit]
+        rows.setdefault(key, {})[str(point.coordinates[METRIC])] = [*get_median_and_bounds(point), point.unit]
     return {
         "id": table.id,
         "source": table.source,
@@ -199,7 +206,7 @@ def table(table: TableDescription, runs: MeasuredRuns) -> dict[str, Any]:
     }
 
 
-def claims(judged: list[ClaimResult]) -> list[dict[str, str]]:
+def convert_claims_to_json(judged: list[ClaimResult]) -> list[dict[str, str]]:
     return [
         {
             "id": result.expectation.id,
@@ -211,12 +218,12 @@ def claims(judged: list[ClaimResult]) -> list[dict[str, str]]:
     ]
 
 
-def day(results: Results) -> str:
+def get_measurement_day(results: Results) -> str:
     """YYYYMMDD of the last run: runs are named by when they began, groups by anybody."""
     return results.runs[-1].folder.name[:8]
 
 
-def machine(results: Results) -> str:
+def describe_measured_machine(results: Results) -> str:
     """On what it was measured, in a sentence."""
     record = read_record(results.runs[-1].folder / "record.ndjson")
     node = record.nodes[0]
@@ -224,7 +231,7 @@ def machine(results: Results) -> str:
     return f"{node.cpus} CPUs ({node.cpu_model}), {memory} of memory, {node.file_system.type}, {node.kernel}"
 
 
-def figures_of(runs: MeasuredRuns) -> list[dict[str, Any]]:
+def list_figures(runs: MeasuredRuns) -> list[dict[str, Any]]:
     """Every figure of an experiment whose numbers are medians or rates over time, with the published ones."""
     figures = []
     for figure in runs.experiment.file.figures:
@@ -232,15 +239,15 @@ def figures_of(runs: MeasuredRuns) -> list[dict[str, Any]]:
             continue
         published_charts: list[dict[str, Any]] = []
         if figure.kind == "over_time":
-            ours = over_time(figure, runs)
+            ours = list_rates_over_time(figure, runs)
         else:
             points = collect_points(figure, runs).points
             if figure.kind == "percent" and len({str(point.coordinates.get(figure.series)) for point in points}) < 2:
                 continue  # a percentage needs something beside the baseline
             groups = split_points_into_charts(points, (figure.x, figure.series))
-            ours = charts(figure, runs, groups)
+            ours = list_charts(figure, runs, groups)
             if figure.kind in ("curve", "bars", "scaling"):
-                published_charts = published(figure, runs, groups)
+                published_charts = list_published_charts(figure, runs, groups)
         if ours:
             figures.append(
                 {
@@ -255,17 +262,18 @@ def figures_of(runs: MeasuredRuns) -> list[dict[str, Any]]:
     return figures
 
 
-def kept_of(
+def build_figures_document(
     results: Results, runs: MeasuredRuns, judged: list[ClaimResult], conditions: str, on: str
 ) -> dict[str, Any]:
     """What is stored of an experiment. `conditions` describes the circumstances of the runs, `on` the machine."""
     return {
-        "experiment": results.experiment.id, "profile": results.profile, "date": day(results), "runs": runs.run_count(),
-        "machine": on, "conditions": conditions, "figures": figures_of(runs),
-        "tables": [table(table_description, runs) for table_description in results.experiment.file.tables],
+        "experiment": results.experiment.id, "profile": results.profile, "date": get_measurement_day(results),
+        "runs": runs.run_count(),
+        "machine": on, "conditions": conditions, "figures": list_figures(runs),
+        "tables": [convert_table_to_json(table, runs) for table in results.experiment.file.tables],
         "effects": [describe_variant_effect(effect) for effect in compute_effects(compute_medians(results))],
-        "published": [printed(comparison) for comparison in compare_published(runs)],
-        "claims": claims(judged),
+        "published": [convert_published_comparison_to_json(comparison) for comparison in compare_published(runs)],
+        "claims": convert_claims_to_json(judged),
     }  # fmt: skip
 
 
@@ -275,9 +283,11 @@ def main() -> int:
         return 2
     results = read_group_results(Archive(Path(sys.argv[1])), sys.argv[2])
     runs, judged = evaluate_results(results, None, find_unmet_requirements(results, None))
-    document = kept_of(results, runs, judged, sys.argv[3] if len(sys.argv) == 4 else "", machine(results))
-    KEPT.mkdir(exist_ok=True)
-    path = KEPT / f"{results.experiment.id}.json"
+    document = build_figures_document(
+        results, runs, judged, sys.argv[3] if len(sys.argv) == 4 else "", describe_measured_machine(results)
+    )
+    FIGURES_FOLDER.mkdir(exist_ok=True)
+    path = FIGURES_FOLDER / f"{results.experiment.id}.json"
     path.write_text(json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n", encoding="utf-8")
     print(f"{path}: {path.stat().st_size} B")
     return 0

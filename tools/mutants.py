@@ -27,32 +27,32 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mutation import cpp_changes, cpp_trial, lab_trial, limits, python_changes, results
-from mutation.change import BROKEN, EQUIVALENT, KILLED, SURVIVED, TIMEOUT, Change
+from mutation.change import BROKEN, EQUIVALENT, KILLED, SURVIVED, TIMEOUT, SourceChange
 from mutation.modules import MODULES, ROOT, Module
-from mutation.results import Outcome
+from mutation.results import ChangeOutcome
 
-PLACE = ROOT / "build" / "mutants"
-GOAL = 0.9
-WORDS = {0: SURVIVED, 1: KILLED, 2: TIMEOUT, 3: BROKEN}
+MUTANTS_FOLDER = ROOT / "build" / "mutants"
+MIN_KILLED_SHARE = 0.9
+OUTCOMES_BY_EXIT_CODE = {0: SURVIVED, 1: KILLED, 2: TIMEOUT, 3: BROKEN}
 
 
-def changes_of(module: Module) -> list[Change]:
+def list_changes(module: Module) -> list[SourceChange]:
     """All changes of a module."""
-    make = cpp_changes.changes if module.program else python_changes.changes
+    make = cpp_changes.list_cpp_changes if module.program else python_changes.list_python_changes
     files = [(file.relative_to(ROOT).as_posix(), file.read_text(encoding="utf-8")) for file in module.files()]
     return [change for name, text in files for change in make(name, text)]
 
 
-def shuffle_changes(changes: list[Change], seed: int) -> list[Change]:
+def shuffle_changes(changes: list[SourceChange], seed: int) -> list[SourceChange]:
     """All of them in the order in which they are tried: of each line one before of any a second one, so that a table of
     numbers does not outweigh the code beside it."""
     of = random.Random(seed)
-    by_line: dict[tuple[str, int], list[Change]] = {}
+    by_line: dict[tuple[str, int], list[SourceChange]] = {}
     for change in changes:
         by_line.setdefault((change.file, change.line), []).append(change)
     for changes_of_line in by_line.values():
         of.shuffle(changes_of_line)
-    rounds: list[Change] = []
+    rounds: list[SourceChange] = []
     for turn in range(max(map(len, by_line.values()), default=0)):
         now = [changes_of_line[turn] for changes_of_line in by_line.values() if len(changes_of_line) > turn]
         of.shuffle(now)
@@ -61,18 +61,18 @@ def shuffle_changes(changes: list[Change], seed: int) -> list[Change]:
 
 
 @dataclass
-class Running:
+class RunningTrial:
     """A forked process that tries a change."""
 
-    change: Change
+    change: SourceChange
     pid: int
     ended: int
     """Can be read when the process has ended."""
     began: float
-    watch: limits.Watch | None
+    watch: limits.HangWatch | None
 
 
-def forked(work: Callable[[], str], cpu_s: float) -> int:
+def fork_worker(work: Callable[[], str], cpu_s: float) -> int:
     """Starts a process of a group of its own that does the work and says by its exit code what came out."""
     pid = os.fork()
     if pid:
@@ -82,7 +82,7 @@ def forked(work: Callable[[], str], cpu_s: float) -> int:
         os.setsid()
         limits.limit_processor(cpu_s)
         became = work()
-        code = next(number for number, word in WORDS.items() if word == became)
+        code = next(number for number, word in OUTCOMES_BY_EXIT_CODE.items() if word == became)
     except Exception:
         traceback.print_exc()
     finally:
@@ -96,43 +96,58 @@ class Runner:
 
     def __init__(self, module: Module, jobs: int) -> None:
         self.module, self.jobs = module, jobs
-        self.running: list[Running] = []
+        self.running: list[RunningTrial] = []
         self.free = [*range(jobs)]
         self.slots: dict[int, int] = {}
         if module.program:
             print(f"{module.name}: building the tests as they are", flush=True)
-            self.build = cpp_trial.build(module)
-            folder = PLACE / "clean"
+            self.build = cpp_trial.build_test_program(module)
+            folder = MUTANTS_FOLDER / "clean"
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
-            before = limits.used_s()
-            if cpp_trial.run(cpp_trial.program(self.build), module, folder, cpp_trial.UNCHANGED_S) != SURVIVED:
+            before = limits.read_processor_s_of_children()
+            if (
+                cpp_trial.run_test_program(
+                    cpp_trial.get_unchanged_program(self.build), module, folder, cpp_trial.UNCHANGED_S
+                )
+                != SURVIVED
+            ):
                 sys.exit(f"{module.name}: its tests fail without any change: {folder}/output.txt")
-            between = limits.used_s()
-            library = cpp_trial.library(self.build)
-            if library is not None and cpp_trial.run_by(library, module, folder, cpp_trial.UNCHANGED_S) != SURVIVED:
+            between = limits.read_processor_s_of_children()
+            library = cpp_trial.get_unchanged_library(self.build)
+            if (
+                library is not None
+                and cpp_trial.run_library_tests(library, module, folder, cpp_trial.UNCHANGED_S) != SURVIVED
+            ):
                 sys.exit(f"{module.name}: its tests fail without any change: {folder}/by-library.txt")
-            costs = between - before, limits.used_s() - between
-            self.allowed = cpp_trial.Allowed(*map(limits.allowed_s, costs))
+            costs = between - before, limits.read_processor_s_of_children() - between
+            self.allowed = cpp_trial.AllowedProcessorTime(*map(limits.compute_allowed_processor_s, costs))
         else:
-            file = PLACE / f"baseline-{module.name}.json"
-            self.baseline = lab_trial.baseline_from(file) if file.is_file() else None
-            if self.baseline is None or not self.baseline.good or self.baseline.stamp != lab_trial.stamp(module):
+            file = MUTANTS_FOLDER / f"baseline-{module.name}.json"
+            self.baseline = lab_trial.read_baseline(file) if file.is_file() else None
+            if (
+                self.baseline is None
+                or not self.baseline.good
+                or self.baseline.stamp != lab_trial.hash_lab_and_tests(module)
+            ):
                 print(f"{module.name}: running its tests as they are", flush=True)
                 file.unlink(missing_ok=True)
-                pid = forked(lambda: lab_trial.measure(module, file), 3600)
+                pid = fork_worker(lambda: lab_trial.measure_baseline(module, file), 3600)
                 os.waitpid(pid, 0)
-                self.baseline = lab_trial.baseline_from(file) if file.is_file() else None
+                self.baseline = lab_trial.read_baseline(file) if file.is_file() else None
             if self.baseline is None or not self.baseline.good:
                 sys.exit(f"{module.name}: its tests fail without any change: {file.with_suffix('.log')}")
 
-    def start(self, change: Change) -> Outcome | None:
+    def start(self, change: SourceChange) -> ChangeOutcome | None:
         """Starts to try a change; the outcome when none needs to be tried."""
         slot = self.free.pop()
         if self.module.program:
-            folder = PLACE / f"work-{slot}"
+            folder = MUTANTS_FOLDER / f"work-{slot}"
             allowed = self.allowed
-            pid = forked(lambda: cpp_trial.attempt(change, self.module, self.build, folder, allowed), cpp_trial.MOST_S)
+            pid = fork_worker(
+                lambda: cpp_trial.try_cpp_change(change, self.module, self.build, folder, allowed),
+                cpp_trial.MAX_BUILD_S,
+            )
             watch = None  # it looks itself whether a program that it started hangs
         else:
             assert self.baseline is not None
@@ -140,15 +155,17 @@ class Runner:
             tests = self.baseline.tests_of(change, source)
             if not tests:
                 self.free.append(slot)
-                return Outcome(self.module.name, change, SURVIVED, 0.0)
-            cpu = limits.allowed_s(sum(map(self.baseline.cost, tests)))
-            pid = forked(lambda: lab_trial.attempt(change, tests, PLACE / f"tests-{slot}.log"), cpu)
-            watch = limits.Watch(pid)
+                return ChangeOutcome(self.module.name, change, SURVIVED, 0.0)
+            cpu = limits.compute_allowed_processor_s(sum(map(self.baseline.cost, tests)))
+            pid = fork_worker(
+                lambda: lab_trial.try_lab_change(change, tests, MUTANTS_FOLDER / f"tests-{slot}.log"), cpu
+            )
+            watch = limits.HangWatch(pid)
         self.slots[pid] = slot
-        self.running.append(Running(change, pid, os.pidfd_open(pid), time.monotonic(), watch))
+        self.running.append(RunningTrial(change, pid, os.pidfd_open(pid), time.monotonic(), watch))
         return None
 
-    def ended(self) -> list[Outcome]:
+    def ended(self) -> list[ChangeOutcome]:
         """Waits for at least one to end, or for a second."""
         poll = select.poll()
         for running in self.running:
@@ -161,10 +178,10 @@ class Runner:
                 continue
             became = self.end(running)
             seconds = round(time.monotonic() - running.began, 2)
-            outcomes.append(Outcome(self.module.name, running.change, TIMEOUT if hangs else became, seconds))
+            outcomes.append(ChangeOutcome(self.module.name, running.change, TIMEOUT if hangs else became, seconds))
         return outcomes
 
-    def end(self, running: Running) -> str:
+    def end(self, running: RunningTrial) -> str:
         """Ends a process and all that it started; what it said."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(running.pid, signal.SIGKILL)
@@ -173,10 +190,10 @@ class Runner:
         self.running.remove(running)
         self.free.append(self.slots.pop(running.pid))
         if os.WIFSIGNALED(status):
-            return limits.became(-os.WTERMSIG(status))
-        return WORDS[os.WEXITSTATUS(status)]
+            return limits.classify_exit_status(-os.WTERMSIG(status))
+        return OUTCOMES_BY_EXIT_CODE[os.WEXITSTATUS(status)]
 
-    def outcomes(self, wanted: Iterator[Change], number: int) -> Iterator[Outcome]:
+    def outcomes(self, wanted: Iterator[SourceChange], number: int) -> Iterator[ChangeOutcome]:
         """Outcomes of the first `number` that compile."""
         counted = 0
         more = True
@@ -198,12 +215,12 @@ class Runner:
 
 
 def try_module(
-    module: Module, order: list[Change], arguments: argparse.Namespace, previous: dict[results.Key, Outcome]
+    module: Module, order: list[SourceChange], arguments: argparse.Namespace, previous: dict[results.Key, ChangeOutcome]
 ) -> None:
     """Tries the first of the changes of a module; adds to what is known."""
     number = arguments.sample or module.least
-    same = results.equivalents()
-    chosen: list[Change] = []
+    same = results.read_equivalent_changes()
+    chosen: list[SourceChange] = []
     for change in order:
         if len(chosen) == number:
             break
@@ -214,7 +231,7 @@ def try_module(
     for change in chosen:
         before = previous.get(change.key)
         if change.key in same:
-            previous[change.key] = Outcome(module.name, change, EQUIVALENT, 0.0)
+            previous[change.key] = ChangeOutcome(module.name, change, EQUIVALENT, 0.0)
         elif before is None or (arguments.again and before.became == SURVIVED):
             pending.append(change)
         else:
@@ -227,7 +244,7 @@ def try_module(
     runner = Runner(module, arguments.jobs)
     began, done, worth = time.monotonic(), 0, len(pending)
     try:
-        with (PLACE / "results.ndjson").open("a", encoding="utf-8") as file:
+        with (MUTANTS_FOLDER / "results.ndjson").open("a", encoding="utf-8") as file:
             for outcome in runner.outcomes(iter([*pending, *beyond]), worth):
                 previous[outcome.change.key] = outcome
                 file.write(outcome.line() + "\n")
@@ -241,7 +258,7 @@ def try_module(
 
 
 @contextlib.contextmanager
-def only_one(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Keeps a second run out of a folder: two would build and test in each other's files. The system takes the lock
     away when the process ends, however that happens; what it started does not inherit it."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -270,23 +287,23 @@ def main() -> int:
     parser.add_argument("--fresh", action="store_true", help="forgets earlier outcomes")
     parser.add_argument("--unit", action="store_true", help="only the unit tests of the preload library")
     arguments = parser.parse_args()
-    with only_one(PLACE):
+    with lock_folder(MUTANTS_FOLDER):
         return try_all(arguments)
 
 
 def try_all(arguments: argparse.Namespace) -> int:
     """The modules that were asked for, one after the other; the exit code."""
     if arguments.fresh:
-        (PLACE / "results.ndjson").unlink(missing_ok=True)
-    lab_trial.prepare()
-    previous = results.read(PLACE / "results.ndjson")
+        (MUTANTS_FOLDER / "results.ndjson").unlink(missing_ok=True)
+    lab_trial.preload_modules()
+    previous = results.read_outcomes(MUTANTS_FOLDER / "results.ndjson")
     modules = [module for module in MODULES if not arguments.module or module.name in arguments.module]
     modules = [replace(module, library="") for module in modules] if arguments.unit else modules
     every: dict[str, int] = {}
-    kept_outcomes: list[Outcome] = []
+    kept_outcomes: list[ChangeOutcome] = []
     try:
         for module in modules:
-            order = shuffle_changes(changes_of(module), arguments.seed)
+            order = shuffle_changes(list_changes(module), arguments.seed)
             try_module(module, order, arguments, previous)
             every[module.name] = len(order)
             keys = dict.fromkeys(change.key for change in order)
@@ -302,11 +319,12 @@ def try_all(arguments: argparse.Namespace) -> int:
                     f"{word}: {outcome.change.file}:{outcome.change.line}: {outcome.change.before}"
                     f"\n       → {outcome.change.after}"
                 )
-    print("\n".join(results.table(every, kept_outcomes)))
+    print("\n".join(results.format_outcome_table(every, kept_outcomes)))
     shares = [
-        results.score([outcome for outcome in kept_outcomes if outcome.module == module.name])[1] for module in modules
+        results.compute_killed_share([outcome for outcome in kept_outcomes if outcome.module == module.name])[1]
+        for module in modules
     ]
-    return 0 if all(share >= GOAL for share in shares) else 1
+    return 0 if all(share >= MIN_KILLED_SHARE for share in shares) else 1
 
 
 if __name__ == "__main__":

@@ -132,27 +132,27 @@ def find_emulator(machine: str, libraries: Path) -> list[str] | None:
     return [emulator, "-L", str(libraries)] if emulator else None
 
 
-def try_programs(folder: Path, emulator: list[str], version: str) -> None:
+def run_programs(folder: Path, emulator: list[str], version: str) -> None:
     """Starts the programs of check_wheel and lets the engine write and compare data through the preload library; raises
     ProgramError."""
     programs = folder / "sonde" / "bin"
     engine = str(programs / "sonde-engine")
-    _expect(f"sonde-engine {version}", [*emulator, engine, "--version"])
-    _expect("simulate a plan", [*emulator, str(programs / "sonde-simulate"), "--help"])
-    _expect("Runs PROGRAM with a buffer", [*emulator, str(programs / "sonde-iobuf"), "--help"])
-    if "built without" in _expect("io_uring", [*emulator, engine, "backends"]):
+    _require_output(f"sonde-engine {version}", [*emulator, engine, "--version"])
+    _require_output("simulate a plan", [*emulator, str(programs / "sonde-simulate"), "--help"])
+    _require_output("Runs PROGRAM with a buffer", [*emulator, str(programs / "sonde-iobuf"), "--help"])
+    if "built without" in _require_output("io_uring", [*emulator, engine, "backends"]):
         raise ProgramError(f"{engine} was built without a backend; see `sonde-engine backends`.")
     preload = {"LD_PRELOAD": str(folder / "sonde" / "lib" / "libsonde-preload.so"), "IOBUF_PARAMS": "*:verbose"}
     # The emulator itself must not load a library of another machine.
     options = [option for name, value in preload.items() for option in ("-E", f"{name}={value}")]
     with tempfile.TemporaryDirectory() as scratch:
         command = [engine, *_CHECKED_RUN, f"{scratch}/file"]
-        _expect("Summary of all tests:", [*emulator, *command])
+        _require_output("Summary of all tests:", [*emulator, *command])
         loaded = [*emulator, *options, *command] if emulator else ["env", *options[1::2], *command]
-        _expect("15 calls saved", loaded)
+        _require_output("15 calls saved", loaded)
 
 
-def _expect(text: str, command: list[str]) -> str:
+def _require_output(text: str, command: list[str]) -> str:
     """Runs a command, which must succeed and print the text; returns its output."""
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
     if done.returncode or text not in done.stdout:

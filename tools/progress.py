@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import IO
 
-EVERY_S = 4.0
+PROGRESS_INTERVAL_S = 4.0
 # Steps of Ninja among the output of pip: these count what is done, so they are shown rather than what came last.
 _STEP = re.compile(r"\[(\d+)/(\d+)\] (?:\S+ )*?(?:object |executable |library |module )?(\S+)$")
 
@@ -39,7 +39,7 @@ def _follow(stream: IO[str], log: IO[str], lines: queue.Queue[str | None]) -> No
     lines.put(None)
 
 
-def run(title: str, log_file: Path, command: list[str]) -> int:
+def run_with_progress(title: str, log_file: Path, command: list[str]) -> int:
     """Runs the command; returns its exit code."""
     log_file.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
@@ -64,7 +64,7 @@ def run(title: str, log_file: Path, command: list[str]) -> int:
         assert process.stdout is not None
         reader = threading.Thread(target=_follow, args=(process.stdout, log, lines), daemon=True)
         reader.start()
-        newest, printed, due = "", "", EVERY_S
+        newest, printed, due = "", "", PROGRESS_INTERVAL_S
         while True:
             try:
                 line = lines.get(timeout=max(0.05, began + due - time.monotonic()))
@@ -76,7 +76,7 @@ def run(title: str, log_file: Path, command: list[str]) -> int:
             now = time.monotonic() - began
             if now >= due or (terminal and newest != printed):
                 show(newest)
-                printed, due = newest, now + EVERY_S
+                printed, due = newest, now + PROGRESS_INTERVAL_S
         code = process.wait()
     if terminal:
         print("\r\033[K", end="")
@@ -91,4 +91,4 @@ def run(title: str, log_file: Path, command: list[str]) -> int:
 if __name__ == "__main__":
     if len(sys.argv) < 4:
         sys.exit("Usage: tools/progress.py WHAT LOG COMMAND...")
-    sys.exit(run(sys.argv[1], Path(sys.argv[2]), sys.argv[3:]))
+    sys.exit(run_with_progress(sys.argv[1], Path(sys.argv[2]), sys.argv[3:]))

@@ -33,12 +33,12 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from cross_compiler import GLIBC, MACHINES, CompilerError, CrossCompiler
-from program_checks import ProgramError, check_wheel, find_emulator, try_programs
-from progress import run
+from program_checks import ProgramError, check_wheel, find_emulator, run_programs
+from progress import run_with_progress
 
 ROOT = Path(__file__).resolve().parents[1]
-TARGET = ROOT / "build" / "release"
-WORK = ROOT / "build" / "release-work"
+RELEASE_FOLDER = ROOT / "build" / "release"
+WORK_FOLDER = ROOT / "build" / "release-work"
 
 
 def read_version() -> str:
@@ -59,15 +59,15 @@ def build_wheel(title: str, environment: Mapping[str, str], folder: Path, *optio
     """Builds one wheel into the folder."""
     folder.mkdir(parents=True)
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "wheel", "-v", "--no-build-isolation"]
-    step(title, [*command, "--no-deps", "-w", str(folder), *options, str(ROOT)], environment)
+    run_step(title, [*command, "--no-deps", "-w", str(folder), *options, str(ROOT)], environment)
     (wheel,) = folder.glob("*.whl")
     return wheel
 
 
-def step(title: str, command: list[str], environment: Mapping[str, str]) -> None:
+def run_step(title: str, command: list[str], environment: Mapping[str, str]) -> None:
     """Runs one command with progress and these variables; ends the program if it fails."""
-    log = WORK / f"{re.sub(r'[^a-z0-9]+', '-', title.lower())}.txt"
-    code = run(title, log, ["env", *(f"{name}={value}" for name, value in environment.items()), *command])
+    log = WORK_FOLDER / f"{re.sub(r'[^a-z0-9]+', '-', title.lower())}.txt"
+    code = run_with_progress(title, log, ["env", *(f"{name}={value}" for name, value in environment.items()), *command])
     if code:
         raise SystemExit(code)
 
@@ -87,7 +87,7 @@ def add_files(wheel: Path, prefix: Path, epoch: int) -> None:
         f"{name},{_record_hash(content)},{len(content)}\n" for name, (content, _) in entries.items() if name != record
     ]
     entries[record] = ("".join([*sorted(lines), f"{record},,\n"]).encode(), entries[record][1])
-    moment = time_tuple(epoch)
+    moment = convert_epoch_to_time_tuple(epoch)
     with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name in sorted(entries, key=lambda entry: (".dist-info/" in entry, entry)):
             info = zipfile.ZipInfo(name, moment)
@@ -100,7 +100,7 @@ def _record_hash(content: bytes) -> str:
     return "sha256=" + base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
 
 
-def time_tuple(epoch: int) -> tuple[int, int, int, int, int, int]:
+def convert_epoch_to_time_tuple(epoch: int) -> tuple[int, int, int, int, int, int]:
     """Returns the time as a ZIP file stores it."""
     moment = time.gmtime(max(epoch, 315_532_800))
     return moment.tm_year, moment.tm_mon, moment.tm_mday, moment.tm_hour, moment.tm_min, moment.tm_sec
@@ -111,7 +111,7 @@ def build_platform_wheel(machine: str, version: str, environment: Mapping[str, s
 
     The MPI of the environment and libfuse stay outside: users have theirs.
     """
-    compiler = CrossCompiler(machine, WORK / f"compiler-{machine}")
+    compiler = CrossCompiler(machine, WORK_FOLDER / f"compiler-{machine}")
     print(f"Fetching libraries for {machine}", flush=True)
     compiler.prepare()
     definitions = [
@@ -121,24 +121,24 @@ def build_platform_wheel(machine: str, version: str, environment: Mapping[str, s
     options = [*definitions, f"--config-settings=build-dir=build/release-tree/{machine}"]
     options.append("--config-settings=install.strip=false")  # the strip of this machine knows no other
     title = f"Building the platform wheel for {machine}"
-    wheel = build_wheel(title, {**environment, **compiler.find_variables()}, WORK / machine, *options)
-    folder = WORK / machine / "repaired"
+    wheel = build_wheel(title, {**environment, **compiler.find_variables()}, WORK_FOLDER / machine, *options)
+    folder = WORK_FOLDER / machine / "repaired"
     platform = f"manylinux_{GLIBC.replace('.', '_')}_{machine}"
     # auto: it knows the names of this machine's platforms only, but finds that of the wheel.
     command = [sys.executable, "-m", "auditwheel", "repair", "--plat", "auto", "--only-plat", "-w", str(folder)]
     outside = [option for name in ("libmpi_abi.so.1", "libfuse3.so.3") for option in ("--exclude", name)]
-    step(f"Checking the platform wheel for {machine}", [*command, *outside, str(wheel)], environment)
+    run_step(f"Checking the platform wheel for {machine}", [*command, *outside, str(wheel)], environment)
     (repaired,) = folder.glob("*.whl")
     if not repaired.stem.endswith(f"-{platform}"):
         raise ProgramError(f"{repaired.name} is not a wheel for {platform}.")
-    programs = WORK / machine / "programs"
+    programs = WORK_FOLDER / machine / "programs"
     check_wheel(repaired, machine, GLIBC, programs)
     emulator = find_emulator(machine, compiler.system)
     if emulator is None:
         print(f"Programs of {machine} are not tried: qemu-user-static is not installed", flush=True)
     else:
         print(f"Trying the programs of {machine}", flush=True)
-        try_programs(programs, emulator, version)
+        run_programs(programs, emulator, version)
     return repaired
 
 
@@ -151,7 +151,7 @@ def pack_engine(wheel: Path, machine: str, version: str, epoch: int) -> Path:
             "LICENSE": (ROOT / "LICENSE").read_bytes(),
             "README.md": (ROOT / "packaging" / "engine-README.md").read_bytes(),
         }
-    path = TARGET / f"{name}.tar.gz"
+    path = RELEASE_FOLDER / f"{name}.tar.gz"
     tar = io.BytesIO()
     with tarfile.open(fileobj=tar, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for member, content in sorted(members.items()):
@@ -165,7 +165,7 @@ def pack_engine(wheel: Path, machine: str, version: str, epoch: int) -> Path:
 
 def pack_sources(version: str) -> Path:
     """Packs the committed files."""
-    path = TARGET / f"sonde-{version}.tar.gz"
+    path = RELEASE_FOLDER / f"sonde-{version}.tar.gz"
     command = ["git", "-C", str(ROOT), "archive", "--format=tar", f"--prefix=sonde-{version}/", "HEAD"]
     tar = subprocess.run(command, capture_output=True, check=True).stdout
     path.write_bytes(gzip.compress(tar, 9, mtime=0))
@@ -174,12 +174,12 @@ def pack_sources(version: str) -> Path:
 
 def write_component_list(version: str, environment: Mapping[str, str]) -> None:
     """Writes the CycloneDX list of the lab's requirements, as pyproject.toml states them."""
-    requirements = WORK / "requirements.txt"
+    requirements = WORK_FOLDER / "requirements.txt"
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     requirements.write_text("\n".join(project["dependencies"]) + "\n", encoding="utf-8")
-    output = TARGET / f"sonde-{version}.cdx.json"
+    output = RELEASE_FOLDER / f"sonde-{version}.cdx.json"
     command = [sys.executable, "-m", "cyclonedx_py", "requirements", "--output-reproducible", "--of", "JSON"]
-    step("Listing components", [*command, "-o", str(output), str(requirements)], environment)
+    run_step("Listing components", [*command, "-o", str(output), str(requirements)], environment)
 
 
 def main() -> None:
@@ -190,27 +190,27 @@ def main() -> None:
         sys.stderr.write(f"tools/release.py: unknown machine {unknown[0]!r}; use {' or '.join(MACHINES)}.\n")
         raise SystemExit(2)
     version, epoch = read_version(), find_commit_time()
-    for folder in (TARGET, WORK):
+    for folder in (RELEASE_FOLDER, WORK_FOLDER):
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
     environment = {"SOURCE_DATE_EPOCH": str(epoch), "PYTHONPATH": str(ROOT / "lab")}
-    prefix = WORK / "prefix"
-    step("Writing man pages", [sys.executable, str(ROOT / "tools" / "man-pages"), str(prefix)], environment)
+    prefix = WORK_FOLDER / "prefix"
+    run_step("Writing man pages", [sys.executable, str(ROOT / "tools" / "man-pages"), str(prefix)], environment)
     pure = build_wheel(
-        "Building the pure wheel", {**environment, "SONDE_PURE": "1", "SONDE_NO_MPI": "1"}, WORK / "pure"
+        "Building the pure wheel", {**environment, "SONDE_PURE": "1", "SONDE_NO_MPI": "1"}, WORK_FOLDER / "pure"
     )
     add_files(pure, prefix, epoch)
-    shutil.copy(pure, TARGET)
+    shutil.copy(pure, RELEASE_FOLDER)
     for machine in machines:
         wheel = build_platform_wheel(machine, version, environment)
         add_files(wheel, prefix, epoch)
-        shutil.copy(wheel, TARGET)
+        shutil.copy(wheel, RELEASE_FOLDER)
         pack_engine(wheel, machine, version, epoch)
     pack_sources(version)
     write_component_list(version, environment)
-    files = sorted(TARGET.iterdir())
+    files = sorted(RELEASE_FOLDER.iterdir())
     sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
-    (TARGET / "SHA256SUMS").write_text(sums, encoding="utf-8")
+    (RELEASE_FOLDER / "SHA256SUMS").write_text(sums, encoding="utf-8")
     print(sums, end="")
 
 

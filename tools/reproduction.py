@@ -47,12 +47,12 @@ from sonde.model.system import System, read_system  # noqa: E402
 from sonde.model.system.changes import apply_changes  # noqa: E402
 from sonde.store.archive import Archive  # noqa: E402
 
-KEPT = ROOT / "docs" / "published" / "simulated"
+NUMBERS_FOLDER = ROOT / "docs" / "published" / "simulated"
 PROFILE = "published"
 
 
 @dataclass(frozen=True)
-class Staged:
+class SimulatedExperiment:
     """An experiment on its machine: what differs from its text, and with what it must not come out.
 
     `settings` are PATH=VALUE of the experiment, `changes` members of the system, `faults` what is wrong with it,
@@ -75,11 +75,11 @@ class Staged:
     extra_system: str = ""  # a file with more parts of the machine
 
 
-def staged() -> dict[str, Staged]:
+def list_simulated_experiments() -> dict[str, SimulatedExperiment]:
     """What is to be run, by the id of the experiment."""
     experiments = reproduction_page.read_shapes()["experiments"]
     return {
-        name: Staged(
+        name: SimulatedExperiment(
             name,
             members.get("repeats", 1),
             tuple(members.get("settings", ())),
@@ -97,7 +97,7 @@ def staged() -> dict[str, Staged]:
 
 
 @dataclass(frozen=True)
-class Run:
+class SimulatedRuns:
     """Runs of an experiment on a machine, and what came of its claims."""
 
     results: Results
@@ -106,13 +106,13 @@ class Run:
     system: System
 
 
-def experiment_of(staging: Staged) -> Experiment:
+def read_experiment_with_settings(staging: SimulatedExperiment) -> Experiment:
     """The experiment with as many repeats as are asked for, whatever its own text says of that."""
-    return experiment_repeated(staging.experiment, staging.repeats)
+    return read_experiment_with_repeats(staging.experiment, staging.repeats)
 
 
 @functools.cache
-def experiment_repeated(name: str, repeats: int) -> Experiment:
+def read_experiment_with_repeats(name: str, repeats: int) -> Experiment:
     experiment = read_experiment(resolve_plan_source(name), find_plan=resolve_plan_source)
     document = dict(experiment.document)
     repeat_rule = document.get("repeat", {})
@@ -128,9 +128,9 @@ def experiment_repeated(name: str, repeats: int) -> Experiment:
     return make_experiment(document, experiment.origin)
 
 
-def machine_of(staging: Staged, more: Mapping[str, Any] | None = None) -> System:
+def read_changed_machine(staging: SimulatedExperiment, more: Mapping[str, Any] | None = None) -> System:
     """The machine that the experiment names, with what is changed about it."""
-    storage = experiment_of(staging).file.storage
+    storage = read_experiment_with_settings(staging).file.storage
     assert storage is not None
     source = find_system_file(storage.system)
     with tempfile.TemporaryDirectory(prefix="sonde-reproduction-") as name:
@@ -145,26 +145,26 @@ def machine_of(staging: Staged, more: Mapping[str, Any] | None = None) -> System
     return apply_changes(system, {**staging.changes, **(more or {})})
 
 
-def simulated(
-    staging: Staged,
+def simulate_experiment(
+    staging: SimulatedExperiment,
     archive: Archive,
     claims: Sequence[str] = (),
     more: Mapping[str, Any] | None = None,
     profile: str = PROFILE,
-) -> Run:
+) -> SimulatedRuns:
     """Simulates every cell, or those that some claims look at. `more` changes the machine besides, for a control."""
     control = dict(more or {})
     faults = (*(() if control.pop("healthy", False) else staging.faults), *control.pop("faults", ()))
     settings = (*staging.settings, *control.pop("settings", ()))
     places, variants = control.pop("places", staging.places), control.pop("variants", staging.variants)
-    system = machine_of(staging, control.pop("changes", {}))
+    system = read_changed_machine(staging, control.pop("changes", {}))
     with tempfile.TemporaryDirectory(prefix="sonde-reproduction-") as name:
         folder = Path(name)
         (folder / "system.json").write_text(system.to_json(), encoding="utf-8")
         (folder / "storage").mkdir()
-        storage = experiment_of(staging).file.storage
+        storage = read_experiment_with_settings(staging).file.storage
         where = RunLocations(str(folder / "storage"), system=storage.system if storage else "")
-        request = create_request(experiment_of(staging), profile, settings, where)
+        request = create_request(read_experiment_with_settings(staging), profile, settings, where)
         launcher = SimulatedLauncher(simulator=find_simulator(), system=folder / "system.json", faults=faults)
         setup = RunSetup(find_engine(), archive)
         executor = SimulatedExecutor(
@@ -192,12 +192,12 @@ def simulated(
         runs, judged = evaluate_results(
             results, system, find_unmet_requirements(results, system), is_deterministic=staging.repeats == 1
         )
-    return Run(results, runs, judged, system)
+    return SimulatedRuns(results, runs, judged, system)
 
 
-def controls_of(staging: Staged) -> Iterator[tuple[str, Mapping[str, Any]]]:
+def list_controls(staging: SimulatedExperiment) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """The claim of each control, and what it changes: those in the experiment, then those of the list of shapes."""
-    for expectation in experiment_of(staging).file.expect:
+    for expectation in read_experiment_with_settings(staging).file.expect:
         if expectation.control is not None:
             yield expectation.id, {"changes": expectation.control, "change": describe_control(expectation.control)}
     for control in staging.controls:
@@ -213,20 +213,20 @@ def describe_control(control: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} = {value}" for key, value in flat.items() if key != "changes")
 
 
-def outcome_of(run: Run, claim: str) -> dict[str, str]:
-    return next(verdict for verdict in keep_figures.claims(run.judged) if verdict["id"] == claim)
+def find_claim_result(run: SimulatedRuns, claim: str) -> dict[str, str]:
+    return next(verdict for verdict in keep_figures.convert_claims_to_json(run.judged) if verdict["id"] == claim)
 
 
-def key_of(staging: Staged) -> str:
+def hash_inputs(staging: SimulatedExperiment) -> str:
     """What the numbers follow from, as far as it is text: the experiment, its machine, and what is changed."""
     text = json.dumps(
         [
-            experiment_of(staging).document,
-            machine_of(staging).to_json(),
+            read_experiment_with_settings(staging).document,
+            read_changed_machine(staging).to_json(),
             staging.settings,
             staging.faults,
             dict(staging.places),
-            [[claim, control] for claim, control in controls_of(staging)],
+            [[claim, control] for claim, control in list_controls(staging)],
             *([dict(staging.variants)] if staging.variants else []),
         ],
         sort_keys=True,
@@ -235,28 +235,31 @@ def key_of(staging: Staged) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def kept_path(name: str) -> Path:
-    return KEPT / f"{name}.json"
+def locate_numbers_file(name: str) -> Path:
+    return NUMBERS_FOLDER / f"{name}.json"
 
 
-def is_kept(staging: Staged) -> bool:
+def is_up_to_date(staging: SimulatedExperiment) -> bool:
     """Whether the numbers of an experiment are there and follow from its text as it is."""
     try:
-        return bool(json.loads(kept_path(staging.experiment).read_text(encoding="utf-8"))["key"] == key_of(staging))
+        return bool(
+            json.loads(locate_numbers_file(staging.experiment).read_text(encoding="utf-8"))["key"]
+            == hash_inputs(staging)
+        )
     except (OSError, ValueError, KeyError):
         return False
 
 
-def reproduce(staging: Staged) -> dict[str, Any]:
+def reproduce_experiment(staging: SimulatedExperiment) -> dict[str, Any]:
     """Everything that is kept of one experiment. Each control runs the cells of its claim."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="sonde-reproduction-") as name:
         archive = Archive(Path(name))
-        run = simulated(staging, archive, staging.only)
+        run = simulate_experiment(staging, archive, staging.only)
         if not run.results.runs:
             return {
                 "experiment": staging.experiment,
-                "key": key_of(staging),
+                "key": hash_inputs(staging),
                 "profile": PROFILE,
                 "runs": 0,
                 "figures": [],
@@ -265,15 +268,15 @@ def reproduce(staging: Staged) -> dict[str, Any]:
                 "refusals": {**run.results.refusals, **run.results.failures},
                 "controls": [],
                 "effects": [],
-                "claims": keep_figures.claims(run.judged),
+                "claims": keep_figures.convert_claims_to_json(run.judged),
                 "conditions": staging.why,
                 "date": "",
             }
-        document = keep_figures.kept_of(run.results, run.runs, run.judged, staging.why, run.system.title)
+        document = keep_figures.build_figures_document(run.results, run.runs, run.judged, staging.why, run.system.title)
         controls = []
-        for claim, control in controls_of(staging):
+        for claim, control in list_controls(staging):
             changed = {key: value for key, value in control.items() if key != "change"}
-            verdict = outcome_of(simulated(staging, archive, [claim], changed), claim)
+            verdict = find_claim_result(simulate_experiment(staging, archive, [claim], changed), claim)
             controls.append(
                 {"id": claim, "change": control["change"], "verdict": verdict["verdict"], "found": verdict["found"]}
             )
@@ -281,7 +284,7 @@ def reproduce(staging: Staged) -> dict[str, Any]:
     print(f"{staging.experiment}: {time.monotonic() - began:.0f} s", file=sys.stderr)
     return {
         **document,
-        "key": key_of(staging),
+        "key": hash_inputs(staging),
         "refusals": {**run.results.refusals, **run.results.failures},
         "controls": controls,
     }
@@ -293,23 +296,25 @@ def main() -> int:
     options.add_argument("--fresh", action="store_true", help="run what has not changed, too")
     options.add_argument("--page", action="store_true", help="write the pages from the numbers that are kept")
     arguments = options.parse_args()
-    KEPT.mkdir(exist_ok=True)
-    for name, staging in staged().items():
+    NUMBERS_FOLDER.mkdir(exist_ok=True)
+    for name, staging in list_simulated_experiments().items():
         if (
             arguments.page
             or (arguments.only and name not in arguments.only)
-            or (is_kept(staging) and not arguments.fresh)
+            or (is_up_to_date(staging) and not arguments.fresh)
         ):
             continue
-        document = reproduce(staging)
-        kept_path(name).write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        document = reproduce_experiment(staging)
+        locate_numbers_file(name).write_text(
+            json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
         for claim in document["claims"]:
             print(f"  {claim['verdict']:10} {claim['id']}: {claim['found']}", file=sys.stderr)
         for control in document["controls"]:
             print(f"  control {control['id']}: {control['verdict']}: {control['found']}", file=sys.stderr)
     reproduction_page.read_numbers.cache_clear()
-    reproduction_page.figures.cache_clear()
-    for path, text in reproduction_page.pages().items():
+    reproduction_page.list_simulated_experiments.cache_clear()
+    for path, text in reproduction_page.format_all_pages().items():
         path.parent.mkdir(exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return 0

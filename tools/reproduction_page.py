@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-SHAPES = ROOT / "docs" / "published" / "shapes.toml"
-KEPT = ROOT / "docs" / "published" / "simulated"
+SHAPES_FILE = ROOT / "docs" / "published" / "shapes.toml"
+NUMBERS_FOLDER = ROOT / "docs" / "published" / "simulated"
 PAGE = ROOT / "docs" / "concepts" / "reproduction.md"
 FOLDER = ROOT / "docs" / "concepts" / "reproduction"
 
@@ -53,21 +53,21 @@ control. **not in the model**: what the shape is about is nothing that a model o
 @functools.cache
 def read_shapes() -> dict[str, Any]:
     """The list of experiments and shapes."""
-    return tomllib.loads(SHAPES.read_text(encoding="utf-8"))
+    return tomllib.loads(SHAPES_FILE.read_text(encoding="utf-8"))
 
 
-def shapes() -> list[dict[str, Any]]:
+def list_shapes() -> list[dict[str, Any]]:
     return list(read_shapes()["shapes"])
 
 
 @functools.cache
 def read_numbers(name: str) -> dict[str, Any] | None:
     """Numbers of an experiment, where it was run."""
-    path = KEPT / f"{name}.json"
+    path = NUMBERS_FOLDER / f"{name}.json"
     return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
-def outcome(shape: Mapping[str, Any]) -> str:
+def describe_outcome(shape: Mapping[str, Any]) -> str:
     """What came of a shape: of all of its claims, the worst."""
     if "tests" in shape:
         return "arithmetic"
@@ -83,7 +83,7 @@ def outcome(shape: Mapping[str, Any]) -> str:
     return held if outcomes == {"holds"} else " and ".join(sorted(outcomes))
 
 
-def found_words(shape: Mapping[str, Any]) -> str:
+def describe_claim_results(shape: Mapping[str, Any]) -> str:
     """What the claims of a shape found, in their own sentences."""
     numbers = read_numbers(shape.get("experiment", ""))
     if numbers is None:
@@ -92,7 +92,7 @@ def found_words(shape: Mapping[str, Any]) -> str:
     return " ".join(dict.fromkeys(texts))
 
 
-def control_words(shape: Mapping[str, Any]) -> str:
+def describe_control_results(shape: Mapping[str, Any]) -> str:
     """What came of the controls of a shape."""
     if "tests" in shape:
         return "in the tests"
@@ -107,34 +107,39 @@ def control_words(shape: Mapping[str, Any]) -> str:
     )
 
 
-def cell(text: str) -> str:
+def escape_table_cell(text: str) -> str:
     return re.sub(r"\s+", " ", text).replace("|", "\\|").strip()
 
 
-def table(letter: str) -> Iterator[str]:
+def list_table_lines(letter: str) -> Iterator[str]:
     yield "| shape | published | asked for | outcome | found, and why | control |"
     yield "|---|---|---|---|---|---|"
-    for shape in shapes():
+    for shape in list_shapes():
         if not shape["id"].startswith(f"{letter}-"):
             continue
-        arguments = [found_words(shape), shape.get("note", ""), shape.get("unseen", ""), shape.get("absent", "")]
+        arguments = [
+            describe_claim_results(shape),
+            shape.get("note", ""),
+            shape.get("unseen", ""),
+            shape.get("absent", ""),
+        ]
         label = f"**{shape['id']}** {shape['what']}"
         cells = [
             label,
             shape["published"],
             shape["requirement"],
-            outcome(shape),
+            describe_outcome(shape),
             " ".join(w for w in arguments if w),
-            control_words(shape),
+            describe_control_results(shape),
         ]
-        yield f"| {' | '.join(cell(text) for text in cells)} |"
+        yield f"| {' | '.join(escape_table_cell(text) for text in cells)} |"
 
 
-def fitted(tables: Any, where: str = "") -> Iterator[tuple[str, str, str]]:
+def list_fitted_numbers(tables: Any, where: str = "") -> Iterator[tuple[str, str, str]]:
     """Part, value and note of every number of a system file that was fitted."""
     if isinstance(tables, list):
         for table_text in tables:
-            yield from fitted(table_text, where)
+            yield from list_fitted_numbers(table_text, where)
     elif isinstance(tables, dict):
         if tables.get("status") == "fitted" and "value" in tables:
             yield where, str(tables["value"]), str(tables.get("note", ""))
@@ -142,38 +147,40 @@ def fitted(tables: Any, where: str = "") -> Iterator[tuple[str, str, str]]:
         name = f"{where} {tables['id']}" if isinstance(tables.get("id"), str) else where
         for key, value in tables.items():
             if isinstance(value, list):
-                yield from fitted(value, name if name else key)
+                yield from list_fitted_numbers(value, name if name else key)
             else:
-                yield from fitted(value, f"{name}, {key}")
+                yield from list_fitted_numbers(value, f"{name}, {key}")
 
 
-def fitted_table(system: str) -> list[str]:
+def list_fitted_table_lines(system: str) -> list[str]:
     tables = tomllib.loads((ROOT / "systems" / f"{system}.toml").read_text(encoding="utf-8"))
     rows: dict[tuple[str, str], list[str]] = {}
     for parts in tables.values():
         if not isinstance(parts, list):
             continue
-        for where, value, note in fitted(parts, ""):
+        for where, value, note in list_fitted_numbers(parts, ""):
             part, _, member = where.strip().partition(",")
             rows.setdefault((value, note), []).append(f"`{part.strip()}`{member.replace(', model', '')}")
     return [f"| {', '.join(where)} | {value} | {note} |" for (value, note), where in rows.items()]
 
 
-def index() -> str:
-    counted = Counter(outcome(shape).strip("*") for shape in shapes())
+def format_index_page() -> str:
+    counted = Counter(describe_outcome(shape).strip("*") for shape in list_shapes())
     total = ", ".join(
         f"{count} {word.replace('holds', 'hold').replace('fails', 'fail')}" for word, count in counted.most_common()
     )
-    lines = [INTRODUCTION, f"Of {len(shapes())} shapes: {total}.", "", READING]
+    lines = [INTRODUCTION, f"Of {len(list_shapes())} shapes: {total}.", "", READING]
     for letter, folder, system, title in DOCUMENTS:
-        if not any(shape["id"].startswith(f"{letter}-") for shape in shapes()):
+        if not any(shape["id"].startswith(f"{letter}-") for shape in list_shapes()):
             continue
         link = (
-            f"Figures: [](reproduction/{folder}.md)." if figures(folder) else "None of its experiments was simulated."
+            f"Figures: [](reproduction/{folder}.md)."
+            if list_simulated_experiments(folder)
+            else "None of its experiments was simulated."
         )
         lines += [f"## {title}", "", f"Machine: `systems/{system}.toml`. {link}", ""]
-        lines += [*table(letter), ""]
-        fits = fitted_table(system)
+        lines += [*list_table_lines(letter), ""]
+        fits = list_fitted_table_lines(system)
         if fits:
             lines += [
                 "Fitted to the document; all other parameters are published or assumed, as the system file says:",
@@ -181,18 +188,18 @@ def index() -> str:
             ]
             lines += ["| part | value | fitted to |", "|---|---|---|", *fits, ""]
     lines += ["```{toctree}", ":hidden:", ""]
-    lines += [f"reproduction/{folder}" for _, folder, _, _ in DOCUMENTS if (figures(folder))]
+    lines += [f"reproduction/{folder}" for _, folder, _, _ in DOCUMENTS if (list_simulated_experiments(folder))]
     return "\n".join([*lines, "```", ""])
 
 
 @functools.cache
-def figures(folder: str) -> list[str]:
+def list_simulated_experiments(folder: str) -> list[str]:
     """Experiments of a document that were simulated."""
     names = read_shapes()["experiments"]
     return [name for name in names if (ROOT / "experiments" / folder / f"{name}.toml").exists() and read_numbers(name)]
 
 
-def document(folder: str, title: str) -> str:
+def format_document_page(folder: str, title: str) -> str:
     """Figures, tables and claims of every experiment of a document."""
     lines = [
         f"# {title}, simulated",
@@ -200,15 +207,17 @@ def document(folder: str, title: str) -> str:
         "All numbers are of a model, at the published scale. What they show: [](../reproduction.md).",
         "",
     ]
-    for name in figures(folder):
+    for name in list_simulated_experiments(folder):
         text = tomllib.loads((ROOT / "experiments" / folder / f"{name}.toml").read_text(encoding="utf-8"))
         lines += [f"## {text['title']}", "", f"<!-- simulated: {name} -->", ""]
     return "\n".join(lines)
 
 
-def pages() -> dict[Path, str]:
+def format_all_pages() -> dict[Path, str]:
     """Every page by its path."""
     documents = {
-        FOLDER / f"{folder}.md": document(folder, title) for _, folder, _, title in DOCUMENTS if figures(folder)
+        FOLDER / f"{folder}.md": format_document_page(folder, title)
+        for _, folder, _, title in DOCUMENTS
+        if list_simulated_experiments(folder)
     }
-    return {PAGE: index(), **documents}
+    return {PAGE: format_index_page(), **documents}

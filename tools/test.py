@@ -26,7 +26,7 @@ NOTHING_CHOSEN = 5  # pytest's exit code where no test fits what was asked for
 
 
 @dataclass(frozen=True)
-class Count:
+class TestCount:
     """What one JUnit file says."""
 
     passed: int
@@ -38,19 +38,19 @@ class Count:
         """Something ran and nothing failed."""
         return self.failed == 0 and self.passed > 0
 
-    def __add__(self, other: Count) -> Count:
-        return Count(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+    def __add__(self, other: TestCount) -> TestCount:
+        return TestCount(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
 
     def __str__(self) -> str:
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
-def count(junit: Path) -> Count:
+def count_tests(junit: Path) -> TestCount:
     """Adds up all suites of a JUnit file; a file that is missing or broken counts as one failure."""
     try:
         root = ElementTree.parse(junit).getroot()  # nosec B314 # written by our own tests
     except (OSError, ElementTree.ParseError):
-        return Count(0, 1, 0)
+        return TestCount(0, 1, 0)
     suites = [root] if root.tag == "testsuite" else root.findall("testsuite")
 
     # One program of C++ tests holds many cases, and says at its end how many.
@@ -58,16 +58,16 @@ def count(junit: Path) -> Count:
     inner = [match for text in root.itertext() for match in cases.findall(text)]
     if inner:
         good, bad, ignored = (sum(int(groups[position] or 0) for groups in inner) for position in (1, 2, 3))
-        return Count(good, bad, ignored)
+        return TestCount(good, bad, ignored)
 
     def total(*names: str) -> int:
         return sum(int(suite.get(name, 0)) for suite in suites for name in names)
 
     failed, skipped = total("failures", "errors"), total("skipped", "disabled")
-    return Count(total("tests") - failed - skipped, failed, skipped)
+    return TestCount(total("tests") - failed - skipped, failed, skipped)
 
 
-def reasons(junit: Path) -> Counter[str]:
+def count_skip_reasons(junit: Path) -> Counter[str]:
     """Why tests were skipped, and how many for each reason."""
     try:
         root = ElementTree.parse(junit).getroot()  # nosec B314 # written by our own tests
@@ -76,18 +76,18 @@ def reasons(junit: Path) -> Counter[str]:
     return Counter(skipped.get("message", "no reason given") for skipped in root.iter("skipped"))
 
 
-def environment() -> dict[str, str]:
+def make_test_environment() -> dict[str, str]:
     """That of the tests: what Python compiles is kept, whatever the shell says. Each worker reads all files of tests,
     and to compile them with their asserts rewritten takes it ten times as long as to read them."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 @contextmanager
-def compiling(pytest: list[str]) -> Iterator[None]:
+def compile_tests_in_background(pytest: list[str]) -> Iterator[None]:
     """Meanwhile the files of tests are compiled once; workers that start together would each do it."""
     nobody = subprocess.DEVNULL
     reading = subprocess.Popen(
-        [*pytest, "--collect-only"], cwd=ROOT, stdin=nobody, stdout=nobody, stderr=nobody, env=environment()
+        [*pytest, "--collect-only"], cwd=ROOT, stdin=nobody, stdout=nobody, stderr=nobody, env=make_test_environment()
     )
     try:
         yield
@@ -95,15 +95,15 @@ def compiling(pytest: list[str]) -> Iterator[None]:
         reading.wait()
 
 
-def run(command: list[str], junit: Path) -> Count:
+def run_tests(command: list[str], junit: Path) -> TestCount:
     """Runs one half without a terminal to read from; its exit code counts even when its file shows no failure."""
     junit.unlink(missing_ok=True)
     print("+", " ".join(command), flush=True)
-    code = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, env=environment()).returncode
+    code = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, env=make_test_environment()).returncode
     if code == NOTHING_CHOSEN and "pytest" in command:
-        return Count(0, 0, 0)
-    result = count(junit)
-    return result if code == 0 or result.failed else Count(result.passed, 1, result.skipped)
+        return TestCount(0, 0, 0)
+    result = count_tests(junit)
+    return result if code == 0 or result.failed else TestCount(result.passed, 1, result.skipped)
 
 
 def main() -> int:
@@ -117,14 +117,14 @@ def main() -> int:
     ctest = ["ctest", "--test-dir", str(tree), "--output-on-failure", "--no-tests=error", "-j", jobs]
     ctest += ["--test-output-size-passed", "1000000", "--test-output-size-failed", "1000000"]
     pytest = [sys.executable, "-m", "pytest", "-q", *sys.argv[2:]]
-    with compiling(pytest):
-        cpp = run([*ctest, "--output-junit", str(cpp_file)], cpp_file)
+    with compile_tests_in_background(pytest):
+        cpp = run_tests([*ctest, "--output-junit", str(cpp_file)], cpp_file)
     # More workers than cores: many of these tests wait for a process or a disk.
     parallel = ["-m", "not serial", "-n", str(2 * (os.cpu_count() or 1)), "--dist", "loadfile"]
     parallel.append("--no-loadscope-reorder")  # in the order of tests/conftest.py
-    python = run([*pytest, *parallel, f"--junitxml={beside_file}"], beside_file)
-    python += run([*pytest, "-m", "serial", f"--junitxml={alone_file}"], alone_file)
-    for reason, times in (reasons(beside_file) + reasons(alone_file)).most_common():
+    python = run_tests([*pytest, *parallel, f"--junitxml={beside_file}"], beside_file)
+    python += run_tests([*pytest, "-m", "serial", f"--junitxml={alone_file}"], alone_file)
+    for reason, times in (count_skip_reasons(beside_file) + count_skip_reasons(alone_file)).most_common():
         print(f"skipped {times:4d}: {reason}")
     good = cpp.good and python.good
     seconds = time.monotonic() - begin

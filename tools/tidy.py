@@ -26,7 +26,7 @@ FOLDERS = ("engine", "preload", "simulate")
 PROGRAM = Path(sys.executable).with_name("clang-tidy")
 
 
-def commands() -> dict[str, list[str]]:
+def read_compile_commands() -> dict[str, list[str]]:
     """Each source below the root and how it is compiled, without the cache in front of the compiler."""
     arguments_by_file = {}
     for entry in json.loads((TREE / "compile_commands.json").read_text(encoding="utf-8")):
@@ -39,7 +39,7 @@ def commands() -> dict[str, list[str]]:
     return arguments_by_file
 
 
-def headers(arguments: list[str]) -> list[Path]:
+def list_source_and_headers(arguments: list[str]) -> list[Path]:
     """The source itself and the headers of ours that it includes."""
     plain = [word for index, word in enumerate(arguments) if word != "-o" and arguments[index - 1] != "-o"]
     output = subprocess.run([*plain, "-MM"], cwd=TREE, check=True, capture_output=True, text=True).stdout
@@ -47,18 +47,18 @@ def headers(arguments: list[str]) -> list[Path]:
     return [path for name in names if (path := (TREE / name).resolve()).is_relative_to(ROOT)]
 
 
-def key(arguments: list[str], version: str) -> str:
+def compute_cache_key(arguments: list[str], version: str) -> str:
     """What a clean file is kept under."""
     sign = hashlib.sha256(version.encode() + (ROOT / ".clang-tidy").read_bytes())
     sign.update(shlex.join(arguments).replace(str(ROOT), "").encode())
-    for path in headers(arguments):
+    for path in list_source_and_headers(arguments):
         sign.update(path.read_bytes())
     return sign.hexdigest()
 
 
-def findings(file: str, arguments: list[str], version: str) -> str | None:
+def find_tidy_warnings(file: str, arguments: list[str], version: str) -> str | None:
     """What clang-tidy says of a file; empty when it is clean, None when that was known."""
-    marker = CLEAN / key(arguments, version)
+    marker = CLEAN / compute_cache_key(arguments, version)
     if marker.exists():
         return None
     looked = subprocess.run(
@@ -85,12 +85,12 @@ def main() -> int:
     wanted = [Path(word).as_posix() for word in sys.argv[1:]] or list(FOLDERS)
     every = {
         file: arguments
-        for file, arguments in commands().items()
+        for file, arguments in read_compile_commands().items()
         if file.split("/")[0] in FOLDERS and any(Path(file).is_relative_to(path) for path in wanted)
     }
     wrong, looked = 0, 0
     with ThreadPoolExecutor(int(os.environ.get("TIDY_JOBS", os.cpu_count() or 1))) as pool:
-        answers = pool.map(lambda file: (file, findings(file, every[file], version)), every)
+        answers = pool.map(lambda file: (file, find_tidy_warnings(file, every[file], version)), every)
         for done, (file, output) in enumerate(answers, 1):
             looked += output is not None
             if output:

@@ -32,17 +32,17 @@ from sonde.model.record import read_record  # noqa: E402
 from sonde.model.system import read_system  # noqa: E402
 
 KIB, MIB = 1 << 10, 1 << 20
-LIMIT = 0.05
-TRIES = 3
+MAX_RELATIVE_DIFFERENCE = 0.05
+MAX_TRIES = 3
 SPEED, LEAD = 0.25, 0.04  # LEAD: seconds that an answer and the next call may need on a computer that does much else
 PAGE = ROOT / "docs" / "concepts" / "two-drivers.md"
 
-PACE = ("--speed", str(SPEED), "--lead", str(LEAD))
+PACE_OPTIONS = ("--speed", str(SPEED), "--lead", str(LEAD))
 Plan = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Case:
+class DriverCase:
     """One plan on one machine."""
 
     name: str
@@ -53,7 +53,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparedRate:
     """The mean rate of a phase, in bytes/s or operations/s of the machine."""
 
     case: str
@@ -68,10 +68,10 @@ class Row:
 
     @property
     def holds(self) -> bool:
-        return abs(self.error) <= LIMIT
+        return abs(self.error) <= MAX_RELATIVE_DIFFERENCE
 
 
-def data_plan(
+def make_data_plan(
     tasks: int, mib: int, *phases: tuple[str, Mapping[str, Any]], mapping: str = "per_task", **target: Any
 ) -> Plan:
     """Each task moves so many MiB in a phase; phases are operations with what is laid over the plan."""
@@ -89,7 +89,7 @@ def data_plan(
     }
 
 
-def names_plan(tasks: int, files: int) -> Plan:
+def make_metadata_plan(tasks: int, files: int) -> Plan:
     phases = ("mktree", "create", "stat", "remove")
     return {
         "schema": "sonde-plan/2",
@@ -101,51 +101,55 @@ def names_plan(tasks: int, files: int) -> Plan:
     }
 
 
-def access(transfer: int, mib: int, order: str = "sequential") -> Mapping[str, Any]:
+def make_access(transfer: int, mib: int, order: str = "sequential") -> Mapping[str, Any]:
     return {"access": {"transfer": transfer, "block": mib * MIB, "segments": 1, "order": order}}
 
 
 BUFFERED = {"io": {"direct": False}}
 CASES = (
-    Case("steady", "one task, one target", data_plan(1, 64, ("write", {}), ("read", {}))),
-    Case("side by side", "four tasks on four targets", data_plan(4, 96, ("write", {}), ("read", {}))),
-    Case("capped", "the same behind an adapter of 40 MB/s", data_plan(4, 12, ("write", {}), ("read", {})), "40 MB/s"),
-    Case(
+    DriverCase("steady", "one task, one target", make_data_plan(1, 64, ("write", {}), ("read", {}))),
+    DriverCase("side by side", "four tasks on four targets", make_data_plan(4, 96, ("write", {}), ("read", {}))),
+    DriverCase(
+        "capped", "the same behind an adapter of 40 MB/s", make_data_plan(4, 12, ("write", {}), ("read", {})), "40 MB/s"
+    ),
+    DriverCase(
         "striped",
         "one task, each call over four targets",
-        data_plan(1, 192, ("write", {}), ("read", {}), striping={"count": 4, "size": 256 * KIB}),
+        make_data_plan(1, 192, ("write", {}), ("read", {}), striping={"count": 4, "size": 256 * KIB}),
     ),
-    Case(
+    DriverCase(
         "shared",
         "four tasks in one file on one target",
-        data_plan(4, 24, ("write", {}), ("read", {}), mapping="shared"),
+        make_data_plan(4, 24, ("write", {}), ("read", {}), mapping="shared"),
     ),
-    Case(
+    DriverCase(
         "degraded",
         "four tasks, one of the targets takes three times as long",
-        data_plan(4, 24, ("write", {}), ("read", {})),
+        make_data_plan(4, 24, ("write", {}), ("read", {})),
         faults=("slow-target t2 3x",),
     ),
-    Case(
+    DriverCase(
         "small calls",
         "four tasks read 64 KiB in random order",
-        data_plan(4, 64, ("write", {}), ("read", access(64 * KIB, 64, "random_permute"))),
+        make_data_plan(4, 64, ("write", {}), ("read", make_access(64 * KIB, 64, "random_permute"))),
     ),
-    Case(
+    DriverCase(
         "synchronous",
         "two tasks write 256 KiB with O_SYNC",
-        data_plan(2, 64, ("write", {**access(256 * KIB, 64), "io": {"direct": False, "sync": "sync"}})),
+        make_data_plan(2, 64, ("write", {**make_access(256 * KIB, 64), "io": {"direct": False, "sync": "sync"}})),
     ),
-    Case(
+    DriverCase(
         "buffered writes",
         "two tasks, fsync at the end",
-        data_plan(2, 96, ("write", {"io": {"direct": False, "fsync": "end"}})),
+        make_data_plan(2, 96, ("write", {"io": {"direct": False, "fsync": "end"}})),
     ),
-    Case("read ahead", "two tasks read with a page cache", data_plan(2, 96, ("write", {}), ("read", BUFFERED))),
-    Case(
+    DriverCase(
+        "read ahead", "two tasks read with a page cache", make_data_plan(2, 96, ("write", {}), ("read", BUFFERED))
+    ),
+    DriverCase(
         "queued",
         "one task, four calls of io_uring under way",
-        data_plan(
+        make_data_plan(
             1,
             192,
             ("write", {}),
@@ -153,11 +157,11 @@ CASES = (
             striping={"count": 4, "size": MIB},
         ),
     ),
-    Case("names", "four tasks make, look at and remove files", names_plan(4, 300)),
+    DriverCase("names", "four tasks make, look at and remove files", make_metadata_plan(4, 300)),
 )
 
 
-def rate(record: Path, phase: str) -> tuple[float, str]:
+def read_mean_rate(record: Path, phase: str) -> tuple[float, str]:
     """The mean rate of a phase and its unit."""
     end = read_record(record).phases[phase].end
     assert end is not None
@@ -169,7 +173,9 @@ def rate(record: Path, phase: str) -> tuple[float, str]:
 
 
 @contextmanager
-def mounted(system: Path, folder: Path, faults: Sequence[str], more: Sequence[str] = PACE) -> Iterator[Path]:
+def mount_machine(
+    system: Path, folder: Path, faults: Sequence[str], more: Sequence[str] = PACE_OPTIONS
+) -> Iterator[Path]:
     """The machine as a file system; `more`: further words of the command."""
     directory, store = folder / "machine", folder / "store"
     directory.mkdir(exist_ok=True)
@@ -185,18 +191,18 @@ def mounted(system: Path, folder: Path, faults: Sequence[str], more: Sequence[st
         subprocess.run(["fusermount3", "-u", "-z", str(directory)], check=False, capture_output=True)
 
 
-def run(command: Sequence[str]) -> None:
+def run_or_fail(command: Sequence[str]) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)}: {done.returncode}: {done.stderr.strip()}")
 
 
-def rows_of(case: Case, folder: Path) -> list[Row]:
+def measure_in_both_drivers(case: DriverCase, folder: Path) -> list[ComparedRate]:
     """One run in each driver."""
-    machine = calibration_machines.Machine(
+    machine = calibration_machines.CalibrationMachine(
         "two-drivers", case.description, case.plan, lambda _run: [], [], adapter=case.adapter, nodes=1
     )
-    (folder / "system.toml").write_text(calibration_machines.system_text(machine), encoding="utf-8")
+    (folder / "system.toml").write_text(calibration_machines.format_system_file(machine), encoding="utf-8")
     system, plan, record = folder / "system.json", folder / "plan.json", folder / "record.ndjson"
     system.write_text(read_system(str(folder / "system.toml")).to_json(), encoding="utf-8")
     plan.write_text(json.dumps(case.plan), encoding="utf-8")
@@ -213,25 +219,26 @@ def rows_of(case: Case, folder: Path) -> list[Row]:
     ]
     for fault in case.faults:
         arguments += ["--fault", fault]
-    run(arguments)
+    run_or_fail(arguments)
     phases = [phase["id"] for phase in case.plan["phases"] if phase["op"] != "mktree"]
-    simulated = {phase: rate(record, phase) for phase in phases}
-    with mounted(system, folder, case.faults) as directory:
+    simulated = {phase: read_mean_rate(record, phase) for phase in phases}
+    with mount_machine(system, folder, case.faults) as directory:
         there = {**case.plan, "target": {**case.plan["target"], "path": str(directory)}}
         plan.write_text(json.dumps(there), encoding="utf-8")
         record.unlink()
-        run([str(find_engine().path), "run", str(plan), "--record", str(record)])
+        run_or_fail([str(find_engine().path), "run", str(plan), "--record", str(record)])
     return [
-        Row(case.name, phase, unit, value, rate(record, phase)[0] / SPEED) for phase, (value, unit) in simulated.items()
+        ComparedRate(case.name, phase, unit, value, read_mean_rate(record, phase)[0] / SPEED)
+        for phase, (value, unit) in simulated.items()
     ]
 
 
-def compared(case: Case) -> list[Row]:
+def measure_with_retries(case: DriverCase) -> list[ComparedRate]:
     """The run that misses by least."""
-    best: list[Row] = []
-    for _try in range(TRIES):
-        with tempfile.TemporaryDirectory(prefix="sonde-drivers-", dir=memory()) as name:
-            rows = rows_of(case, Path(name))
+    best: list[ComparedRate] = []
+    for _try in range(MAX_TRIES):
+        with tempfile.TemporaryDirectory(prefix="sonde-drivers-", dir=find_memory_folder()) as name:
+            rows = measure_in_both_drivers(case, Path(name))
         if not best or max(abs(row.error) for row in rows) < max(abs(row.error) for row in best):
             best = rows
         if all(row.holds for row in best):
@@ -239,13 +246,13 @@ def compared(case: Case) -> list[Row]:
     return best
 
 
-def memory() -> str | None:
+def find_memory_folder() -> str | None:
     """Where bytes lie in memory: a disk that is slower than the machine would be measured instead of it."""
     memory_files = "/dev/shm"  # nosec B108 # files in it get random names
     return memory_files if Path(memory_files).is_dir() else None
 
 
-def table(rows: Sequence[Row]) -> str:
+def format_table(rows: Sequence[ComparedRate]) -> str:
     arguments = {case.name: case.description for case in CASES}
     lines = ["| plan | what it does | phase | virtual time | mounted | difference |", "|---|---|---|---|---|---|"]
     for row in rows:
@@ -262,16 +269,16 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--write", action="store_true", help="write the table for the page on calibration")
     parser.add_argument("--only", help="one plan")
     options = parser.parse_args(arguments)
-    rows: list[Row] = []
+    rows: list[ComparedRate] = []
     for case in CASES:
         if options.only in (None, case.name):
-            rows_of_case = compared(case)
+            rows_of_case = measure_with_retries(case)
             rows += rows_of_case
             for row in rows_of_case:
                 both = f"{row.simulated:14.6g} {row.mounted:14.6g}"
                 print(f"{row.case:16} {row.phase:9} {both} {row.error:+7.2%}", flush=True)
     if options.write:
-        PAGE.write_text(table(rows), encoding="utf-8")
+        PAGE.write_text(format_table(rows), encoding="utf-8")
     return 0 if all(row.holds for row in rows) else 1
 
 

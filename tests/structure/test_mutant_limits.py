@@ -21,10 +21,10 @@ from mutation.change import KILLED, SURVIVED, TIMEOUT  # noqa: E402
 PYTHON = [sys.executable, "-S", "-c"]
 
 
-def first_hang(looks: Iterator[limits.Activity], longest_s: float = 10_000) -> float | None:
+def first_hang(looks: Iterator[limits.ProcessActivity], longest_s: float = 10_000) -> float | None:
     """After how many seconds a process is given up that is looked at once a second; None: never in two hours."""
     now = [0.0]
-    watch = limits.Watch(1, 60, longest_s, lambda _: next(looks), lambda: now[0])
+    watch = limits.HangWatch(1, 60, longest_s, lambda _: next(looks), lambda: now[0])
     for second in range(7200):
         now[0] = float(second)
         if watch.hangs():
@@ -32,8 +32,8 @@ def first_hang(looks: Iterator[limits.Activity], longest_s: float = 10_000) -> f
     return None
 
 
-def make_activities(cpu_a_second: float, at_work: Callable[[int], bool]) -> Iterator[limits.Activity]:
-    return (limits.Activity(cpu_a_second * second, at_work(second)) for second in itertools.count())
+def make_activities(cpu_a_second: float, at_work: Callable[[int], bool]) -> Iterator[limits.ProcessActivity]:
+    return (limits.ProcessActivity(cpu_a_second * second, at_work(second)) for second in itertools.count())
 
 
 def test_process_waiting_for_a_processor_is_not_a_hang() -> None:
@@ -66,7 +66,7 @@ def test_loop_with_a_short_sleep_is_a_hang() -> None:
     ids=["passes", "fails", "crashes", "loops"],
 )
 def test_exit_of_a_program_determines_the_outcome_of_a_mutant(code: str, outcome: str, tmp_path: Path) -> None:
-    assert limits.ran([*PYTHON, code], tmp_path, tmp_path / "output.txt", {}, cpu_s=0) == outcome
+    assert limits.run_tests_with_limits([*PYTHON, code], tmp_path, tmp_path / "output.txt", {}, cpu_s=0) == outcome
 
 
 def has_ended(process: int) -> bool:
@@ -81,7 +81,7 @@ def test_hung_program_is_ended_with_its_children(tmp_path: Path) -> None:
     wait = "import os, signal; print(os.getpid(), flush=True); signal.pause()"
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', {wait!r}], start_new_session=True)"
     output = tmp_path / "output.txt"
-    assert limits.ran([*PYTHON, code], tmp_path, output, {}, cpu_s=5, idle_s=0.5) == TIMEOUT
+    assert limits.run_tests_with_limits([*PYTHON, code], tmp_path, output, {}, cpu_s=5, idle_s=0.5) == TIMEOUT
     started = int(output.read_text(encoding="utf-8"))
     limit = time.monotonic() + 60  # it has been killed, and dies when it gets a processor
     while not has_ended(started):
@@ -97,8 +97,8 @@ CHILD = f"import subprocess, sys; subprocess.run([sys.executable, '-S', '-c', {S
 @pytest.mark.parametrize("code", [THREAD, CHILD], ids=["a thread", "a child in another session"])
 def test_activity_includes_child_processes(code: str) -> None:
     with subprocess.Popen([*PYTHON, code], preexec_fn=lambda: limits.limit_processor(5)) as process:
-        before = limits.activity(process.pid)
-        while not (now := limits.activity(process.pid)).at_work or now.cpu_s < before.cpu_s + 0.2:
+        before = limits.read_activity(process.pid)
+        while not (now := limits.read_activity(process.pid)).at_work or now.cpu_s < before.cpu_s + 0.2:
             assert process.poll() is None
         process.kill()
 
@@ -108,6 +108,6 @@ def test_a_process_that_waits_is_not_at_work() -> None:
     with subprocess.Popen([*PYTHON, code], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        while limits.activity(process.pid).at_work:  # on its way from the line to the wait
+        while limits.read_activity(process.pid).at_work:  # on its way from the line to the wait
             assert process.poll() is None
         process.kill()

@@ -14,8 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
 
 from mutation import cpp_changes, python_changes, results  # noqa: E402
-from mutation.change import BROKEN, EQUIVALENT, KILLED, SURVIVED, TIMEOUT, Change  # noqa: E402
-from mutation.lab_trial import Baseline  # noqa: E402
+from mutation.change import BROKEN, EQUIVALENT, KILLED, SURVIVED, TIMEOUT, SourceChange  # noqa: E402
+from mutation.lab_trial import TestBaseline  # noqa: E402
 from mutation.modules import MODULES  # noqa: E402
 
 PYTHON = '''"""A docstring with 1 < 2."""
@@ -41,12 +41,12 @@ bool near(int a, int b) {
 """
 
 
-def lines(changes: list[Change]) -> set[str]:
+def lines(changes: list[SourceChange]) -> set[str]:
     return {change.after for change in changes}
 
 
 def test_python_mutants_change_behavior_only() -> None:
-    changes = python_changes.changes("x.py", PYTHON)
+    changes = python_changes.list_python_changes("x.py", PYTHON)
     assert {
         'UNITS = {"min": Decimal(61)}',
         'UNITS = {"min": Decimal(59)}',
@@ -62,7 +62,7 @@ def test_python_mutants_change_behavior_only() -> None:
     } <= lines(changes)
     assert not any("docstring" in change.before or '"""' in change.before for change in changes)
     for change in changes:
-        ast.parse(change.applied(PYTHON))
+        ast.parse(change.apply_to(PYTHON))
 
 
 def test_code_of_other_architectures_is_not_mutated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,16 +82,18 @@ def test_code_of_other_architectures_is_not_mutated(monkeypatch: pytest.MonkeyPa
 """
     for machine, tried in (("x86_64", {3, 12}), ("aarch64", {5, 7, 12}), ("riscv64", {10, 12})):
         monkeypatch.setattr("platform.machine", lambda machine=machine: machine)
-        assert {change.line for change in cpp_changes.changes("x.cpp", source)} == tried
+        assert {change.line for change in cpp_changes.list_cpp_changes("x.cpp", source)} == tried
 
 
 def test_comparison_for_a_minimum_is_not_mutated() -> None:
     source = "    least = a.ns < least ? a.ns : least;\n    from = a < b ? b : c;\n    to = a[i] > b ? b : a[i];\n"
-    assert {change.line for change in cpp_changes.changes("x.cpp", source) if change.operator == "operator"} == {2}
+    assert {
+        change.line for change in cpp_changes.list_cpp_changes("x.cpp", source) if change.operator == "operator"
+    } == {2}
 
 
 def test_cpp_mutants_change_behavior_only() -> None:
-    changes = cpp_changes.changes("x.cpp", CPP)
+    changes = cpp_changes.list_cpp_changes("x.cpp", CPP)
     assert {
         "if (a != 3 && !b) {",
         "if (a == 4 && !b) {",
@@ -107,28 +109,30 @@ def test_cpp_mutants_change_behavior_only() -> None:
 
 
 def test_mutant_is_identified_by_text_not_by_line() -> None:
-    changes = python_changes.changes("x.py", PYTHON)
-    other = python_changes.changes("x.py", "\n\n" + PYTHON)
+    changes = python_changes.list_python_changes("x.py", PYTHON)
+    other = python_changes.list_python_changes("x.py", "\n\n" + PYTHON)
     assert [change.key for change in changes] == [change.key for change in other]
     assert [change.line + 2 for change in changes] == [change.line for change in other]
 
 
 def test_mutation_score_excludes_equivalent_mutants() -> None:
-    change = python_changes.changes("x.py", PYTHON)[0]
+    change = python_changes.list_python_changes("x.py", PYTHON)[0]
     kinds = [KILLED] * 7 + [TIMEOUT] + [SURVIVED] * 2 + [EQUIVALENT] * 5
-    counts, share = results.score([results.Outcome("m", change, kind, 0.0) for kind in kinds])
+    counts, share = results.compute_killed_share([results.ChangeOutcome("m", change, kind, 0.0) for kind in kinds])
     assert (counts[EQUIVALENT], share) == (5, 0.8)
-    table = results.table({"m": 99}, [results.Outcome("m", change, kind, 0.0) for kind in [*kinds, BROKEN]])
+    table = results.format_outcome_table(
+        {"m": 99}, [results.ChangeOutcome("m", change, kind, 0.0) for kind in [*kinds, BROKEN]]
+    )
     assert table[-1] == "| m | 99 | 15 | 7 | 1 | 2 | 5 | 80 % |"
 
 
 def test_results_are_read_back(tmp_path: Path) -> None:
-    change = python_changes.changes("x.py", PYTHON)[0]
+    change = python_changes.list_python_changes("x.py", PYTHON)[0]
     file = tmp_path / "results.ndjson"
-    outcomes = [results.Outcome("m", change, kind, 1.5) for kind in (SURVIVED, KILLED)]
+    outcomes = [results.ChangeOutcome("m", change, kind, 1.5) for kind in (SURVIVED, KILLED)]
     file.write_text("".join(outcome.line() + "\n" for outcome in outcomes), encoding="utf-8")
-    assert results.read(file) == {change.key: outcomes[1]}
-    assert results.read(tmp_path / "none") == {}
+    assert results.read_outcomes(file) == {change.key: outcomes[1]}
+    assert results.read_outcomes(tmp_path / "none") == {}
 
 
 def test_each_module_has_sources_and_tests() -> None:
@@ -137,13 +141,15 @@ def test_each_module_has_sources_and_tests() -> None:
         assert module.test_files(), module.name
 
 
-@pytest.mark.parametrize("key", results.equivalents(), ids=lambda key: f"{Path(key[0]).name}: {key[2][:40]}")
+@pytest.mark.parametrize(
+    "key", results.read_equivalent_changes(), ids=lambda key: f"{Path(key[0]).name}: {key[2][:40]}"
+)
 def test_equivalent_change_is_possible_and_has_a_reason(key: results.Key) -> None:
     file, before, after = key
-    make = python_changes.changes if file.endswith(".py") else cpp_changes.changes
+    make = python_changes.list_python_changes if file.endswith(".py") else cpp_changes.list_cpp_changes
     possible_changes = {change.key for change in make(file, (ROOT / file).read_text(encoding="utf-8"))}
     assert (file, before, after) in possible_changes, "the line is another one now: take the entry out, or mend it"
-    assert len(results.equivalents()[key]) > 20
+    assert len(results.read_equivalent_changes()[key]) > 20
 
 
 def test_tests_that_run_the_line_come_first() -> None:
@@ -153,9 +159,10 @@ def test_tests_that_run_the_line_come_first() -> None:
     seconds = {f"{near}::dear": 9.0, f"{near}::cheap": 1.0, f"{far}::dear": 5.0, f"{far}::cheap": 0.5, other: 0.1}
     source = "LEVEL = 5\n\ndef f():\n    return LEVEL\n\ndef g():\n    return 3\n"
     reached = {file: {1: [""], 4: [f"{far}::dear"]}}
-    baseline = Baseline(seconds, reached, good=True, stamp="")
+    baseline = TestBaseline(seconds, reached, good=True, stamp="")
     constant, inside, nobody = (
-        next(change for change in python_changes.changes(file, source) if change.line == line) for line in (1, 4, 7)
+        next(change for change in python_changes.list_python_changes(file, source) if change.line == line)
+        for line in (1, 4, 7)
     )
     assert baseline.tests_of(inside, source) == [f"{far}::dear", f"{far}::cheap"]
     assert baseline.tests_of(constant, source) == [f"{near}::cheap", f"{near}::dear", f"{far}::dear", f"{far}::cheap"]

@@ -23,12 +23,12 @@ try:
 except MachineError as reason:  # a tree without C++ programs
     pytest.skip(str(reason), allow_module_level=True)
 
-Found = dict[str, tuple[machines.Run, list[machines.Row]]]
+Found = dict[str, tuple[machines.CalibrationRun, list[machines.ComparedQuantity]]]
 
 
 @pytest.fixture(scope="module")
 def measured_machines() -> Found:
-    return machines.measured()
+    return machines.simulate_and_compare_all_machines()
 
 
 @pytest.mark.parametrize("name", [machine.name for machine in machines.MACHINES])
@@ -40,13 +40,13 @@ def test_record_of_a_machine_matches_its_rates_and_costs(measured_machines: Foun
 
 def test_calibration_page_and_picture_are_up_to_date(measured_machines: Found) -> None:
     again = "run .venv/bin/python tools/calibration.py"
-    assert calibration.PAGE.read_text(encoding="utf-8") == calibration.page(measured_machines), again
-    assert calibration.PICTURE.read_text(encoding="utf-8") == calibration.picture(measured_machines), again
+    assert calibration.PAGE.read_text(encoding="utf-8") == calibration.format_page(measured_machines), again
+    assert calibration.PICTURE.read_text(encoding="utf-8") == calibration.draw_rates(measured_machines), again
 
 
 def test_half_a_percent_faster_machine_is_detected() -> None:
     machine = machines.MACHINES[0]
-    run = machines.simulated(replace(machine, target_rate="100.5 MB/s"))
-    rows = [*machine.truth(run), *machines.series(run, machine)]
+    run = machines.simulate_machine(replace(machine, target_rate="100.5 MB/s"))
+    rows = [*machine.truth(run), *machines.compare_rate_over_time(run, machine)]
     wrong = {row.quantity for row in rows if not row.holds}
     assert wrong == {row.quantity for row in rows if "bytes at target" not in row.quantity}

@@ -26,7 +26,7 @@ from program_checks import (  # noqa: E402
     check_program,
     check_wheel,
     find_emulator,
-    try_programs,
+    run_programs,
 )
 from release import read_version  # noqa: E402
 
@@ -122,19 +122,19 @@ def programs(engine: Path, tmp_path: Path) -> Path:
 
 
 def test_working_programs_are_accepted(programs: Path) -> None:
-    try_programs(programs, [], read_version())
+    run_programs(programs, [], read_version())
 
 
 def test_engine_of_another_version_is_rejected(programs: Path) -> None:
     with pytest.raises(ProgramError, match=r"without 'sonde-engine 99\.1'"):
-        try_programs(programs, [], "99.1")
+        run_programs(programs, [], "99.1")
 
 
 def test_preload_library_without_effect_is_rejected(programs: Path, tmp_path: Path) -> None:
     (programs / "sonde" / "lib" / "libsonde-preload.so").unlink()
     link(programs / "sonde" / "lib", "void nothing(void) {}\n", "libsonde-preload.so")
     with pytest.raises(ProgramError, match="without '15 calls saved'"):
-        try_programs(programs, [], read_version())
+        run_programs(programs, [], read_version())
 
 
 def test_machine_without_emulator_is_not_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ import keep_figures  # noqa: E402
 import reproduction  # noqa: E402
 import reproduction_page  # noqa: E402
 
-KEPT = sorted(reproduction.KEPT.glob("*.json"))
+KEPT = sorted(reproduction.NUMBERS_FOLDER.glob("*.json"))
 # Simulated again in a few seconds each; the whole is behind the command.
 QUICK = ("cray-x1-call-rate", "cray-x1-streams-misaligned")
 
@@ -37,12 +37,12 @@ def read_numbers(path: Path) -> dict[str, Any]:
 
 def test_reproduction_pages_are_up_to_date() -> None:
     again = "run .venv/bin/python tools/reproduction.py --page"
-    for path, text in reproduction_page.pages().items():
+    for path, text in reproduction_page.format_all_pages().items():
         assert path.read_text(encoding="utf-8") == text, again
 
 
 def test_shapes_name_claims_that_their_experiment_makes() -> None:
-    shapes = reproduction_page.shapes()
+    shapes = reproduction_page.list_shapes()
     assert len({shape["id"] for shape in shapes}) == len(shapes)
     for shape in shapes:
         assert sum(key in shape for key in ("experiment", "tests", "unseen", "absent")) == 1, shape["id"]
@@ -50,7 +50,7 @@ def test_shapes_name_claims_that_their_experiment_makes() -> None:
             experiment = read_experiment(resolve_plan_source(shape["experiment"]), find_plan=resolve_plan_source)
             assert shape["claims"], shape["id"]
             assert set(shape["claims"]) <= {claim.id for claim in experiment.file.expect}, shape["id"]
-            assert shape["experiment"] in reproduction.staged(), shape["id"]
+            assert shape["experiment"] in reproduction.list_simulated_experiments(), shape["id"]
         if "tests" in shape:
             assert (ROOT / shape["tests"]).exists()
 
@@ -58,8 +58,8 @@ def test_shapes_name_claims_that_their_experiment_makes() -> None:
 def test_failing_shape_has_an_explanation() -> None:
     silent = [
         shape["id"]
-        for shape in reproduction_page.shapes()
-        if reproduction_page.outcome(shape) not in ("holds", "arithmetic")
+        for shape in reproduction_page.list_shapes()
+        if reproduction_page.describe_outcome(shape) not in ("holds", "arithmetic")
         and not any(shape.get(key) for key in ("note", "unseen", "absent"))
     ]
     assert silent == []
@@ -72,7 +72,7 @@ def test_numbers_are_small_and_of_an_experiment_that_is_simulated(path: Path) ->
     file = next((ROOT / "experiments").rglob(f"{path.stem}.toml"))
     written = tomllib.loads(file.read_text(encoding="utf-8"))
     assert [claim["id"] for claim in numbers["claims"]] == [expectation["id"] for expectation in written["expect"]]
-    assert path.stem in reproduction.staged()
+    assert path.stem in reproduction.list_simulated_experiments()
 
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
@@ -92,14 +92,18 @@ def test_numbers_and_controls_equal_a_new_simulation(name: str, tmp_path: Path) 
         find_engine()
     except MachineError as reason:  # a tree without C++ programs
         pytest.skip(str(reason))
-    staged, archive = reproduction.staged()[name], Archive(tmp_path)
-    again = reproduction.reproduce(staged)
-    before = read_numbers(reproduction.kept_path(name))
+    staged, archive = reproduction.list_simulated_experiments()[name], Archive(tmp_path)
+    again = reproduction.reproduce_experiment(staged)
+    before = read_numbers(reproduction.locate_numbers_file(name))
     for part in ("figures", "tables", "claims", "controls"):
         assert again[part] == before[part], f"run .venv/bin/python tools/reproduction.py --only {name}"
     assert again["controls"]
-    run = reproduction.simulated(staged, archive, [again["controls"][0]["id"]])
+    run = reproduction.simulate_experiment(staged, archive, [again["controls"][0]["id"]])
     assert (
-        next(claim for claim in keep_figures.claims(run.judged) if claim["id"] == again["controls"][0]["id"])["verdict"]
+        next(
+            claim
+            for claim in keep_figures.convert_claims_to_json(run.judged)
+            if claim["id"] == again["controls"][0]["id"]
+        )["verdict"]
         == "holds"
     )

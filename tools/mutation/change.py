@@ -9,7 +9,7 @@ KILLED, SURVIVED, TIMEOUT, EQUIVALENT, BROKEN = "killed", "survived", "timeout",
 
 
 @dataclass(frozen=True, order=True)
-class Change:
+class SourceChange:
     """Characters `begin` to `end` of a file become `text`."""
 
     file: str
@@ -30,15 +30,15 @@ class Change:
         """What stays the same when other lines of the file come and go."""
         return self.file, self.before, self.after
 
-    def applied(self, source: str) -> str:
+    def apply_to(self, source: str) -> str:
         return source[: self.begin] + self.text + source[self.end :]
 
 
-def change(file: str, source: str, begin: int, end: int, text: str, operator: str) -> Change:
+def make_source_change(file: str, source: str, begin: int, end: int, text: str, operator: str) -> SourceChange:
     """A change with the lines that it touches."""
     first = source.rfind("\n", 0, begin) + 1
     last = source.find("\n", end)
     last = len(source) if last < 0 else last
     lines = source[first:last], source[first:begin] + text + source[end:last]
     before, after = (" ".join(line.split()) for line in lines)
-    return Change(file, begin, end, text, operator, source.count("\n", 0, begin) + 1, before, after)
+    return SourceChange(file, begin, end, text, operator, source.count("\n", 0, begin) + 1, before, after)

@@ -11,7 +11,7 @@ import platform
 import re
 from collections.abc import Iterator
 
-from mutation.change import Change, change
+from mutation.change import SourceChange, make_source_change
 
 _OPERATORS = {
     " < ": " <= ", " <= ": " < ", " > ": " >= ", " >= ": " > ", " == ": " != ", " != ": " == ",
@@ -36,7 +36,7 @@ _CHOICE = re.compile(r"([\w.\[\]]+)(?: < | > | <= | >= )([\w.\[\]]+) \? (?:\1 : 
 _NAMES_ONLY = re.compile(r"\b(explicit|reserve|assert|noexcept)\b")
 
 
-def masked(source: str) -> str:
+def blank_comments_and_strings(source: str) -> str:
     """The source with spaces in place of comments and of what stands in quotes, at the same places."""
     pattern = re.compile(r'//[^\n]*|/\*.*?\*/|R"\((.*?)\)"|"(?:\\.|[^"\\\n])*"|(?<!\w)\'(?:\\.|[^\'\\\n])\'', re.DOTALL)
     return pattern.sub(lambda hit: _blank(hit[0]), source)
@@ -49,12 +49,12 @@ def _blank(text: str) -> str:
     return re.sub(r"[^\n]", " ", text)
 
 
-def changes(file: str, source: str) -> list[Change]:
+def list_cpp_changes(file: str, source: str) -> list[SourceChange]:
     """All changes of a file, in the order of its text."""
     return sorted(set(_find_changes(file, source)))
 
 
-def _number(text: str, fraction: str | None, power: str | None, suffix: str) -> Iterator[str]:
+def _list_changed_numbers(text: str, fraction: str | None, power: str | None, suffix: str) -> Iterator[str]:
     if fraction or power:
         number = float(text.replace("'", "") + (fraction or "") + (power or ""))
         yield (repr(number * 2) if number else "1.0") + suffix
@@ -65,19 +65,19 @@ def _number(text: str, fraction: str | None, power: str | None, suffix: str) -> 
         yield f"{number - 1}{suffix}"
 
 
-def _find_changes(file: str, source: str) -> Iterator[Change]:
-    plain = masked(source)
-    booleans = [(match.end(), _end_of_block(plain, match.end())) for match in _BOOL_FUNCTION.finditer(plain)]
+def _find_changes(file: str, source: str) -> Iterator[SourceChange]:
+    plain = blank_comments_and_strings(source)
+    booleans = [(match.end(), _find_end_of_block(plain, match.end())) for match in _BOOL_FUNCTION.finditer(plain)]
     skipped = [
         (offset, offset + len(line))
-        for offset, line in _lines(plain)
+        for offset, line in _list_lines_with_offsets(plain)
         if _LEFT.search(line) or _NAMES_ONLY.search(line) or "<=>" in line
     ]
-    skipped += _of_other_machines(plain)
+    skipped += _find_code_of_other_machines(plain)
 
-    def put(begin: int, end: int, text: str, operator: str) -> Iterator[Change]:
+    def put(begin: int, end: int, text: str, operator: str) -> Iterator[SourceChange]:
         if not any(first <= begin < last for first, last in skipped):
-            yield change(file, source, begin, end, text, operator)
+            yield make_source_change(file, source, begin, end, text, operator)
 
     choices = [(match.start(), match.end(2)) for match in _CHOICE.finditer(plain)]
     for hit in _OPERATOR.finditer(plain):
@@ -87,7 +87,7 @@ def _find_changes(file: str, source: str) -> Iterator[Change]:
             continue  # of text
         yield from put(hit.start(), hit.end(), _OPERATORS[hit[1]], "operator")
     for hit in _NUMBER.finditer(plain):
-        for text in _number(hit[1], hit[2], hit[3], hit[4]):
+        for text in _list_changed_numbers(hit[1], hit[2], hit[3], hit[4]):
             yield from put(hit.start(), hit.end(), text, "constant")
     for hit in _WORD.finditer(plain):
         yield from put(hit.start(), hit.end(), "false" if hit[1] == "true" else "true", "constant")
@@ -107,11 +107,11 @@ def _find_changes(file: str, source: str) -> Iterator[Change]:
             yield from put(hit.start(), hit.end(), "{}", "returned constant")
 
 
-def _of_other_machines(text: str) -> Iterator[tuple[int, int]]:
+def _find_code_of_other_machines(text: str) -> Iterator[tuple[int, int]]:
     """Lines that are compiled on machines of other kinds only: from `#if defined(__x86_64__)` on, and the like."""
     depth, ours = 0, True  # of the block that asks for the machine; whether this branch of it is compiled here
     is_other = False
-    for offset, line in _lines(text):
+    for offset, line in _list_lines_with_offsets(text):
         if depth == 0 and line.startswith("#if") and (hit := _OF_A_MACHINE.search(line)):
             depth, ours = 1, hit[1] == platform.machine()
             is_other = ours
@@ -128,14 +128,14 @@ def _of_other_machines(text: str) -> Iterator[tuple[int, int]]:
             yield offset, offset + len(line)
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
+def _list_lines_with_offsets(text: str) -> Iterator[tuple[int, str]]:
     offset = 0
     for line in text.splitlines(keepends=True):
         yield offset, line
         offset += len(line)
 
 
-def _end_of_block(text: str, begin: int) -> int:
+def _find_end_of_block(text: str, begin: int) -> int:
     """Behind the bracket that closes the block that was opened before `begin`."""
     depth = 1
     for index in range(begin, len(text)):

@@ -17,21 +17,21 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from mutation.change import BROKEN, KILLED, SURVIVED, TIMEOUT, Change
-from mutation.limits import ran
+from mutation.change import BROKEN, KILLED, SURVIVED, TIMEOUT, SourceChange
+from mutation.limits import run_tests_with_limits
 from mutation.modules import ROOT, Module
 
 # The tree of the inner loop: most often it is built already.
 TREE = ROOT / "build" / "dev"
 # Processor time of one process, in seconds: of a compiler at most, and of the tests without any change.
-MOST_S = 300
+MAX_BUILD_S = 300
 UNCHANGED_S = 300
 # What pytest prints when a program that a test started went on for too long.
 _LATE = ("TimeoutExpired", "SIGXCPU")
 
 
 @dataclass(frozen=True)
-class Build:
+class TestProgramBuild:
     """How the objects of a test program are made and joined."""
 
     compile: dict[str, list[str]]
@@ -43,14 +43,14 @@ class Build:
 
 
 @dataclass(frozen=True)
-class Allowed:
+class AllowedProcessorTime:
     """Processor time that a process of the tests may take, in seconds."""
 
     program_s: float
     library_s: float
 
 
-def build(module: Module) -> Build:
+def build_test_program(module: Module) -> TestProgramBuild:
     """Builds the test program as it is, and asks how. Raises CalledProcessError when it does not build."""
     targets = [module.program, *([module.library] if module.library else [])]
     if not (TREE / "build.ninja").is_file():
@@ -64,17 +64,22 @@ def build(module: Module) -> Build:
         source = Path(entry["file"]).relative_to(ROOT).as_posix() if Path(entry["file"]).is_relative_to(ROOT) else ""
         position = arguments.index("-o")
         objects[source], compile_[source] = arguments[position + 1], arguments[:position]
-    return Build(compile_, objects, _link(module.program), _link(module.library) if module.library else [])
+    return TestProgramBuild(
+        compile_,
+        objects,
+        _read_link_command(module.program),
+        _read_link_command(module.library) if module.library else [],
+    )
 
 
-def _link(target: str) -> list[str]:
+def _read_link_command(target: str) -> list[str]:
     """The command that joins the objects of a target."""
     command = ["ninja", "-C", str(TREE), "-t", "commands", target]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1]
     return shlex.split(output.split("&&")[1] if "&&" in output else output)
 
 
-def _units(change: Change, module: Module, build: Build) -> list[str]:
+def _find_changed_sources(change: SourceChange, module: Module, build: TestProgramBuild) -> list[str]:
     """The sources whose objects hold the change."""
     if change.file.endswith(".cpp"):
         return [change.file]
@@ -92,16 +97,18 @@ def _units(change: Change, module: Module, build: Build) -> list[str]:
     return [unit for unit in near if build.objects.get(unit) in users]
 
 
-def attempt(change: Change, module: Module, build: Build, folder: Path, allowed: Allowed) -> str:
+def try_cpp_change(
+    change: SourceChange, module: Module, build: TestProgramBuild, folder: Path, allowed: AllowedProcessorTime
+) -> str:
     """What the tests make of a change; the folder is for what is built."""
     shutil.rmtree(folder, ignore_errors=True)
-    text = change.applied((ROOT / change.file).read_text(encoding="utf-8"))
+    text = change.apply_to((ROOT / change.file).read_text(encoding="utf-8"))
     top = Path(change.file).parts[0]
     copy = folder / change.file
     copy.parent.mkdir(parents=True)
     copy.write_text(text, encoding="utf-8")
     changed: dict[str, str] = {}
-    for number, unit in enumerate(_units(change, module, build)):
+    for number, unit in enumerate(_find_changed_sources(change, module, build)):
         source = copy if unit == change.file else ROOT / unit
         arguments = [
             build.compile[unit][0],
@@ -122,16 +129,20 @@ def attempt(change: Change, module: Module, build: Build, folder: Path, allowed:
             (folder / "compiler.txt").write_text(done.stderr, encoding="utf-8")
             return BROKEN
         changed[build.objects[unit]] = f"{folder}/{number}.o"
-    if not _linked(build.link, changed, folder / "tests", folder):
+    if not _link_with_changed_objects(build.link, changed, folder / "tests", folder):
         return BROKEN
-    became = run(folder / "tests", module, folder, allowed.program_s)
+    became = run_test_program(folder / "tests", module, folder, allowed.program_s)
     if became != SURVIVED or not module.library:
         return became
     so = folder / "library.so"
-    return run_by(so, module, folder, allowed.library_s) if _linked(build.link_library, changed, so, folder) else BROKEN
+    return (
+        run_library_tests(so, module, folder, allowed.library_s)
+        if _link_with_changed_objects(build.link_library, changed, so, folder)
+        else BROKEN
+    )
 
 
-def _linked(link: list[str], changed: dict[str, str], output: Path, folder: Path) -> bool:
+def _link_with_changed_objects(link: list[str], changed: dict[str, str], output: Path, folder: Path) -> bool:
     """Joins the objects of a target, the changed ones first; false when they do not fit together."""
     arguments = [word for word in link if word not in changed]
     position = next(index for index, word in enumerate(arguments) if word.endswith(".o"))
@@ -143,34 +154,34 @@ def _linked(link: list[str], changed: dict[str, str], output: Path, folder: Path
     return done.returncode == 0
 
 
-def program(build: Build) -> Path:
+def get_unchanged_program(build: TestProgramBuild) -> Path:
     """The test program with no change."""
     return TREE / build.link[build.link.index("-o") + 1]
 
 
-def library(build: Build) -> Path | None:
+def get_unchanged_library(build: TestProgramBuild) -> Path | None:
     """The library with no change; None for modules without one."""
     return TREE / build.link_library[build.link_library.index("-o") + 1] if build.link_library else None
 
 
-def run(tests: Path, module: Module, folder: Path, cpu_s: float) -> str:
+def run_test_program(tests: Path, module: Module, folder: Path, cpu_s: float) -> str:
     """Runs the module's tests of a test program, stopping at the first that fails."""
     sources = ",".join(f"*{folder}/*" for folder in module.tests)
     command = [str(tests), f"--source-file={sources}", "--abort-after=1"]
     for variables in module.environments:
-        became = ran(command, folder, folder / "output.txt", variables, cpu_s)
+        became = run_tests_with_limits(command, folder, folder / "output.txt", variables, cpu_s)
         if became != SURVIVED:
             return became
     return SURVIVED
 
 
-def run_by(so: Path, module: Module, folder: Path, cpu_s: float) -> str:
+def run_library_tests(so: Path, module: Module, folder: Path, cpu_s: float) -> str:
     """Runs the tests that load the library into other programs, stopping at the first that fails. They end a program
     that hangs by a time limit of their own, which is none of ours: it counts as one."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:randomly",
                "-m", "not nightly", f"--basetemp={folder}/pytest", *module.by_library]  # fmt: skip
     variables = {"SONDE_PRELOAD": str(so), "PYTHONPATH": str(ROOT / "lab"), "PYTHONDONTWRITEBYTECODE": "1"}
     output = folder / "by-library.txt"
-    became = ran(command, ROOT, output, variables, cpu_s)
+    became = run_tests_with_limits(command, ROOT, output, variables, cpu_s)
     output_text = output.read_text(encoding="utf-8", errors="replace")
     return TIMEOUT if became == KILLED and any(word in output_text for word in _LATE) else became

@@ -26,17 +26,19 @@ from typing import Any
 
 import pytest
 
-from mutation.change import KILLED, SURVIVED, Change
+from mutation.change import KILLED, SURVIVED, SourceChange
 from mutation.modules import ROOT, Module
 
 LAB = ROOT / "lab"
 # What tests of the lab import besides the lab; the server has them before it forks.
-_BEFOREHAND = ("click", "coverage", "duckdb", "hypothesis", "jinja2", "jsonschema", "numpy", "pyarrow.parquet", "rich",
-               "yaml", "hypothesis.extra.numpy", "rich.console", "rich.table")  # fmt: skip
+_PRELOADED_MODULES = (
+    *("click", "coverage", "duckdb", "hypothesis", "jinja2", "jsonschema", "numpy", "pyarrow.parquet", "rich", "yaml"),
+    *("hypothesis.extra.numpy", "rich.console", "rich.table"),
+)
 
 
 @dataclass(frozen=True)
-class Baseline:
+class TestBaseline:
     """What the tests do with the sources as they are."""
 
     seconds: Mapping[str, float]
@@ -46,20 +48,20 @@ class Baseline:
     good: bool
     stamp: str
 
-    def tests_of(self, change: Change, source: str) -> list[str]:
+    def tests_of(self, change: SourceChange, source: str) -> list[str]:
         """The tests that can notice a change: first those that run its lines, then those that share a file with them.
         What is made once for many tests is counted for the first of them, so the others of its file come along. What
         runs when the lab is imported any of them may notice: first come those whose file imports from there."""
         lines = self.reached.get(change.file, {})
         last = change.line + change.before.count("\n") + source[change.begin : change.end].count("\n")
         first = {test for line in range(change.line, last + 1) for test in lines.get(line, ())}
-        if "" in first or (not first and not _in_a_function(source, change)):
+        if "" in first or (not first and not _is_in_function(source, change)):
             first = {test for tests in lines.values() for test in tests if test}
             # a file whose tests run no line of the module looks at other programs, which do not see the change
             files = {
                 test.split("::")[0] for lines in self.reached.values() for tests in lines.values() for test in tests
             }
-            near = _importing(change.file, {test.split("::")[0] for test in self.seconds})
+            near = _select_test_files_importing(change.file, {test.split("::")[0] for test in self.seconds})
             able = [test for test in self.seconds if test.split("::")[0] in files | near]
             order = {test: (test.split("::")[0] not in near, test not in first) for test in able}
             return sorted(able, key=lambda test: (*order[test], self.cost(test)))
@@ -71,14 +73,14 @@ class Baseline:
         return self.seconds.get(test, 0.0)
 
 
-def _importing(source: str, files: Iterable[str]) -> set[str]:
+def _select_test_files_importing(source: str, files: Iterable[str]) -> set[str]:
     """Those of the files of tests that import something from a source of the lab."""
     module = re.escape(".".join(Path(source).relative_to("lab").with_suffix("").parts))
     imported = re.compile(rf"^(?:from|import) {module}\b", re.MULTILINE)
     return {file for file in files if imported.search((ROOT / file).read_text(encoding="utf-8"))}
 
 
-def _in_a_function(source: str, change: Change) -> bool:
+def _is_in_function(source: str, change: SourceChange) -> bool:
     inside = [
         node
         for node in ast.walk(ast.parse(source))
@@ -87,19 +89,19 @@ def _in_a_function(source: str, change: Change) -> bool:
     return bool(inside)
 
 
-def stamp(module: Module) -> str:
+def hash_lab_and_tests(module: Module) -> str:
     """What a baseline was made from: all of the lab and of its tests."""
     files = sorted([*LAB.rglob("*.py"), *(ROOT / "tests" / "lab").rglob("*.py"), *module.test_files()])
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 
 
-def prepare() -> None:
+def preload_modules() -> None:
     """Imports what no change touches. Call before forking."""
-    for name in _BEFOREHAND:
+    for name in _PRELOADED_MODULES:
         importlib.import_module(name)
 
 
-def _pytest(arguments: Sequence[str], plugins: Sequence[object], output: Path) -> int:
+def _run_pytest(arguments: Sequence[str], plugins: Sequence[object], output: Path) -> int:
     """Runs pytest here, in a process of its own; what it says goes to a file."""
     where = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(where, 1)
@@ -125,7 +127,7 @@ def _pytest(arguments: Sequence[str], plugins: Sequence[object], output: Path) -
     return int(pytest.main([*options, *arguments], plugins=[*plugins]))
 
 
-class _Measuring:
+class _TestTimer:
     """Says to the coverage which test runs, and to us how long it took."""
 
     def __init__(self, coverage: Any) -> None:
@@ -140,15 +142,15 @@ class _Measuring:
         self.seconds[item.nodeid] = time.process_time() - began
 
 
-def measure(module: Module, output: Path) -> str:
+def measure_baseline(module: Module, output: Path) -> str:
     """Runs all tests of a module with its sources as they are; writes what the baseline holds. In a forked process."""
     from coverage import Coverage
 
     coverage = Coverage(data_file=None, include=[f"{ROOT / module.sources}/*"], messages=False)
     coverage.start()
-    plugin = _Measuring(coverage)
+    plugin = _TestTimer(coverage)
     arguments = [*(str(file.relative_to(ROOT)) for file in module.test_files()), "-m", "not serial and not browser"]
-    code = _pytest(arguments, [plugin], output.with_suffix(".log"))
+    code = _run_pytest(arguments, [plugin], output.with_suffix(".log"))
     coverage.stop()
     data = coverage.get_data()
     reached: dict[str, dict[int, list[str]]] = {}
@@ -156,25 +158,27 @@ def measure(module: Module, output: Path) -> str:
         lines = data.contexts_by_lineno(file)
         name = Path(file).relative_to(ROOT).as_posix()
         reached[name] = {line: list(tests) for line, tests in lines.items()}
-    text = json.dumps({"seconds": plugin.seconds, "reached": reached, "good": code == 0, "stamp": stamp(module)})
+    text = json.dumps(
+        {"seconds": plugin.seconds, "reached": reached, "good": code == 0, "stamp": hash_lab_and_tests(module)}
+    )
     output.write_text(text, encoding="utf-8")
     return SURVIVED
 
 
-def baseline_from(file: Path) -> Baseline:
+def read_baseline(file: Path) -> TestBaseline:
     document = json.loads(file.read_text(encoding="utf-8"))
     reached = {name: {int(line): tests for line, tests in lines.items()} for name, lines in document["reached"].items()}
-    return Baseline(document["seconds"], reached, document["good"], document.get("stamp", ""))
+    return TestBaseline(document["seconds"], reached, document["good"], document.get("stamp", ""))
 
 
-class _Changed(importlib.abc.MetaPathFinder, importlib.machinery.SourceFileLoader):  # type: ignore[misc]
+class _ChangedModuleImporter(importlib.abc.MetaPathFinder, importlib.machinery.SourceFileLoader):  # type: ignore[misc]
     """Imports one file with other text than it has."""
 
-    def __init__(self, change: Change) -> None:
+    def __init__(self, change: SourceChange) -> None:
         parts = Path(change.file).relative_to("lab").with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         super().__init__(name, str(ROOT / change.file))
-        self.text = change.applied((ROOT / change.file).read_text(encoding="utf-8"))
+        self.text = change.apply_to((ROOT / change.file).read_text(encoding="utf-8"))
 
     def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
         if fullname != self.name:
@@ -185,7 +189,7 @@ class _Changed(importlib.abc.MetaPathFinder, importlib.machinery.SourceFileLoade
         return compile(self.text, self.path, "exec", dont_inherit=True)
 
 
-class _InOrder:
+class _TestOrder:
     """Keeps the tests that were asked for, in that order."""
 
     def __init__(self, tests: Sequence[str]) -> None:
@@ -197,9 +201,9 @@ class _InOrder:
         items[:] = sorted(chosen, key=lambda item: self.order[item.nodeid])
 
 
-def attempt(change: Change, tests: Sequence[str], output: Path) -> str:
+def try_lab_change(change: SourceChange, tests: Sequence[str], output: Path) -> str:
     """What the tests make of a change. In a forked process."""
-    sys.meta_path.insert(0, _Changed(change))
+    sys.meta_path.insert(0, _ChangedModuleImporter(change))
     files = dict.fromkeys(test.split("::")[0] for test in tests)
-    code = _pytest(["-x", *files], [_InOrder(tests)], output)
+    code = _run_pytest(["-x", *files], [_TestOrder(tests)], output)
     return SURVIVED if code == 0 else KILLED

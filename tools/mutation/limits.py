@@ -26,11 +26,11 @@ LONGEST_S = 3600.0
 """On the wall, for what neither works nor hangs: a loop around a short sleep in a tree of many processes."""
 _IDLE_CPU_S = 0.5
 _IDLE_SHARE = 0.2
-_LOOK_S = 0.5
+_POLL_INTERVAL_S = 0.5
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
-def allowed_s(cost_s: float) -> float:
+def compute_allowed_processor_s(cost_s: float) -> float:
     """Processor time that a process may take, in seconds, when the tests as they are take `cost_s`."""
     return 20 + 5 * cost_s
 
@@ -46,14 +46,14 @@ def limit_processor(cpu_s: float) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def used_s() -> float:
+def read_processor_s_of_children() -> float:
     """Processor time of all that this process has started and waited for, in seconds."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 @dataclass(frozen=True)
-class Activity:
+class ProcessActivity:
     """What a process and all that it started are doing."""
 
     cpu_s: float
@@ -62,7 +62,7 @@ class Activity:
     """One of their threads runs, waits for a processor or waits for storage."""
 
 
-def _status(folder: str) -> list[str]:
+def _read_process_stat(folder: str) -> list[str]:
     """The words of a process's `stat` after its name; [] when it has gone."""
     try:
         text = Path(folder, "stat").read_text(encoding="utf-8", errors="replace")
@@ -71,9 +71,9 @@ def _status(folder: str) -> list[str]:
     return text.rpartition(")")[2].split()
 
 
-def _belonging(root: int) -> dict[int, list[str]]:
+def _list_processes_of_session(root: int) -> dict[int, list[str]]:
     """The process `root`, its descendants and the others of its session, each with its status."""
-    status_by_pid = {int(name): _status(f"/proc/{name}") for name in os.listdir("/proc") if name.isdigit()}
+    status_by_pid = {int(name): _read_process_stat(f"/proc/{name}") for name in os.listdir("/proc") if name.isdigit()}
     every = {pid: arguments for pid, arguments in status_by_pid.items() if arguments}
 
     def belongs(pid: int) -> bool:
@@ -86,35 +86,35 @@ def _belonging(root: int) -> dict[int, list[str]]:
     return {pid: arguments for pid, arguments in every.items() if belongs(pid)}
 
 
-def activity(root: int) -> Activity:
+def read_activity(root: int) -> ProcessActivity:
     """Of the process `root`, its descendants and the others of its session."""
-    processes = _belonging(root)
+    processes = _list_processes_of_session(root)
     ticks = sum(int(word) for arguments in processes.values() for word in arguments[11:15])
     states = set()
     for pid in processes:
         with contextlib.suppress(OSError):
-            tasks = [_status(f"/proc/{pid}/task/{task}") for task in os.listdir(f"/proc/{pid}/task")]
+            tasks = [_read_process_stat(f"/proc/{pid}/task/{task}") for task in os.listdir(f"/proc/{pid}/task")]
             states |= {arguments[0] for arguments in tasks if arguments}
-    return Activity(ticks / _TICKS, bool(states & {"R", "D"}))
+    return ProcessActivity(ticks / _TICKS, bool(states & {"R", "D"}))
 
 
-def end_all(root: int) -> None:
+def kill_processes_of_session(root: int) -> None:
     """Kills a process, its descendants and the others of its session."""
-    for pid in _belonging(root):
+    for pid in _list_processes_of_session(root):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 
 
 @dataclass
-class Watch:
+class HangWatch:
     """Looks at a process from time to time, and says when it hangs."""
 
     root: int
     idle_s: float = IDLE_S
     longest_s: float = LONGEST_S
-    look: Callable[[int], Activity] = activity
+    look: Callable[[int], ProcessActivity] = read_activity
     clock: Callable[[], float] = time.monotonic
-    _seen: deque[tuple[float, Activity]] = field(default_factory=deque)
+    _seen: deque[tuple[float, ProcessActivity]] = field(default_factory=deque)
     _began: float = -1.0
 
     def hangs(self) -> bool:
@@ -124,7 +124,7 @@ class Watch:
             self._began = now
         if now - self._began > self.longest_s:
             return True
-        if self._seen and now - self._seen[-1][0] < min(_LOOK_S, self.idle_s / 10):
+        if self._seen and now - self._seen[-1][0] < min(_POLL_INTERVAL_S, self.idle_s / 10):
             return False
         self._seen.append((now, self.look(self.root)))
         while len(self._seen) > 1 and now - self._seen[1][0] >= self.idle_s:
@@ -136,14 +136,14 @@ class Watch:
         return used < _IDLE_CPU_S and busy < _IDLE_SHARE
 
 
-def became(status: int) -> str:
+def classify_exit_status(status: int) -> str:
     """What a test program's exit status, negative for a signal, says of a change."""
     if -status in (signal.SIGXCPU, signal.SIGKILL):
         return TIMEOUT
     return SURVIVED if status == 0 else KILLED
 
 
-def ran(
+def run_tests_with_limits(
     command: Sequence[str], where: Path, output: Path, variables: Mapping[str, str], cpu_s: float,
     idle_s: float = IDLE_S,
 ) -> str:  # fmt: skip
@@ -153,14 +153,14 @@ def ran(
             command, cwd=where, env={**os.environ, **variables}, stdin=subprocess.DEVNULL, stdout=file, stderr=file,
             preexec_fn=lambda: limit_processor(cpu_s),
         )  # fmt: skip
-    watch = Watch(process.pid, idle_s)
+    watch = HangWatch(process.pid, idle_s)
     try:
         while True:
             with contextlib.suppress(subprocess.TimeoutExpired):
-                return became(process.wait(min(_LOOK_S, idle_s / 10)))
+                return classify_exit_status(process.wait(min(_POLL_INTERVAL_S, idle_s / 10)))
             if watch.hangs():
                 return TIMEOUT
     finally:
         if process.returncode is None:
-            end_all(process.pid)
+            kill_processes_of_session(process.pid)
             process.wait()

@@ -10,22 +10,22 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from mutation.change import Change, change
+from mutation.change import SourceChange, make_source_change
 
-_COMPARED = {
+_COMPARISON_CHANGES = {
     ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"),
     ast.Eq: ("==", "!="), ast.NotEq: ("!=", "=="), ast.In: ("in", "not in"), ast.NotIn: ("not in", "in"),
     ast.Is: ("is", "is not"), ast.IsNot: ("is not", "is"),
 }  # fmt: skip
-_COMPUTED = {
+_ARITHMETIC_CHANGES = {
     ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"), ast.FloorDiv: ("//", "*"),
     ast.Mod: ("%", "*"), ast.Pow: ("**", "*"), ast.LShift: ("<<", ">>"), ast.RShift: (">>", "<<"),
     ast.BitAnd: ("&", "|"), ast.BitOr: ("|", "&"),
 }  # fmt: skip
-_LEFT_ALONE = frozenset({"strict", "encoding", "errors", "newline", "dtype", "kw_only", "repr"})
+_UNCHANGED_ARGUMENTS = frozenset({"strict", "encoding", "errors", "newline", "dtype", "kw_only", "repr"})
 
 
-def changes(file: str, source: str) -> list[Change]:
+def list_python_changes(file: str, source: str) -> list[SourceChange]:
     """All changes of a file, in the order of its text."""
     return sorted(set(_Finder(file, source).find_changes(ast.parse(source))))
 
@@ -49,18 +49,18 @@ class _Finder:
             node.end_lineno, node.end_col_offset
         )
 
-    def put(self, node: ast.expr | ast.stmt, text: str, operator: str) -> Change:
-        return change(self.file, self.source, *self.span(node), text, operator)
+    def put(self, node: ast.expr | ast.stmt, text: str, operator: str) -> SourceChange:
+        return make_source_change(self.file, self.source, *self.span(node), text, operator)
 
     def between(
         self, left_operand: ast.expr, right_operand: ast.expr, old: str, new: str, operator: str
-    ) -> Iterator[Change]:
+    ) -> Iterator[SourceChange]:
         begin, end = self.span(left_operand)[1], self.span(right_operand)[0]
         position = self.source.find(old, begin, end)
         if position >= 0:
-            yield change(self.file, self.source, position, position + len(old), new, operator)
+            yield make_source_change(self.file, self.source, position, position + len(old), new, operator)
 
-    def find_changes(self, node: ast.AST) -> Iterator[Change]:
+    def find_changes(self, node: ast.AST) -> Iterator[SourceChange]:
         yield from self.of(node)
         for name, value in ast.iter_fields(node):
             if name in ("annotation", "returns", "type_params"):
@@ -72,7 +72,7 @@ class _Finder:
     def leave(self, node: ast.AST, name: str, child: ast.AST) -> bool:
         if name == "decorator_list" and "dataclass" in ast.unparse(child):
             return True
-        if isinstance(child, ast.keyword) and child.arg in _LEFT_ALONE:
+        if isinstance(child, ast.keyword) and child.arg in _UNCHANGED_ARGUMENTS:
             return True
         if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
             return True
@@ -84,21 +84,21 @@ class _Finder:
             return True
         return isinstance(child, ast.JoinedStr | ast.Assert)
 
-    def of(self, node: ast.AST) -> Iterator[Change]:
+    def of(self, node: ast.AST) -> Iterator[SourceChange]:
         if isinstance(node, ast.Compare):
             for left_operand, op, right_operand in zip(
                 [node.left, *node.comparators], node.ops, node.comparators, strict=False
             ):
-                old, new = _COMPARED[type(op)]
+                old, new = _COMPARISON_CHANGES[type(op)]
                 yield from self.between(left_operand, right_operand, old, new, "comparison")
         elif isinstance(node, ast.BoolOp):
             old, new = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
             for left_operand, right_operand in zip(node.values, node.values[1:], strict=False):
                 yield from self.between(left_operand, right_operand, f" {old} ", f" {new} ", "and/or")
                 yield from self.between(left_operand, right_operand, f"\n{old} ", f"\n{new} ", "and/or")
-        elif isinstance(node, ast.BinOp) and type(node.op) in _COMPUTED:
+        elif isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC_CHANGES:
             if not isinstance(node.op, ast.BitOr) or not self.of_types(node):
-                old, new = _COMPUTED[type(node.op)]
+                old, new = _ARITHMETIC_CHANGES[type(node.op)]
                 yield from self.between(node.left, node.right, old, new, "arithmetic")
         elif isinstance(node, ast.AugAssign):
             yield self.put(node, "pass", "statement removed")
@@ -126,7 +126,7 @@ class _Finder:
                    ("str", "int", "float", "bool", "None", "list", "dict", "tuple", "set", "frozenset", "date")
                    for part in text.split(" | "))  # fmt: skip
 
-    def constant(self, node: ast.Constant) -> Iterator[Change]:
+    def constant(self, node: ast.Constant) -> Iterator[SourceChange]:
         value = node.value
         if value is True or value is False:
             yield self.put(node, str(not value), "constant")
@@ -146,9 +146,9 @@ class _Finder:
                 if other != number:  # twice infinity is infinity
                     yield self.put(node, repr(str(other)), "constant")
 
-    def returned(self, node: ast.FunctionDef) -> Iterator[Change]:
+    def returned(self, node: ast.FunctionDef) -> Iterator[SourceChange]:
         boolean = node.returns is not None and ast.unparse(node.returns) == "bool"
-        for statement in _own_statements(node):
+        for statement in _list_statements_outside_nested_functions(node):
             if isinstance(statement, ast.Return) and statement.value is not None:
                 now = ast.unparse(statement.value)
                 for text in ("True", "False") if boolean else ("None",):
@@ -156,7 +156,7 @@ class _Finder:
                         yield self.put(statement.value, text, "returned constant")
 
 
-def _own_statements(function: ast.FunctionDef) -> Iterator[ast.stmt]:
+def _list_statements_outside_nested_functions(function: ast.FunctionDef) -> Iterator[ast.stmt]:
     """The statements of a function without those of functions in it."""
     waiting: list[ast.AST] = list(function.body)
     while waiting:

@@ -10,19 +10,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mutation.change import BROKEN, EQUIVALENT, KILLED, SURVIVED, TIMEOUT, Change
+from mutation.change import BROKEN, EQUIVALENT, KILLED, SURVIVED, TIMEOUT, SourceChange
 from mutation.modules import ROOT
 
-EQUIVALENTS = ROOT / "tests" / "mutants" / "equivalent.toml"
+EQUIVALENT_CHANGES_FILE = ROOT / "tests" / "mutants" / "equivalent.toml"
 Key = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ChangeOutcome:
     """One change of a module and what its tests made of it."""
 
     module: str
-    change: Change
+    change: SourceChange
     became: str
     seconds: float
 
@@ -32,7 +32,7 @@ class Outcome:
         )
 
 
-def read(file: Path) -> dict[Key, Outcome]:
+def read_outcomes(file: Path) -> dict[Key, ChangeOutcome]:
     """The newest outcome of each change in a results file; {} when there is none."""
     if not file.is_file():
         return {}
@@ -40,25 +40,25 @@ def read(file: Path) -> dict[Key, Outcome]:
     for line in file.read_text(encoding="utf-8").splitlines():
         document = json.loads(line)
         module, became, seconds = (document.pop(name) for name in ("module", "became", "seconds"))
-        outcome = Outcome(module, Change(**document), became, seconds)
+        outcome = ChangeOutcome(module, SourceChange(**document), became, seconds)
         outcomes[outcome.change.key] = outcome
     return outcomes
 
 
-def equivalents() -> dict[Key, str]:
+def read_equivalent_changes() -> dict[Key, str]:
     """Changes that no test can notice, with the reason. Kept by the text of the line, so they survive its moves."""
-    document = tomllib.loads(EQUIVALENTS.read_text(encoding="utf-8"))
+    document = tomllib.loads(EQUIVALENT_CHANGES_FILE.read_text(encoding="utf-8"))
     return {(entry["file"], entry["before"], entry["after"]): entry["reason"] for entry in document["equivalent"]}
 
 
-def score(outcomes: Iterable[Outcome]) -> tuple[Counter[str], float]:
+def compute_killed_share(outcomes: Iterable[ChangeOutcome]) -> tuple[Counter[str], float]:
     """How many of each kind, and the share that tests noticed of those that they could notice."""
     counts = Counter(outcome.became for outcome in outcomes)
     noticed = counts[KILLED] + counts[TIMEOUT]
     return counts, noticed / max(1, noticed + counts[SURVIVED])
 
 
-def table(of_all: Mapping[str, int], outcomes: Iterable[Outcome]) -> list[str]:
+def format_outcome_table(of_all: Mapping[str, int], outcomes: Iterable[ChangeOutcome]) -> list[str]:
     """A line for each module that has outcomes."""
     tried = [outcome for outcome in outcomes if outcome.became != BROKEN]
     lines = ["| module | changes there are | tried | by a test | by time limit | survived | equivalent | noticed |",
@@ -66,7 +66,7 @@ def table(of_all: Mapping[str, int], outcomes: Iterable[Outcome]) -> list[str]:
     for module, every in of_all.items():
         of_module = [outcome for outcome in tried if outcome.module == module]
         if of_module:
-            counts, share = score(of_module)
+            counts, share = compute_killed_share(of_module)
             numbers = [len(of_module), *(counts[kind] for kind in (KILLED, TIMEOUT, SURVIVED, EQUIVALENT))]
             lines.append(f"| {module} | {every} | {' | '.join(map(str, numbers))} | {100 * share:.0f} % |")
     return lines

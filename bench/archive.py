@@ -48,7 +48,7 @@ SYSTEMS = ("edison", "cori", "mira", "perlmutter")
 TARGETS = ("/scratch1", "/scratch2", "/scratch3", "/project")
 
 
-def keys() -> list[HistoryKey]:
+def make_history_keys() -> list[HistoryKey]:
     """One a system, target, plan and phase."""
     history_keys = []
     for system in SYSTEMS:
@@ -64,11 +64,11 @@ def keys() -> list[HistoryKey]:
     return history_keys
 
 
-def synthesize(month: str, count: int, number: np.random.Generator) -> tuple[Any, Any]:
+def synthesize_month(month: str, count: int, number: np.random.Generator) -> tuple[Any, Any]:
     """The rows of `count` runs of one month, and of their phases."""
     begin = datetime.fromisoformat(f"{month}-01T00:00:00+00:00").timestamp()
     started = np.sort(begin + number.integers(0, 28 * 86400, count))
-    all_keys = keys()
+    all_keys = make_history_keys()
     which = number.integers(0, len(all_keys) // len(PHASES), count)
     ids, texts = [], []
     for position, moment in enumerate(started):
@@ -115,10 +115,10 @@ def synthesize(month: str, count: int, number: np.random.Generator) -> tuple[Any
         "write_classification": ["storage"] * count,
     }
     of_phase = [all_keys[key_index * len(PHASES) + phase] for key_index in which for phase in range(len(PHASES))]
-    return pa.table(runs, schema=index.RUN_SCHEMA), phases_of(runs, of_phase, rate.reshape(-1))
+    return pa.table(runs, schema=index.RUN_SCHEMA), make_phase_table(runs, of_phase, rate.reshape(-1))
 
 
-def phases_of(runs: dict[str, Any], keys_of_phases: list[HistoryKey], values: Any) -> Any:
+def make_phase_table(runs: dict[str, Any], keys_of_phases: list[HistoryKey], values: Any) -> Any:
     """The rows of the phases of these runs."""
     names = {key: (key.id, json.dumps(asdict(key))) for key in set(keys_of_phases)}
     times, total = len(PHASES), len(keys_of_phases)
@@ -152,10 +152,10 @@ def phases_of(runs: dict[str, Any], keys_of_phases: list[HistoryKey], values: An
     return pa.table(phases, schema=index.PHASE_SCHEMA)
 
 
-def real_run(folder: Path, run_id: str, number: np.random.Generator) -> None:
+def write_stored_run(folder: Path, run_id: str, number: np.random.Generator) -> None:
     """A run as a writer leaves it, of the size that run.json has."""
     folder.mkdir(parents=True)
-    key = keys()[int(number.integers(0, 80)) * 4]
+    key = make_history_keys()[int(number.integers(0, 80)) * 4]
     shared = {name: getattr(key, name) for name in ("system", "file_system", "plan_hash", "node_class", "epoch")}
     phases = [
         {"phase": phase, "op": op, "backend": "posix", "direct": False, "cache": "cold", "measured": True, "done": True}
@@ -182,7 +182,7 @@ def real_run(folder: Path, run_id: str, number: np.random.Generator) -> None:
     (folder / "run.json").write_text(json.dumps(document, indent=2), encoding="utf-8")
 
 
-def build(root: Path, count: int, real: int) -> None:
+def build_archive(root: Path, count: int, real: int) -> None:
     """An archive with `count` runs, `real` of which have a folder."""
     number = np.random.default_rng(1)
     folder = root / index.INDEX_FOLDER / index.INDEX_VERSION
@@ -190,17 +190,17 @@ def build(root: Path, count: int, real: int) -> None:
     each = (count - real) // len(MONTHS)
     for month in MONTHS:
         (root / month).mkdir()
-        tables = dict(zip(("runs", "phases"), synthesize(month, each, number), strict=True))
+        tables = dict(zip(("runs", "phases"), synthesize_month(month, each, number), strict=True))
         stamp = (root / month).stat().st_mtime_ns
         for part, table in tables.items():
             parquet.write_table(table, folder / f"{month}~{stamp}.{part}.parquet", **index.PARQUET_WRITE_OPTIONS)
     for position in range(real):
         day, second = 1 + position % 28, position // 28
         run_id = f"202601{day:02d}T{second // 3600:02d}{second // 60 % 60:02d}{second % 60:02d}Z-daily-{position:05x}"
-        real_run(root / "2026-01" / run_id, run_id, number)
+        write_stored_run(root / "2026-01" / run_id, run_id, number)
 
 
-def timed(action: Callable[[], object], times: int) -> float:
+def measure_median_s(action: Callable[[], object], times: int) -> float:
     """The median of `times` durations, in seconds."""
     elapsed = []
     for _ in range(times):
@@ -210,7 +210,7 @@ def timed(action: Callable[[], object], times: int) -> float:
     return statistics.median(elapsed)
 
 
-def processor(action: Callable[[], object]) -> float:
+def measure_processor_s(action: Callable[[], object]) -> float:
     """The processor time of the process that this starts, in seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     action()
@@ -218,7 +218,7 @@ def processor(action: Callable[[], object]) -> float:
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def command(root: Path, *arguments: str) -> Callable[[], object]:
+def make_sonde_command(root: Path, *arguments: str) -> Callable[[], object]:
     """`sonde …` on that archive, in a process of its own."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "lab"), "SONDE_ARCHIVE": str(root)}
 
@@ -231,13 +231,13 @@ def command(root: Path, *arguments: str) -> Callable[[], object]:
     return start
 
 
-def figures(root: Path, times: int, real: int) -> Iterator[tuple[str, str, float]]:
+def measure_archive_figures(root: Path, times: int, real: int) -> Iterator[tuple[str, str, float]]:
     """(name, what it is, seconds) one after the other."""
-    yield "new_runs", f"reading {real:,} new runs for the first time", timed(lambda: Catalog(root), 1)
+    yield "new_runs", f"reading {real:,} new runs for the first time", measure_median_s(lambda: Catalog(root), 1)
     time.sleep(2.1)  # what changed within the last two seconds is read again: that is measured apart
     Catalog(root)
-    yield "start", "sonde --version, which does nothing", timed(command(root, "--version"), times)
-    yield "list", "sonde list, the last 100", timed(command(root, "list"), times)
+    yield "start", "sonde --version, which does nothing", measure_median_s(make_sonde_command(root, "--version"), times)
+    yield "list", "sonde list, the last 100", measure_median_s(make_sonde_command(root, "list"), times)
     filters = (
         "--system",
         "edison",
@@ -250,13 +250,21 @@ def figures(root: Path, times: int, real: int) -> Iterator[tuple[str, str, float
         "--since",
         "2024-01-01",
     )
-    yield "filter", "sonde list with five filters", timed(command(root, "list", *filters), times)
-    yield "tag", "sonde list --tag accepted", timed(command(root, "list", "--tag", "accepted"), times)
+    yield "filter", "sonde list with five filters", measure_median_s(make_sonde_command(root, "list", *filters), times)
+    yield (
+        "tag",
+        "sonde list --tag accepted",
+        measure_median_s(make_sonde_command(root, "list", "--tag", "accepted"), times),
+    )
     sql = "SELECT plan, op, median(value), count(*) FROM phases GROUP BY ALL"
-    yield "query", "sonde query, medians of four million values", timed(command(root, "query", sql), times)
-    yield "open", "opening the catalog", timed(lambda: Catalog(root), times)
-    history_id = keys()[0].id
-    followed = timed(lambda: list_histories_in_catalog(Catalog(root), history_ids=[history_id]), times)
+    yield (
+        "query",
+        "sonde query, medians of four million values",
+        measure_median_s(make_sonde_command(root, "query", sql), times),
+    )
+    yield "open", "opening the catalog", measure_median_s(lambda: Catalog(root), times)
+    history_id = make_history_keys()[0].id
+    followed = measure_median_s(lambda: list_histories_in_catalog(Catalog(root), history_ids=[history_id]), times)
     yield (
         "one_series",
         f"one series of {len(list_histories_in_catalog(Catalog(root), history_ids=[history_id])[0]):,} values",
@@ -264,32 +272,32 @@ def figures(root: Path, times: int, real: int) -> Iterator[tuple[str, str, float
     )
     catalog = Catalog(root)
     every = list_histories_in_catalog(catalog)
-    seconds = timed(lambda: list_histories_in_catalog(Catalog(root)), times)
+    seconds = measure_median_s(lambda: list_histories_in_catalog(Catalog(root)), times)
     yield "all_series", f"all {len(every)} series, {sum(map(len, every)):,} values", seconds
-    trend = command(root, "trend")
-    fresh = processor(trend)
+    trend = make_sonde_command(root, "trend")
+    fresh = measure_processor_s(trend)
     yield "trend", "sonde trend from nothing (processor time)", fresh
-    again = statistics.median(processor(trend) for _ in range(times))
+    again = statistics.median(measure_processor_s(trend) for _ in range(times))
     yield "trend_again", "sonde trend again", again
     yield "trend_again_share", "again / from nothing", again / fresh
     newest = root / "2026-01" / "20260128T235959Z-daily-fffff"
-    real_run(newest, newest.name, np.random.default_rng(2))
-    yield "after_a_run", "sonde list after a run was added", timed(command(root, "list"), 1)
-    news = processor(trend)
+    write_stored_run(newest, newest.name, np.random.default_rng(2))
+    yield "after_a_run", "sonde list after a run was added", measure_median_s(make_sonde_command(root, "list"), 1)
+    news = measure_processor_s(trend)
     yield "trend_news", "sonde trend after a run was added (processor time)", news
     yield "trend_news_share", "after a run was added / from nothing", news / fresh
     Archive(root).remove_run(newest)
-    yield "after_removal", "sonde list after a run was removed", timed(command(root, "list"), 1)
+    yield "after_removal", "sonde list after a run was removed", measure_median_s(make_sonde_command(root, "list"), 1)
 
 
-def site_figures(root: Path, out: Path) -> Iterator[tuple[str, str, float]]:
+def measure_site_figures(root: Path, out: Path) -> Iterator[tuple[str, str, float]]:
     """The same for `sonde site`, in processor time."""
-    site = command(root, "site", str(out))
-    yield "site", "sonde site from nothing (processor time)", processor(site)
-    yield "site_again", "sonde site again (processor time)", processor(site)
+    site = make_sonde_command(root, "site", str(out))
+    yield "site", "sonde site from nothing (processor time)", measure_processor_s(site)
+    yield "site_again", "sonde site again (processor time)", measure_processor_s(site)
     newest = root / "2026-01" / "20260128T235959Z-daily-ffffe"
-    real_run(newest, newest.name, np.random.default_rng(3))
-    yield "site_news", "sonde site after a run was added (processor time)", processor(site)
+    write_stored_run(newest, newest.name, np.random.default_rng(3))
+    yield "site_news", "sonde site after a run was added (processor time)", measure_processor_s(site)
     pages = sum(1 for _ in out.rglob("*.html"))
     yield "site_pages", "pages of the site", float(pages)
 
@@ -307,11 +315,15 @@ def main() -> int:
     root = Path(tempfile.mkdtemp(prefix="sonde-bench-archive-", dir=options.dir))
     try:
         print(f"making an archive of {options.runs:,} runs in {root}", file=sys.stderr, flush=True)
-        build(root, options.runs, options.real)
+        build_archive(root, options.runs, options.real)
         size = sum(path.stat().st_size for path in (root / index.INDEX_FOLDER).rglob("*.parquet"))
         print(f"its index takes {size / 2**20:.0f} MiB", file=sys.stderr, flush=True)
         seconds_by_name = {}
-        chosen = site_figures(root, root / "site") if options.site else figures(root, options.times, options.real)
+        chosen = (
+            measure_site_figures(root, root / "site")
+            if options.site
+            else measure_archive_figures(root, options.times, options.real)
+        )
         for name, description, seconds in chosen:
             seconds_by_name[name] = seconds
             unit = " " if name.endswith(("_share", "_pages")) else "s"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from beside.library_loop import build_loop, compare_cells, make_parser, make_phases
-from beside.places import new_folder
+from beside.places import open_new_folder
 from overhead.cells import KIB, MIB
 from overhead.contestants import ENGINE_DATA, ENGINE_DATA_LONG, ROOT_MPI
 
@@ -50,7 +50,7 @@ class Transfers:
         return [str(loop), f"{where}/loop", *map(str, numbers)]
 
 
-TRANSFERS = (
+TRANSFER_CELLS = (
     Transfers("4k", 4 * KIB, 64 * MIB),
     Transfers("64k", 64 * KIB, 256 * MIB),
     Transfers("1m", MIB, 512 * MIB),
@@ -63,9 +63,9 @@ def main() -> int:
     parser = make_parser(__doc__)
     parser.add_argument("--dir", type=Path, default=Path("/dev/shm"), help="where the files are (default: %(default)s)")
     arguments = parser.parse_args()
-    with new_folder(arguments.dir) as folder:
+    with open_new_folder(arguments.dir) as folder:
         loop = build_loop("hdf5_loop.cpp", "hdf5-openmpi", "libhdf5-openmpi-dev", folder, "mpicxx.openmpi")
-        return compare_cells(TRANSFERS, arguments, loop, str(folder), folder, ROOT_MPI)
+        return compare_cells(TRANSFER_CELLS, arguments, loop, str(folder), folder, ROOT_MPI)
 
 
 if __name__ == "__main__":

@@ -19,13 +19,15 @@ from pathlib import Path
 from sonde.logs.rule_files import compile_rules, list_shipped_rule_files
 from sonde.logs.scan import LogDefaults, scan_logs
 
-LEAST_LINES_PER_MINUTE = 1_000_000
-QUIET = "Mar 17 08:{minute:02}:30 oss3 systemd[1]: Started Session {number} of user root, a line of the usual length.\n"
-MATCHING = "Mar 17 08:{minute:02}:31 oss3 kernel: blk_update_request: I/O error, dev sd{letter}, sector {number}\n"
+MIN_LINES_PER_MINUTE = 1_000_000
+LINE_WITHOUT_MATCH = (
+    "Mar 17 08:{minute:02}:30 oss3 systemd[1]: Started Session {number} of user root, a line of the usual length.\n"
+)
+MATCHING_LINE = "Mar 17 08:{minute:02}:31 oss3 kernel: blk_update_request: I/O error, dev sd{letter}, sector {number}\n"
 
 # Between the blocks of a large log: random bytes, a crash's run of zeros, a line of 3 MB, half a line, a matching line
 # from the future, and one without a time.
-GARBAGE = (
+RANDOM_BYTES = (
     random.Random(1).randbytes(50_000).replace(b"\n", b" "),
     bytes(200_000),
     b"x" * 3_000_000,
@@ -39,7 +41,7 @@ def write_log(path: Path, lines: int, matching_every: int) -> None:
     """Writes a syslog in which every `matching_every`-th line matches a rule."""
     with path.open("w", encoding="utf-8") as file:
         for number in range(lines):
-            form = QUIET if number % matching_every else MATCHING
+            form = LINE_WITHOUT_MATCH if number % matching_every else MATCHING_LINE
             file.write(form.format(minute=number * 60 // lines, number=number, letter="abcdefgh"[number % 8]))
 
 
@@ -63,12 +65,12 @@ def write_large_log(path: Path, size: int) -> tuple[int, int, int]:
     """
     lines, matching_every = 100_000, 100
     write_log(path, lines, matching_every)
-    block = path.read_bytes() + b"".join(line + b"\n" for line in GARBAGE)
+    block = path.read_bytes() + b"".join(line + b"\n" for line in RANDOM_BYTES)
     count = -(-size // len(block))
     with path.open("wb") as file:
         for _ in range(count):
             file.write(block)
-    return count, count * (lines + len(GARBAGE)), count * lines // matching_every
+    return count, count * (lines + len(RANDOM_BYTES)), count * lines // matching_every
 
 
 def scan_large_log(size: int) -> float:
@@ -85,7 +87,7 @@ def scan_large_log(size: int) -> float:
         assert report.bytes == path.stat().st_size
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
-        f"{size / 1e9:.1f} GB, {lines:,} lines, {matched:,} matched, {len(GARBAGE) * blocks:,} of garbage:"
+        f"{size / 1e9:.1f} GB, {lines:,} lines, {matched:,} matched, {len(RANDOM_BYTES) * blocks:,} of garbage:"
         f" {cpu_s:,.0f} s of processor time in {duration_s:,.0f} s, {lines / cpu_s * 60:,.0f} lines a minute of"
         f" processor time, {memory:.0f} MiB, {len(events)} events"
     )
@@ -99,11 +101,11 @@ def main() -> int:
     options = parser.parse_args()
     if options.gigabytes:
         rate = scan_large_log(int(options.gigabytes * 1e9))
-        return int(options.check and rate < LEAST_LINES_PER_MINUTE)
+        return int(options.check and rate < MIN_LINES_PER_MINUTE)
     few = measure_lines_per_minute(1_000_000, 100)
     only = measure_lines_per_minute(50_000, 1)
     print(f"lines a minute: {few:,.0f} with 1 % matching, {only:,.0f} where every line matches")
-    return int(options.check and few < LEAST_LINES_PER_MINUTE)
+    return int(options.check and few < MIN_LINES_PER_MINUTE)
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from overhead.contestants import ROOT_MPI
-from overhead.scale import launcher
+from overhead.scale import find_launcher
 
 ROOT = Path(__file__).resolve().parent.parent
 LAUNCHERS = ("mpi", "hydra", "orte", "prte")
@@ -45,7 +45,7 @@ int main(int count, char** words) {
 """
 
 
-def plan(folder: Path, threads: int) -> dict[str, object]:
+def make_plan(folder: Path, threads: int) -> dict[str, object]:
     return {
         "schema": "sonde-plan/2", "id": "memory", "target": {"path": str(folder), "min_free": 0},
         "tasks": {"threads": threads},
@@ -56,13 +56,13 @@ def plan(folder: Path, threads: int) -> dict[str, object]:
     }  # fmt: skip
 
 
-def member(text: str, name: str) -> int:
+def find_memory_member(text: str, name: str) -> int:
     """KiB of one line of smaps_rollup or status."""
     match = re.search(rf"^{name}:\s+(\d+)", text, re.MULTILINE)
     return int(match[1]) if match else 0
 
 
-def sizes(word: str) -> list[tuple[int, int, int, int]]:
+def read_process_sizes(word: str) -> list[tuple[int, int, int, int]]:
     """(proportional, private, anonymous, peak) in KiB of all processes that have a word in their command line, without
     the launchers.
     """
@@ -72,14 +72,21 @@ def sizes(word: str) -> list[tuple[int, int, int, int]]:
             arguments = (process / "cmdline").read_bytes().split(b"\0")
             if word.encode() in arguments and not Path(os.fsdecode(arguments[0])).name.startswith(LAUNCHERS):
                 rollup, status = (process / "smaps_rollup").read_text(), (process / "status").read_text()
-                private = member(rollup, "Private_Clean") + member(rollup, "Private_Dirty")
-                rows.append((member(rollup, "Pss"), private, member(rollup, "Anonymous"), member(status, "VmHWM")))
+                private = find_memory_member(rollup, "Private_Clean") + find_memory_member(rollup, "Private_Dirty")
+                rows.append(
+                    (
+                        find_memory_member(rollup, "Pss"),
+                        private,
+                        find_memory_member(rollup, "Anonymous"),
+                        find_memory_member(status, "VmHWM"),
+                    )
+                )
         except OSError:
             continue
     return rows
 
 
-def measure(
+def measure_memory(
     command: Sequence[str], record: Path, count: int, pause: tuple[str, int] = ("phase_end", 2), word: str = ""
 ) -> dict[str, float]:
     """Starts it, waits for the pause, looks, ends it. It pauses when its record, or its output in a file of that name,
@@ -97,7 +104,7 @@ def measure(
                 if running.poll() is not None or time.monotonic() > limit:
                     sys.exit(f"{command[0]} did not come to its pause")
                 time.sleep(0.2)
-            rows = sizes(word)
+            rows = read_process_sizes(word)
         finally:
             running.terminate()
     proportional, private, anonymous, peaks = zip(*rows, strict=True)
@@ -117,7 +124,7 @@ def main() -> None:
     parser.add_argument("--build", type=Path, default=ROOT / "build/dev")
     options = parser.parse_args()
     engine = str(options.build / "engine" / "sonde-engine")
-    mpi = launcher(options.mpiexec)
+    mpi = find_launcher(options.mpiexec)
     ranks = [options.mpiexec, *(mpi.options if mpi else ()), "-n", str(options.ranks)]
     figures: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as name:
@@ -125,10 +132,10 @@ def main() -> None:
 
         def run(label: str, before: Sequence[str], threads: int, count: int, *more: str) -> None:
             (folder / label).mkdir()
-            (folder / f"{label}.json").write_text(json.dumps(plan(folder / label, threads)))
+            (folder / f"{label}.json").write_text(json.dumps(make_plan(folder / label, threads)))
             record = folder / f"{label}.ndjson"
             arguments = [engine, "run", str(folder / f"{label}.json"), "--record", str(record), *more]
-            figures[label] = measure([*before, *arguments], record, count)
+            figures[label] = measure_memory([*before, *arguments], record, count)
 
         run("threads", [], options.threads, options.threads)
         if shutil.which(options.mpiexec):
@@ -138,12 +145,12 @@ def main() -> None:
                 (folder / "only.c").write_text(ONLY_MPI)
                 program, record = folder / "only", folder / "only.ndjson"
                 subprocess.run([options.mpicc, str(folder / "only.c"), "-o", str(program)], check=True)
-                figures["only_mpi"] = measure([*ranks, str(program), str(record)], record, options.ranks)
+                figures["only_mpi"] = measure_memory([*ranks, str(program), str(record)], record, options.ranks)
             if options.ior:
                 arguments = ["-a", "POSIX", "-F", "-t", "4k", "-b", "32k", "-s", "2", "-w", "-r", "-i", "2", "-d", "10"]
                 data, output = folder / "ior", folder / "ior.out"  # it pauses before each writing and reading
                 command = [*ranks, options.ior, *arguments, "-o", str(data)]
-                figures["ior"] = measure(command, output, options.ranks, ("\nread ", 1), str(data))
+                figures["ior"] = measure_memory(command, output, options.ranks, ("\nread ", 1), str(data))
     print(json.dumps(figures))
 
 

@@ -25,7 +25,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from overhead.contestants import Engine, RunError, call, phase_end
+from overhead.contestants import Engine, RunError, read_phase_end_line, run_command
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "lab"))
@@ -33,7 +33,7 @@ sys.path.insert(0, str(ROOT / "lab"))
 from sonde.model.system import read_system  # noqa: E402
 
 MIB = 1 << 20
-FILE = 64 * MIB  #: of each task
+FILE_BYTES = 64 * MIB  #: of each task
 CELLS = {  # name: operation, bytes of a call, order, the goal in operations/s
     "write_1m": ("rewrite", MIB, "sequential", 2e9 / MIB),
     "read_1m": ("read_only", MIB, "sequential", 2e9 / MIB),
@@ -41,15 +41,15 @@ CELLS = {  # name: operation, bytes of a call, order, the goal in operations/s
     "read_4k": ("read_only", 4096, "random_permute", 100e3),
 }
 SOURCES = ("/usr/share/doc/libfuse3-dev/examples", "/usr/share/doc/fuse3/examples", "/usr/share/doc/fuse3-devel")
-UNIT = {MIB: (1e9 / MIB, "GB/s"), 4096: (1e3, "k op/s")}
+DISPLAY_UNITS = {MIB: (1e9 / MIB, "GB/s"), 4096: (1e3, "k op/s")}
 Rates = dict[str, float]  #: operations/s, by cell
 
 
-class LeftOutError(Exception):
+class SkippedExampleError(Exception):
     """A place cannot be had here; one sentence."""
 
 
-def arguments() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dir", type=Path, default=Path("/dev/shm"), help="of all data (default: %(default)s)")
     parser.add_argument("--build", type=Path, default=ROOT / "build/dev", help="a developer build (%(default)s)")
@@ -67,11 +67,11 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def plan(folder: Path, tasks: int, seconds: float) -> dict[str, Any]:
+def make_plan(folder: Path, tasks: int, seconds: float) -> dict[str, Any]:
     """The first phase writes the files, then one phase per cell accesses them for `seconds`."""
     phases: list[dict[str, Any]] = [{"id": "lay", "op": "write"}]
     for name, (operation, transfer, order, _goal) in CELLS.items():
-        access = {"transfer": transfer, "block": FILE, "segments": 1, "order": order}
+        access = {"transfer": transfer, "block": FILE_BYTES, "segments": 1, "order": order}
         phases.append({"id": name, "op": operation, "access": access, "stop": {"time": seconds}})
     return {
         "schema": "sonde-plan/2",
@@ -79,21 +79,21 @@ def plan(folder: Path, tasks: int, seconds: float) -> dict[str, Any]:
         "target": {"path": str(folder), "min_free": 0},
         "tasks": {"threads": tasks},
         "data": {
-            "access": {"transfer": MIB, "block": FILE, "segments": 1},
+            "access": {"transfer": MIB, "block": FILE_BYTES, "segments": 1},
             "payload": {"period": 4096},
         },
         "phases": phases,
     }
 
 
-def turn(engine: Engine, folder: Path, work: Path, tasks: int, seconds: float) -> Rates:
-    command, record = engine.command(plan(folder, tasks, seconds), work)
-    call(command, work)
-    return {name: float(phase_end(record, name)["rates"]["transfer"]["ops_per_s"]) for name in CELLS}
+def measure_turn(engine: Engine, folder: Path, work: Path, tasks: int, seconds: float) -> Rates:
+    command, record = engine.command(make_plan(folder, tasks, seconds), work)
+    run_command(command, work)
+    return {name: float(read_phase_end_line(record, name)["rates"]["transfer"]["ops_per_s"]) for name in CELLS}
 
 
 @contextmanager
-def served(command: Sequence[str], point: Path) -> Iterator[Path]:
+def serve_mount(command: Sequence[str], point: Path) -> Iterator[Path]:
     """A file system whose program stays in the foreground, until the end."""
     point.mkdir()
     with subprocess.Popen([*command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as program:
@@ -101,7 +101,7 @@ def served(command: Sequence[str], point: Path) -> Iterator[Path]:
         while point.stat().st_dev == before:
             if program.poll() is not None:
                 output = program.stderr.read().strip() if program.stderr else ""
-                raise LeftOutError(f"{Path(command[0]).name} ended with {program.returncode}: {output}")
+                raise SkippedExampleError(f"{Path(command[0]).name} ended with {program.returncode}: {output}")
             time.sleep(0.01)
         try:
             yield point
@@ -113,10 +113,10 @@ def served(command: Sequence[str], point: Path) -> Iterator[Path]:
                 program.kill()
 
 
-def machine(build: Path, work: Path, spin: float) -> list[str]:
+def make_mount_command(build: Path, work: Path, spin: float) -> list[str]:
     program = build / "simulate" / "sonde-mount"
     if not program.exists():
-        raise LeftOutError(f"{program} is not built")
+        raise SkippedExampleError(f"{program} is not built")
     system = work / "system.json"
     system.write_text(read_system(str(ROOT / "systems" / "edison.toml")).to_json(), encoding="utf-8")
     (work / "store").mkdir()
@@ -124,28 +124,28 @@ def machine(build: Path, work: Path, spin: float) -> list[str]:
     return [str(program), *arguments, "--no-cost", "--foreground", "--spin", str(spin)]
 
 
-def example(source_directory: Path | None, work: Path) -> list[str]:
+def build_passthrough_example(source_directory: Path | None, work: Path) -> list[str]:
     """The command of passthrough_ll without kernel cache, like that of the machine."""
     folders = [source_directory] if source_directory else [Path(name) for name in SOURCES]
     source = next((folder / "passthrough_ll.c" for folder in folders if (folder / "passthrough_ll.c").exists()), None)
     compiler = shutil.which("cc")
     if source is None or compiler is None:
-        raise LeftOutError("passthrough_ll.c of libfuse (--example) or a C compiler is not here")
+        raise SkippedExampleError("passthrough_ll.c of libfuse (--example) or a C compiler is not here")
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True, check=False)
     program = work / "passthrough_ll"
     command = [compiler, "-O2", "-w", str(source), "-o", str(program), *flags.stdout.split()]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise LeftOutError(f"{source} cannot be compiled: {(done.stderr.splitlines() or ['?'])[-1]}")
+        raise SkippedExampleError(f"{source} cannot be compiled: {(done.stderr.splitlines() or ['?'])[-1]}")
     (work / "passed").mkdir()
     return [str(program), "-f", "-o", f"source={work / 'passed'},cache=never", str(work / "example")]
 
 
-def show(tasks: int, measured: dict[str, list[Rates]]) -> dict[str, float]:
+def print_rates(tasks: int, measured: dict[str, list[Rates]]) -> dict[str, float]:
     """Prints the rates with `tasks` tasks and returns them by name."""
     figures = {}
     for name, (_operation, transfer, _order, goal) in CELLS.items():
-        scale, unit = UNIT[transfer]
+        scale, unit = DISPLAY_UNITS[transfer]
         columns = [f"{tasks} task{'s' * (tasks > 1)}  {name:9}"]
         for directory, rounds in measured.items():
             rate = statistics.median(rates[name] for rates in rounds)
@@ -167,7 +167,7 @@ def show(tasks: int, measured: dict[str, list[Rates]]) -> dict[str, float]:
 
 
 def main() -> int:
-    options = arguments()
+    options = parse_arguments()
     program = options.build / "engine" / "sonde-engine"
     if not program.exists():
         raise RunError(f"{program} is not built: cmake --preset dev && cmake --build --preset dev, or name --build")
@@ -180,18 +180,20 @@ def main() -> int:
         for name in ("mount", "example"):
             try:
                 command = (
-                    machine(options.build, work, options.spin) if name == "mount" else example(options.example, work)
+                    make_mount_command(options.build, work, options.spin)
+                    if name == "mount"
+                    else build_passthrough_example(options.example, work)
                 )
-                places[name] = stack.enter_context(served(command, work / name))
-            except LeftOutError as reason:
+                places[name] = stack.enter_context(serve_mount(command, work / name))
+            except SkippedExampleError as reason:
                 print(f"{name} is left out: {reason}", file=sys.stderr)
         for tasks in options.tasks or [1, 4]:
             measured: dict[str, list[Rates]] = {name: [] for name in places}
             for number in range(options.rounds):
                 order = list(places)
                 for name in order[number % len(order) :] + order[: number % len(order)]:
-                    measured[name].append(turn(engine, places[name], work, tasks, options.seconds))
-            figures |= show(tasks, measured)
+                    measured[name].append(measure_turn(engine, places[name], work, tasks, options.seconds))
+            figures |= print_rates(tasks, measured)
     if options.json:
         print(json.dumps(figures, indent=2))
     return 0

@@ -18,9 +18,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from beside.places import new_folder
-from beside.tools import phase_ends
-from overhead.contestants import call
+from beside.places import open_new_folder
+from beside.tools import read_phase_end_lines
+from overhead.contestants import run_command
 
 ROOT = Path(__file__).resolve().parent.parent
 SIZES = {"4KiB": 60, "16KiB": 30, "64KiB": 10}
@@ -66,15 +66,15 @@ def run_sonde(engine: Path, access: dict[str, Any], folder: Path, size: int, sec
     (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
     record = folder / "record.ndjson"
     record.unlink(missing_ok=True)
-    call([str(engine), "run", str(folder / "plan.json"), "--record", str(record)], folder)
-    return float(phase_ends(record)[-1]["rates"]["transfer"]["ops_per_s"])
+    run_command([str(engine), "run", str(folder / "plan.json"), "--record", str(record)], folder)
+    return float(read_phase_end_lines(record)[-1]["rates"]["transfer"]["ops_per_s"])
 
 
 def run_fio(program: str, options: dict[str, str], folder: Path, size: int, seconds: float) -> float:
     """Operations per second of the same job; fio fills its file before the job."""
     job = {"name": "job", "filename": folder / "fio", "size": f"{size}m", "bs": "4k", "ioengine": "psync"}
     job |= {"rw": "randread", "norandommap": 1, "time_based": 1, "runtime": seconds, "invalidate": 0, **options}
-    text = call([program, *(f"--{name}={value}" for name, value in job.items()), "--output-format=json"], folder)
+    text = run_command([program, *(f"--{name}={value}" for name, value in job.items()), "--output-format=json"], folder)
     result = json.loads(text[text.index("{") :])["jobs"][0]
     return float(result["read"]["iops"] + result["write"]["iops"])
 
@@ -87,7 +87,7 @@ def main() -> None:
     ratios: dict[str, list[float]] = {name: [] for name in JOBS}
     for number in range(options.rounds):
         for name, (access, fio_options) in JOBS.items():
-            with new_folder(options.dir) as folder:
+            with open_new_folder(options.dir) as folder:
                 tools = [
                     partial(run_sonde, options.engine.resolve(), access, folder, options.size, options.seconds),
                     partial(run_fio, fio, fio_options, folder, options.size, options.seconds),

@@ -25,20 +25,20 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from beside.courses import COURSES, Course, Rates
-from beside.places import new_file_system, new_folder
-from beside.tools import Sonde, SondeNames, Tool, others
-from overhead.cells import file_system_type
+from beside.courses import COURSES, Rates, WorkloadCourse
+from beside.places import open_new_file_system, open_new_folder
+from beside.tools import Sonde, SondeNames, Tool, list_other_tools
+from overhead.cells import find_file_system_type
 from overhead.contestants import RunError
-from overhead.rounds import busy_seconds, own_seconds
-from overhead.scale import launchers
+from overhead.rounds import read_busy_seconds, read_own_processor_seconds
+from overhead.scale import list_launchers
 
 ROOT = Path(__file__).resolve().parent.parent
-Place = Callable[[], AbstractContextManager[Path]]  # a new one for each turn
-CHANCE = 0.05  # of calling a step "below" that is not
+OpenFolder = Callable[[], AbstractContextManager[Path]]  # a new one for each turn
+MAX_CHANCE = 0.05  # of calling a step "below" that is not
 
 
-def arguments() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dir", type=Path, action="append", help="where data is made (default: /dev/shm and here)")
     parser.add_argument("--build", type=Path, default=ROOT / "build/dev", help="developer build (default: %(default)s)")
@@ -55,13 +55,13 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def by_chance(slower: int, rounds: int) -> float:
+def compute_chance(slower: int, rounds: int) -> float:
     """How probable it is that of two equal tools one is slower in at least so many rounds."""
     return sum(math.comb(rounds, k) for k in range(slower, rounds + 1)) / float(2**rounds)
 
 
-def one_round(
-    course: Course, tools: list[Tool], open_folder: Place, tasks: int, failures: dict[str, str]
+def run_round(
+    course: WorkloadCourse, tools: list[Tool], open_folder: OpenFolder, tasks: int, failures: dict[str, str]
 ) -> dict[str, Rates]:
     """Everybody goes over the course once, each in a new place. Who fails is left out from then on."""
     rates: dict[str, Rates] = {}
@@ -77,16 +77,20 @@ def one_round(
     return rates
 
 
-def play(course: Course, tools: list[Tool], open_folder: Place, tasks: int, rounds: int) -> list[dict[str, Rates]]:
+def run_rounds(
+    course: WorkloadCourse, tools: list[Tool], open_folder: OpenFolder, tasks: int, rounds: int
+) -> list[dict[str, Rates]]:
     """All rounds, each in another order: what one leaves behind is the next one's luck."""
     chance = random.Random(1)
     failures: dict[str, str] = {}
-    one_round(course.smaller(0.1), tools, open_folder, tasks, failures)  # warms up
-    begin, busy, own_busy = time.monotonic(), busy_seconds(), own_seconds()
+    run_round(course.smaller(0.1), tools, open_folder, tasks, failures)  # warms up
+    begin, busy, own_busy = time.monotonic(), read_busy_seconds(), read_own_processor_seconds()
     rounds_played = [
-        one_round(course, chance.sample(tools, len(tools)), open_folder, tasks, failures) for _ in range(rounds)
+        run_round(course, chance.sample(tools, len(tools)), open_folder, tasks, failures) for _ in range(rounds)
     ]
-    disturbance = max(0.0, (busy_seconds() - busy) - (own_seconds() - own_busy)) / (time.monotonic() - begin)
+    disturbance = max(0.0, (read_busy_seconds() - busy) - (read_own_processor_seconds() - own_busy)) / (
+        time.monotonic() - begin
+    )
     for name, reason in failures.items():
         print(f"{course.name}, {tasks} tasks: {name} left out: {reason}", file=sys.stderr)
     if disturbance > 0.3:
@@ -94,7 +98,9 @@ def play(course: Course, tools: list[Tool], open_folder: Place, tasks: int, roun
     return rounds_played
 
 
-def report(key: str, step: str, rounds: list[dict[str, Rates]], figures: dict[str, float]) -> tuple[str, list[str]]:
+def format_comparison(
+    key: str, step: str, rounds: list[dict[str, Rates]], figures: dict[str, float]
+) -> tuple[str, list[str]]:
     """The line of a step, and the names of those that Sonde is below."""
     sonde_rate = statistics.median(round_["sonde"][step] for round_ in rounds)
     sonde_variant = {"elbencho": "sonde_names", "fio": "sonde_names"}  # whom we are compared with by which of ours
@@ -113,14 +119,14 @@ def report(key: str, step: str, rounds: list[dict[str, Rates]], figures: dict[st
         slower = sum(pair < 1 for pair in pairs)
         figures[f"{key}.{step}.vs_{name}"] = round(median, 4)
         parts.append(f"{name} {median:.3f} ({min(pairs):.2f} to {max(pairs):.2f})")
-        if median < 1 and by_chance(slower, len(pairs)) < CHANCE:
+        if median < 1 and compute_chance(slower, len(pairs)) < MAX_CHANCE:
             below.append(name)
             parts[-1] += " BELOW"
     return " | ".join(parts), below
 
 
 def main() -> int:
-    options = arguments()
+    options = parse_arguments()
     program = Path(os.environ.get("SONDE_ENGINE", options.build / "engine/sonde-engine")).resolve()
     if not program.exists():
         print(f"bench: {program} is not built; run cmake --preset dev && cmake --build --preset dev", file=sys.stderr)
@@ -128,15 +134,15 @@ def main() -> int:
     if options.rounds < 5:
         print("bench: five rounds at least: fewer say nothing about chance", file=sys.stderr)
         return 2
-    launchers_found = launchers([options.mpiexec], ROOT)
+    launchers_found = list_launchers([options.mpiexec], ROOT)
     mpiexec = (launchers_found[0].path, *launchers_found[0].options, "-n") if launchers_found else ()
-    tools: list[Tool] = [Sonde(program), SondeNames(program), *others(mpiexec)]
+    tools: list[Tool] = [Sonde(program), SondeNames(program), *list_other_tools(mpiexec)]
     out = sys.stderr if options.json else sys.stdout
     print(f"beside {', '.join(tool.name for tool in tools[2:]) or 'nobody: none is on PATH'}", file=out)
     figures: dict[str, float] = {}
     worse: list[str] = []
     for base in options.dir or [Path("/dev/shm"), options.build]:
-        kind = options.fresh or file_system_type(base.resolve())
+        kind = options.fresh or find_file_system_type(base.resolve())
         for course in COURSES:
             if not fnmatch.fnmatch(f"{kind}.{course.name}", options.courses):
                 continue
@@ -145,18 +151,18 @@ def main() -> int:
             if shutil.disk_usage(base).free < need:
                 print(f"{kind}.{course.name}: left out: {base} has less than {need >> 20} MiB free", file=sys.stderr)
                 continue
-            open_folder = functools.partial(new_folder, base.resolve())
+            open_folder = functools.partial(open_new_folder, base.resolve())
             if options.fresh:
-                open_folder = functools.partial(new_file_system, base.resolve(), options.fresh, 2 * need)
+                open_folder = functools.partial(open_new_file_system, base.resolve(), options.fresh, 2 * need)
             for tasks in options.tasks or [1, 2]:
-                rounds = play(work, tools, open_folder, tasks, options.rounds)
+                rounds = run_rounds(work, tools, open_folder, tasks, options.rounds)
                 rounds = [round_ for round_ in rounds if "sonde" in round_]
                 if not rounds:
                     worse.append(f"{kind}.{course.name}: Sonde failed")
                     continue
                 for step in course.steps:
                     key = f"{kind}.{course.name}.{tasks}"
-                    line, below = report(key, step, rounds, figures)
+                    line, below = format_comparison(key, step, rounds, figures)
                     print(line, file=out, flush=True)
                     worse += [f"{key}.{step}: below {name}" for name in below]
     for sentence in worse:

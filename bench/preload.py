@@ -28,8 +28,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from buffering import cells, costs, databases, places
-from buffering.programs import ROOT, NotHereError, Workshop, library, quiet_prefix
-from buffering.turns import Result, interval_of, run, take_turns
+from buffering.programs import ROOT, MissingProgramError, Workshop, find_preload_library, make_low_noise_prefix
+from buffering.turns import TurnResults, compute_ratio_interval, run_turn, take_turns
 
 PARTS = ("costs", "few_calls", "files", "buffers", "scattered", "dear", "databases")
 MEMORY_MIB = 64  #: for the cache of files that are larger than their cache
@@ -73,8 +73,8 @@ class Bench:
             command = cell.command(self.workshop, file)
             bound = {} if cell.bound is None else {"large calls": cell.bound(self.workshop, file)}
             if cell.prepare is not None:
-                run(cell.prepare(self.workshop, file), {})
-        except NotHereError as reason:
+                run_turn(cell.prepare(self.workshop, file), {})
+        except MissingProgramError as reason:
             self.say(f"{name:32} left out: {reason}")
             return
         ours = {"LD_PRELOAD": str(self.library)}
@@ -86,15 +86,17 @@ class Bench:
             {**dict.fromkeys(ways, command), **bound},
             {**ways, **{variant: {} for variant in bound}},
             self.options.rounds,
-            before(cell, file, from_disk or group is not None, not brief),
+            make_preparation(cell, file, from_disk or group is not None, not brief),
             group,
-            quiet_prefix() if brief else (),
+            make_low_noise_prefix() if brief else (),
         )
         for path in folder.glob("data*"):
             path.unlink()
         self.tell(name, result, cell.least, cell.by, of_processor)
 
-    def tell(self, name: str, result: Result, least: float, by: tuple[str, ...], of_processor: bool = False) -> None:
+    def tell(
+        self, name: str, result: TurnResults, least: float, by: tuple[str, ...], of_processor: bool = False
+    ) -> None:
         """A line of the table and its figures. `of_processor`: the promise is about processor time, which other work of
         the machine changes less, and is broken when it is certain that it is.
         """
@@ -109,10 +111,10 @@ class Bench:
             if variant != "as is" and of_processor:
                 ratios = result.processor_ratios(variant)
                 self.figures[f"{name}.{variant}.processor"] = round(statistics.median(ratios), 4)
-                bounds = self.bounds(f"{name}.{variant}.processor", *interval_of(ratios))
+                bounds = self.bounds(f"{name}.{variant}.processor", *compute_ratio_interval(ratios))
                 line += f", processor {statistics.median(ratios):.2f} x {bounds}"
         reached = min(
-            interval_of(result.processor_ratios(variant))[1] if of_processor else result.ratio(variant)
+            compute_ratio_interval(result.processor_ratios(variant))[1] if of_processor else result.ratio(variant)
             for variant in by
         )
         self.say(line + (" BROKEN" if reached < least else ""))
@@ -124,38 +126,38 @@ class Bench:
         return f"({low:.2f} to {high:.2f})"
 
 
-def before(cell: cells.Cell, file: Path, cold: bool, waits_for_disk: bool) -> Callable[[], None]:
+def make_preparation(cell: cells.Cell, file: Path, cold: bool, waits_for_disk: bool) -> Callable[[], None]:
     """What the runs before left behind shall not be measured: their data is on disk when a run starts."""
 
     def clear() -> None:
         if cell.prepare is None:
             file.unlink(missing_ok=True)
         elif cold:
-            places.out_of_cache(file)
+            places.evict_from_page_cache(file)
         if waits_for_disk:
             subprocess.run(["sync", "-f", file.parent], check=True)
 
     return clear
 
 
-def files(bench: Bench, name: str, folder: Path) -> None:
+def measure_file_cells(bench: Bench, name: str, folder: Path) -> None:
     """All cells with as much memory as there is, and with little."""
-    for cell in cells.FILES:
+    for cell in cells.FILE_CELLS:
         bench.play(f"{name}.in_memory", cell, folder)
     try:
-        with places.little_memory(MEMORY_MIB) as group:
-            for cell in cells.FILES:
+        with places.limit_memory(MEMORY_MIB) as group:
+            for cell in cells.FILE_CELLS:
                 bench.play(f"{name}.larger", cell, folder, group)
-    except NotHereError as reason:
+    except MissingProgramError as reason:
         bench.say(f"{name}.larger: left out: {reason}")
 
 
 def run_files(bench: Bench, folder: Path) -> None:
-    files(bench, places.type_of(folder), folder)
+    measure_file_cells(bench, places.find_file_system_type(folder), folder)
     try:
-        with places.xfs_in_a_file(folder, gigabytes=4) as mounted:
-            files(bench, "xfs", mounted)
-    except NotHereError as reason:
+        with places.mount_xfs_in_file(folder, gigabytes=4) as mounted:
+            measure_file_cells(bench, "xfs", mounted)
+    except MissingProgramError as reason:
         bench.say(f"xfs: left out: {reason}")
 
 
@@ -165,39 +167,42 @@ def run_few_calls(bench: Bench, folder: Path) -> None:
     """
     with tempfile.TemporaryDirectory(dir=bench.options.memory) as memory:
         # A transaction on a disk waits for it.
-        for key, where, inserts in (("tmpfs", Path(memory), 1_000), (places.type_of(folder), folder, 100)):
-            rows = (*cells.few_calls_cells(200), cells.random_reads(200_000), cells.MANY_FILES)
-            for cell in (*rows, *databases.sqlite_cells(inserts)):
+        for key, where, inserts in (
+            ("tmpfs", Path(memory), 1_000),
+            (places.find_file_system_type(folder), folder, 100),
+        ):
+            rows = (*cells.make_few_calls_cells(200), cells.make_random_read_cell(200_000), cells.MANY_FILES)
+            for cell in (*rows, *databases.make_sqlite_cells(inserts)):
                 bench.play(f"few_calls.{key}", cell, where, of_processor=True, brief=True)
     try:
-        with places.dear_calls(bench.workshop, folder, 100) as mounted:
-            for cell in (*cells.few_calls_cells(1), cells.random_reads(500)):
+        with places.mount_slow_file_system(bench.workshop, folder, 100) as mounted:
+            for cell in (*cells.make_few_calls_cells(1), cells.make_random_read_cell(500)):
                 bench.play("few_calls.100_us", cell, mounted, brief=True)
-    except NotHereError as reason:
+    except MissingProgramError as reason:
         bench.say(f"few_calls.100_us: left out: {reason}")
 
 
 def run_buffers(bench: Bench, folder: Path) -> None:
-    kind = places.type_of(folder)
-    for cell in cells.BUFFERS:
+    kind = places.find_file_system_type(folder)
+    for cell in cells.BUFFER_CELLS:
         bench.play(f"buffers.{kind}.in_memory", cell, folder, of_processor=True)
         bench.play(f"buffers.{kind}.from_disk", cell, folder, from_disk=True)
 
 
 def run_scattered(bench: Bench, folder: Path) -> None:
     with tempfile.TemporaryDirectory(dir=bench.options.memory) as memory:
-        for cell in cells.SCATTERED:
+        for cell in cells.SCATTERED_CELLS:
             bench.play("memory", cell, Path(memory))
-    for cell in cells.SCATTERED:
-        bench.play(places.type_of(folder), cell, folder)
+    for cell in cells.SCATTERED_CELLS:
+        bench.play(places.find_file_system_type(folder), cell, folder)
 
 
-def run_dear(bench: Bench, folder: Path) -> None:
+def run_expensive_calls(bench: Bench, folder: Path) -> None:
     try:
-        with places.dear_calls(bench.workshop, folder, bench.options.pause) as mounted:
-            for cell in cells.DEAR:
+        with places.mount_slow_file_system(bench.workshop, folder, bench.options.pause) as mounted:
+            for cell in cells.EXPENSIVE_CALL_CELLS:
                 bench.play("dear", cell, mounted)
-    except NotHereError as reason:
+    except MissingProgramError as reason:
         bench.say(f"dear: left out: {reason}")
 
 
@@ -210,23 +215,23 @@ def run_databases(bench: Bench, _: Path) -> None:
             if bench.options.cells not in f"databases.{kind.name}":
                 continue
             try:
-                with databases.side_by_side(kind, Path(memory), bench.library) as servers:
+                with databases.start_servers_side_by_side(kind, Path(memory), bench.library) as servers:
                     for load in servers["as is"].loads:
                         name = f"databases.{kind.name}.{load}"
-                        result = databases.in_turns(servers, load, bench.options.rounds)
-                        bench.tell(name, result, databases.LEAST, ("auto",), of_processor=True)
-            except NotHereError as reason:
+                        result = databases.measure_servers_in_turns(servers, load, bench.options.rounds)
+                        bench.tell(name, result, databases.MIN_RATE_RATIO, ("auto",), of_processor=True)
+            except MissingProgramError as reason:
                 bench.say(f"databases.{kind.name}: left out: {reason}")
 
 
 def run_costs(bench: Bench, _: Path) -> None:
-    for line in costs.measure(
+    for line in costs.measure_call_costs(
         bench.workshop, bench.library, bench.options.memory, bench.options.rounds * 200, bench.figures
     ):
         bench.say(line)
 
 
-def arguments() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--dir", type=Path, default=ROOT / "build", help="where files are made (default: %(default)s)")
     parser.add_argument("--memory", type=Path, default=Path("/dev/shm"), help="a folder in memory (%(default)s)")
@@ -241,21 +246,21 @@ def arguments() -> argparse.Namespace:
 
 
 def main() -> int:
-    options = arguments()
+    options = parse_arguments()
     parts = {
         "costs": run_costs,
         "few_calls": run_few_calls,
         "files": run_files,
         "buffers": run_buffers,
         "scattered": run_scattered,
-        "dear": run_dear,
+        "dear": run_expensive_calls,
         "databases": run_databases,
     }
     options.dir.mkdir(exist_ok=True)
     with ExitStack() as stack:
         workshop = stack.enter_context(tempfile.TemporaryDirectory())
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir=options.dir.absolute()))
-        bench = Bench(options, Workshop(Path(workshop)), library(options.library))
+        bench = Bench(options, Workshop(Path(workshop)), find_preload_library(options.library))
         for part in options.only or PARTS:
             parts[part](bench, Path(folder))
     if options.json:

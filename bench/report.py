@@ -32,13 +32,13 @@ sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "tests" / "lab")]
 from browser import Page, browser, installed  # noqa: E402
 
 RECORD_MB, OPEN_S, TRIES = 20.0, 1.0, 5
-OPENED = (
+PAGE_OPEN_SCRIPT = (
     "(t => [t.responseEnd, t.domContentLoadedEventEnd, t.loadEventEnd].join(' '))"
     "(performance.getEntriesByType('navigation')[0])"
 )
 
 
-def machine(nodes: int, targets: int) -> str:
+def make_machine(nodes: int, targets: int) -> str:
     """Six targets a server, two servers an SSU."""
     servers = (targets + 5) // 6
     return f"""
@@ -84,7 +84,7 @@ on = "all"
 """
 
 
-def plan(nodes: int, tasks: int, phases: int) -> dict[str, Any]:
+def make_plan(nodes: int, tasks: int, phases: int) -> dict[str, Any]:
     """A file for each task; writes, and then reads again and again."""
     return {
         "schema": "sonde-plan/2",
@@ -100,7 +100,7 @@ def plan(nodes: int, tasks: int, phases: int) -> dict[str, Any]:
     }
 
 
-def sonde(folder: Path, *arguments: str) -> tuple[float, resource.struct_rusage]:
+def run_sonde(folder: Path, *arguments: str) -> tuple[float, resource.struct_rusage]:
     """Seconds of one command, and what it used."""
     command = [sys.executable, "-m", "sonde", *arguments, "--archive", str(folder / "archive")]
     begun = time.monotonic()
@@ -114,7 +114,7 @@ def sonde(folder: Path, *arguments: str) -> tuple[float, resource.struct_rusage]
     return time.monotonic() - begun, used
 
 
-def opened(page: Path) -> dict[str, float]:
+def measure_page_open(page: Path) -> dict[str, float]:
     """Medians in seconds from the beginning of the navigation: document, load event, laid out and drawn; and what the
     page's own thread used of a processor for it.
     """
@@ -122,10 +122,10 @@ def opened(page: Path) -> dict[str, float]:
     with browser() as tab:
         tab.call("Performance.enable", timeDomain="threadTicks")
         for _ in range(TRIES + 1):  # the first one starts a process of the browser
-            before = worked(tab)
+            before = measure_main_thread_work(tab)
             drawn_s = tab.open(page)
-            document, loaded = (float(ms) / 1000 for ms in tab.evaluate(OPENED).split()[1:])
-            after = worked(tab)
+            document, loaded = (float(ms) / 1000 for ms in tab.evaluate(PAGE_OPEN_SCRIPT).split()[1:])
+            after = measure_main_thread_work(tab)
             # A page may get a process of its own, whose count begins anew.
             rows.append((document, loaded, drawn_s, after - before if after > before else after))
     medians = [statistics.median(column) for column in zip(*rows[1:], strict=True)]
@@ -133,18 +133,20 @@ def opened(page: Path) -> dict[str, float]:
     return {name: round(value, 3) for name, value in zip(names, medians, strict=True)}
 
 
-def worked(tab: Page) -> float:
+def measure_main_thread_work(tab: Page) -> float:
     """Processor seconds of the thread that reads, lays out and draws the page."""
     metrics = {metric["name"]: metric["value"] for metric in tab.call("Performance.getMetrics")["metrics"]}
     return float(metrics["TaskDuration"])
 
 
-def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    (folder / "large.toml").write_text(machine(options.nodes, options.targets), encoding="utf-8")
-    (folder / "plan.json").write_text(json.dumps(plan(options.nodes, options.tasks, options.phases)), encoding="utf-8")
-    simulated, _ = sonde(folder, "simulate", "plan.json", "--system", "large.toml")
+def measure_report(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
+    (folder / "large.toml").write_text(make_machine(options.nodes, options.targets), encoding="utf-8")
+    (folder / "plan.json").write_text(
+        json.dumps(make_plan(options.nodes, options.tasks, options.phases)), encoding="utf-8"
+    )
+    simulated, _ = run_sonde(folder, "simulate", "plan.json", "--system", "large.toml")
     (record,) = folder.glob("archive/2*/*/record.ndjson")
-    seconds, used = sonde(folder, "report", "last", "-o", "page.html")
+    seconds, used = run_sonde(folder, "report", "last", "-o", "page.html")
     page = folder / "page.html"
     figures: dict[str, Any] = {
         "nodes": options.nodes,
@@ -160,7 +162,7 @@ def measured(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "page_kb": round(page.stat().st_size / 1e3),
     }
     if installed():
-        figures["opens_s"] = opened(page)
+        figures["opens_s"] = measure_page_open(page)
     return figures
 
 
@@ -171,7 +173,7 @@ def main() -> None:
     parser.add_argument("--check", action="store_true", help="end with 1 when a goal is missed")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as name:
-        figures = measured(options, Path(name))
+        figures = measure_report(options, Path(name))
     print(json.dumps(figures))
     missed = figures["record_mb"] > RECORD_MB or figures.get("opens_s", {}).get("drawn", 0.0) > OPEN_S
     if options.check and missed:

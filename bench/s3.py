@@ -23,13 +23,13 @@ from pathlib import Path
 from typing import Any
 
 from beside.library_loop import build_loop, compare_cells, make_parser, make_phases
-from beside.places import new_folder
+from beside.places import open_new_folder
 from overhead.cells import KIB, MIB
 from overhead.contestants import ENGINE_DATA, ENGINE_DATA_LONG
 
-KEYS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_REGION": "us-east-1"}
+ACCESS_KEYS = {"AWS_ACCESS_KEY_ID": "bench", "AWS_SECRET_ACCESS_KEY": "bench", "AWS_REGION": "us-east-1"}
 # nginx answers what the engine asks of a bucket beside its objects with empty lists.
-CONFIGURATION = """
+NGINX_CONFIGURATION = """
 daemon off; master_process off; pid {folder}/pid; error_log {folder}/error.log;
 events {{ worker_connections 64; }}
 http {{
@@ -74,7 +74,7 @@ class Objects:
         return [str(loop), f"{where}/bench/engine/loop-20260101T000000Z-bench-100000/data", *map(str, numbers)]
 
 
-OBJECTS = (Objects("4k", 4 * KIB, 256), Objects("64k", 64 * KIB, 256), Objects("1m", MIB, 64))
+OBJECT_CELLS = (Objects("4k", 4 * KIB, 256), Objects("64k", 64 * KIB, 256), Objects("1m", MIB, 64))
 
 
 def find_free_port() -> int:
@@ -92,7 +92,7 @@ def run_server(folder: Path) -> Iterator[str]:
     (folder / "tmp").mkdir()
     port = find_free_port()
     configuration = folder / "nginx.conf"
-    configuration.write_text(CONFIGURATION.format(folder=folder, port=port), encoding="utf-8")
+    configuration.write_text(NGINX_CONFIGURATION.format(folder=folder, port=port), encoding="utf-8")
     server = subprocess.Popen([program, "-c", str(configuration), "-e", str(folder / "error.log")])
     try:
         end = time.monotonic() + 10
@@ -112,9 +112,9 @@ def main() -> int:
     parser = make_parser(__doc__)
     parser.add_argument("--dir", type=Path, default=Path("/dev/shm"), help="where the objects are (%(default)s)")
     arguments = parser.parse_args()
-    with new_folder(arguments.dir) as folder, run_server(folder) as endpoint:
+    with open_new_folder(arguments.dir) as folder, run_server(folder) as endpoint:
         loop = build_loop("s3_loop.cpp", "libcurl", "libcurl4-openssl-dev", folder, "c++")
-        return compare_cells(OBJECTS, arguments, loop, endpoint, folder, KEYS)
+        return compare_cells(OBJECT_CELLS, arguments, loop, endpoint, folder, ACCESS_KEYS)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sonde.telemetry.sampler import DEFAULT_INTERVAL_S, Sampler
 
-MOST_OF_A_CORE = 0.001
+MAX_CORE_SHARE = 0.001
 WARM_UP, SAMPLES = 20, 500
 
 
@@ -43,7 +43,7 @@ def main() -> int:
     print(
         f"a sample takes {cost_s * 1e6:.0f} us and {size:.0f} bytes: {share:.3%} of a core at {DEFAULT_INTERVAL_S:g} s"
     )
-    return int(options.check and share > MOST_OF_A_CORE)
+    return int(options.check and share > MAX_CORE_SHARE)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ Rates = dict[str, float]  #: by step: operations per second of all tasks togethe
 
 
 @dataclass(frozen=True)
-class Course:
+class WorkloadCourse:
     """One piece of work. Sizes in bytes."""
 
     name: str
@@ -27,21 +27,21 @@ class Course:
         """Transfers of a task."""
         return self.size // self.transfer
 
-    def smaller(self, factor: float) -> Course:
+    def smaller(self, factor: float) -> WorkloadCourse:
         """The same with less work."""
         if self.items:
-            return Course(self.name, self.steps, size=self.size, items=max(1, int(self.items * factor)))
+            return WorkloadCourse(self.name, self.steps, size=self.size, items=max(1, int(self.items * factor)))
         size = max(1, int(self.operations * factor)) * self.transfer
-        return Course(self.name, self.steps, self.transfer, size, self.shared)
+        return WorkloadCourse(self.name, self.steps, self.transfer, size, self.shared)
 
 
-DATA = ("write", "read", "random_write", "random_read")  # random writes are of the file that is there
-NAMES = ("create", "stat", "open", "remove")
+DATA_STEPS = ("write", "read", "random_write", "random_read")  # random writes are of the file that is there
+NAME_STEPS = ("create", "stat", "open", "remove")
 
 COURSES = (
-    Course("data_4k", DATA, 4 * KIB, 768 * MIB),
-    Course("data_1m", DATA, MIB, 1024 * MIB),
-    Course("strided_10000", DATA[:2], 10_000, 500_000_000, shared=True),
-    Course("names_0", NAMES, items=40_000),
-    Course("names_4k", NAMES, size=4 * KIB, items=20_000),
+    WorkloadCourse("data_4k", DATA_STEPS, 4 * KIB, 768 * MIB),
+    WorkloadCourse("data_1m", DATA_STEPS, MIB, 1024 * MIB),
+    WorkloadCourse("strided_10000", DATA_STEPS[:2], 10_000, 500_000_000, shared=True),
+    WorkloadCourse("names_0", NAME_STEPS, items=40_000),
+    WorkloadCourse("names_4k", NAME_STEPS, size=4 * KIB, items=20_000),
 )

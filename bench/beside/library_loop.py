@@ -17,12 +17,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
-from beside.tools import phase_ends
-from overhead.contestants import Turn, call
-from overhead.rounds import tenth_percentile
+from beside.tools import read_phase_end_lines
+from overhead.contestants import Turn, run_command
+from overhead.rounds import compute_tenth_percentile
 
 ROOT = Path(__file__).resolve().parents[2]
-GOAL = 0.97
+MIN_RATE_RATIO = 0.97
 PHASES = ("rewrite", "read")
 #: What both do in a round: phase -> what it gave.
 Contestant = Callable[[], Mapping[str, Turn]]
@@ -37,7 +37,7 @@ def make_parser(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--only", help="the name of one cell, for example 4k")
     parser.add_argument("--json", action="store_true", help="one object of named figures on standard output")
     parser.add_argument(
-        "--check", action="store_true", help=f"exit code 1 when a ratio of the fastest rounds is below {GOAL}"
+        "--check", action="store_true", help=f"exit code 1 when a ratio of the fastest rounds is below {MIN_RATE_RATIO}"
     )
     return parser
 
@@ -56,7 +56,7 @@ def build_loop(source: str, package: str, debian_name: str, folder: Path, compil
 
 def run_loop(command: list[str], folder: Path, environment: Mapping[str, str]) -> dict[str, Turn]:
     """What the phases of the bare loop gave."""
-    phases = json.loads(call(command, folder, dict(environment)))
+    phases = json.loads(run_command(command, folder, dict(environment)))
     return {name: Turn(**numbers) for name, numbers in phases.items()}
 
 
@@ -74,8 +74,8 @@ def run_engine(engine: Path, plan: Mapping[str, Any], folder: Path, environment:
     record = folder / "record.ndjson"
     record.unlink(missing_ok=True)
     command = [str(engine), "run", str(folder / "plan.json"), "--record", str(record)]
-    call(command, folder, dict(environment))
-    return {end["phase"]: make_turn(end) for end in phase_ends(record)}
+    run_command(command, folder, dict(environment))
+    return {end["phase"]: make_turn(end) for end in read_phase_end_lines(record)}
 
 
 def make_turn(end: dict[str, Any]) -> Turn:
@@ -159,7 +159,7 @@ class Figures:
             self.values[f"{name}_ns"] = round(1e9 / max(ratios.loop))
             text = f" | fastest {self.values[f'{name}_fastest']:.3f} of {self.values[f'{name}_ns']:.0f} ns"
             for kind, values in (("rate", ratios.rate), ("cpu", ratios.cpu)):
-                median, low = statistics.median(values), tenth_percentile(values)
+                median, low = statistics.median(values), compute_tenth_percentile(values)
                 self.values |= {f"{name}_{kind}": round(median, 4), f"{name}_{kind}_p10": round(low, 4)}
                 text += f" | {kind} {median:.3f} ({low:.3f})"
             print(f"{name:24}{text}", file=sys.stderr if self.as_json else sys.stdout, flush=True)
@@ -168,5 +168,5 @@ class Figures:
         """Prints the object; the exit code."""
         if self.as_json:
             print(json.dumps(self.values))
-        is_below = any(value < GOAL for name, value in self.values.items() if name.endswith("_fastest"))
+        is_below = any(value < MIN_RATE_RATIO for name, value in self.values.items() if name.endswith("_fastest"))
         return int(check and is_below)

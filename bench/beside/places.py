@@ -16,26 +16,26 @@ from pathlib import Path
 from overhead.contestants import RunError
 
 
-def command(*arguments: str) -> None:
+def run_command(*arguments: str) -> None:
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RunError(f"{' '.join(arguments)} failed: {done.stderr.strip()}")
 
 
 @contextlib.contextmanager
-def new_folder(base: Path) -> Iterator[Path]:
+def open_new_folder(base: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="sonde-bench-", dir=base) as folder:
         yield Path(folder)
 
 
 @contextlib.contextmanager
-def new_file_system(base: Path, kind: str, size: int) -> Iterator[Path]:
+def open_new_file_system(base: Path, kind: str, size: int) -> Iterator[Path]:
     """mkfs.`kind` on a loop device over a sparse file of `size` bytes in `base`, mounted. Needs root."""
     with tempfile.TemporaryDirectory(prefix="sonde-bench-") as point, tempfile.NamedTemporaryFile(dir=base) as image:
         image.truncate(size)
-        command(f"mkfs.{kind}", "-q", image.name)
-        command("mount", "-o", "loop", image.name, point)
+        run_command(f"mkfs.{kind}", "-q", image.name)
+        run_command("mount", "-o", "loop", image.name, point)
         try:
             yield Path(point)
         finally:
-            command("umount", point)
+            run_command("umount", point)

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from beside.courses import MIB, Course, Rates
-from overhead.contestants import ROOT_MPI, RunError, call
+from beside.courses import MIB, Rates, WorkloadCourse
+from overhead.contestants import ROOT_MPI, RunError, run_command
 
 MDTEST_ROWS = {"File creation": "create", "File stat": "stat", "File read": "open", "File removal": "remove"}
 #: Phases of the plans that the words of mdtest come to.
@@ -28,16 +28,16 @@ class Tool(Protocol):
         """As it is called in the figures."""
         ...
 
-    def steps(self, course: Course, tasks: int) -> tuple[str, ...]:
+    def steps(self, course: WorkloadCourse, tasks: int) -> tuple[str, ...]:
         """Those that it can do in the same way as the others."""
         ...
 
-    def run(self, course: Course, folder: Path, tasks: int) -> Rates:
+    def run(self, course: WorkloadCourse, folder: Path, tasks: int) -> Rates:
         """Does them with all files in `folder`."""
         ...
 
 
-def ior_words(course: Course, random: bool) -> list[str]:
+def make_ior_arguments(course: WorkloadCourse, random: bool) -> list[str]:
     """Sequential: new files are written and read. Random: the files that are there are written again and read."""
     arguments = ["-a", "POSIX", "-w", "-r", "-k", "-t", str(course.transfer)]
     if course.shared:
@@ -47,22 +47,22 @@ def ior_words(course: Course, random: bool) -> list[str]:
     return [*arguments, *(["-z", "-E"] if random else []), "-o", "data"]
 
 
-def mdtest_words(course: Course) -> list[str]:
+def make_mdtest_arguments(course: WorkloadCourse) -> list[str]:
     arguments = ["-F", "-C", "-T", "-E", "-r", "-u", "-n", str(course.items), "-d", "names"]
     return arguments + (["-w", str(course.size), "-e", str(course.size)] if course.size else [])
 
 
-def mdtest_rates(table: str) -> Rates:
+def parse_mdtest_rates(table: str) -> Rates:
     """The largest rate of each test of files in mdtest's summary: with one iteration, the rate."""
     rows = re.findall(r"^   (File \w+) +([0-9.]+) ", table, re.MULTILINE)
     return {MDTEST_ROWS[name]: float(rate) for name, rate in rows}
 
 
-def step_of(access: str, random: bool) -> str:
+def get_step_name(access: str, random: bool) -> str:
     return f"random_{access}" if random else access
 
 
-def phase_ends(record: Path) -> list[dict[str, Any]]:
+def read_phase_end_lines(record: Path) -> list[dict[str, Any]]:
     """The result lines of a record."""
     lines = map(json.loads, record.read_text(encoding="utf-8").splitlines())
     return [line for line in lines if line["type"] == "phase_end"]
@@ -75,25 +75,27 @@ class Sonde:
     program: Path
     name: str = "sonde"
 
-    def steps(self, course: Course, tasks: int) -> tuple[str, ...]:
+    def steps(self, course: WorkloadCourse, tasks: int) -> tuple[str, ...]:
         return course.steps
 
     def ends(self, tool: str, arguments: list[str], folder: Path, tasks: int) -> list[dict[str, Any]]:
         record = folder / "record.ndjson"
         record.unlink(missing_ok=True)
-        call([str(self.program), tool, *arguments, f"--sonde-processes={tasks}", f"--sonde-record={record}"], folder)
-        return phase_ends(record)
+        run_command(
+            [str(self.program), tool, *arguments, f"--sonde-processes={tasks}", f"--sonde-record={record}"], folder
+        )
+        return read_phase_end_lines(record)
 
-    def run(self, course: Course, folder: Path, tasks: int) -> Rates:
+    def run(self, course: WorkloadCourse, folder: Path, tasks: int) -> Rates:
         rates: Rates = {}
         if course.items:
-            for end in self.ends("mdtest", mdtest_words(course), folder, tasks):
+            for end in self.ends("mdtest", make_mdtest_arguments(course), folder, tasks):
                 if step := MDTEST_PHASES.get(end["phase"].split("-", 1)[1]):
                     rates[step] = end["rates"]["total"]["ops_per_s"]
             return rates
         for random in (False, True)[: len(course.steps) // 2]:
-            for end in self.ends("ior", ior_words(course, random), folder, tasks):
-                rates[step_of(end["op"] if end["op"] == "read" else "write", random)] = end["rates"]["total"][
+            for end in self.ends("ior", make_ior_arguments(course, random), folder, tasks):
+                rates[get_step_name(end["op"] if end["op"] == "read" else "write", random)] = end["rates"]["total"][
                     "ops_per_s"
                 ]
         return rates
@@ -108,10 +110,10 @@ class SondeNames:
     program: Path
     name: str = "sonde_names"
 
-    def steps(self, course: Course, tasks: int) -> tuple[str, ...]:
+    def steps(self, course: WorkloadCourse, tasks: int) -> tuple[str, ...]:
         return course.steps if course.items else ()
 
-    def run(self, course: Course, folder: Path, tasks: int) -> Rates:
+    def run(self, course: WorkloadCourse, folder: Path, tasks: int) -> Rates:
         operations = {"create": "create", "stat": "stat", "open": "read" if course.size else "open_close"}
         phases = {"mktree": "mktree", **operations, "remove": "remove", "rmtree": "rmtree"}
         plan = {
@@ -128,12 +130,14 @@ class SondeNames:
         }
         (folder / "plan.json").write_text(json.dumps(plan), encoding="utf-8")
         record = folder / "record.ndjson"
-        call([str(self.program), "run", str(folder / "plan.json"), "--record", str(record)], folder)
-        return {end["phase"]: end["rates"]["total"]["ops_per_s"] for end in phase_ends(record) if end["rates"]}
+        run_command([str(self.program), "run", str(folder / "plan.json"), "--record", str(record)], folder)
+        return {
+            end["phase"]: end["rates"]["total"]["ops_per_s"] for end in read_phase_end_lines(record) if end["rates"]
+        }
 
 
 @dataclass(frozen=True)
-class WithMpi:
+class MpiProgram:
     """IOR and mdtest: one process alone, several by a launcher."""
 
     program: str
@@ -141,27 +145,27 @@ class WithMpi:
 
     def call(self, arguments: list[str], folder: Path, tasks: int) -> str:
         before = [*self.launcher, str(tasks)] if tasks > 1 else []
-        return call([*before, self.program, *arguments], folder, ROOT_MPI)
+        return run_command([*before, self.program, *arguments], folder, ROOT_MPI)
 
 
 @dataclass(frozen=True)
 class Ior:
-    mpi: WithMpi
+    mpi: MpiProgram
     name: str = "ior"
 
-    def steps(self, course: Course, tasks: int) -> tuple[str, ...]:
+    def steps(self, course: WorkloadCourse, tasks: int) -> tuple[str, ...]:
         return () if course.items or (tasks > 1 and not self.mpi.launcher) else course.steps
 
-    def run(self, course: Course, folder: Path, tasks: int) -> Rates:
+    def run(self, course: WorkloadCourse, folder: Path, tasks: int) -> Rates:
         rates: Rates = {}
         for random in (False, True)[: len(course.steps) // 2]:
             summary = ["-O", "summaryFormat=JSON", "-O", "summaryFile=ior.json"]
-            self.mpi.call([*ior_words(course, random), *summary], folder, tasks)
+            self.mpi.call([*make_ior_arguments(course, random), *summary], folder, tasks)
             test = json.loads((folder / "ior.json").read_text(encoding="utf-8"))["tests"][0]
             if int(test["Options"]["tasks"]) != tasks:
                 raise RunError(f"IOR saw {test['Options']['tasks']} tasks: it belongs to another MPI than the launcher")
             for result in test["Results"]:
-                rates[step_of(result["access"], random)] = float(result["bwMiB"]) * MIB / course.transfer
+                rates[get_step_name(result["access"], random)] = float(result["bwMiB"]) * MIB / course.transfer
         return rates
 
 
@@ -169,17 +173,17 @@ class Ior:
 class Mdtest:
     """mdtest starts each test with a second of sleep outside its clock."""
 
-    mpi: WithMpi
+    mpi: MpiProgram
     name: str = "mdtest"
 
-    def steps(self, course: Course, tasks: int) -> tuple[str, ...]:
+    def steps(self, course: WorkloadCourse, tasks: int) -> tuple[str, ...]:
         return () if not course.items or (tasks > 1 and not self.mpi.launcher) else course.steps
 
-    def run(self, course: Course, folder: Path, tasks: int) -> Rates:
-        table = self.mpi.call(mdtest_words(course), folder, tasks)
+    def run(self, course: WorkloadCourse, folder: Path, tasks: int) -> Rates:
+        table = self.mpi.call(make_mdtest_arguments(course), folder, tasks)
         if f"with {tasks} total task(s)" not in table:
             raise RunError("mdtest saw another number of tasks: it belongs to another MPI than the launcher")
-        return mdtest_rates(table)
+        return parse_mdtest_rates(table)
 
 
 @dataclass(frozen=True)
@@ -189,20 +193,20 @@ class Elbencho:
     program: str
     name: str = "elbencho"
 
-    def steps(self, course: Course, tasks: int) -> tuple[str, ...]:
+    def steps(self, course: WorkloadCourse, tasks: int) -> tuple[str, ...]:
         return course.steps
 
     def last_done(self, phase: str, arguments: list[str], places: list[Path], folder: Path) -> dict[str, str]:
         results = folder / "elbencho.json"
         results.unlink(missing_ok=True)
-        call([self.program, *arguments, "--nolive", "--jsonfile", str(results), *map(str, places)], folder)
+        run_command([self.program, *arguments, "--nolive", "--jsonfile", str(results), *map(str, places)], folder)
         for line in results.read_text(encoding="utf-8").splitlines():
             document: dict[str, Any] = json.loads(line)  # one object a phase, numbers as text
             if document["phase_type"] == phase:
                 return dict(document["last_done"])
         raise RunError(f"elbencho told no result of {phase}")
 
-    def run(self, course: Course, folder: Path, tasks: int) -> Rates:
+    def run(self, course: WorkloadCourse, folder: Path, tasks: int) -> Rates:
         rates: Rates = {}
         if course.items:
             tool_folder = folder / "elbencho"
@@ -239,18 +243,18 @@ class Fio:
     program: str
     name: str = "fio"
 
-    def steps(self, course: Course, tasks: int) -> tuple[str, ...]:
+    def steps(self, course: WorkloadCourse, tasks: int) -> tuple[str, ...]:
         if course.items:
             # Its engines for names write nothing into files, and its jobs share one directory.
             return ("create", "stat", "remove") if tasks == 1 and course.size == 0 else ()
         return course.steps
 
     def job(self, arguments: dict[str, object], folder: Path) -> dict[str, Any]:
-        text = call([self.program, *(f"--{name}={value}" for name, value in arguments.items())], folder)
+        text = run_command([self.program, *(f"--{name}={value}" for name, value in arguments.items())], folder)
         job: dict[str, Any] = json.loads(text[text.index("{") :])["jobs"][0]
         return job
 
-    def run(self, course: Course, folder: Path, tasks: int) -> Rates:
+    def run(self, course: WorkloadCourse, folder: Path, tasks: int) -> Rates:
         rates: Rates = {}
         common: dict[str, object] = {"name": "fio", "group_reporting": 1, "output-format": "json", "numjobs": tasks}
         if course.items:
@@ -278,13 +282,13 @@ class Fio:
         return rates
 
 
-def others(mpiexec: tuple[str, ...]) -> list[Tool]:
+def list_other_tools(mpiexec: tuple[str, ...]) -> list[Tool]:
     """All other tools on PATH."""
     tools: list[Tool] = []
     if path := shutil.which("ior"):
-        tools.append(Ior(WithMpi(path, mpiexec)))
+        tools.append(Ior(MpiProgram(path, mpiexec)))
     if path := shutil.which("mdtest"):
-        tools.append(Mdtest(WithMpi(path, mpiexec)))
+        tools.append(Mdtest(MpiProgram(path, mpiexec)))
     if path := shutil.which("elbencho"):
         tools.append(Elbencho(path))
     if path := shutil.which("fio"):

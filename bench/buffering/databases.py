@@ -15,46 +15,52 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from buffering.cells import BOTH, MOST_COST, NO_GAIN, Cell, Command
-from buffering.programs import HERE, NotHereError, Workshop
-from buffering.turns import OURS, Result, Turn, run
+from buffering.cells import BOTH, MAX_COST_RATIO, SETTINGS_WITHOUT_GAIN, Cell, Command
+from buffering.programs import HERE, MissingProgramError, Workshop
+from buffering.turns import OWN_VARIABLES, Turn, TurnResults, run_turn
 
-WAYS = {"as is": None, "auto": "*:auto", "named": "*"}
-LEAST = 0.9  #: they need not be faster
+DATABASE_SETTINGS = {"as is": None, "auto": "*:auto", "named": "*"}
+MIN_RATE_RATIO = 0.9  #: they need not be faster
 
 
-def stored(program: str, library: str, count: int) -> Callable[[Workshop, Path], Command]:
+def make_stored_command(program: str, library: str, count: int) -> Callable[[Workshop, Path], Command]:
     def command(_: Workshop, file: Path) -> Command:
         tried = subprocess.run([sys.executable, "-c", f"import {library}"], capture_output=True, check=False)
         if tried.returncode != 0:
-            raise NotHereError(f"the package {library} is not installed for {sys.executable}")
+            raise MissingProgramError(f"the package {library} is not installed for {sys.executable}")
         return (sys.executable, HERE / "stored.py", program, file, str(count))
 
     return command
 
 
 LIBRARIES = tuple(
-    Cell(f"{name}.{kind}", stored(f"{name}.{kind}", library, count), prepare, WAYS, LEAST)
+    Cell(
+        f"{name}.{kind}",
+        make_stored_command(f"{name}.{kind}", library, count),
+        prepare,
+        DATABASE_SETTINGS,
+        MIN_RATE_RATIO,
+    )
     for name, library, count in (
         ("sqlite", "sqlite3", 3_000),
         ("sqlite-wal", "sqlite3", 10_000),
         ("lmdb", "lmdb", 5_000),
     )
-    for kind, prepare in (("insert", None), ("select", stored(f"{name}.insert", library, count)))
+    for kind, prepare in (("insert", None), ("select", make_stored_command(f"{name}.insert", library, count)))
 )
 
 
-def sqlite_cells(inserts: int) -> tuple[Cell, ...]:
+def make_sqlite_cells(inserts: int) -> tuple[Cell, ...]:
     """Rows with nothing to gain: so many transactions, and ten times as many selects."""
-    insert, select = (stored(f"sqlite.{kind}", "sqlite3", inserts) for kind in ("insert", "select"))
+    insert, select = (make_stored_command(f"sqlite.{kind}", "sqlite3", inserts) for kind in ("insert", "select"))
     return tuple(
-        Cell(f"sqlite.{kind}", command, prepare, NO_GAIN, 1 / MOST_COST, BOTH)
+        Cell(f"sqlite.{kind}", command, prepare, SETTINGS_WITHOUT_GAIN, 1 / MAX_COST_RATIO, BOTH)
         for kind, command, prepare in (("insert", insert, None), ("select", select, insert))
     )
 
 
 @dataclass(frozen=True)
-class Place:
+class ServerLocation:
     """Where one server works, and as whom."""
 
     folder: Path
@@ -68,30 +74,35 @@ class Place:
     def call(self, *arguments: str, under: bool = False) -> None:
         done = subprocess.run(
             self.enter_command(*arguments),
-            env=self.environment if under else plain(),
+            env=self.environment if under else make_plain_environment(),
             cwd=self.folder,
             capture_output=True,
             text=True,
             check=False,
         )
         if done.returncode != 0:
-            raise NotHereError(f"{arguments[0]} ended with {done.returncode}: {(done.stderr or done.stdout)[-300:]}")
+            raise MissingProgramError(
+                f"{arguments[0]} ended with {done.returncode}: {(done.stderr or done.stdout)[-300:]}"
+            )
 
     def wait(self, *question: str) -> None:
         limit = time.monotonic() + 60
         while (
-            subprocess.run(self.enter_command(*question), env=plain(), capture_output=True, check=False).returncode != 0
+            subprocess.run(
+                self.enter_command(*question), env=make_plain_environment(), capture_output=True, check=False
+            ).returncode
+            != 0
         ):
             if time.monotonic() > limit:
-                raise NotHereError(f"{question[0]} got no answer")
+                raise MissingProgramError(f"{question[0]} got no answer")
             time.sleep(0.05)
 
 
-def plain() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name not in OURS}
+def make_plain_environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
 
 
-def redis(server_place: Place) -> tuple[subprocess.Popen[bytes], dict[str, Sequence[str]]]:
+def start_redis(server_place: ServerLocation) -> tuple[subprocess.Popen[bytes], dict[str, Sequence[str]]]:
     socket = str(server_place.folder / "s")
     arguments = ["redis-server", "--port", "0", "--unixsocket", socket, "--dir", str(server_place.folder), "--save", ""]
     arguments += ["--appendonly", "yes", "--daemonize", "no", "--logfile", str(server_place.folder / "log")]
@@ -101,7 +112,7 @@ def redis(server_place: Place) -> tuple[subprocess.Popen[bytes], dict[str, Seque
     return server, {"set": [*load, "-n", "60000", "-t", "set"], "get": [*load, "-n", "60000", "-t", "get"]}
 
 
-def postgresql(server_place: Place) -> tuple[subprocess.Popen[bytes], dict[str, Sequence[str]]]:
+def start_postgresql(server_place: ServerLocation) -> tuple[subprocess.Popen[bytes], dict[str, Sequence[str]]]:
     programs = sorted(Path("/usr/lib/postgresql").glob("*/bin"))[-1]
     data, folder = str(server_place.folder / "db"), str(server_place.folder)
     server_place.call(str(programs / "initdb"), "-D", data, "-A", "trust", "-N", under=True)
@@ -120,7 +131,7 @@ def postgresql(server_place: Place) -> tuple[subprocess.Popen[bytes], dict[str, 
     return server, {"tpcb": [*load, "-t", "1000", "postgres"], "select": [*load, "-S", "-t", "10000", "postgres"]}
 
 
-def mariadb(server_place: Place) -> tuple[subprocess.Popen[bytes], dict[str, Sequence[str]]]:
+def start_mariadb(server_place: ServerLocation) -> tuple[subprocess.Popen[bytes], dict[str, Sequence[str]]]:
     folder = str(server_place.folder)
     server_place.call(
         *("mariadb-install-db", "--no-defaults", f"--datadir={folder}/db", "--skip-test-db"),
@@ -147,24 +158,24 @@ def mariadb(server_place: Place) -> tuple[subprocess.Popen[bytes], dict[str, Seq
 
 
 @dataclass(frozen=True)
-class Kind:
+class DatabaseKind:
     """A server: what must be there, whose it is, and how it comes up."""
 
     name: str
     needs: str
     user: str
-    start: Callable[[Place], tuple[subprocess.Popen[bytes], dict[str, Sequence[str]]]]
+    start: Callable[[ServerLocation], tuple[subprocess.Popen[bytes], dict[str, Sequence[str]]]]
 
 
 SERVERS = (
-    Kind("redis", "redis-benchmark", "", redis),
-    Kind("postgresql", "pgbench", "postgres", postgresql),
-    Kind("mariadb", "mariadb-slap", "mysql", mariadb),
+    DatabaseKind("redis", "redis-benchmark", "", start_redis),
+    DatabaseKind("postgresql", "pgbench", "postgres", start_postgresql),
+    DatabaseKind("mariadb", "mariadb-slap", "mysql", start_mariadb),
 )
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningServer:
     """A server, and the commands of its clients."""
 
     pid: int
@@ -191,15 +202,15 @@ class Running:
     def turn(self, load: str) -> Turn:
         """One run of a client: its time, and what the server used meanwhile."""
         before = self.processor()
-        real_s = run(self.loads[load], {}).real_s
+        real_s = run_turn(self.loads[load], {}).real_s
         time.sleep(0.2)  # processes that served it end, and are counted then
         after = self.processor()
         return Turn(real_s, after[0] - before[0], after[1] - before[1])
 
 
-def in_turns(servers: Mapping[str, Running], load: str, rounds: int) -> Result:
+def measure_servers_in_turns(servers: Mapping[str, RunningServer], load: str, rounds: int) -> TurnResults:
     """As take_turns()."""
-    result = Result({variant: [] for variant in servers})
+    result = TurnResults({variant: [] for variant in servers})
     ways = list(servers)
     for number in range(rounds):
         shift = number % len(ways)
@@ -209,15 +220,15 @@ def in_turns(servers: Mapping[str, Running], load: str, rounds: int) -> Result:
 
 
 @contextmanager
-def side_by_side(kind: Kind, below: Path, library: Path) -> Iterator[dict[str, Running]]:
+def start_servers_side_by_side(kind: DatabaseKind, below: Path, library: Path) -> Iterator[dict[str, RunningServer]]:
     """A server for each way."""
     if shutil.which(kind.needs) is None or shutil.which("setpriv") is None:
-        raise NotHereError(f"{kind.needs} is not on PATH")
+        raise MissingProgramError(f"{kind.needs} is not on PATH")
     user = kind.user if os.geteuid() == 0 and kind.user else None
     servers: list[subprocess.Popen[bytes]] = []
-    running: dict[str, Running] = {}
+    running: dict[str, RunningServer] = {}
     try:
-        for number, (variant, params) in enumerate(WAYS.items()):
+        for number, (variant, params) in enumerate(DATABASE_SETTINGS.items()):
             folder = below / f"{kind.name}{number}"
             folder.mkdir()
             copy = folder / library.name  # the server's user may not be allowed to go where the library was built
@@ -225,9 +236,9 @@ def side_by_side(kind: Kind, below: Path, library: Path) -> Iterator[dict[str, R
             ours = {"LD_PRELOAD": str(copy), "IOBUF_PARAMS": params} if params else {}
             if user is not None:
                 shutil.chown(folder, user, user)
-            server, loads = kind.start(Place(folder, {**plain(), **ours}, user))
+            server, loads = kind.start(ServerLocation(folder, {**make_plain_environment(), **ours}, user))
             servers.append(server)
-            running[variant] = Running(server.pid, loads)
+            running[variant] = RunningServer(server.pid, loads)
         yield running
     finally:
         for server in servers:

@@ -11,20 +11,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from buffering.programs import NotHereError, Workshop, quiet_prefix
+from buffering.programs import MissingProgramError, Workshop, make_low_noise_prefix
 
 
-def type_of(folder: Path) -> str:
+def find_file_system_type(folder: Path) -> str:
     """Name of the file system, as stat prints it."""
     name = subprocess.run(["stat", "-f", "-c", "%T", folder], capture_output=True, text=True, check=True).stdout.strip()
     return "ext4" if name == "ext2/ext3" else name
 
 
 @contextmanager
-def xfs_in_a_file(below: Path, gigabytes: int) -> Iterator[Path]:
+def mount_xfs_in_file(below: Path, gigabytes: int) -> Iterator[Path]:
     """An XFS of its own on a loop device; needs root. Its cache is the kernel's, the image's is given back by it."""
     if os.geteuid() != 0 or shutil.which("mkfs.xfs") is None:
-        raise NotHereError("an XFS in a file needs root and mkfs.xfs")
+        raise MissingProgramError("an XFS in a file needs root and mkfs.xfs")
     image, mounted = below / "xfs.image", below / "xfs"
     mounted.mkdir()
     subprocess.run(["truncate", "-s", f"{gigabytes}G", image], check=True)
@@ -34,10 +34,10 @@ def xfs_in_a_file(below: Path, gigabytes: int) -> Iterator[Path]:
         ["losetup", "--find", "--show", "--direct-io=on", image], capture_output=True, text=True, check=False
     ).stdout.strip()
     if not device:
-        raise NotHereError("there is no loop device here")
+        raise MissingProgramError("there is no loop device here")
     try:
         if subprocess.run(["mount", device, mounted], capture_output=True, check=False).returncode != 0:
-            raise NotHereError("mounting XFS is not possible here")
+            raise MissingProgramError("mounting XFS is not possible here")
         try:
             yield mounted
         finally:
@@ -48,22 +48,22 @@ def xfs_in_a_file(below: Path, gigabytes: int) -> Iterator[Path]:
 
 
 @contextmanager
-def dear_calls(workshop: Workshop, below: Path, pause_us: int) -> Iterator[Path]:
+def mount_slow_file_system(workshop: Workshop, below: Path, pause_us: int) -> Iterator[Path]:
     """A file system that passes all on to a folder, after a pause of so many microseconds for each call."""
     flags = subprocess.run(["pkg-config", "--cflags", "--libs", "fuse3"], capture_output=True, text=True, check=False)
     if flags.returncode != 0 or os.geteuid() != 0 or shutil.which("fusermount3") is None:
-        raise NotHereError("the file system with dear calls needs root, fusermount3 and the headers of FUSE 3")
+        raise MissingProgramError("the file system with dear calls needs root, fusermount3 and the headers of FUSE 3")
     program = workshop.c("slow_fs", *flags.stdout.split())
     behind, mounted = below / "behind", below / "dear"
     behind.mkdir()
     mounted.mkdir()
-    server = subprocess.Popen([*quiet_prefix(), str(program), str(behind), str(pause_us), str(mounted)])
+    server = subprocess.Popen([*make_low_noise_prefix(), str(program), str(behind), str(pause_us), str(mounted)])
     try:
         limit = time.monotonic() + 10
         while not mounted.is_mount() and time.monotonic() < limit:
             time.sleep(0.05)
         if not mounted.is_mount():
-            raise NotHereError("FUSE does not mount here")
+            raise MissingProgramError("FUSE does not mount here")
         yield mounted
     finally:
         subprocess.run(["fusermount3", "-u", str(mounted)], check=False)
@@ -71,7 +71,7 @@ def dear_calls(workshop: Workshop, below: Path, pause_us: int) -> Iterator[Path]
 
 
 @contextmanager
-def little_memory(mebibytes: int) -> Iterator[Path]:
+def limit_memory(mebibytes: int) -> Iterator[Path]:
     """A group of processes that may use so much memory, the cache of their files included: the file into which a
     process writes its number to join. Both kinds of control groups.
     """
@@ -84,7 +84,7 @@ def little_memory(mebibytes: int) -> Iterator[Path]:
     except OSError as failure:
         if group.is_dir():
             group.rmdir()
-        raise NotHereError(f"memory cannot be limited here: {failure.strerror or failure}") from failure
+        raise MissingProgramError(f"memory cannot be limited here: {failure.strerror or failure}") from failure
     try:
         yield group / "cgroup.procs"
     finally:
@@ -96,7 +96,7 @@ def little_memory(mebibytes: int) -> Iterator[Path]:
                 time.sleep(0.05)
 
 
-def out_of_cache(file: Path) -> None:
+def evict_from_page_cache(file: Path) -> None:
     """What is on disk of the file is no longer in memory."""
     fd = os.open(file, os.O_RDONLY)
     try:

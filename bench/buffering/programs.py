@@ -14,7 +14,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 
 
-class NotHereError(Exception):
+class MissingProgramError(Exception):
     """Something that this machine lacks; the text says what is left out."""
 
 
@@ -34,12 +34,12 @@ class Workshop:
         program = self.folder / name
         if not program.exists():
             if shutil.which(compiler[0]) is None:
-                raise NotHereError(f"{compiler[0]} is not on PATH")
+                raise MissingProgramError(f"{compiler[0]} is not on PATH")
             subprocess.run([*compiler, "-o", str(program), str(HERE / source), *options], check=True)
         return program
 
 
-def library(library_path: Path | None) -> Path:
+def find_preload_library(library_path: Path | None) -> Path:
     """The library under test: the one that was named, or the newest build."""
     built = list(ROOT.glob("build/*/preload/libsonde-preload.so"))
     if library_path is None and not built:
@@ -47,7 +47,7 @@ def library(library_path: Path | None) -> Path:
     return (library_path or max(built, key=lambda path: path.stat().st_mtime)).absolute()
 
 
-def darshan() -> Path | None:
+def find_darshan_library() -> Path | None:
     """$DARSHAN_LIB, or what the loader finds as libdarshan.so."""
     library_path = os.environ.get("DARSHAN_LIB")
     folders = [*os.environ.get("LD_LIBRARY_PATH", "").split(":"), "/usr/lib", "/usr/local/lib", "/opt/darshan/lib"]
@@ -57,8 +57,8 @@ def darshan() -> Path | None:
     return next((candidate for candidate in candidates if candidate.exists()), None)
 
 
-def quiet_prefix() -> list[str]:
-    """In front of short measurements: what else runs on the machine waits, where that is allowed."""
+def make_low_noise_prefix() -> list[str]:
+    """Command prefix that gives a short measurement real-time priority, where that is permitted; else empty."""
     if shutil.which("chrt") is None:
         return []
     tried = subprocess.run(["chrt", "-f", "2", "true"], capture_output=True, check=False)

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 
-def sqlite(journal: str, kind: str, file: Path, count: int) -> None:
+def run_sqlite(journal: str, kind: str, file: Path, count: int) -> None:
     if kind == "insert":
         for path in (file, file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")):
             path.unlink(missing_ok=True)
@@ -28,7 +28,7 @@ def sqlite(journal: str, kind: str, file: Path, count: int) -> None:
             assert len(data.execute("select text from lines where number = ?", (key,)).fetchone()[0]) == key % 300
 
 
-def lmdb(kind: str, file: Path, count: int) -> None:
+def run_lmdb(kind: str, file: Path, count: int) -> None:
     import lmdb as library
 
     with library.open(str(file), subdir=False, map_size=1 << 28) as data:
@@ -49,9 +49,9 @@ def main() -> None:
     cell, name, count = sys.argv[1:]
     library, kind = cell.split(".")
     if library == "lmdb":
-        lmdb(kind, Path(name), int(count))
+        run_lmdb(kind, Path(name), int(count))
     else:
-        sqlite("wal" if library == "sqlite-wal" else "delete", kind, Path(name), int(count))
+        run_sqlite("wal" if library == "sqlite-wal" else "delete", kind, Path(name), int(count))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-OURS = ("LD_PRELOAD", "IOBUF_PARAMS", "IOBUF_VERBOSE", "SONDE_IOBUF_FILE", "SONDE_IOBUF_LINES", "SONDE_TRACE")
+OWN_VARIABLES = ("LD_PRELOAD", "IOBUF_PARAMS", "IOBUF_VERBOSE", "SONDE_IOBUF_FILE", "SONDE_IOBUF_LINES", "SONDE_TRACE")
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Turn:
 
 
 @dataclass
-class Result:
+class TurnResults:
     """All rounds of all ways; the first way is the one without the library."""
 
     turns: dict[str, list[Turn]] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Result:
 
     def interval(self, variant: str) -> tuple[float, float]:
         """Where the median of such ratios lies, with 95 % certainty or more."""
-        return interval_of(self._ratios(variant))
+        return compute_ratio_interval(self._ratios(variant))
 
     def processor_ratios(self, variant: str) -> list[float]:
         """How many times less processor time than the first way, by round."""
@@ -62,15 +62,15 @@ class Result:
         return next(iter(self.turns.values()))
 
 
-def interval_of(ratios: Sequence[float]) -> tuple[float, float]:
+def compute_ratio_interval(ratios: Sequence[float]) -> tuple[float, float]:
     """Between which two of them the median lies, with 95 % certainty or more."""
-    aside = left_aside(len(ratios))
+    aside = count_trimmed_rounds(len(ratios))
     return sorted(ratios)[aside], sorted(ratios)[len(ratios) - 1 - aside]
 
 
-def left_aside(rounds: int) -> int:
-    """How many values at either end an interval of the median leaves out. Each round lies below the median as a coin
-    falls, whatever the distribution; with fewer than six rounds even the extremes are less than 95 % certain.
+def count_trimmed_rounds(rounds: int) -> int:
+    """Number of values at either end outside the 95 % interval of the median. Each round is below the median with
+    probability 1/2, whatever the distribution; with fewer than six rounds even the extremes are less than 95 % certain.
     """
     below, aside = 0, -1
     while below + math.comb(rounds, aside + 1) <= 0.025 * 2**rounds:
@@ -79,7 +79,7 @@ def left_aside(rounds: int) -> int:
     return max(0, aside)
 
 
-def run(
+def run_turn(
     command: Sequence[str | Path],
     variables: Mapping[str, str],
     group: Path | None = None,
@@ -88,7 +88,7 @@ def run(
     """One run, started by `prefix`; `group` is joined first. A program that fails ends the bench: its time would mean
     nothing.
     """
-    plain = {name: value for name, value in os.environ.items() if name not in OURS}
+    plain = {name: value for name, value in os.environ.items() if name not in OWN_VARIABLES}
     settings = [f"{name}={value}" for name, value in variables.items()]
     arguments = [*prefix, "env", *settings, *(str(word) for word in command)]
     if group is not None:
@@ -113,15 +113,15 @@ def take_turns(
     before: Callable[[], None],
     group: Path | None = None,
     prefix: Sequence[str] = (),
-) -> Result:
+) -> TurnResults:
     """Each way once a round, in another order each round: its command, with its variables. `before` is called before
     each run and is not timed.
     """
-    result = Result({name: [] for name in ways})
+    result = TurnResults({name: [] for name in ways})
     names = list(ways)
     for number in range(rounds):
         shift = number % len(names)
         for name in names[shift:] + names[:shift]:
             before()
-            result.turns[name].append(run(commands[name], ways[name], group, prefix))
+            result.turns[name].append(run_turn(commands[name], ways[name], group, prefix))
     return result

@@ -13,10 +13,10 @@ import numpy as np
 from sonde.trends.history import History
 
 LABELS = ("system", "file_system", "benchmark", "files", "operation")
-LEAST_RUNS = 100
+MIN_RUNS = 100
 
 
-def histories(folder: Path) -> list[History]:
+def read_histories(folder: Path) -> list[History]:
     """The series of at least `LEAST_RUNS` runs in all CSV files of `folder`.
 
     Columns: time_utc (ISO 8601), the labels, rate_GiBps. Rows without a rate are runs that failed. Raises ValueError in
@@ -34,13 +34,13 @@ def histories(folder: Path) -> list[History]:
                     time = datetime.fromisoformat(row["time_utc"]).timestamp()
                     rows[tuple(row[label] for label in LABELS)].append((time, float(row["rate_GiBps"])))
     histories = [
-        _series(labels, sorted(values)) for labels, values in sorted(rows.items()) if len(values) >= LEAST_RUNS
+        _make_history(labels, sorted(values)) for labels, values in sorted(rows.items()) if len(values) >= MIN_RUNS
     ]
     if not histories:
-        raise ValueError(f"{folder} holds no CSV file with a series of {LEAST_RUNS} runs.")
+        raise ValueError(f"{folder} holds no CSV file with a series of {MIN_RUNS} runs.")
     return histories
 
 
-def _series(labels: tuple[str, ...], values: list[tuple[float, float]]) -> History:
+def _make_history(labels: tuple[str, ...], values: list[tuple[float, float]]) -> History:
     times, rates = np.array(values, dtype=float).T
     return History(dict(zip(LABELS, labels, strict=True)), times, rates, "GiB/s")

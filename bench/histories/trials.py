@@ -25,7 +25,7 @@ DROPS = (0.10, 0.20, 0.30, 0.70)
 
 
 @dataclass(frozen=True)
-class Cell:
+class TrialCell:
     """Share of the steps found within ten probes, and the median number of probes that took (NaN when none)."""
 
     detected_share: float
@@ -33,12 +33,12 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrialOutcome:
     """False alarms per 100 watched probes, and one cell for each drop."""
 
     false_alarms: float
     gate_share: float
-    cells: dict[float, Cell]
+    cells: dict[float, TrialCell]
 
 
 def study_noise(rates: ArrayLike) -> Floats:
@@ -50,7 +50,7 @@ def study_noise(rates: ArrayLike) -> Floats:
     return residuals
 
 
-def probes(noises: Sequence[Floats], rows: int, repeats: int, random: np.random.Generator) -> Floats:
+def resample_probes(noises: Sequence[Floats], rows: int, repeats: int, random: np.random.Generator) -> Floats:
     """`rows` histories from each noise."""
     medians = [
         np.median([resample_noise(noise, rows, PROBES, random, BLOCK) for _ in range(repeats)], axis=0)
@@ -59,24 +59,24 @@ def probes(noises: Sequence[Floats], rows: int, repeats: int, random: np.random.
     return np.concatenate(medians)
 
 
-def attempt(
+def run_trials(
     noises: Sequence[Floats], settings: Sequence[DetectorSettings], rows: int, repeats: int, seed: int
-) -> Outcome:
+) -> TrialOutcome:
     """Null histories and stepped ones, `rows` from each noise, watched with the settings of that noise."""
     random = np.random.default_rng(seed)
-    null = probes(noises, rows, repeats, random)
-    alarms = _watched(null, settings, rows)
+    null = resample_probes(noises, rows, repeats, random)
+    alarms = _find_alarms(null, settings, rows)
     watched = null.shape[0] * (PROBES - RUNS_BEFORE_FIRST_ANSWER)
     cells = {}
     for drop in DROPS:
-        stepped = probes(noises, rows, repeats, random)
+        stepped = resample_probes(noises, rows, repeats, random)
         stepped[:, STEP_AT:] += np.log(1 - drop)
-        cells[drop] = _cell(_watched(stepped, settings, rows), stepped.shape[0])
+        cells[drop] = _make_trial_cell(_find_alarms(stepped, settings, rows), stepped.shape[0])
     gate = sum(alarm.detector == "collapse" for alarm in alarms) / max(1, len(alarms))
-    return Outcome(100 * len(alarms) / watched, gate, cells)
+    return TrialOutcome(100 * len(alarms) / watched, gate, cells)
 
 
-def _watched(histories: Floats, settings: Sequence[DetectorSettings], rows: int) -> list[Alarm]:
+def _find_alarms(histories: Floats, settings: Sequence[DetectorSettings], rows: int) -> list[Alarm]:
     alarms: list[Alarm] = []
     owners = np.repeat(np.arange(len(settings)), rows)
     for setting in dict.fromkeys(settings):
@@ -90,11 +90,11 @@ def _watched(histories: Floats, settings: Sequence[DetectorSettings], rows: int)
     return alarms
 
 
-def _cell(alarms: Sequence[Alarm], histories: int) -> Cell:
+def _make_trial_cell(alarms: Sequence[Alarm], histories: int) -> TrialCell:
     """The first alarm about a drop, raised in the ten probes from the step on, of each history."""
     delays: dict[int, int] = {}
     for alarm in alarms:
         if STEP_AT <= alarm.noticed < STEP_AT + SOON and alarm.after < alarm.before:
             delays.setdefault(alarm.history, alarm.noticed - STEP_AT + 1)
     delay = float(np.median(list(delays.values()))) if delays else float("nan")
-    return Cell(len(delays) / histories, delay)
+    return TrialCell(len(delays) / histories, delay)

@@ -57,7 +57,7 @@ CELLS = (
 )
 
 
-def given_file(folder: Path) -> Path:
+def get_prepared_file(folder: Path) -> Path:
     """The file that all read or overwrite, seen from the folder of one contestant.
 
     One for all, because it matters where it lies: on which blocks of a disk, in how large pieces of memory.
@@ -65,7 +65,7 @@ def given_file(folder: Path) -> Path:
     return folder.parent / "given" / "data"
 
 
-def file_system_type(folder: Path) -> str:
+def find_file_system_type(folder: Path) -> str:
     """The kernel's name of the file system that holds a folder ("ext4")."""
     best, type_ = "", "unknown"
     path = str(folder.resolve())

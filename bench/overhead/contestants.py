@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from overhead.cells import KIB, MIB, Cell, given_file
+from overhead.cells import KIB, MIB, Cell, get_prepared_file
 
 TIMEOUT_S = 120
 #: Bytes after which the engine's content repeats, for transfers shorter than the last figure and for others.
@@ -47,14 +47,14 @@ class Contestant(Protocol):
         ...
 
 
-def complaint(done: subprocess.CompletedProcess[str]) -> str:
-    """The last line that says something, of a program that failed."""
+def find_error_message(done: subprocess.CompletedProcess[str]) -> str:
+    """The last line of a failed program's output that is not empty or a rule."""
     lines = [line.strip() for text in (done.stdout, done.stderr) for line in text.splitlines()]
     telling = [line for line in lines if line.strip("-= ") and not line.startswith("==")]
     return telling[-1] if telling else "no message"
 
 
-def call(command: list[str], folder: Path, env: dict[str, str] | None = None) -> str:
+def run_command(command: list[str], folder: Path, env: dict[str, str] | None = None) -> str:
     """Standard output of a program that must succeed."""
     done = subprocess.run(
         command,
@@ -68,12 +68,12 @@ def call(command: list[str], folder: Path, env: dict[str, str] | None = None) ->
         check=False,
     )
     if done.returncode != 0:
-        raise RunError(f"{Path(command[0]).name} ended with {done.returncode}: {complaint(done)}")
+        raise RunError(f"{Path(command[0]).name} ended with {done.returncode}: {find_error_message(done)}")
     return done.stdout
 
 
 @dataclass(frozen=True)
-class Raw:
+class RawLoop:
     """The bare loop over the same system calls (bench/raw)."""
 
     program: Path
@@ -84,7 +84,7 @@ class Raw:
 
     def command(self, cell: Cell, folder: Path, seconds: float) -> list[str]:
         arguments = {
-            "file": folder / "raw" if cell.fresh else given_file(folder),
+            "file": folder / "raw" if cell.fresh else get_prepared_file(folder),
             "op": "write" if cell.write else "read",
             "transfer": cell.transfer,
             "size": cell.size,
@@ -98,12 +98,12 @@ class Raw:
         return [str(self.program), "loop", *(f"{name}={value}" for name, value in arguments.items())]
 
     def run(self, cell: Cell, folder: Path, seconds: float) -> Turn:
-        count = json.loads(call(self.command(cell, folder, seconds), folder))
+        count = json.loads(run_command(self.command(cell, folder, seconds), folder))
         operations = float(count["ops"])
         return Turn(operations / float(count["seconds"]), float(count["cpu_seconds"]) / operations * 1e9)
 
 
-def engine_plan(cell: Cell, folder: Path, seconds: float | None) -> dict[str, Any]:
+def make_engine_plan(cell: Cell, folder: Path, seconds: float | None) -> dict[str, Any]:
     """A plan with one phase, "cell"; without seconds one pass."""
     phase: dict[str, Any] = {
         "id": "cell",
@@ -118,7 +118,7 @@ def engine_plan(cell: Cell, folder: Path, seconds: float | None) -> dict[str, An
     }
     target: dict[str, Any] = {"path": str(folder), "min_free": 0}
     if not cell.fresh:
-        file = given_file(folder)
+        file = get_prepared_file(folder)
         target |= {"path": str(file.parent.parent), "directory": file.parent.name, "use_existing": True, "keep": True}
         if seconds is not None:
             phase["stop"] = {"time": seconds}
@@ -136,7 +136,7 @@ def engine_plan(cell: Cell, folder: Path, seconds: float | None) -> dict[str, An
     }
 
 
-def phase_end(record: Path, phase: str) -> dict[str, Any]:
+def read_phase_end_line(record: Path, phase: str) -> dict[str, Any]:
     """The result line of a phase."""
     for line in record.read_text(encoding="utf-8").splitlines():
         entry: dict[str, Any] = json.loads(line)
@@ -163,9 +163,9 @@ class Engine:
         return [str(self.program), "run", str(folder / "plan.json"), "--record", str(record)], record
 
     def run(self, cell: Cell, folder: Path, seconds: float) -> Turn:
-        command, record = self.command(engine_plan(cell, folder, seconds), folder)
-        call(command, folder)
-        end = phase_end(record, "cell")
+        command, record = self.command(make_engine_plan(cell, folder, seconds), folder)
+        run_command(command, folder)
+        end = read_phase_end_line(record, "cell")
         cpu_s = float(end["cpu"]["user_s"]) + float(end["cpu"]["system_s"])
         return Turn(float(end["rates"]["transfer"]["ops_per_s"]), cpu_s / float(end["ops"]["done"]) * 1e9)
 
@@ -189,11 +189,11 @@ class EngineWithTargets(Engine):
     stripes: int = 1
 
     def run(self, cell: Cell, folder: Path, seconds: float) -> Turn:
-        command, record = self.command(engine_plan(cell, folder, seconds), folder)
-        call(command, folder, write_layout(folder / "layouts", given_file(folder), self.stripes))
+        command, record = self.command(make_engine_plan(cell, folder, seconds), folder)
+        run_command(command, folder, write_layout(folder / "layouts", get_prepared_file(folder), self.stripes))
         if '"type":"targets"' not in record.read_text(encoding="utf-8"):
             raise RunError("the engine did not take the layout that was given to it")
-        end = phase_end(record, "cell")
+        end = read_phase_end_line(record, "cell")
         cpu_s = float(end["cpu"]["user_s"]) + float(end["cpu"]["system_s"])
         return Turn(float(end["rates"]["transfer"]["ops_per_s"]), cpu_s / float(end["ops"]["done"]) * 1e9)
 
@@ -209,14 +209,14 @@ class Ior:
         return cell.depth == 0 and not cell.direct
 
     def run(self, cell: Cell, folder: Path, seconds: float) -> Turn:
-        path = folder / "ior" if cell.fresh else given_file(folder)
+        path = folder / "ior" if cell.fresh else get_prepared_file(folder)
         command = [self.program, "-a", "POSIX", "-k", "-t", str(cell.transfer), "-b", str(cell.size), "-o", str(path)]
         command += ["-O", "summaryFormat=JSON", "-O", f"summaryFile={folder / 'ior.json'}"]
         command += ["-w" if cell.write else "-r", *(["-z"] if cell.random else [])]
         if not cell.fresh:
             # IOR cannot repeat by time: as many passes as fit into a round of the others.
             command += ["-E", "-i", str(max(1, round(seconds * 3e9 / cell.size)))]
-        call(command, folder, ROOT_MPI)
+        run_command(command, folder, ROOT_MPI)
         results = json.loads((folder / "ior.json").read_text(encoding="utf-8"))["tests"][0]["Results"]
         return Turn(cell.operations * len(results) / sum(float(result["wrRdTime"]) for result in results))
 
@@ -244,7 +244,7 @@ class Fio:
         kind = ("rand" if cell.random else "") + ("write" if cell.write else "read")
         arguments = {
             "name": "cell",
-            "filename": folder / "fio" if cell.fresh else given_file(folder),
+            "filename": folder / "fio" if cell.fresh else get_prepared_file(folder),
             "rw": kind,
             "bs": cell.transfer,
             "size": cell.size,
@@ -261,7 +261,7 @@ class Fio:
             arguments |= {"time_based": 1, "runtime": f"{round(seconds * 1000)}ms"}
         if not cell.direct:
             arguments["invalidate"] = 0
-        text = call([self.program, *(f"--{name}={value}" for name, value in arguments.items())], folder)
+        text = run_command([self.program, *(f"--{name}={value}" for name, value in arguments.items())], folder)
         job = json.loads(text[text.index("{") :])["jobs"][0]
         return Turn(float(job["write" if cell.write else "read"]["iops"]))
 
@@ -280,7 +280,9 @@ class TUring:
         depth = str(cell.depth)
         options = ["-d", depth, "-s", depth, "-c", depth, "-p0", "-B1", "-F1", "-n1", f"-O{int(cell.direct)}"]
         # It reports once a second, and not the first one.
-        text = call([self.program, *options, "-b", str(cell.transfer), "-r", "2", str(given_file(folder))], folder)
+        text = run_command(
+            [self.program, *options, "-b", str(cell.transfer), "-r", "2", str(get_prepared_file(folder))], folder
+        )
         rates = [line.split("=")[1].split(",")[0] for line in text.splitlines() if line.startswith("IOPS=")]
         if not rates:
             raise RunError("t/io_uring printed no rate")
@@ -300,7 +302,7 @@ class Elbencho:
         return cell.depth == 0 and not cell.direct
 
     def run(self, cell: Cell, folder: Path, seconds: float) -> Turn:
-        path = folder / "elbencho" if cell.fresh else given_file(folder)
+        path = folder / "elbencho" if cell.fresh else get_prepared_file(folder)
         results = folder / "elbencho.json"
         command = [self.program, "-t", "1", "-s", str(cell.size), "-b", str(cell.transfer), "--nolive"]
         command += ["--jsonfile", str(results), "-w" if cell.write else "-r"]
@@ -308,13 +310,13 @@ class Elbencho:
         command += [] if cell.fresh else ["--infloop", "--timelimit", "1"]  # whole seconds only
         path.touch()  # it refuses to make files below /dev, where /dev/shm is
         results.unlink(missing_ok=True)
-        call([*command, str(path)], folder)
+        run_command([*command, str(path)], folder)
         # One object a phase, numbers as text.
         last = json.loads(results.read_text(encoding="utf-8").strip().splitlines()[-1])
         return Turn(float(last["last_done"]["iops"]))
 
 
-def peers() -> list[Contestant]:
+def list_peers() -> list[Contestant]:
     """All other tools on PATH."""
     contestants: list[Contestant] = []
     for name, make in (("ior", Ior), ("elbencho", Elbencho), ("t_io_uring", TUring)):

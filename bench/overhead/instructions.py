@@ -15,22 +15,22 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from overhead.cells import KIB, Cell, given_file
-from overhead.contestants import Engine, Raw, RunError, call, engine_plan, write_layout
+from overhead.cells import KIB, Cell, get_prepared_file
+from overhead.contestants import Engine, RawLoop, RunError, make_engine_plan, run_command, write_layout
 from overhead.rounds import make_given_file
 
 FEW, MANY = 16_384, 65_536  # powers of two: the best case of a permutation
 #: Most instructions an operation above the bare loop, in order and in random order; HACKING.md has what is measured.
-PROMISED = {False: 70, True: 120}
+MAX_INSTRUCTIONS_PER_OPERATION = {False: 70, True: 120}
 #: The timed loop of each program, as callgrind matches it.
 LOOPS = {"raw": "*bench*pass<*", "engine": "*TimedStream<*MachineTime>::run()"}
 
 
-def count(command: list[str], folder: Path, loop: str, env: dict[str, str] | None = None) -> int:
+def count_instructions(command: list[str], folder: Path, loop: str, env: dict[str, str] | None = None) -> int:
     """Instructions of one run, inside the functions that `loop` names."""
     out = folder / "callgrind.out"
     tool = ["--tool=callgrind", f"--callgrind-out-file={out}", f"--toggle-collect={loop}"]
-    call(["valgrind", *tool, *command], folder, env)
+    run_command(["valgrind", *tool, *command], folder, env)
     match = re.search(r"^(?:summary|totals): (\d+)", out.read_text(encoding="utf-8"), re.MULTILINE)
     if match is None:
         raise RunError("callgrind wrote no total")
@@ -39,7 +39,9 @@ def count(command: list[str], folder: Path, loop: str, env: dict[str, str] | Non
     return int(match.group(1))
 
 
-def per_operation(raw: Raw, engine: Engine, base: Path, write: bool, random: bool) -> dict[str, float]:
+def count_instructions_per_operation(
+    raw: RawLoop, engine: Engine, base: Path, write: bool, random: bool
+) -> dict[str, float]:
     """Instructions an operation of the bare loop and of the engine, 4 KiB."""
     instructions: dict[str, float] = {}
     cell = Cell("callgrind", True, write, 4 * KIB, MANY * 4 * KIB, random=random)
@@ -50,19 +52,21 @@ def per_operation(raw: Raw, engine: Engine, base: Path, write: bool, random: boo
         totals: dict[str, list[int]] = {"raw": [], "engine": []}
         for operations in (FEW, MANY):
             part = dataclasses.replace(cell, size=operations * 4 * KIB)
-            totals["raw"].append(count(raw.command(part, folder, 0), folder, LOOPS["raw"]))
-            plan = engine_plan(part, folder, None)
+            totals["raw"].append(count_instructions(raw.command(part, folder, 0), folder, LOOPS["raw"]))
+            plan = make_engine_plan(part, folder, None)
             # Under callgrind an operation takes fifty times as long: with slices of a millisecond it would look as if
             # every few operations a slice ended.
             plan["observe"] = {"slice": "1s", "progress": 0}
             command, _ = engine.command(plan, folder)
-            totals["engine"].append(count(command, folder, LOOPS["engine"]))
+            totals["engine"].append(count_instructions(command, folder, LOOPS["engine"]))
         for who, (few, count_many) in totals.items():
             instructions[who] = (count_many - few) / (MANY - FEW)
     return instructions
 
 
-def of_targets(engine: Engine, base: Path, random: bool, widths: Sequence[int]) -> dict[int, float]:
+def count_instructions_by_target_count(
+    engine: Engine, base: Path, random: bool, widths: Sequence[int]
+) -> dict[int, float]:
     """Further instructions of a 4 KiB read when the file lies on so many targets, 1 MiB on each in turn, and each
     operation is given to one of them. What they are further to is counted once for all widths.
     """
@@ -71,15 +75,17 @@ def of_targets(engine: Engine, base: Path, random: bool, widths: Sequence[int]) 
         folder = Path(name) / "one"
         folder.mkdir()
         make_given_file(cell, Path(name))
-        layouts = {width: write_layout(Path(name) / f"layouts-{width}", given_file(folder), width) for width in widths}
+        layouts = {
+            width: write_layout(Path(name) / f"layouts-{width}", get_prepared_file(folder), width) for width in widths
+        }
 
         def per_read(layout: dict[str, str] | None) -> float:
             totals = []
             for operations in (FEW, MANY):
-                plan = engine_plan(dataclasses.replace(cell, size=operations * 4 * KIB), folder, None)
+                plan = make_engine_plan(dataclasses.replace(cell, size=operations * 4 * KIB), folder, None)
                 plan["observe"] = {"slice": "1s", "progress": 0}
                 command, record = engine.command(plan, folder)
-                totals.append(count(command, folder, LOOPS["engine"], layout))
+                totals.append(count_instructions(command, folder, LOOPS["engine"], layout))
                 if (layout is not None) != ('"type":"targets"' in record.read_text(encoding="utf-8")):
                     raise RunError("the engine did not take the layout that was given to it")
             return (totals[1] - totals[0]) / (MANY - FEW)
@@ -88,5 +94,5 @@ def of_targets(engine: Engine, base: Path, random: bool, widths: Sequence[int]) 
         return {width: per_read(layout) - without for width, layout in layouts.items()}
 
 
-def available() -> bool:
+def is_callgrind_available() -> bool:
     return shutil.which("valgrind") is not None

@@ -17,12 +17,12 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from overhead.cells import MIB, Cell, given_file
+from overhead.cells import MIB, Cell, get_prepared_file
 from overhead.contestants import Contestant, RunError, Turn
 
 
 @dataclass
-class Result:
+class CellResult:
     """What each contestant did, one turn a round."""
 
     cell: Cell
@@ -46,19 +46,19 @@ class Result:
         return [b.cpu_ns / a.cpu_ns for a, b in pairs if a.cpu_ns and b.cpu_ns]
 
 
-def tenth_percentile(values: list[float]) -> float:
+def compute_tenth_percentile(values: list[float]) -> float:
     """The value that nine in ten exceed."""
     ordered = sorted(values)
     return ordered[len(ordered) // 10]
 
 
-def busy_seconds() -> float:
+def read_busy_seconds() -> float:
     """Processor seconds that the machine has spent working, all processors together."""
     ticks = [int(word) for word in Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()[1:]]
     return (sum(ticks[:8]) - ticks[3] - ticks[4]) / 100
 
 
-def own_seconds() -> float:
+def read_own_processor_seconds() -> float:
     """Processor seconds of this program and all that it started."""
     total = 0.0
     for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
@@ -69,7 +69,7 @@ def own_seconds() -> float:
 
 def make_given_file(cell: Cell, folder: Path) -> None:
     """On the disk, and in the page cache unless direct I/O is to read it."""
-    path = given_file(folder / "anybody")
+    path = get_prepared_file(folder / "anybody")
     path.parent.mkdir()
     with path.open("wb") as file:
         for _ in range(cell.size // MIB):
@@ -80,7 +80,7 @@ def make_given_file(cell: Cell, folder: Path) -> None:
             os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
-def one_round(result: Result, able: list[Contestant], folder: Path, seconds: float) -> dict[str, Turn]:
+def run_round(result: CellResult, able: list[Contestant], folder: Path, seconds: float) -> dict[str, Turn]:
     """A turn of everybody who has not failed yet. Who fails is left out from then on, with the reason."""
     turns: dict[str, Turn] = {}
     for contestant in able:
@@ -98,18 +98,18 @@ def one_round(result: Result, able: list[Contestant], folder: Path, seconds: flo
     return turns
 
 
-def wait_for_quiet(max_others: float, patience_s: float) -> None:
-    """Until nobody keeps the processors busy, as far as the patience goes."""
+def wait_for_idle_processors(max_others: float, patience_s: float) -> None:
+    """Waits until other programs leave the processors idle, at most `patience_s` seconds."""
     end = time.monotonic() + patience_s
     while time.monotonic() < end:
-        busy, begin = busy_seconds(), time.monotonic()
+        busy, begin = read_busy_seconds(), time.monotonic()
         time.sleep(0.3)
-        if (busy_seconds() - busy) / (time.monotonic() - begin) <= max_others:
+        if (read_busy_seconds() - busy) / (time.monotonic() - begin) <= max_others:
             return
 
 
 @dataclass(frozen=True)
-class Rules:
+class RoundRules:
     """How long, how often, and how quiet the machine should be."""
 
     rounds: int
@@ -118,12 +118,14 @@ class Rules:
     patience_s: float  #: how long to wait for that before each round
 
 
-def play(cell: Cell, file_system: str, contestants: list[Contestant], base: Path, rules: Rules) -> Result:
+def run_rounds(
+    cell: Cell, file_system: str, contestants: list[Contestant], base: Path, rules: RoundRules
+) -> CellResult:
     """All rounds of one cell. A round in which others kept more processors busy than allowed is played again, until
     three times as many have been played.
     """
     rounds, seconds, max_others = rules.rounds, rules.seconds, rules.max_others
-    result = Result(cell, file_system)
+    result = CellResult(cell, file_system)
     able = [contestant for contestant in contestants if contestant.can(cell)]
     rounds_done: list[dict[str, Turn]] = []
     others: list[float] = []
@@ -131,16 +133,16 @@ def play(cell: Cell, file_system: str, contestants: list[Contestant], base: Path
         if not cell.fresh:
             make_given_file(cell, Path(folder))
         chance = random.Random(1)
-        one_round(result, able, Path(folder), seconds / 4)  # warms up
+        run_round(result, able, Path(folder), seconds / 4)  # warms up
         for number in range(3 * rounds):
             if len(rounds_done) == rounds or {"raw", "engine"} & result.failures.keys():
                 break
-            wait_for_quiet(max_others, rules.patience_s)
-            begin, busy, own_busy = time.monotonic(), busy_seconds(), own_seconds()
+            wait_for_idle_processors(max_others, rules.patience_s)
+            begin, busy, own_busy = time.monotonic(), read_busy_seconds(), read_own_processor_seconds()
             # In another order each time: what one leaves behind (free memory, warm caches) is the next one's luck.
-            turns = one_round(result, chance.sample(able, len(able)), Path(folder), seconds)
+            turns = run_round(result, chance.sample(able, len(able)), Path(folder), seconds)
             elapsed = time.monotonic() - begin
-            disturbance = max(0.0, (busy_seconds() - busy) - (own_seconds() - own_busy)) / elapsed
+            disturbance = max(0.0, (read_busy_seconds() - busy) - (read_own_processor_seconds() - own_busy)) / elapsed
             if disturbance > max_others and number < 3 * rounds - (rounds - len(rounds_done)):
                 result.disturbed += 1
                 continue

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from overhead.cells import KIB
-from overhead.contestants import ROOT_MPI, TIMEOUT_S, Engine, RunError, complaint, phase_end
+from overhead.contestants import ROOT_MPI, TIMEOUT_S, Engine, RunError, find_error_message, read_phase_end_line
 
 BLOCK = 64 * KIB
 
@@ -28,7 +28,7 @@ class Launcher:
     options: tuple[str, ...]
 
 
-def launcher(path: str) -> Launcher | None:
+def find_launcher(path: str) -> Launcher | None:
     """Which MPI an mpiexec belongs to; None when it does not run."""
     try:
         output = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
@@ -39,24 +39,24 @@ def launcher(path: str) -> Launcher | None:
     return Launcher(path, "hydra", ()) if "HYDRA" in output else Launcher(path, "mpi", ())
 
 
-def launchers(requested: list[str], root: Path) -> list[Launcher]:
+def list_launchers(requested: list[str], root: Path) -> list[Launcher]:
     """The given ones, or all that can be found."""
     names = requested or ["mpiexec", "mpiexec.openmpi", "mpiexec.mpich", str(root / ".venv/bin/mpiexec")]
     launchers_by_path: dict[str, Launcher] = {}
     for name in names:
         path = shutil.which(name)
-        if path and os.path.realpath(path) not in launchers_by_path and (found_launcher := launcher(path)):
+        if path and os.path.realpath(path) not in launchers_by_path and (found_launcher := find_launcher(path)):
             launchers_by_path[os.path.realpath(path)] = found_launcher
     return list(launchers_by_path.values())
 
 
 @dataclass
-class Outcome:
+class ScaleOutcome:
     seconds: float  #: median, start to end
     peak_mib: float  #: of the largest rank
 
 
-def engine_command(engine: Engine, folder: Path, ranks: int) -> tuple[list[str], Path]:
+def make_engine_command(engine: Engine, folder: Path, ranks: int) -> tuple[list[str], Path]:
     plan = {
         "schema": "sonde-plan/2",
         "id": "ranks",
@@ -67,22 +67,22 @@ def engine_command(engine: Engine, folder: Path, ranks: int) -> tuple[list[str],
     return engine.command(plan, folder)
 
 
-def check_engine(record: Path, ranks: int) -> None:
+def require_all_engine_ranks(record: Path, ranks: int) -> None:
     """Raises unless all ranks took part: a launcher that is not understood would start as many runs of one rank."""
-    done = phase_end(record, "read")["bytes"]["transferred"]
+    done = read_phase_end_line(record, "read")["bytes"]["transferred"]
     if done != ranks * BLOCK:
         raise RunError(f"the engine moved {done} bytes instead of {ranks * BLOCK}: the ranks did not find each other")
 
 
-def check_ior(summary: Path, ranks: int) -> None:
+def require_all_ior_ranks(summary: Path, ranks: int) -> None:
     """The same for IOR."""
     tasks = json.loads(summary.read_text(encoding="utf-8"))["tests"][0]["Options"]["tasks"]
     if int(tasks) != ranks:
         raise RunError(f"IOR saw {tasks} ranks: it belongs to another MPI than this launcher")
 
 
-def start(command: list[str], folder: Path) -> float:
-    """Runs to the end; seconds."""
+def measure_start(command: list[str], folder: Path) -> float:
+    """Runs the command and returns its duration in seconds."""
     begin = time.monotonic()
     done = subprocess.run(
         command,
@@ -95,11 +95,13 @@ def start(command: list[str], folder: Path) -> float:
         check=False,
     )
     if done.returncode != 0:
-        raise RunError(f"ended with {done.returncode}: {complaint(done)}")
+        raise RunError(f"ended with {done.returncode}: {find_error_message(done)}")
     return time.monotonic() - begin
 
 
-def measure(who: str, program: Engine | str, mpi: Launcher, raw: Path, base: Path, ranks: int, times: int) -> Outcome:
+def measure_median_start(
+    who: str, program: Engine | str, mpi: Launcher, raw: Path, base: Path, ranks: int, times: int
+) -> ScaleOutcome:
     """The median of `times` runs, and one more under the wrapper that reads each rank's peak memory."""
     seconds: list[float] = []
     with tempfile.TemporaryDirectory(prefix="sonde-bench-", dir=base) as name:
@@ -107,17 +109,17 @@ def measure(who: str, program: Engine | str, mpi: Launcher, raw: Path, base: Pat
         before = [mpi.path, *mpi.options, "-n", str(ranks)]
         for number in range(times + 1):
             if isinstance(program, Engine):
-                command, record = engine_command(program, folder, ranks)
+                command, record = make_engine_command(program, folder, ranks)
             else:
                 record = folder / "ior.json"
                 command = [program, "-a", "POSIX", "-F", "-t", "4k", "-b", str(BLOCK), "-w", "-r"]
                 command += ["-o", str(folder / "ior"), "-O", "summaryFormat=JSON", "-O", f"summaryFile={record}"]
             if number == times:
-                start([*before, str(raw), "child", str(folder / "use"), *command], folder)
+                measure_start([*before, str(raw), "child", str(folder / "use"), *command], folder)
             else:
-                seconds.append(start([*before, *command], folder))
-            (check_engine if isinstance(program, Engine) else check_ior)(record, ranks)
+                seconds.append(measure_start([*before, *command], folder))
+            (require_all_engine_ranks if isinstance(program, Engine) else require_all_ior_ranks)(record, ranks)
         uses = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("use.*")]
     if len(uses) != ranks:
         raise RunError(f"{who}: {len(uses)} of {ranks} ranks told their memory")
-    return Outcome(statistics.median(seconds), max(use["peak_kib"] for use in uses) / 1024)
+    return ScaleOutcome(statistics.median(seconds), max(use["peak_kib"] for use in uses) / 1024)

@@ -28,12 +28,12 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-LIMIT = 0.02
-FULL = 0.95  # of its rate: a link with a line
+MAX_RELATIVE_DIFFERENCE = 0.02
+FULL_SHARE = 0.95  # of its rate: a link with a line
 MIB = 1 << 20
 
 
-def network(seed: int) -> str:
+def make_random_network(seed: int) -> str:
     """A network with its transfers, as both programs read it."""
     chance = random.Random(seed)
 
@@ -59,14 +59,14 @@ def network(seed: int) -> str:
 
 
 @dataclass(frozen=True)
-class Fluid:
+class FluidModel:
     """When each transfer is done (s), and whether one of them waited at two full links at once."""
 
     ends: list[float]
     two_lines: bool
 
 
-def fluid(text: str) -> Fluid:
+def simulate_fluid_model(text: str) -> FluidModel:
     """Max-min fair shares by progressive filling (Bertsekas and Gallager, Data Networks, 6.5.2), from end to end."""
     rates: dict[str, float] = {}
     servers: list[int] = []
@@ -93,19 +93,19 @@ def fluid(text: str) -> Fluid:
             remaining.append(bytes_)
     ends, now, two_lines = [0.0] * len(remaining), 0.0, False
     while going := [i for i, bytes_ in enumerate(remaining) if bytes_ > 0]:
-        shares = _shares([ways[i] for i in going], rates)
+        shares = _compute_max_min_fair_rates([ways[i] for i in going], rates)
         used = {link: sum(s for s, i in zip(shares, going, strict=True) if link in ways[i]) for link in rates}
         step = min(remaining[i] / share for share, i in zip(shares, going, strict=True))
-        full = {link for link, load in used.items() if load > FULL * rates[link]}
+        full = {link for link, load in used.items() if load > FULL_SHARE * rates[link]}
         two_lines = two_lines or any(len(full & set(ways[i])) > 1 for i in going)
         now += step
         for share, i in zip(shares, going, strict=True):
             remaining[i] = 0.0 if remaining[i] <= share * step * (1 + 1e-12) else remaining[i] - share * step
             ends[i] = now if remaining[i] == 0 else 0.0
-    return Fluid(ends, two_lines)
+    return FluidModel(ends, two_lines)
 
 
-def _shares(ways: Sequence[Sequence[str]], rates: Mapping[str, float]) -> list[float]:
+def _compute_max_min_fair_rates(ways: Sequence[Sequence[str]], rates: Mapping[str, float]) -> list[float]:
     shares = [0.0] * len(ways)
     open_, room = set(range(len(ways))), dict(rates)
     while open_:
@@ -120,7 +120,7 @@ def _shares(ways: Sequence[Sequence[str]], rates: Mapping[str, float]) -> list[f
     return shares
 
 
-def compiled(compiler: str, folder: Path) -> Path:
+def compile_flows_program(compiler: str, folder: Path) -> Path:
     """Our program: the model and the loop over transfers, by one compiler."""
     program = folder / f"flows-{Path(compiler).name}"
     sources = [*sorted((ROOT / "simulate" / "model").glob("*.cpp")), HERE / "flows.cpp"]
@@ -131,7 +131,7 @@ def compiled(compiler: str, folder: Path) -> Path:
     return program
 
 
-def simgrid(compiler: str, folder: Path) -> Path | None:
+def compile_simgrid_program(compiler: str, folder: Path) -> Path | None:
     """Theirs; None where SimGrid is not installed."""
     if not Path("/usr/include/simgrid/s4u.hpp").exists():
         return None
@@ -141,7 +141,7 @@ def simgrid(compiler: str, folder: Path) -> Path | None:
     return program
 
 
-def ends(program: Path, text: str) -> list[int]:
+def run_flows_program(program: Path, text: str) -> list[int]:
     """When each transfer is done, ns."""
     done = subprocess.run([str(program)], input=text, capture_output=True, text=True, check=True)
     return [int(line) for line in done.stdout.splitlines() if not line.startswith("events")]
@@ -158,24 +158,24 @@ def main() -> int:
         print(f"there is no compiler {arguments.compiler}", file=sys.stderr)
         return 3
     with tempfile.TemporaryDirectory(prefix="sonde-second-opinion-") as name:
-        simgrid_program = simgrid(arguments.compiler, Path(name))
+        simgrid_program = compile_simgrid_program(arguments.compiler, Path(name))
         if simgrid_program is None:
             print("SimGrid is not installed (Debian: apt-get install libsimgrid-dev): by progressive filling only")
-        return compare(
-            arguments.ours or compiled(arguments.compiler, Path(name)),
+        return compare_networks(
+            arguments.ours or compile_flows_program(arguments.compiler, Path(name)),
             simgrid_program,
             arguments.networks,
             arguments.seed,
         )
 
 
-def compare(ours: Path, simgrid_program: Path | None, networks: int, seed: int) -> int:
+def compare_networks(ours: Path, simgrid_program: Path | None, networks: int, seed: int) -> int:
     """Draws networks until so many could be compared. 1 when more than one in ten of them is over the limit."""
     worst, largest_difference, far, compared, skipped = 0.0, 0.0, 0, 0, 0
     while compared < networks:
-        seed, text = seed + 1, network(seed)
-        truth, our_ends = fluid(text), [end / 1e9 for end in ends(ours, text)]
-        peer_ends = [end / 1e9 for end in ends(simgrid_program, text)] if simgrid_program else truth.ends
+        seed, text = seed + 1, make_random_network(seed)
+        truth, our_ends = simulate_fluid_model(text), [end / 1e9 for end in run_flows_program(ours, text)]
+        peer_ends = [end / 1e9 for end in run_flows_program(simgrid_program, text)] if simgrid_program else truth.ends
         largest_difference = max(
             largest_difference, *(abs(a - b) / b for a, b in zip(truth.ends, peer_ends, strict=True))
         )
@@ -185,11 +185,14 @@ def compare(ours: Path, simgrid_program: Path | None, networks: int, seed: int) 
             continue
         compared += 1
         worst = max(worst, error)
-        if error > LIMIT:
+        if error > MAX_RELATIVE_DIFFERENCE:
             far += 1
             print(f"network {seed - 1}: {error:.1%} off\n{text}ours {our_ends}\nthey {peer_ends}")
     who = "SimGrid" if simgrid_program else "progressive filling"
-    print(f"{compared} networks: ours and {who} differ by {worst:.2%} at most, {far} by more than {LIMIT:.0%}")
+    print(
+        f"{compared} networks: ours and {who} differ by {worst:.2%} at most,"
+        f" {far} by more than {MAX_RELATIVE_DIFFERENCE:.0%}"
+    )
     print(f"{skipped} more have a transfer that waits at two full links at once, and were not compared")
     if simgrid_program:
         print(f"SimGrid and progressive filling differ by {largest_difference:.1e} at most")

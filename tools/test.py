@@ -26,7 +26,7 @@ NOTHING_CHOSEN = 5  # pytest's exit code where no test fits what was asked for
 
 
 @dataclass(frozen=True)
-class TestCount:
+class SuiteCount:
     """What one JUnit file says."""
 
     passed: int
@@ -38,19 +38,19 @@ class TestCount:
         """Something ran and nothing failed."""
         return self.failed == 0 and self.passed > 0
 
-    def __add__(self, other: TestCount) -> TestCount:
-        return TestCount(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
+    def __add__(self, other: SuiteCount) -> SuiteCount:
+        return SuiteCount(self.passed + other.passed, self.failed + other.failed, self.skipped + other.skipped)
 
     def __str__(self) -> str:
         return f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped"
 
 
-def count_tests(junit: Path) -> TestCount:
+def count_tests(junit: Path) -> SuiteCount:
     """Adds up all suites of a JUnit file; a file that is missing or broken counts as one failure."""
     try:
         root = ElementTree.parse(junit).getroot()  # nosec B314 # written by our own tests
     except (OSError, ElementTree.ParseError):
-        return TestCount(0, 1, 0)
+        return SuiteCount(0, 1, 0)
     suites = [root] if root.tag == "testsuite" else root.findall("testsuite")
 
     # One program of C++ tests holds many cases, and says at its end how many.
@@ -58,13 +58,13 @@ def count_tests(junit: Path) -> TestCount:
     inner = [match for text in root.itertext() for match in cases.findall(text)]
     if inner:
         good, bad, ignored = (sum(int(groups[position] or 0) for groups in inner) for position in (1, 2, 3))
-        return TestCount(good, bad, ignored)
+        return SuiteCount(good, bad, ignored)
 
     def total(*names: str) -> int:
         return sum(int(suite.get(name, 0)) for suite in suites for name in names)
 
     failed, skipped = total("failures", "errors"), total("skipped", "disabled")
-    return TestCount(total("tests") - failed - skipped, failed, skipped)
+    return SuiteCount(total("tests") - failed - skipped, failed, skipped)
 
 
 def count_skip_reasons(junit: Path) -> Counter[str]:
@@ -95,15 +95,15 @@ def compile_tests_in_background(pytest: list[str]) -> Iterator[None]:
         reading.wait()
 
 
-def run_tests(command: list[str], junit: Path) -> TestCount:
+def run_tests(command: list[str], junit: Path) -> SuiteCount:
     """Runs one half without a terminal to read from; its exit code counts even when its file shows no failure."""
     junit.unlink(missing_ok=True)
     print("+", " ".join(command), flush=True)
     code = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, env=make_test_environment()).returncode
     if code == NOTHING_CHOSEN and "pytest" in command:
-        return TestCount(0, 0, 0)
+        return SuiteCount(0, 0, 0)
     result = count_tests(junit)
-    return result if code == 0 or result.failed else TestCount(result.passed, 1, result.skipped)
+    return result if code == 0 or result.failed else SuiteCount(result.passed, 1, result.skipped)
 
 
 def main() -> int:

@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tools"))
 
 from mutation import cpp_changes, python_changes, results  # noqa: E402
 from mutation.change import BROKEN, EQUIVALENT, KILLED, SURVIVED, TIMEOUT, SourceChange  # noqa: E402
-from mutation.lab_trial import TestBaseline  # noqa: E402
+from mutation.lab_trial import ModuleBaseline  # noqa: E402
 from mutation.modules import MODULES  # noqa: E402
 
 PYTHON = '''"""A docstring with 1 < 2."""
@@ -159,7 +159,7 @@ def test_tests_that_run_the_line_come_first() -> None:
     seconds = {f"{near}::dear": 9.0, f"{near}::cheap": 1.0, f"{far}::dear": 5.0, f"{far}::cheap": 0.5, other: 0.1}
     source = "LEVEL = 5\n\ndef f():\n    return LEVEL\n\ndef g():\n    return 3\n"
     reached = {file: {1: [""], 4: [f"{far}::dear"]}}
-    baseline = TestBaseline(seconds, reached, good=True, stamp="")
+    baseline = ModuleBaseline(seconds, reached, good=True, stamp="")
     constant, inside, nobody = (
         next(change for change in python_changes.list_python_changes(file, source) if change.line == line)
         for line in (1, 4, 7)

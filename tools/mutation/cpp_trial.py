@@ -31,7 +31,7 @@ _LATE = ("TimeoutExpired", "SIGXCPU")
 
 
 @dataclass(frozen=True)
-class TestProgramBuild:
+class ProgramBuild:
     """How the objects of a test program are made and joined."""
 
     compile: dict[str, list[str]]
@@ -50,7 +50,7 @@ class AllowedProcessorTime:
     library_s: float
 
 
-def build_test_program(module: Module) -> TestProgramBuild:
+def build_test_program(module: Module) -> ProgramBuild:
     """Builds the test program as it is, and asks how. Raises CalledProcessError when it does not build."""
     targets = [module.program, *([module.library] if module.library else [])]
     if not (TREE / "build.ninja").is_file():
@@ -64,7 +64,7 @@ def build_test_program(module: Module) -> TestProgramBuild:
         source = Path(entry["file"]).relative_to(ROOT).as_posix() if Path(entry["file"]).is_relative_to(ROOT) else ""
         position = arguments.index("-o")
         objects[source], compile_[source] = arguments[position + 1], arguments[:position]
-    return TestProgramBuild(
+    return ProgramBuild(
         compile_,
         objects,
         _read_link_command(module.program),
@@ -79,7 +79,7 @@ def _read_link_command(target: str) -> list[str]:
     return shlex.split(output.split("&&")[1] if "&&" in output else output)
 
 
-def _find_changed_sources(change: SourceChange, module: Module, build: TestProgramBuild) -> list[str]:
+def _find_changed_sources(change: SourceChange, module: Module, build: ProgramBuild) -> list[str]:
     """The sources whose objects hold the change."""
     if change.file.endswith(".cpp"):
         return [change.file]
@@ -98,7 +98,7 @@ def _find_changed_sources(change: SourceChange, module: Module, build: TestProgr
 
 
 def try_cpp_change(
-    change: SourceChange, module: Module, build: TestProgramBuild, folder: Path, allowed: AllowedProcessorTime
+    change: SourceChange, module: Module, build: ProgramBuild, folder: Path, allowed: AllowedProcessorTime
 ) -> str:
     """What the tests make of a change; the folder is for what is built."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -154,12 +154,12 @@ def _link_with_changed_objects(link: list[str], changed: dict[str, str], output:
     return done.returncode == 0
 
 
-def get_unchanged_program(build: TestProgramBuild) -> Path:
+def get_unchanged_program(build: ProgramBuild) -> Path:
     """The test program with no change."""
     return TREE / build.link[build.link.index("-o") + 1]
 
 
-def get_unchanged_library(build: TestProgramBuild) -> Path | None:
+def get_unchanged_library(build: ProgramBuild) -> Path | None:
     """The library with no change; None for modules without one."""
     return TREE / build.link_library[build.link_library.index("-o") + 1] if build.link_library else None
 

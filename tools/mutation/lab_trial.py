@@ -38,7 +38,7 @@ _PRELOADED_MODULES = (
 
 
 @dataclass(frozen=True)
-class TestBaseline:
+class ModuleBaseline:
     """What the tests do with the sources as they are."""
 
     seconds: Mapping[str, float]
@@ -165,10 +165,10 @@ def measure_baseline(module: Module, output: Path) -> str:
     return SURVIVED
 
 
-def read_baseline(file: Path) -> TestBaseline:
+def read_baseline(file: Path) -> ModuleBaseline:
     document = json.loads(file.read_text(encoding="utf-8"))
     reached = {name: {int(line): tests for line, tests in lines.items()} for name, lines in document["reached"].items()}
-    return TestBaseline(document["seconds"], reached, document["good"], document.get("stamp", ""))
+    return ModuleBaseline(document["seconds"], reached, document["good"], document.get("stamp", ""))
 
 
 class _ChangedModuleImporter(importlib.abc.MetaPathFinder, importlib.machinery.SourceFileLoader):  # type: ignore[misc]

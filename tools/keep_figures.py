@@ -26,8 +26,8 @@ from sonde.experiments.claims.verdicts import ClaimResult
 from sonde.experiments.medians import compute_effects, compute_medians
 from sonde.experiments.page.page import evaluate_results
 from sonde.experiments.page.points import (
-    METRIC,
-    PHASE,
+    METRIC_COORDINATE,
+    PHASE_COORDINATE,
     Point,
     collect_points,
     format_axis_name_and_value,
@@ -110,7 +110,7 @@ def list_published_charts(
         lines = make_published_curves(
             figure,
             runs,
-            {**coordinates, METRIC: points[0].metric},
+            {**coordinates, METRIC_COORDINATE: points[0].metric},
             [point.coordinates.get(figure.x) for point in points],
         )
         places = list(dict.fromkeys(place_value for line in lines for place_value in line.values))
@@ -177,11 +177,13 @@ def list_rates_over_time(figure: FigureDescription, runs: MeasuredRuns) -> list[
             continue
         width = max(1, -(-len(curve.amounts) // MAX_TIME_STEPS))
         parts = [curve.amounts[index : index + width] for index in range(0, len(curve.amounts) - width + 1, width)]
-        coordinates = {**get_cell_coordinates(runs.experiment, cell), PHASE: phase}
+        coordinates = {**get_cell_coordinates(runs.experiment, cell), PHASE_COORDINATE: phase}
         lines.append(
             {
                 "name": format_axis_name_and_value(
-                    runs.experiment, figure.series or PHASE, coordinates.get(figure.series or PHASE)
+                    runs.experiment,
+                    figure.series or PHASE_COORDINATE,
+                    coordinates.get(figure.series or PHASE_COORDINATE),
                 ),
                 "step_s": round_to_significant_digits(width * curve.slice_s),
                 "values": [round_to_significant_digits(sum(part) / width / curve.slice_s) for part in parts],
@@ -196,7 +198,10 @@ def convert_table_to_json(table: TableDescription, runs: MeasuredRuns) -> dict[s
     rows: dict[tuple[str, ...], dict[str, Any]] = {}
     for point in collect_points(table, runs).points:
         key = tuple(format_axis_value(runs.experiment, name, point.coordinates.get(name, "")) for name in table.rows)
-        rows.setdefault(key, {})[str(point.coordinates[METRIC])] = [*get_median_and_bounds(point), point.unit]
+        rows.setdefault(key, {})[str(point.coordinates[METRIC_COORDINATE])] = [
+            *get_median_and_bounds(point),
+            point.unit,
+        ]
     return {
         "id": table.id,
         "source": table.source,

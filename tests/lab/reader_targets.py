@@ -52,7 +52,7 @@ from sonde.sources.formats import read_result_file
 from sonde.sources.import_defaults import ImportDefaults
 from sonde.store.columns import read_table_columns
 from sonde.store.index import PARQUET_WRITE_OPTIONS, RUN_SCHEMA
-from sonde.store.packs import UNREADABLE, iterate_pack_members
+from sonde.store.packs import UNREADABLE_PACK_ERRORS, iterate_pack_members
 from sonde.store.rows import read_folder_rows
 from sonde.store.summary import SUMMARY_FILE, build_summary_document, read_summary
 from sonde.telemetry.data import load_telemetry
@@ -339,7 +339,7 @@ TARGETS: tuple[ReaderTarget, ...] = (
     ReaderTarget(
         "trace of DFTracer", "trace.pfw", read_dftracer_job, _files("tests/data/dftracer/parent.pfw"), mutations=60
     ),
-    ReaderTarget("pack", "pack.tar", _read_pack, _packs, UNREADABLE),
+    ReaderTarget("pack", "pack.tar", _read_pack, _packs, UNREADABLE_PACK_ERRORS),
     ReaderTarget("tool output", "output.txt", lambda path: read_files([path]), _files("tests/data/layout/*")),
     ReaderTarget("routes", "routes.txt", lambda path: read_host_tables([path]), _routes),
     ReaderTarget("superblock", "device", lambda path: read_superblock(str(path)), _superblocks, (UserError, OSError)),

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "lab"))
 
 from sonde.model.errors import SystemFileError
 from sonde.model.tables.json_schema import build_definitions
-from sonde.model.tables.quantity import PARSERS
+from sonde.model.tables.quantity import NUMBER_PARSERS
 from sonde.model.tables.table_reader import ReadContext, read_quantity
 
 UNITS = [
@@ -62,7 +62,7 @@ WRITTEN = st.one_of(
 )
 
 
-@pytest.mark.parametrize("kind", sorted(PARSERS))
+@pytest.mark.parametrize("kind", sorted(NUMBER_PARSERS))
 @given(WRITTEN)
 @example(" 4 KiB")
 @example("4 KiB\n")

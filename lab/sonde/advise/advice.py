@@ -15,7 +15,7 @@ from sonde.advise.slow_targets import SlowTargetResult
 from sonde.advise.storage_rates import StorageRates, estimate_rates_from_job
 from sonde.advise.triggers import CostKind, IoPattern, find_patterns
 
-SCHEMA = "sonde-advice/1"
+ADVICE_FORMAT = "sonde-advice/1"
 _ADVICE_TITLES = {
     CostKind.READS: "Make reads large and sequential",
     CostKind.WRITES: "Make writes large and sequential",
@@ -82,7 +82,7 @@ def build_log_set_document(
 ) -> dict[str, Any]:
     """The advice for several logs as JSON."""
     return {
-        "schema": SCHEMA,
+        "schema": ADVICE_FORMAT,
         "jobs": [build_advice_document(result) for result in advised],
         "refused": list(refused),
         "targets_compared": slow_target_result.compared,

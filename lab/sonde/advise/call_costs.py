@@ -24,7 +24,7 @@ from sonde.model.record import RecordReader
 
 CALL_SIZES = (512, 4096, 32768, 262144, 4194304)
 _CALIBRATION_PHASE_BYTES = 32 << 20  # of all tasks
-_FEWEST_SIZES, _MOST_CALLS, _SYNCS = 2, 1000, 4  # of each task
+_FEWEST_SIZES, _MOST_CALLS, _SYNC_CALLS_PER_PHASE = 2, 1000, 4  # of each task
 _NEW_FILES, _FEWEST_NEW_FILES = 200, 5  # of all tasks, of each task
 _TRANSFER_CALL_KINDS = ("new", "again", "read")  # the same bytes: written, written again, read
 
@@ -107,7 +107,7 @@ def _make_open_and_close_calls(call_kind: str, first_file: int, file_count: int)
 
 def _make_sync_calls(file_number: int) -> Calls:
     parts = []
-    for number in range(_SYNCS):
+    for number in range(_SYNC_CALLS_PER_PHASE):
         write = make_blank_calls(1, CallKind.WRITE, file_number)
         write["offset"], write["length"] = number << 20, 1 << 20
         parts += [write, make_blank_calls(1, CallKind.FSYNC, file_number)]

@@ -23,8 +23,8 @@ from sonde.model.shell import quote_command
 from sonde.model.trace import is_trace, read_trace
 
 _LARGEST_FILE, _LONGEST_CALL = (1 << 63) - 1, 1 << 40
-_COLUMNS = ("t_ns", "ns", "file", "op", "offset", "bytes")
-_KINDS = {
+_EVENT_COLUMNS = ("t_ns", "ns", "file", "op", "offset", "bytes")
+_CALL_KINDS_BY_NAME = {
     "read": CallKind.READ,
     "write": CallKind.WRITE,
     "open": CallKind.OPEN,
@@ -133,14 +133,14 @@ def _add_trace_events(
     builder: CallLogBuilder,
     skipped_events: Counter[str],
 ) -> None:
-    columns = [list(events_line["columns"]).index(name) for name in _COLUMNS]
+    columns = [list(events_line["columns"]).index(name) for name in _EVENT_COLUMNS]
     rows = []
     for row in events_line["rows"]:
         begin, duration, number, kind, offset, result = (row[column] for column in columns)
         file = file_numbers.get(number)
         if file is None or kind == "seek":  # each call has its offset
             continue
-        if kind not in _KINDS:
+        if kind not in _CALL_KINDS_BY_NAME:
             skipped_events[kind] += 1
             continue
         if result < 0:
@@ -148,7 +148,16 @@ def _add_trace_events(
             continue
         is_transfer = kind in ("read", "write")
         length = result if is_transfer else 0
-        rows.append((start_s + begin * 1e-9, duration * 1e-9, offset if is_transfer else 0, length, file, _KINDS[kind]))
+        rows.append(
+            (
+                start_s + begin * 1e-9,
+                duration * 1e-9,
+                offset if is_transfer else 0,
+                length,
+                file,
+                _CALL_KINDS_BY_NAME[kind],
+            )
+        )
     builder.add_task_calls(task, np.array(rows, CALL_DTYPE))
 
 

@@ -25,7 +25,7 @@ _DXT_HEADER_DTYPE = np.dtype(
 )
 _DXT_SEGMENT_FIELDS = [("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end", "f8")]
 _SEGMENTS_PER_BLOCK = 1 << 16
-_MAGIC = 6567223
+_DARSHAN_MAGIC = 6567223
 # Of the header of format 3.41, which all logs with newer records have: type of compression, region and version of a
 # module by its index. 0 is zlib.
 _COMPRESSION_PLACE, _REGIONS_PLACE, _VERSIONS_PLACE = 16, 48, 48 + 16 * 64
@@ -61,7 +61,7 @@ def find_log_byte_order(log_path: Path) -> Literal["<", ">"]:
     """Byte order of a log, as NumPy names it. Darshan writes in the order of the machine that it runs on."""
     with log_path.open("rb") as stream:
         magic = stream.read(16)[8:]
-    return ">" if magic == _MAGIC.to_bytes(8, "big") else "<"
+    return ">" if magic == _DARSHAN_MAGIC.to_bytes(8, "big") else "<"
 
 
 def read_newer_module(log_path: Path, module_index: int) -> Iterator[bytes]:

@@ -24,14 +24,14 @@ from sonde.model.documents import parse_json, read_bounded_lines
 from sonde.model.errors import UserError
 from sonde.model.shell import quote_command
 
-SUFFIXES = (".pfw", ".pfw.gz")
+TRACE_SUFFIXES = (".pfw", ".pfw.gz")
 _CALL_KINDS, _METADATA_KINDS = (1, "X"), (4, "M")
-_READS = ("read", "pread", "pread64")
-_WRITES = ("write", "pwrite", "pwrite64")
+_READ_CALLS = ("read", "pread", "pread64")
+_WRITE_CALLS = ("write", "pwrite", "pwrite64")
 _STREAM_READS, _STREAM_WRITES = ("fread",), ("fwrite",)
-_SEEKS = ("lseek", "lseek64")
-_OPENS = ("open", "open64", "openat", "creat", "creat64", "fopen", "fopen64")
-_SYNCS, _CLOSES = ("fsync", "fdatasync"), ("close",)
+_SEEK_CALLS = ("lseek", "lseek64")
+_OPEN_CALLS = ("open", "open64", "openat", "creat", "creat64", "fopen", "fopen64")
+_SYNC_CALLS, _CLOSE_CALLS = ("fsync", "fdatasync"), ("close",)
 _SIZE_CLASS_LIMITS = (100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30)
 _TICK_SECONDS_BY_UNIT = {"US": 1e-6, "NS": 1e-9, "MS": 1e-3}
 _CALLS_IN_SAMPLE = 10_000
@@ -129,8 +129,10 @@ def list_dftracer_calls(file_or_folder: Path) -> Iterator[LoggedCall]:
 
 def _list_trace_files(file_or_folder: Path) -> list[Path]:
     if file_or_folder.is_dir():
-        return sorted(file for file in file_or_folder.iterdir() if file.name.endswith(SUFFIXES) and file.is_file())
-    return [file_or_folder] if file_or_folder.name.endswith(SUFFIXES) and file_or_folder.is_file() else []
+        return sorted(
+            file for file in file_or_folder.iterdir() if file.name.endswith(TRACE_SUFFIXES) and file.is_file()
+        )
+    return [file_or_folder] if file_or_folder.name.endswith(TRACE_SUFFIXES) and file_or_folder.is_file() else []
 
 
 def _iterate_trace_events(trace_file: Path, read_state: _TraceReadState) -> Iterator[Mapping[str, Any]]:
@@ -194,7 +196,7 @@ def _add_call_event(
 ) -> None:
     key = str(event_arguments.get("fhash", "") or event_arguments.get("fname", ""))
     if not key:
-        read_state.unnamed_calls += call_name in (*_READS, *_WRITES)
+        read_state.unnamed_calls += call_name in (*_READ_CALLS, *_WRITE_CALLS)
         return
     path = read_state.names.get(key, key)
     files = read_state.streams if is_stream else read_state.files
@@ -203,8 +205,8 @@ def _add_call_event(
     read_state.seconds[process_id] = read_state.seconds.get(process_id, 0.0) + seconds
     position = _get_file_position(process_id, path, read_state)
     result = round(_convert_to_number(event_arguments.get("ret")))
-    if call_name in (*_READS, *_WRITES, *_STREAM_READS, *_STREAM_WRITES):
-        is_write = call_name in (*_WRITES, *_STREAM_WRITES)
+    if call_name in (*_READ_CALLS, *_WRITE_CALLS, *_STREAM_READS, *_STREAM_WRITES):
+        is_write = call_name in (*_WRITE_CALLS, *_STREAM_WRITES)
         amount = result * round(_convert_to_number(event_arguments.get("size", 1)) or 1) if is_stream else result
         is_positioned = call_name.startswith(("pread", "pwrite"))
         begin = round(_convert_to_number(event_arguments.get("offset"))) if is_positioned else position.offset
@@ -218,15 +220,15 @@ def _add_call_event(
             sample.append((max(0, amount), seconds))
         return
     file.meta_s += seconds
-    if call_name in _OPENS:
+    if call_name in _OPEN_CALLS:
         file.opens += 1
         position.offset = 0
         if not is_stream and result >= 0:
             read_state.append_logged_call(process_id, path, "OPEN", seconds)
-    elif call_name in _SEEKS and result >= 0:
+    elif call_name in _SEEK_CALLS and result >= 0:
         position.offset = result
-    elif call_name in (*_SYNCS, *_CLOSES) and not is_stream:
-        read_state.append_logged_call(process_id, path, "FSYNC" if call_name in _SYNCS else "CLOSE", seconds)
+    elif call_name in (*_SYNC_CALLS, *_CLOSE_CALLS) and not is_stream:
+        read_state.append_logged_call(process_id, path, "FSYNC" if call_name in _SYNC_CALLS else "CLOSE", seconds)
 
 
 def _add_transfer(

@@ -15,7 +15,7 @@ from sonde.advise.triggers import CostKind
 from sonde.model.errors import UserError
 from sonde.model.shell import quote_command
 
-SCHEMA = "sonde-fleet/1"
+FLEET_FORMAT = "sonde-fleet/1"
 # The variable that switches buffering of small calls on without a change of the program.
 _IOBUF_VARIABLE = "IOBUF_PARAMS"
 
@@ -112,7 +112,7 @@ def rank_fleet_losses(log_table: Path) -> FleetLosses:
 
 def build_fleet_document(losses: FleetLosses) -> dict[str, Any]:
     """The survey as JSON."""
-    return {"schema": SCHEMA} | {name: getattr(losses, name) for name in losses.__dataclass_fields__}
+    return {"schema": FLEET_FORMAT} | {name: getattr(losses, name) for name in losses.__dataclass_fields__}
 
 
 def _fetch_rows(

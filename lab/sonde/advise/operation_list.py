@@ -20,7 +20,7 @@ from sonde.advise.call_log import CallKind, CallLog, Calls, find_shared_files
 from sonde.model.confined_files import open_atomic_replacement
 from sonde.model.errors import MachineError, UserError
 
-MAGIC, VERSION = b"SONDEOPS", 1
+MAGIC, LIST_VERSION = b"SONDEOPS", 1
 OPERATION_DTYPE = np.dtype(
     [
         *(("think_ns", "<u8"), ("offset", "<u8"), ("length", "<u4"), ("file", "<u4")),
@@ -33,7 +33,7 @@ _LIST_HEADER_DTYPE = np.dtype(
         *(("largest", "<u4"), ("reserved", "<u4"), ("operations", "<u8"), ("file_bytes", "<u8"), ("end", "<u8", (2,))),
     ]
 )
-READS, WRITES, CREATES, TRUNCATES = 1, 2, 4, 8
+READS_FLAG, WRITES_FLAG, CREATES_FLAG, TRUNCATES_FLAG = 1, 2, 4, 8
 _MAX_OPERATION_BYTES = 1 << 30  # of one operation, as the engine accepts
 _LONGEST_THINK_NS = 86_400 * 10**9
 _MAX_HANDLES = 1 << 15
@@ -63,7 +63,7 @@ class OperationList:
     def to_bytes(self) -> bytes:
         """The list as the engine reads it."""
         header = np.zeros(1, _LIST_HEADER_DTYPE)
-        header["magic"], header["version"] = MAGIC, VERSION
+        header["magic"], header["version"] = MAGIC, LIST_VERSION
         header["tasks"], header["files"], header["handles"] = len(self.tasks), self.sizes.size, self.handles
         header["largest"], header["operations"] = self.longest_operation_bytes, self.operation_count
         header["file_bytes"] = int(self.sizes.sum())
@@ -149,7 +149,7 @@ class _TaskOperationWriter:
     def _add_transfer(self, kind: CallKind, think_ns: int, offset: int, length: int, file_number: int) -> None:
         handle, row = self._files.stacks[file_number][-1]
         # A trace does not say how a file was opened: as its calls need it.
-        self._rows[row][6] |= READS if kind is CallKind.READ else WRITES | CREATES
+        self._rows[row][6] |= READS_FLAG if kind is CallKind.READ else WRITES_FLAG | CREATES_FLAG
         done = 0
         while True:  # once, unless the call is longer than the engine's longest
             part = min(_MAX_OPERATION_BYTES, length - done)
@@ -167,7 +167,7 @@ def build_operation_list(log: CallLog) -> OperationList:
         writer = _TaskOperationWriter()
         operations, used = writer.convert_calls(calls)
         opens = operations["kind"] == CallKind.OPEN
-        operations["flags"][opens & (operations["flags"] == 0)] = READS
+        operations["flags"][opens & (operations["flags"] == 0)] = READS_FLAG
         tasks.append(operations)
         handles, implied = max(handles, used), implied + writer.implied_opens
         np.maximum.at(sizes, operations["file"], (operations["offset"] + operations["length"]).astype(np.int64))
@@ -187,7 +187,7 @@ def find_required_sizes(operations: OperationList) -> NDArray[np.int64]:
     for task in operations.tasks:
         created_files: set[int] = set()
         for _, offset, length, file, _, kind, flags, _ in task.tolist():
-            if kind == CallKind.OPEN and flags & CREATES and file not in shared:
+            if kind == CallKind.OPEN and flags & CREATES_FLAG and file not in shared:
                 created_files.add(file)
             elif kind == CallKind.WRITE:
                 written[file] = max(written[file], offset + length)
@@ -232,7 +232,7 @@ def build_preparation_operations(operations: OperationList, log: CallLog | None 
     rows: list[list[tuple[int, ...]]] = [[] for _ in range(count)]
     for index, file in enumerate(files.tolist()):
         task_rows = rows[index % count]
-        task_rows.append((0, 0, 0, file, 0, CallKind.OPEN, WRITES | CREATES, 0))
+        task_rows.append((0, 0, 0, file, 0, CallKind.OPEN, WRITES_FLAG | CREATES_FLAG, 0))
         size = int(contents[file])
         for offset in range(0, size, _PREPARATION_WRITE_BYTES):
             task_rows.append((0, offset, min(_PREPARATION_WRITE_BYTES, size - offset), file, 0, CallKind.WRITE, 0, 0))

@@ -15,7 +15,7 @@ from sonde.advise.call_log import CallLog
 from sonde.advise.replay_changes import ReplayChange
 from sonde.terminal.screen import make_plain_table
 
-SCHEMA = "sonde-proof/1"
+PROOF_FORMAT = "sonde-proof/1"
 # A prediction needs calibrations that agree: other programs or the write-back of earlier data make them differ.
 MOST_SPREAD, NO_GAIN = 0.5, 0.05  # of the predicted gain; of the time in calls
 
@@ -94,7 +94,7 @@ def build_proof_document(
 ) -> dict[str, Any]:
     """The proofs of one job as JSON."""
     return {
-        "schema": SCHEMA,
+        "schema": PROOF_FORMAT,
         "log": advice.job.source,
         "program": advice.job.program,
         "storage": storage_name,

@@ -23,11 +23,11 @@ from sonde.model.escaping import escape_line
 
 # Half as fast and twice as fast are the ends of the scale.
 _DARKEST_RATIO = 0.5
-_SLOW, _USUAL, _FAST, _ABSENT = (179, 79, 0), (246, 246, 244), (0, 91, 143), (205, 209, 214)
+_SLOW_COLOR, _USUAL_COLOR, _FAST_COLOR, _ABSENT_COLOR = (179, 79, 0), (246, 246, 244), (0, 91, 143), (205, 209, 214)
 _COLOR_LEVELS = 127
 # A screen cannot resolve more rows: the rows furthest from usual are drawn.
 MAX_ROWS = 400
-_HEIGHT, _TALLEST, _NAMED = 420, 16, 11
+_MAX_HEIGHT_PX, _MAX_ROW_HEIGHT_PX, _MIN_LABELED_ROW_HEIGHT_PX = 420, 16, 11
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def render_heat_map(heat: HeatMap) -> Markup:
     """The figure as HTML."""
     chosen = _select_rows(heat)
     values = heat.values[chosen]
-    height = max(1.0, min(_TALLEST, _HEIGHT / len(chosen)))
+    height = max(1.0, min(_MAX_ROW_HEIGHT_PX, _MAX_HEIGHT_PX / len(chosen)))
     total = max(14.0, height * len(chosen))
     names = Markup("").join(
         Markup('<span class="{}" style="top:{}">{}</span>').format(
@@ -106,7 +106,7 @@ def _select_rows(heat: HeatMap) -> list[int]:
 
 def _select_labels(chosen: Sequence[int], marked: Sequence[int], height: float) -> list[tuple[int, int]]:
     """Place and row of the names that fit: the marked ones first."""
-    distance = max(1, round(_NAMED / height + 0.49))
+    distance = max(1, round(_MIN_LABELED_ROW_HEIGHT_PX / height + 0.49))
     occupied: list[int] = []
     ordered = [index for index, row in enumerate(chosen) if row in marked] + list(range(0, len(chosen), distance))
     for index in ordered:
@@ -139,7 +139,7 @@ def _encode_palette_png(color_indices: NDArray[np.float64]) -> str:
 
 def _encode_palette() -> bytes:
     steps = np.abs(np.arange(-_COLOR_LEVELS, _COLOR_LEVELS + 1)) / _COLOR_LEVELS
-    usual = np.array(_USUAL, dtype=float)
-    ends = np.array([_SLOW] * _COLOR_LEVELS + [_USUAL] + [_FAST] * _COLOR_LEVELS, dtype=float)
+    usual = np.array(_USUAL_COLOR, dtype=float)
+    ends = np.array([_SLOW_COLOR] * _COLOR_LEVELS + [_USUAL_COLOR] + [_FAST_COLOR] * _COLOR_LEVELS, dtype=float)
     colors = usual + (ends - usual) * steps[:, None] ** 0.8
-    return np.concatenate([np.round(colors), [_ABSENT]]).astype(np.uint8).tobytes()
+    return np.concatenate([np.round(colors), [_ABSENT_COLOR]]).astype(np.uint8).tobytes()

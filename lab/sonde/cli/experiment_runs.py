@@ -31,7 +31,7 @@ from sonde.experiments.experiment_run import (
     run_experiment_request,
 )
 from sonde.experiments.forecast import Forecaster, choose_exit_code_of_refusals
-from sonde.experiments.medians import BYTES, CellMedian, Effect
+from sonde.experiments.medians import BYTE_RATE_UNIT, CellMedian, Effect
 from sonde.experiments.page.page import write_experiment_page
 from sonde.experiments.page.sentences import list_verdict_lines
 from sonde.experiments.ranking import describe_ranking
@@ -45,7 +45,7 @@ from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.plan import Plan
 from sonde.model.system import System
 from sonde.model.units import format_count_with_noun, format_ops, format_rate
-from sonde.store.archive import REPORT
+from sonde.store.archive import REPORT_FILE
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 
@@ -125,7 +125,7 @@ def run_experiment_and_write_page(request: Request, output: OutputOptions) -> Ex
 
 def _write_page_or_warn(results: Results, system: System | None, output: OutputOptions) -> Path | None:
     """Writes the page of the experiment. Prints a warning on failure, since the runs are stored anyway."""
-    page = results.folder / REPORT
+    page = results.folder / REPORT_FILE
 
     def write_page() -> Path:
         write_experiment_page(results, page, system)
@@ -208,7 +208,7 @@ def _make_median_table(medians: list[CellMedian]) -> Any:
 
 
 def _format_unit_rate(value: float, unit: str) -> str:
-    return format_rate(value) if unit == BYTES else format_ops(value)
+    return format_rate(value) if unit == BYTE_RATE_UNIT else format_ops(value)
 
 
 def describe_variant_effect(effect: Effect) -> str:

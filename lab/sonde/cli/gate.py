@@ -20,11 +20,11 @@ from sonde.store.summary import Summary
 from sonde.terminal.encoding import print_plain_text
 from sonde.terminal.run_display import make_display
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
-from sonde.trends.archive_gate import RETEST, GateVerdict, gate_against_baseline, gate_against_limits, repeat_run
+from sonde.trends.archive_gate import RETEST_ROLE, GateVerdict, gate_against_baseline, gate_against_limits, repeat_run
 from sonde.trends.baseline_gate import MIN_CONSECUTIVE_RUNS, GateCheck
 from sonde.trends.comparison_text import format_change_percent, format_history_rate, format_number_name
 from sonde.trends.gate_ci_output import (
-    ANNOTATIONS,
+    ANNOTATION_FORMATTERS,
     GateCase,
     describe_baseline_checks,
     describe_limit_checks,
@@ -59,7 +59,7 @@ class GateOutput:
                 write_file(self.junit, format_junit_document(gate_cases, reference_name, sentences))
             except OSError as error:
                 raise UserError(f"{self.junit} cannot be written: {error.strerror}.") from None
-        if self.annotate and (text := ANNOTATIONS[self.annotate](gate_cases, sentences)):
+        if self.annotate and (text := ANNOTATION_FORMATTERS[self.annotate](gate_cases, sentences)):
             print_plain_text(text)
 
 
@@ -91,7 +91,7 @@ class GateOutput:
 )
 @click.option(
     "--annotate",
-    type=click.Choice(tuple(ANNOTATIONS)),
+    type=click.Choice(tuple(ANNOTATION_FORMATTERS)),
     help="Print annotations for a CI service: github adds workflow commands, gitlab prints Code Quality JSON only.",
 )
 @add_archive_option
@@ -202,7 +202,7 @@ def _print_limits(verdict: GateVerdict[LimitCheck], caveats: Sequence[CaveatCoun
 
 def _format_run_count(side: ComparedSide) -> str:
     """Returns the number of runs, with the repetitions apart: "5 runs and 2 repetitions"."""
-    repetitions = sum(run.role == RETEST for run in side.runs)
+    repetitions = sum(run.role == RETEST_ROLE for run in side.runs)
     runs_text = format_count_with_noun(len(side.runs) - repetitions, "run")
     return f"{runs_text} and {format_count_with_noun(repetitions, 'repetition')}" if repetitions else runs_text
 

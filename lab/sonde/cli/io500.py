@@ -29,7 +29,7 @@ from sonde.model.lines import RecordLine
 from sonde.model.plan import Plan
 from sonde.model.units import format_count_with_noun
 from sonde.store.archive import Archive, make_run_id
-from sonde.store.shards import REPORTS
+from sonde.store.shards import REPORTS_FOLDER
 from sonde.terminal.encoding import print_plain_text
 from sonde.terminal.run_display import Display, make_display
 from sonde.terminal.screen import get_messages_console
@@ -265,7 +265,7 @@ def _print_conclusion(
         )
         page = write_report_or_warn(
             folders,
-            archive.root / REPORTS / f"{benchmark_request.group}.html",
+            archive.root / REPORTS_FOLDER / f"{benchmark_request.group}.html",
             title,
             quiet,
             make_result_sections(benchmark_result),

@@ -12,7 +12,7 @@ import click
 
 from sonde.cli.options import add_existing_archive_option, add_json_option
 from sonde.jobs import job_scheduler
-from sonde.jobs.job_records import OUTPUT, SCRIPT, Job, find_job, read_jobs
+from sonde.jobs.job_records import OUTPUT_FILE, SCRIPT_FILE, Job, find_job, read_jobs
 from sonde.model.errors import EXIT_FAILED, EXIT_OK, UserError
 from sonde.model.units import format_count_with_noun
 from sonde.store.archive import Archive
@@ -103,10 +103,12 @@ def _print_job(archive: Archive, job: Job, job_state: str, as_json: bool) -> Non
     if job.array:
         console.print(f"{len(facts['exit_codes'])} of {job.array} jobs of its array have ended", soft_wrap=True)
     console.print(
-        f"{format_count_with_noun(facts['runs'], 'run')} in the group {job.group}; script {job.folder / SCRIPT}",
+        f"{format_count_with_noun(facts['runs'], 'run')} in the group {job.group}; script {job.folder / SCRIPT_FILE}",
         soft_wrap=True,
     )
     if job_state in (job_scheduler.FAILED, job_scheduler.GONE, job_scheduler.CANCELED):
         text = job.read_output()
-        console.print(f"Its last output ({job.folder / OUTPUT}):" if text else "It printed nothing.", soft_wrap=True)
+        console.print(
+            f"Its last output ({job.folder / OUTPUT_FILE}):" if text else "It printed nothing.", soft_wrap=True
+        )
         console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -16,7 +16,13 @@ from sonde.model.errors import RecordError
 from sonde.store.archive import Archive
 from sonde.store.selection import Selection
 from sonde.store.summary import read_summary
-from sonde.terminal.run_list import COLUMNS, RunListRow, make_row_for_each_group, make_row_for_each_run, print_run_list
+from sonde.terminal.run_list import (
+    RUN_LIST_COLUMNS,
+    RunListRow,
+    make_row_for_each_group,
+    make_row_for_each_run,
+    print_run_list,
+)
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 
 if TYPE_CHECKING:
@@ -87,7 +93,7 @@ def _select_last_rows(
     lines = make_row_for_each_run(names) if is_ungrouped else make_row_for_each_group(names, _SMALLEST_GROUP)
     last_lines = lines[-(most_rows or _DEFAULT_COUNT) :]
     ids = [row["run"] for line in last_lines for row in line.runs]
-    rows = catalog.find_runs(COLUMNS, replace(selection, ids=ids), None).table.to_pylist() if ids else []
+    rows = catalog.find_runs(RUN_LIST_COLUMNS, replace(selection, ids=ids), None).table.to_pylist() if ids else []
     by_run = {row["run"]: row for row in rows}
     complete = [
         RunListRow(line.name, runs)

@@ -135,7 +135,7 @@ def _print_columns(database: Any) -> int:
     table = make_plain_table()
     for title in ("table", "column", "type"):
         table.add_column(title)
-    for part in database.TABLES:
+    for part in database.TABLE_NAMES:
         for name, kind in database.list_table_columns(part):
             table.add_row(part, name, kind)
     table.add_row("tasks", "…", "and per-task totals, as the phases of a run have them")

@@ -13,9 +13,9 @@ from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import UserError
 from sonde.model.system import System, read_system
 from sonde.model.trace import is_trace
-from sonde.store.archive import REPORT, Archive
+from sonde.store.archive import REPORT_FILE, Archive
 from sonde.store.groups import iterate_group_names
-from sonde.store.shards import REPORTS
+from sonde.store.shards import REPORTS_FOLDER
 from sonde.store.summary import read_summary
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 
@@ -107,7 +107,7 @@ def _write_experiment_report(
         if system_option
         else _read_system_of_group(experiment_results.system)
     )
-    page = page_file or experiment_results.folder / REPORT
+    page = page_file or experiment_results.folder / REPORT_FILE
     written, verdicts = write_experiment_page(experiment_results, page, system, formats)
     if as_json:
         print_json({"report": str(page), "tables": [str(table) for table in written], "claims": verdicts})
@@ -129,6 +129,6 @@ def _read_system_of_group(system_name: str) -> System | None:
 
 def _choose_default_page_file(archive: Archive, run_folders: list[Path]) -> Path:
     if len(run_folders) == 1:
-        return run_folders[0] / REPORT
+        return run_folders[0] / REPORT_FILE
     group = read_summary(run_folders[0]).group or f"{run_folders[0].name}-and-{len(run_folders) - 1}-more"
-    return archive.root / REPORTS / f"{group}.html"
+    return archive.root / REPORTS_FOLDER / f"{group}.html"

@@ -20,13 +20,13 @@ from sonde.model.run import RecordedRun, make_recorded_run
 from sonde.model.system import System, read_system
 from sonde.model.system.parents import add_target_parents
 from sonde.model.trace import is_trace, read_trace
-from sonde.store.archive import RECORD, REPORT, Archive
+from sonde.store.archive import RECORD, REPORT_FILE, Archive
 from sonde.store.groups import locate_group_folder
 from sonde.store.selection import Selection
 from sonde.store.summary import SUMMARY_FILE
 from sonde.store.tags import read_tags
 from sonde.terminal.imported_tables import print_imported_run
-from sonde.terminal.run_list import COLUMNS, make_row_for_each_run, print_run_list
+from sonde.terminal.run_list import RUN_LIST_COLUMNS, make_row_for_each_run, print_run_list
 from sonde.terminal.run_tables import print_run_tables
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
 from sonde.terminal.target_tables import build_targets_document
@@ -85,9 +85,9 @@ def command(run: str, system: str | None, archive: Archive, as_json: bool) -> in
 def _print_runs_of_group(archive: Archive, group_name: str, run_folders: list[Path]) -> None:
     """Prints one row for each run of a large group, and where the rest is."""
     selected = Selection(ids=[folder.name for folder in run_folders], calibrations=True)
-    rows = open_catalog_with_progress(archive.root).find_runs(COLUMNS, selected, None).table.to_pylist()
+    rows = open_catalog_with_progress(archive.root).find_runs(RUN_LIST_COLUMNS, selected, None).table.to_pylist()
     print_run_list(make_row_for_each_run(rows))
-    page = locate_group_folder(archive.root, group_name) / REPORT
+    page = locate_group_folder(archive.root, group_name) / REPORT_FILE
     report = f"the page of the experiment is {page}" if page.is_file() else f"`sonde report {group_name}` writes a page"
     text = f"sonde: {group_name} has {len(run_folders)} runs; `sonde show RUN` prints the phases of one, and {report}."
     get_messages_console().print(text, soft_wrap=True)

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from sonde.experiments.shipped_experiments import resolve_plan_source
 from sonde.jobs.batch_script import make_batch_script
-from sonde.jobs.job_records import SCRIPT, Job, create_job, save_job, write_job_script
+from sonde.jobs.job_records import SCRIPT_FILE, Job, create_job, save_job, write_job_script
 from sonde.launch.sites import Site, find_site
 from sonde.model.confined_files import remove_tree
 from sonde.model.errors import UnitError, UserError
@@ -79,7 +79,7 @@ def command(
     script = make_batch_script(job, site, Path.cwd())
     if dry_run:
         console = get_results_console()
-        for title, text in ((f"What {site.scheduler} gets", make_directives(job, site)), (SCRIPT, script)):
+        for title, text in ((f"What {site.scheduler} gets", make_directives(job, site)), (SCRIPT_FILE, script)):
             console.print(f"--- {title}", style="bold", soft_wrap=True)
             console.print(text, markup=False, highlight=False, soft_wrap=True, end="")
         return 0

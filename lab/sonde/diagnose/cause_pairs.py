@@ -32,7 +32,7 @@ from sonde.stats.ranks import Floats
 _TWO_PRIOR, _UNEXPLAINED_SECOND = 0.5, 0.12
 # Coarse search: parts and strengths of each hypothesis, and which pairs are weighed with all strengths, by the
 # logarithm of how much less probable than the best they are.
-_MAX_PROBABLE_PARTS, _COARSE_STRENGTHS, _MARGIN, _MOST_GROUPS = 6, 4, 12.0, 200
+_MAX_PROBABLE_PARTS, _COARSE_STRENGTHS, _MAX_LOG_WEIGHT_DIFFERENCE, _MOST_GROUPS = 6, 4, 12.0, 200
 _PART_MARGIN = 12.0
 # Causes beside which an unexplained second one is weighed, and drawn causes that stand for "unexplained".
 _UNEXPLAINED_FIRSTS, _DRAWN_CAUSE_COUNT = 3, 40
@@ -176,7 +176,7 @@ def _select_likely_groups(
     totals = np.full(len(groups), -np.inf)
     np.logaddexp.at(totals, numbers, log_weights)
     ordered = np.argsort(-totals)[:_MOST_GROUPS]
-    return [groups[number] for number in ordered if totals[number] > totals[ordered[0]] - _MARGIN]
+    return [groups[number] for number in ordered if totals[number] > totals[ordered[0]] - _MAX_LOG_WEIGHT_DIFFERENCE]
 
 
 def _list_pairs_of_groups(states: CauseStates, groups: Sequence[GroupKey]) -> tuple[Indices, Indices]:

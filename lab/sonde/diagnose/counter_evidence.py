@@ -28,7 +28,7 @@ _LIMIT_OBSERVATIONS = ("processor-limit", "memory-limit", "byte-limit", "request
 _LIMIT_BY_CAUSE, _LIMIT_BY_CHANCE = 0.5, 0.02
 # Limits of the observations: bytes of the device over those of the run; fractions of all processor time and of TCP
 # segments; the share of reads that reached the device; free space over all space.
-_OTHER_TRAFFIC, _MORE_PROCESSORS, _RETRANSMITTED, _FROM_DEVICE, _FROM_MEMORY, _LITTLE_SPACE = (
+_OTHER_TRAFFIC, _MORE_PROCESSORS, _MAX_RETRANSMITTED_FRACTION, _FROM_DEVICE, _FROM_MEMORY, _LITTLE_SPACE = (
     1.5,
     0.25,
     1e-3,
@@ -157,7 +157,7 @@ def _uses_more_processors(phases: Sequence[_SampledPhase], usual_phases: Sequenc
 def _loses_tcp_segments(phases: Sequence[_SampledPhase]) -> bool | None:
     fractions = [phase.counters.retransmitted_fraction for phase in phases]
     known_fractions = [fraction for fraction in fractions if fraction is not None]
-    return max(known_fractions) >= _RETRANSMITTED if known_fractions else None
+    return max(known_fractions) >= _MAX_RETRANSMITTED_FRACTION if known_fractions else None
 
 
 def _reads_from_device_instead_of_cache(

@@ -28,7 +28,7 @@ from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import NODES
 
 _MOST_BARS, _MOST_PARTS = 6, 12
-_SLOWER, _FASTER = -0.1, 0.1
+_SLOWER_LOG_RATIO, _FASTER_LOG_RATIO = -0.1, 0.1
 _EXPLAINED_HYPOTHESES = 3
 
 
@@ -106,13 +106,13 @@ def _draw_result_chart(result: ExperimentResult) -> Markup:
             continue
         slowest = sorted(values.items(), key=lambda item: item[1])[:_MOST_PARTS]
         noun = "nodes" if kind == NODES else "targets"
-        deviating = [(name, value) for name, value in slowest if value < 2 * _SLOWER]
+        deviating = [(name, value) for name, value in slowest if value < 2 * _SLOWER_LOG_RATIO]
         rows += [_make_change_row(f"{phase}: {noun} against their peers", name, value) for name, value in deviating]
     return render_change_bars(rows, "Changes of rates")
 
 
 def _make_change_row(row_group: str, row_label: str, log_ratio: float) -> ChangeRow:
-    tone = "slower" if log_ratio < _SLOWER else "faster" if log_ratio > _FASTER else "same"
+    tone = "slower" if log_ratio < _SLOWER_LOG_RATIO else "faster" if log_ratio > _FASTER_LOG_RATIO else "same"
     return ChangeRow(row_group, row_label, exp(log_ratio) - 1, None, None, tone, format_change(log_ratio))
 
 

@@ -23,7 +23,7 @@ from sonde.diagnose.noise import NoiseModel
 from sonde.model.confined_files import read_json_file, write_json_file
 from sonde.model.errors import MachineError, UserError, suggest_close_name
 
-_FORMAT = "sonde-diagnosis/1"
+_STATE_FORMAT = "sonde-diagnosis/1"
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class DiagnosisState:
             "seed": self.truth.seed,
         }
         return {
-            "schema": _FORMAT,
+            "schema": _STATE_FORMAT,
             "system": self.system,
             "mount": self.mount,
             "most_targets": self.most_targets,
@@ -115,8 +115,8 @@ class DiagnosisState:
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> DiagnosisState:
         """The state from its document. Raises ValueError, TypeError, KeyError or AttributeError for another form."""
-        if document.get("schema") != _FORMAT:
-            raise ValueError(f'its schema is not "{_FORMAT}"')
+        if document.get("schema") != _STATE_FORMAT:
+            raise ValueError(f'its schema is not "{_STATE_FORMAT}"')
         stored = document["truth"]
         truth = stored and make_truth(stored["faults"], stored["cause"], stored["strength"], stored["seed"])
         results = tuple(DiagnosisResult.from_json(item) for item in document["results"])

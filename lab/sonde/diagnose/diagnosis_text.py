@@ -19,10 +19,10 @@ from sonde.diagnose.predictions import Prediction
 from sonde.diagnose.second_cause import SECOND_CAUSE_STOP_RULE, TwoCauses
 from sonde.stats.ranks import Floats
 
-_DECISIVE, _CLEAR = 10.0, 3.0
+_DECISIVE_BAYES_FACTOR, _CLEAR_BAYES_FACTOR = 10.0, 3.0
 _MIN_CERTAIN_PART_PROBABILITY = 0.95  # a part below this probability is named with it
 _MIN_PRINTED_SECOND_PROBABILITY = 0.02  # a second cause below this probability is not named
-_LOAD, _NOTHING_CATEGORIES = "load", ("nothing", "unexplained")
+_LOAD_CATEGORY, _NOTHING_CATEGORIES = "load", ("nothing", "unexplained")
 
 
 def format_change(log_ratio: float) -> str:
@@ -107,8 +107,8 @@ def describe_answer(answer: DiagnosisAnswer) -> list[str]:
 def describe_load_or_fault_probability(posterior: Posterior) -> str:
     """Returns whether load by others or a fault is the cause."""
     sums = posterior.sum_probabilities_by_category()
-    load = sums.get(_LOAD, 0.0)
-    cause = sum(value for name, value in sums.items() if name not in (_LOAD, *_NOTHING_CATEGORIES))
+    load = sums.get(_LOAD_CATEGORY, 0.0)
+    cause = sum(value for name, value in sums.items() if name not in (_LOAD_CATEGORY, *_NOTHING_CATEGORIES))
     return f"Load by others: {format_probability(load)}; a fault, setting or software: {format_probability(cause)}."
 
 
@@ -126,10 +126,10 @@ class EvidenceRow:
     @property
     def comment(self) -> str:
         """For or against, in words."""
-        if self.factor >= _CLEAR:
-            return "strongly for" if self.factor >= _DECISIVE else "for"
-        if self.factor <= 1 / _CLEAR:
-            return "strongly against" if self.factor <= 1 / _DECISIVE else "against"
+        if self.factor >= _CLEAR_BAYES_FACTOR:
+            return "strongly for" if self.factor >= _DECISIVE_BAYES_FACTOR else "for"
+        if self.factor <= 1 / _CLEAR_BAYES_FACTOR:
+            return "strongly against" if self.factor <= 1 / _DECISIVE_BAYES_FACTOR else "against"
         return "neutral"
 
 

@@ -12,8 +12,8 @@ from sonde.model.json_access import get_finite_number
 from sonde.model.run import RecordedRun
 
 # A limit below this share of the reference's limit, or a load average higher by this number for each processor, counts.
-_LOWER, _MORE_LOAD = 0.9, 0.75
-_BYTES, _REQUESTS = "bps", "iops"
+_LOWER_LIMIT_RATIO, _MORE_LOAD = 0.9, 0.75
+_BYTE_LIMIT_UNIT, _REQUEST_LIMIT_UNIT = "bps", "iops"
 
 
 def compare_recorded_limits_and_load(slow_run: RecordedRun, usual_run: RecordedRun) -> dict[str, bool]:
@@ -37,7 +37,7 @@ def compare_recorded_limits_and_load(slow_run: RecordedRun, usual_run: RecordedR
 def _is_limit_lower(later_facts: Mapping[str, object], earlier_facts: Mapping[str, object], limit_name: str) -> bool:
     """Whether a limit is there that was not there, or is clearly lower."""
     limit, earlier = get_finite_number(later_facts, limit_name), get_finite_number(earlier_facts, limit_name)
-    return limit is not None and (earlier is None or limit < _LOWER * earlier)
+    return limit is not None and (earlier is None or limit < _LOWER_LIMIT_RATIO * earlier)
 
 
 def _has_more_load(later_facts: Mapping[str, object], earlier_facts: Mapping[str, object]) -> bool | None:
@@ -67,7 +67,11 @@ def read_device_limits(directory: str, root_folder: Path = Path("/")) -> dict[st
             for kind in _read_io_limits(folder, device):
                 is_readable = True
                 limits.add(kind)
-    return {"byte-limit": _BYTES in limits, "request-limit": _REQUESTS in limits} if is_readable else {}
+    return (
+        {"byte-limit": _BYTE_LIMIT_UNIT in limits, "request-limit": _REQUEST_LIMIT_UNIT in limits}
+        if is_readable
+        else {}
+    )
 
 
 def _find_device_of_partition(device_number: str, root_folder: Path) -> str:
@@ -98,7 +102,7 @@ def _list_group_folders(root_folder: Path, controllers: str, control_group: str)
 
 def _read_io_limits(group_folder: Path, device_number: str) -> Iterator[str]:
     """Yields "bps" and "iops" for limits of the device, and an empty text when there are files without one."""
-    for unit in (_BYTES, _REQUESTS):
+    for unit in (_BYTE_LIMIT_UNIT, _REQUEST_LIMIT_UNIT):
         for side in ("read", "write"):
             for number, value in _read_rows_by_device(group_folder / f"blkio.throttle.{side}_{unit}_device"):
                 yield unit if number == device_number and value != "0" else ""
@@ -107,7 +111,7 @@ def _read_io_limits(group_folder: Path, device_number: str) -> Iterator[str]:
         yield ""
         for name, _, limit in set_values:
             if number == device_number and limit != "max":
-                yield _REQUESTS if name.endswith(_REQUESTS) else _BYTES
+                yield _REQUEST_LIMIT_UNIT if name.endswith(_REQUEST_LIMIT_UNIT) else _BYTE_LIMIT_UNIT
 
 
 def _read_rows_by_device(limits_file: Path) -> Iterator[tuple[str, str]]:

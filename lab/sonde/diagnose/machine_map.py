@@ -22,7 +22,7 @@ _IDENTITY_MEMBERS = frozenset(
     ("id", "index", "number", "title", "notes", "source", "status", "group", "nid", "nids", "address", "addresses")
 )
 _MAX_REFERENCE_DEPTH = 3
-_FEW, _CORES = 4, 12
+_FEW_NODES, _CORES = 4, 12
 _PART_KINDS = ("nodes", "routers", "servers", "controllers", "links", "drives", "raid_groups", "targets", "enclosures")
 
 
@@ -61,7 +61,7 @@ class DiagnosedMachine:
 
     def count_nodes(self, clients: str) -> int:
         """Nodes that take part in an experiment for one, few or many clients."""
-        return {"one": 1, "few": min(_FEW, len(self.nodes))}.get(clients, len(self.nodes))
+        return {"one": 1, "few": min(_FEW_NODES, len(self.nodes))}.get(clients, len(self.nodes))
 
     @cached_property
     def part_groups(self) -> tuple[PartGroup, ...]:
@@ -183,7 +183,7 @@ def read_machine(system: System, mount: str = "", most_targets: int = 0) -> Diag
         storage = _select_targets_of_complete_units(document, storage, most_targets)
         targets = [item for item in targets if item in storage or item.get("kind") == "mdt"]
     all_nodes = list(chosen.get("on", ()))
-    wanted = max(_FEW, -(-len(storage) // _CORES))
+    wanted = max(_FEW_NODES, -(-len(storage) // _CORES))
     nodes = tuple(all_nodes[: min(wanted, len(all_nodes))])
     return DiagnosedMachine(
         document=_reduce_system_document(document, chosen, targets, nodes, len(storage) / total),

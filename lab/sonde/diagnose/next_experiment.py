@@ -23,9 +23,9 @@ from sonde.stats.ranks import Floats
 # Seconds that a unit of each cost is worth: what a need costs is the time to obtain it.
 _LOAD_COST_S = {"low": 0.0, "medium": 30.0, "high": 120.0}
 _NEED_COST_S = {"root": 30.0, "server_access": 600.0, "quiet_time": 3600.0, "old_software": 3600.0}
-_DRAWS = 48
+_DRAWN_MEASUREMENTS = 48
 # Hypotheses below this probability are left out of the expectation; together they are less than a hundredth.
-_NEGLIGIBLE = 1e-4
+_NEGLIGIBLE_PROBABILITY = 1e-4
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def estimate_information_bits(
 ) -> float:
     """Returns the expected decrease of entropy over hypotheses and parts by one repeat, in bits."""
     probabilities = posterior.hypothesis_probabilities
-    live = [index for index, probability in enumerate(probabilities) if probability >= _NEGLIGIBLE]
+    live = [index for index, probability in enumerate(probabilities) if probability >= _NEGLIGIBLE_PROBABILITY]
     live_posterior = Posterior(
         tuple(posterior.hypotheses[index] for index in live), tuple(posterior.log_weights[index] for index in live)
     ).normalize()
@@ -70,9 +70,9 @@ def estimate_information_bits(
     )
     shares = np.cumsum(live_posterior.hypothesis_probabilities)
     outcomes = []
-    for draw in range(_DRAWS):
+    for draw in range(_DRAWN_MEASUREMENTS):
         # Stratified: each hypothesis is sampled in proportion to its probability, with little chance.
-        level = (draw + generator.random()) / _DRAWS
+        level = (draw + generator.random()) / _DRAWN_MEASUREMENTS
         chosen = min(int(np.searchsorted(shares, level)), len(live) - 1)
         index = live[chosen]
         outcomes.append(

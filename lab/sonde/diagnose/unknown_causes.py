@@ -28,7 +28,7 @@ from sonde.stats.ranks import Floats
 
 # Drawn causes: how many, of how many attempts, and the error of each change, which makes few draws cover many causes.
 # With 600 causes, five results of a further drawn cause were three times less probable than with 9,600.
-_CAUSES, _ATTEMPTS, _CHANGED_SD = 4800, 6000, 0.2
+_DRAWN_CAUSES, _MAX_DRAW_ATTEMPTS, _CHANGED_SD = 4800, 6000, 0.2
 _EFFECT_SHARES = (0.4, 0.4, 0.2)  # causes with one, two and three kinds of changed measurements
 _MIN_FACTOR, _MAX_FACTOR, _FASTER_SHARE = 0.08, 0.85, 0.15
 # Some causes nearly stop single measurements, as faults of the model do (a lost server: 2 % of a rate).
@@ -75,7 +75,7 @@ def draw_unknown_causes(
     accepted = np.any(np.abs(changes) > 0, axis=1)
     for predictions in hypotheses:
         accepted &= compute_separation(changes, phases, predictions, noise) >= MIN_SEPARATION
-    chosen = changes[accepted][:_CAUSES]
+    chosen = changes[accepted][:_DRAWN_CAUSES]
     predictions_by_experiment = {}
     for item in experiments:
         columns = {phase: chosen[:, phases.index((item.id, phase))] for phase in item.phase_ids}
@@ -120,7 +120,7 @@ def _draw_log_rate_factors(experiments: Sequence[ScaledExperiment], generator: n
     stated = [dict(phase.traits) for item in experiments for phase in item.description.rate_phases]
     stated = [{name: value for name, value in traits.items() if name not in DEFAULT_TRAITS} for traits in stated]
     stated = [traits for traits in stated if traits]
-    changes = np.zeros((_ATTEMPTS if stated else 0, len(sides)))
+    changes = np.zeros((_MAX_DRAW_ATTEMPTS if stated else 0, len(sides)))
     defaults = list(DEFAULT_TRAITS.items())
     for row in changes:
         # Half of the causes have one condition of the site: they follow the nodes, the software, the options.

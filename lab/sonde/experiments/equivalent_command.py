@@ -18,7 +18,7 @@ from sonde.model.volume import PhaseVolume, count_task_items
 _IOR_BACKENDS = {"posix": "POSIX", "mpiio": "MPIIO", "hdf5": "HDF5", "pnetcdf": "NCMPI"}
 _FIO_BACKENDS = {"io_uring": "io_uring", "libaio": "libaio", "posix": "psync", "mmap": "mmap"}
 _TREE_OPS = {"create": "-C", "stat": "-T", "read": "-E", "remove": "-r"}
-_WRITES, _READS = ("write", "rewrite"), ("read", "reread", "read_only")
+_WRITE_OPS, _READ_OPS = ("write", "rewrite"), ("read", "reread", "read_only")
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def _require_known_phases(plan: Plan, tool: str) -> None:
     """Raises _NoEquivalentError for phases that `tool` lacks."""
     for phase in plan.phases:
         op = phase["op"]
-        if op not in (*_WRITES, *_READS, "stat", "remove"):
+        if op not in (*_WRITE_OPS, *_READ_OPS, "stat", "remove"):
             raise _NoEquivalentError(f"{tool} has no phase like {op}")
         if phase.get("before"):
             raise _NoEquivalentError(f"{tool} does nothing to caches before a phase ({phase['id']}.before)")
@@ -103,8 +103,8 @@ def _make_ior_arguments(plan: Plan, volumes: list[PhaseVolume]) -> list[str]:
         raise _NoEquivalentError("IOR's preallocation is another one (data.io.preallocate)")
     arguments = ["ior", "-a", _IOR_BACKENDS[data["backend"]], "-t", str(parse_bytes(access["transfer"]))]
     arguments += ["-b", str(parse_bytes(access["block"])), "-s", str(volumes[0].segments)]
-    arguments += ["-w"] * any(item["op"] in _WRITES for item in plan.phases)
-    arguments += ["-r"] * any(item["op"] in _READS for item in plan.phases)
+    arguments += ["-w"] * any(item["op"] in _WRITE_OPS for item in plan.phases)
+    arguments += ["-r"] * any(item["op"] in _READ_OPS for item in plan.phases)
     arguments += ["-F"] * (files["mapping"] == "per_task") + ["-z"] * (access["order"] == "random_permute")
     arguments += ["-e"] * (io["fsync"] in ("end", "end_timed_separately")) + ["-Y"] * (io["fsync"] == "per_op")
     arguments += _make_ior_mpi_arguments(io)
@@ -134,7 +134,7 @@ def _list_data_directories(plan: Plan, data_table: Mapping[str, Any]) -> list[st
 
 
 def _make_ior_reorder_arguments(plan: Plan) -> list[str]:
-    shifts = [phase.get("shift", {}) for phase in plan.phases if phase["op"] in _READS]
+    shifts = [phase.get("shift", {}) for phase in plan.phases if phase["op"] in _READ_OPS]
     active_shifts = [shift for shift in shifts if shift.get("by", "none") != "none"]
     if not active_shifts:
         return []
@@ -201,7 +201,7 @@ def _make_fio_arguments(plan: Plan, volumes: list[PhaseVolume]) -> list[str]:
         raise _NoEquivalentError(f"fio has no files that are {data['files']['mapping']}")
     if access["order"] not in ("sequential", "random_permute") or parse_bytes(access["gap"]):
         raise _NoEquivalentError(f"fio does not walk a file like this ({access['order']})")
-    op = "write" if plan.phases[0]["op"] in _WRITES else "read"
+    op = "write" if plan.phases[0]["op"] in _WRITE_OPS else "read"
     size = volumes[0].bytes // volumes[0].tasks
     directories = ":".join(_list_data_directories(plan, data))
     arguments = ["fio", "--name=sonde", f"--directory={directories}", f"--ioengine={_FIO_BACKENDS[data['backend']]}"]

@@ -18,8 +18,8 @@ from sonde.stats.ratio import RateRatio, compare_rates, estimate_detectable_drop
 from sonde.stats.stopping import InterimLook, MedianInterval, adjust_level_for_looks
 from sonde.store.summary import Summary, read_summary
 
-_STORAGE = frozenset(kind.value for kind in STORAGE_CLASSIFICATIONS)
-BYTES, OPERATIONS = "B/s", "op/s"
+_STORAGE_CLASSIFICATIONS = frozenset(kind.value for kind in STORAGE_CLASSIFICATIONS)
+BYTE_RATE_UNIT, OPERATION_RATE_UNIT = "B/s", "op/s"
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,9 @@ class CellMedian:
     @property
     def about(self) -> str:
         """What the rates describe, where that is not storage: ``too short, cached``; else empty."""
-        return ", ".join(label_classification(kind) for kind in self.classifications if kind not in _STORAGE)
+        return ", ".join(
+            label_classification(kind) for kind in self.classifications if kind not in _STORAGE_CLASSIFICATIONS
+        )
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def iterate_measured_phases(summary: Summary) -> Iterator[tuple[str, str, float]
     for phase in summary.phases:
         if not (phase.get("measured", True) and phase.get("done")):
             continue
-        for name, unit in (("bytes_per_s", BYTES), ("ops_per_s", OPERATIONS)):
+        for name, unit in (("bytes_per_s", BYTE_RATE_UNIT), ("ops_per_s", OPERATION_RATE_UNIT)):
             rate = phase.get(name)
             if isinstance(rate, int | float) and rate > 0:
                 yield str(phase["phase"]), unit, float(rate)

@@ -115,7 +115,9 @@ def find_unused_members(
         ]
     else:
         sentences = [
-            (path, reason) for path, check in CHECKS.items() for reason in check(clients, storage, record, plan, system)
+            (path, reason)
+            for path, check in CHECKS_BY_MEMBER.items()
+            for reason in check(clients, storage, record, plan, system)
         ]
     if not sentences:
         return []
@@ -237,7 +239,7 @@ def _check_client_kind(
         yield f"it requires {storage.kind}, and the files were on {tested.type or 'an unknown file system'}."
 
 
-def _make_stripe_check(stripe_member: str) -> _Check:
+def _make_stripe_check(stripe_member: str) -> _MemberCheck:
     def check_stripe_member(
         clients: Clients, storage: Storage, record: RecordReader, plan: Plan, system: System | None
     ) -> Iterator[str]:
@@ -257,8 +259,8 @@ def _check_storage_purpose(
         yield "what kind of LUN holds a directory cannot be read back."
 
 
-_Check = Callable[[Clients, Storage, RecordReader, Plan, System | None], Iterator[str]]
-CHECKS: Mapping[str, _Check] = {
+_MemberCheck = Callable[[Clients, Storage, RecordReader, Plan, System | None], Iterator[str]]
+CHECKS_BY_MEMBER: Mapping[str, _MemberCheck] = {
     "clients.nodes": _check_node_count,
     "clients.mapping": _check_task_mapping,
     "clients.group": _check_nodes_belong_to_group,

@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sonde.experiments.medians import BYTES, CellMedian
+from sonde.experiments.medians import BYTE_RATE_UNIT, CellMedian
 from sonde.model.experiment.description import FigureDescription
 from sonde.model.experiment.experiment import Experiment
 from sonde.model.units import format_count_with_noun, format_ops, format_rate
@@ -165,7 +165,7 @@ def describe_cell_axes(median: CellMedian) -> str:
 
 
 def _format_median(median: CellMedian) -> str:
-    format_value = format_rate if median.unit == BYTES else format_ops
+    format_value = format_rate if median.unit == BYTE_RATE_UNIT else format_ops
     return format_value(median.interval.value)
 
 
@@ -175,7 +175,7 @@ def list_figures_or_default(experiment: Experiment, medians: Sequence[CellMedian
     axes = [axis.name for axis in experiment.axes if len(axis.values) > 1]
     if experiment.file.figures or not axes or not medians:
         return experiment.file.figures
-    metric = "bandwidth" if any(median.unit == BYTES for median in medians) else "operations"
+    metric = "bandwidth" if any(median.unit == BYTE_RATE_UNIT for median in medians) else "operations"
     title = f"Rate over {axes[0]}"
     series = axes[1] if len(axes) > 1 else ""
     return (FigureDescription(id="sweep", title=title, kind="curve", metrics=(metric,), x=axes[0], series=series),)

@@ -9,7 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sonde.findings.caveats import GOOD, convert_caveat_to_json, determine_phase_validity, find_caveats, format_caveat
+from sonde.findings.caveats import (
+    GOOD_VALIDITY,
+    convert_caveat_to_json,
+    determine_phase_validity,
+    find_caveats,
+    format_caveat,
+)
 from sonde.findings.classification import Classification, classify_in_model, classify_number, is_one_file_per_operation
 from sonde.findings.phase_timeline import PhaseTimeline, build_timeline
 from sonde.findings.slow_intervals import describe_slow_intervals
@@ -44,7 +50,7 @@ class Assessment:
 
     classification: Classification
     classification_clause: str
-    validity: str = GOOD  # good, doubtful, invalid
+    validity: str = GOOD_VALIDITY  # good, doubtful, invalid
     caveats: tuple[Finding, ...] = ()
     variation: str = ""
     stragglers: str = ""

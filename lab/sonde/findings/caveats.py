@@ -13,7 +13,7 @@ from sonde.model.lines import Finding
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 
-GOOD, DOUBTFUL, INVALID = "good", "doubtful", "invalid"
+GOOD_VALIDITY, DOUBTFUL_VALIDITY, INVALID_VALIDITY = "good", "doubtful", "invalid"
 # Findings that the classification already states are not repeated as caveats.
 _IMPLIED_FINDINGS = {Classification.CACHE: "cache_suspect", Classification.SHORT: "too_short"}
 _FINDING_LABELS = {
@@ -31,13 +31,13 @@ _FINDING_LABELS = {
 def determine_validity(severities: Iterable[str]) -> str:
     """`invalid` or `doubtful` (a warning) by the worst severity; `good` without either."""
     present = set(severities)
-    return INVALID if "invalid" in present else DOUBTFUL if "warning" in present else GOOD
+    return INVALID_VALIDITY if "invalid" in present else DOUBTFUL_VALIDITY if "warning" in present else GOOD_VALIDITY
 
 
 def determine_phase_validity(run: RecordedRun, phase: PhaseRecord) -> str:
     """The validity of a phase, from its findings and those of the whole run; an unfinished phase is invalid."""
     if is_unfinished(phase):
-        return INVALID
+        return INVALID_VALIDITY
     return determine_validity(finding.severity for finding in _collect_findings(run, phase))
 
 

@@ -45,12 +45,12 @@ class Classification(Enum):
     @property
     def group_heading(self) -> str:
         """The heading of the group of such numbers."""
-        return _HEADINGS[self]
+        return _GROUP_HEADINGS[self]
 
     @property
     def table_label(self) -> str:
         """One or two words for a cell of a table."""
-        return _LABELS.get(self, self.value)
+        return _TABLE_LABELS.get(self, self.value)
 
     @property
     def is_judged(self) -> bool:
@@ -58,8 +58,8 @@ class Classification(Enum):
         return self in (Classification.STORAGE, Classification.BURST, Classification.UNKNOWN)
 
 
-_LABELS = {Classification.CACHE: "cached", Classification.SHORT: "too short", Classification.MEMORY: "in memory"}
-_HEADINGS = {
+_TABLE_LABELS = {Classification.CACHE: "cached", Classification.SHORT: "too short", Classification.MEMORY: "in memory"}
+_GROUP_HEADINGS = {
     Classification.STORAGE: "Storage",
     Classification.BURST: "Storage, for seconds only: bursts that may have ended in caches of devices or servers",
     Classification.SHORT: "Too short to trust",

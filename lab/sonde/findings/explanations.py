@@ -9,25 +9,25 @@ from functools import cache
 
 from sonde.model.bundled_files import find_bundled_folder
 
-PAGE = "concepts/findings"
-_SECTION = re.compile(r"^### `([a-z0-9_]+)`\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
-_LINK = re.compile(r"\[([^\]]+)\]\([^)\s]+\)$")
+FINDINGS_PAGE = "concepts/findings"
+_FINDING_SECTION = re.compile(r"^### `([a-z0-9_]+)`\n(.*?)(?=^#|\Z)", re.MULTILINE | re.DOTALL)
+_MARKDOWN_LINK = re.compile(r"\[([^\]]+)\]\([^)\s]+\)$")
 
 
 @cache
 def read_explanations() -> Mapping[str, str]:
     """Returns a Markdown paragraph by finding id; empty where the documentation is not installed."""
     docs = find_bundled_folder("docs")
-    path = docs / f"{PAGE}.md" if docs else None
+    path = docs / f"{FINDINGS_PAGE}.md" if docs else None
     if path is None or not path.is_file():
         return {}
-    return {match[1]: match[2].strip() for match in _SECTION.finditer(path.read_text(encoding="utf-8"))}
+    return {match[1]: match[2].strip() for match in _FINDING_SECTION.finditer(path.read_text(encoding="utf-8"))}
 
 
 def explain_finding(finding_id: str) -> str:
     """Returns the explanation as plain text without its link to another page; "" for an unknown finding."""
     text = read_explanations().get(finding_id, "")
-    return _LINK.sub("", " ".join(text.split())).replace("`", "").strip()
+    return _MARKDOWN_LINK.sub("", " ".join(text.split())).replace("`", "").strip()
 
 
 def list_help_commands(finding_ids: Iterable[str]) -> str:

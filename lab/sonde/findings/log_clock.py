@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sonde.findings.run_marks import DROPPED_CACHES, TROUBLE, list_run_marks
+from sonde.findings.run_marks import DROPPED_CACHES_MARK, TROUBLE_MARK, list_run_marks
 from sonde.model.run import RecordedRun
 from sonde.stats.clock_offset import ClockOffset, estimate_clock_offset
 
@@ -22,13 +22,13 @@ def correct_event_times_to_run_clock(
 
     The ids stay, so that scanning the same log again adds no event twice.
     """
-    logged: dict[str, list[float]] = {DROPPED_CACHES: [], TROUBLE: []}
+    logged: dict[str, list[float]] = {DROPPED_CACHES_MARK: [], TROUBLE_MARK: []}
     for document in documents:
         time = datetime.fromisoformat(document["when"].split("/")[0]).timestamp()
         if _DROP_RULE in document.get("source", ""):
-            logged[DROPPED_CACHES].append(time)
+            logged[DROPPED_CACHES_MARK].append(time)
         elif document["kind"] in _TROUBLE_KINDS:
-            logged[TROUBLE].append(time)
+            logged[TROUBLE_MARK].append(time)
     marks = [list_run_marks(run) for run in runs]
     run_marks = {kind: [time for entry in marks for time in entry.get(kind, [])] for kind in logged}
     offset = estimate_clock_offset(run_marks, logged)

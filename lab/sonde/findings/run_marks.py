@@ -11,7 +11,7 @@ from sonde.findings.phase_summary import assess_phase
 from sonde.model.record import PhaseRecord
 from sonde.model.run import RecordedRun
 
-DROPPED_CACHES, TROUBLE = "dropped caches", "trouble"
+DROPPED_CACHES_MARK, TROUBLE_MARK = "dropped caches", "trouble"
 # Below this fraction of its median the rate of a phase has a dip.
 _DIP_RATE_FRACTION = 0.5
 _MIN_SLICES = 8
@@ -31,7 +31,7 @@ def list_run_marks(run: RecordedRun) -> dict[str, list[float]]:
     ]
     trouble = [error.t for error in run.record.errors]
     trouble += [time for phase in run.phases for time in _list_dips(run, phase)]
-    return {DROPPED_CACHES: [epoch + time for time in dropped], TROUBLE: [epoch + time for time in trouble]}
+    return {DROPPED_CACHES_MARK: [epoch + time for time in dropped], TROUBLE_MARK: [epoch + time for time in trouble]}
 
 
 def _list_dips(run: RecordedRun, phase: PhaseRecord) -> list[float]:

@@ -36,7 +36,7 @@ from sonde.model.run import RecordedRun
 from sonde.stats.ratio import CONFIDENCE, MIN_RUNS_PER_SIDE, compare_rates
 
 TargetVerdict = Literal["slower", "faster", "no change seen", "not known"]
-TARGET = "target"
+TARGET_LEVEL = "target"
 _MAX_LISTED_PARTS = 3
 # Why a target has no level: of operations, and of whole files.
 _REASONS_WITHOUT_LEVEL = (
@@ -160,11 +160,11 @@ def compare_phase_targets(
         unknown.append(f"Targets cannot be compared: before and after are measured by {text}.")
         return PhaseChanges((), tuple(unknown))
     targets = _compare_parts_of_level(
-        TARGET, kinds[0], [_measure_targets_of_side(side, kinds[0]) for side in known_values]
+        TARGET_LEVEL, kinds[0], [_measure_targets_of_side(side, kinds[0]) for side in known_values]
     )
     names = {item.name for item in targets.changed_parts}
     levels = [targets]
-    if kinds[0] != _FILE:
+    if kinds[0] != _FILE_KIND:
         both = [
             dict.fromkeys(level for run, phase in side for level in list_storage_levels(run, phase))
             for side in known_values
@@ -179,8 +179,8 @@ def compare_phase_targets(
     return PhaseChanges(tuple(levels), tuple(unknown))
 
 
-_FILE = "file"
-_KIND_NOUNS = {"read": "reads", "write": "writes", _FILE: "whole files on single targets"}
+_FILE_KIND = "file"
+_KIND_NOUNS = {"read": "reads", "write": "writes", _FILE_KIND: "whole files on single targets"}
 
 
 @dataclass(frozen=True)
@@ -206,7 +206,7 @@ def _list_target_names(phase: PhaseRecord) -> set[str]:
 def _choose_operation_kind(phases_of_side: Sequence[tuple[RecordedRun, PhaseRecord]]) -> str:
     """Returns read or write, whichever moved more bytes in the latest run; `_FILE` if that run has no operations by
     target, and "" without runs."""
-    return (find_busiest_kind(phases_of_side[-1][1]) or _FILE) if phases_of_side else ""
+    return (find_busiest_kind(phases_of_side[-1][1]) or _FILE_KIND) if phases_of_side else ""
 
 
 def _measure_targets_of_side(
@@ -214,7 +214,7 @@ def _measure_targets_of_side(
 ) -> list[dict[str, _PartMeasurement]]:
     return [
         _measure_targets_by_files(phase)
-        if operation_kind == _FILE
+        if operation_kind == _FILE_KIND
         else _measure_targets_by_operations(phase, operation_kind)
         for _, phase in phases_of_side
     ]
@@ -291,7 +291,7 @@ def _compare_parts_of_level(
             if result is not None
             else _TOO_FEW_PARTS_REASON
             if index in deviations
-            else _REASONS_WITHOUT_LEVEL[operation_kind == _FILE]
+            else _REASONS_WITHOUT_LEVEL[operation_kind == _FILE_KIND]
         )
         parts.append(PartChange(name, verdict, why, *bounds, *_compute_change_figures(*sentences[index])))
     return LevelChanges(
@@ -364,7 +364,7 @@ def _get_share_of_bytes_with_target(phase: PhaseRecord) -> float:
 
 
 def _choose_noun_of_level(unit_level: str) -> str:
-    return unit_level if unit_level == TARGET else escape_line(unit_level, 40)
+    return unit_level if unit_level == TARGET_LEVEL else escape_line(unit_level, 40)
 
 
 def _format_part_count(part_count: int, unit_level: str) -> str:
@@ -374,10 +374,10 @@ def _format_part_count(part_count: int, unit_level: str) -> str:
 
 
 def _make_change_sentence(changes: LevelChanges, part_change: PartChange) -> str:
-    verbs = {"read": "answered reads at", "write": "answered writes at", _FILE: "served its files at"}
+    verbs = {"read": "answered reads at", "write": "answered writes at", _FILE_KIND: "served its files at"}
     noun = _choose_noun_of_level(changes.level)
     name = f"{noun[:1].upper()}{noun[1:]} {escape_line(part_change.name, 60)}"
-    others = "targets" if changes.level == TARGET else f"{noun}s" if noun[-1:].islower() else noun
+    others = "targets" if changes.level == TARGET_LEVEL else f"{noun}s" if noun[-1:].islower() else noun
     return (
         f"{name} {verbs.get(changes.kind, 'answered at')} {part_change.relative_rate or 0:.2f} of its rate before, held"
         f" against the other {others} ({100 * CONFIDENCE_LEVEL:g} % interval over all of them:"

@@ -7,7 +7,7 @@ import os
 import sys
 from pathlib import Path
 
-from sonde.jobs.job_records import EXIT_CODE_FILE, OUTPUT, Job
+from sonde.jobs.job_records import EXIT_CODE_FILE, OUTPUT_FILE, Job
 from sonde.launch.sites import Site
 from sonde.model.shell import (
     Argument,
@@ -37,7 +37,7 @@ def make_batch_script(job: Job, site: Site, directory: Path) -> str:
     if job.array:
         script.add_comment(f"The same {job.array} times, one after the other: each resumes what is not finished.")
     script.add_comment(f"Its runs are the group {job.group}: sonde show {job.group}")
-    script.assign_variable("output", str(job.folder / OUTPUT))
+    script.assign_variable("output", str(job.folder / OUTPUT_FILE))
     script.assign_variable("exit_file", _make_exit_file_argument(job))
     script.add_literal_lines('exec >>"$output" 2>&1')
     # Not a trap: a trap would report success for a job that was killed.

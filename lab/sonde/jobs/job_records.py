@@ -23,9 +23,9 @@ from sonde.launch.sites import Site
 from sonde.model.confined_files import ConfinedDirectory, open_file
 from sonde.model.errors import MachineError, UserError
 from sonde.store.archive import Archive, make_run_id
-from sonde.store.shards import JOBS
+from sonde.store.shards import JOBS_FOLDER
 
-JOB_FILE, SCRIPT, OUTPUT, EXIT_CODE_FILE = "job.json", "job.sh", "output.txt", "ended.txt"
+JOB_FILE, SCRIPT_FILE, OUTPUT_FILE, EXIT_CODE_FILE = "job.json", "job.sh", "output.txt", "ended.txt"
 _MAX_OUTPUT_BYTES = 1 << 20  # of the end of the output, which is shown
 
 
@@ -69,7 +69,7 @@ class Job:
     def read_output(self, lines: int = 20) -> str:
         """The last lines that the job printed."""
         try:
-            with open_file(self.folder / OUTPUT) as file:
+            with open_file(self.folder / OUTPUT_FILE) as file:
                 file.seek(max(0, os.fstat(file.fileno()).st_size - _MAX_OUTPUT_BYTES))
                 text = file.read(_MAX_OUTPUT_BYTES).decode("utf-8", "replace")
         except OSError:
@@ -88,7 +88,7 @@ def create_job(
     """A job that is not submitted yet, without arguments. Writes nothing."""
     job_id = make_run_id(Path(plan_name).stem)
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    folder = (archive.root / JOBS / job_id).resolve()
+    folder = (archive.root / JOBS_FOLDER / job_id).resolve()
     return Job(job_id, folder, site.name, site.scheduler, (), job_id, node_count, time_s, now, array=array_size)
 
 
@@ -110,7 +110,7 @@ def write_job_script(job: Job, script_text: str) -> None:
                         " sticky: chmod +t."
                     )
             with jobs.create_directory(job.folder.name) as folder:
-                folder.write_text(SCRIPT, script_text)
+                folder.write_text(SCRIPT_FILE, script_text)
     except OSError as reason:
         raise MachineError(
             f"The archive {job.folder.parent.parent} cannot be written: {reason.strerror}; name another with --archive"
@@ -131,7 +131,7 @@ def read_jobs(archive: Archive) -> list[Job]:
     """All jobs that the caller or root submitted, oldest first. Skips folders without a valid job file, and job files
     of other users: their scheduler and its id become arguments of commands."""
     jobs = []
-    for path in sorted((archive.root / JOBS).glob(f"*/{JOB_FILE}")):
+    for path in sorted((archive.root / JOBS_FOLDER).glob(f"*/{JOB_FILE}")):
         try:
             with ConfinedDirectory.open_beneath(archive.root, path.parent) as folder:
                 members = folder.read_json_file(path.name, trusted_only=True)

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from sonde.jobs.job_records import SCRIPT, Job
+from sonde.jobs.job_records import SCRIPT_FILE, Job
 from sonde.launch.sites import Site
 from sonde.model.directives import quote_batch_value
 from sonde.model.errors import MachineError, UserError
@@ -187,7 +187,7 @@ def _make_psij_job(job: Job, site: Site) -> Any:
     spec = psij.JobSpec(
         name=f"sonde-{job.id.split('-', 1)[1]}"[:40],
         executable="/bin/bash",
-        arguments=[str(job.folder / SCRIPT)],
+        arguments=[str(job.folder / SCRIPT_FILE)],
         directory=str(job.folder),
         resources=psij.ResourceSpecV1(node_count=job.nodes, processes_per_node=site.tasks_per_node or 1),
         attributes=attributes,

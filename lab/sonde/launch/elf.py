@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-_MACHINES = {3: "i386", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv64", 21: "ppc64"}
-_LOADED, _DYNAMIC_LOADER = 1, 3  # PT_LOAD, PT_INTERP
-_EXECUTABLE = 1  # PF_X
+_ARCHITECTURE_NAMES = {3: "i386", 40: "arm", 62: "x86-64", 183: "aarch64", 243: "riscv64", 21: "ppc64"}
+_LOADED_SEGMENT, _DYNAMIC_LOADER = 1, 3  # PT_LOAD, PT_INTERP
+_EXECUTABLE_FLAG = 1  # PF_X
 _MAX_TABLE_BYTES = 1 << 20  # of segments, sections or names that are looked at
 _MAX_CODE_BYTES = 1 << 28
 
@@ -22,11 +22,13 @@ _CALL_NAMES_BY_MACHINE = {
 }
 _IO_URING_CALL_NAMES = {425: "io_uring_setup", 426: "io_uring_enter"}  # the same on all machines
 # Between the two only instructions that load other registers, because small numbers are common elsewhere.
-_X86_LOADS = (
+_X86_REGISTER_LOADS = (
     rb"(?:[\x40-\x4f]?[\xb8-\xbf]....|[\x48\x4c]\x8d[\x05\x0d\x15\x1d\x25\x2d\x35\x3d]....|[\x40-\x4f]?[\x31\x33\x89\x8b][\xc0-\xff]"
     rb"|[\x40-\x4f][\x89\x8b\x8d][\x44\x4c\x54\x5c\x64\x6c\x74\x7c]\x24.|[\x40-\x4f][\x89\x8b\x8d][\x40-\x7f].){0,8}"
 )
-_X86_CALL = re.compile(rb"\xb8(..\0\0)" + _X86_LOADS + rb"\x0f\x05|\xb8([\xa9\xaa]\x01\0\0).{0,24}?\x0f\x05", re.DOTALL)
+_X86_CALL = re.compile(
+    rb"\xb8(..\0\0)" + _X86_REGISTER_LOADS + rb"\x0f\x05|\xb8([\xa9\xaa]\x01\0\0).{0,24}?\x0f\x05", re.DOTALL
+)
 _ARM_CALL = re.compile(
     rb"([\x08\x28\x48\x68\x88\xa8\xc8\xe8].[\x80-\x9f][\x52\xd2])[\s\S]{0,28}?\x01\0\0\xd4", re.DOTALL
 )
@@ -47,7 +49,7 @@ class ElfHeader:
 
     @property
     def architecture_name(self) -> str:
-        return f"{_MACHINES.get(self.machine, f'machine {self.machine}')}, {self.bits} bit"
+        return f"{_ARCHITECTURE_NAMES.get(self.machine, f'machine {self.machine}')}, {self.bits} bit"
 
 
 def read_elf_header(file_path: Path) -> ElfHeader | None:
@@ -114,6 +116,6 @@ def _iterate_executable_segments(program_path: Path) -> Iterator[bytes]:
         segments = file.read(min(size * count, _MAX_TABLE_BYTES))
         for i in range(count):
             kind, flags, offset, _, _, length = struct.unpack_from("<IIQQQQ", segments, i * size)
-            if kind == _LOADED and flags & _EXECUTABLE:
+            if kind == _LOADED_SEGMENT and flags & _EXECUTABLE_FLAG:
                 file.seek(offset)
                 yield file.read(min(length, _MAX_CODE_BYTES))

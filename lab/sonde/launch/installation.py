@@ -11,7 +11,7 @@ from pathlib import Path
 from sonde.model.bundled_files import find_bundled_folder, find_source_tree
 
 # What the tools of distributions write into INSTALLER.
-_INSTALLERS = {"pip": "pip", "uv": "uv", "conda": "conda", "rpm": "an RPM package", "debian": "a Debian package"}
+_INSTALLER_PHRASES = {"pip": "pip", "uv": "uv", "conda": "conda", "rpm": "an RPM package", "debian": "a Debian package"}
 
 
 def describe_installation() -> str:
@@ -38,7 +38,7 @@ def _name_installer(package_folder: Path) -> str:
     if "dist-packages" in package_folder.parts and package_folder.is_relative_to("/usr/lib"):
         return "a Debian package"
     written = (distribution.read_text("INSTALLER") or "").strip()
-    name = _INSTALLERS.get(written, written or "an unknown tool")
+    name = _INSTALLER_PHRASES.get(written, written or "an unknown tool")
     url = _read_install_source(distribution.read_text("direct_url.json"))
     return f"{name}, from {url}" if url else name
 

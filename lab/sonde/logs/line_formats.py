@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, tzinfo
 
-_MONTHS = {
+_MONTH_NUMBERS = {
     name: number
     for number, name in enumerate(
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"], 1
@@ -21,23 +21,24 @@ _MONTHS = {
 }
 _CLOCK_TOLERANCE = timedelta(days=1)
 _MAX_YEARS_BACK = 4
-_PRIORITY = r"(?:<\d{1,3}>)?"
-_ISO = r"(?P<time>\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?)\s?(?P<zone>Z|UTC|[+-]\d\d:?\d\d)?"
-_TAG = r"(?:(?P<program>[^\s:\[\]]+)(?:\[[^\]]*\])?:\s*)?"
-_RFC3164 = re.compile(
-    rf"{_PRIORITY}(?P<month>[A-Z][a-z]{{2}}) {{1,2}}(?P<day>\d{{1,2}}) (?:(?P<year>\d{{4}}) )?"
-    rf"(?P<clock>\d\d:\d\d:\d\d)(?:\.\d+)? (?P<host>\S+) {_TAG}(?P<message>.*)",
+_PRIORITY_PATTERN = r"(?:<\d{1,3}>)?"
+_ISO_TIME_PATTERN = r"(?P<time>\d{4}-\d\d-\d\d[T _]\d\d:\d\d:\d\d(?:[.,]\d+)?)\s?(?P<zone>Z|UTC|[+-]\d\d:?\d\d)?"
+_PROGRAM_TAG_PATTERN = r"(?:(?P<program>[^\s:\[\]]+)(?:\[[^\]]*\])?:\s*)?"
+_RFC3164_LINE = re.compile(
+    rf"{_PRIORITY_PATTERN}(?P<month>[A-Z][a-z]{{2}}) {{1,2}}(?P<day>\d{{1,2}}) (?:(?P<year>\d{{4}}) )?"
+    rf"(?P<clock>\d\d:\d\d:\d\d)(?:\.\d+)? (?P<host>\S+) {_PROGRAM_TAG_PATTERN}(?P<message>.*)",
     re.ASCII | re.DOTALL,
 )
-_RFC5424 = re.compile(
-    rf"<\d{{1,3}}>1 {_ISO} (?P<host>\S+) (?P<program>\S+) \S+ \S+ (?:-|(?:\[(?:[^\]\\]|\\.)*\])+) ?(?P<message>.*)",
+_RFC5424_LINE = re.compile(
+    rf"<\d{{1,3}}>1 {_ISO_TIME_PATTERN} (?P<host>\S+) (?P<program>\S+) \S+ \S+"
+    r" (?:-|(?:\[(?:[^\]\\]|\\.)*\])+) ?(?P<message>.*)",
     re.ASCII | re.DOTALL,
 )
 _ISO_SYSLOG = re.compile(
-    rf"{_PRIORITY}{_ISO}\s+(?P<host>[\w.:-]+)\s+(?P<program>[^\s:\[\]]+)(?:\[[^\]]*\])?:\s+(?P<message>.*)",
+    rf"{_PRIORITY_PATTERN}{_ISO_TIME_PATTERN}\s+(?P<host>[\w.:-]+)\s+(?P<program>[^\s:\[\]]+)(?:\[[^\]]*\])?:\s+(?P<message>.*)",
     re.ASCII | re.DOTALL,
 )
-_PLAIN = re.compile(rf"\[?{_ISO}\]?:?\s*(?P<message>.*)", re.ASCII | re.DOTALL)
+_PLAIN_LINE = re.compile(rf"\[?{_ISO_TIME_PATTERN}\]?:?\s*(?P<message>.*)", re.ASCII | re.DOTALL)
 _DMESG_DATE = re.compile(
     r"\[?(?:[A-Z][a-z]{2} )(?P<month>[A-Z][a-z]{2}) {1,2}(?P<day>\d{1,2}) (?P<clock>\d\d:\d\d:\d\d)(?:\.\d+)? "
     r"(?:[A-Z]{3,4} )?(?P<year>\d{4})\]?:?\s*(?P<message>.*)",
@@ -79,7 +80,7 @@ def _convert_iso_time(line_match: re.Match[str], line_context: LineContext) -> d
 
 
 def _convert_month_time(line_match: re.Match[str], line_context: LineContext) -> datetime | None:
-    month = _MONTHS.get(line_match["month"], 0)
+    month = _MONTH_NUMBERS.get(line_match["month"], 0)
     hour, minute, second = (int(part) for part in line_match["clock"].split(":"))
     if line_match["year"]:
         return _make_datetime_or_none(
@@ -159,12 +160,12 @@ def _parse_journal_line(line_text: str, line_context: LineContext) -> LogLine | 
 
 LINE_FORMATS: dict[str, LineFormat] = {
     "journald": _parse_journal_line,
-    "rfc5424": _make_line_parser(_RFC5424, _convert_iso_time),
-    "rfc3164": _make_line_parser(_RFC3164, _convert_month_time),
+    "rfc5424": _make_line_parser(_RFC5424_LINE, _convert_iso_time),
+    "rfc3164": _make_line_parser(_RFC3164_LINE, _convert_month_time),
     "console": _make_line_parser(_DMESG_DATE, _convert_month_time),
     "kernel": _parse_kernel_line,
     "syslog with ISO time": _make_line_parser(_ISO_SYSLOG, _convert_iso_time),
-    "plain": _make_line_parser(_PLAIN, _convert_iso_time),
+    "plain": _make_line_parser(_PLAIN_LINE, _convert_iso_time),
 }
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, cast
 
-from sonde.logs.log_file import BUFFER_BYTES, OPENERS, READ_ERRORS, RotatedLog, strip_rotation_suffix
+from sonde.logs.log_file import BUFFER_BYTES, OPENERS_BY_SUFFIX, READ_ERRORS, RotatedLog, strip_rotation_suffix
 from sonde.logs.scan import make_rotation_sort_key
 
 _GZIP_TIME_NS = 2_000_000_000  # a compressed file has the time of the original, in some tools to a second or two
@@ -102,7 +102,7 @@ def _open_log_and_rotated_files(log_file: Path) -> list[UnreadFile]:
     ]
     for sibling in sorted(older, key=make_rotation_sort_key, reverse=True):
         try:
-            opener = OPENERS.get(sibling.suffix)
+            opener = OPENERS_BY_SUFFIX.get(sibling.suffix)
             unread = UnreadFile(sibling, opener(sibling, "rb") if opener else sibling.open("rb", 0), 0)
         except OSError:
             continue  # removed or renamed meanwhile, or of somebody else

@@ -65,7 +65,7 @@ class EngineState:
 
 
 @dataclass
-class _Operation:
+class _RuleOperation:
     """A rule at work for one title: its event so far."""
 
     rule: CompiledRule
@@ -88,10 +88,10 @@ class RuleEngine:
             for literal in compiled.literals:
                 by_literal.setdefault(literal, []).append(index)
         self._by_literal = list(by_literal.items())
-        self._operations: dict[tuple[str, str], _Operation] = {}
+        self._operations: dict[tuple[str, str], _RuleOperation] = {}
         self._contexts: dict[str, datetime] = {}
         self._finished: list[LogEvent] = []
-        self._latest: dict[str, _Operation] = {}  # host -> operation of its last matching line
+        self._latest: dict[str, _RuleOperation] = {}  # host -> operation of its last matching line
         self._source = ""
         self._next_expiry: datetime | None = None  # no operation or context ends before
 
@@ -146,7 +146,7 @@ class RuleEngine:
         """
         rules = {compiled.rule.id: compiled for compiled in self._rules}
         contexts = {name: parse_stored_time(ends) for name, ends in engine_state.contexts.items()}
-        operations: dict[tuple[str, str], _Operation] = {}
+        operations: dict[tuple[str, str], _RuleOperation] = {}
         for stored in engine_state.operations:
             if (compiled := rules.get(stored.rule)) is not None:
                 operations[stored.rule, stored.title] = operation = _restore_operation(stored, compiled)
@@ -229,7 +229,7 @@ class RuleEngine:
 
     def _open_operation(
         self, compiled_rule: CompiledRule, log_line: LogLine, time: datetime, match_values: dict[str, str], title: str
-    ) -> _Operation:
+    ) -> _RuleOperation:
         rule = compiled_rule.rule
         parts = tuple(
             part for part in (fill_template(text, match_values) for text in rule.parts or ("{host}",)) if part
@@ -238,7 +238,7 @@ class RuleEngine:
             rule.id, rule.kind, rule.severity, title, parts, time, time, 1, log_line.text[:500], source=self._source
         )
         window = _UNLIMITED_WINDOW if rule.window is None else timedelta(seconds=rule.window)
-        operation = _Operation(compiled_rule, event, time + window)
+        operation = _RuleOperation(compiled_rule, event, time + window)
         if rule.type == "threshold":
             operation.times.append(time)
             operation.is_reported = rule.count == 1
@@ -252,7 +252,7 @@ class RuleEngine:
         if self._next_expiry is None or expiry_time < self._next_expiry:
             self._next_expiry = expiry_time
 
-    def _extend_operation(self, operation: _Operation, time: datetime, line_count: int = 1) -> None:
+    def _extend_operation(self, operation: _RuleOperation, time: datetime, line_count: int = 1) -> None:
         """Adds lines to an event. Until a threshold is reached, its window slides over the latest lines."""
         event = operation.event
         operation.event = replace(event, count=event.count + line_count, last=max(event.last, time))
@@ -302,7 +302,9 @@ class RuleEngine:
         ends_of_all = [operation.ends for operation in self._operations.values()]
         self._next_expiry = min([*ends_of_all, *self._contexts.values()], default=None)
 
-    def _slide_threshold_window(self, operation_key: tuple[str, str], operation: _Operation, time: datetime) -> None:
+    def _slide_threshold_window(
+        self, operation_key: tuple[str, str], operation: _RuleOperation, time: datetime
+    ) -> None:
         """Removes the lines that left the window of a threshold; without lines the operation ends."""
         assert operation.rule.rule.window is not None
         window = timedelta(seconds=operation.rule.rule.window)
@@ -318,7 +320,7 @@ class RuleEngine:
         if operation.is_reported:
             self._finished.append(self._make_event(operation))
 
-    def _make_event(self, operation: _Operation) -> LogEvent:
+    def _make_event(self, operation: _RuleOperation) -> LogEvent:
         """The event so far. The end of a pair that is still at work is not known."""
         return replace(operation.event, is_open=operation.rule.rule.type == "pair")
 
@@ -335,7 +337,7 @@ def parse_stored_time(time_text: str) -> datetime:
     return time
 
 
-def _restore_operation(operation_state: OperationState, compiled_rule: CompiledRule) -> _Operation:
+def _restore_operation(operation_state: OperationState, compiled_rule: CompiledRule) -> _RuleOperation:
     rule = compiled_rule.rule
     first, last, ends = (
         parse_stored_time(text) for text in (operation_state.first, operation_state.last, operation_state.ends)
@@ -357,4 +359,4 @@ def _restore_operation(operation_state: OperationState, compiled_rule: CompiledR
     except re.error as error:
         raise ValueError(f"a pattern is no regular expression: {error}") from None
     times = deque(parse_stored_time(text) for text in operation_state.times)
-    return _Operation(compiled_rule, event, ends, times, operation_state.is_reported, end_pattern)
+    return _RuleOperation(compiled_rule, event, ends, times, operation_state.is_reported, end_pattern)

@@ -16,7 +16,7 @@ from sonde.logs.sec_rules import (
 )
 
 MatchValues = Mapping[str, str | None]
-_SUBSTITUTIONS = {
+_MATCH_VARIABLES_BY_TOKEN = {
     token: re.compile(
         rf"{re.escape(token)}(?:{re.escape(token)}|([0-9]+)|\{{([0-9]+)\}}|\+\{{([A-Za-z_][\w!]*|[0-9]+)\}})", re.ASCII
     )
@@ -47,7 +47,7 @@ def substitute_match_variables(template: str, match_values: MatchValues, token: 
     """Replaces match variables ($1, ${1}, $+{name}, $$); without values the text stays."""
     if not match_values or token not in template:
         return template
-    return _SUBSTITUTIONS[token].sub(
+    return _MATCH_VARIABLES_BY_TOKEN[token].sub(
         lambda match: token if match.lastindex is None else match_values.get(match[match.lastindex]) or "", template
     )
 

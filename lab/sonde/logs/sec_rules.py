@@ -46,8 +46,8 @@ _KEYWORDS_BY_RULE_TYPE: dict[str, tuple[set[str], set[str]]] = {
 OUTPUT_ACTIONS = ("write", "writen", "pipe", "udpsock", "tcpsock", "udgram", "ustream", "owritecl")
 COMMAND_ACTIONS = ("shellcmd", "spawn", "cmdexec", "spawnexec")
 _CONTEXT_ACTIONS = ("delete", "obsolete", "unalias")
-_PATTERN_TYPE = re.compile(r"(n?)(regexp|substr)(1?)|(tvalue)", re.IGNORECASE)
-_KEYWORD = re.compile(r"\s*([A-Za-z0-9]+)\s*=\s*(.*\S)", re.DOTALL)
+_PATTERN_TYPE_KEYWORD = re.compile(r"(n?)(regexp|substr)(1?)|(tvalue)", re.IGNORECASE)
+_KEYWORD_LINE = re.compile(r"\s*([A-Za-z0-9]+)\s*=\s*(.*\S)", re.DOTALL)
 _MATCH_VARIABLE = re.compile(r"\$(?:\$|\d+|\{\d+\}|\+\{(?:[A-Za-z_][\w!]*|\d+)\})", re.ASCII)
 _POSIX_CLASSES = {
     "alpha": "A-Za-z", "digit": "0-9", "alnum": "A-Za-z0-9", "upper": "A-Z", "lower": "a-z", "space": r"\s",
@@ -171,7 +171,7 @@ def _split_rule_keywords(
                 rules.append((begin, keywords))
             keywords, begin = {}, number + 1
             continue
-        match = _KEYWORD.match(line)
+        match = _KEYWORD_LINE.match(line)
         if match is None:
             rule_file.problems.append(f"Line {number} has no keyword=value and is ignored.")
         elif match[1] == "label":
@@ -235,7 +235,7 @@ def _parse_number(number_text: str, keyword: str, least_number: int) -> int:
 
 
 def _parse_pattern(pattern_type: str, pattern_text: str, first_pattern: SecPattern | None) -> SecPattern:
-    match = _PATTERN_TYPE.fullmatch(pattern_type)
+    match = _PATTERN_TYPE_KEYWORD.fullmatch(pattern_type)
     if match is None:
         raise SecRuleError(
             f'its pattern type "{pattern_type}" is not RegExp, NRegExp, SubStr, NSubStr or TValue of one line'

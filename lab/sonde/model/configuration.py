@@ -23,7 +23,7 @@ from typing import Any
 from sonde.model.errors import MachineError, UserError
 from sonde.model.file_text import MAX_CONFIGURATION_BYTES, read_limited_text
 
-VARIABLE = "SONDE_CONFIG"
+CONFIGURATION_VARIABLE = "SONDE_CONFIG"
 SITE_FILE = Path("/etc/sonde/config.toml")
 GENERAL_SETTINGS = ("archive", "color", "quiet")
 
@@ -38,7 +38,7 @@ class ConfigurationFile:
 
 def locate_user_configuration() -> Path:
     """Returns the path of the user's configuration file, whether or not it exists."""
-    stated = os.environ.get(VARIABLE)
+    stated = os.environ.get(CONFIGURATION_VARIABLE)
     if stated:
         return Path(stated).expanduser()
     base = os.environ.get("XDG_CONFIG_HOME") or "~/.config"
@@ -50,12 +50,12 @@ def read_configuration_files() -> list[ConfigurationFile]:
 
     A file that $SONDE_CONFIG names must exist; an empty value means that no file is read.
     """
-    stated = os.environ.get(VARIABLE)
+    stated = os.environ.get(CONFIGURATION_VARIABLE)
     if stated == "":
         return []
     files = [_read_configuration_file(path) for path in (locate_user_configuration(), SITE_FILE)]
     if stated and files[0] is None:
-        raise UserError(f"There is no file {locate_user_configuration()}, which {VARIABLE} names.")
+        raise UserError(f"There is no file {locate_user_configuration()}, which {CONFIGURATION_VARIABLE} names.")
     return [file for file in files if file is not None]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from sonde.model.history_key import strip_host_numbers
 from sonde.model.plan_hash import hash_json
 
-_EPOCH = "imported/1"
+_HISTORY_EPOCH = "imported/1"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class ImportedRun:
         return {
             "system": self.system or strip_host_numbers(self.host) or "unknown",
             "file_system": self.file_system or self.target or "unknown",
-            "plan_hash": hash_json([_EPOCH, work]),
+            "plan_hash": hash_json([_HISTORY_EPOCH, work]),
             "node_class": self.node_class,
-            "epoch": _EPOCH,
+            "epoch": _HISTORY_EPOCH,
         }

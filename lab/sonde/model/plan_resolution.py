@@ -22,7 +22,11 @@ Table = Mapping[str, Any]
 _DATA_OVERRIDES = ("backend", "access", "io", "verify")
 # Members of `meta` that a phase may also have at its top level.
 _META_OVERRIDES = ("backend", "verify")
-_PARSERS: dict[str, Callable[[Any], Any]] = {"bytes": parse_bytes, "duration": parse_duration, "rate": parse_rate}
+_QUANTITY_PARSERS: dict[str, Callable[[Any], Any]] = {
+    "bytes": parse_bytes,
+    "duration": parse_duration,
+    "rate": parse_rate,
+}
 
 
 def is_tree_phase(document: Table, phase: Table) -> bool:
@@ -189,7 +193,7 @@ def convert_to_base_units(plan_value: Any, schema: Table) -> Any:
     if "$ref" in schema:
         unit = schema["$ref"].rsplit("/", 1)[-1]
         if not isinstance(plan_value, Mapping):
-            return _PARSERS.get(unit, parse_bytes)(plan_value)
+            return _QUANTITY_PARSERS.get(unit, parse_bytes)(plan_value)
         return _simplify_amount(convert_to_base_units(plan_value, find_table_schema(schema["$ref"])))
     if isinstance(plan_value, Mapping):
         members = schema.get("properties", {})

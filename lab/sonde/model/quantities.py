@@ -23,7 +23,7 @@ from sonde.model.units import (
 NO_BREAK_SPACE = "\N{NO-BREAK SPACE}"
 # Between facts on a line; the dot stays on the line of the fact before it.
 FACT_SEPARATOR = f"{NO_BREAK_SPACE}· "
-_DECIMAL = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
+_DECIMAL_UNITS = ((1e15, "PB"), (1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def display_operation_rate(ops_per_s: float) -> DisplayQuantity:
 
 def display_transferred_bytes(byte_count: float) -> DisplayQuantity:
     """Transferred bytes, decimal: 1.07 GB."""
-    for factor, unit in _DECIMAL:
+    for factor, unit in _DECIMAL_UNITS:
         if byte_count >= factor * 0.9995:
             return DisplayQuantity(format_significant_digits(byte_count / factor), unit)
     return DisplayQuantity(format_significant_digits(byte_count), "B")

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 from sonde.model.errors import UserError
 
 MAX_NAMES = 4_000_000
-_BRACKET = re.compile(r"\[([^\[\]]*)\]")
+_BRACKETED_RANGE = re.compile(r"\[([^\[\]]*)\]")
 _NUMBER_RANGE = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18})(?::([0-9]{1,9}))?)?", re.ASCII)
 
 
@@ -24,7 +24,7 @@ class RangeError(UserError):
 
 def expand_name_range(range_text: str) -> tuple[str, ...]:
     """Returns the names of a range in order. Text without brackets is one name. Raises RangeError."""
-    parts = _BRACKET.split(range_text)
+    parts = _BRACKETED_RANGE.split(range_text)
     if any(character in fixed for fixed in parts[::2] for character in "[]"):
         raise RangeError(f'"{range_text}" has a bracket without its partner; a range is written like oss[001-036].')
     if len(parts) == 1:

@@ -225,8 +225,8 @@ def format_significant_digits(value: float, significant_digits: int = 3) -> str:
     return f"{Decimal(f'{value:.2e}'):f}"
 
 
-_BINARY = [(float(BYTE_UNITS[unit]), unit) for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB")]
-_DECIMAL = [(float(BYTE_UNITS[unit]), unit) for unit in ("B", "kB", "MB", "GB", "TB", "PB")]
+_BINARY_BYTE_UNITS = [(float(BYTE_UNITS[unit]), unit) for unit in ("B", "KiB", "MiB", "GiB", "TiB", "PiB")]
+_DECIMAL_BYTE_UNITS = [(float(BYTE_UNITS[unit]), unit) for unit in ("B", "kB", "MB", "GB", "TB", "PB")]
 
 
 def format_bytes(byte_count: float) -> FormattedNumber:
@@ -235,10 +235,10 @@ def format_bytes(byte_count: float) -> FormattedNumber:
 
 
 def _format_bytes(byte_count: float) -> str:
-    for factor, unit in reversed(_BINARY):
+    for factor, unit in reversed(_BINARY_BYTE_UNITS):
         if byte_count >= factor and byte_count % factor == 0 and byte_count / factor < 1024:
             return f"{byte_count / factor:.0f} {unit}"
-    return f"{byte_count:.0f} B" if byte_count < 1024 else _format_with_largest_unit(byte_count, _BINARY)
+    return f"{byte_count:.0f} B" if byte_count < 1024 else _format_with_largest_unit(byte_count, _BINARY_BYTE_UNITS)
 
 
 def format_rate(bytes_per_s: float) -> FormattedNumber:
@@ -247,7 +247,7 @@ def format_rate(bytes_per_s: float) -> FormattedNumber:
 
 
 def _format_rate(bytes_per_s: float) -> str:
-    return _format_with_largest_unit(bytes_per_s, _DECIMAL) + "/s"
+    return _format_with_largest_unit(bytes_per_s, _DECIMAL_BYTE_UNITS) + "/s"
 
 
 def format_ops(ops_per_s: float) -> FormattedNumber:

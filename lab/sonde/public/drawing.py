@@ -24,7 +24,7 @@ from sonde.trends.comparison_page import build_comparison_page
 from sonde.trends.survey import Survey
 from sonde.trends.survey_page import build_survey_page
 
-_STUDY = "study.html.j2"
+_STUDY_TEMPLATE = "study.html.j2"
 
 
 def render_report_of_runs(run_folders: Sequence[Path], title: str | None = None) -> str:
@@ -41,24 +41,24 @@ def render_charts_of_phase(run_folder: Path, phase_id: str) -> str:
     summary = assessed.summary
     facts = [("Rate", str(summary.rate))] if summary.rate else []
     study = Study(f"{phase_id}: {summary.access}", summary.detail_text, facts, [], [StudySection("Charts", [], parts)])
-    return _make_iframe(render_page_template(study, _STUDY))
+    return _make_iframe(render_page_template(study, _STUDY_TEMPLATE))
 
 
 def render_experiment_page(results: Results, system: System | None) -> str:
     """Returns the page of an experiment, as `sonde run --report` writes it."""
     runs, verdicts = evaluate_results(results, system, find_unmet_requirements(results, system))
-    return _make_iframe(render_page_template(build_experiment_page(results, runs, verdicts), _STUDY))
+    return _make_iframe(render_page_template(build_experiment_page(results, runs, verdicts), _STUDY_TEMPLATE))
 
 
 def draw_comparison(comparison: ArchiveComparison) -> str:
     """Returns the page of a comparison, as `sonde compare -o` writes it."""
     page = build_comparison_page(comparison.numbers, comparison.environment, {}, comparison.targets)
-    return _make_iframe(render_page_template(page, _STUDY))
+    return _make_iframe(render_page_template(page, _STUDY_TEMPLATE))
 
 
 def render_survey_page(survey: Survey, measure: str, events: Sequence[Any]) -> str:
     """Returns the page of a survey, as `sonde trend -o` writes it."""
-    return _make_iframe(render_page_template(build_survey_page(survey, measure, events), _STUDY))
+    return _make_iframe(render_page_template(build_survey_page(survey, measure, events), _STUDY_TEMPLATE))
 
 
 def _make_iframe(page: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from sonde.experiments.experiment_run import ExperimentRun, convert_results_to_json, evaluate_stored_results
-from sonde.experiments.medians import BYTES, CellMedian
+from sonde.experiments.medians import BYTE_RATE_UNIT, CellMedian
 from sonde.experiments.results import read_group_results
 from sonde.experiments.runner import RunnerOutcome
 from sonde.model.bundled_files import find_system_file
@@ -158,7 +158,7 @@ def _make_experiment_cell(median: CellMedian) -> ExperimentCell:
         **{
             name: getattr(median, name) for name in ("cell", "axis_values", "plan", "phase", "has_enough_runs", "about")
         },
-        unit="bytes_per_s" if median.unit == BYTES else "ops_per_s",
+        unit="bytes_per_s" if median.unit == BYTE_RATE_UNIT else "ops_per_s",
         median=median.interval.value,
         low=median.interval.low,
         high=median.interval.high,

@@ -236,7 +236,7 @@ def _read_parquet_tables(run_folders: Sequence[Path], file_stem: str) -> Any:
     from sonde.model.confined_files import open_file
     from sonde.store import tables
 
-    name = {"series": tables.SERIES, "tasks": tables.TASKS}[file_stem]
+    name = {"series": tables.SERIES_FILE, "tasks": tables.TASKS_FILE}[file_stem]
     pieces = [tables.make_empty_table(name)]
     for folder in run_folders:
         try:

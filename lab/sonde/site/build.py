@@ -20,7 +20,7 @@ from sonde.site.baselines import compute_baseline_ratio
 from sonde.site.event_pages import build_event_pages
 from sonde.site.history_pages import HistoryContent, build_history_page, collect_history_content
 from sonde.site.overview_pages import HistoryEntry, build_history_list, build_overview
-from sonde.site.run_pages import COLUMNS, RunListPage, build_list_page, build_run_index, split_runs
+from sonde.site.run_pages import RUN_LIST_COLUMNS, RunListPage, build_list_page, build_run_index, split_runs
 from sonde.site.site_folder import SiteFolder, hash_page_inputs
 from sonde.site.site_page import SitePage, get_run_page_path, make_page_link, make_site_page
 from sonde.store.catalog import Catalog
@@ -77,7 +77,7 @@ class _SiteContent:
         ]
         self.incidents = StateStore(catalog.root / _WATCH_FOLDER).load_state(trusted_only=False).incidents
         self.complaints = catalog.list_complaints()
-        self.runs = catalog.read_run_table(COLUMNS)
+        self.runs = catalog.read_run_table(RUN_LIST_COLUMNS)
         self.lists: list[RunListPage] = list(split_runs(self.runs))
         self.run_links = {run: f"{page.name}#{run}" for page in self.lists for run in page.run_ids}
         self.tagged = _find_runs_tagged_as_baseline(self.runs)

@@ -25,7 +25,7 @@ from sonde.trends.survey_text import format_change, format_history_value, make_h
 
 # Runs in the table of a page; the others are in the lists of runs.
 _LATEST_RUNS = 200
-_LABELS = (
+_LABEL_TITLES = (
     ("System", "system"), ("File system", "file_system"), ("Test", "experiment"), ("Phase", "phase"),
     ("Operation", "operation"), ("Cache", "cache"), ("Nodes", "node_class"), ("Epoch", "epoch"),
 )  # fmt: skip
@@ -114,7 +114,7 @@ def build_history_page(content: HistoryContent) -> SitePage:
         times, values = history.times.tolist(), history.values.tolist()
         curve = HistoryCurve("", sentence, unit, times, values, (), (), marks.make_chart_lines())
     chart = build_history_chart(curve, begin, end).render()
-    facts = [(title, history.labels[label]) for title, label in _LABELS if history.labels.get(label)]
+    facts = [(title, history.labels[label]) for title, label in _LABEL_TITLES if history.labels.get(label)]
     facts.append(("Time", format_date_span(format_utc_date(begin), format_utc_date(end))))
     facts.append(("Id", history.labels.get("history", "")))
     sections = [StudySection("Runs over time", [], [make_chart_legend(marks), chart])]

@@ -19,7 +19,7 @@ from sonde.model.units import format_count_with_noun
 from sonde.site.site_page import SitePage, get_run_page_path, make_page_link, make_site_page
 from sonde.trends.comparison_text import format_history_rate
 
-COLUMNS = (
+RUN_LIST_COLUMNS = (
     "run", "folder", "started_s", "plan", "title", "target", "host", "nodes", "tasks", "status", "seconds", "source",
     "validity", "caveats", "tags", "write_bytes_per_s", "read_bytes_per_s", "write_ops_per_s", "read_ops_per_s",
 )  # fmt: skip

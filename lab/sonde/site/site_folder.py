@@ -17,8 +17,8 @@ from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.errors import MachineError, UserError
 from sonde.model.version import __version__
 
-MANIFEST = "sonde-site.json"
-_FORMAT = "sonde-site/1"
+MANIFEST_FILE = "sonde-site.json"
+_MANIFEST_FORMAT = "sonde-site/1"
 _PACKAGE_FOLDER = Path(__file__).resolve().parent.parent
 # Folders of the package whose code determines a page.
 _PAGE_CODE_FOLDERS = ("site", "charts", "trends", "report", "findings", "telemetry")
@@ -61,14 +61,14 @@ class SiteFolder:
         """Opens an absent or empty folder, or a site. Raises UserError for a folder with other files."""
         try:
             with ConfinedDirectory.open(site_root, create_if_absent=True) as directory:
-                manifest = directory.read_json_file(MANIFEST, trusted_only=True)
+                manifest = directory.read_json_file(MANIFEST_FILE, trusted_only=True)
                 if manifest is None and directory.list_names():
                     raise UserError(
                         f"{site_root} holds files that are no site of Sonde; name an empty or a new folder."
                     )
         except OSError as error:
             raise MachineError(f"The folder {site_root} cannot be written: {error.strerror}.") from None
-        pages = manifest.get("pages") if manifest and manifest.get("schema") == _FORMAT else {}
+        pages = manifest.get("pages") if manifest and manifest.get("schema") == _MANIFEST_FORMAT else {}
         old = {name: key for name, key in pages.items() if isinstance(key, str)} if isinstance(pages, dict) else {}
         return cls(site_root, _old=old)
 
@@ -100,7 +100,7 @@ class SiteFolder:
     def _write_manifest(self, pages: dict[str, str]) -> None:
         try:
             with ConfinedDirectory.open(self.root) as directory:
-                directory.write_json_file(MANIFEST, {"schema": _FORMAT, "pages": pages})
+                directory.write_json_file(MANIFEST_FILE, {"schema": _MANIFEST_FORMAT, "pages": pages})
         except OSError as error:
             raise self._make_write_error(error) from None
 

@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 
 from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.errors import MachineError
-from sonde.site.site_folder import MANIFEST
+from sonde.site.site_folder import MANIFEST_FILE
 
 LOOPBACK_ADDRESS = "127.0.0.1"
 _ALLOWED_HOSTS = (LOOPBACK_ADDRESS, "localhost")
@@ -94,7 +94,7 @@ class _SiteHandler(BaseHTTPRequestHandler):
         folder, _, file = page_name.rpartition("/")
         try:
             with ConfinedDirectory.open(self.folder) as directory:
-                manifest = directory.read_json_file(MANIFEST, trusted_only=True) or {}
+                manifest = directory.read_json_file(MANIFEST_FILE, trusted_only=True) or {}
             if page_name not in manifest.get("pages", {}):
                 return None
             with (

@@ -44,7 +44,7 @@ TEXT_MEANINGS = (
 )
 NUMBER_MEANINGS = ("tasks", "nodes")
 AMOUNT_UNITS = {"rate": "B/s", "ops_rate": "1/s", "bytes": "B", "seconds": "s"}
-MEANINGS = ("time", "experiment", *TEXT_MEANINGS, *NUMBER_MEANINGS, *AMOUNT_UNITS)
+COLUMN_MEANINGS = ("time", "experiment", *TEXT_MEANINGS, *NUMBER_MEANINGS, *AMOUNT_UNITS)
 
 
 @dataclass(frozen=True)
@@ -106,10 +106,10 @@ def _build_column_map(
     columns: dict[str, Sequence[str]] = {}
     factors: dict[str, float] = {}
     for meaning in (*column_settings, *constants):
-        if meaning not in MEANINGS:
+        if meaning not in COLUMN_MEANINGS:
             raise UserError(
-                f'{location}: "{meaning}" is not something a column can mean; known are {", ".join(MEANINGS)}.'
-                f"{suggest_close_name(meaning, MEANINGS)}"
+                f'{location}: "{meaning}" is not something a column can mean; known are {", ".join(COLUMN_MEANINGS)}.'
+                f"{suggest_close_name(meaning, COLUMN_MEANINGS)}"
             )
     for meaning, value in column_settings.items():
         column_names, unit = _parse_column_and_unit(meaning, value, location)

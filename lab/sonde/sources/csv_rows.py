@@ -14,7 +14,7 @@ from sonde.model.errors import UserError
 from sonde.model.imported_runs import ImportedPhase, ImportedRun
 from sonde.sources.columns import AMOUNT_UNITS, NUMBER_MEANINGS, ColumnMap
 
-_OPS = {"w": "write", "r": "read", "writes": "write", "reads": "read"}
+_OPERATIONS_BY_NAME = {"w": "write", "r": "read", "writes": "write", "reads": "read"}
 MAX_ROWS = 1_000_000
 MAX_LINE_CHARACTERS = 1 << 20
 _UNIX_TIME = re.compile(r"\d{9,11}(\.\d+)?")
@@ -72,7 +72,7 @@ def _build_run_of_row(csv_row: Mapping[str | None, Any], column_map: ColumnMap) 
     values = {str(name): str(value).strip() for name, value in csv_row.items()}
     text = _RowTexts(values, column_map)
     experiment = {column: values[column] for column in column_map.columns.get("experiment", ())}
-    op = _OPS.get(text("op").lower(), text("op").lower()) or "unknown"
+    op = _OPERATIONS_BY_NAME.get(text("op").lower(), text("op").lower()) or "unknown"
     tasks, nodes = (_parse_count(text(name), name) for name in NUMBER_MEANINGS)
     amounts = {name: _parse_amount(values, column_map, name) for name in AMOUNT_UNITS}
     if amounts["rate"] is None and amounts["ops_rate"] is None:

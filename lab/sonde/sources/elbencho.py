@@ -18,7 +18,7 @@ from sonde.sources.commands import shorten_to_minor_version, split_arguments
 from sonde.sources.import_defaults import ImportDefaults
 
 _MIB = 1 << 20
-_OPS = {
+_OPERATIONS_BY_PHASE = {
     "WRITE": "write",
     "READ": "read",
     "STAT": "stat",
@@ -160,7 +160,7 @@ def _build_phases(phase: Mapping[str, Any], version: str) -> Iterator[ImportedPh
         elapsed = values.get("elapsed_time_ms")
         yield ImportedPhase(
             phase=name.lower(),
-            op=_OPS.get(name, name.lower()),
+            op=_OPERATIONS_BY_PHASE.get(name, name.lower()),
             definition=" ".join(f"elbencho {version} {variant} done".split()),
             bytes_per_s=rate,
             ops_per_s=ops,

@@ -28,7 +28,7 @@ _LOCATION_OPTIONS = (
     "output",
     "stonewall",
 )
-_DIRECTIONS = ("read", "write", "trim")
+_JOB_DIRECTIONS = ("read", "write", "trim")
 
 
 def is_fio_json(file_head: str) -> bool:
@@ -89,7 +89,7 @@ def _build_phases(
     job_entries: Sequence[Mapping[str, Any]], version: str, has_several_entries: bool
 ) -> Iterator[ImportedPhase]:
     """The phases of the entries of one name, one for each direction."""
-    for direction in _DIRECTIONS:
+    for direction in _JOB_DIRECTIONS:
         results = [job[direction] for job in job_entries if (job.get(direction) or {}).get("io_bytes")]
         if not results:
             continue

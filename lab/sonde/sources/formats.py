@@ -31,7 +31,7 @@ class ResultFormat:
     read_runs: Callable[[str, ImportDefaults], Sequence[ImportedRun]]
 
 
-FORMATS: tuple[ResultFormat, ...] = (
+RESULT_FORMATS: tuple[ResultFormat, ...] = (
     ResultFormat("IOR JSON", ior.is_ior_json, ior.read_ior_json),
     ResultFormat("IO500 summary", io500.is_io500_summary, io500.read_io500_summary),
     ResultFormat("IO500 result", io500.is_io500_result, io500.read_io500_result),
@@ -51,7 +51,7 @@ def identify_result_format(result_text: str) -> ResultFormat | None:
     for part in (
         (result_text[:_HEAD_CHARACTERS], result_text) if len(result_text) > _HEAD_CHARACTERS else (result_text,)
     ):
-        for candidate in FORMATS:
+        for candidate in RESULT_FORMATS:
             if candidate.matches(part):
                 return candidate
     return None
@@ -74,7 +74,7 @@ def read_result_file(result_file: Path, import_defaults: ImportDefaults) -> Sequ
     text = read_result_text(result_file)
     result_format = identify_result_format(text)
     if result_format is None:
-        format_names = ", ".join(candidate.name for candidate in FORMATS)
+        format_names = ", ".join(candidate.name for candidate in RESULT_FORMATS)
         raise UserError(
             f"{result_file} is not a result that can be read; known are {format_names}, and CSV files with --map."
         )

@@ -22,7 +22,7 @@ _LOCATION_OPTIONS = ("-o", "-i", "-O", "-d")
 _IGNORED_OPTIONS = ("test filename", "repetitions", "nodes", "tasks", "clients per node", "apiVersion", "Results")
 _RESULT_ROW = re.compile(r"^(write|read|remove)\s+([\d.eE+-]+|NA|-)\s+(.*)$")
 # Columns as IOR prints them (1 to 3 have no IOPS and latency) and as its JSON names them.
-_COLUMNS = {
+_METRICS_BY_COLUMN = {
     "bw(MiB/s)": "bwMiB",
     "IOPS": "iops",
     "Latency(s)": "latency",
@@ -97,7 +97,7 @@ def _parse_result_rows(table_text: str) -> dict[int, list[Mapping[str, Any]]]:
     for line in table_text.splitlines():
         fields = line.split()
         if fields[:1] == ["access"]:
-            header = [_COLUMNS.get(field, field) for field in fields[1:]]
+            header = [_METRICS_BY_COLUMN.get(field, field) for field in fields[1:]]
         elif header and _RESULT_ROW.match(line.strip()):
             row = {"access": fields[0], **dict(zip(header, map(_convert_to_number, fields[1:]), strict=False))}
             rows.setdefault(int(row.get("iter") or 0), []).append(row)

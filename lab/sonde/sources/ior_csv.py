@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from sonde.model.imported_runs import ImportedPhase, ImportedRun
 from sonde.sources.import_defaults import ImportDefaults
 
-_HEADER = "access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter"
+_CSV_HEADER = "access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter"
 _MIB = 1 << 20
 _OTHER_METRICS = {
     "Latency": "latency",
@@ -27,17 +27,17 @@ _OTHER_METRICS = {
 
 def is_ior_csv(file_head: str) -> bool:
     """Whether it is IOR's CSV."""
-    return file_head.startswith(_HEADER)
+    return file_head.startswith(_CSV_HEADER)
 
 
 def read_ior_csv(result_text: str, import_defaults: ImportDefaults) -> Sequence[ImportedRun]:
     """The runs in IOR's CSV, one for each repetition of a test; the header comes again before each test."""
     runs: list[ImportedRun] = []
-    for test, table in enumerate(part for part in result_text.split(_HEADER) if part.strip()):
+    for test, table in enumerate(part for part in result_text.split(_CSV_HEADER) if part.strip()):
         rows: dict[str, list[Mapping[str, str]]] = {}
-        for row in csv.DictReader(io.StringIO(_HEADER + "\n" + table.lstrip("\r\n"))):
+        for row in csv.DictReader(io.StringIO(_CSV_HEADER + "\n" + table.lstrip("\r\n"))):
             if None in row or None in row.values():
-                raise ValueError(f"a line of it has not the {len(_HEADER.split(','))} values of its header")
+                raise ValueError(f"a line of it has not the {len(_CSV_HEADER.split(','))} values of its header")
             rows.setdefault(row["iter"], []).append(row)
         runs += [
             _build_run(rows[number], int(number), test, len(rows), import_defaults) for number in sorted(rows, key=int)

@@ -16,7 +16,7 @@ from sonde.model.imported_runs import ImportedPhase, ImportedRun
 from sonde.sources.commands import find_option_value, parse_clock_time, select_work_arguments
 from sonde.sources.import_defaults import ImportDefaults
 
-_KB = 1024
+_BYTES_PER_KB = 1024
 _LOCATION_OPTIONS = ("-f", "-b", "-F")
 # The columns of the table in their order: what the header calls them, and what they are.
 _TABLE_COLUMNS = (
@@ -37,8 +37,8 @@ _TABLE_COLUMNS = (
 _THROUGHPUT_LINE = re.compile(
     r"^[ \t]*(Children see|Parent sees) throughput for\s+(\d+) (.+?)\s*=\s*([\d.]+) \w+/\w+", re.M
 )
-_UNIT = re.compile(r"^[ \t]*(?:[\w/]+ Mode\. )?Output is in (op|microsec)", re.M)
-_OPS = {
+_OUTPUT_UNIT_LINE = re.compile(r"^[ \t]*(?:[\w/]+ Mode\. )?Output is in (op|microsec)", re.M)
+_OPERATIONS_BY_THROUGHPUT_LINE = {
     "initial writers": "write",
     "rewriters": "rewrite",
     "readers": "read",
@@ -78,7 +78,7 @@ def _read_output_of_command(output_text: str, import_defaults: ImportDefaults) -
         "command": command_line,
     }
     work = {"arguments": _remove_file_names(select_work_arguments(command_line, _LOCATION_OPTIONS))}
-    unit_line = _UNIT.search(output_text)
+    unit_line = _OUTPUT_UNIT_LINE.search(output_text)
     unit = {"op": "operations", "microsec": "microseconds"}[unit_line[1]] if unit_line else "kBytes"
     if phases := list(_build_throughput_phases(output_text, tool, unit)):
         count = next((int(match[2]) for match in _THROUGHPUT_LINE.finditer(output_text)), None)
@@ -91,7 +91,7 @@ def _read_output_of_command(output_text: str, import_defaults: ImportDefaults) -
             title=f"IOzone: {size} KiB in records of {record} KiB",
             experiment={**work, "file_KiB": size, "record_KiB": record},
             phases=[
-                _build_phase(phase, op, f"{tool} rate", value, unit, size * _KB)
+                _build_phase(phase, op, f"{tool} rate", value, unit, size * _BYTES_PER_KB)
                 for (phase, op), value in values.items()
                 if value or unit != "microseconds"
             ],
@@ -120,7 +120,7 @@ def _build_phase(
             bytes=file_bytes,
             also={"us_per_op": stated_number},
         )
-    return ImportedPhase(phase_name, op, definition, bytes_per_s=stated_number * _KB, bytes=file_bytes)
+    return ImportedPhase(phase_name, op, definition, bytes_per_s=stated_number * _BYTES_PER_KB, bytes=file_bytes)
 
 
 def _build_throughput_phases(output_text: str, tool_version: str, unit: str) -> Iterator[ImportedPhase]:
@@ -128,7 +128,7 @@ def _build_throughput_phases(output_text: str, tool_version: str, unit: str) -> 
         raise ValueError("its processes report microseconds each (-N), whose sum is no rate; run it without -N")
     for observer, _, operation, rate in _THROUGHPUT_LINE.findall(output_text):
         name = operation.strip().replace(" ", "_").replace("-", "_")
-        op = _OPS.get(operation.strip(), "write" if "writ" in operation else "read")
+        op = _OPERATIONS_BY_THROUGHPUT_LINE.get(operation.strip(), "write" if "writ" in operation else "read")
         definition = "children" if observer.startswith("Children") else "parent"
         yield _build_phase(name, op, f"{tool_version} {definition}", float(rate), unit)
 

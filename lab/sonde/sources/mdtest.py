@@ -17,11 +17,11 @@ from sonde.sources.import_defaults import ImportDefaults
 from sonde.sources.tool_messages import find_tool_messages
 
 _LOCATION_OPTIONS = ("-d", "-i", "-o")
-_ROW = re.compile(
+_RESULT_ROW = re.compile(
     r"^[ \t]*(Directory|File|Tree)\s+(creation|stat|rename|removal|read)\s*:?"
     r"\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)\s+([\d.]+)[ \t]*$"
 )
-_OPS = {"creation": "create", "removal": "remove"}
+_OPERATIONS_BY_ROW = {"creation": "create", "removal": "remove"}
 _SUMMARY_TABLE = re.compile(r"^[ \t]*SUMMARY(?: (rate|time))?[^:\n]*:", re.MULTILINE)
 RowsByOperation = Mapping[
     tuple[str, str], tuple[float, ...]
@@ -97,7 +97,7 @@ def _read_rate_and_time_tables(output_text: str) -> tuple[RowsByOperation, RowsB
     for heading, end in zip(headings, ends, strict=False):
         table = tables[heading[1] or "rate"]
         for line in output_text[heading.end() : end].splitlines():
-            if match := _ROW.match(line):
+            if match := _RESULT_ROW.match(line):
                 values = tuple(map(float, match.groups()[2:]))
                 if values[0] > 0:
                     table[match[1], match[2]] = values
@@ -113,7 +113,7 @@ def _build_phase(
     object_kind, operation = phase_name
     return ImportedPhase(
         phase=f"{object_kind}_{operation}".lower(),
-        op=_OPS.get(operation, operation),
+        op=_OPERATIONS_BY_ROW.get(operation, operation),
         definition=f"mdtest {version} mean",
         ops_per_s=rate_columns[2] if rate_columns else None,
         seconds=time_columns[2] if time_columns else None,

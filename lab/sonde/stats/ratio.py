@@ -18,7 +18,7 @@ from sonde.stats.ranks import Floats, compute_rank_sum_p, find_rank_sum_cut
 # Below this the interval would be the range of all ratios or wider; the estimate alone is given then.
 MIN_RUNS_PER_SIDE = 5
 CONFIDENCE = 0.95
-_POWER, _LEVEL = 0.80, 0.01
+_TEST_POWER, _SIGNIFICANCE_LEVEL = 0.80, 0.01
 # How often two sides are drawn to find what could have been seen, and how many values of a side at most.
 _DRAWS, _MAX_DRAWN_VALUES = 400, 80
 # Values of a side that are paired with all of the other: more move the estimate by less than the interval is wide.
@@ -120,7 +120,7 @@ def estimate_detectable_drop(rates_before: ArrayLike, rates_after: ArrayLike) ->
     0.72 (the most one-sided noise) and 0.89 (noise without tails), and within 0.05 for the kinds between them.
     """
     old, new = _convert_to_logarithms(rates_before), _convert_to_logarithms(rates_after)
-    if 1.0 / _count_divisions_into_groups(old.size, new.size) > _LEVEL or min(old.size, new.size) < 2:
+    if 1.0 / _count_divisions_into_groups(old.size, new.size) > _SIGNIFICANCE_LEVEL or min(old.size, new.size) < 2:
         return None
     residuals = np.concatenate([old - np.median(old), new - np.median(new)])
     if not np.any(residuals):
@@ -128,10 +128,10 @@ def estimate_detectable_drop(rates_before: ArrayLike, rates_after: ArrayLike) ->
     sizes = [min(side.size, _MAX_DRAWN_VALUES) for side in (old, new)]
     random = np.random.default_rng(1)
     drawn_sides = [random.choice(residuals, (_DRAWS, size)) for size in sizes]
-    needed_shifts = _find_detectable_shifts(drawn_sides[0], drawn_sides[1], _LEVEL)
+    needed_shifts = _find_detectable_shifts(drawn_sides[0], drawn_sides[1], _SIGNIFICANCE_LEVEL)
     size_correction = (1 / old.size + 1 / new.size) / (1 / sizes[0] + 1 / sizes[1])
     shift = (
-        np.quantile(needed_shifts, _POWER)
+        np.quantile(needed_shifts, _TEST_POWER)
         * _compute_small_sample_factor(old.size + new.size)
         * np.sqrt(size_correction)
     )
@@ -158,11 +158,13 @@ def simulate_detectable_drop(
 ) -> float | None:
     """The same by drawing from `residuals` (logarithms without their level), whatever shape their noise has."""
     noise = np.asarray(residuals, dtype=float)
-    if noise.size < 20 or 1.0 / _count_divisions_into_groups(runs_before, runs_after) > _LEVEL:
+    if noise.size < 20 or 1.0 / _count_divisions_into_groups(runs_before, runs_after) > _SIGNIFICANCE_LEVEL:
         return None
     random = np.random.default_rng(seed)
     old, new = random.choice(noise, (draw_count, runs_before)), random.choice(noise, (draw_count, runs_after))
-    max_significant_u = find_rank_sum_cut(runs_before, runs_after, _LEVEL) - 1  # U up to this is significant
+    max_significant_u = (
+        find_rank_sum_cut(runs_before, runs_after, _SIGNIFICANCE_LEVEL) - 1
+    )  # U up to this is significant
 
     # U counts the pairs in which the new value is the higher one: it is small enough as long as no more than `most` of
     # the differences are below the shift
@@ -173,11 +175,11 @@ def simulate_detectable_drop(
         return float(np.mean(detectable_shifts >= np.log(1 - drop)))
 
     low, high = 0.0, 0.99
-    if compute_power(high) < _POWER:
+    if compute_power(high) < _TEST_POWER:
         return None
     for _ in range(12):
         middle = (low + high) / 2
-        low, high = (low, middle) if compute_power(middle) >= _POWER else (middle, high)
+        low, high = (low, middle) if compute_power(middle) >= _TEST_POWER else (middle, high)
     return high
 
 

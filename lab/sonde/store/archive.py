@@ -45,7 +45,7 @@ from sonde.store.summary import PLAN_FILE, SUMMARY_FILE, Summary, build_summary_
 
 ARCHIVE_VARIABLE = "SONDE_ARCHIVE"
 DEFAULT_ARCHIVE = "sonde-archive"
-RECORD, REPORT = RECORD_FILE, "report.html"
+RECORD, REPORT_FILE = RECORD_FILE, "report.html"
 MESSAGES_FILE = "messages.txt"  # what the engine printed
 JOB_VARIABLE = "SONDE_JOB"  # set in what `sonde submit` submits
 JOB_END_VARIABLE = "SONDE_JOB_END"  # likewise: when the job ends, seconds since 1970-01-01 UTC

@@ -32,7 +32,7 @@ from sonde.store.selection import Selection
 
 QueryResult = TypeVar("QueryResult")
 _ALL_RUNS = Selection(calibrations=True)
-_UNSURE = re.compile(r"~\d+r")
+_RECOVERED_RUN_SUFFIX = re.compile(r"~\d+r")
 _MAX_QUERY_RETRIES = 20  # times that files of the index may be replaced while they are read
 
 
@@ -130,7 +130,7 @@ class Catalog:
         """What the files of the index are named by: the same names mean the same runs. None while rows are in memory
         only, or were read so soon after a change that they are read again."""
         names = [file.name for files in self._parts.files.values() for file in files]
-        sure = not any(self._parts.tables.values()) and not any(_UNSURE.search(name) for name in names)
+        sure = not any(self._parts.tables.values()) and not any(_RECOVERED_RUN_SUFFIX.search(name) for name in names)
         return sorted(names) if sure else None
 
     def find_cache_folder(self, cache_name: str) -> Path | None:

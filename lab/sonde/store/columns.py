@@ -13,7 +13,7 @@ import pyarrow.compute as compute
 import pyarrow.parquet as parquet
 from numpy.typing import NDArray
 
-_FOLDER = r"^(\d{4}-(0[1-9]|1[0-2])/)?[^./\x00][^/\x00]*$"
+_RUN_FOLDER_PATTERN = r"^(\d{4}-(0[1-9]|1[0-2])/)?[^./\x00][^/\x00]*$"
 
 
 def read_table_columns(table_file: Path, columns: Sequence[str], schema: Any) -> Any:
@@ -35,7 +35,7 @@ def check_folder_column(table: Any) -> None:
     if "folder" in table.column_names:
         texts = combine_chunks(table["folder"])
         texts = texts.dictionary if pa.types.is_dictionary(texts.type) else texts
-        if not compute.all(compute.match_substring_regex(texts, _FOLDER), min_count=0).as_py():
+        if not compute.all(compute.match_substring_regex(texts, _RUN_FOLDER_PATTERN), min_count=0).as_py():
             raise pa.ArrowInvalid("the index names a folder outside the archive")
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from sonde.model.confined_files import ConfinedDirectory, read_json_file
 from sonde.model.errors import MachineError, UserError, suggest_close_name
-from sonde.store.shards import EXPERIMENTS
+from sonde.store.shards import EXPERIMENTS_FOLDER
 
 GROUP_FORMAT = "sonde-group/1"
 GROUP_FILE = "experiment.json"
@@ -35,7 +35,7 @@ def check_group_name(group_name: str) -> str:
 
 def locate_group_folder(archive_root: Path, group_name: str) -> Path:
     """Where the archive keeps what belongs to all runs of an experiment."""
-    return archive_root / EXPERIMENTS / group_name
+    return archive_root / EXPERIMENTS_FOLDER / group_name
 
 
 def write_group_request(archive_root: Path, group_name: str, request_document: Mapping[str, Any]) -> Path:
@@ -44,7 +44,7 @@ def write_group_request(archive_root: Path, group_name: str, request_document: M
     try:
         with (
             ConfinedDirectory.open(archive_root, create_if_absent=True) as archive,
-            archive.open_subdirectory(EXPERIMENTS, create_if_absent=True) as experiments,
+            archive.open_subdirectory(EXPERIMENTS_FOLDER, create_if_absent=True) as experiments,
             experiments.open_subdirectory(group_name, create_if_absent=True) as directory,
         ):
             directory.write_json_file(GROUP_FILE, {"schema": GROUP_FORMAT, "group": group_name, **request_document})
@@ -91,7 +91,7 @@ def read_group_request(archive_root: Path, group_reference: str) -> dict[str, An
 
 def iterate_group_names(archive_root: Path) -> Iterator[str]:
     """Names of all experiments that were run."""
-    for file in (archive_root / EXPERIMENTS).glob(f"*/{GROUP_FILE}"):
+    for file in (archive_root / EXPERIMENTS_FOLDER).glob(f"*/{GROUP_FILE}"):
         yield file.parent.name
 
 
@@ -106,7 +106,7 @@ def remove_empty_groups(archive_root: Path) -> None:
             with (
                 suppress(OSError),
                 ConfinedDirectory.open(archive_root) as archive,
-                archive.open_subdirectory(EXPERIMENTS) as experiments,
+                archive.open_subdirectory(EXPERIMENTS_FOLDER) as experiments,
             ):
                 experiments.remove_tree(group)
 

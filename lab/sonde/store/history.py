@@ -25,7 +25,7 @@ from sonde.store.columns import CodedTextColumn, apply_predicate_to_distinct_tex
 from sonde.store.masks import make_selection_mask
 from sonde.store.selection import Selection
 
-_COLUMNS = ("history", "key", "started_s", "value", "run", "group", "plan")
+_HISTORY_COLUMNS = ("history", "key", "started_s", "value", "run", "group", "plan")
 
 
 class TextRows(Sequence[str]):
@@ -92,7 +92,7 @@ def _iterate_history_rows(
 ) -> Iterator[Any]:
     """For each month the rows that belong to a history."""
     for runs, phases in zip(catalog.list_column_readers("runs"), catalog.list_column_readers("phases"), strict=True):
-        rows = phases(_COLUMNS)
+        rows = phases(_HISTORY_COLUMNS)
         keep = compute.is_valid(combine_chunks(rows["history"]))
         if history_ids is not None:
             keep = compute.and_(

@@ -150,7 +150,7 @@ class Index:
             rows: dict[str, list[Row]] = {part: [] for part in _INDEX_TABLES}
             for name in new[start : start + _FOLDERS_PER_BATCH]:
                 folder = shards.locate_shard_folder(self._root, shard_name) / name
-                folder_name = name if shard_name == shards.ROOT else f"{shard_name}/{name}"
+                folder_name = name if shard_name == shards.ROOT_SHARD else f"{shard_name}/{name}"
                 changed = listing.changed_ns[name]
                 run, phases = read_folder_rows(folder, folder_name, 0 if clock - changed < _FRESH_NS else changed)
                 rows["runs"].append(run)

@@ -27,13 +27,13 @@ from sonde.model.confined_files import ConfinedDirectory, open_atomic_replacemen
 from sonde.model.errors import MachineError, RecordError, UserError
 from sonde.store import owner
 from sonde.store.archive import RECORD, Archive
-from sonde.store.packs import UNREADABLE, iterate_pack_members
+from sonde.store.packs import UNREADABLE_PACK_ERRORS, iterate_pack_members
 from sonde.store.shards import locate_run_folder, open_shard_of_run
 from sonde.store.summary import SUMMARY_FILE, read_summary
 
 _MAX_COMPLAINTS = 1000
 PACK_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".zip")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
+_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,120}")
 _TAR_MODES = {".tar": "w", ".gz": "w:gz", ".tgz": "w:gz", ".xz": "w:xz"}
 ProgressCallback = Callable[[int, int], None]
 
@@ -136,7 +136,7 @@ def unpack_runs(archive: Archive, pack_file: Path, on_progress: ProgressCallback
             else:
                 incoming.store_member(member.name, member.content)
             on_progress(number + 1, number + 1)
-    except UNREADABLE as reason:
+    except UNREADABLE_PACK_ERRORS as reason:
         incoming.discard_current_run()
         if not brought.added and not brought.duplicates:
             raise UserError(f"{pack_file} is no pack of runs that can be read: {reason}.") from None
@@ -182,7 +182,7 @@ class _IncomingRuns:
     def store_member(self, member_name: str, content: IO[bytes]) -> None:
         """Takes one file; names that are not `run/file` are none of ours."""
         parts = [part for part in PurePosixPath(member_name).parts if part != "."]
-        if len(parts) != 2 or not all(_NAME.fullmatch(part) for part in parts):
+        if len(parts) != 2 or not all(_SAFE_NAME.fullmatch(part) for part in parts):
             return
         if parts[0] != self._run:
             self.finish_run()

@@ -27,9 +27,9 @@ MAX_ZIP_DIRECTORY_BYTES = 32 << 20  # of the list of members in a zip; each memb
 _MIN_BYTES_FOR_RATIO_CHECK = (
     256 << 20
 )  # decompressed bytes from which the ratio counts: small files of zeros compress better
-_OPENERS = ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ\x00", lzma.open), (b"BZh", bz2.open))
+_DECOMPRESSORS_BY_MAGIC = ((b"\x1f\x8b", gzip.open), (b"\xfd7zXZ\x00", lzma.open), (b"BZh", bz2.open))
 # What a damaged pack or one of another kind makes the readers raise.
-UNREADABLE = (
+UNREADABLE_PACK_ERRORS = (
     *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
     *(EOFError, ValueError, OSError, RuntimeError, NotImplementedError, OverflowError, IndexError, struct.error),
 )
@@ -113,7 +113,7 @@ def _iterate_tar_members(pack_file: Path) -> Iterator[PackMember]:
         head = file.read(8)
         file.seek(0)
         # Decompressed here, not by tarfile: headers, which tarfile holds in memory, then count too.
-        opener = next((opener for magic, opener in _OPENERS if head.startswith(magic)), None)
+        opener = next((opener for magic, opener in _DECOMPRESSORS_BY_MAGIC if head.startswith(magic)), None)
         meter = UnpackLimitMeter(pack_file)
         stream: Any = _MeteredFile(opener(file) if opener else file, meter)
         with tarfile.open(fileobj=stream, mode="r|") as tape:

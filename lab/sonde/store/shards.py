@@ -15,14 +15,14 @@ from pathlib import Path
 
 from sonde.model.confined_files import ConfinedDirectory, is_owned_by_user_or_root
 
-REPORTS = "reports"
-EXPERIMENTS = "experiments"  # a folder for each experiment that was run, see `groups`
-JOBS = "jobs"  # a folder for each job that was submitted to a scheduler
-ROOT = "root"  # stands for the root itself where a month could stand
+REPORTS_FOLDER = "reports"
+EXPERIMENTS_FOLDER = "experiments"  # a folder for each experiment that was run, see `groups`
+JOBS_FOLDER = "jobs"  # a folder for each job that was submitted to a scheduler
+ROOT_SHARD = "root"  # stands for the root itself where a month could stand
 _MONTH_NAME = re.compile(r"\d{4}-(0[1-9]|1[0-2])")
 _TIMESTAMPED_RUN_ID = re.compile(r"(\d{4})(0[1-9]|1[0-2])\d\dT\d{6}Z-")
 _MONTH_OF_UNDATED_RUNS = "1970-01"
-_FOLDERS_WITHOUT_RUNS = (REPORTS, EXPERIMENTS, JOBS)
+_FOLDERS_WITHOUT_RUNS = (REPORTS_FOLDER, EXPERIMENTS_FOLDER, JOBS_FOLDER)
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ def locate_run_folder(archive_root: Path, run_id: str) -> Path:
 
 def locate_shard_folder(archive_root: Path, shard_name: str) -> Path:
     """The folder of a shard: a month, or the root."""
-    return archive_root if shard_name == ROOT else archive_root / shard_name
+    return archive_root if shard_name == ROOT_SHARD else archive_root / shard_name
 
 
 def open_shard_of_run(run_folder: Path) -> ConfinedDirectory:
@@ -62,7 +62,7 @@ def read_shard_stamps(archive_root: Path) -> dict[str, int]:
     stamps_by_shard = {}
     with os.scandir(archive_root) as entries:
         months = sorted(entry.name for entry in entries if _MONTH_NAME.fullmatch(entry.name) and _is_directory(entry))
-    for shard in [ROOT, *months]:
+    for shard in [ROOT_SHARD, *months]:
         try:
             stamps_by_shard[shard] = _read_shard_stamp(locate_shard_folder(archive_root, shard))
         except (FileNotFoundError, NotADirectoryError, PermissionError):
@@ -83,7 +83,7 @@ def list_shard_contents(archive_root: Path, shard_name: str) -> ShardListing:
     """What is in a shard. Raises OSError when it cannot be read."""
     folder = locate_shard_folder(archive_root, shard_name)
     stamp = _read_shard_stamp(folder)
-    return ShardListing(stamp, dict(_iterate_folders_with_stamps(folder, shard_name == ROOT)))
+    return ShardListing(stamp, dict(_iterate_folders_with_stamps(folder, shard_name == ROOT_SHARD)))
 
 
 def _is_directory(directory_entry: os.DirEntry[str]) -> bool:

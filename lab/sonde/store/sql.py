@@ -29,8 +29,13 @@ from sonde.store.catalog import Catalog
 from sonde.store.selection import Selection
 
 # Tables that lie in a file of each run.
-_FILES = {"series": tables.SERIES, "tasks": tables.TASKS, "targets": tables.TARGETS, "phases_full": tables.PHASES}
-TABLES = ("runs", "phases", *_FILES)
+_TABLE_FILES = {
+    "series": tables.SERIES_FILE,
+    "tasks": tables.TASKS_FILE,
+    "targets": tables.TARGETS_FILE,
+    "phases_full": tables.PHASES_FILE,
+}
+TABLE_NAMES = ("runs", "phases", *_TABLE_FILES)
 
 
 # Words of DuckDB after which a table is named.
@@ -152,24 +157,24 @@ def _define_tables(
     opened: list[str] = []
     named_tables = {
         name
-        for name in TABLES
+        for name in TABLE_NAMES
         if re.search(rf'(\b({_KEYWORDS_BEFORE_TABLE})|,)\s*"?{name}\b', sql_statement, re.IGNORECASE)
     }
     everything = selection == Selection()
     # DuckDB looks at what it is given when it is asked, so these names must live as long as the connection.
-    needed = bool(named_tables & set(_FILES)) or not everything
+    needed = bool(named_tables & set(_TABLE_FILES)) or not everything
     folders = catalog.read_run_table(["run", "folder"], selection) if needed else index.RUN_SCHEMA.empty_table()
     connection.register("chosen_runs", folders.select(["run"]))
     for part, schema in (("runs", index.RUN_SCHEMA), ("phases", index.PHASE_SCHEMA)):
         if part in named_tables:
             _define_table_view(connection, catalog, part, schema, everything)
             opened += map(str, catalog.list_index_files(part))
-    for name in named_tables & set(_FILES):
-        files = [catalog.root / folder / _FILES[name] for folder in folders["folder"].to_pylist()]
+    for name in named_tables & set(_TABLE_FILES):
+        files = [catalog.root / folder / _TABLE_FILES[name] for folder in folders["folder"].to_pylist()]
         present = [str(file) for file in files if _is_readable_table(file, complaints)]
         if not present:
             if files and name == "targets":  # most runs have none: then it is empty, and no mistake
-                connection.register(name, tables.make_empty_table(_FILES[name]))
+                connection.register(name, tables.make_empty_table(_TABLE_FILES[name]))
                 continue
             if not files:
                 raise UserError(f"There is no run, or none like that, so no table {name} either; `sonde list` shows.")
@@ -221,8 +226,8 @@ def _define_table_view(
 
 def list_table_columns(table_name: str) -> list[tuple[str, str]]:
     """Names and types of the columns of a table, for people."""
-    if table_name in _FILES:
-        return list(tables.list_columns_of_table_file(_FILES[table_name]).items())
+    if table_name in _TABLE_FILES:
+        return list(tables.list_columns_of_table_file(_TABLE_FILES[table_name]).items())
     schema = {"runs": index.RUN_SCHEMA, "phases": index.PHASE_SCHEMA}[table_name]
     return [(field.name, str(field.type)) for field in schema if field.name not in ("changed_ns", "problem", "key")]
 
@@ -237,5 +242,5 @@ def _shorten_reason(error: Exception) -> str:
     # what it proposes may be a table of our own making or of its own
     if isinstance(error, duckdb.PermissionException):
         text = f"{text.rstrip('.?!')}; --allow-files allows queries to read and write files"
-    text = re.sub(r"(Table with name \S+ does not exist)!.*", r"\1; there are " + ", ".join(TABLES), text)
+    text = re.sub(r"(Table with name \S+ does not exist)!.*", r"\1; there are " + ", ".join(TABLE_NAMES), text)
     return f"The query failed: {text.rstrip('.?!')}. `sonde query` without SQL lists the tables and their columns."

@@ -16,19 +16,24 @@ from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import RecordedRun, make_recorded_run
 from sonde.store.summary import classify_for_tables
 
-PHASES, SERIES, TASKS, TARGETS = "phases.parquet", "series.parquet", "tasks.parquet", "targets.parquet"
+PHASES_FILE, SERIES_FILE, TASKS_FILE, TARGETS_FILE = (
+    "phases.parquet",
+    "series.parquet",
+    "tasks.parquet",
+    "targets.parquet",
+)
 _RATE_NAMES = ("total", "transfer", "stonewall", "steady", "task_sum", "first_done")
 _LATENCY_KINDS = (
     *("read", "write", "open", "fsync", "close", "stat", "remove"),
     *("create", "mkdir", "open_close", "readdir", "rename", "rmdir"),
 )
-_PERCENTILES = ("count", "min_ns", "mean_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns", "p999_ns", "max_ns")
+_LATENCY_COLUMNS = ("count", "min_ns", "mean_ns", "p50_ns", "p90_ns", "p95_ns", "p99_ns", "p999_ns", "max_ns")
 _TASK_TIME_PARTS = ("elapsed", "open", "transfer", "fsync", "close", "verify")
 # Rows that are held in memory at once, and written as one group.
 _ROWS_PER_GROUP = 65536
 _TARGET_TIMES = ("p50_ns", "p90_ns", "p99_ns", "max_ns")
-_SPREAD = ("min", "p25", "p50", "p75", "max")
-_SPREAD_OF = ("task_rate", "node_rate", "node_ops_rate")
+_SPREAD_COLUMNS = ("min", "p25", "p50", "p75", "max")
+_SPREAD_RATES = ("task_rate", "node_rate", "node_ops_rate")
 
 
 def write_tables(
@@ -38,27 +43,27 @@ def write_tables(
     run = make_recorded_run(reader, directory.path, facts)
     phases = run.phases
     rows = ([{**_make_phase_row(run_id, phase), **classify_for_tables(run, phase)}] for phase in phases)
-    _write_parquet_table(directory, PHASES, _define_phase_columns(), rows)
+    _write_parquet_table(directory, PHASES_FILE, _define_phase_columns(), rows)
     series = (line for phase in phases for line in phase.series)
     _write_parquet_table(
-        directory, SERIES, _define_series_columns(), (_make_series_rows(run_id, line) for line in series)
+        directory, SERIES_FILE, _define_series_columns(), (_make_series_rows(run_id, line) for line in series)
     )
     tables = [table for phase in phases for table in phase.tasks]
     types = _define_task_columns(tables)
-    _write_parquet_table(directory, TASKS, types, (_make_task_rows(run_id, table, types) for table in tables))
+    _write_parquet_table(directory, TASKS_FILE, types, (_make_task_rows(run_id, table, types) for table in tables))
     targets = [_make_target_rows(run_id, run, phase) for phase in phases]
     if any(targets):
-        _write_parquet_table(directory, TARGETS, _define_target_columns(), targets)
+        _write_parquet_table(directory, TARGETS_FILE, _define_target_columns(), targets)
 
 
 def list_columns_of_table_file(table_file: str) -> dict[str, str]:
     """Names and kinds (text, int, float, bool) of the columns of one of the files; those of the tasks file are the ones
     that every run has, the rest depends on what its phases count."""
     types = {
-        PHASES: _define_phase_columns(),
-        SERIES: _define_series_columns(),
-        TASKS: _define_task_columns([]),
-        TARGETS: _define_target_columns(),
+        PHASES_FILE: _define_phase_columns(),
+        SERIES_FILE: _define_series_columns(),
+        TASKS_FILE: _define_task_columns([]),
+        TARGETS_FILE: _define_target_columns(),
     }
     return types[table_file]
 
@@ -128,7 +133,7 @@ def _define_phase_columns() -> dict[str, str]:
     for rate in _RATE_NAMES:
         types |= {f"{rate}_bytes_per_s": "float", f"{rate}_ops_per_s": "float", f"{rate}_s": "float"}
     for kind in _LATENCY_KINDS:
-        types |= {f"{kind}_{name}": "int" if name == "count" else "float" for name in _PERCENTILES}
+        types |= {f"{kind}_{name}": "int" if name == "count" else "float" for name in _LATENCY_COLUMNS}
     types |= {"user_s": "float", "system_s": "float", "bytes_per_system_s": "float", "max_over_mean": "float"}
     types |= {"tail_share": "float", "wearout_ratio": "float", "residency": "float", "checked_bytes": "int"}
     types |= {
@@ -171,7 +176,7 @@ def _make_phase_row(run_id: str, phase: PhaseRecord) -> dict[str, Any]:
             row[f"{name}_s"] = rate.seconds
     for kind, latency in end.latency.items():
         if kind in _LATENCY_KINDS:
-            row |= {f"{kind}_{name}": getattr(latency, name) for name in _PERCENTILES}
+            row |= {f"{kind}_{name}": getattr(latency, name) for name in _LATENCY_COLUMNS}
     row |= {"user_s": end.cpu.user_s, "system_s": end.cpu.system_s, "bytes_per_system_s": end.cpu.bytes_per_system_s}
     row |= {"max_over_mean": end.imbalance.max_over_mean, "tail_share": end.imbalance.tail_share}
     row |= {"wearout_ratio": end.wearout_ratio, "residency": end.residency}
@@ -184,7 +189,7 @@ def _define_series_columns() -> dict[str, str]:
     types = {"run": "text", "phase": "text", "scope": "text", "node": "int", "slice": "int", "start_s": "float"}
     types |= {"slice_s": "float", "bytes": "int", "ops": "int", "active": "int", "extreme": "text"}
     types |= {"target": "text", "kind": "text", "single_ops": "int", "single_ns": "int"}
-    return types | {f"{of}_{name}": "float" for of in _SPREAD_OF for name in _SPREAD}
+    return types | {f"{of}_{name}": "float" for of in _SPREAD_RATES for name in _SPREAD_COLUMNS}
 
 
 def _make_series_rows(run_id: str, series: SeriesLine) -> list[dict[str, Any]]:
@@ -203,9 +208,10 @@ def _make_series_rows(run_id: str, series: SeriesLine) -> list[dict[str, Any]]:
         for name in ("bytes", "ops", "active", "single_ops", "single_ns"):
             row[name] = _get_value_or_none(getattr(series, name), position)
         row["extreme"] = series.extreme
-        for of in _SPREAD_OF:
+        for of in _SPREAD_RATES:
             row |= {
-                f"{of}_{name}": _get_value_or_none(getattr(getattr(series, of), name), position) for name in _SPREAD
+                f"{of}_{name}": _get_value_or_none(getattr(getattr(series, of), name), position)
+                for name in _SPREAD_COLUMNS
             }
         rows.append(row)
     return rows

@@ -21,8 +21,8 @@ from sonde.terminal.encoding import escape_as_line, escape_control_characters
 _COLUMN_GAP = 2
 # A word longer than this may be folded in the middle: paths and sentences of machines.
 _MAX_UNBROKEN_WORD_LENGTH = 30
-_UNIT = r"(?:[kMGT]i?B/s|[kMGT]?i?B|(?:million )?op/s|files/s|dirs/s|cores?|GiB/s|kIOPS|%|s|ms|µs|ns|min|h)"
-_QUANTITY = re.compile(rf"(?<![\w.])([-+−±<]?\d[\d,.]*)[ \u00a0]({_UNIT})(?!\w)")
+_UNIT_PATTERN = r"(?:[kMGT]i?B/s|[kMGT]?i?B|(?:million )?op/s|files/s|dirs/s|cores?|GiB/s|kIOPS|%|s|ms|µs|ns|min|h)"
+_QUANTITY = re.compile(rf"(?<![\w.])([-+−±<]?\d[\d,.]*)[ \u00a0]({_UNIT_PATTERN})(?!\w)")
 # Stands for a blank that no line may end at, while a cell is folded.
 _NO_BREAK_MARK = "\ue000"
 

@@ -15,7 +15,7 @@ import click
 from sonde.model.version import __version__
 
 _GROUP_HELP_OPTION = "-h, --help"
-_EXAMPLES = "Examples:"
+_EXAMPLES_HEADING = "Examples:"
 _HELP_REFERENCE = re.compile(r"^ *More: sonde help (\S+)$", re.MULTILINE)
 
 
@@ -116,8 +116,8 @@ def _convert_help_to_roff(help_text: str) -> list[str]:
             continue
         is_verbatim = paragraph.startswith("\b")
         body = paragraph.removeprefix("\b").strip("\n")
-        if is_verbatim and body.strip().startswith(_EXAMPLES):
-            body = body.split(_EXAMPLES, 1)[1].strip("\n")
+        if is_verbatim and body.strip().startswith(_EXAMPLES_HEADING):
+            body = body.split(_EXAMPLES_HEADING, 1)[1].strip("\n")
             lines += [".PP", "Examples:"]
         if is_verbatim:
             lines += [".PP", ".nf", *(_escape_roff(line.rstrip()) for line in body.splitlines()), ".fi"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from rich.text import Text
 
-from sonde.findings.caveats import GOOD, label_finding
+from sonde.findings.caveats import GOOD_VALIDITY, label_finding
 from sonde.findings.classification import Classification, label_classification
 from sonde.model.units import format_seconds
 from sonde.terminal.phase_text import format_rate_by_transfer
@@ -23,7 +23,7 @@ _RATE_COLUMNS = tuple(
     for measure in ("bytes_per_s", "ops_per_s", "classification")
 )
 # What the table needs of each run in the index.
-COLUMNS = (
+RUN_LIST_COLUMNS = (
     *("run", "group", "started", "target", "file_system", "tasks", "status", "seconds", "folder", "source", "tags"),
     *_RATE_COLUMNS,
     *("validity", "caveats"),
@@ -129,7 +129,7 @@ def _format_validity_and_caveats(runs: Sequence[Row]) -> Text:
 
 def _describe_validity(row: Row) -> str:
     validity = str(row["validity"] or "no number")
-    if validity != GOOD or _has_storage_number(row):
+    if validity != GOOD_VALIDITY or _has_storage_number(row):
         return validity
     return Classification.SIMULATED.table_label if _is_simulated(row) else "not of storage"
 

@@ -21,7 +21,7 @@ from sonde.terminal.fitting_table import FittingTable
 
 EXPORT_FORMATS = ("csv", "json", "md", "parquet")
 _WHOLE_NUMBER = re.compile(r"[-+−]?\d{1,3}(?:,?\d{3})*|[-+−]?\d+")
-_DECIMAL = re.compile(r"[-+−]?\d+\.\d+(?:e[-+]?\d+)?")
+_DECIMAL_NUMBER = re.compile(r"[-+−]?\d+\.\d+(?:e[-+]?\d+)?")
 
 CellValue = str | int | float | None
 
@@ -65,7 +65,7 @@ def _split_value_and_unit(cell: object) -> tuple[CellValue, str]:
     number = text.replace("−", "-").replace(",", "")
     if _WHOLE_NUMBER.fullmatch(text):
         return int(number), ""
-    if _DECIMAL.fullmatch(text):
+    if _DECIMAL_NUMBER.fullmatch(text):
         return float(number), ""
     return text, ""
 

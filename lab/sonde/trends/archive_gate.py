@@ -20,7 +20,7 @@ from sonde.trends.baseline_gate import GateCheck, check_against_baseline
 from sonde.trends.sides import BASELINE_PREFIX, ComparedSide, find_compared_side, require_runs_of_same_origin
 from sonde.trends.stated_limits import Limit, LimitCheck, check_limit_against_runs
 
-RETEST = "retest"  # role of a run that repeats a slow run
+RETEST_ROLE = "retest"  # role of a run that repeats a slow run
 _BASELINE_ORIGIN_HINT = "Set a baseline of runs of the same origin with `sonde baseline set`."
 
 GateCheckType = TypeVar("GateCheckType", GateCheck, LimitCheck)
@@ -128,7 +128,7 @@ def repeat_run(
     launcher = make_launcher(name, ranks if isinstance(ranks, int) and name != LOCAL else 1, _get_launcher_args(run))
     setup = RunSetup(find_engine(), archive, launcher, None, on_stop)
     on_begin(plan)
-    result = conduct_run(plan, setup, observer, facts={"role": RETEST, "group": run.group or run.id})
+    result = conduct_run(plan, setup, observer, facts={"role": RETEST_ROLE, "group": run.group or run.id})
     if result.exit_code != EXIT_OK:
         raise make_engine_failure(result.exit_code, result.text)
     return read_summary(result.folder)

@@ -13,7 +13,7 @@ from sonde.store import history as stored_history
 from sonde.trends.history import History
 
 ProbeValue = Literal["delivered", "capability"]
-UNITS = {"bytes_per_s": "bytes/s", "ops_per_s": "op/s"}
+UNITS_BY_MEMBER = {"bytes_per_s": "bytes/s", "ops_per_s": "op/s"}
 
 
 def merge_repeats_into_histories(
@@ -44,7 +44,7 @@ def _convert_to_history(stored_history_of_key: stored_history.StoredHistory, pro
             labels,
             stored_history_of_key.times,
             stored_history_of_key.values,
-            UNITS.get(key.unit, key.unit),
+            UNITS_BY_MEMBER.get(key.unit, key.unit),
             stored_history_of_key.runs,
         )
     places: dict[str, list[int]] = {}
@@ -55,4 +55,4 @@ def _convert_to_history(stored_history_of_key: stored_history.StoredHistory, pro
     values = np.array([getattr(result, probe_value) for _, result in probes], dtype=float)
     order = np.argsort(times, kind="stable")
     runs = tuple(stored_history_of_key.runs[probes[index][0][0]] for index in order)
-    return History(labels, times[order], values[order], UNITS.get(key.unit, key.unit), runs)
+    return History(labels, times[order], values[order], UNITS_BY_MEMBER.get(key.unit, key.unit), runs)

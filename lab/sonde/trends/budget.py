@@ -27,7 +27,7 @@ from sonde.trends.watch import find_alarms_in_rows
 # Runs of history before the site's own noise is used; until then the published thresholds apply.
 MIN_NOISE_RUNS = 60
 RESAMPLING_BLOCK_RUNS = 40
-_ARL0 = tuple(np.geomspace(200, 20000, 49).round().tolist())
+_TRIED_ARL0 = tuple(np.geomspace(200, 20000, 49).round().tolist())
 _COLLAPSE_DEVIATIONS = (4.0, 5.0, 6.0, 7.0, 8.0, 10.0, 12.0)
 # Fraction of the budget for the collapse detector. A larger one reports collapses of less than 70 % a run or two
 # earlier, but changes of 10 to 30 %, which the drift detector finds, later.
@@ -155,21 +155,21 @@ def calibrate_detector(
 
     result = float("inf")
     for deviations in _COLLAPSE_DEVIATIONS:
-        settings = replace(settings, collapse_deviations=deviations, arl0=_ARL0[-1])
+        settings = replace(settings, collapse_deviations=deviations, arl0=_TRIED_ARL0[-1])
         if compute_alarm_rate(settings, collapse_only=True) > allowed * _COLLAPSE_FRACTION:
             continue
         result = compute_alarm_rate(settings)
         if result > allowed:  # the least sensitive drift detector exceeds the budget, so all do
             continue
-        low, high = 0, len(_ARL0) - 1
+        low, high = 0, len(_TRIED_ARL0) - 1
         while low < high:
             middle = (low + high) // 2
             low, high = (
                 (low, middle)
-                if compute_alarm_rate(replace(settings, arl0=_ARL0[middle])) <= allowed
+                if compute_alarm_rate(replace(settings, arl0=_TRIED_ARL0[middle])) <= allowed
                 else (middle + 1, high)
             )
-        settings = replace(settings, arl0=_ARL0[high])
+        settings = replace(settings, arl0=_TRIED_ARL0[high])
         result = compute_alarm_rate(settings)
         break
     if result == float("inf"):

@@ -33,7 +33,7 @@ from sonde.trends.sides import ComparedSide
 from sonde.trends.target_comparison import TargetComparison
 from sonde.trends.target_tables import build_target_sections, list_target_alarms
 
-_TONES = {
+_TONES_BY_VERDICT = {
     "slower": "slower",
     "faster": "faster",
     "small change": "same",
@@ -132,7 +132,7 @@ def _make_change_chart(comparison: Comparison) -> StudySection:
             change=number.ratio.value - 1,
             low=None if number.ratio.low is None else number.ratio.low - 1,
             high=None if number.ratio.high is None else number.ratio.high - 1,
-            tone=_TONES[number.verdict],
+            tone=_TONES_BY_VERDICT[number.verdict],
             label=format_change_interval(number.ratio),
             comment=_make_number_comment(number),
         )

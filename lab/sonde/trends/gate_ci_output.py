@@ -129,7 +129,7 @@ def _build_gitlab_issue(gate_case: GateCase, caveats: Sequence[str]) -> Mapping[
 
 
 # Formats of `sonde gate --annotate`, by the service that reads them.
-ANNOTATIONS: Mapping[str, Callable[[Sequence[GateCase], Sequence[str]], str]] = {
+ANNOTATION_FORMATTERS: Mapping[str, Callable[[Sequence[GateCase], Sequence[str]], str]] = {
     "github": format_github_commands,
     "gitlab": format_gitlab_report,
 }

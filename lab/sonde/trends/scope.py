@@ -17,7 +17,7 @@ from typing import Any, Literal
 # Labels that say how something was counted or named, not what it is.
 IGNORED_LABELS = ("history", "plan_hash", "epoch")
 # Prices, in histories: of one condition, and of one more description for the same part.
-_TERM, _CLAUSE = 0.5, 1.0
+_COST_PER_TERM, _COST_PER_CLAUSE = 0.5, 1.0
 _MOST_TERMS, _MOST_CLAUSES = 4, 3
 # Share of the largest logarithm of a part that another must reach, or how many standard errors it may lie below it.
 _SAME, _DEVIATIONS, _WIDEST = 0.5, 2.5, log(2.0)
@@ -186,7 +186,7 @@ def _compute_cover_cost(changed_count: int, chosen_clauses: Sequence[_LabelClaus
     covered = frozenset[int]().union(*(clause.covers for clause in chosen_clauses))
     wrong = frozenset[int]().union(*(clause.wrong for clause in chosen_clauses))
     price = (
-        sum(_CLAUSE + _TERM * len(clause.conditions) for clause in chosen_clauses)
+        sum(_COST_PER_CLAUSE + _COST_PER_TERM * len(clause.conditions) for clause in chosen_clauses)
         + len(wrong)
         + changed_count
         - len(covered)

@@ -25,7 +25,7 @@ from sonde.store.selection import Selection, parse_moment
 from sonde.store.summary import Summary, read_summary
 
 BASELINE_PREFIX = "baseline:"
-_STORAGE = frozenset(kind.value for kind in STORAGE_CLASSIFICATIONS)
+_STORAGE_CLASSIFICATIONS = frozenset(kind.value for kind in STORAGE_CLASSIFICATIONS)
 _PROGRESS_STEP_RUNS = 500
 _TAG_OR_PLAN = re.compile(r"(tag|plan):(.+)", re.ASCII)
 
@@ -69,7 +69,7 @@ class SideValues:
     @property
     def classification_text(self) -> str:
         """What its values describe where that is not storage: ``too short, cached``; else empty."""
-        kinds = dict.fromkeys(kind for kind in self.classifications if kind and kind not in _STORAGE)
+        kinds = dict.fromkeys(kind for kind in self.classifications if kind and kind not in _STORAGE_CLASSIFICATIONS)
         return ", ".join(label_classification(kind) for kind in kinds)
 
 

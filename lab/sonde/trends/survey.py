@@ -29,7 +29,7 @@ MIN_HISTORY_RUNS = 5
 # Runs that "now" is the median of.
 _LATEST_RUNS = 3
 # The drop that is asked about: would so many runs show it against so many before?
-_NEW, _KNOWN = 10, 40
+_NEW_RUNS, _KNOWN_RUNS = 10, 40
 # Runs of a history that its noise is learned from at most, and of all of them together: what more would add to what is
 # known of the noise of a site with hundreds of histories is nothing, and cutting takes the square of the runs.
 _MOST_LEARNED, _LEARNED_TOGETHER = 2000, 200_000
@@ -213,7 +213,9 @@ def _estimate_noise(log_rates: Floats, result_cache: ResultCache) -> _NoiseEstim
     def compute_noise_estimate() -> _NoiseEstimate:
         parts = tuple(find_segments(log_rates))
         noise = compute_log_residuals(log_rates, parts)
-        return _NoiseEstimate(log_rates, parts, compute_robust_sd(noise), simulate_detectable_drop(noise, _KNOWN, _NEW))
+        return _NoiseEstimate(
+            log_rates, parts, compute_robust_sd(noise), simulate_detectable_drop(noise, _KNOWN_RUNS, _NEW_RUNS)
+        )
 
     return result_cache.get_or_compute(
         f"noise {compute_digest(log_rates)}",

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection
-from sonde.findings.target_changes import TARGET, LevelChanges, PartChange
+from sonde.findings.target_changes import TARGET_LEVEL, LevelChanges, PartChange
 from sonde.model.escaping import escape_line
 from sonde.model.history_key import HistoryKey
 from sonde.model.quantities import replace_no_break_spaces
@@ -79,7 +79,7 @@ def _draw_level_changes(level_changes: LevelChanges) -> Markup:
         f"Mean latency of the operations that lie on one {name} alone, the rate at which it answered, and that rate"
         " held against those of the others"
     )
-    if level_changes.level != TARGET:
+    if level_changes.level != TARGET_LEVEL:
         text += "; the last column leaves out targets that changed themselves, where these are less than half of it"
     if len(chosen) < len(level_changes.parts):
         text += f"; of {format_count_with_noun(len(level_changes.parts), name)} the {_ON_PAGE} that changed most"

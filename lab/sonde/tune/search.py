@@ -55,10 +55,10 @@ class SearchResult:
 
     @property
     def is_better(self) -> bool:
-        return self.verdict == BETTER
+        return self.verdict == BETTER_VERDICT
 
 
-BETTER, NO_DIFFERENCE, UNDECIDED, NOTHING_TO_TRY = (
+BETTER_VERDICT, NO_DIFFERENCE, UNDECIDED_VERDICT, NOTHING_TO_TRY = (
     *("better", "no difference worth having", "undecided"),
     "no value to try",
 )
@@ -84,7 +84,11 @@ def search_best_value(
     while best is not None:
         try:
             return _compare_interleaved(
-                best, measure_rate, search_rule, order, SearchResult(best, None, UNDECIDED, rates, rejected=rejected)
+                best,
+                measure_rate,
+                search_rule,
+                order,
+                SearchResult(best, None, UNDECIDED_VERDICT, rates, rejected=rejected),
             )
         except RejectedValueError as reason:  # with one value there was no round before
             rejected[best] = str(reason)
@@ -97,7 +101,11 @@ def compare_with_present_value(
 ) -> SearchResult:
     """Compares one value with the present one, in interleaved fresh runs."""
     return _compare_interleaved(
-        candidate_value, measure_rate, search_rule, random.Random(seed), SearchResult(candidate_value, None, UNDECIDED)
+        candidate_value,
+        measure_rate,
+        search_rule,
+        random.Random(seed),
+        SearchResult(candidate_value, None, UNDECIDED_VERDICT),
     )
 
 
@@ -147,7 +155,7 @@ def _compare_interleaved(
     present: list[float] = []
     changed: list[float] = []
     ratio: RateRatio | None = None
-    verdict = UNDECIDED
+    verdict = UNDECIDED_VERDICT
     for block in range(search_rule.max_blocks):
         for value in random_order.sample((None, best_value), 2):
             (present if value is None else changed).append(measure_rate(value))
@@ -157,7 +165,7 @@ def _compare_interleaved(
         verdict = decide_tune_verdict(
             ratio, compare_rates(present, changed, STRICT_CONFIDENCE, with_p_value=False), search_rule.worth
         )
-        if verdict != UNDECIDED:
+        if verdict != UNDECIDED_VERDICT:
             break
     return SearchResult(best_value, ratio, verdict, result.rates, tuple(present), tuple(changed), result.rejected)
 
@@ -166,5 +174,5 @@ def decide_tune_verdict(ratio: RateRatio, strict_ratio: RateRatio, least_gain: f
     """The verdict about a ratio: better when its `strict_ratio` interval is above 1 and the estimate is worth it; no
     difference when the interval is below what is worth it; else undecided."""
     if strict_ratio.low is not None and strict_ratio.low > 1.0 and strict_ratio.value >= 1.0 + least_gain:
-        return BETTER
-    return NO_DIFFERENCE if ratio.high is not None and ratio.high < 1.0 + least_gain else UNDECIDED
+        return BETTER_VERDICT
+    return NO_DIFFERENCE if ratio.high is not None and ratio.high < 1.0 + least_gain else UNDECIDED_VERDICT

@@ -9,24 +9,24 @@ from sonde.logs.description import SEVERITIES
 from sonde.model.tables.members import declare_choice, declare_plain_number, declare_tables, declare_text, declare_texts
 
 WATCH_FORMAT = "sonde-watch/1"
-CHANNELS = ("file", "mail", "webhook", "metrics")
+CHANNEL_KINDS = ("file", "mail", "webhook", "metrics")
 WEBHOOK_FORMS = ("json", "slack", "mattermost", "teams")
-_ID = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
-_CLOCK = r"([01][0-9]|2[0-3]):[0-5][0-9]"
+_ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
+_CLOCK_TIME_PATTERN = r"([01][0-9]|2[0-3]):[0-5][0-9]"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProbeEntry:
     """One probe: a plan that is run on a directory again and again."""
 
-    id: str = declare_text("name of the probe, used once", required=True, pattern=_ID)
+    id: str = declare_text("name of the probe, used once", required=True, pattern=_ID_PATTERN)
     plan: str = declare_text("plan file or name of a shipped plan, like quick", required=True)
     on: str = declare_text("directory on the file system", required=True)
     set: tuple[str, ...] = declare_texts("changes of the plan, like data.access.volume=4GiB")
     every: float = declare_plain_number(
         "duration", "time from one run to the next, 10 minutes at least", default=86400.0
     )
-    start_time: str = declare_text("time of day (HH:MM) of the first run of a day", pattern=_CLOCK)
+    start_time: str = declare_text("time of day (HH:MM) of the first run of a day", pattern=_CLOCK_TIME_PATTERN)
     spread: float = declare_plain_number(
         "duration", "the run begins up to this much later; how much follows from the names of host and probe",
         default=0.0,
@@ -43,7 +43,7 @@ class ProbeEntry:
 class LogEntry:
     """One log whose new lines become events of the archive in each round."""
 
-    id: str = declare_text("name of the log, used once", required=True, pattern=_ID)
+    id: str = declare_text("name of the log, used once", required=True, pattern=_ID_PATTERN)
     path: str = declare_text("the file that the log is written to, like /var/log/messages", required=True)
     rules: tuple[str, ...] = declare_texts("files of log rules; absent: all that Sonde has")
     notify: str = declare_choice(
@@ -55,10 +55,10 @@ class LogEntry:
 class ChannelEntry:
     """One way to notify people or programs."""
 
-    id: str = declare_text("name of the channel, used once", required=True, pattern=_ID)
+    id: str = declare_text("name of the channel, used once", required=True, pattern=_ID_PATTERN)
     to: str = declare_choice(
         "file: lines of JSON; mail: sendmail or an SMTP server; webhook: HTTP POST; metrics: OpenMetrics text file",
-        CHANNELS,
+        CHANNEL_KINDS,
         required=True,
     )
     path: str = declare_text("file, metrics: the file")

@@ -18,7 +18,7 @@ from sonde.experiments.cells import prepare_cells
 from sonde.experiments.claims.number_use import describe_unusable_number
 from sonde.experiments.executor import resolve_launcher
 from sonde.experiments.member_use import (
-    CHECKS,
+    CHECKS_BY_MEMBER,
     UNSIMULATED_MEMBERS,
     apply_striping,
     find_file_system_type,
@@ -103,7 +103,11 @@ def test_every_member_of_clients_and_storage_has_a_use() -> None:
               for name in ("clients", "storage")}  # fmt: skip
     members = {f"{name}.{field.name}" for name, table in tables.items() for field in dataclasses.fields(table)}
     assert members == set(USES)
-    assert {path for path, (measured, _) in USES.items() if measured == "verified"} == set(CHECKS) == set(UNFULFILLED)
+    assert (
+        {path for path, (measured, _) in USES.items() if measured == "verified"}
+        == set(CHECKS_BY_MEMBER)
+        == set(UNFULFILLED)
+    )
     assert {path for path, (_, simulated) in USES.items() if simulated == "not used"} == set(UNSIMULATED_MEMBERS)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from record_scene import Scene, Work
 
 from sonde.findings.log_clock import correct_event_times_to_run_clock
-from sonde.findings.run_marks import DROPPED_CACHES, TROUBLE, list_run_marks
+from sonde.findings.run_marks import DROPPED_CACHES_MARK, TROUBLE_MARK, list_run_marks
 from sonde.model.run import RecordedRun, read_recorded_run_folder
 
 STARTED = datetime(2026, 11, 21, 20, 45, 1, tzinfo=UTC)
@@ -48,9 +48,9 @@ def make_events(offset_s: float, dropped_at: float, dips: tuple[float, ...]) -> 
 
 def test_marks_are_the_dips_and_dropped_caches(run: RecordedRun) -> None:
     marks = list_run_marks(run)
-    assert marks[DROPPED_CACHES] == [pytest.approx(STARTED.timestamp() + run.phases[0].treatments[0].t)]
+    assert marks[DROPPED_CACHES_MARK] == [pytest.approx(STARTED.timestamp() + run.phases[0].treatments[0].t)]
     begin = STARTED.timestamp() + run.phases[0].begin.t
-    assert np.array(marks[TROUBLE]) - begin == pytest.approx(np.array(DIPS), abs=1.1)
+    assert np.array(marks[TROUBLE_MARK]) - begin == pytest.approx(np.array(DIPS), abs=1.1)
 
 
 @pytest.mark.parametrize("offset_s", [3607, -18_000, 45])

@@ -17,11 +17,11 @@ from other_user import as_neighbor, needs_two_users
 
 from sonde.jobs import job_scheduler
 from sonde.jobs.batch_script import make_batch_script
-from sonde.jobs.job_records import JOB_FILE, SCRIPT, Job, create_job, read_jobs, write_job_script
+from sonde.jobs.job_records import JOB_FILE, SCRIPT_FILE, Job, create_job, read_jobs, write_job_script
 from sonde.launch.sites import SITE_FILE_MEMBERS, Site, read_sites
 from sonde.model.errors import MachineError, UserError
 from sonde.store.archive import Archive
-from sonde.store.shards import JOBS
+from sonde.store.shards import JOBS_FOLDER
 
 MARKER = "marker"
 HOSTILE = (
@@ -145,11 +145,11 @@ def test_job_file_of_another_user_is_ignored(tmp_path: Path) -> None:
     members = {"id": "job", "site": "s", "scheduler": "slurm", "arguments": ["run"], "group": "g", "nodes": 1}
     text = json.dumps(members | {"time_s": 1.0, "submitted": "2026-01-01T00:00:00+00:00", "scheduler_id": "7"})
     for name in ("mine", "planted"):
-        folder = archive / JOBS / name
+        folder = archive / JOBS_FOLDER / name
         folder.mkdir(parents=True)
         folder.chmod(0o777)
-    (archive / JOBS / "mine" / JOB_FILE).write_text(text)
-    as_neighbor(lambda: (archive / JOBS / "planted" / JOB_FILE).write_text(text))
+    (archive / JOBS_FOLDER / "mine" / JOB_FILE).write_text(text)
+    as_neighbor(lambda: (archive / JOBS_FOLDER / "planted" / JOB_FILE).write_text(text))
     assert [job.folder.name for job in read_jobs(Archive(archive))] == ["mine"]
 
 
@@ -161,7 +161,7 @@ def test_job_file_of_another_user_is_ignored(tmp_path: Path) -> None:
 def test_job_file_with_wrong_members_is_skipped(tmp_path: Path, change: dict[str, object]) -> None:
     members = {"id": "job", "site": "s", "scheduler": "slurm", "arguments": ["run"], "group": "g", "nodes": 1}
     members |= {"time_s": 1.0, "submitted": "2026-01-01T00:00:00+00:00", "scheduler_id": "7"}
-    folder = tmp_path / JOBS / "job"
+    folder = tmp_path / JOBS_FOLDER / "job"
     folder.mkdir(parents=True)
     (folder / JOB_FILE).write_text(json.dumps(members))
     assert len(read_jobs(Archive(tmp_path))) == 1
@@ -184,10 +184,10 @@ def test_job_script_is_not_written_to_an_unsafe_directory(tmp_path: Path, mode: 
     """The scheduler runs the script later, with the caller's rights."""
     root = make_shared_archive(tmp_path, mode)
     if mode == 0o1777:  # the archive is sticky, but its folder of jobs belongs to the neighbor
-        as_neighbor((root / JOBS).mkdir)
+        as_neighbor((root / JOBS_FOLDER).mkdir)
     with pytest.raises(MachineError, match="can exchange entries"):
         write_job_script(create_job(Archive(root), MADE, "quick", 1, 60.0), "true\n")
-    assert not list(root.rglob(SCRIPT))
+    assert not list(root.rglob(SCRIPT_FILE))
 
 
 @needs_two_users
@@ -198,8 +198,8 @@ def test_script_in_a_sticky_archive_is_written(tmp_path: Path) -> None:
         write_job_script(create_job(Archive(root), MADE, "quick", 1, 60.0), "true\n")
     finally:
         os.umask(before)
-    assert (root / JOBS).stat().st_mode & 0o7777 == 0o1777
-    assert [path.read_text() for path in root.rglob(SCRIPT)] == ["true\n"]
+    assert (root / JOBS_FOLDER).stat().st_mode & 0o7777 == 0o1777
+    assert [path.read_text() for path in root.rglob(SCRIPT_FILE)] == ["true\n"]
 
 
 @needs_two_users

@@ -12,7 +12,7 @@ import pytest
 
 from sonde.model.errors import UserError
 from sonde.sources.column_guesses import guess_column_map
-from sonde.sources.columns import MEANINGS, read_column_map
+from sonde.sources.columns import COLUMN_MEANINGS, read_column_map
 from sonde.sources.csv_rows import read_csv_runs
 from sonde.store.archive import Archive
 from sonde.store.history import list_histories
@@ -180,8 +180,8 @@ def test_documented_column_map_is_valid(tmp_path: Path) -> None:
     (tmp_path / "map.toml").write_text(page.partition("```ini\n")[2].partition("```")[0])
     columns = read_column_map(tmp_path / "map.toml", [])
     assert columns.factors == {"rate": 2.0**30, "bytes": 2.0**30}
-    assert set(columns.columns) <= set(MEANINGS)
-    assert all(f"`{name}`" in page for name in MEANINGS if name not in ("rate", "ops_rate", "time"))
+    assert set(columns.columns) <= set(COLUMN_MEANINGS)
+    assert all(f"`{name}`" in page for name in COLUMN_MEANINGS if name not in ("rate", "ops_rate", "time"))
 
 
 def test_csv_without_a_map_suggests_a_working_command(sonde: Any, csv_file: Path, archive: Path) -> None:

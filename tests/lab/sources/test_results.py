@@ -20,7 +20,7 @@ import pytest
 from sonde.model.errors import UserError
 from sonde.model.imported_runs import ImportedRun
 from sonde.sources.commands import select_work_arguments
-from sonde.sources.formats import FORMATS, read_result_file
+from sonde.sources.formats import RESULT_FORMATS, read_result_file
 from sonde.sources.import_defaults import ImportDefaults
 from sonde.store.archive import Archive
 from sonde.store.history import list_histories
@@ -212,10 +212,11 @@ def test_imported_numbers_equal_the_file(name: str, tmp_path: Path) -> None:
 def test_every_file_and_every_format_is_tried() -> None:
     assert {path.name for path in DATA.iterdir()} == set(EXPECTED)
     matching_formats = {
-        name: [format_.name for format_ in FORMATS if format_.matches((DATA / name).read_text())] for name in EXPECTED
+        name: [format_.name for format_ in RESULT_FORMATS if format_.matches((DATA / name).read_text())]
+        for name in EXPECTED
     }
     assert all(len(names) == 1 for names in matching_formats.values()), matching_formats
-    assert {names[0] for names in matching_formats.values()} == {format_.name for format_ in FORMATS}
+    assert {names[0] for names in matching_formats.values()} == {format_.name for format_ in RESULT_FORMATS}
 
 
 def test_repetitions_are_runs_of_one_group(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from sonde.store.catalog import Catalog
 from sonde.store.history import list_histories
 from sonde.store.rows import read_folder_rows
 from sonde.store.selection import Selection
-from sonde.store.shards import ROOT
+from sonde.store.shards import ROOT_SHARD
 
 NAMES = [f"2026{month:02d}{day:02d}T1200{day:02d}Z-daily-{day:04x}" for month in (1, 2, 11) for day in range(1, 13)]
 
@@ -222,7 +222,7 @@ def test_deleted_month_is_removed_from_the_index(root: Path) -> None:
     Catalog(root)
     shutil.rmtree(root / "2026-02")
     assert read_index(Catalog(root)) == read_archive_without_index(root)
-    assert {file.name.partition("~")[0] for file in files(root)} == {ROOT, "2026-01", "2026-11"}
+    assert {file.name.partition("~")[0] for file in files(root)} == {ROOT_SHARD, "2026-01", "2026-11"}
 
 
 def test_files_of_another_index_version_are_preserved(root: Path) -> None:

@@ -17,7 +17,7 @@ from other_user import as_neighbor, needs_two_users
 from record_scene import Scene
 
 from sonde.store.events import EVENTS_FILE
-from sonde.store.shards import JOBS, locate_run_folder
+from sonde.store.shards import JOBS_FOLDER, locate_run_folder
 
 RUN, OTHER = "20260101T000000Z-quick-00000000", "20260102T000000Z-quick-11111111"
 FILES = (
@@ -90,7 +90,7 @@ def shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def plant(root: Path, victim: Path, pipes: tuple[str, ...], links: tuple[str, ...]) -> None:
     """A run and a job of the neighbor in which these files are pipes or links to the victim."""
     run = write_run(locate_run_folder(root, RUN), Scene())
-    job = root / JOBS / JOB
+    job = root / JOBS_FOLDER / JOB
     job.mkdir(parents=True)
     (job / "job.json").write_text(json.dumps({"id": JOB, "scheduler": "slurm", "arguments": ["run"]}))
     (root / EVENTS_FILE).write_text("")

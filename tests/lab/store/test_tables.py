@@ -15,13 +15,13 @@ from sonde.model.line_members import RateSpread
 from sonde.model.lines import SeriesLine
 from sonde.model.record import read_record
 from sonde.store.summary import build_summary_document
-from sonde.store.tables import SERIES, TARGETS, write_tables
+from sonde.store.tables import SERIES_FILE, TARGETS_FILE, write_tables
 
 EXAMPLE = Path(__file__).resolve().parents[3] / "schema" / "record" / "example.ndjson"
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = pq.read_table(folder / SERIES).to_pylist()
+    rows: list[dict[str, Any]] = pq.read_table(folder / SERIES_FILE).to_pylist()
     return rows
 
 
@@ -64,7 +64,7 @@ def test_target_rows_have_server_unit_and_slices(tmp_path: Path) -> None:
     facts = {"id": "r", "parents": {"system": "site", "levels": levels}}
     with ConfinedDirectory.open(tmp_path) as directory:
         write_tables(directory, "r", reader, facts)
-    rows = {(row["target"], row["kind"]): row for row in pq.read_table(tmp_path / TARGETS).to_pylist()}
+    rows = {(row["target"], row["kind"]): row for row in pq.read_table(tmp_path / TARGETS_FILE).to_pylist()}
     (phase,) = [phase for phase in reader.phases.values() if phase.targets]
     assert phase.targets is not None
     assert phase.end is not None
@@ -90,5 +90,5 @@ def test_run_without_targets_has_no_target_table(tmp_path: Path) -> None:
     reader = read_record(run / "record.ndjson")
     with ConfinedDirectory.open(tmp_path) as directory:
         write_tables(directory, "r", reader, {"parents": {"system": "site", "levels": {"OSS": {"a": ["OST0000"]}}}})
-    assert not (tmp_path / TARGETS).exists()
+    assert not (tmp_path / TARGETS_FILE).exists()
     assert "parents" not in build_summary_document(reader, {}, 0, "")

@@ -171,7 +171,7 @@ def test_lustre_server_files_are_read_below_both_roots(tmp_path: Path) -> None:
     for path in ("proc/fs/lustre/obdfilter/fs1-OST0000/stats", "sys/kernel/debug/lustre/mdt/fs1-MDT0000/md_stats"):
         (tmp_path / path).parent.mkdir(parents=True)
         (tmp_path / path).write_text("snapshot_time 1.0 secs.nsecs\nread_bytes 2 samples [bytes] 1 3 4\n")
-    reader = lustre.TARGETS.open_reader(tmp_path)
+    reader = lustre.TARGETS_SOURCE.open_reader(tmp_path)
     assert {part: values[0] for part, values in reader.read().items()} == {"fs1-OST0000": 4, "fs1-MDT0000": 4}
     reader.close()
 

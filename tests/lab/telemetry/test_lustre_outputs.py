@@ -201,10 +201,10 @@ def test_files_of_a_lustre_server_are_sampled(tmp_path: Path) -> None:
         (tmp_path / path).write_text(text)
     expected = {
         lustre_jobs.SOURCE: ("fs1-OST0000 24", (512000, 0, 125, 0, 7)),
-        lustre_histograms.SERVER: ("fs1-OST0000 disk I/O size 1M", (10000, 8000)),
-        lustre_health.RECOVERY: ("fs1-OST0000", (0, 0, 130, 129)),
-        lustre_health.HEALTH: ("", (1,)),
-        lustre_histograms.CLIENT: ("fs1-OST0000-osc-ff pages per rpc 256", (850, 18346)),
+        lustre_histograms.SERVER_SOURCE: ("fs1-OST0000 disk I/O size 1M", (10000, 8000)),
+        lustre_health.RECOVERY_SOURCE: ("fs1-OST0000", (0, 0, 130, 129)),
+        lustre_health.HEALTH_SOURCE: ("", (1,)),
+        lustre_histograms.CLIENT_SOURCE: ("fs1-OST0000-osc-ff pages per rpc 256", (850, 18346)),
     }
     for source, (part, values) in expected.items():
         reader = source.open_reader(tmp_path)

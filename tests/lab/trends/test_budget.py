@@ -103,7 +103,7 @@ def test_noise_above_the_budget_gets_least_sensitive_settings() -> None:
 def test_chosen_settings_are_the_most_sensitive_within_budget() -> None:
     noises = [np.random.default_rng(seed).normal(0, 0.2, 365) for seed in range(4)]
     calibration = calibrate_detector(noises, AlarmBudget(0.5))
-    ladder = budget._ARL0
+    ladder = budget._TRIED_ARL0
     more = replace(calibration.settings, arl0=ladder[ladder.index(calibration.settings.arl0) - 1])
 
     def rate(settings: DetectorSettings) -> float:
@@ -191,14 +191,14 @@ def test_the_share_of_the_budget_that_is_used_grows_with_the_runs(
     calibration, _ = calibrate_with_known_alarms(
         monkeypatch, lambda tried: (round(1e9 / tried.arl0), 0, 10**9), [np.zeros(size) for size in noises]
     )
-    ladder = [arl0 for arl0 in budget._ARL0 if 1 / arl0 <= share / 365]
+    ladder = [arl0 for arl0 in budget._TRIED_ARL0 if 1 / arl0 <= share / 365]
     assert calibration.settings == DetectorSettings(arl0=ladder[0])
     assert (calibration.runs, calibration.from_site_noise, calibration.meets_budget) == (runs, True, True)
     assert calibration.per_100_runs == pytest.approx(100 / ladder[0], rel=1e-6)
 
 
 def test_arl0_candidates_are_49_values_from_200_to_20000() -> None:
-    ladder = budget._ARL0
+    ladder = budget._TRIED_ARL0
     assert (len(ladder), ladder[0], ladder[-1], ladder[24]) == (49, 200.0, 20_000.0, 2000.0)
     assert all(arl0 == round(arl0) for arl0 in ladder)
 

@@ -11,10 +11,10 @@ import pytest
 
 from sonde.stats.ratio import RateRatio
 from sonde.tune.search import (
-    BETTER,
+    BETTER_VERDICT,
     NO_DIFFERENCE,
     NOTHING_TO_TRY,
-    UNDECIDED,
+    UNDECIDED_VERDICT,
     MeasureRate,
     RejectedValueError,
     SearchRule,
@@ -99,7 +99,7 @@ def test_rejected_value_is_skipped_and_its_reason_reported() -> None:
         return storage(value)
 
     result = search_best_value(["bad", "good", "fair"], measure, RULE, 1)
-    assert (result.best, result.verdict, result.rejected) == ("good", BETTER, {"bad": "the kernel says no"})
+    assert (result.best, result.verdict, result.rejected) == ("good", BETTER_VERDICT, {"bad": "the kernel says no"})
     only_bad = search_best_value(["bad"], measure, RULE, 1)
     assert (only_bad.best, only_bad.verdict) == (None, NOTHING_TO_TRY)
     assert only_bad.rejected == {"bad": "the kernel says no"}
@@ -121,14 +121,14 @@ def test_blocks_interleave_both_sides() -> None:
 @pytest.mark.parametrize(
     ("low", "value", "high", "verdict"),
     [
-        (1.01, 1.06, 1.12, BETTER),
-        (1.01, 1.04, 1.08, UNDECIDED),  # above 1, but perhaps not worth it
-        (1.00, 1.06, 1.12, UNDECIDED),
+        (1.01, 1.06, 1.12, BETTER_VERDICT),
+        (1.01, 1.04, 1.08, UNDECIDED_VERDICT),  # above 1, but perhaps not worth it
+        (1.00, 1.06, 1.12, UNDECIDED_VERDICT),
         (0.98, 1.01, 1.049, NO_DIFFERENCE),
         (1.01, 1.02, 1.03, NO_DIFFERENCE),
         (0.5, 0.6, 0.7, NO_DIFFERENCE),
-        (0.98, 1.01, 1.05, UNDECIDED),
-        (None, 1.5, None, UNDECIDED),
+        (0.98, 1.01, 1.05, UNDECIDED_VERDICT),
+        (None, 1.5, None, UNDECIDED_VERDICT),
     ],
 )
 def test_verdict_follows_from_interval(low: float | None, value: float, high: float | None, verdict: str) -> None:
@@ -138,7 +138,7 @@ def test_verdict_follows_from_interval(low: float | None, value: float, high: fl
 
 def test_better_needs_the_strict_interval() -> None:
     ratio, strict = (RateRatio(1.2, low, 1.4, None, 9, 9, 0.99) for low in (1.02, 0.99))
-    assert decide_tune_verdict(ratio, strict, 0.05) == UNDECIDED
+    assert decide_tune_verdict(ratio, strict, 0.05) == UNDECIDED_VERDICT
 
 
 def test_few_of_many_searches_call_equal_values_better() -> None:

@@ -16,7 +16,7 @@ from sonde.model.errors import EXIT_BAD_INPUT, EXIT_ENVIRONMENT
 from sonde.store.archive import Archive
 from sonde.tune.description import TUNABLES_FORMAT, read_tunables
 from sonde.tune.journal import find_journal_file
-from sonde.tune.search import BETTER, SearchResult
+from sonde.tune.search import BETTER_VERDICT, SearchResult
 from sonde.tune.tuning import TunedSetting, TuneOutcome
 from sonde.tune.tuning_text import describe_how_to_keep_value, print_tunables
 
@@ -173,5 +173,5 @@ def test_caution_about_dirty_memory_is_in_list_and_result() -> None:
     output = console.export_text()
     assert "dirty-ratio, dirty-background-ratio: Memory settings of the kernel generally need no change" in output
     for name, is_told in (("dirty-ratio", True), ("read-ahead", False)):
-        setting = TunedSetting(tunables[name], "20", SearchResult("5", None, BETTER))
+        setting = TunedSetting(tunables[name], "20", SearchResult("5", None, BETTER_VERDICT))
         assert ("Caution:" in describe_how_to_keep_value(setting, TuneOutcome((setting,)))) is is_told

@@ -38,7 +38,7 @@ from sonde.model.plan import Plan
 from sonde.model.units import format_wait
 
 # Tools of phases, and the engine's names of them.
-_TOOLS = {"ior": "ior", "mdtest": "mdtest", "mdworkbench": "md-workbench"}
+_VERBS_BY_TOOL = {"ior": "ior", "mdtest": "mdtest", "mdworkbench": "md-workbench"}
 
 
 class Io500Benchmark:
@@ -90,7 +90,7 @@ class Io500Benchmark:
         for phase in self._phases:
             if not self._is_enabled(phase):
                 continue
-            if phase.tool in _TOOLS:
+            if phase.tool in _VERBS_BY_TOOL:
                 self._translate_phase(phase)
             script = order.config.get_text(phase.name, "external-script") if phase.tool == "find" else None
             if script:
@@ -110,7 +110,12 @@ class Io500Benchmark:
         order = self._request
         arguments = make_phase_command_line(phase, order.config, order.places, self._objects)[1:]
         return ToolCommand(
-            _TOOLS[phase.tool], tuple(arguments), order.tasks, f"io500-{phase.name}", f"IO500 {phase.name}", order.group
+            _VERBS_BY_TOOL[phase.tool],
+            tuple(arguments),
+            order.tasks,
+            f"io500-{phase.name}",
+            f"IO500 {phase.name}",
+            order.group,
         )
 
     def _translate_phase(self, phase: Io500Phase) -> list[Plan]:

@@ -14,7 +14,7 @@ from sonde.dialects.io500.command_lines import RunDirectories
 from sonde.model.confined_files import ConfinedDirectory, remove_file
 from sonde.model.errors import MachineError, UserError
 
-_MANIFEST = ".sonde-manifest.json"  # a phase that was stopped leaves it
+_MANIFEST_FILE = ".sonde-manifest.json"  # a phase that was stopped leaves it
 BENCHMARK_PARTS = ("ior-easy", "ior-hard", "mdtest-easy", "mdtest-hard", "mdworkbench")
 _FILE_PATTERNS = {
     "ior-easy": re.compile(r"ior_file_easy(\.[0-9]{8})?"),
@@ -82,7 +82,7 @@ def _remove_files_of_part(parent: ConfinedDirectory, directory_name: str, part_n
                     wanted = _FOLDER_PATTERNS[part_name]
                     if wanted is not None and wanted.fullmatch(entry):
                         _remove_files_of_part(directory, entry, part_name)
-                elif entry == _MANIFEST or _FILE_PATTERNS[part_name].fullmatch(entry):
+                elif entry == _MANIFEST_FILE or _FILE_PATTERNS[part_name].fullmatch(entry):
                     directory.remove_file(entry, missing_ok=True)
         parent.remove_empty_directory(directory_name)
 

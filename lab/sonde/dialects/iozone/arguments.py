@@ -17,7 +17,7 @@ SMALLEST_FILE, LARGEST_FILE = 64, 512 * KIB
 SMALLEST_RECORD, LARGEST_RECORD = 4, 16 * KIB
 CROSS_FILE, CROSS_RECORD = 32 * KIB, 64
 # Tests of -i, and those that are left out, with what they need.
-TESTS = (0, 1, 2, 3, 4, 5, 8, 9, 10)
+SUPPORTED_TESTS = (0, 1, 2, 3, 4, 5, 8, 9, 10)
 UNSUPPORTED_TESTS = {6: "fwrite of the C library", 7: "fread of the C library", 11: "pwritev", 12: "preadv"}
 
 
@@ -79,7 +79,7 @@ def _add_test(settings: IozoneSettings, test_number: str) -> IozoneSettings:
     if number in UNSUPPORTED_TESTS:
         note = f"-i {number} is not run, its columns are empty: no backend of Sonde calls {UNSUPPORTED_TESTS[number]}."
         return replace(settings, notes=(*settings.notes, note), left_out=(*settings.left_out, number))
-    if number not in TESTS:
+    if number not in SUPPORTED_TESTS:
         raise UserError(f"-i {number} is no test of IOzone; there are 0 to 12.")
     return replace(settings, tests=(*settings.tests, number))
 

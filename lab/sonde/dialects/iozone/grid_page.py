@@ -14,7 +14,7 @@ from markupsafe import Markup
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import Study, StudySection, write_study_page
 from sonde.dialects.iozone.plans import IozoneCell
-from sonde.dialects.iozone.tables import COLUMNS
+from sonde.dialects.iozone.tables import TABLE_COLUMNS
 from sonde.findings.assessment import Assessment, assess_phase_rate
 from sonde.findings.best_numbers import STORAGE_CLASSIFICATIONS
 from sonde.findings.caveats import format_caveat
@@ -75,7 +75,7 @@ def write_grid_page(
     )
     surfaces = [
         _make_surface_section(name, numbers_of_test)
-        for name, _ in COLUMNS
+        for name, _ in TABLE_COLUMNS
         if (numbers_of_test := {c: n for (c, test), n in numbers.items() if test == name})
     ]
     study = Study(
@@ -101,7 +101,7 @@ def _iterate_numbers(
     """(cell, column of the table) -> its number."""
     for cell, rates in grid.items():
         phases = {phase.id: phase for phase in runs[cell].phases}
-        for name, filled_by in COLUMNS:
+        for name, filled_by in TABLE_COLUMNS:
             for phase in filled_by:
                 if phase in rates and phase in phases:
                     yield (cell, name), GridNumber(rates[phase], assess_phase_rate(runs[cell], phases[phase]))
@@ -134,7 +134,7 @@ def _list_caveat_sentences(assessments: Sequence[Assessment]) -> list[str]:
 
 def _make_table_section(grid: RateGrid, numbers: NumbersByCellAndTest) -> StudySection:
     """IOzone's own table, KiB/s."""
-    tests = [name for name, _ in COLUMNS if any(test == name for _, test in numbers)]
+    tests = [name for name, _ in TABLE_COLUMNS if any(test == name for _, test in numbers)]
     rows = [
         [cell.file, cell.record, *(_format_kib_per_s(numbers.get((cell, test))) for test in tests)]
         for cell in sorted(grid, key=lambda cell: (cell.file, cell.record))

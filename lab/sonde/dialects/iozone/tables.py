@@ -16,7 +16,7 @@ from sonde.dialects.iozone.plans import IozoneCell
 from sonde.model.record import PhaseRecord, RecordReader
 
 # Column of the table -> phases that fill it. The order and the names are IOzone's.
-COLUMNS: tuple[tuple[str, tuple[str, ...]], ...] = (
+TABLE_COLUMNS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("write", ("write", "pwrite")),
     ("rewrite", ("rewrite", "repwrite")),
     ("read", ("read", "pread")),
@@ -47,7 +47,7 @@ _CHILD_NAMES = {
     "pread": "pread readers",
     "repread": "pread re-readers",
 }
-_HEADER = (
+_TABLE_HEADER = (
     "                                                              random    random     bkwd    record    stride\n"
     "              kB  reclen    write  rewrite    read    reread    read     write     read   rewrite      read"
     "   fwrite frewrite    fread  freread\n"
@@ -131,7 +131,7 @@ def make_heading(settings: IozoneSettings, arguments: Sequence[str], version: st
 
 def make_table_heading() -> str:
     """The names of the columns."""
-    return _HEADER
+    return _TABLE_HEADER
 
 
 def format_rate(rate: float, cell: IozoneCell, settings: IozoneSettings) -> str:
@@ -148,7 +148,7 @@ def make_table_row(cell: IozoneCell, rates_by_test: Mapping[str, float], setting
     """One row; a test that was not asked for leaves its column empty."""
     widths = (9, 9, 9, 9, 9, 9, 9, 10, 10, 9, 9, 9, 9)
     row = f"{cell.file:16d}{cell.record:8d}"
-    for (_, phases), width in zip(COLUMNS, widths, strict=True):
+    for (_, phases), width in zip(TABLE_COLUMNS, widths, strict=True):
         value = next((rates_by_test[phase] for phase in phases if phase in rates_by_test), None)
         row += ("" if value is None else format_rate(value, cell, settings)).rjust(width)
     return row.rstrip() + "\n"

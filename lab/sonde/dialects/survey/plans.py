@@ -13,7 +13,13 @@ from sonde.model.lines import SeriesLine
 from sonde.model.plan import Plan
 from sonde.model.record import RecordReader
 
-_OPS = {"write": "write", "rewrite": "rewrite", "rewrite_again": "rewrite", "read": "read", "reread": "reread"}
+_OPERATIONS_BY_TEST = {
+    "write": "write",
+    "rewrite": "rewrite",
+    "rewrite_again": "rewrite",
+    "read": "read",
+    "reread": "reread",
+}
 _MIB = 1 << 20
 _SAMPLE_S = 1.0  # between two looks at the rate, as the original takes them
 
@@ -38,7 +44,7 @@ def build_point_plan(survey: SurveySettings, point: SurveyPoint) -> Plan:
     per_thread = point.record * survey.count_records_per_thread(point) * 1024
     phases: list[dict[str, Any]] = []
     for test in survey.tests:
-        phase: dict[str, Any] = {"id": test, "op": _OPS[test]}
+        phase: dict[str, Any] = {"id": test, "op": _OPERATIONS_BY_TEST[test]}
         if survey.verify and "read" in test:
             phase["verify"] = "on_read"
         phases.append(phase)

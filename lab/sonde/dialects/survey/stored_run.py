@@ -11,7 +11,7 @@ from sonde.dialects.survey.variables import SurveyPoint, SurveySettings
 from sonde.model.imported_runs import ImportedPhase, ImportedRun
 from sonde.model.parents import TargetParents
 
-_TOOL = "obdfilter-survey"
+_TOOL_NAME = "obdfilter-survey"
 _MIB = 1 << 20
 
 
@@ -51,7 +51,7 @@ def make_imported_run(
         for name, rate in rates_by_target.items():
             phases.append(_make_phase(f"{figure.name} {name}", figure.name, ", one OST", rate, moved // len(names)))
     return ImportedRun(
-        tool=_TOOL,
+        tool=_TOOL_NAME,
         name=f"survey-{point.record}k-{point.objects}obj-{point.threads}thr",
         started=start_time,
         experiment={
@@ -81,7 +81,7 @@ def _make_phase(phase_name: str, test_name: str, part_name: str, rate: float, tr
     return ImportedPhase(
         phase=phase_name,
         op=op,
-        definition=f"{_TOOL}{part_name}",
+        definition=f"{_TOOL_NAME}{part_name}",
         bytes_per_s=per_s,
         bytes=transferred_bytes,
         seconds=transferred_bytes / per_s if per_s else None,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sonde.model.errors import UserError, suggest_close_name
 
-TESTS = ("write", "rewrite", "read", "reread", "rewrite_again")
+TEST_NAMES = ("write", "rewrite", "read", "reread", "rewrite_again")
 _NUMBER_DEFAULTS = {
     "size": 16384,
     "rszlo": 1024,
@@ -90,9 +90,9 @@ def parse_survey_settings(arguments: Sequence[str], environment: Mapping[str, st
         if numbers[low] > numbers[high]:
             raise UserError(f"{low}={numbers[low]} is more than {high}={numbers[high]}.")
     tests = tuple(texts["tests_str"].split())
-    unknown = [test for test in tests if test not in TESTS]
+    unknown = [test for test in tests if test not in TEST_NAMES]
     if unknown:
-        raise UserError(f"tests_str names {unknown[0]}; there are {', '.join(TESTS)}.")
+        raise UserError(f"tests_str names {unknown[0]}; there are {', '.join(TEST_NAMES)}.")
     if not tests or tests[0] != "write":
         raise UserError("The first of tests_str must be write: it makes the data.")
     if texts["case"] not in ("disk", "netdisk"):

@@ -28,7 +28,7 @@ from sonde.model.limits import MAX_COLD_RESIDENCY
 from sonde.model.plan import Plan
 from sonde.model.required_space import compute_required_space
 from sonde.store.archive import Archive, make_run_id
-from sonde.store.shards import REPORTS
+from sonde.store.shards import REPORTS_FOLDER
 
 _FIRST_VOLUME, _LARGEST_VOLUME = 16 * MIB, 1024 * MIB
 _MIN_CALIBRATION_S = 0.4
@@ -101,10 +101,10 @@ def store_check_result(result: CheckResult, archive: Archive) -> Path:
     """Stores the JSON document of the result with the reports of the archive, and returns the folder of the reports."""
     with (
         ConfinedDirectory.open(archive.root) as root,
-        root.open_subdirectory(REPORTS, create_if_absent=True) as directory,
+        root.open_subdirectory(REPORTS_FOLDER, create_if_absent=True) as directory,
     ):
         directory.write_json_file(f"{result.group}.json", result.to_json())
-    return archive.root / REPORTS
+    return archive.root / REPORTS_FOLDER
 
 
 class FileSystemCheck:

@@ -82,7 +82,7 @@ class FigureRow:
     latency: str = ""  # kind of operation whose latency is shown
 
 
-_RANDOM, _FILES = "Random, 4 KiB transfers", "Small files, 4 KiB each"
+_RANDOM_SECTION, _SMALL_FILES_SECTION = "Random, 4 KiB transfers", "Small files, 4 KiB each"
 
 
 def list_possible_figures(cpus: int, queued: bool, memory_backed: bool = False) -> list[FigureRow]:
@@ -94,17 +94,17 @@ def list_possible_figures(cpus: int, queued: bool, memory_backed: bool = False) 
             load = f"{depth} in flight" if queued or depth == 1 else f"{depth} tasks"
             key = f"{op}-{depth}"
             all_rows.append(
-                FigureRow("random", key, f"random-{key}", _RANDOM, f"{op}, {load}", "ops_per_s", latency=op)
+                FigureRow("random", key, f"random-{key}", _RANDOM_SECTION, f"{op}, {load}", "ops_per_s", latency=op)
             )
-    files: dict[str, Any] = {"section": _FILES, "unit": "files_per_s", "latency": "open"}
+    files: dict[str, Any] = {"section": _SMALL_FILES_SECTION, "unit": "files_per_s", "latency": "open"}
     return [
         *all_rows,
         FigureRow("small-files", "create", "create", label="create, write, close", **files),
         FigureRow("small-files-durable", "create", "create-durable", label="the same with fsync", **files),
-        FigureRow("small-files", "stat", "stat", _FILES, "stat", "files_per_s", latency="stat"),
+        FigureRow("small-files", "stat", "stat", _SMALL_FILES_SECTION, "stat", "files_per_s", latency="stat"),
         FigureRow("small-files", "open-read-cached", "open-read-cached", label="open, read, close", **files),
         FigureRow("small-files", "open-read", "open-read", label="the same, cache emptied", **files),
-        FigureRow("small-files", "remove", "remove", _FILES, "remove", "files_per_s", latency="remove"),
+        FigureRow("small-files", "remove", "remove", _SMALL_FILES_SECTION, "remove", "files_per_s", latency="remove"),
     ]
 
 

@@ -14,8 +14,8 @@ from sonde.model.units import format_bytes, format_exact_bytes, parse_duration
 
 MIB = 1 << 20
 GIB = 1 << 30
-TRANSFER = MIB
-SMALL = 4096
+SEQUENTIAL_TRANSFER_BYTES = MIB
+SMALL_TRANSFER_BYTES = 4096
 QUEUE_DEPTH = 32
 # Duration of a timed phase. Quick: long enough to detect variation. Full: the duration of acceptance tests.
 QUICK_S, FULL_S = 2.5, 60.0
@@ -115,7 +115,10 @@ def build_calibration_plan(target: str, volume_bytes: int, evict_method: str, di
         "title": "Calibration: how large the volumes of the check must be",
         "target": {"path": target},
         "data": {
-            "access": {"transfer": format_exact_bytes(TRANSFER), "volume": format_exact_bytes(volume_bytes)},
+            "access": {
+                "transfer": format_exact_bytes(SEQUENTIAL_TRANSFER_BYTES),
+                "volume": format_exact_bytes(volume_bytes),
+            },
             "io": {"fsync": "end_timed_separately"},
         },
         "phases": phases,
@@ -180,12 +183,15 @@ def _make_sequential_part(
     key = "sequential-1" if tasks == 1 else "sequential-all"
     document: dict[str, Any] = {
         "id": f"check-{key}",
-        "title": f"Sequential, {load}, {format_bytes(TRANSFER)} transfers",
+        "title": f"Sequential, {load}, {format_bytes(SEQUENTIAL_TRANSFER_BYTES)} transfers",
         "calibrated": ["data.access.volume"],
         "target": {"path": target},
         "tasks": {"threads": tasks},
         "data": {
-            "access": {"transfer": format_exact_bytes(TRANSFER), "volume": format_exact_bytes(per_task)},
+            "access": {
+                "transfer": format_exact_bytes(SEQUENTIAL_TRANSFER_BYTES),
+                "volume": format_exact_bytes(per_task),
+            },
             "io": {"fsync": "end_timed_separately"},
         },
         "phases": phases,
@@ -204,7 +210,7 @@ def _make_random_part(
     tasks = 1 if queued else QUEUE_DEPTH
     per_task = max(MIB, volume // tasks // MIB * MIB)
     small: dict[str, Any] = {
-        "transfer": format_exact_bytes(SMALL),
+        "transfer": format_exact_bytes(SMALL_TRANSFER_BYTES),
         "volume": format_exact_bytes(per_task),
         "order": "random_permute",
     }
@@ -230,10 +236,15 @@ def _make_random_part(
     document: dict[str, Any] = {
         "id": "check-random",
         "calibrated": ["data.access.volume"],
-        "title": f"Random, {format_bytes(SMALL)} transfers",
+        "title": f"Random, {format_bytes(SMALL_TRANSFER_BYTES)} transfers",
         "target": {"path": target},
         "tasks": {"threads": tasks},
-        "data": {"access": {"transfer": format_exact_bytes(TRANSFER), "volume": format_exact_bytes(per_task)}},
+        "data": {
+            "access": {
+                "transfer": format_exact_bytes(SEQUENTIAL_TRANSFER_BYTES),
+                "volume": format_exact_bytes(per_task),
+            }
+        },
         "phases": phases,
         "limits": _make_time_limit(phase_seconds, len(phases)),
     }
@@ -249,7 +260,7 @@ def _make_small_files_part(
         most_files = _QUICK_FILES_DISCARD if machine.discard else _QUICK_FILES
         wanted = min(wanted, most_files / tasks, _FILE_REMOVAL_S * speed.removal_files_per_s / tasks)
     count = max(64, min(int(wanted), 400_000))
-    count = max(16, min(count, int(0.1 * machine.available) // (tasks * 2 * SMALL)))
+    count = max(16, min(count, int(0.1 * machine.available) // (tasks * 2 * SMALL_TRANSFER_BYTES)))
     document = _make_small_files_document(target, count, "end" if is_durable else "none")
     document["calibrated"] = ["data.files.count"]
     document["tasks"] = {"threads": tasks}
@@ -270,7 +281,9 @@ def _make_small_files_part(
     key = "small-files-durable" if is_durable else "small-files"
     ending = ", each made durable" if is_durable else ""
     document["id"] = f"check-{key}"
-    document["title"] = f"Small files of {format_bytes(SMALL)}, {tasks} {'task' if tasks == 1 else 'tasks'}{ending}"
+    document["title"] = (
+        f"Small files of {format_bytes(SMALL_TRANSFER_BYTES)}, {tasks} {'task' if tasks == 1 else 'tasks'}{ending}"
+    )
     return CheckPart(key, document["title"], document, tasks)
 
 
@@ -279,7 +292,7 @@ def _make_small_files_document(target: str, file_count: int, fsync: str) -> dict
         "target": {"path": target},
         "data": {
             "files": {"mapping": "many", "count": file_count, "directories": "per_task"},
-            "access": {"transfer": format_exact_bytes(SMALL), "segments": 1},
+            "access": {"transfer": format_exact_bytes(SMALL_TRANSFER_BYTES), "segments": 1},
             "io": {"fsync": fsync},
         },
         "limits": {"time": "60s"},

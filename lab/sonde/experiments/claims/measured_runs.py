@@ -149,7 +149,7 @@ class MeasuredRuns:
             return None
         if metric_name == "share_of_peak":
             return rate / self.get_peak_rate(cell, "read" if "read" in phase.begin.op else "write")
-        divisor = metrics.DIVISORS[metric_name]
+        divisor = metrics.DIVISORS_BY_METRIC[metric_name]
         if divisor == "node":
             return rate / float((record.run.nodes if record.run else None) or len(record.nodes) or 1)
         return rate / (self.count_storage_units(cell) if divisor == "unit" else self.count_storage_targets(cell))

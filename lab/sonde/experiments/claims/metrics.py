@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from sonde.model.line_members import LatencySummary
 from sonde.model.record import PhaseRecord, RecordReader
 
-_NS = 1e-9
+_S_PER_NS = 1e-9
 # Latency kinds that are not the main operation of a phase.
 _SURROUNDING_KINDS = ("open", "close", "fsync", "sync")
 
@@ -58,7 +58,7 @@ def _make_latency_metric(summary_member: str) -> Callable[[PhaseRecord], float |
     def read_latency(phase: PhaseRecord) -> float | None:
         latency = find_main_latency(phase)
         value = getattr(latency, summary_member) if latency is not None else None
-        return None if value is None else float(value) * _NS
+        return None if value is None else float(value) * _S_PER_NS
 
     return read_latency
 
@@ -139,7 +139,7 @@ PHASE_METRICS: Mapping[str, Callable[[PhaseRecord], float | None]] = {
     "calls": count_operations,
 }
 # The divisors of metrics that are a bandwidth divided by a count.
-DIVISORS: Mapping[str, str] = {"bandwidth_per_unit": "unit", "bandwidth_per_target": "target",
+DIVISORS_BY_METRIC: Mapping[str, str] = {"bandwidth_per_unit": "unit", "bandwidth_per_target": "target",
                               "bandwidth_per_node": "node"}  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from sonde.model.run import LAB_FINDINGS, make_recorded_run
 from sonde.store.summary import SUMMARY_FILE
 
 # What a claim about caches is judged on as well: memory serves both.
-_CACHES = (Classification.CACHE, Classification.MEMORY)
+_CACHE_CLASSIFICATIONS = (Classification.CACHE, Classification.MEMORY)
 
 
 def describe_unusable_number(record: RecordReader, phase: PhaseRecord, claim_subjects: Sequence[str]) -> str:
@@ -31,7 +31,7 @@ def describe_unusable_number(record: RecordReader, phase: PhaseRecord, claim_sub
     classification, clause = classify_number(make_recorded_run(record), phase)
     if classification.is_judged or classification is Classification.SIMULATED:
         return ""
-    if "cache" in claim_subjects and classification in _CACHES:
+    if "cache" in claim_subjects and classification in _CACHE_CLASSIFICATIONS:
         return ""
     reason = replace_no_break_spaces(clause).removesuffix(": not a storage number")
     return f"not a storage number ({classification.table_label}): {reason}"

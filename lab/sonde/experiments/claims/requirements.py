@@ -17,7 +17,11 @@ from sonde.model.system.system import System
 def find_unmet_requirements(results: Results, system: System | None = None) -> dict[str, str]:
     """Returns a reason (without capital and full stop) for each requirement that is not met."""
     records = _read_one_record_per_cell(results)
-    return {requirement: reason for requirement, rule in _RULES.items() if (reason := rule(results, records, system))}
+    return {
+        requirement: reason
+        for requirement, rule in _RULES_BY_REQUIREMENT.items()
+        if (reason := rule(results, records, system))
+    }
 
 
 def _read_one_record_per_cell(results: Results) -> list[RecordReader]:
@@ -124,7 +128,7 @@ def _check_server_access(results: Results, records: Sequence[RecordReader], syst
     return "" if results.simulated else "the servers are not accessible here"
 
 
-_RULES: Mapping[str, Callable[[Results, Sequence[RecordReader], System | None], str]] = {
+_RULES_BY_REQUIREMENT: Mapping[str, Callable[[Results, Sequence[RecordReader], System | None], str]] = {
     "lustre": _make_file_system_rule("lustre"),
     "gpfs": _make_file_system_rule("gpfs"),
     "parity": _check_parity_raid,

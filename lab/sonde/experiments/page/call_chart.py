@@ -14,7 +14,7 @@ from markupsafe import Markup
 from sonde.charts.scatter import DotSeries, build_scatter_chart
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.page.points import (
-    PHASE,
+    PHASE_COORDINATE,
     format_axis_name_and_value,
     get_cell_coordinates,
     iterate_selected_phases,
@@ -39,7 +39,7 @@ def make_call_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[li
         if not times:
             messages[f"Not drawn: no run of cell {cell.id} has a log of the operations of {phase}."] = None
             continue
-        cell_axes = {**get_cell_coordinates(runs.experiment, cell), PHASE: phase}
+        cell_axes = {**get_cell_coordinates(runs.experiment, cell), PHASE_COORDINATE: phase}
         dots.append(
             DotSeries(
                 format_axis_name_and_value(runs.experiment, figure.series, cell_axes.get(figure.series)),

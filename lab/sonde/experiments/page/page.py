@@ -38,13 +38,13 @@ from sonde.model.system.system import System
 from sonde.model.units import format_count_with_noun
 from sonde.store.tableformat import write_table
 
-_CSS = {
+_CSS_CLASSES_BY_VERDICT = {
     ClaimVerdict.HOLDS: "holds",
     ClaimVerdict.FAILS: "fails",
     ClaimVerdict.UNDECIDED: "open",
     ClaimVerdict.NOT_JUDGED: "absent",
 }
-_SYMBOL = {
+_SYMBOLS_BY_VERDICT = {
     ClaimVerdict.HOLDS: "✓ ",
     ClaimVerdict.FAILS: "✕ ",
     ClaimVerdict.UNDECIDED: "? ",
@@ -175,8 +175,8 @@ def _make_alarm_texts(results: Results, verdicts: Sequence[ClaimResult]) -> list
 def _make_verdict_section(verdicts: Sequence[ClaimResult]) -> StudySection:
     rows = Markup("").join(
         Markup('<tr><td class="{}">{}{}</td><td>{}</td><td>{}<code>{}</code>{}{}</td></tr>').format(
-            _CSS[verdict.outcome],
-            _SYMBOL[verdict.outcome],
+            _CSS_CLASSES_BY_VERDICT[verdict.outcome],
+            _SYMBOLS_BY_VERDICT[verdict.outcome],
             str(verdict.outcome),
             verdict.expectation.id,
             describe_verdict(verdict),

@@ -17,7 +17,7 @@ from sonde.stats.ratio import RateRatio, compare_rates
 from sonde.stats.stopping import adjust_level_for_looks
 
 # Coordinates that are not axes of cells.
-PHASE, PLAN, METRIC = "phase", "plan", "metric"
+PHASE_COORDINATE, PLAN_COORDINATE, METRIC_COORDINATE = "phase", "plan", "metric"
 # Maximum charts of one figure; the table of all results has the others.
 MAX_CHARTS = 8
 
@@ -58,7 +58,11 @@ def collect_points(figure_or_table: FigureDescription | TableDescription, runs: 
             except MissingError as reason:
                 missing[str(reason)] = None
                 continue
-            coordinates = {**get_cell_coordinates(runs.experiment, cell), PHASE: phase, METRIC: metric}
+            coordinates = {
+                **get_cell_coordinates(runs.experiment, cell),
+                PHASE_COORDINATE: phase,
+                METRIC_COORDINATE: metric,
+            }
             points.append(Point(coordinates, cell, phase, metric, samples))
     return PointSelection(tuple(points), tuple(missing))
 
@@ -73,7 +77,7 @@ def compute_point_ratio(base_point: Point, point: Point) -> RateRatio | None:
 
 def get_cell_coordinates(experiment: Experiment, cell: Cell) -> dict[str, Any]:
     """Returns the values of a cell on all axes, including the plan."""
-    return {**({PLAN: cell.plan} if experiment.file.plans else {}), **cell.coordinates}
+    return {**({PLAN_COORDINATE: cell.plan} if experiment.file.plans else {}), **cell.coordinates}
 
 
 def iterate_selected_phases(
@@ -123,7 +127,7 @@ def _get_divisor(divisor_kind: str, runs: MeasuredRuns, cell: Cell, phase: str) 
 
 def format_axis_value(experiment: Experiment, axis_name: str, coordinate: Any) -> str:
     """Returns the label of a place on an axis, a phase or a plan."""
-    if axis_name == PLAN:
+    if axis_name == PLAN_COORDINATE:
         title = next((plan.title for plan in experiment.file.plans if plan.id == coordinate), "")
         return title or str(coordinate)
     axis = next((plan for plan in experiment.axes if plan.name == axis_name), None)
@@ -134,7 +138,7 @@ def format_axis_value(experiment: Experiment, axis_name: str, coordinate: Any) -
 def format_axis_name_and_value(experiment: Experiment, axis_name: str, axis_value: Any) -> str:
     """Returns the label with the name of the axis if needed: "in_flight 16", but "read" and "native"."""
     label = format_axis_value(experiment, axis_name, axis_value)
-    is_plain = label == str(axis_value) and axis_name not in (PHASE, PLAN)
+    is_plain = label == str(axis_value) and axis_name not in (PHASE_COORDINATE, PLAN_COORDINATE)
     return (
         f"{axis_name} {label}"
         if is_plain and (isinstance(axis_value, bool | int | float) or label[:1].isdigit())

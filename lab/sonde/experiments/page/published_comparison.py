@@ -19,7 +19,13 @@ from sonde.experiments.claims.grid import CellGrid, Context
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError
 from sonde.experiments.claims.values import ClaimEvaluator
-from sonde.experiments.page.points import METRIC, PHASE, PLAN, canonicalize_axis_values, format_axis_value
+from sonde.experiments.page.points import (
+    METRIC_COORDINATE,
+    PHASE_COORDINATE,
+    PLAN_COORDINATE,
+    canonicalize_axis_values,
+    format_axis_value,
+)
 from sonde.experiments.page.sentences import format_amount, format_number
 from sonde.model.experiment.claim_parser import (
     find_unit_of_value,
@@ -190,7 +196,7 @@ def _make_shape_key(comparison: PublishedComparison) -> object:
     return (
         comparison.value_expression.name,
         comparison.value_expression.phase,
-        str({**comparison.value_expression.coordinates, **comparison.context}.get(PLAN)),
+        str({**comparison.value_expression.coordinates, **comparison.context}.get(PLAN_COORDINATE)),
     )
 
 
@@ -236,13 +242,13 @@ def make_published_curves(
         ):
             continue
         if published.limit in ("at_least", "at_most") or (
-            figure.plans and metric.coordinates.get(PLAN) not in (None, *figure.plans)
+            figure.plans and metric.coordinates.get(PLAN_COORDINATE) not in (None, *figure.plans)
         ):
             continue
         metric_places = {
             **canonicalize_axis_values(runs.experiment, metric.coordinates),
-            PHASE: metric.phase,
-            METRIC: metric.name,
+            PHASE_COORDINATE: metric.phase,
+            METRIC_COORDINATE: metric.name,
         }
         is_elsewhere = any(str(metric_places.get(name, value)) != str(value) for name, value in fixed_places.items())
         if is_elsewhere or (figure.phases and metric.phase not in figure.phases):

@@ -14,7 +14,7 @@ from sonde.experiments.claims.samples import MissingError, compute_median_bounds
 from sonde.experiments.page.median_curves import make_curve_of_medians
 from sonde.experiments.page.points import (
     MAX_CHARTS,
-    PHASE,
+    PHASE_COORDINATE,
     format_axis_name_and_value,
     get_cell_coordinates,
     iterate_selected_phases,
@@ -42,7 +42,7 @@ def make_rate_over_time_section(figure: FigureDescription, runs: MeasuredRuns) -
             (tuple(value / curve.slice_s for value in curve.amounts), curve.slice_s)
             for curve in curves[:MAX_DRAWN_RUNS]
         ]
-        curves_by_cell.append(({**get_cell_coordinates(runs.experiment, cell), PHASE: phase}, lines))
+        curves_by_cell.append(({**get_cell_coordinates(runs.experiment, cell), PHASE_COORDINATE: phase}, lines))
     if not curves_by_cell:
         return list(messages)[:3] or ["Nothing of this figure was measured."], []
     names = sorted({name for coordinates, _ in curves_by_cell for name in coordinates})
@@ -60,7 +60,9 @@ def make_rate_over_time_section(figure: FigureDescription, runs: MeasuredRuns) -
         lines_drawn = [
             TimeChartLine(
                 format_axis_name_and_value(
-                    runs.experiment, figure.series or PHASE, coordinates.get(figure.series or PHASE)
+                    runs.experiment,
+                    figure.series or PHASE_COORDINATE,
+                    coordinates.get(figure.series or PHASE_COORDINATE),
                 ),
                 lines,
             )

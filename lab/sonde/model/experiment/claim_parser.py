@@ -26,9 +26,15 @@ from sonde.model.experiment.claims import (
 )
 from sonde.model.units import parse_bytes, parse_duration, parse_op_rate, parse_rate, parse_share
 
-_OPERATORS: Mapping[type[ast.cmpop], str] = {ast.GtE: ">=", ast.LtE: "<=", ast.Gt: ">", ast.Lt: "<", ast.Eq: "=="}
-_ARITHMETIC: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-_QUOTED = re.compile(r"""("[^"]*"|'[^']*')""")
+_COMPARISON_OPERATORS: Mapping[type[ast.cmpop], str] = {
+    ast.GtE: ">=",
+    ast.LtE: "<=",
+    ast.Gt: ">",
+    ast.Lt: "<",
+    ast.Eq: "==",
+}
+_ARITHMETIC_OPERATORS: Mapping[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
+_QUOTED_TEXT = re.compile(r"""("[^"]*"|'[^']*')""")
 # A rate with its unit and an optional tolerance in percent.
 _QUANTITY = re.compile(
     r"(?<![\w.])(?P<value>\d+(?:\.\d+)?)\s*(?P<unit>(?:[kKMGTPE]i?)?B/s|[kM]?op/s)"
@@ -104,7 +110,7 @@ def replace_quantities_by_numbers(claim_text: str) -> str:
 
     Quoted text is unchanged.
     """
-    parts = _QUOTED.split(claim_text)
+    parts = _QUOTED_TEXT.split(claim_text)
     return "".join(
         part if position % 2 else _QUANTITY.sub(_convert_quantity_to_number, part)
         for position, part in enumerate(parts)
@@ -131,7 +137,7 @@ def _parse_comparisons(syntax_node: ast.expr, claim_text: str) -> Iterator[Claim
     left_operand = _parse_value_node(syntax_node.left, claim_text)
     for operator, right_node in zip(syntax_node.ops, syntax_node.comparators, strict=True):
         right_operand = _parse_value_node(right_node, claim_text)
-        name = _OPERATORS.get(type(operator))
+        name = _COMPARISON_OPERATORS.get(type(operator))
         if name is None:
             raise ClaimError(
                 f'"{_get_source_text(syntax_node, claim_text)}" compares with something other than >=, <=, >, < or ==.'
@@ -170,14 +176,14 @@ def _parse_value_node(syntax_node: ast.expr, claim_text: str) -> Value:
         literal = _parse_constant(syntax_node.operand.value, claim_text)
         if isinstance(literal, NumberLiteral):
             return NumberLiteral(-literal.value)
-    if isinstance(syntax_node, ast.BinOp) and type(syntax_node.op) in _ARITHMETIC:
+    if isinstance(syntax_node, ast.BinOp) and type(syntax_node.op) in _ARITHMETIC_OPERATORS:
         left_operand, right_operand = (
             _parse_value_node(syntax_node.left, claim_text),
             _parse_value_node(syntax_node.right, claim_text),
         )
         if isinstance(left_operand, ShapeName) or isinstance(right_operand, ShapeName):
             raise ClaimError(f'"{_get_source_text(syntax_node, claim_text)}" calculates with a word.')
-        return Arithmetic(_ARITHMETIC[type(syntax_node.op)], left_operand, right_operand)
+        return Arithmetic(_ARITHMETIC_OPERATORS[type(syntax_node.op)], left_operand, right_operand)
     if isinstance(syntax_node, ast.Call) and isinstance(syntax_node.func, ast.Name):
         if syntax_node.func.id in FUNCTIONS:
             return _parse_function_call(syntax_node.func.id, syntax_node, claim_text)

@@ -26,15 +26,15 @@ LEVELS = ("math", "simulated", "measured")
 TREATMENTS = (
     "sync", "drop_page_cache", "cancel_client_locks", "remount", "sleep", "command", "server_command",
 )  # fmt: skip
-_ID = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
-_AXIS = r"[a-z][a-z0-9_]*"
+_ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.-]*"
+_AXIS_NAME_PATTERN = r"[a-z][a-z0-9_]*"
 
 
 @dataclass(frozen=True, kw_only=True)
 class NamedPlan:
     """One of several plans of an experiment."""
 
-    id: str = declare_text("name of the plan here", required=True, pattern=_ID)
+    id: str = declare_text("name of the plan here", required=True, pattern=_ID_PATTERN)
     title: str = declare_text("words for people")
     plan: Any = declare_raw_value(
         "a plan, or the file or name of a shipped one",
@@ -118,7 +118,7 @@ class Treatment:
 class Variant:
     """One side of a comparison (A/B): runs of all variants are interleaved."""
 
-    id: str = declare_text("name of the variant", required=True, pattern=_ID)
+    id: str = declare_text("name of the variant", required=True, pattern=_ID_PATTERN)
     title: str = declare_text("words for people")
     set: Mapping[str, Any] | None = declare_raw_value(
         "members that differ, by path", values.SETTINGS_FORM, values.find_settings_problem
@@ -138,7 +138,8 @@ class Sweep:
     """Members that take several values: one axis of the cells."""
 
     name: str = declare_text(
-        "name of the axis in expectations, figures and tables; if absent, the end of its first path", pattern=_AXIS
+        "name of the axis in expectations, figures and tables; if absent, the end of its first path",
+        pattern=_AXIS_NAME_PATTERN,
     )
     paths: tuple[str, ...] = declare_texts(
         "members that change together, by path: of the plan, or clients.…, storage.…"
@@ -177,7 +178,7 @@ class RunSchedule:
 class Expectation:
     """A claim about the results. It holds, fails, is undecided, or is not judged here."""
 
-    id: str = declare_text("name of the claim, like B-S7", required=True, pattern=_ID)
+    id: str = declare_text("name of the claim, like B-S7", required=True, pattern=_ID_PATTERN)
     level: str = declare_choice(
         "math: on published numbers; simulated: must hold on a simulated machine; measured: on real storage", LEVELS,
         required=True,
@@ -226,7 +227,7 @@ class PublishedNumber:
 class FigureDescription:
     """A figure in the form of the source document."""
 
-    id: str = declare_text("name of the figure", required=True, pattern=_ID)
+    id: str = declare_text("name of the figure", required=True, pattern=_ID_PATTERN)
     title: str = declare_text("words for people")
     source: str = declare_text("the figure of the source document that it follows")
     kind: str = declare_choice(
@@ -249,7 +250,7 @@ class FigureDescription:
 class TableDescription:
     """A table in the form of the source document."""
 
-    id: str = declare_text("name of the table", required=True, pattern=_ID)
+    id: str = declare_text("name of the table", required=True, pattern=_ID_PATTERN)
     title: str = declare_text("words for people")
     source: str = declare_text("the table of the source document that it follows")
     rows: tuple[str, ...] = declare_texts(
@@ -269,7 +270,7 @@ class ExperimentFile:
     """An experiment: plans, a sweep, repeats, and what is expected of the results."""
 
     schema: str = declare_choice("version of this format", (EXPERIMENT_FORMAT,), required=True)
-    id: str = declare_text("name of the experiment; if absent, that of the file", pattern=_ID)
+    id: str = declare_text("name of the experiment; if absent, that of the file", pattern=_ID_PATTERN)
     title: str = declare_text("one line for people")
     source: tuple[str, ...] = declare_texts("items of the source documents, like B10")
     status: str = declare_choice("how sure the parameters are", STATUSES)

@@ -33,7 +33,7 @@ PLAN_SCHEMA_FORM: Mapping[str, Any] = {
         },
     ]
 }  # fmt: skip
-_SCALAR: Mapping[str, Any] = {"type": ["string", "number", "boolean"]}
+_SCALAR_FORM: Mapping[str, Any] = {"type": ["string", "number", "boolean"]}
 VALUE_FORM: Mapping[str, Any] = {"type": ["string", "number", "boolean", "array", "object"]}
 VALUES_FORM: Mapping[str, Any] = {
     "anyOf": [
@@ -53,7 +53,7 @@ VALUES_FORM: Mapping[str, Any] = {
 }
 NUMBER_FORM: Mapping[str, Any] = {"type": ["string", "number"]}
 SETTINGS_FORM: Mapping[str, Any] = {"type": "object", "additionalProperties": VALUE_FORM}
-TEXTS_FORM: Mapping[str, Any] = {"type": "object", "additionalProperties": _SCALAR}
+TEXTS_FORM: Mapping[str, Any] = {"type": "object", "additionalProperties": _SCALAR_FORM}
 PROFILES_FORM: Mapping[str, Any] = {"type": "object", "additionalProperties": SETTINGS_FORM}
 
 

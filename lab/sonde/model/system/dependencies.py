@@ -23,13 +23,13 @@ def find_all_dependencies(system: System, part_id: str) -> frozenset[str]:
     a mount its file system; a host its networks; networks their routers. Standby parts (failover servers, spares,
     alternate paths) are not dependencies.
     """
-    dependencies_by_part = _CACHE.setdefault(system.index, {})
+    dependencies_by_part = _DEPENDENCY_CACHE.setdefault(system.index, {})
     if part_id not in dependencies_by_part:
         dependencies_by_part[part_id] = _find_dependency_closure(system.index, part_id)
     return dependencies_by_part[part_id]
 
 
-_CACHE: WeakKeyDictionary[PartIndex, dict[str, frozenset[str]]] = WeakKeyDictionary()
+_DEPENDENCY_CACHE: WeakKeyDictionary[PartIndex, dict[str, frozenset[str]]] = WeakKeyDictionary()
 _CONTAINER_CACHE: WeakKeyDictionary[PartIndex, dict[str, set[str]]] = WeakKeyDictionary()
 
 

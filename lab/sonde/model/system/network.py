@@ -22,7 +22,7 @@ from sonde.model.tables.members import (
 )
 from sonde.model.tables.quantity import SOURCE_STATUSES, Quantity, ReadWriteRates
 
-_NAME = r"[A-Za-z0-9][A-Za-z0-9_.:,+\[\]-]*"
+_PART_ID_PATTERN = r"[A-Za-z0-9][A-Za-z0-9_.:,+\[\]-]*"
 NETWORK_KINDS = (
     "aries",
     "gemini",
@@ -44,7 +44,7 @@ class SystemPart:
     """What every part may say."""
 
     id: str = declare_text(
-        "the name of the part, or a range like oss[001-036] for many alike", required=True, pattern=_NAME
+        "the name of the part, or a range like oss[001-036] for many alike", required=True, pattern=_PART_ID_PATTERN
     )
     group: str = declare_text(
         "a name for all parts of this table together, usable wherever an id is", pattern=r"[^\[\]\s]+"

@@ -14,18 +14,18 @@ from sonde.model.tables.json_schema import SCHEMA_DRAFT
 from sonde.model.tables.members import NUMBER_KINDS, TableMember, get_members
 from sonde.model.tables.quantity import BASE_UNITS
 
-_ID = {"type": "string", "minLength": 1}
+_ID_SCHEMA = {"type": "string", "minLength": 1}
 # Computed members, by kind of part.
-_BYTES = {"type": "integer", "description": "bytes that it offers", "minimum": 0}
+_CAPACITY_SCHEMA = {"type": "integer", "description": "bytes that it offers", "minimum": 0}
 _DERIVED_MEMBERS: Mapping[str, Mapping[str, Any]] = {
-    **{kind: {"capacity": _BYTES} for kind in ("luns", "slices", "volumes", "targets", "file_systems")},
+    **{kind: {"capacity": _CAPACITY_SCHEMA} for kind in ("luns", "slices", "volumes", "targets", "file_systems")},
     "raid_groups": {
-        "capacity": _BYTES,
+        "capacity": _CAPACITY_SCHEMA,
         "stripe": {"type": "integer", "description": "bytes of data in one full stripe"},
     },
-    "servers": {"partner": _ID | {"description": "the server that takes over"}},
+    "servers": {"partner": _ID_SCHEMA | {"description": "the server that takes over"}},
     "pools": {
-        "targets": {"type": "array", "items": _ID, "description": "all its targets"},
+        "targets": {"type": "array", "items": _ID_SCHEMA, "description": "all its targets"},
         "clients": {"type": "integer", "description": "clients to use with it"},
     },
 }
@@ -37,7 +37,7 @@ def build_resolved_schema() -> dict[str, Any]:
     lists = {
         kind: {"type": "array", "description": meanings[kind], "items": _build_part_schema(kind)} for kind in PART_KINDS
     }
-    head = {"schema": {"const": RESOLVED_SYSTEM_FORMAT}, "id": _ID, "title": {"type": "string"}}
+    head = {"schema": {"const": RESOLVED_SYSTEM_FORMAT}, "id": _ID_SCHEMA, "title": {"type": "string"}}
     return {
         "$schema": SCHEMA_DRAFT,
         "title": f"Sonde resolved system, version {RESOLVED_SYSTEM_FORMAT.rpartition('/')[2]}",
@@ -52,7 +52,7 @@ def build_resolved_schema() -> dict[str, Any]:
 
 def _build_part_schema(part_kind: str) -> dict[str, Any]:
     cls = PART_KINDS[part_kind]
-    properties: dict[str, Any] = {"id": _ID}
+    properties: dict[str, Any] = {"id": _ID_SCHEMA}
     properties |= {
         name: member_schema
         for name, member in get_members(cls).items()
@@ -60,7 +60,7 @@ def _build_part_schema(part_kind: str) -> dict[str, Any]:
     }
     properties |= _DERIVED_MEMBERS.get(part_kind, {})
     if part_kind == "targets":
-        properties["failover"] = _ID | {"description": "who serves it when its server fails"}
+        properties["failover"] = _ID_SCHEMA | {"description": "who serves it when its server fails"}
     required = ["id"]
     if issubclass(cls, Host):
         properties["interfaces"] = {
@@ -102,7 +102,9 @@ def _build_member_schema(member: TableMember) -> dict[str, Any]:
         return _build_rates_schema(member.meaning)
     if member.kind == "ids":
         description = {"description": member.meaning}
-        return {"type": "array", "items": _ID} | description if member.allows_several else _ID | description
+        return (
+            {"type": "array", "items": _ID_SCHEMA} | description if member.allows_several else _ID_SCHEMA | description
+        )
     if member.kind in ("text", "choice"):
         return {"type": "string", "description": member.meaning}
     if member.kind in ("texts", "choices"):
@@ -130,7 +132,7 @@ def _build_interface_schema() -> dict[str, Any]:
     return {
         "type": "object",
         "properties": {
-            "network": _ID,
+            "network": _ID_SCHEMA,
             "device": {"type": "string", "description": "name on the host"},
             "address": {"type": "string", "description": "IPv4 or IPv6 address of this host"},
             "prefix": {"type": "integer", "description": "bits of the prefix of its network"},

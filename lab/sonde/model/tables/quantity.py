@@ -69,7 +69,7 @@ def _format_toml_value(toml_value: object) -> str:
 
 
 # Parser by kind of number. Each raises UnitError with a remedy.
-PARSERS: Mapping[str, Callable[[Any], float]] = {
+NUMBER_PARSERS: Mapping[str, Callable[[Any], float]] = {
     "size": _parse_size,
     "duration": _parse_duration,
     "rate": parse_link_rate,

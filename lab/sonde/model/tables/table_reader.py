@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from sonde.model.errors import UnitError, UserError, suggest_close_name
 from sonde.model.schema_problems import format_json_value
 from sonde.model.tables.members import NUMBER_KINDS, TableMember, get_members, list_required_members
-from sonde.model.tables.quantity import PARSERS, SOURCE_STATUSES, Quantity, ReadWriteRates
+from sonde.model.tables.quantity import NUMBER_PARSERS, SOURCE_STATUSES, Quantity, ReadWriteRates
 
 TableClass = TypeVar("TableClass")
 _QUANTITY_MEMBERS = ("value", "source", "status", "note")
@@ -127,7 +127,7 @@ def _read_member_value(member: TableMember, raw_value: Any, read_context: ReadCo
         return _read_number(member, raw_value, read_context)
     if member.kind in NUMBER_KINDS:
         return read_quantity(member.kind, raw_value, read_context, member.least)
-    return _READERS[member.kind](member, raw_value, read_context)
+    return _READERS_BY_MEMBER_KIND[member.kind](member, raw_value, read_context)
 
 
 def read_quantity(
@@ -159,7 +159,7 @@ def read_quantity(
             raise UnitError(f"{format_json_value(written)} has spaces around it; remove them.")
         if isinstance(written, list | Mapping):
             raise UnitError(f"{format_json_value(written)} is not one number.")
-        parsed = PARSERS[number_kind](written)
+        parsed = NUMBER_PARSERS[number_kind](written)
     except UnitError as error:
         raise read_context.wrap_error(error) from None
     if least_value is not None and parsed < least_value:
@@ -295,7 +295,7 @@ def _read_parameters(member: TableMember, raw_value: Any, read_context: ReadCont
     return quantities
 
 
-_READERS: Mapping[str, Callable[[TableMember, Any, ReadContext], Any]] = {
+_READERS_BY_MEMBER_KIND: Mapping[str, Callable[[TableMember, Any, ReadContext], Any]] = {
     "text": _read_text,
     "texts": _read_texts,
     "flag": _read_flag,

@@ -23,7 +23,7 @@ _TABLE_TITLE = re.compile(
     r"^[ \t]*(time_index|nodeID)[ \t]+((?:\w+_KiB[ \t]+)*reqs[ \t]+qlen[ \t]+bsy(?:[ \t]+name)?)[ \t]*$", re.MULTILINE
 )
 _TIME_INDEX = re.compile(r"^===== time index: (\d+)")
-_STATISTIC = re.compile(r"(?<!\d)(\d+(?:\.\d+)?) \[([^\[\]\n]+)\]")
+_VALUE_AND_NAME = re.compile(r"(?<!\d)(\d+(?:\.\d+)?) \[([^\[\]\n]+)\]")
 
 
 def is_serverstats_output(output_text: str) -> bool:
@@ -59,7 +59,7 @@ def read_serverstats_output(output_text: str, telemetry_defaults: TelemetryDefau
 
 def is_clientstats_output(output_text: str) -> bool:
     """Whether a text has lines of beegfs-ctl --clientstats."""
-    return "[sum]" in output_text and _STATISTIC.search(output_text) is not None
+    return "[sum]" in output_text and _VALUE_AND_NAME.search(output_text) is not None
 
 
 def read_clientstats_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
@@ -67,7 +67,7 @@ def read_clientstats_output(output_text: str, telemetry_defaults: TelemetryDefau
     builder = TelemetryBuilder("beegfs-clients")
     for time, output in split_output_at_time_lines(output_text, telemetry_defaults.zone):
         for line in output.splitlines():
-            statistics = {name: float(value) for value, name in _STATISTIC.findall(line)}
+            statistics = {name: float(value) for value, name in _VALUE_AND_NAME.findall(line)}
             if "sum" not in statistics:
                 continue
             client = line.split()[0].rstrip(":")

@@ -20,8 +20,8 @@ _COLUMNS = (
     "target_read_bytes", "target_written_bytes", "target_reads", "target_writes", "target_read_s", "target_write_s",
 )  # fmt: skip
 _LATENCY_COLUMNS = ("target_commit_latency_s", "target_apply_latency_s")
-_NAME = re.compile(r"^(osd\.\d+)\s*$", re.MULTILINE)
-_DECODER = json.JSONDecoder()
+_OSD_NAME_LINE = re.compile(r"^(osd\.\d+)\s*$", re.MULTILINE)
+_JSON_DECODER = json.JSONDecoder()
 
 
 def is_osd_perf_output(output_text: str) -> bool:
@@ -55,8 +55,8 @@ def _iterate_osd_documents(output_text: str) -> Iterator[tuple[str, Mapping[str,
     """The JSON documents in an output, each with the name of the OSD in the text before it."""
     position = 0
     while (start := output_text.find("{", position)) >= 0:
-        names = _NAME.findall(output_text[position:start])
-        document, position = _DECODER.raw_decode(output_text, start)
+        names = _OSD_NAME_LINE.findall(output_text[position:start])
+        document, position = _JSON_DECODER.raw_decode(output_text, start)
         if isinstance(document, Mapping):
             yield names[-1] if names else "", document
 

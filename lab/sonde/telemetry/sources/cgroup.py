@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sonde.telemetry.source import LocalSource, ReadingsByPart, SourceReader, UnavailableSourceError, open_kernel_files
 
-_KEYS = ("rbytes", "wbytes", "rios", "wios")
+_IO_STAT_KEYS = ("rbytes", "wbytes", "rios", "wios")
 
 
 def parse_io_stat(io_stat_text: str) -> ReadingsByPart:
@@ -16,8 +16,8 @@ def parse_io_stat(io_stat_text: str) -> ReadingsByPart:
     for line in io_stat_text.splitlines():
         device, *fields = line.split()
         pairs = dict(field.split("=", 1) for field in fields if "=" in field)
-        if all(pairs.get(key, "").isdigit() for key in _KEYS):
-            readings[device] = tuple(float(pairs[key]) for key in _KEYS)
+        if all(pairs.get(key, "").isdigit() for key in _IO_STAT_KEYS):
+            readings[device] = tuple(float(pairs[key]) for key in _IO_STAT_KEYS)
     return readings
 
 

@@ -14,9 +14,9 @@ from sonde.telemetry.file_format import TelemetryFile
 from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, TelemetryFormat, parse_local_time
 
 _KIB = 1024
-_HEADER = re.compile(r"^#Date Time (?=\[)", re.MULTILINE)
-_HOST = re.compile(r"^# Host:\s+(\S+)", re.MULTILINE)
-_DISK = re.compile(r"\[DSK:([^\]]+)\]")
+_HEADER_LINE = re.compile(r"^#Date Time (?=\[)", re.MULTILINE)
+_HOST_LINE = re.compile(r"^# Host:\s+(\S+)", re.MULTILINE)
+_DISK_COLUMN_TITLE = re.compile(r"\[DSK:([^\]]+)\]")
 # Source, part, and for each metric the columns that are added up, and the factor to its unit.
 _Columns = Mapping[str, tuple[tuple[str, ...], float]]
 _DISK_COLUMNS: _Columns = {
@@ -25,39 +25,39 @@ _DISK_COLUMNS: _Columns = {
     "disk_busy_fraction": (("Util",), 0.01),
     "disk_queue": (("QueLen",), 1.0),
 }
-_ALL_DISKS: _Columns = {
+_ALL_DISKS_COLUMNS: _Columns = {
     "disk_read_rate": (("[DSK]ReadKBTot",), _KIB),
     "disk_write_rate": (("[DSK]WriteKBTot",), _KIB),
 }
-_INTERFACES: _Columns = {
+_INTERFACE_COLUMNS: _Columns = {
     "network_receive_rate": (("[NET]RxKBTot",), _KIB),
     "network_send_rate": (("[NET]TxKBTot",), _KIB),
 }
-_PROCESSORS: _Columns = {
+_PROCESSOR_COLUMNS: _Columns = {
     "cpu_busy_fraction": (("[CPU]User%", "[CPU]Nice%", "[CPU]Sys%", "[CPU]Irq%", "[CPU]Soft%"), 0.01),
     "cpu_iowait_fraction": (("[CPU]Wait%",), 0.01),
 }
-_MEMORY: _Columns = {
+_MEMORY_COLUMNS: _Columns = {
     "memory_cached_bytes": (("[MEM]Cached",), _KIB),
     "memory_dirty_bytes": (("[MEM]Dirty",), _KIB),
 }
 _COLUMNS_OF_NODE = {
-    "all-disks": _ALL_DISKS,
-    "all-interfaces": _INTERFACES,
-    "processors": _PROCESSORS,
-    "memory": _MEMORY,
+    "all-disks": _ALL_DISKS_COLUMNS,
+    "all-interfaces": _INTERFACE_COLUMNS,
+    "processors": _PROCESSOR_COLUMNS,
+    "memory": _MEMORY_COLUMNS,
 }
 
 
 def is_collectl_output(output_text: str) -> bool:
     """Whether a text is collectl's plot format."""
-    return _HEADER.search(output_text) is not None
+    return _HEADER_LINE.search(output_text) is not None
 
 
 def read_collectl_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """Rates of disks and interfaces, processor shares and memory; the header may come again with other columns."""
     builder = TelemetryBuilder("collectl")
-    host_line = _HOST.search(output_text)
+    host_line = _HOST_LINE.search(output_text)
     host = host_line[1] if host_line else telemetry_defaults.host
     titles: list[str] = []
     for line in output_text.splitlines():
@@ -98,7 +98,7 @@ def _add_row(builder: TelemetryBuilder, host: str, sample_time: float, values_by
         values = _select_columns_with_prefix(values_by_title, columns, "")
         if any(value is not None for value in values):
             builder.add_sample(host, source, tuple(columns), sample_time, "", values)
-    disks = dict.fromkeys(match[1] for title in values_by_title if (match := _DISK.match(title)))
+    disks = dict.fromkeys(match[1] for title in values_by_title if (match := _DISK_COLUMN_TITLE.match(title)))
     for disk in disks:
         builder.add_sample(
             host,

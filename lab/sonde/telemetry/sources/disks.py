@@ -8,7 +8,7 @@ from pathlib import Path
 from sonde.telemetry.source import LocalSource, ReadingsByPart, ReopenedKernelFile, SourceReader, UnavailableSourceError
 
 SECTOR_BYTES = 512  # of the counters, whatever the device has
-_FIELDS = 14  # major, minor, name and eleven counters; newer kernels append counters of discards and flushes
+_MIN_FIELDS = 14  # major, minor, name and eleven counters; newer kernels append counters of discards and flushes
 
 
 def parse_diskstats(diskstats_text: str) -> ReadingsByPart:
@@ -16,11 +16,11 @@ def parse_diskstats(diskstats_text: str) -> ReadingsByPart:
     readings: ReadingsByPart = {}
     for line in diskstats_text.splitlines():
         fields = line.split()
-        if len(fields) < _FIELDS:
+        if len(fields) < _MIN_FIELDS:
             continue
         try:
             reads, _, read_sectors, read_ms, writes, _, write_sectors, write_ms, _, busy_ms, queue_ms = map(
-                int, fields[3:_FIELDS]
+                int, fields[3:_MIN_FIELDS]
             )
         except ValueError:
             continue

@@ -15,13 +15,13 @@ from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, Telemet
 _COLUMNS = (
     "client_read_bytes", "client_written_bytes", "client_reads", "client_writes", "client_metadata_operations",
 )  # fmt: skip
-_HEADS = ("_fs_io_s_", "_io_s_")
+_RESPONSE_PREFIXES = ("_fs_io_s_", "_io_s_")
 _OK_STATUS = "0"
 
 
 def is_mmpmon_output(output_text: str) -> bool:
     """Whether a line of the text is an answer of mmpmon with statistics."""
-    return any(line.startswith(_HEADS) for line in output_text.splitlines())
+    return any(line.startswith(_RESPONSE_PREFIXES) for line in output_text.splitlines())
 
 
 def read_mmpmon_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
@@ -29,7 +29,7 @@ def read_mmpmon_output(output_text: str, telemetry_defaults: TelemetryDefaults) 
     builder = TelemetryBuilder("mmpmon")
     for line in output_text.splitlines():
         fields = line.split()
-        if not fields or fields[0] not in _HEADS:
+        if not fields or fields[0] not in _RESPONSE_PREFIXES:
             continue
         pairs = dict(zip(fields[1::2], fields[2::2], strict=False))
         try:

@@ -11,7 +11,7 @@ from pathlib import Path
 from sonde.telemetry.source import LocalSource, ReadingsByPart, ReopenedKernelFile, SourceReader, UnavailableSourceError
 
 _LANE_BYTES = 4  # the data counters count words of four bytes, one per lane
-_COUNTERS: tuple[tuple[tuple[str, ...], int], ...] = (
+_COUNTER_FILES_AND_UNITS: tuple[tuple[tuple[str, ...], int], ...] = (
     (("port_rcv_data",), _LANE_BYTES),
     (("port_xmit_data",), _LANE_BYTES),
     (("symbol_error", "port_rcv_errors", "port_xmit_discards"), 1),
@@ -25,7 +25,7 @@ def _open_port_counters_reader(file_system_root: Path) -> SourceReader:
     for folder in ports:
         part = f"{folder.parents[2].name}:{folder.parent.name}"
         files[part] = {}
-        for name in (name for names, _ in _COUNTERS for name in names):
+        for name in (name for names, _ in _COUNTER_FILES_AND_UNITS for name in names):
             try:
                 files[part][name] = ReopenedKernelFile(folder / name)
             except OSError:
@@ -35,7 +35,7 @@ def _open_port_counters_reader(file_system_root: Path) -> SourceReader:
 
     def read_port_counters() -> ReadingsByPart:
         return {
-            part: tuple(_sum_counters(counters, names, unit) for names, unit in _COUNTERS)
+            part: tuple(_sum_counters(counters, names, unit) for names, unit in _COUNTER_FILES_AND_UNITS)
             for part, counters in files.items()
         }
 

@@ -24,7 +24,7 @@ class _MeasurementMapping:
     fields: Mapping[str, tuple[str, float]]
 
 
-_MEASUREMENTS = {
+_MEASUREMENT_MAPPINGS = {
     "diskio": _MeasurementMapping(
         "disks",
         "name",
@@ -65,15 +65,18 @@ _MEASUREMENTS = {
         },
     ),
 }
-_LINE = re.compile(r"^(?P<key>(?:\\.|[^\s\\])+) (?P<fields>(?:\"(?:\\.|[^\"\\])*\"|\\.|[^\s\"\\])+) (?P<time>-?\d+)$")
+_LINE_PROTOCOL_LINE = re.compile(
+    r"^(?P<key>(?:\\.|[^\s\\])+) (?P<fields>(?:\"(?:\\.|[^\"\\])*\"|\\.|[^\s\"\\])+) (?P<time>-?\d+)$"
+)
 _UNESCAPED_COMMA = re.compile(r"(?<!\\),")
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=[iu]?$)")
+_NUMBER_TEXT = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?=[iu]?$)")
 
 
 def is_influx_line_protocol(output_text: str) -> bool:
     """Whether one of the first lines is a measurement that is read here, in line protocol."""
     return any(
-        (match := _LINE.match(line)) is not None and _UNESCAPED_COMMA.split(match["key"])[0] in _MEASUREMENTS
+        (match := _LINE_PROTOCOL_LINE.match(line)) is not None
+        and _UNESCAPED_COMMA.split(match["key"])[0] in _MEASUREMENT_MAPPINGS
         for line in output_text.splitlines()[:200]
     )
 
@@ -82,12 +85,12 @@ def read_influx_line_protocol(output_text: str, telemetry_defaults: TelemetryDef
     """The counters of the measurements that are read; the host is the tag of that name."""
     builder = TelemetryBuilder("influx")
     for line in output_text.splitlines():
-        match = _LINE.match(line)
+        match = _LINE_PROTOCOL_LINE.match(line)
         if match is None:
             builder.unreadable_lines += bool(line.strip()) and not line.startswith("#")
             continue
         name, *pairs = _UNESCAPED_COMMA.split(match["key"])
-        measurement = _MEASUREMENTS.get(name)
+        measurement = _MEASUREMENT_MAPPINGS.get(name)
         if measurement is None:
             continue
         tags = {key: value.replace("\\", "") for key, _, value in (pair.partition("=") for pair in pairs)}
@@ -103,7 +106,7 @@ def read_influx_line_protocol(output_text: str, telemetry_defaults: TelemetryDef
 
 
 def _parse_scaled_field(field_text: str | None, factor: float) -> float | None:
-    number = _NUMBER.match(field_text) if field_text else None
+    number = _NUMBER_TEXT.match(field_text) if field_text else None
     return float(number[0]) * factor if number else None
 
 

@@ -23,10 +23,10 @@ from sonde.telemetry.source import (
     UnavailableSourceError,
 )
 
-_LINE = re.compile(r"(?P<name>\S+)\s+(?P<samples>\d+) samples \[(?P<unit>\w+)\](?P<rest>[ \d]*)")
+_STATS_LINE = re.compile(r"(?P<name>\S+)\s+(?P<samples>\d+) samples \[(?P<unit>\w+)\](?P<rest>[ \d]*)")
 _STATS_ROOTS = ("proc/fs/lustre", "sys/kernel/debug/lustre")
 # Seconds of one unit of a latency.
-_SECONDS = {"usec": 1e-6, "usecs": 1e-6, "nsec": 1e-9, "nsecs": 1e-9, "msec": 1e-3, "sec": 1.0, "secs": 1.0}
+_SECONDS_BY_UNIT = {"usec": 1e-6, "usecs": 1e-6, "nsec": 1e-9, "nsecs": 1e-9, "msec": 1e-3, "sec": 1.0, "secs": 1.0}
 # Calls that llite and md_stats count and that are neither data nor house-keeping.
 METADATA_CALLS = frozenset(
     (
@@ -65,7 +65,11 @@ class StatsFile:
     def get_latency_sum_s(self, line_name: str) -> float | None:
         """The sum of the latencies of a line; None where this version counts no latencies."""
         line = self.lines.get(line_name)
-        return line.total * _SECONDS[line.unit] if line and line.total is not None and line.unit in _SECONDS else None
+        return (
+            line.total * _SECONDS_BY_UNIT[line.unit]
+            if line and line.total is not None and line.unit in _SECONDS_BY_UNIT
+            else None
+        )
 
 
 def parse_stats_file(stats_text: str) -> StatsFile:
@@ -73,7 +77,7 @@ def parse_stats_file(stats_text: str) -> StatsFile:
     time: float | None = None
     lines: dict[str, StatsLine] = {}
     for line in stats_text.splitlines():
-        match = _LINE.match(line.strip())
+        match = _STATS_LINE.match(line.strip())
         if match:
             numbers = [int(number) for number in match["rest"].split()]
             entry = StatsLine(int(match["samples"]), match["unit"], numbers[2] if len(numbers) >= 3 else None)
@@ -171,11 +175,11 @@ def _open_stats_reader(
     return SourceReader(read_stats_files, close_stats_files)
 
 
-TARGETS = LocalSource(
+TARGETS_SOURCE = LocalSource(
     "lustre-targets", "bytes, requests and latencies of the OSTs and MDTs of this server", "server", TARGET_COLUMNS,
     _open_target_reader,
 )  # fmt: skip
-CLIENT = LocalSource(
+CLIENT_SOURCE = LocalSource(
     "lustre-client", "bytes and calls on the Lustre mounts of this client", "client", CLIENT_COLUMNS,
     _open_client_reader,
 )  # fmt: skip

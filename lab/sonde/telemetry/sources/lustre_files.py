@@ -7,13 +7,13 @@ from pathlib import Path
 
 from sonde.telemetry.source import ReopenedKernelFile, UnavailableSourceError
 
-ROOTS = ("proc/fs/lustre", "sys/fs/lustre", "sys/kernel/debug/lustre")
+PARAMETER_ROOTS = ("proc/fs/lustre", "sys/fs/lustre", "sys/kernel/debug/lustre")
 
 
 def find_lustre_files(file_system_root: Path, path_patterns: tuple[str, ...]) -> dict[str, Path]:
     """The first file of every part: a target or a mount, by the name of its folder."""
     paths: dict[str, Path] = {}
-    for base in ROOTS:
+    for base in PARAMETER_ROOTS:
         for pattern in path_patterns:
             for path in sorted((file_system_root / base).glob(pattern)):
                 paths.setdefault(path.parent.name, path)

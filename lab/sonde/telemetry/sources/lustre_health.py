@@ -18,8 +18,8 @@ HEALTH_COLUMNS = ("healthy",)
 RECOVERY_COLUMNS = (
     "recovery_active", "recovery_remaining_s", "recovery_expected_clients", "recovery_connected_clients",
 )  # fmt: skip
-_ACTIVE = ("RECOVERING", "WAITING", "WAITING_FOR_CLIENTS")
-_MEMBER = re.compile(r"^(\w+):\s*(\S+)", re.MULTILINE)
+_ACTIVE_RECOVERY_STATES = ("RECOVERING", "WAITING", "WAITING_FOR_CLIENTS")
+_MEMBER_LINE = re.compile(r"^(\w+):\s*(\S+)", re.MULTILINE)
 
 
 def parse_health_check(health_check_text: str) -> ReadingsByPart:
@@ -32,10 +32,10 @@ def parse_health_check(health_check_text: str) -> ReadingsByPart:
 
 def parse_recovery_status(recovery_status_text: str) -> ColumnValues:
     """The values of a target in the order of RECOVERY_COLUMNS. Raises ValueError without a status."""
-    members = dict(_MEMBER.findall(recovery_status_text))
+    members = dict(_MEMBER_LINE.findall(recovery_status_text))
     if "status" not in members:
         raise ValueError("it has no status")
-    is_active = members["status"] in _ACTIVE
+    is_active = members["status"] in _ACTIVE_RECOVERY_STATES
     clients = members.get("connected_clients" if is_active else "completed_clients", "")
     connected, _, expected = clients.partition("/")
     remaining = members.get("time_remaining", "")
@@ -79,9 +79,9 @@ def _open_recovery_reader(file_system_root: Path) -> SourceReader:
     )
 
 
-HEALTH = LocalSource(
+HEALTH_SOURCE = LocalSource(
     "lustre-health", "whether this Lustre server is healthy", "server", HEALTH_COLUMNS, _open_health_reader
 )
-RECOVERY = LocalSource(
+RECOVERY_SOURCE = LocalSource(
     "lustre-recovery", "recovery of the OSTs and MDTs of this server", "server", RECOVERY_COLUMNS, _open_recovery_reader
 )

@@ -22,9 +22,9 @@ from sonde.telemetry.sources.lustre_files import find_lustre_files, open_lustre_
 
 COLUMNS = ("histogram_reads", "histogram_writes")
 STATE_COLUMNS = ("client_outstanding_reads", "client_outstanding_writes")
-_TITLE = re.compile(r"^(?P<title>\S.*?)\s{2,}\w+\s+%\s+cum\s+%\s*\|")
-_BIN = re.compile(r"^(?P<bin>\w+):\s+(?P<reads>\d+)\s+\d+\s+\d+\s*\|\s*(?P<writes>\d+)\s+\d+\s+\d+\s*$")
-_OUTSTANDING = re.compile(r"^(read|write) RPCs in flight:\s*(\d+)", re.MULTILINE)
+_HISTOGRAM_TITLE = re.compile(r"^(?P<title>\S.*?)\s{2,}\w+\s+%\s+cum\s+%\s*\|")
+_BIN_LINE = re.compile(r"^(?P<bin>\w+):\s+(?P<reads>\d+)\s+\d+\s+\d+\s*\|\s*(?P<writes>\d+)\s+\d+\s+\d+\s*$")
+_OUTSTANDING_LINE = re.compile(r"^(read|write) RPCs in flight:\s*(\d+)", re.MULTILINE)
 
 
 def parse_histograms(histograms_text: str) -> ReadingsByPart:
@@ -32,16 +32,16 @@ def parse_histograms(histograms_text: str) -> ReadingsByPart:
     readings: ReadingsByPart = {}
     title = ""
     for line in histograms_text.splitlines():
-        if match := _TITLE.match(line):
+        if match := _HISTOGRAM_TITLE.match(line):
             title = match["title"].strip()
-        elif title and (match := _BIN.match(line)):
+        elif title and (match := _BIN_LINE.match(line)):
             readings[f"{title} {match['bin']}"] = (float(match["reads"]), float(match["writes"]))
     return readings
 
 
 def parse_outstanding_requests(rpc_stats_text: str) -> ColumnValues:
     """Requests of the client under way, in the order of STATE_COLUMNS; None in files of servers."""
-    counts = {kind: float(count) for kind, count in _OUTSTANDING.findall(rpc_stats_text)}
+    counts = {kind: float(count) for kind, count in _OUTSTANDING_LINE.findall(rpc_stats_text)}
     return counts.get("read"), counts.get("write")
 
 
@@ -67,14 +67,14 @@ def _open_histograms_reader(path_patterns: tuple[str, ...], remedy: str, file_sy
     return limit_reading_cost(SourceReader(read_histogram_files, close_histogram_files))
 
 
-SERVER = LocalSource(
+SERVER_SOURCE = LocalSource(
     "lustre-brw",
     "requests of the OSTs of this server by size, fragmentation and time (brw_stats)",
     "server",
     COLUMNS,
     lambda root: _open_histograms_reader(("osd-*/*/brw_stats", "obdfilter/*/brw_stats"), "sample it on an OSS.", root),
 )
-CLIENT = LocalSource(
+CLIENT_SOURCE = LocalSource(
     "lustre-rpc",
     "requests of this client to each OST by size and number under way (rpc_stats)",
     "client",

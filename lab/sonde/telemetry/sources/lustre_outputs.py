@@ -14,12 +14,12 @@ from sonde.telemetry.imports import TelemetryBuilder, TelemetryDefaults, Telemet
 from sonde.telemetry.source import ReadingsByPart
 from sonde.telemetry.sources import lustre, lustre_health, lustre_histograms, lustre_jobs
 
-_PARAMETER = re.compile(
+_PARAMETER_LINE = re.compile(
     r"^(?:(?P<kind>obdfilter|osd-\w+|mdt|llite|osc|mdc)\.(?P<part>[^.=\s]+)\."
     r"(?P<name>stats|md_stats|job_stats|brw_stats|rpc_stats|recovery_status)|(?P<health>health_check))=",
     re.MULTILINE,
 )
-_MARK = re.compile(r"^(?P<time>\d{9,11}(?:\.\d+)?|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)[ \t]*$", re.MULTILINE)
+_TIME_LINE = re.compile(r"^(?P<time>\d{9,11}(?:\.\d+)?|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*)[ \t]*$", re.MULTILINE)
 _SNAPSHOT_TIME = re.compile(r"^snapshot_time\s*:?\s*(\d+(?:\.\d+)?)", re.MULTILINE)
 
 
@@ -29,7 +29,7 @@ def _parse_without_time(parse: Callable[[str], ReadingsByPart]) -> Callable[[str
 
 # Source, its columns, and time and values of all parts in a text; the part of the parameter stands before these.
 _Reader = tuple[str, tuple[str, ...], Callable[[str], tuple[float | None, ReadingsByPart]]]
-_READERS: dict[str, _Reader] = {
+_READERS_BY_PARAMETER: dict[str, _Reader] = {
     "job_stats": ("lustre-jobs", lustre_jobs.COLUMNS, lustre_jobs.parse_job_stats),
     "brw_stats": ("lustre-brw", lustre_histograms.COLUMNS, _parse_without_time(lustre_histograms.parse_histograms)),
     "rpc_stats": ("lustre-rpc", lustre_histograms.COLUMNS, _parse_without_time(lustre_histograms.parse_histograms)),
@@ -48,13 +48,15 @@ _READERS: dict[str, _Reader] = {
 
 def is_lctl_output(output_text: str) -> bool:
     """Whether a text is what `lctl get_param` prints of the parameters that are read here."""
-    return _PARAMETER.search(output_text) is not None
+    return _PARAMETER_LINE.search(output_text) is not None
 
 
 def read_lctl_output(output_text: str, telemetry_defaults: TelemetryDefaults) -> list[TelemetryFile]:
     """The counters in repeated outputs. Parameters without counters or without a time are counted as unreadable."""
     builder = TelemetryBuilder("lctl")
-    marks = sorted([*_PARAMETER.finditer(output_text), *_MARK.finditer(output_text)], key=lambda mark: mark.start())
+    marks = sorted(
+        [*_PARAMETER_LINE.finditer(output_text), *_TIME_LINE.finditer(output_text)], key=lambda mark: mark.start()
+    )
     marked_time: float | None = None
     for mark, end in zip(marks, [*(mark.start() for mark in marks[1:]), len(output_text)], strict=True):
         if "time" in mark.groupdict():
@@ -84,7 +86,7 @@ def _add_counters_of_parameter(
             lustre.parse_stats_file(parameter_text),
             telemetry_defaults,
         )
-    source, columns, parse = _READERS[name]
+    source, columns, parse = _READERS_BY_PARAMETER[name]
     snapshot = None
     if match := _SNAPSHOT_TIME.search(parameter_text) if name in ("brw_stats", "rpc_stats") else None:
         snapshot = float(match[1])

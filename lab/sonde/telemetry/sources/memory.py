@@ -9,16 +9,16 @@ from collections.abc import Mapping
 from sonde.telemetry.source import ColumnValues, LocalSource, ReadingsByPart, open_kernel_files
 
 _KIB = 1024
-_PAGE = os.sysconf("SC_PAGE_SIZE")
-_MEMINFO = ("MemAvailable:", "Cached:", "Dirty:", "Writeback:")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_MEMINFO_MEMBERS = ("MemAvailable:", "Cached:", "Dirty:", "Writeback:")
 # Members of /proc/vmstat that are added up for each column, and the unit they count in.
-_VMSTAT: tuple[tuple[tuple[str, ...], int], ...] = (
+_VMSTAT_COUNTERS: tuple[tuple[tuple[str, ...], int], ...] = (
     (("pgpgin",), _KIB),
     (("pgpgout",), _KIB),
-    (("nr_dirtied",), _PAGE),
-    (("nr_written",), _PAGE),
-    (("pswpin",), _PAGE),
-    (("pswpout",), _PAGE),
+    (("nr_dirtied",), _PAGE_BYTES),
+    (("nr_written",), _PAGE_BYTES),
+    (("pswpin",), _PAGE_BYTES),
+    (("pswpout",), _PAGE_BYTES),
     (("pgmajfault",), 1),
     (("pgscan_kswapd", "pgscan_direct"), 1),
 )
@@ -29,9 +29,9 @@ def parse_meminfo(meminfo_text: str) -> ColumnValues:
     values: dict[str, float] = {}
     for line in meminfo_text.splitlines():
         name, _, amount = line.partition(" ")
-        if name in _MEMINFO:
+        if name in _MEMINFO_MEMBERS:
             values[name] = int(amount.split()[0]) * _KIB
-    return tuple(values.get(name) for name in _MEMINFO)
+    return tuple(values.get(name) for name in _MEMINFO_MEMBERS)
 
 
 def parse_vmstat(vmstat_text: str) -> ColumnValues:
@@ -43,7 +43,7 @@ def parse_vmstat(vmstat_text: str) -> ColumnValues:
             counters[name] = int(value)
     return tuple(
         sum(counters.get(name, 0) for name in names) * unit if any(name in counters for name in names) else None
-        for names, unit in _VMSTAT
+        for names, unit in _VMSTAT_COUNTERS
     )
 
 
@@ -55,14 +55,14 @@ def _parse_vmstat_file(texts_by_path: Mapping[str, str]) -> ReadingsByPart:
     return {"": parse_vmstat(texts_by_path["proc/vmstat"])}
 
 
-MEMORY = LocalSource(
+MEMORY_SOURCE = LocalSource(
     "memory",
     "available memory, page cache, dirty pages",
     "node",
     ("memory_available_bytes", "memory_cached_bytes", "memory_dirty_bytes", "memory_writeback_bytes"),
     lambda root: open_kernel_files(root, ("proc/meminfo",), _parse_meminfo_file, "mount /proc."),
 )
-PAGING = LocalSource(
+PAGING_SOURCE = LocalSource(
     "paging",
     "bytes read from and written to devices, write-back, swapping, reclaim",
     "node",

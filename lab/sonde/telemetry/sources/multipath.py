@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sonde.telemetry.source import LocalSource, ReadingsByPart, SourceReader, UnavailableSourceError
 
-_WORKING = ("running", "live")  # of SCSI devices, and of NVMe controllers
+_WORKING_STATES = ("running", "live")  # of SCSI devices, and of NVMe controllers
 
 
 def _read_kernel_text(kernel_file: Path) -> str:
@@ -45,7 +45,7 @@ def _open_path_state_reader(file_system_root: Path) -> SourceReader:
         readings: ReadingsByPart = {}
         for name, folder in devices.items():
             states = [_find_path_state(path) for path in (folder / "slaves").iterdir()]
-            readings[name] = (float(len(states)), float(sum(state not in _WORKING for state in states)))
+            readings[name] = (float(len(states)), float(sum(state not in _WORKING_STATES for state in states)))
         return readings
 
     return SourceReader(read_path_states)

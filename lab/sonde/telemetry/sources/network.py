@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from sonde.telemetry.source import LocalSource, ReadingsByPart, open_kernel_files
 
-_DEVICES, _PROTOCOLS = "proc/net/dev", "proc/net/snmp"
+_DEVICES_FILE, _PROTOCOLS_FILE = "proc/net/dev", "proc/net/snmp"
 _DEVICE_COUNTERS = 16  # eight of receiving, eight of sending
 
 
@@ -36,14 +36,14 @@ def parse_tcp_segments(snmp_text: str) -> ReadingsByPart:
 
 
 def _parse_net_dev_file(texts_by_path: Mapping[str, str]) -> ReadingsByPart:
-    return {name: values for name, values in parse_net_dev(texts_by_path[_DEVICES]).items() if any(values)}
+    return {name: values for name, values in parse_net_dev(texts_by_path[_DEVICES_FILE]).items() if any(values)}
 
 
 def _parse_snmp_file(texts_by_path: Mapping[str, str]) -> ReadingsByPart:
-    return parse_tcp_segments(texts_by_path[_PROTOCOLS])
+    return parse_tcp_segments(texts_by_path[_PROTOCOLS_FILE])
 
 
-INTERFACES = LocalSource(
+INTERFACES_SOURCE = LocalSource(
     "interfaces",
     "bytes, packets and errors of every network interface",
     "node",
@@ -51,12 +51,12 @@ INTERFACES = LocalSource(
         "network_received_bytes", "network_received_packets", "network_receive_errors", "network_sent_bytes",
         "network_sent_packets", "network_send_errors",
     ),
-    lambda root: open_kernel_files(root, (_DEVICES,), _parse_net_dev_file, "mount /proc."),
+    lambda root: open_kernel_files(root, (_DEVICES_FILE,), _parse_net_dev_file, "mount /proc."),
 )  # fmt: skip
-TCP = LocalSource(
+TCP_SOURCE = LocalSource(
     "tcp",
     "TCP segments and retransmissions",
     "node",
     ("tcp_sent_segments", "tcp_retransmitted_segments"),
-    lambda root: open_kernel_files(root, (_PROTOCOLS,), _parse_snmp_file, "mount /proc."),
+    lambda root: open_kernel_files(root, (_PROTOCOLS_FILE,), _parse_snmp_file, "mount /proc."),
 )

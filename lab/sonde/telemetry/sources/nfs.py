@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sonde.telemetry.source import LocalSource, ReadingsByPart, SourceReader, UnavailableSourceError, open_kernel_files
 
-_FILE = "proc/self/mountstats"
+_MOUNTSTATS_FILE = "proc/self/mountstats"
 # Members of a line of "per-op statistics" after its name.
 _OPERATIONS, _TRANSMISSIONS, _ROUND_TRIP_MS = 0, 1, 6
 _BYTES_LINE, _SERVER_READ, _SERVER_WRITTEN = "bytes:", 5, 6
@@ -45,11 +45,11 @@ def parse_mountstats(mountstats_text: str) -> ReadingsByPart:
 
 
 def _parse_mountstats_file(texts_by_path: Mapping[str, str]) -> ReadingsByPart:
-    return parse_mountstats(texts_by_path[_FILE])
+    return parse_mountstats(texts_by_path[_MOUNTSTATS_FILE])
 
 
 def _open_mountstats_reader(file_system_root: Path) -> SourceReader:
-    reader = open_kernel_files(file_system_root, (_FILE,), _parse_mountstats_file, "mount /proc.")
+    reader = open_kernel_files(file_system_root, (_MOUNTSTATS_FILE,), _parse_mountstats_file, "mount /proc.")
     if not reader.read():
         reader.close()
         raise UnavailableSourceError("No NFS file system is mounted here; nothing to do.")

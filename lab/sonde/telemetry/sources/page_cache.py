@@ -19,7 +19,7 @@ from sonde.telemetry.source import LocalSource, ReadingsByPart, SourceReader, Un
 from sonde.telemetry.sources.processes import find_descendant_processes
 
 _PIDFD_GETFD, _CACHESTAT = 438, 451  # numbers of the calls on every architecture
-_PAGE = os.sysconf("SC_PAGE_SIZE")
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _MAX_FILES = 64
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -39,7 +39,7 @@ def measure_cached_bytes(descriptor: int) -> tuple[float, float]:
     interval, statistics = _Range(0, 0), _CacheStatistics()
     if _LIBC.syscall(_CACHESTAT, descriptor, ctypes.byref(interval), ctypes.byref(statistics), 0) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    return float(statistics.cached * _PAGE), float((statistics.dirty + statistics.writeback) * _PAGE)
+    return float(statistics.cached * _PAGE_BYTES), float((statistics.dirty + statistics.writeback) * _PAGE_BYTES)
 
 
 def duplicate_descriptor_of_process(process_id: int, descriptor: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from sonde.telemetry.source import LocalSource, ReadingsByPart, open_kernel_files
 
-_FILES = ("proc/pressure/cpu", "proc/pressure/memory", "proc/pressure/io")
+_PRESSURE_FILES = ("proc/pressure/cpu", "proc/pressure/memory", "proc/pressure/io")
 
 
 def parse_pressure(texts_by_path: Mapping[str, str]) -> ReadingsByPart:
@@ -31,6 +31,9 @@ SOURCE = LocalSource(
     "node",
     ("pressure_some_s", "pressure_full_s"),
     lambda root: open_kernel_files(
-        root, _FILES, parse_pressure, "the kernel needs CONFIG_PSI, and the boot option psi=1 on some distributions."
+        root,
+        _PRESSURE_FILES,
+        parse_pressure,
+        "the kernel needs CONFIG_PSI, and the boot option psi=1 on some distributions.",
     ),
 )

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from sonde.telemetry.source import LocalSource, ReadingsByPart, SourceReader, UnavailableSourceError, limit_reading_cost
 
-_MEMBERS = ("rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes")
+_IO_MEMBERS = ("rchar", "wchar", "syscr", "syscw", "read_bytes", "write_bytes")
 
 
 def parse_process_io(io_text: str) -> tuple[float, ...]:
     """The values of a process in the order of the columns of `SOURCE`. Raises KeyError without the members."""
     members = dict(line.split(": ", 1) for line in io_text.splitlines() if ": " in line)
-    return tuple(float(members[name]) for name in _MEMBERS)
+    return tuple(float(members[name]) for name in _IO_MEMBERS)
 
 
 def find_descendant_processes(file_system_root: Path, ancestor_pid: int) -> dict[int, str]:
@@ -64,10 +64,10 @@ def _open_process_io_reader(file_system_root: Path) -> SourceReader:
                 last_values[number, name] = parse_process_io(text)
             except (OSError, KeyError):
                 continue  # it has ended, or belongs to another user
-        sums: ReadingsByPart = {"": (0.0,) * len(_MEMBERS)}
+        sums: ReadingsByPart = {"": (0.0,) * len(_IO_MEMBERS)}
         for (_, name), values in last_values.items():
             for part in ("", name):
-                earlier = sums.get(part, (0.0,) * len(_MEMBERS))
+                earlier = sums.get(part, (0.0,) * len(_IO_MEMBERS))
                 sums[part] = tuple((old or 0.0) + new for old, new in zip(earlier, values, strict=True))
         return sums
 

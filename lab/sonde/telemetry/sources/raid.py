@@ -13,17 +13,17 @@ from sonde.telemetry.source import ColumnValues, LocalSource, ReadingsByPart, So
 
 _SECTOR_BYTES = 512
 _KIB = 1024
-_ARRAY = re.compile(r"^(?P<name>md\S+) : (?P<state>\w+).*?$(?P<body>(?:\n[ \t]+.*$)*)", re.MULTILINE)
-_MEMBERS = re.compile(r"\[(\d+)/(\d+)\]")
-_PROGRESS = re.compile(r"(?:check|resync|recovery|reshape)\s*=\s*([\d.]+)%.*?speed=(\d+)K/sec")
+_ARRAY_LINES = re.compile(r"^(?P<name>md\S+) : (?P<state>\w+).*?$(?P<body>(?:\n[ \t]+.*$)*)", re.MULTILINE)
+_MEMBER_COUNTS = re.compile(r"\[(\d+)/(\d+)\]")
+_PROGRESS_LINE = re.compile(r"(?:check|resync|recovery|reshape)\s*=\s*([\d.]+)%.*?speed=(\d+)K/sec")
 
 
 def parse_mdstat(mdstat_text: str) -> ReadingsByPart:
     """The values of every array of /proc/mdstat, in the order of the columns of `SOURCE`; it has no mismatches."""
     readings: ReadingsByPart = {}
-    for match in _ARRAY.finditer(mdstat_text):
-        members = _MEMBERS.search(match["body"])
-        progress = _PROGRESS.search(match["body"])
+    for match in _ARRAY_LINES.finditer(mdstat_text):
+        members = _MEMBER_COUNTS.search(match["body"])
+        progress = _PROGRESS_LINE.search(match["body"])
         disks, working = (float(members[1]), float(members[2])) if members else (None, None)
         readings[match["name"]] = (
             disks,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from sonde.telemetry.source import LocalSource, ReadingsByPart, ReopenedKernelFile, SourceReader, UnavailableSourceError
 
-_COUNTERS: tuple[tuple[str, ...], ...] = (
+_COUNTER_FILES: tuple[tuple[str, ...], ...] = (
     ("hni_sts_rx_ok_octets",),
     ("hni_sts_tx_ok_octets",),
     ("hni_pcs_uncorrected_cw", "hni_sts_rx_bad_octets", "pct_retry_srb_requests", "pct_spt_timeouts"),
@@ -27,7 +27,7 @@ def _open_nic_counters_reader(file_system_root: Path) -> SourceReader:
     files: dict[str, dict[str, ReopenedKernelFile]] = {}
     for folder in sorted((file_system_root / "sys/class/cxi").glob("cxi*/device/telemetry")):
         part = folder.parents[1].name
-        for name in (name for names in _COUNTERS for name in names):
+        for name in (name for names in _COUNTER_FILES for name in names):
             try:
                 files.setdefault(part, {})[name] = ReopenedKernelFile(folder / name)
             except OSError:
@@ -43,7 +43,7 @@ def _open_nic_counters_reader(file_system_root: Path) -> SourceReader:
         readings: ReadingsByPart = {}
         for part, counters in files.items():
             values = {name: parse_timestamped_counter(file.read_text()) for name, file in counters.items()}
-            sums = [[values[name] for name in names if name in values] for names in _COUNTERS]
+            sums = [[values[name] for name in names if name in values] for names in _COUNTER_FILES]
             readings[part] = tuple(sum(numbers) if numbers else None for numbers in sums)
         return readings
 

@@ -147,7 +147,7 @@ def test_tests_without_a_backend_are_omitted_with_a_note() -> None:
 def test_table_has_the_thirteen_columns_of_iozone() -> None:
     names = iozone_tables.make_table_heading().splitlines()[1].split()
     assert names[-4:] == ["fwrite", "frewrite", "fread", "freread"]
-    assert len(iozone_tables.COLUMNS) == 13
+    assert len(iozone_tables.TABLE_COLUMNS) == 13
     assert parse_text("-v").version
 
 

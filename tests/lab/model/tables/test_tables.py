@@ -31,7 +31,7 @@ from sonde.model.tables.members import (
     list_required_members,
 )
 from sonde.model.tables.members import declare_rates as rates_member
-from sonde.model.tables.quantity import BASE_UNITS, PARSERS, Quantity, ReadWriteRates
+from sonde.model.tables.quantity import BASE_UNITS, NUMBER_PARSERS, Quantity, ReadWriteRates
 from sonde.model.tables.table_reader import ReadContext, read_member, read_table
 
 
@@ -249,7 +249,7 @@ def test_each_kind_of_number_has_its_reader_and_its_unit() -> None:
         "size": ("2 KiB", 2048), "duration": ("3 ms", 0.003), "rate": ("8 Gbit/s", 1e9), "op_rate": ("2 kop/s", 2000),
         "share": ("40 %", 0.4), "count": (0, 0), "number": (-2.5, -2.5),
     }  # fmt: skip
-    assert {kind: PARSERS[kind](text) for kind, (text, _) in written.items()} == {
+    assert {kind: NUMBER_PARSERS[kind](text) for kind, (text, _) in written.items()} == {
         kind: pytest.approx(value) for kind, (_, value) in written.items()
     }
     assert dict(BASE_UNITS) == {

@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from sonde.telemetry.sampler import DEFAULT_INTERVAL_S, Sampler
+from sonde.telemetry.sampler import DEFAULT_INTERVAL_S, TelemetrySampler
 
 MAX_CORE_SHARE = 0.001
 WARM_UP, SAMPLES = 20, 500
@@ -21,7 +21,7 @@ WARM_UP, SAMPLES = 20, 500
 
 def measure_sample_s(folder: Path) -> float:
     """Processor seconds of this thread for one sample."""
-    with Sampler(folder / "telemetry.ndjson", interval_s=3600) as sampler:
+    with TelemetrySampler(folder / "telemetry.ndjson", interval_s=3600) as sampler:
         for _ in range(WARM_UP):
             sampler.take_sample()
         begin = time.thread_time()

@@ -26,7 +26,13 @@ from histories.documented import DOCUMENTED_ROWS, compute_allowed_error
 from histories.read import read_histories
 from histories.trials import DROPS, TrialOutcome, run_trials, study_noise
 from sonde.stats.ranks import Floats
-from sonde.trends.budget import AlarmBudget, Calibration, calibrate_detector, compute_log_residuals, resample_noise
+from sonde.trends.budget import (
+    AlarmBudget,
+    DetectorCalibration,
+    calibrate_detector,
+    compute_log_residuals,
+    resample_noise,
+)
 from sonde.trends.changes import group_changes, measure_changes
 from sonde.trends.history import History, convert_run_time_to_utc
 from sonde.trends.watch import find_alarms_in_histories, find_alarms_in_rows
@@ -93,7 +99,7 @@ def compare_documented_rows(noises: Sequence[Floats], figures: dict[str, float],
     figures["documented cells"], figures["documented cells that agree"] = total, inside
 
 
-def describe_settings(calibration: Calibration) -> str:
+def describe_settings(calibration: DetectorCalibration) -> str:
     settings = calibration.settings
     return f"ARL0 {settings.arl0:.0f}, gate at {settings.collapse_deviations:.0f} standard deviations"
 

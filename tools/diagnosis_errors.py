@@ -22,7 +22,7 @@ from diagnosis_trials import list_machines  # noqa: E402
 from sonde.diagnose.diagnosis_model import simulate_faults  # noqa: E402
 from sonde.diagnose.experiment_plan import scale_experiment_to_machine  # noqa: E402
 from sonde.diagnose.hypotheses import FAULT, list_hypotheses  # noqa: E402
-from sonde.diagnose.library import list_experiments  # noqa: E402
+from sonde.diagnose.library import list_diagnosis_experiments  # noqa: E402
 from sonde.diagnose.machine_map import DiagnosedMachine  # noqa: E402
 from sonde.diagnose.predictions import STRENGTH_STEP, SimulatedEffect, interpolate_effects  # noqa: E402
 from sonde.diagnose.simulation import Simulator  # noqa: E402
@@ -35,8 +35,8 @@ _MIN_STRENGTHS = 4  # three remain, of which the one in the middle states the er
 def list_deviations(machine: DiagnosedMachine) -> Iterator[tuple[str, float]]:
     """Yields deviations of rates and parts at strengths that were left out, in units of the stated error."""
     simulator = Simulator(machine, ROOT / "build" / "diagnosis" / "simulations")
-    experiments = [item for item in (scale_experiment_to_machine(item, machine) for item in list_experiments())
-                   if not item.description.is_contrast]  # fmt: skip
+    scaled = [scale_experiment_to_machine(item, machine) for item in list_diagnosis_experiments()]
+    experiments = [item for item in scaled if not item.description.is_contrast]
     faults = [item for item in list_hypotheses(machine, ())
               if item.kind == FAULT and len(item.strength_grid.amounts) >= _MIN_STRENGTHS]  # fmt: skip
     effects, _, refused = simulate_faults(faults, experiments, simulator, lambda done, total: None)

@@ -27,7 +27,7 @@ from sonde.conduct.run import RunSetup, conduct_run  # noqa: E402
 from sonde.diagnose.diagnosis import DiagnosisStopRule, is_probable_enough, rank_hypotheses  # noqa: E402
 from sonde.diagnose.diagnosis_session import DiagnosisSession  # noqa: E402
 from sonde.diagnose.diagnosis_state import DiagnosisState  # noqa: E402
-from sonde.diagnose.library import find_experiment  # noqa: E402
+from sonde.diagnose.library import find_diagnosis_experiment  # noqa: E402
 from sonde.diagnose.stated_machine import UnsimulatedMachine  # noqa: E402
 from sonde.launch.engine import find_engine  # noqa: E402
 from sonde.store.archive import Archive  # noqa: E402
@@ -71,7 +71,7 @@ class RealMachine:
         with fault.open(self.system):
             for name in names:
                 run, references = self.measure(name), self._references[name]
-                session.add_stored_run(find_experiment(name), run, references)
+                session.add_stored_run(find_diagnosis_experiment(name), run, references)
                 session.add_archive_runs(run, references[-1])
         ranking = rank_hypotheses(session.posterior)
         return {

@@ -16,7 +16,7 @@ from sonde.diagnose.hypotheses import FAULT, NOTHING, UNEXPLAINED, Hypothesis
 from sonde.diagnose.machine_map import DiagnosedMachine, read_machine
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.predictions import compute_cause_change
-from sonde.diagnose.unknown_causes import MIN_SEPARATION, compute_separation, list_phases
+from sonde.diagnose.unknown_causes import MIN_SEPARATION, compute_separation, list_rate_phases
 from sonde.model.bundled_files import find_system_file
 from sonde.model.system import read_system
 
@@ -225,7 +225,7 @@ def _draw_strange_change(
     model: DiagnosisModel, number: int, generator: np.random.Generator, noise_seed: int
 ) -> Trial | None:
     """Draws factors on two or three kinds of measurements, which some experiment separates from every hypothesis."""
-    phases = list_phases(model.experiments)
+    phases = list_rate_phases(model.experiments)
     traits = [phase.traits for item in model.experiments for phase in item.description.rate_phases]
     covered = [
         {item.id: model.predictions[item.id][index] for item in model.experiments}
@@ -258,7 +258,7 @@ def _compute_change(model: DiagnosisModel, cause: CauseFile, name: str, phase: s
 
 def _draw_left_out(model: DiagnosisModel, number: int, generator: np.random.Generator, noise_seed: int) -> Trial | None:
     """Draws a fault of the model that is left out of the hypotheses, of those whose rates no other one predicts."""
-    phases = list_phases(model.experiments)
+    phases = list_rate_phases(model.experiments)
     usable = []
     for index, hypothesis in enumerate(model.hypotheses):
         if hypothesis.kind == FAULT:

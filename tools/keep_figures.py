@@ -28,7 +28,7 @@ from sonde.experiments.page.page import evaluate_results
 from sonde.experiments.page.points import (
     METRIC_COORDINATE,
     PHASE_COORDINATE,
-    Point,
+    FigurePoint,
     collect_points,
     format_axis_name_and_value,
     format_axis_value,
@@ -54,7 +54,7 @@ FIGURES_FOLDER = Path(__file__).resolve().parent.parent / "docs" / "published" /
 SIGNIFICANT_DIGITS = 4
 MAX_TIME_STEPS = 60  # of a rate over time
 # Points of one chart, and the places that they share.
-Group = tuple[dict[str, Any], list[Point]]
+Group = tuple[dict[str, Any], list[FigurePoint]]
 
 
 def round_to_significant_digits(value: float | None) -> float | None:
@@ -62,7 +62,7 @@ def round_to_significant_digits(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(f"{value:.{SIGNIFICANT_DIGITS}g}")
 
 
-def get_median_and_bounds(point: Point) -> list[float | None]:
+def get_median_and_bounds(point: FigurePoint) -> list[float | None]:
     """Median, and both ends of its interval."""
     bounds = point.samples.compute_median_bounds()
     return [round_to_significant_digits(value) for value in (bounds.value, bounds.low, bounds.high)]

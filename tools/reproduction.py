@@ -35,7 +35,7 @@ from sonde.experiments.locations import RunLocations  # noqa: E402
 from sonde.experiments.page.page import evaluate_results  # noqa: E402
 from sonde.experiments.request import create_request  # noqa: E402
 from sonde.experiments.results import Results, read_group_results  # noqa: E402
-from sonde.experiments.runner import Runner, RunnerObserver  # noqa: E402
+from sonde.experiments.runner import ExperimentRunner, RunnerObserver  # noqa: E402
 from sonde.experiments.shipped_experiments import resolve_plan_source  # noqa: E402
 from sonde.experiments.simulated_executor import SimulatedExecutor  # noqa: E402
 from sonde.launch.engine import find_engine  # noqa: E402
@@ -175,7 +175,7 @@ def simulate_experiment(
             part_names=places,
             variants=variants,
         )
-        runner = Runner(
+        runner = ExperimentRunner(
             request, archive, executor, RunnerObserver(on_message=lambda text: print(f"  {text}", file=sys.stderr))
         )
         prepared = runner.prepare_cells()

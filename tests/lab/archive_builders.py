@@ -11,7 +11,7 @@ from pathlib import Path
 from make_record import write_run
 from record_scene import Scene
 
-from sonde.experiments.check.plans import GIB, Machine
+from sonde.experiments.check.plans import GIB, CheckedMachine
 from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.record import read_record
 from sonde.store.shards import locate_run_folder
@@ -25,7 +25,9 @@ NOISY = {
     "advice": "repeat on a quiet node",
 }
 TMPFS = {"type": "tmpfs", "source": "tmpfs", "memory_backed": True}
-MACHINE = Machine(4, 16 * GIB, 500 * GIB, "ext4", memory_backed=False, direct=True, io_uring=True, evict="fadvise")
+MACHINE = CheckedMachine(
+    4, 16 * GIB, 500 * GIB, "ext4", memory_backed=False, direct=True, io_uring=True, evict="fadvise"
+)
 
 
 def store_run(archive: Path, run_id: str, scene: Scene) -> Path:

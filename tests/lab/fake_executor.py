@@ -12,8 +12,8 @@ from typing import Any
 from sonde.conduct.run import RunResult
 from sonde.experiments.executor import RunAttempt
 from sonde.experiments.locations import RunLocations
-from sonde.experiments.request import Request, create_request
-from sonde.experiments.runner import Runner, RunnerObserver, RunnerOutcome
+from sonde.experiments.request import ExperimentRequest, create_request
+from sonde.experiments.runner import ExperimentRunner, RunnerObserver, RunnerOutcome
 from sonde.model.errors import EXIT_OK
 from sonde.model.experiment import make_experiment
 from sonde.model.record import read_record
@@ -71,7 +71,9 @@ def build_record_lines(rates: dict[str, float], failed: bool = False) -> list[di
     return [*lines, {**end, "seconds": 1.0, "text": ""}]
 
 
-def build_request(document: dict[str, Any], directory: Path | str, group: str = "g", **overrides: Any) -> Request:
+def build_request(
+    document: dict[str, Any], directory: Path | str, group: str = "g", **overrides: Any
+) -> ExperimentRequest:
     """Returns a request to run the experiment in `document` in one directory."""
     locations = overrides.pop("where", RunLocations(str(directory)))
     experiment = make_experiment({"schema": "sonde-experiment/2", **document}, "x.toml")
@@ -81,8 +83,8 @@ def build_request(document: dict[str, Any], directory: Path | str, group: str = 
 
 
 def run_fake_experiment(
-    request: Request, archive: Archive, truth: Truth, end: float | None = None, **options: Any
+    request: ExperimentRequest, archive: Archive, truth: Truth, end: float | None = None, **options: Any
 ) -> tuple[RunnerOutcome, FakeExecutor]:
     """Runs the experiment until it is complete or the time `end` is reached."""
     executor = FakeExecutor(archive, truth, **options)
-    return Runner(request, archive, executor, RunnerObserver(), end).run_all_cells(), executor
+    return ExperimentRunner(request, archive, executor, RunnerObserver(), end).run_all_cells(), executor

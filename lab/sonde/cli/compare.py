@@ -244,7 +244,7 @@ def _convert_variation_to_json(variation: CoefficientOfVariation | None) -> dict
 def _convert_comparison_to_json(
     comparison: Comparison, environment: list[EnvironmentDifference], targets: list[TargetComparison]
 ) -> dict[str, Any]:
-    by_number = {id(item.number): item.as_json() for item in targets}
+    by_number = {id(item.number): item.to_json() for item in targets}
     return {
         "before": _convert_side_to_json(comparison.before),
         "after": _convert_side_to_json(comparison.after),
@@ -262,7 +262,7 @@ def _convert_comparison_to_json(
                 "smallest_visible_drop": number.visible,
                 "verdict": number.verdict,
                 "about": number.classification_text,
-                "caveats": [item.as_json() for item in comparison.list_caveats_of_number(number)],
+                "caveats": [item.to_json() for item in comparison.list_caveats_of_number(number)],
                 "differs_in": [dict(zip(("name", "before", "after"), item, strict=True)) for item in number.differs_in],
                 "cov_before": _convert_variation_to_json(number.scatter_before),
                 "cov_after": _convert_variation_to_json(number.scatter_after),

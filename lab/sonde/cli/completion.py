@@ -38,9 +38,9 @@ def _list_plans(archive: Archive) -> Iterator[str]:
 
 
 def _list_diagnosis_experiments(archive: Archive) -> Iterator[str]:
-    from sonde.diagnose.library import list_experiments  # only `sonde diagnose` loads it
+    from sonde.diagnose.library import list_diagnosis_experiments  # only `sonde diagnose` loads it
 
-    return (experiment.id for experiment in list_experiments())
+    return (experiment.id for experiment in list_diagnosis_experiments())
 
 
 def _list_systems(archive: Archive) -> Iterator[str]:

@@ -31,7 +31,7 @@ from sonde.diagnose.diagnosis_state import (
     read_diagnosis_state,
     write_diagnosis_state,
 )
-from sonde.diagnose.library import find_experiment, list_causes, list_experiments
+from sonde.diagnose.library import find_diagnosis_experiment, list_causes, list_diagnosis_experiments
 from sonde.diagnose.stated_results import parse_stated_result
 from sonde.diagnose.vendor_bundle import build_vendor_bundle
 from sonde.model.bundled_files import find_system_file
@@ -194,10 +194,11 @@ def next_command(state_file: Path, plan_file: Path | None, archive: Archive, as_
     if plan_file is not None:
         if choice.experiment is None:
             raise UserError(f"No experiment follows: {choice.reason}.")
-        fitted = session.model.find_experiment(choice.experiment)
-        if fitted.description.is_contrast:
-            raise UserError(f"The experiment {fitted.id} has no plan: a person does it. {fitted.description.how}.")
-        write_file(plan_file, fitted.make_plan(session.mount_path).to_json())
+        scaled_experiment = session.model.find_experiment(choice.experiment)
+        if scaled_experiment.description.is_contrast:
+            how = scaled_experiment.description.how
+            raise UserError(f"The experiment {scaled_experiment.id} has no plan: a person does it. {how}.")
+        write_file(plan_file, scaled_experiment.make_plan(session.mount_path).to_json())
     if as_json:
         print_json(choice.to_json())
     else:
@@ -235,7 +236,7 @@ def answer_command(
       sonde diagnose answer case.json every-target --run last --reference 20260101T000000Z-every-target-00000000
     """
     state = read_diagnosis_state(state_file)
-    description = find_experiment(experiment)
+    description = find_diagnosis_experiment(experiment)
     if bool(changes) == bool(run_name):
         raise UserError("Give either changes as PHASE=-40%, or --run with --reference.")
     session = open_session_with_progress(state, archive)
@@ -397,5 +398,5 @@ def list_command(as_json: bool) -> int:
       sonde diagnose list
       sonde diagnose list --json
     """
-    print_causes_and_experiments(list_causes(), list_experiments(), as_json)
+    print_causes_and_experiments(list_causes(), list_diagnosis_experiments(), as_json)
     return EXIT_OK

@@ -31,11 +31,11 @@ from sonde.experiments.experiment_run import (
     run_experiment_request,
 )
 from sonde.experiments.forecast import Forecaster, choose_exit_code_of_refusals
-from sonde.experiments.medians import BYTE_RATE_UNIT, CellMedian, Effect
+from sonde.experiments.medians import BYTE_RATE_UNIT, CellMedian, VariantEffect
 from sonde.experiments.page.page import write_experiment_page
 from sonde.experiments.page.sentences import list_verdict_lines
 from sonde.experiments.ranking import describe_ranking
-from sonde.experiments.request import Request, create_request, resume_request
+from sonde.experiments.request import ExperimentRequest, create_request, resume_request
 from sonde.experiments.results import Results
 from sonde.experiments.shipped_experiments import resolve_plan_source
 from sonde.launch.engine import find_engine
@@ -49,7 +49,7 @@ from sonde.store.archive import REPORT_FILE
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 
-def run_experiment(experiment_source: str, run_request: RunRequest, output: OutputOptions) -> int:
+def run_experiment_file(experiment_source: str, run_request: RunRequest, output: OutputOptions) -> int:
     """Runs the experiment in a file, or only its missing runs."""
     experiment = read_experiment(experiment_source, find_plan=resolve_plan_source)
     if run_request.has_additions:
@@ -79,7 +79,7 @@ def _apply_request_options(document: Mapping[str, Any], run_request: RunRequest)
     return apply_command_line(document, run_request.repeat, run_request.warmup, run_request.prepare, run_request.sweeps)
 
 
-def run_experiment_and_print(request: Request, output: OutputOptions) -> int:
+def run_experiment_and_print(request: ExperimentRequest, output: OutputOptions) -> int:
     """Runs the experiment and prints the results. Raises the error that ends the command if it failed."""
     if output.dry_run:
         return _print_forecasts(request, output)
@@ -95,7 +95,7 @@ def run_experiment_and_print(request: Request, output: OutputOptions) -> int:
     return EXIT_OK
 
 
-def _print_forecasts(request: Request, output: OutputOptions) -> int:
+def _print_forecasts(request: ExperimentRequest, output: OutputOptions) -> int:
     """Prints the forecast without running anything. The exit code is 2 or 3 if no cell can be run."""
     engine, repeat = find_engine(), request.repeat_rules
     forecaster = Forecaster(engine, output.rate, repeat.min + repeat.warmup, request.locations.launcher)
@@ -112,7 +112,7 @@ def _print_forecasts(request: Request, output: OutputOptions) -> int:
     )
 
 
-def run_experiment_and_write_page(request: Request, output: OutputOptions) -> ExperimentRun:
+def run_experiment_and_write_page(request: ExperimentRequest, output: OutputOptions) -> ExperimentRun:
     """Runs an experiment, reads its results and writes its page. Raises UserError for an unknown location name."""
     display = make_output_display(output)
     experiment_run = run_experiment_request(
@@ -211,7 +211,7 @@ def _format_unit_rate(value: float, unit: str) -> str:
     return format_rate(value) if unit == BYTE_RATE_UNIT else format_ops(value)
 
 
-def describe_variant_effect(effect: Effect) -> str:
+def describe_variant_effect(effect: VariantEffect) -> str:
     """Returns one sentence that compares a variant with the first one."""
     cell = ", ".join([*(f"{name}={value}" for name, value in effect.axis_values.items()), effect.phase])
     ratio = effect.ratio

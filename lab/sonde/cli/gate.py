@@ -32,7 +32,7 @@ from sonde.trends.gate_ci_output import (
 )
 from sonde.trends.run_caveats import CaveatCount, count_caveats, count_caveats_of_numbers, list_caveat_sentences
 from sonde.trends.sides import ComparedSide
-from sonde.trends.stated_limits import Limit, LimitCheck, parse_limit
+from sonde.trends.stated_limits import LimitCheck, StatedLimit, parse_limit
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def _make_repeat_run_function(archive: Archive, is_quiet: bool) -> Callable[[Sum
 
 
 def _gate_against_limits(
-    run_reference: str, limits: Sequence[Limit], most_retests: int, archive: Archive, output: GateOutput
+    run_reference: str, limits: Sequence[StatedLimit], most_retests: int, archive: Archive, output: GateOutput
 ) -> int:
     """Checks runs against given limits: one run that reaches a limit is enough."""
     verdict = gate_against_limits(
@@ -176,7 +176,7 @@ def _gate_against_limits(
     now, limit_results = verdict.now, verdict.checks
     caveats = _find_gate_caveats(now, [(item.phase, item.runs) for item in limit_results])
     if output.as_json:
-        members = {"limits": [asdict(item) for item in limit_results], "caveats": [item.as_json() for item in caveats]}
+        members = {"limits": [asdict(item) for item in limit_results], "caveats": [item.to_json() for item in caveats]}
         print_json({**_convert_verdict_to_json(verdict), "runs": [item.id for item in now.runs], **members})
     elif output.annotate != "gitlab":
         _print_limits(verdict, caveats)
@@ -193,7 +193,7 @@ def _print_limits(verdict: GateVerdict[LimitCheck], caveats: Sequence[CaveatCoun
     for item in verdict.checks:
         measured = ", ".join(item.format_rate(value) for value in item.measured[-MIN_CONSECUTIVE_RUNS:])
         table.add_row(item.phase, item.format_rate(item.least), measured, _format_limit_verdict(item),
-                      style="bold red" if item.bad else None)  # fmt: skip
+                      style="bold red" if item.is_too_slow else None)  # fmt: skip
     get_results_console().print(table)
     heading = _make_verdict_heading(verdict, caveats)
     get_results_console().print(f"{heading}: {_format_run_count(verdict.now)} against the given limits.", style="bold")
@@ -210,7 +210,7 @@ def _format_run_count(side: ComparedSide) -> str:
 def _format_limit_verdict(limit_check: LimitCheck) -> str:
     if limit_check.not_judged:
         return f"not judged: {limit_check.not_judged}"
-    return "too slow" if limit_check.bad else "good"
+    return "too slow" if limit_check.is_too_slow else "good"
 
 
 def _print_gate_table(
@@ -231,7 +231,7 @@ def _print_gate_table(
             ", ".join(format_history_rate(value, unit) for value in item.measured[-MIN_CONSECUTIVE_RUNS:]),
             format_change_percent(item.relative_change),
             _make_verdict_cell(item),
-            style="bold red" if item.bad else None,
+            style="bold red" if item.is_too_slow else None,
         )
     console.print(table)
     for item in judged:
@@ -280,7 +280,7 @@ def _print_caveats(caveats: Sequence[CaveatCount]) -> None:
 def _make_verdict_cell(gate_check: GateCheck) -> str:
     if gate_check.not_judged:
         return f"not judged: {gate_check.not_judged}"
-    if gate_check.bad:
+    if gate_check.is_too_slow:
         return f"too slow, {gate_check.low_run_count} of {format_count_with_noun(len(gate_check.measured), 'run')}"
     return (
         f"good; {gate_check.low_run_count} of {format_count_with_noun(len(gate_check.measured), 'run')} low"
@@ -304,11 +304,11 @@ def _convert_gate_to_json(
                 "limit": item.limit,
                 "measured": list(item.measured),
                 "change": item.relative_change,
-                "good": None if item.not_judged else not item.bad,
+                "good": None if item.not_judged else not item.is_too_slow,
                 "not_judged": item.not_judged,
                 "about": item.about,
             }
             for item in verdict.checks
         ],
-        "caveats": [item.as_json() for item in caveats],
+        "caveats": [item.to_json() for item in caveats],
     }

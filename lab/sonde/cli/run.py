@@ -76,7 +76,7 @@ def command(
     source = resolve_plan_source(plan)
     document = read_plan_document(source)
     if document.get("schema") == EXPERIMENT:
-        from sonde.cli.experiment_runs import run_experiment
+        from sonde.cli.experiment_runs import run_experiment_file
 
         if tasks or processes:
             raise UserError("--tasks and --processes belong to a plan; of an experiment say --set clients.nodes=4.")
@@ -85,7 +85,7 @@ def command(
             raise UserError(
                 "An experiment makes files in directories; only a plan can be run on a block device or a bucket."
             )
-        return run_experiment(source, run_request, output)
+        return run_experiment_file(source, run_request, output)
     _require_no_experiment_options(run_request)
     checked = load_plan(plan, run_request.settings, run_request.locations.default or None, document)
     if run_request.is_experiment or output.dry_run:

@@ -123,7 +123,7 @@ def _make_run_document(run_folder: Path, record: RecordReader | None, machine: S
             entry |= asdict(phase.end)
         entry["treatments"] = [asdict(item) for item in phase.treatments]
         entry["findings"] = [asdict(item) for item in phase.findings]
-        entry["assessment"] = assess_phase_rate(run, phase).as_json()
+        entry["assessment"] = assess_phase_rate(run, phase).to_json()
         entry |= build_targets_document(run, phase)
         phases.append(entry)
     return {**summary, "folder": str(run_folder), "phases": phases}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import click
 
-from sonde.cli.experiment_runs import run_experiment, run_plan
+from sonde.cli.experiment_runs import run_experiment_file, run_plan
 from sonde.cli.options import add_archive_option, add_json_option
 from sonde.cli.run import print_run_result
 from sonde.cli.run_options import OutputOptions, RunRequest
@@ -141,7 +141,7 @@ def command(
         if is_experiment:
             if tasks or nodes:
                 raise UserError("--tasks and --nodes belong to a plan; of an experiment say --set clients.nodes=4.")
-            return run_experiment(source, request, output)
+            return run_experiment_file(source, request, output)
         if profile:
             raise UserError("--profile belongs to an experiment, and this is a plan.")
         checked = load_simulated_plan(plan, settings, document, machine, mount)

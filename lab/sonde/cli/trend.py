@@ -233,7 +233,7 @@ def _convert_survey_to_json(survey: Survey, measure: str, events: Sequence[Event
                 "visible_drop": standing.visible,
                 "slower": standing.is_newly_slower,
                 "still_slower": standing.is_still_slower,
-                "caveats": [caveat.as_json() for caveat in standing.caveats],
+                "caveats": [caveat.to_json() for caveat in standing.caveats],
                 "segments": [asdict(part) for part in standing.segments],
                 "changes": [_convert_change_to_json(change) for change in standing.changes],
             }

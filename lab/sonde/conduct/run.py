@@ -89,7 +89,7 @@ def conduct_run(
         **(facts or {}),
     }
     if setup.system is not None:
-        run_facts["parents"] = _find_parents_of_targets(setup.system, plan, run_facts.get("simulated")).as_json()
+        run_facts["parents"] = _find_parents_of_targets(setup.system, plan, run_facts.get("simulated")).to_json()
     draft = setup.archive.begin_run(run_name or plan.id, plan.to_json(), run_facts)
     job = EngineLaunch(
         setup.engine,

@@ -11,15 +11,15 @@ from typing import Any
 from sonde.launch.session import LineObserver
 from sonde.model.lines import PhaseBeginLine, PhaseEndLine, RecordLine
 from sonde.telemetry.file_format import SAMPLED_FILE
-from sonde.telemetry.sampler import Sampler
+from sonde.telemetry.sampler import TelemetrySampler
 
 
-def start_telemetry_sampling(run_folder: Path, is_simulated: bool) -> AbstractContextManager[Sampler | None]:
+def start_telemetry_sampling(run_folder: Path, is_simulated: bool) -> AbstractContextManager[TelemetrySampler | None]:
     """A sampler that writes to the folder of a run; none for a simulated run, whose storage is not this machine's."""
-    return nullcontext() if is_simulated else Sampler(run_folder / SAMPLED_FILE)
+    return nullcontext() if is_simulated else TelemetrySampler(run_folder / SAMPLED_FILE)
 
 
-def describe_lost_sources(sampler: Sampler | None) -> list[dict[str, Any]]:
+def describe_lost_sources(sampler: TelemetrySampler | None) -> list[dict[str, Any]]:
     """One finding for each source of counters that disappeared during the run."""
     return [
         {
@@ -33,7 +33,7 @@ def describe_lost_sources(sampler: Sampler | None) -> list[dict[str, Any]]:
     ]
 
 
-def sample_at_phase_borders(sampler: Sampler | None, observer: LineObserver) -> LineObserver:
+def sample_at_phase_borders(sampler: TelemetrySampler | None, observer: LineObserver) -> LineObserver:
     """The observer, preceded by a sample at the borders of phases, so that short phases have samples too."""
     if sampler is None:
         return observer

@@ -22,7 +22,7 @@ from sonde.model.plan import Plan
 from sonde.model.record import RECORD_FILE, RecordReader, read_record
 from sonde.model.target_names import make_target_absolute
 from sonde.model.version import __version__
-from sonde.store.archive import Draft, make_run_id
+from sonde.store.archive import RunDraft, make_run_id
 from sonde.telemetry.file_format import SAMPLED_FILE
 
 
@@ -183,7 +183,7 @@ def conduct_tool_run(
 
 
 def _store_run(
-    setup: RunSetup, draft: Draft, record: RecordReader, exit_code: int | None, stderr_text: str
+    setup: RunSetup, draft: RunDraft, record: RecordReader, exit_code: int | None, stderr_text: str
 ) -> RunResult:
     if record.run is not None and record.run.plan:
         write_file(draft.plan_file, json.dumps(record.run.plan, indent=2) + "\n")

@@ -85,7 +85,7 @@ def predict_states(
     model: DiagnosisModel, states: CauseStates, experiment_id: str, part_names: Mapping[VectorKey, tuple[str, ...]]
 ) -> StatePredictions:
     """Returns what each state predicts for an experiment. `part_names` are the parts of its vectors, in order."""
-    fitted = model.find_experiment(experiment_id)
+    scaled_experiment = model.find_experiment(experiment_id)
     healthy = model.get_healthy_prediction(experiment_id)
     phases = tuple(healthy.rates)
     count = len(states)
@@ -106,7 +106,7 @@ def predict_states(
         hypothesis, prediction = model.hypotheses[index], model.predictions[experiment_id][index]
         if hypothesis.kind == NOTHING:
             continue
-        exposed = model.part_masks[index].select_exposed_parts(fitted)
+        exposed = model.part_masks[index].select_exposed_parts(scaled_experiment)
         rows = np.flatnonzero(states.hypotheses == index)
         is_load[rows] = hypothesis.fault == _TARGET_LOAD_CAUSE_ID
         rows = rows[exposed[states.members[rows]] > 0]

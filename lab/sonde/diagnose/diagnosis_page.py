@@ -21,7 +21,7 @@ from sonde.diagnose.diagnosis_text import (
     describe_closest_alternative,
     describe_load_or_fault_probability,
     describe_measured_changes,
-    format_change,
+    format_log_ratio_as_change,
     format_probability,
 )
 from sonde.diagnose.likelihood import ExperimentResult
@@ -113,7 +113,7 @@ def _draw_result_chart(result: ExperimentResult) -> Markup:
 
 def _make_change_row(row_group: str, row_label: str, log_ratio: float) -> ChangeRow:
     tone = "slower" if log_ratio < _SLOWER_LOG_RATIO else "faster" if log_ratio > _FASTER_LOG_RATIO else "same"
-    return ChangeRow(row_group, row_label, exp(log_ratio) - 1, None, None, tone, format_change(log_ratio))
+    return ChangeRow(row_group, row_label, exp(log_ratio) - 1, None, None, tone, format_log_ratio_as_change(log_ratio))
 
 
 def _make_evidence_sections(session: DiagnosisSession) -> list[StudySection]:

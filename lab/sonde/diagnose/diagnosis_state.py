@@ -14,7 +14,7 @@ from sonde.diagnose.description import DEFAULT_TRAITS
 from sonde.diagnose.event_evidence import EventEvidence
 from sonde.diagnose.hypotheses import FAULT_GRIDS
 from sonde.diagnose.joint_change_evidence import JointChangeEvidence
-from sonde.diagnose.library import list_causes, list_causes_for_machine_kind, list_experiments
+from sonde.diagnose.library import list_causes, list_causes_for_machine_kind, list_diagnosis_experiments
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.machine_map import DiagnosedMachine
 from sonde.diagnose.measurements import RunMeasurement
@@ -120,7 +120,7 @@ class DiagnosisState:
         stored = document["truth"]
         truth = stored and make_truth(stored["faults"], stored["cause"], stored["strength"], stored["seed"])
         results = tuple(DiagnosisResult.from_json(item) for item in document["results"])
-        names = {item.id for item in list_experiments()}
+        names = {item.id for item in list_diagnosis_experiments()}
         for item in results:
             if item.result.experiment not in names:
                 raise ValueError(f'there is no diagnosis experiment "{item.result.experiment}"')

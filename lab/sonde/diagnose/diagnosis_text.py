@@ -25,7 +25,7 @@ _MIN_PRINTED_SECOND_PROBABILITY = 0.02  # a second cause below this probability 
 _LOAD_CATEGORY, _NOTHING_CATEGORIES = "load", ("nothing", "unexplained")
 
 
-def format_change(log_ratio: float) -> str:
+def format_log_ratio_as_change(log_ratio: float) -> str:
     """Returns a change of a rate in percent."""
     return f"{100 * (exp(log_ratio) - 1):+.0f} %"
 
@@ -188,14 +188,14 @@ def describe_measured_changes(result: ExperimentResult) -> str:
     texts = []
     for phase in result.runs[0].rates:
         values = [run.rates[phase] for run in result.runs if phase in run.rates]
-        texts.append(f"{phase} {format_change(float(np.median(values)))}")
+        texts.append(f"{phase} {format_log_ratio_as_change(float(np.median(values)))}")
     run = result.runs[-1]
     texts += [f"{kind} messages: {'yes' if is_logged else 'no'}" for kind, is_logged in run.messages.items()]
     for (phase, kind), parts in run.vectors.items():
         slowest = min(parts, key=lambda name: parts[name])
         if parts[slowest] < -0.25 and "median" not in kind:
             noun = "node" if kind == NODES else "target"
-            texts.append(f"slowest {noun} in {phase}: {slowest} {format_change(parts[slowest])}")
+            texts.append(f"slowest {noun} in {phase}: {slowest} {format_log_ratio_as_change(parts[slowest])}")
     return ", ".join(texts)
 
 
@@ -206,14 +206,17 @@ def _describe_predicted(prediction: Prediction, strengths: Floats) -> str:
     def compute_weighted_mean(values: Floats) -> float:
         return float(np.sum(strengths * values))
 
-    texts = [f"{phase} {format_change(compute_weighted_mean(mean))}" for phase, (mean, _) in prediction.rates.items()]
+    texts = [
+        f"{phase} {format_log_ratio_as_change(compute_weighted_mean(mean))}"
+        for phase, (mean, _) in prediction.rates.items()
+    ]
     for kind, shares in prediction.messages.items():
         share = compute_weighted_mean(shares) if len(shares) == len(strengths) else float(np.mean(shares))
         texts.append(f"{kind} messages with {format_probability(share)}")
     for (phase, kind), vector in prediction.vectors.items():
         change = compute_weighted_mean(vector.inside) - compute_weighted_mean(vector.outside)
         if change < -0.1 and "median" not in kind:
-            texts.append(f"the part against its peers in {phase} {format_change(change)}")
+            texts.append(f"the part against its peers in {phase} {format_log_ratio_as_change(change)}")
     return ", ".join(texts)
 
 

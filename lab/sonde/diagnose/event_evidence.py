@@ -13,7 +13,7 @@ from typing import Any
 from sonde.diagnose.hypotheses import Hypothesis
 from sonde.model.errors import EventError
 from sonde.model.event import Event
-from sonde.model.event.times import Interval
+from sonde.model.event.times import TimeInterval
 from sonde.model.system import System
 
 # Assumptions: a cause is noted as an event this often; an event is about a hypothesis for other reasons this often.
@@ -89,7 +89,7 @@ class EventEvidence:
 
 def select_events(events: Iterable[Event], since: float, until: float, system: System | None) -> EventEvidence:
     """The events that may have happened after `since` and until `until`, seconds since 1970."""
-    interval = Interval(datetime.fromtimestamp(since, UTC), datetime.fromtimestamp(until, UTC))
+    interval = TimeInterval(datetime.fromtimestamp(since, UTC), datetime.fromtimestamp(until, UTC))
     return EventEvidence(
         tuple(_make_evidence_event(event, system) for event in events if event.when.overlaps_interval(interval))
     )

@@ -32,7 +32,7 @@ def list_causes_for_machine_kind(machine_kind: str) -> tuple[CauseFile, ...]:
 
 def list_experiments_for_machine_kind(machine_kind: str) -> tuple[DiagnosisExperiment, ...]:
     """Experiments for a kind of machine."""
-    return tuple(item for item in list_experiments() if machine_kind in (item.machines or (WITH_TARGETS,)))
+    return tuple(item for item in list_diagnosis_experiments() if machine_kind in (item.machines or (WITH_TARGETS,)))
 
 
 @cache
@@ -42,14 +42,14 @@ def list_shipped_log_rules() -> dict[str, CompiledRule]:
 
 
 @cache
-def list_experiments() -> tuple[DiagnosisExperiment, ...]:
+def list_diagnosis_experiments() -> tuple[DiagnosisExperiment, ...]:
     """Discriminating experiments, in the order of their names."""
     return tuple(read_description_file(DiagnosisExperiment, path) for path in _list_description_files("experiments"))
 
 
-def find_experiment(experiment_id: str) -> DiagnosisExperiment:
+def find_diagnosis_experiment(experiment_id: str) -> DiagnosisExperiment:
     """Returns the experiment of that name. Raises UserError with the nearest name."""
-    by_id = {experiment.id: experiment for experiment in list_experiments()}
+    by_id = {experiment.id: experiment for experiment in list_diagnosis_experiments()}
     if experiment_id not in by_id:
         raise UserError(
             f'There is no diagnosis experiment "{experiment_id}"; there are '

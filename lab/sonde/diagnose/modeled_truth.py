@@ -11,7 +11,7 @@ import numpy as np
 from sonde.diagnose.description import CauseFile
 from sonde.diagnose.experiment_plan import ScaledExperiment, combine_reference_traits, combine_traits
 from sonde.diagnose.hypotheses import FAULT_GRIDS
-from sonde.diagnose.library import find_experiment
+from sonde.diagnose.library import find_diagnosis_experiment
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import RunMeasurement, compute_median_measurement, subtract_reference
 from sonde.diagnose.noise import NoiseModel
@@ -119,7 +119,7 @@ class ModeledTruth:
 def _scale_experiment(experiment_id: str, simulator: MachineModel) -> ScaledExperiment:
     from sonde.diagnose.experiment_plan import scale_experiment_to_machine
 
-    return scale_experiment_to_machine(find_experiment(experiment_id), simulator.machine)
+    return scale_experiment_to_machine(find_diagnosis_experiment(experiment_id), simulator.machine)
 
 
 def _find_grid_traits(fault: str) -> tuple[str, ...]:

@@ -33,9 +33,9 @@ def estimate_pair_information_bits(
     positions = positions.reshape(2, -1)
     used, positions = _prepend_healthy_state(used, positions)
     states = CauseStates(pairs.states.hypotheses[used], pairs.states.members[used], pairs.states.strengths[used])
-    fitted = model.find_experiment(experiment_id)
+    scaled_experiment = model.find_experiment(experiment_id)
     names = {
-        key: list_vector_parts(key[1], fitted, model.machine)
+        key: list_vector_parts(key[1], scaled_experiment, model.machine)
         for key in model.get_healthy_prediction(experiment_id).vectors
     }  # fmt: skip
     combined = combine_predictions_of_pairs(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from sonde.diagnose.library import list_experiments, list_shipped_log_rules
+from sonde.diagnose.library import list_diagnosis_experiments, list_shipped_log_rules
 from sonde.logs.log_file import READ_ERRORS, open_log_files
 from sonde.logs.rule_files import CompiledRule
 from sonde.model.errors import UserError
@@ -58,7 +58,7 @@ def list_server_message_kinds() -> tuple[ServerMessageKind, ...]:
             tuple(rules[name] for name in phase.rules),
             {group: re.compile(text) for group, text in (phase.where or {}).items()},
         )
-        for experiment in list_experiments()
+        for experiment in list_diagnosis_experiments()
         for phase in experiment.message_phases
     )
 

@@ -71,7 +71,7 @@ def draw_unknown_causes(
     """Draws causes that some experiment separates from each of the `hypotheses`, given as predictions by experiment."""
     generator = np.random.default_rng(seed)
     changes = _draw_log_rate_factors(experiments, generator)
-    phases = list_phases(experiments)
+    phases = list_rate_phases(experiments)
     accepted = np.any(np.abs(changes) > 0, axis=1)
     for predictions in hypotheses:
         accepted &= compute_separation(changes, phases, predictions, noise) >= MIN_SEPARATION
@@ -91,7 +91,7 @@ def draw_unknown_causes(
     return UnknownCauses(predictions_by_experiment, len(chosen))
 
 
-def list_phases(experiments: Sequence[ScaledExperiment]) -> list[tuple[str, str]]:
+def list_rate_phases(experiments: Sequence[ScaledExperiment]) -> list[tuple[str, str]]:
     """Measured phases of all experiments as (experiment, phase)."""
     return [(item.id, phase) for item in experiments for phase in item.phase_ids]
 

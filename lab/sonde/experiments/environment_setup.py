@@ -118,7 +118,7 @@ class EnvironmentSetup:
             self._record_undo(level, undo_command, variables)
         if not command:
             return
-        failure = run_command(command, variables)
+        failure = run_shell_command(command, variables)
         if failure:
             self._report_failure(f"{format_as_sentence(description)[:-1]} (`{command}`) failed: {failure}", is_required)
 
@@ -136,7 +136,7 @@ class EnvironmentSetup:
     def _undo_levels(self, *levels: str) -> None:
         """Executes undo commands, the latest first. A failed command does not stop the others."""
         for entry in reversed([pending for pending in self._pending if pending[0] in levels]):
-            failure = run_command(entry[1], entry[2])
+            failure = run_shell_command(entry[1], entry[2])
             if failure:
                 self.problems.append(format_as_sentence(f"`{entry[1]}`, which undoes a change, failed: {failure}"))
                 self.report(self.problems[-1])
@@ -178,7 +178,7 @@ def add_engine_treatments(plan: Plan, treatments: tuple[Treatment, ...]) -> Plan
     return Plan.from_document({**plan.document, "phases": phases}, plan.origin)
 
 
-def run_command(command: str, variables: Mapping[str, str]) -> str:
+def run_shell_command(command: str, variables: Mapping[str, str]) -> str:
     """Executes a shell command. Returns an empty text on success, else the exit code and its last line."""
     completed = subprocess.run(
         ["/bin/sh", "-c", command],
@@ -212,7 +212,7 @@ def _remount_file_system(treatment: Treatment, variables: Mapping[str, str]) -> 
     )
     mount_point = completed.stdout.strip()
     failure = (
-        run_command(f"mount -o remount {quote_word(mount_point)}", {})
+        run_shell_command(f"mount -o remount {quote_word(mount_point)}", {})
         if mount_point
         else "its mount point is not known"
     )
@@ -221,7 +221,7 @@ def _remount_file_system(treatment: Treatment, variables: Mapping[str, str]) -> 
 
 
 def _cancel_client_locks(treatment: Treatment, variables: Mapping[str, str]) -> None:
-    if failure := run_command(_CANCEL_LOCKS, {}):
+    if failure := run_shell_command(_CANCEL_LOCKS, {}):
         raise MachineError(failure)
 
 

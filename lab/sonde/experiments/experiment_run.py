@@ -17,12 +17,12 @@ from sonde.experiments.claims.verdicts import ClaimResult, convert_verdicts_to_j
 from sonde.experiments.executed_runs import describe_executed_runs, describe_profile_changes, is_smoke_test
 from sonde.experiments.executor import EngineExecutor, Executor, ExecutorFactory, RunAttempt
 from sonde.experiments.forecast import Forecaster
-from sonde.experiments.medians import CellMedian, Effect, compute_effects, compute_medians
+from sonde.experiments.medians import CellMedian, VariantEffect, compute_effects, compute_medians
 from sonde.experiments.page.page import evaluate_results
 from sonde.experiments.ranking import describe_ranking
-from sonde.experiments.request import Request
+from sonde.experiments.request import ExperimentRequest
 from sonde.experiments.results import Results, find_unfinished_run_directories, read_group_results
-from sonde.experiments.runner import Runner, RunnerObserver, RunnerOutcome
+from sonde.experiments.runner import ExperimentRunner, RunnerObserver, RunnerOutcome
 from sonde.experiments.schedule import ScheduledRun
 from sonde.launch.engine import Engine, find_engine
 from sonde.launch.session import NO_DEVICE, DevicePermission
@@ -43,7 +43,7 @@ class ExperimentRun:
     outcome: RunnerOutcome
     results: Results
     medians: list[CellMedian]
-    effects: list[Effect]
+    effects: list[VariantEffect]
     verdicts: list[ClaimResult]
     system: System | None = None
     page: Path | None = None
@@ -56,7 +56,7 @@ class ExperimentRun:
 
 
 def run_experiment_request(
-    request: Request,
+    request: ExperimentRequest,
     archive: Archive,
     display: Display,
     mpi_module: Path | None = None,
@@ -95,7 +95,7 @@ def run_experiment_request(
     if request.stored:
         _remove_leftover_files(setup.engine, archive, request.group)
     observer = _make_runner_observer(display, heading)
-    runner = Runner(request, archive, executor, observer, find_end_of_own_job())
+    runner = ExperimentRunner(request, archive, executor, observer, find_end_of_own_job())
     prepared = runner.prepare_cells()
     forecaster = Forecaster(setup.engine, launcher=locations.launcher)
     # A simulated run needs no space or memory of this machine.

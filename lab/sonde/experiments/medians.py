@@ -48,7 +48,7 @@ class CellMedian:
 
 
 @dataclass(frozen=True)
-class Effect:
+class VariantEffect:
     """The effect of a variant against the first variant, with all other axes equal."""
 
     axis_values: Mapping[str, Any]  # without the variant
@@ -127,7 +127,7 @@ def iterate_measured_phases(summary: Summary) -> Iterator[tuple[str, str, float]
                 break
 
 
-def compute_effects(medians: list[CellMedian]) -> list[Effect]:
+def compute_effects(medians: list[CellMedian]) -> list[VariantEffect]:
     """Compares every variant with the first one, in each cell and phase that both have."""
     sides: dict[tuple[Any, ...], list[tuple[str, CellMedian]]] = {}
     for cell_median in medians:
@@ -144,7 +144,7 @@ def compute_effects(medians: list[CellMedian]) -> list[Effect]:
         shared_axes = {name: value for name, value in first_median.axis_values.items() if name != "variant"}
         for second_name, second_median in compared:
             variant_effects.append(
-                Effect(
+                VariantEffect(
                     shared_axes,
                     plan,
                     phase,

@@ -23,7 +23,7 @@ _LARGEST_SEED = 1 << 31
 
 
 @dataclass(frozen=True)
-class Request:
+class ExperimentRequest:
     """A request to run or resume an experiment."""
 
     document: Mapping[str, Any]  # of the file, with its plans included
@@ -75,14 +75,14 @@ def create_request(
     run_group: str = "",
     tags: Sequence[str] = (),
     note: str = "",
-) -> Request:
+) -> ExperimentRequest:
     """Returns a new request for `experiment`, read without a profile. Raises UserError for a bad profile or setting."""
     document = experiment.document
     experiment_as_run = build_experiment(document, experiment.origin, profile, settings)
     repeat = experiment_as_run.file.repeat or RunSchedule()
     seed = repeat.seed if repeat.seed is not None else SystemRandom().randrange(_LARGEST_SEED)
     group_name = check_group_name(run_group) if run_group else make_run_id(experiment_as_run.id)
-    return Request(
+    return ExperimentRequest(
         document,
         experiment.origin,
         profile,
@@ -96,12 +96,12 @@ def create_request(
     )
 
 
-def read_stored_request(archive: Archive, run_group: str, locations: RunLocations) -> Request:
+def read_stored_request(archive: Archive, run_group: str, locations: RunLocations) -> ExperimentRequest:
     """Reads a request from the archive to resume it; its stored locations are used if `locations` is empty."""
     stored = read_group_request(archive.root, run_group)
     settings = tuple(str(setting) for setting in stored["settings"])
     experiment = build_experiment(stored["document"], str(stored["origin"]), str(stored["profile"]), settings)
-    return Request(
+    return ExperimentRequest(
         stored["document"],
         str(stored["origin"]),
         str(stored["profile"]),
@@ -125,7 +125,7 @@ def _parse_locations(stored_members: Mapping[str, Any]) -> RunLocations:
     return RunLocations(**{**stored_members, "pools": pools})
 
 
-def resume_request(archive: Archive, request: Request, is_required: bool) -> Request:
+def resume_request(archive: Archive, request: ExperimentRequest, is_required: bool) -> ExperimentRequest:
     """Returns the stored request of that group name if there is one, or (`is_required`) the latest stored request of
     the same experiment. Raises UserError if another experiment has the name, or if a required request does not exist.
     """

@@ -18,7 +18,7 @@ from sonde.experiments.environment_setup import EnvironmentSetup
 from sonde.experiments.executor import Executor, RunAttempt
 from sonde.experiments.forecast import Forecast, choose_exit_code_of_refusals
 from sonde.experiments.medians import iterate_measured_phases
-from sonde.experiments.request import Request
+from sonde.experiments.request import ExperimentRequest
 from sonde.experiments.results import RunPlacement, find_placement, hash_experiment
 from sonde.experiments.schedule import Rates, Schedule, ScheduledRun
 from sonde.model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MISMATCH, EXIT_OK, StoppedError, UserError
@@ -65,12 +65,12 @@ class _CellState:
         return scheduled_run.repeat in (self.warm_ups if scheduled_run.warm_up else self.rates)
 
 
-class Runner:
+class ExperimentRunner:
     """Runs the experiment of one request."""
 
     def __init__(
         self,
-        request: Request,
+        request: ExperimentRequest,
         archive: Archive,
         executor: Executor,
         observer: RunnerObserver,

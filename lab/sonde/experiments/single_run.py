@@ -92,12 +92,12 @@ def simulate_plan_once(
     the servers. Raises UserError if nothing was simulated."""
     trace_folder = Path(tempfile.mkdtemp(prefix="sonde-traces-")) if store_traces else None
 
-    def find_in_log(_record: RecordReader) -> list[dict[str, Any]]:
+    def find_logged_events_of_run(_record: RecordReader) -> list[dict[str, Any]]:
         return find_logged_events(trace_folder / MESSAGES_FILE) if trace_folder else []
 
     with_traces = replace(launcher, traces=trace_folder)
     result = run_plan_in_simulator(
-        plan, setup, observer, with_traces, facts=labels.to_facts(), inspect_record=find_in_log
+        plan, setup, observer, with_traces, facts=labels.to_facts(), inspect_record=find_logged_events_of_run
     )
     if trace_folder is not None:
         with (

@@ -20,7 +20,7 @@ from sonde.findings.classification import Classification, classify_in_model, cla
 from sonde.findings.phase_timeline import PhaseTimeline, build_timeline
 from sonde.findings.slow_intervals import describe_slow_intervals
 from sonde.findings.storage_units import describe_slow_units
-from sonde.findings.stragglers import collect_task_rates, find_stragglers
+from sonde.findings.stragglers import collect_task_rates, find_slowest_straggler
 from sonde.findings.target_operations import describe_slow_operations
 from sonde.findings.targets import describe_slow_targets, describe_unknown_layout
 from sonde.findings.variation import STALLED_RATE_SHARE, RateVariation
@@ -85,7 +85,7 @@ class Assessment:
         )
         return tuple(text for text in texts if text)
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The JSON form, without empty members."""
         names = ("variation", "stragglers", "slow_nodes", "slow_targets", "slow_units", "cache_rate")
         return {
@@ -208,7 +208,7 @@ def _choose_direction_verb(rate_before: float, rate_after: float) -> str:
 
 
 def _describe_stragglers(run: RecordedRun, phase: PhaseRecord, operations: bool) -> str:
-    stragglers = find_stragglers(collect_task_rates(run, phase, operations))
+    stragglers = find_slowest_straggler(collect_task_rates(run, phase, operations))
     if stragglers is None:
         return ""
     slowest, median, count = stragglers

@@ -71,7 +71,7 @@ class BestCandidate:
     name: str = ""
     modeled: Classification | None = None  # of a simulated number: its classification within the model
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The machine form."""
         kind = self.kind or WorkKind("")
         unit = "ops_per_s" if kind.random else "bytes_per_s"

@@ -49,7 +49,7 @@ class UnitOperations:
     worst_p99_ns: float | None  # of the worst of its targets
     max_ns: float | None
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The machine form; what is not known is absent."""
         return {name: value for name, value in vars(self).items() if value is not None}
 

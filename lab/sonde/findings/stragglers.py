@@ -68,7 +68,7 @@ def compute_straggler_limit(rates: Sequence[float]) -> float:
     return middle / compute_straggler_threshold(moving) if len(rates) >= 3 and middle > 0 else 0.0
 
 
-def find_stragglers(members: Sequence[MemberRate]) -> tuple[MemberRate, float, int] | None:
+def find_slowest_straggler(members: Sequence[MemberRate]) -> tuple[MemberRate, float, int] | None:
     """The slowest member, the median rate, and how many are slow; None when nobody is."""
     limit = compute_straggler_limit([member.value for member in members])
     behind = [member for member in members if member.value < limit]

@@ -115,7 +115,7 @@ class LevelChanges:
                 )
         return sentences
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The machine form; of a part what is not known is absent."""
         return {
             "level": self.level,

@@ -59,7 +59,7 @@ class TargetParents:
         }
         return TargetParents(self.system, {level: parts for level, parts in levels.items() if parts})
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Returns the JSON form."""
         levels = {level: {part: list(names) for part, names in parts.items()} for level, parts in self.levels.items()}
         return {"system": self.system, "levels": levels}

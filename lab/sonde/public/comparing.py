@@ -371,7 +371,7 @@ def make_gate_result(verdict: GateVerdict[Any]) -> GateResult:
 
 
 def _make_gate_number(gate_or_limit_check: GateCheck | LimitCheck) -> GateNumber:
-    is_good = None if gate_or_limit_check.not_judged else not gate_or_limit_check.bad
+    is_good = None if gate_or_limit_check.not_judged else not gate_or_limit_check.is_too_slow
     if isinstance(gate_or_limit_check, GateCheck):
         return GateNumber(
             gate_or_limit_check.key.phase,

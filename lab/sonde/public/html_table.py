@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from sonde.model.escaping import escape_line
 
 
-def render_html_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], row_count: int) -> str:
+def render_notebook_table(columns: Sequence[str], rows: Sequence[Sequence[Any]], row_count: int) -> str:
     """Returns an HTML table of the rows, of which there are `row_count` in all."""
     head = Markup("").join(Markup("<th>{}</th>").format(_render_cell(name)) for name in columns)
     body = Markup("").join(

@@ -73,11 +73,11 @@ class Phase:
     def _repr_html_(self) -> str:
         """The charts of the report, for notebooks."""
         from sonde.public.drawing import render_charts_of_phase
-        from sonde.public.html_table import render_html_table
+        from sonde.public.html_table import render_notebook_table
 
         if (self.folder / RECORD).is_file():
             return render_charts_of_phase(self.folder, self.id)
-        return render_html_table(_PHASE_TABLE_COLUMNS, [[getattr(self, name) for name in _PHASE_TABLE_COLUMNS]], 1)
+        return render_notebook_table(_PHASE_TABLE_COLUMNS, [[getattr(self, name) for name in _PHASE_TABLE_COLUMNS]], 1)
 
     def series(self) -> PhaseSeries | None:
         """The rate in time, all tasks together; None if the record has none, like a result of another tool."""
@@ -111,12 +111,12 @@ class Run:
     def _repr_html_(self) -> str:
         """The report of the run, for notebooks; of a result of another tool a table."""
         from sonde.public.drawing import render_report_of_runs
-        from sonde.public.html_table import render_html_table
+        from sonde.public.html_table import render_notebook_table
 
         if (self.folder / RECORD).is_file():
             return render_report_of_runs([self.folder])
         rows = [[getattr(phase, name) for name in _PHASE_TABLE_COLUMNS] for phase in self.phases]
-        return render_html_table(_PHASE_TABLE_COLUMNS, rows, len(rows))
+        return render_notebook_table(_PHASE_TABLE_COLUMNS, rows, len(rows))
 
     def phase(self, name: str) -> Phase:
         """The phase of that id. Raises UserError when there is none."""
@@ -192,10 +192,10 @@ class RunList(Table, Sequence[Run]):
 
     def _repr_html_(self) -> str:
         """The last runs, for notebooks."""
-        from sonde.public.html_table import render_html_table
+        from sonde.public.html_table import render_notebook_table
 
         last = self[-MAX_DISPLAYED_ROWS:].to_arrow().select(list(_RUN_TABLE_COLUMNS)).to_pydict() if len(self) else {}
-        return render_html_table(_RUN_TABLE_COLUMNS, list(zip(*last.values(), strict=True)), len(self))
+        return render_notebook_table(_RUN_TABLE_COLUMNS, list(zip(*last.values(), strict=True)), len(self))
 
     def phases(self) -> Table:
         """One row for each phase of the runs, from the index."""
@@ -273,7 +273,7 @@ def _make_phase(summary: Summary, phase_document: Mapping[str, Any]) -> Phase:
         assessment = next(
             (assess_phase_rate(run, phase) for phase in run.phases if phase.id == phase_document.get("phase")), None
         )
-        values = assessment.as_json() if assessment else {}
+        values = assessment.to_json() if assessment else {}
         names = ("classification", "classification_text", "validity")
         classification, text, validity = (values.get(name) for name in names)
     return Phase(

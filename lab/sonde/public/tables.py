@@ -26,11 +26,11 @@ class Convertible(ABC):
 
     def _repr_html_(self) -> str:
         """The first rows, for notebooks."""
-        from sonde.public.html_table import render_html_table
+        from sonde.public.html_table import render_notebook_table
 
         table = self.to_arrow()
         first = table.slice(0, MAX_DISPLAYED_ROWS).to_pydict()
-        return render_html_table(table.column_names, list(zip(*first.values(), strict=True)), table.num_rows)
+        return render_notebook_table(table.column_names, list(zip(*first.values(), strict=True)), table.num_rows)
 
     def to_pandas(self) -> Any:
         """Returns a `pandas.DataFrame`. Raises UserError if pandas is not installed."""

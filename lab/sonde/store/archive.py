@@ -80,7 +80,7 @@ def find_end_of_own_job() -> float | None:
 
 
 @dataclass(frozen=True)
-class Draft:
+class RunDraft:
     """A run that is being written. `Archive.commit_run` makes it part of the archive."""
 
     id: str
@@ -113,7 +113,7 @@ class Archive:
         name = archive_option or os.environ.get(ARCHIVE_VARIABLE) or find_archive_setting() or DEFAULT_ARCHIVE
         return cls(Path(name).expanduser(), report_problem)
 
-    def begin_run(self, run_name: str, plan_text: str, facts: Mapping[str, Any]) -> Draft:
+    def begin_run(self, run_name: str, plan_text: str, facts: Mapping[str, Any]) -> RunDraft:
         """Opens a new run. `facts` go into run.json; the plan is written as the engine will read it."""
         run_id = make_run_id(run_name)
         folder = self.root / f"{_INCOMING_PREFIX}{run_id}"
@@ -131,9 +131,9 @@ class Archive:
             raise MachineError(
                 f"The archive {self.root} cannot be written: {reason.strerror}; name another with --archive DIR."
             ) from None
-        return Draft(run_id, folder, complete)
+        return RunDraft(run_id, folder, complete)
 
-    def commit_run(self, draft: Draft, reader: RecordReader, exit_code: int | None, stderr_text: str) -> Path:
+    def commit_run(self, draft: RunDraft, reader: RecordReader, exit_code: int | None, stderr_text: str) -> Path:
         """Completes a run and makes it visible. Returns its folder."""
         try:
             with self._open_root() as root, root.open_subdirectory(draft.folder.name) as directory:
@@ -152,7 +152,7 @@ class Archive:
         self,
         archive_directory: ConfinedDirectory,
         run_directory: ConfinedDirectory,
-        draft: Draft,
+        draft: RunDraft,
         reader: RecordReader,
         exit_code: int | None,
         stderr_text: str,
@@ -214,7 +214,7 @@ class Archive:
             why = reason.strerror if isinstance(reason, OSError) else "it is not in the archive"
             raise MachineError(f"The run {run_folder} cannot be removed: {why}.") from None
 
-    def discard_run(self, draft: Draft) -> None:
+    def discard_run(self, draft: RunDraft) -> None:
         """Forgets a run that never began (its engine wrote no record)."""
         with self._open_root() as root:
             root.remove_tree(draft.folder.name)
@@ -293,7 +293,7 @@ class Archive:
                     records.append(file.read())
             incoming_directory.write_bytes(RECORD, merge_stage_records(records, [0.0] * len(records)))
         facts = incoming_directory.read_json_file(_FACTS_FILE, trusted_only=True)
-        draft = Draft(run_id, incoming_directory.path, facts or {"id": run_id})
+        draft = RunDraft(run_id, incoming_directory.path, facts or {"id": run_id})
         if not incoming_directory.has_entry(RECORD):
             archive_directory.remove_tree(incoming_directory.path.name, files_removed_last=(owner.OWNER_FILE,))
             return []

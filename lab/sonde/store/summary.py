@@ -83,7 +83,7 @@ def build_summary_document(
         "problems": reader.problems[:20],
     }
     if parents := _select_used_parents(recorded_run):
-        document["parents"] = parents.as_json()
+        document["parents"] = parents.to_json()
     if run is not None:
         document |= {
             "started": run.started or facts.get("started", ""),

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.telemetry.file_format import TelemetryFile, find_telemetry_files, read_telemetry_files
-from sonde.telemetry.metrics import METRICS
+from sonde.telemetry.metrics import COUNTER_METRICS
 
 
 @dataclass(frozen=True)
@@ -147,8 +147,8 @@ def _iterate_series_of_file(telemetry_file: TelemetryFile) -> Iterator[tuple[Cou
             if previous_time is not None and rows[-1][0] < previous_time:
                 rows.append((previous_time, rows[-1][1]))
             for index, column in enumerate(columns):
-                if column in METRICS:
-                    series = _make_counter_series(rows, index, METRICS[column].kind == "counter")
+                if column in COUNTER_METRICS:
+                    series = _make_counter_series(rows, index, COUNTER_METRICS[column].kind == "counter")
                     if series is not None:
                         yield CounterKey(telemetry_file.host, source, part, column), series
 

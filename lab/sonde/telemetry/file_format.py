@@ -24,7 +24,7 @@ _MAX_FILES = 1000
 
 
 @dataclass(frozen=True)
-class Sample:
+class TelemetrySample:
     """The values of one source at one time (seconds since 1970-01-01 UTC). Parts that did not change are absent."""
 
     time: float
@@ -43,7 +43,7 @@ class TelemetryFile:
     columns: dict[str, tuple[str, ...]] = field(default_factory=dict)  # source -> names of metrics
     unavailable: dict[str, str] = field(default_factory=dict)  # source -> why it was not sampled
     lost: dict[str, str] = field(default_factory=dict)  # source -> why it ended during the run
-    samples: list[Sample] = field(default_factory=list)
+    samples: list[TelemetrySample] = field(default_factory=list)
     unreadable_lines: int = 0
 
 
@@ -102,7 +102,7 @@ def _add_telemetry_line(telemetry_file: TelemetryFile, line: Any) -> None:
                     for part, values in line[source].items()
                     if len(values) == len(columns)
                 }
-                telemetry_file.samples.append(Sample(time, source, parts))
+                telemetry_file.samples.append(TelemetrySample(time, source, parts))
     elif kind == "lost":
         telemetry_file.lost[str(line["source"])] = str(line["text"])
 

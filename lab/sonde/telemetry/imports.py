@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 
-from sonde.telemetry.file_format import Sample, TelemetryFile
+from sonde.telemetry.file_format import TelemetryFile, TelemetrySample
 from sonde.telemetry.source import ColumnValues
 
 
@@ -78,7 +78,7 @@ class TelemetryBuilder:
         for (host, source), rows in self._rows.items():
             file = files.setdefault(host, TelemetryFile(f"{self.origin}-{host}", host, self.origin))
             file.columns[source] = self._columns[host, source]
-            file.samples += [Sample(time, source, rows[time]) for time in sorted(rows)]
+            file.samples += [TelemetrySample(time, source, rows[time]) for time in sorted(rows)]
         for file in files.values():
             file.samples.sort(key=lambda sample: sample.time)
             file.unreadable_lines = self.unreadable_lines
@@ -98,7 +98,7 @@ def cut_files_to_interval(
     """The files with the samples of the interval only, and one sample before and after it where there is one."""
     cut = []
     for file in telemetry_files:
-        by_source: dict[str, list[Sample]] = {}
+        by_source: dict[str, list[TelemetrySample]] = {}
         for sample in file.samples:
             by_source.setdefault(sample.source, []).append(sample)
         chosen = []

@@ -30,7 +30,7 @@ def _make_gauge_metrics(unit: str, **names_and_meanings: str) -> list[CounterMet
     return [CounterMetric(name, "gauge", unit, meaning) for name, meaning in names_and_meanings.items()]
 
 
-METRICS: dict[str, CounterMetric] = {
+COUNTER_METRICS: dict[str, CounterMetric] = {
     metric.name: metric
     for metric in (
         *_make_counter_metrics(

@@ -24,7 +24,7 @@ from sonde.telemetry.source import LocalSource, ReadingsByPart, SourceReader, Un
 DEFAULT_INTERVAL_S = 1.0
 
 
-class Sampler:
+class TelemetrySampler:
     """Samples every `usual_interval_s` seconds, and at `sample`, between entering and leaving a `with` block.
 
     Errors never leave the sampler: a source that fails is recorded as lost, and a full disk ends the sampling.
@@ -51,7 +51,7 @@ class Sampler:
         # Time of samples: CLOCK_REALTIME at the start, continued by CLOCK_MONOTONIC, which nobody sets.
         self._epoch = time.time() - time.monotonic()
 
-    def __enter__(self) -> Sampler:
+    def __enter__(self) -> TelemetrySampler:
         unavailable: dict[str, str] = {}
         for source in self._sources:
             try:

@@ -45,7 +45,7 @@ def build_targets_document(run: RecordedRun, phase: PhaseRecord) -> dict[str, An
     ]
     document: dict[str, Any] = {"targets": rows, "known_bytes": phase.targets.known_bytes}
     levels = {
-        level: [operation.as_json() for operation in sum_unit_operations(run, phase, level)]
+        level: [operation.to_json() for operation in sum_unit_operations(run, phase, level)]
         for level in list_storage_levels(run, phase)
     }
     return document | ({"units": levels} if levels else {})

@@ -27,7 +27,7 @@ _MARKDOWN_LINK = re.compile(r"\[([^\]]+)\]\(([^)\s]+)\)")
 
 
 @dataclass(frozen=True)
-class Topic:
+class HelpTopic:
     """A page: its name ("tasks/compare"), title and file; or a section of it, with its text."""
 
     name: str
@@ -36,7 +36,7 @@ class Topic:
     section: str = ""
 
 
-def list_topics() -> dict[str, Topic]:
+def list_topics() -> dict[str, HelpTopic]:
     """Returns all pages by name. Raises MachineError if they are not installed."""
     docs = find_bundled_folder("docs")
     topics = {}
@@ -46,7 +46,7 @@ def list_topics() -> dict[str, Topic]:
             if not title:
                 continue  # a table that another page includes
             name = folder if path.stem == "index" else f"{folder}/{path.stem}"
-            topics[name] = Topic(name, title, path)
+            topics[name] = HelpTopic(name, title, path)
     if not topics:
         raise MachineError("The documentation is not installed with this Sonde; read the folder docs of its sources.")
     return topics
@@ -59,7 +59,7 @@ def _read_page_title(page_file: Path) -> str:
     return ""
 
 
-def find_topic(topic_name: str) -> Topic:
+def find_topic(topic_name: str) -> HelpTopic:
     """Returns the page of that name, with or without its folder, or the explanation of the finding of that name. Raises
     UserError with pages that mention the name."""
     topics = list_topics()
@@ -67,7 +67,7 @@ def find_topic(topic_name: str) -> Topic:
         if candidate in topics:
             return topics[candidate]
     if text := read_explanations().get(topic_name):
-        return Topic(topic_name, topic_name, topics[FINDINGS_PAGE].path, f"# `{topic_name}`\n\n{text}\n")
+        return HelpTopic(topic_name, topic_name, topics[FINDINGS_PAGE].path, f"# `{topic_name}`\n\n{text}\n")
     mentions = [topic.name for topic in topics.values() if topic_name.lower() in _read_page(topic.path).lower()]
     if topic_name.strip() and mentions:
         commands = ", ".join(f"`sonde help {topic}`" for topic in mentions[:6])
@@ -86,14 +86,14 @@ def print_topics() -> None:
     get_results_console().print(table)
 
 
-def print_topic(topic: Topic) -> None:
+def print_topic(topic: HelpTopic) -> None:
     """Prints a page. Links to other pages become the command that shows them."""
     console = get_results_console()
     page = Markdown(convert_page_for_terminal(topic, list_topics()), hyperlinks=False)
     console.print(page, width=min(console.width, _MAX_WIDTH))
 
 
-def convert_page_for_terminal(topic: Topic, topics: Mapping[str, Topic]) -> str:
+def convert_page_for_terminal(topic: HelpTopic, topics: Mapping[str, HelpTopic]) -> str:
     """Returns a page as plain Markdown: without comments, images and directives of the documentation's site."""
     text = _DIRECTIVE.sub("", _HTML_COMMENT.sub("", topic.section or _read_page(topic.path)))
     text = _MARKDOWN_IMAGE.sub(r"\1", text)

@@ -18,7 +18,7 @@ from sonde.store.archive import Archive
 from sonde.store.summary import PLAN_FILE, Summary, read_summary
 from sonde.trends.baseline_gate import GateCheck, check_against_baseline
 from sonde.trends.sides import BASELINE_PREFIX, ComparedSide, find_compared_side, require_runs_of_same_origin
-from sonde.trends.stated_limits import Limit, LimitCheck, check_limit_against_runs
+from sonde.trends.stated_limits import LimitCheck, StatedLimit, check_limit_against_runs
 
 RETEST_ROLE = "retest"  # role of a run that repeats a slow run
 _BASELINE_ORIGIN_HINT = "Set a baseline of runs of the same origin with `sonde baseline set`."
@@ -38,7 +38,7 @@ class GateVerdict(Generic[GateCheckType]):
     @property
     def is_good(self) -> bool | None:
         """Whether no number is too slow. None: no number of a baseline, or not every limit, could be judged."""
-        if any(item.bad for item in self.checks):
+        if any(item.is_too_slow for item in self.checks):
             return False
         missing = [bool(item.not_judged) for item in self.checks]
         is_missing = all(missing) if self.reference is not None else any(missing)
@@ -70,7 +70,7 @@ def gate_against_baseline(
 
 
 def gate_against_limits(
-    archive: Archive, run_reference: str, limits: Sequence[Limit], most_retests: int, repeat_run: RepeatRun
+    archive: Archive, run_reference: str, limits: Sequence[StatedLimit], most_retests: int, repeat_run: RepeatRun
 ) -> GateVerdict[LimitCheck]:
     """Checks the runs against stated limits. While a number is too slow, its plan is repeated with `repeat_run`, up to
     `most_retests` times. One run that reaches a limit is enough. Raises UserError."""
@@ -101,7 +101,9 @@ def _find_slow_runs(now: ComparedSide, checks: Sequence[GateCheckType]) -> list[
     """
     runs: dict[str, Summary] = {}
     for item in checks:
-        measured_by = [run for run in now.runs if run.id in item.runs and is_repeatable(run)] if item.bad else []
+        measured_by = (
+            [run for run in now.runs if run.id in item.runs and is_repeatable(run)] if item.is_too_slow else []
+        )
         if measured_by:
             runs[measured_by[-1].id] = measured_by[-1]
     return list(runs.values())

@@ -43,7 +43,7 @@ class GateCheck:
         return sum(value < self.limit for value in self.measured)
 
     @property
-    def bad(self) -> bool:
+    def is_too_slow(self) -> bool:
         """Whether all of them are: a single low run is weather. False for a number that is not judged."""
         return not self.not_judged and self.low_run_count == len(self.measured)
 

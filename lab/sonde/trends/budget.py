@@ -57,7 +57,7 @@ class AlarmBudget:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class DetectorCalibration:
     """`settings`, and the false alarms per 100 runs they cause on years drawn from `runs` residuals.
 
     `from_site_noise` is False when there was too little history and the published settings apply. `meets_budget` is
@@ -71,7 +71,7 @@ class Calibration:
     meets_budget: bool = True
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Calibration:
+    def from_json(cls, document: Mapping[str, Any]) -> DetectorCalibration:
         """What `dataclasses.asdict` made of one."""
         return cls(**{**document, "settings": DetectorSettings(**document["settings"])})
 
@@ -127,7 +127,7 @@ def calibrate_detector(
     settings: DetectorSettings | None = None,
     seed: int = 1,
     on_step: Callable[[], None] = lambda: None,
-) -> Calibration:
+) -> DetectorCalibration:
     """The most sensitive settings within `budget` on these residuals (one array per history). Calls `on_step` before
     each trial.
 
@@ -137,7 +137,7 @@ def calibrate_detector(
     long = [noise for noise in noises if noise.size >= MIN_NOISE_RUNS]
     run_count = sum(noise.size for noise in long)
     if not long:
-        return Calibration(settings, None, run_count, from_site_noise=False)
+        return DetectorCalibration(settings, None, run_count, from_site_noise=False)
     long = long[:: -(-len(long) // _MAX_NOISES)]
     runs = _SIMULATED_RUNS_PER_HISTORY
     rows = max(1, _SIMULATED_RUNS // (runs * len(long)))
@@ -174,6 +174,6 @@ def calibrate_detector(
         break
     if result == float("inf"):
         result = compute_alarm_rate(settings)
-    return Calibration(
+    return DetectorCalibration(
         settings, 100 * result, run_count, from_site_noise=True, meets_budget=result <= budget.alarms_per_run
     )

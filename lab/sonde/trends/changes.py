@@ -19,7 +19,7 @@ from sonde.stats.ratio import MIN_RUNS_PER_SIDE, RateRatio, compare_rates
 from sonde.stats.spread import compute_robust_sd
 from sonde.trends.detectors import Alarm, Detector
 from sonde.trends.history import History
-from sonde.trends.scope import UNEXPLAINED, Explanation, explain_changes, group_changes_by_size
+from sonde.trends.scope import UNEXPLAINED, JointChangeExplanation, explain_changes, group_changes_by_size
 
 # Changes of different histories are a joint change when they lie this many runs apart at most.
 MAX_RUNS_BETWEEN_JOINT_CHANGES = 3
@@ -63,7 +63,9 @@ class CompareRates(Protocol):
 class GetExplanations(Protocol):
     """The explanations with this key: computed by `compute_explanations`, or from a cache."""
 
-    def __call__(self, key: str, compute_explanations: Callable[[], list[Explanation]]) -> list[Explanation]: ...
+    def __call__(
+        self, key: str, compute_explanations: Callable[[], list[JointChangeExplanation]]
+    ) -> list[JointChangeExplanation]: ...
 
 
 def measure_changes(
@@ -104,7 +106,7 @@ class JointChangePart:
     """Changes of one direction and size at one time, and what they have in common."""
 
     changes: tuple[Change, ...]
-    explanation: Explanation
+    explanation: JointChangeExplanation
 
     @property
     def smallest_change(self) -> Change:
@@ -254,7 +256,7 @@ def _explain_parts(
     sides: Mapping[int, tuple[Floats, Floats]],
     change_time: float,
     ratio_of: CompareRates,
-) -> list[Explanation]:
+) -> list[JointChangeExplanation]:
     nearby = {index: _measure_unnoticed_change(before, after, ratio_of) for index, (before, after) in sides.items()}
     explanations = []
     for members in changes_of_parts:

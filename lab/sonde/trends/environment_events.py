@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from sonde.model.event import Event, Interval
+from sonde.model.event import Event, TimeInterval
 from sonde.model.plan_hash import hash_json
 from sonde.store.shards import locate_run_folder
 from sonde.trends.changes import Change
@@ -109,7 +109,7 @@ def _make_event(last_before: float, first_after: float, differences: dict[str, t
         id=f"environment-{name}",
         kind="change",
         title=f"The environment of the runs changed: {', '.join(names[:_MAX_LISTED_FACTS])}{more}",
-        when=Interval(*times),
+        when=TimeInterval(*times),
         details="; ".join(f"{name}: {before} → {after}" for name, (before, after) in differences.items()),
         changes=dict(differences),
         source="records of the runs before and after",

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from sonde.charts.history_chart import EventLine
 from sonde.charts.plot import render_html_table
 from sonde.charts.study import StudySection
-from sonde.model.event import Event, Interval
+from sonde.model.event import Event, TimeInterval
 from sonde.model.units import format_count_with_noun
 
 # More lines in one chart cannot be told apart.
@@ -63,7 +63,7 @@ def select_event_marks(
     Events that people entered come before those from logs, errors before warnings; among equals the nearest to one of
     the times in `change_times`.
     """
-    span = Interval(datetime.fromtimestamp(begin_time, UTC), datetime.fromtimestamp(max(begin_time, end_time), UTC))
+    span = TimeInterval(datetime.fromtimestamp(begin_time, UTC), datetime.fromtimestamp(max(begin_time, end_time), UTC))
     inside = [event for event in events if event.when.overlaps_interval(span)]
 
     def rank_event(event: Event) -> tuple[bool, bool, float, str]:
@@ -76,7 +76,7 @@ def select_event_marks(
     return EventMarks(tuple(chosen), len(inside) - len(chosen))
 
 
-def _compute_middle_time(time_interval: Interval) -> datetime:
+def _compute_middle_time(time_interval: TimeInterval) -> datetime:
     """The middle of the times that the text allows; an event is one line."""
     return time_interval.first + (time_interval.last - time_interval.first) / 2
 

@@ -63,7 +63,7 @@ def _build_gate_case(
         return GateCase(
             case_id, number_name, plan_name, "not judged", f"{number_name}: not judged, {check.not_judged}."
         )
-    return GateCase(case_id, number_name, plan_name, "too slow" if check.bad else "good", sentence)
+    return GateCase(case_id, number_name, plan_name, "too slow" if check.is_too_slow else "good", sentence)
 
 
 def format_junit_document(gate_cases: Sequence[GateCase], reference_name: str, caveats: Sequence[str] = ()) -> str:

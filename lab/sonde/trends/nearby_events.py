@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from sonde.model.event import Event, Interval
+from sonde.model.event import Event, TimeInterval
 from sonde.trends.changes import JointChange
 
 # Events further away are not named: what changed storage shows in the next runs.
@@ -45,7 +45,7 @@ def find_nearby_events(joint: JointChange, events: Iterable[Event]) -> list[Near
 def find_events_between(last_before: float, first_after: float, events: Iterable[Event]) -> list[NearbyEvent]:
     """The events nearest to the time between two runs (seconds since 1970), at most three, the nearest first."""
     first, last = (datetime.fromtimestamp(time, UTC) for time in (last_before, first_after))
-    during = Interval(min(first, last), last)
+    during = TimeInterval(min(first, last), last)
     nearby = [
         NearbyEvent(event, distance)
         for event in events
@@ -59,7 +59,7 @@ def _format_distance(distance: timedelta) -> str:
     return f"{hours / 24:.0f} days" if hours >= 48 else f"{hours:.1f} hours"
 
 
-def _compute_distance(event: Interval, during: Interval) -> timedelta:
+def _compute_distance(event: TimeInterval, during: TimeInterval) -> timedelta:
     if event.overlaps_interval(during):
         return timedelta(0)
     return event.last - during.first if event.last < during.first else event.first - during.last

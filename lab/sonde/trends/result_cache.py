@@ -20,7 +20,7 @@ from sonde.stats.ranks import Floats
 from sonde.stats.ratio import RateRatio, compare_rates
 from sonde.trends.detectors import Alarm, DetectorSettings, DetectorState
 from sonde.trends.history import History
-from sonde.trends.scope import Explanation
+from sonde.trends.scope import JointChangeExplanation
 from sonde.trends.watch import HistoryWatch
 
 CachedResult = TypeVar("CachedResult")
@@ -83,12 +83,14 @@ class ResultCache:
             lambda item: [item.value, item.low, item.high, item.p, item.before, item.after, item.confidence, item.why],
         )
 
-    def get_explanations(self, key: str, compute_explanations: Callable[[], list[Explanation]]) -> list[Explanation]:
+    def get_explanations(
+        self, key: str, compute_explanations: Callable[[], list[JointChangeExplanation]]
+    ) -> list[JointChangeExplanation]:
         """The cached explanations of the parts of a joint change."""
         return self.get_or_compute(
             f"explanations {key}",
             compute_explanations,
-            lambda stored: [Explanation.from_json(item) for item in stored],
+            lambda stored: [JointChangeExplanation.from_json(item) for item in stored],
             lambda explanations: [asdict(explanation) for explanation in explanations],
         )
 

@@ -43,7 +43,7 @@ class CaveatCount:
         often = "" if self.of == 1 else f" ({preposition} {count}{latest})"
         return f"{self.text.rstrip('.') or self.id}{often}"
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """All that is known."""
         return asdict(self)
 

@@ -40,7 +40,7 @@ class Scope:
 
 
 @dataclass(frozen=True)
-class Explanation:
+class JointChangeExplanation:
     """Why a part of the changes belongs together.
 
     `scopes` cover it; `uncovered` of its histories are in none. `unchanged` histories did not change so, `unjudged`
@@ -56,7 +56,7 @@ class Explanation:
     certainty: Certainty
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> Explanation:
+    def from_json(cls, document: Mapping[str, Any]) -> JointChangeExplanation:
         """The explanation that `dataclasses.asdict` made a JSON object of."""
         scopes = tuple(
             Scope(**{**scope, "spans": {name: (span[0], span[1]) for name, span in scope["spans"].items()}})
@@ -66,7 +66,7 @@ class Explanation:
 
 
 # Of one history nothing is common, so there is nothing to explain.
-UNEXPLAINED = Explanation((), 1, 0, 0, "unknown", "one of several explanations")
+UNEXPLAINED = JointChangeExplanation((), 1, 0, 0, "unknown", "one of several explanations")
 
 
 def group_changes_by_size(sizes: Sequence[tuple[float, float]]) -> list[list[int]]:
@@ -92,7 +92,7 @@ def group_changes_by_size(sizes: Sequence[tuple[float, float]]) -> list[list[int
 
 def explain_changes(
     changed_labels: Sequence[Labels], unchanged_labels: Sequence[Labels], uncertain_count: int = 0
-) -> Explanation:
+) -> JointChangeExplanation:
     """The description with the lowest price of the histories that changed, held against those that stood."""
     names = _select_distinguishing_labels([*changed_labels, *unchanged_labels])
     clauses = _list_clauses(changed_labels, unchanged_labels, names)
@@ -112,7 +112,7 @@ def explain_changes(
     )
     margin = rival - best.price
     sure: Certainty = "clear" if margin >= 2 else "likely" if margin >= 1 else "one of several explanations"
-    return Explanation(scopes, best.missed, len(unchanged_labels), uncertain_count, cause, sure)
+    return JointChangeExplanation(scopes, best.missed, len(unchanged_labels), uncertain_count, cause, sure)
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ _LIMIT_TEXT = re.compile(r"\s*([^=]+?)\s*=\s*([^%]+?)(?:\s*-\s*(\d+(?:\.\d+)?)\s
 
 
 @dataclass(frozen=True)
-class Limit:
+class StatedLimit:
     """A phase must reach `least` (bytes/s, or operations/s), the tolerance taken off."""
 
     phase: str
@@ -30,7 +30,7 @@ class Limit:
 
 
 @dataclass(frozen=True)
-class LimitCheck(Limit):
+class LimitCheck(StatedLimit):
     """What runs gave, in their order."""
 
     measured: tuple[float, ...] = ()
@@ -38,12 +38,12 @@ class LimitCheck(Limit):
     runs: tuple[str, ...] = ()  # ids of the runs that measured the number, in the order of `measured`
 
     @property
-    def bad(self) -> bool:
+    def is_too_slow(self) -> bool:
         """Whether no run reached it. False if it is not judged."""
         return not self.not_judged and max(self.measured) < self.least
 
 
-def parse_limit(limit_text: str) -> Limit:
+def parse_limit(limit_text: str) -> StatedLimit:
     """``write=10GB/s-10%``. Raises UserError."""
     rates = _LIMIT_TEXT.fullmatch(limit_text)
     if rates is None:
@@ -56,10 +56,10 @@ def parse_limit(limit_text: str) -> Limit:
     share = float(rates[3] or 0) / 100
     if share >= 1:
         raise UserError(f'--at-least "{limit_text}" takes {rates[3]} % off, which leaves nothing.')
-    return Limit(rates[1], rate * (1 - share), operations)
+    return StatedLimit(rates[1], rate * (1 - share), operations)
 
 
-def check_limit_against_runs(limit: Limit, runs: Sequence[Summary]) -> LimitCheck:
+def check_limit_against_runs(limit: StatedLimit, runs: Sequence[Summary]) -> LimitCheck:
     """The limit against the runs that have this phase. Raises UserError when none has."""
     name = "ops_per_s" if limit.operations else "bytes_per_s"
     rates, others, names = list[tuple[float, str]](), dict[str, list[tuple[float, str]]](), dict[str, None]()

@@ -16,7 +16,13 @@ from sonde.stats.ranks import Floats
 from sonde.stats.ratio import simulate_detectable_drop
 from sonde.stats.segments import Segment, find_segments
 from sonde.stats.spread import compute_robust_sd
-from sonde.trends.budget import MIN_NOISE_RUNS, AlarmBudget, Calibration, calibrate_detector, compute_log_residuals
+from sonde.trends.budget import (
+    MIN_NOISE_RUNS,
+    AlarmBudget,
+    DetectorCalibration,
+    calibrate_detector,
+    compute_log_residuals,
+)
 from sonde.trends.changes import Change, JointChange, group_changes, measure_changes
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.history import History, select_distinguishing_labels
@@ -82,7 +88,7 @@ class Survey:
     analyses: tuple[HistoryAnalysis, ...]
     joint: tuple[JointChange, ...]
     budget: AlarmBudget
-    calibration: Calibration
+    calibration: DetectorCalibration
     short: int
     simulated: int = 0
     environment_events: tuple[Event, ...] = ()
@@ -231,7 +237,7 @@ def _calibrate_detector_settings(
     settings: DetectorSettings,
     result_cache: ResultCache,
     on_progress: Callable[[int, int], None],
-) -> Calibration:
+) -> DetectorCalibration:
     tries = 0
 
     def report_try() -> None:
@@ -245,7 +251,7 @@ def _calibrate_detector_settings(
         lambda: calibrate_detector(
             [estimate.residuals for estimate in noise_estimates], budget, settings, on_step=report_try
         ),
-        Calibration.from_json,
+        DetectorCalibration.from_json,
         asdict,
     )
 

@@ -24,13 +24,13 @@ from sonde.model.confined_files import ConfinedDirectory, open_file
 from sonde.model.version import __version__
 from sonde.stats.ratio import RateRatio
 from sonde.stats.segments import Segment
-from sonde.trends.budget import AlarmBudget, Calibration
+from sonde.trends.budget import AlarmBudget, DetectorCalibration
 from sonde.trends.changes import Change, JointChange, JointChangePart
 from sonde.trends.environment_events import convert_event_from_json, convert_event_to_json
 from sonde.trends.history import History
 from sonde.trends.result_cache import ResultCache
 from sonde.trends.run_caveats import CaveatCount
-from sonde.trends.scope import Explanation
+from sonde.trends.scope import JointChangeExplanation
 from sonde.trends.survey import MAX_RUNS_OF_NEW_CHANGE, HistoryAnalysis, Survey
 
 # Sources that determine a survey, below the package: a change of one invalidates the cache.
@@ -173,7 +173,7 @@ def _convert_survey_to_json(survey: Survey) -> dict[str, Any]:
                 "noise": analysis.noise,
                 "visible": analysis.visible,
                 "changes": [places[id(change)] for change in analysis.changes],
-                "caveats": [caveat.as_json() for caveat in analysis.caveats],
+                "caveats": [caveat.to_json() for caveat in analysis.caveats],
             }
             for analysis in survey.analyses
         ],
@@ -194,7 +194,7 @@ def _convert_survey_from_json(document: Mapping[str, Any], histories: Sequence[H
             JointChange(tuple(_convert_part_from_json(part, changes) for part in joint)) for joint in document["joint"]
         ),
         budget=AlarmBudget(**document["budget"]),
-        calibration=Calibration.from_json(document["calibration"]),
+        calibration=DetectorCalibration.from_json(document["calibration"]),
         short=document["short"],
         simulated=document["simulated"],
         environment_events=tuple(convert_event_from_json(item) for item in document["environment_events"]),
@@ -227,5 +227,6 @@ def _convert_change_from_json(document: Mapping[str, Any]) -> Change:
 
 def _convert_part_from_json(document: Mapping[str, Any], changes: Sequence[Change]) -> JointChangePart:
     return JointChangePart(
-        tuple(changes[index] for index in document["changes"]), Explanation.from_json(document["explanation"])
+        tuple(changes[index] for index in document["changes"]),
+        JointChangeExplanation.from_json(document["explanation"]),
     )

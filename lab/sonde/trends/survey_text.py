@@ -11,7 +11,7 @@ from sonde.trends.changes import Change, JointChange, JointChangePart
 from sonde.trends.comparison_text import format_change_percent, format_history_rate
 from sonde.trends.history import History, convert_run_time_to_utc
 from sonde.trends.run_caveats import CaveatCount
-from sonde.trends.scope import Explanation, Scope
+from sonde.trends.scope import JointChangeExplanation, Scope
 from sonde.trends.survey import MIN_HISTORY_RUNS, HistoryAnalysis, Survey
 
 _MAX_LISTED_HISTORIES = 6
@@ -181,7 +181,7 @@ def _capitalize_unless_archive_name(phrase: str) -> str:
     return phrase[:1].upper() + phrase[1:] if phrase.startswith("everything that is measured") else phrase
 
 
-def _describe_certainty(why: Explanation) -> str:
+def _describe_certainty(why: JointChangeExplanation) -> str:
     return {"clear": "clear", "likely": "likely, not certain"}.get(why.certainty, "other explanations fit as well")
 
 

@@ -44,9 +44,9 @@ class TargetComparison:
         """All that there is to say, a sentence each."""
         return [*(text for level in self.changes.levels for text in level.change_sentences), *self.changes.unknown]
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """The machine form."""
-        levels = [level.as_json() for level in self.changes.levels]
+        levels = [level.to_json() for level in self.changes.levels]
         return {"levels": levels, "sentences": [replace_no_break_spaces(text) for text in self.sentences]}
 
 

@@ -8,7 +8,7 @@ from diagnosis_machine import read_small_machine
 
 from sonde.diagnose.description import WITH_TARGETS
 from sonde.diagnose.diagnosis_model import DiagnosisModel, HypothesisLibrary, build_diagnosis_model
-from sonde.diagnose.library import list_causes_for_machine_kind, list_experiments
+from sonde.diagnose.library import list_causes_for_machine_kind, list_diagnosis_experiments
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.simulation import Simulator
 
@@ -24,6 +24,6 @@ def simulator(tmp_path_factory: pytest.TempPathFactory) -> Simulator:
 
 @pytest.fixture(scope="session")
 def model(simulator: Simulator) -> DiagnosisModel:
-    experiments = [item for item in list_experiments() if item.id in EXPERIMENTS]
+    experiments = [item for item in list_diagnosis_experiments() if item.id in EXPERIMENTS]
     library = HypothesisLibrary(list_causes_for_machine_kind(WITH_TARGETS), experiments, frozenset(FAULTS))
     return build_diagnosis_model(simulator.machine, simulator, NoiseModel(), hypothesis_library=library)

@@ -25,7 +25,7 @@ from sonde.diagnose.next_experiment import ExperimentValue, estimate_information
 from sonde.diagnose.posterior import Posterior
 from sonde.diagnose.predictive_check import check_runs_against_hypothesis
 from sonde.diagnose.simulation import Simulator
-from sonde.diagnose.unknown_causes import MIN_SEPARATION, compute_separation, list_phases
+from sonde.diagnose.unknown_causes import MIN_SEPARATION, compute_separation, list_rate_phases
 
 
 def diagnose(model: DiagnosisModel, simulator: Simulator, truth: ModeledTruth) -> tuple[DiagnosisAnswer, int]:
@@ -98,7 +98,7 @@ def test_first_result_leaves_undescribed_causes_possible(model: DiagnosisModel) 
 
 
 def test_random_causes_differ_from_every_hypothesis(model: DiagnosisModel) -> None:
-    phases = list_phases(model.experiments)
+    phases = list_rate_phases(model.experiments)
     causes = model.unknown_causes
     changes = np.stack([causes.predictions[name].rates[phase][0] for name, phase in phases], axis=1)
     assert 2400 < len(changes) <= 4800

@@ -16,7 +16,7 @@ from sonde.diagnose.diagnosis_page import build_diagnosis_page
 from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import DiagnosisState
 from sonde.diagnose.diagnosis_text import describe_answer, describe_candidate, describe_second_cause
-from sonde.diagnose.library import find_experiment
+from sonde.diagnose.library import find_diagnosis_experiment
 from sonde.diagnose.modeled_truth import ModeledTruth
 from sonde.diagnose.predictive_check import PredictiveCheck
 from sonde.diagnose.simulation import Simulator
@@ -36,7 +36,7 @@ def session(model: DiagnosisModel, simulator: Simulator) -> DiagnosisSession:
 
 
 def test_hand_result_is_a_log_ratio() -> None:
-    result = parse_stated_result(find_experiment("names"), ["create=-40%", "stat=0.5x", "remove=2"])
+    result = parse_stated_result(find_diagnosis_experiment("names"), ["create=-40%", "stat=0.5x", "remove=2"])
     assert result.runs[0].rates == pytest.approx({"create": log(0.6), "stat": log(0.5), "remove": log(2)})
 
 
@@ -50,7 +50,7 @@ def test_hand_result_is_a_log_ratio() -> None:
 )
 def test_wrong_hand_result_is_refused(text: str, problem: str) -> None:
     with pytest.raises(UserError, match=problem):
-        parse_stated_result(find_experiment("names"), [text])
+        parse_stated_result(find_diagnosis_experiment("names"), [text])
 
 
 def test_explanation_names_the_result_that_decides(session: DiagnosisSession) -> None:
@@ -79,7 +79,9 @@ def test_real_machine_needs_a_hand_result_to_confirm(model: DiagnosisModel, simu
     opened = DiagnosisSession(DiagnosisState("small"), model, simulator)
     with pytest.raises(UserError, match="no cause to confirm"):
         opened.confirm_fix(())
-    opened.add_result(parse_stated_result(find_experiment("every-target"), ["write=-60%", "read=-60%"]), "hand")
+    opened.add_result(
+        parse_stated_result(find_diagnosis_experiment("every-target"), ["write=-60%", "read=-60%"]), "hand"
+    )
     with pytest.raises(UserError, match="Repeat every-target"):
         opened.confirm_fix(())
     assert not opened.confirm_fix(["write=-55%", "read=-1%"]).is_fixed
@@ -137,7 +139,7 @@ def test_logs_are_evidence_once(model: DiagnosisModel, simulator: Simulator, tmp
 
 
 def test_messages_are_entered_by_hand_as_yes_or_no() -> None:
-    experiment = find_experiment("server-messages")
+    experiment = find_diagnosis_experiment("server-messages")
     result = parse_stated_result(experiment, ["rebuild=yes", "drive=no"])
     assert result.runs[0].messages == {"rebuild": True, "drive": False}
     with pytest.raises(UserError, match="write rebuild=yes or rebuild=no"):

@@ -14,7 +14,7 @@ from sonde.diagnose.experiment_plan import combine_reference_traits, combine_tra
 from sonde.diagnose.hypotheses import FAULT_GRIDS, UNCOVERED_FAULTS
 from sonde.diagnose.library import (
     list_causes,
-    list_experiments,
+    list_diagnosis_experiments,
     list_experiments_for_machine_kind,
     read_description_file,
 )
@@ -50,8 +50,8 @@ def test_every_cause_changes_the_rate_of_some_experiment(cause: CauseFile, kind:
 
 
 def test_contrasts_name_existing_phases() -> None:
-    phases = {f"{item.id}.{phase.id}" for item in list_experiments() if item.plan for phase in item.phases}
-    likes = {phase.like for item in list_experiments() for phase in item.phases if phase.like}
+    phases = {f"{item.id}.{phase.id}" for item in list_diagnosis_experiments() if item.plan for phase in item.phases}
+    likes = {phase.like for item in list_diagnosis_experiments() for phase in item.phases if phase.like}
     assert likes
     assert likes <= phases
 

@@ -14,7 +14,7 @@ import pytest
 from sonde.diagnose.counter_evidence import CounterEvidence, compare_counters_of_runs
 from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import DiagnosisState
-from sonde.diagnose.library import find_experiment
+from sonde.diagnose.library import find_diagnosis_experiment
 from sonde.diagnose.limit_evidence import read_device_limits
 from sonde.diagnose.stated_machine import UnsimulatedMachine
 from sonde.diagnose.stated_results import parse_stated_result
@@ -124,7 +124,7 @@ def test_limit_decides_between_causes_of_equal_rates(
         state = DiagnosisState(directory="/scratch", counters=evidence)
         session = DiagnosisSession(state, opened.model, UnsimulatedMachine(opened.model.machine))
         for name, values in changes.items():
-            session.add_result(parse_stated_result(find_experiment(name), values), "hand")
+            session.add_result(parse_stated_result(find_diagnosis_experiment(name), values), "hand")
         probabilities.append(session.find_candidate(cause).probability)
     before, after = (item / (1 - item) for item in probabilities)
     assert after == pytest.approx(25 * before, rel=1e-6)

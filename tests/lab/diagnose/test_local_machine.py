@@ -14,7 +14,11 @@ from sonde.cli.main import main
 from sonde.diagnose.description import LOCAL, CauseFile
 from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import DiagnosisState, read_diagnosis_state, write_diagnosis_state
-from sonde.diagnose.library import find_experiment, list_causes_for_machine_kind, list_experiments_for_machine_kind
+from sonde.diagnose.library import (
+    find_diagnosis_experiment,
+    list_causes_for_machine_kind,
+    list_experiments_for_machine_kind,
+)
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.machine_map import make_directory_machine, read_machine
 from sonde.diagnose.measurements import RunMeasurement, measure_scatter
@@ -79,7 +83,7 @@ def test_planted_cause_of_a_local_machine_is_among_the_first(local_session: Diag
 def test_healthy_local_machine_has_nothing_wrong(local_session: DiagnosisSession) -> None:
     session = start_session(local_session)
     for name in ("device-transfers", "streamed-file", "cached-file", "local-names", "random-requests"):
-        experiment = find_experiment(name)
+        experiment = find_diagnosis_experiment(name)
         changes = [f"{phase.id}=-2%" for phase in experiment.phases]
         session.add_result(parse_stated_result(experiment, changes), "hand")
     assert session.answer.most_probable.hypothesis.id == "nothing"
@@ -88,7 +92,7 @@ def test_healthy_local_machine_has_nothing_wrong(local_session: DiagnosisSession
 def test_read_ahead_is_blamed_if_only_streamed_reads_are_slow(local_session: DiagnosisSession) -> None:
     session = start_session(local_session)
     for name, changes in (("streamed-file", ["write=0%", "read=-80%"]), ("device-transfers", ["write=0%", "read=0%"])):
-        session.add_result(parse_stated_result(find_experiment(name), changes), "hand")
+        session.add_result(parse_stated_result(find_diagnosis_experiment(name), changes), "hand")
     assert session.answer.most_probable.hypothesis.id == "no-read-ahead"
 
 
@@ -104,7 +108,7 @@ def test_spread_of_an_effect_is_the_error_of_its_prediction(local_session: Diagn
 def test_experiment_of_another_machine_is_refused(local_session: DiagnosisSession) -> None:
     session = start_session(local_session)
     with pytest.raises(UserError, match="every-target cannot be done on /scratch; there are"):
-        session.add_result(parse_stated_result(find_experiment("every-target"), ["write=-60%"]), "hand")
+        session.add_result(parse_stated_result(find_diagnosis_experiment("every-target"), ["write=-60%"]), "hand")
     with pytest.raises(UserError, match="server-messages cannot be done on /scratch"):
         session.add_logs([])
 
@@ -182,7 +186,7 @@ def test_failed_run_is_refused_and_changes_nothing(tmp_path: Path, local_session
     failed, usual = write_record(tmp_path / "failed", {}), write_record(tmp_path / "usual", {"write": 1e8, "read": 1e8})
     before = session.state
     with pytest.raises(UserError, match="Run failed has none of the phases write, read of device-transfers"):
-        session.add_stored_run(find_experiment("device-transfers"), failed, [usual])
+        session.add_stored_run(find_diagnosis_experiment("device-transfers"), failed, [usual])
     assert session.state == before
 
 
@@ -191,7 +195,7 @@ def test_run_that_ended_early_counts_with_its_phases(tmp_path: Path, local_sessi
     usual = write_record(tmp_path / "usual", {"write": 1e8, "read": 1e8})
     for session, rates in ((complete, {"write": 1e7, "read": 1e7}), (partial, {"write": 1e7})):
         run = write_record(tmp_path / f"run-{len(rates)}", rates)
-        session.add_stored_run(find_experiment("device-transfers"), run, [usual])
+        session.add_stored_run(find_diagnosis_experiment("device-transfers"), run, [usual])
     assert list(partial.state.results[0].result.runs[0].rates) == ["write"]
     assert partial.posterior.entropy_bits > complete.posterior.entropy_bits
     causes, _ = partial.find_second_cause()
@@ -203,7 +207,7 @@ def test_several_references_give_their_median(tmp_path: Path, local_session: Dia
     folders = []
     for number, rate in enumerate((1e8, 4e8, 2e8, 1e8)):
         folders.append(write_record(tmp_path / f"run-{number}", {"write": rate}))
-    session.add_stored_run(find_experiment("processor-work"), folders[0], folders[1:])
+    session.add_stored_run(find_diagnosis_experiment("processor-work"), folders[0], folders[1:])
     result = session.state.results[0].result
     assert result.runs[0].rates["write"] == pytest.approx(log(0.5))
     assert result.scatter["write"] > 0.5

@@ -21,11 +21,11 @@ from sonde.diagnose.diagnosis_session import DiagnosisSession
 from sonde.diagnose.diagnosis_state import DiagnosisState, read_diagnosis_state, write_diagnosis_state
 from sonde.diagnose.diagnosis_text import list_passive_evidence
 from sonde.diagnose.joint_change_evidence import JointChangeEvidence, find_latest_joint_drop, find_origins
-from sonde.diagnose.library import find_experiment, list_causes
+from sonde.diagnose.library import find_diagnosis_experiment, list_causes
 from sonde.diagnose.stated_machine import UnsimulatedMachine
 from sonde.diagnose.stated_results import parse_stated_result
-from sonde.telemetry.file_format import Sample, TelemetryFile, encode_telemetry_lines
-from sonde.trends.budget import AlarmBudget, Calibration
+from sonde.telemetry.file_format import TelemetryFile, TelemetrySample, encode_telemetry_lines
+from sonde.trends.budget import AlarmBudget, DetectorCalibration
 from sonde.trends.changes import group_changes, measure_changes
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.history import History
@@ -66,9 +66,9 @@ def write_run(
     for second in (10, 20):
         share = (second - 10) / 10
         disk = (share * 1000, share * read, share, share * 1000, share * written, share, share * 5, share)
-        samples.append(Sample(EPOCH + second, "disks", {"sda": disk}))
+        samples.append(TelemetrySample(EPOCH + second, "disks", {"sda": disk}))
         cpu = (share * 20 * busy, share * 20 * (1 - busy), 0.0, 0.0)
-        samples.append(Sample(EPOCH + second, "processors", {"all": cpu}))
+        samples.append(TelemetrySample(EPOCH + second, "processors", {"all": cpu}))
     file = TelemetryFile("t", "n1", "sampler", 1.0, columns, samples=samples)
     (folder / "telemetry-n1.ndjson").write_bytes(b"".join(encode_telemetry_lines(file)))
     return folder
@@ -131,9 +131,9 @@ def test_observation_raises_the_causes_that_name_it(local_session: DiagnosisSess
 
 def test_other_traffic_separates_a_shared_device_from_a_slow_device(local_session: DiagnosisSession) -> None:
     results = [
-        parse_stated_result(find_experiment("device-transfers"), ["write=-60%", "read=-60%"]),
-        parse_stated_result(find_experiment("random-requests"), ["write=-60%", "read=-60%"]),
-        parse_stated_result(find_experiment("local-names"), ["create=0%", "remove=0%"]),
+        parse_stated_result(find_diagnosis_experiment("device-transfers"), ["write=-60%", "read=-60%"]),
+        parse_stated_result(find_diagnosis_experiment("random-requests"), ["write=-60%", "read=-60%"]),
+        parse_stated_result(find_diagnosis_experiment("local-names"), ["create=0%", "remove=0%"]),
     ]
 
     def compute_ratio(evidence: CounterEvidence) -> float:
@@ -159,7 +159,7 @@ def test_observation_of_one_run_among_many_is_chance(tmp_path: Path) -> None:
 
 
 def test_contradicting_counters_widen_the_answer(local_session: DiagnosisSession) -> None:
-    result = parse_stated_result(find_experiment("processor-work"), ["write=-50%"])
+    result = parse_stated_result(find_diagnosis_experiment("processor-work"), ["write=-50%"])
     agreeing = replace(local_session.model, counters=CounterEvidence({"busy-processors": True}))
     contradicting = replace(
         local_session.model, counters=CounterEvidence({"busy-processors": False, "other-traffic": True})
@@ -215,7 +215,7 @@ def make_survey(slow: set[tuple[str, str]], factor: float = 0.4) -> Survey:
         labels = dict(zip(("file_system", "operation"), cell, strict=True))
         histories.append(History(labels, DAY * np.arange(100.0), 1e9 * values))
     joint = group_changes(histories, measure_changes(histories, find_alarms_in_histories(histories)))
-    return Survey((), tuple(joint), AlarmBudget(1.0, 365.0), Calibration(DetectorSettings(), 0.2, 120, True), 0)
+    return Survey((), tuple(joint), AlarmBudget(1.0, 365.0), DetectorCalibration(DetectorSettings(), 0.2, 120, True), 0)
 
 
 def test_joint_drop_of_one_file_system_points_to_storage() -> None:

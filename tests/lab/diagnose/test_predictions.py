@@ -10,7 +10,7 @@ import pytest
 
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.experiment_plan import scale_experiment_to_machine
-from sonde.diagnose.library import find_experiment
+from sonde.diagnose.library import find_diagnosis_experiment
 from sonde.diagnose.likelihood import PartMasks
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.noise import NoiseModel
@@ -65,7 +65,7 @@ def test_invisible_strength_has_no_prior(model: DiagnosisModel) -> None:
 
 
 def test_experiment_on_one_target_shows_only_its_parts(model: DiagnosisModel, simulator: Simulator) -> None:
-    experiment = scale_experiment_to_machine(find_experiment("one-target"), simulator.machine)
+    experiment = scale_experiment_to_machine(find_diagnosis_experiment("one-target"), simulator.machine)
     assert experiment.only_target == "t0"
     by_fault = {item.fault: item for item in model.hypotheses}
     exposed = {

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from diagnosis_machine import SYSTEM, write_small_system
 
-from sonde.diagnose.library import find_experiment, list_shipped_log_rules
+from sonde.diagnose.library import find_diagnosis_experiment, list_shipped_log_rules
 from sonde.diagnose.likelihood import compute_message_densities
 from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.predictions import Prediction, SimulatedEffect, predict_messages
@@ -143,6 +143,6 @@ def test_logged_message_has_its_probability() -> None:
 
 def test_simulated_message_is_predicted_but_not_surely() -> None:
     effects = [SimulatedEffect({}, {}, {"metadata": share}) for share in (0.0, 1.0)]
-    prediction = predict_messages(find_experiment(MESSAGE_EXPERIMENT), effects, ("0.5", "0.9"))
+    prediction = predict_messages(find_diagnosis_experiment(MESSAGE_EXPERIMENT), effects, ("0.5", "0.9"))
     assert prediction.messages["metadata"][[0, -1]] == pytest.approx([LOGGED_BY_CHANCE, LOGGED_WITH_CAUSE])
     assert prediction.messages["rebuild"] == pytest.approx(np.full(4, LOGGED_BY_CHANCE))

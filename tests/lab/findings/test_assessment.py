@@ -30,7 +30,7 @@ def test_assessment_lists_caveats_once_in_a_fixed_order() -> None:
     assert assessment.classification_text == "From storage."
     assert assessment.caveat_sentence == "Doubtful: others were busy; clock."
     assert assessment.detail_sentences == (assessment.caveat_sentence, "M.", "T.", "S.", "N.", "G.", "U.")
-    assert assessment.as_json() == {
+    assert assessment.to_json() == {
         "classification": "burst",
         "validity": "invalid",
         "classification_text": "From storage.",
@@ -47,7 +47,7 @@ def test_assessment_lists_caveats_once_in_a_fixed_order() -> None:
 def test_bare_number_reports_only_its_classification() -> None:
     assessment = Assessment(Classification.UNKNOWN, "nothing\N{NO-BREAK SPACE}was moved")
     assert (assessment.caveat_sentence, assessment.detail_sentences, assessment.validity) == ("", (), "good")
-    assert assessment.as_json() == {
+    assert assessment.to_json() == {
         "classification": "unknown",
         "validity": "good",
         "classification_text": "Nothing was moved.",

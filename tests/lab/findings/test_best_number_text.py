@@ -70,7 +70,7 @@ def test_first_of_equal_numbers_is_quoted_and_zero_is_none() -> None:
     ],
 )
 def test_a_number_in_its_machine_form(number: BestCandidate, document: dict[str, Any]) -> None:
-    assert number.as_json() == document
+    assert number.to_json() == document
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_phase_assessment_names_slow_interval() -> None:
     judged = assess_phase_rate(run_of(phase), phase)
     assert judged.slow_nodes.startswith("Node nid004 was ")
     assert judged.slow_nodes in judged.detail_sentences
-    assert judged.as_json()["slow_nodes"] == replace_no_break_spaces(judged.slow_nodes)
+    assert judged.to_json()["slow_nodes"] == replace_no_break_spaces(judged.slow_nodes)
 
 
 def test_two_nodes_and_a_phase_of_few_operations_are_not_judged() -> None:

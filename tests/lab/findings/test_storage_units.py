@@ -130,7 +130,7 @@ def test_slow_unit_sentence_is_complete_on_every_surface() -> None:
         "SSU ssu2 answered writes at 0.50 of the rate of the others (99.5 % interval over all of them: 0.50 to 0.50)."
     )
     assessment = assess_phase_rate(run, phase)
-    assert assessment.as_json()["slow_units"] == text
+    assert assessment.to_json()["slow_units"] == text
     assert replace_no_break_spaces(assessment.detail_sentences[-1]) == text
     drawing = str(render_unit_heat_map(run, phase, "SSU"))
     assert drawing.count('class="slow"') == 1
@@ -152,7 +152,7 @@ def test_unit_combines_available_data_of_its_targets() -> None:
     phase.targets = replace(phase.targets, rows=(silent,))
     phase.series.clear()
     (bare,) = sum_unit_operations(run, phase, "SSU")
-    assert bare.as_json() == {"unit": "ssu0", "kind": "write", "targets": 1, "bytes": 5, "ops": 3}
+    assert bare.to_json() == {"unit": "ssu0", "kind": "write", "targets": 1, "bytes": 5, "ops": 3}
 
 
 def test_units_keep_system_order_with_reads_before_writes() -> None:

@@ -12,7 +12,7 @@ from sonde.findings.stragglers import (
     collect_node_rates,
     collect_task_rates,
     compute_straggler_limit,
-    find_stragglers,
+    find_slowest_straggler,
     map_nodes_to_hosts,
     read_task_rates,
 )
@@ -28,8 +28,8 @@ def members(rates: list[float]) -> list[MemberRate]:
 
 def test_a_member_is_slow_from_fifteen_percent_on() -> None:
     """Among members that are all alike the least difference would be significant; it must matter too."""
-    assert find_stragglers(members([100.0] * 9 + [88.0])) is None
-    behind = find_stragglers(members([100.0] * 9 + [86.0]))
+    assert find_slowest_straggler(members([100.0] * 9 + [88.0])) is None
+    behind = find_slowest_straggler(members([100.0] * 9 + [86.0]))
     assert behind is not None
     slowest, middle, count = behind
     assert (slowest.name, middle, count) == ("task 9", 100.0, 1)
@@ -38,7 +38,9 @@ def test_a_member_is_slow_from_fifteen_percent_on() -> None:
 @pytest.mark.parametrize("scatter", [0.05, 0.2, 0.5])
 def test_noise_alone_yields_almost_no_stragglers(scatter: float) -> None:
     random = np.random.default_rng(3)
-    named_count = sum(find_stragglers(members(list(random.lognormal(0, scatter, 64)))) is not None for _ in range(100))
+    named_count = sum(
+        find_slowest_straggler(members(list(random.lognormal(0, scatter, 64)))) is not None for _ in range(100)
+    )
     assert named_count <= 3
 
 
@@ -47,15 +49,15 @@ def test_stragglers_are_independent_of_unit_and_standstills() -> None:
     assert compute_straggler_limit([1e6 * rate for rate in rates]) == pytest.approx(
         1e6 * compute_straggler_limit(rates)
     )
-    behind = find_stragglers(members(rates))
+    behind = find_slowest_straggler(members(rates))
     assert behind is not None
     assert (behind[0].name, behind[2]) == ("task 4", 2)
 
 
 def test_two_members_have_no_straggler() -> None:
-    assert find_stragglers(members([100.0, 1.0])) is None
-    assert find_stragglers([]) is None
-    assert find_stragglers(members([0.0, 0.0, 0.0])) is None
+    assert find_slowest_straggler(members([100.0, 1.0])) is None
+    assert find_slowest_straggler([]) is None
+    assert find_slowest_straggler(members([0.0, 0.0, 0.0])) is None
 
 
 def run_of_nodes(rates: list[float]) -> tuple[RecordReader, PhaseRecord]:
@@ -157,7 +159,7 @@ def test_a_node_is_slow_over_many_runs_by_the_same_rule(rate: float, slow: bool)
     judged = collect_node_history([run_of_nodes([100.0] * 9 + [rate]) for _ in range(3)])
     assert judged is not None
     assert bool(judged.slow) == slow
-    assert (find_stragglers(members([100.0] * 9 + [rate])) is not None) == slow
+    assert (find_slowest_straggler(members([100.0] * 9 + [rate])) is not None) == slow
 
 
 def test_task_rate_uses_the_recorded_seconds() -> None:
@@ -183,14 +185,14 @@ def test_nodes_without_numbers_are_counted_and_long_names_are_cut() -> None:
 
 def test_member_exactly_at_the_limit_is_no_straggler() -> None:
     assert compute_straggler_limit([1.15, 1.15, 1.15]) == 1.0
-    assert find_stragglers(members([1.15] * 9 + [1.0])) is None
+    assert find_slowest_straggler(members([1.15] * 9 + [1.0])) is None
     judged = collect_node_history([run_of_nodes([1.15] * 9 + [1.0]) for _ in range(3)])
     assert judged is not None
     assert judged.slow == ()
 
 
 def test_slowest_of_several_stragglers_is_reported() -> None:
-    behind = find_stragglers(members([100.0] * 20 + [50.0, 10.0, 40.0]))
+    behind = find_slowest_straggler(members([100.0] * 20 + [50.0, 10.0, 40.0]))
     assert behind is not None
     assert (behind[0], behind[1], behind[2]) == (MemberRate("task 21", 10.0), 100.0, 3)
 

@@ -111,7 +111,7 @@ def test_unknown_targets_have_reasons_and_missing_targets_names() -> None:
 
 def test_json_omits_unknown_members() -> None:
     changes = level(part("a", 0.5, bytes_after=3.0), part("b", None, reason="too few"), only_before=("c",))
-    assert changes.as_json() == {
+    assert changes.to_json() == {
         "level": "target",
         "kind": "write",
         "parts": [

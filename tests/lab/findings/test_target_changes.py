@@ -215,6 +215,6 @@ def test_file_rates_reveal_changes_without_operation_tables() -> None:
     assert level.change_sentences[0].startswith("Target 2@oss served its files at 0.50 of its rate before")
     few = changes([files_on_targets(before, 4)], [files_on_targets(after, 4)]).levels[0]
     assert print_sentences(few) == ["Not compared: 6 targets (fewer than 5 files of tasks on one alone)."]
-    assert level.as_json()["parts"][0] == {
+    assert level.to_json()["parts"][0] == {
         "name": "0@oss", "verdict": "no change seen", "relative_rate": 1.0, "low": 1.0, "high": 1.0,
     }  # fmt: skip

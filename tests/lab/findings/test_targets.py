@@ -168,7 +168,7 @@ def test_slow_target_is_reported_and_page_shows_the_layout(tmp_path: Path) -> No
     text = replace_no_break_spaces(assess_phase_rate(run, phase).slow_targets)
     assert text.startswith("Files on target OST0001 (6 files) were 2.")
     assert text in replace_no_break_spaces(" ".join(assess_phase_rate(run, phase).detail_sentences))
-    assert assess_phase_rate(run, phase).as_json()["slow_targets"] == text
+    assert assess_phase_rate(run, phase).to_json()["slow_targets"] == text
     record = folder / "record.ndjson"
     lines = record.read_text(encoding="utf-8").splitlines(keepends=True)
     (end,) = [index for index, line in enumerate(lines) if '"type": "nodes"' in line]

@@ -8,7 +8,12 @@ from phase_builders import make_phase, run_with, table
 
 from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.node_history import collect_node_history, describe_repeated_stragglers
-from sonde.findings.stragglers import collect_node_rates, collect_task_rates, compute_straggler_limit, find_stragglers
+from sonde.findings.stragglers import (
+    collect_node_rates,
+    collect_task_rates,
+    compute_straggler_limit,
+    find_slowest_straggler,
+)
 from sonde.model.lines import (
     NodeLine,
     RunLine,
@@ -52,7 +57,7 @@ def test_straggler_limit_is_the_median_divided_by_the_factor() -> None:
     assert compute_straggler_limit([10.0, 1.0]) == 0.0
     assert compute_straggler_limit([0.0, 0.0, 10.0]) == 0.0
     assert compute_straggler_limit([]) == 0.0
-    assert find_stragglers([]) is None
+    assert find_slowest_straggler([]) is None
 
 
 def test_slow_task_is_reported_with_the_number_of_stragglers() -> None:

@@ -220,9 +220,9 @@ def test_parents_are_restricted_to_the_recorded_targets() -> None:
         "site", {"SSU": {"ssu0": ("2",)}, "OSS": {"oss1": ("2",)}}
     )
     assert parents.restrict_to_targets(["9"]) == TargetParents("site", {})
-    assert parents.as_json() == {
+    assert parents.to_json() == {
         "system": "site", "levels": {"SSU": {"ssu0": ["1", "2"]}, "OSS": {"oss0": ["1"], "oss1": ["2"]}},
     }  # fmt: skip
-    assert parse_parents(parents.as_json()) == parents
+    assert parse_parents(parents.to_json()) == parents
     assert parse_parents({"levels": {"OSS": {"a": [1], "b": "c"}, "x": 3}}) == TargetParents("", {"OSS": {"a": ("1",)}})
     assert parse_parents({"system": None, "levels": {}}) == TargetParents("", {})

@@ -6,12 +6,12 @@ from __future__ import annotations
 import pytest
 
 from sonde.telemetry.data import TelemetryData
-from sonde.telemetry.file_format import Sample, TelemetryFile
+from sonde.telemetry.file_format import TelemetryFile, TelemetrySample
 
 
 def counters(*points: tuple[float, float], metric: str = "disk_read_bytes") -> TelemetryData:
     """One series of the part "sda" on host "n1"."""
-    samples = [Sample(time, "disks", {"sda": (value,)}) for time, value in points]
+    samples = [TelemetrySample(time, "disks", {"sda": (value,)}) for time, value in points]
     return TelemetryData([TelemetryFile("t", "n1", "sampler", 1.0, {"disks": (metric,)}, samples=samples)])
 
 

@@ -25,7 +25,7 @@ from sonde.telemetry.data import TelemetryData
 from sonde.telemetry.file_format import read_telemetry_files
 from sonde.telemetry.foreign_files import read_foreign_telemetry
 from sonde.telemetry.imports import TelemetryDefaults
-from sonde.telemetry.sampler import Sampler
+from sonde.telemetry.sampler import TelemetrySampler
 
 pytestmark = pytest.mark.nightly  # they compare what the whole machine does, and wait for samples
 WRITTEN = 256 << 20
@@ -67,7 +67,7 @@ def find_device(data: TelemetryData, start: float, stop: float) -> tuple[str, fl
 @contextmanager
 def sampling(folder: Path) -> Iterator[None]:
     """Samples every 0.2 s into the folder."""
-    with Sampler(folder / "telemetry.ndjson", interval_s=0.2):
+    with TelemetrySampler(folder / "telemetry.ndjson", interval_s=0.2):
         yield
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sonde.telemetry.list import LOCAL_SOURCES
-from sonde.telemetry.metrics import METRICS
+from sonde.telemetry.metrics import COUNTER_METRICS
 from sonde.telemetry.source import LocalSource, UnavailableSourceError
 from sonde.telemetry.sources import cgroup, infiniband, lustre
 from sonde.telemetry.sources.disks import parse_diskstats
@@ -103,7 +103,7 @@ def test_tcp_counters_are_parsed_by_name() -> None:
 
 @pytest.mark.parametrize("source", LOCAL_SOURCES, ids=lambda source: source.name)
 def test_readings_here_have_one_value_per_column_or_a_reason(source: LocalSource) -> None:
-    assert all(column in METRICS for column in source.columns)
+    assert all(column in COUNTER_METRICS for column in source.columns)
     try:
         reader = source.open_reader(Path("/"))
     except UnavailableSourceError as unavailable:
@@ -177,6 +177,6 @@ def test_lustre_server_files_are_read_below_both_roots(tmp_path: Path) -> None:
 
 
 def test_names_of_metrics_end_in_their_unit() -> None:
-    for metric in METRICS.values():
+    for metric in COUNTER_METRICS.values():
         if metric.unit in ("bytes", "s"):
             assert metric.name.endswith(f"_{metric.unit}"), metric.name

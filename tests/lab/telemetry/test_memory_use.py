@@ -11,7 +11,7 @@ import pytest
 
 from sonde.model.record import RecordReader, read_record
 from sonde.telemetry.data import TelemetryData
-from sonde.telemetry.file_format import Sample, TelemetryFile
+from sonde.telemetry.file_format import TelemetryFile, TelemetrySample
 from sonde.telemetry.memory_use import compute_occupied_memory
 
 EPOCH = datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()
@@ -34,7 +34,9 @@ def write_record(folder: Path, host: str = "n1") -> RecordReader:
 
 def sample_memory(available_by_second: dict[float, float]) -> TelemetryData:
     columns: dict[str, tuple[str, ...]] = {"memory": ("memory_available_bytes",)}
-    samples = [Sample(EPOCH + second, "memory", {"": (value,)}) for second, value in available_by_second.items()]
+    samples = [
+        TelemetrySample(EPOCH + second, "memory", {"": (value,)}) for second, value in available_by_second.items()
+    ]
     return TelemetryData([TelemetryFile("t", "n1", "sampler", 1.0, columns, samples=samples)])
 
 

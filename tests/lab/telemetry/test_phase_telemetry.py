@@ -12,7 +12,7 @@ import pytest
 
 from sonde.model.run import RecordedRun, read_recorded_run_folder
 from sonde.telemetry.data import TelemetryData
-from sonde.telemetry.file_format import Sample, TelemetryFile
+from sonde.telemetry.file_format import TelemetryFile, TelemetrySample
 from sonde.telemetry.phase_telemetry import PhaseTelemetry, describe_telemetry_gaps, summarize_phase_telemetry
 
 EPOCH = datetime(2026, 11, 20, 12, tzinfo=UTC).timestamp()
@@ -46,8 +46,10 @@ def sample_device(
     for second in (5, 9.5, 20.5, 25):
         fraction = (second - 5) / 20
         samples += [
-            Sample(EPOCH + second, "disks", {"sda": tuple(fraction * value for value in disk_values)}),
-            Sample(EPOCH + second, "processors", {"all": tuple(fraction * value for value in processor_values)}),
+            TelemetrySample(EPOCH + second, "disks", {"sda": tuple(fraction * value for value in disk_values)}),
+            TelemetrySample(
+                EPOCH + second, "processors", {"all": tuple(fraction * value for value in processor_values)}
+            ),
         ]
     columns = {"disks": disks, "processors": processors}
     return TelemetryData([TelemetryFile("t", "n1", "sampler", 1.0, columns, samples=samples)])
@@ -115,7 +117,9 @@ def test_samples_far_from_the_ends_of_a_phase_give_no_summary(tmp_path: Path) ->
                 "sampler",
                 1.0,
                 {"processors": ("cpu_idle_s",)},
-                samples=[Sample(EPOCH + second, "processors", {"all": (second,)}) for second in (0, 5, 25, 30)],
+                samples=[
+                    TelemetrySample(EPOCH + second, "processors", {"all": (second,)}) for second in (0, 5, 25, 30)
+                ],
             )
         ]
     )
@@ -127,7 +131,12 @@ def test_samples_of_a_host_outside_the_run_are_reported(tmp_path: Path) -> None:
     other = TelemetryData(
         [
             TelemetryFile(
-                "t", "login1", "sampler", 1.0, {"paging": ("major_faults",)}, samples=[Sample(0, "paging", {"": (1,)})]
+                "t",
+                "login1",
+                "sampler",
+                1.0,
+                {"paging": ("major_faults",)},
+                samples=[TelemetrySample(0, "paging", {"": (1,)})],
             )
         ]
     )

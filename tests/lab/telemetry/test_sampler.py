@@ -11,7 +11,7 @@ import pytest
 from sonde.conduct.sampling import describe_lost_sources
 from sonde.telemetry.data import TelemetryData
 from sonde.telemetry.file_format import encode_telemetry_lines, parse_telemetry_lines, read_telemetry_files
-from sonde.telemetry.sampler import Sampler
+from sonde.telemetry.sampler import TelemetrySampler
 from sonde.telemetry.source import LocalSource, ReadingsByPart, SourceReader, UnavailableSourceError
 
 COLUMNS = ("disk_reads", "disk_read_bytes")
@@ -39,7 +39,7 @@ def absent_source() -> LocalSource:
 
 def sample(path: Path, sources: list[LocalSource], count: int) -> None:
     """`count` samples: one on entering, one on leaving, the others in between."""
-    with Sampler(path, 3600, sources) as sampler:
+    with TelemetrySampler(path, 3600, sources) as sampler:
         for _ in range(count - 2):
             sampler.take_sample()
 
@@ -76,7 +76,7 @@ def test_vanished_source_is_recorded_and_sampling_continues(tmp_path: Path) -> N
 
 
 def test_vanished_source_is_a_finding_of_the_run(tmp_path: Path) -> None:
-    with Sampler(tmp_path / "telemetry.ndjson", 3600, [counting_source([{"sda": (1, 1)}])]) as sampler:
+    with TelemetrySampler(tmp_path / "telemetry.ndjson", 3600, [counting_source([{"sda": (1, 1)}])]) as sampler:
         assert describe_lost_sources(sampler) == []
         sampler.take_sample()
     (finding,) = describe_lost_sources(sampler)

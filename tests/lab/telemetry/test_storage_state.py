@@ -12,7 +12,7 @@ import pytest
 
 from sonde.model.run import RecordedRun, read_recorded_run_folder
 from sonde.telemetry.data import TelemetryData
-from sonde.telemetry.file_format import Sample, TelemetryFile
+from sonde.telemetry.file_format import TelemetryFile, TelemetrySample
 from sonde.telemetry.source import ColumnValues
 from sonde.telemetry.storage_state import describe_storage_state
 
@@ -37,7 +37,7 @@ def sample_gauges(
     source: str, columns: tuple[str, ...], part: str, *values: tuple[float, ColumnValues]
 ) -> TelemetryData:
     """Samples of a part of the host n1 at seconds of the run."""
-    samples = [Sample(EPOCH + second, source, {part: row}) for second, row in values]
+    samples = [TelemetrySample(EPOCH + second, source, {part: row}) for second, row in values]
     return TelemetryData([TelemetryFile("t", "n1", "sampler", 1.0, {source: columns}, samples=samples)])
 
 

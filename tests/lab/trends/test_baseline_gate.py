@@ -34,7 +34,7 @@ def test_limit_is_the_lower_of_15_percent_and_four_deviations() -> None:
 )
 def test_a_single_good_run_is_good(measured: tuple[float, ...], low: int, bad: bool) -> None:
     check = GateCheck(KEY, "probe", (100.0,) * 5, 100.0, 85.0, measured, ())
-    assert (check.low_run_count, check.bad) == (low, bad)
+    assert (check.low_run_count, check.is_too_slow) == (low, bad)
     assert GateCheck(KEY, "probe", (), 80.0, 1.0, (40.0, 60.0, 10.0), ()).relative_change == -0.5
 
 
@@ -60,8 +60,8 @@ def test_each_number_is_compared_with_its_baseline(numeric_runs: None) -> None:
     assert first.key.phase == "p1"
     assert (first.usual, first.limit) == pytest.approx((100.0, 85.0))
     assert (first.measured, first.baseline, first.plan, first.differs_in) == ((84.0, 80.0), (100.0,) * 5, "probe", ())
-    assert first.bad
-    assert (second.key.phase, second.bad) == ("p2", False)
+    assert first.is_too_slow
+    assert (second.key.phase, second.is_too_slow) == ("p2", False)
     assert second.differs_in == (("file system", "fs1", "fs2"),)
     assert check_against_baseline(before, now, DetectorSettings(collapse_change=0.05, collapse_deviations=1.0))[
         1

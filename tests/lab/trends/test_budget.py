@@ -13,7 +13,7 @@ from sonde.stats.segments import Segment
 from sonde.trends import budget
 from sonde.trends.budget import (
     AlarmBudget,
-    Calibration,
+    DetectorCalibration,
     calibrate_detector,
     compute_log_residuals,
     count_false_alarms,
@@ -159,7 +159,7 @@ def calibrate_with_known_alarms(
     count: Callable[[DetectorSettings], Counts],
     noises: Sequence[np.ndarray],
     **options: float,
-) -> tuple[Calibration, list[tuple[int, int, int]]]:
+) -> tuple[DetectorCalibration, list[tuple[int, int, int]]]:
     """What is found where the false alarms of all settings are known, and what was asked: noises, runs and rows."""
     requests = []
 
@@ -267,7 +267,7 @@ def test_sixty_runs_teach_and_fifty_nine_do_not(monkeypatch: pytest.MonkeyPatch)
     assert (calibration.from_site_noise, calibration.meets_budget, calibration.settings.arl0) == (True, True, 200.0)
     calibration, requests = calibrate_with_known_alarms(monkeypatch, lambda _: (0, 0, 1), [np.zeros(59)])
     assert (calibration, requests) == (
-        Calibration(DetectorSettings(), None, 0, from_site_noise=False, meets_budget=True),
+        DetectorCalibration(DetectorSettings(), None, 0, from_site_noise=False, meets_budget=True),
         [],
     )
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sonde.trends.budget import AlarmBudget, Calibration
+from sonde.trends.budget import AlarmBudget, DetectorCalibration
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.doubtful_histories import add_caveats_to_survey
 from sonde.trends.history import History
@@ -24,7 +24,11 @@ def survey_runs(runs: list[str], phase: str = "read") -> Survey:
     series = History({"phase": phase}, np.arange(float(len(runs))), np.ones(len(runs)), runs=tuple(runs))
     history_analysis = HistoryAnalysis(series, (), 1.0, 0.1, None, ())
     return Survey(
-        (history_analysis,), (), AlarmBudget(), Calibration(DetectorSettings(), None, 0, from_site_noise=False), 0
+        (history_analysis,),
+        (),
+        AlarmBudget(),
+        DetectorCalibration(DetectorSettings(), None, 0, from_site_noise=False),
+        0,
     )
 
 

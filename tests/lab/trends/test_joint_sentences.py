@@ -7,11 +7,11 @@ import numpy as np
 
 from sonde.stats.ratio import RateRatio
 from sonde.stats.segments import Segment
-from sonde.trends.budget import AlarmBudget, Calibration
+from sonde.trends.budget import AlarmBudget, DetectorCalibration
 from sonde.trends.changes import Change, JointChange, JointChangePart, group_changes
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.history import History
-from sonde.trends.scope import Explanation, Scope
+from sonde.trends.scope import JointChangeExplanation, Scope
 from sonde.trends.survey import HistoryAnalysis, Survey
 from sonde.trends.survey_text import describe_joint_change, format_joint_dates, summarize_survey
 
@@ -39,7 +39,7 @@ def analysis(examined: History, *own_changes: Change, visible: float | None = 0.
 
 
 def survey_histories(*analyses: HistoryAnalysis, joint: tuple[JointChange, ...] = (), short: int = 0) -> Survey:
-    calibration_made = Calibration(DetectorSettings(), 0.2, 120, True)
+    calibration_made = DetectorCalibration(DetectorSettings(), 0.2, 120, True)
     return Survey(analyses, joint, AlarmBudget(1.0, 365.0), calibration_made, short)
 
 
@@ -52,7 +52,7 @@ FS3_READ = history(experiment="io", operation="read", file_system="fs3")
 def test_joint_change_describes_only_the_series_of_its_scope() -> None:
     scope = Scope({"file_system": "fs1"}, 2, 0, {})
     part = JointChangePart(
-        (change(0, 0.5), change(1, 0.6), change(2, 0.1)), Explanation((scope,), 1, 7, 0, "storage", "clear")
+        (change(0, 0.5), change(1, 0.6), change(2, 0.1)), JointChangeExplanation((scope,), 1, 7, 0, "storage", "clear")
     )
     survey = survey_histories(*map(analysis, (FS1_READ, FS1_WRITE, FS2_READ)))
     (sentence,) = describe_joint_change(survey, JointChange((part,)))
@@ -62,7 +62,9 @@ def test_joint_change_describes_only_the_series_of_its_scope() -> None:
 
 def test_joint_sentence_uses_all_only_for_every_surveyed_value() -> None:
     scope = Scope({"operation": "read"}, 2, 0, {"file_system": (2, 2)})
-    part = JointChangePart((change(0, 0.5), change(1, 0.5)), Explanation((scope,), 0, 7, 1, "clients", "clear"))
+    part = JointChangePart(
+        (change(0, 0.5), change(1, 0.5)), JointChangeExplanation((scope,), 0, 7, 1, "clients", "clear")
+    )
     three = survey_histories(*map(analysis, (FS1_READ, FS2_READ, FS3_READ)))
     assert "on 2 of 3 file systems" in describe_joint_change(three, JointChange((part,)))[0]
     two = survey_histories(*map(analysis, (FS1_READ, FS2_READ, FS1_WRITE)))
@@ -82,9 +84,11 @@ def test_summary_lists_series_that_did_not_recover() -> None:
 
 
 def test_joint_change_over_days_names_first_and_last_day() -> None:
-    pair = JointChangePart((change(0, 0.5), change(1, 0.5, run_index=53)), Explanation((), 2, 0, 0, "unknown", "clear"))
+    pair = JointChangePart(
+        (change(0, 0.5), change(1, 0.5, run_index=53)), JointChangeExplanation((), 2, 0, 0, "unknown", "clear")
+    )
     assert format_joint_dates(JointChange((pair,))) == "2026-02-20 to 2026-02-23"
-    alone = JointChangePart((change(0, 0.5),), Explanation((), 1, 0, 0, "unknown", "clear"))
+    alone = JointChangePart((change(0, 0.5),), JointChangeExplanation((), 1, 0, 0, "unknown", "clear"))
     assert format_joint_dates(JointChange((alone,))) == "2026-02-20 00:00"
 
 

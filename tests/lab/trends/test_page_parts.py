@@ -13,7 +13,7 @@ from sonde.model.history_key import HistoryKey
 from sonde.stats.ratio import RateRatio
 from sonde.stats.segments import Segment
 from sonde.stats.spread import CoefficientOfVariation
-from sonde.trends.budget import AlarmBudget, Calibration
+from sonde.trends.budget import AlarmBudget, DetectorCalibration
 from sonde.trends.changes import Change, JointChange, JointChangePart
 from sonde.trends.comparison import ChangeVerdict, Comparison, NumberComparison
 from sonde.trends.comparison_page import (
@@ -27,7 +27,7 @@ from sonde.trends.detectors import DetectorSettings
 from sonde.trends.event_marks import EventMarks
 from sonde.trends.history import History
 from sonde.trends.run_caveats import CaveatCount
-from sonde.trends.scope import UNEXPLAINED, Certainty, Explanation
+from sonde.trends.scope import UNEXPLAINED, Certainty, JointChangeExplanation
 from sonde.trends.sides import ComparedSide
 from sonde.trends.survey import HistoryAnalysis, Survey
 from sonde.trends.survey_page import _list_joint_members, build_history_curve, build_survey_page, describe_analysis
@@ -51,7 +51,7 @@ def analysis(number: int, *, first_day: int = 0, fell: bool = False) -> HistoryA
 
 
 def survey_histories(*analyses: HistoryAnalysis) -> Survey:
-    return Survey(analyses, (), AlarmBudget(1.0, 365.0), Calibration(DetectorSettings(), 0.2, 120, True), 0)
+    return Survey(analyses, (), AlarmBudget(1.0, 365.0), DetectorCalibration(DetectorSettings(), 0.2, 120, True), 0)
 
 
 def test_survey_page_spans_first_to_last_run_of_all_histories() -> None:
@@ -189,7 +189,7 @@ def test_number_label_has_plan_and_informative_phase() -> None:
     ],
 )
 def test_how_sure_an_explanation_is(sure: Certainty, survey: str) -> None:
-    assert _describe_certainty(Explanation((), 0, 0, 0, "storage", sure)) == survey
+    assert _describe_certainty(JointChangeExplanation((), 0, 0, 0, "storage", sure)) == survey
 
 
 def test_a_page_of_histories_leads_with_its_verdict() -> None:

@@ -150,7 +150,7 @@ def test_caveat_text_has_frequency_and_reason() -> None:
     )
     assert replace(caveat, runs=1, of=1).text_with_count == "others used it"
     assert replace(caveat, text="").text_with_count == "noisy_node (in 3 of 5 runs)"
-    assert caveat.as_json() == {
+    assert caveat.to_json() == {
         "side": "after", "phase": "read", "id": "noisy_node", "text": "others used it.", "runs": 3, "of": 5,
         "varies": False, "plan": "",
     }  # fmt: skip

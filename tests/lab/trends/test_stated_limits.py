@@ -13,7 +13,7 @@ import pytest
 
 from sonde.model.errors import UserError
 from sonde.store.summary import Summary
-from sonde.trends.stated_limits import Limit, LimitCheck, check_limit_against_runs, parse_limit
+from sonde.trends.stated_limits import LimitCheck, StatedLimit, check_limit_against_runs, parse_limit
 
 Fake = Callable[..., Path]
 
@@ -68,11 +68,11 @@ def test_gate_passes_only_rates_that_reach_the_limit(
 
 
 def test_limit_has_phase_and_unit_or_an_error() -> None:
-    assert parse_limit(" read = 2 GB/s ") == Limit("read", 2e9, False)
-    assert parse_limit("stat=20kop/s-25%") == Limit("stat", 15e3, True)
-    assert parse_limit("a b=1MB/s-99.5%") == Limit("a b", pytest.approx(5e3), False)  # type: ignore[arg-type]
-    assert Limit("x", 1.0, True).format_rate(2000.0) == "2,000 op/s"
-    assert Limit("x", 1.0, False).format_rate(2e9) == "2.00 GB/s"
+    assert parse_limit(" read = 2 GB/s ") == StatedLimit("read", 2e9, False)
+    assert parse_limit("stat=20kop/s-25%") == StatedLimit("stat", 15e3, True)
+    assert parse_limit("a b=1MB/s-99.5%") == StatedLimit("a b", pytest.approx(5e3), False)  # type: ignore[arg-type]
+    assert StatedLimit("x", 1.0, True).format_rate(2000.0) == "2,000 op/s"
+    assert StatedLimit("x", 1.0, False).format_rate(2e9) == "2.00 GB/s"
     for text, sentence in (
         ("10GB/s", '--at-least "10GB/s" is not PHASE=RATE; write it like write=10GB/s or write=10GB/s-10%.'),
         ("write=10GB/s-100%", '--at-least "write=10GB/s-100%" takes 100 % off, which leaves nothing.'),
@@ -90,17 +90,17 @@ def run(*phases: Mapping[str, object]) -> Summary:
 def test_runs_are_held_against_a_limit_by_their_finished_phases() -> None:
     good, bad = {"bytes_per_s": 3e9, "ops_per_s": 30}, {"bytes_per_s": 1e9, "ops_per_s": 10.5}
     runs = [run(good), run(bad, {"phase": "read", **good}), run({"done": False, **good}), run({"bytes_per_s": None})]
-    assert check_limit_against_runs(Limit("write", 2e9, False), runs) == LimitCheck(
+    assert check_limit_against_runs(StatedLimit("write", 2e9, False), runs) == LimitCheck(
         "write", 2e9, False, (3e9, 1e9), runs=("run-1", "run-2")
     )
-    assert check_limit_against_runs(Limit("write", 20.0, True), runs).measured == (30.0, 10.5)
-    assert [LimitCheck("w", 2.0, False, measured).bad for measured in ((1.0, 1.9), (1.0, 2.0), (3.0,))] == [
+    assert check_limit_against_runs(StatedLimit("write", 20.0, True), runs).measured == (30.0, 10.5)
+    assert [LimitCheck("w", 2.0, False, measured).is_too_slow for measured in ((1.0, 1.9), (1.0, 2.0), (3.0,))] == [
         True,
         False,
         False,
     ]
     with pytest.raises(UserError) as none:
-        check_limit_against_runs(Limit("reed", 1.0, False), [*runs, run({"phase": "idle", "bytes_per_s": 0.0})])
+        check_limit_against_runs(StatedLimit("reed", 1.0, False), [*runs, run({"phase": "idle", "bytes_per_s": 0.0})])
     assert str(none.value) == (
         '--at-least reed: there is no finished phase of that name; there are write, read. Did you mean "read"?'
     )

@@ -18,7 +18,7 @@ from sonde.stats.spread import compute_robust_sd
 from sonde.store import history
 from sonde.trends import budget
 from sonde.trends.archive_histories import merge_repeats_into_histories
-from sonde.trends.budget import AlarmBudget, Calibration, compute_log_residuals
+from sonde.trends.budget import AlarmBudget, DetectorCalibration, compute_log_residuals
 from sonde.trends.changes import (
     Change,
     _estimate_log_change_and_error,
@@ -91,11 +91,11 @@ def test_progress_runs_from_the_first_to_the_last_step() -> None:
 def test_calibration_step_advances_a_tenth_of_the_remainder(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    calibration = Calibration(DetectorSettings(), 0.2, 120, True)
+    calibration = DetectorCalibration(DetectorSettings(), 0.2, 120, True)
 
     def return_calibration(
         residuals: object, budget: object, settings: object, on_step: Callable[[], None]
-    ) -> Calibration:
+    ) -> DetectorCalibration:
         for _ in range(3):
             on_step()
         return calibration
@@ -297,7 +297,7 @@ def test_noise_is_learned_from_2000_or_500_runs_per_history(
     monkeypatch.setattr("sonde.trends.survey._estimate_noise", record_noise_request)
     monkeypatch.setattr(
         "sonde.trends.survey._calibrate_detector_settings",
-        lambda *_: Calibration(DetectorSettings(), None, 0, from_site_noise=False),
+        lambda *_: DetectorCalibration(DetectorSettings(), None, 0, from_site_noise=False),
     )
     monkeypatch.setattr("sonde.trends.survey._find_changes", lambda *_: [])
     last = 9999 * 7 * DAY + 2 * DAY
@@ -331,7 +331,7 @@ def test_budget_uses_the_pace_of_the_site_or_one_run_a_year(
 ) -> None:
     monkeypatch.setattr(
         "sonde.trends.survey._calibrate_detector_settings",
-        lambda *_: Calibration(DetectorSettings(), None, 0, from_site_noise=False),
+        lambda *_: DetectorCalibration(DetectorSettings(), None, 0, from_site_noise=False),
     )
     site = [History({"op": str(number)}, DAY * number * np.arange(99.0), np.full(99, 1e9)) for number in days]
     budget_found = survey_histories(site, 0.5).budget

@@ -13,13 +13,13 @@ import pytest
 
 from sonde.stats.ratio import RateRatio
 from sonde.stats.segments import Segment
-from sonde.trends.budget import AlarmBudget, Calibration
+from sonde.trends.budget import AlarmBudget, DetectorCalibration
 from sonde.trends.changes import Change, JointChange, JointChangePart
 from sonde.trends.detectors import DetectorSettings
 from sonde.trends.history import History
 from sonde.trends.result_cache import ResultCache
 from sonde.trends.run_caveats import CaveatCount
-from sonde.trends.scope import Explanation, Scope
+from sonde.trends.scope import JointChangeExplanation, Scope
 from sonde.trends.survey import MAX_RUNS_OF_NEW_CHANGE, HistoryAnalysis, Survey
 from sonde.trends.survey_cache import (
     HistoryOutline,
@@ -34,7 +34,7 @@ SIZE = RateRatio(0.5, 0.45, 0.55, 0.001, 9, 9, 0.95)
 CHANGES = tuple(
     Change(index, "collapse", 48.0, 50.0 + index, 52.0, 3, SIZE, replace(SIZE, value=0.6)) for index in range(2)
 )
-WHY = Explanation((Scope({"system": "a"}, 2, 1, {"operation": (1, 2)}),), 1, 7, 3, "storage", "likely")
+WHY = JointChangeExplanation((Scope({"system": "a"}, 2, 1, {"operation": (1, 2)}),), 1, 7, 3, "storage", "likely")
 DOUBT = CaveatCount("", "read", "noisy_node", "others were there", 4, 10)
 
 
@@ -51,7 +51,7 @@ FOUND = Survey(
     (analysis(0), analysis(1)),
     (JointChange((JointChangePart(CHANGES, WHY),)),),
     AlarmBudget(2.0, 300.0),
-    Calibration(DetectorSettings(arl0=700.0), 0.2, 120, from_site_noise=True, meets_budget=False),
+    DetectorCalibration(DetectorSettings(arl0=700.0), 0.2, 120, from_site_noise=True, meets_budget=False),
     5,
 )
 

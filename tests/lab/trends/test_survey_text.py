@@ -13,7 +13,7 @@ from sonde.model.history_key import HistoryKey
 from sonde.stats.ratio import RateRatio
 from sonde.stats.segments import Segment
 from sonde.stats.shapes import RateShape
-from sonde.trends.budget import AlarmBudget, Calibration
+from sonde.trends.budget import AlarmBudget, DetectorCalibration
 from sonde.trends.changes import Change, JointChange, JointChangePart
 from sonde.trends.comparison_text import (
     format_change_interval,
@@ -26,7 +26,7 @@ from sonde.trends.detectors import DetectorSettings
 from sonde.trends.history import History, select_distinguishing_labels
 from sonde.trends.profile_comparison import describe_rate_shape
 from sonde.trends.run_caveats import CaveatCount
-from sonde.trends.scope import Cause, Explanation, Scope
+from sonde.trends.scope import Cause, JointChangeExplanation, Scope
 from sonde.trends.survey import HistoryAnalysis, Survey
 from sonde.trends.survey_page import build_survey_page
 from sonde.trends.survey_text import (
@@ -63,7 +63,7 @@ def analysis(examined: History, *own_changes: Change, visible: float | None = 0.
 
 
 def survey_histories(*analyses: HistoryAnalysis, joint: tuple[JointChange, ...] = (), short: int = 0) -> Survey:
-    calibration_made = Calibration(DetectorSettings(), 0.2, 120, True)
+    calibration_made = DetectorCalibration(DetectorSettings(), 0.2, 120, True)
     return Survey(analyses, joint, AlarmBudget(1.0, 365.0), calibration_made, short)
 
 
@@ -71,9 +71,11 @@ READ = history(experiment="io", phase="read", operation="read", system="a", file
 WRITE = history(experiment="io", phase="write", operation="write", system="a", file_system="fs2")
 
 
-def make_explanation(cause: Cause = "storage", spared: int = 0, uncovered: int = 0, unjudged: int = 0) -> Explanation:
+def make_explanation(
+    cause: Cause = "storage", spared: int = 0, uncovered: int = 0, unjudged: int = 0
+) -> JointChangeExplanation:
     scope = Scope({"operation": "read", "made_with": "x"}, 2, spared, {"file_system": (2, 3), "system": (2, 2)})
-    return Explanation((scope,), uncovered, 7, unjudged, cause, "likely")
+    return JointChangeExplanation((scope,), uncovered, 7, unjudged, cause, "likely")
 
 
 @pytest.mark.parametrize(
@@ -165,7 +167,7 @@ def test_change_is_temporary_when_half_of_it_has_recovered() -> None:
     assert format_change(change(0, 0.25, since=0.9)) == "−75 % (temporary)"
 
 
-def joint(*sizes: float, of: Explanation, since: float | None = None) -> JointChange:
+def joint(*sizes: float, of: JointChangeExplanation, since: float | None = None) -> JointChange:
     return JointChange(
         (JointChangePart(tuple(change(index, size, since=since) for index, size in enumerate(sizes)), of),)
     )
@@ -276,7 +278,8 @@ def test_scope_labels_have_a_fixed_order_with_unknown_labels_last() -> None:
              "phase": "p", "experiment": "io", "made_with": ""}  # fmt: skip
     spans = {"cache": (1, 2), "node_class": (2, 2), "file_system": (1, 2), "system": (1, 3)}
     part = JointChangePart(
-        (change(0, 0.4), change(1, 0.4)), Explanation((Scope(where, 2, 0, spans),), 0, 7, 0, "storage", "clear")
+        (change(0, 0.4), change(1, 0.4)),
+        JointChangeExplanation((Scope(where, 2, 0, spans),), 0, 7, 0, "storage", "clear"),
     )
     (lines,) = describe_joint_change(survey_histories(analysis(READ), analysis(WRITE)), JointChange((part,)))
     assert lines.startswith(
@@ -285,21 +288,24 @@ def test_scope_labels_have_a_fixed_order_with_unknown_labels_last() -> None:
 
 
 def test_alarm_budget_text_states_its_basis() -> None:
-    def budget_text(calibration: Calibration, budget: AlarmBudget) -> str:
+    def budget_text(calibration: DetectorCalibration, budget: AlarmBudget) -> str:
         return describe_alarm_budget(Survey((), (), budget, calibration, 0))
 
-    assert budget_text(Calibration(DetectorSettings(), None, 0, from_site_noise=False), AlarmBudget(0.5, 100)) == (
+    assert budget_text(
+        DetectorCalibration(DetectorSettings(), None, 0, from_site_noise=False), AlarmBudget(0.5, 100)
+    ) == (
         "False alarms: settings for independent runs, until a history has 60 runs; the budget is 0.5 a"
         " year and history."
     )
     assert budget_text(
-        Calibration(DetectorSettings(), 0.5, 1, from_site_noise=True, meets_budget=False), AlarmBudget(2.0, 1000.0)
+        DetectorCalibration(DetectorSettings(), 0.5, 1, from_site_noise=True, meets_budget=False),
+        AlarmBudget(2.0, 1000.0),
     ) == (
         "False alarms: 5 a year and history expected (budget 2 a year and history), learned from 1 run: the noise of"
         " this site breaks the budget; repeat each probe."
     )
     assert "0 a year and history expected" in budget_text(
-        Calibration(DetectorSettings(), None, 9, from_site_noise=True), AlarmBudget()
+        DetectorCalibration(DetectorSettings(), None, 9, from_site_noise=True), AlarmBudget()
     )
 
 
@@ -343,13 +349,15 @@ def test_caveat_share_is_that_of_the_most_frequent_caveat() -> None:
 
 
 def test_joint_change_without_conditions_is_about_all_series() -> None:
-    every = Explanation((Scope({}, 2, 0, {}),), 0, 1, 0, "everything", "clear")
+    every = JointChangeExplanation((Scope({}, 2, 0, {}),), 0, 1, 0, "everything", "clear")
     (line,) = describe_joint_change(survey_histories(analysis(READ), analysis(WRITE)), joint(0.4, 0.4, of=every))
     assert line == (
         "Everything that is measured fell by 60 % (2 histories; 1 unchanged, or changed differently). It points to what"
         " all of it shares: network, power, clocks, or how it is measured (clear)."
     )
-    pair = Explanation((Scope({"phase": "x"}, 1, 1, {}), Scope({"phase": "y"}, 1, 1, {})), 0, 1, 0, "unknown", "clear")
+    pair = JointChangeExplanation(
+        (Scope({"phase": "x"}, 1, 1, {}), Scope({"phase": "y"}, 1, 1, {})), 0, 1, 0, "unknown", "clear"
+    )
     (line,) = describe_joint_change(survey_histories(analysis(READ), analysis(WRITE)), joint(0.4, 0.4, of=pair))
     assert line.startswith(
         "x and y fell by 60 % (2 histories; 1 unchanged, or changed differently). 2 other histories with the same"

@@ -68,7 +68,7 @@ def with_targets(folder: Path, random: np.random.Generator, factor: float, paren
         file.writelines(json.dumps(line) + "\n" for line in lines)
     if parents:
         summary = json.loads((folder / "run.json").read_text(encoding="utf-8"))
-        summary["parents"] = PARENTS.as_json()
+        summary["parents"] = PARENTS.to_json()
         (folder / "run.json").write_text(json.dumps(summary), encoding="utf-8")
 
 

@@ -141,7 +141,7 @@ def test_target_sentences_are_by_level_then_unknown() -> None:
     comparison = compare_targets(level(part("a", 0.6)), level(part("s", 1.0), name="OSS"), unknown=("Nothing.",))
     first, second = (sentence for level in comparison.changes.levels for sentence in level.change_sentences)
     assert comparison.sentences == [first, second, "Nothing."]
-    document = comparison.as_json()
+    document = comparison.to_json()
     assert [set(level) for level in document["levels"]] == [{"level", "kind", "parts", "only_before", "only_after"}] * 2
     assert document["sentences"] == [replace_no_break_spaces(sentence) for sentence in comparison.sentences]
 

@@ -28,7 +28,7 @@ from sonde.dialects.io500.figures import (
     make_search_table,
 )
 from sonde.dialects.io500.ini import format_settings_as_ini
-from sonde.dialects.io500.phases import Io500Phase, list_phases
+from sonde.dialects.io500.phases import Io500Phase, list_io500_phases
 from sonde.dialects.io500.result_file import ResultFile, format_local_time
 from sonde.dialects.io500.rules import Io500Rules
 from sonde.dialects.io500.score import compute_score, hash_score
@@ -47,7 +47,7 @@ class Io500Benchmark:
     def __init__(self, benchmark_request: BenchmarkRequest, view: BenchmarkView) -> None:
         self._request = benchmark_request
         self._view = view
-        self._phases = list_phases(benchmark_request.extended, benchmark_request.cleanup)
+        self._phases = list_io500_phases(benchmark_request.extended, benchmark_request.cleanup)
         self._rules = Io500Rules(benchmark_request.config)
         self._rows: list[PhaseRow] = []
         self._broken: list[str] = []

@@ -71,6 +71,6 @@ ALL_PHASES: tuple[Io500Phase, ...] = (
 )
 
 
-def list_phases(extended: bool, cleanup: bool = False) -> list[Io500Phase]:
+def list_io500_phases(extended: bool, cleanup: bool = False) -> list[Io500Phase]:
     """The phases of a mode; `cleanup`: only those that remove."""
     return [phase for phase in ALL_PHASES if (extended or not phase.extra) and (phase.removes or not cleanup)]

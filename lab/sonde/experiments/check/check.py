@@ -14,8 +14,8 @@ from sonde.experiments.check.figures import CheckFigure, compute_figures, make_h
 from sonde.experiments.check.plans import (
     MIB,
     CalibratedSpeed,
+    CheckedMachine,
     CheckPart,
-    Machine,
     build_calibration_plan,
     build_file_calibration_plan,
     estimate_check_seconds,
@@ -65,7 +65,7 @@ class CheckResult:
 
     group: str
     target: Path
-    machine: Machine
+    machine: CheckedMachine
     full: bool
     figures: list[CheckFigure] = field(default_factory=list)
     runs: list[RunResult] = field(default_factory=list)
@@ -90,7 +90,7 @@ class CheckResult:
             "memory_bytes": self.machine.memory,
             "exit_code": self.exit_code,
             "headline": self.headline,
-            "best": [number.as_json() for number in select_best_figures(self.figures)],
+            "best": [number.to_json() for number in select_best_figures(self.figures)],
             "figures": [figure.to_json() for figure in self.figures],
             "notes": self.notes,
             "runs": [result.id for result in self.runs],
@@ -185,7 +185,7 @@ class FileSystemCheck:
         facts = {"role": run_role, "group": self._group, "part": part_name}
         return conduct_run(plan, self._setup, self._observer.on_line, run_name, facts)
 
-    def _probe_machine(self) -> Machine:
+    def _probe_machine(self) -> CheckedMachine:
         facts = self._setup.engine.probe_directory(self._target)
         system = facts.get("file_system") or {}
         if not system.get("total_bytes") and not system.get("available_bytes"):
@@ -200,7 +200,7 @@ class FileSystemCheck:
             )
         backends = {str(backend.get("name")): backend for backend in self._setup.engine.list_backends(self._target)}
         io_uring = backends.get("io_uring", {})
-        return Machine(
+        return CheckedMachine(
             cpus=len(os.sched_getaffinity(0)),
             memory=int(facts.get("memory_bytes") or _get_physical_memory()),
             available=int(system.get("available_bytes") or 0),
@@ -213,7 +213,7 @@ class FileSystemCheck:
             discard="discard" in str(system.get("options", "")).split(","),
         )
 
-    def _calibrate_volume(self, machine: Machine) -> tuple[Machine, CalibratedSpeed]:
+    def _calibrate_volume(self, machine: CheckedMachine) -> tuple[CheckedMachine, CalibratedSpeed]:
         """Increases the volume until a calibration run takes long enough to give a usable rate."""
         volume = _FIRST_VOLUME
         largest = min(_LARGEST_VOLUME, machine.available // 10, machine.memory // 10)
@@ -245,7 +245,7 @@ class FileSystemCheck:
         )
         return machine, speed
 
-    def _conduct_calibration_run(self, machine: Machine, volume_bytes: int) -> RunResult:
+    def _conduct_calibration_run(self, machine: CheckedMachine, volume_bytes: int) -> RunResult:
         document = build_calibration_plan(str(self._target), volume_bytes, machine.evict or "fadvise", machine.direct)
         plan = Plan.from_document(document, f"the check of {self._target}")
         self._observer.on_part("Calibration", 0, 0, plan)
@@ -254,7 +254,7 @@ class FileSystemCheck:
             raise StoppedError(run.text or "The check was interrupted.")
         return run
 
-    def _apply_calibration(self, machine: Machine, run: RunResult) -> Machine:
+    def _apply_calibration(self, machine: CheckedMachine, run: RunResult) -> CheckedMachine:
         """Returns the machine facts, corrected by what the calibration showed about direct I/O and cache eviction."""
         direct = run.record.phases.get("direct")
         if machine.direct and (direct is None or direct.end is None or not direct.end.ops.done):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from sonde.experiments.check.plans import QUEUE_DEPTH, Machine
+from sonde.experiments.check.plans import QUEUE_DEPTH, CheckedMachine
 from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.best_numbers import (
     NO_STORAGE_NUMBER,
@@ -130,7 +130,7 @@ def _list_memory_rows(suffix: str, crowd: str) -> list[FigureRow]:
 
 
 def compute_figures(
-    records: Mapping[str, tuple[str, RecordReader]], machine: Machine, queued: bool
+    records: Mapping[str, tuple[str, RecordReader]], machine: CheckedMachine, queued: bool
 ) -> list[CheckFigure]:
     """Returns the figures of all parts that were run; `records` maps a part's key to id and record of its run."""
     computed = []
@@ -203,7 +203,7 @@ def select_best_figures(check_figures: Sequence[CheckFigure]) -> list[BestCandid
     )
 
 
-def make_headline(check_figures: Sequence[CheckFigure], machine: Machine) -> str:
+def make_headline(check_figures: Sequence[CheckFigure], machine: CheckedMachine) -> str:
     """Returns the check in one sentence; caveats of a number precede it."""
     if machine.memory_backed:
         return f"Files here live in memory ({machine.file_system}). {NO_STORAGE_NUMBER}"

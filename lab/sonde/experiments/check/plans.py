@@ -30,7 +30,7 @@ _FLUSH_S = 20.0
 
 
 @dataclass(frozen=True)
-class Machine:
+class CheckedMachine:
     """Facts about machine and file system from the engine's probe."""
 
     cpus: int
@@ -67,7 +67,7 @@ class CheckPart:
 
 
 def plan_check_parts(
-    target: str, machine: Machine, speed: CalibratedSpeed, is_full_check: bool = False
+    target: str, machine: CheckedMachine, speed: CalibratedSpeed, is_full_check: bool = False
 ) -> list[CheckPart]:
     """Returns all parts in the order of execution."""
     phase_seconds = FULL_S if is_full_check else QUICK_S
@@ -82,7 +82,7 @@ def plan_check_parts(
     return check_parts
 
 
-def estimate_check_seconds(machine: Machine, speed: CalibratedSpeed, is_full_check: bool) -> float:
+def estimate_check_seconds(machine: CheckedMachine, speed: CalibratedSpeed, is_full_check: bool) -> float:
     """Returns the approximate seconds of all parts, removal included."""
     phase_seconds = FULL_S if is_full_check else QUICK_S
     volume = _compute_sequential_volume(machine, speed, phase_seconds, is_full_check)
@@ -135,7 +135,7 @@ def build_file_calibration_plan(target: str, file_count: int) -> dict[str, Any]:
 
 
 def _compute_sequential_volume(
-    machine: Machine, speed: CalibratedSpeed, phase_seconds: float, is_full_check: bool
+    machine: CheckedMachine, speed: CalibratedSpeed, phase_seconds: float, is_full_check: bool
 ) -> int:
     """Returns the bytes of a sequential phase over all tasks, limited by free space and memory."""
     wanted = speed.write_bytes_per_s * phase_seconds
@@ -153,7 +153,7 @@ def _compute_sequential_volume(
 
 
 def _make_sequential_part(
-    target: str, machine: Machine, speed: CalibratedSpeed, tasks: int, phase_seconds: float, is_full_check: bool
+    target: str, machine: CheckedMachine, speed: CalibratedSpeed, tasks: int, phase_seconds: float, is_full_check: bool
 ) -> CheckPart:
     volume = _compute_sequential_volume(machine, speed, phase_seconds, is_full_check)
     per_task = max(8 * MIB, volume // tasks // MIB * MIB)
@@ -201,7 +201,7 @@ def _make_sequential_part(
 
 
 def _make_random_part(
-    target: str, machine: Machine, speed: CalibratedSpeed, phase_seconds: float, is_full_check: bool
+    target: str, machine: CheckedMachine, speed: CalibratedSpeed, phase_seconds: float, is_full_check: bool
 ) -> CheckPart:
     volume = min(
         _compute_sequential_volume(machine, speed, phase_seconds, is_full_check), (64 if is_full_check else 8) * GIB
@@ -252,7 +252,7 @@ def _make_random_part(
 
 
 def _make_small_files_part(
-    target: str, machine: Machine, speed: CalibratedSpeed, phase_seconds: float, is_durable: bool
+    target: str, machine: CheckedMachine, speed: CalibratedSpeed, phase_seconds: float, is_durable: bool
 ) -> CheckPart:
     tasks = machine.cpus
     wanted = speed.files_per_s * (phase_seconds / 3 if is_durable else phase_seconds)
@@ -299,7 +299,7 @@ def _make_small_files_document(target: str, file_count: int, fsync: str) -> dict
     }
 
 
-def _make_eviction_treatments(machine: Machine) -> list[dict[str, Any]]:
+def _make_eviction_treatments(machine: CheckedMachine) -> list[dict[str, Any]]:
     return [{"kind": "sync"}, {"kind": machine.evict, "need": "best_effort"}]
 
 

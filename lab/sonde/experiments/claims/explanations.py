@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from sonde.experiments.claims.grid import Context
+from sonde.experiments.claims.grid import ClaimContext
 from sonde.experiments.claims.samples import MissingError, Samples
 from sonde.experiments.claims.values import ClaimEvaluator
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
@@ -21,7 +21,7 @@ _GROWTH_FUNCTIONS = ("rank_correlation", "slope", "rise")
 
 
 def explain_comparison_result(
-    comparison: ClaimComparison, evaluator: ClaimEvaluator, context: Context, verdict: ClaimVerdict
+    comparison: ClaimComparison, evaluator: ClaimEvaluator, context: ClaimContext, verdict: ClaimVerdict
 ) -> str:
     """Returns one or two sentences; empty if the claim holds or does not apply, or if the numbers show no reason."""
     if verdict not in (ClaimVerdict.FAILS, ClaimVerdict.UNDECIDED):
@@ -37,7 +37,7 @@ def explain_comparison_result(
     return " ".join(dict.fromkeys(explanation for explanation in explanations if explanation))
 
 
-def _explain_plateau(function_call: MetricFunctionCall, evaluator: ClaimEvaluator, context: Context) -> str:
+def _explain_plateau(function_call: MetricFunctionCall, evaluator: ClaimEvaluator, context: ClaimContext) -> str:
     """Returns where a metric that should grow along an axis reaches its plateau."""
     if function_call.name not in _GROWTH_FUNCTIONS:
         return ""
@@ -70,7 +70,7 @@ def _is_on_plateau(upper_bound: float, median: float, largest: float) -> bool:
     return max(median, upper_bound if upper_bound < float("inf") else median) >= PLATEAU_FRACTION * largest
 
 
-def _explain_scatter(claim: Claim, evaluator: ClaimEvaluator, context: Context) -> str:
+def _explain_scatter(claim: Claim, evaluator: ClaimEvaluator, context: ClaimContext) -> str:
     """Returns the cell with the largest scatter of runs, if the scatter is large."""
     scatters: list[tuple[float, str]] = []
     functions_by_metric = {

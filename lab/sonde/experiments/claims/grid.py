@@ -9,10 +9,10 @@ from typing import Any
 
 from sonde.experiments.claims.samples import MissingError
 from sonde.model.experiment.axes import SweepAxis
-from sonde.model.experiment.claims import Claim, Metric
+from sonde.model.experiment.claims import Claim, MetricReference
 from sonde.model.experiment.experiment import Cell, Experiment
 
-Context = Mapping[str, Any]
+ClaimContext = Mapping[str, Any]
 PLAN_AXIS = "plan"
 
 
@@ -20,7 +20,7 @@ PLAN_AXIS = "plan"
 class ClaimTerm:
     """A metric of a claim, and the axis that a function of it runs along (empty: none)."""
 
-    metric: Metric
+    metric: MetricReference
     axis: str
 
 
@@ -42,7 +42,7 @@ class CellGrid:
     def _get_coordinates(self, cell: Cell) -> dict[str, Any]:
         return {**({PLAN_AXIS: cell.plan} if self.experiment.file.plans else {}), **cell.coordinates}
 
-    def find_contexts(self, claim: Claim) -> list[Context]:
+    def find_contexts(self, claim: Claim) -> list[ClaimContext]:
         """Returns the combinations of values on the axes that the claim leaves open, if every metric has cells there.
 
         Raises MissingError if there is none.
@@ -83,7 +83,7 @@ class CellGrid:
         cell_ids = {cell.id for metric in claim.iterate_metrics() for _, cell in self._find_matching_cells(metric)}
         return [cell for _, cell in self._cells if cell.id in cell_ids]
 
-    def _find_matching_cells(self, metric: Metric) -> Iterator[tuple[dict[str, Any], Cell]]:
+    def _find_matching_cells(self, metric: MetricReference) -> Iterator[tuple[dict[str, Any], Cell]]:
         fixed = {name: self._resolve_axis_value(name, value) for name, value in metric.coordinates.items()}
         for coordinates, cell in self._cells:
             if metric.phase and metric.phase not in self._phases[cell.plan]:
@@ -95,7 +95,7 @@ class CellGrid:
         axis_place = self.axes[axis_name].find_axis_value(value) if axis_name in self.axes else None
         return axis_place.value if axis_place is not None else value
 
-    def find_cell(self, metric: Metric, context: Context) -> Cell:
+    def find_cell(self, metric: MetricReference, context: ClaimContext) -> Cell:
         """Returns the cell of a metric in a context. Raises MissingError."""
         for coordinates, cell in self._find_matching_cells(metric):
             if _do_contexts_agree(
@@ -104,7 +104,9 @@ class CellGrid:
                 return cell
         raise MissingError(f"no cell measures {metric.phase or metric.name} here")
 
-    def list_cells_along(self, metric: Metric, axis_name: str, context: Context) -> list[tuple[Any, Cell]]:
+    def list_cells_along(
+        self, metric: MetricReference, axis_name: str, context: ClaimContext
+    ) -> list[tuple[Any, Cell]]:
         """Returns value and cell of each existing place on an axis, in order. Raises MissingError."""
         fixed = {name: value for name, value in context.items() if name != axis_name}
         cells = [
@@ -125,7 +127,7 @@ class CellGrid:
             )
         return cells
 
-    def get_phase_of_metric(self, metric: Metric, cell: Cell) -> str:
+    def get_phase_of_metric(self, metric: MetricReference, cell: Cell) -> str:
         """Returns the phase of a metric: the one it names, or the only measured phase of the plan.
 
         Raises MissingError.

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from sonde.experiments.claims.curve_forms import classify_form
-from sonde.experiments.claims.grid import CellGrid, Context
+from sonde.experiments.claims.grid import CellGrid, ClaimContext
 from sonde.experiments.claims.samples import MissingError, Samples, SampleSource, compute_median_bounds
 from sonde.model.errors import UnitError
 from sonde.model.experiment.claims import (
-    Arithmetic,
+    ArithmeticExpression,
     ClaimComparison,
-    Metric,
+    ClaimExpression,
     MetricFunctionCall,
+    MetricReference,
     NumberLiteral,
-    Value,
 )
 from sonde.model.experiment.experiment import Cell
 from sonde.model.units import parse_bytes
@@ -52,23 +52,25 @@ class ClaimEvaluator:
     def __init__(self, grid: CellGrid, sample_source: SampleSource, confidence: float) -> None:
         self._grid, self._source, self._confidence = grid, sample_source, confidence
 
-    def evaluate_expression(self, expression: Value, context: Context) -> EvaluatedValue:
+    def evaluate_expression(self, expression: ClaimExpression, context: ClaimContext) -> EvaluatedValue:
         """Returns the value in a context. Raises MissingError."""
         match expression:
             case NumberLiteral():
                 return EvaluatedValue(BoundedValue.from_exact_value(expression.value), _EXACT_RUNS)
-            case Metric():
+            case MetricReference():
                 samples = self._get_samples(expression, context)
                 return EvaluatedValue(
                     samples.compute_median_bounds(self._confidence), _get_run_count(samples), LEAST_OF_MEDIAN
                 )
             case MetricFunctionCall():
                 return self._evaluate_function(expression, context)
-            case Arithmetic():
+            case ArithmeticExpression():
                 return self._evaluate_arithmetic(expression, context)
         raise MissingError("a form stands alone")
 
-    def evaluate_comparison(self, comparison: ClaimComparison, context: Context) -> tuple[EvaluatedValue, float, float]:
+    def evaluate_comparison(
+        self, comparison: ClaimComparison, context: ClaimContext
+    ) -> tuple[EvaluatedValue, float, float]:
         """Returns the value to compare, its threshold, and the magnitude of the operands if it is a difference (else
         0). Two metrics are compared by their ratio. Raises MissingError."""
         left_scaled, right_scaled = (
@@ -86,7 +88,7 @@ class ClaimEvaluator:
         evaluated = EvaluatedValue(left_value.bounds - right_value.bounds, min(left_value.runs, right_value.runs))
         return evaluated, 0.0, max(abs(left_value.bounds.value), abs(right_value.bounds.value))
 
-    def count_forms_of_runs(self, function_call: MetricFunctionCall, context: Context) -> Counter[str]:
+    def count_forms_of_runs(self, function_call: MetricFunctionCall, context: ClaimContext) -> Counter[str]:
         """Counts the runs of each form. Raises MissingError."""
         cell = self._grid.find_cell(function_call.metric, context)
         curves = self._source.collect_rate_curves(
@@ -95,7 +97,7 @@ class ClaimEvaluator:
         return Counter(classify_form(curve) for curve in curves)
 
     def compute_form_share(
-        self, function_call: MetricFunctionCall, form: str, context: Context
+        self, function_call: MetricFunctionCall, form: str, context: ClaimContext
     ) -> tuple[BoundedValue, Counter[str]]:
         """Returns the fraction of runs with this form and its interval, and the counts of all forms.
 
@@ -106,11 +108,11 @@ class ClaimEvaluator:
             return BoundedValue.from_exact_value(counts[form] / counts.total()), counts
         return compute_binomial_interval(counts[form], counts.total(), self._confidence), counts
 
-    def _get_samples(self, metric: Metric, context: Context) -> Samples:
+    def _get_samples(self, metric: MetricReference, context: ClaimContext) -> Samples:
         cell = self._grid.find_cell(metric, context)
         return self._source.collect_samples(metric.name, self._grid.get_phase_of_metric(metric, cell), cell)
 
-    def _evaluate_arithmetic(self, expression: Arithmetic, context: Context) -> EvaluatedValue:
+    def _evaluate_arithmetic(self, expression: ArithmeticExpression, context: ClaimContext) -> EvaluatedValue:
         if expression.operator == "/":
             left_scaled, right_scaled = (
                 _split_factor_and_metric(expression.left_operand),
@@ -133,7 +135,9 @@ class ClaimEvaluator:
             raise MissingError("a divisor that is not 0") from None
         return EvaluatedValue(bounds, min(left_value.runs, right_value.runs))
 
-    def _evaluate_ratio(self, numerator: Metric, denominator: Metric, context: Context) -> EvaluatedValue:
+    def _evaluate_ratio(
+        self, numerator: MetricReference, denominator: MetricReference, context: ClaimContext
+    ) -> EvaluatedValue:
         numerator_cell, denominator_cell = (
             self._grid.find_cell(numerator, context),
             self._grid.find_cell(denominator, context),
@@ -176,8 +180,8 @@ class ClaimEvaluator:
         )
         return EvaluatedValue(BoundedValue(side_ratio.value, side_ratio.low, side_ratio.high), runs, LEAST_OF_SIDE)
 
-    def _evaluate_function(self, function_call: MetricFunctionCall, context: Context) -> EvaluatedValue:
-        simple: Mapping[str, Callable[[MetricFunctionCall, Context], EvaluatedValue]] = {
+    def _evaluate_function(self, function_call: MetricFunctionCall, context: ClaimContext) -> EvaluatedValue:
+        simple: Mapping[str, Callable[[MetricFunctionCall, ClaimContext], EvaluatedValue]] = {
             "variation": self._evaluate_variation, "imbalance": self._evaluate_imbalance, "tail": self._evaluate_tail,
             "scaling": self._evaluate_scaling, "efficiency": self._evaluate_efficiency,
         }  # fmt: skip
@@ -185,7 +189,7 @@ class ClaimEvaluator:
             return simple[function_call.name](function_call, context)
         return self._evaluate_along_axis(function_call, context)
 
-    def _evaluate_variation(self, function_call: MetricFunctionCall, context: Context) -> EvaluatedValue:
+    def _evaluate_variation(self, function_call: MetricFunctionCall, context: ClaimContext) -> EvaluatedValue:
         samples = self._get_samples(function_call.metric, context)
         if samples.count < 2:
             raise MissingError("more than one run of the cell")
@@ -199,7 +203,7 @@ class ClaimEvaluator:
             LEAST_OF_SIDE,
         )
 
-    def _evaluate_imbalance(self, function_call: MetricFunctionCall, context: Context) -> EvaluatedValue:
+    def _evaluate_imbalance(self, function_call: MetricFunctionCall, context: ClaimContext) -> EvaluatedValue:
         cell = self._grid.find_cell(function_call.metric, context)
         phase = self._grid.get_phase_of_metric(function_call.metric, cell)
         runs = self._source.collect_member_values(
@@ -208,7 +212,7 @@ class ClaimEvaluator:
         imbalances = [float(np.max(run_values) / np.mean(run_values)) for run_values in runs if np.mean(run_values) > 0]
         return self._evaluate_median_of_runs(imbalances, self._source.determine_interim_look(cell))
 
-    def _evaluate_tail(self, function_call: MetricFunctionCall, context: Context) -> EvaluatedValue:
+    def _evaluate_tail(self, function_call: MetricFunctionCall, context: ClaimContext) -> EvaluatedValue:
         cell = self._grid.find_cell(function_call.metric, context)
         runs = self._source.collect_task_end_times(self._grid.get_phase_of_metric(function_call.metric, cell), cell)
         return self._evaluate_median_of_runs(
@@ -224,12 +228,12 @@ class ClaimEvaluator:
             compute_median_bounds(values, interim_look, self._confidence), len(values), LEAST_OF_MEDIAN
         )
 
-    def collect_samples_of_metric(self, metric: Metric, context: Context) -> tuple[str, Samples]:
+    def collect_samples_of_metric(self, metric: MetricReference, context: ClaimContext) -> tuple[str, Samples]:
         """Returns cell id and samples of a metric in a context. Raises MissingError."""
         return self._grid.find_cell(metric, context).id, self._get_samples(metric, context)
 
     def collect_samples_along_axis(
-        self, function_call: MetricFunctionCall, context: Context
+        self, function_call: MetricFunctionCall, context: ClaimContext
     ) -> list[tuple[object, Cell, Samples]]:
         """Returns place, cell and samples along the axis of a function. Raises MissingError."""
         axis_name = str(function_call.options["over"])
@@ -239,11 +243,11 @@ class ClaimEvaluator:
             places.append((value, cell, self._source.collect_samples(function_call.metric.name, phase, cell)))
         return places
 
-    def _evaluate_scaling(self, function_call: MetricFunctionCall, context: Context) -> EvaluatedValue:
+    def _evaluate_scaling(self, function_call: MetricFunctionCall, context: ClaimContext) -> EvaluatedValue:
         first_place, named_place = self._find_first_and_requested_axis_value(function_call, context)
         return self._compute_ratio(named_place[2], first_place[2], is_paired=False)
 
-    def _evaluate_efficiency(self, function_call: MetricFunctionCall, context: Context) -> EvaluatedValue:
+    def _evaluate_efficiency(self, function_call: MetricFunctionCall, context: ClaimContext) -> EvaluatedValue:
         first_place, named_place = self._find_first_and_requested_axis_value(function_call, context)
         growth = self._get_size_at_axis_value(named_place[0], named_place[1]) / self._get_size_at_axis_value(
             first_place[0], first_place[1]
@@ -254,7 +258,7 @@ class ClaimEvaluator:
         )
 
     def _find_first_and_requested_axis_value(
-        self, function_call: MetricFunctionCall, context: Context
+        self, function_call: MetricFunctionCall, context: ClaimContext
     ) -> tuple[tuple[object, Cell, Samples], tuple[object, Cell, Samples]]:
         """Returns the first place along an axis, and the place that the option `at` names."""
         places = self.collect_samples_along_axis(function_call, context)
@@ -275,7 +279,7 @@ class ClaimEvaluator:
             raise MissingError("a place of the axis that is above 0")
         return size
 
-    def _evaluate_along_axis(self, function_call: MetricFunctionCall, context: Context) -> EvaluatedValue:
+    def _evaluate_along_axis(self, function_call: MetricFunctionCall, context: ClaimContext) -> EvaluatedValue:
         places = self.collect_samples_along_axis(function_call, context)
         groups = [samples.values for _, _, samples in places]
         runs = min(_get_run_count(samples) for _, _, samples in places)
@@ -315,11 +319,11 @@ def _get_run_count(samples: Samples) -> int:
     return _EXACT_RUNS if samples.is_exact else samples.count
 
 
-def _split_factor_and_metric(expression: Value) -> tuple[float, Metric] | None:
+def _split_factor_and_metric(expression: ClaimExpression) -> tuple[float, MetricReference] | None:
     """Returns factor and metric of a part that is a metric times a number, else None."""
-    if isinstance(expression, Metric):
+    if isinstance(expression, MetricReference):
         return 1.0, expression
-    if isinstance(expression, Arithmetic) and expression.operator in "*/":
+    if isinstance(expression, ArithmeticExpression) and expression.operator in "*/":
         if (
             isinstance(expression.right_operand, NumberLiteral)
             and (inner := _split_factor_and_metric(expression.left_operand)) is not None

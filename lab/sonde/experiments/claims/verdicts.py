@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sonde.experiments.claims.explanations import NO_INTERVAL_SENTENCE, explain_comparison_result
-from sonde.experiments.claims.grid import CellGrid, Context
+from sonde.experiments.claims.grid import CellGrid, ClaimContext
 from sonde.experiments.claims.samples import MissingError, SampleSource
 from sonde.experiments.claims.values import ClaimEvaluator, EvaluatedValue
 from sonde.model.experiment.claim_verdicts import ClaimVerdict, combine_verdicts, compare_interval_with_threshold
@@ -41,7 +41,7 @@ class ComparisonResult:
 class ContextResult:
     """The result of a claim in one context: one value for every axis that the claim does not name."""
 
-    context: Context
+    context: ClaimContext
     comparisons: tuple[ComparisonResult, ...]
 
     @property
@@ -151,7 +151,9 @@ _LEVEL_REASONS: Mapping[str, str] = {
 _MIRRORED_OPERATORS: Mapping[str, str] = {">=": "<=", "<=": ">=", ">": "<", "<": ">", "==": "=="}
 
 
-def _evaluate_comparison(comparison: ClaimComparison, evaluator: ClaimEvaluator, context: Context) -> ComparisonResult:
+def _evaluate_comparison(
+    comparison: ClaimComparison, evaluator: ClaimEvaluator, context: ClaimContext
+) -> ComparisonResult:
     if isinstance(
         comparison.left_operand, NumberLiteral
     ):  # so that the text shows the measured value, not a difference
@@ -186,7 +188,7 @@ def _estimate_more_runs(evaluated: EvaluatedValue, threshold: float) -> int | No
 
 
 def _evaluate_form_comparison(
-    comparison: ClaimComparison, evaluator: ClaimEvaluator, context: Context
+    comparison: ClaimComparison, evaluator: ClaimEvaluator, context: ClaimContext
 ) -> ComparisonResult:
     function, word = (
         (comparison.left_operand, comparison.right_operand)

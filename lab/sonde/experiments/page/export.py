@@ -10,7 +10,7 @@ from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError
 from sonde.experiments.page.points import canonicalize_axis_values, get_cell_coordinates
 from sonde.experiments.page.published_comparison import PublishedComparison, compare_published
-from sonde.model.experiment.claims import METRICS, Metric
+from sonde.model.experiment.claims import METRICS, MetricReference
 
 if TYPE_CHECKING:
     import pyarrow
@@ -33,7 +33,7 @@ def build_result_table(runs: MeasuredRuns) -> pyarrow.Table:
     comparisons = compare_published(runs, None)
     by_metric: dict[tuple[str, str, str], PublishedComparison] = {}
     for comparison in comparisons:
-        if isinstance(comparison.value_expression, Metric) and comparison.measured is not None:
+        if isinstance(comparison.value_expression, MetricReference) and comparison.measured is not None:
             by_metric.setdefault((comparison.cell, comparison.phase, comparison.value_expression.name), comparison)
     rows = list(_iterate_measured_rows(runs, by_metric))
     shown_in_rows = {id(comparison) for comparison in by_metric.values()}
@@ -77,7 +77,7 @@ def _iterate_measured_rows(
 def _make_row_without_run(runs: MeasuredRuns, comparison: PublishedComparison) -> Row:
     """Returns the row of a published number without a run."""
     axis_values, metric = dict(comparison.context), comparison.published.of
-    if isinstance(comparison.value_expression, Metric):
+    if isinstance(comparison.value_expression, MetricReference):
         axis_values, metric = (
             {
                 **canonicalize_axis_values(runs.experiment, comparison.value_expression.coordinates),

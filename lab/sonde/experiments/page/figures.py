@@ -18,7 +18,7 @@ from sonde.experiments.page.call_chart import make_call_section
 from sonde.experiments.page.median_curves import make_curve_of_medians
 from sonde.experiments.page.points import (
     MAX_CHARTS,
-    Point,
+    FigurePoint,
     collect_points,
     compute_point_ratio,
     format_axis_name_and_value,
@@ -69,8 +69,8 @@ def _make_point_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[
 
 
 def _group_by_series(
-    figure: FigureDescription, points: Sequence[Point], runs: MeasuredRuns
-) -> list[tuple[str, list[Point]]]:
+    figure: FigureDescription, points: Sequence[FigurePoint], runs: MeasuredRuns
+) -> list[tuple[str, list[FigurePoint]]]:
     """Returns name and points of each line or color."""
     if not figure.series:
         return [(figure.title or figure.id, list(points))]
@@ -87,7 +87,7 @@ def _group_by_series(
 
 
 def _arrange_x_axis_values(
-    figure: FigureDescription, points: Sequence[Point], runs: MeasuredRuns
+    figure: FigureDescription, points: Sequence[FigurePoint], runs: MeasuredRuns
 ) -> tuple[list[Any], list[float], dict[float, str]]:
     """Returns the places on the x axis, the position of each, and the label by position."""
     values = order_axis_values(runs.experiment, figure.x, [point.coordinates.get(figure.x) for point in points])
@@ -111,7 +111,7 @@ def _make_chart_heading(heading_text: str) -> Markup:
     return Markup("<h4>{}</h4>").format(heading_text) if heading_text else Markup("")
 
 
-def _describe_run_count(points: Sequence[Point]) -> str:
+def _describe_run_count(points: Sequence[FigurePoint]) -> str:
     counts = sorted({point.samples.count for point in points})
     run_count = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     interval_text = (
@@ -122,7 +122,9 @@ def _describe_run_count(points: Sequence[Point]) -> str:
     )
 
 
-def _draw_curves(figure: FigureDescription, title: str, points: Sequence[Point], runs: MeasuredRuns) -> Markup | None:
+def _draw_curves(
+    figure: FigureDescription, title: str, points: Sequence[FigurePoint], runs: MeasuredRuns
+) -> Markup | None:
     values, numbers_at, names = _arrange_x_axis_values(figure, points, runs)
     positions = {str(value): number for value, number in zip(values, numbers_at, strict=True)}
     curves = []
@@ -146,7 +148,7 @@ def _draw_curves(figure: FigureDescription, title: str, points: Sequence[Point],
 
 
 def _make_published_curves(
-    figure: FigureDescription, points: Sequence[Point], runs: MeasuredRuns, x_positions: Mapping[str, float]
+    figure: FigureDescription, points: Sequence[FigurePoint], runs: MeasuredRuns, x_positions: Mapping[str, float]
 ) -> tuple[list[Curve], str]:
     """Returns the published lines of this chart and a sentence on them. A numeric axis also has places that were not
     measured."""
@@ -170,7 +172,7 @@ def _make_published_curves(
 
 
 def _scale_published_lines(
-    figure: FigureDescription, points: Sequence[Point], runs: MeasuredRuns
+    figure: FigureDescription, points: Sequence[FigurePoint], runs: MeasuredRuns
 ) -> tuple[list[PublishedLine], float, str]:
     """Returns the published lines of a chart, their scale factor, and a sentence on it."""
     shared = {
@@ -188,7 +190,7 @@ def _scale_published_lines(
 
 
 def _list_medians_by_x_position(
-    x_positions: Mapping[str, float], figure: FigureDescription, series_points: Sequence[Point]
+    x_positions: Mapping[str, float], figure: FigureDescription, series_points: Sequence[FigurePoint]
 ) -> list[tuple[float, BoundedValue]]:
     medians = [
         (x_positions[str(point.coordinates.get(figure.x))], point.samples.compute_median_bounds())
@@ -198,7 +200,7 @@ def _list_medians_by_x_position(
 
 
 def _draw_scaling_chart(
-    figure: FigureDescription, title: str, points: Sequence[Point], runs: MeasuredRuns
+    figure: FigureDescription, title: str, points: Sequence[FigurePoint], runs: MeasuredRuns
 ) -> Markup | None:
     """Draws the rate over the size: a number, or the storage units of a pool. The dotted line is proportional."""
     sizes: dict[str, float] = {}
@@ -240,7 +242,7 @@ def _draw_scaling_chart(
 
 
 def _draw_bar_chart(
-    figure: FigureDescription, title: str, points: Sequence[Point], runs: MeasuredRuns
+    figure: FigureDescription, title: str, points: Sequence[FigurePoint], runs: MeasuredRuns
 ) -> Markup | None:
     series = _group_by_series(figure, points, runs)
     keys = [(f"c{index % CURVE_COLOR_COUNT}", name) for index, (name, _) in enumerate(series)]
@@ -285,7 +287,7 @@ def _draw_bar_chart(
 
 
 def _draw_percent_change_chart(
-    figure: FigureDescription, title: str, points: Sequence[Point], runs: MeasuredRuns
+    figure: FigureDescription, title: str, points: Sequence[FigurePoint], runs: MeasuredRuns
 ) -> Markup | None:
     """Draws the change of every series against the baseline series."""
     rows = []
@@ -319,5 +321,5 @@ def _draw_percent_change_chart(
     return _make_chart_heading(title) + render_change_bars(rows, title)
 
 
-def _make_series_label(figure: FigureDescription, runs: MeasuredRuns, point: Point) -> str:
+def _make_series_label(figure: FigureDescription, runs: MeasuredRuns, point: FigurePoint) -> str:
     return format_axis_value(runs.experiment, figure.series, point.coordinates.get(figure.series))

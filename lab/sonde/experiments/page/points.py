@@ -23,7 +23,7 @@ MAX_CHARTS = 8
 
 
 @dataclass(frozen=True)
-class Point:
+class FigurePoint:
     """One metric of one phase in one cell. `coordinates` has its values on all axes, plan, phase and metric."""
 
     coordinates: Mapping[str, Any]
@@ -41,7 +41,7 @@ class Point:
 class PointSelection:
     """Points of a figure or table, and reasons for missing ones, one sentence each."""
 
-    points: tuple[Point, ...]
+    points: tuple[FigurePoint, ...]
     missing: tuple[str, ...]
 
 
@@ -63,11 +63,11 @@ def collect_points(figure_or_table: FigureDescription | TableDescription, runs: 
                 PHASE_COORDINATE: phase,
                 METRIC_COORDINATE: metric,
             }
-            points.append(Point(coordinates, cell, phase, metric, samples))
+            points.append(FigurePoint(coordinates, cell, phase, metric, samples))
     return PointSelection(tuple(points), tuple(missing))
 
 
-def compute_point_ratio(base_point: Point, point: Point) -> RateRatio | None:
+def compute_point_ratio(base_point: FigurePoint, point: FigurePoint) -> RateRatio | None:
     """Returns point / base with its interval; None if a value is not positive."""
     if min(*base_point.samples.values, *point.samples.values) <= 0:
         return None
@@ -178,8 +178,8 @@ def parse_axis_numbers(places: Sequence[Any]) -> list[float] | None:
 
 
 def split_points_into_charts(
-    points: Sequence[Point], axes_in_chart: Sequence[str]
-) -> list[tuple[dict[str, Any], list[Point]]]:
+    points: Sequence[FigurePoint], axes_in_chart: Sequence[str]
+) -> list[tuple[dict[str, Any], list[FigurePoint]]]:
     """Groups points into charts by the coordinates that differ and are not drawn inside a chart."""
     names = sorted({name for point in points for name in point.coordinates})
     outside = [
@@ -187,7 +187,7 @@ def split_points_into_charts(
         for name in names
         if name not in axes_in_chart and len({str(point.coordinates.get(name)) for point in points}) > 1
     ]
-    groups: dict[tuple[str, ...], tuple[dict[str, Any], list[Point]]] = {}
+    groups: dict[tuple[str, ...], tuple[dict[str, Any], list[FigurePoint]]] = {}
     for point in points:
         key = tuple(str(point.coordinates.get(name)) for name in outside)
         groups.setdefault(key, ({name: point.coordinates.get(name) for name in outside}, []))[1].append(point)

@@ -15,7 +15,7 @@ from typing import Any
 from markupsafe import Markup
 
 from sonde.charts.plot import render_html_table
-from sonde.experiments.claims.grid import CellGrid, Context
+from sonde.experiments.claims.grid import CellGrid, ClaimContext
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError
 from sonde.experiments.claims.values import ClaimEvaluator
@@ -33,7 +33,7 @@ from sonde.model.experiment.claim_parser import (
     parse_published_number,
     wrap_value_in_claim,
 )
-from sonde.model.experiment.claims import Metric, Value
+from sonde.model.experiment.claims import ClaimExpression, MetricReference
 from sonde.model.experiment.description import FigureDescription, PublishedNumber
 from sonde.stats.bounds import BoundedValue
 from sonde.stats.stopping import CONFIDENCE
@@ -52,11 +52,11 @@ class PublishedComparison:
     """A published number and the measured value for the same cell, in base units."""
 
     published: PublishedNumber
-    value_expression: Value
+    value_expression: ClaimExpression
     unit: str
     value: float
     upper: float | None
-    context: Context  # values on the axes that the published number leaves open
+    context: ClaimContext  # values on the axes that the published number leaves open
     measured: BoundedValue | None
     missing: str = ""  # why there is no measured value
     cell: str = ""  # id of the metric's cell; empty for a calculated value
@@ -121,9 +121,9 @@ def _compare_published_number(
     return comparisons
 
 
-def _find_cell_and_phase(value_expression: Value, context: Context, grid: CellGrid) -> tuple[str, str]:
+def _find_cell_and_phase(value_expression: ClaimExpression, context: ClaimContext, grid: CellGrid) -> tuple[str, str]:
     """Returns cell id and phase of a metric; empty for a value calculated from several."""
-    if not isinstance(value_expression, Metric):
+    if not isinstance(value_expression, MetricReference):
         return "", ""
     cell = grid.find_cell(value_expression, context)
     try:
@@ -191,7 +191,7 @@ def _format_measured_to_published_ratio(ratio: BoundedValue | None) -> str:
 
 def _make_shape_key(comparison: PublishedComparison) -> object:
     """Returns the key of the numbers that form a shape: metric, phase, plan."""
-    if not isinstance(comparison.value_expression, Metric):
+    if not isinstance(comparison.value_expression, MetricReference):
         return id(comparison)
     return (
         comparison.value_expression.name,
@@ -235,7 +235,7 @@ def make_published_curves(
     for published in runs.experiment.file.published:
         metric = parse_claim_value(published.of)
         if (
-            not isinstance(metric, Metric)
+            not isinstance(metric, MetricReference)
             or metric.name not in figure.metrics
             or figure.per
             or published.to is not None

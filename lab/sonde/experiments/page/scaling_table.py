@@ -11,7 +11,7 @@ from markupsafe import Markup
 from sonde.charts.plot import render_html_table
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError
-from sonde.experiments.page.points import Point, compute_point_ratio, format_axis_value
+from sonde.experiments.page.points import FigurePoint, compute_point_ratio, format_axis_value
 from sonde.experiments.page.sentences import format_amount, format_interval
 from sonde.model.experiment.description import FigureDescription
 from sonde.stats.bounds import BoundedValue
@@ -22,7 +22,7 @@ SCALING_EXPLANATION = (
 " 95 % intervals."
 
 
-def compute_scaling_ratio(smallest_size_point: Point, point: Point) -> BoundedValue | None:
+def compute_scaling_ratio(smallest_size_point: FigurePoint, point: FigurePoint) -> BoundedValue | None:
     """Returns S(k): the rate / the rate at the smallest size; None if a rate is not positive."""
     if point is smallest_size_point:
         return BoundedValue.from_exact_value(1.0)
@@ -33,7 +33,7 @@ def compute_scaling_ratio(smallest_size_point: Point, point: Point) -> BoundedVa
 def make_scaling_table(
     figure: FigureDescription,
     runs: MeasuredRuns,
-    named_lines: Sequence[tuple[str, Sequence[Point]]],
+    named_lines: Sequence[tuple[str, Sequence[FigurePoint]]],
     sizes_by_place: Mapping[str, float],
 ) -> Markup:
     """Returns a table with a row for each point of each line, the smallest size first; `sizes_by_place` has the size by
@@ -66,7 +66,7 @@ def make_scaling_table(
     )
 
 
-def _format_peak_share(runs: MeasuredRuns, point: Point) -> str:
+def _format_peak_share(runs: MeasuredRuns, point: FigurePoint) -> str:
     """Returns the fraction of the stated peak in percent; a dash if no peak is stated or no bytes are counted."""
     if point.unit != "B/s":
         return "–"

@@ -11,7 +11,7 @@ from sonde.charts.plot import render_html_table
 from sonde.experiments.claims.measured_runs import MeasuredRuns
 from sonde.experiments.claims.samples import MissingError
 from sonde.experiments.page.points import (
-    Point,
+    FigurePoint,
     collect_points,
     format_axis_value,
     make_not_drawn_sentence,
@@ -40,7 +40,7 @@ def make_table_section(table_entry: TableDescription, runs: MeasuredRuns) -> tup
         {name for shared, _ in split_points_into_charts(selection.points, (*rows, "metric")) for name in shared}
     )
     names = [*rows, *other_names]
-    lines: dict[tuple[str, ...], dict[str, Point]] = {}
+    lines: dict[tuple[str, ...], dict[str, FigurePoint]] = {}
     for point in selection.points:
         key = tuple(format_axis_value(runs.experiment, name, point.coordinates.get(name, "")) for name in names)
         lines.setdefault(key, {})[point.metric] = point
@@ -61,7 +61,7 @@ def make_table_section(table_entry: TableDescription, runs: MeasuredRuns) -> tup
     return messages, [render_html_table(columns, body, table_entry.title or table_entry.id, text_columns=len(names))]
 
 
-def _format_metric_cells(points_by_metric: dict[str, Point], metrics: Sequence[str]) -> list[str]:
+def _format_metric_cells(points_by_metric: dict[str, FigurePoint], metrics: Sequence[str]) -> list[str]:
     cells = []
     for metric in metrics:
         point = points_by_metric.get(metric)
@@ -78,14 +78,14 @@ def _format_metric_cells(points_by_metric: dict[str, Point], metrics: Sequence[s
     return cells
 
 
-def _format_scatter(point: Point) -> str:
+def _format_scatter(point: FigurePoint) -> str:
     try:
         return estimate_coefficient_of_variation(point.samples.values).text
     except ValueError:
         return "–"
 
 
-def _format_run_count(points_by_metric: dict[str, Point]) -> str:
+def _format_run_count(points_by_metric: dict[str, FigurePoint]) -> str:
     return str(max(point.samples.count for point in points_by_metric.values()))
 
 
@@ -121,5 +121,5 @@ def _make_cell_row(runs: MeasuredRuns, cell: Cell, phase: str) -> list[str]:
         f"{format_amount(bounds.limits[0], unit)} … {format_amount(bounds.limits[1], unit)}" if has_interval else "–"
     )
     time = runs.collect_samples("time", phase, cell).compute_median_bounds().value
-    rate, scatter = format_amount(bounds.value, unit), _format_scatter(Point({}, cell, phase, metric, samples))
+    rate, scatter = format_amount(bounds.value, unit), _format_scatter(FigurePoint({}, cell, phase, metric, samples))
     return [cell.id, phase, rate, interval_text, scatter, f"{time:.3g} s", str(samples.count)]

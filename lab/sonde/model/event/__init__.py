@@ -5,6 +5,6 @@
 """
 
 from sonde.model.event.event import Event, find_matching_events, read_events_file
-from sonde.model.event.times import Interval
+from sonde.model.event.times import TimeInterval
 
-__all__ = ["Event", "Interval", "find_matching_events", "read_events_file"]
+__all__ = ["Event", "TimeInterval", "find_matching_events", "read_events_file"]

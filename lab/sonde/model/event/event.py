@@ -12,7 +12,7 @@ from typing import Any
 from sonde.model.documents import parse_json, parse_toml
 from sonde.model.errors import EventError, SystemFileError
 from sonde.model.event.description import EVENT_FORMAT, EventDeclaration, EventsFile
-from sonde.model.event.times import EventTimeError, Interval, parse_time_interval, parse_time_zone
+from sonde.model.event.times import EventTimeError, TimeInterval, parse_time_interval, parse_time_zone
 from sonde.model.file_text import read_text_file
 from sonde.model.ranges import RangeError, expand_name_range
 from sonde.model.system.dependencies import find_all_dependencies
@@ -29,7 +29,7 @@ class Event:
     id: str
     kind: str
     title: str
-    when: Interval  # all times that the text allows
+    when: TimeInterval  # all times that the text allows
     parts: tuple[str, ...] = ()  # ids, ranges or groups as written; empty: all of the system
     affects_dependents: bool = True  # it also affects parts that depend on these
     details: str = ""
@@ -66,7 +66,7 @@ class Event:
 
 def find_matching_events(
     events: Iterable[Event],
-    interval: Interval,
+    interval: TimeInterval,
     part_ids: Collection[str] = (),
     system: System | None = None,
     tolerance: timedelta = timedelta(0),
@@ -75,7 +75,7 @@ def find_matching_events(
 
     Empty `part_ids` match every event. Events that are certainly inside come first; each group is in order of time.
     """
-    widened = Interval(interval.first - tolerance, interval.last + tolerance)
+    widened = TimeInterval(interval.first - tolerance, interval.last + tolerance)
     matches = [
         event
         for event in events
@@ -87,7 +87,7 @@ def find_matching_events(
     )
 
 
-def _is_interval_inside(inner: Interval, outer: Interval) -> bool:
+def _is_interval_inside(inner: TimeInterval, outer: TimeInterval) -> bool:
     return outer.first <= inner.first and inner.last <= outer.last
 
 

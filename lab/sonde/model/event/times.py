@@ -22,13 +22,13 @@ class EventTimeError(UserError):
 
 
 @dataclass(frozen=True)
-class Interval:
+class TimeInterval:
     """The earliest and the latest moment; both have a time zone, `first` is not after `last`."""
 
     first: datetime
     last: datetime
 
-    def overlaps_interval(self, other: Interval) -> bool:
+    def overlaps_interval(self, other: TimeInterval) -> bool:
         """Returns whether the intervals have a common moment."""
         return self.first <= other.last and other.first <= self.last
 
@@ -56,7 +56,7 @@ def parse_time_zone(zone_text: str) -> tzinfo:
         ) from None
 
 
-def parse_time_interval(time_text: str, default_zone: tzinfo = UTC, precision_s: float | None = None) -> Interval:
+def parse_time_interval(time_text: str, default_zone: tzinfo = UTC, precision_s: float | None = None) -> TimeInterval:
     """Returns the interval that `time_text` allows; `default_zone` applies to times without one. Raises EventTimeError.
 
     ``2013-12-06`` is that whole day. ``A/B`` is from the earliest moment of A to the latest of B. With `precision_s`,
@@ -66,7 +66,7 @@ def parse_time_interval(time_text: str, default_zone: tzinfo = UTC, precision_s:
     bounds = [_parse_time_as_interval(part.strip(), time_text, default_zone, precision_s) for part in parts[:2]]
     if len(parts) > 2:
         raise EventTimeError(f'"{time_text}" has more than two times; an interval is written FIRST/LAST.')
-    interval = Interval(bounds[0].first, bounds[-1].last)
+    interval = TimeInterval(bounds[0].first, bounds[-1].last)
     if bounds[-1].first < bounds[0].first:
         raise EventTimeError(f'"{time_text}" ends before it begins; write the earlier time first.')
     return interval
@@ -74,7 +74,7 @@ def parse_time_interval(time_text: str, default_zone: tzinfo = UTC, precision_s:
 
 def _parse_time_as_interval(
     time_text: str, full_text: str, default_zone: tzinfo, precision_s: float | None
-) -> Interval:
+) -> TimeInterval:
     match = _TIME_FORMAT.fullmatch(time_text)
     if match is None:
         raise EventTimeError(f'"{full_text}" is no time; write 2013-12-06, 2014-03-17T09:30Z, or FIRST/LAST.')
@@ -89,8 +89,8 @@ def _parse_time_as_interval(
     except (ValueError, OverflowError) as reason:
         raise EventTimeError(f'"{full_text}" is no time: {reason}.') from None
     if precision_s is not None:
-        return Interval(first - timedelta(seconds=precision_s), first + timedelta(seconds=precision_s))
-    return Interval(first, last)
+        return TimeInterval(first - timedelta(seconds=precision_s), first + timedelta(seconds=precision_s))
+    return TimeInterval(first, last)
 
 
 def _find_last_moment_with_same_digits(

@@ -15,7 +15,7 @@ from sonde.model.experiment.claim_parser import (
     wrap_value_in_claim,
 )
 from sonde.model.experiment.claim_ranges import find_constant_comparison
-from sonde.model.experiment.claims import Claim, ClaimError, Metric
+from sonde.model.experiment.claims import Claim, ClaimError, MetricReference
 from sonde.model.experiment.experiment import Experiment
 from sonde.model.experiment.experiment_names import (
     describe_unknown_name,
@@ -101,7 +101,7 @@ def _check_control_location(experiment: Experiment, system_location: str, path: 
         )
 
 
-def _check_metric_names(experiment: Experiment, member_path: str, metric: Metric) -> None:
+def _check_metric_names(experiment: Experiment, member_path: str, metric: MetricReference) -> None:
     axes = map_axes_by_name(experiment)
     for name, value in metric.coordinates.items():
         axis = axes.get(name)

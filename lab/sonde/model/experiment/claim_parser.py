@@ -13,16 +13,16 @@ from sonde.model.experiment.claims import (
     METRICS,
     PER_CHOICES,
     SHAPES,
-    Arithmetic,
+    ArithmeticExpression,
     Claim,
     ClaimComparison,
     ClaimError,
-    Metric,
+    ClaimExpression,
     MetricFunctionCall,
+    MetricReference,
     NumberLiteral,
     Scalar,
     ShapeName,
-    Value,
 )
 from sonde.model.units import parse_bytes, parse_duration, parse_op_rate, parse_rate, parse_share
 
@@ -60,13 +60,13 @@ def parse_claim(claim_text: str) -> Claim:
     return claim
 
 
-def wrap_value_in_claim(claim_text: str, claim_value: Value) -> Claim:
+def wrap_value_in_claim(claim_text: str, claim_value: ClaimExpression) -> Claim:
     """Returns a claim with the metrics and functions of `claim_value`, so that they can be checked like those of a
     claim."""
     return Claim(claim_text, (ClaimComparison(claim_value, ">", NumberLiteral(0.0)),))
 
 
-def parse_claim_value(value_text: str) -> Value:
+def parse_claim_value(value_text: str) -> ClaimExpression:
     """Parses one side of a claim: a metric, a function of a metric, or arithmetic with them. Raises ClaimError."""
     claim = parse_claim(f"{value_text} > 0")
     if len(claim.comparisons) != 1 or claim.comparisons[0].right_operand != NumberLiteral(0.0):
@@ -74,20 +74,20 @@ def parse_claim_value(value_text: str) -> Value:
     return claim.comparisons[0].left_operand
 
 
-def find_unit_of_value(claim_value: Value) -> str:
+def find_unit_of_value(claim_value: ClaimExpression) -> str:
     """Returns the unit of a value: the unit of its metric, or 1 for a ratio or a plain number."""
     match claim_value:
-        case Metric():
+        case MetricReference():
             return METRICS[claim_value.name][0]
         case MetricFunctionCall() if claim_value.name in ("largest", "smallest"):
             return METRICS[claim_value.metric.name][0]
-        case Arithmetic() if claim_value.operator != "/":
+        case ArithmeticExpression() if claim_value.operator != "/":
             first_unit, right = (
                 find_unit_of_value(claim_value.left_operand),
                 find_unit_of_value(claim_value.right_operand),
             )
             return first_unit if first_unit != "1" else right
-        case Arithmetic() if isinstance(claim_value.right_operand, NumberLiteral):
+        case ArithmeticExpression() if isinstance(claim_value.right_operand, NumberLiteral):
             return find_unit_of_value(claim_value.left_operand)
     return "1"
 
@@ -157,7 +157,7 @@ def _parse_comparisons(syntax_node: ast.expr, claim_text: str) -> Iterator[Claim
         left_operand = right_operand
 
 
-def _is_shape_function(claim_value: Value) -> bool:
+def _is_shape_function(claim_value: ClaimExpression) -> bool:
     return isinstance(claim_value, MetricFunctionCall) and claim_value.name == "shape"
 
 
@@ -165,7 +165,7 @@ def _get_source_text(syntax_node: ast.expr, claim_text: str) -> str:
     return ast.get_source_segment(claim_text.strip(), syntax_node) or claim_text
 
 
-def _parse_value_node(syntax_node: ast.expr, claim_text: str) -> Value:
+def _parse_value_node(syntax_node: ast.expr, claim_text: str) -> ClaimExpression:
     if isinstance(syntax_node, ast.Constant):
         return _parse_constant(syntax_node.value, claim_text)
     if (
@@ -183,7 +183,7 @@ def _parse_value_node(syntax_node: ast.expr, claim_text: str) -> Value:
         )
         if isinstance(left_operand, ShapeName) or isinstance(right_operand, ShapeName):
             raise ClaimError(f'"{_get_source_text(syntax_node, claim_text)}" calculates with a word.')
-        return Arithmetic(_ARITHMETIC_OPERATORS[type(syntax_node.op)], left_operand, right_operand)
+        return ArithmeticExpression(_ARITHMETIC_OPERATORS[type(syntax_node.op)], left_operand, right_operand)
     if isinstance(syntax_node, ast.Call) and isinstance(syntax_node.func, ast.Name):
         if syntax_node.func.id in FUNCTIONS:
             return _parse_function_call(syntax_node.func.id, syntax_node, claim_text)
@@ -205,7 +205,7 @@ def _parse_constant(constant: object, claim_text: str) -> NumberLiteral | ShapeN
     return NumberLiteral(float(constant))
 
 
-def _parse_metric_call(metric_name: str, call_node: ast.Call, claim_text: str) -> Metric:
+def _parse_metric_call(metric_name: str, call_node: ast.Call, claim_text: str) -> MetricReference:
     if metric_name not in METRICS:
         hint = suggest_close_name(metric_name, [*METRICS, *FUNCTIONS])
         raise ClaimError(
@@ -216,7 +216,7 @@ def _parse_metric_call(metric_name: str, call_node: ast.Call, claim_text: str) -
             f'"{_get_source_text(call_node, claim_text)}" names several phases; write one, and cells by name: '
             'transfer="4KiB".'
         )
-    return Metric(
+    return MetricReference(
         metric_name,
         _parse_phase_name(call_node.args[0], claim_text) if call_node.args else "",
         _parse_function_options(call_node, claim_text),
@@ -231,7 +231,7 @@ def _parse_function_call(function_name: str, call_node: ast.Call, claim_text: st
             f"{function_name}(bandwidth(read){', over=transfer' if required else ''})."
         )
     metric = _parse_value_node(call_node.args[0], claim_text)
-    if not isinstance(metric, Metric):
+    if not isinstance(metric, MetricReference):
         raise ClaimError(
             f'"{_get_source_text(call_node.args[0], claim_text)}" is no metric; {function_name} takes one metric.'
         )

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from math import inf
 
 from sonde.model.experiment.claims import (
-    Arithmetic,
+    ArithmeticExpression,
     Claim,
     ClaimComparison,
-    Metric,
+    ClaimExpression,
     MetricFunctionCall,
+    MetricReference,
     NumberLiteral,
     ShapeName,
-    Value,
 )
 
 Range = tuple[float, float]
@@ -61,15 +61,15 @@ def _describe_constant(comparison: ClaimComparison) -> str:
     return ""
 
 
-def _is_at_least(larger: Value, smaller: Value) -> bool:
+def _is_at_least(larger: ClaimExpression, smaller: ClaimExpression) -> bool:
     """Returns whether `larger` is never below `smaller` because both are of the same numbers."""
-    if isinstance(larger, Arithmetic) and larger.operator == "/" and smaller == NumberLiteral(1.0):
+    if isinstance(larger, ArithmeticExpression) and larger.operator == "/" and smaller == NumberLiteral(1.0):
         return _is_at_least(larger.left_operand, larger.right_operand)
-    if isinstance(smaller, Arithmetic) and smaller.operator == "/" and larger == NumberLiteral(1.0):
+    if isinstance(smaller, ArithmeticExpression) and smaller.operator == "/" and larger == NumberLiteral(1.0):
         return _is_at_least(smaller.right_operand, smaller.left_operand)
     if larger == smaller:
         return True
-    if isinstance(larger, Metric) and isinstance(smaller, Metric):
+    if isinstance(larger, MetricReference) and isinstance(smaller, MetricReference):
         names = (larger.name, smaller.name)
         if set(names) <= set(_LATENCY_METRICS) and (larger.phase, larger.coordinates) == (
             smaller.phase,
@@ -80,13 +80,13 @@ def _is_at_least(larger: Value, smaller: Value) -> bool:
     return _is_extreme_along_axis("largest", larger, smaller) or _is_extreme_along_axis("smallest", smaller, larger)
 
 
-def _is_extreme_along_axis(axis_name: str, extreme_value: Value, member_value: Value) -> bool:
+def _is_extreme_along_axis(axis_name: str, extreme_value: ClaimExpression, member_value: ClaimExpression) -> bool:
     """Returns whether `extreme_value` is the largest or smallest value along an axis of which `member_value` is one
     value."""
     if (
         not isinstance(extreme_value, MetricFunctionCall)
         or extreme_value.name != axis_name
-        or not isinstance(member_value, Metric)
+        or not isinstance(member_value, MetricReference)
     ):
         return False
     of, axis = extreme_value.metric, extreme_value.options.get("over")
@@ -95,17 +95,17 @@ def _is_extreme_along_axis(axis_name: str, extreme_value: Value, member_value: V
     return same_metric and axis in member_value.coordinates and other_axes == dict(of.coordinates)
 
 
-def _find_possible_range(claim_value: Value) -> Range:
+def _find_possible_range(claim_value: ClaimExpression) -> Range:
     match claim_value:
         case NumberLiteral():
             return (claim_value.value, claim_value.value)
-        case Metric():
+        case MetricReference():
             return _METRIC_RANGES.get(claim_value.name, _NONNEGATIVE_RANGE)
         case MetricFunctionCall() if claim_value.name in ("largest", "smallest"):
             return _find_possible_range(claim_value.metric)
         case MetricFunctionCall():
             return _FUNCTION_RANGES.get(claim_value.name, _NONNEGATIVE_RANGE)
-        case Arithmetic():
+        case ArithmeticExpression():
             return _combine_ranges(
                 claim_value.operator,
                 _find_possible_range(claim_value.left_operand),

@@ -97,7 +97,7 @@ class ShapeName:
 
 
 @dataclass(frozen=True)
-class Metric:
+class MetricReference:
     """The median of a metric over the repeats of a phase, in the cells that `at` names."""
 
     name: str
@@ -110,29 +110,29 @@ class MetricFunctionCall:
     """A function of a metric."""
 
     name: str
-    metric: Metric
+    metric: MetricReference
     options: Mapping[str, Scalar]
 
 
 @dataclass(frozen=True)
-class Arithmetic:
+class ArithmeticExpression:
     """Two values joined by + - * /."""
 
     operator: str
-    left_operand: Value
-    right_operand: Value
+    left_operand: ClaimExpression
+    right_operand: ClaimExpression
 
 
-Value = NumberLiteral | ShapeName | Metric | MetricFunctionCall | Arithmetic
+ClaimExpression = NumberLiteral | ShapeName | MetricReference | MetricFunctionCall | ArithmeticExpression
 
 
 @dataclass(frozen=True)
 class ClaimComparison:
     """left operator right; a chain a <= b <= c is two of these."""
 
-    left_operand: Value
+    left_operand: ClaimExpression
     operator: str
-    right_operand: Value
+    right_operand: ClaimExpression
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Claim:
     text: str
     comparisons: tuple[ClaimComparison, ...]
 
-    def iterate_metrics(self) -> Iterator[Metric]:
+    def iterate_metrics(self) -> Iterator[MetricReference]:
         """Every metric in it, from left to right."""
         for comparison in self.comparisons:
             yield from _iterate_metrics(comparison.left_operand)
@@ -155,19 +155,19 @@ class Claim:
             yield from _iterate_functions(comparison.right_operand)
 
 
-def _iterate_metrics(claim_value: Value) -> Iterator[Metric]:
-    if isinstance(claim_value, Metric):
+def _iterate_metrics(claim_value: ClaimExpression) -> Iterator[MetricReference]:
+    if isinstance(claim_value, MetricReference):
         yield claim_value
     elif isinstance(claim_value, MetricFunctionCall):
         yield claim_value.metric
-    elif isinstance(claim_value, Arithmetic):
+    elif isinstance(claim_value, ArithmeticExpression):
         yield from _iterate_metrics(claim_value.left_operand)
         yield from _iterate_metrics(claim_value.right_operand)
 
 
-def _iterate_functions(claim_value: Value) -> Iterator[MetricFunctionCall]:
+def _iterate_functions(claim_value: ClaimExpression) -> Iterator[MetricFunctionCall]:
     if isinstance(claim_value, MetricFunctionCall):
         yield claim_value
-    elif isinstance(claim_value, Arithmetic):
+    elif isinstance(claim_value, ArithmeticExpression):
         yield from _iterate_functions(claim_value.left_operand)
         yield from _iterate_functions(claim_value.right_operand)

@@ -56,7 +56,7 @@ def add_target_parents(run: RecordedRun, system: System) -> RecordedRun:
     location = str(simulated.get("mount") or "") if simulated else ""
     location = location or get_text(run.plan, "target", "path") or get_text(run.notes, "target")
     parents = find_target_parents(system, location, is_simulated=bool(simulated))
-    return replace(run, notes={**run.notes, "parents": parents.as_json()})
+    return replace(run, notes={**run.notes, "parents": parents.to_json()})
 
 
 def _find_file_system(system: System, path_or_id: str) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from sonde.dialects.io500.command_lines import is_phase_enabled, make_phase_command_line, make_run_directories
 from sonde.dialects.io500.ini import read_ini_file
-from sonde.dialects.io500.phases import ALL_PHASES, list_phases
+from sonde.dialects.io500.phases import ALL_PHASES, list_io500_phases
 
 DATA = Path(__file__).resolve().parents[3] / "data"
 # ini file, result.txt of IO500 isc26_v2, time stamp, extended mode
@@ -34,7 +34,7 @@ def printed(path: Path) -> dict[str, str]:
 @pytest.mark.parametrize(("ini", "result", "stamp", "extended"), RECORDED, ids=["standard", "every option"])
 def test_command_lines_equal_recorded_io500_command_lines(ini: str, result: str, stamp: str, extended: bool) -> None:
     config, wanted = read_ini_file(DATA / ini), printed(DATA / result)
-    phases = list_phases(extended)
+    phases = list_io500_phases(extended)
     assert [phase.name for phase in phases] == list(wanted)
     for phase in phases:
         if phase.is_measured:
@@ -77,4 +77,7 @@ def test_every_phase_has_section_and_can_be_disabled() -> None:
 
 
 def test_cleanup_runs_only_the_delete_phases() -> None:
-    assert [phase.name for phase in list_phases(False, cleanup=True)] == ["mdtest-easy-delete", "mdtest-hard-delete"]
+    assert [phase.name for phase in list_io500_phases(False, cleanup=True)] == [
+        "mdtest-easy-delete",
+        "mdtest-hard-delete",
+    ]

@@ -7,7 +7,7 @@ from archive_builders import normalize_blanks
 
 from sonde.dialects.io500.benchmark_interface import BenchmarkResult, PhaseRow
 from sonde.dialects.io500.figures import PhaseFigures
-from sonde.dialects.io500.phases import list_phases
+from sonde.dialects.io500.phases import list_io500_phases
 from sonde.dialects.io500.report_section import make_result_sections
 from sonde.dialects.io500.score import Io500Score
 
@@ -18,7 +18,7 @@ def outcome(broken: bool) -> BenchmarkResult:
     """Every phase with a number of its own; one broke a rule."""
     rows = [
         PhaseRow(phase, PhaseFigures(value=index + 0.5), 10.0 + index)
-        for index, phase in enumerate(list_phases(False, False), 1)
+        for index, phase in enumerate(list_io500_phases(False, False), 1)
     ]
     if broken:
         rows[0].broken.append(SHORT)
@@ -31,7 +31,7 @@ def test_report_section_has_scores_and_each_phase_with_unit() -> None:
     (section,) = make_result_sections(outcome(broken=False))
     assert section.paragraphs == ["Bandwidth 4.000 GiB/s, metadata 9.000 kIOPS, total 6.000: valid by the rules."]
     text = normalize_blanks(str(section.parts[0]))
-    for index, phase in enumerate(list_phases(False, False), 1):
+    for index, phase in enumerate(list_io500_phases(False, False), 1):
         if phase.is_measured:
             assert f"{phase.name} {index + 0.5:.3f} {phase.result_unit} {10 + index}.00 s valid" in text
 
@@ -39,6 +39,6 @@ def test_report_section_has_scores_and_each_phase_with_unit() -> None:
 def test_every_reason_for_invalid_is_reported() -> None:
     table, why = make_result_sections(outcome(broken=True))
     assert "total 6.000: INVALID by the rules." in table.paragraphs[0]
-    name = list_phases(False, False)[0].name
+    name = list_io500_phases(False, False)[0].name
     assert why.paragraphs == ["stonewall-time 1s != 300s.", f"{name}: {SHORT}."]
     assert normalize_blanks(str(table.parts[0])).count("INVALID") == 1

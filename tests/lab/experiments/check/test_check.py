@@ -21,7 +21,7 @@ from sonde.experiments.check.plans import (
     GIB,
     MIB,
     CalibratedSpeed,
-    Machine,
+    CheckedMachine,
     build_calibration_plan,
     build_file_calibration_plan,
     estimate_check_seconds,
@@ -42,11 +42,13 @@ from sonde.store.archive import Archive
 
 Fake = Callable[..., Path]
 
-ORDINARY = Machine(4, 16 * GIB, 500 * GIB, "ext4", memory_backed=False, direct=True, io_uring=True, evict="fadvise")
+ORDINARY = CheckedMachine(
+    4, 16 * GIB, 500 * GIB, "ext4", memory_backed=False, direct=True, io_uring=True, evict="fadvise"
+)
 FAST = CalibratedSpeed(2e9, 3e9, 20_000)
 
 machines = st.builds(
-    Machine,
+    CheckedMachine,
     cpus=st.integers(1, 256),
     memory=st.integers(GIB // 2, 4096 * GIB),
     available=st.integers(64 * MIB, 10**6 * GIB),
@@ -68,7 +70,7 @@ speeds = st.builds(
 
 
 @given(machines, speeds, st.booleans())
-def test_every_plan_of_a_check_is_valid_and_fits(machine: Machine, speed: CalibratedSpeed, full: bool) -> None:
+def test_every_plan_of_a_check_is_valid_and_fits(machine: CheckedMachine, speed: CalibratedSpeed, full: bool) -> None:
     for part in plan_check_parts("/scratch", machine, speed, full):
         plan = Plan.from_document(part.document, "check")
         assert plan.threads == part.tasks

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.model.errors import EXIT_BAD_INPUT, EventError
-from sonde.model.event import Event, Interval, find_matching_events, read_events_file
+from sonde.model.event import Event, TimeInterval, find_matching_events, read_events_file
 from sonde.model.event.times import EventTimeError, parse_time_interval, parse_time_zone
 from sonde.model.system import make_system
 
@@ -109,7 +109,7 @@ def test_the_distance_is_to_the_nearer_end() -> None:
 
 
 def test_certain_events_precede_possible_events() -> None:
-    during = Interval(parse_utc("2014-03-17T06:00"), parse_utc("2014-03-17T18:00"))
+    during = TimeInterval(parse_utc("2014-03-17T06:00"), parse_utc("2014-03-17T18:00"))
     inside, day = event("inside", "2014-03-17T09:30"), event("day", "2014-03-17")
     before, after = event("before", "2014-03-16"), event("after", "2014-03-18T01:00")
     everything = [after, day, before, inside]
@@ -276,17 +276,17 @@ def test_event_interval_may_be_a_day_and_zone_almost_24_hours() -> None:
     assert parse_time_interval("2014-03-17/2014-03-17") == parse_time_interval("2014-03-17")
     assert [parse_time_zone(text) for text in ("", "UTC", "Z")] == [UTC] * 3
     assert parse_time_zone("+23:59").utcoffset(None) == timedelta(hours=23, minutes=59)
-    assert parse_time_interval("2014", precision_s=0.5) == Interval(
+    assert parse_time_interval("2014", precision_s=0.5) == TimeInterval(
         parse_utc("2013-12-31T23:59:59.500"), parse_utc("2014-01-01T00:00:00.500")
     )
 
 
 def test_intervals_that_share_a_moment_overlap() -> None:
     first, second = (
-        Interval(parse_utc("2014-01-01"), parse_utc("2014-01-02")),
-        Interval(parse_utc("2014-01-02"), parse_utc("2014-01-03")),
+        TimeInterval(parse_utc("2014-01-01"), parse_utc("2014-01-02")),
+        TimeInterval(parse_utc("2014-01-02"), parse_utc("2014-01-03")),
     )
-    third = Interval(parse_utc("2014-01-03"), parse_utc("2014-01-04"))
+    third = TimeInterval(parse_utc("2014-01-03"), parse_utc("2014-01-04"))
     assert first.overlaps_interval(second)
     assert second.overlaps_interval(first)
     assert not first.overlaps_interval(third)
@@ -311,10 +311,10 @@ def test_events_at_one_time_are_in_the_order_of_their_names(tmp_path: Path) -> N
     during = parse_time_interval("2014-03")
     both = [event("b", "2014-03-17"), event("a", "2014-03-17"), event("c", "2014-03-16")]
     assert [event.id for event in find_matching_events(both, during)] == ["c", "a", "b"]
-    edge = Interval(parse_utc("2014-03-18"), parse_utc("2014-03-19"))
+    edge = TimeInterval(parse_utc("2014-03-18"), parse_utc("2014-03-19"))
     assert find_matching_events(both[:1], edge) == []
     assert find_matching_events(both[:1], edge, tolerance=timedelta(microseconds=1)) == both[:1]
-    assert find_matching_events(both[:1], Interval(parse_utc("2014-03-15"), parse_utc("2014-03-17"))) == both[:1]
+    assert find_matching_events(both[:1], TimeInterval(parse_utc("2014-03-15"), parse_utc("2014-03-17"))) == both[:1]
     exact = [event("part", "2014-03-17/2014-03-19"), event("whole", "2014-03-18")]
     assert [event.id for event in find_matching_events(exact, parse_time_interval("2014-03-18"))] == ["whole", "part"]
     events = [{**ONE, "id": name} for name in ("z", "y")]
@@ -328,7 +328,7 @@ def test_ndjson_line_is_parsed_as_an_event(tmp_path: Path) -> None:
     path.write_text(f"\n{json.dumps(line)}\n \n", encoding="utf-8")
     (event,) = read_events_file(path)
     assert event == Event(
-        "e", "failure", "a disk", Interval(parse_utc("2014-03-16T23:00"), parse_utc("2014-03-17T01:00")),
+        "e", "failure", "a disk", TimeInterval(parse_utc("2014-03-16T23:00"), parse_utc("2014-03-17T01:00")),
         ("d1",), False, "D", "S", {"x": (1, "2")}, "W", "Q", ("a",),
     )  # fmt: skip
     path.write_text(json.dumps({**line, "when": "2014-02-30"}), encoding="utf-8")

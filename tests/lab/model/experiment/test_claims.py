@@ -14,11 +14,11 @@ from sonde.model.experiment.claim_verdicts import ClaimVerdict, combine_verdicts
 from sonde.model.experiment.claims import (
     FUNCTIONS,
     METRICS,
-    Arithmetic,
+    ArithmeticExpression,
     ClaimComparison,
     ClaimError,
-    Metric,
     MetricFunctionCall,
+    MetricReference,
     NumberLiteral,
     ShapeName,
 )
@@ -26,30 +26,30 @@ from sonde.model.experiment.claims import (
 
 def test_a_ratio_of_two_cells() -> None:
     (comparison,) = parse_claim('bandwidth(write, offset="0B") / bandwidth(write, offset="256KiB") >= 1.3').comparisons
-    dividend = Metric("bandwidth", "write", {"offset": "0B"})
-    right = Metric("bandwidth", "write", {"offset": "256KiB"})
-    assert comparison == ClaimComparison(Arithmetic("/", dividend, right), ">=", NumberLiteral(1.3))
+    dividend = MetricReference("bandwidth", "write", {"offset": "0B"})
+    right = MetricReference("bandwidth", "write", {"offset": "256KiB"})
+    assert comparison == ClaimComparison(ArithmeticExpression("/", dividend, right), ">=", NumberLiteral(1.3))
 
 
 def test_chained_comparison_is_split_and_joined_by_and() -> None:
     claim = parse_claim("0.5 <= duplex_efficiency(full) <= 1.05 and time(full) > 60")
-    efficiency = Metric("duplex_efficiency", "full", {})
+    efficiency = MetricReference("duplex_efficiency", "full", {})
     assert claim.comparisons == (
         ClaimComparison(NumberLiteral(0.5), "<=", efficiency),
         ClaimComparison(efficiency, "<=", NumberLiteral(1.05)),
-        ClaimComparison(Metric("time", "full", {}), ">", NumberLiteral(60)),
+        ClaimComparison(MetricReference("time", "full", {}), ">", NumberLiteral(60)),
     )
 
 
 def test_quoted_phase_name_may_contain_a_dash() -> None:
     (comparison,) = parse_claim('operations("random-read") > 0').comparisons
-    assert comparison.left_operand == Metric("operations", "random-read", {})
+    assert comparison.left_operand == MetricReference("operations", "random-read", {})
 
 
 def test_functions_and_forms() -> None:
     claim = parse_claim('shape(bandwidth(read)) == "flat" and efficiency(bandwidth(w), over=pool, at=FS3) >= 0.8')
     assert claim.comparisons[0] == ClaimComparison(
-        MetricFunctionCall("shape", Metric("bandwidth", "read", {}), {}), "==", ShapeName("flat")
+        MetricFunctionCall("shape", MetricReference("bandwidth", "read", {}), {}), "==", ShapeName("flat")
     )
     assert list(claim.iterate_functions())[1].options == {"over": "pool", "at": "FS3"}
     assert [metric.phase for metric in claim.iterate_metrics()] == ["read", "w"]
@@ -57,9 +57,13 @@ def test_functions_and_forms() -> None:
 
 def test_arithmetic_binds_as_usual() -> None:
     (comparison,) = parse_claim("time(a) + 2 * time(b) - -1 <= 9").comparisons
-    assert comparison.left_operand == Arithmetic(
+    assert comparison.left_operand == ArithmeticExpression(
         "-",
-        Arithmetic("+", Metric("time", "a", {}), Arithmetic("*", NumberLiteral(2), Metric("time", "b", {}))),
+        ArithmeticExpression(
+            "+",
+            MetricReference("time", "a", {}),
+            ArithmeticExpression("*", NumberLiteral(2), MetricReference("time", "b", {})),
+        ),
         NumberLiteral(-1),
     )
 

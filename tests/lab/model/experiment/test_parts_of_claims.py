@@ -21,15 +21,15 @@ from sonde.model.experiment.claims import (
     METRICS,
     PER_CHOICES,
     SHAPES,
-    Arithmetic,
+    ArithmeticExpression,
     ClaimComparison,
     ClaimError,
-    Metric,
     MetricFunctionCall,
+    MetricReference,
     NumberLiteral,
 )
 
-READ = Metric("bandwidth", "read", {})
+READ = MetricReference("bandwidth", "read", {})
 
 
 @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ def test_quantities_become_plain_numbers_but_not_in_quotation_marks(text: str, p
 
 def test_a_value_is_one_side_of_a_claim() -> None:
     assert parse_claim_value("bandwidth(read)") == READ
-    assert parse_claim_value(" bandwidth(read) / 2 ") == Arithmetic("/", READ, NumberLiteral(2.0))
+    assert parse_claim_value(" bandwidth(read) / 2 ") == ArithmeticExpression("/", READ, NumberLiteral(2.0))
     claim = wrap_value_in_claim("text", READ)
     assert (claim.text, claim.comparisons) == ("text", (ClaimComparison(READ, ">", NumberLiteral(0.0)),))
     assert [*claim.iterate_metrics()] == [READ]
@@ -129,12 +129,12 @@ def test_options_of_a_metric_are_strings_numbers_or_booleans() -> None:
         "i": False,
         "j": True,
     }
-    assert comparison.left_operand == Metric("bandwidth", "r", options)
+    assert comparison.left_operand == MetricReference("bandwidth", "r", options)
     assert comparison.right_operand == NumberLiteral(-1.5)
     (bare,) = parse_claim("bandwidth() > 1").comparisons
-    assert bare.left_operand == Metric("bandwidth", "", {})
+    assert bare.left_operand == MetricReference("bandwidth", "", {})
     (tail,) = parse_claim("imbalance(bandwidth(r), per=node) > 1").comparisons
-    assert tail.left_operand == MetricFunctionCall("imbalance", Metric("bandwidth", "r", {}), {"per": "node"})
+    assert tail.left_operand == MetricFunctionCall("imbalance", MetricReference("bandwidth", "r", {}), {"per": "node"})
 
 
 METRIC_LIST = ", ".join(METRICS)

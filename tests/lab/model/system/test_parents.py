@@ -100,7 +100,7 @@ def test_targets_without_a_mount_are_grouped_by_unique_names(site: System) -> No
 def test_parents_of_recorded_targets_survive_json(site: System) -> None:
     parents = find_target_parents(site, "/a").restrict_to_targets(["OST0020", "OST0777"])
     assert parents.levels == {"OSS": {"a-oss1": ("OST0020",)}, "SSU": {"a-ssu": ("OST0020",)}}
-    assert parse_parents(parents.as_json()) == parents
+    assert parse_parents(parents.to_json()) == parents
     wrong: list[Any] = [None, [], {}, {"levels": 3}, {"levels": {"OSS": 4}}, {"levels": {"OSS": {"x": 5}}}]
     for nonsense in wrong:
         assert not [part for parts in parse_parents(nonsense).levels.values() for part in parts]

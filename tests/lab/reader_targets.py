@@ -115,7 +115,7 @@ def _read_csv(path: Path) -> None:
 def _read_results(path: Path) -> None:
     for run in read_result_file(path, ImportDefaults()):
         run.make_run_id()
-        run.make_shared_key()
+        run.make_history_key_of_all_phases()
 
 
 def _read_trace(path: Path) -> None:

@@ -37,7 +37,7 @@ from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_OK, UserError
 from sonde.store.archive import Archive, make_run_id
 from sonde.terminal.screen import get_messages_console, get_results_console, print_json
-from sonde.tune.search import SearchResult, SearchRule, compare_with_present_value, estimate_runs
+from sonde.tune.search import SearchResult, SearchRule, compare_candidate_with_present_value, estimate_runs
 
 PROOF_FILE = "proof.json"
 # A model repeats a calibration exactly.
@@ -111,7 +111,7 @@ class _AdviceProver:
         def measure_variant(value: str | None) -> float:
             return self._measure_replay(after if value else before, change.name, "after" if value else "before")
 
-        result = compare_with_present_value(change.name, measure_variant, search_rule, seed=1)
+        result = compare_candidate_with_present_value(change.name, measure_variant, search_rule, seed=1)
         return _make_proof(advice, change, predict_gain_from_costs(self.costs, self.calls, change), result)
 
     def _make_replay(self, call_log: CallLog, stripe_count: int | None, replay_name: str) -> Replay:

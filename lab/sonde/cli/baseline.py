@@ -21,7 +21,7 @@ from sonde.store.tags import change_tags
 from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 from sonde.trends.baseline_gate import MIN_BASELINE_RUNS, compute_median_and_limit
 from sonde.trends.comparison_text import format_history_rate, format_number_name
-from sonde.trends.sides import BASELINE_PREFIX, SideValues, collect_numbers, find_compared_side
+from sonde.trends.sides import BASELINE_PREFIX, SideValues, collect_values_by_number, find_compared_side
 
 
 @click.group("baseline", cls=VerbGroup)
@@ -56,7 +56,7 @@ def set_command(name: str, runs: tuple[str, ...], add: bool, archive: Archive) -
     archive.recover_unfinished_runs()
     tag = _make_baseline_tag(name)
     chosen = {run.folder: run for text in runs for run in find_compared_side(archive, text).runs}
-    if not collect_numbers(list(chosen.values())):
+    if not collect_values_by_number(list(chosen.values())):
         raise UserError(
             f"None of {', '.join(runs)} holds a number that can be compared (lost, failed or without storage); a"
             f" baseline needs runs that were done."
@@ -160,18 +160,18 @@ def _find_baseline_runs(archive: Archive, baseline_tag: str) -> list[Path]:
 
 def _compute_gate_limit(side_values: SideValues) -> float | None:
     """Returns the limit of the gate; None if too few runs have a number that may be judged."""
-    values = side_values.select_judged().values
+    values = side_values.select_judged_values().values
     return compute_median_and_limit(values)[1] if len(values) >= MIN_BASELINE_RUNS else None
 
 
 def _explain_missing_limit(side_values: SideValues) -> str:
-    few = len(side_values.select_judged().values) == len(side_values.values)
+    few = len(side_values.select_judged_values().values) == len(side_values.values)
     return f"needs {MIN_BASELINE_RUNS} runs" if few else f"none: {side_values.classification_text}"
 
 
 def _print_baseline(archive: Archive, baseline_tag: str, as_json: bool) -> None:
     side = find_compared_side(archive, baseline_tag)
-    numbers = sorted(collect_numbers(side.runs), key=lambda number: number.key)
+    numbers = sorted(collect_values_by_number(side.runs), key=lambda number: number.key)
     keys = [number.key for number in numbers]
     if as_json:
         print_json(

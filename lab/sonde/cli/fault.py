@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from sonde.launch.mounted_machine import read_active_faults, send_fault_line
+from sonde.launch.mounted_machine import read_active_faults, send_fault_command
 from sonde.model.errors import EXIT_OK, UserError
 from sonde.terminal.encoding import print_plain_text
 
@@ -40,5 +40,5 @@ def command(directory: Path, fault: tuple[str, ...], list_faults: bool, end: boo
         for active_fault in faults:
             print_plain_text(active_fault)
         return EXIT_OK
-    send_fault_line(directory, "clear" if clear else ("end " if end else "") + " ".join(fault))
+    send_fault_command(directory, "clear" if clear else ("end " if end else "") + " ".join(fault))
     return EXIT_OK

@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 
 from sonde.cli.layout_output import (
-    make_deletion_document,
-    make_plan_document,
-    print_check,
-    print_deletion,
-    print_plan,
+    make_layout_plan_document,
+    make_lun_deletion_document,
+    print_layout_check,
+    print_layout_plan,
+    print_lun_deletion,
 )
 from sonde.cli.options import OutputFile, VerbGroup, add_archive_option, add_json_option
 from sonde.design.checked_items import choose_exit_code
@@ -117,13 +117,13 @@ def plan_command(
     if output is not None:
         _write_files(output, _make_layout_files(plan, binary))
     if as_json:
-        print_json(make_plan_document(plan, show_failures=show_failures))
+        print_json(make_layout_plan_document(plan, show_failures=show_failures))
         return EXIT_FAILED if plan.unmet else 0
     if as_report:
         report = layout_tables.make_report(plan.system, plan.file_systems, binary=binary)
         get_results_console().print(report, markup=False, highlight=False, soft_wrap=True)
     else:
-        print_plan(plan, explain=explain, show_failures=show_failures, failed_parts=failed_parts)
+        print_layout_plan(plan, explain=explain, show_failures=show_failures, failed_parts=failed_parts)
     if output is not None:
         for name in sorted(_make_layout_files(plan, binary)):
             get_results_console().print(str(output / name), soft_wrap=True, highlight=False)
@@ -208,7 +208,7 @@ def check_command(
         )
     if system is not None and not locations and not saved_outputs:
         verdict = check_described_storage(read_system(find_system_file(system)))
-        print_check(ObservedStorage(), verdict, as_json)
+        print_layout_check(ObservedStorage(), verdict, as_json)
         return choose_exit_code(len(verdict.faults), verdict.checked_items)
     storage = read_files(saved_outputs)
     for item in locations:
@@ -225,7 +225,7 @@ def check_command(
     directories = [path for item in locations if (path := Path(item)).is_dir()]
     written = list_written_attributes(machine, planned) if machine is not None and planned is not None else ()
     verdict = check_layout(storage, planned, directories, planned_mounts, written)
-    print_check(storage, verdict, as_json)
+    print_layout_check(storage, verdict, as_json)
     return choose_exit_code(len(verdict.faults), verdict.checked_items)
 
 
@@ -250,9 +250,9 @@ def delete_command(system: str, enclosure: str, output: Path | None, as_json: bo
     if output is not None:
         write_file(output, format_system_file(deletion.system, f"the system without the LUNs of {enclosure}"))
     if as_json:
-        print_json(make_deletion_document(deletion))
+        print_json(make_lun_deletion_document(deletion))
     else:
-        print_deletion(deletion)
+        print_lun_deletion(deletion)
     return EXIT_OK
 
 

@@ -19,7 +19,7 @@ from sonde.model.units import format_bytes
 from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 
 
-def print_plan(plan: LayoutPlan, *, explain: bool, show_failures: bool, failed_parts: tuple[str, ...]) -> None:
+def print_layout_plan(plan: LayoutPlan, *, explain: bool, show_failures: bool, failed_parts: tuple[str, ...]) -> None:
     console = get_results_console()
     if failed_parts:
         console.print(f"Bandwidth without {', '.join(failed_parts)}:", style="bold", soft_wrap=True)
@@ -63,7 +63,7 @@ def _print_failures(plan: LayoutPlan, layout: FileSystemLayout) -> None:
     get_results_console().print(table)
 
 
-def print_check(storage: ObservedStorage, verdict: LayoutCheck, as_json: bool) -> None:
+def print_layout_check(storage: ObservedStorage, verdict: LayoutCheck, as_json: bool) -> None:
     if as_json:
         print_json({"seen": asdict(storage), "faults": [asdict(item) for item in verdict.faults],
                     "compared": [asdict(item) for item in verdict.checked_items],
@@ -83,7 +83,7 @@ def print_check(storage: ObservedStorage, verdict: LayoutCheck, as_json: bool) -
             console.print(f"Of the plan not compared: {text}.", soft_wrap=True, highlight=False, markup=False)
 
 
-def make_plan_document(plan: LayoutPlan, *, show_failures: bool) -> dict[str, Any]:
+def make_layout_plan_document(plan: LayoutPlan, *, show_failures: bool) -> dict[str, Any]:
     entries = []
     for file_system in plan.file_systems:
         entry: dict[str, Any] = {
@@ -115,7 +115,7 @@ def make_plan_document(plan: LayoutPlan, *, show_failures: bool) -> dict[str, An
     }
 
 
-def print_deletion(deletion: LunDeletion) -> None:
+def print_lun_deletion(deletion: LunDeletion) -> None:
     """Prints what is lost with the LUNs of an enclosure, and the command that deletes them."""
     console = get_results_console()
     for kind, names in deletion.removed.items():
@@ -131,7 +131,7 @@ def print_deletion(deletion: LunDeletion) -> None:
         console.print(f"Command       {deletion.command}", soft_wrap=True, highlight=False)
 
 
-def make_deletion_document(deletion: LunDeletion) -> dict[str, Any]:
+def make_lun_deletion_document(deletion: LunDeletion) -> dict[str, Any]:
     """Returns the JSON document of a deletion."""
     removed = {kind: list(names) for kind, names in deletion.removed.items()}
     return {"removed": removed, "bytes_freed": deletion.bytes_freed, "command": deletion.command or None}

@@ -66,11 +66,11 @@ def command(
     selected = replace(wanted, calibrations=everything)
     if as_json:
         rows = catalog.find_runs(["run", "folder", "tags"], selected, count).table.to_pylist()
-        _print_complaints(catalog.list_complaints())
+        _print_complaints(catalog.describe_foreign_folders())
         print_json(_make_run_documents(archive, rows))
         return 0
     lines, left_out = _select_last_rows(catalog, selected, count, ungrouped)
-    _print_complaints(catalog.list_complaints())
+    _print_complaints(catalog.describe_foreign_folders())
     if lines:
         print_run_list(lines)
         if any(len(line.runs) > 1 for line in lines):

@@ -11,7 +11,7 @@ import click
 
 from sonde.cli.options import OutputFile, VerbGroup, add_json_option
 from sonde.cli.route_live import latency_command, watch_command
-from sonde.cli.route_output import print_mount_comparison, print_verification_result, report_route_check
+from sonde.cli.route_output import print_mount_comparison, print_route_check, print_verification_result
 from sonde.cli.run_selection import open_progress_bar
 from sonde.design.checked_items import choose_exit_code
 from sonde.design.routes.check_host import check_host
@@ -172,7 +172,7 @@ def check_command(system: str, files: tuple[Path, ...], name: str, other_files: 
 
         other_tables = read_host_tables(other_files)
     verdict = check_host(machine, name, tables, other_tables, configured_tables)
-    report_route_check(verdict, as_json)
+    print_route_check(verdict, as_json)
     return choose_exit_code(len(verdict.faults), verdict.comparisons)
 
 

@@ -22,7 +22,7 @@ from sonde.model.units import format_count_with_noun
 from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 
 
-def report_route_check(verdict: RouteCheck, as_json: bool) -> None:
+def print_route_check(verdict: RouteCheck, as_json: bool) -> None:
     """Prints a check, as JSON or for people."""
     if as_json:
         print_json(

@@ -206,15 +206,15 @@ def compute_pair_density(
 
 def _compute_rates_density(deviations: Floats, sd: Floats, noise: NoiseModel, is_exact: bool) -> Floats:
     if (is_exact and deviations.shape[1] > 1) or np.any(np.isnan(deviations[0])):
-        return noise.compute_joint_density(deviations, sd)
-    return np.asarray(np.mean(noise.compute_run_density(deviations, sd[:, None, :]), axis=1))
+        return noise.compute_joint_log_density_of_runs(deviations, sd)
+    return np.asarray(np.mean(noise.compute_log_density_of_run(deviations, sd[:, None, :]), axis=1))
 
 
 def _compute_parts_density(
     deviations: Floats, sd: Floats, predictions: CombinedPredictions, noise: NoiseModel
 ) -> Floats:
-    usual = noise.compute_part_density(deviations, sd)
-    odd = noise.compute_part_density(deviations, _ODD_PART_SD)
+    usual = noise.compute_log_density_of_part(deviations, sd)
+    odd = noise.compute_log_density_of_part(deviations, _ODD_PART_SD)
     mixed = np.where(predictions.is_single[:, None], usual, _mix_log_densities(usual, odd, _ODD_PART_SHARE))
     return np.asarray(np.nansum(mixed, axis=1))
 

@@ -134,7 +134,7 @@ def _integrate_shared_errors(
         mean = np.stack([prediction.rates[phase][0] for phase in phases], axis=-1)
         sd = np.hypot(np.stack([prediction.rates[phase][1] for phase in phases], axis=-1), reference_sd)
         values = np.array([[run.rates.get(phase, np.nan) for phase in phases] for run in runs])
-        total += noise.compute_joint_density(values - mean[:, None, :], sd)[:, None]
+        total += noise.compute_joint_log_density_of_runs(values - mean[:, None, :], sd)[:, None]
     for run in runs:
         total += _compute_vector_densities(prediction, [run], part_masks, part_count, noise, part_sd)[0]
     return total
@@ -179,7 +179,7 @@ def _compute_density_of_each_run(
         mean = np.stack([prediction.rates[phase][0] for phase in phases], axis=-1)
         sd = np.stack([prediction.rates[phase][1] for phase in phases], axis=-1)
         values = np.array([[run.rates[phase] for phase in phases] for run in runs])
-        density = noise.compute_run_density(values[:, None, :] - mean, np.hypot(sd, reference_sd))
+        density = noise.compute_log_density_of_run(values[:, None, :] - mean, np.hypot(sd, reference_sd))
         total += density[:, :, None]
     return np.asarray(total + _compute_vector_densities(prediction, runs, part_masks, part_count, noise))
 
@@ -209,10 +209,10 @@ def _compute_vector_density(
 ) -> Floats:
     """All parts as predicted for untouched ones, plus the difference for those that a member touches."""
     deviations = values[:, None, :] - vector.outside[:, None]
-    outside = noise.compute_part_density(deviations, vector.outside_sd[:, None])
+    outside = noise.compute_log_density_of_part(deviations, vector.outside_sd[:, None])
     alone = np.sum(outside, axis=-1)[..., None]
     if not np.any(part_mask):
         return np.asarray(alone)
     inside_sd = np.hypot(vector.inside_sd, part_sd)[:, None]
-    inside = noise.compute_part_density(values[:, None, :] - vector.inside[:, None], inside_sd)
+    inside = noise.compute_log_density_of_part(values[:, None, :] - vector.inside[:, None], inside_sd)
     return np.asarray(alone + (inside - outside) @ part_mask.T)

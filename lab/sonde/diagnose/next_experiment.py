@@ -100,7 +100,7 @@ def estimate_information_bits(
         )
         for index in live
     ]
-    decrease = live_posterior.entropy_bits - float(np.mean(live_posterior.compute_later_entropies(densities)))
+    decrease = live_posterior.entropy_bits - float(np.mean(live_posterior.compute_entropies_after_results(densities)))
     return max(0.0, decrease)
 
 
@@ -133,7 +133,7 @@ def draw_measurement(
     values = means + generator.normal(0.0, 1.0, len(rates)) * errors + deviations
     vectors: dict[tuple[str, str], dict[str, float]] = {}
     for key, vector in source.vectors.items():
-        names = list_vector_parts(key[1], experiment, machine)
+        names = list_measured_parts(key[1], experiment, machine)
         inside = part_masks.select_vector_parts(key[1], names)[member] > 0
         mean = np.where(inside, vector.inside[strength], vector.outside[strength])
         error = np.where(inside, vector.inside_sd[strength], vector.outside_sd[strength])
@@ -156,12 +156,12 @@ def _draw_unexplained(
     values = draw_unexplained_rates(causes, phases, element, noise, generator)
     vectors = {}
     for key in causes.vectors:
-        names = list_vector_parts(key[1], experiment, machine)
+        names = list_measured_parts(key[1], experiment, machine)
         parts = draw_unexplained_parts(causes, element, len(names), noise, generator)
         vectors[key] = dict(zip(names, (parts - np.median(parts)).tolist(), strict=True))
     return RunMeasurement(dict(zip(phases, values.tolist(), strict=True)), vectors)
 
 
-def list_vector_parts(vector_kind: str, experiment: ScaledExperiment, machine: DiagnosedMachine) -> tuple[str, ...]:
+def list_measured_parts(vector_kind: str, experiment: ScaledExperiment, machine: DiagnosedMachine) -> tuple[str, ...]:
     """The parts of a vector: nodes that take part, or all targets."""
     return machine.nodes[: experiment.nodes] if vector_kind == NODES else machine.targets

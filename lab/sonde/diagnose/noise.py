@@ -47,7 +47,7 @@ class NoiseModel:
         widths = np.where(generator.random(part_count) < _PART_OUTLIER_SHARE, PART_OUTLIER_FACTOR, 1.0) * self.part_sd
         return np.asarray(generator.normal(0.0, 1.0, part_count) * widths)
 
-    def compute_run_density(self, deviations: Floats, extra_sd: Floats) -> Floats:
+    def compute_log_density_of_run(self, deviations: Floats, extra_sd: Floats) -> Floats:
         """Log density of the phases of one run: the last axis is the phases, `extra_sd` the error of the prediction.
 
         The phases of a busy run share one shift, whose distribution is integrated exactly.
@@ -63,7 +63,7 @@ class NoiseModel:
         busy = deviation_density + marginal + _LOG_ROOT - 0.5 * np.log(total)
         return np.asarray(np.logaddexp(log(1 - self.busy_share) + quiet, log(self.busy_share) + busy))
 
-    def compute_joint_density(self, deviations: Floats, shared_sd: Floats) -> Floats:
+    def compute_joint_log_density_of_runs(self, deviations: Floats, shared_sd: Floats) -> Floats:
         """Log density of all runs of one experiment: axes are alternatives, runs and phases; NaN is a missing phase.
 
         `shared_sd` (alternatives, phases) is the error of the prediction, which is the same in all runs: repeats do not
@@ -86,25 +86,27 @@ class NoiseModel:
             logs.append(prior - 0.5 * np.sum(scaled**2, axis=1) - determinant - len(runs) * _LOG_ROOT)
         return np.asarray(np.logaddexp.reduce(logs))
 
-    def compute_part_density(self, deviations: Floats, extra_sd: Floats | float) -> Floats:
+    def compute_log_density_of_part(self, deviations: Floats, extra_sd: Floats | float) -> Floats:
         """Log density of the deviations of parts from their predicted values."""
         extra_variance = np.square(extra_sd)
         narrow = _compute_log_normal_density(deviations, self.part_sd**2 + extra_variance)
         wide = _compute_log_normal_density(deviations, (self.part_sd * PART_OUTLIER_FACTOR) ** 2 + extra_variance)
         return np.asarray(np.logaddexp(log(1 - _PART_OUTLIER_SHARE) + narrow, log(_PART_OUTLIER_SHARE) + wide))
 
-    def compute_phase_distribution(self, deviations: Floats, extra_sd: Floats | float) -> Floats:
+    def compute_cumulative_probability_of_phase(self, deviations: Floats, extra_sd: Floats | float) -> Floats:
         """Probability that one phase of a run deviates less than this from its predicted value."""
         variance = self.run_sd**2 + np.square(extra_sd)
-        quiet = compute_normal_distribution(deviations / np.sqrt(variance))
-        busy = compute_normal_distribution((deviations - self.busy_shift) / np.sqrt(variance + self.busy_sd**2))
+        quiet = compute_normal_cumulative_probability(deviations / np.sqrt(variance))
+        busy = compute_normal_cumulative_probability(
+            (deviations - self.busy_shift) / np.sqrt(variance + self.busy_sd**2)
+        )
         return np.asarray((1 - self.busy_share) * quiet + self.busy_share * busy)
 
-    def compute_part_distribution(self, deviations: Floats, extra_sd: Floats | float) -> Floats:
+    def compute_cumulative_probability_of_part(self, deviations: Floats, extra_sd: Floats | float) -> Floats:
         """Probability that a part deviates less than this from its predicted value."""
         extra_variance = np.square(extra_sd)
-        narrow = compute_normal_distribution(deviations / np.sqrt(self.part_sd**2 + extra_variance))
-        wide = compute_normal_distribution(
+        narrow = compute_normal_cumulative_probability(deviations / np.sqrt(self.part_sd**2 + extra_variance))
+        wide = compute_normal_cumulative_probability(
             deviations / np.sqrt((self.part_sd * PART_OUTLIER_FACTOR) ** 2 + extra_variance)
         )
         return np.asarray((1 - _PART_OUTLIER_SHARE) * narrow + _PART_OUTLIER_SHARE * wide)
@@ -113,7 +115,7 @@ class NoiseModel:
 _compute_erfc = np.frompyfunc(erfc, 1, 1)
 
 
-def compute_normal_distribution(quantiles: Floats) -> Floats:
+def compute_normal_cumulative_probability(quantiles: Floats) -> Floats:
     """Probability that a standard normal variable is below each value; accurate in both tails."""
     return np.asarray(0.5 * _compute_erfc(-np.asarray(quantiles) / sqrt(2)), dtype=float)
 

@@ -14,7 +14,7 @@ from sonde.diagnose.cause_states import (
     predict_states,
 )
 from sonde.diagnose.diagnosis_model import DiagnosisModel
-from sonde.diagnose.next_experiment import list_vector_parts
+from sonde.diagnose.next_experiment import list_measured_parts
 from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.posterior import compute_entropy_bits
 from sonde.stats.ranks import Floats
@@ -35,7 +35,7 @@ def estimate_pair_information_bits(
     states = CauseStates(pairs.states.hypotheses[used], pairs.states.members[used], pairs.states.strengths[used])
     scaled_experiment = model.find_experiment(experiment_id)
     names = {
-        key: list_vector_parts(key[1], scaled_experiment, model.machine)
+        key: list_measured_parts(key[1], scaled_experiment, model.machine)
         for key in model.get_healthy_prediction(experiment_id).vectors
     }  # fmt: skip
     combined = combine_predictions_of_pairs(
@@ -70,13 +70,13 @@ def _compute_densities(
         factors = np.stack([noise.draw_run_deviations(generator, len(combined.phases)) for _ in alternatives])
         errors = generator.normal(size=factors.shape) * combined.rates_sd[alternatives]
         values = combined.rates[alternatives] + errors + factors
-        total += noise.compute_run_density(values[:, None, :] - combined.rates, combined.rates_sd)
+        total += noise.compute_log_density_of_run(values[:, None, :] - combined.rates, combined.rates_sd)
     for mean, sd in combined.vectors.values():
         parts = np.stack([noise.draw_part_deviations(generator, mean.shape[1]) for _ in alternatives])
         parts += mean[alternatives] + generator.normal(size=parts.shape) * sd[alternatives]
         parts -= np.median(parts, axis=1)[:, None]
         for number, row in enumerate(parts):
-            total[number] += np.sum(noise.compute_part_density(row - mean, sd), axis=1)
+            total[number] += np.sum(noise.compute_log_density_of_part(row - mean, sd), axis=1)
     for share in combined.messages.values():
         is_logged = generator.random(len(alternatives)) < share[alternatives]
         total += np.where(is_logged[:, None], np.log(share), np.log(1 - share))

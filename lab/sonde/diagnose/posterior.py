@@ -41,7 +41,7 @@ class Posterior:
         pairs = zip(self.log_weights, log_densities, strict=True)
         return Posterior(self.hypotheses, tuple(weight + density for weight, density in pairs)).normalize()
 
-    def compute_later_entropies(self, log_densities: Sequence[Floats]) -> Floats:
+    def compute_entropies_after_results(self, log_densities: Sequence[Floats]) -> Floats:
         """Entropy after each of several alternative results, whose densities are the first axis of the arrays."""
         pairs = zip(self.log_weights, log_densities, strict=True)
         logs = np.concatenate([np.logaddexp.reduce(weight + density, axis=1) for weight, density in pairs], axis=1)

@@ -83,7 +83,7 @@ def _compute_tail_probabilities(
                 (healthy.rates[phase], np.array([unexposed_weight])),
             ):
                 error = np.hypot(sd, result.reference_sd)
-                below += float(np.sum(share * noise.compute_phase_distribution(value - mean, error)))
+                below += float(np.sum(share * noise.compute_cumulative_probability_of_phase(value - mean, error)))
             tails.append((below, phase))
     for key, values in run.vectors.items():
         if key in prediction.vectors:
@@ -94,11 +94,13 @@ def _compute_tail_probabilities(
             outside = np.sum(weights, axis=1)[:, None] - inside
             below_by_name = np.sum(
                 inside
-                * noise.compute_part_distribution(
+                * noise.compute_cumulative_probability_of_part(
                     measured - vector.inside[:, None], np.hypot(vector.inside_sd, result.part_sd)[:, None]
                 )
                 + outside
-                * noise.compute_part_distribution(measured - vector.outside[:, None], vector.outside_sd[:, None]),
+                * noise.compute_cumulative_probability_of_part(
+                    measured - vector.outside[:, None], vector.outside_sd[:, None]
+                ),
                 axis=0,
             )
             tails += [(float(below), name) for name, below in zip(names, below_by_name, strict=True)]

@@ -189,14 +189,18 @@ def _compute_density_of_causes(
     mean = np.stack([cause_prediction.rates[phase][0] for phase in phase_ids], axis=-1)
     sd = np.hypot(np.stack([cause_prediction.rates[phase][1] for phase in phase_ids], axis=-1), reference_sd)
     if measured_values.shape[1] == 1:
-        return noise.compute_run_density(measured_values - mean, sd)
-    return np.stack([noise.compute_joint_density(group - mean[:, None, :], sd) for group in measured_values])
+        return noise.compute_log_density_of_run(measured_values - mean, sd)
+    return np.stack(
+        [noise.compute_joint_log_density_of_runs(group - mean[:, None, :], sd) for group in measured_values]
+    )
 
 
 def _compute_density_of_unstructured_changes(measured_values: Floats, measured_sd: Floats, noise: NoiseModel) -> Floats:
     """Changes without structure: the distribution of each phase's change is integrated numerically."""
     deviations = np.moveaxis(measured_values, 1, 2)[:, :, None, :, None] - _QUADRATURE_LOG_CHANGES[:, None, None]
-    densities = np.sum(np.nan_to_num(noise.compute_run_density(deviations, measured_sd[:, None, None, None])), axis=-1)
+    densities = np.sum(
+        np.nan_to_num(noise.compute_log_density_of_run(deviations, measured_sd[:, None, None, None])), axis=-1
+    )
     weights = np.exp(-0.5 * ((_QUADRATURE_LOG_CHANGES[:-1] - _CHANGE_MEAN) / _CHANGE_SD) ** 2)
     changed = np.logaddexp.reduce(densities[..., :-1] + np.log(weights / np.sum(weights)), axis=-1)
     mixed = np.logaddexp(log(1 - _CHANGED_SHARE) + densities[..., -1], log(_CHANGED_SHARE) + changed)
@@ -223,7 +227,7 @@ def _compute_part_densities(
 def _compute_density_of_vectors(
     vector_values: Floats, vector: VectorPrediction, noise: NoiseModel
 ) -> tuple[Floats, Floats]:
-    usual = noise.compute_part_density(vector_values, float(vector.outside_sd[0]))
+    usual = noise.compute_log_density_of_part(vector_values, float(vector.outside_sd[0]))
     slow = -0.5 * ((vector_values - _CHANGE_MEAN) / _CHANGE_SD) ** 2 - log(_CHANGE_SD * (2 * np.pi) ** 0.5)
     mixed = [np.sum(np.logaddexp(log(1 - share) + usual, log(share) + slow), axis=1) for share in _SLOW_PART_SHARES]
     return np.sum(usual, axis=1), np.stack(mixed, axis=1)

@@ -65,7 +65,7 @@ def _prepare_cell(experiment: Experiment, directories: Directories, cell: Cell, 
         plan = add_engine_treatments(plan, experiment.file.treatments)
         shared_directories: tuple[str, ...] = ()
         if experiment.file.repeat is not None and experiment.file.repeat.fresh == "none":
-            plan, shared_directory = _use_one_directory_for_cell(plan, run_group, cell)
+            plan, shared_directory = _use_one_directory_for_runs_of_cell(plan, run_group, cell)
             shared_directories = (shared_directory,)
         pool_directories = directories.get_pool_directories(experiment, cell)
         if pool_directories:
@@ -87,7 +87,7 @@ def _make_titled_plan(experiment: Experiment, cell: Cell, directory: str) -> Pla
     return Plan.from_document({**plan.document, "target": target, "title": title}, experiment.origin)
 
 
-def _use_one_directory_for_cell(plan: Plan, run_group: str, cell: Cell) -> tuple[Plan, str]:
+def _use_one_directory_for_runs_of_cell(plan: Plan, run_group: str, cell: Cell) -> tuple[Plan, str]:
     """Returns the plan with one directory for all runs of the cell, and that directory."""
     directory_name = f"sonde-{run_group}-{hashlib.sha256(cell.id.encode()).hexdigest()[:8]}"
     target = {**plan.document["target"], "directory": directory_name, "keep": True, "use_existing": True}

@@ -30,7 +30,7 @@ from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, UserError
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.system import System, read_system
-from sonde.store.archive import Archive, find_end_of_own_job
+from sonde.store.archive import Archive, read_end_time_of_own_job
 from sonde.terminal.run_display import Display
 
 _POLL_INTERVAL_S = 0.2  # poll interval while an earlier run is in progress
@@ -95,7 +95,7 @@ def run_experiment_request(
     if request.stored:
         _remove_leftover_files(setup.engine, archive, request.group)
     observer = _make_runner_observer(display, heading)
-    runner = ExperimentRunner(request, archive, executor, observer, find_end_of_own_job())
+    runner = ExperimentRunner(request, archive, executor, observer, read_end_time_of_own_job())
     prepared = runner.prepare_cells()
     forecaster = Forecaster(setup.engine, launcher=locations.launcher)
     # A simulated run needs no space or memory of this machine.

@@ -22,7 +22,7 @@ from sonde.model.units import format_bytes, parse_bytes, parse_duration
 from sonde.model.volume import PhaseVolume, compute_phase_volumes
 
 # A buffered read comes from storage only if the data exceeds memory by this factor.
-_MEMORY_FACTOR = 1.5
+_MIN_DATA_TO_MEMORY_RATIO = 1.5
 _READ_OPS = ("read", "reread", "read_only")
 _CACHE_EMPTYING_KINDS = ("drop_page_cache", "fadvise", "remount", "memory_hog", "command")
 
@@ -172,7 +172,10 @@ class Forecaster:
             )
             is_direct = bool(plan.resolve_data(phase_table)["io"]["direct"])
             is_from_memory = (
-                memory_share is not None and memory_share < _MEMORY_FACTOR and not is_emptied and not is_direct
+                memory_share is not None
+                and memory_share < _MIN_DATA_TO_MEMORY_RATIO
+                and not is_emptied
+                and not is_direct
             )
         return PhaseForecast(
             phase_volume.id,

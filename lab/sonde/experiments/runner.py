@@ -20,7 +20,7 @@ from sonde.experiments.forecast import Forecast, choose_exit_code_of_refusals
 from sonde.experiments.medians import iterate_measured_phases
 from sonde.experiments.request import ExperimentRequest
 from sonde.experiments.results import RunPlacement, find_placement, hash_experiment
-from sonde.experiments.schedule import Rates, Schedule, ScheduledRun
+from sonde.experiments.schedule import RatesByPhase, Schedule, ScheduledRun
 from sonde.model.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_MISMATCH, EXIT_OK, StoppedError, UserError
 from sonde.model.experiment.description import Variant
 from sonde.model.units import format_seconds
@@ -57,7 +57,7 @@ class RunnerOutcome:
 class _CellState:
     """The finished repeats of a cell."""
 
-    rates: dict[int, Rates] = field(default_factory=dict)  # by repeat
+    rates: dict[int, RatesByPhase] = field(default_factory=dict)  # by repeat
     warm_ups: set[int] = field(default_factory=set)
     seconds: list[float] = field(default_factory=list)
 

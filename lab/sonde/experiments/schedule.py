@@ -18,8 +18,8 @@ from sonde.model.experiment.description import RunSchedule
 from sonde.stats.stopping import StopRule
 
 # Rates of one run by phase.
-Rates = Mapping[str, float]
-IN_ORDER = "in_order"
+RatesByPhase = Mapping[str, float]
+FILE_ORDER = "in_order"
 _DEFAULT_MAX_FACTOR = 10  # maximum over minimum repeats, if an interval is given and `max` is not
 
 
@@ -51,7 +51,7 @@ class Schedule:
         cells: Sequence[Cell],
         repeat_rules: RunSchedule,
         seed: int,
-        get_rates: Callable[[str], Mapping[int, Rates]],
+        get_rates: Callable[[str], Mapping[int, RatesByPhase]],
         has_given_up: Callable[[str], bool],
     ) -> None:
         self.stopping = make_stopping_rule(repeat_rules)
@@ -60,7 +60,7 @@ class Schedule:
 
     def iterate_runs(self) -> Iterator[ScheduledRun]:
         """Yields every run, including those that earlier sessions finished."""
-        if self._repeat.order == IN_ORDER:
+        if self._repeat.order == FILE_ORDER:
             for cell in self.cells:
                 yield from self._iterate_blocks([cell])
         else:
@@ -78,7 +78,7 @@ class Schedule:
         self, cells: Sequence[Cell], block_number: int, is_warm_up: bool
     ) -> Iterator[ScheduledRun]:
         block = list(cells)
-        if self._repeat.order != IN_ORDER:
+        if self._repeat.order != FILE_ORDER:
             Random(f"{self._seed} {'warm-up' if is_warm_up else 'repeat'} {block_number}").shuffle(block)
         for cell in block:
             if not self._given_up(cell.id):

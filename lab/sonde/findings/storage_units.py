@@ -36,7 +36,7 @@ from sonde.stats.bins import pad_with_zeros
 
 
 @dataclass(frozen=True)
-class UnitOperations:
+class StorageUnitOperations:
     """Reads or writes of the targets of one part; `bytes_per_s` while they were busy, latencies in ns or None."""
 
     unit: str
@@ -55,7 +55,7 @@ class UnitOperations:
 
 
 @dataclass(frozen=True)
-class UnitSeries:
+class StorageUnitSeries:
     """Bytes of one part in each slice of `slice_s` seconds, of the busiest kind of operations."""
 
     unit: str
@@ -70,7 +70,7 @@ def list_storage_levels(run: RecordedRun, phase: PhaseRecord) -> list[str]:
     return list(parents.levels)
 
 
-def sum_unit_operations(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> list[UnitOperations]:
+def sum_unit_operations(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> list[StorageUnitOperations]:
     """A row for each part and kind of operations, in the order of the described system."""
     part_of = run.parents.map_targets_to_parts(unit_level)
     order = list(run.parents.levels.get(unit_level, ()))
@@ -84,9 +84,9 @@ def sum_unit_operations(run: RecordedRun, phase: PhaseRecord, unit_level: str) -
 
 def _sum_operations_of_unit(
     phase: PhaseRecord, unit_name: str, operation_kind: str, target_rows: Sequence[TargetOperations]
-) -> UnitOperations:
+) -> StorageUnitOperations:
     moved, single = sum(row.bytes for row in target_rows), sum(row.single_ops for row in target_rows)
-    return UnitOperations(
+    return StorageUnitOperations(
         unit_name,
         operation_kind,
         len(target_rows),
@@ -99,7 +99,7 @@ def _sum_operations_of_unit(
     )
 
 
-def collect_unit_series(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> list[UnitSeries]:
+def collect_unit_series(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> list[StorageUnitSeries]:
     """One for each part that served any, in the order of the described system."""
     series = compute_target_series(phase)
     length = max((len(line.bytes) for line in series), default=0)
@@ -109,7 +109,7 @@ def collect_unit_series(run: RecordedRun, phase: PhaseRecord, unit_level: str) -
             run.parents, unit_level, [str(line.target) for line in series]
         ).items()
     }
-    return [UnitSeries(part, tuple(moved.tolist()), series[0].slice_s) for part, moved in sums.items()]
+    return [StorageUnitSeries(part, tuple(moved.tolist()), series[0].slice_s) for part, moved in sums.items()]
 
 
 def find_slow_units(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> list[SlowTarget]:

@@ -68,7 +68,9 @@ def collect_target_usage(layout: LayoutLine) -> list[TargetUsage]:
     """Every target of the files that were looked at, in the order of the record."""
     return [
         TargetUsage(str(name), files, held)
-        for name, files, held in _select_columns(layout.target_columns, layout.targets, "target", "files", "bytes")
+        for name, files, held in _iterate_selected_columns(
+            layout.target_columns, layout.targets, "target", "files", "bytes"
+        )
         if isinstance(files, int) and isinstance(held, int)
     ]
 
@@ -84,7 +86,7 @@ class Fragmentation:
 
 def count_fragments(layout: LayoutLine) -> Fragmentation | None:
     """Of the files whose pieces were counted; None where none were."""
-    rows = _select_columns(layout.columns, layout.rows, "fragments", "unplaced_bytes")
+    rows = _iterate_selected_columns(layout.columns, layout.rows, "fragments", "unplaced_bytes")
     known_values = [row for row in rows if all(isinstance(value, int) for value in row)]
     return (
         Fragmentation(len(known_values), sum(row[0] for row in known_values), sum(row[1] for row in known_values))
@@ -114,7 +116,7 @@ def collect_target_rates(phase: PhaseRecord, operations: bool) -> list[TargetRat
     """By name. Files that several tasks use or that lie on several targets say nothing here; empty without others."""
     if phase.layout is None:
         return []
-    rows = list(_select_columns(phase.layout.columns, phase.layout.rows, "task", "targets"))
+    rows = list(_iterate_selected_columns(phase.layout.columns, phase.layout.rows, "task", "targets"))
     rates = read_task_rates(phase, operations)
     # Of a task with many files only the sum of its time is known.
     files_of = Counter(task for task, _ in rows if isinstance(task, int))
@@ -168,7 +170,7 @@ def describe_unknown_layout(phase: PhaseRecord) -> str:
     return format_as_sentence(escape_line(reported.text, 600)) if reported else ""
 
 
-def _select_columns(
+def _iterate_selected_columns(
     column_names: Sequence[str], rows: Sequence[Sequence[Any]], *wanted_names: str
 ) -> Iterator[list[Any]]:
     """The wanted columns of each row; nothing when one of them is not there."""

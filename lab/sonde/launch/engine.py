@@ -29,7 +29,7 @@ from sonde.model.errors import (
 
 ENGINE_NAME = "sonde-engine"
 _MESSAGE_PREFIXES = (f"{ENGINE_NAME}:", "sonde-simulate:")  # both print to stderr why they wrote no record
-ENGINE = Component(
+ENGINE_COMPONENT = Component(
     ENGINE_NAME, "SONDE_ENGINE", "engine", f"The engine is not installed: there is no {ENGINE_NAME} in this package;"
 )
 # How launchers report that a process died: MPICH's Hydra, Open MPI, Slurm.
@@ -179,5 +179,5 @@ def _get_signal_name(signal_number: int) -> str:
 def find_engine() -> Engine:
     """The engine that $SONDE_ENGINE names, else the installed one, else the newest in the build tree. Raises
     MachineError."""
-    component = locate_component(ENGINE)
+    component = locate_component(ENGINE_COMPONENT)
     return Engine(component.path, component.source)

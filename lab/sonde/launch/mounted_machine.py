@@ -15,7 +15,7 @@ from sonde.launch.components import Component, locate_component
 from sonde.model.errors import EXIT_BAD_INPUT, EXIT_OK, MachineError, UserError
 
 MOUNTER_NAME = "sonde-mount"
-MOUNTER = Component(
+MOUNTER_COMPONENT = Component(
     MOUNTER_NAME,
     "SONDE_MOUNT",
     "simulate",
@@ -27,7 +27,7 @@ _MESSAGE_PREFIX = f"{MOUNTER_NAME}: "
 
 
 def find_mounter() -> Path:
-    return locate_component(MOUNTER).path
+    return locate_component(MOUNTER_COMPONENT).path
 
 
 def mount_machine(arguments: Sequence[str], in_foreground: bool) -> int:
@@ -43,7 +43,7 @@ def mount_machine(arguments: Sequence[str], in_foreground: bool) -> int:
     return EXIT_OK
 
 
-def send_fault_line(mount_directory: Path, fault_line: str) -> None:
+def send_fault_command(mount_directory: Path, fault_line: str) -> None:
     """Sends one line to the mounted machine: a fault, `end` and a fault, or `clear`."""
     answer = subprocess.run(
         [str(find_mounter()), "tell", str(mount_directory), fault_line], capture_output=True, text=True, check=False

@@ -21,7 +21,7 @@ from sonde.launch.elf import list_file_system_calls_in_code, read_elf_header
 from sonde.model.errors import MachineError, UserError
 
 LIBRARY_NAME = "libsonde-preload.so"
-LIBRARY = Component(
+LIBRARY_COMPONENT = Component(
     LIBRARY_NAME,
     "SONDE_PRELOAD",
     "preload",
@@ -36,7 +36,7 @@ _INTERCEPTED_LIBRARIES = re.compile(r"(ld-linux.*|ld-2.*|lib(c|pthread|dl|rt|m|u
 
 
 def find_preload_library() -> Path:
-    return locate_component(LIBRARY).path
+    return locate_component(LIBRARY_COMPONENT).path
 
 
 def find_iobuf_starter() -> Path:

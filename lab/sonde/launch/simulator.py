@@ -12,7 +12,7 @@ from pathlib import Path
 from sonde.launch.components import Component, locate_component
 from sonde.launch.launchers.launcher import Launcher
 
-SIMULATOR = Component(
+SIMULATOR_COMPONENT = Component(
     "sonde-simulate",
     "SONDE_SIMULATOR",
     "simulate",
@@ -23,7 +23,7 @@ MESSAGES_FILE = "messages"  # file of the log messages of the machine, in the fo
 
 
 def find_simulator() -> Path:
-    return locate_component(SIMULATOR).path
+    return locate_component(SIMULATOR_COMPONENT).path
 
 
 def list_known_faults(simulator: Path) -> str:

@@ -103,12 +103,12 @@ def _read_unread_file(
     reader = BlockReader(unread_file.file, prefilter, keeps_rest=is_last)
     if unread_file.offset:
         reader.lines, reader.tail = log_position.lines, bytes.fromhex(log_position.before)
-    written = datetime.fromtimestamp(unread_file.read_status().st_mtime, UTC)
+    written = datetime.fromtimestamp(unread_file.stat_file().st_mtime, UTC)
     clock = scan_lines(report, reader, written, engine, log_defaults, clock)
     offset = unread_file.get_offset(reader.bytes, len(reader.rest))
     if offset < 0:  # the rest is of a file that was rotated away meanwhile, so it is complete
         offset += len(reader.rest)
-    status = unread_file.read_status()
+    status = unread_file.stat_file()
     before = reader.tail[-offset:] if offset else b""
     return LogPosition(status.st_dev, status.st_ino, offset, reader.lines, before.hex(), status.st_mtime_ns), clock
 

@@ -42,7 +42,7 @@ class UnreadFile:
     offset: int
     raw: RotatedLog | None = None
 
-    def read_status(self) -> os.stat_result:
+    def stat_file(self) -> os.stat_result:
         """Status of the file that is read now, which may be another one than at the begin."""
         return os.fstat(self.file.fileno())
 
@@ -66,7 +66,7 @@ def open_unread_files(log_file: Path, log_position: LogPosition) -> tuple[list[U
     newer = [
         unread
         for unread in newest_first
-        if unread.path == log_file or unread.read_status().st_mtime_ns > log_position.written_ns
+        if unread.path == log_file or unread.stat_file().st_mtime_ns > log_position.written_ns
     ]
     _close_files([unread for unread in newest_first if unread not in newer])
     problem = (
@@ -106,7 +106,7 @@ def _open_log_and_rotated_files(log_file: Path) -> list[UnreadFile]:
             unread = UnreadFile(sibling, opener(sibling, "rb") if opener else sibling.open("rb", 0), 0)
         except OSError:
             continue  # removed or renamed meanwhile, or of somebody else
-        if any(os.path.samestat(unread.read_status(), other.read_status()) for other in opened):
+        if any(os.path.samestat(unread.stat_file(), other.stat_file()) for other in opened):
             unread.file.close()
         else:
             opened.append(unread)
@@ -114,7 +114,7 @@ def _open_log_and_rotated_files(log_file: Path) -> list[UnreadFile]:
 
 
 def _contains_position(unread_file: UnreadFile, position: LogPosition) -> bool:
-    status, before = unread_file.read_status(), bytes.fromhex(position.before)
+    status, before = unread_file.stat_file(), bytes.fromhex(position.before)
     if not position.offset:
         return (status.st_dev, status.st_ino) == (position.device, position.inode)
     if status.st_mtime_ns < position.written_ns - _GZIP_TIME_NS:

@@ -56,7 +56,7 @@ class _SecContext:
 
 
 @dataclass
-class _SecOperation:
+class _SecRuleOperation:
     """A rule at work for one description."""
 
     rule: SecRule
@@ -79,7 +79,7 @@ class SecEngine:
         self._zone = time_zone
         self._now = 0
         self._contexts: dict[str, _SecContext] = {}
-        self._operations: dict[tuple[int, str], _SecOperation] = {}
+        self._operations: dict[tuple[int, str], _SecRuleOperation] = {}
         self._pending: list[tuple[int, str]] = []
         self._events: deque[str] = deque()
         self._outputs: list[SecOutput] = []
@@ -155,7 +155,7 @@ class SecEngine:
             return
         if operation is not None:
             return
-        operation = _SecOperation(rule, desc, self._now, actions)
+        operation = _SecRuleOperation(rule, desc, self._now, actions)
         if rule.pattern2 is not None and not self._prepare_second_pattern(operation, match_values):
             return
         self._operations[key] = operation
@@ -166,12 +166,12 @@ class SecEngine:
         self,
         operation_key: tuple[int, str],
         rule: SecRule,
-        operation: _SecOperation | None,
+        operation: _SecRuleOperation | None,
         description: str,
         match_values: MatchValues,
     ) -> None:
         if operation is None:
-            operation = _SecOperation(
+            operation = _SecRuleOperation(
                 rule, description, self._now, substitute_in_actions(rule.actions, match_values, "$")
             )
             operation.actions2 = substitute_in_actions(rule.actions2, match_values, "$")
@@ -183,7 +183,7 @@ class SecEngine:
             operation.is_suppressing = True
             self._execute_actions(operation.actions, description)
 
-    def _prepare_second_pattern(self, operation: _SecOperation, match_values: MatchValues) -> bool:
+    def _prepare_second_pattern(self, operation: _SecRuleOperation, match_values: MatchValues) -> bool:
         """Fills values of the first match into the second part of a pair. Returns False when its pattern is invalid."""
         rule = operation.rule
         pattern = rule.pattern2
@@ -247,7 +247,7 @@ class SecEngine:
             if window:
                 self._expire_operation(key, operation)
 
-    def _expire_operation(self, operation_key: tuple[int, str], operation: _SecOperation) -> None:
+    def _expire_operation(self, operation_key: tuple[int, str], operation: _SecRuleOperation) -> None:
         rule = operation.rule
         if rule.type == "SingleWithThreshold" and not operation.is_suppressing:
             while operation.times and operation.times[0] < self._now - rule.window:

@@ -68,7 +68,7 @@ class ImportedRun:
         content = asdict(self) | {"started": self.started.isoformat()}
         return f"{self.started:%Y%m%dT%H%M%SZ}-{name}-{hash_json(content, 8)}"
 
-    def make_shared_key(self) -> dict[str, str]:
+    def make_history_key_of_all_phases(self) -> dict[str, str]:
         """Returns the part of the history key that all phases share."""
         work = {"tool": self.tool.split(" ")[0], "tasks": self.tasks, "nodes": self.nodes, **self.experiment}
         return {

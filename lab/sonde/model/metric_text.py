@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 Labels = Mapping[str, str]
 
 
-class MetricText:
+class OpenMetricsText:
     """Families of gauges in the order in which they are added.
 
     All are gauges: the only kind that Prometheus' format and OpenMetrics 1.0 write alike.

@@ -76,7 +76,7 @@ class _SiteContent:
             *self.survey.environment_events,
         ]
         self.incidents = StateStore(catalog.root / _WATCH_FOLDER).load_state(trusted_only=False).incidents
-        self.complaints = catalog.list_complaints()
+        self.complaints = catalog.describe_foreign_folders()
         self.runs = catalog.read_run_table(RUN_LIST_COLUMNS)
         self.lists: list[RunListPage] = list(split_runs(self.runs))
         self.run_links = {run: f"{page.name}#{run}" for page in self.lists for run in page.run_ids}

@@ -71,7 +71,7 @@ def read_own_job() -> dict[str, str]:
     return {"job": name} if name else {}
 
 
-def find_end_of_own_job() -> float | None:
+def read_end_time_of_own_job() -> float | None:
     """When the batch job ends that this process is part of, seconds since 1970-01-01 UTC; None outside of one."""
     try:
         return float(os.environ[JOB_END_VARIABLE])

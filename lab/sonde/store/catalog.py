@@ -91,11 +91,11 @@ class Catalog:
             count,
         )
 
-    def list_complaints(self) -> list[str]:
+    def describe_foreign_folders(self) -> list[str]:
         """One sentence for each folder that is not a run."""
-        return self._retry_if_replaced(self._list_complaints_once)
+        return self._retry_if_replaced(self._describe_foreign_folders_once)
 
-    def _list_complaints_once(self) -> list[str]:
+    def _describe_foreign_folders_once(self) -> list[str]:
         rows: list[dict[str, str]] = []
         for source in self.list_column_readers("runs"):
             if source(["problem"])["problem"].null_count < len(source(["problem"])):

@@ -149,7 +149,7 @@ def _make_summary_of_imported_run(imported_run: ImportedRun, source_facts: Mappi
         "tasks": imported_run.tasks,
         "nodes": imported_run.nodes,
         "command": imported_run.command,
-        "history": {"version": HASH_VERSION, **imported_run.make_shared_key()},
+        "history": {"version": HASH_VERSION, **imported_run.make_history_key_of_all_phases()},
         "experiment": dict(imported_run.experiment),
         "context": dict(imported_run.context),
         "phases": [_phase_to_json(phase) for phase in imported_run.phases],

@@ -24,7 +24,7 @@ def find_run_folders_by_name(archive_root: Path, run_reference: str, calibration
         last = compute.max(runs["run"]).as_py()
         (row,) = runs.filter(compute.equal(runs["run"], last)).slice(0, 1).to_pylist()
         return (
-            _find_group_members(archive_root, runs, row["group"], calibrations)
+            _find_run_folders_of_group(archive_root, runs, row["group"], calibrations)
             if row["group"]
             else [archive_root / row["folder"]]
         )
@@ -32,13 +32,13 @@ def find_run_folders_by_name(archive_root: Path, run_reference: str, calibration
     if len(exact):
         return [archive_root / exact["folder"][0].as_py()]
     if compute.any(compute.equal(runs["group"], run_reference)).as_py():  # acc, although there is acc2
-        return _find_group_members(archive_root, runs, run_reference, calibrations)
+        return _find_run_folders_of_group(archive_root, runs, run_reference, calibrations)
     return _find_folders_by_name_start(archive_root, runs, run_reference, calibrations)
 
 
 def find_folders_of_group(archive_root: Path, group_name: str) -> list[Path]:
     """Folders of all runs of the group with exactly this name, in the order of their start; none when there is none."""
-    return _find_group_members(
+    return _find_run_folders_of_group(
         archive_root,
         Catalog(archive_root).read_run_table(["run", "folder", "group", "role"]),
         group_name,
@@ -61,7 +61,7 @@ def _find_folders_by_name_start(archive_root: Path, run_table: Any, name_start: 
     count = len(groups) + len(alone)
     if count == 1:
         return (
-            _find_group_members(archive_root, run_table, names[0], calibrations)
+            _find_run_folders_of_group(archive_root, run_table, names[0], calibrations)
             if groups
             else [archive_root / alone["folder"][0].as_py()]
         )
@@ -74,7 +74,7 @@ def _find_folders_by_name_start(archive_root: Path, run_table: Any, name_start: 
     raise UserError(f'"{name_start}" could mean {count} runs ({examples}); give more of the name.')
 
 
-def _find_group_members(archive_root: Path, run_table: Any, group_name: str, calibrations: bool) -> list[Path]:
+def _find_run_folders_of_group(archive_root: Path, run_table: Any, group_name: str, calibrations: bool) -> list[Path]:
     wanted = compute.equal(run_table["group"], group_name)
     if not calibrations:
         wanted = compute.and_(wanted, compute.not_equal(run_table["role"], "calibration"))

@@ -48,7 +48,7 @@ class PackMember:
     problem: str = ""
 
 
-class UnpackLimitMeter:
+class UnpackLimitCounter:
     """Counts what comes out of a pack. Methods raise PackLimitError."""
 
     def __init__(self, pack: Path) -> None:
@@ -76,10 +76,10 @@ class UnpackLimitMeter:
             raise PackLimitError(f"it decompresses to more than {MAX_COMPRESSION_RATIO} times its size")
 
 
-class _MeteredFile(io.RawIOBase):
+class _CountedFile(io.RawIOBase):
     """A stream whose bytes are counted as they are read."""
 
-    def __init__(self, source: Any, meter: UnpackLimitMeter) -> None:
+    def __init__(self, source: Any, meter: UnpackLimitCounter) -> None:
         self._source = source
         self._meter = meter
 
@@ -114,8 +114,8 @@ def _iterate_tar_members(pack_file: Path) -> Iterator[PackMember]:
         file.seek(0)
         # Decompressed here, not by tarfile: headers, which tarfile holds in memory, then count too.
         opener = next((opener for magic, opener in _DECOMPRESSORS_BY_MAGIC if head.startswith(magic)), None)
-        meter = UnpackLimitMeter(pack_file)
-        stream: Any = _MeteredFile(opener(file) if opener else file, meter)
+        meter = UnpackLimitCounter(pack_file)
+        stream: Any = _CountedFile(opener(file) if opener else file, meter)
         with tarfile.open(fileobj=stream, mode="r|") as tape:
             for member in tape:
                 meter.add_member(member.size)
@@ -138,7 +138,7 @@ def _describe_special_member(tar_member: tarfile.TarInfo) -> str:
 
 
 def _iterate_zip_members(pack_file: Path) -> Iterator[PackMember]:
-    meter = UnpackLimitMeter(pack_file)
+    meter = UnpackLimitCounter(pack_file)
     with _ZipReader(io.FileIO(pack_file)) as file, zipfile.ZipFile(file) as packed:
         for member in packed.infolist():
             meter.add_member(member.file_size)
@@ -149,7 +149,7 @@ def _iterate_zip_members(pack_file: Path) -> Iterator[PackMember]:
                 yield PackMember(member.filename, io.BytesIO(), "is a link or a device, not a regular file")
                 continue
             with packed.open(member) as content:
-                metered: Any = _MeteredFile(content, meter)
+                metered: Any = _CountedFile(content, meter)
                 yield PackMember(member.filename, metered, _explain_unsafe_name(member.filename))
 
 

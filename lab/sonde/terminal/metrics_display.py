@@ -9,7 +9,7 @@ from pathlib import Path
 from sonde.model.confined_files import ConfinedDirectory
 from sonde.model.errors import MachineError, UserError
 from sonde.model.lines import ErrorLine, PhaseBeginLine, PhaseEndLine, ProgressLine, RecordLine, RunLine
-from sonde.model.metric_text import MetricText
+from sonde.model.metric_text import OpenMetricsText
 from sonde.model.plan import Plan
 from sonde.terminal.run_display import Display, RunProgress
 
@@ -95,7 +95,7 @@ class MetricsDisplay(Display):
         self._written_s = time.monotonic()
 
     def _render(self) -> str:
-        state, text = self._progress, MetricText()
+        state, text = self._progress, OpenMetricsText()
         phase = {**self._labels, "phase": state.begin.phase, "operation": state.begin.op} if state.begin else {}
         number, count = self._position
         text.add_family("sonde_run_number", "Number of the run in progress, of sonde_run_count.", [({}, float(number))])

@@ -14,7 +14,13 @@ from sonde.model.history_key import HistoryKey
 from sonde.model.units import format_count_with_noun
 from sonde.stats.spread import compute_robust_sd
 from sonde.trends.detectors import DetectorSettings
-from sonde.trends.sides import ComparedSide, SideValues, collect_numbers, list_key_differences, pair_comparable_numbers
+from sonde.trends.sides import (
+    ComparedSide,
+    SideValues,
+    collect_values_by_number,
+    list_key_differences,
+    pair_comparable_values,
+)
 
 # Below this many baseline runs a limit is a guess.
 MIN_BASELINE_RUNS = 5
@@ -71,7 +77,7 @@ def check_against_baseline(
 ) -> list[GateCheck]:
     """Each number that baseline and runs have in common. Raises NothingComparedError when there is none, UserError
     when the baseline has too few runs."""
-    both = pair_comparable_numbers(collect_numbers(baseline.runs), collect_numbers(now.runs))
+    both = pair_comparable_values(collect_values_by_number(baseline.runs), collect_values_by_number(now.runs))
     if not both:
         raise NothingComparedError(
             f"{baseline.name} and {now.name} have no number in common; set a baseline of the same experiment on the"
@@ -91,7 +97,7 @@ def _check_number_against_baseline(
     baseline: SideValues, candidate: SideValues, settings: DetectorSettings | None
 ) -> GateCheck:
     differs = tuple(list_key_differences(baseline.key, candidate.key))
-    before, after = baseline.select_judged(), candidate.select_judged()
+    before, after = baseline.select_judged_values(), candidate.select_judged_values()
     reason = ""
     if not after.values:
         reason = f"not a storage number ({candidate.classification_text})"

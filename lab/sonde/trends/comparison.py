@@ -15,7 +15,13 @@ from sonde.stats.ratio import RateRatio, compare_rates, estimate_detectable_drop
 from sonde.stats.spread import CoefficientOfVariation, estimate_coefficient_of_variation
 from sonde.trends.environment import list_plan_differences
 from sonde.trends.run_caveats import CaveatCount, count_caveats_of_numbers
-from sonde.trends.sides import ComparedSide, SideValues, collect_numbers, list_key_differences, pair_comparable_numbers
+from sonde.trends.sides import (
+    ComparedSide,
+    SideValues,
+    collect_values_by_number,
+    list_key_differences,
+    pair_comparable_values,
+)
 
 ChangeVerdict = Literal["slower", "faster", "small change", "no change seen", "too few runs"]
 MIN_CHANGE = 0.10
@@ -94,8 +100,8 @@ def compare_sides(
 
     Changed is what differs by `smallest_change` or more and by a rank test that knows how many numbers are looked at.
     """
-    old, new = collect_numbers(side_before.runs), collect_numbers(side_after.runs)
-    both = pair_comparable_numbers(old, new)
+    old, new = collect_values_by_number(side_before.runs), collect_values_by_number(side_after.runs)
+    both = pair_comparable_values(old, new)
     if not both:
         raise UserError(
             f"{side_before.name} and {side_after.name} have no number in common: they ran different phases or "

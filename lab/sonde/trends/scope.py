@@ -96,12 +96,12 @@ def explain_changes(
     """The description with the lowest price of the histories that changed, held against those that stood."""
     names = _select_distinguishing_labels([*changed_labels, *unchanged_labels])
     clauses = _list_clauses(changed_labels, unchanged_labels, names)
-    best = _find_cheapest_cover(len(changed_labels), clauses)
+    best = _select_cheapest_clauses(len(changed_labels), clauses)
     scopes = tuple(_make_scope(clause, changed_labels, unchanged_labels, names) for clause in best.clauses)
     cause = _determine_likely_cause(scopes, changed_labels, unchanged_labels)
     rival = min(
         (
-            _compute_cover_cost(len(changed_labels), [clause]).price
+            _compute_cost_of_clauses(len(changed_labels), [clause]).price
             for clause in clauses
             if _determine_likely_cause(
                 [_make_scope(clause, changed_labels, unchanged_labels, names)], changed_labels, unchanged_labels
@@ -125,7 +125,7 @@ class _LabelClause:
 
 
 @dataclass(frozen=True)
-class _ClauseCover:
+class _ClauseSelection:
     clauses: tuple[_LabelClause, ...]
     missed: int
     price: float
@@ -166,13 +166,13 @@ def _list_clauses(
     return list(observed.values())
 
 
-def _find_cheapest_cover(changed_count: int, clauses: Sequence[_LabelClause]) -> _ClauseCover:
+def _select_cheapest_clauses(changed_count: int, clauses: Sequence[_LabelClause]) -> _ClauseSelection:
     """The cheapest set of clauses, built greedily; at least one."""
     chosen: list[_LabelClause] = []
-    best = _compute_cover_cost(changed_count, chosen)
+    best = _compute_cost_of_clauses(changed_count, chosen)
     while len(chosen) < _MOST_CLAUSES:
         step = min(
-            (_compute_cover_cost(changed_count, [*chosen, clause]) for clause in clauses),
+            (_compute_cost_of_clauses(changed_count, [*chosen, clause]) for clause in clauses),
             key=lambda item: item.price,
             default=None,
         )
@@ -182,7 +182,7 @@ def _find_cheapest_cover(changed_count: int, clauses: Sequence[_LabelClause]) ->
     return best
 
 
-def _compute_cover_cost(changed_count: int, chosen_clauses: Sequence[_LabelClause]) -> _ClauseCover:
+def _compute_cost_of_clauses(changed_count: int, chosen_clauses: Sequence[_LabelClause]) -> _ClauseSelection:
     covered = frozenset[int]().union(*(clause.covers for clause in chosen_clauses))
     wrong = frozenset[int]().union(*(clause.wrong for clause in chosen_clauses))
     price = (
@@ -191,7 +191,7 @@ def _compute_cover_cost(changed_count: int, chosen_clauses: Sequence[_LabelClaus
         + changed_count
         - len(covered)
     )
-    return _ClauseCover(tuple(chosen_clauses), changed_count - len(covered), price)
+    return _ClauseSelection(tuple(chosen_clauses), changed_count - len(covered), price)
 
 
 def _make_scope(

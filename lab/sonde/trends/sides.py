@@ -55,7 +55,7 @@ class SideValues:
     times: tuple[float, ...]
     classifications: tuple[str, ...] = ()  # of the values, "" where nothing is known; empty: of none
 
-    def select_judged(self) -> SideValues:
+    def select_judged_values(self) -> SideValues:
         """The number with those values only that may be judged; all if all are simulated."""
         rows = zip(self.values, self.runs, self.times, self.classifications, strict=True)
         if set(self.classifications) <= {Classification.SIMULATED.value}:
@@ -145,7 +145,7 @@ def _parse_selection(side_text: str) -> Selection | None:
     return None
 
 
-def collect_numbers(runs: Sequence[Summary]) -> list[SideValues]:
+def collect_values_by_number(runs: Sequence[Summary]) -> list[SideValues]:
     """The numbers of the runs, by histories; what differs only in epoch is one number."""
     gathered: dict[HistoryKey, list[tuple[Summary, HistoryKey, float, str]]] = {}
     for run in runs:
@@ -181,7 +181,7 @@ def _remove_epoch_from_key(history_key: HistoryKey) -> HistoryKey:
     )
 
 
-def pair_comparable_numbers(
+def pair_comparable_values(
     values_before: Sequence[SideValues], values_after: Sequence[SideValues]
 ) -> list[tuple[SideValues, SideValues]]:
     """Cells that belong together: of the same key, else of the same phase and operation when that is unambiguous.

@@ -70,7 +70,7 @@ def build_survey_page(survey: Survey, measure_name: str, events: Sequence[Event]
             _make_joint_change_section(survey, events),
             _make_charts_section(survey, begin, end, marks),
             *marks.make_event_table(),
-            *_make_date_chart(survey),
+            *_make_rate_by_date_section(survey),
             _make_analysis_table(survey),
         ],
     )
@@ -196,7 +196,7 @@ def describe_analysis(analysis: HistoryAnalysis) -> str:
     return " ".join(sentences)
 
 
-def _make_date_chart(survey: Survey) -> list[StudySection]:
+def _make_rate_by_date_section(survey: Survey) -> list[StudySection]:
     """How the runs of each month (week, day) were spread, for the histories that people will ask about first."""
     ordered = sorted(
         survey.analyses, key=lambda analysis: (not analysis.is_newly_slower, -len(analysis.changes), -analysis.noise)

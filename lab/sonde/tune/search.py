@@ -96,7 +96,7 @@ def search_best_value(
     return SearchResult(None, None, NOTHING_TO_TRY, rates, rejected=rejected)
 
 
-def compare_with_present_value(
+def compare_candidate_with_present_value(
     candidate_value: str, measure_rate: MeasureRate, search_rule: SearchRule, seed: int
 ) -> SearchResult:
     """Compares one value with the present one, in interleaved fresh runs."""

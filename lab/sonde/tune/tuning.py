@@ -17,7 +17,7 @@ from sonde.tune.search import (
     RejectedValueError,
     SearchResult,
     SearchRule,
-    compare_with_present_value,
+    compare_candidate_with_present_value,
     estimate_runs,
     search_best_value,
 )
@@ -158,7 +158,7 @@ class TuningSession:
     def _compare_together(self, winners: Mapping[str, str]) -> SearchResult:
         """Compares all better values with the present ones."""
         try:
-            return compare_with_present_value(
+            return compare_candidate_with_present_value(
                 "all", lambda value: self._measure_values(winners if value else {}), self.rule, self.seed
             )
         except RejectedValueError as reason:

@@ -23,7 +23,7 @@ from sonde.store.events import add_archive_events, read_archive_events, select_n
 from sonde.store.rows import parse_epoch_seconds
 from sonde.store.summary import Summary, read_summary
 from sonde.trends.nearby_events import find_events_between
-from sonde.trends.sides import collect_numbers
+from sonde.trends.sides import collect_values_by_number
 from sonde.watch.description import ProbeEntry
 from sonde.watch.history_gate import ProbeNumber
 from sonde.watch.watch_state import WatchState
@@ -97,8 +97,8 @@ def convert_to_probe_run(run: Summary) -> ProbeRun:
     """The numbers of a stored run that may be judged: storage numbers, not those of caches or too short phases."""
     measurements = []
     not_judged: list[str] = []
-    for number in collect_numbers([run]):
-        judged = number.select_judged()
+    for number in collect_values_by_number([run]):
+        judged = number.select_judged_values()
         if not judged.values:
             not_judged.append(f"{number.key.phase} {number.classification_text}")
             continue

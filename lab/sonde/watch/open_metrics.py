@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from sonde.model.metric_text import MetricText
+from sonde.model.metric_text import OpenMetricsText
 from sonde.watch.history_gate import compute_lower_limit
 from sonde.watch.watch_state import WatchState
 
@@ -12,7 +12,7 @@ _HISTORY_LABELS = ("system", "directory", "probe", "phase", "operation")
 
 def render_metrics(watch_state: WatchState, probe_names: tuple[str, ...]) -> str:
     """Metrics in the Prometheus text format. Rates are in the base unit that `unit` names."""
-    text = MetricText()
+    text = OpenMetricsText()
     histories = [
         (
             {**{label: history.labels.get(label, "") for label in _HISTORY_LABELS}, "unit": history.unit, "id": name},

@@ -19,7 +19,7 @@ def normal(value: float, sd: float) -> float:
 
 def test_one_phase_density_is_a_mixture_of_two_normals() -> None:
     expected = 0.84 * normal(-0.2, 0.095) + 0.16 * normal(-0.2 + 0.35, sqrt(0.15**2 + 0.095**2))
-    density = NOISE.compute_run_density(np.array([-0.2]), np.zeros(1))
+    density = NOISE.compute_log_density_of_run(np.array([-0.2]), np.zeros(1))
     assert exp(float(density)) == pytest.approx(expected, rel=1e-12)
 
 
@@ -30,7 +30,7 @@ def test_two_phases_share_the_shift_of_a_busy_run() -> None:
     noise = NoiseModel(run_sd=0.06)
     extra = np.array([0.08, sqrt(0.12**2 - 0.06**2)])
     quiet = normal(-0.4, 0.1) * normal(-0.3, 0.12)
-    density = noise.compute_run_density(np.array([-0.4, -0.3]), extra)
+    density = noise.compute_log_density_of_run(np.array([-0.4, -0.3]), extra)
     assert exp(float(density)) == pytest.approx(0.84 * quiet + 0.16 * busy, rel=1e-6)
 
 
@@ -54,16 +54,16 @@ def test_repeats_share_the_error_of_the_prediction() -> None:
                 for s in shifts[::10]
             ]
             density += weight * (float(np.trapezoid(inner * prior[::10], shifts[::10])) if first else inner[0])
-    result = noise.compute_joint_density(values[None], np.array([[0.2, 0.05]]))
+    result = noise.compute_joint_log_density_of_runs(values[None], np.array([[0.2, 0.05]]))
     assert exp(float(result[0])) == pytest.approx(density, rel=1e-3)
-    single = noise.compute_joint_density(values[None, :1], np.array([[0.2, 0.05]]))
-    alone = noise.compute_run_density(values[:1], np.array([[0.2, 0.05]]))
+    single = noise.compute_joint_log_density_of_runs(values[None, :1], np.array([[0.2, 0.05]]))
+    alone = noise.compute_log_density_of_run(values[:1], np.array([[0.2, 0.05]]))
     assert float(single[0]) == pytest.approx(float(alone[0]))
 
 
 def test_part_density_integrates_to_1() -> None:
     values = np.linspace(-3, 3, 60001)
-    density = np.exp(NOISE.compute_part_density(values, 0.02))
+    density = np.exp(NOISE.compute_log_density_of_part(values, 0.02))
     assert float(np.trapezoid(density, values)) == pytest.approx(1, abs=1e-6)
 
 

@@ -170,16 +170,23 @@ def test_imported_run_has_the_same_id_each_time() -> None:
 
 
 def test_the_key_of_a_run_of_another_tool() -> None:
-    bare = make_imported_run(tasks=4).make_shared_key()
+    bare = make_imported_run(tasks=4).make_history_key_of_all_phases()
     source = {"tool": "IOR", "tasks": 4, "nodes": None, "t": 1}
     assert bare == {
         "system": "unknown", "file_system": "unknown", "plan_hash": hash_json(["imported/1", source]),
         "node_class": "", "epoch": "imported/1",
     }  # fmt: skip
     run = make_imported_run(tasks=4, host="nid0012", target="/scratch", node_class="N")
-    assert run.make_shared_key() == bare | {"system": "nid", "file_system": "/scratch", "node_class": "N"}
+    assert run.make_history_key_of_all_phases() == bare | {
+        "system": "nid",
+        "file_system": "/scratch",
+        "node_class": "N",
+    }
     named_run = replace(run, system="edison", file_system="snx")
-    assert (named_run.make_shared_key()["system"], named_run.make_shared_key()["file_system"]) == ("edison", "snx")
+    assert (
+        named_run.make_history_key_of_all_phases()["system"],
+        named_run.make_history_key_of_all_phases()["file_system"],
+    ) == ("edison", "snx")
 
 
 def test_unset_members_of_an_imported_phase_are_unknown() -> None:

@@ -224,7 +224,7 @@ def test_repetitions_are_runs_of_one_group(tmp_path: Path) -> None:
         first, second = read(name, tmp_path)
         assert first.group == second.group is not None
         assert first.make_run_id() != second.make_run_id()
-        assert first.make_shared_key() == second.make_shared_key()
+        assert first.make_history_key_of_all_phases() == second.make_history_key_of_all_phases()
     rates = [run.phases[0].bytes_per_s for run in read("ior-3.0.txt", tmp_path)]
     assert rates == [512 * MIB, 256 * MIB]
     assert [(run.nodes, run.target) for run in read("ior-3.0.txt", tmp_path)] == [(2, "/scratch/probe")] * 2
@@ -232,7 +232,7 @@ def test_repetitions_are_runs_of_one_group(tmp_path: Path) -> None:
 
 def test_records_of_different_size_are_different_experiments(tmp_path: Path) -> None:
     small, large = read("iozone-table.txt", tmp_path)
-    assert small.make_shared_key()["plan_hash"] != large.make_shared_key()["plan_hash"]
+    assert small.make_history_key_of_all_phases()["plan_hash"] != large.make_history_key_of_all_phases()["plan_hash"]
     assert [phase.phase for phase in large.phases] == ["write", "rewrite", "random_read", "random_write"]
 
 
@@ -255,7 +255,7 @@ def test_io500_result_marked_invalid_stays_invalid(tmp_path: Path) -> None:
 def test_one_result_in_two_formats_gives_one_number(tmp_path: Path) -> None:
     """The CSV has whole MiB/s, the JSON bytes."""
     (exact,), (rounded,) = read("elbencho-3.1.json", tmp_path), read("elbencho-3.1.csv", tmp_path)
-    assert exact.make_shared_key() == rounded.make_shared_key()
+    assert exact.make_history_key_of_all_phases() == rounded.make_history_key_of_all_phases()
     for phase, other in zip(exact.phases, rounded.phases, strict=True):
         assert (phase.phase, phase.definition) == (other.phase, other.definition)
         assert other.bytes_per_s == pytest.approx(phase.bytes_per_s, abs=MIB)

@@ -38,7 +38,7 @@ def read_archive_without_index(root: Path) -> tuple[dict[str, Any], set[str]]:
 def read_index(catalog: Catalog) -> tuple[dict[str, Any], set[str]]:
     rows = catalog.read_run_table(["run", "tags", "write_bytes_per_s"]).to_pylist()
     rows_by_run = {row["run"]: (tuple(row["tags"]), row["write_bytes_per_s"]) for row in rows}
-    return rows_by_run, {complaint.split(" ")[0] for complaint in catalog.list_complaints()}
+    return rows_by_run, {complaint.split(" ")[0] for complaint in catalog.describe_foreign_folders()}
 
 
 def files(root: Path) -> list[Path]:
@@ -251,7 +251,7 @@ def test_foreign_and_damaged_folders_are_a_sentence(root: Path, text: str, sente
     (odd / "run.json").write_text(text, encoding="latin-1")
     (root / "2026-01" / "a file").write_text("not a folder")
     catalog = Catalog(root)
-    complaints = catalog.list_complaints()
+    complaints = catalog.describe_foreign_folders()
     assert len(catalog.read_run_table(["run"])) == len(NAMES[::2]) + (sentence is None)
     assert [
         (sentence or "") in complaint and str(odd) in complaint and complaint.endswith("skipped.")

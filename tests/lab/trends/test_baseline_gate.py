@@ -41,7 +41,7 @@ def test_a_single_good_run_is_good(measured: tuple[float, ...], low: int, bad: b
 @pytest.fixture
 def numeric_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sides whose runs are numbers already."""
-    monkeypatch.setattr(baseline_gate, "collect_numbers", lambda runs: list(runs))
+    monkeypatch.setattr(baseline_gate, "collect_values_by_number", lambda runs: list(runs))
 
 
 def number(*values: float, **key: str) -> SideValues:

@@ -16,10 +16,10 @@ from sonde.store.summary import read_summary
 from sonde.store.tags import change_tags
 from sonde.trends.sides import (
     SideValues,
-    collect_numbers,
+    collect_values_by_number,
     find_compared_side,
     list_key_differences,
-    pair_comparable_numbers,
+    pair_comparable_values,
 )
 
 AddRun = Callable[..., Path]
@@ -80,19 +80,19 @@ def number(values: tuple[float, ...] = (1.0,), plan: str = "probe", **key: str) 
 
 def test_numbers_are_paired_regardless_of_epoch() -> None:
     before, after = [number(phase="p2"), number()], [number(epoch="f"), number(phase="p2")]
-    assert pair_comparable_numbers(before, after) == [(before[1], after[0]), (before[0], after[1])]
+    assert pair_comparable_values(before, after) == [(before[1], after[0]), (before[0], after[1])]
 
 
 def test_unambiguous_numbers_on_two_file_systems_are_paired() -> None:
     before, after = [number()], [number(file_system="fs2")]
-    assert pair_comparable_numbers(before, after) == [(before[0], after[0])]
-    assert pair_comparable_numbers([*before, number(file_system="fs3")], after) == []
-    assert pair_comparable_numbers(before, [*after, number(file_system="fs3")]) == []
+    assert pair_comparable_values(before, after) == [(before[0], after[0])]
+    assert pair_comparable_values([*before, number(file_system="fs3")], after) == []
+    assert pair_comparable_values(before, [*after, number(file_system="fs3")]) == []
     for other in (number(phase="p2"), number(op="write"), number(unit="ops_per_s")):
-        assert pair_comparable_numbers(before, [other]) == []
-    assert pair_comparable_numbers(before, [number(plan="other", file_system="fs2")]) == []
+        assert pair_comparable_values(before, [other]) == []
+    assert pair_comparable_values(before, [number(plan="other", file_system="fs2")]) == []
     # what has its own partner is nobody's rival
-    assert pair_comparable_numbers([number(), number(file_system="fs3")], [number(), number(file_system="fs2")]) == [
+    assert pair_comparable_values([number(), number(file_system="fs3")], [number(), number(file_system="fs2")]) == [
         (number(), number()), (number(file_system="fs3"), number(file_system="fs2"))
     ]  # fmt: skip
 
@@ -115,13 +115,13 @@ def test_number_has_values_of_all_runs_and_the_latest_key(add_run: AddRun) -> No
     runs = [read_summary(add_run(day, {("read", "read"): 1e9 + day, ("write", "write"): 5.0})) for day in range(3)]
     document = {**runs[2].document, "history": {**runs[2].document["history"], "epoch": "later"}}
     runs[2] = replace(runs[2], document=document, plan="renamed")
-    read, write = collect_numbers(runs)
+    read, write = collect_values_by_number(runs)
     assert (read.key.op, read.key.epoch, read.plan) == ("read", "later", "renamed")
     assert read.values == (1e9, 1e9 + 1, 1e9 + 2)
     assert read.runs == tuple(run.id for run in runs)
     assert [round((time - read.times[0]) / 86400, 6) for time in read.times] == [0, 1, 2]
     assert write.values == (5.0, 5.0, 5.0)
-    assert collect_numbers([replace(runs[0], document={})]) == []
+    assert collect_values_by_number([replace(runs[0], document={})]) == []
 
 
 def test_reading_many_runs_reports_progress(add_run: AddRun, archive: Path, monkeypatch: pytest.MonkeyPatch) -> None:

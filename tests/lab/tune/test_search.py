@@ -18,7 +18,7 @@ from sonde.tune.search import (
     MeasureRate,
     RejectedValueError,
     SearchRule,
-    compare_with_present_value,
+    compare_candidate_with_present_value,
     decide_tune_verdict,
     estimate_runs,
     search_best_value,
@@ -112,7 +112,7 @@ def test_blocks_interleave_both_sides() -> None:
         order.append(value)
         return 1.0 + 0.001 * len(order)
 
-    compare_with_present_value("x", measure, RULE, 3)
+    compare_candidate_with_present_value("x", measure, RULE, 3)
     pairs = [set(order[index : index + 2]) for index in range(0, len(order), 2)]
     assert all(pair == {None, "x"} for pair in pairs)
     assert len({tuple(order[index : index + 2]) for index in range(0, len(order), 2)}) == 2

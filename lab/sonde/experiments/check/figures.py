@@ -28,7 +28,7 @@ from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import RecordedRun, make_recorded_run
 
 # If all tasks are faster than one task by this factor, the one task was the limit, not the storage.
-_ONE_TASK_LIMIT = 1.3
+_TASK_LIMITED_RATE_FACTOR = 1.3
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,7 @@ def _mark_figures_limited_by_one_task(check_figures: list[CheckFigure]) -> list[
             all_tasks
             and figure.classification in STORAGE_CLASSIFICATIONS
             and figure.value
-            and (all_tasks.value or 0) > _ONE_TASK_LIMIT * figure.value
+            and (all_tasks.value or 0) > _TASK_LIMITED_RATE_FACTOR * figure.value
         ):
             figure = replace(figure, classification_clause=f"{figure.classification_clause}; limited by one task")
         result.append(figure)

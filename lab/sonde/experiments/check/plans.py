@@ -21,11 +21,11 @@ QUEUE_DEPTH = 32
 QUICK_S, FULL_S = 2.5, 60.0
 # In quick mode, phases with a time limit may be shorter, and removal must not take longer than measuring.
 _TIMED_S, _CACHED_S, _REMOVAL_S, _FILE_REMOVAL_S = 2.0, 1.0, 3.0, 6.0
-_READ_S = 1.3
+_READ_PHASE_S = 1.3
 # Small files of a quick check over all tasks: enough samples, and removed in seconds even if removal is slow.
 _QUICK_FILES, _QUICK_FILES_DISCARD = 10_000, 4_000
 # In full mode, buffered data exceeds memory by this factor, so that reads cannot come from the page cache.
-OVER_MEMORY = 1.5
+MIN_DATA_TO_MEMORY_RATIO = 1.5
 _FLUSH_S = 20.0
 
 
@@ -140,9 +140,9 @@ def _compute_sequential_volume(
     """Returns the bytes of a sequential phase over all tasks, limited by free space and memory."""
     wanted = speed.write_bytes_per_s * phase_seconds
     # If reads are much faster, reading the same volume would be too short.
-    wanted = max(wanted, min(speed.read_bytes_per_s * _READ_S, 2 * wanted))
+    wanted = max(wanted, min(speed.read_bytes_per_s * _READ_PHASE_S, 2 * wanted))
     if is_full_check:
-        wanted = max(wanted, OVER_MEMORY * machine.memory)
+        wanted = max(wanted, MIN_DATA_TO_MEMORY_RATIO * machine.memory)
         limit = 0.8 * machine.available
     else:
         # The data must fit into memory with reserve, or "cached" would be wrong.

@@ -25,7 +25,7 @@ from sonde.telemetry.data import load_telemetry
 from sonde.telemetry.memory_use import compute_occupied_memory
 
 # Records cached in memory: several metrics of a cell are read in succession.
-_CACHED_RECORDS = 256
+_MAX_CACHED_RECORDS = 256
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class MeasuredRuns:
         self._runs: dict[str, list[MeasuredRun]] = {}
         for run in runs:
             self._runs.setdefault(run.cell, []).append(run)
-        self._read = lru_cache(maxsize=_CACHED_RECORDS)(lambda folder: _read_record_if_present(folder, open_record))
+        self._read = lru_cache(maxsize=_MAX_CACHED_RECORDS)(lambda folder: _read_record_if_present(folder, open_record))
 
     def restrict_to_subjects(self, claim_subjects: Sequence[str]) -> MeasuredRuns:
         if not self._classified:

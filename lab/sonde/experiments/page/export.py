@@ -15,7 +15,7 @@ from sonde.model.experiment.claims import METRICS, MetricReference
 if TYPE_CHECKING:
     import pyarrow
 
-Row = dict[str, Any]
+ResultRow = dict[str, Any]
 
 
 def build_result_table(runs: MeasuredRuns) -> pyarrow.Table:
@@ -51,7 +51,7 @@ def build_result_table(runs: MeasuredRuns) -> pyarrow.Table:
 
 def _iterate_measured_rows(
     runs: MeasuredRuns, comparisons: dict[tuple[str, str, str], PublishedComparison]
-) -> Iterator[Row]:
+) -> Iterator[ResultRow]:
     experiment = runs.experiment
     for cell in experiment.cells:
         axis_texts = {name: str(value) for name, value in get_cell_coordinates(experiment, cell).items()}
@@ -74,7 +74,7 @@ def _iterate_measured_rows(
                     yield {**head, "unit": unit, "run": run, "value": float(value), **published}
 
 
-def _make_row_without_run(runs: MeasuredRuns, comparison: PublishedComparison) -> Row:
+def _make_row_without_run(runs: MeasuredRuns, comparison: PublishedComparison) -> ResultRow:
     """Returns the row of a published number without a run."""
     axis_values, metric = dict(comparison.context), comparison.published.of
     if isinstance(comparison.value_expression, MetricReference):
@@ -99,7 +99,7 @@ def _make_row_without_run(runs: MeasuredRuns, comparison: PublishedComparison) -
     }
 
 
-def _make_published_columns(comparison: PublishedComparison, measured_value: float | None) -> Row:
+def _make_published_columns(comparison: PublishedComparison, measured_value: float | None) -> ResultRow:
     ratio = (
         None
         if measured_value is None or comparison.upper is not None or comparison.value == 0

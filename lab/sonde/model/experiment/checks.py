@@ -161,7 +161,7 @@ def _check_cells(experiment: Experiment) -> None:
         raise make_experiment_error(
             experiment, "sweep", f"makes {count:,} cells; more than {MAX_CELLS:,} cannot be meant."
         )
-    for cell in _select_cells(experiment.cells):
+    for cell in _select_cells_to_check(experiment.cells):
         try:
             experiment.build_plan_of_cell(cell)
         except (PlanError, ExperimentError) as error:
@@ -181,7 +181,7 @@ def _find_plan_problem(experiment: Experiment, plan: str) -> str:
     return ""
 
 
-def _select_cells(cells: Sequence[Cell]) -> Sequence[Cell]:
+def _select_cells_to_check(cells: Sequence[Cell]) -> Sequence[Cell]:
     """Returns all cells if they are few, otherwise those that contain an axis value for the first time."""
     if len(cells) <= MAX_CHECKED_CELLS:
         return cells

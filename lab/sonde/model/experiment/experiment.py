@@ -104,7 +104,7 @@ class Experiment:
             axis.name: axis_value
             for axis in single_axes
             for axis_value in axis.values
-            if self._is_base_value(plan, axis_value)
+            if self._is_value_of_plan(plan, axis_value)
         }
         for combination in itertools.product(*(axis.values for axis in combined_axes)):
             value_by_axis = dict(zip((axis.name for axis in combined_axes), combination, strict=True)) | base_values
@@ -115,7 +115,7 @@ class Experiment:
                 ]
                 yield from (_build_cell(plan, {**value_by_axis, axis.name: axis_value}) for axis_value in other_values)
 
-    def _is_base_value(self, plan: str, axis_value: AxisValue) -> bool:
+    def _is_value_of_plan(self, plan: str, axis_value: AxisValue) -> bool:
         """Returns whether the plan already has the values that this axis value sets."""
         return all(
             _get_member_at_path(self._merge_plan_and_experiment_members(plan), path) == value

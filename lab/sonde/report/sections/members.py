@@ -15,7 +15,7 @@ from sonde.report.over_time import choose_style_class
 from sonde.report.sections.section import ChartWidth, PhaseSection
 
 
-def _draw_members(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
+def _draw_member_rates(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
     css = choose_style_class(assessed.summary.classification)
     nodes, tasks = (of(run, assessed.phase, assessed.operations) for of in (collect_node_rates, collect_task_rates))
     if len(nodes) > 1:
@@ -24,4 +24,4 @@ def _draw_members(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[C
         yield "narrow", build_member_rate_chart("tasks", "Rate of each task", tasks, assessed.operations, css).render()
 
 
-SECTION = PhaseSection(30, _draw_members)
+SECTION = PhaseSection(30, _draw_member_rates)

@@ -13,10 +13,10 @@ from sonde.report.over_time import build_rate_chart
 from sonde.report.sections.section import ChartWidth, PhaseSection
 
 
-def _draw_rate(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
+def _draw_rate_over_time(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
     chart = build_rate_chart(run, assessed)
     if chart:
         yield "wide", chart.render()
 
 
-SECTION = PhaseSection(10, _draw_rate, preparation=True)
+SECTION = PhaseSection(10, _draw_rate_over_time, preparation=True)

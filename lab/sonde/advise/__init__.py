@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What would help an application, from what it was seen to do."""
+"""Advice for applications, computed from logs of their I/O."""

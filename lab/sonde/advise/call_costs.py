@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What calls cost on a storage, measured by short replays there, and what the calls of a log then cost.
+"""Time per call on a storage, measured by short replays there, and an estimate of the time of a log's calls.
 
 Each phase of a calibration issues calls of one kind and size, by as many tasks as the job has, on files of their own or
 on one file for all: tasks that write to one file wait for each other. New bytes and bytes that exist already are

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 
 class CallKind(IntEnum):
-    """As in a list of operations (`docs/reference/operations.md`)."""
+    """Kinds of calls, numbered as in a list of operations (`docs/reference/operations.md`)."""
 
     READ = 0
     WRITE = 1

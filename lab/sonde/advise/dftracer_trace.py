@@ -62,7 +62,7 @@ class _FilePosition:
 
 @dataclass
 class _TraceReadState:
-    """What was read so far."""
+    """Files, positions and times from the events read so far."""
 
     names: dict[str, str] = field(default_factory=dict)  # hash -> path, program or host
     files: dict[str, FileIo] = field(default_factory=dict)

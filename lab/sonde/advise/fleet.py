@@ -71,7 +71,7 @@ from jobs
 
 @dataclass(frozen=True)
 class FleetLosses:
-    """What the jobs of a fleet have in common; each list holds the largest loss first.
+    """Losses of all jobs of a fleet by application, user, change and access; each list has the largest loss first.
 
     Hours are process-hours: seconds of a job times its processes. What a job loses is the largest gain that one change
     brings it; `changes` counts each change by itself, so its rows do not add up.

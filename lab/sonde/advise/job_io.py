@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one job did to its files, in the same form for every tool that can log it."""
+"""The I/O of one job, in one form for every tool that can log it."""
 
 from __future__ import annotations
 

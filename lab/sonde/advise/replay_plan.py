@@ -149,7 +149,7 @@ class ReplayComparison:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """As stored with the run."""
+        """The comparison as members of run.json."""
         return {
             "kinds": [vars(row) for row in self.kinds],
             "original_s": self.original_s,

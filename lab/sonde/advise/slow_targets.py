@@ -39,7 +39,7 @@ class SlowStorageTarget:
     other_files: int
 
     def describe_in_sentence(self) -> str:
-        """One sentence."""
+        """Describes the slow target and the evidence in one sentence."""
         return (
             f"Storage target {self.target} is slow: {format_count_with_noun(self.files, 'file')} on it take "
             f"{self.factor:.3g} times as"

@@ -30,7 +30,7 @@ REDUNDANT_BYTES = 0.1
 
 
 class CostKind(Enum):
-    """What a pattern costs, and therefore how the cost is computed."""
+    """The kind of cost of a pattern, which selects how the cost is computed."""
 
     READS = "reads"  # the affected reads could be large and sequential
     WRITES = "writes"

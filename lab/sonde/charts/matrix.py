@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What changed where: a table of file systems by tests, colored by ratio, with the number in each field."""
+"""A table of file systems by tests, colored by the ratio of the change, with the number in each field."""
 
 from __future__ import annotations
 

@@ -40,7 +40,8 @@ def make_rectangle_path(left_x: float, right_x: float, top_y: float, bottom_y: f
 
 @dataclass(frozen=True)
 class ChartTooltip:
-    """What pointing at (or tapping) a part of a chart shows. `start` and `end` are shares of the width."""
+    """Text that appears when the user points at (or taps) a part of a chart. `start` and `end` are shares of the
+    width."""
 
     start: float
     end: float

@@ -151,7 +151,7 @@ def print_check_result(console: Console, check_result: CheckResult, report_page:
 
 
 def _list_caveat_lines(check_figures: list[CheckFigure]) -> list[str]:
-    """What speaks against figures: what was found of several is said once, in the words of the first."""
+    """Lines with the caveats of figures; a caveat of several figures is printed once, with the text of the first."""
     kinds: dict[str, list[Finding]] = {}
     for figure in check_figures:
         for caveat in figure.caveats:

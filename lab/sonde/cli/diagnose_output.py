@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ``sonde diagnose`` prints."""
+"""Prints states, answers and choices of ``sonde diagnose``."""
 
 from __future__ import annotations
 

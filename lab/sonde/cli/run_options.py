@@ -35,7 +35,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What to run: settings, locations, repeats, sweeps, group, tags."""
+    """Options that say how to run: settings, locations, repeats, sweeps, group, tags."""
 
     profile: str = ""
     settings: tuple[str, ...] = ()

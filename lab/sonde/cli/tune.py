@@ -38,7 +38,7 @@ from sonde.tune.tuning_text import build_list_document, build_tune_document, pri
 
 @dataclass(frozen=True)
 class _TuneArguments:
-    """What the command line asks for."""
+    """Arguments and options of ``sonde tune``."""
 
     plan: str
     directory: str | None

@@ -129,7 +129,8 @@ def conduct_run(
 
 
 def _find_parents_of_targets(system: System, plan: Plan, simulated: Any) -> TargetParents:
-    """Of the file system that the run is on. A simulated one names targets in its own way, and its mount."""
+    """Servers and units of the targets of the run's file system. A simulated run names its mount, and targets in the
+    simulator's form."""
     if isinstance(simulated, Mapping):
         return find_target_parents(system, str(simulated.get("mount") or plan.target), is_simulated=True)
     return find_target_parents(system, plan.target_name)

@@ -208,7 +208,7 @@ def _add_unexplained_cause(
     elements: list[int] = []
 
     def append_drawn_causes(state: int, total_log_weight: float, drawn_log_weights: Floats) -> None:
-        """Those drawn causes that explain most stand for all; their weights have the sum of all."""
+        """Adds the drawn causes with the largest weights, scaled so that their sum is `total_log_weight`."""
         chosen = np.argsort(-drawn_log_weights)[:_DRAWN_CAUSE_COUNT]
         numbers = len(states) + len(elements) + np.arange(len(chosen))
         elements.extend(int(number) for number in chosen)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What causes predict one by one and two at a time, as arrays over states: a cause at one part with one strength.
+"""Predictions of single causes and of pairs of causes, as arrays over states: a cause at one part with one strength.
 
 Two causes together are not simulated. On a small machine, 55 pairs of faults were: most rates are those of the slower
 cause alone (one bottleneck hides the other), some approach the product of both factors, and load by others beside a
@@ -70,7 +70,7 @@ class StatePredictions:
 
 @dataclass(frozen=True)
 class CombinedPredictions:
-    """The same of two states each; the first axis is the pairs."""
+    """Predictions of pairs of states; the first axis is the pairs."""
 
     phases: tuple[str, ...]
     rates: Floats

@@ -134,7 +134,7 @@ class MeasuredPhase:
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentCost:
-    """What one repeat costs in addition to its seconds."""
+    """Cost of one repeat in addition to its duration."""
 
     setup: float | None = declare_plain_number("duration", "time to prepare it", default=0.0)
     person: float | None = declare_plain_number("duration", "time of a person", default=0.0)

@@ -72,7 +72,7 @@ class PassiveEvidence(Protocol):
         ...
 
     def describe(self, hypotheses: Sequence[Hypothesis]) -> list[str]:
-        """What it shows, and what it says nothing about, in sentences; empty without evidence."""
+        """Sentences on the evidence and on what it does not decide; empty without evidence."""
         ...
 
 
@@ -96,7 +96,7 @@ class DiagnosisModel:
 
     @property
     def passive_evidence(self) -> Mapping[str, PassiveEvidence]:
-        """What is known without an experiment, by name."""
+        """Evidence for which no experiment is run, by name."""
         return {
             "facts of both runs": self.environment,
             "counters of both runs": self.counters,
@@ -200,7 +200,7 @@ class DiagnosisModel:
 
 @dataclass(frozen=True)
 class HypothesisLibrary:
-    """What a diagnosis considers."""
+    """Causes, experiments and faults that a diagnosis considers."""
 
     causes: Sequence[CauseFile]
     experiments: Sequence[DiagnosisExperiment]

@@ -60,7 +60,7 @@ class DiagnosisResult:
 
 @dataclass(frozen=True)
 class DiagnosisState:
-    """What a diagnosis remembers. `truth` is set when it is practiced on the model."""
+    """Stored state of a diagnosis: machine, complaint, results. `truth` is set in a trial on the model."""
 
     system: str = ""
     mount: str = ""

@@ -107,7 +107,7 @@ class Hypothesis:
 
     @property
     def counters(self) -> tuple[str, ...]:
-        """What counters show when it is true, by name."""
+        """Names of the counter observations that the hypothesis predicts."""
         if self.cause is not None:
             return self.cause.counters
         return self.strength_grid.counters if self.fault else ()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a diagnosis takes from a record: rates of phases, and rates of storage targets and nodes relative to peers."""
+"""Measurements that a diagnosis reads from a record: rates of phases, and rates of storage targets and nodes relative
+to peers."""
 
 from __future__ import annotations
 

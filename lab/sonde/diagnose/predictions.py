@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a hypothesis predicts for an experiment: log ratios to the healthy machine, with the error of the prediction.
+"""Predictions of a hypothesis for an experiment: log ratios to the healthy machine, with the error of the prediction.
 
 Faults of the model are simulated at several strengths at one part of each symmetric group; strengths in between are
 interpolated. Causes outside the model state their prediction in their files.

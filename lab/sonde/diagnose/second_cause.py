@@ -129,7 +129,7 @@ def _rank_second_causes(
     first_cause: PartKey,
     strengths: Mapping[tuple[GroupKey, PartKey], float],
 ) -> tuple[RankedHypothesis, ...]:
-    """What else is wrong when the first cause is there, the most probable first."""
+    """Ranks the second causes given the first cause, the most probable first."""
     with_first = {group: share for group, share in cause_weights.items() if first_cause in group}
     total = sum(with_first.values())
     parts: dict[int, dict[PartKey, tuple[float, float]]] = {}

@@ -16,7 +16,7 @@ from sonde.diagnose.simulation import SimulationRequest
 
 
 class MachineModel(Protocol):
-    """What measures experiments on a machine: the simulator, or `StatedMachine`."""
+    """Interface of the objects that measure experiments on a machine: the simulator or `UnsimulatedMachine`."""
 
     machine: DiagnosedMachine
 

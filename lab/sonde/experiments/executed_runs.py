@@ -33,7 +33,8 @@ def describe_smoke_test(results: Results) -> str:
 
 
 def describe_profile_changes(results: Results) -> str:
-    """What the profile changes of the experiment that the titles describe, in one sentence; empty without changes.
+    """One sentence on the members that the profile changes in the experiment that the titles describe; empty without
+    changes.
 
     Equal members of several plans are listed once: ``data.backend = posix (2 plans)``.
     """

@@ -41,7 +41,7 @@ class CellMedian:
 
     @property
     def about(self) -> str:
-        """What the rates describe, where that is not storage: ``too short, cached``; else empty."""
+        """Classifications of the rates other than storage: ``too short, cached``; else empty."""
         return ", ".join(
             label_classification(kind) for kind in self.classifications if kind not in _STORAGE_CLASSIFICATIONS
         )

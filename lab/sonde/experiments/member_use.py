@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What becomes of each member of `clients` and `storage` when a cell is measured, and what the run did instead.
+"""Checks how a run used each member of `clients` and `storage`, and reports members that it did not use.
 
 Members that can be set are set in the plan or in the arguments of the launcher. The others are compared with the record
 after the run; a difference is the finding `setting_not_used` in run.json, and claims across cells that differ only in

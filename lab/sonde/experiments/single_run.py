@@ -26,7 +26,7 @@ from sonde.store.tags import change_tags, check_tag
 
 @dataclass(frozen=True)
 class RunLabels:
-    """What the user gives a run to find it by. Raises UserError for a group or tag that is none."""
+    """Group, tags and comment that the user attaches to a run. Raises UserError for an invalid group or tag."""
 
     group: str = ""
     tags: tuple[str, ...] = ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a number is worth: is it a storage number, when did the rate change, which task, node or target was slow?
+"""Assessment of a number: is it a storage number, when did the rate change, which task, node or target was slow?
 
 The terminal, the pages, the JSON output and the tables take classification, validity and sentences from this folder.
 It depends on records and arithmetic, not on how anything is displayed.

@@ -38,7 +38,7 @@ SMALL_OPERATION_BYTES = 64 * 1024
 
 @dataclass(frozen=True)
 class Assessment:
-    """What a number is worth.
+    """Assessment of one number.
 
     `classification_clause` explains the classification; `modeled` is the classification that a simulated number has
     within its model, None for measured ones. The members below `caveats` are sentences or empty:

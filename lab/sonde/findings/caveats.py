@@ -59,7 +59,8 @@ def _collect_findings(run: RecordedRun, phase: PhaseRecord) -> tuple[Finding, ..
 
 
 def select_caveats(findings: Iterable[Mapping[str, Any]], classification: str) -> list[Mapping[str, Any]]:
-    """The same for findings as run.json stores them. `classification` is a value of Classification, "" if unknown."""
+    """Selects caveats from findings as run.json stores them. `classification` is a value of Classification, "" if
+    unknown."""
     implied = next((name for key, name in _IMPLIED_FINDINGS.items() if key.value == classification), None)
     return [finding for finding in findings if _is_severe(finding.get("severity")) and finding.get("id") != implied]
 

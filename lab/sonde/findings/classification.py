@@ -29,7 +29,7 @@ MEMORY_FILE_SYSTEMS = frozenset({"tmpfs", "ramfs", "hugetlbfs", "devtmpfs"})
 
 
 class Classification(Enum):
-    """What a number describes. The value is its name in JSON and in tables."""
+    """Classification of a number: what it describes. The value is its name in JSON and in tables."""
 
     STORAGE = "storage"
     BURST = "burst"
@@ -49,7 +49,7 @@ class Classification(Enum):
 
     @property
     def table_label(self) -> str:
-        """One or two words for a cell of a table."""
+        """Label of one or two words for a cell of a table."""
         return _TABLE_LABELS.get(self, self.value)
 
     @property
@@ -99,7 +99,7 @@ def classify_number(run: RecordedRun, phase: PhaseRecord, interval: str = "total
 
 
 def classify_in_model(run: RecordedRun, phase: PhaseRecord, interval: str = "total") -> tuple[Classification, str]:
-    """The same as if a simulated machine were real; for measured runs equal to `classify_number`.
+    """Classifies a number as if a simulated machine were real; for measured runs equal to `classify_number`.
 
     `interval` names the rate (a member of PhaseRates). A buffered write goes to the page cache without the fsync
     after it ("transfer"), and to storage with it ("total").

@@ -66,7 +66,7 @@ class PhaseSummary:
 
     @property
     def classification(self) -> Classification:
-        """What the number describes."""
+        """Classification of the number."""
         return self.assessment.classification
 
     @property

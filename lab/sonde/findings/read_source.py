@@ -47,7 +47,7 @@ class ReadSource:
 
 
 def find_read_source(run: RecordedRun, phase: PhaseRecord) -> ReadSource | None:
-    """What counters and latency say of a buffered read; None when they do not decide."""
+    """Determines from counters and latency where buffered reads came from; None when they do not decide."""
     counters = count_phase_reads(run, phase)
     return (
         find_subpage_source(run, phase, counters)

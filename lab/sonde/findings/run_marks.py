@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What happened in a run that a log of the same machine may show too: dropped caches, failed operations, dips."""
+"""Times in a run that a log of the same machine may show too: dropped caches, failed operations, dips."""
 
 from __future__ import annotations
 

@@ -8,7 +8,8 @@ from sonde.model.line_members import TrainingResult
 
 
 def describe_sample_source(training: TrainingResult) -> str:
-    """One clause. The shares are estimates: from what was in the page cache before the phase, not from counters."""
+    """A clause with the shares of samples from cache and storage. The shares are estimates from the residency before
+    the phase, not from counters."""
     cached, stored = training.cached_bytes, training.storage_bytes
     if cached is None or stored is None or not cached + stored:
         return "how much came from storage is not known"

@@ -53,7 +53,7 @@ def find_node_spread_series(phase: PhaseRecord) -> SeriesLine | None:
 
 
 def compute_median_node_rates(spread_line: SeriesLine, counts_operations: bool) -> list[float | None]:
-    """Of the middle node, by slice: bytes or operations in a second."""
+    """Bytes or operations per second of the median node in each slice."""
     return list((spread_line.node_ops_rate if counts_operations else spread_line.node_rate).p50)
 
 
@@ -113,7 +113,7 @@ def _pad_node_slices(node_lines: Sequence[SeriesLine], slice_count: int, counts_
 
 
 def _choose_cell_count(node_lines: Sequence[SeriesLine], slice_count: int) -> int:
-    """So few that a cell of the middle node holds enough operations."""
+    """Number of cells at which a cell of the median node still holds enough operations."""
     ops = float(np.median([sum(line.ops) for line in node_lines]))
     return min(slice_count, _MAX_CELLS, int(ops / _MIN_OPERATIONS_PER_CELL))
 

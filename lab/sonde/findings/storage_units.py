@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What servers and units of storage (OSS, SSU) served in a phase: their targets together, where a described system says
-which target belongs to which (`Run.parents`), and which of them answered slowly.
+"""Operations of servers and units of storage (OSS, SSU) in a phase, summed over their targets, where a described system
+says which target belongs to which (`Run.parents`), and which of them answered slowly.
 
 Sums of bytes and operations are exact. Latencies of several targets are joined as far as they can be: the mean is that
 of all operations, the percentiles are those of the worst target.
@@ -100,7 +100,7 @@ def _sum_operations_of_unit(
 
 
 def collect_unit_series(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> list[StorageUnitSeries]:
-    """One for each part that served any, in the order of the described system."""
+    """Series of each part that served any bytes, in the order of the described system."""
     series = compute_target_series(phase)
     length = max((len(line.bytes) for line in series), default=0)
     sums = {
@@ -130,8 +130,8 @@ def find_slow_units(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> li
 def collect_operation_times_of_units(
     run: RecordedRun, phase: PhaseRecord, unit_level: str, excluded_targets: Collection[str]
 ) -> list[OperationTimes]:
-    """What the targets of each part answered together, without `excluded_targets` unless these are at least half
-    of it."""
+    """Times of operations of the targets of each part together, without `excluded_targets` unless these are at least
+    half of it."""
     series = compute_target_series(phase)
     length = max((len(line.single_ops) for line in series), default=0)
     answers = []

@@ -87,7 +87,7 @@ class LevelChanges:
 
     @property
     def changed_parts(self) -> list[PartChange]:
-        """Those that changed, the strongest change first."""
+        """Parts that changed, the strongest change first."""
         return sorted(
             (part for part in self.parts if part.has_changed),
             key=lambda part: -abs(math.log(part.relative_rate or 1.0)),
@@ -131,7 +131,7 @@ class LevelChanges:
 
 @dataclass(frozen=True)
 class PhaseChanges:
-    """What is known of a phase's targets on both sides: `levels` begins with the targets themselves; `unknown` are
+    """Changes of a phase's targets between two sides: `levels` begins with the targets themselves; `unknown` are
     sentences on what the records do not say."""
 
     levels: tuple[LevelChanges, ...]
@@ -141,7 +141,7 @@ class PhaseChanges:
 def compare_phase_targets(
     phases_before: Sequence[tuple[RecordedRun, PhaseRecord]], phases_after: Sequence[tuple[RecordedRun, PhaseRecord]]
 ) -> PhaseChanges:
-    """One phase of the runs of both sides. Empty where neither side knows of targets."""
+    """Compares the targets of one phase on both sides. Empty where neither side recorded targets."""
     sides = (phases_before, phases_after)
     known_values = tuple([item for item in side if _has_target_lines(item[1])] for side in sides)
     if not any(known_values):
@@ -185,7 +185,7 @@ _KIND_NOUNS = {"read": "reads", "write": "writes", _FILE_KIND: "whole files on s
 
 @dataclass(frozen=True)
 class _PartMeasurement:
-    """What one run says of one part: its level against the middle one (logarithm), and its own figures."""
+    """Figures of one part in one run: its level relative to the median part (logarithm), and absolute values."""
 
     level: float | None
     mean_ns: float | None
@@ -302,7 +302,7 @@ def _compare_parts_of_level(
 def _compute_level_change(
     measurements_before: Sequence[_PartMeasurement], measurements_after: Sequence[_PartMeasurement]
 ) -> float | None:
-    """By how much the level against the middle one changed; None where a side does not know it."""
+    """Change of the level relative to the median part; None where a side did not record it."""
     sides = [
         [item.level for item in side if item.level is not None] for side in (measurements_before, measurements_after)
     ]
@@ -341,7 +341,7 @@ def _describe_runs_without_target_figures(
 
 
 def _describe_bytes_without_target(sides_known: Sequence[Sequence[tuple[RecordedRun, PhaseRecord]]]) -> list[str]:
-    """What belongs to no target, of the run of each side in which that is most."""
+    """Sentences on bytes without a target, for the run of each side that has most of them."""
     sentences = []
     for name, side in zip(("Before", "After"), sides_known, strict=True):
         partly = [phase for _, phase in side if describe_unknown_bytes(phase)]
@@ -351,7 +351,7 @@ def _describe_bytes_without_target(sides_known: Sequence[Sequence[tuple[Recorded
 
 
 def _describe_no_change(changes: LevelChanges, judged: Sequence[PartChange]) -> str:
-    """That none differs, and what could not have been seen: the widest interval of any of them."""
+    """A sentence that no part differs, with the smallest change that would have been seen: the widest interval."""
     widest = max(MIN_SLOWNESS_FACTOR, *(math.sqrt((part.high or 1.0) / (part.low or 1.0)) for part in judged))
     return (
         f"Of {_format_part_count(len(judged), changes.level)} none answered otherwise than before, held against the"

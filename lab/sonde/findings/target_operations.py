@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each storage target served in a phase, operation by operation, and which of them answered slowly.
+"""Operations of each storage target in a phase, and which targets answered slowly.
 
 A target is judged by the operations that lie on it alone, because one over several targets waits for the slowest. Time
 is cut into blocks; in each the rate at which a target answered is held against the middle target of the same block, so
@@ -85,13 +85,13 @@ def read_busiest_operations(phase: PhaseRecord) -> list[TargetOperations]:
 
 
 def compute_target_series(phase: PhaseRecord) -> list[SeriesLine]:
-    """One for each target, of the busiest kind of operations."""
+    """Series of each target for the busiest kind of operations."""
     kind = find_busiest_kind(phase)
     return [line for line in phase.series if line.scope == "target" and line.kind == kind and line.slice_s > 0]
 
 
 def select_target_series(phase: PhaseRecord, operation_kind: str, target_ids: Collection[str]) -> list[SeriesLine]:
-    """Those of one kind of operations of these targets."""
+    """Series of one kind of operations for the given targets."""
     return [
         line
         for line in phase.series
@@ -168,7 +168,7 @@ def _is_slower_than_by_chance(row: TargetOperations, other_rows: Sequence[Target
 
 
 def compute_relative_rates(answers: Sequence[OperationTimes]) -> list[TargetRates]:
-    """The same of targets or groups of them."""
+    """Rates of targets, or of groups of targets, relative to their median in each block of time."""
     if len(answers) < 2:
         return []
     length = max(len(answer.ops) for answer in answers)

@@ -57,7 +57,7 @@ class SlowTarget:
 
 @dataclass(frozen=True)
 class TargetUsage:
-    """What lies on a target: `files` and `bytes` of them."""
+    """Use of a target: number of `files` on it, and their `bytes`."""
 
     name: str
     files: int
@@ -85,7 +85,7 @@ class Fragmentation:
 
 
 def count_fragments(layout: LayoutLine) -> Fragmentation | None:
-    """Of the files whose pieces were counted; None where none were."""
+    """Fragmentation of the files whose extents were counted; None where none were counted."""
     rows = _iterate_selected_columns(layout.columns, layout.rows, "fragments", "unplaced_bytes")
     known_values = [row for row in rows if all(isinstance(value, int) for value in row)]
     return (

@@ -85,7 +85,7 @@ def analyze_rate_variation(
 def _classify_rate_variation(
     rates: Sequence[float], fine_rates: Sequence[float], covered_s: float, start_s: float
 ) -> RateVariation:
-    """The same for two series of rates that both cover `covered_s` from `start_s` on."""
+    """Classifies two series of rates that both cover `covered_s` from `start_s` on."""
     middle, mean = statistics.median(rates), sum(rates) / len(rates)
     low, high = (float(bound) for bound in np.quantile(rates, (0.05, 0.95)))
     parts = find_constant_levels(fine_rates)

@@ -213,7 +213,7 @@ def format_engine_command(run: RecordedRun) -> str:
 
 
 def format_user_command(run: RecordedRun) -> str:
-    """What the user typed, as the archive remembers it; empty when it does not."""
+    """Command line that the user typed, as stored in the archive; empty when it is not stored."""
     parts = get_items(run.notes, "command")
     return escape_line(quote_command(str(part) for part in parts), _SHELL_SAFE_LIMIT) if parts else ""
 

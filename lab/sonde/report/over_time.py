@@ -257,7 +257,7 @@ def build_run_timeline(run: RecordedRun, phases: Sequence[AssessedPhase]) -> Cha
 
 
 def _describe_missing_time(seconds_after: float) -> str:
-    """What the drawing does not show."""
+    """Sentence on gaps and clean-up, which the chart does not show."""
     cleaning = f" Clean-up afterwards took {quantities.display_seconds(seconds_after)}." if seconds_after > 0.05 else ""
     return f"Gaps are preparation and barriers.{cleaning}"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each history is compared with on the overview: runs tagged as a baseline, else its first level."""
+"""Baseline of each history on the overview: runs tagged as a baseline, else its first level."""
 
 from __future__ import annotations
 

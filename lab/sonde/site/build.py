@@ -34,7 +34,7 @@ _WATCH_FOLDER = "watch"
 
 @dataclass(frozen=True)
 class SiteReport:
-    """What a build did: numbers of pages."""
+    """Number of pages that a build wrote, left unchanged and removed."""
 
     written: int
     unchanged: int
@@ -65,7 +65,7 @@ def build_site(
 
 
 class _SiteContent:
-    """What the pages are made from."""
+    """Data that all pages are rendered from: runs, histories, survey and events."""
 
     def __init__(self, catalog: Catalog, reports: int, progress: OpenProgressBar) -> None:
         request = SurveyRequest()

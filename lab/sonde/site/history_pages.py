@@ -77,7 +77,7 @@ def collect_history_content(
     run_links: Mapping[str, str],
     runs_with_report: Collection[str],
 ) -> HistoryContent:
-    """What the page of a history shows.
+    """Data of the page of one history.
 
     `run_links`: run -> its line in the lists of runs; `runs_with_report`: runs that have a page.
     """

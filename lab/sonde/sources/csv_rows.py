@@ -116,7 +116,7 @@ def _build_run_of_row(csv_row: Mapping[str | None, Any], column_map: ColumnMap) 
 
 
 class _RowTexts:
-    """What a row says under a meaning; "" where it says nothing."""
+    """Text of a row by column meaning; "" where the row has none."""
 
     def __init__(self, csv_row: Mapping[str, str], column_map: ColumnMap) -> None:
         self._row = csv_row

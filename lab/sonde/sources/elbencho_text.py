@@ -113,7 +113,7 @@ def _normalize_time_zone(time_text: str) -> str:
 
 
 def _parse_command(command: str) -> dict[str, str]:
-    """What the JSON says in its configuration, from the options of the command."""
+    """Members of the JSON's configuration, parsed from the options of the command."""
     arguments = split_arguments(command)
     config = {"command": command}
     options = {"threads": ("-t", "--threads"), "block_size": ("-b", "--block"), "file_size": ("-s", "--size")}

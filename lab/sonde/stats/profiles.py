@@ -45,7 +45,7 @@ def compute_area_between_curves(first_curve: Floats, second_curve: Floats) -> fl
 
 @dataclass(frozen=True)
 class ReferenceBand:
-    """What reference runs look like: their median curve, the range of all of them, and how far one of them lies from
+    """Reference runs as a band: their median curve, the range of all of them, and how far one of them lies from
     the others by chance. `limit` is None below `ENOUGH` runs: nobody knows then."""
 
     curve: Floats

@@ -92,7 +92,7 @@ class RunDraft:
         return self.folder / PLAN_FILE
 
     def claim_for_processes(self, *process_ids: int) -> None:
-        """Says which processes are at work, so that nobody finishes the run while they are."""
+        """Records the processes that write the run, so that no other program recovers the run while they live."""
         with ConfinedDirectory.open_beneath(self.folder.parent, self.folder) as directory:
             owner.claim_directory(directory, [os.getpid(), *process_ids])
 

@@ -61,7 +61,7 @@ class Catalog:
     def find_runs(
         self, columns: Sequence[str], selection: Selection = _ALL_RUNS, last_count: int | None = None
     ) -> SelectedRuns:
-        """The same, of the last so many only, and how many there are in all."""
+        """Rows of the last `last_count` selected runs, and the number of all selected runs."""
         return self._retry_if_replaced(lambda: self._find_runs_once(columns, selection, last_count))
 
     def _find_runs_once(self, columns: Sequence[str], selection: Selection, last_count: int | None) -> SelectedRuns:
@@ -105,7 +105,7 @@ class Catalog:
         return sorted(f"{self.root / row['folder']} {row['problem']}; it was skipped." for row in rows)
 
     def query_sources(self, query: Callable[[Catalog], QueryResult]) -> QueryResult:
-        """What `query` makes of the sources; asked again when somebody replaced a file of the index meanwhile."""
+        """Returns the result of `query`; repeats it when another process replaced a file of the index meanwhile."""
         return self._retry_if_replaced(lambda: query(self))
 
     def list_column_readers(self, table_name: str) -> list[Callable[[Sequence[str]], Any]]:

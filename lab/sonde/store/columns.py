@@ -40,7 +40,7 @@ def check_folder_column(table: Any) -> None:
 
 
 def select_columns_with_dictionaries(table: Any, columns: Sequence[str]) -> Any:
-    """The same of a table in memory."""
+    """Selects columns of a table in memory, with texts encoded as dictionaries as `read_table_columns` returns them."""
     chosen = table.select(list(columns)).combine_chunks()
     for position, name in enumerate(columns):
         if pa.types.is_string(chosen.schema.field(name).type):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an archive keeps of an experiment besides its runs: ``experiments/GROUP/experiment.json``.
+"""The request of an experiment in the archive, next to its runs: ``experiments/GROUP/experiment.json``.
 
 The runs themselves say which cell they are of; this file says what was asked, so that a run that was broken off can be
 taken up again by somebody who no longer has the file of the experiment.
@@ -57,7 +57,7 @@ def write_group_request(archive_root: Path, group_name: str, request_document: M
 
 
 def read_group_request(archive_root: Path, group_reference: str) -> dict[str, Any]:
-    """What was asked in the group that `group_reference` means: a name, its unique beginning, or "last". Raises
+    """Stored request of the group that `group_reference` names: a name, its unique beginning, or "last". Raises
     UserError."""
     group_names = (
         sorted(iterate_group_names(archive_root), key=lambda group: _read_change_time(archive_root, group))

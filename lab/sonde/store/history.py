@@ -82,7 +82,7 @@ def list_histories(
 def list_histories_in_catalog(
     catalog: Catalog, selection: Selection | None = None, history_ids: Sequence[str] | None = None
 ) -> list[StoredHistory]:
-    """The same from a catalog that is open already."""
+    """Lists histories from an open catalog."""
     parts = catalog.query_sources(lambda pair: list(_iterate_history_rows(pair, selection, history_ids)))
     return sorted(_split_into_histories(parts), key=lambda pair: pair.key)
 

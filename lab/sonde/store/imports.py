@@ -33,7 +33,7 @@ CountCallback = Callable[[int], None]
 
 @dataclass
 class AddedRuns:
-    """What came of an import."""
+    """Run folders that an import added, and the number of duplicates."""
 
     folders: list[Path] = field(default_factory=list)
     duplicates: int = 0  # results that were there already

@@ -190,7 +190,7 @@ class Index:
                         folder.remove_file(file.name, missing_ok=True)
 
     def _read_storage_clock_ns(self) -> int:
-        """What time it is where the archive lies, in ns: the clock of a file server need not be ours."""
+        """Time of the archive's file server in ns: its clock may differ from the clock of this node."""
         name = f".{secrets.token_hex(6)}.clock"
         with suppress(OSError), self._open_index_folder() as folder:
             folder.create_file(name).close()
@@ -267,7 +267,7 @@ class _RefreshProgress:
 
 @dataclass(frozen=True)
 class _IndexedRows:
-    """What an older index says about a shard."""
+    """Rows of a shard in an older index."""
 
     tables: Mapping[str, Any]
 

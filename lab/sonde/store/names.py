@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a name on the command line means: one run, or the runs of a group."""
+"""Resolves a name on the command line to one run, or to the runs of a group."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ _DEAD_WRITER_AFTER_S = 6 * 3600.0
 
 
 def claim_directory(run_directory: ConfinedDirectory, process_ids: list[int]) -> None:
-    """Says that these processes of this machine are at work in the directory."""
+    """Records that these processes of this node write in the directory."""
     processes = [{"pid": pid, "start": _read_process_start_ticks(pid)} for pid in process_ids]
     run_directory.write_json_file(OWNER_FILE, {"host": socket.gethostname(), "processes": processes})
 

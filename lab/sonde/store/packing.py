@@ -40,7 +40,7 @@ ProgressCallback = Callable[[int, int], None]
 
 @dataclass
 class UnpackResult:
-    """What an import did."""
+    """Result of an import: added runs, number of duplicates, and problems."""
 
     added: list[Path] = field(default_factory=list)
     duplicates: int = 0  # runs that were there already
@@ -236,7 +236,7 @@ class _IncomingRuns:
         self._close_run()
 
     def discard_current_run(self) -> None:
-        """What there is of the current run is not wanted."""
+        """Discards the partial run."""
         if self._directory is not None:
             with suppress(OSError), ConfinedDirectory.open(self._archive.root) as root:
                 root.remove_tree(self._directory.path.name, files_removed_last=(owner.OWNER_FILE,))
@@ -249,7 +249,7 @@ class _IncomingRuns:
 
 
 def _hash_measurement(run_folder: Path) -> bytes:
-    """What a run measured: its record, or where it has none its summary. Tags and reports may differ."""
+    """Hash of a run's record, or of its summary without a record. Tags and reports do not count."""
     file = run_folder / RECORD if (run_folder / RECORD).is_file() else run_folder / SUMMARY_FILE
     digest = hashlib.sha256()
     with open_file(file) as content:

@@ -242,7 +242,7 @@ def make_history_key(run: Summary) -> RunKey | None:
 
 
 def make_history_key_and_value(run_key: RunKey, phase_row: Mapping[str, Any]) -> tuple[HistoryKey, float] | None:
-    """What a phase adds to which history; None when it was not finished, not measured or cut short."""
+    """History key and value of a phase; None when it was not finished, not measured or cut short."""
     if (
         not phase_row.get("done")
         or not phase_row.get("measured", True)

@@ -27,7 +27,7 @@ _FOLDERS_WITHOUT_RUNS = (REPORTS_FOLDER, EXPERIMENTS_FOLDER, JOBS_FOLDER)
 
 @dataclass(frozen=True)
 class ShardListing:
-    """One month as it was at one moment."""
+    """Folders of one month with their change times, at one moment."""
 
     stamp_ns: int  # time of the folder's last change, read before its entries
     changed_ns: Mapping[str, int]  # name of each folder in it -> time of the last change in that
@@ -80,7 +80,7 @@ def _read_shard_stamp(shard_folder: Path) -> int:
 
 
 def list_shard_contents(archive_root: Path, shard_name: str) -> ShardListing:
-    """What is in a shard. Raises OSError when it cannot be read."""
+    """Lists the folders of a shard with their change times. Raises OSError when the shard cannot be read."""
     folder = locate_shard_folder(archive_root, shard_name)
     stamp = _read_shard_stamp(folder)
     return ShardListing(stamp, dict(_iterate_folders_with_stamps(folder, shard_name == ROOT_SHARD)))

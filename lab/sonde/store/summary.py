@@ -100,7 +100,7 @@ def build_summary_document(
 
 
 def classify_for_tables(run: RecordedRun, phase: PhaseRecord) -> dict[str, str]:
-    """What a phase's number is about (name and sentence) and how far to trust it, as every table keeps it."""
+    """Classification (name and sentence) and validity of a phase's number, as every table stores them."""
     classification, because = classify_number(run, phase)
     is_simulated = classification is Classification.SIMULATED
     return {
@@ -112,7 +112,7 @@ def classify_for_tables(run: RecordedRun, phase: PhaseRecord) -> dict[str, str]:
 
 
 def _select_used_parents(run: RecordedRun) -> TargetParents:
-    """Those of the targets that the record names."""
+    """Servers and units of the targets that the record names."""
     lines = [phase.targets for phase in run.phases if phase.targets]
     return run.parents.restrict_to_targets(
         {operation.target for line in lines for operation in read_target_operations(line)}

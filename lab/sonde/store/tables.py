@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same results as Parquet, one file a kind of row, to be queried over many runs at once.
+"""Results of a run as Parquet, one file per kind of row, for queries over many runs.
 
 Every row carries the id of its run, so ``SELECT … FROM 'sonde-archive/*/phases.parquet'`` needs nothing else.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an imported format is, and how its rows become telemetry files."""
+"""The type of an imported format, and the conversion of its rows to telemetry files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sonde.telemetry.source import ColumnValues
 
 @dataclass(frozen=True)
 class TelemetryDefaults:
-    """What a file does not say: the host it comes from, and the zone of times without one."""
+    """Defaults for facts that a file lacks: its host, and the zone of times without one."""
 
     host: str = ""
     zone: tzinfo = UTC

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What telemetry says about one phase: the device under the target, other traffic, the processors, the network.
+"""Telemetry of one phase: the device under the target, other traffic, the processors, the network.
 
 Each number is computed once here; `describe` turns them into the sentences of every surface.
 """

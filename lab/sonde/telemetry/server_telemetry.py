@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What counters of storage servers say about one phase: the share of the run in the traffic, and slow targets."""
+"""Counters of storage servers during one phase: the share of the run in the traffic, and slow targets."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the counters say about the state of storage during a run: degraded arrays, lost paths, recovery, waits.
+"""State of storage during a run, from counters: degraded arrays, lost paths, recovery, waits.
 
 Each of these explains a slow run, and none is visible in the rate itself.
 """

@@ -23,7 +23,7 @@ def escape_control_characters(text: str) -> str:
 
 
 def escape_as_line(text: object) -> str:
-    """The same for what must stay on one line, like a cell of a table."""
+    """Escapes control characters of text that must stay on one line, for example a cell of a table."""
     return escape_line(text, sys.maxsize)
 
 

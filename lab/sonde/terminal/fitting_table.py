@@ -156,7 +156,7 @@ def _fold_text(console: Console, text: Text, width: int) -> Text:
 
 
 def _measure_column(column: Column, header_cell: Text, cells: Sequence[Text]) -> _ColumnWidth:
-    """What the column needs and would like."""
+    """Minimum and natural width of a column."""
     folds = column.justify != "right" and not column.no_wrap
     natural = max(
         (line.cell_len for cell in (header_cell, *cells) for line in cell.split("\n", allow_blank=True)), default=0

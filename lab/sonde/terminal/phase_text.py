@@ -51,7 +51,7 @@ def format_rate_by_transfer(bytes_per_s: float, ops_per_s: float) -> str:
 
 
 def describe_phase_end(phase_end: PhaseEndLine, is_measured: bool = True) -> str:
-    """What was moved, in which time, and what of it deserves a word."""
+    """One line on a finished phase: amount, time, rate, and notable deviations."""
     elapsed = phase_end.seconds.elapsed
     moved = (
         format_count_with_noun(phase_end.ops.done, "operation")
@@ -107,7 +107,7 @@ def _list_duplex_streams(phase_end: PhaseEndLine) -> list[dict[str, Any]]:
 
 
 def describe_preparation(phase: Mapping[str, Any]) -> str:
-    """What happens before a phase, from its plan."""
+    """Describes the treatments before a phase, from its plan."""
     kinds = [str(item.get("kind")) for item in phase.get("before", ())]
     actions = [_TREATMENT_PHRASES.get(kind, kind) for kind in kinds]
     return actions[-1] if actions else "preparing"

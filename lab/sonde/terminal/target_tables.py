@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What storage targets served in a run, and the servers and units they belong to, as tables."""
+"""Tables of the operations of storage targets in a run, and of their servers and units."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ def print_targets(console: Console, run: RecordedRun) -> None:
 
 
 def build_targets_document(run: RecordedRun, phase: PhaseRecord) -> dict[str, Any]:
-    """The same of one phase in machine form: `targets`, a row for each and kind of operations, and `units` by level."""
+    """The tables of one phase as JSON members: `targets`, a row for each and kind of operations, and `units` by
+    level."""
     if phase.targets is None:
         return {}
     rows = [
@@ -92,7 +93,7 @@ def _print_units_of_level(console: Console, run: RecordedRun, phase: PhaseRecord
 
 
 def _select_slowest_targets(target_rows: Sequence[_Row], p99_ns: Sequence[float | None]) -> list[_Row]:
-    """Those with the longest 99th percentile, in their order, when there are too many for a screen."""
+    """Targets with the longest 99th percentile, in their original order, when there are too many for a screen."""
     if len(target_rows) <= _MAX_LISTED_TARGETS:
         return list(target_rows)
     longest = sorted(range(len(target_rows)), key=lambda index: -(p99_ns[index] or 0))[:_MAX_LISTED_TARGETS]

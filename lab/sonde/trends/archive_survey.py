@@ -37,7 +37,7 @@ class SurveyRequest:
 
     @property
     def result_settings(self) -> tuple[object, ...]:
-        """What a result depends on besides the runs."""
+        """Settings that a result depends on besides the runs."""
         return self.wanted, self.measure, self.budget, self.smallest_change
 
 

@@ -30,7 +30,7 @@ MIN_CONSECUTIVE_RUNS = 3
 
 @dataclass(frozen=True)
 class GateCheck:
-    """One number: what the baseline had, the limit that follows, what was measured now."""
+    """One number of a gate: values of the baseline, the limit that follows from them, and the measured values."""
 
     key: HistoryKey
     plan: str

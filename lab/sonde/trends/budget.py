@@ -72,7 +72,7 @@ class DetectorCalibration:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> DetectorCalibration:
-        """What `dataclasses.asdict` made of one."""
+        """Builds a calibration from the document that `dataclasses.asdict` made."""
         return cls(**{**document, "settings": DetectorSettings(**document["settings"])})
 
 

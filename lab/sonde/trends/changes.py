@@ -120,7 +120,7 @@ class JointChangePart:
 
 @dataclass(frozen=True)
 class JointChange:
-    """What changed at one time: one part for each direction and size, the largest first."""
+    """Changes of several histories at one time: one part for each direction and size, the largest first."""
 
     parts: tuple[JointChangePart, ...]
 

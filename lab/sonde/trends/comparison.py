@@ -57,7 +57,7 @@ class NumberComparison:
 
     @property
     def classification_text(self) -> str:
-        """What it describes where that is not storage on both sides: "cached", "too short → cached"; else empty."""
+        """Classification where it is not storage on both sides: "cached", "too short → cached"; else empty."""
         if self.about_before == self.about_after:
             return self.about_before
         return f"{self.about_before or 'storage'} → {self.about_after or 'storage'}"
@@ -78,7 +78,7 @@ class Comparison:
     caveats: tuple[CaveatCount, ...] = ()  # what speaks against runs of either side
 
     def list_caveats_of_number(self, number: NumberComparison) -> list[CaveatCount]:
-        """Those about the phase of a number in its plan."""
+        """Caveats about the phase of a number in its plan."""
         return [
             caveat for caveat in self.caveats if caveat.phase == number.key.phase and caveat.plan in ("", number.plan)
         ]

@@ -171,7 +171,7 @@ def _make_differences_section(comparison: Comparison) -> list[StudySection]:
 
 
 def _make_caveat_section(comparison: Comparison) -> list[StudySection]:
-    """What speaks against the runs themselves."""
+    """Section with the caveats of the runs on both sides."""
     if not comparison.caveats:
         return []
     rows = [(caveat.side, caveat.phase, caveat.text_with_count) for caveat in comparison.caveats]

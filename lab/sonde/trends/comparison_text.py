@@ -54,7 +54,7 @@ def format_ratio_interval(ratio: float | None, low_ratio: float | None, high_rat
 
 
 def format_change_verdict(number: NumberComparison, is_doubtful: bool = False) -> Text:
-    """What to think of it; with "no change" goes what could not have been seen."""
+    """Verdict on a number; "no change" includes the smallest change that would have been seen."""
     text: str = number.verdict
     if number.verdict == "no change seen" and number.visible is not None:
         text += f" (smallest detectable drop: {100 * number.visible:.0f} %)"
@@ -73,7 +73,7 @@ def list_missing_interval_sentences(numbers: Sequence[NumberComparison]) -> list
 
 
 def describe_simulated_runs(side: ComparedSide) -> str:
-    """What is special about the runs of a side: they are simulated, or simulated ones were left out; else empty."""
+    """A sentence when the runs of a side are simulated, or simulated runs were left out; else empty."""
     if side.left_out:
         return f"{format_count_with_noun(side.left_out, 'simulated run')} left out"
     return "simulated, not measured" if side.is_simulated else ""
@@ -96,7 +96,7 @@ def list_common_members(keys: Sequence[HistoryKey]) -> list[tuple[str, str]]:
 
 
 def format_number_name(history_key: HistoryKey, plan_name: str, all_keys: Sequence[HistoryKey]) -> str:
-    """What a row is about: experiment and phase, and whichever part of the key is not the same in all rows."""
+    """Name of the number of a row: experiment and phase, and whichever part of the key is not the same in all rows."""
     parts = [plan_name or history_key.plan_hash, history_key.phase]
     parts += [
         getattr(history_key, name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What speaks against the last runs of histories, from the runs themselves: a survey knows values and times only."""
+"""Caveats of the last runs of histories, read from the runs: a survey knows values and times only."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was different around two runs: kernel, mount options, tunables, library versions, the program itself.
+"""Differences between the environments of two runs: kernel, mount options, tunables, library versions, the program
+itself.
 
 Taken from the head of the records, whatever members they have: what a later engine writes about the machine is compared
 without a change here. What always changes (load, free space, clocks, ids) is left out.
@@ -40,7 +41,7 @@ class EnvironmentDifference:
 
 
 def read_environment(run_folder: Path) -> dict[str, str]:
-    """What the record says about program and machines, flat: ``file system options`` -> ``rw,relatime``.
+    """Facts of the record about program and nodes, as a flat mapping: ``file system options`` -> ``rw,relatime``.
 
     Nodes of one run that differ give all their values. An unreadable record says nothing.
     """
@@ -87,7 +88,7 @@ def _flatten_facts(facts: Mapping[str, Any], prefix: str = "") -> Iterator[tuple
 
 
 def compare_environments(runs_before: Sequence[Summary], runs_after: Sequence[Summary]) -> list[EnvironmentDifference]:
-    """What differs between the latest runs of two sides, what is steady within both sides first."""
+    """Differences between the latest runs of two sides; facts that are steady within both sides come first."""
     old, new = (
         [read_environment(run.folder) for run in side[-_MAX_COMPARED_RUNS:]] for side in (runs_before, runs_after)
     )

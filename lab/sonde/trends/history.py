@@ -71,7 +71,7 @@ class History:
 
 
 def select_distinguishing_labels(histories: Sequence[History]) -> tuple[str, ...]:
-    """Of the labels that say where and how something was measured those in which the histories differ."""
+    """Names of the labels in which the histories differ."""
     names = ("system", "file_system", "cache", "node_class", "epoch")
     return tuple(name for name in names if len({line.labels.get(name) for line in histories}) > 1)
 

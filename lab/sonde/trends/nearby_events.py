@@ -24,7 +24,7 @@ class NearbyEvent:
     distance: timedelta
 
     def describe_in_sentence(self) -> str:
-        """One sentence."""
+        """Describes the event and its distance from the change in one sentence."""
         event = self.event
         when = f"{event.when.first:%Y-%m-%d}"
         if not self.distance:

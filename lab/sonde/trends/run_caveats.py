@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What speaks against the runs that are judged: a change may be the machine's, not the storage's."""
+"""Caveats of the compared runs: a change may come from the nodes, not from the storage."""
 
 from __future__ import annotations
 

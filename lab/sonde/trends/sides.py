@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is compared: runs that words of the user mean, and their numbers by number."""
+"""Sides of a comparison: runs that the user's arguments select, and their values by number."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class SideValues:
 
     @property
     def classification_text(self) -> str:
-        """What its values describe where that is not storage: ``too short, cached``; else empty."""
+        """Classifications of the values other than storage: ``too short, cached``; else empty."""
         kinds = dict.fromkeys(kind for kind in self.classifications if kind and kind not in _STORAGE_CLASSIFICATIONS)
         return ", ".join(label_classification(kind) for kind in kinds)
 
@@ -129,7 +129,7 @@ def _remove_simulated_runs(side: ComparedSide) -> ComparedSide:
 
 
 def _parse_selection(side_text: str) -> Selection | None:
-    """What a word that is no name of a run selects."""
+    """Parses `tag:TAG` or `plan:PLAN`; None for other texts."""
     if side_text.startswith(BASELINE_PREFIX):
         return Selection(tags=(side_text,))
     if match := _TAG_OR_PLAN.fullmatch(side_text):

@@ -31,7 +31,7 @@ class StatedLimit:
 
 @dataclass(frozen=True)
 class LimitCheck(StatedLimit):
-    """What runs gave, in their order."""
+    """A stated limit with the measured values of runs, in the order of the runs."""
 
     measured: tuple[float, ...] = ()
     not_judged: str = ""  # why no run can be judged; empty for a verdict

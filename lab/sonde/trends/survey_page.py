@@ -135,7 +135,7 @@ def _make_charts_section(survey: Survey, begin_time: float, end_time: float, eve
 
 
 def make_chart_legend(event_marks: EventMarks) -> Markup:
-    """What the signs in the charts of histories mean."""
+    """Legend of the charts of histories."""
     legend = Markup(
         '<p class="note keys"><span class="ki"><span class="key dots"></span>run</span>'
         '<span class="ki"><span class="key median"></span>level</span>'
@@ -149,7 +149,7 @@ def make_chart_legend(event_marks: EventMarks) -> Markup:
 def build_history_curve(
     analysis: HistoryAnalysis, title: str, changes_elsewhere: Sequence[float], events: EventMarks
 ) -> HistoryCurve:
-    """What the chart of a history shows. `changes_elsewhere`: times of joint changes of other histories."""
+    """Data of the chart of a history. `changes_elsewhere`: times of joint changes of other histories."""
     values, times = analysis.history.values, analysis.history.times
     segments = [
         LevelSegment(

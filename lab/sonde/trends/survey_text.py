@@ -64,7 +64,7 @@ def summarize_survey(survey: Survey) -> str:
 
 
 def _describe_short_histories(count: int) -> str:
-    """Says that every history is too short to be judged."""
+    """A sentence that every history is too short to be judged."""
     if count == 0:
         return "there is no history of measured runs yet."
     if count == 1:
@@ -129,7 +129,7 @@ def format_caveat_share(analysis: HistoryAnalysis) -> str:
 
 
 def describe_joint_change(survey: Survey, joint: JointChange) -> list[str]:
-    """What happened at one time, a sentence for each part."""
+    """Describes a joint change, one sentence for each part."""
     return [_describe_changed_part(survey, part) for part in joint.parts]
 
 
@@ -215,7 +215,7 @@ def _describe_scope(scope: Scope, histories: Sequence[History]) -> str:
 
 
 def describe_alarm_budget(survey: Survey) -> str:
-    """What is promised about false alarms, and on what ground."""
+    """A sentence on the expected number of false alarms and how it was calibrated."""
     calibration = survey.calibration
     rate = f"{survey.budget.alarms_per_year:g} a year and history"
     if not calibration.from_site_noise:
@@ -246,7 +246,7 @@ def format_dated_change(change: Change) -> str:
 
 
 def make_history_name(history: History, distinguishing_labels: Sequence[str]) -> str:
-    """What tells it from others: experiment, phase and operation, and the labels that differ (`distinguishing_labels`);
-    nothing twice."""
+    """Name of a history among others: experiment, phase and operation, and the labels that differ
+    (`distinguishing_labels`); nothing twice."""
     parts = [history.labels.get(name, "") for name in ("experiment", "phase", "operation", *distinguishing_labels)]
     return " · ".join(dict.fromkeys(part for part in parts if part)) or history.joined_labels

@@ -49,7 +49,7 @@ def print_target_tables(
 
 
 def build_target_sections(target_comparisons: Sequence[TargetComparison]) -> list[StudySection]:
-    """The same for the page, with those parts that changed least left out of long tables only."""
+    """Sections of the page; long tables omit the parts that changed least."""
     sections = []
     for comparison in target_comparisons:
         number = comparison.number

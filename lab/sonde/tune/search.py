@@ -43,7 +43,7 @@ class SearchRule:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found. `best` is None when no value could be tried."""
+    """Result of a search. `best` is None when no value could be tried."""
 
     best: str | None
     ratio: RateRatio | None  # rate with `best` by the present rate

@@ -29,7 +29,7 @@ _NOT_STATED = "not stated"
 
 @dataclass(frozen=True)
 class TuneVariant:
-    """What a run uses beside the settings of the machine."""
+    """Plan, environment variables and model parameters of a run, next to the settings of the machine."""
 
     plan: Plan
     title: str = "present values"

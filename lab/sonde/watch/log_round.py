@@ -30,7 +30,7 @@ _MAX_LISTED_EVENTS = 10
 
 @dataclass
 class LogRound:
-    """What the logs had: titles of new events by log, and one sentence for each problem."""
+    """Result of reading the logs: titles of new events by log, and one sentence for each problem."""
 
     events: dict[str, list[str]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)

@@ -28,7 +28,7 @@ _HISTORY_LABELS = ("probe", "phase", "directory")
 
 @dataclass
 class HistoryState:
-    """What the watch knows of one history: values in order of time, and the state of the detectors after them.
+    """Stored state of one history: values in order of time, and the state of the detectors after them.
 
     `accepted` values were not low; the limit of the gate follows from them. `filled` and `reference` are those of
     `DetectorState`.

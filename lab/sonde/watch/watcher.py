@@ -57,7 +57,7 @@ class ProbeRunner(Protocol):
 
 @dataclass
 class RoundReport:
-    """What happened in a round."""
+    """Result of a round: runs, skipped and failed probes, incidents opened and closed, events of logs."""
 
     runs: list[str] = field(default_factory=list)
     skipped: list[ProbeDecision] = field(default_factory=list)

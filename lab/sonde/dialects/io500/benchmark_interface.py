@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run of IO500 needs and returns: request, display, rows of phases and result."""
+"""Arguments and results of a run of IO500: request, display, rows of phases and result."""
 
 from __future__ import annotations
 

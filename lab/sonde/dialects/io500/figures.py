@@ -14,7 +14,7 @@ GIB = 1 << 30
 
 @dataclass(frozen=True)
 class PhaseFigures:
-    """What a phase came to, as IO500 defines it.
+    """Result of a phase, as IO500 defines it.
 
     `value`: GiB/s or thousands of operations/s. `seconds`: of the work, IOR's (first open to last close, comparing
     included) or mdtest's (common start to the end of the last task). `stonewall`: rate until the deadline, in the same
@@ -33,7 +33,8 @@ class PhaseFigures:
 
 
 def compute_ior_figures(record: RecordReader) -> PhaseFigures:
-    """Of a phase of IOR: bytes moved / (last close - first open, and the time of the task that compared longest)."""
+    """Figures of a phase of IOR: bytes transferred / (last close - first open, and the time of the task that compared
+    longest)."""
     phase = _get_last_phase(record)
     if phase is None or phase.end is None:
         return PhaseFigures()
@@ -52,7 +53,7 @@ def compute_ior_figures(record: RecordReader) -> PhaseFigures:
 
 
 def compute_mdtest_figures(record: RecordReader) -> PhaseFigures:
-    """Of a phase of mdtest: tasks x items of the task that did least / time until the last has finished."""
+    """Figures of a phase of mdtest: tasks x items of the task that did least / time until the last has finished."""
     phase = next(
         (
             phase_record
@@ -82,7 +83,7 @@ def compute_mdtest_figures(record: RecordReader) -> PhaseFigures:
 
 
 def compute_mdworkbench_figures(records: Sequence[RecordReader]) -> PhaseFigures:
-    """Of a phase of md-workbench: calls / time until the last task has finished, the mean of its iterations.
+    """Figures of a phase of md-workbench: calls / time until the last task has finished, the mean of its iterations.
     Directories and objects are made and removed in two parts, of which each task's times are added."""
     values, seconds, mismatches = [], 0.0, 0
     for record in records:
@@ -104,7 +105,8 @@ def compute_mdworkbench_figures(records: Sequence[RecordReader]) -> PhaseFigures
 
 
 def compute_search_figures(record: RecordReader) -> PhaseFigures:
-    """Of a search: entries that are no directories / (first task's start to last task's end), as pfind counts."""
+    """Figures of a search: entries that are no directories / (first task's start to last task's end), as pfind
+    counts."""
     phase = _get_last_phase(record)
     if phase is None or phase.end is None or phase.end.walk is None:
         return PhaseFigures()

@@ -20,7 +20,7 @@ def hash_texts(*texts: str) -> int:
 
 
 def hash_unordered_pairs(keys_and_values: Iterable[tuple[str, str]]) -> int:
-    """Of keys and values in any order."""
+    """Hash of keys and values that does not depend on their order."""
     value = 0
     for key, text in keys_and_values:
         value ^= hash_texts(key, text)

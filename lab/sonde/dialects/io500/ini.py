@@ -52,12 +52,12 @@ class Io500Config:
         return None if value is None else int(value)
 
     def replace_values(self, changed_values: Mapping[tuple[str, str], str]) -> Io500Config:
-        """The same with other values."""
+        """Returns a copy with changed values."""
         return Io500Config({**self.values, **changed_values}, self.source)
 
     @property
     def settings_hash(self) -> str:
-        """As IO500 prints it: two files that mean the same have the same."""
+        """Hash of all settings, as IO500 prints it: files with equal settings have equal hashes."""
         pairs = [
             (key.name, value)
             for (section, key) in _list_all_keys()
@@ -141,7 +141,7 @@ def _store_value(
 
 
 def _check_values_together(values: Mapping[tuple[str, str], str | None], file_name: str) -> None:
-    """What no single line can get wrong."""
+    """Checks rules between values of several keys. Raises UserError."""
     is_missing = [values["mdworkbench", key] is None for key in ("precreatePerSet", "filesPerProc")]
     if is_missing[0] != is_missing[1]:
         raise UserError(f"{file_name}: [mdworkbench] needs both precreatePerSet and filesPerProc, or neither.")

@@ -10,7 +10,7 @@ _DEBUG_WARNING = "Makes the run INVALID; for debugging."
 
 
 class KeyKind(Enum):
-    """What a value may be."""
+    """Type of the value of a key."""
 
     TEXT = "text"
     INTEGER = "an integer"

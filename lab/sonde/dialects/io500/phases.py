@@ -8,7 +8,7 @@ from enum import Enum
 
 
 class ScoreGroup(Enum):
-    """What a result is a part of."""
+    """Group of the score that a result belongs to."""
 
     NONE = "NO SCORE"
     MD = "MD"
@@ -29,7 +29,7 @@ class Io500Phase:
 
     @property
     def result_unit(self) -> str:
-        """Of its result."""
+        """Unit of the phase's result."""
         return "GiB/s" if self.tool == "ior" else "kIOPS"
 
     @property

@@ -21,8 +21,8 @@ class Io500Rules:
         self.least_s = 30 if config.get_flag("global", "scc") else 300
 
     def check_settings(self, dry_run: bool) -> Iterator[str]:
-        """What the settings alone break. IO500 says so of the stonewall and of files-per-dir too, and forgets it when
-        the first phase begins; here the run is invalid, as the description of these keys has it."""
+        """Rules that the settings alone break. IO500 says so of the stonewall and of files-per-dir too, and forgets it
+        when the first phase begins; here the run is invalid, as the description of these keys has it."""
         wall = get_stonewall_seconds(self._config)
         broken = []
         if dry_run:
@@ -39,7 +39,7 @@ class Io500Rules:
     def check_phase(
         self, phase: Io500Phase, figures: PhaseFigures, seconds: float, was_run: bool, dry_run: bool
     ) -> Iterator[str]:
-        """What a phase that took `seconds` breaks. `was_run`: it was to run, and was tried."""
+        """Rules that a phase of `seconds` breaks. `was_run`: the phase was enabled and started."""
         wall = get_stonewall_seconds(self._config)
         if was_run and figures.mismatches and phase.tool == "ior":
             yield f"Errors ({figures.mismatches}) occured during phase in IOR. This invalidates your run."

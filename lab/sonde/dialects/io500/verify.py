@@ -19,8 +19,8 @@ _UNHASHED_PHASES = {phase.name for phase in ALL_PHASES if phase.extra or phase.g
 
 @dataclass(frozen=True)
 class VerifyResult:
-    """What was found. `text`: in the words of IO500. `is_intact`: settings and results are as they were; a run that is
-    invalid by the rules is not."""
+    """Result of a verification. `text`: the message of IO500. `is_intact`: settings and results are as they were; a run
+    that is invalid by the rules is not."""
 
     text: str
     is_intact: bool

@@ -23,7 +23,7 @@ UNSUPPORTED_TESTS = {6: "fwrite of the C library", 7: "fread of the C library", 
 
 @dataclass(frozen=True)
 class IozoneSettings:
-    """What IOzone is told to do. Sizes in KiB, as IOzone counts."""
+    """Parsed command line of IOzone. Sizes in KiB, as IOzone counts."""
 
     auto: bool = False
     all_records: bool = False  # -z, -A
@@ -206,7 +206,7 @@ def parse_arguments(arguments: Sequence[str]) -> IozoneSettings:
 
 
 def _split_option_value(option_name: str, argument: str, position: int) -> tuple[str, int]:
-    """What stands behind an option that takes a value, in the same word; the word is used up with it."""
+    """Splits the value from an option that takes one in the same argument; the value extends to the argument's end."""
     if option_name in _VALUE_SETTERS or option_name in ("F", "l", "u"):
         return argument[position:], len(argument)
     return "", position

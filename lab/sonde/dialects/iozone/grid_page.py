@@ -108,7 +108,7 @@ def _iterate_numbers(
 
 
 def _list_caveat_sentences(assessments: Sequence[Assessment]) -> list[str]:
-    """What must be known before any of the numbers is looked at, from the assessment of each."""
+    """Sentences with the caveats of all numbers, for the head of the page."""
     sentences = []
     classifications = Counter(
         item.classification for item in assessments if item.classification not in STORAGE_CLASSIFICATIONS

@@ -67,7 +67,7 @@ class IozoneChild:
 
 
 def list_children(phase: PhaseRecord, settings: IozoneSettings) -> list[IozoneChild]:
-    """What each process did in IOzone's time."""
+    """Volume and seconds of each process, by IOzone's definition of the interval."""
     children = []
     for table in phase.tasks:
         column_positions = {name: index for index, name in enumerate(table.columns)}
@@ -97,7 +97,7 @@ def compute_rates_of_tests(record: RecordReader, settings: IozoneSettings) -> di
 
 
 def make_version_lines(version: str) -> str:
-    """What -v prints: the version of IOzone whose command line is understood, and that of Sonde."""
+    """Output of -v: the version of IOzone whose command line is accepted, and the version of Sonde."""
     return (
         "\tIozone: Performance Test of File I/O\n\t        Version $Revision: 3.489 $\n"
         f"\t\tThe command line of IOzone, run by Sonde {version}"
@@ -105,7 +105,7 @@ def make_version_lines(version: str) -> str:
 
 
 def make_heading(settings: IozoneSettings, arguments: Sequence[str], version: str, began: str) -> str:
-    """What stands before the results."""
+    """Lines before the results."""
     lines = [
         make_version_lines(version),
         "",

@@ -47,7 +47,7 @@ class EchoSurvey:
         self._below = "osc" if survey.case == "netdisk" else "obdfilter"
 
     def list_devices(self) -> list[LustreDevice]:
-        """What is set up on this machine."""
+        """Lustre devices that are set up on this machine."""
         (text,) = self._lctl([["dl"]], "")
         return [
             LustreDevice(int(number), state, kind, name) for number, state, kind, name in _DEVICE_LINE.findall(text)

@@ -34,7 +34,7 @@ class SurveyPoint:
 
 @dataclass(frozen=True)
 class SurveySettings:
-    """What is surveyed. `size` in MiB of each target; `rslt` begins the name of the summary file, or is empty."""
+    """Settings of a survey. `size` in MiB of each target; `rslt` begins the name of the summary file, or is empty."""
 
     case: str
     targets: tuple[str, ...]

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page shows of one phase, a file a section: the page finds each file here that has a SECTION."""
+"""Sections of a phase on the report page, one file each: the page loads each module here that has a SECTION."""

@@ -64,7 +64,7 @@ def render_node_heat_map(run: RecordedRun, phase: PhaseRecord, operations: bool)
 def _sum_amounts_by_column(
     series_line: SeriesLine, slice_count: int, column_count: int, counts_operations: bool
 ) -> list[float]:
-    """What a node moved in each column; NaN where none of its tasks was at work."""
+    """Amount that a node transferred in each column; NaN where none of its tasks was active."""
     moved = series_line.ops if counts_operations else series_line.bytes
     active = series_line.active or [1] * len(moved)
     here, there = (sum_into_bins(pad_with_zeros(row, slice_count), column_count) for row in (moved, active))
@@ -74,7 +74,7 @@ def _sum_amounts_by_column(
 def _compute_median_amount_of_nodes(
     amounts_of_nodes: NDArray[np.float64], spread_line: SeriesLine | None, column_s: float, counts_operations: bool
 ) -> float:
-    """What the middle node moved in a column, over the time in which nodes were at work."""
+    """Amount that the median node transferred in a column, over the time in which nodes were active."""
     if spread_line is not None:
         rates = [rate for rate in compute_median_node_rates(spread_line, counts_operations) if rate]
         return float(np.median(rates)) * column_s if rates else 0.0

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a section is, and how the page finds them all."""
+"""The type of a section, and the function that loads all sections of the page."""
 
 from __future__ import annotations
 

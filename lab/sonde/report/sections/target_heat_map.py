@@ -72,7 +72,7 @@ def _render_heat_map(
 
 
 def _sum_amounts_by_column(series_line: SeriesLine, slice_count: int, column_count: int) -> list[float]:
-    """What a target moved in each column; NaN before its first operation and after its last: nobody asked it then."""
+    """Amount that a target served in each column; NaN before its first and after its last operation."""
     moved = sum_into_bins(pad_with_zeros(series_line.bytes, slice_count), column_count)
     at_work = [index for index, value in enumerate(moved) if value > 0]
     if not at_work:

@@ -14,9 +14,9 @@ from pathlib import Path
 from calibration_machines import (
     HISTOGRAM_BUCKET_WIDTH,
     MACHINES,
-    MAX_RELATIVE_ERROR,
-    CalibrationRun,
-    ComparedQuantity,
+    MAX_ERROR,
+    Comparison,
+    Run,
     simulate_and_compare_all_machines,
 )
 
@@ -69,11 +69,11 @@ _SECTIONS_AFTER_TABLES = [
 ]
 
 
-def format_page(measured_runs: Mapping[str, tuple[CalibrationRun, list[ComparedQuantity]]]) -> str:
+def format_page(measured_runs: Mapping[str, tuple[Run, list[Comparison]]]) -> str:
     """The page, whole."""
     rows = [row for _run, of in measured_runs.values() for row in of]
-    exact = [row.error for row in rows if row.limit <= MAX_RELATIVE_ERROR]
-    binned = [row.error for row in rows if row.limit > MAX_RELATIVE_ERROR]
+    exact = [row.error for row in rows if row.limit <= MAX_ERROR]
+    binned = [row.error for row in rows if row.limit > MAX_ERROR]
     text = [
         "# Calibration",
         "",
@@ -83,7 +83,7 @@ def format_page(measured_runs: Mapping[str, tuple[CalibrationRun, list[ComparedQ
         "and its picture; a test compares both with new simulations.",
         "",
         f"{len(rows)} quantities. The largest error is {max(exact):.1e} where values are kept as they are (limit",
-        f"{MAX_RELATIVE_ERROR:.1%}), and {max(binned):.1e} for percentiles between the least and the most: these are"
+        f"{MAX_ERROR:.1%}), and {max(binned):.1e} for percentiles between the least and the most: these are"
         " known as far",
         f"as the buckets of the histogram are narrow (limit {HISTOGRAM_BUCKET_WIDTH:.1%}).",
         "",
@@ -101,7 +101,7 @@ def format_page(measured_runs: Mapping[str, tuple[CalibrationRun, list[ComparedQ
     return "\n".join([*text, *_SECTIONS_AFTER_TABLES])
 
 
-def draw_rates(measured_runs: Mapping[str, tuple[CalibrationRun, list[ComparedQuantity]]]) -> str:
+def draw_rates(measured_runs: Mapping[str, tuple[Run, list[Comparison]]]) -> str:
     """Rates over time of all machines, a panel each, as SVG."""
     width, height, left_margin, top = 360, 150, 60, 30
     box = f"0 0 {2 * (width + left_margin) + 20} {3 * (height + 60)}"

@@ -22,22 +22,22 @@ sys.path.insert(0, str(ROOT / "lab"))
 from sonde.launch.simulator import find_simulator  # noqa: E402
 from sonde.model.system import read_system  # noqa: E402
 
-BLOCK_BYTES = 1 << 20  # bytes of a transfer
+BLOCK = 1 << 20  # bytes of a transfer
 CALL_S = 10e-6  # seconds of a call
-MAX_RELATIVE_ERROR = 0.001
+MAX_ERROR = 0.001
 # A percentile between the least and the most is known as far as its bucket is wide: 1/64 of a power of two at most,
 # and its middle is reported.
 HISTOGRAM_BUCKET_WIDTH = 1 / 64
 
 
 @dataclass(frozen=True)
-class CalibrationMachine:
+class Machine:
     """What is simulated, and what must come out. Rates in bytes/s, times in s."""
 
     name: str
     description: str
     plan: Mapping[str, Any]
-    truth: Callable[[CalibrationRun], Sequence[ComparedQuantity]]
+    truth: Callable[[Run], Sequence[Comparison]]
     series: Sequence[tuple[float, float, float]]  # from, to, rate in bytes/s or op/s, of phase 0 (or the create phase)
     target_rate: str = "100 MB/s"
     adapter: str = ""
@@ -49,14 +49,14 @@ class CalibrationMachine:
 
 
 @dataclass(frozen=True)
-class ComparedQuantity:
+class Comparison:
     """One quantity: what must be, and what the record says."""
 
     quantity: str
     unit: str
     truth: float
     reported: float
-    limit: float = MAX_RELATIVE_ERROR
+    limit: float = MAX_ERROR
 
     @property
     def error(self) -> float:
@@ -68,7 +68,7 @@ class ComparedQuantity:
 
 
 @dataclass
-class CalibrationRun:
+class Run:
     """A simulated record and the counters of the targets beside it."""
 
     lines: list[dict[str, Any]]
@@ -85,7 +85,7 @@ class CalibrationRun:
         return [float(row[table["columns"].index(name)]) for row in table["rows"]]
 
 
-def format_system_file(machine: CalibrationMachine) -> str:
+def format_system_file(machine: Machine) -> str:
     """The system file of a machine: nodes, one server, four targets, and a metadata server with two threads."""
     rate = f'\nrate = "{machine.adapter}"' if machine.adapter else ""
     return f"""
@@ -143,9 +143,7 @@ path = "/mnt"
 """
 
 
-def make_transfer_plan(
-    tasks: int, transfers: int, mapping: str = "per_task", transfer: int = BLOCK_BYTES
-) -> dict[str, Any]:
+def make_transfer_plan(tasks: int, transfers: int, mapping: str = "per_task", transfer: int = BLOCK) -> dict[str, Any]:
     """Direct writes, `transfers` of each task, and the same read again."""
     access = {"transfer": f"{transfer}B", "block": f"{transfer * transfers}B", "segments": 1}
     return {
@@ -173,7 +171,7 @@ def make_metadata_plan(tasks: int, files: int) -> dict[str, Any]:
     }
 
 
-def simulate_machine(machine: CalibrationMachine) -> CalibrationRun:
+def simulate_machine(machine: Machine) -> Run:
     """Runs the plan of a machine on it."""
     with tempfile.TemporaryDirectory(prefix="sonde-calibration-") as name:
         folder = Path(name)
@@ -186,41 +184,39 @@ def simulate_machine(machine: CalibrationMachine) -> CalibrationRun:
         for fault in machine.faults:
             arguments += ["--fault", fault]
         subprocess.run(arguments, check=True, capture_output=True)
-        run = CalibrationRun([json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()])
+        run = Run([json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()])
         for stats in sorted(traces.glob("proc/fs/lustre/obdfilter/*/stats")):
             lines = (line.split() for line in stats.read_text(encoding="utf-8").splitlines())
             run.targets[stats.parent.name] = {line[0]: line for line in lines}
     return run
 
 
-def compare_rates(
-    run: CalibrationRun, phase: str, seconds: float, bytes_: float, operations: float
-) -> list[ComparedQuantity]:
+def compare_rates(run: Run, phase: str, seconds: float, bytes_: float, operations: float) -> list[Comparison]:
     """Bandwidth and operations of a phase that moves so much in so many seconds."""
     output = run.end(phase)["rates"]["transfer"]
     return [
-        ComparedQuantity(f"{phase}: bandwidth", "MB/s", bytes_ / seconds / 1e6, output["bytes_per_s"] / 1e6),
-        ComparedQuantity(f"{phase}: operations", "op/s", operations / seconds, output["ops_per_s"]),
+        Comparison(f"{phase}: bandwidth", "MB/s", bytes_ / seconds / 1e6, output["bytes_per_s"] / 1e6),
+        Comparison(f"{phase}: operations", "op/s", operations / seconds, output["ops_per_s"]),
     ]
 
 
-def compare_latencies(run: CalibrationRun, phase: str, kind: str, truth: Mapping[str, float]) -> list[ComparedQuantity]:
+def compare_latencies(run: Run, phase: str, kind: str, truth: Mapping[str, float]) -> list[Comparison]:
     """Mean, extremes and percentiles of operations of one kind, ms."""
     output = run.end(phase)["latency"][kind]
     alike = output["min_ns"] == output["max_ns"]  # then no bucket is needed
     return [
-        ComparedQuantity(
+        Comparison(
             f"{phase}: {name} latency",
             "ms",
             value * 1e3,
             output[f"{name}_ns"] / 1e6,
-            MAX_RELATIVE_ERROR if alike or name in ("mean", "min", "max") else HISTOGRAM_BUCKET_WIDTH,
+            MAX_ERROR if alike or name in ("mean", "min", "max") else HISTOGRAM_BUCKET_WIDTH,
         )
         for name, value in truth.items()
     ]
 
 
-def compare_rate_over_time(run: CalibrationRun, machine: CalibrationMachine) -> list[ComparedQuantity]:
+def compare_rate_over_time(run: Run, machine: Machine) -> list[Comparison]:
     """The mean of each stretch in which the rate is known, from the slices that lie wholly in it."""
     line = run.line("series", machine.phase)
     amounts, width = line["ops" if machine.operations else "bytes"], line["slice_s"]
@@ -230,51 +226,40 @@ def compare_rate_over_time(run: CalibrationRun, machine: CalibrationMachine) -> 
         scale, unit = (1.0, "op/s") if machine.operations else (1e6, "MB/s")
         output = sum(inside) / (len(inside) * width)
         # Bytes of an operation are shared out over the slices it lasts; operations count where they end.
-        rows.append(
-            ComparedQuantity(f"{machine.phase}: series, {begin:g}-{end:g} s", unit, rate / scale, output / scale)
-        )
+        rows.append(Comparison(f"{machine.phase}: series, {begin:g}-{end:g} s", unit, rate / scale, output / scale))
     return rows
 
 
-def compare_rates_of_targets(run: CalibrationRun, phase: str, truth: Sequence[float]) -> list[ComparedQuantity]:
+def compare_target_rates(run: Run, phase: str, truth: Sequence[float]) -> list[Comparison]:
     """Rates of the tasks, each of which has one target for itself, slowest first, MB/s."""
     spans = zip(run.column(phase, "bytes"), run.column(phase, "transfer_s"), strict=True)
     output = sorted(bytes_ / seconds for bytes_, seconds in spans)
     return [
-        ComparedQuantity(f"{phase}: target {number + 1} of {len(truth)}, slowest first", "MB/s", must / 1e6, line / 1e6)
+        Comparison(f"{phase}: target {number + 1} of {len(truth)}, slowest first", "MB/s", must / 1e6, line / 1e6)
         for number, (must, line) in enumerate(zip(sorted(truth), output, strict=True))
     ]
 
 
-def compare_target_counters(
-    run: CalibrationRun, bytes_: Sequence[float], verb: str = "write"
-) -> list[ComparedQuantity]:
+def compare_counters(run: Run, bytes_: Sequence[float], verb: str = "write") -> list[Comparison]:
     """Bytes at the targets, as their counters have them."""
     output = sorted(float(lines[f"{verb}_bytes"][6]) for lines in run.targets.values() if f"{verb}_bytes" in lines)
     return [
-        ComparedQuantity(f"{verb}: bytes at target {number + 1}", "MB", must / 1e6, line / 1e6, 0)
+        Comparison(f"{verb}: bytes at target {number + 1}", "MB", must / 1e6, line / 1e6, 0)
         for number, (must, line) in enumerate(zip(sorted(bytes_), output, strict=True))
     ]
 
 
-TARGET_BYTES_PER_S = 100e6
-TRANSFER_S = CALL_S + BLOCK_BYTES / TARGET_BYTES_PER_S  # one transfer to an idle target
-STEADY_TRANSFERS, CAPPED_TRANSFERS, STRIPED_TRANSFERS, SHARED_TRANSFERS, DEGRADED_TRANSFERS, FILES_PER_TASK = (
-    500,
-    100,
-    200,
-    100,
-    500,
-    2500,
-)
-ADAPTER_BYTES_PER_S = 40e6
-CAPPED_S = (
-    CALL_S + 4 * CAPPED_TRANSFERS * BLOCK_BYTES / ADAPTER_BYTES_PER_S + BLOCK_BYTES / TARGET_BYTES_PER_S
-)  # the adapter is never idle; then the last one is at its target
-SHARED_S = CALL_S + 4 * SHARED_TRANSFERS * BLOCK_BYTES / TARGET_BYTES_PER_S
+TARGET_RATE = 100e6
+TRANSFER_S = CALL_S + BLOCK / TARGET_RATE  # one transfer to an idle target
+STEADY_TRANSFERS, CAPPED_TRANSFERS, STRIPED_TRANSFERS = 500, 100, 200
+SHARED_TRANSFERS, DEGRADED_TRANSFERS, FILES_PER_TASK = 100, 500, 2500
+ADAPTER_RATE = 40e6
+# The adapter is never idle; the last transfer then waits for its target.
+CAPPED_S = CALL_S + 4 * CAPPED_TRANSFERS * BLOCK / ADAPTER_RATE + BLOCK / TARGET_RATE
+SHARED_S = CALL_S + 4 * SHARED_TRANSFERS * BLOCK / TARGET_RATE
 SLOW_FACTOR, SLOW_FROM_S = 5, 2.0
-SLOW_TRANSFER_S = CALL_S + SLOW_FACTOR * BLOCK_BYTES / TARGET_BYTES_PER_S
-OPS_BEFORE_FAULT = int((SLOW_FROM_S - CALL_S) / TRANSFER_S) + 1  # that the sick target began before it fell ill
+SLOW_TRANSFER_S = CALL_S + SLOW_FACTOR * BLOCK / TARGET_RATE
+OPS_BEFORE_FAULT = int((SLOW_FROM_S - CALL_S) / TRANSFER_S) + 1  # at the slow target
 HEALTHY_TARGET_S = DEGRADED_TRANSFERS * TRANSFER_S
 SLOW_TARGET_S = OPS_BEFORE_FAULT * TRANSFER_S + (DEGRADED_TRANSFERS - OPS_BEFORE_FAULT) * SLOW_TRANSFER_S
 CREATE_CALL_S, STAT_CALL_S, METADATA_THREADS, METADATA_TASKS = 1e-3, 0.2e-3, 2, 8
@@ -283,148 +268,117 @@ TOTAL_FILES = METADATA_TASKS * FILES_PER_TASK
 # one time, and the threads are idle while these calls are on their way.
 CREATE_ROUND_S = METADATA_TASKS / METADATA_THREADS * CREATE_CALL_S + CALL_S
 CREATE_PHASE_S = FILES_PER_TASK * CREATE_ROUND_S
-STAT_PHASE_S = (
-    TOTAL_FILES / METADATA_THREADS * STAT_CALL_S + CALL_S
-)  # no thread is idle between the first and the last one
+# No thread is idle between the first and the last stat.
+STAT_PHASE_S = TOTAL_FILES / METADATA_THREADS * STAT_CALL_S + CALL_S
 
 
-def _compare_steady(run: CalibrationRun) -> list[ComparedQuantity]:
+def _compare_steady(run: Run) -> list[Comparison]:
     rows = []
     for phase in ("write", "read"):
-        rows += compare_rates(
-            run, phase, STEADY_TRANSFERS * TRANSFER_S, STEADY_TRANSFERS * BLOCK_BYTES, STEADY_TRANSFERS
-        )
+        rows += compare_rates(run, phase, STEADY_TRANSFERS * TRANSFER_S, STEADY_TRANSFERS * BLOCK, STEADY_TRANSFERS)
         rows += compare_latencies(run, phase, phase, {"mean": TRANSFER_S, "p50": TRANSFER_S, "p99": TRANSFER_S})
-    return (
-        rows
-        + compare_rates_of_targets(run, "write", [BLOCK_BYTES / TRANSFER_S])
-        + compare_target_counters(run, [STEADY_TRANSFERS * BLOCK_BYTES])
-    )
+    rows += compare_target_rates(run, "write", [BLOCK / TRANSFER_S])
+    return rows + compare_counters(run, [STEADY_TRANSFERS * BLOCK])
 
 
-def _compare_capped(run: CalibrationRun) -> list[ComparedQuantity]:
+def _compare_capped(run: Run) -> list[Comparison]:
     operations = 4 * CAPPED_TRANSFERS
-    rows = compare_rates(run, "write", CAPPED_S, operations * BLOCK_BYTES, operations)
+    rows = compare_rates(run, "write", CAPPED_S, operations * BLOCK, operations)
     # Each waits for the three others at the adapter.
-    rows += compare_latencies(
-        run,
-        "write",
-        "write",
-        {"p50": 4 * BLOCK_BYTES / ADAPTER_BYTES_PER_S, "p99": 4 * BLOCK_BYTES / ADAPTER_BYTES_PER_S},
-    )
-    return rows + compare_target_counters(run, [CAPPED_TRANSFERS * BLOCK_BYTES] * 4)
+    wait_s = 4 * BLOCK / ADAPTER_RATE
+    rows += compare_latencies(run, "write", "write", {"p50": wait_s, "p99": wait_s})
+    return rows + compare_counters(run, [CAPPED_TRANSFERS * BLOCK] * 4)
 
 
-def _compare_striped(run: CalibrationRun) -> list[ComparedQuantity]:
+def _compare_striped(run: Run) -> list[Comparison]:
     rows = []
     for phase in ("write", "read"):
-        rows += compare_rates(
-            run, phase, STRIPED_TRANSFERS * TRANSFER_S, 4 * STRIPED_TRANSFERS * BLOCK_BYTES, STRIPED_TRANSFERS
-        )
+        seconds, volume = STRIPED_TRANSFERS * TRANSFER_S, 4 * STRIPED_TRANSFERS * BLOCK
+        rows += compare_rates(run, phase, seconds, volume, STRIPED_TRANSFERS)
         rows += compare_latencies(run, phase, phase, {"mean": TRANSFER_S, "p50": TRANSFER_S, "p99": TRANSFER_S})
-    return (
-        rows
-        + compare_target_counters(run, [STRIPED_TRANSFERS * BLOCK_BYTES] * 4)
-        + compare_target_counters(run, [STRIPED_TRANSFERS * BLOCK_BYTES] * 4, "read")
-    )
+    amounts = [STRIPED_TRANSFERS * BLOCK] * 4
+    return rows + compare_counters(run, amounts) + compare_counters(run, amounts, "read")
 
 
-def _compare_shared(run: CalibrationRun) -> list[ComparedQuantity]:
+def _compare_shared(run: Run) -> list[Comparison]:
     operations = 4 * SHARED_TRANSFERS
-    rows = compare_rates(run, "write", SHARED_S, operations * BLOCK_BYTES, operations)
+    rows = compare_rates(run, "write", SHARED_S, operations * BLOCK, operations)
     # The first of each waits for those before it; then each for the three others, while there are any.
-    rows += compare_latencies(
-        run,
-        "write",
-        "write",
-        {
-            "p50": 4 * BLOCK_BYTES / TARGET_BYTES_PER_S,
-            "p99": 4 * BLOCK_BYTES / TARGET_BYTES_PER_S,
-            "min": CALL_S + BLOCK_BYTES / TARGET_BYTES_PER_S,
-        },
-    )
-    return rows + compare_target_counters(run, [operations * BLOCK_BYTES])
+    wait_s = 4 * BLOCK / TARGET_RATE
+    rows += compare_latencies(run, "write", "write", {"p50": wait_s, "p99": wait_s, "min": TRANSFER_S})
+    return rows + compare_counters(run, [operations * BLOCK])
 
 
-def _compare_degraded(run: CalibrationRun) -> list[ComparedQuantity]:
-    rows = compare_rates(run, "write", SLOW_TARGET_S, 4 * DEGRADED_TRANSFERS * BLOCK_BYTES, 4 * DEGRADED_TRANSFERS)
+def _compare_degraded(run: Run) -> list[Comparison]:
+    rows = compare_rates(run, "write", SLOW_TARGET_S, 4 * DEGRADED_TRANSFERS * BLOCK, 4 * DEGRADED_TRANSFERS)
     rows += compare_latencies(
         run, "write", "write", {"p50": TRANSFER_S, "p99": SLOW_TRANSFER_S, "max": SLOW_TRANSFER_S, "min": TRANSFER_S}
     )
-    sound = DEGRADED_TRANSFERS * BLOCK_BYTES / HEALTHY_TARGET_S
+    sound = DEGRADED_TRANSFERS * BLOCK / HEALTHY_TARGET_S
     return (
         rows
-        + compare_rates_of_targets(
-            run, "write", [DEGRADED_TRANSFERS * BLOCK_BYTES / SLOW_TARGET_S, sound, sound, sound]
-        )
-        + compare_target_counters(run, [DEGRADED_TRANSFERS * BLOCK_BYTES] * 4)
+        + compare_target_rates(run, "write", [DEGRADED_TRANSFERS * BLOCK / SLOW_TARGET_S, sound, sound, sound])
+        + compare_counters(run, [DEGRADED_TRANSFERS * BLOCK] * 4)
     )
 
 
-def _compare_metadata_bound(run: CalibrationRun) -> list[ComparedQuantity]:
+def _compare_metadata_bound(run: Run) -> list[Comparison]:
     rows = []
     for phase, cost, seconds in (("create", CREATE_CALL_S, CREATE_PHASE_S), ("stat", STAT_CALL_S, STAT_PHASE_S)):
-        rows.append(
-            ComparedQuantity(
-                f"{phase}: operations", "op/s", TOTAL_FILES / seconds, run.end(phase)["rates"]["total"]["ops_per_s"]
-            )
-        )
-        rows += compare_latencies(
-            run,
-            phase,
-            phase,
-            {"p50": METADATA_TASKS / METADATA_THREADS * cost, "p99": METADATA_TASKS / METADATA_THREADS * cost},
-        )
+        reported = run.end(phase)["rates"]["total"]["ops_per_s"]
+        rows.append(Comparison(f"{phase}: operations", "op/s", TOTAL_FILES / seconds, reported))
+        wait_s = METADATA_TASKS / METADATA_THREADS * cost
+        rows += compare_latencies(run, phase, phase, {"p50": wait_s, "p99": wait_s})
     return rows
 
 
 MACHINES = (
-    CalibrationMachine(
+    Machine(
         "steady",
         "One task, one target of 100 MB/s",
         make_transfer_plan(1, STEADY_TRANSFERS),
         _compare_steady,
-        [(0.1, 5.2, BLOCK_BYTES / TRANSFER_S)],
+        [(0.1, 5.2, BLOCK / TRANSFER_S)],
         nodes=1,
     ),
-    CalibrationMachine(
+    Machine(
         "capped",
         "Four tasks of one node on four targets, behind an adapter of 40 MB/s",
         make_transfer_plan(4, CAPPED_TRANSFERS),
         _compare_capped,
-        [(0.5, 10.2, ADAPTER_BYTES_PER_S)],
+        [(0.5, 10.2, ADAPTER_RATE)],
         adapter="40 MB/s",
         nodes=1,
     ),
-    CalibrationMachine(
+    Machine(
         "striped",
         "One task, calls of 4 MiB on a file over four targets",
-        make_transfer_plan(1, STRIPED_TRANSFERS, transfer=4 * BLOCK_BYTES),
+        make_transfer_plan(1, STRIPED_TRANSFERS, transfer=4 * BLOCK),
         _compare_striped,
-        [(0.1, 2.0, 4 * BLOCK_BYTES / TRANSFER_S)],
+        [(0.1, 2.0, 4 * BLOCK / TRANSFER_S)],
         nodes=1,
         stripe_count=4,
     ),
-    CalibrationMachine(
+    Machine(
         "shared",
         "Four nodes in one file on one target",
         make_transfer_plan(4, SHARED_TRANSFERS, mapping="shared"),
         _compare_shared,
-        [(0.1, 4.0, TARGET_BYTES_PER_S)],
+        [(0.1, 4.0, TARGET_RATE)],
     ),
-    CalibrationMachine(
+    Machine(
         "degraded",
         "Four tasks on a target each, one of which takes five times as long from 2 s on",
         make_transfer_plan(4, DEGRADED_TRANSFERS),
         _compare_degraded,
         [
-            (0.1, 1.9, 4 * BLOCK_BYTES / TRANSFER_S),
-            (2.2, 5.2, 3 * BLOCK_BYTES / TRANSFER_S + BLOCK_BYTES / SLOW_TRANSFER_S),
-            (5.4, 17.0, BLOCK_BYTES / SLOW_TRANSFER_S),
+            (0.1, 1.9, 4 * BLOCK / TRANSFER_S),
+            (2.2, 5.2, 3 * BLOCK / TRANSFER_S + BLOCK / SLOW_TRANSFER_S),
+            (5.4, 17.0, BLOCK / SLOW_TRANSFER_S),
         ],
         faults=("slow-target t2 5x at 2s",),
     ),
-    CalibrationMachine(
+    Machine(
         "metadata-bound",
         "Eight tasks make and look at files, on a server with two threads",
         make_metadata_plan(METADATA_TASKS, FILES_PER_TASK),
@@ -436,7 +390,7 @@ MACHINES = (
 )
 
 
-def simulate_and_compare_all_machines() -> dict[str, tuple[CalibrationRun, list[ComparedQuantity]]]:
+def simulate_and_compare_all_machines() -> dict[str, tuple[Run, list[Comparison]]]:
     """All machines with their rows."""
     measured_runs = {}
     for machine in MACHINES:

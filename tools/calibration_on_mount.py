@@ -22,7 +22,7 @@ from typing import Any
 
 import calibration_machines
 import two_drivers
-from calibration_machines import CalibrationMachine, CalibrationRun, ComparedQuantity
+from calibration_machines import Comparison, Machine, Run
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "lab"))
@@ -30,7 +30,7 @@ sys.path.insert(0, str(ROOT / "lab"))
 from sonde.launch.engine import find_engine  # noqa: E402
 from sonde.model.system import read_system  # noqa: E402
 
-MAX_RELATIVE_ERROR = 0.02
+MAX_ERROR = 0.02
 MAX_TRIES = 3
 CLOCK_SPEED = 0.5
 FILES_PER_TASK = 500  # files of each of eight tasks
@@ -70,16 +70,14 @@ def convert_to_machine_time(lines: Sequence[dict[str, Any]]) -> list[dict[str, A
     return converted
 
 
-def compare_degraded(run: CalibrationRun) -> list[ComparedQuantity]:
+def compare_degraded(run: Run) -> list[Comparison]:
     """As on the machine of that name, but its target is slow from the beginning: the mount's time begins earlier."""
     number, slow_s = (
         calibration_machines.DEGRADED_TRANSFERS,
         calibration_machines.DEGRADED_TRANSFERS * calibration_machines.SLOW_TRANSFER_S,
     )
-    sound = number * calibration_machines.BLOCK_BYTES / calibration_machines.HEALTHY_TARGET_S
-    rows = calibration_machines.compare_rates(
-        run, "write", slow_s, 4 * number * calibration_machines.BLOCK_BYTES, 4 * number
-    )
+    sound = number * calibration_machines.BLOCK / calibration_machines.HEALTHY_TARGET_S
+    rows = calibration_machines.compare_rates(run, "write", slow_s, 4 * number * calibration_machines.BLOCK, 4 * number)
     truth = {
         "p50": calibration_machines.TRANSFER_S,
         "p99": calibration_machines.SLOW_TRANSFER_S,
@@ -87,18 +85,18 @@ def compare_degraded(run: CalibrationRun) -> list[ComparedQuantity]:
         "min": calibration_machines.TRANSFER_S,
     }
     rows += calibration_machines.compare_latencies(run, "write", "write", truth)
-    rows += calibration_machines.compare_rates_of_targets(
-        run, "write", [number * calibration_machines.BLOCK_BYTES / slow_s, sound, sound, sound]
+    rows += calibration_machines.compare_target_rates(
+        run, "write", [number * calibration_machines.BLOCK / slow_s, sound, sound, sound]
     )
-    return rows + calibration_machines.compare_target_counters(run, [number * calibration_machines.BLOCK_BYTES] * 4)
+    return rows + calibration_machines.compare_counters(run, [number * calibration_machines.BLOCK] * 4)
 
 
-def compare_striped(run: CalibrationRun) -> list[ComparedQuantity]:
+def compare_striped(run: Run) -> list[Comparison]:
     """As on the machine of that name, but in calls of 1 MiB over four targets of a quarter of the rate: the kernel
     hands over a longer call in pieces of 1 MiB, one after the other."""
     number, b, op = (
         calibration_machines.STRIPED_TRANSFERS,
-        calibration_machines.BLOCK_BYTES,
+        calibration_machines.BLOCK,
         calibration_machines.TRANSFER_S,
     )
     rows = []
@@ -107,28 +105,28 @@ def compare_striped(run: CalibrationRun) -> list[ComparedQuantity]:
         rows += calibration_machines.compare_latencies(run, phase, phase, {"mean": op, "p50": op, "p99": op})
     return (
         rows
-        + calibration_machines.compare_target_counters(run, [number * b / 4] * 4)
-        + calibration_machines.compare_target_counters(run, [number * b / 4] * 4, "read")
+        + calibration_machines.compare_counters(run, [number * b / 4] * 4)
+        + calibration_machines.compare_counters(run, [number * b / 4] * 4, "read")
     )
 
 
-def compare_shared(run: CalibrationRun) -> list[ComparedQuantity]:
+def compare_shared(run: Run) -> list[Comparison]:
     """As on the machine of that name, over blocks that are there: in the kernel one task at a time makes a file longer,
     and who waits there waits beside the line of the machine (the mean stays, p99 is 12 % more)."""
     operations, wait = (
         4 * calibration_machines.SHARED_TRANSFERS,
-        4 * calibration_machines.BLOCK_BYTES / calibration_machines.TARGET_BYTES_PER_S,
+        4 * calibration_machines.BLOCK / calibration_machines.TARGET_RATE,
     )
     rows = calibration_machines.compare_rates(
-        run, "write", calibration_machines.SHARED_S, operations * calibration_machines.BLOCK_BYTES, operations
+        run, "write", calibration_machines.SHARED_S, operations * calibration_machines.BLOCK, operations
     )
     rows += calibration_machines.compare_latencies(
         run, "write", "write", {"p50": wait, "p99": wait, "min": calibration_machines.TRANSFER_S}
     )
-    return rows + calibration_machines.compare_target_counters(run, [2 * operations * calibration_machines.BLOCK_BYTES])
+    return rows + calibration_machines.compare_counters(run, [2 * operations * calibration_machines.BLOCK])
 
 
-def compare_metadata_bound(run: CalibrationRun) -> list[ComparedQuantity]:
+def compare_metadata_bound(run: Run) -> list[Comparison]:
     """As on the machine of that name, with fewer files: each that the kernel remembers is an open one of the mount."""
     rows = []
     threads, files = calibration_machines.METADATA_THREADS, calibration_machines.METADATA_TASKS * FILES_PER_TASK
@@ -139,13 +137,13 @@ def compare_metadata_bound(run: CalibrationRun) -> list[ComparedQuantity]:
     )
     for phase, cost, seconds in costs:
         output = run.end(phase)["rates"]["total"]["ops_per_s"]
-        rows.append(ComparedQuantity(f"{phase}: operations", "op/s", files / seconds, output))
+        rows.append(Comparison(f"{phase}: operations", "op/s", files / seconds, output))
         wait = calibration_machines.METADATA_TASKS / threads * cost
         rows += calibration_machines.compare_latencies(run, phase, phase, {"p50": wait, "p99": wait})
     return rows
 
 
-def list_mounted_machines() -> list[CalibrationMachine]:
+def list_mounted_machines() -> list[Machine]:
     """Those of the calibration, with only the phases that their truths are about."""
     machine_list = []
     for machine in calibration_machines.MACHINES:
@@ -154,8 +152,8 @@ def list_mounted_machines() -> list[CalibrationMachine]:
             plan["phases"] = plan["phases"][:1]
         if machine.name == "degraded":
             fast, slow = (
-                calibration_machines.BLOCK_BYTES / calibration_machines.TRANSFER_S,
-                calibration_machines.BLOCK_BYTES / calibration_machines.SLOW_TRANSFER_S,
+                calibration_machines.BLOCK / calibration_machines.TRANSFER_S,
+                calibration_machines.BLOCK / calibration_machines.SLOW_TRANSFER_S,
             )
             stretches = [(0.2, 5.0, 3 * fast + slow), (5.4, 26.0, slow)]
             machine = replace(machine, faults=("slow-target t2 5x",), truth=compare_degraded, series=stretches)
@@ -164,8 +162,8 @@ def list_mounted_machines() -> list[CalibrationMachine]:
             machine = replace(machine, truth=compare_shared)
         if machine.name == "striped":
             plan = calibration_machines.make_transfer_plan(1, calibration_machines.STRIPED_TRANSFERS)
-            plan["target"]["striping"] = {"count": 4, "size": calibration_machines.BLOCK_BYTES // 4}
-            fast = calibration_machines.BLOCK_BYTES / calibration_machines.TRANSFER_S
+            plan["target"]["striping"] = {"count": 4, "size": calibration_machines.BLOCK // 4}
+            fast = calibration_machines.BLOCK / calibration_machines.TRANSFER_S
             machine = replace(machine, target_rate="25 MB/s", truth=compare_striped, series=[(0.1, 2.0, fast)])
         if machine.name == "metadata-bound":
             plan = calibration_machines.make_metadata_plan(calibration_machines.METADATA_TASKS, FILES_PER_TASK)
@@ -175,7 +173,7 @@ def list_mounted_machines() -> list[CalibrationMachine]:
     return machine_list
 
 
-def make_plan_on_mount(machine: CalibrationMachine, directory: Path) -> dict[str, Any]:
+def make_plan_on_mount(machine: Machine, directory: Path) -> dict[str, Any]:
     """The plan of a machine on the mount. Each task makes files in a directory of its own: in one, the kernel lets only
     one task at a time make a file."""
     plan = copy.deepcopy(dict(machine.plan))
@@ -195,12 +193,12 @@ def read_target_counters(directory: Path) -> dict[str, dict[str, list[str]]]:
         counters_by_target[stats.parent.name] = {
             name: line
             for name, line in sums.items()
-            if not name.endswith("_bytes") or int(line[6]) > calibration_machines.BLOCK_BYTES
+            if not name.endswith("_bytes") or int(line[6]) > calibration_machines.BLOCK
         }
     return counters_by_target
 
 
-def measure_mounted_machine(machine: CalibrationMachine, folder: Path) -> list[ComparedQuantity]:
+def measure_mounted_machine(machine: Machine, folder: Path) -> list[Comparison]:
     """The engine on the mounted machine, held against the truth of the machine."""
     (folder / "system.toml").write_text(calibration_machines.format_system_file(machine), encoding="utf-8")
     system, plan, record = folder / "system.json", folder / "plan.json", folder / "record.ndjson"
@@ -211,14 +209,14 @@ def measure_mounted_machine(machine: CalibrationMachine, folder: Path) -> list[C
         two_drivers.run_or_fail([str(find_engine().path), "run", str(plan), "--record", str(record)])
         targets = read_target_counters(directory)
     lines = [json.loads(line) for line in record.read_text(encoding="utf-8").splitlines()]
-    run = CalibrationRun(convert_to_machine_time(lines), targets)
+    run = Run(convert_to_machine_time(lines), targets)
     rows = [*machine.truth(run), *calibration_machines.compare_rate_over_time(run, machine)]
-    return [replace(row, limit=MAX_RELATIVE_ERROR) for row in rows]  # counters have the engine's own small files, too
+    return [replace(row, limit=MAX_ERROR) for row in rows]  # counters have the engine's own small files, too
 
 
-def measure_with_retries(machine: CalibrationMachine) -> list[ComparedQuantity]:
+def measure_with_retries(machine: Machine) -> list[Comparison]:
     """The run that misses by least."""
-    best: list[ComparedQuantity] = []
+    best: list[Comparison] = []
     for _try in range(MAX_TRIES):
         with tempfile.TemporaryDirectory(prefix="sonde-drivers-", dir=two_drivers.find_memory_folder()) as name:
             rows = measure_mounted_machine(machine, Path(name))
@@ -229,7 +227,7 @@ def measure_with_retries(machine: CalibrationMachine) -> list[ComparedQuantity]:
     return best
 
 
-def format_table(named_rows: Sequence[tuple[str, ComparedQuantity]]) -> str:
+def format_table(named_rows: Sequence[tuple[str, Comparison]]) -> str:
     lines = ["| machine | quantity | truth | mounted | error | more than 2 %, because |", "|---|---|---|---|---|---|"]
     last = ""
     for name, row in named_rows:
@@ -245,7 +243,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--write", action="store_true", help="write the table for the page on calibration")
     parser.add_argument("--only", help="one machine")
     options = parser.parse_args(arguments)
-    named_rows: list[tuple[str, ComparedQuantity]] = []
+    named_rows: list[tuple[str, Comparison]] = []
     for machine in list_mounted_machines():
         if options.only in (None, machine.name):
             for row in measure_with_retries(machine):

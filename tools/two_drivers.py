@@ -199,7 +199,7 @@ def run_or_fail(command: Sequence[str]) -> None:
 
 def measure_in_both_drivers(case: DriverCase, folder: Path) -> list[ComparedRate]:
     """One run in each driver."""
-    machine = calibration_machines.CalibrationMachine(
+    machine = calibration_machines.Machine(
         "two-drivers", case.description, case.plan, lambda _run: [], [], adapter=case.adapter, nodes=1
     )
     (folder / "system.toml").write_text(calibration_machines.format_system_file(machine), encoding="utf-8")

@@ -17,7 +17,7 @@ MIN_RUNS = 100
 
 
 def read_histories(folder: Path) -> list[History]:
-    """The series of at least `LEAST_RUNS` runs in all CSV files of `folder`.
+    """The series of at least `MIN_RUNS` runs in all CSV files of `folder`.
 
     Columns: time_utc (ISO 8601), the labels, rate_GiBps. Rows without a rate are runs that failed. Raises ValueError in
     one sentence when there is nothing of the kind.

@@ -49,10 +49,10 @@ from markupsafe import Markup
 
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.model.run import RecordedRun
-from sonde.report.sections.section import PhaseSection, Place
+from sonde.report.sections.section import PhaseSection, ChartWidth
 
 
-def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[Place, Markup]]:
+def _draw(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
     yield "wide", Markup("<p>a section about {}</p>").format(assessed.phase.id)
 
 

@@ -171,7 +171,7 @@ def test_tests_that_run_the_line_come_first() -> None:
 
 def test_a_second_run_in_the_same_tree_is_refused_and_names_the_first(tmp_path: Path) -> None:
     held = "import sys, pathlib; sys.path.insert(0, sys.argv[1]); import mutants\n"
-    held += "with mutants.only_one(pathlib.Path(sys.argv[2])):\n    print('held', flush=True); sys.stdin.read()\n"
+    held += "with mutants.lock_folder(pathlib.Path(sys.argv[2])):\n    print('held', flush=True); sys.stdin.read()\n"
     command = [sys.executable, "-c", held, str(ROOT / "tools"), str(tmp_path / "place")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as first:
         assert first.stdout is not None

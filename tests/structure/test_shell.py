@@ -68,7 +68,11 @@ def test_only_the_encoder_quotes_shell_arguments() -> None:
     wrong = []
     for file, tree in modules():
         if "sonde.model.shell" in imports(tree):
-            wrong += [f"{file}:{call.lineno}: {name}()" for name, call in calls(tree) if name in ("Word", "_Expansion")]
+            wrong += [
+                f"{file}:{call.lineno}: {name}()"
+                for name, call in calls(tree)
+                if name in ("ShellWord", "_UnquotedText")
+            ]
         wrong += [
             f"{file}:{node.lineno}: shlex.{node.attr}"
             for node in list_nodes(tree)

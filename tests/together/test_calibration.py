@@ -23,7 +23,7 @@ try:
 except MachineError as reason:  # a tree without C++ programs
     pytest.skip(str(reason), allow_module_level=True)
 
-Found = dict[str, tuple[machines.CalibrationRun, list[machines.ComparedQuantity]]]
+Found = dict[str, tuple[machines.Run, list[machines.Comparison]]]
 
 
 @pytest.fixture(scope="module")

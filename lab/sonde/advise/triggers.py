@@ -243,27 +243,25 @@ def _find_long_metadata_time(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
     return text, [file for file in job.files if file.meta_s]
 
 
-def _make_shared_file_imbalance_trigger(
-    compares_seconds: bool,
-) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
+def _make_shared_imbalance_trigger(compares_time: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
     def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
         files = [
             file
             for file in job.files
-            if file.is_shared and _compute_rank_difference_share(file, compares_seconds) > IMBALANCE_STRAGGLERS
+            if file.is_shared and _compute_rank_difference_share(file, compares_time) > IMBALANCE_STRAGGLERS
         ]
         if not files:
             return None
-        difference = "take different time" if compares_seconds else "transfer different amounts"
+        difference = "take different time" if compares_time else "transfer different amounts"
         return f"Ranks {difference} in {format_count_with_noun(len(files), 'shared file')}.", files
 
     return find_affected_files
 
 
-def _compute_rank_difference_share(file: FileIo, compares_seconds: bool) -> float:
+def _compute_rank_difference_share(file: FileIo, compares_time: bool) -> float:
     """Difference between the extreme ranks as a share of the total of the file."""
-    total = file.call_seconds if compares_seconds else file.transferred_bytes
-    difference = file.slowest_s - file.fastest_s if compares_seconds else file.slowest_bytes - file.fastest_bytes
+    total = file.call_seconds if compares_time else file.transferred_bytes
+    difference = file.slowest_s - file.fastest_s if compares_time else file.slowest_bytes - file.fastest_bytes
     return abs(difference) / total if total > 0 else 0.0
 
 
@@ -371,10 +369,8 @@ TRIGGERS: tuple[Trigger, ...] = (
         _make_small_calls_trigger(CostKind.WRITES, shared_files_only=True),
     ),
     Trigger("long_metadata", "P17", CostKind.METADATA, _find_long_metadata_time),
-    Trigger(
-        "uneven_shared_bytes", "P18", CostKind.BALANCE, _make_shared_file_imbalance_trigger(compares_seconds=False)
-    ),
-    Trigger("uneven_shared_time", "P19", CostKind.BALANCE, _make_shared_file_imbalance_trigger(compares_seconds=True)),
+    Trigger("uneven_shared_bytes", "P18", CostKind.BALANCE, _make_shared_imbalance_trigger(compares_time=False)),
+    Trigger("uneven_shared_time", "P19", CostKind.BALANCE, _make_shared_imbalance_trigger(compares_time=True)),
     Trigger("uneven_writes", "P21", CostKind.BALANCE, _make_rank_imbalance_trigger(is_write=True)),
     Trigger("uneven_reads", "P22", CostKind.BALANCE, _make_rank_imbalance_trigger(is_write=False)),
     Trigger("independent_reads", "M02", CostKind.READS, _make_independent_calls_trigger(CostKind.READS)),

@@ -51,7 +51,7 @@ def build_profile_chart(overlay: ProfileOverlay) -> Chart:
 
 
 def _resample_rates_to_bins(rates: Sequence[float]) -> list[float]:
-    """`_BINS` rates whatever the number of slices."""
+    """`_PROFILE_BINS` rates whatever the number of slices."""
     values = np.asarray(rates, dtype=float)
     if values.size > _PROFILE_BINS:
         return [value * _PROFILE_BINS / values.size for value in sum_into_bins(values.tolist(), _PROFILE_BINS)]

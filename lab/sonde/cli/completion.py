@@ -126,7 +126,7 @@ _NAME_SOURCES_BY_PARAMETER: Mapping[str, tuple[_NameSource, bool]] = {
 
 
 def enable_name_completion(command: click.Command) -> None:
-    """Lets the shell complete the values of each parameter in `_SOURCES`."""
+    """Lets the shell complete the values of each parameter in `_NAME_SOURCES_BY_PARAMETER`."""
     for parameter in command.params:
         if parameter.name in _NAME_SOURCES_BY_PARAMETER and type(parameter.type) is click.types.StringParamType:
             parameter.type = NameType(*_NAME_SOURCES_BY_PARAMETER[parameter.name])

@@ -364,14 +364,10 @@ class DiagnosisSession:
 
     def to_json(self) -> dict[str, Any]:
         """The answer as a document."""
-        answer = self.answer
+        answer, load_or_fault = self.answer, describe_load_or_fault_probability(self.posterior)
         return {
             "status": answer.status,
-            "sentences": [
-                *describe_answer(answer),
-                describe_load_or_fault_probability(self.posterior),
-                *self.describe_limits(),
-            ],
+            "sentences": [*describe_answer(answer), load_or_fault, *self.describe_limits()],
             "entropy_bits": self.posterior.entropy_bits,
             "experiments": [item.result.experiment for item in self.state.results],
             "categories": dict(self.posterior.sum_probabilities_by_category()),

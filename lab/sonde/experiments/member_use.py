@@ -3,7 +3,7 @@
 
 Members that can be set are set in the plan or in the arguments of the launcher. The others are compared with the record
 after the run; a difference is the finding `setting_not_used` in run.json, and claims across cells that differ only in
-such a member are not judged. The simulator sets all members but those in `NOT_SIMULATED`.
+such a member are not judged. The simulator sets all members but those in `UNSIMULATED_MEMBERS`.
 """
 
 from __future__ import annotations

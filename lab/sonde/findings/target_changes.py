@@ -204,8 +204,8 @@ def _list_target_names(phase: PhaseRecord) -> set[str]:
 
 
 def _choose_operation_kind(phases_of_side: Sequence[tuple[RecordedRun, PhaseRecord]]) -> str:
-    """Returns read or write, whichever moved more bytes in the latest run; `_FILE` if that run has no operations by
-    target, and "" without runs."""
+    """Returns read or write, whichever moved more bytes in the latest run; `_FILE_KIND` if that run has no operations
+    by target, and "" without runs."""
     return (find_busiest_kind(phases_of_side[-1][1]) or _FILE_KIND) if phases_of_side else ""
 
 

@@ -138,9 +138,9 @@ def compute_relative_target_rates(phase: PhaseRecord) -> list[TargetRates]:
 def _compute_relative_median_latencies(phase: PhaseRecord) -> list[TargetRates]:
     """By target the median time of an operation of the median target, as a fraction of its own.
 
-    Fewer than `_FEWEST_OPERATIONS` are judged only when chance cannot explain them: three or four whose median exceeds
+    Fewer than `_MIN_OPERATIONS` are judged only when chance cannot explain them: three or four whose median exceeds
     nine tenths of the operations of every other target, two whose median exceeds all of them, or a single one that
-    does so by `_LONGEST_FACTOR`.
+    does so by `_SINGLE_OPERATION_FACTOR`.
     """
     rows = [row for row in read_busiest_operations(phase) if row.p50_ns and row.single_ops]
     counted = [row for row in rows if row.single_ops >= _MIN_OPERATIONS]

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The only module that writes shell: commands, comments and whole scripts.
 
-Values reach a script as arguments, never as text of the script. An argument is a string, which is quoted, or a `Word`,
-which a function of this module has encoded. `ShellScript.literal` takes constants of the source code only;
+Values reach a script as arguments, never as text of the script. An argument is a string, which is quoted, or a
+`ShellWord`, which a function of this module has encoded. `ShellScript.literal` takes constants of the source code only;
 tests/structure/test_shell.py checks this for every call.
 """
 

@@ -132,7 +132,7 @@ def _make_bins_table(bins: Sequence[tuple[float, float, float]]) -> Markup:
 def build_member_rate_chart(
     member_kind: str, title: str, members: Sequence[MemberRate], counts_operations: bool, css_class: str
 ) -> Chart:
-    """Members sorted by rate, slowest first: bars up to MOST_BARS members, one area for more."""
+    """Members sorted by rate, slowest first: bars up to MAX_BARS members, one area for more."""
     ordered = sorted(members, key=lambda member: member.value)
     values = [item.value for item in ordered]
     scale = build_amount_axis(values[-1], "op/s" if counts_operations else "B/s", 3)

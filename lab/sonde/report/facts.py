@@ -170,7 +170,7 @@ def format_fact_with_unit(member_name: str, recorded_value: object) -> str:
 
 
 def list_node_facts(run: RecordedRun) -> tuple[NodeView, ...]:
-    """The facts of the first MOST_NODES nodes, all that the record has."""
+    """The facts of the first MAX_NODES nodes, all that the record has."""
     views: list[NodeView] = []
     for line in run.raw_nodes[:MAX_NODES]:
         machine = [

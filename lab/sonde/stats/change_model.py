@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Thresholds of the change-point model: how strong the best split must be before it is more than chance.
 
-After every run the model takes the largest standardized rank difference over all splits of the last `WINDOW` runs
+After every run the model takes the largest standardized rank difference over all splits of the last `WINDOW_RUNS` runs
 (Mann-Whitney within the change-point model of Hawkins and Deng 2010; Ross, Tasoulis and Adams 2011). Its distribution
 under "no change" depends on nothing but the number of runs in the window, so the thresholds are simulated once, from
 uniform noise: at each count the threshold is exceeded with probability 1/ARL0 by the series that have not exceeded one
@@ -30,9 +30,10 @@ AVERAGE_RUN_LENGTH_RANGE = (min(DETECTION_THRESHOLDS), max(DETECTION_THRESHOLDS)
 
 
 def interpolate_thresholds(arl0: float) -> Floats:
-    """Returns the threshold for each number of runs in the window, 0 … `WINDOW`; infinite below `MIN_RUNS`.
+    """Returns the threshold for each number of runs in the window, 0 … `WINDOW_RUNS`; infinite below `MIN_RUNS`.
 
-    Values between the simulated ARL0 are interpolated over log(ARL0). Raises ValueError outside `ARL0_RANGE`.
+    Values between the simulated ARL0 are interpolated over log(ARL0). Raises ValueError outside
+    `AVERAGE_RUN_LENGTH_RANGE`.
     """
     low, high = AVERAGE_RUN_LENGTH_RANGE
     if not low <= arl0 <= high:
@@ -45,7 +46,7 @@ def interpolate_thresholds(arl0: float) -> Floats:
 
 
 def simulate_thresholds(arl0: float, series: int, seed: int, settling_steps: int = 30) -> Floats:
-    """The thresholds for `MIN_RUNS` … `WINDOW` runs, from `series` series of uniform noise.
+    """The thresholds for `MIN_RUNS` … `WINDOW_RUNS` runs, from `series` series of uniform noise.
 
     A window that has just become full still knows what its series did not do before; the last threshold is the mean
     over `settling_steps` steps after ten such. Counts are smoothed by a parabola, which the noise of the simulation

@@ -26,7 +26,7 @@ _BOOTSTRAP_DRAWS = 2000
 
 
 def compute_progress_curve(slice_rates: ArrayLike) -> Floats:
-    """Share of the volume moved by each of `POINTS` equal shares of the time, from rates over equal slices.
+    """Share of the volume moved by each of `CURVE_POINTS` equal shares of the time, from rates over equal slices.
 
     Raises ValueError when nothing moved or a rate is negative.
     """

@@ -57,7 +57,7 @@ def find_rate_shape(rates: ArrayLike, reference_rates: ArrayLike | None = None) 
     """The name of the curve `rates` (equal slices), or None when it is flat, or of no shape that is known here.
 
     With `usual`, the median of reference runs in any number of slices, it is what differs from them that is named.
-    Fewer than `FEWEST` slices have no shape.
+    Fewer than `MIN_SLICES` slices have no shape.
     """
     values = np.asarray(rates, dtype=float)
     if values.size < MIN_SLICES or values.max() <= 0:

@@ -52,7 +52,7 @@ MIN_LARGE_JOINT_HISTORIES = 3
 class HistoryAnalysis:
     """One history. `segments` lie between its changes; `level` is the median of the one it is in, `now` that of its
     last three runs; `noise` the robust standard deviation of the logarithms; `visible` the drop that ten more runs
-    would probably show (None: too short); `caveats` what was found against its last `FRESH` runs."""
+    would probably show (None: too short); `caveats` what was found against its last `MAX_RUNS_OF_NEW_CHANGE` runs."""
 
     history: History
     segments: tuple[Segment, ...]

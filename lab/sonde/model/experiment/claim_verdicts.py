@@ -27,8 +27,8 @@ def compare_interval_with_threshold(
     """Returns the verdict of ``value operator threshold``, where the value is in [low, high] with the stated
     confidence.
 
-    A bound within `ROUNDING` of the threshold counts as equal to it; `verdict_scale` is the size of the operands when
-    the value is a difference. Raises ValueError for an unknown operator or when low is above high.
+    A bound within `ROUNDING_TOLERANCE` of the threshold counts as equal to it; `verdict_scale` is the size of the
+    operands when the value is a difference. Raises ValueError for an unknown operator or when low is above high.
     """
     if not lower_bound <= upper_bound:
         raise ValueError(f"[{lower_bound}, {upper_bound}] is not an interval")

@@ -35,7 +35,7 @@ def parse_meminfo(meminfo_text: str) -> ColumnValues:
 
 
 def parse_vmstat(vmstat_text: str) -> ColumnValues:
-    """Counters of paging in the order of the columns of `PAGING`."""
+    """Counters of paging in the order of the columns of `PAGING_SOURCE`."""
     counters: dict[str, int] = {}
     for line in vmstat_text.splitlines():
         name, _, value = line.partition(" ")

@@ -23,7 +23,7 @@ import os, signal, sys
 from pathlib import Path
 from fake_executor import FakeExecutor, build_request
 from sonde.experiments.request import resume_request
-from sonde.experiments.runner import Runner, RunnerObserver
+from sonde.experiments.runner import ExperimentRunner, RunnerObserver
 from sonde.store.archive import Archive
 import pyarrow.parquet, sonde.store.names
 
@@ -45,7 +45,7 @@ def work():
     store = Archive(root)
     store.recover_unfinished_runs()
     asked = resume_request(store, build_request(DOCUMENT, target), is_required=False)
-    Runner(asked, store, FakeExecutor(store, truth), RunnerObserver()).run_all_cells()
+    ExperimentRunner(asked, store, FakeExecutor(store, truth), RunnerObserver()).run_all_cells()
 
 def dying(calls):
     left = [calls]

@@ -21,8 +21,8 @@ namespace sonde::backends {
 
 /// The answer to "can you run here?".
 struct Availability {
-    bool yes = true;
-    std::string why;  ///< when no: one sentence that names the cause and the remedy
+    bool is_available = true;
+    std::string reason;  ///< when no: one sentence that names the cause and the remedy
 };
 
 /// One call to storage. `buffer` is valid until the operation has completed.
@@ -31,7 +31,7 @@ struct IoRequest {
     std::byte* buffer = nullptr;
     std::uint32_t length = 0;  ///< bytes
     std::uint16_t file = 0;    ///< index given to open()
-    bool write = false;
+    bool is_write = false;
     std::uint8_t reserved = 0;
     std::uint32_t slot = 0;  ///< queue slot, 0 .. queue_depth-1; names the buffer area too
 };
@@ -42,7 +42,7 @@ struct Completion {
 };
 
 /// Where one task's data lies in a file: blocks of `length` bytes, one every `stride` bytes, the first at `first`.
-struct Blocks {
+struct BlockPattern {
     std::uint64_t first = 0, length = 0, stride = 0;
 };
 
@@ -53,12 +53,12 @@ struct OpenRequest {
     bool create = false;
     bool truncate = false;
     bool exclusive = false;
-    bool no_follow = false;      ///< fails with ELOOP where `path` is a symbolic link; mpiio cannot
-    Directory root = anywhere;   ///< an open directory that holds the file; mpiio opens by the whole path
-    std::size_t below_root = 0;  ///< where the path below `root` begins in `path`; beyond its end: ENOENT
-    std::uint64_t device = 0;    ///< number (st_rdev) of the block device that `path` must be; 0 = a file
-    std::uint64_t size = 0;      ///< bytes the file will hold in the end: preallocation, mmap
-    Blocks blocks;               ///< io.view only
+    bool no_follow = false;               ///< fails with ELOOP where `path` is a symbolic link; mpiio cannot
+    Directory root = current_directory;   ///< an open directory that holds the file; mpiio opens by the whole path
+    std::size_t relative_path_begin = 0;  ///< where the path below `root` begins in `path`; beyond its end: ENOENT
+    std::uint64_t device = 0;             ///< number (st_rdev) of the block device that `path` must be; 0 = a file
+    std::uint64_t size = 0;               ///< bytes the file will hold in the end: preallocation, mmap
+    BlockPattern blocks;                  ///< io.view only
 };
 
 /// Copies between the buffers and the memory of a GPU that operations need beside those of their way (io.gpus).
@@ -77,7 +77,7 @@ struct ChannelSetup {
     unsigned files = 1;            ///< how many files will be open at once at most
     std::uint32_t max_length = 0;  ///< of one operation, bytes
     /// Buffer areas, one per queue slot; a backend may register them. Operations stay inside the area of their slot.
-    std::span<const std::span<std::byte>> areas;
+    std::span<const std::span<std::byte>> buffer_areas;
     GpuCopies gpu_copies;
     /// mpiio: opaque handle of the MPI module (ranks/mpi_interface.hpp); null elsewhere.
     const void* mpi = nullptr;
@@ -102,7 +102,7 @@ class Channel {
     /// Performs one operation and waits for it: bytes moved (may be fewer than asked; 0 = end of file) or -errno.
     virtual std::int64_t transfer(const IoRequest& operation) noexcept = 0;
     /// The open file `file`, when transfer() is one call on it and nothing else; else none. Until it is closed.
-    virtual BareFile bare(std::uint16_t /*file*/) const noexcept { return {}; }
+    virtual SyscallFile syscall_file(std::uint16_t /*file*/) const noexcept { return {}; }
 
     /// Queue depth above one (BackendTraits::queue): hand over an operation; false when the queue is full.
     virtual bool submit(const IoRequest& /*operation*/) noexcept { return false; }
@@ -115,26 +115,27 @@ class Channel {
     virtual int remove(Directory root, const char* path) noexcept;
 
     /// BackendTraits::names: operations on trees; null otherwise. Made by the first call, owned by the channel.
-    virtual NameOperations* names() { return nullptr; }
+    virtual NameOperations* name_operations() { return nullptr; }
 
     /// Collective access: true when any task wants to stop. Called by all tasks after every operation.
-    virtual bool agree(bool stop) noexcept { return stop; }
+    virtual bool agree_on_stop(bool stop) noexcept { return stop; }
 
-    /// BackendTraits::virtual_time: nanoseconds since begin(). Other backends are timed by the machine's clock.
-    virtual std::int64_t now() const noexcept { return 0; }
+    /// BackendTraits::virtual_time: nanoseconds since begin_timed_part(). Other backends are timed by the machine's
+    /// clock.
+    virtual std::int64_t virtual_time_ns() const noexcept { return 0; }
     /// Start of the timed part: schedules count from here.
-    virtual void begin() noexcept {}
+    virtual void begin_timed_part() noexcept {}
     /// BackendTraits::virtual_time: advances its clock by `ns` without an operation. False: it has no clock, so the
     /// caller sleeps.
-    virtual bool idle(std::int64_t /*ns*/) noexcept { return false; }
+    virtual bool advance_virtual_time(std::int64_t /*ns*/) noexcept { return false; }
 
     /// What was asked for and could not be had, but did not prevent the work ("without registered buffers: …"): one
     /// sentence each, the same text in every task that it befell, so that they can be counted.
-    virtual std::vector<std::string> notes() const { return {}; }
+    virtual std::vector<std::string> missing_features() const { return {}; }
     /// Requests that were sent again so far. Their time is in the latency of their operation.
     virtual std::uint64_t retries() const noexcept { return 0; }
     /// More about the last error than its number says, for instance a server's message; empty when nothing is known.
-    virtual const char* explanation() const noexcept { return ""; }
+    virtual const char* last_error_text() const noexcept { return ""; }
 };
 
 /// What it can do; the rules of a plan ask (plan/capabilities.hpp).
@@ -145,14 +146,14 @@ struct Backend {
     std::string_view summary;  ///< one line for `backends`
     BackendTraits traits;
     /// Can it run on this machine (directory may be empty: then only the build and the kernel are asked)?
-    Availability (*usable)(const std::string& directory);
+    Availability (*check_availability)(const std::string& directory);
     /// Makes one channel; throws std::runtime_error with one sentence when it cannot.
-    std::function<std::unique_ptr<Channel>(const ChannelSetup& setup)> make;
+    std::function<std::unique_ptr<Channel>(const ChannelSetup& setup)> make_channel;
 };
 
 /// All backends that were compiled in, in the order they are listed to people.
-std::span<const Backend* const> list();
+std::span<const Backend* const> list_backends();
 /// The backend of that name, or null.
-const Backend* find(std::string_view name);
+const Backend* find_backend(std::string_view name);
 
 }  // namespace sonde::backends

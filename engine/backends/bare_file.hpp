@@ -10,24 +10,25 @@
 
 namespace sonde::backends {
 
-class BareFile {
+class SyscallFile {
  public:
-    BareFile() = default;  ///< none
-    explicit BareFile(int descriptor) : descriptor_(descriptor) {}
+    SyscallFile() = default;  ///< none
+    explicit SyscallFile(int descriptor) : descriptor_(descriptor) {}
     explicit operator bool() const noexcept { return descriptor_ >= 0; }
 
-    /// One system call: bytes moved; negative when settle() is to say what became of it.
+    /// One system call: bytes moved; negative when retry_if_interrupted() is to say what became of it.
     template <bool write>
-    std::int64_t call(std::byte* buffer, std::uint32_t length, std::uint64_t offset) const noexcept {
+    std::int64_t transfer_once(std::byte* buffer, std::uint32_t length, std::uint64_t offset) const noexcept {
         const auto position = static_cast<off_t>(offset);
         return write ? ::pwrite(descriptor_, buffer, length, position) : ::pread(descriptor_, buffer, length, position);
     }
     /// `moved` of the call just made, which is repeated as long as a signal interrupts it: bytes moved or -errno.
     template <bool write>
-    [[gnu::noinline, gnu::cold]] std::int64_t settle(std::int64_t moved, std::byte* buffer, std::uint32_t length,
-                                                     std::uint64_t offset) const noexcept {
+    [[gnu::noinline, gnu::cold]] std::int64_t retry_if_interrupted(std::int64_t moved, std::byte* buffer,
+                                                                   std::uint32_t length,
+                                                                   std::uint64_t offset) const noexcept {
         while (moved < 0 && errno == EINTR) {
-            moved = call<write>(buffer, length, offset);
+            moved = transfer_once<write>(buffer, length, offset);
         }
         return moved < 0 ? -errno : moved;
     }

@@ -82,7 +82,7 @@ std::string describe_cuda_error(const CudaFunctions& cuda, int result) {
 Availability find_gpus(const std::vector<int>& gpus) {
     std::array<int, 2> ends{};
     if (pipe(ends.data()) != 0) {
-        return {.yes = false, .why = std::string("no pipe can be made: ") + std::strerror(errno)};
+        return {.is_available = false, .reason = std::string("no pipe can be made: ") + std::strerror(errno)};
     }
     const pid_t child = fork();
     if (child == 0) {
@@ -107,8 +107,9 @@ Availability find_gpus(const std::vector<int>& gpus) {
     if (is_ended && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
         return {};
     }
-    return {.yes = false,
-            .why = !answer.empty() ? answer : "the driver of NVIDIA GPUs ends the program: check it with nvidia-smi"};
+    return {
+        .is_available = false,
+        .reason = !answer.empty() ? answer : "the driver of NVIDIA GPUs ends the program: check it with nvidia-smi"};
 }
 
 }  // namespace sonde::backends

@@ -33,7 +33,7 @@ class CuFileChannel final : public Channel {
             throw std::runtime_error("cuFile cannot be started: " + describe_cufile_error(opened.cufile));
         }
         for (std::uint32_t slot = 0; slot < memory_.areas().size(); ++slot) {
-            void* mirror = as_pointer(memory_.mirror(slot));
+            void* mirror = as_pointer(memory_.device_buffer(slot));
             if (cufile_.BufRegister(mirror, memory_.areas()[slot].size(), 0).cufile == 0) {
                 registered_.push_back(mirror);
             }
@@ -70,23 +70,23 @@ class CuFileChannel final : public Channel {
     }
     int fsync(std::uint16_t index) override { return sync_file(files_[index].descriptor); }
     int close(std::uint16_t index) override { return release(files_[index]); }
-    void begin() noexcept override {
+    void begin_timed_part() noexcept override {
         is_broken_ = !memory_.enter_thread() || (!copies_.before_writes && !memory_.upload_areas());
     }
 
     std::int64_t transfer(const IoRequest& operation) noexcept override {
         const CuFileHandle handle = files_[operation.file].handle;
-        void* mirror = as_pointer(memory_.mirror(operation.slot));
+        void* mirror = as_pointer(memory_.device_buffer(operation.slot));
         const auto offset = static_cast<off_t>(operation.offset);
         const auto into = static_cast<off_t>(operation.buffer - memory_.areas()[operation.slot].data());
-        if (operation.write) {
+        if (operation.is_write) {
             const bool is_ready =
                 !is_broken_ &&
                 (!copies_.before_writes ||
                  (memory_.begin_upload(operation.slot, operation.buffer, operation.length) && memory_.wait()));
-            return is_ready ? judge(cufile_.Write(handle, mirror, operation.length, offset, into)) : -EIO;
+            return is_ready ? to_result(cufile_.Write(handle, mirror, operation.length, offset, into)) : -EIO;
         }
-        const std::int64_t moved = judge(cufile_.Read(handle, mirror, operation.length, offset, into));
+        const std::int64_t moved = to_result(cufile_.Read(handle, mirror, operation.length, offset, into));
         const bool is_returned =
             moved <= 0 || !copies_.after_reads ||
             (memory_.begin_download(operation.slot, operation.buffer, static_cast<std::uint64_t>(moved)) &&
@@ -94,13 +94,13 @@ class CuFileChannel final : public Channel {
         return is_returned ? moved : -EIO;
     }
 
-    const char* explanation() const noexcept override {
+    const char* last_error_text() const noexcept override {
         return *memory_.explanation() != '\0' ? memory_.explanation() : explanation_.c_str();
     }
 
  private:
     /// -1 with errno for an error of the system, the negative number of an error of cuFile otherwise.
-    std::int64_t judge(ssize_t result) noexcept {
+    std::int64_t to_result(ssize_t result) noexcept {
         if (result >= 0) [[likely]] {
             return result;
         }
@@ -129,11 +129,11 @@ class CuFileChannel final : public Channel {
     bool is_broken_ = false;
 };
 
-Availability usable(const std::string& /*directory*/) {
+Availability check_availability(const std::string& /*directory*/) {
     try {
         load_cufile();
     } catch (const std::exception& error) {
-        return {.yes = false, .why = error.what()};
+        return {.is_available = false, .reason = error.what()};
     }
     return find_gpus({});
 }
@@ -145,8 +145,8 @@ const Backend cufile_backend{
     .name = "cufile",
     .summary = "NVIDIA's cuFile, between storage and the memory of a GPU",
     .traits = {.stores_data = true, .needs_files = true, .direct = true, .sync = true, .gpu_memory = true},
-    .usable = usable,
-    .make = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> {
+    .check_availability = check_availability,
+    .make_channel = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> {
         return std::make_unique<CuFileChannel>(setup);
     },
 };

@@ -15,21 +15,21 @@ namespace sonde::backends {
 namespace {
 
 struct FaultWatch {
-    sigjmp_buf back;
-    std::uintptr_t low = 0, high = 0;  ///< addresses whose faults are ours
-    const std::byte* fault = nullptr;
+    sigjmp_buf jump_target;
+    std::uintptr_t range_begin = 0, range_end = 0;  ///< addresses whose faults are ours
+    const std::byte* fault_address = nullptr;
 };
 
 // A signal handler can only be told through the thread it runs on.
-thread_local FaultWatch* watch = nullptr;
+thread_local FaultWatch* current_watch = nullptr;
 struct sigaction previous {};
 
 void on_bus_error(int signal, siginfo_t* info, void* context) {
-    FaultWatch* const active = watch;
+    FaultWatch* const active = current_watch;
     const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
-    if (active != nullptr && address >= active->low && address < active->high) {
-        active->fault = static_cast<const std::byte*>(info->si_addr);
-        siglongjmp(active->back, 1);
+    if (active != nullptr && address >= active->range_begin && address < active->range_end) {
+        active->fault_address = static_cast<const std::byte*>(info->si_addr);
+        siglongjmp(active->jump_target, 1);
     }
     if ((previous.sa_flags & SA_SIGINFO) != 0) {
         previous.sa_sigaction(signal, info, context);
@@ -60,17 +60,17 @@ const std::byte* guarded_copy(void* to, const void* from, std::size_t bytes, Map
     static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
     FaultWatch guard;
     // Some faults are reported with the address of their page.
-    guard.low = reinterpret_cast<std::uintptr_t>(mapped.base) & ~(page - 1);
-    guard.high = reinterpret_cast<std::uintptr_t>(mapped.base) + mapped.bytes;
-    if (sigsetjmp(guard.back, 0) != 0) {
-        watch = nullptr;
-        return guard.fault;
+    guard.range_begin = reinterpret_cast<std::uintptr_t>(mapped.base) & ~(page - 1);
+    guard.range_end = reinterpret_cast<std::uintptr_t>(mapped.base) + mapped.bytes;
+    if (sigsetjmp(guard.jump_target, 0) != 0) {
+        current_watch = nullptr;
+        return guard.fault_address;
     }
-    watch = &guard;
+    current_watch = &guard;
     std::atomic_signal_fence(std::memory_order_seq_cst);
     std::memcpy(to, from, bytes);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    watch = nullptr;
+    current_watch = nullptr;
     return nullptr;
 }
 

@@ -14,7 +14,7 @@ namespace sonde::backends {
 namespace {
 
 /// File name of the shared library that holds `address`: "libmpi.so.40".
-std::string name_library_of(const void* address) {
+std::string find_library_name(const void* address) {
     Dl_info info{};
     if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) {
         return "unknown";
@@ -60,7 +60,7 @@ void* open_candidate(const FormatLibrarySearch& search, const SondeMpiModule& mo
     } else if (dlsym(handle, search.parallel_function) == nullptr) {
         reason = file + " is built without MPI";
     } else if (const void* other = dlsym(handle, "MPI_Comm_dup"); other != module.implementation()) {
-        reason = file + " is built for " + name_library_of(other) + ", but the MPI here is " + mpi;
+        reason = file + " is built for " + find_library_name(other) + ", but the MPI here is " + mpi;
     } else {
         return handle;
     }
@@ -77,7 +77,7 @@ void* open_candidate(const FormatLibrarySearch& search, const SondeMpiModule& mo
 
 FormatLibrary find_format_library(const FormatLibrarySearch& search, const SondeMpiModule& module) {
     FormatLibrary library;
-    const std::string mpi = name_library_of(module.implementation());
+    const std::string mpi = find_library_name(module.implementation());
     std::string why;
     for (const std::string& file : list_candidates(search, mpi)) {
         library.handle = open_candidate(search, module, mpi, file, why);
@@ -86,9 +86,10 @@ FormatLibrary find_format_library(const FormatLibrarySearch& search, const Sonde
             return library;
         }
     }
-    library.why = std::string("no parallel ") + search.title + " for the MPI here (" + mpi + ", " + module.flavor +
-                  ") was found" + (why.empty() ? "" : " (" + why + ")") + ": install one, for Open MPI on Debian " +
-                  search.package + ", start with the launcher of its MPI, or name its file in " + search.variable;
+    library.missing_reason = std::string("no parallel ") + search.title + " for the MPI here (" + mpi + ", " +
+                             module.flavor + ") was found" + (why.empty() ? "" : " (" + why + ")") +
+                             ": install one, for Open MPI on Debian " + search.package +
+                             ", start with the launcher of its MPI, or name its file in " + search.variable;
     return library;
 }
 
@@ -101,11 +102,11 @@ FormatLibrary find_format_library(const FormatLibrarySearch& search) {
         probe.is_probe = true;
         return find_format_library(search, *ranks::load_module(probe));
     } catch (const std::exception& error) {
-        return {.handle = nullptr, .file = {}, .why = error.what()};
+        return {.handle = nullptr, .file = {}, .missing_reason = error.what()};
     }
 }
 
-bool must_be_made(const OpenRequest& request) {
+bool must_create_file(const OpenRequest& request) {
     struct stat info {};
     if (!request.write || request.truncate || request.exclusive) {
         return request.write;
@@ -113,9 +114,9 @@ bool must_be_made(const OpenRequest& request) {
     return ::stat(request.path.c_str(), &info) == 0 ? info.st_size == 0 : request.create;
 }
 
-bool failed_for_space(int result, const IoRequest& operation, const std::string& path) {
+bool is_out_of_space(int result, const IoRequest& operation, const std::string& path) {
     struct statvfs info {};
-    return result == -EIO && operation.write && ::statvfs(path.c_str(), &info) == 0 &&
+    return result == -EIO && operation.is_write && ::statvfs(path.c_str(), &info) == 0 &&
            static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize < operation.length;
 }
 

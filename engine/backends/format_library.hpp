@@ -26,7 +26,7 @@ struct FormatLibrarySearch {
 struct FormatLibrary {
     void* handle = nullptr;
     std::string file;  ///< "libhdf5_openmpi.so.103"
-    std::string why;
+    std::string missing_reason;
 };
 
 /// Searches for the MPI of `module`.
@@ -36,11 +36,11 @@ FormatLibrary find_format_library(const FormatLibrarySearch& search);
 
 /// Whether there is no file of the format yet: the phase makes a new one, or somebody has made an empty one with its
 /// stripes.
-bool must_be_made(const OpenRequest& request);
+bool must_create_file(const OpenRequest& request);
 
 /// Whether an operation on the file at `path`, whose result is an errno below zero, failed for want of space: Open MPI
 /// 4.1 reports a write that the system refused as a short one, so that the library knows no reason (-EIO).
-bool failed_for_space(int result, const IoRequest& operation, const std::string& path);
+bool is_out_of_space(int result, const IoRequest& operation, const std::string& path);
 
 /// Sets `function` to the function of this name. False when the library has none.
 bool bind_symbol(void* handle, const char* name, void** function);

@@ -15,7 +15,7 @@ void GpuMemory::require(int result, const char* action) const {
 
 GpuMemory::GpuMemory(const ChannelSetup& setup)
     : cuda_(load_cuda()),
-      areas_(setup.areas),
+      areas_(setup.buffer_areas),
       gpu_(setup.io->gpus[static_cast<std::size_t>(std::max(0, setup.task)) % setup.io->gpus.size()]) {
     try {
         require(cuda_.Init(0), "be used");
@@ -26,9 +26,10 @@ GpuMemory::GpuMemory(const ChannelSetup& setup)
         require(cuda_.CtxSetCurrent(context_), "be opened");
         require(cuda_.StreamCreate(&stream_, cuda_stream_non_blocking), "be opened");
         for (const std::span<std::byte> area : areas_) {
-            CudaAddress mirror = 0;
-            require(cuda_.MemAlloc(&mirror, area.size()), "hold the buffers (use a smaller transfer or queue_depth)");
-            mirrors_.push_back(mirror);
+            CudaAddress device_buffer = 0;
+            require(cuda_.MemAlloc(&device_buffer, area.size()),
+                    "hold the buffers (use a smaller transfer or queue_depth)");
+            device_buffers_.push_back(device_buffer);
             if (cuda_.MemHostRegister(area.data(), area.size(), cuda_host_register_portable) == cuda_success) {
                 pinned_.push_back(area.data());
             } else {
@@ -52,7 +53,7 @@ void GpuMemory::release() noexcept {
     for (void* area : pinned_) {
         cuda_.MemHostUnregister(area);
     }
-    for (const CudaAddress mirror : mirrors_) {
+    for (const CudaAddress mirror : device_buffers_) {
         cuda_.MemFree(mirror);
     }
     if (stream_ != nullptr) {

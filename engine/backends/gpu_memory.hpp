@@ -20,12 +20,13 @@ class GpuMemory {
     GpuMemory(const GpuMemory&) = delete;
     GpuMemory& operator=(const GpuMemory&) = delete;
 
-    /// Begins to copy the bytes at `host`, which lie in the area of `slot`. False: an error, in words in explanation().
+    /// Begins to copy the bytes at `host`, which lie in the area of `slot`. False: an error, in words in
+    /// last_error_text().
     bool begin_upload(std::uint32_t slot, const std::byte* host, std::uint64_t bytes) noexcept {
-        return check(cuda_.MemcpyHtoDAsync(find_mirror(slot, host), host, bytes, stream_));
+        return check(cuda_.MemcpyHtoDAsync(find_device_buffer(slot, host), host, bytes, stream_));
     }
     bool begin_download(std::uint32_t slot, std::byte* host, std::uint64_t bytes) noexcept {
-        return check(cuda_.MemcpyDtoHAsync(host, find_mirror(slot, host), bytes, stream_));
+        return check(cuda_.MemcpyDtoHAsync(host, find_device_buffer(slot, host), bytes, stream_));
     }
     /// The thread that made the channel need not be the one that uses it.
     bool enter_thread() noexcept { return check(cuda_.CtxSetCurrent(context_)); }
@@ -39,15 +40,15 @@ class GpuMemory {
     bool wait() noexcept { return check(cuda_.StreamSynchronize(stream_)); }
 
     /// Address of the mirror of an area, for libraries that access it themselves.
-    CudaAddress mirror(std::uint32_t slot) const noexcept { return mirrors_[slot]; }
+    CudaAddress device_buffer(std::uint32_t slot) const noexcept { return device_buffers_[slot]; }
     std::span<const std::span<std::byte>> areas() const noexcept { return areas_; }
 
     const char* explanation() const noexcept { return explanation_; }
     bool is_pinned() const { return is_pinned_; }
 
  private:
-    CudaAddress find_mirror(std::uint32_t slot, const std::byte* host) const noexcept {
-        return mirrors_[slot] + static_cast<CudaAddress>(host - areas_[slot].data());
+    CudaAddress find_device_buffer(std::uint32_t slot, const std::byte* host) const noexcept {
+        return device_buffers_[slot] + static_cast<CudaAddress>(host - areas_[slot].data());
     }
     bool check(int result) noexcept {
         if (result == cuda_success) [[likely]] {
@@ -64,7 +65,7 @@ class GpuMemory {
     int gpu_, device_ = -1;
     CudaContext context_ = nullptr;
     CudaStream stream_ = nullptr;
-    std::vector<CudaAddress> mirrors_;
+    std::vector<CudaAddress> device_buffers_;
     std::vector<void*> pinned_;
     bool is_pinned_ = true;
     const char* explanation_ = "";

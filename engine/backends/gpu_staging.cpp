@@ -11,7 +11,7 @@ namespace {
 class StagedChannel final : public Channel {
  public:
     StagedChannel(std::unique_ptr<Channel> inner, const ChannelSetup& setup)
-        : memory_(setup), inner_(std::move(inner)), copies_(setup.gpu_copies), in_flight_(setup.areas.size()) {}
+        : memory_(setup), inner_(std::move(inner)), copies_(setup.gpu_copies), in_flight_(setup.buffer_areas.size()) {}
 
     int open(std::uint16_t file, const OpenRequest& request) override {
         return memory_.enter_thread() ? inner_->open(file, request) : -EIO;
@@ -20,17 +20,17 @@ class StagedChannel final : public Channel {
     int close(std::uint16_t file) override { return inner_->close(file); }
     int stat(Directory root, const char* path) noexcept override { return inner_->stat(root, path); }
     int remove(Directory root, const char* path) noexcept override { return inner_->remove(root, path); }
-    bool agree(bool stop) noexcept override { return inner_->agree(stop); }
-    void begin() noexcept override {
+    bool agree_on_stop(bool stop) noexcept override { return inner_->agree_on_stop(stop); }
+    void begin_timed_part() noexcept override {
         is_broken_ = !memory_.enter_thread() || (!copies_.before_writes && !memory_.upload_areas());
-        inner_->begin();
+        inner_->begin_timed_part();
     }
     std::uint64_t retries() const noexcept override { return inner_->retries(); }
-    const char* explanation() const noexcept override {
-        return *memory_.explanation() != '\0' ? memory_.explanation() : inner_->explanation();
+    const char* last_error_text() const noexcept override {
+        return *memory_.explanation() != '\0' ? memory_.explanation() : inner_->last_error_text();
     }
-    std::vector<std::string> notes() const override {
-        std::vector<std::string> all = inner_->notes();
+    std::vector<std::string> missing_features() const override {
+        std::vector<std::string> all = inner_->missing_features();
         if (!memory_.is_pinned()) {
             all.emplace_back("Buffers of the host could not be pinned for the GPU, so copies are slower.");
         }
@@ -38,17 +38,18 @@ class StagedChannel final : public Channel {
     }
 
     std::int64_t transfer(const IoRequest& operation) noexcept override {
-        const bool is_fetched = !operation.write || fetch(operation);
+        const bool is_fetched = !operation.is_write || copy_from_gpu(operation);
         const std::int64_t moved =
             inner_->transfer(operation);  // in any case: other tasks may wait for a collective call
         if (!is_fetched) {
             return -EIO;
         }
-        return operation.write || moved <= 0 || (begin_delivery(operation, moved) && memory_.wait()) ? moved : -EIO;
+        return operation.is_write || moved <= 0 || (begin_copy_to_gpu(operation, moved) && memory_.wait()) ? moved
+                                                                                                           : -EIO;
     }
 
     bool submit(const IoRequest& operation) noexcept override {
-        if (operation.write && !fetch(operation)) {
+        if (operation.is_write && !copy_from_gpu(operation)) {
             is_broken_ = true;  // reap() reports it: false would mean that the queue is full
         }
         in_flight_[operation.slot] = operation;
@@ -58,7 +59,7 @@ class StagedChannel final : public Channel {
         const std::size_t count = inner_->reap(done);
         for (std::size_t i = 0; i < count; ++i) {
             const IoRequest& operation = in_flight_[done[i].slot];
-            if (!operation.write && done[i].result > 0 && !begin_delivery(operation, done[i].result)) {
+            if (!operation.is_write && done[i].result > 0 && !begin_copy_to_gpu(operation, done[i].result)) {
                 is_broken_ = true;
             }
         }
@@ -73,12 +74,12 @@ class StagedChannel final : public Channel {
 
  private:
     /// The bytes to write come from the GPU.
-    bool fetch(const IoRequest& operation) noexcept {
+    bool copy_from_gpu(const IoRequest& operation) noexcept {
         return !is_broken_ &&
                (!copies_.before_writes || memory_.begin_upload(operation.slot, operation.buffer, operation.length)) &&
                memory_.begin_download(operation.slot, operation.buffer, operation.length) && memory_.wait();
     }
-    bool begin_delivery(const IoRequest& operation, std::int64_t bytes) noexcept {
+    bool begin_copy_to_gpu(const IoRequest& operation, std::int64_t bytes) noexcept {
         const auto count = static_cast<std::uint64_t>(bytes);
         return memory_.begin_upload(operation.slot, operation.buffer, count) &&
                (!copies_.after_reads || memory_.begin_download(operation.slot, operation.buffer, count));

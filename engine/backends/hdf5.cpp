@@ -70,12 +70,12 @@ class Hdf5Channel final : public Channel {
     int fsync(std::uint16_t index) override;
     int close(std::uint16_t index) override;
     std::int64_t transfer(const IoRequest& operation) noexcept override;
-    bool agree(bool stop) noexcept override { return io_.collective ? votes_.any(stop) != 0 : stop; }
-    const char* explanation() const noexcept override { return explanation_.c_str(); }
+    bool agree_on_stop(bool stop) noexcept override { return io_.collective ? votes_.any_yes(stop) != 0 : stop; }
+    const char* last_error_text() const noexcept override { return explanation_.c_str(); }
 
  private:
     struct OpenHdf5File {
-        HdfId id = -1, space = -1;
+        HdfId id = -1, data_space = -1;
         std::uint64_t dataset_bytes = 0;
         std::string path;
         std::vector<HdfId> datasets;
@@ -111,8 +111,8 @@ int Hdf5Channel::fail() noexcept {
 
 int Hdf5Channel::fail_transfer(const OpenHdf5File& file, const IoRequest& operation) noexcept {
     const int result = fail();
-    return failed_for_space(result, operation, file.path) ? fail(ENOSPC, explanation_ + ": the file system is full")
-                                                          : result;
+    return is_out_of_space(result, operation, file.path) ? fail(ENOSPC, explanation_ + ": the file system is full")
+                                                         : result;
 }
 
 int Hdf5Channel::fail(int code, std::string explanation) noexcept {
@@ -177,18 +177,18 @@ int Hdf5Channel::open(std::uint16_t index, const OpenRequest& request) {
     explanation_.clear();
     file.dataset_bytes = request.blocks.stride;
     file.path = request.path;
-    const int make = votes_.any(decides_ && must_be_made(request));
+    const int make = votes_.any_yes(decides_ && must_create_file(request));
     if (make < 0) {
         return make;
     }
     int result = open_file(file, request, make != 0);
     if (result == 0) {
         const HdfSize elements = file.dataset_bytes / element;
-        file.space = hdf_.call.Screate_simple(1, &elements, nullptr);
+        file.data_space = hdf_.call.Screate_simple(1, &elements, nullptr);
         result = open_datasets(file, request.size / file.dataset_bytes, make != 0);
     }
     // All tasks have the file open, or none.
-    const int failed = votes_.any(result < 0);
+    const int failed = votes_.any_yes(result < 0);
     if (failed != 0 && file.id >= 0) {
         close_objects(file);
     }
@@ -209,7 +209,7 @@ int Hdf5Channel::open_datasets(OpenHdf5File& file, std::uint64_t count, bool mak
     for (std::uint64_t number = 0; number < count && result == 0; ++number) {
         std::array<char, 48> name{};
         std::snprintf(name.data(), name.size(), "Dataset-0000.%04llu", static_cast<unsigned long long>(number));
-        const HdfId dataset = make ? hdf_.call.Dcreate2(file.id, name.data(), hdf_.element_type, file.space,
+        const HdfId dataset = make ? hdf_.call.Dcreate2(file.id, name.data(), hdf_.element_type, file.data_space,
                                                         hdf_default, list, hdf_default)
                                    : hdf_.call.Dopen2(file.id, name.data(), hdf_default);
         if (dataset < 0 && make) {
@@ -252,7 +252,7 @@ int Hdf5Channel::close_objects(OpenHdf5File& file) {
             result = fail();
         }
     }
-    hdf_.call.Sclose(file.space);
+    hdf_.call.Sclose(file.data_space);
     if (hdf_.call.Fclose(file.id) < 0) {
         // HDF5 keeps the file and closes it again when MPI ends, where it has crashed after a full file system.
         ranks::forbid_stop();
@@ -285,27 +285,27 @@ bool Hdf5Channel::select(const OpenHdf5File& file, HdfSize start, HdfSize count)
         }
         selected_elements_ = count;
     }
-    return hdf_.call.Sselect_hyperslab(file.space, hdf_select_set, &start, nullptr, &single, &count) >= 0;
+    return hdf_.call.Sselect_hyperslab(file.data_space, hdf_select_set, &start, nullptr, &single, &count) >= 0;
 }
 
 std::int64_t Hdf5Channel::transfer(const IoRequest& operation) noexcept {
     const OpenHdf5File& file = files_[operation.file];
     const std::uint64_t number = operation.offset / file.dataset_bytes;
     if (number >= file.datasets.size()) {
-        return operation.write ? -EINVAL : 0;
+        return operation.is_write ? -EINVAL : 0;
     }
     if (!select(file, operation.offset % file.dataset_bytes / element, operation.length / element)) {
         return fail();
     }
     const HdfId dataset = file.datasets[number];
-    const int result =
-        operation.write
-            ? hdf_.call.Dwrite(dataset, hdf_.element_type, memory_space_, file.space, transfer_list_, operation.buffer)
-            : hdf_.call.Dread(dataset, hdf_.element_type, memory_space_, file.space, transfer_list_, operation.buffer);
+    const int result = operation.is_write ? hdf_.call.Dwrite(dataset, hdf_.element_type, memory_space_, file.data_space,
+                                                             transfer_list_, operation.buffer)
+                                          : hdf_.call.Dread(dataset, hdf_.element_type, memory_space_, file.data_space,
+                                                            transfer_list_, operation.buffer);
     return result < 0 ? fail_transfer(file, operation) : static_cast<std::int64_t>(operation.length);
 }
 
-Availability usable(const std::string& /*directory*/) {
+Availability check_availability(const std::string& /*directory*/) {
     const std::string why = explain_missing_hdf5();
     return {why.empty(), why};
 }
@@ -325,8 +325,8 @@ const Backend hdf5_backend{
     .name = "hdf5",
     .summary = "HDF5 datasets as IOR writes them, through MPI-IO, independent or collective",
     .traits = {.collective = true, .mpi = true, .dataset_element = element, .chunks = true},
-    .usable = usable,
-    .make = make,
+    .check_availability = check_availability,
+    .make_channel = make,
 };
 
 }  // namespace sonde::backends

@@ -70,7 +70,7 @@ HdfId read_identifier(void* handle, const char* name) {
 Hdf5Library open_hdf5() {
     const FormatLibrary found_library = find_format_library(hdf5_search);
     if (found_library.handle == nullptr) {
-        throw std::runtime_error(found_library.why);
+        throw std::runtime_error(found_library.missing_reason);
     }
     Hdf5Library library;
     if (const char* missing = bind_functions(found_library.handle, library.call); missing != nullptr) {
@@ -121,7 +121,7 @@ const Hdf5Library& load_hdf5() {
 }
 
 std::string explain_missing_hdf5() {
-    return find_format_library(hdf5_search).why;
+    return find_format_library(hdf5_search).missing_reason;
 }
 
 }  // namespace sonde::backends

@@ -21,25 +21,25 @@ namespace sonde::backends {
 namespace {
 
 // Older headers lack the newer flags; the kernel refuses what it does not know, and the next set is tried.
-constexpr unsigned disabled = 1U << 6U;        // IORING_SETUP_R_DISABLED
-constexpr unsigned submit_all = 1U << 7U;      // IORING_SETUP_SUBMIT_ALL
-constexpr unsigned cooperative = 1U << 8U;     // IORING_SETUP_COOP_TASKRUN
-constexpr unsigned single_issuer = 1U << 12U;  // IORING_SETUP_SINGLE_ISSUER
-constexpr unsigned deferred = 1U << 13U;       // IORING_SETUP_DEFER_TASKRUN
+constexpr unsigned ring_disabled = 1U << 6U;             // IORING_SETUP_R_DISABLED
+constexpr unsigned ring_submit_all = 1U << 7U;           // IORING_SETUP_SUBMIT_ALL
+constexpr unsigned ring_cooperative_taskrun = 1U << 8U;  // IORING_SETUP_COOP_TASKRUN
+constexpr unsigned ring_single_issuer = 1U << 12U;       // IORING_SETUP_SINGLE_ISSUER
+constexpr unsigned ring_deferred_taskrun = 1U << 13U;    // IORING_SETUP_DEFER_TASKRUN
 
 /// From the best to what every kernel has. Deferred: completions are worked off when this thread asks for them, not by
 /// interrupting it.
-constexpr std::array flag_sets{disabled | submit_all | single_issuer | deferred,
-                               disabled | submit_all | single_issuer | cooperative, disabled | submit_all | cooperative,
-                               disabled, 0U};
+constexpr std::array setup_flag_sets{ring_disabled | ring_submit_all | ring_single_issuer | ring_deferred_taskrun,
+                                     ring_disabled | ring_submit_all | ring_single_issuer | ring_cooperative_taskrun,
+                                     ring_disabled | ring_submit_all | ring_cooperative_taskrun, ring_disabled, 0U};
 
-constexpr std::uint64_t sync_mark = 1ULL << 32U;  ///< marks the tag of an fsync, next to the slot
-constexpr unsigned char with_sync = 2;            ///< state of a slot whose write is followed by an fsync
+constexpr std::uint64_t fsync_tag_bit = 1ULL << 32U;  ///< marks the tag of an fsync, next to the slot
+constexpr unsigned char write_then_fsync = 2;         ///< state of a slot whose write is followed by an fsync
 
 /// A ring of at least `entries`, or -errno of the last attempt.
 int make_ring(io_uring& ring, unsigned entries, unsigned& flags) {
     int failed = -EINVAL;
-    for (const unsigned attempt : flag_sets) {
+    for (const unsigned attempt : setup_flag_sets) {
         failed = io_uring_queue_init(entries, &ring, attempt);
         if (failed == 0) {
             flags = attempt;
@@ -52,7 +52,7 @@ int make_ring(io_uring& ring, unsigned entries, unsigned& flags) {
     return failed;
 }
 
-std::string refusal(int error) {
+std::string explain_setup_error(int error) {
     if (error == ENOSYS) {
         return "This kernel has no io_uring, or a seccomp filter hides it: use Linux 5.6 or later and allow "
                "io_uring_setup "
@@ -89,18 +89,18 @@ class UringChannel final : public Channel {
     std::int64_t transfer(const IoRequest& operation) noexcept override;
     bool submit(const IoRequest& operation) noexcept override;
     std::size_t reap(std::span<Completion> done) noexcept override;
-    std::vector<std::string> notes() const override { return notes_; }
+    std::vector<std::string> missing_features() const override { return missing_features_; }
 
  private:
     void register_buffers(std::span<const std::span<std::byte>> areas);
     void register_files();
     int register_ring_in_thread();
     void unregister_ring_from_thread() noexcept;
-    void prepare(const IoRequest& operation, io_uring_sqe* entry) noexcept;
+    void prepare_entry(const IoRequest& operation, io_uring_sqe* entry) noexcept;
     void prepare_sync(const IoRequest& operation) noexcept;
-    bool complete(const io_uring_cqe& entry, Completion& completion) noexcept;
-    std::size_t collect(std::span<Completion> done) noexcept;
-    std::size_t give_up(std::span<Completion> done) noexcept;
+    bool process_completion(const io_uring_cqe& entry, Completion& completion) noexcept;
+    std::size_t collect_completions(std::span<Completion> done) noexcept;
+    std::size_t fail_operations_in_flight(std::span<Completion> done) noexcept;
 
     const plan::Io& io_;
     io_uring ring_{};
@@ -109,12 +109,12 @@ class UringChannel final : public Channel {
     bool started_ = false;  ///< the ring takes operations (it is made disabled)
     unsigned open_ = 0;     ///< files
     unsigned depth_ = 1, in_flight_ = 0;
-    int broken_ = 0;  ///< errno that made the ring unusable: all that is in flight fails with it
+    int ring_error_ = 0;  ///< errno that made the ring unusable: all that is in flight fails with it
     std::vector<int> descriptors_;
-    bool sync_each_ = false;             ///< an fsync is linked to every write; both make up the operation
-    std::vector<unsigned char> flying_;  ///< by slot: 1 = in flight
-    std::vector<std::int32_t> written_;  ///< by slot: result of a write whose fsync is not done
-    std::vector<std::string> notes_;
+    bool sync_each_ = false;                  ///< an fsync is linked to every write; both make up the operation
+    std::vector<unsigned char> slot_states_;  ///< by slot: 1 = in flight
+    std::vector<std::int32_t> written_;       ///< by slot: result of a write whose fsync is not done
+    std::vector<std::string> missing_features_;
 };
 
 UringChannel::UringChannel(const ChannelSetup& setup)
@@ -122,14 +122,14 @@ UringChannel::UringChannel(const ChannelSetup& setup)
       depth_(static_cast<unsigned>(std::max(1, setup.io->queue_depth))),
       descriptors_(setup.files, -1),
       sync_each_(setup.io->fsync == plan::Fsync::per_op),
-      flying_(depth_, 0),
+      slot_states_(depth_, 0),
       written_(sync_each_ ? depth_ : 0, 0) {
     const int failed = make_ring(ring_, sync_each_ ? depth_ * 2 : depth_, flags_);
     if (failed != 0) {
-        throw std::runtime_error(refusal(-failed));
+        throw std::runtime_error(explain_setup_error(-failed));
     }
     if (io_.registered) {
-        register_buffers(setup.areas);
+        register_buffers(setup.buffer_areas);
         register_files();
     }
 }
@@ -153,11 +153,12 @@ void UringChannel::register_buffers(std::span<const std::span<std::byte>> areas)
     const int failed = io_uring_register_buffers(&ring_, vectors.data(), static_cast<unsigned>(vectors.size()));
     fixed_buffers_ = failed == 0;
     if (failed == -ENOMEM) {
-        notes_.emplace_back(
+        missing_features_.emplace_back(
             "io_uring works without registered buffers, because the limit on locked memory is too low for "
             "them: raise it with `ulimit -l`.");
     } else if (failed != 0) {
-        notes_.push_back("io_uring works without registered buffers: " + std::string(std::strerror(-failed)) + ".");
+        missing_features_.push_back(
+            "io_uring works without registered buffers: " + std::string(std::strerror(-failed)) + ".");
     }
 }
 
@@ -166,13 +167,14 @@ void UringChannel::register_files() {
     const int failed = io_uring_register_files(&ring_, descriptors_.data(), static_cast<unsigned>(descriptors_.size()));
     fixed_files_ = failed == 0;
     if (failed != 0) {
-        notes_.push_back("io_uring works without registered files: " + std::string(std::strerror(-failed)) + ".");
+        missing_features_.push_back("io_uring works without registered files: " + std::string(std::strerror(-failed)) +
+                                    ".");
     }
 }
 
 /// The ring belongs to the thread that enables it, so that waits until the task's own thread opens its first file.
 int UringChannel::register_ring_in_thread() {
-    if (!started_ && (flags_ & disabled) != 0) {
+    if (!started_ && (flags_ & ring_disabled) != 0) {
         // Some builds of liburing forget to export their function for this.
         constexpr int enable = 12;  // IORING_REGISTER_ENABLE_RINGS
         if (::syscall(SYS_io_uring_register, ring_.ring_fd, enable, nullptr, 0) != 0) {
@@ -233,14 +235,14 @@ int UringChannel::close(std::uint16_t file) {
     return result;
 }
 
-void UringChannel::prepare(const IoRequest& operation, io_uring_sqe* entry) noexcept {
+void UringChannel::prepare_entry(const IoRequest& operation, io_uring_sqe* entry) noexcept {
     const int file = fixed_files_ ? operation.file : descriptors_[operation.file];
     const auto slot = static_cast<int>(operation.slot);
-    if (fixed_buffers_ && operation.write) {
+    if (fixed_buffers_ && operation.is_write) {
         io_uring_prep_write_fixed(entry, file, operation.buffer, operation.length, operation.offset, slot);
     } else if (fixed_buffers_) {
         io_uring_prep_read_fixed(entry, file, operation.buffer, operation.length, operation.offset, slot);
-    } else if (operation.write) {
+    } else if (operation.is_write) {
         io_uring_prep_write(entry, file, operation.buffer, operation.length, operation.offset);
     } else {
         io_uring_prep_read(entry, file, operation.buffer, operation.length, operation.offset);
@@ -258,7 +260,7 @@ void UringChannel::prepare_sync(const IoRequest& operation) noexcept {
     if (fixed_files_) {
         entry->flags |= IOSQE_FIXED_FILE;
     }
-    io_uring_sqe_set_data64(entry, operation.slot | sync_mark);
+    io_uring_sqe_set_data64(entry, operation.slot | fsync_tag_bit);
 }
 
 bool UringChannel::submit(const IoRequest& operation) noexcept {
@@ -267,12 +269,12 @@ bool UringChannel::submit(const IoRequest& operation) noexcept {
     }
     // There is room for every operation that may be in flight.
     io_uring_sqe* entry = io_uring_get_sqe(&ring_);
-    prepare(operation, entry);
-    flying_[operation.slot] = 1;
+    prepare_entry(operation, entry);
+    slot_states_[operation.slot] = 1;
     ++in_flight_;
-    if (sync_each_ && operation.write) [[unlikely]] {
+    if (sync_each_ && operation.is_write) [[unlikely]] {
         entry->flags |= IOSQE_IO_LINK;
-        flying_[operation.slot] = with_sync;
+        slot_states_[operation.slot] = write_then_fsync;
         prepare_sync(operation);
     }
     if (io_.direct) {
@@ -286,24 +288,24 @@ bool UringChannel::submit(const IoRequest& operation) noexcept {
 }
 
 /// True when this entry ends an operation.
-bool UringChannel::complete(const io_uring_cqe& entry, Completion& completion) noexcept {
+bool UringChannel::process_completion(const io_uring_cqe& entry, Completion& completion) noexcept {
     const std::uint64_t tag = entry.user_data;
-    const auto slot = static_cast<std::uint32_t>(tag & ~sync_mark);
+    const auto slot = static_cast<std::uint32_t>(tag & ~fsync_tag_bit);
     completion = {slot, entry.res};
-    if (flying_[slot] == with_sync) [[unlikely]] {
-        if ((tag & sync_mark) == 0) {
+    if (slot_states_[slot] == write_then_fsync) [[unlikely]] {
+        if ((tag & fsync_tag_bit) == 0) {
             written_[slot] = entry.res;
             return false;
         }
         const bool synced = entry.res == 0 || entry.res == -ECANCELED;
         completion.result = synced ? written_[slot] : entry.res;
     }
-    flying_[slot] = 0;
+    slot_states_[slot] = 0;
     --in_flight_;
     return true;
 }
 
-std::size_t UringChannel::collect(std::span<Completion> done) noexcept {
+std::size_t UringChannel::collect_completions(std::span<Completion> done) noexcept {
     std::size_t count = 0;
     unsigned used = 0;
     unsigned head = 0;
@@ -313,18 +315,18 @@ std::size_t UringChannel::collect(std::span<Completion> done) noexcept {
             break;
         }
         ++used;
-        count += complete(*entry, done[count]) ? 1 : 0;
+        count += process_completion(*entry, done[count]) ? 1 : 0;
     }
     io_uring_cq_advance(&ring_, used);
     return count;
 }
 
-std::size_t UringChannel::give_up(std::span<Completion> done) noexcept {
+std::size_t UringChannel::fail_operations_in_flight(std::span<Completion> done) noexcept {
     std::size_t count = 0;
     for (std::uint32_t slot = 0; slot < depth_ && count < done.size(); ++slot) {
-        if (flying_[slot] != 0) {
-            flying_[slot] = 0;
-            done[count++] = {slot, -broken_};
+        if (slot_states_[slot] != 0) {
+            slot_states_[slot] = 0;
+            done[count++] = {slot, -ring_error_};
         }
     }
     in_flight_ -= static_cast<unsigned>(count);
@@ -335,22 +337,22 @@ std::size_t UringChannel::reap(std::span<Completion> done) noexcept {
     if (in_flight_ == 0 || done.empty()) {
         return 0;
     }
-    while (broken_ == 0) {
+    while (ring_error_ == 0) {
         // Also when completions are there already: what is queued must not wait for them to be used up.
         if (io_uring_sq_ready(&ring_) > 0 || io_uring_cq_ready(&ring_) == 0) {
             const int submitted = io_uring_submit_and_wait(&ring_, 1);
             const bool passing = submitted == -EINTR || submitted == -EAGAIN || submitted == -EBUSY;
             if (submitted < 0 && !passing) {
-                broken_ = -submitted;
+                ring_error_ = -submitted;
                 break;
             }
         }
-        const std::size_t count = collect(done);
+        const std::size_t count = collect_completions(done);
         if (count > 0) {
             return count;
         }
     }
-    return give_up(done);
+    return fail_operations_in_flight(done);
 }
 
 std::int64_t UringChannel::transfer(const IoRequest& operation) noexcept {
@@ -361,12 +363,12 @@ std::int64_t UringChannel::transfer(const IoRequest& operation) noexcept {
     return reap({&completion, 1}) == 1 ? completion.result : -EIO;
 }
 
-Availability usable(const std::string& /*directory*/) {
+Availability check_availability(const std::string& /*directory*/) {
     io_uring ring{};
     unsigned flags = 0;
     const int failed = make_ring(ring, 2, flags);
     if (failed != 0) {
-        return {false, refusal(-failed)};
+        return {false, explain_setup_error(-failed)};
     }
     io_uring_queue_exit(&ring);
     return {};
@@ -383,8 +385,8 @@ const Backend io_uring_backend{
     .name = "io_uring",
     .summary = "asynchronous I/O with a queue, registered buffers and files",
     .traits = {.queue = true, .direct = true, .sync = true},
-    .usable = usable,
-    .make = make,
+    .check_availability = check_availability,
+    .make_channel = make,
 };
 
 }  // namespace sonde::backends

@@ -13,11 +13,11 @@ constexpr const char* why =
     "build "
     "again, or use the backend posix.";
 
-Availability usable(const std::string& /*directory*/) {
+Availability check_availability(const std::string& /*directory*/) {
     return {false, why};
 }
 
-std::unique_ptr<Channel> make(const ChannelSetup& /*setup*/) {
+std::unique_ptr<Channel> make_channel(const ChannelSetup& /*setup*/) {
     throw std::runtime_error(why);
 }
 
@@ -28,8 +28,8 @@ const Backend io_uring_backend{
     .name = "io_uring",
     .summary = "asynchronous I/O with a queue (not in this build)",
     .traits = {.queue = true, .direct = true, .sync = true},
-    .usable = usable,
-    .make = make,
+    .check_availability = check_availability,
+    .make_channel = make_channel,
 };
 
 }  // namespace sonde::backends

@@ -29,15 +29,15 @@ int Channel::remove(Directory root, const char* path) noexcept {
     return ::unlinkat(root, path, 0) == 0 ? 0 : -errno;
 }
 
-std::span<const Backend* const> list() {
+std::span<const Backend* const> list_backends() {
     static const Backend* const all[] = {&posix_backend, &io_uring_backend, &mmap_backend,   &mpiio_backend,
                                          &hdf5_backend,  &pnetcdf_backend,  &cufile_backend, &s3_backend,
                                          &null_backend,  &paced_backend};
     return all;
 }
 
-const Backend* find(std::string_view name) {
-    const auto all = list();
+const Backend* find_backend(std::string_view name) {
+    const auto all = list_backends();
     const auto match = std::find_if(all.begin(), all.end(), [name](const Backend* b) { return b->name == name; });
     return match == all.end() ? nullptr : *match;
 }

@@ -17,7 +17,7 @@ class MemberVotes {
 
     bool is_common() const noexcept { return is_common_; }
     /// Whether any task says yes: 0, 1 or -errno.
-    int any(bool yes) const noexcept { return is_common_ ? mpi_.any(yes ? 1 : 0) : static_cast<int>(yes); }
+    int any_yes(bool yes) const noexcept { return is_common_ ? mpi_.any(yes ? 1 : 0) : static_cast<int>(yes); }
 
     /// 0: all tasks sync now. -ECANCELED: another one closes. Other -errno: MPI is broken.
     int begin_sync() const noexcept {

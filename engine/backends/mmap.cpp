@@ -27,8 +27,8 @@ struct MappedFile {
     int descriptor = -1;
     bool writable = false;
     std::byte* base = nullptr;
-    std::uint64_t mapped = 0;  ///< bytes
-    std::uint64_t size = 0;    ///< bytes of the file as far as this task knows
+    std::uint64_t mapped_bytes = 0;  ///< bytes
+    std::uint64_t size = 0;          ///< bytes of the file as far as this task knows
 };
 
 std::uint64_t page_size() {
@@ -46,15 +46,15 @@ std::uint64_t file_size(int descriptor) {
                                                               : status.st_size);
 }
 
-int map(MappedFile& file, std::uint64_t bytes) {
+int map_file(MappedFile& file, std::uint64_t bytes) {
     const int protection = file.writable ? PROT_READ | PROT_WRITE : PROT_READ;
     void* base = file.base == nullptr ? ::mmap(nullptr, bytes, protection, MAP_SHARED, file.descriptor, 0)
-                                      : ::mremap(file.base, file.mapped, bytes, MREMAP_MAYMOVE);
+                                      : ::mremap(file.base, file.mapped_bytes, bytes, MREMAP_MAYMOVE);
     if (base == MAP_FAILED) {
         return -errno;
     }
     file.base = static_cast<std::byte*>(base);
-    file.mapped = bytes;
+    file.mapped_bytes = bytes;
     return 0;
 }
 
@@ -79,11 +79,11 @@ int extend(MappedFile& file, std::uint64_t end) {
         file.size = end;
     }
     // Twice as much address space as needed, so that a file that grows in small steps is rarely mapped anew.
-    return end > file.mapped ? map(file, end * 2) : 0;
+    return end > file.mapped_bytes ? map_file(file, end * 2) : 0;
 }
 
 /// Why a page could not be had: a read or write of one byte there gives the error that a page fault cannot.
-int fault_reason(const MappedFile& file, const IoRequest& operation, const std::byte* address) {
+int find_fault_errno(const MappedFile& file, const IoRequest& operation, const std::byte* address) {
     const auto offset =
         static_cast<off_t>(std::max<std::uint64_t>(static_cast<std::uint64_t>(address - file.base), operation.offset));
     if (static_cast<std::uint64_t>(offset) >= file_size(file.descriptor)) {
@@ -91,7 +91,7 @@ int fault_reason(const MappedFile& file, const IoRequest& operation, const std::
     }
     std::byte byte{};
     ssize_t moved = 0;
-    if (operation.write) {
+    if (operation.is_write) {
         // The very byte that the operation was going to put there.
         const auto into = static_cast<std::uint64_t>(offset) - operation.offset;
         byte = operation.buffer[std::min<std::uint64_t>(into, operation.length - 1)];
@@ -105,7 +105,7 @@ int fault_reason(const MappedFile& file, const IoRequest& operation, const std::
     // A fault may ask for a whole huge page at once, which a nearly full file system refuses while a byte still fits.
     constexpr std::uint64_t huge_page = 2U << 20U;
     struct statvfs space {};
-    const bool full = operation.write && ::fstatvfs(file.descriptor, &space) == 0 &&
+    const bool full = operation.is_write && ::fstatvfs(file.descriptor, &space) == 0 &&
                       static_cast<std::uint64_t>(space.f_bavail) * space.f_frsize < huge_page;
     return full ? -ENOSPC : -EIO;
 }
@@ -139,7 +139,7 @@ class MmapChannel final : public Channel {
             file.size = bytes;
         }
         if (failed == 0 && bytes > 0) {
-            failed = map(file, bytes);
+            failed = map_file(file, bytes);
         }
         if (failed != 0) {
             ::close(descriptor);
@@ -150,7 +150,7 @@ class MmapChannel final : public Channel {
 
     int fsync(std::uint16_t index) override {
         const MappedFile& file = files_.at(index);
-        const std::uint64_t bytes = std::min(file.mapped, file.size);
+        const std::uint64_t bytes = std::min(file.mapped_bytes, file.size);
         if (file.writable && bytes > 0 && ::msync(file.base, bytes, MS_SYNC) != 0) {
             return -errno;
         }
@@ -163,7 +163,7 @@ class MmapChannel final : public Channel {
             return 0;
         }
         if (file.base != nullptr) {
-            ::munmap(file.base, file.mapped);
+            ::munmap(file.base, file.mapped_bytes);
         }
         const int result = close_file(file.descriptor);
         file = {};
@@ -174,14 +174,14 @@ class MmapChannel final : public Channel {
         MappedFile& file = files_[operation.file];
         const std::uint64_t end = operation.offset + operation.length;
         auto bytes = static_cast<std::int64_t>(operation.length);
-        if (end > std::min(file.mapped, file.size)) {
-            bytes = at_end(file, operation, end);
+        if (end > std::min(file.mapped_bytes, file.size)) {
+            bytes = prepare_access_beyond_end(file, operation, end);
             if (bytes <= 0) {
                 return bytes;
             }
         }
-        const std::int64_t moved = move(file, operation, static_cast<std::size_t>(bytes));
-        if (sync_each_ && operation.write && moved > 0) [[unlikely]] {
+        const std::int64_t moved = copy_data(file, operation, static_cast<std::size_t>(bytes));
+        if (sync_each_ && operation.is_write && moved > 0) [[unlikely]] {
             const int failed = sync_range(file, operation);
             return failed != 0 ? failed : moved;
         }
@@ -195,8 +195,9 @@ class MmapChannel final : public Channel {
     }
 
     /// An operation that goes beyond what is mapped: how many bytes of it can be moved, 0 = end of file, or -errno.
-    static std::int64_t at_end(MappedFile& file, const IoRequest& operation, std::uint64_t end) noexcept {
-        if (operation.write) {
+    static std::int64_t prepare_access_beyond_end(MappedFile& file, const IoRequest& operation,
+                                                  std::uint64_t end) noexcept {
+        if (operation.is_write) {
             const int failed = file.writable ? extend(file, end) : -EBADF;
             return failed != 0 ? failed : static_cast<std::int64_t>(operation.length);
         }
@@ -205,8 +206,8 @@ class MmapChannel final : public Channel {
             return 0;
         }
         const std::uint64_t last = std::min(end, file.size);
-        if (last > file.mapped) {
-            const int failed = map(file, file.size);
+        if (last > file.mapped_bytes) {
+            const int failed = map_file(file, file.size);
             if (failed != 0) {
                 return failed;
             }
@@ -214,12 +215,12 @@ class MmapChannel final : public Channel {
         return static_cast<std::int64_t>(last - operation.offset);
     }
 
-    static std::int64_t move(MappedFile& file, const IoRequest& operation, std::size_t bytes) noexcept {
+    static std::int64_t copy_data(MappedFile& file, const IoRequest& operation, std::size_t bytes) noexcept {
         std::byte* address = file.base + operation.offset;
         const MappedRange mapped{address, bytes};
-        const std::byte* fault = operation.write ? guarded_copy(address, operation.buffer, bytes, mapped)
-                                                 : guarded_copy(operation.buffer, address, bytes, mapped);
-        return fault == nullptr ? static_cast<std::int64_t>(bytes) : fault_reason(file, operation, fault);
+        const std::byte* fault = operation.is_write ? guarded_copy(address, operation.buffer, bytes, mapped)
+                                                    : guarded_copy(operation.buffer, address, bytes, mapped);
+        return fault == nullptr ? static_cast<std::int64_t>(bytes) : find_fault_errno(file, operation, fault);
     }
 
     const plan::Io& io_;
@@ -241,7 +242,7 @@ int try_mapping(int descriptor) {
     return 0;
 }
 
-Availability usable(const std::string& directory) {
+Availability check_availability(const std::string& directory) {
     if (directory.empty()) {
         return {};
     }
@@ -284,8 +285,8 @@ const Backend mmap_backend{
     .name = "mmap",
     .summary = "files mapped into memory, bytes moved by memcpy",
     .traits = {},
-    .usable = usable,
-    .make = make,
+    .check_availability = check_availability,
+    .make_channel = make,
 };
 
 }  // namespace sonde::backends

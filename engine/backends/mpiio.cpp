@@ -36,19 +36,19 @@ class MpiioChannel final : public Channel {
     int fsync(std::uint16_t index) override;
     int close(std::uint16_t index) override;
     std::int64_t transfer(const IoRequest& operation) noexcept override;
-    bool agree(bool stop) noexcept override {
+    bool agree_on_stop(bool stop) noexcept override {
         // A vote that fails means that MPI is broken: everybody who still can leaves.
-        return votes_.any(stop) != 0;
+        return votes_.any_yes(stop) != 0;
     }
 
  private:
     struct OpenMpiFile {
         SondeMpiFile* handle = nullptr;
-        Blocks blocks;
+        BlockPattern blocks;
     };
 
-    bool together(bool here) const { return votes_.any(here) > 0; }
-    std::int64_t place(const OpenMpiFile& file, const IoRequest& operation) const noexcept;
+    bool any_task_says(bool here) const { return votes_.any_yes(here) > 0; }
+    std::int64_t to_view_offset(const OpenMpiFile& file, const IoRequest& operation) const noexcept;
 
     const SondeMpiModule& mpi_;
     const plan::Io& io_;
@@ -61,11 +61,11 @@ int MpiioChannel::open(std::uint16_t index, const OpenRequest& request) {
     SondeMpiFileRequest wanted{};
     wanted.path = request.path.c_str();
     // MPI wants the same mode from all, while the engine may let only one task create.
-    wanted.write = static_cast<int>(together(request.write));
-    wanted.read = static_cast<int>(together(request.read));
-    wanted.create = static_cast<int>(together(request.create));
-    wanted.truncate = static_cast<int>(together(request.truncate));
-    wanted.exclusive = static_cast<int>(together(request.exclusive));
+    wanted.write = static_cast<int>(any_task_says(request.write));
+    wanted.read = static_cast<int>(any_task_says(request.read));
+    wanted.create = static_cast<int>(any_task_says(request.create));
+    wanted.truncate = static_cast<int>(any_task_says(request.truncate));
+    wanted.exclusive = static_cast<int>(any_task_says(request.exclusive));
     wanted.shared = wanted.collective = static_cast<int>(io_.collective);
     hints_.add_to(wanted);
     if (request.write) {
@@ -103,11 +103,11 @@ int MpiioChannel::close(std::uint16_t index) {
 }
 
 /// Where the operation starts, in bytes of the file or of the view; -EINVAL when the view does not show those bytes.
-std::int64_t MpiioChannel::place(const OpenMpiFile& file, const IoRequest& operation) const noexcept {
+std::int64_t MpiioChannel::to_view_offset(const OpenMpiFile& file, const IoRequest& operation) const noexcept {
     if (!io_.view) {
         return static_cast<std::int64_t>(operation.offset);
     }
-    const Blocks& blocks = file.blocks;
+    const BlockPattern& blocks = file.blocks;
     if (operation.offset < blocks.first) {
         return -EINVAL;
     }
@@ -121,12 +121,12 @@ std::int64_t MpiioChannel::place(const OpenMpiFile& file, const IoRequest& opera
 
 std::int64_t MpiioChannel::transfer(const IoRequest& operation) noexcept {
     const OpenMpiFile& file = files_[operation.file];
-    const std::int64_t position = place(file, operation);
+    const std::int64_t position = to_view_offset(file, operation);
     if (position < 0) {
         return position;
     }
     const auto offset = static_cast<std::uint64_t>(position);
-    if (!operation.write) {
+    if (!operation.is_write) {
         return mpi_.file_read(file.handle, operation.buffer, operation.length, offset);
     }
     const std::int64_t moved = mpi_.file_write(file.handle, operation.buffer, operation.length, offset);
@@ -138,7 +138,7 @@ std::int64_t MpiioChannel::transfer(const IoRequest& operation) noexcept {
     return moved;
 }
 
-Availability usable(const std::string& /*directory*/) {
+Availability check_availability(const std::string& /*directory*/) {
     const std::string why = ranks::why_no_mpi();
     return {why.empty(), why};
 }
@@ -176,8 +176,8 @@ const Backend mpiio_backend{
     .name = "mpiio",
     .summary = "MPI-IO, independent or collective, with hints and file views",
     .traits = {.collective = true, .mpi = true, .views = true},
-    .usable = usable,
-    .make = make,
+    .check_availability = check_availability,
+    .make_channel = make,
 };
 
 }  // namespace sonde::backends

@@ -13,12 +13,12 @@
 namespace sonde::backends {
 namespace {
 
-static_assert(anywhere == AT_FDCWD);
+static_assert(current_directory == AT_FDCWD);
 
 constexpr mode_t file_mode = 0666;  // less the umask
 constexpr mode_t directory_mode = 0777;
 
-int outcome(int result) noexcept {
+int to_result(int result) noexcept {
     return result == 0 ? 0 : -errno;
 }
 
@@ -35,7 +35,7 @@ int open_at(Directory parent, const char* name, int flags) noexcept {
 }
 
 /// After EINTR Linux has released the descriptor already.
-int close_at_last(int descriptor) noexcept {
+int close_ignoring_interrupt(int descriptor) noexcept {
     return ::close(descriptor) == 0 || errno == EINTR ? 0 : -errno;
 }
 
@@ -64,7 +64,7 @@ int sync_all(int descriptor) noexcept {
     return 0;
 }
 
-EntryKind kind_of_listed(std::uint8_t type) noexcept {
+EntryKind kind_of_dirent_type(std::uint8_t type) noexcept {
     switch (type) {
         case DT_REG:
             return EntryKind::file;
@@ -86,58 +86,61 @@ EntryKind kind_of_mode(mode_t mode) noexcept {
                            : EntryKind::other;
 }
 
-class PosixNames final : public NameOperations {
+class PosixNameOperations final : public NameOperations {
  public:
-    explicit PosixNames(bool direct) : direct_(direct ? O_DIRECT : 0) {}
+    explicit PosixNameOperations(bool direct) : direct_(direct ? O_DIRECT : 0) {}
 
-    Directory enter(Directory parent, const char* name) noexcept override {
+    Directory open_directory(Directory parent, const char* name) noexcept override {
         return open_at(parent, name, O_RDONLY | O_DIRECTORY);
     }
-    void leave(Directory directory) noexcept override { ::close(directory); }
+    void close_directory(Directory directory) noexcept override { ::close(directory); }
 
-    int make_file(Directory parent, const char* name, const NewFile& how) noexcept override {
-        if (how.node) {
-            return outcome(::mknodat(parent, name, S_IFREG | file_mode, 0));
+    int make_file(Directory parent, const char* name, const NewFileOptions& options) noexcept override {
+        if (options.use_mknod) {
+            return to_result(::mknodat(parent, name, S_IFREG | file_mode, 0));
         }
-        const int descriptor = open_at(parent, name, O_WRONLY | O_CREAT | direct_ | (how.exclusive ? O_EXCL : 0));
+        const int descriptor = open_at(parent, name, O_WRONLY | O_CREAT | direct_ | (options.exclusive ? O_EXCL : 0));
         if (descriptor < 0) {
             return descriptor;
         }
-        int result = how.content.empty() ? 0 : write_all(descriptor, how.content);
-        if (how.fsync && result == 0) {
+        int result = options.content.empty() ? 0 : write_all(descriptor, options.content);
+        if (options.fsync && result == 0) {
             result = sync_all(descriptor);
         }
-        const int closed = close_at_last(descriptor);
+        const int closed = close_ignoring_interrupt(descriptor);
         return result != 0 ? result : closed;
     }
     int make_directory(Directory parent, const char* name) noexcept override {
-        return outcome(::mkdirat(parent, name, directory_mode));
+        return to_result(::mkdirat(parent, name, directory_mode));
     }
-    int look(Directory parent, const char* name, const Look& how) noexcept override {
-        const int follow = how.follow ? 0 : AT_SYMLINK_NOFOLLOW;
-        if (how.extended) {
-            struct statx facts {};
-            return outcome(::statx(parent, name, follow | static_cast<int>(how.flags), how.fields, &facts));
+    int stat_entry(Directory parent, const char* name, const StatOptions& options) noexcept override {
+        const int follow = options.follow_links ? 0 : AT_SYMLINK_NOFOLLOW;
+        if (options.use_statx) {
+            struct statx attributes {};
+            return to_result(
+                ::statx(parent, name, follow | static_cast<int>(options.flags), options.fields, &attributes));
         }
-        struct stat facts {};
-        return outcome(::fstatat(parent, name, &facts, follow));
+        struct stat attributes {};
+        return to_result(::fstatat(parent, name, &attributes, follow));
     }
-    int examine(Directory parent, const char* name, const Look& how, EntryFacts& facts) noexcept override {
-        const int follow = how.follow ? 0 : AT_SYMLINK_NOFOLLOW;
+    int read_attributes(Directory parent, const char* name, const StatOptions& options,
+                        EntryAttributes& attributes) noexcept override {
+        const int follow = options.follow_links ? 0 : AT_SYMLINK_NOFOLLOW;
         struct statx status {};
-        if (::statx(parent, name, follow | static_cast<int>(how.flags), how.fields | STATX_TYPE, &status) != 0) {
+        if (::statx(parent, name, follow | static_cast<int>(options.flags), options.fields | STATX_TYPE, &status) !=
+            0) {
             return -errno;
         }
-        facts.kind = kind_of_mode(status.stx_mode);
-        facts.bytes = status.stx_size;
-        facts.modified_ns = status.stx_mtime.tv_sec * std::int64_t{1'000'000'000} + status.stx_mtime.tv_nsec;
+        attributes.kind = kind_of_mode(status.stx_mode);
+        attributes.bytes = status.stx_size;
+        attributes.modified_ns = status.stx_mtime.tv_sec * std::int64_t{1'000'000'000} + status.stx_mtime.tv_nsec;
         return 0;
     }
     int open_close(Directory parent, const char* name) noexcept override {
         const int descriptor = open_at(parent, name, O_RDONLY);
-        return descriptor < 0 ? descriptor : close_at_last(descriptor);
+        return descriptor < 0 ? descriptor : close_ignoring_interrupt(descriptor);
     }
-    std::int64_t read(Directory parent, const char* name, std::span<std::byte> into) noexcept override {
+    std::int64_t read_file(Directory parent, const char* name, std::span<std::byte> into) noexcept override {
         const int descriptor = open_at(parent, name, O_RDONLY | direct_);
         if (descriptor < 0) {
             return descriptor;
@@ -157,25 +160,25 @@ class PosixNames final : public NameOperations {
             }
             result += count;
         }
-        const int closed = close_at_last(descriptor);
+        const int closed = close_ignoring_interrupt(descriptor);
         return result < 0 || closed == 0 ? result : closed;
     }
     int rename(Directory parent, const char* name, const char* to) noexcept override {
-        return outcome(::renameat(parent, name, parent, to));
+        return to_result(::renameat(parent, name, parent, to));
     }
     int remove_file(Directory parent, const char* name) noexcept override {
-        return outcome(::unlinkat(parent, name, 0));
+        return to_result(::unlinkat(parent, name, 0));
     }
     int remove_directory(Directory parent, const char* name) noexcept override {
-        return outcome(::unlinkat(parent, name, AT_REMOVEDIR));
+        return to_result(::unlinkat(parent, name, AT_REMOVEDIR));
     }
 
-    std::int64_t list(Directory directory, std::span<std::byte> buffer) noexcept override {
+    std::int64_t read_entries(Directory directory, std::span<std::byte> buffer) noexcept override {
         const long got = ::syscall(SYS_getdents64, directory, buffer.data(), buffer.size());
         return got < 0 ? -errno : got;
     }
-    bool next(std::span<const std::byte> entries, std::size_t& position,
-              DirectoryEntry& entry) const noexcept override {
+    bool next_entry(std::span<const std::byte> entries, std::size_t& position,
+                    DirectoryEntry& entry) const noexcept override {
         while (position + offset_of_name < entries.size()) {
             std::uint16_t length = 0;
             std::uint8_t type = DT_UNKNOWN;
@@ -185,13 +188,13 @@ class PosixNames final : public NameOperations {
             position += length;
             const bool dots = name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
             if (!dots) {
-                entry = {name, kind_of_listed(type)};
+                entry = {name, kind_of_dirent_type(type)};
                 return true;
             }
         }
         return false;
     }
-    int sync(Directory directory) noexcept override { return outcome(::syncfs(directory)); }
+    int sync_file_system(Directory directory) noexcept override { return to_result(::syncfs(directory)); }
 
  private:
     // struct linux_dirent64: inode 8 bytes, offset 8, length of the record 2, type 1, then the name.
@@ -202,8 +205,8 @@ class PosixNames final : public NameOperations {
 
 }  // namespace
 
-std::unique_ptr<NameOperations> make_posix_names(bool direct) {
-    return std::make_unique<PosixNames>(direct);
+std::unique_ptr<NameOperations> make_posix_name_operations(bool direct) {
+    return std::make_unique<PosixNameOperations>(direct);
 }
 
 }  // namespace sonde::backends

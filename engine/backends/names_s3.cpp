@@ -11,20 +11,20 @@
 namespace sonde::backends {
 namespace {
 
-class S3Names final : public NameOperations {
+class S3NameOperations final : public NameOperations {
  public:
-    explicit S3Names(objects::StoreClient& client) : client_(client) {}
+    explicit S3NameOperations(objects::StoreClient& client) : client_(client) {}
 
     // A prefix exists as soon as somebody names it, so entering sends no request.
-    Directory enter(Directory parent, const char* name) noexcept override {
-        const auto unused =
-            std::find_if(entered_.begin(), entered_.end(), [](const EnteredPrefix& prefix) { return !prefix.is_used; });
-        const auto index = unused - entered_.begin();
-        if (unused == entered_.end()) {
-            entered_.emplace_back();
+    Directory open_directory(Directory parent, const char* name) noexcept override {
+        const auto unused = std::find_if(open_prefixes_.begin(), open_prefixes_.end(),
+                                         [](const OpenPrefix& prefix) { return !prefix.is_used; });
+        const auto index = unused - open_prefixes_.begin();
+        if (unused == open_prefixes_.end()) {
+            open_prefixes_.emplace_back();
         }
         std::string key = key_of(parent, name);
-        EnteredPrefix& prefix = entered_[static_cast<std::size_t>(index)];
+        OpenPrefix& prefix = open_prefixes_[static_cast<std::size_t>(index)];
         prefix = {.key = key.empty() ? key : key + "/",
                   .is_used = true,
                   .token = {},
@@ -33,21 +33,26 @@ class S3Names final : public NameOperations {
                   .is_begun = false};
         return static_cast<Directory>(index);
     }
-    void leave(Directory directory) noexcept override { entered_[static_cast<std::size_t>(directory)].is_used = false; }
-
-    int make_file(Directory parent, const char* name, const NewFile& how) noexcept override {
-        return how.node || how.fsync ? -EOPNOTSUPP : client_.put(key_of(parent, name), how.content, how.exclusive);
+    void close_directory(Directory directory) noexcept override {
+        open_prefixes_[static_cast<std::size_t>(directory)].is_used = false;
     }
-    int look(Directory parent, const char* name, const Look& /*how*/) noexcept override {
+
+    int make_file(Directory parent, const char* name, const NewFileOptions& options) noexcept override {
+        return options.use_mknod || options.fsync
+                   ? -EOPNOTSUPP
+                   : client_.put(key_of(parent, name), options.content, options.exclusive);
+    }
+    int stat_entry(Directory parent, const char* name, const StatOptions& /*options*/) noexcept override {
         return client_.head(key_of(parent, name));
     }
-    int examine(Directory parent, const char* name, const Look& /*how*/, EntryFacts& facts) noexcept override {
-        facts.kind = EntryKind::file;
+    int read_attributes(Directory parent, const char* name, const StatOptions& /*options*/,
+                        EntryAttributes& attributes) noexcept override {
+        attributes.kind = EntryKind::file;
         const int result = client_.head(key_of(parent, name));
-        facts.bytes = client_.exchange().content_length();
+        attributes.bytes = client_.exchange().content_length();
         return result;
     }
-    std::int64_t read(Directory parent, const char* name, std::span<std::byte> into) noexcept override {
+    std::int64_t read_file(Directory parent, const char* name, std::span<std::byte> into) noexcept override {
         const std::string key = key_of(parent, name);
         objects::StoreRequest call;
         call.key = key;
@@ -59,18 +64,19 @@ class S3Names final : public NameOperations {
         return client_.remove(key_of(parent, name));
     }
 
-    std::int64_t list(Directory directory, std::span<std::byte> buffer) noexcept override;
-    bool next(std::span<const std::byte> entries, std::size_t& position, DirectoryEntry& entry) const noexcept override;
+    std::int64_t read_entries(Directory directory, std::span<std::byte> buffer) noexcept override;
+    bool next_entry(std::span<const std::byte> entries, std::size_t& position,
+                    DirectoryEntry& entry) const noexcept override;
 
     // What an object store does not have; the rules of a plan keep these calls away.
     int make_directory(Directory /*parent*/, const char* /*name*/) noexcept override { return -EOPNOTSUPP; }
     int open_close(Directory /*parent*/, const char* /*name*/) noexcept override { return -EOPNOTSUPP; }
     int rename(Directory /*parent*/, const char* /*name*/, const char* /*to*/) noexcept override { return -EOPNOTSUPP; }
     int remove_directory(Directory /*parent*/, const char* /*name*/) noexcept override { return -EOPNOTSUPP; }
-    int sync(Directory /*directory*/) noexcept override { return -EOPNOTSUPP; }
+    int sync_file_system(Directory /*directory*/) noexcept override { return -EOPNOTSUPP; }
 
  private:
-    struct EnteredPrefix {
+    struct OpenPrefix {
         std::string key;  ///< ends with '/', or empty
         bool is_used = false;
         std::string token;  ///< of the next page
@@ -81,19 +87,19 @@ class S3Names final : public NameOperations {
 
     std::string key_of(Directory parent, const char* name) const {
         const std::string_view path = name;
-        if (parent == anywhere) {
+        if (parent == current_directory) {
             return std::string(objects::key_of(path));
         }
-        return entered_[static_cast<std::size_t>(parent)].key + name;
+        return open_prefixes_[static_cast<std::size_t>(parent)].key + name;
     }
 
     objects::StoreClient& client_;
-    std::vector<EnteredPrefix> entered_;
+    std::vector<OpenPrefix> open_prefixes_;
 };
 
 /// Entries in the buffer: one byte for the kind, then the name with its zero byte.
-std::int64_t S3Names::list(Directory directory, std::span<std::byte> buffer) noexcept {
-    EnteredPrefix& prefix = entered_[static_cast<std::size_t>(directory)];
+std::int64_t S3NameOperations::read_entries(Directory directory, std::span<std::byte> buffer) noexcept {
+    OpenPrefix& prefix = open_prefixes_[static_cast<std::size_t>(directory)];
     if (prefix.next == prefix.page.size()) {
         if (prefix.is_begun && prefix.token.empty()) {
             return 0;
@@ -121,7 +127,8 @@ std::int64_t S3Names::list(Directory directory, std::span<std::byte> buffer) noe
     return static_cast<std::int64_t>(used);
 }
 
-bool S3Names::next(std::span<const std::byte> entries, std::size_t& position, DirectoryEntry& entry) const noexcept {
+bool S3NameOperations::next_entry(std::span<const std::byte> entries, std::size_t& position,
+                                  DirectoryEntry& entry) const noexcept {
     if (position >= entries.size()) {
         return false;
     }
@@ -133,8 +140,8 @@ bool S3Names::next(std::span<const std::byte> entries, std::size_t& position, Di
 
 }  // namespace
 
-std::unique_ptr<NameOperations> make_s3_names(objects::StoreClient& client) {
-    return std::make_unique<S3Names>(client);
+std::unique_ptr<NameOperations> make_s3_name_operations(objects::StoreClient& client) {
+    return std::make_unique<S3NameOperations>(client);
 }
 
 }  // namespace sonde::backends

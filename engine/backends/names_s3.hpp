@@ -10,6 +10,6 @@
 namespace sonde::backends {
 
 /// `client` must outlive it; its failure() explains errors.
-std::unique_ptr<NameOperations> make_s3_names(objects::StoreClient& client);
+std::unique_ptr<NameOperations> make_s3_name_operations(objects::StoreClient& client);
 
 }  // namespace sonde::backends

@@ -6,30 +6,35 @@
 namespace sonde::backends {
 namespace {
 
-class NullNames final : public NameOperations {
+class NullNameOperations final : public NameOperations {
  public:
-    Directory enter(Directory /*parent*/, const char* /*name*/) noexcept override { return 0; }
-    void leave(Directory /*directory*/) noexcept override {}
-    int make_file(Directory /*parent*/, const char* /*name*/, const NewFile& /*how*/) noexcept override { return 0; }
+    Directory open_directory(Directory /*parent*/, const char* /*name*/) noexcept override { return 0; }
+    void close_directory(Directory /*directory*/) noexcept override {}
+    int make_file(Directory /*parent*/, const char* /*name*/, const NewFileOptions& /*options*/) noexcept override {
+        return 0;
+    }
     int make_directory(Directory /*parent*/, const char* /*name*/) noexcept override { return 0; }
-    int look(Directory /*parent*/, const char* /*name*/, const Look& /*how*/) noexcept override { return 0; }
-    int examine(Directory /*parent*/, const char* /*name*/, const Look& /*how*/, EntryFacts& facts) noexcept override {
-        facts.kind = EntryKind::file;
+    int stat_entry(Directory /*parent*/, const char* /*name*/, const StatOptions& /*options*/) noexcept override {
+        return 0;
+    }
+    int read_attributes(Directory /*parent*/, const char* /*name*/, const StatOptions& /*options*/,
+                        EntryAttributes& attributes) noexcept override {
+        attributes.kind = EntryKind::file;
         return 0;
     }
     int open_close(Directory /*parent*/, const char* /*name*/) noexcept override { return 0; }
-    std::int64_t read(Directory /*parent*/, const char* /*name*/, std::span<std::byte> into) noexcept override {
+    std::int64_t read_file(Directory /*parent*/, const char* /*name*/, std::span<std::byte> into) noexcept override {
         return static_cast<std::int64_t>(into.size());
     }
     int rename(Directory /*parent*/, const char* /*name*/, const char* /*to*/) noexcept override { return 0; }
     int remove_file(Directory /*parent*/, const char* /*name*/) noexcept override { return 0; }
     int remove_directory(Directory /*parent*/, const char* /*name*/) noexcept override { return 0; }
-    std::int64_t list(Directory /*directory*/, std::span<std::byte> /*buffer*/) noexcept override { return 0; }
-    bool next(std::span<const std::byte> /*listed*/, std::size_t& /*place*/,
-              DirectoryEntry& /*entry*/) const noexcept override {
+    std::int64_t read_entries(Directory /*directory*/, std::span<std::byte> /*buffer*/) noexcept override { return 0; }
+    bool next_entry(std::span<const std::byte> /*listed*/, std::size_t& /*place*/,
+                    DirectoryEntry& /*entry*/) const noexcept override {
         return false;
     }
-    int sync(Directory /*directory*/) noexcept override { return 0; }
+    int sync_file_system(Directory /*directory*/) noexcept override { return 0; }
 };
 
 // One channel belongs to one task and is used by one thread: no locks. Between open() and close() nothing may
@@ -52,14 +57,14 @@ class NullChannel final : public Channel {
     int remove(Directory /*root*/, const char* /*path*/) noexcept override { return 0; }
 
     // Operations on the names of a tree; leave it out, and `names` out of the traits below, when the storage has none.
-    NameOperations* names() override { return &names_; }
+    NameOperations* name_operations() override { return &name_operations_; }
 
     // The hot path. Return what really moved: fewer bytes than asked is allowed (the engine continues), 0 means end of
     // file, and an error is -errno.
     std::int64_t transfer(const IoRequest& operation) noexcept override { return operation.length; }
 
  private:
-    NullNames names_;
+    NullNameOperations name_operations_;
 };
 
 }  // namespace
@@ -70,8 +75,10 @@ const Backend null_backend{
     .summary = "moves nothing: the cost of the engine itself",
     .traits = {.stores_data = false, .needs_files = false, .direct = true, .sync = true, .names = true},
     // Ask the machine, not the build: kernel features, permissions, services. Say what would help.
-    .usable = [](const std::string&) { return Availability{}; },
-    .make = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> { return std::make_unique<NullChannel>(setup); },
+    .check_availability = [](const std::string&) { return Availability{}; },
+    .make_channel = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> {
+        return std::make_unique<NullChannel>(setup);
+    },
 };
 
 }  // namespace sonde::backends

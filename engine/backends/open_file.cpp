@@ -58,7 +58,7 @@ int open_flags(const plan::Io& io, const OpenRequest& request) {
 
 int open_file(const plan::Io& io, const OpenRequest& request) {
     constexpr mode_t mode = 0666;
-    const char* const below_root = request.path.c_str() + std::min(request.below_root, request.path.size());
+    const char* const below_root = request.path.c_str() + std::min(request.relative_path_begin, request.path.size());
     int descriptor = -1;
     do {
         descriptor = ::openat(request.root, below_root, open_flags(io, request), mode);

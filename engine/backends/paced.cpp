@@ -14,9 +14,9 @@ namespace sonde::backends {
 namespace {
 
 /// Time to move bytes under a rate that changes with time.
-class Profile {
+class RateProfile {
  public:
-    Profile(const plan::Paced& paced, int task) : steps_(paced.schedule), ramp_(paced.ramp) {
+    RateProfile(const plan::Paced& paced, int task) : steps_(paced.schedule), ramp_(paced.ramp) {
         if (const auto slow = paced.slow_tasks.find(task); slow != paced.slow_tasks.end()) {
             for (plan::Paced::RateStep& step : steps_) {
                 step.rate /= slow->second;
@@ -68,30 +68,30 @@ class PacedChannel final : public Channel, private NameOperations {
  public:
     explicit PacedChannel(const ChannelSetup& setup)
         : paced_(*setup.paced),
-          slow_(!setup.paced->delays.first_task_only || setup.task == 0),
-          profile_(*setup.paced, setup.task),
+          has_delays_(!setup.paced->delays.first_task_only || setup.task == 0),
+          rate_profile_(*setup.paced, setup.task),
           pending_(static_cast<std::size_t>(setup.io->queue_depth)) {}
 
     int open(std::uint16_t /*file*/, const OpenRequest& request) override {
-        return request.write ? take(paced_.delays.create) : 0;
+        return request.write ? delay(paced_.delays.create) : 0;
     }
-    int fsync(std::uint16_t /*file*/) override { return take(paced_.delays.sync); }
-    int close(std::uint16_t /*file*/) override { return take(paced_.delays.close); }
-    int stat(Directory /*root*/, const char* /*path*/) noexcept override { return on_file(); }
-    int remove(Directory /*root*/, const char* /*path*/) noexcept override { return on_file(); }
+    int fsync(std::uint16_t /*file*/) override { return delay(paced_.delays.sync); }
+    int close(std::uint16_t /*file*/) override { return delay(paced_.delays.close); }
+    int stat(Directory /*root*/, const char* /*path*/) noexcept override { return delay_name_operation(); }
+    int remove(Directory /*root*/, const char* /*path*/) noexcept override { return delay_name_operation(); }
 
-    NameOperations* names() override { return this; }
+    NameOperations* name_operations() override { return this; }
 
-    bool idle(std::int64_t ns) noexcept override {
+    bool advance_virtual_time(std::int64_t ns) noexcept override {
         now_ += paced_.virtual_clock ? static_cast<double>(ns) : 0;
         return paced_.virtual_clock;
     }
-    void begin() noexcept override {
+    void begin_timed_part() noexcept override {
         begin_ns_ = meters::Clock::monotonic_ns();
         server_free_ = now_ = 0;
         count_ = head_ = 0;
     }
-    std::int64_t now() const noexcept override { return std::llround(std::min(now_, end_of_time)); }
+    std::int64_t virtual_time_ns() const noexcept override { return std::llround(std::min(now_, end_of_time)); }
 
     std::int64_t transfer(const IoRequest& operation) noexcept override {
         const Pending done = schedule(operation);
@@ -119,40 +119,49 @@ class PacedChannel final : public Channel, private NameOperations {
 
  private:
     // Names: each operation takes the latency, and its bytes the time of the schedule. Entering and leaving take none.
-    Directory enter(Directory /*parent*/, const char* /*name*/) noexcept override { return 0; }
-    void leave(Directory /*directory*/) noexcept override {}
-    int make_file(Directory /*parent*/, const char* /*name*/, const NewFile& how) noexcept override {
-        const int result = static_cast<int>(std::min<std::int64_t>(0, on_bytes(how.content.size())));
-        take(paced_.delays.create);
-        take(how.fsync ? paced_.delays.sync : 0);
-        take(how.node ? 0 : paced_.delays.close);
+    Directory open_directory(Directory /*parent*/, const char* /*name*/) noexcept override { return 0; }
+    void close_directory(Directory /*directory*/) noexcept override {}
+    int make_file(Directory /*parent*/, const char* /*name*/, const NewFileOptions& options) noexcept override {
+        const int result = static_cast<int>(std::min<std::int64_t>(0, delay_transfer(options.content.size())));
+        delay(paced_.delays.create);
+        delay(options.fsync ? paced_.delays.sync : 0);
+        delay(options.use_mknod ? 0 : paced_.delays.close);
         return result;
     }
-    int make_directory(Directory /*parent*/, const char* /*name*/) noexcept override { return on_file(); }
-    int look(Directory /*parent*/, const char* /*name*/, const Look& /*how*/) noexcept override { return on_file(); }
-    int examine(Directory /*parent*/, const char* /*name*/, const Look& /*how*/, EntryFacts& facts) noexcept override {
-        facts.kind = EntryKind::file;
-        return on_file();
+    int make_directory(Directory /*parent*/, const char* /*name*/) noexcept override { return delay_name_operation(); }
+    int stat_entry(Directory /*parent*/, const char* /*name*/, const StatOptions& /*options*/) noexcept override {
+        return delay_name_operation();
+    }
+    int read_attributes(Directory /*parent*/, const char* /*name*/, const StatOptions& /*options*/,
+                        EntryAttributes& attributes) noexcept override {
+        attributes.kind = EntryKind::file;
+        return delay_name_operation();
     }
     int open_close(Directory /*parent*/, const char* /*name*/) noexcept override {
-        const int opened = on_file();
-        take(paced_.delays.close);
+        const int opened = delay_name_operation();
+        delay(paced_.delays.close);
         return opened;
     }
-    std::int64_t read(Directory /*parent*/, const char* /*name*/, std::span<std::byte> into) noexcept override {
-        const std::int64_t got = on_bytes(into.size());
-        take(paced_.delays.close);
+    std::int64_t read_file(Directory /*parent*/, const char* /*name*/, std::span<std::byte> into) noexcept override {
+        const std::int64_t got = delay_transfer(into.size());
+        delay(paced_.delays.close);
         return got;
     }
-    int rename(Directory /*parent*/, const char* /*name*/, const char* /*to*/) noexcept override { return on_file(); }
-    int remove_file(Directory /*parent*/, const char* /*name*/) noexcept override { return on_file(); }
-    int remove_directory(Directory /*parent*/, const char* /*name*/) noexcept override { return on_file(); }
-    std::int64_t list(Directory /*directory*/, std::span<std::byte> /*buffer*/) noexcept override { return on_file(); }
-    bool next(std::span<const std::byte> /*listed*/, std::size_t& /*place*/,
-              DirectoryEntry& /*entry*/) const noexcept override {
+    int rename(Directory /*parent*/, const char* /*name*/, const char* /*to*/) noexcept override {
+        return delay_name_operation();
+    }
+    int remove_file(Directory /*parent*/, const char* /*name*/) noexcept override { return delay_name_operation(); }
+    int remove_directory(Directory /*parent*/, const char* /*name*/) noexcept override {
+        return delay_name_operation();
+    }
+    std::int64_t read_entries(Directory /*directory*/, std::span<std::byte> /*buffer*/) noexcept override {
+        return delay_name_operation();
+    }
+    bool next_entry(std::span<const std::byte> /*listed*/, std::size_t& /*place*/,
+                    DirectoryEntry& /*entry*/) const noexcept override {
         return false;
     }
-    int sync(Directory /*directory*/) noexcept override { return on_file(); }
+    int sync_file_system(Directory /*directory*/) noexcept override { return delay_name_operation(); }
 
     struct Pending {
         double due = 0;
@@ -162,15 +171,15 @@ class PacedChannel final : public Channel, private NameOperations {
 
     /// One server moves the bytes of one operation after the other; the latency is added to each and overlaps.
     Pending schedule(const IoRequest& operation) noexcept {
-        server_free_ = profile_.end_of(std::max(server_free_, now_), operation.length);
+        server_free_ = rate_profile_.end_of(std::max(server_free_, now_), operation.length);
         const bool fails = paced_.fail_after && issued_++ >= *paced_.fail_after;
         const plan::Nanoseconds delay = paced_.latency + (operation.length > 0 ? paced_.delays.transfer : 0);
-        return {server_free_ + (slow_ ? static_cast<double>(delay) : 0.0), operation.slot,
+        return {server_free_ + (has_delays_ ? static_cast<double>(delay) : 0.0), operation.slot,
                 fails ? -static_cast<std::int64_t>(paced_.fail_errno) : static_cast<std::int64_t>(operation.length)};
     }
     /// An operation without data takes the latency.
-    int on_file() noexcept { return static_cast<int>(std::min<std::int64_t>(0, on_bytes(0))); }
-    std::int64_t on_bytes(std::size_t bytes) noexcept {
+    int delay_name_operation() noexcept { return static_cast<int>(std::min<std::int64_t>(0, delay_transfer(0))); }
+    std::int64_t delay_transfer(std::size_t bytes) noexcept {
         IoRequest operation;
         operation.length = static_cast<std::uint32_t>(bytes);
         const Pending done = schedule(operation);
@@ -178,8 +187,8 @@ class PacedChannel final : public Channel, private NameOperations {
         return done.result;
     }
     /// Time that passes outside the schedule. With the real clock it begins now, not when the last operation ended.
-    int take(plan::Nanoseconds delay) noexcept {
-        if (delay > 0 && slow_) {
+    int delay(plan::Nanoseconds delay) noexcept {
+        if (delay > 0 && has_delays_) {
             if (!paced_.virtual_clock) {
                 now_ = std::max(now_, static_cast<double>(meters::Clock::monotonic_ns() - begin_ns_));
             }
@@ -199,8 +208,8 @@ class PacedChannel final : public Channel, private NameOperations {
     }
 
     const plan::Paced& paced_;
-    bool slow_;  ///< this task has latency and delays
-    Profile profile_;
+    bool has_delays_;  ///< this task has latency and delays
+    RateProfile rate_profile_;
     std::vector<Pending> pending_;
     std::size_t head_ = 0, count_ = 0;
     double server_free_ = 0, now_ = 0;
@@ -221,8 +230,10 @@ const Backend paced_backend{
                .sync = true,
                .names = true,
                .virtual_time = true},
-    .usable = [](const std::string&) { return Availability{}; },
-    .make = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> { return std::make_unique<PacedChannel>(setup); },
+    .check_availability = [](const std::string&) { return Availability{}; },
+    .make_channel = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> {
+        return std::make_unique<PacedChannel>(setup);
+    },
 };
 
 }  // namespace sonde::backends

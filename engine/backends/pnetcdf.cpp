@@ -57,8 +57,8 @@ class PnetcdfChannel final : public Channel {
     int fsync(std::uint16_t index) override;
     int close(std::uint16_t index) override;
     std::int64_t transfer(const IoRequest& operation) noexcept override;
-    bool agree(bool stop) noexcept override { return io_.collective ? votes_.any(stop) != 0 : stop; }
-    const char* explanation() const noexcept override { return explanation_.c_str(); }
+    bool agree_on_stop(bool stop) noexcept override { return io_.collective ? votes_.any_yes(stop) != 0 : stop; }
+    const char* last_error_text() const noexcept override { return explanation_.c_str(); }
 
  private:
     struct OpenDataset {
@@ -177,17 +177,17 @@ int PnetcdfChannel::open(std::uint16_t index, const OpenRequest& request) {
     explanation_.clear();
     file.block = request.blocks.length;
     file.path = request.path;
-    const int make = votes_.any(decides_ && must_be_made(request));
+    const int make = votes_.any_yes(decides_ && must_create_file(request));
     if (make < 0) {
         return make;
     }
     int result = open_file(file, request, make != 0);
     // All tasks have the file open, or none.
-    int failed = votes_.any(result < 0);
+    int failed = votes_.any_yes(result < 0);
     if (failed == 0 && !io_.collective) {
         const int code = nc_.begin_indep_data(file.id);
         result = code == 0 ? 0 : fail(code);
-        failed = votes_.any(result < 0);
+        failed = votes_.any_yes(result < 0);
     }
     if (failed != 0 && file.id >= 0) {
         nc_.close(file.id);
@@ -224,7 +224,7 @@ std::int64_t PnetcdfChannel::transfer(const IoRequest& operation) noexcept {
                                                static_cast<NcSize>(operation.offset % file.block / row_bytes_), 0};
     const std::array<NcSize, dimensions> count{1, 1, static_cast<NcSize>(operation.length)};
     int code = 0;
-    if (operation.write) {
+    if (operation.is_write) {
         const auto put = io_.collective ? nc_.put_vara_schar_all : nc_.put_vara_schar;
         code = put(file.id, file.variable, start.data(), count.data(),
                    reinterpret_cast<const signed char*>(operation.buffer));
@@ -237,11 +237,11 @@ std::int64_t PnetcdfChannel::transfer(const IoRequest& operation) noexcept {
         return static_cast<std::int64_t>(operation.length);
     }
     const int result = fail(code);
-    return failed_for_space(result, operation, file.path) ? fail(ENOSPC, explanation_ + ": the file system is full")
-                                                          : result;
+    return is_out_of_space(result, operation, file.path) ? fail(ENOSPC, explanation_ + ": the file system is full")
+                                                         : result;
 }
 
-Availability usable(const std::string& /*directory*/) {
+Availability check_availability(const std::string& /*directory*/) {
     const std::string why = explain_missing_pnetcdf();
     return {why.empty(), why};
 }
@@ -262,8 +262,8 @@ const Backend pnetcdf_backend{
     .name = "pnetcdf",
     .summary = "a variable of a netCDF file as IOR writes it, through PnetCDF, independent or collective",
     .traits = {.collective = true, .mpi = true, .dataset_element = 1, .rows = true},
-    .usable = usable,
-    .make = make,
+    .check_availability = check_availability,
+    .make_channel = make,
 };
 
 }  // namespace sonde::backends

@@ -21,7 +21,7 @@ const FormatLibrarySearch pnetcdf_search{
 PnetcdfFunctions open_pnetcdf() {
     const FormatLibrary library = find_format_library(pnetcdf_search);
     if (library.handle == nullptr) {
-        throw std::runtime_error(library.why);
+        throw std::runtime_error(library.missing_reason);
     }
     PnetcdfFunctions f;
     const std::pair<const char*, void*> symbols[] = {
@@ -63,7 +63,7 @@ const PnetcdfFunctions& load_pnetcdf() {
 }
 
 std::string explain_missing_pnetcdf() {
-    return find_format_library(pnetcdf_search).why;
+    return find_format_library(pnetcdf_search).missing_reason;
 }
 
 }  // namespace sonde::backends

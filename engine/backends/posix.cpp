@@ -35,27 +35,27 @@ class PosixChannel final : public Channel {
         return result;
     }
 
-    NameOperations* names() override {
-        if (names_ == nullptr) {
-            names_ = make_posix_names(io_.direct);
+    NameOperations* name_operations() override {
+        if (name_operations_ == nullptr) {
+            name_operations_ = make_posix_name_operations(io_.direct);
         }
-        return names_.get();
+        return name_operations_.get();
     }
 
     std::int64_t transfer(const IoRequest& operation) noexcept override {
-        return operation.write ? move<true>(operation) : move<false>(operation);
+        return operation.is_write ? transfer_once<true>(operation) : transfer_once<false>(operation);
     }
-    BareFile bare(std::uint16_t file) const noexcept override {
-        return fsync_each_ ? BareFile() : BareFile(descriptors_[file]);
+    SyscallFile syscall_file(std::uint16_t file) const noexcept override {
+        return fsync_each_ ? SyscallFile() : SyscallFile(descriptors_[file]);
     }
 
  private:
     template <bool write>
-    std::int64_t move(const IoRequest& operation) const noexcept {
-        const BareFile file(descriptors_[operation.file]);
-        std::int64_t moved = file.call<write>(operation.buffer, operation.length, operation.offset);
+    std::int64_t transfer_once(const IoRequest& operation) const noexcept {
+        const SyscallFile file(descriptors_[operation.file]);
+        std::int64_t moved = file.transfer_once<write>(operation.buffer, operation.length, operation.offset);
         if (moved < 0) [[unlikely]] {
-            moved = file.settle<write>(moved, operation.buffer, operation.length, operation.offset);
+            moved = file.retry_if_interrupted<write>(moved, operation.buffer, operation.length, operation.offset);
         }
         if (write && fsync_each_ && moved >= 0) {
             const int result = sync_file(descriptors_[operation.file]);
@@ -67,7 +67,7 @@ class PosixChannel final : public Channel {
     const plan::Io& io_;
     std::vector<int> descriptors_;
     bool fsync_each_;
-    std::unique_ptr<NameOperations> names_;
+    std::unique_ptr<NameOperations> name_operations_;
 };
 
 }  // namespace
@@ -77,8 +77,10 @@ const Backend posix_backend{
     .name = "posix",
     .summary = "pread and pwrite, buffered or direct",
     .traits = {.stores_data = true, .needs_files = true, .direct = true, .sync = true, .names = true},
-    .usable = [](const std::string&) { return Availability{}; },
-    .make = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> { return std::make_unique<PosixChannel>(setup); },
+    .check_availability = [](const std::string&) { return Availability{}; },
+    .make_channel = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> {
+        return std::make_unique<PosixChannel>(setup);
+    },
 };
 
 }  // namespace sonde::backends

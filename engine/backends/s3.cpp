@@ -24,14 +24,14 @@ class S3Channel final : public Channel {
     }
 
     int open(std::uint16_t file, const OpenRequest& request) override {
-        return note(objects_[file].open(client_, request, length_), objects_[file]);
+        return store_failure(objects_[file].open(client_, request, length_), objects_[file]);
     }
     int fsync(std::uint16_t /*file*/) override { return -EOPNOTSUPP; }
-    int close(std::uint16_t file) override { return note(objects_[file].close(client_), objects_[file]); }
+    int close(std::uint16_t file) override { return store_failure(objects_[file].close(client_), objects_[file]); }
 
     std::int64_t transfer(const IoRequest& operation) noexcept override {
         S3Object& object = objects_[operation.file];
-        const std::int64_t moved = client_.perform(object.call_of(operation, query_));
+        const std::int64_t moved = client_.perform(object.make_request(operation, query_));
         if (moved < 0) {
             failure_ = client_.failure();
         } else {
@@ -49,31 +49,31 @@ class S3Channel final : public Channel {
     }
 
     int stat(Directory /*root*/, const char* path) noexcept override {
-        return note(client_.head(objects::key_of(path)));
+        return store_failure(client_.head(objects::key_of(path)));
     }
     int remove(Directory /*root*/, const char* path) noexcept override {
-        return note(client_.remove(objects::key_of(path)));
+        return store_failure(client_.remove(objects::key_of(path)));
     }
-    NameOperations* names() override {
-        if (names_ == nullptr) {
-            names_ = make_s3_names(client_);
+    NameOperations* name_operations() override {
+        if (name_operations_ == nullptr) {
+            name_operations_ = make_s3_name_operations(client_);
         }
-        return names_.get();
+        return name_operations_.get();
     }
 
     std::uint64_t retries() const noexcept override {
         return client_.retries() + (queue_ == nullptr ? 0 : queue_->retries());
     }
-    const char* explanation() const noexcept override {
+    const char* last_error_text() const noexcept override {
         return failure_.empty() ? client_.failure().c_str() : failure_.c_str();
     }
 
  private:
-    int note(int result) noexcept {
+    int store_failure(int result) noexcept {
         failure_ = result < 0 ? client_.failure() : std::string();
         return result;
     }
-    int note(int result, const S3Object& object) noexcept {
+    int store_failure(int result, const S3Object& object) noexcept {
         failure_ =
             result < 0 ? (object.explanation().empty() ? client_.failure() : object.explanation()) : std::string();
         return result;
@@ -84,7 +84,7 @@ class S3Channel final : public Channel {
     std::uint32_t length_;
     std::vector<S3Object> objects_;
     std::unique_ptr<S3Queue> queue_;
-    std::unique_ptr<NameOperations> names_;
+    std::unique_ptr<NameOperations> name_operations_;
     std::string query_, failure_;
 };
 
@@ -95,12 +95,14 @@ const Backend s3_backend{
     .name = "s3",
     .summary = "objects of an S3 service: put, get, multipart upload, head, list, delete",
     .traits = {.stores_data = true, .needs_files = false, .queue = true, .names = true, .objects = true},
-    .usable =
+    .check_availability =
         [](const std::string&) {
             std::string reason = objects::explain_missing_curl();
             return Availability{reason.empty(), std::move(reason)};
         },
-    .make = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> { return std::make_unique<S3Channel>(setup); },
+    .make_channel = [](const ChannelSetup& setup) -> std::unique_ptr<Channel> {
+        return std::make_unique<S3Channel>(setup);
+    },
 };
 
 }  // namespace sonde::backends

@@ -17,7 +17,7 @@ int S3Object::open(objects::StoreClient& client, const OpenRequest& request, std
     length_ = length;
     exclusive_ = request.exclusive;
     upload_.clear();
-    tags_.clear();
+    entity_tags_.clear();
     explanation_.clear();
     if (!request.write || request.size <= length) {
         return 0;
@@ -29,7 +29,7 @@ int S3Object::open(objects::StoreClient& client, const OpenRequest& request, std
         return -EFBIG;
     }
     upload_ = client.begin_upload(key_);
-    tags_.resize(parts);
+    entity_tags_.resize(parts);
     return upload_.empty() ? -EREMOTEIO : 0;
 }
 
@@ -38,10 +38,11 @@ int S3Object::close(objects::StoreClient& client) {
         return 0;
     }
     // Parts follow each other without gaps: a phase that ended early leaves a shorter object.
-    const auto missing = std::find(tags_.begin(), tags_.end(), std::string());
-    const auto last = std::find_if(tags_.rbegin(), tags_.rend(), [](const std::string& tag) { return !tag.empty(); });
-    const auto uploaded = static_cast<std::size_t>(missing - tags_.begin());
-    const bool has_gap = last != tags_.rend() && last.base() > missing;
+    const auto missing = std::find(entity_tags_.begin(), entity_tags_.end(), std::string());
+    const auto last =
+        std::find_if(entity_tags_.rbegin(), entity_tags_.rend(), [](const std::string& tag) { return !tag.empty(); });
+    const auto uploaded = static_cast<std::size_t>(missing - entity_tags_.begin());
+    const bool has_gap = last != entity_tags_.rend() && last.base() > missing;
     int result = 0;
     if (uploaded == 0 || has_gap) {
         result = client.abort_upload(key_, upload_);
@@ -50,16 +51,16 @@ int S3Object::close(objects::StoreClient& client) {
             result = -EIO;
         }
     } else {
-        result = client.complete_upload(key_, upload_, {tags_.data(), uploaded}, exclusive_);
+        result = client.complete_upload(key_, upload_, {entity_tags_.data(), uploaded}, exclusive_);
     }
     upload_.clear();
     return result;
 }
 
-objects::StoreRequest S3Object::call_of(const IoRequest& operation, std::string& query) const {
+objects::StoreRequest S3Object::make_request(const IoRequest& operation, std::string& query) const {
     objects::StoreRequest call;
     call.key = key_;
-    if (!operation.write) {
+    if (!operation.is_write) {
         call.into = {operation.buffer, operation.length};
         call.first = static_cast<std::int64_t>(operation.offset);
         return call;
@@ -68,15 +69,15 @@ objects::StoreRequest S3Object::call_of(const IoRequest& operation, std::string&
     call.body = {operation.buffer, operation.length};
     call.exclusive = exclusive_ && upload_.empty();
     if (!upload_.empty()) {
-        query = objects::part_query(part_of(operation) + 1, upload_);
+        query = objects::part_query(part_index(operation) + 1, upload_);
         call.query = query;
     }
     return call;
 }
 
 void S3Object::add_part(const IoRequest& operation, const std::string& entity_tag) {
-    if (operation.write && !upload_.empty() && part_of(operation) < tags_.size()) {
-        tags_[part_of(operation)] = entity_tag.empty() ? "\"\"" : entity_tag;
+    if (operation.is_write && !upload_.empty() && part_index(operation) < entity_tags_.size()) {
+        entity_tags_[part_index(operation)] = entity_tag.empty() ? "\"\"" : entity_tag;
     }
 }
 

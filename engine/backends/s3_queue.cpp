@@ -37,8 +37,8 @@ bool S3Queue::submit(const IoRequest& operation, S3Object& object) {
     Slot& slot = slots_[operation.slot];
     slot.operation = operation;
     slot.object = &object;
-    slot.repetitions = 0;
-    slot.call = object.call_of(operation, slot.query);
+    slot.attempts_repeated = 0;
+    slot.call = object.make_request(operation, slot.query);
     start(slot);
     ++in_flight_;
     return true;
@@ -61,13 +61,13 @@ void S3Queue::start_due_repetitions() {
 
 bool S3Queue::finish(Slot& slot, int code, Completion& completion) {
     const objects::Ending ending = slot.exchange->conclude(code);
-    if (ending.value < 0 && ending.is_temporary && slot.repetitions < settings_.retries) {
+    if (ending.value < 0 && ending.is_temporary && slot.attempts_repeated < settings_.retries) {
         ++retries_;
-        slot.due_ns = meters::Clock::monotonic_ns() + objects::backoff_ms(++slot.repetitions) * 1'000'000LL;
+        slot.due_ns = meters::Clock::monotonic_ns() + objects::backoff_ms(++slot.attempts_repeated) * 1'000'000LL;
         return false;
     }
     if (ending.value < 0) {
-        failure_ = objects::describe_failure(slot.exchange->failure(), slot.repetitions);
+        failure_ = objects::describe_failure(slot.exchange->failure(), slot.attempts_repeated);
     } else {
         slot.object->add_part(slot.operation, slot.exchange->entity_tag());
     }

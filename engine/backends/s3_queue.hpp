@@ -35,7 +35,7 @@ class S3Queue {
         S3Object* object = nullptr;
         objects::StoreRequest call;
         std::string query;
-        int repetitions = 0;
+        int attempts_repeated = 0;
         std::int64_t due_ns = 0;  ///< of a repetition that waits; 0 = none waits
     };
 

@@ -19,19 +19,19 @@ using nlohmann::ordered_json;
 
 int command_backends(bool json, const std::string& directory) {
     ordered_json rows = ordered_json::array();
-    for (const backends::Backend* backend : backends::list()) {
-        const backends::Availability answer = backend->usable(directory);
-        ordered_json row{{"name", backend->name}, {"summary", backend->summary}, {"usable", answer.yes}};
-        if (!answer.yes) {
-            row["why"] = answer.why;
+    for (const backends::Backend* backend : backends::list_backends()) {
+        const backends::Availability answer = backend->check_availability(directory);
+        ordered_json row{{"name", backend->name}, {"summary", backend->summary}, {"usable", answer.is_available}};
+        if (!answer.is_available) {
+            row["why"] = answer.reason;
         }
         row["queue"] = backend->traits.queue;
         row["direct"] = backend->traits.direct;
         row["collective"] = backend->traits.collective;
         rows.push_back(row);
         if (!json) {
-            std::printf("%-9s %-4s %s\n", std::string(backend->name).c_str(), answer.yes ? "yes" : "no",
-                        answer.yes ? std::string(backend->summary).c_str() : answer.why.c_str());
+            std::printf("%-9s %-4s %s\n", std::string(backend->name).c_str(), answer.is_available ? "yes" : "no",
+                        answer.is_available ? std::string(backend->summary).c_str() : answer.reason.c_str());
         }
     }
     if (json) {

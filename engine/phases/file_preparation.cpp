@@ -119,7 +119,7 @@ std::string prepare_files(const RunContext& context, std::size_t index, const fi
     if (phase.data.files.is_device()) {
         return {};  // nothing is made, replaced or removed on a device
     }
-    if (!plan::writes(phase.op) || !backends::find(phase.data.backend)->traits.needs_files) {
+    if (!plan::writes(phase.op) || !backends::find_backend(phase.data.backend)->traits.needs_files) {
         return {};
     }
     if (context.plan.target.use_existing) {

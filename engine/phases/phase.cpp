@@ -23,7 +23,8 @@ void write_results(PhaseSteps& steps, const TimedResult& result, const Treatment
     if (facts.stopped_by == "error" || facts.stopped_by == "interrupt" || !phase.measured) {
         return;
     }
-    write_findings(steps.context(), result.totals, result.notes, facts, steps.collect_circumstances(result, effect));
+    write_findings(steps.context(), result.totals, result.missing_features, facts,
+                   steps.collect_circumstances(result, effect));
     direction_rates.add(phase.op, results::compute_rates(result.totals, facts));
 }
 

@@ -90,7 +90,7 @@ results::PhaseFacts collect_phase_facts(const RunContext& context, const plan::P
 results::Circumstances collect_circumstances(const RunContext& context, std::size_t index, const files::FileMap& map,
                                              const TimedResult& result, const TreatmentEffect& effect) {
     const plan::Phase& phase = context.plan.phases[index];
-    const backends::BackendTraits& backend = backends::find(phase.data.backend)->traits;
+    const backends::BackendTraits& backend = backends::find_backend(phase.data.backend)->traits;
     results::Circumstances circumstances{
         .phase = &phase,
         .backend = phase.data.backend,

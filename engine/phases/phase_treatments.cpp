@@ -19,7 +19,7 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 bool needs_files(const plan::Phase& phase) {
-    return backends::find(phase.data.backend)->traits.needs_files;
+    return backends::find_backend(phase.data.backend)->traits.needs_files;
 }
 
 /// Lists the data files that this phase uses on this node.

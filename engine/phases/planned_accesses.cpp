@@ -204,9 +204,9 @@ class PhaseWalk {
     }
 
     void list_items(const StreamJob& job, std::uint64_t length) {
-        const backends::Backend& nothing = *backends::find("null");
-        const std::unique_ptr<backends::Channel> channel = nothing.make({});
-        workloads::ItemNames items(*job.tree, *phase_.meta, *channel->names(), phase_.op == Op::rename);
+        const backends::Backend& nothing = *backends::find_backend("null");
+        const std::unique_ptr<backends::Channel> channel = nothing.make_channel({});
+        workloads::ItemNames items(*job.tree, *phase_.meta, *channel->name_operations(), phase_.op == Op::rename);
         for (std::uint64_t next = 0; next < job.files;) {
             const auto count = static_cast<std::size_t>(items.prepare(next, job.files, 0));
             for (std::size_t k = 0; k < count; ++k) {

@@ -168,7 +168,7 @@ workloads::StreamJob make_stream_job(const RunContext& context, std::size_t inde
     const plan::Phase& phase = context.plan.phases[index];
     workloads::StreamJob job;
     job.phase = &phase;
-    job.backend = backends::find(phase.data.backend);
+    job.backend = backends::find_backend(phase.data.backend);
     job.task = assignment.task;
     job.max_slices = context.plan.observe.max_slices;
     job.slice_ns = context.plan.observe.slice;

@@ -149,11 +149,12 @@ void TimedPart::open_root(workloads::StreamJob& job) {
         }
     }
     if (!root->second) {
-        job.below_root = std::string::npos;  // its files were removed: the first call of each task reports ENOENT
+        job.relative_path_begin =
+            std::string::npos;  // its files were removed: the first call of each task reports ENOENT
         return;
     }
     job.root = root->second.descriptor();
-    job.below_root = job.root_path.size() + 1;
+    job.relative_path_begin = job.root_path.size() + 1;
     if (job.tree) {
         job.tree->directory = job.root;
     }
@@ -243,7 +244,7 @@ void TimedPart::choose_stripe_query() {
     stripe_query_ = {};
     attributes_targets_ = false;
     // In the file of a format the data lies behind metadata, so that its offsets are not those of the plan.
-    const bool is_plain = backends::find(phase_.data.backend)->traits.dataset_element == 0;
+    const bool is_plain = backends::find_backend(phase_.data.backend)->traits.dataset_element == 0;
     if (!verification_ && is_plain && !plan::on_files(phase_.op) && may_have_layouts(context_, phase_)) {
         try {
             stripe_query_ = layouts::make_stripes_reader(context_.storage.directory, context_.storage.file_system,
@@ -279,7 +280,7 @@ TimedResult TimedPart::collect() {
     ranks::Team& team = context_.team;
     ProgressBoard& board = *context_.shared.board;
     TimedResult result{
-        .totals = {}, .stop = stop_, .drift_ns = drift_ns_, .other_cores = -1, .clocks = {}, .notes = {}};
+        .totals = {}, .stop = stop_, .drift_ns = drift_ns_, .other_cores = -1, .clocks = {}, .missing_features = {}};
     std::uint32_t doublings = 0;
     const bool leader = team.location().is_leader();
     for (int i = 0; leader && i < board.streams.load(); ++i) {
@@ -306,8 +307,8 @@ TimedResult TimedPart::collect() {
         add_targets(result.totals);
     }
     for (const auto& stream : streams_) {
-        for (const std::string& note : stream->notes()) {
-            ++result.notes[note];
+        for (const std::string& note : stream->missing_features()) {
+            ++result.missing_features[note];
         }
     }
     if (team.location().nodes > 1) {

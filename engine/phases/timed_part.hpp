@@ -28,7 +28,8 @@ struct TimedResult {
     std::int64_t drift_ns = 0;  ///< difference of time-stamp counter and CLOCK_MONOTONIC over the phase, on this node
     double other_cores = -1;    ///< cores of this node that other processes used, as a mean; < 0 = unknown
     std::vector<results::NodeClock> clocks;  ///< at the root, of runs of several nodes
-    std::map<std::string, int> notes;  ///< features that backends could not use -> number of this process's streams
+    std::map<std::string, int>
+        missing_features;  ///< features that backends could not use -> number of this process's streams
 };
 
 /// Resets the counters and errors in the control block of the node before the next timed part. All processes call it.

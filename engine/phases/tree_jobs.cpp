@@ -233,7 +233,7 @@ std::string prepare_tree(const RunContext& context, std::size_t index) {
         return complaint;
     }
     const bool makes = phase.op == Op::mktree || (phase.op == Op::create && !is_made_before(context.plan, index));
-    if (!context.is_root() || !backends::find(phase.data.backend)->traits.needs_files) {
+    if (!context.is_root() || !backends::find_backend(phase.data.backend)->traits.needs_files) {
         return {};
     }
     const patterns::TreeShape shape(phase.meta->tree);
@@ -262,7 +262,8 @@ std::string prepare_tree(const RunContext& context, std::size_t index) {
 
 void remove_tree_directories(const RunContext& context, std::size_t index) {
     const plan::Phase& phase = context.plan.phases[index];
-    if (!context.is_root() || phase.op != Op::rmtree || !backends::find(phase.data.backend)->traits.needs_files) {
+    if (!context.is_root() || phase.op != Op::rmtree ||
+        !backends::find_backend(phase.data.backend)->traits.needs_files) {
         return;
     }
     const patterns::TreeShape shape(phase.meta->tree);

@@ -216,7 +216,7 @@ static void describe(Visitor& visitor, EntryFilter& filter) {
         {.absence = Absence::unset, .replaces = {"newer_than"}});
     visitor.when_reading([&filter](const Reader& in) {
         in.reject_unknown_members();
-        if (filter.name.empty() && filter.type == EntryType::any && !filter.needs_facts()) {
+        if (filter.name.empty() && filter.type == EntryType::any && !filter.needs_attributes()) {
             in.fail("name", "or another condition is missing: everything would be found");
         }
     });

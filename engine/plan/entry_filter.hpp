@@ -19,7 +19,7 @@ struct EntryFilter {
     std::string newer_than_file;                      ///< modified later than this file; empty = no such condition
 
     /// Whether names and types do not decide, so that entries must be examined.
-    bool needs_facts() const { return size_min || size_max || newer_than_ns || !newer_than_file.empty(); }
+    bool needs_attributes() const { return size_min || size_max || newer_than_ns || !newer_than_file.empty(); }
 };
 
 }  // namespace sonde::plan

@@ -9,7 +9,7 @@ namespace sonde::runs {
 const plan::Capabilities& capabilities() {
     static const plan::Capabilities result = [] {
         plan::Capabilities gathered;
-        for (const backends::Backend* backend : backends::list()) {
+        for (const backends::Backend* backend : backends::list_backends()) {
             gathered.backends.push_back({backend->name, backend->traits});
         }
         for (const treatments::TreatmentKind* kind : treatments::list_treatments()) {

@@ -120,7 +120,7 @@ Footprint compute_tree_footprint(const plan::Plan& plan, const files::TaskMap& t
     std::map<std::pair<std::string, plan::Objects>, std::pair<uint128, uint128>> live;
     Footprint most;
     for (const plan::Phase& phase : plan.phases) {
-        const backends::Backend* backend = backends::find(phase.data.backend);
+        const backends::Backend* backend = backends::find_backend(phase.data.backend);
         if (!phase.meta || backend == nullptr || !backend->traits.needs_files) {
             continue;
         }
@@ -151,7 +151,7 @@ Footprint compute_tree_footprint(const plan::Plan& plan, const files::TaskMap& t
 }
 
 bool writes_to_target(const plan::Phase& phase, StonewallCount counts) {
-    const backends::Backend* backend = backends::find(phase.data.backend);
+    const backends::Backend* backend = backends::find_backend(phase.data.backend);
     // Preallocated space is needed at once, even if a stonewall ends the phase.
     const bool has_deadline = phase.stop.stonewall && phase.data.io.preallocate == plan::Preallocate::none;
     const bool is_interruptible = has_deadline || (phase.data.files.in_place() && phase.stop.stonewall);
@@ -219,7 +219,7 @@ std::uint64_t count_replaced_bytes(const plan::Plan& plan, const files::TaskMap&
 Footprint compute_footprint(const plan::Plan& plan, const files::TaskMap& tasks, std::uint64_t node_memory,
                             StonewallCount counts) {
     if (plan.phases.front().op == plan::Op::replay) {
-        const backends::Backend* backend = backends::find(plan.data.backend);
+        const backends::Backend* backend = backends::find_backend(plan.data.backend);
         return backend != nullptr && backend->traits.needs_files ? compute_replay_footprint(plan) : Footprint{};
     }
     // Phases that write the same files need the space of the largest phase; other files add to it.

@@ -23,8 +23,8 @@ void check_gpus(const std::vector<int>& gpus) {
     if (gpus.empty()) {
         return;
     }
-    if (const backends::Availability answer = backends::find_gpus(gpus); !answer.yes) {
-        throw EnvironmentError(answer.why);
+    if (const backends::Availability answer = backends::find_gpus(gpus); !answer.is_available) {
+        throw EnvironmentError(answer.reason);
     }
 }
 
@@ -33,10 +33,11 @@ void check_gpus(const std::vector<int>& gpus) {
 void check_machine(const plan::Plan& plan) {
     std::vector<int> gpus;  // of all phases, because each question starts the driver
     for (const plan::Phase& phase : plan.phases) {
-        const backends::Backend& backend = *backends::find(phase.data.backend);
-        if (const backends::Availability answer = backend.usable(plan.target.device ? "" : plan.target.path);
-            !answer.yes) {
-            throw EnvironmentError("backend \"" + std::string(backend.name) + "\" cannot run here: " + answer.why);
+        const backends::Backend& backend = *backends::find_backend(phase.data.backend);
+        if (const backends::Availability answer =
+                backend.check_availability(plan.target.device ? "" : plan.target.path);
+            !answer.is_available) {
+            throw EnvironmentError("backend \"" + std::string(backend.name) + "\" cannot run here: " + answer.reason);
         }
         gpus.insert(gpus.end(), phase.data.io.gpus.begin(), phase.data.io.gpus.end());
     }
@@ -44,8 +45,9 @@ void check_machine(const plan::Plan& plan) {
 }
 
 bool needs_files(const plan::Plan& plan) {
-    return std::any_of(plan.phases.begin(), plan.phases.end(),
-                       [](const plan::Phase& phase) { return backends::find(phase.data.backend)->traits.needs_files; });
+    return std::any_of(plan.phases.begin(), plan.phases.end(), [](const plan::Phase& phase) {
+        return backends::find_backend(phase.data.backend)->traits.needs_files;
+    });
 }
 
 std::string describe_zero_size(const records::FileSystem& fs) {

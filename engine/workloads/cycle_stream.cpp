@@ -12,7 +12,7 @@ CycleStream<Time>::CycleStream(const StreamJob& job, ranks::Team& team, const me
     : TimedStream<Time>(job, team, clock, meter, std::move(channel)),
       tree_(*job.tree),
       meta_(*job.phase->meta),
-      names_(*this->channel_->names()),
+      name_operations_(*this->channel_->name_operations()),
       buffers_(std::move(buffers)),
       turns_(tree_.parts.empty() ? 0 : tree_.shape.copies()),
       length_(static_cast<std::uint32_t>(meta_.write)) {
@@ -53,7 +53,7 @@ void CycleStream<Time>::wait_for(std::uint64_t ticks) {
     const auto wait = static_cast<std::uint64_t>(static_cast<double>(ticks) * meta_.cycle.wait);
     constexpr std::uint64_t worth_sleeping_ns = 10'000'000;
     const std::uint64_t ns = this->time_.duration_ns(wait);
-    if (this->channel_->idle(static_cast<std::int64_t>(ns))) {
+    if (this->channel_->advance_virtual_time(static_cast<std::int64_t>(ns))) {
         return;
     }
     if (ns >= worth_sleeping_ns) {
@@ -111,16 +111,17 @@ void CycleStream<Time>::check(const CycleTurn& turn, std::int64_t got) {
 
 template <class Time>
 bool CycleStream<Time>::take_and_make(const CycleTurn& turn) {
-    const backends::Look how{meta_.lookup != plan::StatCall::lstat, meta_.lookup == plan::StatCall::statx, meta_.fields,
-                             meta_.freshness};
+    const backends::StatOptions options{meta_.lookup != plan::StatCall::lstat, meta_.lookup == plan::StatCall::statx,
+                                        meta_.fields, meta_.freshness};
     const char* path = tree_.relative(turn.old_path);
     if (!timed(meters::kind_stat, "stat", turn.old_path, 0,
-               [&]() -> std::int64_t { return names_.look(tree_.directory, path, how); })) {
+               [&]() -> std::int64_t { return name_operations_.stat_entry(tree_.directory, path, options); })) {
         return false;
     }
     std::int64_t got = 0;
     if (!timed(meters::kind_read, "read", turn.old_path, length_, [&] {
-            got = names_.read(tree_.directory, path, {buffers_->read_buffer(0), static_cast<std::size_t>(length_)});
+            got = name_operations_.read_file(tree_.directory, path,
+                                             {buffers_->read_buffer(0), static_cast<std::size_t>(length_)});
             // With verification a short file is a wrong one, and said so there.
             return got >= 0 && got < length_ && !this->job_.verify ? -std::int64_t{ENODATA} : got;
         })) {
@@ -134,15 +135,15 @@ bool CycleStream<Time>::take_and_make(const CycleTurn& turn) {
         return true;
     }
     if (!timed(meters::kind_remove, "remove", turn.old_path, 0,
-               [&]() -> std::int64_t { return names_.remove_file(tree_.directory, path); })) {
+               [&]() -> std::int64_t { return name_operations_.remove_file(tree_.directory, path); })) {
         return false;
     }
-    backends::NewFile file;
+    backends::NewFileOptions file;
     file.exclusive = meta_.exclusive;
     file.fsync = meta_.fsync;
     file.content = packet(turn.made_for, turn.made_number, true);
     const bool is_created = timed(meters::kind_create, "create", turn.new_path, length_, [&]() -> std::int64_t {
-        return names_.make_file(tree_.directory, tree_.relative(turn.new_path), file);
+        return name_operations_.make_file(tree_.directory, tree_.relative(turn.new_path), file);
     });
     this->meter_.bytes[1] += is_created ? length_ : 0;
     return is_created;

@@ -37,7 +37,7 @@ class CycleStream final : public TimedStream<Time> {
 
     const TreeJob& tree_;
     const plan::Meta& meta_;
-    backends::NameOperations& names_;
+    backends::NameOperations& name_operations_;
     std::unique_ptr<Buffers> buffers_;
     std::vector<CycleTurn> turns_;
     std::vector<std::byte> memory_;    ///< of the two packets

@@ -54,7 +54,7 @@ bool DataStream<Time>::open(const FileJob& file, std::uint64_t pass) {
     request.exclusive = file.exclusive && pass == 0;
     request.no_follow = file.no_follow;
     request.root = job_.root;
-    request.below_root = job_.below_root;
+    request.relative_path_begin = job_.relative_path_begin;
     request.device = job_.device;
     request.size = file.size;
     request.blocks = {file.geometry.first(), file.geometry.contiguous(), file.geometry.repeat()};

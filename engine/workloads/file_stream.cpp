@@ -19,7 +19,7 @@ bool FileStream<Time>::run_some(std::uint64_t& next, std::uint64_t to) {
         }
         std::uint64_t last = this->now();
         for (std::size_t k = 0; k < count; ++k) {
-            const char* const name = names[k].c_str() + std::min(this->job_.below_root, names[k].size());
+            const char* const name = names[k].c_str() + std::min(this->job_.relative_path_begin, names[k].size());
             const int result =
                 removes ? this->channel_->remove(this->job_.root, name) : this->channel_->stat(this->job_.root, name);
             const std::uint64_t end = this->now();

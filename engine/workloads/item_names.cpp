@@ -34,7 +34,7 @@ std::size_t longest_stem(const TreeJob& job) {
 }  // namespace
 
 ItemNames::ItemNames(const TreeJob& job, const plan::Meta& meta, backends::NameOperations& names, bool single_directory)
-    : job_(job), meta_(meta), names_(names), by_directory_(false), slots_(most) {
+    : job_(job), meta_(meta), name_operations_(names), by_directory_(false), slots_(most) {
     const bool single_holder = job.shape.copies() * job.shape.holders() == 1;
     const bool in_order = meta.order == plan::SelectOrder::creation && job.shape.items_per_dir() >= worth_entering;
     by_directory_ = meta.paths == plan::PathKind::relative && (single_holder || (in_order && !single_directory));
@@ -48,7 +48,7 @@ ItemNames::ItemNames(const TreeJob& job, const plan::Meta& meta, backends::NameO
 
 ItemNames::~ItemNames() {
     if (entered_) {
-        names_.leave(at_);
+        name_operations_.close_directory(at_);
     }
 }
 
@@ -96,7 +96,7 @@ std::int64_t ItemNames::enter(std::uint64_t copy, std::uint64_t directory) {
         return 0;
     }
     if (entered_) {
-        names_.leave(at_);
+        name_operations_.close_directory(at_);
         entered_ = false;
     }
     scratch_ = job_.root;
@@ -104,7 +104,7 @@ std::int64_t ItemNames::enter(std::uint64_t copy, std::uint64_t directory) {
         scratch_ += '/';
         job_.shape.append_path(scratch_, part_->branch, copy, directory);
     }
-    const backends::Directory opened = names_.enter(job_.directory, job_.relative(scratch_));
+    const backends::Directory opened = name_operations_.open_directory(job_.directory, job_.relative(scratch_));
     if (opened < 0) {
         trouble_ = scratch_;
         return opened;

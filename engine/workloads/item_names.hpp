@@ -54,7 +54,7 @@ class ItemNames {
 
     const TreeJob& job_;
     const plan::Meta& meta_;
-    backends::NameOperations& names_;
+    backends::NameOperations& name_operations_;
     bool by_directory_;
     std::vector<char> memory_;
     std::vector<NameSlot> slots_;
@@ -62,7 +62,7 @@ class ItemNames {
     std::uint64_t part_first_ = 0;
     std::optional<patterns::Permutation> permutation_;
     std::optional<patterns::Zipf> zipf_;
-    backends::Directory at_ = backends::anywhere;
+    backends::Directory at_ = backends::current_directory;
     bool entered_ = false;
     std::uint64_t entered_directory_ = ~0ULL;
     const TreePart* entered_part_ = nullptr;

@@ -113,7 +113,7 @@ typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file,
             }
             operation.length = length;
             operation.offset = offsets[k];
-            operation.write = write;
+            operation.is_write = write;
             operation.buffer = write ? image->at(operation.offset, length) : read_buffer;
             std::int64_t moved = channel.transfer(operation);
             if (moved != length) [[unlikely]] {
@@ -122,7 +122,7 @@ typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file,
                 if (moved < 0 || (moved < length && !check)) {
                     fail(file.path, write ? "write" : "read", reason(moved, write), operation.offset);
                     if (collective) {
-                        channel.agree(true);
+                        channel.agree_on_stop(true);
                     }
                     return End::stop;
                 }
@@ -142,7 +142,7 @@ typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file,
                 last = this->idle(pause);
             }
             const bool leave = passed || told_to_stop();
-            if (collective ? channel.agree(leave) : leave) [[unlikely]] {
+            if (collective ? channel.agree_on_stop(leave) : leave) [[unlikely]] {
                 return told_to_stop() || failed_ ? End::stop : End::limit;
             }
         }
@@ -191,7 +191,7 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
                               .buffer = nullptr,
                               .length = length,
                               .file = 0,
-                              .write = write,
+                              .is_write = write,
                               .reserved = 0,
                               .slot = free.back()};
             slot.operation.buffer =
@@ -238,21 +238,21 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
             }
             if (moved != length) [[unlikely]] {
                 if (moved < 0 || (moved < length && !check)) {
-                    fail(file.path, slot.operation.write ? "write" : "read", reason(moved, slot.operation.write),
+                    fail(file.path, slot.operation.is_write ? "write" : "read", reason(moved, slot.operation.is_write),
                          slot.operation.offset);
                     end = End::stop;
                     continue;
                 }
             }
-            account(slot.operation.write, slot.start, ended, length);
+            account(slot.operation.is_write, slot.start, ended, length);
             if (place(slot.start, ended, length)) {
                 end = End::limit;
             }
             if (counting_ != nullptr) [[unlikely]] {
-                counting_->add(slot.operation.write ? meters::kind_write : meters::kind_read, slot.operation.offset,
+                counting_->add(slot.operation.is_write ? meters::kind_write : meters::kind_read, slot.operation.offset,
                                slot.start, ended, time_.duration_ns(ended - slot.start));
             }
-            if (check && !slot.operation.write) {
+            if (check && !slot.operation.is_write) {
                 verify(file, slot.index, slot.operation, moved);
             }
         }

@@ -56,21 +56,21 @@ class LoggedChannel final : public backends::Channel, private backends::NameOper
         return count;
     }
 
-    NameOperations* names() override {
-        names_ = inner_->names();
-        return names_ == nullptr ? nullptr : this;
+    NameOperations* name_operations() override {
+        name_operations_ = inner_->name_operations();
+        return name_operations_ == nullptr ? nullptr : this;
     }
 
     int stat(backends::Directory root, const char* path) noexcept override { return inner_->stat(root, path); }
     int remove(backends::Directory root, const char* path) noexcept override { return inner_->remove(root, path); }
-    bool agree(bool stop) noexcept override { return inner_->agree(stop); }
-    std::int64_t now() const noexcept override { return inner_->now(); }
-    void begin() noexcept override {
-        inner_->begin();
+    bool agree_on_stop(bool stop) noexcept override { return inner_->agree_on_stop(stop); }
+    std::int64_t virtual_time_ns() const noexcept override { return inner_->virtual_time_ns(); }
+    void begin_timed_part() noexcept override {
+        inner_->begin_timed_part();
         begin_ = clock_.ticks();
     }
-    std::vector<std::string> notes() const override {
-        std::vector<std::string> all = inner_->notes();
+    std::vector<std::string> missing_features() const override {
+        std::vector<std::string> all = inner_->missing_features();
         if (!trouble_.empty()) {
             all.push_back(trouble_);
         }
@@ -91,46 +91,52 @@ class LoggedChannel final : public backends::Channel, private backends::NameOper
         add(from, clock_.ticks(), static_cast<std::int64_t>(std::max<std::size_t>(1, bytes)));
         return result;
     }
-    backends::Directory enter(backends::Directory parent, const char* name) noexcept override {
-        return names_->enter(parent, name);
+    backends::Directory open_directory(backends::Directory parent, const char* name) noexcept override {
+        return name_operations_->open_directory(parent, name);
     }
-    void leave(backends::Directory directory) noexcept override { names_->leave(directory); }
-    int make_file(backends::Directory parent, const char* name, const backends::NewFile& how) noexcept override {
-        return timed(how.content.size(), [&] { return names_->make_file(parent, name, how); });
+    void close_directory(backends::Directory directory) noexcept override {
+        name_operations_->close_directory(directory);
+    }
+    int make_file(backends::Directory parent, const char* name,
+                  const backends::NewFileOptions& options) noexcept override {
+        return timed(options.content.size(), [&] { return name_operations_->make_file(parent, name, options); });
     }
     int make_directory(backends::Directory parent, const char* name) noexcept override {
-        return timed(0, [&] { return names_->make_directory(parent, name); });
+        return timed(0, [&] { return name_operations_->make_directory(parent, name); });
     }
-    int look(backends::Directory parent, const char* name, const backends::Look& how) noexcept override {
-        return timed(0, [&] { return names_->look(parent, name, how); });
+    int stat_entry(backends::Directory parent, const char* name,
+                   const backends::StatOptions& options) noexcept override {
+        return timed(0, [&] { return name_operations_->stat_entry(parent, name, options); });
     }
-    int examine(backends::Directory parent, const char* name, const backends::Look& how,
-                backends::EntryFacts& facts) noexcept override {
-        return timed(0, [&] { return names_->examine(parent, name, how, facts); });
+    int read_attributes(backends::Directory parent, const char* name, const backends::StatOptions& options,
+                        backends::EntryAttributes& attributes) noexcept override {
+        return timed(0, [&] { return name_operations_->read_attributes(parent, name, options, attributes); });
     }
     int open_close(backends::Directory parent, const char* name) noexcept override {
-        return timed(0, [&] { return names_->open_close(parent, name); });
+        return timed(0, [&] { return name_operations_->open_close(parent, name); });
     }
-    std::int64_t read(backends::Directory parent, const char* name, std::span<std::byte> into) noexcept override {
-        return timed(into.size(), [&] { return names_->read(parent, name, into); });
+    std::int64_t read_file(backends::Directory parent, const char* name, std::span<std::byte> into) noexcept override {
+        return timed(into.size(), [&] { return name_operations_->read_file(parent, name, into); });
     }
     int rename(backends::Directory parent, const char* name, const char* to) noexcept override {
-        return timed(0, [&] { return names_->rename(parent, name, to); });
+        return timed(0, [&] { return name_operations_->rename(parent, name, to); });
     }
     int remove_file(backends::Directory parent, const char* name) noexcept override {
-        return timed(0, [&] { return names_->remove_file(parent, name); });
+        return timed(0, [&] { return name_operations_->remove_file(parent, name); });
     }
     int remove_directory(backends::Directory parent, const char* name) noexcept override {
-        return timed(0, [&] { return names_->remove_directory(parent, name); });
+        return timed(0, [&] { return name_operations_->remove_directory(parent, name); });
     }
-    std::int64_t list(backends::Directory directory, std::span<std::byte> buffer) noexcept override {
-        return timed(0, [&] { return names_->list(directory, buffer); });
+    std::int64_t read_entries(backends::Directory directory, std::span<std::byte> buffer) noexcept override {
+        return timed(0, [&] { return name_operations_->read_entries(directory, buffer); });
     }
-    bool next(std::span<const std::byte> entries, std::size_t& position,
-              backends::DirectoryEntry& entry) const noexcept override {
-        return names_->next(entries, position, entry);
+    bool next_entry(std::span<const std::byte> entries, std::size_t& position,
+                    backends::DirectoryEntry& entry) const noexcept override {
+        return name_operations_->next_entry(entries, position, entry);
     }
-    int sync(backends::Directory directory) noexcept override { return names_->sync(directory); }
+    int sync_file_system(backends::Directory directory) noexcept override {
+        return name_operations_->sync_file_system(directory);
+    }
 
     static constexpr std::size_t capacity = 1U << 16U;
 
@@ -165,7 +171,7 @@ class LoggedChannel final : public backends::Channel, private backends::NameOper
     }
 
     std::unique_ptr<Channel> inner_;
-    NameOperations* names_ = nullptr;
+    NameOperations* name_operations_ = nullptr;
     const meters::Clock& clock_;
     std::string path_, trouble_;
     std::FILE* file_ = nullptr;

@@ -24,16 +24,16 @@ struct OneBuffer {
 
 /// One system call an operation, timed by the counter: nothing is decided on the way.
 struct ShortRoad {
-    backends::BareFile file;
+    backends::SyscallFile file;
     static std::uint64_t now() noexcept { return meters::Clock::counter_ticks(); }
     template <bool write>
     std::int64_t transfer(std::byte* buffer, std::uint32_t length, std::uint64_t offset) const noexcept {
-        return file.call<write>(buffer, length, offset);
+        return file.transfer_once<write>(buffer, length, offset);
     }
     template <bool write>
     std::int64_t settle(std::int64_t moved, std::byte* buffer, std::uint32_t length,
                         std::uint64_t offset) const noexcept {
-        return moved < 0 ? file.settle<write>(moved, buffer, length, offset) : moved;
+        return moved < 0 ? file.retry_if_interrupted<write>(moved, buffer, length, offset) : moved;
     }
 };
 
@@ -42,7 +42,7 @@ IoRequest operation_of(bool write, std::byte* buffer, std::uint32_t length, std:
     operation.offset = offset;
     operation.buffer = buffer;
     operation.length = length;
-    operation.write = write;
+    operation.is_write = write;
     return operation;
 }
 
@@ -174,7 +174,7 @@ typename DataStream<Time>::End DataStream<Time>::plain(const FileJob& file, std:
         }
     };
     if constexpr (std::is_same_v<Time, MachineTime>) {
-        if (const backends::BareFile bare = channel_->bare(0); bare && time_.counter()) {
+        if (const backends::SyscallFile bare = channel_->syscall_file(0); bare && time_.counter()) {
             return with(ShortRoad{bare});
         }
     }

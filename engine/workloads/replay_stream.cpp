@@ -44,7 +44,7 @@ ReplayStream<Time>::ReplayStream(const StreamJob& job, ranks::Team& team, const 
             job.name(operation.file, request.path);
             request.no_follow = true;
             request.root = job.root;
-            request.below_root = job.below_root;
+            request.relative_path_begin = job.relative_path_begin;
         }
         // Before the clock runs: a histogram that is used for the first time is emptied.
         meter.histogram(call_of(operation.kind).kind).warm();
@@ -54,7 +54,7 @@ ReplayStream<Time>::ReplayStream(const StreamJob& job, ranks::Team& team, const 
 /// Sleeps, and spins through the end, because a sleep ends late by tens of microseconds.
 template <class Time>
 void ReplayStream<Time>::wait(std::uint64_t ns) noexcept {
-    if (this->channel_->idle(static_cast<std::int64_t>(ns))) {
+    if (this->channel_->advance_virtual_time(static_cast<std::int64_t>(ns))) {
         return;
     }
     constexpr std::uint64_t spin_ns = 100'000;
@@ -75,7 +75,7 @@ template <class Time>
 std::int64_t ReplayStream<Time>::transfer(const ListedOperation& operation, std::byte* buffer) noexcept {
     IoRequest request;
     request.file = operation.handle;
-    request.write = operation.kind == ReplayCall::write;
+    request.is_write = operation.kind == ReplayCall::write;
     std::uint32_t done = 0;
     do {
         request.offset = operation.offset + done;
@@ -86,7 +86,7 @@ std::int64_t ReplayStream<Time>::transfer(const ListedOperation& operation, std:
             return moved;
         }
         if (moved == 0 && operation.length > 0) {
-            return request.write ? -EIO : -ENODATA;
+            return request.is_write ? -EIO : -ENODATA;
         }
         done += static_cast<std::uint32_t>(moved);
         this->meter_.short_operations += done < operation.length && done == moved ? 1 : 0;
@@ -116,7 +116,7 @@ std::int64_t ReplayStream<Time>::issue(const ListedOperation& operation) noexcep
         case ReplayCall::remove:
             break;
     }
-    const char* const name = file.path.c_str() + std::min(this->job_.below_root, file.path.size());
+    const char* const name = file.path.c_str() + std::min(this->job_.relative_path_begin, file.path.size());
     return operation.kind == ReplayCall::stat ? this->channel_->stat(this->job_.root, name)
                                               : this->channel_->remove(this->job_.root, name);
 }

@@ -54,9 +54,9 @@ bool EntrySearch::fits_kind(backends::EntryKind kind) const noexcept {
     return false;
 }
 
-bool EntrySearch::matches_size_and_time(const backends::EntryFacts& facts) const noexcept {
-    return facts.bytes >= size_min_ && facts.bytes <= size_max_ &&
-           (!newer_than_ns_ || facts.modified_ns > *newer_than_ns_);
+bool EntrySearch::matches_size_and_time(const backends::EntryAttributes& attributes) const noexcept {
+    return attributes.bytes >= size_min_ && attributes.bytes <= size_max_ &&
+           (!newer_than_ns_ || attributes.modified_ns > *newer_than_ns_);
 }
 
 }  // namespace sonde::workloads

@@ -18,9 +18,9 @@ class EntrySearch {
 
     bool fits_name(const char* name) const noexcept;
     bool fits_kind(backends::EntryKind kind) const noexcept;
-    bool matches_size_and_time(const backends::EntryFacts& facts) const noexcept;
+    bool matches_size_and_time(const backends::EntryAttributes& attributes) const noexcept;
     /// Whether the name and the kind do not decide.
-    bool needs_facts() const noexcept { return fields_ != 0; }
+    bool needs_attributes() const noexcept { return fields_ != 0; }
     /// What statx(2) is asked for.
     std::uint32_t fields() const noexcept { return fields_; }
 

@@ -60,9 +60,9 @@ struct StreamJob {
     /// The run's directory that holds all files of this stream; empty: the plan names each file.
     std::string root_path;
     /// The same, open while the phase lasts; `anywhere`: files are opened by their whole path.
-    backends::Directory root = backends::anywhere;
+    backends::Directory root = backends::current_directory;
     /// Length of the root's name in each path, with the slash after it; npos: the root was removed.
-    std::size_t below_root = 0;
+    std::size_t relative_path_begin = 0;
     std::uint64_t device = 0;  ///< number of the block device that the files must be; 0 = they are files
     /// Path of the k-th file into a string that is used again and again (operations by name).
     std::function<void(std::uint64_t, std::string&)> name;
@@ -93,7 +93,7 @@ class TaskStream {
     virtual ~TaskStream() = default;
     virtual void run() = 0;
     /// What the backend could not have but did without (Channel::notes).
-    virtual std::vector<std::string> notes() const = 0;
+    virtual std::vector<std::string> missing_features() const = 0;
     /// Which targets served its operations. Only of streams that read and write data files.
     virtual meters::TargetsServed targets() const { return {}; }
 };

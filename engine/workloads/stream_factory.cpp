@@ -20,7 +20,7 @@ namespace {
 /// The backend's channel, with the memory of a GPU behind it and a log of its operations when the phase wants them.
 std::unique_ptr<backends::Channel> channel_of(const StreamJob& job, const backends::ChannelSetup& setup,
                                               const meters::Clock& clock) {
-    std::unique_ptr<backends::Channel> channel = job.backend->make(setup);
+    std::unique_ptr<backends::Channel> channel = job.backend->make_channel(setup);
     if (!setup.io->gpus.empty() && !job.backend->traits.gpu_memory) {
         channel = backends::stage_in_gpu(std::move(channel), setup);
     }
@@ -67,14 +67,14 @@ std::unique_ptr<TaskStream> make_on(const StreamJob& job, const payload::Base& b
                                                   std::move(buffers));
     }
     if (plan::on_files(job.phase->op)) {
-        return std::make_unique<FileStream<Time>>(job, team, clock, meter, job.backend->make(setup));
+        return std::make_unique<FileStream<Time>>(job, team, clock, meter, job.backend->make_channel(setup));
     }
     setup.max_length = static_cast<std::uint32_t>(job.phase->data.access.transfer);
     if (job.replay) {
         setup.files = job.replay->handles;
         auto buffers = std::make_unique<Buffers>(
             base, Buffers::Needs{1, setup.max_length, true, true, false, job.tasks_on_node, job.memory});
-        setup.areas = buffers->areas();
+        setup.buffer_areas = buffers->areas();
         std::unique_ptr<backends::Channel> channel = channel_of(job, setup, clock);
         return std::make_unique<ReplayStream<Time>>(job, team, clock, meter, std::move(channel), std::move(buffers));
     }
@@ -82,14 +82,14 @@ std::unique_ptr<TaskStream> make_on(const StreamJob& job, const payload::Base& b
         auto areas = std::make_unique<Buffers>(
             base, Buffers::Needs{static_cast<std::size_t>(job.phase->data.io.queue_depth), setup.max_length, false,
                                  true, false, job.tasks_on_node, job.memory});
-        setup.areas = areas->areas();
+        setup.buffer_areas = areas->areas();
         std::unique_ptr<backends::Channel> reader = channel_of(job, setup, clock);
         return std::make_unique<TrainingStream<Time>>(job, team, clock, meter, std::move(reader), std::move(areas));
     }
     auto buffers = std::make_unique<Buffers>(
         base, Buffers::Needs{static_cast<std::size_t>(job.phase->data.io.queue_depth), setup.max_length, job.writes,
                              job.reads, job.verify, job.tasks_on_node, job.memory});
-    setup.areas = buffers->areas();
+    setup.buffer_areas = buffers->areas();
     std::unique_ptr<backends::Channel> channel = channel_of(job, setup, clock);
     return std::make_unique<DataStream<Time>>(job, team, clock, meter, std::move(channel), std::move(buffers));
 }

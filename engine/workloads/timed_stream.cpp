@@ -9,7 +9,7 @@ namespace sonde::workloads {
 
 template <class Time>
 void TimedStream<Time>::begin() {
-    channel_->begin();
+    channel_->begin_timed_part();
     time_.begin();
     origin_ = time_.origin();
     const plan::Stop& stop = job_.phase->stop;
@@ -148,7 +148,7 @@ bool TimedStream<Time>::event(std::uint64_t from, std::uint64_t to, std::uint32_
 /// Does nothing for a while; the reading of the clock afterwards.
 template <class Time>
 std::uint64_t TimedStream<Time>::idle(plan::Nanoseconds length) noexcept {
-    if (channel_->idle(length)) {
+    if (channel_->advance_virtual_time(length)) {
         return now();
     }
     timespec remaining{length / 1'000'000'000, length % 1'000'000'000};
@@ -170,7 +170,7 @@ bool TimedStream<Time>::wait_until(std::uint64_t due) noexcept {
             return false;
         }
         const std::uint64_t left_ns = time_.duration_ns(until - tick);
-        if (channel_->idle(static_cast<plan::Nanoseconds>(left_ns))) {
+        if (channel_->advance_virtual_time(static_cast<plan::Nanoseconds>(left_ns))) {
             break;
         }
         if (left_ns > awake_ns) {
@@ -184,7 +184,7 @@ template <class Time>
 void TimedStream<Time>::fail(const std::string& path, const char* operation, int code, std::uint64_t offset) noexcept {
     failed_ = true;
     ++meter_.failed;
-    report(path, operation, code, offset, channel_->explanation());
+    report(path, operation, code, offset, channel_->last_error_text());
     std::uint32_t running = 0;
     control_.stop.compare_exchange_strong(running, ranks::NodeControl::quit_error);
 }

@@ -50,7 +50,7 @@ class ChannelTime {
     }
     explicit ChannelTime(const backends::Channel& channel) : channel_(channel) {}
     static void begin() noexcept {}
-    std::uint64_t raw() const noexcept { return static_cast<std::uint64_t>(channel_.now()); }
+    std::uint64_t raw() const noexcept { return static_cast<std::uint64_t>(channel_.virtual_time_ns()); }
     static std::uint64_t duration_ns(std::uint64_t ticks) noexcept { return ticks; }
     static std::uint64_t ticks_of(std::uint64_t ns) noexcept { return ns; }
     static std::uint64_t origin() noexcept { return 0; }
@@ -63,7 +63,7 @@ template <class Time>
 class TimedStream : public TaskStream {
  public:
     void run() final;
-    std::vector<std::string> notes() const final { return channel_->notes(); }
+    std::vector<std::string> missing_features() const final { return channel_->missing_features(); }
 
  protected:
     TimedStream(const StreamJob& job, ranks::Team& team, const meters::Clock& clock, meters::StreamMeter& meter,

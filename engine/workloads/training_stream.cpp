@@ -115,7 +115,7 @@ bool TrainingStream<Time>::open_file_of(const SampleLocation& sample) {
     backends::OpenRequest request;
     request.path = file.path;
     request.root = job_.root;
-    request.below_root = job_.below_root;
+    request.relative_path_begin = job_.relative_path_begin;
     request.size = file.size;
     if (!Base::open_file(request)) {
         return false;

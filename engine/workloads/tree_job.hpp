@@ -31,7 +31,7 @@ struct TreeJob {
     patterns::TreeShape shape;
     std::string root;  ///< the run directory
     /// The same, open while the phase lasts; `anywhere`: names are whole paths.
-    backends::Directory directory = backends::anywhere;
+    backends::Directory directory = backends::current_directory;
     std::vector<TreePart> parts;        ///< items; one after the other
     std::vector<std::string> branches;  ///< directories of these, dealt: the k-th is number first + k * every
     std::uint64_t first = 0, every = 1;
@@ -46,7 +46,7 @@ struct TreeJob {
 
     /// The part of `path`, the root or a path below it, that is a name relative to `directory`.
     const char* relative(const std::string& path) const {
-        if (directory == backends::anywhere) {
+        if (directory == backends::current_directory) {
             return path.c_str();
         }
         return path.size() > root.size() ? path.c_str() + root.size() + 1 : ".";

@@ -16,9 +16,9 @@ TreeStream<Time>::TreeStream(const StreamJob& job, ranks::Team& team, const mete
       tree_(*job.tree),
       meta_(*job.phase->meta),
       op_(job.phase->op),
-      names_(*this->channel_->names()),
+      name_operations_(*this->channel_->name_operations()),
       buffers_(std::move(buffers)),
-      items_(tree_, meta_, names_, op_ == plan::Op::rename),
+      items_(tree_, meta_, name_operations_, op_ == plan::Op::rename),
       planned_(job.files) {
     if (op_ == plan::Op::create) {
         length_ = static_cast<std::uint32_t>(meta_.write);
@@ -112,21 +112,21 @@ bool TreeStream<Time>::create(std::uint64_t& next, std::size_t count) {
         return each(
             next, count, meters::kind_mkdir, "create",
             [this](std::size_t k) -> std::int64_t {
-                const int result = names_.make_directory(items_.at(), items_.name(k));
+                const int result = name_operations_.make_directory(items_.at(), items_.name(k));
                 return result == -EEXIST && !meta_.exclusive ? 0 : result;
             },
             path);
     }
-    backends::NewFile how;
-    how.exclusive = meta_.exclusive && !meta_.shared_single;
-    how.fsync = meta_.fsync;
-    how.node = meta_.make == plan::MakeFile::mknod;
+    backends::NewFileOptions options;
+    options.exclusive = meta_.exclusive && !meta_.shared_single;
+    options.fsync = meta_.fsync;
+    options.use_mknod = meta_.make == plan::MakeFile::mknod;
     return each(
         next, count, meters::kind_create, "create",
-        [this, &how](std::size_t k) -> std::int64_t {
-            how.content = content(k);
-            const int result = names_.make_file(items_.at(), items_.name(k), how);
-            return how.node && result == -EEXIST && !how.exclusive ? 0 : result;
+        [this, &options](std::size_t k) -> std::int64_t {
+            options.content = content(k);
+            const int result = name_operations_.make_file(items_.at(), items_.name(k), options);
+            return options.use_mknod && result == -EEXIST && !options.exclusive ? 0 : result;
         },
         path);
 }
@@ -137,13 +137,14 @@ bool TreeStream<Time>::read(std::uint64_t& next, std::size_t count) {
     if (length_ == 0) {
         return each(
             next, count, meters::kind_open_close, "open",
-            [this](std::size_t k) -> std::int64_t { return names_.open_close(items_.at(), items_.name(k)); }, path);
+            [this](std::size_t k) -> std::int64_t { return name_operations_.open_close(items_.at(), items_.name(k)); },
+            path);
     }
     return each(
         next, count, meters::kind_read, "read",
         [this](std::size_t k) -> std::int64_t {
-            const std::int64_t got =
-                names_.read(items_.at(), items_.name(k), {buffers_->read_buffer(0), static_cast<std::size_t>(length_)});
+            const std::int64_t got = name_operations_.read_file(
+                items_.at(), items_.name(k), {buffers_->read_buffer(0), static_cast<std::size_t>(length_)});
             // With verification a short file is a mismatch, which is reported there.
             return got >= 0 && got < length_ && !this->job_.verify ? -ENODATA : got;
         },
@@ -164,7 +165,7 @@ bool TreeStream<Time>::rename(std::uint64_t& next, std::size_t count) {
                 ring_before_ = ring_start_;
             }
             const char* from = item > 0 && item == last ? ring_start_.c_str() : items_.name(k);
-            const int result = names_.rename(items_.at(), from, ring_before_.c_str());
+            const int result = name_operations_.rename(items_.at(), from, ring_before_.c_str());
             ring_before_ = items_.name(k);
             return result;
         },
@@ -178,11 +179,13 @@ bool TreeStream<Time>::run_batch(std::uint64_t& next, std::size_t count) {
         case plan::Op::create:
             return create(next, count);
         case plan::Op::stat_items: {
-            const backends::Look how{meta_.lookup != plan::StatCall::lstat, meta_.lookup == plan::StatCall::statx,
-                                     meta_.fields, meta_.freshness};
+            const backends::StatOptions options{meta_.lookup != plan::StatCall::lstat,
+                                                meta_.lookup == plan::StatCall::statx, meta_.fields, meta_.freshness};
             return each(
                 next, count, meters::kind_stat, "stat",
-                [this, &how](std::size_t k) -> std::int64_t { return names_.look(items_.at(), items_.name(k), how); },
+                [this, &options](std::size_t k) -> std::int64_t {
+                    return name_operations_.stat_entry(items_.at(), items_.name(k), options);
+                },
                 path);
         }
         case plan::Op::open_close:
@@ -195,13 +198,15 @@ bool TreeStream<Time>::run_batch(std::uint64_t& next, std::size_t count) {
                 return each(
                     next, count, meters::kind_rmdir, "remove",
                     [this](std::size_t k) -> std::int64_t {
-                        return names_.remove_directory(items_.at(), items_.name(k));
+                        return name_operations_.remove_directory(items_.at(), items_.name(k));
                     },
                     path);
             }
             return each(
                 next, count, meters::kind_remove, "remove",
-                [this](std::size_t k) -> std::int64_t { return names_.remove_file(items_.at(), items_.name(k)); },
+                [this](std::size_t k) -> std::int64_t {
+                    return name_operations_.remove_file(items_.at(), items_.name(k));
+                },
                 path);
         default:
             return false;
@@ -226,20 +231,20 @@ bool TreeStream<Time>::run_items(std::uint64_t& next, std::uint64_t to, std::uin
 /// One directory from opening to closing. Entries found, or -errno.
 template <class Time>
 std::int64_t TreeStream<Time>::list(const char* path) {
-    const backends::Directory directory = names_.enter(tree_.directory, path);
+    const backends::Directory directory = name_operations_.open_directory(tree_.directory, path);
     if (directory < 0) {
         return directory;
     }
     std::int64_t entries = 0;
     std::int64_t got = 0;
-    while ((got = names_.list(directory, listing_)) > 0) {
+    while ((got = name_operations_.read_entries(directory, listing_)) > 0) {
         std::size_t position = 0;
         for (backends::DirectoryEntry entry;
-             names_.next({listing_.data(), static_cast<std::size_t>(got)}, position, entry);) {
+             name_operations_.next_entry({listing_.data(), static_cast<std::size_t>(got)}, position, entry);) {
             ++entries;
         }
     }
-    names_.leave(directory);
+    name_operations_.close_directory(directory);
     return got < 0 ? got : entries;
 }
 
@@ -256,7 +261,8 @@ bool TreeStream<Time>::run_directories(std::uint64_t& next, std::uint64_t to) {
             good = each(
                 next, count, meters::kind_mkdir, "create",
                 [this](std::size_t k) -> std::int64_t {
-                    const int result = names_.make_directory(tree_.directory, tree_.relative(directories_[k]));
+                    const int result =
+                        name_operations_.make_directory(tree_.directory, tree_.relative(directories_[k]));
                     return result == -EEXIST && tree_.may_exist ? 0 : result;
                 },
                 path);
@@ -264,7 +270,7 @@ bool TreeStream<Time>::run_directories(std::uint64_t& next, std::uint64_t to) {
             good = each(
                 next, count, meters::kind_rmdir, "remove",
                 [this](std::size_t k) -> std::int64_t {
-                    return names_.remove_directory(tree_.directory, tree_.relative(directories_[k]));
+                    return name_operations_.remove_directory(tree_.directory, tree_.relative(directories_[k]));
                 },
                 path);
         } else {
@@ -328,10 +334,10 @@ void TreeStream<Time>::check(std::size_t k, std::int64_t got) {
 template <class Time>
 void TreeStream<Time>::sync() {
     const std::uint64_t from = this->now();
-    const backends::Directory directory = names_.enter(tree_.directory, tree_.relative(tree_.root));
-    const int result = directory < 0 ? directory : names_.sync(directory);
+    const backends::Directory directory = name_operations_.open_directory(tree_.directory, tree_.relative(tree_.root));
+    const int result = directory < 0 ? directory : name_operations_.sync_file_system(directory);
     if (directory >= 0) {
-        names_.leave(directory);
+        name_operations_.close_directory(directory);
     }
     const std::uint64_t to = this->now();
     this->meter_.part[meters::part_fsync].add(this->phase_ns(from), this->phase_ns(to));

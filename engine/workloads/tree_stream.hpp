@@ -41,7 +41,7 @@ class TreeStream final : public TimedStream<Time> {
     const TreeJob& tree_;
     const plan::Meta& meta_;
     plan::Op op_;
-    backends::NameOperations& names_;
+    backends::NameOperations& name_operations_;
     std::unique_ptr<Buffers> buffers_;
     ItemNames items_;
     std::uint64_t planned_;

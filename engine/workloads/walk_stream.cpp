@@ -15,7 +15,7 @@ WalkStream<Time>::WalkStream(const StreamJob& job, ranks::Team& team, const mete
     : TimedStream<Time>(job, team, clock, meter, std::move(channel)),
       tree_(*job.tree),
       meta_(*job.phase->meta),
-      names_(*this->channel_->names()),
+      name_operations_(*this->channel_->name_operations()),
       how_{false, meta_.lookup == plan::StatCall::statx, meta_.fields, meta_.freshness},
       search_(tree_.search ? &*tree_.search : nullptr) {
     if (search_ != nullptr && !meta_.examine_all) {
@@ -72,7 +72,7 @@ bool WalkStream<Time>::meet(backends::Directory directory, const backends::Direc
                             backends::EntryKind& kind) {
     const bool unknown = entry.kind == backends::EntryKind::unknown;
     bool fits = search_ != nullptr && search_->fits_name(entry.name) && (unknown || search_->fits_kind(entry.kind));
-    const bool looks = meta_.examine_all || (search_ != nullptr && (unknown || (fits && search_->needs_facts())));
+    const bool looks = meta_.examine_all || (search_ != nullptr && (unknown || (fits && search_->needs_attributes())));
     if (looks && !unpacking_ && !unknown && entry.kind != backends::EntryKind::directory &&
         tree_.walk->waiting.load(std::memory_order_relaxed) > 0 && give(entry)) {
         return true;
@@ -80,12 +80,12 @@ bool WalkStream<Time>::meet(backends::Directory directory, const backends::Direc
     const std::uint64_t from = this->now();
     int result = 0;
     if (looks && search_ != nullptr) {
-        backends::EntryFacts facts;
-        result = names_.examine(directory, entry.name, how_, facts);
-        kind = facts.kind;
-        fits = fits && search_->fits_kind(kind) && search_->matches_size_and_time(facts);
+        backends::EntryAttributes attributes;
+        result = name_operations_.read_attributes(directory, entry.name, how_, attributes);
+        kind = attributes.kind;
+        fits = fits && search_->fits_kind(kind) && search_->matches_size_and_time(attributes);
     } else if (looks) {
-        result = names_.look(directory, entry.name, how_);
+        result = name_operations_.stat_entry(directory, entry.name, how_);
     }
     const std::uint64_t to = looks ? this->now() : from;
     if (result < 0) [[unlikely]] {
@@ -106,9 +106,9 @@ bool WalkStream<Time>::meet(backends::Directory directory, const backends::Direc
 /// Where the listing does not tell, opening does: links are not followed.
 template <class Time>
 bool WalkStream<Time>::opens_as_directory(backends::Directory directory, const char* name) {
-    const backends::Directory inside = names_.enter(directory, name);
+    const backends::Directory inside = name_operations_.open_directory(directory, name);
     if (inside >= 0) {
-        names_.leave(inside);
+        name_operations_.close_directory(inside);
     }
     return inside >= 0;
 }
@@ -158,7 +158,8 @@ template <class Time>
 bool WalkStream<Time>::open_gift(const std::string& gift) {
     std::size_t position = gift.find('\0', 1);
     path_.assign(gift, 1, position - 1);
-    const backends::Directory directory = names_.enter(tree_.directory, tree_.relative(tree_.root + "/" + path_));
+    const backends::Directory directory =
+        name_operations_.open_directory(tree_.directory, tree_.relative(tree_.root + "/" + path_));
     bool good = directory >= 0 || leave_for("open", directory);
     unpacking_ = true;
     while (good && position < gift.size()) {
@@ -171,7 +172,7 @@ bool WalkStream<Time>::open_gift(const std::string& gift) {
     unpacking_ = false;
     this->settle();
     if (directory >= 0) {
-        names_.leave(directory);
+        name_operations_.close_directory(directory);
     }
     return good;
 }
@@ -192,7 +193,7 @@ bool WalkStream<Time>::descend(backends::Directory directory, const backends::Di
             path_.resize(length);
             good = hand_over();  // a gift holds names of one directory
             path_ = here;
-            const backends::Directory inside = good ? names_.enter(directory, entry.name) : -EINTR;
+            const backends::Directory inside = good ? name_operations_.open_directory(directory, entry.name) : -EINTR;
             good = good && (inside >= 0 ? walk_inside(inside, depth + 1) : leave_for("open", inside));
             tree_.walk->outstanding.fetch_sub(1, std::memory_order_release);
         }
@@ -237,7 +238,7 @@ bool WalkStream<Time>::walk_inside(backends::Directory directory, std::size_t de
     bool good = true;
     for (std::int64_t got = 1; good && got > 0;) {
         const std::uint64_t from = this->now();
-        got = names_.list(directory, listing);
+        got = name_operations_.read_entries(directory, listing);
         this->meter_.histogram(meters::kind_readdir).add(this->time_.duration_ns(this->now() - from));
         if (got < 0) {
             good = leave_for("list", got);
@@ -245,13 +246,13 @@ bool WalkStream<Time>::walk_inside(backends::Directory directory, std::size_t de
         std::size_t position = 0;
         const std::span<const std::byte> listed(listing.data(),
                                                 static_cast<std::size_t>(std::max<std::int64_t>(0, got)));
-        for (backends::DirectoryEntry entry; good && names_.next(listed, position, entry);) {
+        for (backends::DirectoryEntry entry; good && name_operations_.next_entry(listed, position, entry);) {
             good = visit(directory, entry, depth);
         }
     }
     good = good && hand_over();
     this->settle();
-    names_.leave(directory);
+    name_operations_.close_directory(directory);
     return good;
 }
 
@@ -259,7 +260,8 @@ template <class Time>
 bool WalkStream<Time>::walk(const std::string& path) {
     path_ = path;
     at_top_ = path == ".";
-    const backends::Directory directory = names_.enter(tree_.directory, tree_.relative(tree_.root + "/" + path));
+    const backends::Directory directory =
+        name_operations_.open_directory(tree_.directory, tree_.relative(tree_.root + "/" + path));
     return directory >= 0 ? walk_inside(directory, 0) : leave_for("open", directory);
 }
 
@@ -336,7 +338,7 @@ bool WalkStream<Time>::run_pass(std::uint64_t /*pass*/) {
                 waiting = true;
             }
             constexpr timespec moment{0, 20'000};
-            if (!this->channel_->idle(moment.tv_nsec)) {
+            if (!this->channel_->advance_virtual_time(moment.tv_nsec)) {
                 ::nanosleep(&moment, nullptr);
             }
         }

@@ -43,8 +43,8 @@ class WalkStream final : public TimedStream<Time> {
 
     const TreeJob& tree_;
     const plan::Meta& meta_;
-    backends::NameOperations& names_;
-    backends::Look how_;
+    backends::NameOperations& name_operations_;
+    backends::StatOptions how_;
     const EntrySearch* search_ = nullptr;         ///< nothing: all entries are alike
     std::string path_;                            ///< of the directory that is being walked, below the run directory
     bool at_top_ = false;                         ///< the walk through a directory began in the run directory itself

@@ -86,15 +86,17 @@ class SimulatedChannel final : public backends::Channel {
         scheduler_.machine().remove_file(path);
         return 0;
     }
-    backends::NameOperations* names() override {
-        if (!names_) {
-            names_ = std::make_unique<SimulatedNames>(scheduler_, storage_.directories, io_.direct);
+    backends::NameOperations* name_operations() override {
+        if (!name_operations_) {
+            name_operations_ = std::make_unique<SimulatedNameOperations>(scheduler_, storage_.directories, io_.direct);
         }
-        return names_.get();
+        return name_operations_.get();
     }
 
-    std::int64_t now() const noexcept override { return scheduler_.current_task().local_time - storage_.phase_start; }
-    bool idle(std::int64_t ns) noexcept override {
+    std::int64_t virtual_time_ns() const noexcept override {
+        return scheduler_.current_task().local_time - storage_.phase_start;
+    }
+    bool advance_virtual_time(std::int64_t ns) noexcept override {
         scheduler_.wait_until(scheduler_.current_task().local_time + ns);
         return true;
     }
@@ -108,16 +110,16 @@ class SimulatedChannel final : public backends::Channel {
     }
     ModelOperation make_transfer(const backends::IoRequest& request) const {
         ModelOperation operation =
-            make_operation(request.write ? ModelCallKind::write : ModelCallKind::read, files_[request.file]);
+            make_operation(request.is_write ? ModelCallKind::write : ModelCallKind::read, files_[request.file]);
         operation.direct = io_.direct;
-        operation.sync = is_durable_ && request.write;
+        operation.sync = is_durable_ && request.is_write;
         operation.offset = request.offset;
         operation.length = request.length;
         return operation;
     }
     /// Bytes that a call transfers: a read ends with the file.
     std::int64_t count_bytes(const backends::IoRequest& request) const {
-        if (request.write) {
+        if (request.is_write) {
             return request.length;
         }
         const std::uint64_t size = scheduler_.machine().file_size(files_[request.file]);
@@ -131,7 +133,7 @@ class SimulatedChannel final : public backends::Channel {
     bool is_durable_;
     std::vector<FileId> files_;
     std::vector<std::int64_t> slot_bytes_;  ///< bytes of the operation submitted in each slot
-    std::unique_ptr<SimulatedNames> names_;
+    std::unique_ptr<SimulatedNameOperations> name_operations_;
 };
 
 }  // namespace
@@ -142,8 +144,8 @@ backends::Backend make_simulated_backend(SimulatedStorage& storage) {
         .summary = "a described machine in virtual time",
         .traits =
             {.queue = true, .direct = true, .sync = true, .names = true, .collective = true, .virtual_time = true},
-        .usable = [](const std::string&) { return backends::Availability{}; },
-        .make = [&storage](const backends::ChannelSetup& setup) -> std::unique_ptr<backends::Channel> {
+        .check_availability = [](const std::string&) { return backends::Availability{}; },
+        .make_channel = [&storage](const backends::ChannelSetup& setup) -> std::unique_ptr<backends::Channel> {
             return std::make_unique<SimulatedChannel>(storage, setup);
         },
     };

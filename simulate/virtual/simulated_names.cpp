@@ -9,18 +9,18 @@ namespace sonde::simulate {
 
 using backends::Directory;
 
-std::string SimulatedNames::join_path(Directory parent, const char* name) const {
-    return parent == backends::anywhere || name[0] == '/'
+std::string SimulatedNameOperations::join_path(Directory parent, const char* name) const {
+    return parent == backends::current_directory || name[0] == '/'
                ? std::string(name)
                : entered_paths_[static_cast<std::size_t>(parent)] + "/" + name;
 }
 
 /// Number of entries of the directory that a path is in. The engine creates directories first.
-std::uint64_t& SimulatedNames::parent_entry_count(const std::string& path) {
+std::uint64_t& SimulatedNameOperations::parent_entry_count(const std::string& path) {
     return directories_.entry_counts[path.substr(0, path.rfind('/'))];
 }
 
-void SimulatedNames::call(ModelCallKind kind, FileId file, std::uint64_t length, bool direct) {
+void SimulatedNameOperations::call(ModelCallKind kind, FileId file, std::uint64_t length, bool direct) {
     ModelOperation operation;
     operation.kind = kind;
     operation.file = file;
@@ -29,7 +29,7 @@ void SimulatedNames::call(ModelCallKind kind, FileId file, std::uint64_t length,
     scheduler_.call(operation);
 }
 
-Directory SimulatedNames::enter(Directory parent, const char* name) noexcept {
+Directory SimulatedNameOperations::open_directory(Directory parent, const char* name) noexcept {
     std::string path = join_path(parent, name);
     if (path.ends_with("/.")) {
         path.resize(path.size() - 2);
@@ -39,14 +39,15 @@ Directory SimulatedNames::enter(Directory parent, const char* name) noexcept {
     return static_cast<Directory>(entered_paths_.size()) - 1;
 }
 
-void SimulatedNames::leave(Directory directory) noexcept {
+void SimulatedNameOperations::close_directory(Directory directory) noexcept {
     if (static_cast<std::size_t>(directory) + 1 == entered_paths_.size()) {
         entered_paths_.pop_back();
         is_listed_.pop_back();
     }
 }
 
-int SimulatedNames::make_file(Directory parent, const char* name, const backends::NewFile& options) noexcept {
+int SimulatedNameOperations::make_file(Directory parent, const char* name,
+                                       const backends::NewFileOptions& options) noexcept {
     const std::string path = join_path(parent, name);
     Machine& machine = scheduler_.machine();
     const bool exists = machine.exists(path);
@@ -58,7 +59,7 @@ int SimulatedNames::make_file(Directory parent, const char* name, const backends
         ++parent_entry_count(path);
     }
     call(exists ? ModelCallKind::open : ModelCallKind::create, file, options.content.size());
-    if (options.node) {
+    if (options.use_mknod) {
         return 0;
     }
     if (!options.content.empty()) {
@@ -71,7 +72,7 @@ int SimulatedNames::make_file(Directory parent, const char* name, const backends
     return 0;
 }
 
-int SimulatedNames::make_directory(Directory parent, const char* name) noexcept {
+int SimulatedNameOperations::make_directory(Directory parent, const char* name) noexcept {
     const std::string path = join_path(parent, name);
     if (directories_.entry_counts.contains(path)) {
         return -EEXIST;
@@ -82,7 +83,8 @@ int SimulatedNames::make_directory(Directory parent, const char* name) noexcept 
     return 0;
 }
 
-int SimulatedNames::look(Directory parent, const char* name, const backends::Look& /*options*/) noexcept {
+int SimulatedNameOperations::stat_entry(Directory parent, const char* name,
+                                        const backends::StatOptions& /*options*/) noexcept {
     const std::string path = join_path(parent, name);
     Machine& machine = scheduler_.machine();
     if (!machine.exists(path) && !directories_.entry_counts.contains(path)) {
@@ -93,17 +95,18 @@ int SimulatedNames::look(Directory parent, const char* name, const backends::Loo
     return 0;
 }
 
-int SimulatedNames::examine(Directory parent, const char* name, const backends::Look& options,
-                            backends::EntryFacts& facts) noexcept {
+int SimulatedNameOperations::read_attributes(Directory parent, const char* name, const backends::StatOptions& options,
+                                             backends::EntryAttributes& attributes) noexcept {
     const std::string path = join_path(parent, name);
-    facts.kind = directories_.entry_counts.contains(path) ? backends::EntryKind::directory : backends::EntryKind::file;
+    attributes.kind =
+        directories_.entry_counts.contains(path) ? backends::EntryKind::directory : backends::EntryKind::file;
     if (scheduler_.machine().exists(path)) {
-        facts.bytes = scheduler_.machine().file_size(scheduler_.machine().get_file(path));
+        attributes.bytes = scheduler_.machine().file_size(scheduler_.machine().get_file(path));
     }
-    return look(parent, name, options);
+    return stat_entry(parent, name, options);
 }
 
-int SimulatedNames::open_close(Directory parent, const char* name) noexcept {
+int SimulatedNameOperations::open_close(Directory parent, const char* name) noexcept {
     const std::string path = join_path(parent, name);
     Machine& machine = scheduler_.machine();
     if (!machine.exists(path)) {
@@ -115,7 +118,8 @@ int SimulatedNames::open_close(Directory parent, const char* name) noexcept {
     return 0;
 }
 
-std::int64_t SimulatedNames::read(Directory parent, const char* name, std::span<std::byte> into) noexcept {
+std::int64_t SimulatedNameOperations::read_file(Directory parent, const char* name,
+                                                std::span<std::byte> into) noexcept {
     const std::string path = join_path(parent, name);
     Machine& machine = scheduler_.machine();
     if (!machine.exists(path)) {
@@ -129,7 +133,7 @@ std::int64_t SimulatedNames::read(Directory parent, const char* name, std::span<
     return static_cast<std::int64_t>(bytes);
 }
 
-int SimulatedNames::rename(Directory parent, const char* name, const char* to) noexcept {
+int SimulatedNameOperations::rename(Directory parent, const char* name, const char* to) noexcept {
     const std::string from = join_path(parent, name);
     Machine& machine = scheduler_.machine();
     if (!machine.exists(from)) {
@@ -140,7 +144,7 @@ int SimulatedNames::rename(Directory parent, const char* name, const char* to) n
     return 0;
 }
 
-int SimulatedNames::remove_file(Directory parent, const char* name) noexcept {
+int SimulatedNameOperations::remove_file(Directory parent, const char* name) noexcept {
     const std::string path = join_path(parent, name);
     Machine& machine = scheduler_.machine();
     if (!machine.exists(path)) {
@@ -152,7 +156,7 @@ int SimulatedNames::remove_file(Directory parent, const char* name) noexcept {
     return 0;
 }
 
-int SimulatedNames::remove_directory(Directory parent, const char* name) noexcept {
+int SimulatedNameOperations::remove_directory(Directory parent, const char* name) noexcept {
     const std::string path = join_path(parent, name);
     const auto entry =
         directories_.entry_counts.try_emplace(path, 0).first;  // the engine may have created it before the phase
@@ -168,14 +172,14 @@ int SimulatedNames::remove_directory(Directory parent, const char* name) noexcep
 
 namespace {
 
-/// What list() writes into the buffer for next(), instead of the entries that a kernel writes.
+/// What read_entries() writes into the buffer for next_entry(), instead of the entries that a kernel writes.
 struct ListingPointer {
     const std::vector<DirectoryListings::ListedName>* entries = nullptr;
 };
 
 }  // namespace
 
-std::int64_t SimulatedNames::list(Directory directory, std::span<std::byte> buffer) noexcept {
+std::int64_t SimulatedNameOperations::read_entries(Directory directory, std::span<std::byte> buffer) noexcept {
     const auto index = static_cast<std::size_t>(directory);
     if (is_listed_[index]) {
         return 0;
@@ -190,8 +194,8 @@ std::int64_t SimulatedNames::list(Directory directory, std::span<std::byte> buff
     return sizeof listing;
 }
 
-bool SimulatedNames::next(std::span<const std::byte> buffer, std::size_t& index,
-                          backends::DirectoryEntry& entry) const noexcept {
+bool SimulatedNameOperations::next_entry(std::span<const std::byte> buffer, std::size_t& index,
+                                         backends::DirectoryEntry& entry) const noexcept {
     if (buffer.empty()) {
         return false;  // the end of the directory
     }
@@ -206,7 +210,7 @@ bool SimulatedNames::next(std::span<const std::byte> buffer, std::size_t& index,
     return true;
 }
 
-int SimulatedNames::sync(Directory /*directory*/) noexcept {
+int SimulatedNameOperations::sync_file_system(Directory /*directory*/) noexcept {
     return 0;
 }
 

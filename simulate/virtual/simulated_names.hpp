@@ -11,28 +11,31 @@
 
 namespace sonde::simulate {
 
-class SimulatedNames final : public backends::NameOperations {
+class SimulatedNameOperations final : public backends::NameOperations {
  public:
-    SimulatedNames(TaskScheduler& scheduler, SimulatedDirectories& directories, bool is_direct)
+    SimulatedNameOperations(TaskScheduler& scheduler, SimulatedDirectories& directories, bool is_direct)
         : scheduler_(scheduler), directories_(directories), is_direct_(is_direct) {}
 
-    backends::Directory enter(backends::Directory parent, const char* name) noexcept override;
-    void leave(backends::Directory directory) noexcept override;
-    int make_file(backends::Directory parent, const char* name, const backends::NewFile& options) noexcept override;
+    backends::Directory open_directory(backends::Directory parent, const char* name) noexcept override;
+    void close_directory(backends::Directory directory) noexcept override;
+    int make_file(backends::Directory parent, const char* name,
+                  const backends::NewFileOptions& options) noexcept override;
     int make_directory(backends::Directory parent, const char* name) noexcept override;
-    int look(backends::Directory parent, const char* name, const backends::Look& options) noexcept override;
-    int examine(backends::Directory parent, const char* name, const backends::Look& options,
-                backends::EntryFacts& facts) noexcept override;
+    int stat_entry(backends::Directory parent, const char* name,
+                   const backends::StatOptions& options) noexcept override;
+    int read_attributes(backends::Directory parent, const char* name, const backends::StatOptions& options,
+                        backends::EntryAttributes& attributes) noexcept override;
     int open_close(backends::Directory parent, const char* name) noexcept override;
-    std::int64_t read(backends::Directory parent, const char* name, std::span<std::byte> into) noexcept override;
+    std::int64_t read_file(backends::Directory parent, const char* name, std::span<std::byte> into) noexcept override;
     int rename(backends::Directory parent, const char* name, const char* to) noexcept override;
     int remove_file(backends::Directory parent, const char* name) noexcept override;
     int remove_directory(backends::Directory parent, const char* name) noexcept override;
-    /// Writes a pointer to the complete listing into `buffer`, from which next() reads. The second call returns 0.
-    std::int64_t list(backends::Directory directory, std::span<std::byte> buffer) noexcept override;
-    bool next(std::span<const std::byte> buffer, std::size_t& index,
-              backends::DirectoryEntry& entry) const noexcept override;
-    int sync(backends::Directory directory) noexcept override;
+    /// Writes a pointer to the complete listing into `buffer`, from which next_entry() reads. The second call returns
+    /// 0.
+    std::int64_t read_entries(backends::Directory directory, std::span<std::byte> buffer) noexcept override;
+    bool next_entry(std::span<const std::byte> buffer, std::size_t& index,
+                    backends::DirectoryEntry& entry) const noexcept override;
+    int sync_file_system(backends::Directory directory) noexcept override;
 
  private:
     std::string join_path(backends::Directory parent, const char* name) const;
@@ -43,7 +46,7 @@ class SimulatedNames final : public backends::NameOperations {
     SimulatedDirectories& directories_;
     bool is_direct_;
     std::vector<std::string> entered_paths_;  ///< of open directories, by number
-    std::vector<bool> is_listed_;             ///< list() has returned the entries of the directory
+    std::vector<bool> is_listed_;             ///< read_entries() has returned the entries of the directory
 };
 
 }  // namespace sonde::simulate

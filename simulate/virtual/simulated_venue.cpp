@@ -197,18 +197,18 @@ std::vector<ordered_json> SimulatedVenue::describe_nodes() {
     std::vector<ordered_json> nodes;
     for (int node = 0; node < context_.tasks.nodes(); ++node) {
         const ClientSite& client = site.clients[static_cast<std::size_t>(node)];
-        ordered_json facts{{"node", node}, {"host", client.id}, {"cpus", client.cores}, {"page_bytes", 4096}};
+        ordered_json attributes{{"node", node}, {"host", client.id}, {"cpus", client.cores}, {"page_bytes", 4096}};
         if (client.memory > 0) {
-            facts["memory_bytes"] = client.memory;
+            attributes["memory_bytes"] = client.memory;
         }
-        facts["file_system"] = {{"type", site.fs.kind},
-                                {"mount_point", plan_.target.path},
-                                {"source", site.system + ":" + site.fs.id},
-                                {"network", !site.fs.local},
-                                {"memory_backed", false}};
-        facts["clock_offset_ns"] = 0;
-        facts["clock_error_ns"] = 0;
-        nodes.push_back(std::move(facts));
+        attributes["file_system"] = {{"type", site.fs.kind},
+                                     {"mount_point", plan_.target.path},
+                                     {"source", site.system + ":" + site.fs.id},
+                                     {"network", !site.fs.local},
+                                     {"memory_backed", false}};
+        attributes["clock_offset_ns"] = 0;
+        attributes["clock_error_ns"] = 0;
+        nodes.push_back(std::move(attributes));
     }
     return nodes;
 }

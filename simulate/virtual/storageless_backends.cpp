@@ -15,7 +15,7 @@ class StoragelessChannel final : public backends::Channel, private backends::Nam
     StoragelessChannel(const backends::Backend& backend, SimulatedStorage& storage, const backends::ChannelSetup& setup)
         : scheduler_(storage.scheduler),
           phase_start_(storage.phase_start),
-          inner_(backend.make(setup)),
+          inner_(backend.make_channel(setup)),
           takes_no_time_(!backend.traits.virtual_time || has_no_delay(*setup.paced, setup.task)) {}
 
     int open(std::uint16_t file, const backends::OpenRequest& request) override {
@@ -42,35 +42,39 @@ class StoragelessChannel final : public backends::Channel, private backends::Nam
     int remove(backends::Directory root, const char* path) noexcept override {
         return pass_time([&] { return inner_->remove(root, path); }, true);
     }
-    backends::NameOperations* names() override { return this; }
-    void begin() noexcept override { inner_->begin(); }
-    std::int64_t now() const noexcept override { return scheduler_.current_task().local_time - phase_start_; }
-    bool idle(std::int64_t ns) noexcept override {
+    backends::NameOperations* name_operations() override { return this; }
+    void begin_timed_part() noexcept override { inner_->begin_timed_part(); }
+    std::int64_t virtual_time_ns() const noexcept override {
+        return scheduler_.current_task().local_time - phase_start_;
+    }
+    bool advance_virtual_time(std::int64_t ns) noexcept override {
         scheduler_.wait_until(scheduler_.current_task().local_time + ns);
         return true;
     }
 
  private:
-    Directory enter(Directory parent, const char* name) noexcept override { return inner_names().enter(parent, name); }
-    void leave(Directory directory) noexcept override { inner_names().leave(directory); }
-    int make_file(Directory parent, const char* name, const backends::NewFile& options) noexcept override {
+    Directory open_directory(Directory parent, const char* name) noexcept override {
+        return inner_names().open_directory(parent, name);
+    }
+    void close_directory(Directory directory) noexcept override { inner_names().close_directory(directory); }
+    int make_file(Directory parent, const char* name, const backends::NewFileOptions& options) noexcept override {
         return pass_time([&] { return inner_names().make_file(parent, name, options); }, true);
     }
     int make_directory(Directory parent, const char* name) noexcept override {
         return pass_time([&] { return inner_names().make_directory(parent, name); }, true);
     }
-    int look(Directory parent, const char* name, const backends::Look& options) noexcept override {
-        return pass_time([&] { return inner_names().look(parent, name, options); }, true);
+    int stat_entry(Directory parent, const char* name, const backends::StatOptions& options) noexcept override {
+        return pass_time([&] { return inner_names().stat_entry(parent, name, options); }, true);
     }
-    int examine(Directory parent, const char* name, const backends::Look& options,
-                backends::EntryFacts& facts) noexcept override {
-        return pass_time([&] { return inner_names().examine(parent, name, options, facts); }, true);
+    int read_attributes(Directory parent, const char* name, const backends::StatOptions& options,
+                        backends::EntryAttributes& attributes) noexcept override {
+        return pass_time([&] { return inner_names().read_attributes(parent, name, options, attributes); }, true);
     }
     int open_close(Directory parent, const char* name) noexcept override {
         return pass_time([&] { return inner_names().open_close(parent, name); }, true);
     }
-    std::int64_t read(Directory parent, const char* name, std::span<std::byte> into) noexcept override {
-        return pass_time([&] { return inner_names().read(parent, name, into); }, true);
+    std::int64_t read_file(Directory parent, const char* name, std::span<std::byte> into) noexcept override {
+        return pass_time([&] { return inner_names().read_file(parent, name, into); }, true);
     }
     int rename(Directory parent, const char* name, const char* to) noexcept override {
         return pass_time([&] { return inner_names().rename(parent, name, to); }, true);
@@ -81,18 +85,18 @@ class StoragelessChannel final : public backends::Channel, private backends::Nam
     int remove_directory(Directory parent, const char* name) noexcept override {
         return pass_time([&] { return inner_names().remove_directory(parent, name); }, true);
     }
-    std::int64_t list(Directory directory, std::span<std::byte> buffer) noexcept override {
-        return pass_time([&] { return inner_names().list(directory, buffer); }, true);
+    std::int64_t read_entries(Directory directory, std::span<std::byte> buffer) noexcept override {
+        return pass_time([&] { return inner_names().read_entries(directory, buffer); }, true);
     }
-    bool next(std::span<const std::byte> buffer, std::size_t& index,
-              backends::DirectoryEntry& entry) const noexcept override {
-        return inner_->names()->next(buffer, index, entry);
+    bool next_entry(std::span<const std::byte> buffer, std::size_t& index,
+                    backends::DirectoryEntry& entry) const noexcept override {
+        return inner_->name_operations()->next_entry(buffer, index, entry);
     }
-    int sync(Directory directory) noexcept override {
-        return pass_time([&] { return inner_names().sync(directory); }, true);
+    int sync_file_system(Directory directory) noexcept override {
+        return pass_time([&] { return inner_names().sync_file_system(directory); }, true);
     }
 
-    backends::NameOperations& inner_names() { return *inner_->names(); }
+    backends::NameOperations& inner_names() { return *inner_->name_operations(); }
 
     /// Whether the paced backend delays no operation of the task.
     static bool has_no_delay(const plan::Paced& paced, int task) {
@@ -105,13 +109,13 @@ class StoragelessChannel final : public backends::Channel, private backends::Nam
     template <class Action>
     std::invoke_result_t<Action> pass_time(Action action, bool is_operation = false) {
         // The inner clock stood still while the task waited for other tasks, a pause or a barrier.
-        if (const std::int64_t lag = now() - inner_->now(); lag > 0) {
-            inner_->idle(lag);
+        if (const std::int64_t lag = virtual_time_ns() - inner_->virtual_time_ns(); lag > 0) {
+            inner_->advance_virtual_time(lag);
         }
-        const std::int64_t before = inner_->now();
+        const std::int64_t before = inner_->virtual_time_ns();
         const auto result = action();
-        const std::int64_t duration =
-            std::max<std::int64_t>(inner_->now() - before, is_operation && takes_no_time_ ? engine_cost : 0);
+        const std::int64_t duration = std::max<std::int64_t>(inner_->virtual_time_ns() - before,
+                                                             is_operation && takes_no_time_ ? engine_cost : 0);
         if (duration > 0) {
             scheduler_.wait_until(scheduler_.current_task().local_time + duration);
         }
@@ -131,10 +135,10 @@ bool reaches_storage(std::string_view backend_name) {
 }
 
 backends::Backend make_storageless_backend(const char* backend_name, SimulatedStorage& storage) {
-    const backends::Backend& engine_backend = *backends::find(backend_name);  // both are always compiled in
+    const backends::Backend& engine_backend = *backends::find_backend(backend_name);  // both are always compiled in
     backends::Backend backend = engine_backend;
     backend.traits.virtual_time = true;
-    backend.make = [&engine_backend, &storage](const backends::ChannelSetup& setup) {
+    backend.make_channel = [&engine_backend, &storage](const backends::ChannelSetup& setup) {
         return std::unique_ptr<backends::Channel>(std::make_unique<StoragelessChannel>(engine_backend, storage, setup));
     };
     return backend;

@@ -175,7 +175,7 @@ def test_new_workload_is_a_class_and_a_line_in_the_factory(source_copy: Path) ->
         data,
         "    if (plan::on_files(job.phase->op)) {",
         "    if (job.phase->op == plan::Op::reread) {\n"
-        "        return std::make_unique<NapStream<Time>>(job, team, clock, meter, job.backend->make(setup));\n"
+        "        return std::make_unique<NapStream<Time>>(job, team, clock, meter, job.backend->make_channel(setup));\n"
         "    }\n",
     )
     compiles(source_copy, "engine/workloads/nap_stream.cpp", "engine/workloads/stream_factory.cpp")

@@ -42,11 +42,11 @@ Io queue(int depth) {
 }
 
 bool absent() {
-    const auto answer = io_uring_backend.usable("");
-    if (!answer.yes) {
-        MESSAGE("skipped: " << answer.why);
+    const auto answer = io_uring_backend.check_availability("");
+    if (!answer.is_available) {
+        MESSAGE("skipped: " << answer.reason);
     }
-    return !answer.yes;
+    return !answer.is_available;
 }
 
 char content_of(std::uint32_t index) {
@@ -283,7 +283,7 @@ TEST_CASE("io_uring: without locked memory buffers stay unregistered") {
             if (descriptor_or_error == 0 && channel.read(0, block) != block) {
                 return "not read";
             }
-            return channel->notes().empty() ? "no note" : channel->notes().front();
+            return channel->missing_features().empty() ? "no note" : channel->missing_features().front();
         } catch (const std::exception& failure) {
             return failure.what();
         }
@@ -293,10 +293,13 @@ TEST_CASE("io_uring: without locked memory buffers stay unregistered") {
 
 TEST_CASE("io_uring: forbidden use names the cause and the remedy") {
     CHECK(in_child([] {
-              return sonde::tests::forbid(SYS_io_uring_setup, EPERM) ? io_uring_backend.usable("").why : "skipped";
+              return sonde::tests::forbid(SYS_io_uring_setup, EPERM) ? io_uring_backend.check_availability("").reason
+                                                                     : "skipped";
           }).find("posix") != std::string::npos);
-    const std::string no_kernel = in_child(
-        [] { return sonde::tests::forbid(SYS_io_uring_setup, ENOSYS) ? io_uring_backend.usable("").why : "skipped"; });
+    const std::string no_kernel = in_child([] {
+        return sonde::tests::forbid(SYS_io_uring_setup, ENOSYS) ? io_uring_backend.check_availability("").reason
+                                                                : "skipped";
+    });
     CHECK(no_kernel.find("Linux 5.6") != std::string::npos);
     CHECK(in_child([]() -> std::string {
               sonde::tests::forbid(SYS_io_uring_setup, EPERM);

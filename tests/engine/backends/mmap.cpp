@@ -218,10 +218,10 @@ TEST_CASE("mmap: unsupported options are rejected with a reason") {
     io.direct = false;
     io.sync = sonde::plan::Sync::dsync;
     CHECK_THROWS_WITH_AS(TaskChannel(mmap_backend, io, block), doctest::Contains("O_DSYNC"), std::runtime_error);
-    CHECK(mmap_backend.usable("").yes);
+    CHECK(mmap_backend.check_availability("").is_available);
     const TemporaryFolder folder;
-    CHECK(mmap_backend.usable(folder.path()).yes);
-    CHECK_FALSE(mmap_backend.usable("/proc").yes);
-    CHECK(mmap_backend.usable("/proc").why.find("/proc") != std::string::npos);
+    CHECK(mmap_backend.check_availability(folder.path()).is_available);
+    CHECK_FALSE(mmap_backend.check_availability("/proc").is_available);
+    CHECK(mmap_backend.check_availability("/proc").reason.find("/proc") != std::string::npos);
     CHECK(std::filesystem::is_empty(folder.path()));
 }

@@ -26,15 +26,15 @@ struct Storage {
         setup.io = &io;
         setup.paced = &paced;
         setup.task = task;
-        channel = sonde::backends::find("paced")->make(setup);
-        channel->begin();
+        channel = sonde::backends::find_backend("paced")->make_channel(setup);
+        channel->begin_timed_part();
     }
     /// Time after one more operation of `megabytes`.
     std::int64_t move(double megabytes) const {
         IoRequest operation;
         operation.length = static_cast<std::uint32_t>(std::llround(megabytes * 1e6));
         CHECK(channel->transfer(operation) == operation.length);
-        return channel->now();
+        return channel->virtual_time_ns();
     }
 
     Paced paced;
@@ -132,7 +132,7 @@ TEST_CASE("queued latencies overlap while bytes are sequential") {
     for (std::uint32_t slot = 0; slot < 4; ++slot) {
         REQUIRE(storage.channel->reap(done) == 1);
         CHECK(done[0].slot == slot);
-        CHECK(storage.channel->now() == 50'000'000 + (slot + 1) * 10'000'000);
+        CHECK(storage.channel->virtual_time_ns() == 50'000'000 + (slot + 1) * 10'000'000);
     }
     CHECK(storage.channel->reap(done) == 0);
 }

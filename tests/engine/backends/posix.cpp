@@ -8,7 +8,7 @@
 #include <array>
 #include <cerrno>
 
-using sonde::backends::BareFile;
+using sonde::backends::SyscallFile;
 using sonde::tests::TaskChannel;
 using sonde::tests::TemporaryFolder;
 using sonde::tests::to_read;
@@ -17,7 +17,7 @@ using sonde::tests::to_write;
 namespace {
 
 const sonde::backends::Backend& posix() {
-    return *sonde::backends::find("posix");
+    return *sonde::backends::find_backend("posix");
 }
 
 }  // namespace
@@ -28,17 +28,17 @@ TEST_CASE("bare calls and the posix channel access the same file") {
     REQUIRE(channel->open(0, to_write(folder.path() + "/data")) == 0);
     channel.fill('a');
     CHECK(channel.write(0, 100) == 100);
-    const BareFile file = channel->bare(0);
+    const SyscallFile file = channel->syscall_file(0);
     REQUIRE(file);
     std::array<std::byte, 100> content{};
-    CHECK(file.call<false>(content.data(), 60, 50) == 50);  // the end of the file
+    CHECK(file.transfer_once<false>(content.data(), 60, 50) == 50);  // the end of the file
     CHECK(content[0] == std::byte{'a'});
     content.fill(std::byte{'b'});
-    CHECK(file.call<true>(content.data(), 7, 100) == 7);
+    CHECK(file.transfer_once<true>(content.data(), 7, 100) == 7);
     CHECK(channel.read(90, 100) == 17);
     CHECK(channel.text(17) == "aaaaaaaaaabbbbbbb");
     CHECK(channel->close(0) == 0);
-    CHECK(!channel->bare(0));
+    CHECK(!channel->syscall_file(0));
 }
 
 TEST_CASE("channels with several calls per operation have no bare call") {
@@ -47,11 +47,11 @@ TEST_CASE("channels with several calls per operation have no bare call") {
     durable.fsync = sonde::plan::Fsync::per_op;
     const TaskChannel each(posix(), durable, 100);
     REQUIRE(each->open(0, to_write(folder.path() + "/data")) == 0);
-    CHECK(!each->bare(0));
+    CHECK(!each->syscall_file(0));
     CHECK(each.write(0, 100) == 100);
-    const TaskChannel none(*sonde::backends::find("null"), {}, 100);
+    const TaskChannel none(*sonde::backends::find_backend("null"), {}, 100);
     REQUIRE(none->open(0, to_write(folder.path() + "/other")) == 0);
-    CHECK(!none->bare(0));
+    CHECK(!none->syscall_file(0));
 }
 
 TEST_CASE("interrupted call is repeated, failed call reports why") {
@@ -61,10 +61,11 @@ TEST_CASE("interrupted call is repeated, failed call reports why") {
     REQUIRE(channel->open(0, to_read(path)) == 0);
     std::array<std::byte, 100> content{};
     errno = EINTR;
-    CHECK(channel->bare(0).settle<false>(-1, content.data(), 100, 0) == 7);
+    CHECK(channel->syscall_file(0).retry_if_interrupted<false>(-1, content.data(), 100, 0) == 7);
     errno = EINTR;
-    CHECK(channel->bare(0).settle<true>(-1, content.data(), 100, 0) == -EBADF);  // open for reading only
+    CHECK(channel->syscall_file(0).retry_if_interrupted<true>(-1, content.data(), 100, 0) ==
+          -EBADF);  // open for reading only
     errno = EIO;
-    CHECK(channel->bare(0).settle<false>(-1, content.data(), 100, 0) == -EIO);
+    CHECK(channel->syscall_file(0).retry_if_interrupted<false>(-1, content.data(), 100, 0) == -EIO);
     CHECK(channel.write(0, 10) == -EBADF);
 }

@@ -26,8 +26,8 @@ class TaskChannel {
         setup.io = &io_;
         setup.files = files;
         setup.max_length = length;
-        setup.areas = areas_;
-        channel_ = backend.make(setup);
+        setup.buffer_areas = areas_;
+        channel_ = backend.make_channel(setup);
     }
 
     backends::Channel* operator->() const { return channel_.get(); }
@@ -46,7 +46,7 @@ class TaskChannel {
         request.buffer = areas_[slot].data();
         request.length = length;
         request.file = file;
-        request.write = write;
+        request.is_write = write;
         request.slot = slot;
         return request;
     }

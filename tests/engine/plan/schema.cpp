@@ -72,8 +72,8 @@ TEST_CASE("treatments_match_schemas") {
 
 TEST_CASE("plan_rules_use_traits_of_each_backend") {
     const sonde::plan::Capabilities& capabilities = sonde::runs::capabilities();
-    CHECK(capabilities.backends.size() == sonde::backends::list().size());
-    for (const sonde::backends::Backend* backend : sonde::backends::list()) {
+    CHECK(capabilities.backends.size() == sonde::backends::list_backends().size());
+    for (const sonde::backends::Backend* backend : sonde::backends::list_backends()) {
         REQUIRE(capabilities.backend(backend->name) != nullptr);
         CHECK(capabilities.find_traits(backend->name).stores_data == backend->traits.stores_data);
         CHECK(capabilities.find_traits(backend->name).direct == backend->traits.direct);

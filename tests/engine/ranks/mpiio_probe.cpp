@@ -50,7 +50,7 @@ class Task {
         setup.max_length = transfer;
         setup.mpi = team.mpi_module();
         setup.shared_file = shared;
-        channel_ = backends::find("mpiio")->make(setup);
+        channel_ = backends::find_backend("mpiio")->make_channel(setup);
     }
     backends::Channel* operator->() { return channel_.get(); }
 
@@ -83,7 +83,7 @@ class Task {
         operation.offset = position;
         operation.buffer = buffer_.data();
         operation.length = length;
-        operation.write = write;
+        operation.is_write = write;
         return channel_->transfer(operation);
     }
     bool right(std::uint64_t position) const {
@@ -102,7 +102,7 @@ class Task {
                 expect(move(write, position) == transfer,
                        (write ? "write at " : "read at ") + std::to_string(position));
                 expect(right(position), "content at " + std::to_string(position));
-                expect(!channel_->agree(false), "agree without a reason");
+                expect(!channel_->agree_on_stop(false), "agree without a reason");
             }
         }
     }
@@ -213,7 +213,7 @@ void failures_do_not_hang(ranks::Team& team, const std::string& names) {
     Task task(team, io, true);
     expect(task.open(names + "failing", true, true) == 0, "open failing");
     const bool fails = team.location().process == team.location().processes - 1;
-    expect(task->agree(fails), "agree with one that wants to stop");
+    expect(task->agree_on_stop(fails), "agree with one that wants to stop");
     if (!fails) {
         expect(task->fsync(0) == -ECANCELED, "fsync while another closes");
     }
@@ -229,7 +229,7 @@ void refusals(ranks::Team& team) {
         setup.shared_file = shared;
         setup.mpi = mpi;
         try {
-            backends::find("mpiio")->make(setup);
+            backends::find_backend("mpiio")->make_channel(setup);
         } catch (const std::runtime_error& error) {
             return std::string(error.what()).find(word) != std::string::npos;
         }

@@ -15,10 +15,10 @@ constexpr std::string_view summary = "not in this build: `make build` adds it";
 }  // namespace
 
 extern const Dialect ior_dialect;
-const Dialect ior_dialect{.name = "ior", .summary = summary, .read = refuse};
+const Dialect ior_dialect{.name = "ior", .summary = summary, .make_session = refuse};
 extern const Dialect mdtest_dialect;
-const Dialect mdtest_dialect{.name = "mdtest", .summary = summary, .read = refuse};
+const Dialect mdtest_dialect{.name = "mdtest", .summary = summary, .make_session = refuse};
 extern const Dialect md_workbench_dialect;
-const Dialect md_workbench_dialect{.name = "md-workbench", .summary = summary, .read = refuse};
+const Dialect md_workbench_dialect{.name = "md-workbench", .summary = summary, .make_session = refuse};
 
 }  // namespace sonde::dialects

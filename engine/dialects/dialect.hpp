@@ -19,7 +19,7 @@ namespace sonde::dialects {
 enum class ReportStream { errors, output, none };
 
 /// Who takes part, known once the processes have met.
-struct Setting {
+struct SessionSetup {
     int tasks = 1;                          ///< one a process: these tools know no threads
     int nodes = 1;                          ///< numbered in the order of their lowest task
     std::vector<int> node_of = {0};         ///< task -> node
@@ -41,22 +41,22 @@ class Session {
     /// Without a launcher the site's MPI comes first, because libraries of file formats are built with it.
     virtual bool prefers_site_mpi() const { return false; }
     /// Before the first plan: may print the tool's heading, and throw plan::PlanError when the words do not fit.
-    virtual void begin(const Setting& setting) = 0;
+    virtual void begin(const SessionSetup& setup) = 0;
     /// The next plan as JSON text (schema/plan), or nothing when all is done. May depend on earlier plans' records; may
     /// throw plan::PlanError.
-    virtual std::optional<std::string> next() = 0;
+    virtual std::optional<std::string> next_plan() = 0;
     /// Each line of the record of the plan that is being run, as it is written; `type` as in schema/record. The
     /// progress lines come from another process and are not seen here.
-    virtual void line(std::string_view type, const nlohmann::ordered_json& content) = 0;
+    virtual void read_record_line(std::string_view type, const nlohmann::ordered_json& content) = 0;
     /// A plan has ended with this exit code. Plans after it are run only when it is 0 or 4 (verification mismatch).
-    virtual void ended(int code) = 0;
+    virtual void end_plan(int code) = 0;
     /// The end: prints the tool's summary of what was done. `code` = the worst exit code of all plans; returns the exit
     /// code of the program.
-    virtual int finish(int code) = 0;
+    virtual int finish_session(int code) = 0;
 };
 
 /// The words ask for the tool's help: what() is the text; exit code 0.
-struct Help : std::runtime_error {
+struct HelpRequested : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
@@ -64,12 +64,12 @@ struct Dialect {
     std::string_view name;     ///< argv[1]
     std::string_view summary;  ///< one line for people
     /// Reads the words after the name. Throws plan::PlanError with one sentence, or Help.
-    std::unique_ptr<Session> (*read)(const std::vector<std::string>& arguments);
+    std::unique_ptr<Session> (*make_session)(const std::vector<std::string>& arguments);
 };
 
 /// All dialects, in the order they are listed to people. A new dialect is one folder and one line in list.cpp.
-std::span<const Dialect* const> list();
+std::span<const Dialect* const> list_dialects();
 /// The dialect of that name, or null.
-const Dialect* find(std::string_view name);
+const Dialect* find_dialect(std::string_view name);
 
 }  // namespace sonde::dialects

@@ -14,8 +14,8 @@ namespace sonde::dialects {
 /// One option of a tool whose settings are S.
 template <class S>
 struct ToolOption {
-    char letter = 0;        ///< 0: a word only
-    const char* word = "";  ///< "": a letter only
+    char letter = 0;             ///< 0: a word only
+    const char* long_name = "";  ///< "": a letter only
     bool takes_value = false;
     const char* help = "";
     /// `value` is empty for flags. Throws plan::PlanError with what follows the option's name in a sentence.
@@ -56,14 +56,14 @@ std::vector<ToolOption<S>> with_idle_options(std::vector<ToolOption<S>> options)
 
 /// What a tool is called and takes.
 template <class S>
-struct Language {
+struct OptionLanguage {
     const char* tool;
     const std::vector<ToolOption<S>>& options;
     std::string (*why_refused)(const std::string& name);  ///< empty: the tool does not have it either
 };
 
 template <class S>
-std::string help_of(const Language<S>& language) {
+std::string help_of(const OptionLanguage<S>& language) {
     const std::string tool = language.tool;
     std::string text = "sonde-engine " + tool + ": " + tool +
                        "'s command line, done by Sonde's engine. Under mpiexec or srun, or alone.\n";
@@ -74,8 +74,8 @@ std::string help_of(const Language<S>& language) {
                 continue;
             }
             std::string names = option.letter != 0 ? std::string("-") + option.letter : std::string();
-            if (*option.word != '\0') {
-                names += (names.empty() ? "" : ", ") + std::string("--") + option.word;
+            if (*option.long_name != '\0') {
+                names += (names.empty() ? "" : ", ") + std::string("--") + option.long_name;
             }
             names.resize(std::max<std::size_t>(names.size() + 1, 30), ' ');
             text += "  " + names + option.help + "\n";
@@ -88,15 +88,15 @@ std::string help_of(const Language<S>& language) {
 template <class S>
 class ArgumentParser {
  public:
-    ArgumentParser(const Language<S>& language, const std::vector<std::string>& arguments)
+    ArgumentParser(const OptionLanguage<S>& language, const std::vector<std::string>& arguments)
         : language_(language), arguments_(arguments) {}
 
     /// Throws plan::PlanError with one sentence, or Help.
     S read() {
-        for (; at_ < arguments_.size(); ++at_) {
-            const std::string& word = arguments_[at_];
+        for (; position_ < arguments_.size(); ++position_) {
+            const std::string& word = arguments_[position_];
             if (word == "-h" || word == "--help") {
-                throw Help(help_of(language_));
+                throw HelpRequested(help_of(language_));
             }
             if (word.starts_with("--")) {
                 read_word(word.substr(2));
@@ -134,10 +134,10 @@ class ArgumentParser {
     }
 
     std::string next_value(const std::string& spelling) {
-        if (at_ + 1 >= arguments_.size()) {
+        if (position_ + 1 >= arguments_.size()) {
             throw plan::PlanError(spelling + " needs a value after it");
         }
-        return arguments_[++at_];
+        return arguments_[++position_];
     }
 
     /// A flag may be said to be off (-F=0) or on (-F=1).
@@ -155,7 +155,7 @@ class ArgumentParser {
         const std::string name = word.substr(0, equal);
         const std::string spelling = "--" + name;
         const ToolOption<S>& option = find(spelling, name, [&name](const ToolOption<S>& candidate) {
-            return !name.empty() && candidate.word == name;
+            return !name.empty() && candidate.long_name == name;
         });
         if (!option.takes_value) {
             raise(option, spelling, equal == std::string::npos ? "1" : word.substr(equal + 1));
@@ -190,9 +190,9 @@ class ArgumentParser {
         }
     }
 
-    const Language<S>& language_;
+    const OptionLanguage<S>& language_;
     const std::vector<std::string>& arguments_;
-    std::size_t at_ = 0;
+    std::size_t position_ = 0;
     S settings_;
 };
 

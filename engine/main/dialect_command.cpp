@@ -119,7 +119,7 @@ SondeOptions take_sonde_options(std::vector<std::string>& tool_arguments) {
 
 /// The next plan, with the title of --sonde-title.
 std::optional<std::string> next_plan(Session& session, const SondeOptions& own_options) {
-    std::optional<std::string> text = session.next();
+    std::optional<std::string> text = session.next_plan();
     if (text && !own_options.title.empty()) {
         nlohmann::ordered_json plan = plan::parse_ordered_json(*text);
         plan["title"] = own_options.title;
@@ -145,14 +145,15 @@ int show_plans(Session& session, const SondeOptions& own_options) {
         const nlohmann::ordered_json plan =
             plan::parse_ordered_json(plan::parse_plan(*text, runs::capabilities()).canonical);
         std::cout << plan::serialize_json(plan, plan::JsonEncoding::strict_utf8, 2) << "\n";
-        session.ended(phases::exit_done);
+        session.end_plan(phases::exit_done);
     }
     return phases::exit_done;
 }
 
-dialects::Setting make_setting(const ranks::ProcessLocation& location, const std::vector<std::string>& tool_arguments,
-                               const std::string& program, dialects::ReportStream report_stream) {
-    dialects::Setting setting{location.processes, location.nodes, location.node_of, {program}, report_stream};
+dialects::SessionSetup make_session_setup(const ranks::ProcessLocation& location,
+                                          const std::vector<std::string>& tool_arguments, const std::string& program,
+                                          dialects::ReportStream report_stream) {
+    dialects::SessionSetup setting{location.processes, location.nodes, location.node_of, {program}, report_stream};
     setting.command.insert(setting.command.end(), tool_arguments.begin(), tool_arguments.end());
     return setting;
 }
@@ -180,7 +181,7 @@ int run_all(Session& session, const SondeOptions& own_options, const std::string
             options.arena = &ground;
             if (root) {
                 options.listener = [&session](const char* type, const nlohmann::ordered_json& content) {
-                    session.line(type, content);
+                    session.read_record_line(type, content);
                 };
             }
             runs::ProcessVenue venue(plan, options, team);
@@ -192,7 +193,7 @@ int run_all(Session& session, const SondeOptions& own_options, const std::string
             code = phases::exit_plan;
         }
         if (root) {
-            session.ended(code);
+            session.end_plan(code);
         }
         worst = worst == phases::exit_done ? code : worst;
         if (code != phases::exit_done && code != phases::exit_mismatch) {
@@ -204,7 +205,7 @@ int run_all(Session& session, const SondeOptions& own_options, const std::string
 int run_dialect(const dialects::Dialect& dialect, const std::vector<std::string>& arguments) {
     std::vector<std::string> tool_arguments(arguments.begin() + 2, arguments.end());
     SondeOptions own_options = take_sonde_options(tool_arguments);
-    const std::unique_ptr<Session> session = dialect.read(tool_arguments);
+    const std::unique_ptr<Session> session = dialect.make_session(tool_arguments);
     if (own_options.show_plans) {
         return show_plans(*session, own_options);
     }
@@ -231,8 +232,8 @@ int run_dialect(const dialects::Dialect& dialect, const std::vector<std::string>
         std::string complaint;
         if (root) {
             try {
-                session->begin(make_setting(team->location(), tool_arguments, std::string(dialect.name),
-                                            own_options.report_stream));
+                session->begin(make_session_setup(team->location(), tool_arguments, std::string(dialect.name),
+                                                  own_options.report_stream));
             } catch (const plan::PlanError& error) {
                 complaint = error.what();
                 records::print_error(complaint);
@@ -241,7 +242,7 @@ int run_dialect(const dialects::Dialect& dialect, const std::vector<std::string>
         const bool good = team->all_ok(complaint.empty());
         code = good ? run_all(*session, own_options, command, *team) : static_cast<int>(phases::exit_plan);
         if (root && good) {
-            code = session->finish(code);
+            code = session->finish_session(code);
         }
         code = std::stoi(team->broadcast(std::to_string(code)));
     });
@@ -254,7 +255,7 @@ int command_dialect(const dialects::Dialect& dialect, const std::vector<std::str
     const ranks::LaunchEnvironment launch = ranks::detect_launch();
     try {
         return run_dialect(dialect, tool_arguments);
-    } catch (const dialects::Help& help) {
+    } catch (const dialects::HelpRequested& help) {
         if (launch.process == 0) {
             std::cout << help.what() << describe_sonde_options() << "\n";
         }

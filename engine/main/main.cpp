@@ -21,7 +21,7 @@ namespace {
 
 std::string list_commands() {
     std::string text = "use run, resolve, accesses, schema, backends, clean, probe, ssh";
-    for (const sonde::dialects::Dialect* dialect : sonde::dialects::list()) {
+    for (const sonde::dialects::Dialect* dialect : sonde::dialects::list_dialects()) {
         text += ", " + std::string(dialect->name);
     }
     return text;
@@ -52,13 +52,13 @@ std::string explain_parse_error(const CLI::App& app, const CLI::ParseError& erro
 std::optional<int> run_as_dialect(int argc, char** argv) {
     const std::string_view called = argc > 0 ? std::string_view(argv[0]) : std::string_view();
     const std::string_view name = called.substr(called.rfind('/') + 1);
-    if (const sonde::dialects::Dialect* dialect = sonde::dialects::find(name)) {
+    if (const sonde::dialects::Dialect* dialect = sonde::dialects::find_dialect(name)) {
         std::vector<std::string> arguments{argv, argv + argc};
         arguments.insert(arguments.begin() + 1, std::string(name));
         return sonde::command_dialect(*dialect, arguments);
     }
     if (argc > 1) {
-        if (const sonde::dialects::Dialect* dialect = sonde::dialects::find(argv[1])) {
+        if (const sonde::dialects::Dialect* dialect = sonde::dialects::find_dialect(argv[1])) {
             return sonde::command_dialect(*dialect, {argv, argv + argc});
         }
     }
@@ -121,7 +121,7 @@ class CommandLine {
  private:
     static std::string describe_dialects() {
         std::string text;
-        for (const sonde::dialects::Dialect* dialect : sonde::dialects::list()) {
+        for (const sonde::dialects::Dialect* dialect : sonde::dialects::list_dialects()) {
             text += (text.empty() ? "COMMAND LINES OF OTHER TOOLS:\n  " : "\n  ") + std::string(dialect->name) + ": " +
                     std::string(dialect->summary);
         }

@@ -60,7 +60,7 @@ extern "C" int LLVMFuzzerInitialize(int* /*count*/, char*** /*arguments*/) {
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    const auto dialects = sonde::dialects::list();
+    const auto dialects = sonde::dialects::list_dialects();
     if (size == 0 || data[0] >= dialects.size()) {
         return -1;
     }
@@ -69,20 +69,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         return -1;
     }
     try {
-        const auto session = dialects[data[0]]->read(arguments);
+        const auto session = dialects[data[0]]->make_session(arguments);
         session->needs_mpi();
         session->begin({});
         for (int plans = 0; plans < 4; ++plans) {
-            const auto plan = session->next();
+            const auto plan = session->next_plan();
             if (!plan) {
                 break;
             }
             sonde::plan::parse_plan(*plan, sonde::runs::capabilities());
-            session->ended(0);
+            session->end_plan(0);
         }
     } catch (const sonde::plan::PlanError& error) {
         check_sentence(error.what());
-    } catch (const sonde::dialects::Help&) {
+    } catch (const sonde::dialects::HelpRequested&) {
     }
     return 0;
 }

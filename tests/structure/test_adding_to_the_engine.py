@@ -281,11 +281,11 @@ namespace sonde::dialects {
 namespace {
 
 class NapSession final : public Session {
-    void begin(const Setting&) override {}
-    std::optional<std::string> next() override { return std::nullopt; }
-    void line(std::string_view, const nlohmann::ordered_json&) override {}
-    void ended(int) override {}
-    int finish(int code) override { return code; }
+    void begin(const SessionSetup&) override {}
+    std::optional<std::string> next_plan() override { return std::nullopt; }
+    void read_record_line(std::string_view, const nlohmann::ordered_json&) override {}
+    void end_plan(int) override {}
+    int finish_session(int code) override { return code; }
 };
 
 }  // namespace
@@ -294,7 +294,9 @@ extern const Dialect nap_dialect;
 const Dialect nap_dialect{
     .name = "nap",
     .summary = "a tool that sleeps",
-    .read = [](const std::vector<std::string>&) -> std::unique_ptr<Session> { return std::make_unique<NapSession>(); },
+    .make_session = [](const std::vector<std::string>&) -> std::unique_ptr<Session> {
+        return std::make_unique<NapSession>();
+    },
 };
 
 }  // namespace sonde::dialects

@@ -13,7 +13,7 @@ namespace sonde::dialects::ior {
 namespace {
 
 using plan::PlanError;
-using Takes = IorOption::Takes;
+using Takes = IorOption::ArgumentCount;
 
 [[noreturn]] void unknown(const std::string& spelling, const std::string& name) {
     const std::string why = why_refused(name);
@@ -25,12 +25,12 @@ using Takes = IorOption::Takes;
 class ArgumentReader {
  public:
     explicit ArgumentReader(const std::vector<std::string>& arguments) : arguments_(arguments) {}
-    bool any() const { return at_ < arguments_.size(); }
-    const std::string& take() { return arguments_[at_++]; }
+    bool has_more() const { return position_ < arguments_.size(); }
+    const std::string& take_argument() { return arguments_[position_++]; }
 
  private:
     const std::vector<std::string>& arguments_;
-    std::size_t at_ = 0;
+    std::size_t position_ = 0;
 };
 
 class Parser {
@@ -38,10 +38,10 @@ class Parser {
     explicit Parser(const std::vector<std::string>& arguments) : arguments_(arguments) {}
 
     void run() {
-        while (arguments_.any()) {
-            const std::string word = arguments_.take();
+        while (arguments_.has_more()) {
+            const std::string word = arguments_.take_argument();
             if (word == "-h" || word == "--help") {
-                throw Help(help_text());
+                throw HelpRequested(help_text());
             }
             if (word.starts_with("--")) {
                 read_long(word);
@@ -62,15 +62,15 @@ class Parser {
         if (value && !value->empty()) {
             return *value;
         }
-        if (value || !arguments_.any()) {
+        if (value || !arguments_.has_more()) {
             throw PlanError(spelling + " needs a value after it");
         }
-        return arguments_.take();
+        return arguments_.take_argument();
     }
 
     void apply(const IorOption& option, const std::string& spelling, const std::optional<std::string>& value) {
         try {
-            if (option.takes == Takes::value) {
+            if (option.argument_count == Takes::value) {
                 option.apply(settings, value_for(spelling, value));
             } else {
                 raise(option, value);
@@ -100,7 +100,7 @@ class Parser {
     void read_long(const std::string& word) {
         const std::size_t equal = word.find('=');
         const std::string name = word.substr(2, equal == std::string::npos ? equal : equal - 2);
-        const IorOption* option = by_word(name);
+        const IorOption* option = find_by_long_name(name);
         if (option == nullptr) {
             unknown("--" + name, name);
         }
@@ -126,11 +126,11 @@ class Parser {
                 script = value_for(spelling, value);
                 return;
             }
-            const IorOption* option = by_letter(word[i]);
+            const IorOption* option = find_by_letter(word[i]);
             if (option == nullptr) {
                 unknown(spelling, std::string(1, word[i]));
             }
-            if (option->takes == Takes::value) {
+            if (option->argument_count == Takes::value) {
                 apply(*option, spelling, value);
                 return;
             }
@@ -168,7 +168,7 @@ void apply_directives(IorSettings& settings, const std::string& line, const std:
         if (key.empty() || value.empty()) {
             throw PlanError(where + ": \"" + directive + "\" is not of the form key=value");
         }
-        const IorOption* option = by_directive(key);
+        const IorOption* option = find_by_directive(key);
         if (option == nullptr) {
             unknown(where + " " + key, key);
         }

@@ -11,26 +11,26 @@ namespace {
 class Csv final : public OutputLayout {
  public:
     explicit Csv(std::ostream& out) : out_(out) {}
-    void begin(const std::string&) override {}
+    void begin_output(const std::string&) override {}
     void begin_test(const IorTest&) override {
         out_ << "access,bw(MiB/s),IOPS,Latency,block(KiB),xfer(KiB),open(s),wr/rd(s),close(s),total(s),numTasks,iter\n";
     }
-    void point(const IorTest& test, const Point& point) override {
-        if (point.step.kind != IorStep::StepKind::write && point.step.kind != IorStep::StepKind::read) {
+    void write_measurement(const IorTest& test, const IorMeasurement& measurement) override {
+        if (measurement.step.kind != IorStep::StepKind::write && measurement.step.kind != IorStep::StepKind::read) {
             return;
         }
         const IorSettings& s = *test.settings;
-        out_ << (point.writes() ? "write" : "read") << std::fixed << std::setprecision(9);
-        for (const double value :
-             {point.bandwidth() / 0x1p20, point.per_second(), point.latency, static_cast<double>(s.block) / 1024,
-              static_cast<double>(s.transfer) / 1024, point.open, point.transfer, point.close, point.total}) {
+        out_ << (measurement.writes() ? "write" : "read") << std::fixed << std::setprecision(9);
+        for (const double value : {measurement.bandwidth() / 0x1p20, measurement.per_second(), measurement.latency,
+                                   static_cast<double>(s.block) / 1024, static_cast<double>(s.transfer) / 1024,
+                                   measurement.open, measurement.transfer, measurement.close, measurement.total}) {
             out_ << "," << value;
         }
-        out_ << "," << test.crowd.active(s) << "," << point.step.repetition << "\n";
+        out_ << "," << test.placement.active_tasks(s) << "," << measurement.step.repetition << "\n";
         out_.flush();
     }
     void end_test(const IorTest&) override {}
-    void end(const std::vector<const IorTest*>&, bool) override { out_.flush(); }
+    void end_output(const std::vector<const IorTest*>&, bool) override { out_.flush(); }
 
  private:
     std::ostream& out_;

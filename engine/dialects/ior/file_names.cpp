@@ -42,8 +42,9 @@ std::string romio_driver(const IorSettings& s) {
         const std::size_t end = std::min(s.file.find('@', from), s.file.size());
         const std::string driver = driver_of(s.file.substr(from, end - from));
         if (!first && driver != common_driver) {
-            refuse("-o " + s.file +
-                   " names several drivers of ROMIO, which takes one for all files here: name the same before each");
+            throw_argument_error(
+                "-o " + s.file +
+                " names several drivers of ROMIO, which takes one for all files here: name the same before each");
         }
         common_driver = driver;
         from = end + 1;

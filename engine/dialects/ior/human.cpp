@@ -14,7 +14,7 @@ namespace {
 constexpr double gibi = 0x1p30;
 
 /// A number in a column of ten: six decimals below one, none from 3600 on.
-std::string column(double value) {
+std::string format_column(double value) {
     return text("%-10.*f", value < 1 ? 6 : value < 3600 ? 2 : 0, value);
 }
 
@@ -22,7 +22,7 @@ class Human final : public OutputLayout {
  public:
     Human(std::ostream& out, int verbose) : out_(out), verbose_(verbose) {}
 
-    void begin(const std::string& command) override {
+    void begin_output(const std::string& command) override {
         out_ << "IOR-" << version_text << ": MPI Coordinated Test of Parallel I/O\n";
         print_field("Began", date_now());
         print_field("Command line", command);
@@ -33,7 +33,7 @@ class Human final : public OutputLayout {
     void begin_test(const IorTest& test) override {
         const IorSettings& s = *test.settings;
         print_field("TestID", std::to_string(test.number));
-        print_field("StartTime", test.began);
+        print_field("StartTime", test.start_date);
         const std::string file = file_of_task(s);
         if (const FileSystemUse use = file_system_use(file); use.is_known) {
             print_field("Path", file);
@@ -53,75 +53,77 @@ class Human final : public OutputLayout {
         out_.flush();
     }
 
-    void point(const IorTest& test, const Point& point) override {
+    void write_measurement(const IorTest& test, const IorMeasurement& measurement) override {
         const IorSettings& s = *test.settings;
-        if (point.step.kind == IorStep::StepKind::remove) {
+        if (measurement.step.kind == IorStep::StepKind::remove) {
             if (verbose_ >= 3) {
-                out_ << "task 0 removing " << file_of(test, point, 0) << "\n";
+                out_ << "task 0 removing " << find_file_name(test, measurement, 0) << "\n";
             }
             if (verbose_ > 0) {
                 out_ << "remove    -          -          -           -          -          -          -          -     "
                         "     "
-                     << column(point.total) << text(" %-4d\n", point.step.repetition);
+                     << format_column(measurement.total) << text(" %-4d\n", measurement.step.repetition);
             }
             return;
         }
-        if (point.step.kind == IorStep::StepKind::check_write && verbose_ >= 1) {
+        if (measurement.step.kind == IorStep::StepKind::check_write && verbose_ >= 1) {
             out_ << "Verifying contents of the file(s) just written.\n" << date_now() << "\n\n";
         }
-        if (point.step.kind != IorStep::StepKind::write && point.step.kind != IorStep::StepKind::read) {
+        if (measurement.step.kind != IorStep::StepKind::write && measurement.step.kind != IorStep::StepKind::read) {
             return;
         }
-        if (point.step.repetition > 0 && (point.writes() || !s.write)) {
+        if (measurement.step.repetition > 0 && (measurement.writes() || !s.write)) {
             show_data_signature(test);
         }
         if (verbose_ >= 3) {
-            show_times(test, point);
+            show_times(test, measurement);
         }
         if (s.wear_out && s.deadline > 0) {
-            at_deadline(test, point);
+            print_stonewall(test, measurement);
         }
-        out_ << text("%-10s", point.writes() ? "write" : "read") << column(point.bandwidth() / mebi) << " "
-             << column(point.per_second()) << " " << column(point.latency) << "  "
-             << column(static_cast<double>(s.block) / 1024) << " " << column(static_cast<double>(s.transfer) / 1024)
-             << " " << column(point.open) << " " << column(point.transfer) << " " << column(point.close) << " "
-             << column(point.total) << text(" %-4d\n", point.step.repetition);
+        out_ << text("%-10s", measurement.writes() ? "write" : "read") << format_column(measurement.bandwidth() / mebi)
+             << " " << format_column(measurement.per_second()) << " " << format_column(measurement.latency) << "  "
+             << format_column(static_cast<double>(s.block) / 1024) << " "
+             << format_column(static_cast<double>(s.transfer) / 1024) << " " << format_column(measurement.open) << " "
+             << format_column(measurement.transfer) << " " << format_column(measurement.close) << " "
+             << format_column(measurement.total) << text(" %-4d\n", measurement.step.repetition);
         out_.flush();
     }
 
     void end_test(const IorTest& test) override {
         const IorSettings& s = *test.settings;
-        if (s.wear_out && s.status_file.empty() && !test.of(true).empty()) {
-            out_ << "Pairs deadlineForStonewallingaccessed: " << test.of(true).front().most_operations << "\n";
+        if (s.wear_out && s.status_file.empty() && !test.measurements_of(true).empty()) {
+            out_ << "Pairs deadlineForStonewallingaccessed: " << test.measurements_of(true).front().most_operations
+                 << "\n";
         }
         if (s.summary_always) {
-            heading();
-            row(test, true);
-            row(test, false);
+            print_heading();
+            print_row(test, true);
+            print_row(test, false);
         } else if (verbose_ > 0) {
-            most(test, true);
-            most(test, false);
+            print_maximum(test, true);
+            print_maximum(test, false);
         }
         out_.flush();
     }
 
-    bool warning(const std::string& sentence) override {
+    bool write_warning(const std::string& sentence) override {
         out_ << "WARNING: " << sentence << "\n" << std::flush;
         return true;
     }
 
-    void error(const std::string& reason) override { out_ << "ERROR: " << reason << "\n" << std::flush; }
+    void write_error(const std::string& reason) override { out_ << "ERROR: " << reason << "\n" << std::flush; }
 
-    void end(const std::vector<const IorTest*>& tests, bool complete) override {
+    void end_output(const std::vector<const IorTest*>& tests, bool complete) override {
         if (!complete) {
             out_.flush();
             return;
         }
         out_ << "\nSummary of all tests:";
-        heading();
+        print_heading();
         for (const IorTest* test : tests) {
-            row(*test, true);
-            row(*test, false);
+            print_row(*test, true);
+            print_row(*test, false);
         }
         print_field("Finished", date_now());
         out_.flush();
@@ -134,7 +136,7 @@ class Human final : public OutputLayout {
 
     void show_data_signature(const IorTest& test) {
         if (verbose_ >= 2) {
-            const auto stamp = static_cast<std::uint32_t>(test.stamp);
+            const auto stamp = static_cast<std::uint32_t>(test.signature);
             out_ << text("Using Time Stamp %u (0x%x) for Data Signature\n", stamp, stamp);
         }
     }
@@ -151,24 +153,25 @@ class Human final : public OutputLayout {
         }
     }
 
-    static std::string file_of(const IorTest& test, const Point& point, int task) {
+    static std::string find_file_name(const IorTest& test, const IorMeasurement& measurement, int task) {
         const IorSettings& s = *test.settings;
-        return file_of_task(s, task) + (s.multiple_files ? "." + std::to_string(point.step.repetition) : "");
+        return file_of_task(s, task) + (s.multiple_files ? "." + std::to_string(measurement.step.repetition) : "");
     }
 
     /// When each task opened, moved and closed, in seconds since the tasks began together.
-    void show_times(const IorTest& test, const Point& point) {
-        const char* access = point.writes() ? "write" : "read";
-        for (const TaskTimes& task : point.tasks) {
-            out_ << "task " << task.task << (point.writes() ? " writing " : " reading ")
-                 << file_of(test, point, task.task) << "\n";
+    void show_times(const IorTest& test, const IorMeasurement& measurement) {
+        const char* access = measurement.writes() ? "write" : "read";
+        for (const TaskTimes& task : measurement.tasks) {
+            out_ << "task " << task.task << (measurement.writes() ? " writing " : " reading ")
+                 << find_file_name(test, measurement, task.task) << "\n";
         }
-        out_ << "Commencing " << access << " performance test: " << date_now() << "\n" << (point.writes() ? "" : "\n");
-        for (const TaskTimes& task : point.tasks) {
+        out_ << "Commencing " << access << " performance test: " << date_now() << "\n"
+             << (measurement.writes() ? "" : "\n");
+        for (const TaskTimes& task : measurement.tasks) {
             const double opened = task.start + task.open;
             const double closed = task.start + task.total;
             const auto line = [&](double time, const char* part, const char* edge) {
-                out_ << text("Test %d: Iter=%d, Task=%d, Time=%f, %s%s %s\n", test.number, point.step.repetition,
+                out_ << text("Test %d: Iter=%d, Task=%d, Time=%f, %s%s %s\n", test.number, measurement.step.repetition,
                              task.task, time, access, part, edge);
             };
             line(task.start, " open", "start");
@@ -199,9 +202,9 @@ class Human final : public OutputLayout {
         } else if (s.reorder_random == 0) {
             print_field("ordering inter file", "no tasks offsets");
         }
-        print_field("nodes", std::to_string(s.nodes > 0 ? s.nodes : test.crowd.nodes));
-        print_field("tasks", std::to_string(test.crowd.active(s)));
-        print_field("clients per node", std::to_string(test.crowd.per_node(s)));
+        print_field("nodes", std::to_string(s.nodes > 0 ? s.nodes : test.placement.nodes));
+        print_field("tasks", std::to_string(test.placement.active_tasks(s)));
+        print_field("clients per node", std::to_string(test.placement.tasks_per_node(s)));
         print_field("memoryBuffer", "CPU");
         print_field("dataAccess", "CPU");
         print_field("GPUDirect", "0");
@@ -221,7 +224,7 @@ class Human final : public OutputLayout {
         }
     }
 
-    void heading() {
+    void print_heading() {
         out_ << "\n"
              << text("%-9s %10s %10s %10s %10s %10s %10s %10s %10s %10s %10s %13s", "Operation", "Max(MiB)", "Min(MiB)",
                      "Mean(MiB)", "StdDev", "Max(OPs)", "Min(OPs)", "Mean(OPs)", "StdDev", "Mean(s)", "Stonewall(s)",
@@ -230,44 +233,45 @@ class Human final : public OutputLayout {
              << text("%8s %8s %9s %5s RefNum\n", " blksiz", "xsize", "aggs(MiB)", "API");
     }
 
-    void row(const IorTest& test, bool writes) {
+    void print_row(const IorTest& test, bool writes) {
         const IorSettings& s = *test.settings;
-        const std::vector<Point> points = test.of(writes);
+        const std::vector<IorMeasurement> points = test.measurements_of(writes);
         if (points.empty()) {
             return;
         }
         std::vector<double> rates, calls;
         double seconds = 0, wall_seconds = 0, wall_bytes = 0;
-        for (const Point& point : points) {
-            rates.push_back(point.bandwidth());
-            calls.push_back(point.bandwidth() / static_cast<double>(s.transfer));
-            seconds += point.total;
-            wall_seconds += point.stonewall_seconds;
-            wall_bytes += point.stonewall_bytes / test.crowd.active(s);  // of a task: that is what IOR shows
+        for (const IorMeasurement& measurement : points) {
+            rates.push_back(measurement.bandwidth());
+            calls.push_back(measurement.bandwidth() / static_cast<double>(s.transfer));
+            seconds += measurement.total;
+            wall_seconds += measurement.stonewall_seconds;
+            wall_bytes +=
+                measurement.stonewall_bytes / test.placement.active_tasks(s);  // of a task: that is what IOR shows
         }
         const auto count = static_cast<double>(points.size());
         const RateSpread rate = spread_of(rates);
         const RateSpread call = spread_of(calls);
         out_ << text("%-9s %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.2f %10.5f ", writes ? "write" : "read",
-                     rate.most / mebi, rate.least / mebi, rate.mean / mebi, rate.deviation / mebi, call.most,
-                     call.least, call.mean, call.deviation, seconds / count);
+                     rate.max / mebi, rate.min / mebi, rate.mean / mebi, rate.deviation / mebi, call.max, call.min,
+                     call.mean, call.deviation, seconds / count);
         if (s.wear_out && wall_seconds > 0) {
             out_ << text("%10.2f %13.2f ", wall_seconds / count, wall_bytes / wall_seconds / mebi);
         } else {
             out_ << text("%10s %13s ", "NA", "NA");
         }
         out_ << text("%5d %6d %3d %4d %3d %5d %8lld %9d %4lld %6lld %8lld %8lld %9.1f %3s %6lld\n", test.number,
-                     test.crowd.active(s), test.crowd.per_node(s), s.repetitions, s.file_per_process ? 1 : 0, s.reorder,
-                     static_cast<long long>(s.task_offset), s.reorder_random, static_cast<long long>(s.reorder_seed),
-                     static_cast<long long>(s.segments), static_cast<long long>(s.block),
-                     static_cast<long long>(s.transfer), points.front().bytes / mebi, s.api.c_str(),
-                     static_cast<long long>(s.reference));
+                     test.placement.active_tasks(s), test.placement.tasks_per_node(s), s.repetitions,
+                     s.file_per_process ? 1 : 0, s.reorder, static_cast<long long>(s.task_offset), s.reorder_random,
+                     static_cast<long long>(s.reorder_seed), static_cast<long long>(s.segments),
+                     static_cast<long long>(s.block), static_cast<long long>(s.transfer), points.front().bytes / mebi,
+                     s.api.c_str(), static_cast<long long>(s.reference));
     }
 
     /// How far the tasks had come when the deadline passed, and to which count all then went on. IOR takes the call
     /// that was under way for done; here it is not.
-    void at_deadline(const IorTest& test, const Point& point) {
-        if (point.tasks.empty()) {
+    void print_stonewall(const IorTest& test, const IorMeasurement& measurement) {
+        if (measurement.tasks.empty()) {
             return;
         }
         const auto by_operations = [](const TaskTimes& a, const TaskTimes& b) {
@@ -276,20 +280,20 @@ class Human final : public OutputLayout {
         const auto by_bytes = [](const TaskTimes& a, const TaskTimes& b) {
             return a.bytes_at_deadline < b.bytes_at_deadline;
         };
-        const auto least = std::min_element(point.tasks.begin(), point.tasks.end(), by_operations);
+        const auto least = std::min_element(measurement.tasks.begin(), measurement.tasks.end(), by_operations);
         const double least_bytes =
-            std::min_element(point.tasks.begin(), point.tasks.end(), by_bytes)->bytes_at_deadline;
+            std::min_element(measurement.tasks.begin(), measurement.tasks.end(), by_bytes)->bytes_at_deadline;
         out_ << text(
             "stonewalling pairs accessed min: %lld max: %lld -- min data: %.1f GiB mean data: %.1f GiB time: %.1fs\n",
-            static_cast<long long>(least->operations_at_deadline), static_cast<long long>(point.most_operations),
-            least_bytes / gibi, point.stonewall_bytes / test.crowd.active(*test.settings) / gibi,
-            point.stonewall_seconds);
+            static_cast<long long>(least->operations_at_deadline), static_cast<long long>(measurement.most_operations),
+            least_bytes / gibi, measurement.stonewall_bytes / test.placement.active_tasks(*test.settings) / gibi,
+            measurement.stonewall_seconds);
     }
 
-    void most(const IorTest& test, bool writes) {
+    void print_maximum(const IorTest& test, bool writes) {
         double best = 0;
-        for (const Point& point : test.of(writes)) {
-            best = std::max(best, point.bandwidth());
+        for (const IorMeasurement& measurement : test.measurements_of(writes)) {
+            best = std::max(best, measurement.bandwidth());
         }
         if (best > 0) {
             out_ << text(writes ? "Max Write: %.2f MiB/sec (%.2f MB/sec)\n" : "Max Read:  %.2f MiB/sec (%.2f MB/sec)\n",

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-std::string percent(double value) {
+std::string format_percent(double value) {
     char text[32];
     std::snprintf(text, sizeof text, "%2.1f%%", value);
     return text;
@@ -41,10 +41,10 @@ ordered_json parameters_of(const IorTest& test) {
             {"outlierThreshold", s.outlier_seconds},
             {"options", "(null)"},
             {"dryRun", s.dry_run ? 1 : 0},
-            {"nodes", s.nodes > 0 ? s.nodes : test.crowd.nodes},
+            {"nodes", s.nodes > 0 ? s.nodes : test.placement.nodes},
             {"memoryPerTask", s.memory_per_task},
             {"memoryPerNode", memory_per_node},
-            {"tasksPerNode", test.crowd.per_node(s)},
+            {"tasksPerNode", test.placement.tasks_per_node(s)},
             {"repetitions", s.repetitions},
             {"multiFile", s.multiple_files ? 1 : 0},
             {"interTestDelay", s.test_delay},
@@ -95,9 +95,9 @@ ordered_json options_of(const IorTest& test) {
     if (s.reorder_random != 0) {
         options["reorder random seed"] = s.reorder_seed;
     }
-    options["nodes"] = s.nodes > 0 ? s.nodes : test.crowd.nodes;
-    options["tasks"] = test.crowd.active(s);
-    options["clients per node"] = test.crowd.per_node(s);
+    options["nodes"] = s.nodes > 0 ? s.nodes : test.placement.nodes;
+    options["tasks"] = test.placement.active_tasks(s);
+    options["clients per node"] = test.placement.tasks_per_node(s);
     options["memoryBuffer"] = "CPU";
     options["dataAccess"] = "CPU";
     options["GPUDirect"] = "0";
@@ -116,49 +116,50 @@ ordered_json options_of(const IorTest& test) {
 }
 
 /// Sonde's figures of a point.
-ordered_json own_of(const Point& point) {
-    ordered_json figures{{"iter", point.step.repetition}, {"bytes", point.bytes}, {"ops", point.operations}};
-    figures.update(point.figures);
-    if (point.checked_bytes > 0) {
-        figures["checked_bytes"] = point.checked_bytes;
-        figures["mismatches"] = point.mismatches;
+ordered_json sonde_figures_of(const IorMeasurement& measurement) {
+    ordered_json figures{
+        {"iter", measurement.step.repetition}, {"bytes", measurement.bytes}, {"ops", measurement.operations}};
+    figures.update(measurement.figures);
+    if (measurement.checked_bytes > 0) {
+        figures["checked_bytes"] = measurement.checked_bytes;
+        figures["mismatches"] = measurement.mismatches;
     }
-    figures["findings"] = point.findings;
+    figures["findings"] = measurement.findings;
     return figures;
 }
 
-ordered_json result_of(const IorTest& test, const Point& point, bool with_figures) {
+ordered_json result_of(const IorTest& test, const IorMeasurement& measurement, bool with_figures) {
     const IorSettings& s = *test.settings;
-    if (point.step.kind == IorStep::StepKind::remove) {
-        return {{"access", "remove"}, {"totalTime", point.total}};
+    if (measurement.step.kind == IorStep::StepKind::remove) {
+        return {{"access", "remove"}, {"totalTime", measurement.total}};
     }
-    ordered_json result{{"access", point.writes() ? "write" : "read"},
-                        {"bwMiB", point.bandwidth() / mebi},
+    ordered_json result{{"access", measurement.writes() ? "write" : "read"},
+                        {"bwMiB", measurement.bandwidth() / mebi},
                         {"blockKiB", static_cast<double>(s.block) / 1024},
                         {"xferKiB", static_cast<double>(s.transfer) / 1024},
-                        {"iops", point.per_second()},
-                        {"latency", point.latency},
-                        {"openTime", point.open},
-                        {"wrRdTime", point.transfer},
-                        {"closeTime", point.close},
-                        {"totalTime", point.total}};
+                        {"iops", measurement.per_second()},
+                        {"latency", measurement.latency},
+                        {"openTime", measurement.open},
+                        {"wrRdTime", measurement.transfer},
+                        {"closeTime", measurement.close},
+                        {"totalTime", measurement.total}};
     if (with_figures) {
-        result["sonde"] = own_of(point);
+        result["sonde"] = sonde_figures_of(measurement);
     }
     return result;
 }
 
 ordered_json summary_of(const IorTest& test, bool writes, bool with_figures) {
     const IorSettings& s = *test.settings;
-    const std::vector<Point> points = test.of(writes);
+    const std::vector<IorMeasurement> points = test.measurements_of(writes);
     std::vector<double> rates, calls;
     double seconds = 0, wall_seconds = 0, wall_bytes = 0;
-    for (const Point& point : points) {
-        rates.push_back(point.bandwidth() / mebi);
-        calls.push_back(point.bandwidth() / static_cast<double>(s.transfer));
-        seconds += point.total;
-        wall_seconds += point.stonewall_seconds;
-        wall_bytes += point.stonewall_bytes / test.crowd.active(s);
+    for (const IorMeasurement& measurement : points) {
+        rates.push_back(measurement.bandwidth() / mebi);
+        calls.push_back(measurement.bandwidth() / static_cast<double>(s.transfer));
+        seconds += measurement.total;
+        wall_seconds += measurement.stonewall_seconds;
+        wall_bytes += measurement.stonewall_bytes / test.placement.active_tasks(s);
     }
     const RateSpread rate = spread_of(rates);
     const RateSpread call = spread_of(calls);
@@ -170,20 +171,20 @@ ordered_json summary_of(const IorTest& test, bool writes, bool with_figures) {
                          {"segmentCount", s.segments},
                          {"blockSize", s.block},
                          {"transferSize", s.transfer},
-                         {"numTasks", test.crowd.active(s)},
-                         {"tasksPerNode", test.crowd.per_node(s)},
+                         {"numTasks", test.placement.active_tasks(s)},
+                         {"tasksPerNode", test.placement.tasks_per_node(s)},
                          {"repetitions", s.repetitions},
                          {"filePerProc", s.file_per_process ? 1 : 0},
                          {"reorderTasks", s.reorder},
                          {"taskPerNodeOffset", s.task_offset},
                          {"reorderTasksRandom", s.reorder_random},
                          {"reorderTasksRandomSeed", s.reorder_seed},
-                         {"bwMaxMIB", rate.most},
-                         {"bwMinMIB", rate.least},
+                         {"bwMaxMIB", rate.max},
+                         {"bwMinMIB", rate.min},
                          {"bwMeanMIB", rate.mean},
                          {"bwStdMIB", rate.deviation},
-                         {"OPsMax", call.most},
-                         {"OPsMin", call.least},
+                         {"OPsMax", call.max},
+                         {"OPsMin", call.min},
                          {"OPsMean", call.mean},
                          {"OPsSD", call.deviation},
                          {"MeanTime", seconds / count}};
@@ -191,7 +192,7 @@ ordered_json summary_of(const IorTest& test, bool writes, bool with_figures) {
         summary["StoneWallTime"] = wall_seconds / count;
         summary["StoneWallbwMeanMIB"] = wall_bytes / wall_seconds / mebi;
         if (with_figures) {
-            const double all = wall_bytes * test.crowd.active(s) / wall_seconds / mebi;
+            const double all = wall_bytes * test.placement.active_tasks(s) / wall_seconds / mebi;
             summary["sonde"] = {{"StoneWallbwMeanMIB of all tasks", all}};
         }
     }
@@ -201,9 +202,10 @@ ordered_json summary_of(const IorTest& test, bool writes, bool with_figures) {
 
 class Json final : public OutputLayout {
  public:
-    Json(std::ostream& out, int verbose, bool with_figures) : out_(out), verbose_(verbose), own_(with_figures) {}
+    Json(std::ostream& out, int verbose, bool with_figures)
+        : out_(out), verbose_(verbose), with_figures_(with_figures) {}
 
-    void begin(const std::string& command) override {
+    void begin_output(const std::string& command) override {
         document_ = {{"Version", version_text},        {"Began", date_now()},
                      {"Command line", command},        {"Machine", machine(verbose_)},
                      {"tests", ordered_json::array()}, {"summary", ordered_json::array()}};
@@ -211,14 +213,14 @@ class Json final : public OutputLayout {
 
     void begin_test(const IorTest& test) override {
         const IorSettings& s = *test.settings;
-        ordered_json entry{{"TestID", test.number}, {"StartTime", test.began}};
+        ordered_json entry{{"TestID", test.number}, {"StartTime", test.start_date}};
         const std::string file = file_of_task(s);
         if (const FileSystemUse use = file_system_use(file); use.is_known) {
             entry["Path"] = file;
             entry["Capacity"] = use.capacity;
-            entry["Used Capacity"] = percent(use.used_percent);
+            entry["Used Capacity"] = format_percent(use.used_percent);
             entry["Inodes"] = use.inodes;
-            entry["Used Inodes"] = percent(use.inodes_percent);
+            entry["Used Inodes"] = format_percent(use.inodes_percent);
         }
         entry["Parameters"] = parameters_of(test);
         entry["Options"] = options_of(test);
@@ -226,12 +228,12 @@ class Json final : public OutputLayout {
         document_["tests"].push_back(entry);
     }
 
-    void point(const IorTest& test, const Point& point) override {
-        const bool is_listed = point.step.kind == IorStep::StepKind::write ||
-                               point.step.kind == IorStep::StepKind::read ||
-                               (point.step.kind == IorStep::StepKind::remove && verbose_ > 0);
+    void write_measurement(const IorTest& test, const IorMeasurement& measurement) override {
+        const bool is_listed = measurement.step.kind == IorStep::StepKind::write ||
+                               measurement.step.kind == IorStep::StepKind::read ||
+                               (measurement.step.kind == IorStep::StepKind::remove && verbose_ > 0);
         if (is_listed) {
-            document_["tests"].back()["Results"].push_back(result_of(test, point, own_));
+            document_["tests"].back()["Results"].push_back(result_of(test, measurement, with_figures_));
         }
     }
 
@@ -239,8 +241,8 @@ class Json final : public OutputLayout {
         ordered_json most = ordered_json::object();
         for (const bool writes : {true, false}) {
             double best = 0;
-            for (const Point& point : test.of(writes)) {
-                best = std::max(best, point.bandwidth());
+            for (const IorMeasurement& measurement : test.measurements_of(writes)) {
+                best = std::max(best, measurement.bandwidth());
             }
             if (verbose_ > 0 && best > 0) {
                 most[writes ? "writeMiB" : "readMiB"] = best / mebi;
@@ -252,11 +254,11 @@ class Json final : public OutputLayout {
         }
     }
 
-    void end(const std::vector<const IorTest*>& tests, bool complete) override {
+    void end_output(const std::vector<const IorTest*>& tests, bool complete) override {
         for (const IorTest* test : tests) {
             for (const bool writes : {true, false}) {
-                if (!test->of(writes).empty()) {
-                    document_["summary"].push_back(summary_of(*test, writes, own_));
+                if (!test->measurements_of(writes).empty()) {
+                    document_["summary"].push_back(summary_of(*test, writes, with_figures_));
                 }
             }
         }
@@ -270,7 +272,7 @@ class Json final : public OutputLayout {
  private:
     std::ostream& out_;
     int verbose_;
-    bool own_;
+    bool with_figures_;
     ordered_json document_;
 };
 

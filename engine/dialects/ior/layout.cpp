@@ -19,18 +19,19 @@ std::string text(const char* format, ...) {
     return line.data();
 }
 
-std::vector<Point> IorTest::of(bool writes) const {
-    std::vector<Point> all;
-    for (const Point& point : points) {
-        if (point.step.kind == (writes ? IorStep::StepKind::write : IorStep::StepKind::read)) {
-            all.push_back(point);
+std::vector<IorMeasurement> IorTest::measurements_of(bool writes) const {
+    std::vector<IorMeasurement> all;
+    for (const IorMeasurement& measurement : measurements) {
+        if (measurement.step.kind == (writes ? IorStep::StepKind::write : IorStep::StepKind::read)) {
+            all.push_back(measurement);
         }
     }
     return all;
 }
 
 double IorTest::expected_bytes() const {
-    return static_cast<double>(settings->block) * static_cast<double>(settings->segments) * crowd.active(*settings);
+    return static_cast<double>(settings->block) * static_cast<double>(settings->segments) *
+           placement.active_tasks(*settings);
 }
 
 std::string date_now() {

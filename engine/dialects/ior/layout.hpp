@@ -17,11 +17,11 @@ namespace sonde::dialects::ior {
 struct IorTest {
     int number = 0;
     const IorSettings* settings = nullptr;
-    Crowd crowd;
-    std::string began;       ///< as IOR writes dates
-    std::int64_t stamp = 0;  ///< signature of the content
-    std::vector<Point> points;
-    std::vector<Point> of(bool writes) const;
+    TaskPlacement placement;
+    std::string start_date;      ///< as IOR writes dates
+    std::int64_t signature = 0;  ///< signature of the content
+    std::vector<IorMeasurement> measurements;
+    std::vector<IorMeasurement> measurements_of(bool writes) const;
     double expected_bytes() const;
 };
 
@@ -31,16 +31,16 @@ class OutputLayout {
     OutputLayout(const OutputLayout&) = delete;
     OutputLayout& operator=(const OutputLayout&) = delete;
     virtual ~OutputLayout() = default;
-    virtual void begin(const std::string& command) = 0;
+    virtual void begin_output(const std::string& command) = 0;
     virtual void begin_test(const IorTest& test) = 0;
-    virtual void point(const IorTest& test, const Point& point) = 0;  ///< also of removals
+    virtual void write_measurement(const IorTest& test, const IorMeasurement& measurement) = 0;  ///< also of removals
     virtual void end_test(const IorTest& test) = 0;
     /// Why the program ends before its time, as IOR says it.
-    virtual void error(const std::string& /*reason*/) {}
+    virtual void write_error(const std::string& /*reason*/) {}
     /// What IOR warns of in its output; false where this layout has no room for that.
-    virtual bool warning(const std::string& /*sentence*/) { return false; }
+    virtual bool write_warning(const std::string& /*sentence*/) { return false; }
     /// `complete`: all tests came to their end. IOR that fails says no more.
-    virtual void end(const std::vector<const IorTest*>& tests, bool complete) = 0;
+    virtual void end_output(const std::vector<const IorTest*>& tests, bool complete) = 0;
 };
 
 std::unique_ptr<OutputLayout> make_human(std::ostream& out, int verbose);

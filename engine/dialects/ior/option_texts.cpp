@@ -35,13 +35,13 @@ std::string help_text() {
             continue;
         }
         std::string names = option.letter != 0 ? std::string("-") + option.letter : std::string();
-        if (!option.word.empty()) {
-            names += (names.empty() ? "--" : ", --") + std::string(option.word);
+        if (!option.long_name.empty()) {
+            names += (names.empty() ? "--" : ", --") + std::string(option.long_name);
         }
         if (names.empty()) {
             names = "-O " + std::string(option.directive);
         }
-        names += option.takes == IorOption::Takes::value ? "=X" : "";
+        names += option.argument_count == IorOption::ArgumentCount::value ? "=X" : "";
         names.resize(std::max<std::size_t>(names.size() + 1, 40), ' ');
         text += "  " + names + std::string(option.help) +
                 (option.letter != 0 && !option.directive.empty() ? " (" + std::string(option.directive) + ")" : "") +

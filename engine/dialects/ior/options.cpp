@@ -14,19 +14,19 @@ namespace sonde::dialects::ior {
 namespace {
 
 using plan::PlanError;
-using Takes = IorOption::Takes;
+using Takes = IorOption::ArgumentCount;
 
-std::int64_t whole(const std::string& text, const std::string& option) {
+std::int64_t read_whole_number(const std::string& text, const std::string& option) {
     return read_scaled_number(text, option, INT_MIN, INT_MAX);
 }
 
 template <auto Member>
 void set_flag(IorSettings& settings, const std::string& value) {
-    settings.*Member = whole(value, "the number of a flag") != 0;
+    settings.*Member = read_whole_number(value, "the number of a flag") != 0;
 }
 template <auto Member>
 void set_level(IorSettings& settings, const std::string& value) {
-    settings.*Member = static_cast<int>(whole(value, "the number of a flag"));
+    settings.*Member = static_cast<int>(read_whole_number(value, "the number of a flag"));
 }
 template <auto Member>
 void set_size(IorSettings& settings, const std::string& value) {
@@ -35,10 +35,11 @@ void set_size(IorSettings& settings, const std::string& value) {
 template <auto Member>
 void set_number(IorSettings& settings, const std::string& value) {
     if (value.find('.') != std::string::npos) {
-        settings.tell_note(value + " is taken as " + std::to_string(whole(value, "a number")) +
-                           ": IOR cuts decimals off");
+        settings.add_note(value + " is taken as " + std::to_string(read_whole_number(value, "a number")) +
+                          ": IOR cuts decimals off");
     }
-    settings.*Member = static_cast<std::remove_reference_t<decltype(settings.*Member)>>(whole(value, "a number"));
+    settings.*Member =
+        static_cast<std::remove_reference_t<decltype(settings.*Member)>>(read_whole_number(value, "a number"));
 }
 template <auto Member>
 void set_text(IorSettings& settings, const std::string& value) {
@@ -51,11 +52,11 @@ void set_reference(IorSettings& settings, const std::string& value) {
         set_number<&IorSettings::reference>(settings, value);
     } catch (const PlanError&) {
         settings.reference = -1;
-        settings.tell_note("-A " + value + " is not a number: the reference number is -1, as in IOR");
+        settings.add_note("-A " + value + " is not a number: the reference number is -1, as in IOR");
     }
 }
 
-std::string lower(std::string_view text) {
+std::string to_lower(std::string_view text) {
     std::string small(text);
     std::transform(small.begin(), small.end(), small.begin(), [](unsigned char c) { return std::tolower(c); });
     return small;
@@ -64,7 +65,7 @@ std::string lower(std::string_view text) {
 void set_api(IorSettings& settings, const std::string& value) {
     static constexpr std::string_view here[] = {"POSIX", "MPIIO", "HDF5", "NCMPI", "MMAP", "AIO", "DUMMY"};
     for (const std::string_view name : here) {
-        if (lower(name) == lower(value)) {
+        if (to_lower(name) == to_lower(value)) {
             settings.api = name;
             return;
         }
@@ -73,15 +74,16 @@ void set_api(IorSettings& settings, const std::string& value) {
                                                      "S3-plus", "S3-EMC",  "RADOS",  "CEPHFS", "S3-libs3", "Gfarm",
                                                      "CHFS",    "FINCHFS", "LIBNFS", "S3-curl"};
     for (const std::string_view name : elsewhere) {
-        if (lower(name) == lower(value)) {
-            refuse("the API " + std::string(name) +
-                   " is not built into Sonde: use POSIX, MPIIO, HDF5, NCMPI, MMAP, AIO or DUMMY, or write a backend "
-                   "for it "
-                   "(`tools/new-backend " +
-                   lower(name) + "` in the sources of Sonde begins one)");
+        if (to_lower(name) == to_lower(value)) {
+            throw_argument_error(
+                "the API " + std::string(name) +
+                " is not built into Sonde: use POSIX, MPIIO, HDF5, NCMPI, MMAP, AIO or DUMMY, or write a backend "
+                "for it "
+                "(`tools/new-backend " +
+                to_lower(name) + "` in the sources of Sonde begins one)");
         }
     }
-    refuse("there is no API " + value + ": use POSIX, MPIIO, HDF5, NCMPI, MMAP, AIO or DUMMY");
+    throw_argument_error("there is no API " + value + ": use POSIX, MPIIO, HDF5, NCMPI, MMAP, AIO or DUMMY");
 }
 
 void set_packet(IorSettings& settings, const std::string& value) {
@@ -99,14 +101,15 @@ void set_packet(IorSettings& settings, const std::string& value) {
             settings.packet = Packet::random;
             return;
         default:
-            refuse("-l " + value + " is no type of data packet: use timestamp, offset, incompressible or random");
+            throw_argument_error("-l " + value +
+                                 " is no type of data packet: use timestamp, offset, incompressible or random");
     }
 }
 
 void set_format(IorSettings& settings, const std::string& value) {
-    const std::string small = lower(value);
+    const std::string small = to_lower(value);
     if (small != "default" && small != "json" && small != "csv") {
-        refuse("summaryFormat=" + value + " is not known: use default, JSON or CSV");
+        throw_argument_error("summaryFormat=" + value + " is not known: use default, JSON or CSV");
     }
     settings.format = small == "json" ? Format::json : small == "csv" ? Format::csv : Format::human;
 }
@@ -115,12 +118,13 @@ void set_memory_per_node(IorSettings& settings, const std::string& value) {
     const auto bytes = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
     double share = 0;
     if (!value.empty() && value.back() == '%') {
-        share = static_cast<double>(whole(value.substr(0, value.size() - 1), "-M")) / 100;
+        share = static_cast<double>(read_whole_number(value.substr(0, value.size() - 1), "-M")) / 100;
     } else {
         share = static_cast<double>(read_scaled_number(value, "-M")) / bytes;
     }
     if (share < 0 || share > 0.95) {
-        refuse("-M " + value + " is not between nothing and 95 % of a node's memory: the rest is needed to run");
+        throw_argument_error("-M " + value +
+                             " is not between nothing and 95 % of a node's memory: the rest is needed to run");
     }
     settings.memory_share = share;
     settings.memory_per_task = 0;
@@ -132,12 +136,12 @@ void set_memory_per_task(IorSettings& settings, const std::string& value) {
 }
 
 void set_direct(IorSettings& settings, const std::string& value) {
-    settings.direct = whole(value, "posix.odirect") != 0;
+    settings.direct = read_whole_number(value, "posix.odirect") != 0;
 }
 
 void set_old_direct(IorSettings& settings, const std::string& value) {
     set_direct(settings, value);
-    settings.tell_note("-B is from IOR before 3.3; it is taken as --posix.odirect (O_DIRECT)");
+    settings.add_note("-B is from IOR before 3.3; it is taken as --posix.odirect (O_DIRECT)");
 }
 
 void set_hints_file(IorSettings& settings, const std::string& value) {
@@ -145,19 +149,21 @@ void set_hints_file(IorSettings& settings, const std::string& value) {
 }
 
 void set_strided(IorSettings&, const std::string&) {
-    refuse("--mpiio.useStridedDatatype is not built here: IOR itself marks it as not working; use --mpiio.useFileView");
+    throw_argument_error(
+        "--mpiio.useStridedDatatype is not built here: IOR itself marks it as not working; use --mpiio.useFileView");
 }
 
 template <char const* Text>
-void take_note(IorSettings& settings, const std::string& value) {
+void add_note_if_set(IorSettings& settings, const std::string& value) {
     if (value != "0") {
-        settings.tell_note(Text);
+        settings.add_note(Text);
     }
 }
 
 void refuse_own_datasets(IorSettings&, const std::string& value) {
     if (value != "0") {
-        refuse("--hdf5.individualDataSets is not built here: IOR itself refuses it; use -F for a file per task");
+        throw_argument_error(
+            "--hdf5.individualDataSets is not built here: IOR itself refuses it; use -F for a file per task");
     }
 }
 
@@ -169,7 +175,7 @@ constexpr char note_range_locks[] = "--posix.rangelocks is not used: no locks ar
 
 void refuse_gpu(IorSettings&, const std::string& value) {
     if (value != "0") {
-        refuse(
+        throw_argument_error(
             "buffers in the memory of a GPU are not built into Sonde: leave allocateBufferOnGPU, GPUid and GPUDirect "
             "out");
     }
@@ -181,7 +187,7 @@ void set_gpu_id(IorSettings&, const std::string&) {
 
 void refuse_dual(IorSettings&, const std::string& value) {
     if (value != "0") {
-        refuse(
+        throw_argument_error(
             "-y (one mount point per processor socket) is not built into Sonde: name the mount points with -F -o "
             "path1@path2, which deals them to the tasks in turn");
     }
@@ -189,7 +195,7 @@ void refuse_dual(IorSettings&, const std::string& value) {
 
 void refuse_ignored_locks(IorSettings&, const std::string& value) {
     if (value != "0") {
-        refuse(
+        throw_argument_error(
             "--posix.lustre.ignorelocks is not built into Sonde: tasks that write without Lustre's locks may lose "
             "data");
     }
@@ -197,7 +203,8 @@ void refuse_ignored_locks(IorSettings&, const std::string& value) {
 
 void refuse_gpfs(IorSettings&, const std::string& value) {
     if (value != "0") {
-        refuse("the GPFS options need the gpfs_fcntl library, which is not built into Sonde: leave --posix.gpfs.… out");
+        throw_argument_error(
+            "the GPFS options need the gpfs_fcntl library, which is not built into Sonde: leave --posix.gpfs.… out");
     }
 }
 
@@ -286,9 +293,9 @@ const IorOption ior_options[] = {
     {0, "", "platform", Takes::value, "", set_text<&IorSettings::platform>},
     {0, "", "debug", Takes::value, "", set_text<&IorSettings::debug>},
     {0, "posix.odirect", "useO_DIRECT", Takes::flag, "POSIX: O_DIRECT", set_direct},
-    {0, "posix.rangelocks", "", Takes::flag, "", take_note<note_range_locks>},
+    {0, "posix.rangelocks", "", Takes::flag, "", add_note_if_set<note_range_locks>},
     {0, "aio.max-pending", "", Takes::value, "AIO: transfers in flight (128)", set_number<&IorSettings::aio_pending>},
-    {0, "aio.granularity", "", Takes::value, "", take_note<note_granularity>},
+    {0, "aio.granularity", "", Takes::value, "", add_note_if_set<note_granularity>},
     {0, "dummy.delay-xfer", "", Takes::value, "DUMMY: microseconds a transfer takes",
      set_number<&IorSettings::dummy_transfer_us>},
     {0, "dummy.delay-create", "", Takes::value, "DUMMY: microseconds a create takes",
@@ -313,17 +320,17 @@ const IorOption ior_options[] = {
     {0, "hdf5.individualDataSets", "", Takes::flag, "", refuse_own_datasets},
     {0, "hdf5.setAlignment", "", Takes::value, "HDF5: alignment in bytes (8, 4k, 2m, 1g)",
      set_size<&IorSettings::hdf_alignment>},
-    {0, "hdf5.noFill", "", Takes::flag, "", take_note<note_no_fill>},
+    {0, "hdf5.noFill", "", Takes::flag, "", add_note_if_set<note_no_fill>},
     {0, "hdf5.chunkSize", "", Takes::value, "HDF5: elements of 8 bytes in a chunk; 0: no chunks",
      set_size<&IorSettings::hdf_chunk>},
     {0, "ncmpi.hintsFileName", "", Takes::value, "NCMPI: file of hints, as for MPIIO", set_hints_file},
     {0, "ncmpi.showHints", "", Takes::flag, "NCMPI: show the hints that are given",
      set_flag<&IorSettings::mpi_show_hints>},
-    {0, "ncmpi.preallocate", "", Takes::flag, "", take_note<note_ncmpi>},
-    {0, "ncmpi.useStridedDatatype", "", Takes::flag, "", take_note<note_ncmpi>},
-    {0, "ncmpi.useFileView", "", Takes::flag, "", take_note<note_ncmpi>},
-    {0, "mmap.madv_dont_need", "", Takes::flag, "", take_note<note_madvise>},
-    {0, "mmap.madv_pattern", "", Takes::flag, "", take_note<note_madvise>},
+    {0, "ncmpi.preallocate", "", Takes::flag, "", add_note_if_set<note_ncmpi>},
+    {0, "ncmpi.useStridedDatatype", "", Takes::flag, "", add_note_if_set<note_ncmpi>},
+    {0, "ncmpi.useFileView", "", Takes::flag, "", add_note_if_set<note_ncmpi>},
+    {0, "mmap.madv_dont_need", "", Takes::flag, "", add_note_if_set<note_madvise>},
+    {0, "mmap.madv_pattern", "", Takes::flag, "", add_note_if_set<note_madvise>},
     {0, "posix.lustre.stripecount", "", Takes::value, "POSIX: targets of a new file on Lustre (-1: all)",
      set_number<&IorSettings::stripe_count>},
     {0, "posix.lustre.stripesize", "", Takes::value, "POSIX: bytes on one target before the next one's turn",
@@ -351,26 +358,26 @@ std::span<const IorOption> options() {
     return ior_options;
 }
 
-const IorOption* by_letter(char letter) {
+const IorOption* find_by_letter(char letter) {
     const auto match = std::find_if(std::begin(ior_options), std::end(ior_options),
                                     [&](const IorOption& o) { return o.letter == letter; });
     return match == std::end(ior_options) || letter == 0 ? nullptr : match;
 }
 
-const IorOption* by_word(std::string_view word) {
+const IorOption* find_by_long_name(std::string_view word) {
     const auto match = std::find_if(std::begin(ior_options), std::end(ior_options),
-                                    [&](const IorOption& o) { return o.word == word; });
+                                    [&](const IorOption& o) { return o.long_name == word; });
     return match == std::end(ior_options) || word.empty() ? nullptr : match;
 }
 
-const IorOption* by_directive(std::string_view directive) {
-    const std::string wanted = lower(directive);
+const IorOption* find_by_directive(std::string_view directive) {
+    const std::string wanted = to_lower(directive);
     for (const IorOption& option : ior_options) {
-        if (!option.directive.empty() && lower(option.directive) == wanted) {
+        if (!option.directive.empty() && to_lower(option.directive) == wanted) {
             return &option;
         }
     }
-    return by_word(directive.starts_with("--") ? directive.substr(2) : directive);
+    return find_by_long_name(directive.starts_with("--") ? directive.substr(2) : directive);
 }
 
 }  // namespace sonde::dialects::ior

@@ -12,11 +12,11 @@
 namespace sonde::dialects::ior {
 
 struct IorOption {
-    enum class Takes { flag, value };
+    enum class ArgumentCount { flag, value };
     char letter = 0;             ///< 0: none
-    std::string_view word;       ///< after "--"; empty: none
+    std::string_view long_name;  ///< after "--"; empty: none
     std::string_view directive;  ///< in -O and scripts; empty: none
-    Takes takes = Takes::value;
+    ArgumentCount argument_count = ArgumentCount::value;
     std::string_view help;  ///< empty: accepted, but not shown
     /// `value` of a flag is its number. Throws plan::PlanError.
     void (*apply)(IorSettings& settings, const std::string& value);
@@ -25,9 +25,10 @@ struct IorOption {
 std::span<const IorOption> options();
 
 /// Null when there is none.
-const IorOption* by_letter(char letter);
-const IorOption* by_word(std::string_view word);
-const IorOption* by_directive(std::string_view directive);  ///< any case; back-end options too, with or without "--"
+const IorOption* find_by_letter(char letter);
+const IorOption* find_by_long_name(std::string_view word);
+const IorOption* find_by_directive(
+    std::string_view directive);  ///< any case; back-end options too, with or without "--"
 
 /// Why an option of some IOR is not taken here, in one sentence; empty when it is unknown.
 std::string why_refused(const std::string& option);

@@ -35,8 +35,8 @@ RateSpread spread_of(const std::vector<double>& values) {
         return spread;
     }
     const auto [least, most] = std::minmax_element(values.begin(), values.end());
-    spread.least = *least;
-    spread.most = *most;
+    spread.min = *least;
+    spread.max = *most;
     for (const double value : values) {
         spread.mean += value / static_cast<double>(values.size());
     }
@@ -48,41 +48,41 @@ RateSpread spread_of(const std::vector<double>& values) {
     return spread;
 }
 
-const IorStep* IorResults::step_of(const ordered_json& content) const {
-    const auto match = places_.find(content.value("phase", std::string()));
-    return match == places_.end() ? nullptr : &steps_[match->second];
+const IorStep* IorResults::find_step(const ordered_json& content) const {
+    const auto match = step_indices_.find(content.value("phase", std::string()));
+    return match == step_indices_.end() ? nullptr : &steps_[match->second];
 }
 
-void IorResults::take_end(const ordered_json& content) {
-    point_ = Point{};
-    rows_ = 0;
-    point_.step = *step_of(content);
-    tasks_ = content.value("tasks", std::size_t{1});
-    point_.failed = content.value("stopped_by", std::string()) == "error";
-    point_.bytes = content.at("bytes").value("transferred", 0.0);
-    point_.operations = content.at("ops").value("done", std::int64_t{0});
-    point_.compare = seconds(content, "verify");
-    point_.open = seconds(content, "open");
-    point_.close = seconds(content, "close");
-    point_.transfer = seconds(content, "transfer") + point_.compare;
-    point_.total = seconds(content, "elapsed") + point_.compare;
+void IorResults::read_phase_end(const ordered_json& content) {
+    current_ = IorMeasurement{};
+    task_rows_read_ = 0;
+    current_.step = *find_step(content);
+    task_rows_expected_ = content.value("tasks", std::size_t{1});
+    current_.failed = content.value("stopped_by", std::string()) == "error";
+    current_.bytes = content.at("bytes").value("transferred", 0.0);
+    current_.operations = content.at("ops").value("done", std::int64_t{0});
+    current_.compare = seconds(content, "verify");
+    current_.open = seconds(content, "open");
+    current_.close = seconds(content, "close");
+    current_.transfer = seconds(content, "transfer") + current_.compare;
+    current_.total = seconds(content, "elapsed") + current_.compare;
     if (content.contains("verify")) {
-        point_.mismatches = content.at("verify").value("mismatches", std::int64_t{0});
-        point_.checked_bytes = content.at("verify").value("checked_bytes", std::int64_t{0});
+        current_.mismatches = content.at("verify").value("mismatches", std::int64_t{0});
+        current_.checked_bytes = content.at("verify").value("checked_bytes", std::int64_t{0});
     }
     for (const char* member : {"stopped_by", "seconds", "rates", "wearout_ratio", "latency", "cpu", "imbalance"}) {
         if (content.contains(member)) {
-            point_.figures[member] = content.at(member);
+            current_.figures[member] = content.at(member);
         }
     }
     if (content.contains("rates") && content.at("rates").contains("stonewall")) {
-        point_.stonewall_bytes = content.at("rates").at("stonewall").value("bytes", 0.0);
-        point_.stonewall_seconds = content.at("rates").at("stonewall").value("seconds", 0.0);
+        current_.stonewall_bytes = content.at("rates").at("stonewall").value("bytes", 0.0);
+        current_.stonewall_seconds = content.at("rates").at("stonewall").value("seconds", 0.0);
     }
-    point_.latency = std::numeric_limits<double>::max();
+    current_.latency = std::numeric_limits<double>::max();
 }
 
-bool IorResults::take_tasks(const ordered_json& content) {
+bool IorResults::read_task_rows(const ordered_json& content) {
     for (const ordered_json& row : content.at("rows")) {
         TaskTimes times;
         times.task = cell<int>(content, row, "task");
@@ -97,50 +97,51 @@ bool IorResults::take_tasks(const ordered_json& content) {
         times.operations_at_deadline = cell<std::int64_t>(content, row, "stonewall_ops");
         times.total = cell<double>(content, row, "end_s") - cell<double>(content, row, "start_s");
         if (times.operations > 0) {
-            const double mean = (times.transfer + point_.compare) / static_cast<double>(times.operations);
-            point_.latency = std::min(point_.latency, mean);
+            const double mean = (times.transfer + current_.compare) / static_cast<double>(times.operations);
+            current_.latency = std::min(current_.latency, mean);
         }
-        point_.most_operations = std::max(point_.most_operations, times.operations);
-        point_.tasks.push_back(times);
-        ++rows_;
+        current_.most_operations = std::max(current_.most_operations, times.operations);
+        current_.tasks.push_back(times);
+        ++task_rows_read_;
     }
-    if (rows_ < tasks_) {
+    if (task_rows_read_ < task_rows_expected_) {
         return false;
     }
-    if (point_.latency == std::numeric_limits<double>::max()) {
-        point_.latency = 0;
+    if (current_.latency == std::numeric_limits<double>::max()) {
+        current_.latency = 0;
     }
-    std::sort(point_.tasks.begin(), point_.tasks.end(), [](const auto& a, const auto& b) { return a.task < b.task; });
-    if (point_.failed) {
+    std::sort(current_.tasks.begin(), current_.tasks.end(),
+              [](const auto& a, const auto& b) { return a.task < b.task; });
+    if (current_.failed) {
         return false;  // IOR ends where it fails, without a row
     }
-    points_.push_back(point_);
+    measurements_.push_back(current_);
     return true;
 }
 
-bool IorResults::line(std::string_view type, const ordered_json& content) {
+bool IorResults::read_record_line(std::string_view type, const ordered_json& content) {
     if (type == "node" && hosts_first.empty()) {
         hosts_first = content.value("host", std::string());
     } else if (type == "error") {
         errors_.push_back(content.value("text", std::string()));
     } else if (type == "finding") {
         const std::string text = content.value("text", std::string());
-        if (!points_.empty() && points_.back().step.id == content.value("phase", std::string())) {
-            points_.back().findings.push_back(text);
+        if (!measurements_.empty() && measurements_.back().step.id == content.value("phase", std::string())) {
+            measurements_.back().findings.push_back(text);
         }
-    } else if (type == "phase_end" && step_of(content) != nullptr) {
-        take_end(content);
-    } else if (type == "tasks" && step_of(content) != nullptr) {
-        return take_tasks(content);
+    } else if (type == "phase_end" && find_step(content) != nullptr) {
+        read_phase_end(content);
+    } else if (type == "tasks" && find_step(content) != nullptr) {
+        return read_task_rows(content);
     }
     return false;
 }
 
-std::vector<Point> IorResults::of(bool writes) const {
-    std::vector<Point> all;
-    for (const Point& point : points_) {
-        if (point.step.kind == (writes ? IorStep::StepKind::write : IorStep::StepKind::read)) {
-            all.push_back(point);
+std::vector<IorMeasurement> IorResults::measurements_of(bool writes) const {
+    std::vector<IorMeasurement> all;
+    for (const IorMeasurement& measurement : measurements_) {
+        if (measurement.step.kind == (writes ? IorStep::StepKind::write : IorStep::StepKind::read)) {
+            all.push_back(measurement);
         }
     }
     return all;

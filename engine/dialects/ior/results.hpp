@@ -26,7 +26,7 @@ struct TaskTimes {
 
 /// One write or read of one repetition.
 // NOLINTNEXTLINE(bugprone-exception-escape): the JSON library's move is said to throw, and does not.
-struct Point {
+struct IorMeasurement {
     IorStep step;
     bool failed = false;  ///< ended by an error
     double bytes = 0;
@@ -48,7 +48,7 @@ struct Point {
 
 /// Over the repetitions of one operation; deviation of the population, as IOR has it.
 struct RateSpread {
-    double most = 0, least = 0, mean = 0, deviation = 0;
+    double max = 0, min = 0, mean = 0, deviation = 0;
 };
 RateSpread spread_of(const std::vector<double>& values);
 
@@ -57,28 +57,28 @@ class IorResults {
  public:
     explicit IorResults(std::vector<IorStep> steps) : steps_(std::move(steps)) {
         for (std::size_t i = 0; i < steps_.size(); ++i) {
-            places_[steps_[i].id] = i;
+            step_indices_[steps_[i].id] = i;
         }
     }
     /// One line of the record. True when the point in current() is now complete.
-    bool line(std::string_view type, const nlohmann::ordered_json& content);
-    const Point& current() const { return point_; }
-    const std::vector<Point>& points() const { return points_; }
-    std::vector<Point> of(bool writes) const;
+    bool read_record_line(std::string_view type, const nlohmann::ordered_json& content);
+    const IorMeasurement& current() const { return current_; }
+    const std::vector<IorMeasurement>& measurements() const { return measurements_; }
+    std::vector<IorMeasurement> measurements_of(bool writes) const;
     /// Sentences about errors that ended the test.
     const std::vector<std::string>& errors() const { return errors_; }
     std::string hosts_first;  ///< name of the first node
 
  private:
-    const IorStep* step_of(const nlohmann::ordered_json& content) const;
-    void take_end(const nlohmann::ordered_json& content);
-    bool take_tasks(const nlohmann::ordered_json& content);
+    const IorStep* find_step(const nlohmann::ordered_json& content) const;
+    void read_phase_end(const nlohmann::ordered_json& content);
+    bool read_task_rows(const nlohmann::ordered_json& content);
 
     std::vector<IorStep> steps_;
-    std::map<std::string, std::size_t> places_;  ///< of steps, by their id
-    Point point_;
-    std::size_t rows_ = 0, tasks_ = 0;
-    std::vector<Point> points_;
+    std::map<std::string, std::size_t> step_indices_;  ///< of steps, by their id
+    IorMeasurement current_;
+    std::size_t task_rows_read_ = 0, task_rows_expected_ = 0;
+    std::vector<IorMeasurement> measurements_;
     std::vector<std::string> errors_;
 };
 

@@ -5,7 +5,7 @@
 
 namespace sonde::dialects::ior {
 
-void refuse(const std::string& sentence) {
+void throw_argument_error(const std::string& sentence) {
     throw plan::PlanError(sentence);
 }
 
@@ -17,70 +17,73 @@ constexpr int most_repetitions = 10'000;
 void check_sizes(const IorSettings& s) {
     const std::string sizes = "-b is " + std::to_string(s.block) + " and -t is " + std::to_string(s.transfer);
     if (s.transfer <= 0 || s.transfer % word_bytes != 0) {
-        refuse("-t is " + std::to_string(s.transfer) +
-               ", but a transfer must be a multiple of 8 bytes and more than 0");
+        throw_argument_error("-t is " + std::to_string(s.transfer) +
+                             ", but a transfer must be a multiple of 8 bytes and more than 0");
     }
     if (s.block < s.transfer || s.block % s.transfer != 0) {
-        refuse(sizes + ", but a block must be a whole number of transfers");
+        throw_argument_error(sizes + ", but a block must be a whole number of transfers");
     }
     if (s.segments < 1) {
-        refuse("-s is " + std::to_string(s.segments) + ", but there must be at least one segment");
+        throw_argument_error("-s is " + std::to_string(s.segments) + ", but there must be at least one segment");
     }
     if (s.random_offset == 1 && s.block == s.transfer) {
-        refuse(sizes + ": -z shuffles the transfers of a block, so a block must be larger than a transfer");
+        throw_argument_error(sizes +
+                             ": -z shuffles the transfers of a block, so a block must be larger than a transfer");
     }
     if (s.random_prefill != 0 && s.random_offset == 0) {
-        refuse("--randomPrefill goes with -z only");
+        throw_argument_error("--randomPrefill goes with -z only");
     }
     if (s.random_prefill < 0 || (s.random_prefill != 0 && s.block % s.random_prefill != 0)) {
-        refuse("--randomPrefill is " + std::to_string(s.random_prefill) + ", but must divide the block (-b " +
-               std::to_string(s.block) + ")");
+        throw_argument_error("--randomPrefill is " + std::to_string(s.random_prefill) +
+                             ", but must divide the block (-b " + std::to_string(s.block) + ")");
     }
 }
 
 void check_stops(const IorSettings& s) {
     if (s.deadline < 0 || s.max_minutes < 0 || s.min_seconds < 0 || s.operation_delay < 0 || s.outlier_seconds < 0 ||
         s.wear_out_iterations < 0) {
-        refuse("-D, -T, -j, minTimeDuration, interIODelay and stoneWallingWearOutIterations cannot be below zero");
+        throw_argument_error(
+            "-D, -T, -j, minTimeDuration, interIODelay and stoneWallingWearOutIterations cannot be below zero");
     }
     if (!s.status_file.empty() && !s.keep) {
-        refuse("stoneWallingStatusFile is for a later run that reads, so the files must stay: add -k");
+        throw_argument_error("stoneWallingStatusFile is for a later run that reads, so the files must stay: add -k");
     }
     if (!s.status_file.empty() && s.write && !s.wear_out) {
-        refuse(
+        throw_argument_error(
             "stoneWallingStatusFile tells a later run how much there is, which only stoneWallingWearOut=1 makes the "
             "same for all tasks: add it");
     }
     if (s.wear_out && s.deadline == 0) {
-        refuse("stoneWallingWearOut says what happens after a deadline: add one with -D");
+        throw_argument_error("stoneWallingWearOut says what happens after a deadline: add one with -D");
     }
 }
 
 void check_order(const IorSettings& s) {
     if (s.reorder != 0 && s.reorder_random != 0) {
-        refuse("-C and -Z exclude each other: keep one");
+        throw_argument_error("-C and -Z exclude each other: keep one");
     }
     if (s.random_offset != 0 && (s.reorder != 0 || s.reorder_random != 0) && !s.file_per_process) {
-        refuse(std::string("-z does not go with ") + (s.reorder != 0 ? "-C" : "-Z") + " on one shared file: use -F");
+        throw_argument_error(std::string("-z does not go with ") + (s.reorder != 0 ? "-C" : "-Z") +
+                             " on one shared file: use -F");
     }
     if (s.random_offset != 0 && s.check_read && s.random_offset_seed == -1) {
-        refuse("-z with -R needs --random-offset-seed, so that the reader finds the writer's order");
+        throw_argument_error("-z with -R needs --random-offset-seed, so that the reader finds the writer's order");
     }
     if (uses_format_library(s) && s.random_offset != 0) {
-        refuse("-z does not go with -a " + s.api + ", as in IOR: use MPIIO or POSIX for random offsets");
+        throw_argument_error("-z does not go with -a " + s.api + ", as in IOR: use MPIIO or POSIX for random offsets");
     }
     if (uses_format_library(s) && s.fsync_per_write) {
-        refuse("-Y does not go with -a " + s.api +
-               ", where a flush takes all tasks: use -e, which flushes once at the end");
+        throw_argument_error("-Y does not go with -a " + s.api +
+                             ", where a flush takes all tasks: use -e, which flushes once at the end");
     }
     if (s.hdf_alignment < 0 || s.hdf_chunk < 0) {
-        refuse("--hdf5.setAlignment and --hdf5.chunkSize cannot be below zero");
+        throw_argument_error("--hdf5.setAlignment and --hdf5.chunkSize cannot be below zero");
     }
     if (s.mpi_view && s.random_offset != 0) {
-        refuse("--mpiio.useFileView does not go with -z");
+        throw_argument_error("--mpiio.useFileView does not go with -z");
     }
     if (s.aio_pending < 1 || s.aio_pending > 4096) {
-        refuse("--aio.max-pending must be from 1 to 4096");
+        throw_argument_error("--aio.max-pending must be from 1 to 4096");
     }
 }
 
@@ -92,13 +95,14 @@ std::vector<std::string> check(IorSettings& s, bool in_script) {
     check_stops(s);
     check_order(s);
     if (s.check_read && !s.write && s.signature == 0) {
-        refuse("-R compares with what -G says, and nothing is written here: add -G with the writer's signature");
+        throw_argument_error(
+            "-R compares with what -G says, and nothing is written here: add -G with the writer's signature");
     }
     if (s.tasks == 0 || s.tasks < -1) {
-        refuse("-N is " + std::to_string(s.tasks) + ", but at least one task must take part");
+        throw_argument_error("-N is " + std::to_string(s.tasks) + ", but at least one task must take part");
     }
     if (s.file.find('@') != std::string::npos && s.unique_directory) {
-        refuse("-u does not go with several paths in -o");
+        throw_argument_error("-u does not go with several paths in -o");
     }
     if (!s.status_file.empty() && in_script) {
         doubts.emplace_back("stoneWallingStatusFile keeps the last test only: give each test of the script its own");
@@ -108,8 +112,8 @@ std::vector<std::string> check(IorSettings& s, bool in_script) {
         s.repetitions = 1;
     }
     if (s.repetitions > most_repetitions) {
-        refuse("-i is " + std::to_string(s.repetitions) + ", but a plan holds at most " +
-               std::to_string(most_repetitions) + " repetitions: start it again for more");
+        throw_argument_error("-i is " + std::to_string(s.repetitions) + ", but a plan holds at most " +
+                             std::to_string(most_repetitions) + " repetitions: start it again for more");
     }
     if (s.test_delay < 0) {
         doubts.emplace_back("-d is below zero; there is no delay");
@@ -127,7 +131,7 @@ std::vector<std::string> check(IorSettings& s, bool in_script) {
         s.unique_directory = false;
     }
     if (s.warnings_are_errors && !doubts.empty()) {
-        refuse(doubts.front() + " (--warningAsErrors)");
+        throw_argument_error(doubts.front() + " (--warningAsErrors)");
     }
     return doubts;
 }

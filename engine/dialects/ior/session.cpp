@@ -25,19 +25,19 @@
 namespace sonde::dialects::ior {
 namespace {
 
-void warn(const std::string& sentence) {
+void print_warning(const std::string& sentence) {
     std::cout.flush();
     static_cast<void>(std::fprintf(stderr, "sonde-engine: ior: %s\n", sentence.c_str()));
 }
 
-void warn_if_any(const std::string& sentence) {
+void print_warning_if_any(const std::string& sentence) {
     if (!sentence.empty()) {
-        warn(sentence);
+        print_warning(sentence);
     }
 }
 
 /// A number from the environment that replaces the detected one, as in IOR's tests; printed as IOR prints it.
-int faked(const char* variable, const char* label, int actual) {
+int read_fake_count(const char* variable, const char* label, int actual) {
     const char* value = std::getenv(variable);
     const int number = value == nullptr ? 0 : static_cast<int>(std::strtol(value, nullptr, 10));
     if (number < 1) {
@@ -47,11 +47,12 @@ int faked(const char* variable, const char* label, int actual) {
     return number;
 }
 
-Crowd crowd_of(const Setting& setting) {
-    const auto& nodes = setting.node_of;
+TaskPlacement make_task_placement(const SessionSetup& setup) {
+    const auto& nodes = setup.node_of;
     const auto on_first = static_cast<int>(std::count(nodes.begin(), nodes.end(), nodes.front()));
-    return {setting.tasks, faked("IOR_FAKE_NODES", "number of node", setting.nodes),
-            faked("IOR_FAKE_TASK_PER_NODES", "tasks per node", on_first), nodes.size() < 2 || nodes[0] == nodes[1]};
+    return {setup.tasks, read_fake_count("IOR_FAKE_NODES", "number of node", setup.nodes),
+            read_fake_count("IOR_FAKE_TASK_PER_NODES", "tasks per node", on_first),
+            nodes.size() < 2 || nodes[0] == nodes[1]};
 }
 
 class IorSession final : public Session {
@@ -61,10 +62,10 @@ class IorSession final : public Session {
         for (IorSettings& s : settings_) {
             if (s.collective && !uses_mpi(s)) {
                 s.collective = false;
-                s.tell_note("-c is for MPIIO and HDF5; with " + s.api + " the calls are independent, as in IOR");
+                s.add_note("-c is for MPIIO and HDF5; with " + s.api + " the calls are independent, as in IOR");
             }
             for (const std::string& doubt : check(s, settings_.size() > 1)) {
-                s.tell_note(doubt);
+                s.add_note(doubt);
             }
         }
     }
@@ -77,9 +78,9 @@ class IorSession final : public Session {
         return std::any_of(settings_.begin(), settings_.end(), uses_format_library);
     }
 
-    void begin(const Setting& setting) override {
-        crowd_ = crowd_of(setting);
-        report_stream_ = setting.report_stream;
+    void begin(const SessionSetup& setup) override {
+        placement_ = make_task_placement(setup);
+        report_stream_ = setup.report_stream;
         now_ = static_cast<std::int64_t>(std::time(nullptr));
         const IorSettings& first = settings_.front();
         check_writable(settings_.back().summary_file);
@@ -89,53 +90,53 @@ class IorSession final : public Session {
                   : settings_.back().format == Format::csv ? make_csv(out)
                                                            : make_human(out, first.verbose);
         for (IorSettings& s : settings_) {
-            if (s.tasks > crowd_.tasks) {
-                s.tell_note("-N asks for " + std::to_string(s.tasks) + " tasks, but there are " +
-                            std::to_string(crowd_.tasks) + ": these take part");
+            if (s.tasks > placement_.tasks) {
+                s.add_note("-N asks for " + std::to_string(s.tasks) + " tasks, but there are " +
+                           std::to_string(placement_.tasks) + ": these take part");
             }
-            if (s.reorder != 0 && crowd_.nodes == 1 && crowd_.blocks) {
-                s.tell_note(
+            if (s.reorder != 0 && placement_.nodes == 1 && placement_.fills_nodes_in_order) {
+                s.add_note(
                     "-C moves on by whole nodes, and there is one node: each task reads its own data, from the "
                     "page cache if it is there");
             }
             if (s.mpi_preallocate && s.api == "MPIIO" && !s.collective && !s.file_per_process) {
-                s.tell_note(
-                    "--mpiio.preallocate reserves blocks with -c or -F only; here it sets the size of the file");
+                s.add_note("--mpiio.preallocate reserves blocks with -c or -F only; here it sets the size of the file");
             }
             if (s.collective && s.file_per_process) {
-                s.tell_note("-c with -F: a file of one task is opened by this one alone, so its calls are independent");
+                s.add_note("-c with -F: a file of one task is opened by this one alone, so its calls are independent");
             }
             if (s.direct && s.api != "POSIX" && s.api != "AIO") {
-                s.tell_note("O_DIRECT is for POSIX and AIO; with " + s.api + " it has no effect, as in IOR");
+                s.add_note("O_DIRECT is for POSIX and AIO; with " + s.api + " it has no effect, as in IOR");
             }
         }
         std::string command;
-        for (const std::string& word : setting.command) {
+        for (const std::string& word : setup.command) {
             command += (command.empty() ? "" : " ") + word;
         }
         command_ = command;
     }
 
-    std::optional<std::string> next() override {
+    std::optional<std::string> next_plan() override {
         while (tests_.size() < settings_.size()) {
             const IorSettings& s = settings_[tests_.size()];
             auto test = std::make_unique<IorTest>();
             test->number = static_cast<int>(tests_.size());
             test->settings = &s;
-            test->crowd = crowd_;
-            test->began = date_now();
-            test->stamp = s.signature != 0 ? s.signature : now_;
+            test->placement = placement_;
+            test->start_date = date_now();
+            test->signature = s.signature != 0 ? s.signature : now_;
             tests_.push_back(std::move(test));
-            say_notes(s);
+            warn_of_notes(s);
             // A status file written by this test is for a later one.
             const std::optional<std::int64_t> status = s.write ? std::nullopt : read_status(s.status_file);
             if (!s.status_file.empty() && !s.write && !status) {
-                warn("the status file " + s.status_file + " does not say how many transfers there are: all are read");
+                print_warning("the status file " + s.status_file +
+                              " does not say how many transfers there are: all are read");
             }
-            const Translation translation = translate(s, crowd_, tests_.back()->number, now_, status);
+            const Translation translation = translate(s, placement_, tests_.back()->number, now_, status);
             if (s.dry_run) {
                 show_test();
-                ended(0);
+                end_plan(0);
                 continue;
             }
             results_ = std::make_unique<IorResults>(translation.steps);
@@ -144,37 +145,38 @@ class IorSession final : public Session {
         return std::nullopt;
     }
 
-    void line(std::string_view type, const nlohmann::ordered_json& content) override {
+    void read_record_line(std::string_view type, const nlohmann::ordered_json& content) override {
         show_test();
         if (type == "error" && content.value("errno", 0) != 0) {
-            layout_->error(content.value("operation", std::string()) + "(\"" + content.value("path", std::string()) +
-                           "\") failed: " + std::strerror(content.value("errno", 0)));
+            layout_->write_error(content.value("operation", std::string()) + "(\"" +
+                                 content.value("path", std::string()) +
+                                 "\") failed: " + std::strerror(content.value("errno", 0)));
         }
-        if (results_->line(type, content)) {
+        if (results_->read_record_line(type, content)) {
             IorTest& test = *tests_.back();
-            test.points = results_->points();
-            before_row(test, results_->current());
-            layout_->point(test, results_->current());
+            test.measurements = results_->measurements();
+            check_measurement(test, results_->current());
+            layout_->write_measurement(test, results_->current());
         }
     }
 
-    void ended(int code) override {
+    void end_plan(int code) override {
         IorTest& test = *tests_.back();
         if (results_) {
-            test.points = results_->points();
+            test.measurements = results_->measurements();
         }
         if (shown_ == tests_.size()) {
             layout_->end_test(test);
         }
         if (code == 0 || code == exit_mismatch) {
-            warn_if_any(store_status(test));
+            print_warning_if_any(store_status(test));
         }
-        say_mismatches(test);
+        warn_of_mismatches(test);
         results_.reset();
     }
 
-    int finish(int code) override {
-        if (!headed_ && code != 0) {
+    int finish_session(int code) override {
+        if (!is_heading_shown_ && code != 0) {
             return code;  // no test has run; the reason was printed
         }
         std::vector<const IorTest*> all;
@@ -182,13 +184,14 @@ class IorSession final : public Session {
             all.push_back(test.get());
         }
         show_heading();
-        layout_->end(all, code == 0 || code == exit_mismatch);
-        tell_own(all);
+        layout_->end_output(all, code == 0 || code == exit_mismatch);
+        print_figures(all);
         const bool good = settings_.back().summary_file.empty() ? std::cout.flush().good() : file_.flush().good();
         if (!good) {
-            warn("the results could not be written" +
-                 (settings_.back().summary_file.empty() ? std::string() : " to " + settings_.back().summary_file) +
-                 ": is the disk full?");
+            print_warning(
+                "the results could not be written" +
+                (settings_.back().summary_file.empty() ? std::string() : " to " + settings_.back().summary_file) +
+                ": is the disk full?");
             return code == 0 ? exit_environment : code;
         }
         return code;
@@ -207,7 +210,7 @@ class IorSession final : public Session {
             }
         }
         if (drivers.size() > 1) {
-            refuse(
+            throw_argument_error(
                 "the tests name several drivers of ROMIO before their files, and ROMIO takes one for a whole program "
                 "here: start each alone");
         }
@@ -219,10 +222,10 @@ class IorSession final : public Session {
 
     /// Only when there is something to show: printing the plans begins a session too.
     void show_heading() {
-        if (!headed_) {
-            headed_ = true;
+        if (!is_heading_shown_) {
+            is_heading_shown_ = true;
             open_results(settings_.back().summary_file);
-            layout_->begin(command_);
+            layout_->begin_output(command_);
         }
     }
 
@@ -234,17 +237,17 @@ class IorSession final : public Session {
         }
     }
 
-    void tell_own(const std::vector<const IorTest*>& all) {
+    void print_figures(const std::vector<const IorTest*>& all) {
         if (report_stream_ == ReportStream::output && settings_.back().format == Format::human) {
             print_sonde_figures(settings_.back().summary_file.empty() ? std::cout : file_, all);
-        } else if (report_stream_ == ReportStream::errors && !would_break_document()) {
+        } else if (report_stream_ == ReportStream::errors && !do_errors_share_output()) {
             std::cout.flush();
             print_sonde_figures(std::cerr, all);
         }
     }
 
     /// Whether JSON or CSV goes to the file to which errors go (`> log 2>&1`), where other lines would break it.
-    bool would_break_document() const {
+    bool do_errors_share_output() const {
         struct stat output {
         }, errors{};
         return settings_.back().format != Format::human && settings_.back().summary_file.empty() &&
@@ -270,9 +273,9 @@ class IorSession final : public Session {
         std::cout << "Writing output to " << path << "\n" << std::flush;
     }
 
-    static void say_notes(const IorSettings& s) {
+    static void warn_of_notes(const IorSettings& s) {
         for (const std::string& note : s.notes) {
-            warn(note);
+            print_warning(note);
         }
         if (s.warnings_are_errors && !s.notes.empty()) {
             throw plan::PlanError(s.notes.front() + " (--warningAsErrors)");
@@ -282,66 +285,66 @@ class IorSession final : public Session {
             for (const auto& [key, value] : s.hints) {
                 text += " " + key + "=" + value;
             }
-            warn(s.hints.empty() ? text + " none" : text);
+            print_warning(s.hints.empty() ? text + " none" : text);
         }
     }
 
     /// In the output where IOR has it there, else beside it.
-    void say(const std::string& sentence) {
-        if (!layout_->warning(sentence)) {
-            warn(sentence);
+    void warn_in_output(const std::string& sentence) {
+        if (!layout_->write_warning(sentence)) {
+            print_warning(sentence);
         }
     }
 
     /// Sizes of the files of a test, which are still there.
-    static double bytes_on_disk(const IorTest& test, const Point& point) {
+    static double bytes_on_disk(const IorTest& test, const IorMeasurement& measurement) {
         const IorSettings& s = *test.settings;
         double bytes = 0;
-        for (int task = 0; task < (s.file_per_process ? test.crowd.active(s) : 1); ++task) {
+        for (int task = 0; task < (s.file_per_process ? test.placement.active_tasks(s) : 1); ++task) {
             struct stat info {};
-            const std::string suffix = s.multiple_files ? "." + std::to_string(point.step.repetition) : "";
+            const std::string suffix = s.multiple_files ? "." + std::to_string(measurement.step.repetition) : "";
             bytes +=
                 ::stat((file_of_task(s, task) + suffix).c_str(), &info) == 0 ? static_cast<double>(info.st_size) : 0;
         }
         return bytes;
     }
 
-    void before_row(const IorTest& test, const Point& point) {
+    void check_measurement(const IorTest& test, const IorMeasurement& measurement) {
         const IorSettings& s = *test.settings;
-        if (point.step.kind != IorStep::StepKind::write && point.step.kind != IorStep::StepKind::read) {
+        if (measurement.step.kind != IorStep::StepKind::write && measurement.step.kind != IorStep::StepKind::read) {
             return;
         }
         const double expected = test.expected_bytes();
-        if (point.bytes != expected) {
+        if (measurement.bytes != expected) {
             char text[100];
             for (const auto& [format, bytes] :
                  {std::pair{"Expected aggregate file size       = %.0f", expected},
-                  std::pair{"Stat() of aggregate file size      = %.0f", bytes_on_disk(test, point)},
-                  std::pair{"Using actual aggregate bytes moved = %.0f", point.bytes}}) {
+                  std::pair{"Stat() of aggregate file size      = %.0f", bytes_on_disk(test, measurement)},
+                  std::pair{"Using actual aggregate bytes moved = %.0f", measurement.bytes}}) {
                 std::snprintf(text, sizeof text, format, bytes);
-                say(text);
+                warn_in_output(text);
             }
         }
         if (s.outlier_seconds > 0) {
-            say_outliers(s, point);
+            warn_of_outliers(s, measurement);
         }
         if (!s.rank_details_file.empty()) {
-            warn_if_any(add_rank_details(s, point));
+            print_warning_if_any(add_rank_details(s, measurement));
         }
     }
 
-    static void say_outliers(const IorSettings& s, const Point& point) {
+    static void warn_of_outliers(const IorSettings& s, const IorMeasurement& measurement) {
         const auto look = [&](const char* label, double TaskTimes::*member) {
             double mean = 0;
-            for (const TaskTimes& task : point.tasks) {
-                mean += task.*member / static_cast<double>(point.tasks.size());
+            for (const TaskTimes& task : measurement.tasks) {
+                mean += task.*member / static_cast<double>(measurement.tasks.size());
             }
-            for (const TaskTimes& task : point.tasks) {
+            for (const TaskTimes& task : measurement.tasks) {
                 if (std::abs(task.*member - mean) > static_cast<double>(s.outlier_seconds)) {
                     char text[200];
                     std::snprintf(text, sizeof text, "task %d, %s %s is %f s (mean %f s)", task.task,
-                                  point.writes() ? "write" : "read", label, task.*member, mean);
-                    warn(text);
+                                  measurement.writes() ? "write" : "read", label, task.*member, mean);
+                    print_warning(text);
                 }
             }
         };
@@ -349,12 +352,12 @@ class IorSession final : public Session {
         look("elapsed time", &TaskTimes::total);
     }
 
-    void say_mismatches(const IorTest& test) {
-        for (const Point& point : test.points) {
-            if (point.mismatches > 0) {
-                say("Incorrect data on " +
-                    std::string(point.step.kind == IorStep::StepKind::check_write ? "write" : "read") + " (" +
-                    std::to_string(point.mismatches) + " errors found).");
+    void warn_of_mismatches(const IorTest& test) {
+        for (const IorMeasurement& measurement : test.measurements) {
+            if (measurement.mismatches > 0) {
+                warn_in_output("Incorrect data on " +
+                               std::string(measurement.step.kind == IorStep::StepKind::check_write ? "write" : "read") +
+                               " (" + std::to_string(measurement.mismatches) + " errors found).");
             }
         }
     }
@@ -364,9 +367,9 @@ class IorSession final : public Session {
     std::unique_ptr<IorResults> results_;
     std::unique_ptr<OutputLayout> layout_;
     std::string command_;
-    bool headed_ = false;
+    bool is_heading_shown_ = false;
     std::size_t shown_ = 0;  ///< tests whose heading is out
-    Crowd crowd_;
+    TaskPlacement placement_;
     ReportStream report_stream_ = ReportStream::errors;
     std::int64_t now_ = 0;
     std::ofstream file_;
@@ -381,7 +384,7 @@ extern const Dialect ior_dialect;
 const Dialect ior_dialect{
     .name = "ior",
     .summary = "the command line, the files and the output of IOR 4.1",
-    .read = [](const std::vector<std::string>& arguments) -> std::unique_ptr<Session> {
+    .make_session = [](const std::vector<std::string>& arguments) -> std::unique_ptr<Session> {
         return std::make_unique<ior::IorSession>(ior::parse_arguments(arguments));
     },
 };

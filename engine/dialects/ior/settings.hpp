@@ -69,7 +69,7 @@ struct IorSettings {
     std::string summary_file;
     std::vector<std::string> notes;  ///< what is done otherwise than the words might suggest
 
-    bool tell_note(const std::string& note) {
+    bool add_note(const std::string& note) {
         for (const std::string& earlier : notes) {
             if (earlier == note) {
                 return false;
@@ -91,6 +91,6 @@ inline bool uses_mpi(const IorSettings& settings) {
 }
 
 /// Throws plan::PlanError with the sentence.
-[[noreturn]] void refuse(const std::string& sentence);
+[[noreturn]] void throw_argument_error(const std::string& sentence);
 
 }  // namespace sonde::dialects::ior

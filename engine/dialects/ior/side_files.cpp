@@ -17,7 +17,7 @@ std::optional<std::int64_t> read_status(const std::string& path) {
 
 std::string store_status(const IorTest& test) {
     const IorSettings& s = *test.settings;
-    const std::vector<Point> writes = test.of(true);
+    const std::vector<IorMeasurement> writes = test.measurements_of(true);
     if (s.status_file.empty() || writes.empty()) {
         return {};
     }
@@ -28,17 +28,17 @@ std::string store_status(const IorTest& test) {
                               " cannot be written: a later read would not know how much there is";
 }
 
-std::string add_rank_details(const IorSettings& s, const Point& point) {
-    const bool first = point.step.repetition == 0 && (point.writes() || !s.write);
+std::string add_rank_details(const IorSettings& s, const IorMeasurement& measurement) {
+    const bool first = measurement.step.repetition == 0 && (measurement.writes() || !s.write);
     std::ofstream file(s.rank_details_file, first ? std::ios::trunc : std::ios::app);
     if (first) {
         file << "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput\n";
     }
     file << std::scientific << std::setprecision(10);
-    for (const TaskTimes& task : point.tasks) {
+    for (const TaskTimes& task : measurement.tasks) {
         const auto rate = [&task](double seconds) { return seconds > 0 ? task.bytes / seconds : 0.0; };
-        file << (point.writes() ? "write" : "read") << "," << task.task << "," << task.total << "," << task.transfer
-             << "," << rate(task.total) << "," << rate(task.transfer) << "\n";
+        file << (measurement.writes() ? "write" : "read") << "," << task.task << "," << task.total << ","
+             << task.transfer << "," << rate(task.total) << "," << rate(task.transfer) << "\n";
     }
     return file.flush() ? std::string()
                         : "saveRankPerformanceDetailsCSV: " + s.rank_details_file + " cannot be written";

@@ -15,6 +15,6 @@ namespace sonde::dialects::ior {
 std::optional<std::int64_t> read_status(const std::string& path);
 std::string store_status(const IorTest& test);
 /// Adds the tasks of a write or read.
-std::string add_rank_details(const IorSettings& settings, const Point& point);
+std::string add_rank_details(const IorSettings& settings, const IorMeasurement& measurement);
 
 }  // namespace sonde::dialects::ior

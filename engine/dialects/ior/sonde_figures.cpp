@@ -14,32 +14,32 @@ std::string duration(double seconds) {
 }
 
 /// Transfers, single calls, the slowest task and what else is known of a point, parted by semicolons.
-std::string figures_of(const IorTest& test, const Point& point) {
-    const char* kind = point.writes() ? "write" : "read";
+std::string figures_of(const IorTest& test, const IorMeasurement& measurement) {
+    const char* kind = measurement.writes() ? "write" : "read";
     std::string figures;
     const auto say = [&figures](const std::string& more) { figures += (figures.empty() ? "" : "; ") + more; };
-    if (point.figures.contains("rates") && point.figures.at("rates").contains("transfer")) {
-        const auto& rate = point.figures.at("rates").at("transfer");
+    if (measurement.figures.contains("rates") && measurement.figures.at("rates").contains("transfer")) {
+        const auto& rate = measurement.figures.at("rates").at("transfer");
         say(text("transfers %.2f MiB/s, %.0f calls/s", rate.value("bytes_per_s", 0.0) / mebi,
                  rate.value("ops_per_s", 0.0)));
     }
-    if (point.figures.contains("latency") && point.figures.at("latency").contains(kind)) {
-        const auto& latency = point.figures.at("latency").at(kind);
+    if (measurement.figures.contains("latency") && measurement.figures.at("latency").contains(kind)) {
+        const auto& latency = measurement.figures.at("latency").at(kind);
         const auto ns = [&latency](const char* name) { return duration(latency.value(name, 0.0) / 1e9); };
         say("one call p50 " + ns("p50_ns") + ", p99 " + ns("p99_ns") + ", max " + ns("max_ns"));
     }
-    if (point.figures.contains("imbalance") && point.tasks.size() > 1 &&
-        !point.figures.at("imbalance").value("slowest", nlohmann::ordered_json::array()).empty()) {
-        const auto& slowest = point.figures.at("imbalance").at("slowest")[0];
+    if (measurement.figures.contains("imbalance") && measurement.tasks.size() > 1 &&
+        !measurement.figures.at("imbalance").value("slowest", nlohmann::ordered_json::array()).empty()) {
+        const auto& slowest = measurement.figures.at("imbalance").at("slowest")[0];
         say(text("slowest task %d on %s, %.2f MiB/s", slowest.value("task", 0),
                  slowest.value("host", std::string()).c_str(), slowest.value("bytes_per_s", 0.0) / mebi));
     }
-    if (point.compare > 0) {
-        say("comparing took " + duration(point.compare) + ", which is in IOR's bw and not in this");
+    if (measurement.compare > 0) {
+        say("comparing took " + duration(measurement.compare) + ", which is in IOR's bw and not in this");
     }
-    if (test.settings->wear_out && point.stonewall_seconds > 0) {
+    if (test.settings->wear_out && measurement.stonewall_seconds > 0) {
         say(text("until the deadline all tasks together %.2f MiB/s (Stonewall(MiB) is that of one)",
-                 point.stonewall_bytes / point.stonewall_seconds / mebi));
+                 measurement.stonewall_bytes / measurement.stonewall_seconds / mebi));
     }
     return figures;
 }
@@ -51,27 +51,28 @@ class UniqueFindings {
         std::string key = kind;
         std::copy_if(finding.begin(), finding.end(), std::back_inserter(key),
                      [](char c) { return c < '0' || c > '9'; });
-        const auto match =
-            std::find_if(said_.begin(), said_.end(), [&key](const Said& entry) { return entry.key == key; });
-        if (match == said_.end()) {
-            said_.push_back({key, line, 0});
+        const auto match = std::find_if(findings_.begin(), findings_.end(),
+                                        [&key](const UniqueFinding& entry) { return entry.key == key; });
+        if (match == findings_.end()) {
+            findings_.push_back({key, line, 0});
         } else {
-            ++match->more;
+            ++match->repetitions;
         }
     }
-    void tell(std::ostream& out) const {
-        for (const Said& finding : said_) {
-            out << finding.line << (finding.more > 0 ? text(" (and %d times more)", finding.more) : std::string())
+    void print(std::ostream& out) const {
+        for (const UniqueFinding& finding : findings_) {
+            out << finding.line
+                << (finding.repetitions > 0 ? text(" (and %d times more)", finding.repetitions) : std::string())
                 << "\n";
         }
     }
 
  private:
-    struct Said {
+    struct UniqueFinding {
         std::string key, line;
-        int more = 0;
+        int repetitions = 0;
     };
-    std::vector<Said> said_;
+    std::vector<UniqueFinding> findings_;
 };
 
 }  // namespace
@@ -80,8 +81,8 @@ void print_sonde_figures(std::ostream& out, const std::vector<const IorTest*>& t
     UniqueFindings findings;
     bool headed = false;
     for (const IorTest* test : tests) {
-        for (const Point& point : test->points) {
-            if (point.step.kind != IorStep::StepKind::write && point.step.kind != IorStep::StepKind::read) {
+        for (const IorMeasurement& measurement : test->measurements) {
+            if (measurement.step.kind != IorStep::StepKind::write && measurement.step.kind != IorStep::StepKind::read) {
                 continue;
             }
             if (!headed) {
@@ -90,16 +91,16 @@ void print_sonde_figures(std::ostream& out, const std::vector<const IorTest*>& t
                        "bytes / (last - first transfer)\n"
                        "sonde: Latency(s) above is the mean of the best task; below are single calls of all tasks\n";
             }
-            const char* kind = point.writes() ? "Write" : "Read";
+            const char* kind = measurement.writes() ? "Write" : "Read";
             const std::string who =
-                text("sonde: %s of test %d, iteration %d: ", kind, test->number, point.step.repetition);
-            out << who << figures_of(*test, point) << "\n";
-            for (const std::string& finding : point.findings) {
+                text("sonde: %s of test %d, iteration %d: ", kind, test->number, measurement.step.repetition);
+            out << who << figures_of(*test, measurement) << "\n";
+            for (const std::string& finding : measurement.findings) {
                 findings.add(kind, who + finding, finding);
             }
         }
     }
-    findings.tell(out);
+    findings.print(out);
 }
 
 }  // namespace sonde::dialects::ior

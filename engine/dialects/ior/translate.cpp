@@ -16,9 +16,9 @@ namespace {
 using nlohmann::ordered_json;
 
 /// Bytes of the smallest of the files that a test reads, in whole transfers; 0 when one is missing or too small.
-std::int64_t smallest_file(const IorSettings& s, const Crowd& crowd) {
+std::int64_t smallest_file(const IorSettings& s, const TaskPlacement& placement) {
     std::int64_t least = INT64_MAX;
-    for (int task = 0; task < (s.file_per_process ? crowd.active(s) : 1); ++task) {
+    for (int task = 0; task < (s.file_per_process ? placement.active_tasks(s) : 1); ++task) {
         struct stat info {};
         const std::string path = file_of_task(s, task) + (s.multiple_files ? ".0" : "");
         least = ::stat(path.c_str(), &info) == 0 ? std::min<std::int64_t>(least, info.st_size) : 0;
@@ -119,7 +119,7 @@ ordered_json payload_of(const IorSettings& s, std::int64_t now) {
     return {{"kind", kinds[static_cast<int>(s.packet)]}, {"seed", static_cast<std::uint32_t>(signature)}};
 }
 
-ordered_json access_of(const IorSettings& s, const Crowd& crowd, std::int64_t now) {
+ordered_json access_of(const IorSettings& s, const TaskPlacement& placement, std::int64_t now) {
     ordered_json access{{"transfer", s.transfer}, {"block", s.block}, {"segments", s.segments}};
     if (s.random_offset > 0) {
         const std::int64_t seed = s.random_offset_seed == -1 ? now : s.random_offset_seed;
@@ -127,7 +127,7 @@ ordered_json access_of(const IorSettings& s, const Crowd& crowd, std::int64_t no
         access["scope"] = !s.file_per_process ? "file" : s.random_offset == 1 ? "block" : "task";
         access["seed"] = static_cast<std::uint32_t>(seed);
         // Drawn with repetition from what there is, also when that is less than the transfers asked for.
-        if (const std::int64_t there = s.random_offset > 1 && !s.write ? smallest_file(s, crowd) : 0; there > 0) {
+        if (const std::int64_t there = s.random_offset > 1 && !s.write ? smallest_file(s, placement) : 0; there > 0) {
             access["within"] = there;
         }
     }
@@ -151,7 +151,7 @@ ordered_json stop_of(const IorSettings& s) {
     return stop;
 }
 
-ordered_json before_of(const IorSettings& s, const Crowd& crowd) {
+ordered_json before_of(const IorSettings& s, const TaskPlacement& placement) {
     ordered_json before = ordered_json::array();
     if (s.test_delay > 0) {
         before.push_back({{"kind", "sleep"}, {"time", std::to_string(s.test_delay) + "s"}});
@@ -159,7 +159,7 @@ ordered_json before_of(const IorSettings& s, const Crowd& crowd) {
     double share = s.memory_share;
     if (s.memory_per_task > 0) {
         const double memory = static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-        share = static_cast<double>(s.memory_per_task) * crowd.per_node(s) / memory;
+        share = static_cast<double>(s.memory_per_task) * placement.tasks_per_node(s) / memory;
     }
     if (share > 0.95) {
         throw plan::PlanError("memoryPerTask for all tasks of a node is more than 95 % of its memory: ask for less");
@@ -192,149 +192,150 @@ ordered_json striping_of(const IorSettings& s) {
 }
 
 /// The phases of one test.
-class Steps {
+class PlanBuilder {
  public:
-    Steps(const IorSettings& s, const Crowd& crowd, std::optional<std::int64_t> status)
-        : s_(s), crowd_(crowd), status_(status), before_(before_of(s, crowd)) {}
+    PlanBuilder(const IorSettings& s, const TaskPlacement& placement, std::optional<std::int64_t> status)
+        : settings_(s), placement_(placement), status_(status), before_(before_of(s, placement)) {}
 
-    Translation make() {
-        for (int repetition = 0; repetition < s_.repetitions; ++repetition) {
-            if (s_.write) {
-                write(repetition);
+    Translation build() {
+        for (int repetition = 0; repetition < settings_.repetitions; ++repetition) {
+            if (settings_.write) {
+                add_write_phases(repetition);
             }
-            if (s_.check_write) {
-                check_written(repetition);
+            if (settings_.check_write) {
+                add_check_phase(repetition);
             }
-            if (s_.read || s_.check_read) {
-                read(repetition);
+            if (settings_.read || settings_.check_read) {
+                add_read_phase(repetition);
             }
-            if (!s_.keep && s_.api != "DUMMY") {
-                remove(repetition);
+            if (!settings_.keep && settings_.api != "DUMMY") {
+                add_remove_phase(repetition);
             }
         }
-        return std::move(done_);
+        return std::move(translation_);
     }
 
  private:
-    ordered_json phase(const char* op, IorStep::StepKind kind, const char* name, int repetition) {
+    ordered_json make_phase(const char* op, IorStep::StepKind kind, const char* name, int repetition) {
         const std::string id = std::string(name) + "-" + std::to_string(repetition);
-        done_.steps.push_back({id, kind, repetition});
+        translation_.steps.push_back({id, kind, repetition});
         ordered_json phase{{"id", id}, {"op", op}};
-        if (s_.multiple_files) {
+        if (settings_.multiple_files) {
             phase["suffix"] = "." + std::to_string(repetition);
         }
         return phase;
     }
 
-    void put(ordered_json phase) { done_.plan["phases"].push_back(std::move(phase)); }
+    void add_phase(ordered_json phase) { translation_.plan["phases"].push_back(std::move(phase)); }
 
-    void log(ordered_json& phase, int repetition) const {
-        if (!s_.operations_prefix.empty()) {
-            phase["operations_file"] = s_.operations_prefix + "-" + std::to_string(repetition);
+    void set_operations_file(ordered_json& phase, int repetition) const {
+        if (!settings_.operations_prefix.empty()) {
+            phase["operations_file"] = settings_.operations_prefix + "-" + std::to_string(repetition);
         }
     }
 
-    void limit(ordered_json& phase, const ordered_json& stop) const {
+    void set_stop_and_barrier(ordered_json& phase, const ordered_json& stop) const {
         if (!stop.empty()) {
             phase["stop"] = stop;
         }
-        if (s_.intra_barriers) {
+        if (settings_.intra_barriers) {
             phase["barrier"] = "intra";
         }
     }
 
-    void write(int repetition) {
-        bool fresh = !s_.use_existing;
-        if (s_.random_prefill > 0) {
-            ordered_json fill = phase("write", IorStep::StepKind::prefill, "prefill", repetition);
+    void add_write_phases(int repetition) {
+        bool fresh = !settings_.use_existing;
+        if (settings_.random_prefill > 0) {
+            ordered_json fill = make_phase("write", IorStep::StepKind::prefill, "prefill", repetition);
             fill["open"] = fresh ? "truncate" : "overwrite";
             fill["measure"] = false;
-            fill["access"] = {{"transfer", s_.random_prefill},
-                              {"block", s_.block},
-                              {"segments", s_.segments},
+            fill["access"] = {{"transfer", settings_.random_prefill},
+                              {"block", settings_.block},
+                              {"segments", settings_.segments},
                               {"order", "sequential"}};
-            put(fill);
+            add_phase(fill);
             fresh = false;
         }
-        ordered_json step = phase("write", IorStep::StepKind::write, "write", repetition);
+        ordered_json step = make_phase("write", IorStep::StepKind::write, "write", repetition);
         step["open"] = fresh ? "truncate" : "overwrite";
-        log(step, repetition);
+        set_operations_file(step, repetition);
         if (!before_.empty()) {
             step["before"] = before_;
         }
-        limit(step, stop_of(s_));
-        put(step);
+        set_stop_and_barrier(step, stop_of(settings_));
+        add_phase(step);
     }
 
-    void check_written(int repetition) {
-        ordered_json step = phase("read", IorStep::StepKind::check_write, "check", repetition);
+    void add_check_phase(int repetition) {
+        ordered_json step = make_phase("read", IorStep::StepKind::check_write, "check", repetition);
         step["measure"] = false;
         step["verify"] = "on_read";
         step["io"] = {{"fsync", "none"}};
-        if (s_.reorder != 0) {
-            shift_by(step, s_.task_offset + 1);
+        if (settings_.reorder != 0) {
+            shift_by(step, settings_.task_offset + 1);
         }
-        if (s_.wear_out_iterations > 0) {
-            step["stop"] = {{"operations", s_.wear_out_iterations}};
+        if (settings_.wear_out_iterations > 0) {
+            step["stop"] = {{"operations", settings_.wear_out_iterations}};
         }
-        put(step);
+        add_phase(step);
     }
 
-    void read(int repetition) {
-        ordered_json step = phase("read", IorStep::StepKind::read, "read", repetition);
-        if (s_.check_read) {
+    void add_read_phase(int repetition) {
+        ordered_json step = make_phase("read", IorStep::StepKind::read, "read", repetition);
+        if (settings_.check_read) {
             step["verify"] = "on_read";
         }
-        log(step, repetition);
+        set_operations_file(step, repetition);
         if (!before_.empty()) {
             step["before"] = before_;
         }
-        if (s_.reorder != 0) {
-            shift_by(step, s_.task_offset);
-        } else if (s_.reorder_random != 0) {
-            step["shift"] = {{"by", "list"}, {"owners", shuffled_owners(s_, crowd_, repetition)}};
+        if (settings_.reorder != 0) {
+            shift_by(step, settings_.task_offset);
+        } else if (settings_.reorder_random != 0) {
+            step["shift"] = {{"by", "list"}, {"owners", shuffled_owners(settings_, placement_, repetition)}};
         }
-        ordered_json stop = stop_of(s_);
+        ordered_json stop = stop_of(settings_);
         if (status_ && *status_ > 0) {
             stop["operations"] = *status_;
         }
-        limit(step, stop);
-        put(step);
+        set_stop_and_barrier(step, stop);
+        add_phase(step);
     }
 
-    void remove(int repetition) {
-        ordered_json step = phase("remove", IorStep::StepKind::remove, "remove", repetition);
-        if (s_.keep_with_error) {
+    void add_remove_phase(int repetition) {
+        ordered_json step = make_phase("remove", IorStep::StepKind::remove, "remove", repetition);
+        if (settings_.keep_with_error) {
             step["unless_mismatch"] = true;
         }
-        put(step);
+        add_phase(step);
     }
 
     /// As many tasks on as `nodes` nodes have.
     void shift_by(ordered_json& step, std::int64_t nodes) const {
-        const int active = crowd_.active(s_);
-        const std::int64_t tasks = nodes * (crowd_.blocks ? crowd_.per_node(s_) : 1) % active;
+        const int active = placement_.active_tasks(settings_);
+        const std::int64_t tasks =
+            nodes * (placement_.fills_nodes_in_order ? placement_.tasks_per_node(settings_) : 1) % active;
         if (tasks != 0) {
             step["shift"] = {{"by", "tasks"}, {"n", tasks}};
         }
     }
 
-    const IorSettings& s_;
-    const Crowd& crowd_;
+    const IorSettings& settings_;
+    const TaskPlacement& placement_;
     std::optional<std::int64_t> status_;
     ordered_json before_;
-    Translation done_;
+    Translation translation_;
 };
 
 }  // namespace
 
-std::vector<int> shuffled_owners(const IorSettings& s, const Crowd& crowd, int repetition) {
-    const int tasks = crowd.active(s);
+std::vector<int> shuffled_owners(const IorSettings& s, const TaskPlacement& placement, int repetition) {
+    const int tasks = placement.active_tasks(s);
     const std::int64_t seed = s.reorder_seed < 0 ? -s.reorder_seed + repetition : s.reorder_seed;
     std::vector<int> owners(static_cast<std::size_t>(tasks));
     if (s.reorder_random == 1) {
-        const std::int64_t nodes = std::min<std::int64_t>(s.task_offset, (s.nodes > 0 ? s.nodes : crowd.nodes) - 1);
-        const std::int64_t least = std::min<std::int64_t>(nodes * crowd.per_node(s), tasks - 1);
+        const std::int64_t nodes = std::min<std::int64_t>(s.task_offset, (s.nodes > 0 ? s.nodes : placement.nodes) - 1);
+        const std::int64_t least = std::min<std::int64_t>(nodes * placement.tasks_per_node(s), tasks - 1);
         for (int task = 0; task < tasks; ++task) {
             srand(static_cast<unsigned>(task + seed));
             int offset = rand() % tasks;
@@ -356,17 +357,17 @@ std::vector<int> shuffled_owners(const IorSettings& s, const Crowd& crowd, int r
     return owners;
 }
 
-Translation translate(const IorSettings& s, const Crowd& crowd, int number, std::int64_t now,
+Translation translate(const IorSettings& s, const TaskPlacement& placement, int number, std::int64_t now,
                       std::optional<std::int64_t> status) {
     const std::vector<std::string> paths = paths_of(s);
-    const int active = crowd.active(s);
-    Translation translation = Steps(s, crowd, status).make();
+    const int active = placement.active_tasks(s);
+    Translation translation = PlanBuilder(s, placement, status).build();
     ordered_json plan{{"schema", "sonde-plan/2"}, {"id", "ior-" + std::to_string(number)}};
     plan["target"] = {{"path", directory_of(paths.front())}, {"use_existing", true}, {"keep", s.keep}, {"min_free", 0}};
     if (const ordered_json striping = striping_of(s); !striping.empty()) {
         plan["target"]["striping"] = striping;
     }
-    if (active < crowd.tasks) {
+    if (active < placement.tasks) {
         plan["tasks"] = {{"active", active}};
     }
     ordered_json files{{"mapping", s.file_per_process ? "per_task" : "shared"}};
@@ -374,7 +375,7 @@ Translation translate(const IorSettings& s, const Crowd& crowd, int number, std:
     if (s.unique_directory) {
         files["directories"] = "per_task";
     }
-    ordered_json data{{"backend", backend_of(s)}, {"files", files}, {"access", access_of(s, crowd, now)}};
+    ordered_json data{{"backend", backend_of(s)}, {"files", files}, {"access", access_of(s, placement, now)}};
     if (const ordered_json io = io_of(s); !io.empty()) {
         data["io"] = io;
     }

@@ -13,16 +13,16 @@
 namespace sonde::dialects::ior {
 
 /// Who takes part.
-struct Crowd {
+struct TaskPlacement {
     int tasks = 1;  ///< that there are
     int nodes = 1;
-    int on_node0 = 1;
-    bool blocks = true;  ///< task 1 is on the node of task 0: tasks fill one node after the other
-    int active(const IorSettings& settings) const {
+    int tasks_on_node0 = 1;
+    bool fills_nodes_in_order = true;  ///< task 1 is on the node of task 0: tasks fill one node after the other
+    int active_tasks(const IorSettings& settings) const {
         return settings.tasks < 0 ? tasks : std::min(settings.tasks, tasks);
     }
-    int per_node(const IorSettings& settings) const {
-        return settings.tasks_on_node0 > 0 ? static_cast<int>(settings.tasks_on_node0) : on_node0;
+    int tasks_per_node(const IorSettings& settings) const {
+        return settings.tasks_on_node0 > 0 ? static_cast<int>(settings.tasks_on_node0) : tasks_on_node0;
     }
 };
 
@@ -42,10 +42,10 @@ struct Translation {
 
 /// The plan of test number `number`. `now` stands for the signature of -G and the seed of -z where they are not given;
 /// `status` is what a status file says about transfers to read.
-Translation translate(const IorSettings& settings, const Crowd& crowd, int number, std::int64_t now,
+Translation translate(const IorSettings& settings, const TaskPlacement& placement, int number, std::int64_t now,
                       std::optional<std::int64_t> status);
 
 /// IOR's -Z: whose data each task reads in a repetition. Draws from the C library's generator as IOR does.
-std::vector<int> shuffled_owners(const IorSettings& settings, const Crowd& crowd, int repetition);
+std::vector<int> shuffled_owners(const IorSettings& settings, const TaskPlacement& placement, int repetition);
 
 }  // namespace sonde::dialects::ior

@@ -17,15 +17,15 @@ using V = const std::string&;
 
 constexpr int most_items = 1 << 28;
 
-int small(V text, int least, int most) {
+int read_small_number(V text, int least, int most) {
     return static_cast<int>(read_scaled_number(text, "", least, most));
 }
 
-std::uint64_t count(V text, std::int64_t least) {
+std::uint64_t read_count(V text, std::int64_t least) {
     return static_cast<std::uint64_t>(read_scaled_number(text, "", least, most_items));
 }
 
-double factor(V text) {
+double read_factor(V text) {
     char* end = nullptr;
     const double value = std::strtod(text.c_str(), &end);
     if (text.empty() || *end != '\0' || !(value >= 0) || value > 1e6) {
@@ -61,15 +61,15 @@ const std::vector<ToolOption<S>>& options() {
         {0, "process-reports", false, "a line for each task too", [](S& s, V) { s.process_reports = true; }},
         {0, "posix.odirect", false, "POSIX: O_DIRECT for what is written and read", [](S& s, V) { s.direct = true; }},
         {'O', "offset", true, "ranks between who makes an object and who takes it (1)",
-         [](S& s, V v) { s.spread = small(v, -(1 << 24), 1 << 24); }},
+         [](S& s, V v) { s.spread = read_small_number(v, -(1 << 24), 1 << 24); }},
         {'a', "api", true, "interface: POSIX (default) or DUMMY", [](S& s, V v) { s.api = v; }},
         {'I', "obj-per-proc", true, "objects of a task in each set and iteration (1000)",
-         [](S& s, V v) { s.objects = count(v, 0); }},
+         [](S& s, V v) { s.objects = read_count(v, 0); }},
         {'L', "latency", true, "accepted; the record has the latencies",
          [](S& s, V) { s.notes.emplace_back("-L writes no files: the record has a histogram of each kind of call"); }},
         {'P', "precreate-per-set", true, "objects of a task in each set beforehand (3000)",
-         [](S& s, V v) { s.precreate = count(v, 1); }},
-        {'D', "data-sets", true, "sets of a task (10)", [](S& s, V v) { s.sets = small(v, 1, 1'000'000); }},
+         [](S& s, V v) { s.precreate = read_count(v, 1); }},
+        {'D', "data-sets", true, "sets of a task (10)", [](S& s, V v) { s.sets = read_small_number(v, 1, 1'000'000); }},
         {'G', "", true, "signature of the content",
          [](S& s, V v) {
              const std::int64_t seed = read_scaled_number(v, "", INT32_MIN, UINT32_MAX);
@@ -79,14 +79,14 @@ const std::vector<ToolOption<S>>& options() {
         {'S', "object-size", true, "bytes of an object (3901)",
          [](S& s, V v) { s.size = static_cast<std::uint64_t>(read_scaled_number(v, "", 1, 1 << 30)); }},
         {'R', "iterations", true, "iterations of the benchmark phase (3)",
-         [](S& s, V v) { s.iterations = small(v, 0, 100'000); }},
+         [](S& s, V v) { s.iterations = read_small_number(v, 0, 100'000); }},
         {'t', "waiting-time", true, "wait after each call, in proportion to how long it took",
-         [](S& s, V v) { s.wait = factor(v); }},
+         [](S& s, V v) { s.wait = read_factor(v); }},
         {'w', "stonewall-timer", true, "seconds after which an iteration of the benchmark stops",
-         [](S& s, V v) { s.stonewall_s = small(v, 0, most_items); }},
+         [](S& s, V v) { s.stonewall_s = read_small_number(v, 0, most_items); }},
         {0, "dataPacketType", true, "content: timestamp, offset, incompressible, random",
          [](S& s, V v) { s.packets = packet_type(v); }},
-        {0, "start-item", true, "number of the first object", [](S& s, V v) { s.start_item = count(v, 0); }},
+        {0, "start-item", true, "number of the first object", [](S& s, V v) { s.start_item = read_count(v, 0); }},
         {0, "run-info-file", true, "where a run of some phases begins (md-workbench.status)",
          [](S& s, V v) { s.info_file = v; }},
         {0, "posix.rangelocks", false, "not used: no locks are taken around what is read and written",
@@ -114,7 +114,7 @@ std::string why_refused(const std::string& name) {
 }  // namespace
 
 WorkbenchSettings parse_arguments(const std::vector<std::string>& arguments) {
-    const Language<WorkbenchSettings> language{"md-workbench", options(), why_refused};
+    const OptionLanguage<WorkbenchSettings> language{"md-workbench", options(), why_refused};
     WorkbenchSettings s = ArgumentParser<WorkbenchSettings>(language, arguments).read();
     if (s.api != "POSIX" && s.api != "DUMMY") {
         throw PlanError("-a is \"" + s.api +

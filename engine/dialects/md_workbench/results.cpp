@@ -15,7 +15,7 @@ using nlohmann::ordered_json;
 constexpr double mebi = 0x1p20;
 
 template <class... Values>
-std::string worded(const char* format, Values... values) {
+std::string format_text(const char* format, Values... values) {
     std::array<char, 1024> text{};
     std::snprintf(text.data(), text.size(), format, values...);
     return text.data();
@@ -25,8 +25,8 @@ std::string worded(const char* format, Values... values) {
 Latencies latencies_of(const ordered_json& line) {
     Latencies all;
     all.count = line.at("count").get<std::uint64_t>();
-    all.least = line.value("min_ns", 0.0) / 1e9;
-    all.most = line.value("max_ns", 0.0) / 1e9;
+    all.min = line.value("min_ns", 0.0) / 1e9;
+    all.max = line.value("max_ns", 0.0) / 1e9;
     const auto quantile = [&](double share) {
         double remaining = share * static_cast<double>(all.count);
         for (const auto& bucket : line.at("buckets")) {
@@ -34,11 +34,11 @@ Latencies latencies_of(const ordered_json& line) {
             if (remaining <= count && count > 0) {
                 const auto low = bucket.at(0).get<double>();
                 const auto high = bucket.at(1).get<double>();
-                return std::clamp((low + (high - low) * remaining / count) / 1e9, all.least, all.most);
+                return std::clamp((low + (high - low) * remaining / count) / 1e9, all.min, all.max);
             }
             remaining -= count;
         }
-        return all.most;
+        return all.max;
     };
     all.q1 = quantile(0.25);
     all.median = quantile(0.5);
@@ -54,7 +54,7 @@ std::uint64_t count_of(const ordered_json& end, const char* kind) {
 }
 
 struct WorkbenchSpread {
-    double least = 0, most = 0, mean = 0, deviation = 0;
+    double min = 0, max = 0, mean = 0, deviation = 0;
 };
 
 WorkbenchSpread spread_of(const std::vector<double>& values) {
@@ -79,7 +79,7 @@ double quotient(double amount, double seconds) {
 /// Counts of the calls that a line is about: of all tasks, or of one. All tasks have the same work, so that of one is
 /// told by its share of all calls.
 struct CallCounts {
-    double time = 0, sets_made = 0, sets_removed = 0, made = 0, read = 0, looked = 0, removed = 0;
+    double time = 0, directory_creates = 0, directory_removes = 0, creates = 0, reads = 0, stats = 0, removes = 0;
 };
 
 CallCounts counts_of(const WorkbenchPhase& m, std::optional<std::size_t> task) {
@@ -87,44 +87,44 @@ CallCounts counts_of(const WorkbenchPhase& m, std::optional<std::size_t> task) {
     const double share = !task ? 1 : calls > 0 ? m.task_calls[*task] / calls : 0;
     const auto of = [share](std::uint64_t all) { return std::round(share * static_cast<double>(all)); };
     return {task ? m.task_times[*task] : m.time,
-            of(m.sets_made),
-            of(m.sets_removed),
-            of(m.made),
-            of(m.read),
-            of(m.looked),
-            of(m.removed)};
+            of(m.directory_creates),
+            of(m.directory_removes),
+            of(m.creates),
+            of(m.reads),
+            of(m.stats),
+            of(m.removes)};
 }
 
 std::string row_of(const WorkbenchSettings& s, const WorkbenchStep& step, const WorkbenchPhase& m,
                    const CallCounts& c) {
-    const double throughput = quotient((c.made + c.read) * static_cast<double>(s.size), c.time) / mebi;
+    const double throughput = quotient((c.creates + c.reads) * static_cast<double>(s.size), c.time) / mebi;
     if (m.errors > 0) {
-        return worded("%s err\t0\t0\t0\t%.0f\t0\t0", name_of(step.phase), static_cast<double>(m.errors));
+        return format_text("%s err\t0\t0\t0\t%.0f\t0\t0", name_of(step.phase), static_cast<double>(m.errors));
     }
-    return worded("%s \t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.3fs\t%.3fs\t%.2f MiB/s %.4e", name_of(step.phase),
-                  c.sets_made, c.sets_removed, c.made, c.read, c.looked, c.removed, c.time, c.time, throughput,
-                  m.most_latency());
+    return format_text("%s \t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.3fs\t%.3fs\t%.2f MiB/s %.4e", name_of(step.phase),
+                       c.directory_creates, c.directory_removes, c.creates, c.reads, c.stats, c.removes, c.time, c.time,
+                       throughput, m.most_latency());
 }
 
 std::string figures_of(const WorkbenchSettings& s, const WorkbenchStep& step, const WorkbenchPhase& m,
                        const CallCounts& c) {
-    const double throughput = quotient((c.made + c.read) * static_cast<double>(s.size), c.time) / mebi;
+    const double throughput = quotient((c.creates + c.reads) * static_cast<double>(s.size), c.time) / mebi;
     if (step.phase == PhaseKind::benchmark) {
-        const double calls = c.read * (s.read_only ? 2 : 4);
+        const double calls = c.reads * (s.read_only ? 2 : 4);
         std::string text =
-            worded("rate:%.1f iops/s objects:%.0f rate:%.1f obj/s tp:%.1f MiB/s op-max:%.4es", quotient(calls, c.time),
-                   c.read, quotient(c.read, c.time), throughput, m.most_latency());
-        return step.wait > 1e-9 ? text + worded(" waiting_factor:%.2f", step.wait) : text;
+            format_text("rate:%.1f iops/s objects:%.0f rate:%.1f obj/s tp:%.1f MiB/s op-max:%.4es",
+                        quotient(calls, c.time), c.reads, quotient(c.reads, c.time), throughput, m.most_latency());
+        return step.wait > 1e-9 ? text + format_text(" waiting_factor:%.2f", step.wait) : text;
     }
     if (step.phase == PhaseKind::precreate) {
-        return worded(
+        return format_text(
             "rate:%.1f iops/s dsets: %.0f objects:%.0f rate:%.3f dset/s rate:%.1f obj/s tp:%.1f MiB/s op-max:%.4es",
-            quotient(c.sets_made + c.made, c.time), c.sets_made, c.made, quotient(c.sets_made, c.time),
-            quotient(c.made, c.time), throughput, m.most_latency());
+            quotient(c.directory_creates + c.creates, c.time), c.directory_creates, c.creates,
+            quotient(c.directory_creates, c.time), quotient(c.creates, c.time), throughput, m.most_latency());
     }
-    return worded("rate:%.1f iops/s objects:%.0f dsets: %.0f rate:%.1f obj/s rate:%.3f dset/s op-max:%.4es",
-                  quotient(c.removed + c.sets_removed, c.time), c.removed, c.sets_removed, quotient(c.removed, c.time),
-                  quotient(c.sets_removed, c.time), m.most_latency());
+    return format_text("rate:%.1f iops/s objects:%.0f dsets: %.0f rate:%.1f obj/s rate:%.3f dset/s op-max:%.4es",
+                       quotient(c.removes + c.directory_removes, c.time), c.removes, c.directory_removes,
+                       quotient(c.removes, c.time), quotient(c.directory_removes, c.time), m.most_latency());
 }
 
 std::string latencies_text(const WorkbenchPhase& m) {
@@ -132,10 +132,10 @@ std::string latencies_text(const WorkbenchPhase& m) {
     for (const auto& [kind, name] : {std::pair{"read", "read"}, std::pair{"stat", "stat"},
                                      std::pair{"create", "create"}, std::pair{"remove", "delete"}}) {
         const auto latencies = m.latency.find(kind);
-        if (latencies != m.latency.end() && latencies->second.most > 1e-9) {
+        if (latencies != m.latency.end() && latencies->second.max > 1e-9) {
             const Latencies& l = latencies->second;
-            text += worded(" %s(%.4es, %.4es, %.4es, %.4es, %.4es, %.4es, %.4es)", name, l.least, l.q1, l.median, l.q3,
-                           l.q90, l.q99, l.most);
+            text += format_text(" %s(%.4es, %.4es, %.4es, %.4es, %.4es, %.4es, %.4es)", name, l.min, l.q1, l.median,
+                                l.q3, l.q90, l.q99, l.max);
         }
     }
     return text;
@@ -143,19 +143,19 @@ std::string latencies_text(const WorkbenchPhase& m) {
 
 }  // namespace
 
-void WorkbenchPhase::line(std::string_view type, const ordered_json& content) {
+void WorkbenchPhase::read_record_line(std::string_view type, const ordered_json& content) {
     if (type == "phase_end") {
-        sets_made += count_of(content, "mkdir");
-        sets_removed += count_of(content, "rmdir");
-        made += count_of(content, "create");
-        read += count_of(content, "read");
-        looked += count_of(content, "stat");
-        removed += count_of(content, "remove");
+        directory_creates += count_of(content, "mkdir");
+        directory_removes += count_of(content, "rmdir");
+        creates += count_of(content, "create");
+        reads += count_of(content, "read");
+        stats += count_of(content, "stat");
+        removes += count_of(content, "remove");
         errors += content.at("ops").value("failed", std::uint64_t{0});
         if (content.contains("verify")) {
             const auto wrong = content.at("verify").value("mismatches", std::uint64_t{0});
             errors += wrong;
-            read -= std::min(read, wrong);
+            reads -= std::min(reads, wrong);
         }
         stonewalled = stonewalled || content.at("stopped_by") == "stonewall";
     } else if (type == "tasks") {
@@ -184,7 +184,7 @@ double WorkbenchPhase::most_latency() const {
     double most = 0;
     for (const char* kind : {"read", "stat", "create", "remove"}) {
         const auto latencies = latency.find(kind);
-        most = latencies == latency.end() ? most : std::max(most, latencies->second.most);
+        most = latencies == latency.end() ? most : std::max(most, latencies->second.max);
     }
     return most;
 }
@@ -195,19 +195,19 @@ std::string line_of(const WorkbenchSettings& s, const WorkbenchStep& step, const
     if (s.detailed) {
         return row_of(s, step, m, counts);
     }
-    std::string text = worded("%s process max:%.2fs ", name_of(step.phase), counts.time);
+    std::string text = format_text("%s process max:%.2fs ", name_of(step.phase), counts.time);
     if (!task) {
         const WorkbenchSpread spread = spread_of(m.task_times);
-        text += worded("min:%.2fs mean: %.2fs balance:%.1f stddev:%.1f ", spread.least, spread.mean,
-                       100 * quotient(spread.least, spread.most), spread.deviation);
+        text += format_text("min:%.2fs mean: %.2fs balance:%.1f stddev:%.1f ", spread.min, spread.mean,
+                            100 * quotient(spread.min, spread.max), spread.deviation);
     }
     text += figures_of(s, step, m, counts);
     if (!s.quiet || m.errors > 0) {
-        text += worded(" (%.0f errs%s)", static_cast<double>(m.errors), m.errors > 0 ? "!!!" : "");
+        text += format_text(" (%.0f errs%s)", static_cast<double>(m.errors), m.errors > 0 ? "!!!" : "");
     }
     if (!s.quiet && step.phase == PhaseKind::benchmark && s.stonewall_s > 0) {
         const double of_round = static_cast<double>(s.sets) * (s.read_only ? 2 : 4);
-        text += worded(" stonewall-iter:%.0f", static_cast<double>(m.most_calls) / of_round);
+        text += format_text(" stonewall-iter:%.0f", static_cast<double>(m.most_calls) / of_round);
     }
     return task ? text : text + latencies_text(m);
 }

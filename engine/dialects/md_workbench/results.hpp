@@ -17,21 +17,21 @@ namespace sonde::dialects::md_workbench {
 /// Latencies of one kind of call, in seconds, from the record's histogram: buckets are a few percent wide.
 struct Latencies {
     std::uint64_t count = 0;
-    double least = 0, q1 = 0, median = 0, q3 = 0, q90 = 0, q99 = 0, most = 0;
+    double min = 0, q1 = 0, median = 0, q3 = 0, q90 = 0, q99 = 0, max = 0;
 };
 
 struct WorkbenchPhase {
     double time = 0;                 ///< seconds until the last task was done, all parts of the phase
     std::vector<double> task_times;  ///< by task
     std::vector<double> task_calls;  ///< by task: calls done
-    std::uint64_t sets_made = 0, sets_removed = 0, made = 0, read = 0, looked = 0, removed = 0;
+    std::uint64_t directory_creates = 0, directory_removes = 0, creates = 0, reads = 0, stats = 0, removes = 0;
     std::uint64_t errors = 0;  ///< calls that failed and objects with wrong content
     bool stonewalled = false;
     std::uint64_t most_calls = 0;              ///< of one task, in the benchmark
     std::map<std::string, Latencies> latency;  ///< by kind as in the record: read, stat, create, remove
     std::vector<std::string> findings;
 
-    void line(std::string_view type, const nlohmann::ordered_json& content);
+    void read_record_line(std::string_view type, const nlohmann::ordered_json& content);
     double most_latency() const;
 };
 

@@ -33,27 +33,30 @@ std::string stamp() {
 
 class WorkbenchSession final : public Session {
  public:
-    explicit WorkbenchSession(WorkbenchSettings settings) : s_(std::move(settings)) {}
+    explicit WorkbenchSession(WorkbenchSettings settings) : settings_(std::move(settings)) {}
 
-    void begin(const Setting& setting) override {
-        setting_ = setting;
-        seed_ = s_.seed.value_or(static_cast<std::int64_t>(std::time(nullptr)) & INT32_MAX);
+    void begin(const SessionSetup& setup) override {
+        setup_ = setup;
+        seed_ = settings_.seed.value_or(static_cast<std::int64_t>(std::time(nullptr)) & INT32_MAX);
         began_ = std::time(nullptr);
-        const bool only_shown = setting.command.empty();  // then the earlier phases may not have run
+        const bool only_shown = setup.command.empty();  // then the earlier phases may not have run
         std::error_code failure;
-        is_clean_ = !only_shown && s_.clean && !s_.create && !s_.bench && s_.api != "DUMMY" &&
-                    !std::filesystem::exists(s_.directory, failure);
+        is_clean_ = !only_shown && settings_.clean && !settings_.create && !settings_.bench &&
+                    settings_.api != "DUMMY" && !std::filesystem::exists(settings_.directory, failure);
         if (is_clean_) {
-            std::cerr << "sonde-engine: md-workbench: -o " << s_.directory << " is not there: nothing to clean up\n";
+            std::cerr << "sonde-engine: md-workbench: -o " << settings_.directory
+                      << " is not there: nothing to clean up\n";
             return;
         }
-        first_ = s_.start_item > 0 ? s_.start_item : s_.create || only_shown ? 0 : read_position();
-        if (!setting.command.empty()) {
-            heading();
+        first_item_ = settings_.start_item > 0         ? settings_.start_item
+                      : settings_.create || only_shown ? 0
+                                                       : read_position();
+        if (!setup.command.empty()) {
+            print_heading();
         }
     }
 
-    std::optional<std::string> next() override {
+    std::optional<std::string> next_plan() override {
         std::optional<WorkbenchStep> step = is_clean_ ? std::nullopt : next_step();
         if (!step) {
             return std::nullopt;
@@ -61,40 +64,42 @@ class WorkbenchSession final : public Session {
         step_ = *step;
         measured_ = WorkbenchPhase{};
         std::error_code failure;
-        const bool exists = std::filesystem::exists(s_.directory, failure);
-        if (step_.phase != PhaseKind::precreate && !exists && s_.api != "DUMMY" && !setting_.command.empty()) {
-            throw PlanError("-o " + s_.directory + " is not there: run the precreate phase (-1) first");
+        const bool exists = std::filesystem::exists(settings_.directory, failure);
+        if (step_.phase != PhaseKind::precreate && !exists && settings_.api != "DUMMY" && !setup_.command.empty()) {
+            throw PlanError("-o " + settings_.directory + " is not there: run the precreate phase (-1) first");
         }
-        return to_plan_text(plan_of(s_, step_, seed_, exists || step_.phase != PhaseKind::precreate));
+        return to_plan_text(plan_of(settings_, step_, seed_, exists || step_.phase != PhaseKind::precreate));
     }
 
-    void line(std::string_view type, const ordered_json& content) override { measured_.line(type, content); }
+    void read_record_line(std::string_view type, const ordered_json& content) override {
+        measured_.read_record_line(type, content);
+    }
 
-    void ended(int code) override {
-        if (step_.phase == PhaseKind::benchmark && !s_.read_only) {
-            first_ += rounds();
+    void end_plan(int code) override {
+        if (step_.phase == PhaseKind::benchmark && !settings_.read_only) {
+            first_item_ += rounds();
         }
-        if (code == 2 || code == 3 || setting_.command.empty()) {
+        if (code == 2 || code == 3 || setup_.command.empty()) {
             return;
         }
-        report();
+        print_results();
         if (code == 0 || code == 4) {
             finished_ = step_;
         }
     }
 
-    int finish(int code) override {
+    int finish_session(int code) override {
         if (code == 2 || code == 3) {
             return code;
         }
-        if (s_.clean && finished_ && finished_->phase == PhaseKind::cleanup) {
-            if (s_.api != "DUMMY" && ::rmdir(s_.directory.c_str()) != 0) {
-                std::cout << "Unable to remove directory " << s_.directory << "\n";
+        if (settings_.clean && finished_ && finished_->phase == PhaseKind::cleanup) {
+            if (settings_.api != "DUMMY" && ::rmdir(settings_.directory.c_str()) != 0) {
+                std::cout << "Unable to remove directory " << settings_.directory << "\n";
             }
-        } else if (!s_.clean) {
+        } else if (!settings_.clean) {
             code = write_position(code);
         }
-        if (!s_.quiet) {
+        if (!settings_.quiet) {
             std::cout << "Total runtime: " << (std::time(nullptr) - began_) << "s time: " << stamp() << "\n";
         }
         std::cout.flush();
@@ -104,22 +109,22 @@ class WorkbenchSession final : public Session {
  private:
     /// Steps in order: precreate, the iterations of the benchmark (with -T each eight times), cleanup.
     std::optional<WorkbenchStep> next_step() {
-        const int turns = s_.adaptive ? 8 : 1;
-        while (at_ < 2 + s_.iterations * turns) {
-            const int step = at_++;
+        const int turns = settings_.adaptive ? 8 : 1;
+        while (repetition_ < 2 + settings_.iterations * turns) {
+            const int step = repetition_++;
             if (step == 0) {
-                if (s_.create) {
-                    return WorkbenchStep{PhaseKind::precreate, 0, 0, first_};
+                if (settings_.create) {
+                    return WorkbenchStep{PhaseKind::precreate, 0, 0, first_item_};
                 }
-            } else if (step <= s_.iterations * turns) {
+            } else if (step <= settings_.iterations * turns) {
                 const int turn = (step - 1) % turns;
                 // With -T: without waiting first, then from 1/16 on twice as long each time.
-                const double wait = !s_.adaptive ? s_.wait : turn == 0 ? 0 : 0.0625 * (1 << (turn - 1));
-                if (s_.bench && s_.objects > 0) {
-                    return WorkbenchStep{PhaseKind::benchmark, (step - 1) / turns, wait, first_};
+                const double wait = !settings_.adaptive ? settings_.wait : turn == 0 ? 0 : 0.0625 * (1 << (turn - 1));
+                if (settings_.bench && settings_.objects > 0) {
+                    return WorkbenchStep{PhaseKind::benchmark, (step - 1) / turns, wait, first_item_};
                 }
-            } else if (s_.clean) {
-                return WorkbenchStep{PhaseKind::cleanup, 0, 0, first_};
+            } else if (settings_.clean) {
+                return WorkbenchStep{PhaseKind::cleanup, 0, 0, first_item_};
             }
         }
         return std::nullopt;
@@ -127,72 +132,73 @@ class WorkbenchSession final : public Session {
 
     /// How many objects of each set the last iteration has moved on by.
     std::uint64_t rounds() const {
-        if (s_.stonewall_s == 0 || measured_.task_calls.empty()) {
-            return s_.objects;
+        if (settings_.stonewall_s == 0 || measured_.task_calls.empty()) {
+            return settings_.objects;
         }
-        return measured_.most_calls / (static_cast<std::uint64_t>(s_.sets) * 4);
+        return measured_.most_calls / (static_cast<std::uint64_t>(settings_.sets) * 4);
     }
 
-    void heading() {
-        if (!s_.quiet) {
-            std::cout << "Args: " << setting_.command.front();
-            for (std::size_t i = 1; i < setting_.command.size(); ++i) {
-                std::cout << " \"" << setting_.command[i] << "\"";
+    void print_heading() {
+        if (!settings_.quiet) {
+            std::cout << "Args: " << setup_.command.front();
+            for (std::size_t i = 1; i < setup_.command.size(); ++i) {
+                std::cout << " \"" << setup_.command[i] << "\"";
             }
             std::cout << "\n";
         }
         std::string map;
-        for (const int node : setting_.node_of) {
-            map += node == setting_.node_of.front() ? '1' : '0';
+        for (const int node : setup_.node_of) {
+            map += node == setup_.node_of.front() ? '1' : '0';
         }
         std::cout << "Nodemap: " << map << "\n";
-        if (s_.start_item > 0) {
-            std::cout << "Using start position " << s_.start_item << "\n";
+        if (settings_.start_item > 0) {
+            std::cout << "Using start position " << settings_.start_item << "\n";
         }
-        if (!s_.quiet) {
-            const std::uint64_t of_set = s_.objects * static_cast<std::uint64_t>(s_.iterations) + s_.precreate;
-            const auto sets = static_cast<std::uint64_t>(s_.sets) * static_cast<std::uint64_t>(setting_.tasks);
+        if (!settings_.quiet) {
+            const std::uint64_t of_set =
+                settings_.objects * static_cast<std::uint64_t>(settings_.iterations) + settings_.precreate;
+            const auto sets = static_cast<std::uint64_t>(settings_.sets) * static_cast<std::uint64_t>(setup_.tasks);
             std::array<char, 256> text{};
             std::snprintf(text.data(), text.size(),
                           "MD-Workbench total objects: %" PRIu64
                           " workingset size: %.3f MiB (version: 4.1.0+sonde) time: ",
-                          of_set * sets, static_cast<double>(sets * s_.precreate * s_.size) / 0x1p20);
+                          of_set * sets, static_cast<double>(sets * settings_.precreate * settings_.size) / 0x1p20);
             std::cout << text.data() << stamp() << "\n";
-            if (s_.objects > s_.precreate) {
+            if (settings_.objects > settings_.precreate) {
                 std::cout << "WARNING: num > precreate, this may cause the situation that no objects are available to "
                              "read\n";
             }
-            if (s_.detailed) {
+            if (settings_.detailed) {
                 std::cout << "phase\t\td name\tcreate\tdelete\tob "
                              "nam\tcreate\tread\tstat\tdelete\tt_inc_b\tt_no_bar\tthp\tmax_t\n";
             }
         }
         std::cout.flush();
-        for (const std::string& note : s_.notes) {
+        for (const std::string& note : settings_.notes) {
             std::cerr << "sonde-engine: md-workbench: " << note << "\n";
         }
     }
 
-    void report() {
-        std::cout << line_of(s_, step_, measured_, std::nullopt) << "\n";
-        for (std::size_t task = 0; s_.process_reports && task < measured_.task_times.size(); ++task) {
-            std::cout << task << ": " << line_of(s_, step_, measured_, task) << "\n";
+    void print_results() {
+        std::cout << line_of(settings_, step_, measured_, std::nullopt) << "\n";
+        for (std::size_t task = 0; settings_.process_reports && task < measured_.task_times.size(); ++task) {
+            std::cout << task << ": " << line_of(settings_, step_, measured_, task) << "\n";
         }
         std::cout.flush();
-        std::ostream& out = setting_.report_stream == ReportStream::output ? std::cout : std::cerr;
+        std::ostream& out = setup_.report_stream == ReportStream::output ? std::cout : std::cerr;
         for (const std::string& finding : measured_.findings) {
-            if (setting_.report_stream != ReportStream::none) {
+            if (setup_.report_stream != ReportStream::none) {
                 out << "sonde: " << name_of(step_.phase) << ": " << finding << "\n";
             }
         }
     }
 
     std::uint64_t read_position() const {
-        std::ifstream file(s_.info_file);
+        std::ifstream file(settings_.info_file);
         std::string word;
         long long position = -1;
         if (!(file >> word >> position) || word != "pos:" || position < 0) {
-            throw PlanError("--run-info-file " + s_.info_file +
+            throw PlanError("--run-info-file " + settings_.info_file +
                             " does not say where to begin (\"pos: N\"): run the precreate phase (-1) with the same "
                             "file first, or give --start-item");
         }
@@ -200,26 +206,26 @@ class WorkbenchSession final : public Session {
     }
 
     int write_position(int code) const {
-        std::ofstream file(s_.info_file, std::ios::trunc);
-        file << "pos: " << first_ << "\n";
+        std::ofstream file(settings_.info_file, std::ios::trunc);
+        file << "pos: " << first_item_ << "\n";
         if (!file.flush()) {
-            std::cerr << "sonde-engine: md-workbench: --run-info-file " << s_.info_file
+            std::cerr << "sonde-engine: md-workbench: --run-info-file " << settings_.info_file
                       << " cannot be written: " << std::strerror(errno) << "\n";
             return code == 0 ? 3 : code;
         }
         return code;
     }
 
-    WorkbenchSettings s_;
-    Setting setting_;
+    WorkbenchSettings settings_;
+    SessionSetup setup_;
     WorkbenchStep step_;
     std::optional<WorkbenchStep> finished_;
     WorkbenchPhase measured_;
     std::int64_t seed_ = 0;
-    std::uint64_t first_ = 0;
+    std::uint64_t first_item_ = 0;
     bool is_clean_ = false;  ///< -3 alone, and there is nothing to remove
     std::time_t began_ = 0;
-    int at_ = 0;
+    int repetition_ = 0;
 };
 
 }  // namespace
@@ -231,7 +237,7 @@ extern const Dialect md_workbench_dialect;
 const Dialect md_workbench_dialect{
     .name = "md-workbench",
     .summary = "md-workbench's options and lines: a working set of small files that moves on",
-    .read = [](const std::vector<std::string>& arguments) -> std::unique_ptr<Session> {
+    .make_session = [](const std::vector<std::string>& arguments) -> std::unique_ptr<Session> {
         return std::make_unique<md_workbench::WorkbenchSession>(md_workbench::parse_arguments(arguments));
     },
 };

@@ -19,13 +19,14 @@ const char* packet_kind(const std::string& letter) {
 }
 
 /// More numbers than any run comes to: names do not depend on which phases a command line has.
-std::uint64_t numbers(const WorkbenchSettings& s) {
+std::uint64_t max_items_per_directory(const WorkbenchSettings& s) {
     return std::min<std::uint64_t>(1'000'000'000, 1'000'000'000'000 / static_cast<std::uint64_t>(s.sets));
 }
 
 ordered_json meta_of(const WorkbenchSettings& s, std::int64_t seed) {
     ordered_json meta{{"backend", s.api == "DUMMY" ? "null" : "posix"}};
-    meta["tree"] = {{"top", "set"}, {"copies", s.sets}, {"scope", "per_task"}, {"items_per_dir", numbers(s)}};
+    meta["tree"] = {
+        {"top", "set"}, {"copies", s.sets}, {"scope", "per_task"}, {"items_per_dir", max_items_per_directory(s)}};
     meta["names"] = {{"branch", "rank"}, {"file", "file"}, {"directory", "dir"}};
     meta["objects"] = "files";
     meta["file"] = {{"write", s.size}, {"read", s.size}, {"exclusive", false}};
@@ -37,7 +38,7 @@ ordered_json meta_of(const WorkbenchSettings& s, std::int64_t seed) {
     return meta;
 }
 
-ordered_json window(std::uint64_t first, std::uint64_t count, bool across) {
+ordered_json make_item_window(std::uint64_t first, std::uint64_t count, bool across) {
     return {{"window", {{"first", first}, {"count", count}, {"across", across}}}};
 }
 
@@ -48,10 +49,11 @@ ordered_json phases_of(const WorkbenchSettings& s, const WorkbenchStep& step) {
         // As md-workbench has it: from the first number on to the size of the working set.
         const std::uint64_t count = s.precreate > step.first ? s.precreate - step.first : 0;
         if (count > 0) {
-            phases.push_back({{"id", id_objects}, {"op", "create"}, {"meta", window(step.first, count, true)}});
+            phases.push_back(
+                {{"id", id_objects}, {"op", "create"}, {"meta", make_item_window(step.first, count, true)}});
         }
     } else if (step.phase == PhaseKind::benchmark) {
-        ordered_json phase{{"id", id_cycle}, {"op", "cycle"}, {"meta", window(step.first, s.objects, true)}};
+        ordered_json phase{{"id", id_cycle}, {"op", "cycle"}, {"meta", make_item_window(step.first, s.objects, true)}};
         phase["meta"]["cycle"] = {
             {"working", s.precreate}, {"spread", s.spread}, {"keep", s.read_only}, {"wait", step.wait}};
         if (s.verify) {
@@ -62,8 +64,10 @@ ordered_json phases_of(const WorkbenchSettings& s, const WorkbenchStep& step) {
         }
         phases.push_back(phase);
     } else {
-        phases.push_back(
-            {{"id", id_remove}, {"op", "remove"}, {"on", "meta"}, {"meta", window(step.first, s.precreate, false)}});
+        phases.push_back({{"id", id_remove},
+                          {"op", "remove"},
+                          {"on", "meta"},
+                          {"meta", make_item_window(step.first, s.precreate, false)}});
         phases.push_back({{"id", id_remove_sets}, {"op", "rmtree"}});
     }
     return phases;

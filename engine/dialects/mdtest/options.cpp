@@ -15,17 +15,17 @@ namespace {
 using plan::PlanError;
 
 /// As a plain number or a size: mdtest reads both alike.
-std::int64_t number(const std::string& text, std::int64_t least, std::int64_t most) {
+std::int64_t read_number(const std::string& text, std::int64_t least, std::int64_t most) {
     return read_scaled_number(text, "", least, most);
 }
 
-int small(const std::string& text, int least, int most) {
-    return static_cast<int>(number(text, least, most));
+int read_small_number(const std::string& text, int least, int most) {
+    return static_cast<int>(read_number(text, least, most));
 }
 
-std::uint64_t size(const std::string& text) {
+std::uint64_t read_size(const std::string& text) {
     constexpr std::int64_t most = 1LL << 40U;
-    return static_cast<std::uint64_t>(number(text, 0, most));
+    return static_cast<std::uint64_t>(read_number(text, 0, most));
 }
 
 std::string packet_type(const std::string& text) {
@@ -88,42 +88,45 @@ std::vector<ToolOption<MdtestSettings>> list_value_options() {
     return {
         {'a', "", true, "interface: POSIX (default) or DUMMY", [](S& s, V v) { s.api = v; }},
         {'b', "", true, "branching factor of the tree (1)",
-         [](S& s, V v) { s.branching = std::max(small(v, 0, most_items), 1); }},
+         [](S& s, V v) { s.branching = std::max(read_small_number(v, 0, most_items), 1); }},
         {'d', "", true, "directory in which the test runs (./out)", [](S& s, V v) { s.directory = v; }},
         {'B', "", true, "no barriers between phases: refused unless 0",
-         [](S& s, V v) { s.no_barriers = small(v, 0, 1); }},
-        {'e', "", true, "bytes to read from each file (0: open and close)", [](S& s, V v) { s.read_bytes = size(v); }},
-        {'f', "", true, "first number of tasks", [](S& s, V v) { s.first = small(v, 1, most_items); }},
+         [](S& s, V v) { s.no_barriers = read_small_number(v, 0, 1); }},
+        {'e', "", true, "bytes to read from each file (0: open and close)",
+         [](S& s, V v) { s.read_bytes = read_size(v); }},
+        {'f', "", true, "first number of tasks", [](S& s, V v) { s.first = read_small_number(v, 1, most_items); }},
         {'G', "", true, "signature of the content",
          [](S& s, V v) {
-             const std::int64_t value = number(v, INT32_MIN, UINT32_MAX);
+             const std::int64_t value = read_number(v, INT32_MIN, UINT32_MAX);
              s.signature = value == -1 ? std::nullopt : std::optional(value);
          }},
-        {'i', "", true, "iterations (1)", [](S& s, V v) { s.iterations = small(v, 0, 100'000); }},
-        {'I', "", true, "items of each task in each directory", [](S& s, V v) { s.items_per_dir = size(v); }},
-        {'l', "", true, "last number of tasks", [](S& s, V v) { s.last = small(v, 0, most_items); }},
-        {'n', "", true, "items of each task", [](S& s, V v) { s.items = size(v); }},
+        {'i', "", true, "iterations (1)", [](S& s, V v) { s.iterations = read_small_number(v, 0, 100'000); }},
+        {'I', "", true, "items of each task in each directory", [](S& s, V v) { s.items_per_dir = read_size(v); }},
+        {'l', "", true, "last number of tasks", [](S& s, V v) { s.last = read_small_number(v, 0, most_items); }},
+        {'n', "", true, "items of each task", [](S& s, V v) { s.items = read_size(v); }},
         {'N', "", true, "stat the items of the N-th next task, read those of the 2 N-th, remove those of the 3 N-th",
-         [](S& s, V v) { s.shift = small(v, 0, most_items / 8); }},
+         [](S& s, V v) { s.shift = read_small_number(v, 0, most_items / 8); }},
         {'p', "", true, "seconds to wait before the directory and the file tests",
-         [](S& s, V v) { s.delay_s = small(v, 0, most_items); }},
-        {0, "random-seed", true, "seed for -R", [](S& s, V v) { s.random_seed = number(v, INT32_MIN, INT32_MAX); }},
-        {'s', "", true, "step of the number of tasks (1)", [](S& s, V v) { s.step = small(v, 1, most_items); }},
-        {'V', "", true, "say more: how much", [](S& s, V v) { s.verbose = small(v, 0, most_items); }},
-        {'w', "", true, "bytes to write to each file", [](S& s, V v) { s.write_bytes = size(v); }},
+         [](S& s, V v) { s.delay_s = read_small_number(v, 0, most_items); }},
+        {0, "random-seed", true, "seed for -R",
+         [](S& s, V v) { s.random_seed = read_number(v, INT32_MIN, INT32_MAX); }},
+        {'s', "", true, "step of the number of tasks (1)",
+         [](S& s, V v) { s.step = read_small_number(v, 1, most_items); }},
+        {'V', "", true, "say more: how much", [](S& s, V v) { s.verbose = read_small_number(v, 0, most_items); }},
+        {'w', "", true, "bytes to write to each file", [](S& s, V v) { s.write_bytes = read_size(v); }},
         {'W', "", true, "stonewall of file creation in seconds; then all go on to the count of the fastest",
-         [](S& s, V v) { s.stonewall_s = small(v, 0, most_items); }},
+         [](S& s, V v) { s.stonewall_s = read_small_number(v, 0, most_items); }},
         {'x', "", true, "file that holds how many items were created before the stonewall",
          [](S& s, V v) { s.status_file = v; }},
-        {'z', "", true, "depth of the tree (0)", [](S& s, V v) { s.depth = small(v, 0, 100'000); }},
+        {'z', "", true, "depth of the tree (0)", [](S& s, V v) { s.depth = read_small_number(v, 0, 100'000); }},
         {0, "dummy.delay-create", true, "DUMMY: microseconds that making a file takes",
-         [](S& s, V v) { s.dummy_create_us = number(v, 0, INT32_MAX); }},
+         [](S& s, V v) { s.dummy_create_us = read_number(v, 0, INT32_MAX); }},
         {0, "dummy.delay-close", true, "DUMMY: microseconds that closing a file takes",
-         [](S& s, V v) { s.dummy_close_us = number(v, 0, INT32_MAX); }},
+         [](S& s, V v) { s.dummy_close_us = read_number(v, 0, INT32_MAX); }},
         {0, "dummy.delay-sync", true, "DUMMY: microseconds that an fsync takes",
-         [](S& s, V v) { s.dummy_sync_us = number(v, 0, INT32_MAX); }},
+         [](S& s, V v) { s.dummy_sync_us = read_number(v, 0, INT32_MAX); }},
         {0, "dummy.delay-xfer", true, "DUMMY: microseconds that writing or reading a file takes",
-         [](S& s, V v) { s.dummy_transfer_us = number(v, 0, INT32_MAX); }},
+         [](S& s, V v) { s.dummy_transfer_us = read_number(v, 0, INT32_MAX); }},
         {0, "dataPacketType", true, "content: timestamp, offset, incompressible, random",
          [](S& s, V v) { s.packets = packet_type(v); }},
         {0, "run-cmd-before-phase", true, "shell command before each phase, untimed, once on each node",

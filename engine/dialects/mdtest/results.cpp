@@ -12,7 +12,7 @@ using nlohmann::ordered_json;
 
 /// Seconds of the phase before the first task began, which are none of the tool's. A table comes in parts, and a test
 /// may be several phases: with -c files are made by the first and opened by all.
-void take_begin(TestResult& test, const std::string& phase, double begin) {
+void read_phase_begin(TestResult& test, const std::string& phase, double begin) {
     if (test.phase == phase) {
         test.begin += std::min(0.0, begin - test.phase_begin);
         test.phase_begin = std::min(test.phase_begin, begin);
@@ -23,7 +23,7 @@ void take_begin(TestResult& test, const std::string& phase, double begin) {
     test.begin += begin;
 }
 
-void take_rows(TestResult& test, const ordered_json& table, int tasks) {
+void read_task_rows(TestResult& test, const ordered_json& table, int tasks) {
     const auto& columns = table.at("columns");
     const auto column = [&columns](const char* name) {
         return static_cast<std::size_t>(std::find(columns.begin(), columns.end(), name) - columns.begin());
@@ -51,11 +51,11 @@ void take_rows(TestResult& test, const ordered_json& table, int tasks) {
         }
     }
     if (begin) {
-        take_begin(test, table.at("phase"), *begin);
+        read_phase_begin(test, table.at("phase"), *begin);
     }
 }
 
-void take_end(TestResult& test, const ordered_json& end) {
+void read_phase_end(TestResult& test, const ordered_json& end) {
     const double done = end.at("ops").at("done");
     test.operations += done;
     test.entries = end.value("entries", 0.0);
@@ -74,17 +74,17 @@ void take_end(TestResult& test, const ordered_json& end) {
 
 }  // namespace
 
-void MdtestResults::line(std::string_view type, const ordered_json& content, int tasks) {
+void MdtestResults::read_record_line(std::string_view type, const ordered_json& content, int tasks) {
     if (type == "finding" && content.at("severity") != "info") {
         findings.push_back(content.value("phase", std::string()) + ": " + content.at("text").get<std::string>());
     }
-    const auto name = content.contains("phase") ? phase_named(content.at("phase").get<std::string>()) : std::nullopt;
+    const auto name = content.contains("phase") ? parse_phase_id(content.at("phase").get<std::string>()) : std::nullopt;
     if (!name || static_cast<std::size_t>(name->iteration) >= iteration.size()) {
         return;
     }
     TestResult& test = iteration[static_cast<std::size_t>(name->iteration)][static_cast<std::size_t>(name->test)];
     if (type == "phase_end") {
-        take_end(test, content);
+        read_phase_end(test, content);
         if (content.contains("verify")) {
             mismatches += content.at("verify").at("mismatches").get<std::uint64_t>();
         }
@@ -96,7 +96,7 @@ void MdtestResults::line(std::string_view type, const ordered_json& content, int
     } else if (type == "verification") {
         mismatches += content.at("mismatches").get<std::uint64_t>();
     } else if (type == "tasks") {
-        take_rows(test, content, tasks);
+        read_task_rows(test, content, tasks);
         const auto last = std::max_element(test.ends.begin(), test.ends.end());
         test.time = last == test.ends.end() ? 0 : std::max(0.0, *last - test.begin);
         if (name->test == file_create && !test.items.empty()) {
@@ -105,7 +105,7 @@ void MdtestResults::line(std::string_view type, const ordered_json& content, int
     }
 }
 
-void MdtestResults::share_out(int tasks, const MdtestSettings& settings) {
+void MdtestResults::divide_work_of_first_task(int tasks, const MdtestSettings& settings) {
     for (auto& all : iteration) {
         for (int i = 0; i < tests; ++i) {
             TestResult& test = all[static_cast<std::size_t>(i)];
@@ -123,13 +123,13 @@ void MdtestResults::share_out(int tasks, const MdtestSettings& settings) {
     }
 }
 
-Row row_of(const std::vector<double>& values) {
+IterationStatistics compute_statistics(const std::vector<double>& values) {
     if (values.empty()) {
         return {};
     }
     const auto count = static_cast<double>(values.size());
     const auto [least, most] = std::minmax_element(values.begin(), values.end());
-    Row row{*most, *least, std::accumulate(values.begin(), values.end(), 0.0) / count, 0};
+    IterationStatistics row{*most, *least, std::accumulate(values.begin(), values.end(), 0.0) / count, 0};
     for (const double value : values) {
         row.deviation += (value - row.mean) * (value - row.mean);
     }

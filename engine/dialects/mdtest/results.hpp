@@ -41,15 +41,15 @@ struct MdtestResults {
     std::uint64_t most_created = 0;               ///< files of the task that created most
     std::vector<std::string> findings;            ///< warnings of the record, one sentence each
 
-    void line(std::string_view type, const nlohmann::ordered_json& content, int tasks);
+    void read_record_line(std::string_view type, const nlohmann::ordered_json& content, int tasks);
     /// -c and -S leave work to the first task; mdtest counts as if each had done its own.
-    void share_out(int tasks, const MdtestSettings& settings);
+    void divide_work_of_first_task(int tasks, const MdtestSettings& settings);
 };
 
 /// A row of mdtest's table over iterations: max, min, mean and sample standard deviation.
-struct Row {
-    double most = 0, least = 0, mean = 0, deviation = 0;
+struct IterationStatistics {
+    double max = 0, min = 0, mean = 0, deviation = 0;
 };
-Row row_of(const std::vector<double>& values);
+IterationStatistics compute_statistics(const std::vector<double>& values);
 
 }  // namespace sonde::dialects::mdtest

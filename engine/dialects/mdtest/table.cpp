@@ -12,7 +12,7 @@ namespace sonde::dialects::mdtest {
 namespace {
 
 template <class... Values>
-std::string worded(const char* format, Values... values) {
+std::string format_text(const char* format, Values... values) {
     std::array<char, 512> text{};
     std::snprintf(text.data(), text.size(), format, values...);
     return text.data();
@@ -20,12 +20,12 @@ std::string worded(const char* format, Values... values) {
 
 /// As mdtest prints what -v asks for: the level, the rank and the line of its source.
 std::string verbose_line(int line, const std::string& text) {
-    return worded("V-1: Rank %3d Line %5d ", 0, line) + text + "\n";
+    return format_text("V-1: Rank %3d Line %5d ", 0, line) + text + "\n";
 }
 
 /// Values of one test over the iterations that have it, as `value` returns them.
-std::vector<double> over(const MdtestResults& results, MdtestTest test,
-                         const std::function<double(const TestResult&)>& value) {
+std::vector<double> list_values(const MdtestResults& results, MdtestTest test,
+                                const std::function<double(const TestResult&)>& value) {
     std::vector<double> values;
     for (const auto& all : results.iteration) {
         const TestResult& measured = all[static_cast<std::size_t>(test)];
@@ -58,12 +58,12 @@ std::vector<MdtestTest> rows_of(const MdtestSettings& s) {
     return rows;
 }
 
-void print_columns(std::ostream& out, const Row& row) {
-    out << worded("%14.3f %14.3f %14.3f ", row.most, row.least, row.mean);
+void print_columns(std::ostream& out, const IterationStatistics& row) {
+    out << format_text("%14.3f %14.3f %14.3f ", row.max, row.min, row.mean);
 }
 
 /// Over all tasks of all iterations: rate or time of their own work, without waiting for others.
-Row of_tasks(const MdtestResults& results, MdtestTest test, bool times) {
+IterationStatistics compute_task_statistics(const MdtestResults& results, MdtestTest test, bool times) {
     std::vector<double> values;
     for (const auto& all : results.iteration) {
         const TestResult& m = all[static_cast<std::size_t>(test)];
@@ -71,7 +71,7 @@ Row of_tasks(const MdtestResults& results, MdtestTest test, bool times) {
             values.push_back(times ? m.time_of(k) : quotient(m.items[k], m.time_of(k)));
         }
     }
-    return row_of(values);
+    return compute_statistics(values);
 }
 
 void print_processes(std::ostream& out, const MdtestResults& results, const MdtestSettings& s, int tasks, bool times) {
@@ -86,9 +86,9 @@ void print_processes(std::ostream& out, const MdtestResults& results, const Mdte
             for (std::size_t k = 0; k < static_cast<std::size_t>(tasks); ++k) {
                 const bool has_value = k < m.items.size() && test < tree_create;
                 out << (k == 0 ? ' ' : ',')
-                    << worded("%e", !has_value ? 0.0
-                                    : times    ? m.time_of(k)
-                                               : quotient(m.items[k], m.time_of(k)));
+                    << format_text("%e", !has_value ? 0.0
+                                         : times    ? m.time_of(k)
+                                                    : quotient(m.items[k], m.time_of(k)));
             }
             out << "\n";
         }
@@ -97,16 +97,16 @@ void print_processes(std::ostream& out, const MdtestResults& results, const Mdte
 
 }  // namespace
 
-void print_deadlines(std::ostream& out, const MdtestResults& results) {
+void print_stonewalls(std::ostream& out, const MdtestResults& results) {
     for (const auto& all : results.iteration) {
         const TestResult& create = all[file_create];
         const std::vector<double>& items = create.at_deadline;
         if (!items.empty()) {
             const double sum = std::accumulate(items.begin(), items.end(), 0.0);
-            out << worded("Continue stonewall hit min: %.0f max: %.0f avg: %.1f \n",
-                          *std::min_element(items.begin(), items.end()),
-                          *std::max_element(create.items.begin(), create.items.end()),
-                          sum / static_cast<double>(items.size()));
+            out << format_text("Continue stonewall hit min: %.0f max: %.0f avg: %.1f \n",
+                               *std::min_element(items.begin(), items.end()),
+                               *std::max_element(create.items.begin(), create.items.end()),
+                               sum / static_cast<double>(items.size()));
         }
     }
 }
@@ -151,7 +151,7 @@ void print_settings(std::ostream& out, const MdtestSettings& s) {
     }
 }
 
-void print_tests(std::ostream& out, const MdtestResults& results, const MdtestSettings& s, const Shape& shape) {
+void print_tests(std::ostream& out, const MdtestResults& results, const MdtestSettings& s, const TreeCounts& shape) {
     out << verbose_line(2677, "") << verbose_line(2678, "   Operation               Duration              Rate")
         << verbose_line(2679, "   ---------               --------              ----");
     const auto directories = static_cast<double>(shape.directories);
@@ -161,7 +161,8 @@ void print_tests(std::ostream& out, const MdtestResults& results, const MdtestSe
             const TestResult& m = all[static_cast<std::size_t>(test)];
             const bool tree = test == tree_create || test == tree_remove;
             const double rate = tree ? quotient(directories, m.time) : rate_of(m);
-            out << verbose_line(number, worded("%s: %14.3f sec, %14.3f ops/sec", name, m.time, m.done ? rate : 0.0));
+            out << verbose_line(number,
+                                format_text("%s: %14.3f sec, %14.3f ops/sec", name, m.time, m.done ? rate : 0.0));
         };
         out << verbose_line(2063, "main: * iteration " + std::to_string(j + 1) + " *");
         if (s.create) {
@@ -185,7 +186,7 @@ void print_tests(std::ostream& out, const MdtestResults& results, const MdtestSe
     }
 }
 
-void print_summary(std::ostream& out, const MdtestResults& results, const MdtestSettings& s, const Shape& shape,
+void print_summary(std::ostream& out, const MdtestResults& results, const MdtestSettings& s, const TreeCounts& shape,
                    int tasks, bool times) {
     if (s.print_all) {
         print_processes(out, results, s, tasks, times);
@@ -198,54 +199,55 @@ void print_summary(std::ostream& out, const MdtestResults& results, const Mdtest
         << (s.rank_statistics ? "         ---            ---           ----       " : "")
         << "               ---            ---           ----        -------\n";
     for (const MdtestTest test : rows_of(s)) {
-        const Row row =
-            row_of(over(results, test, [times](const TestResult& m) { return times ? m.time : rate_of(m); }));
-        out << worded("   %-18s ", test_name(test));
+        const IterationStatistics row = compute_statistics(
+            list_values(results, test, [times](const TestResult& m) { return times ? m.time : rate_of(m); }));
+        out << format_text("   %-18s ", test_name(test));
         if (s.rank_statistics) {
-            print_columns(out, of_tasks(results, test, times));
+            print_columns(out, compute_task_statistics(results, test, times));
             out << "    ";
         }
         out << "    ";
         print_columns(out, row);
-        out << worded("%14.3f\n", row.deviation);
+        out << format_text("%14.3f\n", row.deviation);
     }
     for (const MdtestTest test : {tree_create, tree_remove}) {
         // mdtest counts one tree, whatever the number of tasks that make one.
         const auto directories = static_cast<double>(shape.directories);
-        const Row row = row_of(over(results, test, [times, directories](const TestResult& m) {
-            return times ? m.time : quotient(directories, m.time);
-        }));
-        out << worded("   %-22s ", test_name(test));
+        const IterationStatistics row =
+            compute_statistics(list_values(results, test, [times, directories](const TestResult& m) {
+                return times ? m.time : quotient(directories, m.time);
+            }));
+        out << format_text("   %-22s ", test_name(test));
         if (s.rank_statistics) {
             print_columns(out, row);
             out << "    ";
         }
         print_columns(out, row);
-        out << worded("%14.3f\n", row.deviation);
+        out << format_text("%14.3f\n", row.deviation);
     }
 }
 
-void print_ours(std::ostream& out, const MdtestResults& results, const MdtestSettings& s) {
+void print_sonde_rates(std::ostream& out, const MdtestResults& results, const MdtestSettings& s) {
     out << "sonde: all operations that were done / time from the first task's start to the last task's end\n"
            "sonde:                        done          ops/s      median    99 % below\n";
     std::vector<MdtestTest> rows = rows_of(s);
     rows.insert(rows.end(), {tree_create, tree_remove});
     for (const MdtestTest test : rows) {
         const auto mean = [&](const std::function<double(const TestResult&)>& value) {
-            return row_of(over(results, test, value)).mean;
+            return compute_statistics(list_values(results, test, value)).mean;
         };
         if (mean([](const TestResult& m) { return m.operations; }) <= 0) {
             continue;
         }
-        out << worded("sonde: %-14s %12.0f %14.1f %8.2f us %10.2f us\n", test_id(test),
-                      mean([](const TestResult& m) { return m.operations; }),
-                      mean([](const TestResult& m) { return m.ops_per_s; }),
-                      mean([](const TestResult& m) { return m.median_ns; }) / 1e3,
-                      mean([](const TestResult& m) { return m.p99_ns; }) / 1e3);
+        out << format_text("sonde: %-14s %12.0f %14.1f %8.2f us %10.2f us\n", test_id(test),
+                           mean([](const TestResult& m) { return m.operations; }),
+                           mean([](const TestResult& m) { return m.ops_per_s; }),
+                           mean([](const TestResult& m) { return m.median_ns; }) / 1e3,
+                           mean([](const TestResult& m) { return m.p99_ns; }) / 1e3);
     }
     if (results.stonewall_s > 0) {
-        out << worded("sonde: file-create: %.0f files when the stonewall came after %.3f s\n", results.stonewall_items,
-                      results.stonewall_s);
+        out << format_text("sonde: file-create: %.0f files when the stonewall came after %.3f s\n",
+                           results.stonewall_items, results.stonewall_s);
     }
     if (s.print_time || s.print_both) {
         out << "sonde: mdtest heads its table of times \"ms/op\"; the numbers in it are seconds of a phase\n";
@@ -255,7 +257,7 @@ void print_ours(std::ostream& out, const MdtestResults& results, const MdtestSet
     }
 }
 
-bool begin_details(const std::string& path) {
+bool create_rank_details_file(const std::string& path) {
     std::ofstream file(path, std::ios::trunc);
     file << "rank,items";
     for (int i = 0; i < tests; ++i) {
@@ -268,10 +270,10 @@ bool begin_details(const std::string& path) {
     return static_cast<bool>(file.flush());
 }
 
-bool append_details(const std::string& path, const MdtestResults& results, const Shape& shape, int tasks) {
+bool append_rank_details(const std::string& path, const MdtestResults& results, const TreeCounts& shape, int tasks) {
     std::ofstream file(path, std::ios::app);
     const auto cell = [](double items, double seconds) {
-        return items > 0 && seconds > 0 ? worded(",%.10e,%.10e", items / seconds, seconds) : std::string(",,");
+        return items > 0 && seconds > 0 ? format_text(",%.10e,%.10e", items / seconds, seconds) : std::string(",,");
     };
     const auto directories = static_cast<double>(shape.directories);
     file << "all," << shape.items;

@@ -12,21 +12,22 @@ namespace sonde::dialects::mdtest {
 /// From -v on: what was asked for. `Rank   0 Line …` as mdtest 4.1 has it, because scripts cut there.
 void print_settings(std::ostream& out, const MdtestSettings& settings);
 /// From -v on: seconds and rate of each test of each iteration.
-void print_tests(std::ostream& out, const MdtestResults& results, const MdtestSettings& settings, const Shape& shape);
+void print_tests(std::ostream& out, const MdtestResults& results, const MdtestSettings& settings,
+                 const TreeCounts& shape);
 
 /// A line for each iteration whose file creation the stonewall ended: how far the tasks had come then (a file under way
 /// is not counted; mdtest does), and to how many all went on.
-void print_deadlines(std::ostream& out, const MdtestResults& results);
+void print_stonewalls(std::ostream& out, const MdtestResults& results);
 /// The summary table, and with the options for it the results of each task. `directories`: of one tree.
-void print_summary(std::ostream& out, const MdtestResults& results, const MdtestSettings& settings, const Shape& shape,
-                   int tasks, bool times);
+void print_summary(std::ostream& out, const MdtestResults& results, const MdtestSettings& settings,
+                   const TreeCounts& shape, int tasks, bool times);
 /// The same by our definition: everything that was done, from the first start to the last end, with latencies. All
 /// lines begin with "sonde: ", and tests have the names that the record gives them, never those of mdtest's rows:
 /// output and errors often end up in one file, from which readers take the last line with the name of a row.
-void print_ours(std::ostream& out, const MdtestResults& results, const MdtestSettings& settings);
+void print_sonde_rates(std::ostream& out, const MdtestResults& results, const MdtestSettings& settings);
 /// Appends the lines for these iterations to the CSV file of --saveRankPerformanceDetails. False: it cannot be written.
-bool append_details(const std::string& path, const MdtestResults& results, const Shape& shape, int tasks);
+bool append_rank_details(const std::string& path, const MdtestResults& results, const TreeCounts& shape, int tasks);
 /// Its first line.
-bool begin_details(const std::string& path);
+bool create_rank_details_file(const std::string& path);
 
 }  // namespace sonde::dialects::mdtest

@@ -45,26 +45,26 @@ ordered_json paced_of(const MdtestSettings& s) {
 }
 
 /// Phases of one iteration.
-class Iteration {
+class IterationBuilder {
  public:
-    Iteration(const MdtestSettings& settings, const Shape& shape, int number, int shift,
-              std::optional<std::uint64_t> expected)
-        : s_(settings), items_(shape.items > 0), number_(number), shift_(shift), expected_(expected) {}
+    IterationBuilder(const MdtestSettings& settings, const TreeCounts& shape, int number, int shift,
+                     std::optional<std::uint64_t> expected)
+        : settings_(settings), items_(shape.items > 0), number_(number), shift_(shift), expected_(expected) {}
 
     void add_to(ordered_json& phases) {
         phases_ = &phases;
-        if (s_.create) {
+        if (settings_.create) {
             add(tree_create, "mktree", "directories");
         }
-        if (s_.directories && items_) {
-            delay_ = s_.delay_s;
-            directories();
+        if (settings_.directories && items_) {
+            delay_ = settings_.delay_s;
+            add_directory_phases();
         }
-        if (s_.files && items_) {
-            delay_ = s_.delay_s;
-            files();
+        if (settings_.files && items_) {
+            delay_ = settings_.delay_s;
+            add_file_phases();
         }
-        if (s_.remove) {
+        if (settings_.remove) {
             run_after_last(add(tree_remove, "rmtree", "directories"));
         }
     }
@@ -75,7 +75,7 @@ class Iteration {
         if (after_last_) {
             ordered_json phase{{"id", "after-last"}, {"op", "stat"}, {"measure", false}, {"stop", {{"items", 1}}}};
             phase["meta"] = {{"tree", {{"top", "test-dir." + std::to_string(number_)}}},
-                             {"objects", s_.files ? "files" : "directories"}};
+                             {"objects", settings_.files ? "files" : "directories"}};
             run_after_last(phase);
             phases_->push_back(std::move(phase));
         }
@@ -84,51 +84,51 @@ class Iteration {
  private:
     void run_after_last(ordered_json& phase) {
         if (after_last_) {
-            phase["before"].push_back({{"kind", "command"}, {"command", s_.after_phase}});
+            phase["before"].push_back({{"kind", "command"}, {"command", settings_.after_phase}});
             after_last_ = false;
         }
     }
 
-    void directories() {
-        if (s_.create) {
+    void add_directory_phases() {
+        if (settings_.create) {
             add(dir_create, "create", "directories");
         }
-        if (s_.stat) {
-            choose_at_random(shifted(add(dir_stat, "stat", "directories"), 1));
+        if (settings_.stat) {
+            with_random_order(with_shift(add(dir_stat, "stat", "directories"), 1));
         }
-        if (s_.rename) {
-            shifted(add(dir_rename, "rename", "directories"), 1);
+        if (settings_.rename) {
+            with_shift(add(dir_rename, "rename", "directories"), 1);
         }
-        if (s_.remove) {
-            shifted(add(dir_remove, "remove", "directories"), 3);
+        if (settings_.remove) {
+            with_shift(add(dir_remove, "remove", "directories"), 3);
         }
     }
 
-    void files() {
-        if (s_.create) {
-            if (s_.single_task) {
+    void add_file_phases() {
+        if (settings_.create) {
+            if (settings_.single_task) {
                 add(file_create, "create", "files", true);
             }
             ordered_json& create = add(file_create, "create", "files");
             create["meta"]["single_task"] = false;  // with -c all open what the first has made, and write
-            if (s_.stonewall_s > 0) {
-                create["stop"] = {{"stonewall", std::to_string(s_.stonewall_s) + "s"}, {"wearout", true}};
+            if (settings_.stonewall_s > 0) {
+                create["stop"] = {{"stonewall", std::to_string(settings_.stonewall_s) + "s"}, {"wearout", true}};
             }
-            if (s_.verify_write && s_.write_bytes > 0 && !s_.shared_file) {
+            if (settings_.verify_write && settings_.write_bytes > 0 && !settings_.shared_file) {
                 create["verify"] = "readback";
             }
         }
-        if (s_.stat) {
-            limit(choose_at_random(shifted(add(file_stat, "stat", "files"), 1)));
+        if (settings_.stat) {
+            with_stop_rule(with_random_order(with_shift(add(file_stat, "stat", "files"), 1)));
         }
-        if (s_.read) {
-            ordered_json& read = limit(choose_at_random(shifted(add(file_read, "read", "files"), 2)));
-            if (s_.verify_read && !s_.shared_file) {
+        if (settings_.read) {
+            ordered_json& read = with_stop_rule(with_random_order(with_shift(add(file_read, "read", "files"), 2)));
+            if (settings_.verify_read && !settings_.shared_file) {
                 read["verify"] = "on_read";
             }
         }
-        if (s_.remove) {
-            limit(shifted(add(file_remove, "remove", "files"), 3));
+        if (settings_.remove) {
+            with_stop_rule(with_shift(add(file_remove, "remove", "files"), 3));
         }
     }
 
@@ -143,42 +143,42 @@ class Iteration {
             phase["meta"]["sync"] = false;
         } else {
             run_after_last(phase);
-            after_last_ = !s_.after_phase.empty();
-            if (!s_.before_phase.empty()) {
-                phase["before"].push_back({{"kind", "command"}, {"command", s_.before_phase}});
+            after_last_ = !settings_.after_phase.empty();
+            if (!settings_.before_phase.empty()) {
+                phase["before"].push_back({{"kind", "command"}, {"command", settings_.before_phase}});
             }
         }
         if (!on_tree && delay_ > 0) {
             phase["before"].push_back({{"kind", "sleep"}, {"time", std::to_string(delay_) + "s"}});
             delay_ = 0;
         }
-        if (test >= file_create && test <= file_remove && !s_.operations_prefix.empty() && !first) {
-            phase["operations_file"] = s_.operations_prefix + "-" + test_name(test);
+        if (test >= file_create && test <= file_remove && !settings_.operations_prefix.empty() && !first) {
+            phase["operations_file"] = settings_.operations_prefix + "-" + test_name(test);
         }
         phases_->push_back(std::move(phase));
         return phases_->back();
     }
-    ordered_json& shifted(ordered_json& phase, int times) const {
+    ordered_json& with_shift(ordered_json& phase, int times) const {
         if (shift_ != 0) {
             phase["shift"] = {{"by", "tasks"}, {"n", times * shift_}};
         }
         return phase;
     }
-    ordered_json& choose_at_random(ordered_json& phase) const {
-        if (s_.random || s_.random_seed != 0) {
+    ordered_json& with_random_order(ordered_json& phase) const {
+        if (settings_.random || settings_.random_seed != 0) {
             phase["meta"]["select"] = {{"order", "permute"}};
         }
         return phase;
     }
     /// Items that an earlier run says it has created, from its status file.
-    ordered_json& limit(ordered_json& phase) const {
-        if (expected_ && !s_.create) {
+    ordered_json& with_stop_rule(ordered_json& phase) const {
+        if (expected_ && !settings_.create) {
             phase["stop"] = {{"items", *expected_}};
         }
         return phase;
     }
 
-    const MdtestSettings& s_;
+    const MdtestSettings& settings_;
     bool items_;  ///< there are any; else only the tree is made and removed
     int number_;
     int shift_;
@@ -208,7 +208,7 @@ ordered_json make_target(const MdtestSettings& s, bool exists) {
 }
 
 /// The member "meta" of the plan.
-ordered_json make_meta(const MdtestSettings& s, const Shape& shape, int shift, std::int64_t now) {
+ordered_json make_meta(const MdtestSettings& s, const TreeCounts& shape, int shift, std::int64_t now) {
     ordered_json tree{{"copies", shape.loops},
                       {"depth", s.depth},
                       {"branching", s.branching},
@@ -256,7 +256,7 @@ std::string phase_id(int iteration, MdtestTest test, bool single_task) {
     return std::to_string(iteration) + "-" + ids[static_cast<std::size_t>(test)] + (single_task ? "-by-first" : "");
 }
 
-std::optional<PhaseName> phase_named(const std::string& id) {
+std::optional<PhaseName> parse_phase_id(const std::string& id) {
     const std::size_t dash = id.find('-');
     std::string name = dash == std::string::npos ? std::string() : id.substr(dash + 1);
     if (name.ends_with("-by-first")) {
@@ -269,12 +269,12 @@ std::optional<PhaseName> phase_named(const std::string& id) {
     return PhaseName{std::stoi(id), static_cast<MdtestTest>(match - ids.begin())};
 }
 
-Shape shape_of(const MdtestSettings& s, std::optional<std::uint64_t> expected) {
+TreeCounts count_tree(const MdtestSettings& s, std::optional<std::uint64_t> expected) {
     plan::Tree tree;
     tree.depth = s.depth;
     tree.branching = s.branching;
     tree.leaf_only = s.leaf_only;
-    Shape shape;
+    TreeCounts shape;
     shape.directories = plan::count_directories(tree);
     if (shape.directories == 0) {
         throw plan::PlanError("-b " + std::to_string(s.branching) + " -z " + std::to_string(s.depth) +
@@ -290,27 +290,27 @@ Shape shape_of(const MdtestSettings& s, std::optional<std::uint64_t> expected) {
     return shape;
 }
 
-int shift_of(const MdtestSettings& s, const Setting& setting) {
-    const auto& nodes = setting.node_of;
+int shift_of(const MdtestSettings& s, const SessionSetup& setup) {
+    const auto& nodes = setup.node_of;
     const bool block_wise = nodes.size() > 1 && nodes[0] == nodes[1];
-    if (s.shift == 0 || setting.nodes == 1 || !block_wise) {
+    if (s.shift == 0 || setup.nodes == 1 || !block_wise) {
         return s.shift;
     }
     return s.shift * static_cast<int>(std::count(nodes.begin(), nodes.end(), nodes.front()));
 }
 
-ordered_json plan_of(const MdtestSettings& s, const Setting& setting, int tasks, const Shape& shape,
+ordered_json plan_of(const MdtestSettings& s, const SessionSetup& setup, int tasks, const TreeCounts& shape,
                      std::optional<std::uint64_t> expected, bool exists, std::int64_t now) {
-    const int shift = tasks > 0 ? shift_of(s, setting) % tasks : 0;
+    const int shift = tasks > 0 ? shift_of(s, setup) % tasks : 0;
     ordered_json plan{{"schema", "sonde-plan/2"}, {"id", "mdtest"}, {"title", "mdtest in " + s.directory}};
     plan["target"] = make_target(s, exists);
-    if (tasks < setting.tasks) {
+    if (tasks < setup.tasks) {
         plan["tasks"] = {{"active", tasks}};
     }
     plan["meta"] = make_meta(s, shape, shift, now);
     plan["phases"] = ordered_json::array();
     for (int number = 0; number < s.iterations; ++number) {
-        Iteration iteration(s, shape, number, shift, expected);
+        IterationBuilder iteration(s, shape, number, shift, expected);
         iteration.add_to(plan["phases"]);
         iteration.close(plan["phases"]);
     }

@@ -29,7 +29,7 @@ const char* test_name(MdtestTest test);  ///< in the table
 const char* test_id(MdtestTest test);    ///< in ids of phases
 
 /// The tree of one iteration, as mdtest counts it.
-struct Shape {
+struct TreeCounts {
     std::uint64_t directories = 1;    ///< of one tree
     std::uint64_t holders = 1;        ///< of those, with items
     std::uint64_t items_per_dir = 0;  ///< of each task
@@ -38,10 +38,10 @@ struct Shape {
 };
 /// No items when -n is less than the directories that are to hold them: mdtest then makes and removes the tree only.
 /// `expected`: items that a run before has created. Throws plan::PlanError when there are too many directories.
-Shape shape_of(const MdtestSettings& settings, std::optional<std::uint64_t> expected);
+TreeCounts count_tree(const MdtestSettings& settings, std::optional<std::uint64_t> expected);
 
 /// How far -N shifts: by whole nodes where ranks are laid out node by node, as mdtest does.
-int shift_of(const MdtestSettings& settings, const Setting& setting);
+int shift_of(const MdtestSettings& settings, const SessionSetup& setup);
 
 /// The id of a phase, and back.
 std::string phase_id(int iteration, MdtestTest test, bool single_task = false);
@@ -49,11 +49,12 @@ struct PhaseName {
     int iteration = 0;
     MdtestTest test = tests;
 };
-std::optional<PhaseName> phase_named(const std::string& id);
+std::optional<PhaseName> parse_phase_id(const std::string& id);
 
 /// The plan for the first `tasks` tasks. `exists`: the directory is there already; `now`: seconds since 1970, for seeds
 /// that mdtest takes from the clock.
-nlohmann::ordered_json plan_of(const MdtestSettings& settings, const Setting& setting, int tasks, const Shape& shape,
-                               std::optional<std::uint64_t> expected, bool exists, std::int64_t now);
+nlohmann::ordered_json plan_of(const MdtestSettings& settings, const SessionSetup& setup, int tasks,
+                               const TreeCounts& shape, std::optional<std::uint64_t> expected, bool exists,
+                               std::int64_t now);
 
 }  // namespace sonde::dialects::mdtest

@@ -33,7 +33,7 @@ IorSettings settings_of(const std::string& line) {
 }
 
 /// The plan, read by the engine's own parser, so that every member is one that it knows.
-plan::Plan plan_of(const std::string& line, const Crowd& crowd = {}) {
+plan::Plan plan_of(const std::string& line, const TaskPlacement& crowd = {}) {
     const IorSettings settings = settings_of(line);
     return plan::parse_plan(translate(settings, crowd, 0, 1000, std::nullopt).plan.dump(), sonde::runs::capabilities());
 }
@@ -134,18 +134,18 @@ TEST_CASE("content without -G is the time, for random packets nothing") {
 }
 
 TEST_CASE("-C shifts by tasks of a node, write check one node further") {
-    const Crowd blocks{8, 2, 4, true};
+    const TaskPlacement blocks{8, 2, 4, true};
     CHECK(plan_of("-o f -w -W -r -C", blocks).phases[2].shift.n == 4);
     CHECK(plan_of("-o f -w -W -r -C", blocks).phases[1].shift.by == plan::ShiftBy::none);  // two nodes on: home again
     CHECK(plan_of("-o f -r -C -Q 2", blocks).phases[0].shift.by == plan::ShiftBy::none);
-    const Crowd cyclic{8, 2, 4, false};
+    const TaskPlacement cyclic{8, 2, 4, false};
     CHECK(plan_of("-o f -r -C", cyclic).phases[0].shift.n == 1);
     CHECK(plan_of("-o f -r -C -Q 3", cyclic).phases[0].shift.n == 3);
     CHECK(plan_of("-o f -r -C", {4, 1, 4, true}).phases[0].shift.by == plan::ShiftBy::none);
 }
 
 TEST_CASE("-Z -Z permutes, -Z avoids the same node, seeds repeat both") {
-    const Crowd crowd{12, 3, 4, true};
+    const TaskPlacement crowd{12, 3, 4, true};
     const auto owners = [&crowd](const char* line, int repetition) {
         return shuffled_owners(settings_of(line), crowd, repetition);
     };
@@ -173,8 +173,8 @@ TEST_CASE("IOR's deviation is that of the population") {
     const RateSpread spread = spread_of({2, 4, 4, 4, 5, 5, 7, 9});
     CHECK(spread.mean == doctest::Approx(5));
     CHECK(spread.deviation == doctest::Approx(2));
-    CHECK(spread.least == 2);
-    CHECK(spread.most == 9);
+    CHECK(spread.min == 2);
+    CHECK(spread.max == 9);
     CHECK(spread_of({}).mean == 0);
 }
 
@@ -277,7 +277,7 @@ TEST_CASE("any arguments give a valid plan or one sentence") {
         try {
             for (IorSettings& settings : parse_arguments(arguments)) {
                 check(settings, false);
-                const Crowd crowd{static_cast<int>(1 + draw(8)), 1, 4, true};
+                const TaskPlacement crowd{static_cast<int>(1 + draw(8)), 1, 4, true};
                 const Translation translation = translate(settings, crowd, 0, 1000, std::nullopt);
                 const plan::Plan plan = plan::parse_plan(translation.plan.dump(), sonde::runs::capabilities());
                 CHECK(plan.phases.size() == translation.steps.size());
@@ -285,7 +285,7 @@ TEST_CASE("any arguments give a valid plan or one sentence") {
             }
         } catch (const plan::PlanError& error) {
             CHECK(std::string(error.what()).find('\n') == std::string::npos);
-        } catch (const dialects::Help&) {
+        } catch (const dialects::HelpRequested&) {
             FAIL("no word asks for help");
         }
     }

@@ -9,19 +9,19 @@ namespace sonde::files {
 
 using nlohmann::json;
 
-bool DataState::has(int k) const {
+bool DataState::has_file(int k) const {
     return files.empty() || std::find(files.begin(), files.end(), k) != files.end();
 }
 
-bool DataState::covers(const DataState& other) const {
+bool DataState::covers_files_of(const DataState& other) const {
     return suffix == other.suffix &&
-           (files.empty() || (!other.files.empty() &&
-                              std::all_of(other.files.begin(), other.files.end(), [this](int k) { return has(k); })));
+           (files.empty() || (!other.files.empty() && std::all_of(other.files.begin(), other.files.end(),
+                                                                  [this](int k) { return has_file(k); })));
 }
 
-void Dataset::add(DataState state) {
-    if (state.fresh) {
-        std::erase_if(states_, [&state](const DataState& older) { return state.covers(older); });
+void Dataset::add_state(DataState state) {
+    if (state.replaces_files) {
+        std::erase_if(states_, [&state](const DataState& older) { return state.covers_files_of(older); });
     }
     states_.push_back(std::move(state));
 }
@@ -30,9 +30,9 @@ void Dataset::forget(const std::string& suffix) {
     std::erase_if(states_, [&suffix](const DataState& state) { return state.suffix == suffix; });
 }
 
-const DataState* Dataset::source(const plan::Phase& phase, int k) const {
+const DataState* Dataset::find_source(const plan::Phase& phase, int k) const {
     for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
-        if (state->extends && state->has(k) && state->suffix == phase.data.files.suffix &&
+        if (state->adds_data && state->has_file(k) && state->suffix == phase.data.files.suffix &&
             (phase.data_of.empty() || state->phase == phase.data_of)) {
             return &*state;
         }
@@ -63,14 +63,14 @@ std::uint64_t operations_in_file(const DataState& state, int task, int k, std::u
     return done <= before ? 0 : std::min(per_file, done - before);
 }
 
-bool Dataset::verifiable(const DataState& source, const plan::Access& access, std::uint64_t segments, int k) const {
+bool Dataset::is_verifiable(const DataState& source, const plan::Access& access, std::uint64_t segments, int k) const {
     const auto first = std::find_if(states_.begin(), states_.end(), [&](const DataState& s) { return &s == &source; });
     const bool same = same_geometry(access, segments, source.access, source.segments);
     return std::all_of(first, states_.end(), [&](const DataState& s) {
-        if (!s.has(k) || s.suffix != source.suffix) {
+        if (!s.has_file(k) || s.suffix != source.suffix) {
             return true;
         }
-        if (!s.exact || !same_geometry(s.access, s.segments, source.access, source.segments)) {
+        if (!s.is_order_known || !same_geometry(s.access, s.segments, source.access, source.segments)) {
             return false;
         }
         // Other operations than the writer's find one generation only in a file that is completely new.
@@ -83,11 +83,11 @@ bool Dataset::verifiable(const DataState& source, const plan::Access& access, st
     });
 }
 
-std::vector<workloads::Written> Dataset::written(const DataState& source, const plan::Access& access,
-                                                 std::uint64_t segments, int task, int k) const {
+std::vector<workloads::Written> Dataset::list_generations(const DataState& source, const plan::Access& access,
+                                                          std::uint64_t segments, int task, int k) const {
     std::vector<workloads::Written> list;
     for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
-        if (!state->has(k) || state->suffix != source.suffix) {
+        if (!state->has_file(k) || state->suffix != source.suffix) {
             continue;
         }
         const std::uint64_t per_file = state->operations_per_file();
@@ -95,34 +95,35 @@ std::vector<workloads::Written> Dataset::written(const DataState& source, const 
         const std::uint64_t count = operations_in_file(*state, task, k, per_file);
         // Another geometry reads only what has one generation.
         list.push_back({state->generation, same ? count : ~0ULL});
-        if (!same || count == per_file || state->fresh) {
+        if (!same || count == per_file || state->replaces_files) {
             break;
         }
     }
     return list;
 }
 
-std::vector<ByteRange> Dataset::certain(const DataState& source, const FileMap& map, int task, int k, int tasks) const {
+std::vector<ByteRange> Dataset::list_written_ranges(const DataState& source, const FileMap& map, int task, int k,
+                                                    int tasks) const {
     std::vector<ByteRange> ranges;
     bool begun = false;
     for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
         begun = begun || &*state == &source;
-        if (!begun || !state->extends || !state->has(k) || state->suffix != source.suffix) {
+        if (!begun || !state->adds_data || !state->has_file(k) || state->suffix != source.suffix) {
             continue;
         }
-        if (const std::optional<ByteRange> range = certain_range(*state, map, task, k, tasks)) {
+        if (const std::optional<ByteRange> range = find_written_range(*state, map, task, k, tasks)) {
             ranges.push_back(*range);
         }
-        if (state->fresh) {
+        if (state->replaces_files) {
             break;
         }
     }
     return ranges;
 }
 
-int writer_of(const DataState& state, const FileMap& map, int task, std::uint64_t offset, int tasks) {
+int find_writer(const DataState& state, const FileMap& map, int task, std::uint64_t offset, int tasks) {
     const plan::Access& a = state.access;
-    const std::uint64_t sharers = map.share(task).sharers;
+    const std::uint64_t sharers = map.share_of_task(task).sharers;
     const bool random = a.order == plan::Order::random_permute || a.order == plan::Order::random_replace;
     if (sharers == 1) {
         return task;
@@ -133,18 +134,18 @@ int writer_of(const DataState& state, const FileMap& map, int task, std::uint64_
     const std::uint64_t pitch = a.order == plan::Order::stride ? a.stride : a.block + a.gap;
     const std::uint64_t index = (offset - a.offset) / pitch % sharers;
     for (int other = 0; other < tasks; ++other) {
-        if (map.file_number(other, 0) == map.file_number(task, 0) && map.share(other).index == index) {
+        if (map.file_number(other, 0) == map.file_number(task, 0) && map.share_of_task(other).index == index) {
             return other;
         }
     }
     return -1;
 }
 
-std::optional<ByteRange> certain_range(const DataState& state, const FileMap& map, int task, int k, int tasks) {
+std::optional<ByteRange> find_written_range(const DataState& state, const FileMap& map, int task, int k, int tasks) {
     const plan::Access& a = state.access;
     const std::uint64_t slots = a.block / a.transfer;
     const std::uint64_t per_file = state.operations_per_file();
-    const patterns::Share share = map.share(task);
+    const patterns::Share share = map.share_of_task(task);
     bool complete = true;
     std::uint64_t least = per_file;
     const bool alone = share.sharers == 1;
@@ -181,9 +182,9 @@ json Dataset::to_json() const {
              {"suffix", s.suffix},
              {"files", s.files},
              {"operations", s.operations},
-             {"exact", s.exact},
-             {"extends", s.extends},
-             {"fresh", s.fresh},
+             {"exact", s.is_order_known},
+             {"extends", s.adds_data},
+             {"fresh", s.replaces_files},
              {"order_rule", patterns::Permutation::rule}});
     }
     return list;
@@ -199,7 +200,7 @@ void forget_order(DataState& state) {
                                          [each](std::uint64_t count) { return each > 0 && count % each == 0; });
     if (state.access.order == plan::Order::random_permute && !is_complete) {
         state.access.order = plan::Order::random_replace;
-        state.exact = false;
+        state.is_order_known = false;
     }
 }
 
@@ -224,13 +225,13 @@ Dataset Dataset::from_json(const json& list) {
         s.suffix = item.value("suffix", "");
         s.files = item.at("files").get<std::vector<int>>();
         s.operations = item.at("operations").get<std::vector<std::uint64_t>>();
-        s.exact = item.at("exact");
-        s.extends = item.at("extends");
-        s.fresh = item.at("fresh");
+        s.is_order_known = item.at("exact");
+        s.adds_data = item.at("extends");
+        s.replaces_files = item.at("fresh");
         if (item.at("order_rule") != patterns::Permutation::rule) {
             forget_order(s);
         }
-        dataset.add(std::move(s));
+        dataset.add_state(std::move(s));
     }
     return dataset;
 }

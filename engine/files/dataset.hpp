@@ -24,11 +24,11 @@ struct DataState {
     std::string suffix;                     ///< of the files' names
     std::vector<int> files;                 ///< mapping many: which of each task's files
     std::vector<std::uint64_t> operations;  ///< by task: operations done of the first pass, over its files in order
-    bool exact = true;    ///< false: mixed, duplex, random with replacement: which blocks are new is not known
-    bool extends = true;  ///< false: mixed: changes versions of existing data, adds none
-    bool fresh = false;   ///< the files were made anew: nothing of earlier states is left in them
-    bool has(int k) const;
-    bool covers(const DataState& other) const;  ///< all its files are among those of this state
+    bool is_order_known = true;   ///< false: mixed, duplex, random with replacement: which blocks are new is not known
+    bool adds_data = true;        ///< false: mixed: changes versions of existing data, adds none
+    bool replaces_files = false;  ///< the files were made anew: nothing of earlier states is left in them
+    bool has_file(int k) const;
+    bool covers_files_of(const DataState& other) const;  ///< all its files are among those of this state
     std::uint64_t operations_per_file() const { return access.block / access.transfer * segments; }
 };
 
@@ -40,20 +40,21 @@ struct ByteRange {
 class Dataset {
  public:
     /// The newest state. Files that are made anew leave nothing of the states before, so these are forgotten.
-    void add(DataState state);
+    void add_state(DataState state);
     /// Files with this suffix were removed.
     void forget(const std::string& suffix);
     /// The state that holds what a phase reads of the k-th file of each task: that of the phase named, or the newest
     /// with that file.
-    const DataState* source(const plan::Phase& phase, int k) const;
+    const DataState* find_source(const plan::Phase& phase, int k) const;
     /// True when a read with this access of the k-th files knows the generation of every block that it finds.
-    bool verifiable(const DataState& source, const plan::Access& access, std::uint64_t segments, int k) const;
+    bool is_verifiable(const DataState& source, const plan::Access& access, std::uint64_t segments, int k) const;
     /// Which generation each operation of (task, k-th file) carries, newest first. Only when that is verifiable.
-    std::vector<workloads::Written> written(const DataState& source, const plan::Access& access, std::uint64_t segments,
-                                            int task, int k) const;
+    std::vector<workloads::Written> list_generations(const DataState& source, const plan::Access& access,
+                                                     std::uint64_t segments, int task, int k) const;
     /// What a read with another geometry than the writers' may touch of a task's k-th file: parts that are certainly
     /// written, that of `source` first, then what older states left.
-    std::vector<ByteRange> certain(const DataState& source, const FileMap& map, int task, int k, int tasks) const;
+    std::vector<ByteRange> list_written_ranges(const DataState& source, const FileMap& map, int task, int k,
+                                               int tasks) const;
     const std::vector<DataState>& states() const { return states_; }
 
     nlohmann::json to_json() const;
@@ -70,9 +71,9 @@ bool same_geometry(const plan::Access& a, std::uint64_t segments_a, const plan::
 std::uint64_t operations_in_file(const DataState& state, int task, int k, std::uint64_t per_file);
 
 /// Which task wrote the byte at `offset` of a task's files; -1 where a random order over a shared file does not tell.
-int writer_of(const DataState& state, const FileMap& map, int task, std::uint64_t offset, int tasks);
+int find_writer(const DataState& state, const FileMap& map, int task, std::uint64_t offset, int tasks);
 
 /// The part of a task's k-th file that this state has certainly written without a hole. Empty: none can be told.
-std::optional<ByteRange> certain_range(const DataState& state, const FileMap& map, int task, int k, int tasks);
+std::optional<ByteRange> find_written_range(const DataState& state, const FileMap& map, int task, int k, int tasks);
 
 }  // namespace sonde::files

@@ -39,7 +39,7 @@ std::optional<std::uint64_t> take_number(std::string_view& text, std::string_vie
 
 }  // namespace
 
-std::vector<std::string> roots_of(const std::string& root, const plan::Files& files) {
+std::vector<std::string> list_root_directories(const std::string& root, const plan::Files& files) {
     std::vector<std::string> all{root};
     const std::string name = root.substr(root.rfind('/') + 1);  // all of it where there is none
     for (const std::string& directory : files.across) {
@@ -49,7 +49,7 @@ std::vector<std::string> roots_of(const std::string& root, const plan::Files& fi
 }
 
 FileMap::FileMap(std::string root, const plan::Files& files, const TaskMap& tasks)
-    : root_(std::move(root)), roots_(roots_of(root_, files)), files_(files), tasks_(&tasks) {
+    : root_(std::move(root)), roots_(list_root_directories(root_, files)), files_(files), tasks_(&tasks) {
 }
 
 std::uint64_t FileMap::file_number(int task, int k) const {
@@ -121,7 +121,7 @@ std::string FileMap::file_name(int task, int k) const {
 }
 
 /// As IOR names them: directory/task/name.00000000.suffix; the file of a group has its number.
-std::string FileMap::path_in_place(int task) const {
+std::string FileMap::given_path(int task) const {
     const bool is_numbered = files_.mapping != Mapping::shared;
     const std::uint64_t number = file_number(task, 0);
     std::string path = files_.paths[is_numbered ? number % files_.paths.size() : 0];
@@ -133,7 +133,7 @@ std::string FileMap::path_in_place(int task) const {
     return path + (is_numbered ? numbered(".%08llu", number) : std::string()) + files_.suffix;
 }
 
-const std::string& FileMap::root_of(int task) const {
+const std::string& FileMap::root_directory_of(int task) const {
     const int turn = files_.mapping == Mapping::per_group ? task / files_.group_size : task;
     return roots_[static_cast<std::size_t>(turn) % roots_.size()];
 }
@@ -143,13 +143,13 @@ std::string FileMap::path(int task, int k) const {
         return files_.device;
     }
     if (files_.in_place()) {
-        return path_in_place(task);
+        return given_path(task);
     }
     const std::string folder = folder_of_file(task);
-    return root_of(task) + "/" + (folder.empty() ? "" : folder + "/") + file_name(task, k);
+    return root_directory_of(task) + "/" + (folder.empty() ? "" : folder + "/") + file_name(task, k);
 }
 
-bool FileMap::makes_file(const std::string& folder, const std::string& name) const {
+bool FileMap::contains_file(const std::string& folder, const std::string& name) const {
     if (!name.starts_with(files_.name)) {
         return false;
     }
@@ -185,7 +185,7 @@ bool FileMap::makes_file(const std::string& folder, const std::string& name) con
            folder_of_file(static_cast<int>(task)) == folder;
 }
 
-bool FileMap::makes_folder(const std::string& name) const {
+bool FileMap::contains_folder(const std::string& name) const {
     if (files_.directories == DirectoryMapping::one) {
         return false;
     }
@@ -200,7 +200,7 @@ bool FileMap::makes_folder(const std::string& name) const {
     return task < tasks_->tasks() && folder(task) == name;
 }
 
-patterns::Share FileMap::share(int task) const {
+patterns::Share FileMap::share_of_task(int task) const {
     const int all = tasks_->tasks();
     switch (files_.mapping) {
         case Mapping::shared:
@@ -220,8 +220,8 @@ patterns::Share FileMap::share(int task) const {
     return {1, 0};
 }
 
-bool FileMap::first_of_file(int task) const {
-    return share(task).index == 0;
+bool FileMap::is_first_task_of_file(int task) const {
+    return share_of_task(task).index == 0;
 }
 
 std::uint64_t FileMap::distinct_files() const {
@@ -249,10 +249,10 @@ std::vector<std::string> FileMap::directories() const {
     }
     for (int task = 0; task < tasks_->tasks(); ++task) {
         if (files_.in_place()) {
-            const std::string file = path_in_place(task);
+            const std::string file = given_path(task);
             list.push_back(file.substr(0, file.rfind('/')));
         } else if (files_.directories == DirectoryMapping::per_task || tasks_->index_on_node(task) == 0) {
-            list.push_back(root_of(task) + "/" + folder(task));
+            list.push_back(root_directory_of(task) + "/" + folder(task));
         }
     }
     return list;

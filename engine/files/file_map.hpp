@@ -14,7 +14,7 @@
 namespace sonde::files {
 
 /// The directories in which the files of a run lie: its own, and one of that name in each of `plan::Files::across`.
-std::vector<std::string> roots_of(const std::string& root, const plan::Files& files);
+std::vector<std::string> list_root_directories(const std::string& root, const plan::Files& files);
 
 class FileMap {
  public:
@@ -30,25 +30,25 @@ class FileMap {
     std::string folder_of_file(int task) const;
     std::string file_name(int task, int k) const;
     /// True when a plan with these files makes a file of that name in that folder; false for every other name.
-    bool makes_file(const std::string& folder, const std::string& name) const;
+    bool contains_file(const std::string& folder, const std::string& name) const;
     /// True when it makes a directory of that name below the root.
-    bool makes_folder(const std::string& name) const;
-    /// The one of roots() in which a task's files lie.
-    const std::string& root_of(int task) const;
-    patterns::Share share(int task) const;  ///< of a task in its files
+    bool contains_folder(const std::string& name) const;
+    /// The one of root_directories() in which a task's files lie.
+    const std::string& root_directory_of(int task) const;
+    patterns::Share share_of_task(int task) const;  ///< of a task in its files
     std::uint64_t distinct_files() const;
     /// The lowest task that uses the same files: it creates what is shared.
-    bool first_of_file(int task) const;
+    bool is_first_task_of_file(int task) const;
     /// Directories below the root that must exist, parents first.
     std::vector<std::string> directories() const;
-    const std::string& root() const { return root_; }
+    const std::string& root_directory() const { return root_; }
     /// The run directory, and those of its name in other directories (`plan::Files::across`).
-    const std::vector<std::string>& roots() const { return roots_; }
+    const std::vector<std::string>& root_directories() const { return roots_; }
     const plan::Files& files() const { return files_; }
 
  private:
     std::string folder(int task) const;
-    std::string path_in_place(int task) const;
+    std::string given_path(int task) const;
     int first_task_on(int node) const;
 
     std::string root_;

@@ -28,7 +28,7 @@ std::string first_line(const std::string& path) {
 }
 
 /// When a process started, in clock ticks since boot (field 22 of /proc/PID/stat); 0 when it is not there, or dead.
-std::uint64_t start_of(int pid) {
+std::uint64_t read_process_start(int pid) {
     const std::string line = first_line("/proc/" + std::to_string(pid) + "/stat");
     const std::size_t name_end = line.rfind(')');
     if (name_end == std::string::npos) {
@@ -58,7 +58,7 @@ std::string pid_namespace() {
 }
 
 bool belongs_to_caller_or_root(uid_t owner, const ConfinedDirectory& directory, Trust trust) {
-    return owner == ::geteuid() || owner == 0 || (trust == Trust::own && owner == directory.owner_of_new_files());
+    return owner == ::geteuid() || owner == 0 || (trust == Trust::caller && owner == directory.owner_of_new_files());
 }
 
 /// Throws UntrustedManifest unless the open file counts.
@@ -76,7 +76,7 @@ void require_trust(const ConfinedDirectory& directory, const std::string& path, 
     if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
         throw UntrustedManifest(ignored + "because other users can write to it" + advice);
     }
-    if (trust == Trust::own) {
+    if (trust == Trust::caller) {
         return;
     }
     if (info.st_nlink > 1) {
@@ -141,9 +141,9 @@ void write_draft(const ConfinedDirectory& directory, const std::string& text) {
 void Manifest::stamp_this_process() {
     host = host_name();
     boot = first_line("/proc/sys/kernel/random/boot_id");
-    pid_space = pid_namespace();
+    pid_namespace_number = pid_namespace();
     pid = getpid();
-    process_start = start_of(pid);
+    process_start = read_process_start(pid);
 }
 
 WriterState Manifest::writer_state() const {
@@ -153,10 +153,10 @@ WriterState Manifest::writer_state() const {
     if (boot != first_line("/proc/sys/kernel/random/boot_id")) {
         return WriterState::ended;
     }
-    if (pid_space != pid_namespace()) {
+    if (pid_namespace_number != pid_namespace()) {
         return WriterState::elsewhere;
     }
-    return process_start != 0 && start_of(pid) == process_start ? WriterState::alive : WriterState::ended;
+    return process_start != 0 && read_process_start(pid) == process_start ? WriterState::alive : WriterState::ended;
 }
 
 std::string Manifest::to_text() const {
@@ -164,12 +164,12 @@ std::string Manifest::to_text() const {
                    {"run", run},
                    {"host", records::json_text(host)},
                    {"boot", boot},
-                   {"pid_space", pid_space},
+                   {"pid_space", pid_namespace_number},
                    {"pid", pid},
                    {"process_start", process_start},
                    {"period", period},
                    {"epoch_ns", epoch_ns},
-                   {"half_rates", {{"write", half_write}, {"read", half_read}}},
+                   {"half_rates", {{"write", last_write_rate}, {"read", last_read_rate}}},
                    {"existed_before", existed_before},
                    {"files",
                     {{"mapping", static_cast<int>(files.mapping)},
@@ -203,7 +203,7 @@ void Manifest::save(const ConfinedDirectory& directory) const {
 namespace {
 
 template <class Enum>
-Enum enumerator(const json& value, Enum last) {
+Enum to_enumerator(const json& value, Enum last) {
     const int number = value.get<int>();
     if (number < 0 || number > static_cast<int>(last)) {
         throw std::runtime_error("impossible values");
@@ -212,7 +212,7 @@ Enum enumerator(const json& value, Enum last) {
 }
 
 /// What the engine never writes, but a hand might: each of these would lead it astray.
-bool possible(const Manifest& m) {
+bool is_plausible(const Manifest& m) {
     const plan::Files& f = m.files;
     constexpr std::size_t most_processes = 1U << 24U;
     const auto& nodes = m.tasks.node_of_process;
@@ -263,21 +263,21 @@ Manifest Manifest::parse(const std::string& text) {
     m.run = in.at("run");
     m.host = records::from_json_text(in.at("host").get<std::string>());
     m.boot = in.at("boot");
-    m.pid_space = in.value("pid_space", std::string());
+    m.pid_namespace_number = in.value("pid_space", std::string());
     m.pid = in.at("pid");
     m.process_start = in.at("process_start");
     m.period = in.at("period");
     m.epoch_ns = in.value("epoch_ns", std::int64_t{0});
     if (in.contains("half_rates")) {
-        m.half_write = in.at("half_rates").at("write");
-        m.half_read = in.at("half_rates").at("read");
+        m.last_write_rate = in.at("half_rates").at("write");
+        m.last_read_rate = in.at("half_rates").at("read");
     }
     m.existed_before = in.value("existed_before", false);
     const json& f = in.at("files");
-    m.files.mapping = enumerator(f.at("mapping"), plan::Mapping::many);
+    m.files.mapping = to_enumerator(f.at("mapping"), plan::Mapping::many);
     m.files.group_size = f.at("group_size");
     m.files.count = f.at("count");
-    m.files.directories = enumerator(f.at("directories"), plan::DirectoryMapping::per_node);
+    m.files.directories = to_enumerator(f.at("directories"), plan::DirectoryMapping::per_node);
     m.files.name = f.at("name");
     m.files.across = f.value("across", std::vector<std::string>{});
     m.tasks.threads = in.at("threads");
@@ -288,7 +288,7 @@ Manifest Manifest::parse(const std::string& text) {
         const std::size_t all = static_cast<std::size_t>(std::max(0, m.tasks.threads)) * m.tasks.node_of_process.size();
         m.trees = Forest::from_json(in.at("trees"), static_cast<int>(std::min<std::size_t>(all, INT32_MAX)));
     }
-    if (!possible(m)) {
+    if (!is_plausible(m)) {
         throw std::runtime_error("impossible values");
     }
     return m;

@@ -36,7 +36,7 @@ enum class Trust {
     anybody,  ///< every manifest: to see which run uses a directory. Nothing may be removed by such a manifest.
     /// Owned by the caller or root, written by nobody else: to continue a run of the caller. Where a server maps users
     /// (root_squash), the owner of the caller's new files counts as the caller.
-    own,
+    caller,
     /// Owned by the caller or root, written by nobody else, with one name, in a directory where other users cannot
     /// replace it (ConfinedDirectory::reason_others_can_replace): to remove what it lists.
     removal,
@@ -47,8 +47,8 @@ enum class WriterState { alive, ended, elsewhere };
 
 struct Manifest {
     std::string run;
-    std::string host, boot;  ///< where the root process runs or ran; boot = kernel boot id
-    std::string pid_space;   ///< number of its pid namespace: in another one, `pid` says nothing
+    std::string host, boot;            ///< where the root process runs or ran; boot = kernel boot id
+    std::string pid_namespace_number;  ///< number of its pid namespace: in another one, `pid` says nothing
     int pid = 0;
     std::uint64_t process_start = 0;  ///< clock ticks since boot: tells a living process from a reused pid
     plan::Files files;
@@ -57,7 +57,7 @@ struct Manifest {
     std::int64_t epoch_ns = 0;  ///< CLOCK_MONOTONIC when the run began: time zero of the record, also in later stages
     /// Rates of the last phases that only wrote and that only read, bytes/s; 0 = none. A duplex phase in a later
     /// process is held against them.
-    double half_write = 0, half_read = 0;
+    double last_write_rate = 0, last_read_rate = 0;
     bool existed_before = false;  ///< the directory was there before (target.use_existing): nothing in it is ours
     Dataset data;
     bool has_data = true;  ///< false: the plan has no data files

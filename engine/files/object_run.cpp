@@ -24,17 +24,18 @@ class KeyNaming {
     }
 
     /// `relative`: the key without the prefix of the run.
-    bool makes(const std::string& relative) const {
+    bool is_run_key(const std::string& relative) const {
         std::vector<std::string> parts;
         for (std::size_t begin = 0; begin <= relative.size();) {
             const std::size_t slash = std::min(relative.find('/', begin), relative.size());
             parts.push_back(relative.substr(begin, slash - begin));
             begin = slash + 1;
         }
-        if (has_data_ && parts.size() == 1 && map_.makes_file("", parts[0])) {
+        if (has_data_ && parts.size() == 1 && map_.contains_file("", parts[0])) {
             return true;
         }
-        if (has_data_ && parts.size() == 2 && map_.makes_folder(parts[0]) && map_.makes_file(parts[0], parts[1])) {
+        if (has_data_ && parts.size() == 2 && map_.contains_folder(parts[0]) &&
+            map_.contains_file(parts[0], parts[1])) {
             return true;
         }
         for (const TreeNaming& naming : namings_) {
@@ -54,13 +55,13 @@ class KeyNaming {
         const std::string branch = naming.branch_of_root(parts[1]);
         std::uint64_t directory = 0;
         for (std::size_t i = 2; !branch.empty() && i + 1 < parts.size(); ++i) {
-            const auto number = naming.subdirectory(branch, directory, parts[i]);
+            const auto number = naming.find_subdirectory(branch, directory, parts[i]);
             if (!number) {
                 return false;
             }
             directory = *number;
         }
-        return !branch.empty() && naming.item(directory, parts.back()) == TreeNaming::NameKind::file;
+        return !branch.empty() && naming.classify_name(directory, parts.back()) == TreeNaming::NameKind::file;
     }
 
     FileMap map_;
@@ -113,7 +114,7 @@ Removal ObjectRun::remove(const Manifest& manifest, bool dry) {
     Removal removal;
     const KeyNaming naming(directory_, manifest);
     const auto is_own = [&](const std::string& key) {
-        return key.starts_with(prefix_) && naming.makes(key.substr(prefix_.size()));
+        return key.starts_with(prefix_) && naming.is_run_key(key.substr(prefix_.size()));
     };
     bool has_foreign = false;
     std::string token;

@@ -18,7 +18,7 @@ Removal remove_files(const std::string& directory, const Manifest& manifest, int
     const FileMap map(directory, manifest.files, manifest.tasks);
     FileDirectories directories(map);
     for (int task = first; task < last; ++task) {
-        if (!map.first_of_file(task)) {
+        if (!map.is_first_task_of_file(task)) {
             continue;
         }
         const ConfinedDirectory& parent = directories.directory_of(task);
@@ -39,13 +39,13 @@ Removal remove_files(const std::string& directory, const Manifest& manifest, int
 namespace {
 
 /// Removes the plan's files from one directory.
-class Sweep {
+class DirectorySweep {
  public:
-    Sweep(const FileMap& map, const Manifest& manifest, bool dry, Removal& removal)
+    DirectorySweep(const FileMap& map, const Manifest& manifest, bool dry, Removal& removal)
         : map_(map), trees_(manifest, dry, removal), dry_(dry), removal_(removal) {}
 
     /// `folder`: name below the root, empty for the root itself. Returns true if at most the manifest is left in it.
-    bool directory(const ConfinedDirectory& open, const std::string& folder) {
+    bool remove_from_directory(const ConfinedDirectory& open, const std::string& folder) {
         Listing entries = open.list();
         if (entries.error() != 0) {
             removal_.remaining.push_back(open.path() + " cannot be listed: " + std::strerror(entries.error()));
@@ -58,12 +58,12 @@ class Sweep {
             if (folder.empty() && (name == manifest_name || name == manifest_draft_name)) {
                 continue;
             }
-            if (map_.makes_file(folder, name)) {
+            if (map_.contains_file(folder, name)) {
                 empty = remove_regular_file(open, name, dry_, removal_) && empty;
-            } else if (folder.empty() && map_.makes_folder(name)) {
-                empty = subfolder(open, name) && empty;
-            } else if (folder.empty() && trees_.makes(name)) {
-                empty = trees_.top(open, name) && empty;
+            } else if (folder.empty() && map_.contains_folder(name)) {
+                empty = remove_from_subfolder(open, name) && empty;
+            } else if (folder.empty() && trees_.is_top(name)) {
+                empty = trees_.remove_top(open, name) && empty;
             } else {
                 foreign = true;
             }
@@ -75,13 +75,13 @@ class Sweep {
     }
 
  private:
-    bool subfolder(const ConfinedDirectory& parent, const std::string& name) {
+    bool remove_from_subfolder(const ConfinedDirectory& parent, const std::string& name) {
         const ConfinedDirectory inside = parent.open_subdirectory(name);
         if (!inside) {
             removal_.remaining.push_back(unopened_text(inside));
             return false;
         }
-        return directory(inside, name) && remove_emptied(parent, inside, dry_, removal_);
+        return remove_from_directory(inside, name) && remove_emptied(parent, inside, dry_, removal_);
     }
 
     const FileMap& map_;
@@ -91,8 +91,8 @@ class Sweep {
 };
 
 /// Removes what a run has put into a directory of another target. True when nothing is left of it.
-bool remove_beside(const FileMap& map, const Manifest& manifest, const ConfinedDirectory& directory, bool dry,
-                   Removal& removal) {
+bool remove_from_other_target(const FileMap& map, const Manifest& manifest, const ConfinedDirectory& directory,
+                              bool dry, Removal& removal) {
     if (!directory) {
         if (directory.error() != ENOENT) {
             removal.remaining.push_back(unopened_text(directory));
@@ -105,7 +105,7 @@ bool remove_beside(const FileMap& map, const Manifest& manifest, const ConfinedD
         removal.remaining.push_back(directory.path() + " belongs to " + user_text(info.st_uid) + ": left alone");
         return false;
     }
-    return Sweep(map, manifest, dry, removal).directory(directory, "") &&
+    return DirectorySweep(map, manifest, dry, removal).remove_from_directory(directory, "") &&
            remove_emptied(directory.open_parent(), directory, dry, removal);
 }
 
@@ -122,10 +122,10 @@ Removal remove_run(const RunDirectories& directories, const Manifest& manifest, 
     }
     const FileMap map(root.path(), manifest.files, manifest.tasks);
     bool is_removed = true;
-    for (const ConfinedDirectory& directory : directories.across) {
-        is_removed = remove_beside(map, manifest, directory, dry, removal) && is_removed;
+    for (const ConfinedDirectory& directory : directories.other_targets) {
+        is_removed = remove_from_other_target(map, manifest, directory, dry, removal) && is_removed;
     }
-    if (!Sweep(map, manifest, dry, removal).directory(root, "") || !is_removed) {
+    if (!DirectorySweep(map, manifest, dry, removal).remove_from_directory(root, "") || !is_removed) {
         return removal;
     }
     if (dry) {

@@ -10,9 +10,9 @@ RunDirectories open_run_directories(ConfinedDirectory root, const plan::Files& f
     // Not of the path by which the user named it, which may end in "." or be a link.
     const std::string name = root.name();
     if (!name.empty()) {
-        const std::vector<std::string> roots = roots_of("/" + name, files);
+        const std::vector<std::string> roots = list_root_directories("/" + name, files);
         for (std::size_t i = 1; i < roots.size(); ++i) {
-            all.across.push_back(ConfinedDirectory::open_made(roots[i]));
+            all.other_targets.push_back(ConfinedDirectory::open_made(roots[i]));
         }
     }
     all.root = std::move(root);
@@ -20,7 +20,7 @@ RunDirectories open_run_directories(ConfinedDirectory root, const plan::Files& f
 }
 
 const ConfinedDirectory& FileDirectories::directory_of(int task) {
-    const std::string& path = map_.root_of(task);
+    const std::string& path = map_.root_directory_of(task);
     const auto [root, is_new] = roots_.try_emplace(path);
     if (is_new) {
         root->second = ConfinedDirectory::open_made(path);

@@ -15,7 +15,7 @@ namespace sonde::files {
 struct RunDirectories {
     ConfinedDirectory root;
     /// In the order of `across`. Not open with error() ENOENT: never made, or removed already.
-    std::vector<ConfinedDirectory> across;
+    std::vector<ConfinedDirectory> other_targets;
 };
 
 /// Opens what a manifest names besides its own directory, which is open. Follows symbolic links in the paths of

@@ -22,7 +22,7 @@ TreeSweep::TreeSweep(const Manifest& manifest, bool dry, Removal& removal) : dry
     }
 }
 
-bool TreeSweep::makes(const std::string& name) const {
+bool TreeSweep::is_top(const std::string& name) const {
     for (const TreeNaming& naming : namings_) {
         if (naming.is_top(name)) {
             return true;
@@ -37,24 +37,25 @@ bool TreeSweep::remove_directory(const ConfinedDirectory& parent, const std::str
     const ConfinedDirectory opened = parent.open_subdirectory(name);
     if (!opened) {
         if (opened.error() != ENOENT) {
-            leave(unopened_text(opened));
+            report_remaining(unopened_text(opened));
         }
         return opened.error() == ENOENT;
     }
     return inside(opened) && remove_emptied(parent, opened, dry_, removal_);
 }
 
-bool TreeSweep::top(const ConfinedDirectory& parent, const std::string& name) {
+bool TreeSweep::remove_top(const ConfinedDirectory& parent, const std::string& name) {
     Namings namings;
     for (const TreeNaming& naming : namings_) {
         if (naming.is_top(name)) {
             namings.push_back(&naming);
         }
     }
-    return remove_directory(parent, name, [&](const ConfinedDirectory& opened) { return inside_top(opened, namings); });
+    return remove_directory(parent, name,
+                            [&](const ConfinedDirectory& opened) { return remove_trees_of_top(opened, namings); });
 }
 
-bool TreeSweep::inside_top(const ConfinedDirectory& open, const Namings& namings) {
+bool TreeSweep::remove_trees_of_top(const ConfinedDirectory& open, const Namings& namings) {
     Listing entries = open.list();
     bool empty = entries.error() == 0;
     bool foreign = false;
@@ -68,38 +69,39 @@ bool TreeSweep::inside_top(const ConfinedDirectory& open, const Namings& namings
             foreign = true;
             continue;
         }
-        empty = remove_directory(open, name,
-                                 [&](const ConfinedDirectory& inside) { return tree(inside, namings, branch, 0); }) &&
-                empty;
+        empty =
+            remove_directory(
+                open, name, [&](const ConfinedDirectory& inside) { return remove_tree(inside, namings, branch, 0); }) &&
+            empty;
     }
     if (foreign) {
-        leave(open.path() + foreign_files);
+        report_remaining(open.path() + foreign_files);
     }
     return empty && !foreign;
 }
 
-bool TreeSweep::tree(const ConfinedDirectory& open, const Namings& namings, const std::string& branch,
-                     std::uint64_t directory) {
+bool TreeSweep::remove_tree(const ConfinedDirectory& open, const Namings& namings, const std::string& branch,
+                            std::uint64_t directory) {
     Listing entries = open.list();
     if (entries.error() != 0) {
-        leave(open.path() + " cannot be listed: " + std::strerror(entries.error()));
+        report_remaining(open.path() + " cannot be listed: " + std::strerror(entries.error()));
         return false;
     }
     bool empty = true;
     bool foreign = false;
     while (const char* name = entries.next()) {
-        empty = entry(open, name, namings, branch, directory, foreign) && empty;
+        empty = remove_entry(open, name, namings, branch, directory, foreign) && empty;
     }
     if (foreign) {
-        leave(open.path() + foreign_files);
+        report_remaining(open.path() + foreign_files);
     }
     return empty && !foreign;
 }
 
-bool TreeSweep::entry(const ConfinedDirectory& open, const std::string& name, const Namings& namings,
-                      const std::string& branch, std::uint64_t directory, bool& foreign) {
+bool TreeSweep::remove_entry(const ConfinedDirectory& open, const std::string& name, const Namings& namings,
+                             const std::string& branch, std::uint64_t directory, bool& foreign) {
     for (const TreeNaming* naming : namings) {
-        switch (naming->item(directory, name)) {
+        switch (naming->classify_name(directory, name)) {
             case TreeNaming::NameKind::file:
                 return remove_regular_file(open, name, dry_, removal_);
             case TreeNaming::NameKind::directory:
@@ -108,16 +110,17 @@ bool TreeSweep::entry(const ConfinedDirectory& open, const std::string& name, co
                     Listing within = inside.list();
                     const bool empty = within.error() == 0 && within.next() == nullptr;
                     if (!empty) {
-                        leave(inside.path() + foreign_files);
+                        report_remaining(inside.path() + foreign_files);
                     }
                     return empty;
                 });
             case TreeNaming::NameKind::none:
                 break;
         }
-        if (const auto number = naming->subdirectory(branch, directory, name)) {
-            return remove_directory(
-                open, name, [&](const ConfinedDirectory& inside) { return tree(inside, namings, branch, *number); });
+        if (const auto number = naming->find_subdirectory(branch, directory, name)) {
+            return remove_directory(open, name, [&](const ConfinedDirectory& inside) {
+                return remove_tree(inside, namings, branch, *number);
+            });
         }
     }
     foreign = true;
@@ -134,12 +137,12 @@ Removal remove_trees(const ConfinedDirectory& directory, const Manifest& manifes
     std::vector<std::string> tops;
     Listing entries = directory.list();
     while (const char* name = entries.next()) {
-        if (sweep.makes(name)) {
+        if (sweep.is_top(name)) {
             tops.emplace_back(name);
         }
     }
     for (const std::string& name : tops) {
-        sweep.top(directory, name);
+        sweep.remove_top(directory, name);
     }
     return removal;
 }
@@ -164,7 +167,7 @@ std::uint64_t remove_items(const std::string& directory, const Manifest& manifes
         const patterns::TreeShape shape(meta.tree);
         const bool files = state.objects == plan::Objects::files;
         for (int task = first; task < last; ++task) {
-            const std::string branch = branch_of(meta, task, manifest.tasks);
+            const std::string branch = branch_of_task(meta, task, manifest.tasks);
             const std::string stem = patterns::item_stem(meta, task);
             const std::uint64_t items = std::min(shape.items(), state.items[static_cast<std::size_t>(task)]);
             for (std::uint64_t k = 0; k < items; ++k) {

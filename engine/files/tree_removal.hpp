@@ -17,21 +17,21 @@ class TreeSweep {
     TreeSweep(const Manifest& manifest, bool dry, Removal& removal);
 
     /// True when a tree of the run lies in a directory of this name.
-    bool makes(const std::string& name) const;
+    bool is_top(const std::string& name) const;
     /// Removes the directory `name` of `parent`, with the trees in it. True when it is gone.
-    bool top(const ConfinedDirectory& parent, const std::string& name);
+    bool remove_top(const ConfinedDirectory& parent, const std::string& name);
 
  private:
     using Namings = std::vector<const TreeNaming*>;
 
-    bool inside_top(const ConfinedDirectory& open, const Namings& namings);
-    bool tree(const ConfinedDirectory& open, const Namings& namings, const std::string& branch,
-              std::uint64_t directory);
-    bool entry(const ConfinedDirectory& open, const std::string& name, const Namings& namings,
-               const std::string& branch, std::uint64_t directory, bool& foreign);
+    bool remove_trees_of_top(const ConfinedDirectory& open, const Namings& namings);
+    bool remove_tree(const ConfinedDirectory& open, const Namings& namings, const std::string& branch,
+                     std::uint64_t directory);
+    bool remove_entry(const ConfinedDirectory& open, const std::string& name, const Namings& namings,
+                      const std::string& branch, std::uint64_t directory, bool& foreign);
     template <class Inside>
     bool remove_directory(const ConfinedDirectory& parent, const std::string& name, Inside inside);
-    void leave(const std::string& sentence) { removal_.remaining.push_back(sentence); }
+    void report_remaining(const std::string& sentence) { removal_.remaining.push_back(sentence); }
 
     std::vector<TreeNaming> namings_;
     bool dry_;

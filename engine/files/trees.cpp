@@ -30,7 +30,7 @@ TreeState* Forest::find(const plan::Meta& meta) {
     return const_cast<TreeState*>(std::as_const(*this).find(meta));
 }
 
-void Forest::forget(const plan::Meta& meta) {
+void Forest::remove_state(const plan::Meta& meta) {
     std::erase_if(states, [&meta](const TreeState& state) {
         return state.top == meta.tree.top && state.objects == meta.objects;
     });
@@ -109,11 +109,11 @@ Forest Forest::from_json(const json& in, int tasks) {
         }
         forest.rules.push_back(rule);
     }
-    forest.take_states(in.at("states"), tasks);
+    forest.load_states(in.at("states"), tasks);
     return forest;
 }
 
-void Forest::take_states(const json& in, int tasks) {
+void Forest::load_states(const json& in, int tasks) {
     states.clear();
     for (const json& s : in) {
         TreeState state;
@@ -132,7 +132,7 @@ void Forest::take_states(const json& in, int tasks) {
     }
 }
 
-std::vector<TreeRule> rules_of(const plan::Plan& plan) {
+std::vector<TreeRule> list_tree_rules(const plan::Plan& plan) {
     std::vector<TreeRule> rules;
     for (const plan::Phase& phase : plan.phases) {
         if (!phase.meta) {
@@ -146,7 +146,7 @@ std::vector<TreeRule> rules_of(const plan::Plan& plan) {
     return rules;
 }
 
-std::string branch_of(const plan::Meta& meta, int task, const TaskMap& tasks) {
+std::string branch_of_task(const plan::Meta& meta, int task, const TaskMap& tasks) {
     switch (meta.tree.scope) {
         case TreeScope::shared:
             break;
@@ -160,7 +160,7 @@ std::string branch_of(const plan::Meta& meta, int task, const TaskMap& tasks) {
     return meta.names.branch;
 }
 
-std::vector<std::string> branches_of(const plan::Meta& meta, const TaskMap& tasks) {
+std::vector<std::string> list_branches(const plan::Meta& meta, const TaskMap& tasks) {
     plan::Meta unshifted = meta;
     unshifted.tree.home_shift = 0;
     std::vector<std::string> list;
@@ -168,7 +168,7 @@ std::vector<std::string> branches_of(const plan::Meta& meta, const TaskMap& task
         const bool first = meta.tree.scope == TreeScope::per_task || task == 0 ||
                            (meta.tree.scope == TreeScope::per_node && tasks.index_on_node(task) == 0);
         if (first) {
-            list.push_back(branch_of(unshifted, task, tasks));
+            list.push_back(branch_of_task(unshifted, task, tasks));
         }
     }
     return list;
@@ -202,8 +202,8 @@ std::string TreeNaming::branch_of_root(const std::string& name) const {
     return number && *number < static_cast<std::uint64_t>(most) ? branch : std::string();
 }
 
-std::optional<std::uint64_t> TreeNaming::subdirectory(const std::string& branch, std::uint64_t parent,
-                                                      const std::string& name) const {
+std::optional<std::uint64_t> TreeNaming::find_subdirectory(const std::string& branch, std::uint64_t parent,
+                                                           const std::string& name) const {
     if (!name.starts_with(branch + ".")) {
         return std::nullopt;
     }
@@ -230,7 +230,7 @@ bool TreeNaming::is_item(const std::string& prefix, bool shared, std::uint64_t p
     return is_valid_owner && number && *number / shape_.items_per_dir() == parent && shape_.holds_items(parent);
 }
 
-TreeNaming::NameKind TreeNaming::item(std::uint64_t parent, const std::string& name) const {
+TreeNaming::NameKind TreeNaming::classify_name(std::uint64_t parent, const std::string& name) const {
     if (is_item(rule_.names.file, rule_.shared_single, parent, name)) {
         return NameKind::file;
     }

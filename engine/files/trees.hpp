@@ -22,7 +22,7 @@ struct TreeRule {
     plan::TreeNames names;
     bool shared_single = false;  ///< files without the number of a task
     bool created_by_run = true;  ///< false: a directory of this name was there before any run, so nothing in it is ours
-    bool fresh = true;           ///< not kept in the manifest: this run was the one that made it
+    bool was_created_now = true;  ///< not kept in the manifest: this run was the one that made it
     bool operator==(const TreeRule& other) const;
 };
 
@@ -45,22 +45,22 @@ struct Forest {
 
     const TreeState* find(const plan::Meta& meta) const;
     TreeState* find(const plan::Meta& meta);
-    void forget(const plan::Meta& meta);
+    void remove_state(const plan::Meta& meta);
     nlohmann::json to_json() const;
     /// The states alone: what changes from phase to phase.
     nlohmann::json states_to_json() const;
-    void take_states(const nlohmann::json& json, int tasks);
+    void load_states(const nlohmann::json& json, int tasks);
     /// Throws nlohmann's errors and std::runtime_error when a hand has changed it to something impossible.
     static Forest from_json(const nlohmann::json& json, int tasks);
 };
 
 /// The rules of a plan, each once.
-std::vector<TreeRule> rules_of(const plan::Plan& plan);
+std::vector<TreeRule> list_tree_rules(const plan::Plan& plan);
 
 /// First part of the names of the directories in which a task's items lie: "branch", "branch.<task>", "branch.n<node>".
-std::string branch_of(const plan::Meta& meta, int task, const TaskMap& tasks);
+std::string branch_of_task(const plan::Meta& meta, int task, const TaskMap& tasks);
 /// All of them, each once, in the order of the lowest task that has its tree there.
-std::vector<std::string> branches_of(const plan::Meta& meta, const TaskMap& tasks);
+std::vector<std::string> list_branches(const plan::Meta& meta, const TaskMap& tasks);
 
 /// Which directories and items of its trees a rule makes.
 class TreeNaming {
@@ -70,11 +70,11 @@ class TreeNaming {
     /// The branch whose root directory has this name; empty when there is none.
     std::string branch_of_root(const std::string& name) const;
     /// Number of a subdirectory of `parent` with this name in a tree of `branch`.
-    std::optional<std::uint64_t> subdirectory(const std::string& branch, std::uint64_t parent,
-                                              const std::string& name) const;
+    std::optional<std::uint64_t> find_subdirectory(const std::string& branch, std::uint64_t parent,
+                                                   const std::string& name) const;
     enum class NameKind { none, file, directory };
     /// Whether an item of this name belongs into directory `parent`.
-    NameKind item(std::uint64_t parent, const std::string& name) const;
+    NameKind classify_name(std::uint64_t parent, const std::string& name) const;
 
  private:
     bool is_item(const std::string& prefix, bool shared, std::uint64_t parent, std::string_view name) const;

@@ -25,7 +25,7 @@ constexpr std::int64_t most_groups = 1 << 30;  // of a pool; Ceph itself refuses
 using nlohmann::json;
 
 constexpr std::uint64_t most_blocks = 16'384;
-constexpr int jenkins = 2;  // CEPH_STR_HASH_RJENKINS
+constexpr int jenkins_hash_id = 2;  // CEPH_STR_HASH_RJENKINS
 // A hundred bytes a group; large clusters have some hundred thousand of them.
 constexpr std::size_t longest_answer = 64U << 20U;
 
@@ -42,7 +42,7 @@ json in_json(std::string_view text, char open, char close) {
     return document;
 }
 
-void mix_of_jenkins(std::uint32_t& a, std::uint32_t& b, std::uint32_t& c) {
+void mix_jenkins_hash(std::uint32_t& a, std::uint32_t& b, std::uint32_t& c) {
     a = (a - b - c) ^ (c >> 13U);
     b = (b - c - a) ^ (a << 8U);
     c = (c - a - b) ^ (b >> 13U);
@@ -55,7 +55,7 @@ void mix_of_jenkins(std::uint32_t& a, std::uint32_t& b, std::uint32_t& c) {
 }
 
 /// Groups are split one by one when a pool grows: a number that does not exist yet falls on the one it will come from.
-std::uint32_t group_of_hash(std::uint32_t hash, std::uint32_t groups) {
+std::uint32_t to_placement_group(std::uint32_t hash, std::uint32_t groups) {
     const std::uint32_t mask = std::bit_ceil(groups) - 1;
     return (hash & mask) < groups ? hash & mask : hash & (mask >> 1U);
 }
@@ -106,13 +106,13 @@ std::uint32_t hash_ceph_name(std::string_view name) {
         a += word(position, 4);
         b += word(position + 4, 4);
         c += word(position + 8, 4);
-        mix_of_jenkins(a, b, c);
+        mix_jenkins_hash(a, b, c);
     }
     // The lowest byte of the last word is the length's.
     c += static_cast<std::uint32_t>(name.size()) + (word(position + 8, 3) << 8U);
     a += word(position, 4);
     b += word(position + 4, 4);
-    mix_of_jenkins(a, b, c);
+    mix_jenkins_hash(a, b, c);
     return c;
 }
 
@@ -121,10 +121,10 @@ CephPlacement CephPlacement::from_answers(std::string_view pools, std::string_vi
     try {
         std::map<std::string, std::string> by_number;
         for (const json& pool : in_json(pools, '[', ']')) {
-            if (whole_number<int>(pool.at("object_hash")) == jenkins) {
+            if (whole_number<int>(pool.at("object_hash")) == jenkins_hash_id) {
                 const auto name = pool.at("pool_name").get<std::string>();
                 by_number[std::to_string(whole_number<std::int64_t>(pool.at("pool_id")))] = name;
-                placement.pools_[name].groups = whole_number<std::uint32_t>(pool.at("pg_num"), most_groups);
+                placement.pools_[name].placement_groups = whole_number<std::uint32_t>(pool.at("pg_num"), most_groups);
             }
         }
         const json document = in_json(groups, '{', '}');
@@ -134,7 +134,8 @@ CephPlacement CephPlacement::from_answers(std::string_view pools, std::string_vi
             const auto pool = by_number.find(id.substr(0, dot));
             if (pool != by_number.end() && dot != std::string::npos) {
                 const auto number = hexadecimal_number(std::string_view(id).substr(dot + 1));
-                placement.pools_[pool->second].first[number] = whole_number<std::int32_t>(group.at("acting_primary"));
+                placement.pools_[pool->second].primary_osd_of_group[number] =
+                    whole_number<std::int32_t>(group.at("acting_primary"));
             }
         }
     } catch (const json::exception&) {
@@ -149,9 +150,9 @@ std::string CephPlacement::to_text() const {
     json all = json::object();
     for (const auto& [name, pool] : pools_) {
         json& entry = all[name];
-        entry["groups"] = pool.groups;
+        entry["groups"] = pool.placement_groups;
         entry["first"] = json::array();
-        for (const auto& [number, osd] : pool.first) {
+        for (const auto& [number, osd] : pool.primary_osd_of_group) {
             entry["first"].push_back({number, osd});
         }
     }
@@ -166,33 +167,34 @@ CephPlacement CephPlacement::from_text(std::string_view text) {
     }
     for (const auto& [name, entry] : all.items()) {
         Pool& pool = placement.pools_[name];
-        pool.groups = entry.at("groups").get<std::uint32_t>();
+        pool.placement_groups = entry.at("groups").get<std::uint32_t>();
         for (const json& pair : entry.at("first")) {
-            pool.first[pair.at(0).get<std::uint32_t>()] = pair.at(1).get<std::int32_t>();
+            pool.primary_osd_of_group[pair.at(0).get<std::uint32_t>()] = pair.at(1).get<std::int32_t>();
         }
     }
     return placement;
 }
 
-bool CephPlacement::known(const std::string& pool) const {
+bool CephPlacement::has_pool(const std::string& pool) const {
     const auto match = pools_.find(pool);
-    return match != pools_.end() && match->second.groups > 0 && !match->second.first.empty();
+    return match != pools_.end() && match->second.placement_groups > 0 && !match->second.primary_osd_of_group.empty();
 }
 
-std::string CephPlacement::osd_of(const std::string& pool, const std::string& space, std::string_view object) const {
-    if (!known(pool)) {
+std::string CephPlacement::find_osd(const std::string& pool, const std::string& space, std::string_view object) const {
+    if (!has_pool(pool)) {
         return {};
     }
     const Pool& entry = pools_.at(pool);
     const std::string key = space.empty() ? std::string(object) : space + '\037' + std::string(object);
-    const auto first = entry.first.find(group_of_hash(hash_ceph_name(key), entry.groups));
-    return first == entry.first.end() || first->second < 0 ? std::string() : "osd." + std::to_string(first->second);
+    const auto first = entry.primary_osd_of_group.find(to_placement_group(hash_ceph_name(key), entry.placement_groups));
+    return first == entry.primary_osd_of_group.end() || first->second < 0 ? std::string()
+                                                                          : "osd." + std::to_string(first->second);
 }
 
 StripeLayout place_ceph_layout(std::string_view value, std::uint64_t inode, const CephPlacement& placement) {
     StripeLayout layout = parse_ceph_layout(value);
     const CephStripes stripes = parse_ceph_stripes(value);
-    if (!placement.known(stripes.pool)) {
+    if (!placement.has_pool(stripes.pool)) {
         return layout;
     }
     const std::uint64_t blocks_of_object = std::max<std::uint64_t>(stripes.object / stripes.unit, 1);
@@ -203,7 +205,8 @@ StripeLayout place_ceph_layout(std::string_view value, std::uint64_t inode, cons
         const std::uint64_t row = block / stripes.count;
         const std::uint64_t object = row / blocks_of_object * stripes.count + block % stripes.count;
         while (by_object.size() <= object) {
-            const std::string osd = placement.osd_of(stripes.pool, stripes.space, object_name(inode, by_object.size()));
+            const std::string osd =
+                placement.find_osd(stripes.pool, stripes.space, object_name(inode, by_object.size()));
             by_object.push_back(osd.empty() ? "?" : osd);
         }
         known_part.targets.push_back(by_object[object]);

@@ -30,15 +30,15 @@ class CephPlacement {
     std::string to_text() const;
     static CephPlacement from_text(std::string_view text);
 
-    bool known(const std::string& pool) const;
+    bool has_pool(const std::string& pool) const;
     /// "osd.7", the acting primary: it answers every read and write of the object. Empty: not known. `space` is the
     /// namespace of the object in its pool, mostly empty.
-    std::string osd_of(const std::string& pool, const std::string& space, std::string_view object) const;
+    std::string find_osd(const std::string& pool, const std::string& space, std::string_view object) const;
 
  private:
     struct Pool {
-        std::uint32_t groups = 0;
-        std::map<std::uint32_t, std::int32_t> first;  ///< number of a group -> OSD
+        std::uint32_t placement_groups = 0;
+        std::map<std::uint32_t, std::int32_t> primary_osd_of_group;  ///< number of a group -> OSD
     };
     std::map<std::string, Pool> pools_;
     std::string why_unknown_;

@@ -58,8 +58,8 @@ StripeLayout parse_gpfs_layout(std::string_view text, const GpfsDisks& disks) {
     component.pool = *pool;
     component.targets = {"pool " + component.pool};
     component.count = 1;
-    const auto members = disks.of_pool.find(component.pool);
-    if (members != disks.of_pool.end()) {
+    const auto members = disks.disks_of_pool.find(component.pool);
+    if (members != disks.disks_of_pool.end()) {
         component.members = members->second;
     }
     // "data replication:     2 max 2": each block lies in the pool twice, on different disks.

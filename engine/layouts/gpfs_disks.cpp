@@ -95,17 +95,17 @@ GpfsDisks parse_gpfs_disks(std::string_view mmlsdisk, std::string_view mmlsnsd) 
         }
         const auto served = servers.find(name);
         const bool has_server = served != servers.end() && !served->second.empty();
-        disks.of_pool[field(row, "storagePool")].push_back(has_server ? name + "@" + served->second : name);
+        disks.disks_of_pool[field(row, "storagePool")].push_back(has_server ? name + "@" + served->second : name);
     }
-    if (disks.of_pool.empty()) {
+    if (disks.disks_of_pool.empty()) {
         disks.why_unknown = "what `mmlsdisk` says names no disk that holds data";
     }
     return disks;
 }
 
 std::string explain_unknown_disk(const std::string& pool, const GpfsDisks& disks) {
-    const auto match = disks.of_pool.find(pool);
-    if (match == disks.of_pool.end()) {
+    const auto match = disks.disks_of_pool.find(pool);
+    if (match == disks.disks_of_pool.end()) {
         return "which disks (NSDs) pool " + pool + " has is not known" +
                (disks.why_unknown.empty() ? "" : ": " + disks.why_unknown);
     }

@@ -13,8 +13,8 @@ namespace sonde::layouts {
 struct GpfsDisks {
     /// By storage pool: "nsd1@ec01,ec02" with the servers in the order in which clients ask them, "nsd1" of a disk
     /// whose servers are not known or that every node reaches itself. In the order of the file system.
-    std::map<std::string, std::vector<std::string>> of_pool;
-    std::string why_unknown;     ///< words on why `of_pool` is empty
+    std::map<std::string, std::vector<std::string>> disks_of_pool;
+    std::string why_unknown;     ///< words on why `disks_of_pool` is empty
     std::string why_no_servers;  ///< the same where disks are known and servers are not
 };
 

@@ -16,7 +16,7 @@ namespace sonde::layouts {
 namespace {
 
 /// The folder of recorded attributes that replaces those of the file system, for tests; nullptr: none.
-const char* pretended_folder() {
+const char* find_layout_test_folder() {
     return std::getenv("SONDE_PRETEND_LAYOUTS");
 }
 
@@ -32,7 +32,7 @@ std::optional<StripeLayout> read_pretended_layout(const std::string& folder, con
 
 /// From an attribute of the file: cheap and harmless while operations are timed.
 std::optional<StripeLayout> read_attribute_layout(const std::string& path, const CephPlacement* placement) {
-    if (const char* folder = pretended_folder()) {
+    if (const char* folder = find_layout_test_folder()) {
         return read_pretended_layout(folder, path);
     }
     for (const LayoutSystem* system : list_layout_systems()) {
@@ -70,30 +70,31 @@ patterns::FileStripes read_stripes(const LayoutReader& reader, const std::string
 }  // namespace
 
 bool has_layouts(const std::string& file_system) {
-    return pretended_folder() != nullptr || find_layout_system(file_system) != nullptr;
+    return find_layout_test_folder() != nullptr || find_layout_system(file_system) != nullptr;
 }
 
 bool needs_placement(const std::string& file_system) {
     const LayoutSystem* system = find_layout_system(file_system);
-    return pretended_folder() == nullptr && system != nullptr && system->needs_placement;
+    return find_layout_test_folder() == nullptr && system != nullptr && system->needs_placement;
 }
 
 std::uint64_t max_layout_queries(const std::string& file_system) {
     constexpr std::uint64_t max_attributes = 1024;
     const LayoutSystem* system = find_layout_system(file_system);
-    return pretended_folder() != nullptr || system == nullptr ? max_attributes : system->max_queries;
+    return find_layout_test_folder() != nullptr || system == nullptr ? max_attributes : system->max_queries;
 }
 
 std::optional<StripeLayout> read_layout(const std::string& path, const CephPlacement* placement) {
     std::optional<StripeLayout> layout = read_attribute_layout(path, placement);
-    return layout || pretended_folder() != nullptr ? layout : query_layout(path);
+    return layout || find_layout_test_folder() != nullptr ? layout : query_layout(path);
 }
 
 MissingLayout explain_missing_layout(const std::string& path, const std::string& file_system) {
     struct stat status {};
     const LayoutSystem* system = find_layout_system(file_system);
-    const bool expected = pretended_folder() == nullptr && system != nullptr && system->explain_missing != nullptr &&
-                          ::stat(path.c_str(), &status) == 0 && status.st_size > 0;
+    const bool expected = find_layout_test_folder() == nullptr && system != nullptr &&
+                          system->explain_missing != nullptr && ::stat(path.c_str(), &status) == 0 &&
+                          status.st_size > 0;
     return expected ? system->explain_missing(path) : MissingLayout();
 }
 
@@ -124,7 +125,7 @@ std::function<patterns::FileStripes(const std::string& path)> make_stripes_reade
                                                                                   const std::string& file_system,
                                                                                   const CephPlacement* placement) {
     LayoutReader reader = [placement](const std::string& path) { return read_attribute_layout(path, placement); };
-    if (pretended_folder() == nullptr) {
+    if (find_layout_test_folder() == nullptr) {
         const LayoutSystem* system = find_layout_system(file_system);
         if (system == nullptr || !system->readable_while_timed) {
             return {};

@@ -27,7 +27,7 @@ struct MissingLayout {
 struct StripingSetter {
     /// Throws std::invalid_argument with one sentence when the file system cannot grant the request. `own_directory`:
     /// the run makes a directory with these stripes, which its files inherit; else each file is striped.
-    void (*check)(const plan::Striping& requested, bool own_directory);
+    void (*check_plan)(const plan::Striping& requested, bool own_directory);
     /// Stripes the files that are made in the directory from now on. Returns 0 or an errno; throws
     /// std::invalid_argument when a program refuses.
     int (*stripe_directory)(const plan::Striping& requested, const files::ConfinedDirectory& directory);

@@ -53,11 +53,11 @@ LayoutComponent make_component(const records::Volume& volume, const records::Vol
 FileExtents summarize_extents(const ExtentList& extents) {
     FileExtents sum;
     sum.extents = extents.extents.size();
-    sum.all = extents.complete;
+    sum.are_all_known = extents.is_complete;
     std::uint64_t length = 0;
     const FileExtent* before = nullptr;
     for (const FileExtent& extent : extents.extents) {
-        if (!extent.placed) {
+        if (!extent.has_position) {
             sum.unplaced_bytes += extent.length;
             before = nullptr;
             continue;
@@ -127,7 +127,7 @@ std::optional<ExtentList> read_extents(const std::string& path, std::uint64_t si
                 break;
             }
             if (result.extents.size() == max_count) {
-                result.complete = false;
+                result.is_complete = false;
                 return result;
             }
             constexpr std::uint32_t unplaced_flags =
@@ -162,18 +162,18 @@ StripeLayout make_local_layout(const records::Volume& volume, const ExtentList& 
         return layout;
     }
     std::uint64_t known_to = 0;
-    bool cut = !extents.complete;
+    bool cut = !extents.is_complete;
     for (const FileExtent& extent : extents.extents) {
         if (layout.components.size() >= max_components) {
             cut = true;
             break;
         }
         known_to = extent.offset + extent.length;
-        if (!extent.placed) {
+        if (!extent.has_position) {
             layout.components.push_back(make_unknown_component(extent.offset, known_to));
         }
         for (const LayoutComponent& piece : pieces) {
-            if (auto component = extent.placed ? intersect(piece, extent) : std::nullopt) {
+            if (auto component = extent.has_position ? intersect(piece, extent) : std::nullopt) {
                 layout.components.push_back(std::move(*component));
             }
         }

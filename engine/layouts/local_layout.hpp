@@ -20,12 +20,12 @@ namespace sonde::layouts {
 /// `length` bytes from `offset` of a file lie at byte `position` of the device.
 struct FileExtent {
     std::uint64_t offset = 0, position = 0, length = 0;
-    bool placed = true;  ///< false: written, but not yet placed
+    bool has_position = true;  ///< false: written, but not yet placed
 };
 
 struct ExtentList {
     std::vector<FileExtent> extents;
-    bool complete = true;  ///< false: the file has more
+    bool is_complete = true;  ///< false: the file has more
 };
 /// The extents of the file at `path` below `size` bytes, at most `max_count`, in order; absent when the file system
 /// does not report them.

@@ -40,7 +40,7 @@ class Bytes {
  public:
     explicit Bytes(std::string_view all) : all_(all) {}
     template <class T>
-    T at(std::size_t position) const {
+    T read_value_at(std::size_t position) const {
         if (position > all_.size() || all_.size() - position < sizeof(T)) {
             throw_invalid_attribute("ends after " + std::to_string(all_.size()) + " bytes, before its number at " +
                                     std::to_string(position));
@@ -52,14 +52,14 @@ class Bytes {
         }
         return value;
     }
-    Bytes part(std::size_t position, std::size_t length) const {
+    Bytes subrange(std::size_t position, std::size_t length) const {
         if (position > all_.size() || all_.size() - position < length) {
             throw_invalid_attribute("names a part outside its " + std::to_string(all_.size()) + " bytes");
         }
         return Bytes(all_.substr(position, length));
     }
-    std::string word(std::size_t position, std::size_t length) const {
-        const std::string_view text = part(position, length).all_;
+    std::string read_text(std::size_t position, std::size_t length) const {
+        const std::string_view text = subrange(position, length).all_;
         return std::string(text.substr(0, std::min(text.find('\0'), text.size())));
     }
     std::size_t size() const { return all_.size(); }
@@ -70,27 +70,27 @@ class Bytes {
 
 /// lov_user_md_v1 or _v3.
 LayoutComponent parse_plain_component(const Bytes& bytes) {
-    const auto magic = bytes.at<std::uint32_t>(0);
+    const auto magic = bytes.read_value_at<std::uint32_t>(0);
     if (magic != lov_magic_v1 && magic != lov_magic_v3) {
         std::array<char, 16> text{};
         std::snprintf(text.data(), text.size(), "0x%08x", magic);
         throw_invalid_attribute(std::string("begins with the unknown number ") + text.data());
     }
-    const auto pattern = bytes.at<std::uint32_t>(4);
+    const auto pattern = bytes.read_value_at<std::uint32_t>(4);
     LayoutComponent component;
     component.pattern = (pattern & pattern_released) != 0 ? Pattern::released
                         : (pattern & pattern_mdt) != 0    ? Pattern::metadata_server
                                                           : Pattern::raid0;
-    component.stripe = bytes.at<std::uint32_t>(24);
-    component.count = bytes.at<std::uint16_t>(28);
+    component.stripe = bytes.read_value_at<std::uint32_t>(24);
+    component.count = bytes.read_value_at<std::uint16_t>(28);
     const std::size_t head = magic == lov_magic_v3 ? head_v3 : head_v1;
     if (magic == lov_magic_v3) {
-        component.pool = bytes.word(head_v1, lov_pool_bytes);
+        component.pool = bytes.read_text(head_v1, lov_pool_bytes);
     }
     // A component without data has a count and no objects.
     const bool chosen = component.pattern == Pattern::raid0 && bytes.size() > head;
     for (std::size_t i = 0; chosen && i < component.count; ++i) {
-        const auto index = bytes.at<std::uint32_t>(head + i * object_bytes + 20);
+        const auto index = bytes.read_value_at<std::uint32_t>(head + i * object_bytes + 20);
         component.targets.push_back(index == any_target ? "?" : make_lustre_target_name(index));
     }
     if (chosen && component.stripe == 0) {
@@ -102,22 +102,23 @@ LayoutComponent parse_plain_component(const Bytes& bytes) {
 StripeLayout parse_composite(const Bytes& bytes) {
     StripeLayout layout;
     layout.kind = "lustre";
-    const auto entries = bytes.at<std::uint16_t>(14);
-    layout.mirrors = bytes.at<std::uint16_t>(16) + 1U;
+    const auto entries = bytes.read_value_at<std::uint16_t>(14);
+    layout.mirrors = bytes.read_value_at<std::uint16_t>(16) + 1U;
     for (std::size_t i = 0; i < entries; ++i) {
         const std::size_t entry = head_composite + i * entry_bytes;
-        const auto start = bytes.at<std::uint64_t>(entry + 8);
-        const auto end = bytes.at<std::uint64_t>(entry + 16);
-        const Bytes part = bytes.part(bytes.at<std::uint32_t>(entry + 24), bytes.at<std::uint32_t>(entry + 28));
+        const auto start = bytes.read_value_at<std::uint64_t>(entry + 8);
+        const auto end = bytes.read_value_at<std::uint64_t>(entry + 16);
+        const Bytes part = bytes.subrange(bytes.read_value_at<std::uint32_t>(entry + 24),
+                                          bytes.read_value_at<std::uint32_t>(entry + 28));
         LayoutComponent component;
-        if (part.at<std::uint32_t>(0) == magic_foreign) {
+        if (part.read_value_at<std::uint32_t>(0) == magic_foreign) {
             component.pattern = Pattern::foreign;
         } else {
             component = parse_plain_component(part);
         }
         component.start = start;
         component.end = end;
-        component.stale = (bytes.at<std::uint32_t>(entry + 4) & entry_stale) != 0;
+        component.is_stale = (bytes.read_value_at<std::uint32_t>(entry + 4) & entry_stale) != 0;
         if (end <= start) {
             throw_invalid_attribute("has a component that ends before it begins");
         }
@@ -182,7 +183,7 @@ std::string make_lustre_target_name(std::uint32_t index) {
 
 StripeLayout parse_lustre_layout(std::string_view value) {
     const Bytes bytes(value);
-    const auto magic = bytes.at<std::uint32_t>(0);
+    const auto magic = bytes.read_value_at<std::uint32_t>(0);
     if (magic == magic_composite) {
         return parse_composite(bytes);
     }

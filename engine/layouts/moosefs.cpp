@@ -20,7 +20,7 @@ std::optional<std::uint64_t> chunk_number(std::string_view line) {
 using Copies = std::vector<std::string>;
 
 /// Who has a valid copy of each chunk, in the order of the file. What was cut off in the middle of a line is no part.
-std::vector<Copies> chunks_of_moosefs(std::string_view text) {
+std::vector<Copies> parse_chunk_copies(std::string_view text) {
     std::vector<Copies> chunks;
     for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string_view::npos; begin = end + 1) {
         const std::string_view line = trim(text.substr(begin, end - begin));
@@ -66,7 +66,7 @@ MissingLayout explain_missing_moosefs_layout(const std::string& path) {
 
 StripeLayout parse_moosefs_layout(std::string_view text) {
     constexpr std::uint64_t chunk_bytes = 64ULL << 20U;  // MFSCHUNKSIZE, the same in every version
-    std::vector<Copies> chunks = chunks_of_moosefs(text);
+    std::vector<Copies> chunks = parse_chunk_copies(text);
     const bool cut = !text.empty() && text.back() != '\n';
     if (cut && !chunks.empty()) {
         chunks.pop_back();  // copies of it may be among what is missing

@@ -33,7 +33,7 @@ std::map<std::string, std::uint64_t> bytes_on_targets(const StripeLayout& layout
     };
     for (const LayoutComponent& component : layout.components) {
         const std::uint64_t end = std::min(size, component.end);
-        if (component.stale || end <= component.start) {
+        if (component.is_stale || end <= component.start) {
             continue;
         }
         const std::size_t count = component.targets.size();
@@ -54,7 +54,7 @@ std::map<std::string, std::uint64_t> bytes_on_targets(const StripeLayout& layout
 std::vector<std::string> targets_of_byte(const StripeLayout& layout, std::uint64_t offset) {
     std::vector<std::string> names;
     for (const LayoutComponent& component : layout.components) {
-        if (component.stale || offset < component.start || offset >= component.end) {
+        if (component.is_stale || offset < component.start || offset >= component.end) {
             continue;
         }
         const std::size_t count = component.targets.size();

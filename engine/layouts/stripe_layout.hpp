@@ -22,7 +22,7 @@ struct LayoutComponent {
     std::uint64_t shift = 0;   ///< bytes, less than a round
     std::uint32_t count = 0;   ///< requested stripes; `targets` is empty until they have been chosen
     std::string pool;
-    bool stale = false;                ///< a mirror that is not up to date: nothing is read from it
+    bool is_stale = false;             ///< a mirror that is not up to date: nothing is read from it
     std::vector<std::string> targets;  ///< "OST0003" by stripe; the same name twice when it holds two stripes
     std::vector<std::string> members;  ///< parts of the one target, where it is unknown which part holds which byte
 };
@@ -33,7 +33,7 @@ struct FileExtents {
     std::uint64_t fragments = 0;       ///< extents that are adjacent on the device count once
     std::uint64_t longest_bytes = 0;   ///< of a fragment
     std::uint64_t unplaced_bytes = 0;  ///< written, but not yet placed on the device
-    bool all = true;                   ///< false: there are more than were examined
+    bool are_all_known = true;         ///< false: there are more than were examined
 };
 
 struct StripeLayout {

@@ -40,7 +40,7 @@ const StripingSetter& require_striping_setter(const std::string& file_system, co
 
 void check_striping(const plan::Striping& requested, const std::string& file_system, const std::string& path,
                     bool own_directory) {
-    require_striping_setter(file_system, path).check(requested, own_directory);
+    require_striping_setter(file_system, path).check_plan(requested, own_directory);
 }
 
 void stripe_directory(const plan::Striping& requested, const std::string& file_system,

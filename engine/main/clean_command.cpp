@@ -25,14 +25,14 @@ namespace {
 using nlohmann::ordered_json;
 
 /// Whether the run created trees in a directory that existed before.
-bool makes_trees(const files::Manifest& manifest) {
+bool has_trees(const files::Manifest& manifest) {
     return std::any_of(manifest.trees.rules.begin(), manifest.trees.rules.end(),
                        [](const files::TreeRule& rule) { return rule.created_by_run; });
 }
 
 /// Removes the files of a run; in a directory that existed before, only its trees.
-files::Removal remove_what_is_left(const files::RunDirectories& directories, const files::Manifest& manifest,
-                                   bool dry) {
+files::Removal remove_remaining_files(const files::RunDirectories& directories, const files::Manifest& manifest,
+                                      bool dry) {
     if (!manifest.existed_before) {
         return files::remove_run(directories, manifest, dry);
     }
@@ -44,7 +44,7 @@ files::Removal remove_what_is_left(const files::RunDirectories& directories, con
 }
 
 /// "sonde-20261123T031203Z-name-68133f98", the default name of a run directory.
-bool called_like_a_run(const std::string& name) {
+bool is_run_directory_name(const std::string& name) {
     constexpr std::string_view shape = "sonde-00000000T000000Z-";  // 0: any digit
     return name.size() > shape.size() && std::equal(shape.begin(), shape.end(), name.begin(), [](char want, char is) {
                return want == '0' ? is >= '0' && is <= '9' : want == is;
@@ -70,11 +70,11 @@ std::string explain_active_run(const files::Manifest& manifest, bool elsewhere) 
 namespace {
 
 /// Why a run directory must not be removed; empty when its run has ended and created the directory.
-std::string reason_to_keep(const files::Manifest& manifest, bool elsewhere) {
+std::string explain_refusal(const files::Manifest& manifest, bool elsewhere) {
     if (std::string reason = explain_active_run(manifest, elsewhere); !reason.empty()) {
         return reason;
     }
-    if (manifest.existed_before && !makes_trees(manifest)) {
+    if (manifest.existed_before && !has_trees(manifest)) {
         return "its run " + records::json_text(manifest.run) +
                " was told to use a directory that was already there (target.use_existing), so nothing in it is "
                "known to be its own";
@@ -82,9 +82,9 @@ std::string reason_to_keep(const files::Manifest& manifest, bool elsewhere) {
     return {};
 }
 
-class Cleaning {
+class CleanRun {
  public:
-    explicit Cleaning(const CleanArguments& arguments)
+    explicit CleanRun(const CleanArguments& arguments)
         : arguments_(arguments),
           target_(files::ConfinedDirectory::open(arguments.directory)),
           target_path_(target_.current_path()) {}
@@ -111,9 +111,9 @@ class Cleaning {
             }
         }
         std::sort(names.begin(), names.end());
-        add(clean_candidate(target_.duplicate()));
+        add_report_entry(clean_candidate(target_.duplicate()));
         for (const std::string& name : names) {
-            add(clean_candidate(target_.open_subdirectory(name)));
+            add_report_entry(clean_candidate(target_.open_subdirectory(name)));
         }
         return refused_ ? static_cast<int>(phases::exit_plan) : code_;
     }
@@ -121,7 +121,7 @@ class Cleaning {
     const ordered_json& report() const { return report_; }
 
  private:
-    void add(ordered_json entry) {
+    void add_report_entry(ordered_json entry) {
         if (!entry.is_null()) {
             report_.push_back(std::move(entry));
         }
@@ -130,9 +130,9 @@ class Cleaning {
     /// The report on one directory; null when it has no files of a run.
     ordered_json clean_candidate(files::ConfinedDirectory directory) {
         ordered_json entry{{"directory", records::json_text(directory.path())}};
-        const bool named_as_run = called_like_a_run(directory.name());
+        const bool named_as_run = is_run_directory_name(directory.name());
         if (!directory) {
-            return unopened(directory, named_as_run, std::move(entry));
+            return report_unopened(directory, named_as_run, std::move(entry));
         }
         try {
             const std::optional<files::Manifest> manifest = files::Manifest::load(directory, files::Trust::removal);
@@ -155,7 +155,7 @@ class Cleaning {
         return entry;
     }
 
-    ordered_json unopened(const files::ConfinedDirectory& directory, bool named_as_run, ordered_json entry) {
+    ordered_json report_unopened(const files::ConfinedDirectory& directory, bool named_as_run, ordered_json entry) {
         const int error = directory.error();
         if (error == EXDEV && named_as_run) {
             entry["not_removed"] = "another file system is mounted on it: name that directory to clean it";
@@ -172,7 +172,7 @@ class Cleaning {
 
     void clean_run(files::ConfinedDirectory directory, const files::Manifest& manifest, ordered_json& entry) {
         entry["run"] = records::json_text(manifest.run);
-        const std::string keep = reason_to_keep(manifest, arguments_.elsewhere);
+        const std::string keep = explain_refusal(manifest, arguments_.elsewhere);
         if (!keep.empty()) {
             entry["not_removed"] = keep;
             return;
@@ -189,7 +189,7 @@ class Cleaning {
             records::print_error(directories.root.path() + " is not removed: " + refusal);
             return;
         }
-        const files::Removal removal = remove_what_is_left(directories, manifest, arguments_.dry_run);
+        const files::Removal removal = remove_remaining_files(directories, manifest, arguments_.dry_run);
         code_ = report_removal(removal, entry) ? code_ : static_cast<int>(phases::exit_failed);
     }
 
@@ -200,7 +200,7 @@ class Cleaning {
         std::string of_others;
         entry["directories"] = {records::json_text(directories.root.path())};
         entry["outside"] = ordered_json::array();
-        for (const files::ConfinedDirectory& other : directories.across) {
+        for (const files::ConfinedDirectory& other : directories.other_targets) {
             if (other.error() == ENOENT) {
                 continue;
             }
@@ -280,7 +280,7 @@ int command_clean(const CleanArguments& arguments) {
     if (objects::is_object_url(arguments.directory)) {
         code = clean_bucket(arguments, report);
     } else {
-        Cleaning cleaning(arguments);
+        CleanRun cleaning(arguments);
         code = cleaning.run();
         report = cleaning.report();
     }

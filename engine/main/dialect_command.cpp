@@ -239,7 +239,7 @@ int run_dialect(const dialects::Dialect& dialect, const std::vector<std::string>
                 records::print_error(complaint);
             }
         }
-        const bool good = team->all_ok(complaint.empty());
+        const bool good = team->all_true(complaint.empty());
         code = good ? run_all(*session, own_options, command, *team) : static_cast<int>(phases::exit_plan);
         if (root && good) {
             code = session->finish_session(code);

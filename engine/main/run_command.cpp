@@ -45,7 +45,7 @@ int wait_for_stage(pid_t child, const sigset_t& awaited) {
 
 /// Forks one process per stage, so that a later stage inherits no memory or open files of an earlier one.
 int run_stages(const RunArguments& arguments, int stages) {
-    const sigset_t awaited = stop_signals(true);
+    const sigset_t awaited = make_stop_signal_set(true);
     sigprocmask(SIG_BLOCK, &awaited, nullptr);
     const pid_t parent = getpid();
     for (int stage = 0; stage < stages; ++stage) {

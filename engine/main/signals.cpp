@@ -13,8 +13,8 @@ namespace sonde {
 namespace {
 
 ranks::NodeControl* shared_control = nullptr;
-bool speaker = false;
-std::atomic<std::int64_t> first_request{0};  // CLOCK_MONOTONIC ns
+bool is_message_printer = false;
+std::atomic<std::int64_t> first_stop_request_ns{0};  // CLOCK_MONOTONIC ns
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
 // Uses only async-signal-safe calls.
@@ -25,10 +25,11 @@ void handle_signal(int number) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     const std::int64_t now_ns = static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
     std::int64_t first = 0;
-    if (number != SIGALRM && !first_request.compare_exchange_strong(first, now_ns) && now_ns - first > echo_ns) {
+    if (number != SIGALRM && !first_stop_request_ns.compare_exchange_strong(first, now_ns) &&
+        now_ns - first > echo_ns) {
         constexpr std::string_view sentence =
             "sonde-engine: ended at once by a second signal; `sonde clean` removes what is left on the target\n";
-        if (speaker && ::write(STDERR_FILENO, sentence.data(), sentence.size()) < 0) {
+        if (is_message_printer && ::write(STDERR_FILENO, sentence.data(), sentence.size()) < 0) {
             _exit(5);
         }
         _exit(5);
@@ -42,7 +43,7 @@ void handle_signal(int number) {
 }  // namespace
 
 // SIGUSR1: users ask schedulers to send it before a time limit, and srun forwards it to its tasks.
-sigset_t stop_signals(bool children) {
+sigset_t make_stop_signal_set(bool children) {
     sigset_t set;
     sigemptyset(&set);
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGUSR1}) {
@@ -56,7 +57,7 @@ sigset_t stop_signals(bool children) {
 
 void install_signals(ranks::NodeControl& control, bool prints_message) {
     shared_control = &control;
-    speaker = prints_message;
+    is_message_printer = prints_message;
     struct sigaction action {};
     action.sa_handler = handle_signal;
     action.sa_flags = SA_RESTART;
@@ -67,7 +68,7 @@ void install_signals(ranks::NodeControl& control, bool prints_message) {
     std::signal(SIGPIPE, SIG_IGN);
     std::signal(SIGXFSZ, SIG_IGN);
     // A stage starts with these signals blocked, so that none kills it before the handlers are installed.
-    const sigset_t set = stop_signals(true);
+    const sigset_t set = make_stop_signal_set(true);
     sigprocmask(SIG_UNBLOCK, &set, nullptr);
 }
 

@@ -43,7 +43,7 @@ int run_in_team(ranks::Team& team, const std::function<void(int& code)>& work) {
                              "SONDE_NODE_PATIENCE");
     }
     std::cout.flush();
-    if (!team.all_ok(true)) {
+    if (!team.all_true(true)) {
         std::fflush(nullptr);
         if (team.location().nodes > 1 && !team.location().is_root()) {
             wait_before_abort();

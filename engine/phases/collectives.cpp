@@ -20,9 +20,9 @@ json gather_list(ranks::Team& team, const json& own_list) {
     return team.location().is_root() ? plan::parse_json(joined) : json::array();
 }
 
-bool have_no_complaint(RunContext& context, const std::string& phase, const std::string& complaint, int code) {
+bool no_process_has_problem(RunContext& context, const std::string& phase, const std::string& complaint, int code) {
     ranks::Team& team = context.team;
-    if (team.all_ok(complaint.empty())) {
+    if (team.all_true(complaint.empty())) {
         return true;
     }
     // reduce_text() sends texts of leaders only; other processes use the shared error slots.
@@ -33,7 +33,7 @@ bool have_no_complaint(RunContext& context, const std::string& phase, const std:
         slot.code = code;
         slot.state.store(2);
     }
-    const bool team_is_complete = team.all_ok(true);
+    const bool team_is_complete = team.all_true(true);
     const ranks::ErrorSlot& first = control.errors[0];
     const std::string joined =
         team.reduce_text(first.state.load() == 2 ? std::string(first.text) : std::string(),

@@ -17,6 +17,6 @@ nlohmann::json gather_list(ranks::Team& team, const nlohmann::json& own_list);
 /// Returns true when no process has a complaint (a sentence; empty = none). Otherwise the first complaint becomes the
 /// outcome at the root, with exit code `code`, which must be equal in all processes. `phase` names the phase that does
 /// not begin.
-bool have_no_complaint(RunContext& context, const std::string& phase, const std::string& complaint, int code);
+bool no_process_has_problem(RunContext& context, const std::string& phase, const std::string& complaint, int code);
 
 }  // namespace sonde::phases

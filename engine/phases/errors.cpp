@@ -121,7 +121,7 @@ void write_errors(RunContext& context, const plan::Phase& phase, const json& err
         }
         line["text"] = sentence;
         line.erase("detail");
-        context.root_state.record->line("error", line);
+        context.root_state.record->write_line("error", line);
     }
 }
 

@@ -136,10 +136,10 @@ std::string prepare_files(const RunContext& context, std::size_t index, const fi
     DataDirectories directories(context, map);
     for (int thread = 0; thread < context.tasks.threads; ++thread) {
         const int task = location.process * context.tasks.threads + thread;
-        if (task >= context.tasks.tasks() || !map.first_of_file(task)) {
+        if (task >= context.tasks.tasks() || !map.is_first_task_of_file(task)) {
             continue;
         }
-        const bool made_by_task = map.share(task).sharers == 1 && !context.storage.stripes_files;
+        const bool made_by_task = map.share_of_task(task).sharers == 1 && !context.storage.stripes_files;
         if (made_by_task && !again) {
             continue;  // inside the timed open
         }

@@ -39,7 +39,7 @@ ordered_json describe_component(const StripeLayout& layout) {
         if (!component.pool.empty()) {
             row["pool"] = records::json_text(component.pool);
         }
-        if (component.stale) {
+        if (component.is_stale) {
             row["stale"] = true;
         }
         for (const std::string& member : component.members) {
@@ -72,7 +72,7 @@ ordered_json striping_to_text(const plan::Striping& striping) {
 void add_extents(ordered_json& row, const layouts::FileExtents& layouts) {
     for (const std::uint64_t value :
          {layouts.extents, layouts.fragments, layouts.longest_bytes, layouts.unplaced_bytes}) {
-        row.push_back(layouts.all ? ordered_json(value) : ordered_json(nullptr));
+        row.push_back(layouts.are_all_known ? ordered_json(value) : ordered_json(nullptr));
     }
 }
 
@@ -244,33 +244,34 @@ void write_layouts(const RunContext& context, std::size_t index, const files::Fi
         mapping == plan::Mapping::per_task || mapping == plan::Mapping::many || context.tasks.tasks() == 1;
     try {
         for (int task = 0; task < context.tasks.tasks() && !layouts.full(); ++task) {
-            for (int k = 0; k < map.files_per_task() && map.first_of_file(task) && !layouts.full(); ++k) {
+            for (int k = 0; k < map.files_per_task() && map.is_first_task_of_file(task) && !layouts.full(); ++k) {
                 layouts.add(map.path(task, k), map.file_number(task, k), by_task ? task : -1);
             }
         }
     } catch (const std::invalid_argument& reason) {
         const char* advice = "please report this with the output of `getfattr -e hex -n lustre.lov FILE`";
-        context.root_state.record->line(
+        context.root_state.record->write_line(
             "finding", with_phase_members(phase, index, make_unreadable_finding(reason.what(), advice)));
         return;
     } catch (const std::runtime_error& reason) {
         const char* advice = "see why the file system's own tool does not answer; the other files were not asked for";
-        context.root_state.record->line(
+        context.root_state.record->write_line(
             "finding", with_phase_members(phase, index, make_unreadable_finding(reason.what(), advice)));
         return;
     }
     if (layouts.reported > 0) {
-        context.root_state.record->line("layout", with_phase_members(phase, index, make_line(layouts)));
+        context.root_state.record->write_line("layout", with_phase_members(phase, index, make_line(layouts)));
     }
     if (!layouts.unknown.empty()) {
-        context.root_state.record->line("finding",
-                                        with_phase_members(phase, index, make_pool_finding(layouts.unknown)));
+        context.root_state.record->write_line("finding",
+                                              with_phase_members(phase, index, make_pool_finding(layouts.unknown)));
     }
     if (const auto finding = make_layout_finding(context, layouts, map.path(0, 0))) {
-        context.root_state.record->line("finding", with_phase_members(phase, index, *finding));
+        context.root_state.record->write_line("finding", with_phase_members(phase, index, *finding));
     }
     if (striping && phase.op == plan::Op::write && (layouts.reported == 0 || layouts.otherwise > 0)) {
-        context.root_state.record->line("finding", with_phase_members(phase, index, make_striping_finding(layouts)));
+        context.root_state.record->write_line("finding",
+                                              with_phase_members(phase, index, make_striping_finding(layouts)));
     }
 }
 

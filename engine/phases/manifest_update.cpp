@@ -27,9 +27,9 @@ files::DataState make_data_state(const RunContext& context, std::size_t index, c
     state.segments = files::segments_of(phase, context.tasks, context.node_memory);
     state.suffix = phase.data.files.suffix;
     state.files = phase.files;
-    state.exact = phase.op != plan::Op::mixed && phase.data.access.order != plan::Order::random_replace;
-    state.extends = phase.op != plan::Op::mixed;
-    state.fresh = phase.makes_files();
+    state.is_order_known = phase.op != plan::Op::mixed && phase.data.access.order != plan::Order::random_replace;
+    state.adds_data = phase.op != plan::Op::mixed;
+    state.replaces_files = phase.makes_files();
     state.operations.assign(static_cast<std::size_t>(context.tasks.tasks()), 0);
     int writing_stream = 0;
     if (phase.op == plan::Op::duplex) {
@@ -69,7 +69,7 @@ void update_manifest(RunContext& context, std::size_t index, const results::Tota
     } else if (phase.op == plan::Op::remove) {
         manifest.data.forget(phase.data.files.suffix);
     } else if (plan::writes_planned_access(phase.op)) {
-        manifest.data.add(make_data_state(context, index, totals));
+        manifest.data.add_state(make_data_state(context, index, totals));
     }
     const std::string text = context.team.broadcast(
         context.is_root() ? plan::serialize_json(json::array({manifest.data.to_json(), manifest.trees.states_to_json(),
@@ -82,7 +82,7 @@ void update_manifest(RunContext& context, std::size_t index, const results::Tota
     }
     if (!context.is_root()) {
         manifest.data = files::Dataset::from_json(parts.at(0));
-        manifest.trees.take_states(parts.at(1), context.tasks.all());
+        manifest.trees.load_states(parts.at(1), context.tasks.all());
     }
 }
 

@@ -68,8 +68,8 @@ bool run_phase(PhaseSteps& steps, results::DirectionRates& direction_rates) {
     const nlohmann::json errors = gather_errors(context, phase);
     if (context.is_root()) {
         write_results(steps, result, effect, direction_rates);
-        context.manifest.half_write = direction_rates.write;
-        context.manifest.half_read = direction_rates.read;
+        context.manifest.last_write_rate = direction_rates.write;
+        context.manifest.last_read_rate = direction_rates.read;
         write_errors(context, phase, errors);
         adopt_outcome(context, phase, result);
     }

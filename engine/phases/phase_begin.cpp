@@ -73,7 +73,7 @@ void describe_tree(ordered_json& line, const RunContext& context, const plan::Ph
     line["queue_depth"] = 1;
     line["labels"] = ordered_json::array();
     const std::uint64_t directories =
-        shape.copies() * shape.directories() * files::branches_of(meta, context.tasks).size();
+        shape.copies() * shape.directories() * files::list_branches(meta, context.tasks).size();
     line["tree"] = {{"objects", meta.objects == plan::Objects::files ? "files" : "directories"},
                     {"scope", plan::word(plan::choices::tree_scopes, meta.tree.scope)},
                     {"directories", directories},
@@ -111,7 +111,7 @@ void write_phase_begin(const RunContext& context, std::size_t index, const files
     } else {
         describe_data(line, context, phase, map);
     }
-    context.root_state.record->line("phase_begin", with_phase_members(phase, index, line));
+    context.root_state.record->write_line("phase_begin", with_phase_members(phase, index, line));
 }
 
 }  // namespace sonde::phases

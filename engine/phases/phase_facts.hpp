@@ -16,7 +16,7 @@
 namespace sonde::phases {
 
 /// Reason for the end of a phase, as in the record: "interrupt", "time_limit", "error", "time", "stonewall",
-/// "first_done" or "volume".
+/// "is_first_task_done" or "volume".
 std::string describe_stop(const plan::Phase& phase, const TimedResult& result);
 
 /// Facts for the record's lines. At the root.

@@ -123,7 +123,7 @@ TreatmentEffect apply_treatments(RunContext& context, std::size_t index, const f
                 return line.contains("metadata_cache_dropped") && line.at("metadata_cache_dropped") == true;
             }));
         for (const json& line : lines) {
-            context.root_state.record->line("treatment", ordered_json(line));
+            context.root_state.record->write_line("treatment", ordered_json(line));
             if (treatment.required && line.at("outcome") != "done" && complaint.empty()) {
                 complaint = "phase " + phase.id + ": the required treatment " + treatment.kind +
                             " failed: " + line.at("text").get<std::string>();
@@ -133,7 +133,7 @@ TreatmentEffect apply_treatments(RunContext& context, std::size_t index, const f
         if (context.team.reduce_maximum(context.team.control().stop.load()) != 0) {
             return effect;
         }
-        effect.may_begin = have_no_complaint(context, phase.id, complaint, exit_environment);
+        effect.may_begin = no_process_has_problem(context, phase.id, complaint, exit_environment);
         if (!effect.may_begin) {
             return effect;
         }

@@ -21,7 +21,7 @@ TreatmentEffect ProcessPhase::apply_treatments() {
 bool ProcessPhase::create_streams() {
     const std::string complaint =
         phase().meta ? prepare_tree(context(), index()) : prepare_files(context(), index(), map());
-    return have_no_complaint(context(), phase().id, complaint, exit_failed) && timed_part_.create_streams(false);
+    return no_process_has_problem(context(), phase().id, complaint, exit_failed) && timed_part_.create_streams(false);
 }
 
 void ProcessPhase::write_layout() {
@@ -36,7 +36,7 @@ bool ProcessPhase::finish(TreatmentEffect& effect) {
     if (phase().meta) {
         remove_tree_directories(context(), index());
     }
-    const bool is_saved = context().team.all_ok(save_manifest(context(), phase()));
+    const bool is_saved = context().team.all_true(save_manifest(context(), phase()));
     effect.held.clear();
     return is_saved && verify_by_readback(context(), index());
 }

@@ -71,7 +71,7 @@ bool verify_by_readback(RunContext& context, std::size_t index) {
     const nlohmann::json errors = gather_errors(verification, *reading);
     if (context.is_root()) {
         write_errors(verification, *reading, errors);
-        context.root_state.record->line(
+        context.root_state.record->write_line(
             "verification", with_phase_members(phase, index,
                                                {{"checked_bytes", result.totals.checked_bytes},
                                                 {"mismatches", result.totals.mismatches},

@@ -59,7 +59,7 @@ void write_result_lines(const RunContext& context, std::size_t index, const resu
                         const results::PhaseFacts& facts, const results::DirectionRates& direction_rates) {
     const plan::Phase& phase = context.plan.phases[index];
     const auto write = [&](const char* event, const ordered_json& line) {
-        context.root_state.record->line(event, with_phase_members(phase, index, line));
+        context.root_state.record->write_line(event, with_phase_members(phase, index, line));
     };
     write("phase_end", make_phase_end(context, phase, totals, facts, direction_rates));
     write("series", results::series_line(totals));
@@ -93,18 +93,18 @@ void write_findings(const RunContext& context, const results::Totals& totals, co
     records::Writer& record = *context.root_state.record;
     if (circumstances.phase->meta) {
         for (const ordered_json& finding : results::find_tree_findings(totals, circumstances)) {
-            record.line("finding", finding);
+            record.write_line("finding", finding);
         }
     }
     for (const ordered_json& finding : results::find_phase_findings(totals, facts, circumstances)) {
-        record.line("finding", finding);
+        record.write_line("finding", finding);
     }
     for (const auto& [note, tasks] : notes) {
-        record.line("finding", {{"id", "backend"},
-                                {"phase", circumstances.phase->id},
-                                {"severity", "info"},
-                                {"text", note},
-                                {"evidence", {{"tasks", tasks}}}});
+        record.write_line("finding", {{"id", "backend"},
+                                      {"phase", circumstances.phase->id},
+                                      {"severity", "info"},
+                                      {"text", note},
+                                      {"evidence", {{"tasks", tasks}}}});
     }
 }
 

@@ -57,9 +57,9 @@ struct FileSource {
         bool same = false;
         // Every byte of a device can be read, written by a phase or not.
         const bool reads_anything = phase.data.files.is_device() && !verify;
-        const files::DataState* source = writing || reads_anything ? nullptr : data.source(phase, k);
+        const files::DataState* source = writing || reads_anything ? nullptr : data.find_source(phase, k);
         if (source != nullptr) {
-            exact = data.verifiable(*source, phase.data.access, segments, k);
+            exact = data.is_verifiable(*source, phase.data.access, segments, k);
             same = files::same_geometry(phase.data.access, segments, source->access, source->segments);
             if (same) {
                 allowed = files::operations_in_file(*source, owner, k, source->operations_per_file());
@@ -69,7 +69,7 @@ struct FileSource {
         }
         workloads::FileJob job{map.path(owner, k),
                                number,
-                               patterns::Geometry(phase.data.access, count, map.share(owner), number),
+                               patterns::Geometry(phase.data.access, count, map.share_of_task(owner), number),
                                0,
                                0,
                                {},
@@ -83,7 +83,8 @@ struct FileSource {
         job.size = job.geometry.end_of_file();
         const bool fresh = writing && phase.makes_files();
         // Shared files are created before the phase, so that a late task does not truncate data of other tasks.
-        job.create = writing && phase.op == Op::write && !phase.data.files.is_device() && map.share(owner).sharers == 1;
+        job.create =
+            writing && phase.op == Op::write && !phase.data.files.is_device() && map.share_of_task(owner).sharers == 1;
         job.truncate = fresh && job.create;
         job.no_follow = writing && !context.in_place();
         // Files with individual striping are created before the phase too, and exclusive creation is checked there.
@@ -92,10 +93,10 @@ struct FileSource {
             job.written = {{0, ~0ULL}};
             job.writer = [mine = owner](std::uint64_t) { return mine; };
         } else if (verify && exact) {
-            job.written = data.written(*source, phase.data.access, segments, owner, k);
+            job.written = data.list_generations(*source, phase.data.access, segments, owner, k);
             job.writer = [&tasks = context.tasks, &where = map, mine = owner, same, source](std::uint64_t offset) {
                 // With the geometry and order of the writing phase, each task reads what it wrote itself.
-                return same ? mine : files::writer_of(*source, where, mine, offset, tasks.tasks());
+                return same ? mine : files::find_writer(*source, where, mine, offset, tasks.tasks());
             };
         }
         return job;
@@ -105,10 +106,11 @@ struct FileSource {
     /// when several phases wrote them together.
     std::uint64_t shortened(const files::DataState& source, int k, bool& exact) const {
         for (const files::ByteRange& range :
-             context.manifest.data.certain(source, map, owner, k, context.tasks.tasks())) {
+             context.manifest.data.list_written_ranges(source, map, owner, k, context.tasks.tasks())) {
             const auto fits = [&](std::uint64_t count) {
                 return phase.data.access.offset >= range.from &&
-                       patterns::Geometry(phase.data.access, count, map.share(owner), 0).end_of_file() <= range.to;
+                       patterns::Geometry(phase.data.access, count, map.share_of_task(owner), 0).end_of_file() <=
+                           range.to;
             };
             if (fits(segments)) {
                 return segments;
@@ -202,8 +204,8 @@ workloads::StreamJob make_stream_job(const RunContext& context, std::size_t inde
     job.shared_file = phase.data.files.mapping == plan::Mapping::shared;
     const int owner = job.writes ? assignment.task : files::shifted(phase.shift, assignment.task, context.tasks);
     job.device = context.storage.device;
-    job.root_path = context.in_place() ? "" : map.root_of(owner);
-    if (phase.op == Op::remove && !map.first_of_file(owner)) {
+    job.root_path = context.in_place() ? "" : map.root_directory_of(owner);
+    if (phase.op == Op::remove && !map.is_first_task_of_file(owner)) {
         job.files = 0;  // the first task of the file removes it
     }
     job.verify = job.reads && (!job.writes || phase.op == Op::mixed) &&

@@ -51,14 +51,14 @@ int count_streams_on_node(const RunContext& context, const plan::Phase& phase) {
 void reset_counters(ranks::Team& team) {
     if (team.location().is_leader()) {
         ranks::NodeControl& control = team.control();
-        control.first_done.store(0);
+        control.is_first_task_done.store(0);
         control.wearout_target.store(0);
         control.error_count.store(0);
         for (ranks::ErrorSlot& slot : control.errors) {
             slot.state.store(0);
         }
     }
-    team.all_ok(true);
+    team.all_true(true);
 }
 
 bool TimedPart::create_streams(bool verification) {
@@ -76,7 +76,7 @@ bool TimedPart::create_streams(bool verification) {
     }
     const int worst =
         static_cast<int>(context_.team.reduce_maximum(static_cast<std::uint64_t>(complaint.empty() ? 0 : code)));
-    const bool good = have_no_complaint(context_, phase_.id, complaint, worst);
+    const bool good = no_process_has_problem(context_, phase_.id, complaint, worst);
     if (context_.team.location().is_leader()) {
         context_.shared.board->streams.store(count_streams_on_node(context_, phase_));
     }
@@ -185,7 +185,7 @@ bool TimedPart::run() {
                     std::to_string(streams_.size()) + " task threads (" + error.code().message() +
                     "): ask for fewer tasks.threads or raise `ulimit -u`";
     }
-    if (!have_no_complaint(context_, phase_.id, complaint, exit_environment)) {
+    if (!no_process_has_problem(context_, phase_.id, complaint, exit_environment)) {
         return false;
     }
     double cpu_before = 0;
@@ -269,7 +269,7 @@ void TimedPart::add_targets(results::Totals& totals) {
     for (const auto& stream : streams_) {
         board.add(stream->targets(), static_cast<std::uint32_t>(doublings));
     }
-    context_.team.all_ok(true);
+    context_.team.all_true(true);
     if (context_.team.location().is_leader()) {
         totals.targets = results::TargetTotals::from_board(board, context_.plan.observe.slice << doublings);
         board.clear();

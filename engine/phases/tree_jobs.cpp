@@ -28,7 +28,7 @@ TreePart find_task_part(const RunContext& context, const plan::Phase& phase, std
     const plan::Meta& meta = *phase.meta;
     TreePart part;
     part.owner = owner;
-    part.branch = files::branch_of(meta, owner, context.tasks);
+    part.branch = files::branch_of_task(meta, owner, context.tasks);
     part.stem = patterns::item_stem(meta, owner);
     part.items = job.shape.items();
     if (meta.window) {
@@ -85,7 +85,7 @@ std::uint64_t limit_items(const RunContext& context, const plan::Phase& phase, i
 /// A cycle reads items of other tasks and creates items for them.
 void add_neighbors(const RunContext& context, const plan::Phase& phase, TreeJob& job) {
     for (int task = 0; task < context.tasks.tasks(); ++task) {
-        job.branches.push_back(files::branch_of(*phase.meta, task, context.tasks));
+        job.branches.push_back(files::branch_of_task(*phase.meta, task, context.tasks));
         job.stems.push_back(patterns::item_stem(*phase.meta, task));
     }
 }
@@ -101,7 +101,7 @@ void add_directories(const RunContext& context, const plan::Phase& phase, int ta
         if (meta.single_task && task > 0) {
             return;
         }
-        job.branches = files::branches_of(meta, context.tasks);
+        job.branches = files::list_branches(meta, context.tasks);
         job.first = meta.single_task ? 0 : static_cast<std::uint64_t>(task);
         job.every = meta.single_task ? 1 : static_cast<std::uint64_t>(all);
         return;
@@ -112,7 +112,7 @@ void add_directories(const RunContext& context, const plan::Phase& phase, int ta
     if (is_own_tree) {
         plan::Meta effective = meta;
         effective.tree.home_shift = 0;
-        job.branches = {files::branch_of(effective, task, context.tasks)};
+        job.branches = {files::branch_of_task(effective, task, context.tasks)};
     }
 }
 
@@ -132,7 +132,7 @@ std::string find_link_in_tree(const RunContext& context, const plan::Meta& meta)
     for (std::uint64_t copy = 0; copy < shape.copies(); ++copy) {
         std::string sentence = complaint(root, shape.top(copy));
         const files::ConfinedDirectory top = root.open_subdirectory(shape.top(copy));
-        for (const std::string& branch : files::branches_of(meta, context.tasks)) {
+        for (const std::string& branch : files::list_branches(meta, context.tasks)) {
             sentence = sentence.empty() ? complaint(top, patterns::TreeShape::name(branch, 0)) : sentence;
         }
         if (!sentence.empty()) {
@@ -249,7 +249,7 @@ std::string prepare_tree(const RunContext& context, std::size_t index) {
             continue;
         }
         // A plan without mktree does not time the creation of the tree, so the tree is created here.
-        for (const std::string& branch : files::branches_of(*phase.meta, context.tasks)) {
+        for (const std::string& branch : files::list_branches(*phase.meta, context.tasks)) {
             for (std::uint64_t d = 0; complaint.empty() && d < shape.directories() && !context.stopped(); ++d) {
                 std::string relative;
                 shape.append_path(relative, branch, copy, d);
@@ -281,7 +281,7 @@ void update_forest(const plan::Phase& phase, std::size_t index, const files::Tas
         return;  // the window of each phase defines the items
     }
     if (phase.op == Op::rmtree) {
-        forest.forget(meta);
+        forest.remove_state(meta);
         return;
     }
     const bool is_complete = totals.planned_operations == totals.file_operations;
@@ -304,7 +304,7 @@ void update_forest(const plan::Phase& phase, std::size_t index, const files::Tas
                 state.items[static_cast<std::size_t>(row.task)] = row.next_operation;
             }
         }
-        forest.forget(meta);
+        forest.remove_state(meta);
         forest.states.push_back(state);
         return;
     }
@@ -313,7 +313,7 @@ void update_forest(const plan::Phase& phase, std::size_t index, const files::Tas
         return;
     }
     if (phase.op == Op::remove_items && is_complete && !phase.stop.items) {
-        forest.forget(meta);
+        forest.remove_state(meta);
     } else if (phase.op == Op::remove_items) {
         state->is_complete = false;
     } else if (phase.op == Op::rename) {

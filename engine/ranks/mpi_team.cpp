@@ -36,7 +36,7 @@ std::int64_t read_node_timeout_ns() {
 class MpiTeam final : public NodeTeam {
  public:
     MpiTeam(const SondeMpiModule* module, NodeMap&& map, RendezvousResult&& joined, const std::string& description,
-            std::unique_ptr<Wire> wire)
+            std::unique_ptr<WireHandle> wire)
         : NodeTeam(std::move(joined.arena), joined.head, map.location, description),
           module_(module),
           leaders_(std::move(map.leaders)),
@@ -79,7 +79,7 @@ class MpiTeam final : public NodeTeam {
     bool should_keep_waiting();
     void connect_wires();
     void check(int result) const;
-    bool vote(std::uint64_t& value);
+    bool reduce_maximum_of_leaders(std::uint64_t& value);
     bool send(int node, const void* data, std::size_t bytes);
     bool receive(int node, void* data, std::size_t bytes);
     bool send_text(int node, const std::string& text);
@@ -89,7 +89,7 @@ class MpiTeam final : public NodeTeam {
     const SondeMpiModule* module_;
     std::vector<int> leaders_;
     std::vector<std::string> node_names_;
-    std::unique_ptr<Wire> wire_;  // of leaders in runs on several nodes; null when it could not be created
+    std::unique_ptr<WireHandle> wire_;  // of leaders in runs on several nodes; null when it could not be created
     int active_processes_ = location_.processes;         // last argument of set_active_processes()
     bool farewell_sent_ = false;                         // the farewell vote was cast
     std::atomic<std::int64_t> farewell_deadline_ns_{0};  // of the farewell, ns; 0 = none
@@ -149,12 +149,12 @@ void MpiTeam::register_progress(const std::byte* first, std::size_t stride, cons
 }
 
 // Returns true when no node has lost a process; `value` becomes the largest value of all leaders.
-bool MpiTeam::vote(std::uint64_t& value) {
+bool MpiTeam::reduce_maximum_of_leaders(std::uint64_t& value) {
     if (farewell_sent_ || head().broken.load() == NodeSharedState::all_nodes) {
         return false;
     }
     std::array<std::uint64_t, 2> vote_values{0, value};
-    if (broken()) {
+    if (is_broken()) {
         // The farewell vote: the others receive it with their next vote. A phase may still run there, so the wait is
         // limited.
         constexpr std::int64_t patience_ns = 10'000'000'000;
@@ -177,16 +177,17 @@ bool MpiTeam::wait_for_all(int stream) {
     if (!has_many_nodes()) {
         return wait_for_node(stream);
     }
-    if (broken() && !(location_.is_leader() && stream == 0)) {
+    if (is_broken() && !(location_.is_leader() && stream == 0)) {
         return false;
     }
     const std::uint32_t waiters = count_streams();
     if (!location_.is_leader() || stream != 0) {
-        return head().stream_barrier.wait_for_release(waiters, spin(waiters), watch()) && !broken();
+        return head().stream_barrier.wait_for_release(waiters, should_spin(waiters), liveness_check()) && !is_broken();
     }
-    const bool all_arrived = !broken() && head().stream_barrier.wait_for_followers(waiters, spin(waiters), watch());
+    const bool all_arrived =
+        !is_broken() && head().stream_barrier.wait_for_followers(waiters, should_spin(waiters), liveness_check());
     std::uint64_t nothing = 0;
-    const bool is_complete = vote(nothing);
+    const bool is_complete = reduce_maximum_of_leaders(nothing);
     if (all_arrived) {
         head().stream_barrier.release();
     }
@@ -200,12 +201,14 @@ std::uint64_t MpiTeam::reduce_maximum(std::uint64_t own_value) {
     }
     const auto waiters = static_cast<std::uint32_t>(location_.local_count);
     if (!location_.is_leader()) {
-        const bool is_released = !broken() && head().main_barrier.wait_for_release(waiters, spin(waiters), watch());
+        const bool is_released =
+            !is_broken() && head().main_barrier.wait_for_release(waiters, should_spin(waiters), liveness_check());
         return is_released ? head().global_maximum.load() : node_value;
     }
-    const bool all_arrived = !broken() && head().main_barrier.wait_for_followers(waiters, spin(waiters), watch());
+    const bool all_arrived =
+        !is_broken() && head().main_barrier.wait_for_followers(waiters, should_spin(waiters), liveness_check());
     std::uint64_t largest = node_value;
-    if (!vote(largest)) {
+    if (!reduce_maximum_of_leaders(largest)) {
         largest = node_value;
     }
     if (all_arrived) {
@@ -218,13 +221,13 @@ std::uint64_t MpiTeam::reduce_maximum(std::uint64_t own_value) {
 std::string MpiTeam::broadcast(std::string text) {
     if (uses_mpi()) {
         std::uint64_t length = location_.is_root() ? text.size() : 0;
-        if (vote(length)) {
+        if (reduce_maximum_of_leaders(length)) {
             text.resize(length);
             if (module_->leaders_broadcast(text.data(), length) != 0) {
                 head().mark_process_lost(-1, NodeSharedState::all_nodes);
             }
         }
-        if (broken() && !location_.is_root()) {
+        if (is_broken() && !location_.is_root()) {
             throw TeamError("another process ended before the root had told " + location_.host + " what to do");
         }
     }
@@ -264,7 +267,7 @@ bool MpiTeam::receive_text(int node, std::string& text) {
 std::string MpiTeam::reduce_text(std::string own_text,
                                  const std::function<std::string(std::string, std::string)>& join) {
     std::uint64_t nothing = 0;
-    if (!uses_mpi() || !vote(nothing)) {
+    if (!uses_mpi() || !reduce_maximum_of_leaders(nothing)) {
         return location_.is_root() ? own_text : std::string();
     }
     return reduce_in_tree(
@@ -286,7 +289,7 @@ void MpiTeam::align_clocks() {
     }
     std::uint64_t nothing = 0;
     ClockOffset own_offset;
-    if (location_.is_leader() && vote(nothing) && exchange_clocks(own_offset)) {
+    if (location_.is_leader() && reduce_maximum_of_leaders(nothing) && exchange_clocks(own_offset)) {
         head().clock_offset.store(own_offset.offset_ns);
         head().clock_error.store(own_offset.error_ns);
     }
@@ -296,9 +299,9 @@ void MpiTeam::align_clocks() {
 void MpiTeam::finish() {
     // The vote ensures that no process finalizes MPI while another one still communicates.
     const std::uint64_t forbidden = reduce_maximum(may_stop() ? 0 : 1);
-    if (!broken()) {
+    if (!is_broken()) {
         NodeTeam::finish();
-        if (!broken()) {
+        if (!is_broken()) {
             if (wire_) {
                 wire_->finish();
             }
@@ -325,9 +328,9 @@ void check_process_count(const LaunchEnvironment& launch, int size, const std::s
 
 // Only leaders in runs on several nodes need a wire process. Leaders are known only after MPI has started, when it is
 // too late to fork, so the environment of the launcher decides.
-std::unique_ptr<Wire> start_wire_if_leader(const LaunchEnvironment& launch) {
+std::unique_ptr<WireHandle> start_wire_if_leader(const LaunchEnvironment& launch) {
     const bool likely = launch.local_index == 0 && launch.processes > 1 && launch.local_count != launch.processes;
-    return likely ? Wire::start() : nullptr;
+    return likely ? WireHandle::start() : nullptr;
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ NodeTeam::NodeTeam(Arena arena, NodeSharedState* head, ProcessLocation location,
     own_peer.state.store(Peer::present, std::memory_order_release);
     JoinTimeout patience(*head_);
     const auto waiters = static_cast<std::uint32_t>(location_.local_count);
-    if (broken() || !head_->main_barrier.wait_for_all(waiters, false, patience)) {
+    if (is_broken() || !head_->main_barrier.wait_for_all(waiters, false, patience)) {
         own_peer.state.store(Peer::left, std::memory_order_release);
         pthread_mutex_unlock(&own_peer.alive_lock);
         throw TeamError("a process of " + location_.host + " ended or hung while the " + std::to_string(waiters) +
@@ -179,24 +179,24 @@ std::uint32_t NodeTeam::count_streams() const {
 
 bool NodeTeam::wait_for_main_threads() {
     const auto waiters = static_cast<std::uint32_t>(location_.local_count);
-    return !broken() && head_->main_barrier.wait_for_all(waiters, spin(waiters), *this);
+    return !is_broken() && head_->main_barrier.wait_for_all(waiters, should_spin(waiters), *this);
 }
 
 bool NodeTeam::wait_for_node(int /*stream*/) {
     const std::uint32_t waiters = count_streams();
-    return !broken() && head_->stream_barrier.wait_for_all(waiters, spin(waiters), *this);
+    return !is_broken() && head_->stream_barrier.wait_for_all(waiters, should_spin(waiters), *this);
 }
 
 std::uint64_t NodeTeam::node_maximum(std::uint64_t own_value) {
     // Two alternating slots: a process in the next call cannot overwrite a value that a slow process still reads.
-    const unsigned turn = vote_slot_++ % 2;
-    self().votes[turn] = own_value;
+    const unsigned turn = contribution_slot_++ % 2;
+    self().contributions[turn] = own_value;
     if (!wait_for_main_threads()) {
         return own_value;
     }
     std::uint64_t largest = 0;
     for (const Peer& peer : head_->peers()) {
-        largest = std::max(largest, peer.votes[turn]);
+        largest = std::max(largest, peer.contributions[turn]);
     }
     return largest;
 }

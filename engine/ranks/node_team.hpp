@@ -23,9 +23,9 @@ struct Peer {
     enum PeerState : int { absent, present, left };
     pthread_mutex_t alive_lock;  ///< robust; locked from the constructor of NodeTeam to its destructor
     std::atomic<int> state{absent};
-    std::atomic<int> process{-1};          ///< global number
-    cpu_set_t cores;                       ///< on which the process may run
-    std::array<std::uint64_t, 2> votes{};  ///< values of all_ok() and reduce_maximum(), even and odd calls
+    std::atomic<int> process{-1};                  ///< global number
+    cpu_set_t cores;                               ///< on which the process may run
+    std::array<std::uint64_t, 2> contributions{};  ///< values of all_true() and reduce_maximum(), even and odd calls
 };
 
 /// The first piece of the arena. The array of peers follows it in memory.
@@ -78,7 +78,7 @@ class NodeTeam : public Team, private LivenessCheck {
     const ProcessLocation& location() const override { return location_; }
     std::string description() const override { return description_; }
     std::string broadcast(std::string text) override;
-    bool all_ok(bool ok) override { return reduce_maximum(ok ? 0 : 1) == 0 && !broken(); }
+    bool all_true(bool ok) override { return reduce_maximum(ok ? 0 : 1) == 0 && !is_broken(); }
     std::uint64_t reduce_maximum(std::uint64_t own_value) override;
     std::string reduce_text(std::string own_text,
                             const std::function<std::string(std::string, std::string)>& join) override;
@@ -93,16 +93,16 @@ class NodeTeam : public Team, private LivenessCheck {
     void finish() override;
 
  protected:
-    bool broken() const { return head_->broken.load(std::memory_order_acquire) != 0; }
+    bool is_broken() const { return head_->broken.load(std::memory_order_acquire) != 0; }
     NodeSharedState& head() { return *head_; }
     const NodeSharedState& head() const { return *head_; }
     std::uint32_t count_streams() const;  ///< of this node
-    bool spin(std::uint32_t waiters) const { return waiters <= cores_; }
+    bool should_spin(std::uint32_t waiters) const { return waiters <= cores_; }
     /// Barrier over the main threads of the node.
     bool wait_for_main_threads();
     /// Returns the largest `own_value` of the node in every process.
     std::uint64_t node_maximum(std::uint64_t own_value);
-    LivenessCheck& watch() { return *this; }
+    LivenessCheck& liveness_check() { return *this; }
     const Arena& arena() const { return arena_; }
 
     ProcessLocation location_;
@@ -115,8 +115,8 @@ class NodeTeam : public Team, private LivenessCheck {
     Arena arena_;
     NodeSharedState* head_;
     std::atomic<std::uint32_t> streams_per_process_{1};
-    std::uint32_t cores_ = 1;  // union of the cores of all processes of this node
-    unsigned vote_slot_ = 0;   // index into votes[]
+    std::uint32_t cores_ = 1;         // union of the cores of all processes of this node
+    unsigned contribution_slot_ = 0;  // index into votes[]
     bool finished_ = false;
 };
 

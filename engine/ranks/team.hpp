@@ -43,11 +43,11 @@ struct ErrorSlot {
 struct NodeControl {
     static constexpr int max_errors = 16;
     static constexpr std::uint32_t quit_interrupt = 1, quit_error = 2, quit_peer_lost = 3, quit_time_limit = 4;
-    std::atomic<std::uint32_t> stop{0};           ///< tasks leave their loops at the next operation when not 0 (quit_*)
-    std::atomic<std::uint32_t> first_done{0};     ///< rule "first task to finish stops all"
-    std::atomic<std::int64_t> phase_start_ns{0};  ///< common start of the timed part, in node clock ns
-    std::atomic<std::uint64_t> wearout_target{0};  ///< operations every task must reach after the stonewall
-    std::atomic<int> lost_process{-1};             ///< global number of a process that died or did not answer in time
+    std::atomic<std::uint32_t> stop{0};  ///< tasks leave their loops at the next operation when not 0 (quit_*)
+    std::atomic<std::uint32_t> is_first_task_done{0};  ///< rule "first task to finish stops all"
+    std::atomic<std::int64_t> phase_start_ns{0};       ///< common start of the timed part, in node clock ns
+    std::atomic<std::uint64_t> wearout_target{0};      ///< operations every task must reach after the stonewall
+    std::atomic<int> lost_process{-1};  ///< global number of a process that died or did not answer in time
     std::atomic<std::uint32_t> is_lost_by_timeout{0};  ///< 1: its node sent no message within the timeout
     std::atomic<std::uint32_t> error_count{0};         ///< all errors, including those without a slot
     ErrorSlot errors[max_errors];
@@ -69,7 +69,7 @@ class Team {
     /// Sends the root's text to every process.
     virtual std::string broadcast(std::string text) = 0;
     /// Returns true when `ok` is true in all processes.
-    virtual bool all_ok(bool ok) = 0;
+    virtual bool all_true(bool ok) = 0;
     /// Returns the largest value of all processes.
     virtual std::uint64_t reduce_maximum(std::uint64_t own_value) = 0;
     /// Joins one text per node (from its leader; others pass anything) pairwise in a tree, in node order; the result is

@@ -42,7 +42,7 @@ void close_all_but(int descriptor) {
 
 }  // namespace
 
-std::unique_ptr<Wire> Wire::start() {
+std::unique_ptr<WireHandle> WireHandle::start() {
     std::array<int, 2> ends{};
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
         return nullptr;
@@ -66,15 +66,15 @@ std::unique_ptr<Wire> Wire::start() {
     if (process < 0) {
         return nullptr;
     }
-    return std::unique_ptr<Wire>(new Wire(process, std::move(line)));
+    return std::unique_ptr<WireHandle>(new WireHandle(process, std::move(line)));
 }
 
-Wire::~Wire() {
+WireHandle::~WireHandle() {
     // Closing the connection without a message signals the death of the leader: the wire process reports it and ends.
     line_.close();
 }
 
-NodeAddress Wire::open_socket(bool is_hub, const NodeAddress& hub) {
+NodeAddress WireHandle::open_socket(bool is_hub, const NodeAddress& hub) {
     const WireOpening opening{is_hub ? 1U : 0U, hub};
     NodeAddress own_address;
     int no_descriptor = -1;
@@ -84,11 +84,11 @@ NodeAddress Wire::open_socket(bool is_hub, const NodeAddress& hub) {
     return is_answered ? own_address : NodeAddress{};
 }
 
-void Wire::assign(const WireProcessSettings& assignment, int arena) {
+void WireHandle::assign(const WireProcessSettings& assignment, int arena) {
     send_descriptor(*line_, &assignment, sizeof assignment, arena);
 }
 
-void Wire::finish() {
+void WireHandle::finish() {
     const char bye = 'b';
     send_descriptor(*line_, &bye, sizeof bye, -1);
     int status = 0;

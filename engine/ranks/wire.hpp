@@ -16,15 +16,15 @@
 
 namespace sonde::ranks {
 
-class Wire {
+class WireHandle {
  public:
     /// Forks the wire process, which opens no socket yet. Must be called before MPI starts, because MPI libraries do
     /// not support fork afterwards. Returns null on failure.
-    static std::unique_ptr<Wire> start();
+    static std::unique_ptr<WireHandle> start();
     /// Ends the wire process as after the death of the leader.
-    ~Wire();
-    Wire(const Wire&) = delete;
-    Wire& operator=(const Wire&) = delete;
+    ~WireHandle();
+    WireHandle(const WireHandle&) = delete;
+    WireHandle& operator=(const WireHandle&) = delete;
 
     /// Opens the socket of the wire process: the hub binds to `hub` and the kernel chooses a port; other nodes connect
     /// to `hub`, unless it has no port. Called once, before assign(). Returns the own address, without a port on
@@ -37,7 +37,7 @@ class Wire {
     void finish();
 
  private:
-    Wire(pid_t process, Socket line) : process_(process), line_(std::move(line)) {}
+    WireHandle(pid_t process, Socket line) : process_(process), line_(std::move(line)) {}
     pid_t process_;
     Socket line_;
 };

@@ -107,7 +107,7 @@ class WireProcess {
         own_report.process = assignment_.process;
         own_report.signals.epoch = head_->stream_barrier.generation();
         own_report.signals.stop = head_->control.stop.load();
-        own_report.signals.first_done = head_->control.first_done.load();
+        own_report.signals.first_done = head_->control.is_first_task_done.load();
         own_report.signals.lost_process = is_leader_gone_ ? assignment_.process : head_->control.lost_process.load();
         own_report.signals.leader_gone = is_leader_gone_ ? NodeSignals::leader_died : 0;
         own_report.foreign = rejected_.foreign;
@@ -248,7 +248,7 @@ class WireProcess {
             head_->control.stop.compare_exchange_strong(running, signals.stop);
         }
         if (signals.first_done != 0) {
-            head_->control.first_done.store(1);
+            head_->control.is_first_task_done.store(1);
         }
     }
 

@@ -28,7 +28,7 @@ std::vector<std::string> list_entries(const std::filesystem::path& folder) {
 }
 
 /// "" for the device itself, else "has a partition NAME that " or "is on the disk NAME, which ".
-std::string introduce(const DeviceFamily& family, const std::string& name) {
+std::string describe_relation(const DeviceFamily& family, const std::string& name) {
     if (name == family.name) {
         return "";
     }
@@ -106,7 +106,7 @@ std::string describe_device_use(const DeviceFamily& family) {
         for (const std::string& use :
              {describe_mount(number), describe_swap(number), describe_holder(name), describe_loop(number)}) {
             if (!use.empty()) {
-                return introduce(family, name) + use;
+                return describe_relation(family, name) + use;
             }
         }
     }

@@ -62,13 +62,13 @@ std::string read_cpu_model() {
     return {};
 }
 
-void add_fact(json& out, const char* name, const std::optional<std::uint64_t>& value) {
+void add_if_present(json& out, const char* name, const std::optional<std::uint64_t>& value) {
     if (value) {
         out[name] = *value;
     }
 }
 
-void add_nonzero(json& out, const char* name, std::uint64_t value) {
+void add_if_nonzero(json& out, const char* name, std::uint64_t value) {
     if (value != 0) {
         out[name] = value;
     }
@@ -89,11 +89,11 @@ void add_processors(json& out) {
 void add_memory(json& out, const CgroupLimits& limits) {
     const std::string text = read_system_file("/proc/meminfo");
     out["memory_bytes"] = read_node_memory();
-    add_fact(out, "memory_physical_bytes", find_bytes(text, "MemTotal"));
-    add_fact(out, "memory_available_bytes", find_bytes(text, "MemAvailable"));
-    add_fact(out, "memory_limit_bytes", limits.memory_bytes);
-    add_fact(out, "swap_bytes", find_bytes(text, "SwapTotal"));
-    add_fact(out, "swap_free_bytes", find_bytes(text, "SwapFree"));
+    add_if_present(out, "memory_physical_bytes", find_bytes(text, "MemTotal"));
+    add_if_present(out, "memory_available_bytes", find_bytes(text, "MemAvailable"));
+    add_if_present(out, "memory_limit_bytes", limits.memory_bytes);
+    add_if_present(out, "swap_bytes", find_bytes(text, "SwapTotal"));
+    add_if_present(out, "swap_free_bytes", find_bytes(text, "SwapFree"));
     out["page_bytes"] = ::sysconf(_SC_PAGESIZE);
     if (const auto huge = read_system_text("/sys/kernel/mm/transparent_hugepage/enabled")) {
         out["transparent_huge_pages"] = read_bracketed_choice(*huge);
@@ -104,14 +104,14 @@ void add_memory(json& out, const CgroupLimits& limits) {
 json read_writeback() {
     const std::string folder = "/proc/sys/vm/dirty_";
     json out = json::object();
-    add_fact(out, "ratio_percent", read_system_number(folder + "ratio"));
-    add_fact(out, "background_ratio_percent", read_system_number(folder + "background_ratio"));
+    add_if_present(out, "ratio_percent", read_system_number(folder + "ratio"));
+    add_if_present(out, "background_ratio_percent", read_system_number(folder + "background_ratio"));
     // 0 means that the ratio applies.
     if (const auto bytes = read_system_number(folder + "bytes")) {
-        add_nonzero(out, "limit_bytes", *bytes);
+        add_if_nonzero(out, "limit_bytes", *bytes);
     }
     if (const auto bytes = read_system_number(folder + "background_bytes")) {
-        add_nonzero(out, "background_limit_bytes", *bytes);
+        add_if_nonzero(out, "background_limit_bytes", *bytes);
     }
     for (const auto& [file, name] :
          {std::pair{"expire_centisecs", "expire_s"}, std::pair{"writeback_centisecs", "interval_s"}}) {
@@ -138,8 +138,8 @@ json read_user_limits() {
 json describe_file_system_facts(const std::string& directory) {
     const FileSystem system = describe_file_system(directory);
     json out = json::object();
-    add_nonzero(out, "stripe_unit_bytes", system.stripe_unit_bytes);
-    add_nonzero(out, "stripe_width_bytes", system.stripe_width_bytes);
+    add_if_nonzero(out, "stripe_unit_bytes", system.stripe_unit_bytes);
+    add_if_nonzero(out, "stripe_width_bytes", system.stripe_width_bytes);
     for (const auto& [name, value] : {std::pair{"type", &system.type}, std::pair{"mount_point", &system.mount_point},
                                       std::pair{"source", &system.source}, std::pair{"options", &system.options}}) {
         if (!value->empty()) {
@@ -156,8 +156,8 @@ json describe_file_system_facts(const std::string& directory) {
                                  : read_system_text("/sys/module/" + kernel_module + "/version")) {
         out["client_version"] = json_text(*version);
     }
-    add_nonzero(out, "block_bytes", system.block_bytes);
-    add_nonzero(out, "preferred_io_bytes", system.preferred_io_bytes);
+    add_if_nonzero(out, "block_bytes", system.block_bytes);
+    add_if_nonzero(out, "preferred_io_bytes", system.preferred_io_bytes);
     if (system.total_bytes != 0) {
         out["total_bytes"] = system.total_bytes;
         out["free_bytes"] = system.free_bytes;
@@ -168,8 +168,8 @@ json describe_file_system_facts(const std::string& directory) {
         out["inodes_total"] = system.inodes_total;
         out["inodes_free"] = system.inodes_free;
     }
-    add_nonzero(out, "direct_memory_align_bytes", system.direct_memory_align);
-    add_nonzero(out, "direct_offset_align_bytes", system.direct_offset_align);
+    add_if_nonzero(out, "direct_memory_align_bytes", system.direct_memory_align);
+    add_if_nonzero(out, "direct_offset_align_bytes", system.direct_offset_align);
     out["read_only"] = system.read_only;
     out["network"] = system.network;
     out["memory_backed"] = system.memory_backed;

@@ -18,7 +18,7 @@ extern char** environ;
 namespace sonde::records {
 namespace {
 
-using Moment = std::chrono::steady_clock::time_point;
+using TimePoint = std::chrono::steady_clock::time_point;
 
 /// Returns -1 and sets `failed` to errno on failure.
 pid_t start_program(const std::vector<std::string>& arguments, int output, int& failed) {
@@ -45,13 +45,13 @@ pid_t start_program(const std::vector<std::string>& arguments, int output, int& 
 }
 
 /// Remaining milliseconds, rounded up.
-int compute_remaining(Moment end) {
+int compute_remaining(TimePoint end) {
     const auto remaining = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     return static_cast<int>(std::max<std::int64_t>(0, remaining.count()));
 }
 
 /// Returns false when the peer did not close the pipe in time.
-bool read_all(int input, std::string& text, std::size_t most, Moment end) {
+bool read_all(int input, std::string& text, std::size_t most, TimePoint end) {
     std::array<char, 8192> piece{};
     for (;;) {
         pollfd events{input, POLLIN, 0};
@@ -73,7 +73,7 @@ bool read_all(int input, std::string& text, std::size_t most, Moment end) {
 }
 
 /// Waits for a program that has closed its output. Returns false when it did not exit in time.
-bool wait_for_end(pid_t child, int& status, Moment end) {
+bool wait_for_end(pid_t child, int& status, TimePoint end) {
     constexpr timespec glance{0, 1'000'000};
     for (;;) {
         const pid_t ended = ::waitpid(child, &status, WNOHANG);
@@ -135,7 +135,7 @@ ProgramOutput run_and_read(const std::vector<std::string>& arguments, std::size_
         result.text = std::strerror(failed);
         return result;
     }
-    const Moment end = std::chrono::steady_clock::now() + limit;
+    const TimePoint end = std::chrono::steady_clock::now() + limit;
     int status = 0;
     result.late = !read_all(ends[0], result.text, most, end) || !wait_for_end(child, status, end);
     ::close(ends[0]);

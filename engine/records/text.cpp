@@ -25,12 +25,12 @@ void append_escaped(std::string& out, unsigned char byte) {
     out += digits[byte & 15U];
 }
 
-struct Lead {
+struct LeadByte {
     std::size_t length;       ///< bytes of the sequence, 0 = not a lead byte
     unsigned char low, high;  ///< range of the second byte: excludes overlong forms and surrogates
 };
 
-Lead decode_lead_byte(unsigned char byte) {
+LeadByte decode_lead_byte(unsigned char byte) {
     if (byte >= 0xC2 && byte <= 0xDF) {
         return {2, 0x80, 0xBF};
     }
@@ -47,7 +47,7 @@ Lead decode_lead_byte(unsigned char byte) {
 
 /// Length of the well-formed multi-byte sequence at `at`, 0 when there is none.
 std::size_t sequence_length(std::string_view bytes, std::size_t position) {
-    const Lead first = decode_lead_byte(static_cast<unsigned char>(bytes[position]));
+    const LeadByte first = decode_lead_byte(static_cast<unsigned char>(bytes[position]));
     if (first.length == 0 || position + first.length > bytes.size()) {
         return 0;
     }

@@ -43,75 +43,76 @@ std::vector<VolumePiece> intersect_pieces(const Volume& below, std::uint64_t sta
 }
 
 /// Resolves the devices below a device.
-class Stack {
+class DeviceStack {
  public:
-    Stack(const MapperTable& table, const std::string& root) : table_(table), root_(root) {}
+    DeviceStack(const MapperTable& table, const std::string& root) : table_(table), root_(root) {}
 
-    std::optional<Volume> below(const std::string& device, int depth = 0) const {
+    std::optional<Volume> read_device(const std::string& device, int depth = 0) const {
         std::error_code failed;
         const sysfs_paths::path folder = sysfs_paths::canonical(root_ + "/sys/dev/block/" + device, failed);
         if (failed || depth > deepest_stack) {
             return std::nullopt;
         }
-        return of_folder(folder, depth);
+        return read_device_folder(folder, depth);
     }
 
  private:
-    Volume of_folder(const sysfs_paths::path& folder, int depth) const {
+    Volume read_device_folder(const sysfs_paths::path& folder, int depth) const {
         Volume volume;
         volume.name = folder.filename().string();
         std::replace(volume.name.begin(), volume.name.end(), '!', '/');  // as sysfs writes cciss/c0d0
-        if (has(folder / "partition")) {
-            const Volume disk = of_folder(folder.parent_path(), depth + 1);
+        if (exists(folder / "partition")) {
+            const Volume disk = read_device_folder(folder.parent_path(), depth + 1);
             // A partition keeps its name, which contains that of the drive.
             const std::uint64_t start = read_system_number((folder / "start").string()).value_or(0) * sector_bytes;
-            volume.pieces = has_members(folder.parent_path()) ? intersect_pieces(disk, 0, start, size_of_device(folder))
-                                                              : alone(volume.name);
-        } else if (has(folder / "md")) {
-            volume.pieces = of_md(folder, depth);
-        } else if (has(folder / "dm")) {
+            volume.pieces = has_members(folder.parent_path())
+                                ? intersect_pieces(disk, 0, start, read_device_bytes(folder))
+                                : make_single_drive(volume.name);
+        } else if (exists(folder / "md")) {
+            volume.pieces = read_md(folder, depth);
+        } else if (exists(folder / "dm")) {
             volume.name = read_system_text((folder / "dm/name").string()).value_or(volume.name);
-            volume.pieces = of_mapper(folder, volume.name, depth);
+            volume.pieces = read_mapper(folder, volume.name, depth);
         } else {
-            volume.pieces = alone(volume.name);
+            volume.pieces = make_single_drive(volume.name);
         }
         return volume;
     }
 
-    static bool has(const sysfs_paths::path& path) {
+    static bool exists(const sysfs_paths::path& path) {
         std::error_code failed;
         return sysfs_paths::exists(path, failed);
     }
-    static bool has_members(const sysfs_paths::path& folder) { return has(folder / "md") || has(folder / "dm"); }
-    static std::vector<VolumePiece> alone(const std::string& name) { return {{0, ~0ULL, 0, 0, {name}}}; }
-    static std::uint64_t size_of_device(const sysfs_paths::path& folder) {
+    static bool has_members(const sysfs_paths::path& folder) { return exists(folder / "md") || exists(folder / "dm"); }
+    static std::vector<VolumePiece> make_single_drive(const std::string& name) { return {{0, ~0ULL, 0, 0, {name}}}; }
+    static std::uint64_t read_device_bytes(const sysfs_paths::path& folder) {
         const std::uint64_t sectors = read_system_number((folder / "size").string()).value_or(0);
         return sectors == 0 ? ~0ULL : sectors * sector_bytes;
     }
 
     /// The device "8:16" or, as a link to its folder, one of a RAID.
-    Volume member(const std::string& device, int depth) const {
-        return below(device, depth + 1).value_or(Volume{device, alone(device)});
+    Volume read_member(const std::string& device, int depth) const {
+        return read_device(device, depth + 1).value_or(Volume{device, make_single_drive(device)});
     }
 
     /// All drives below, sorted by name, without a byte order.
-    std::vector<VolumePiece> somewhere(const sysfs_paths::path& folder, int depth) const {
+    std::vector<VolumePiece> list_drives_in_unknown_order(const sysfs_paths::path& folder, int depth) const {
         std::set<std::string> names;
         std::error_code failed;
         for (const auto& entry : sysfs_paths::directory_iterator(folder / "slaves", failed)) {
             const auto number = read_system_text((entry.path() / "dev").string());
             const std::vector<std::string> drives =
-                number ? member(*number, depth).drives() : std::vector{entry.path().filename().string()};
+                number ? read_member(*number, depth).drives() : std::vector{entry.path().filename().string()};
             names.insert(drives.begin(), drives.end());
         }
         if (names.empty()) {
-            return alone(folder.filename().string());
+            return make_single_drive(folder.filename().string());
         }
         return {{0, ~0ULL, 0, 0, {names.begin(), names.end()}}};
     }
 
     /// A striped volume whose members must be single drives.
-    static std::optional<std::vector<std::string>> one_drive_each(const std::vector<Volume>& members) {
+    static std::optional<std::vector<std::string>> list_single_drives(const std::vector<Volume>& members) {
         std::vector<std::string> names;
         for (const Volume& member_volume : members) {
             const std::vector<std::string> drives = member_volume.drives();
@@ -123,12 +124,12 @@ class Stack {
         return names;
     }
 
-    std::vector<VolumePiece> of_md(const sysfs_paths::path& folder, int depth) const {
+    std::vector<VolumePiece> read_md(const sysfs_paths::path& folder, int depth) const {
         const sysfs_paths::path md = folder / "md";
         const std::uint64_t chunk = read_system_number((md / "chunk_size").string()).value_or(0);
         const std::uint64_t disks = read_system_number((md / "raid_disks").string()).value_or(0);
         if (read_system_text((md / "level").string()) != "raid0" || chunk == 0 || disks == 0) {
-            return somewhere(folder, depth);
+            return list_drives_in_unknown_order(folder, depth);
         }
         std::vector<Volume> members;
         std::vector<std::uint64_t> sizes;  // whole chunks
@@ -137,21 +138,21 @@ class Stack {
             const auto number = read_system_text((role / "block/dev").string());
             const auto kib = read_system_number((role / "size").string());
             if (!number || !kib) {
-                return somewhere(folder, depth);
+                return list_drives_in_unknown_order(folder, depth);
             }
-            members.push_back(member(*number, depth));
+            members.push_back(read_member(*number, depth));
             sizes.push_back(*kib * 1024 / chunk * chunk);
         }
-        const auto names = one_drive_each(members);
-        return names ? zones_of(*names, sizes, chunk, read_system_number((md / "layout").string()).value_or(0))
-                     : somewhere(folder, depth);
+        const auto names = list_single_drives(members);
+        return names ? make_zones(*names, sizes, chunk, read_system_number((md / "layout").string()).value_or(0))
+                     : list_drives_in_unknown_order(folder, depth);
     }
 
     /// RAID 0 over drives of different sizes continues on the drives with space left. Such arrays count stripes from
     /// the start of the array (layout 1) or of the zone (layout 2); without a layout the order is unknown.
-    static std::vector<VolumePiece> zones_of(const std::vector<std::string>& names,
-                                             const std::vector<std::uint64_t>& sizes, std::uint64_t chunk,
-                                             std::uint64_t layout) {
+    static std::vector<VolumePiece> make_zones(const std::vector<std::string>& names,
+                                               const std::vector<std::uint64_t>& sizes, std::uint64_t chunk,
+                                               std::uint64_t layout) {
         std::vector<VolumePiece> zones;
         std::uint64_t start = 0;
         for (std::uint64_t used = 0;;) {
@@ -176,26 +177,26 @@ class Stack {
         }
     }
 
-    std::vector<VolumePiece> of_mapper(const sysfs_paths::path& folder, const std::string& name, int depth) const {
+    std::vector<VolumePiece> read_mapper(const sysfs_paths::path& folder, const std::string& name, int depth) const {
         // Multipath: the paths to one drive are not drives.
         if (read_system_text((folder / "dm/uuid").string()).value_or("").starts_with("mpath-")) {
-            return alone(name);
+            return make_single_drive(name);
         }
         std::vector<VolumePiece> pieces;
         std::istringstream table(table_(name));
         for (std::string line; std::getline(table, line);) {
-            const std::vector<VolumePiece> line_pieces = of_table_line(line, depth);
+            const std::vector<VolumePiece> line_pieces = parse_table_line(line, depth);
             if (line_pieces.empty()) {
-                return somewhere(folder, depth);
+                return list_drives_in_unknown_order(folder, depth);
             }
             pieces.insert(pieces.end(), line_pieces.begin(), line_pieces.end());
         }
-        return pieces.empty() ? somewhere(folder, depth) : pieces;
+        return pieces.empty() ? list_drives_in_unknown_order(folder, depth) : pieces;
     }
 
     /// "0 83886080 linear 8:16 2048", "… crypt aes-xts-plain64 KEY 0 8:16 4096", "… striped 2 128 8:16 2048 8:32 2048";
     /// other kinds give nothing.
-    std::vector<VolumePiece> of_table_line(const std::string& line, int depth) const {
+    std::vector<VolumePiece> parse_table_line(const std::string& line, int depth) const {
         std::istringstream words(line);
         std::uint64_t start = 0, length = 0, count = 0, chunk = 0;
         std::string kind, device;
@@ -205,7 +206,7 @@ class Stack {
             words >> cipher >> key >> iv;
         }
         if ((kind == "linear" || kind == "crypt") && words >> device >> from && length > 0) {
-            return intersect_pieces(member(device, depth), start * sector_bytes, from * sector_bytes,
+            return intersect_pieces(read_member(device, depth), start * sector_bytes, from * sector_bytes,
                                     length * sector_bytes);
         }
         if (kind != "striped" || !(words >> count >> chunk) || chunk == 0) {
@@ -213,11 +214,11 @@ class Stack {
         }
         std::vector<Volume> members;
         while (members.size() < count && words >> device >> from) {
-            Volume volume = member(device, depth);
+            Volume volume = read_member(device, depth);
             volume.pieces = intersect_pieces(volume, 0, from * sector_bytes, length / count * sector_bytes);
             members.push_back(std::move(volume));
         }
-        const auto names = one_drive_each(members);
+        const auto names = list_single_drives(members);
         if (!names || names->size() != count || count == 0) {
             return {};
         }
@@ -250,7 +251,7 @@ std::vector<std::string> Volume::drives() const {
 }
 
 std::optional<Volume> read_volume(const std::string& device, const MapperTable& table, const std::string& system_root) {
-    return Stack(table, system_root).below(device);
+    return DeviceStack(table, system_root).read_device(device);
 }
 
 std::string read_mapper_table(const std::string& name) {

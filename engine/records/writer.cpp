@@ -18,7 +18,7 @@
 
 namespace sonde::records {
 
-void Writer::line(const char* type, const nlohmann::ordered_json& content) {
+void Writer::write_line(const char* type, const nlohmann::ordered_json& content) {
     if (listener_) {
         listener_(type, content);
     }
@@ -30,41 +30,41 @@ void Writer::line(const char* type, const nlohmann::ordered_json& content) {
     members["t"] = static_cast<double>((now_ ? now_() : meters::Clock::monotonic_ns()) - epoch_ns_) / 1e9;
     members.update(content);
     const std::string text = plan::serialize_json(members) + "\n";
-    if (begin_turn()) {
-        unused_ = false;
-        write_whole(text);
-        end_turn();
+    if (acquire_turn()) {
+        is_unused_ = false;
+        write_all(text);
+        release_turn();
     }
 }
 
-bool Writer::begin_turn() {
-    if (turns_ == nullptr) {
+bool Writer::acquire_turn() {
+    if (writer_lock_ == nullptr) {
         return true;
     }
     if (role_ == Role::monitor) {
-        turns_->monitor.store(1);
-        if (turns_->engine.load() == 0) {
+        writer_lock_->monitor.store(1);
+        if (writer_lock_->engine.load() == 0) {
             return true;
         }
-        turns_->monitor.store(0);
+        writer_lock_->monitor.store(0);
         return false;
     }
-    turns_->engine.store(1);
+    writer_lock_->engine.store(1);
     // The wait is limited, because the monitor may have been killed while it held the lock.
     constexpr timespec moment{0, 100'000};
-    for (int i = 0; i < 10'000 && turns_->monitor.load() != 0; ++i) {
+    for (int i = 0; i < 10'000 && writer_lock_->monitor.load() != 0; ++i) {
         ::nanosleep(&moment, nullptr);
     }
     return true;
 }
 
-void Writer::end_turn() {
-    if (turns_ != nullptr) {
-        (role_ == Role::engine ? turns_->engine : turns_->monitor).store(0);
+void Writer::release_turn() {
+    if (writer_lock_ != nullptr) {
+        (role_ == Role::engine ? writer_lock_->engine : writer_lock_->monitor).store(0);
     }
 }
 
-void Writer::write_whole(const std::string& text) {
+void Writer::write_all(const std::string& text) {
     std::size_t written = 0;
     while (written < text.size()) {
         const ssize_t count = ::write(descriptor_, text.data() + written, text.size() - written);
@@ -74,16 +74,16 @@ void Writer::write_whole(const std::string& text) {
             pollfd room{descriptor_, POLLOUT, 0};  // the pipe may be non-blocking
             ::poll(&room, 1, 1000);
         } else if (errno != EINTR) {
-            if (trouble_.empty()) {
-                trouble_ = "a line of the record " + path_ + " could not be written: " + std::strerror(errno);
+            if (first_error_.empty()) {
+                first_error_ = "a line of the record " + path_ + " could not be written: " + std::strerror(errno);
             }
-            take_back(written);
+            truncate_incomplete_line(written);
             return;
         }
     }
 }
 
-void Writer::take_back(std::size_t written) const {
+void Writer::truncate_incomplete_line(std::size_t written) const {
     struct stat info {};
     const off_t end = written > 0 ? ::lseek(descriptor_, 0, SEEK_CUR) : -1;
     // Only when no other process has appended to the file.
@@ -92,7 +92,7 @@ void Writer::take_back(std::size_t written) const {
     }
 }
 
-void Writer::mend() {
+void Writer::remove_incomplete_line() {
     struct stat info {};
     if (descriptor_ < 0 || path_ == "-" || ::fstat(descriptor_, &info) != 0 || !S_ISREG(info.st_mode)) {
         return;

@@ -31,41 +31,41 @@ class Writer {
     /// Sets time zero (a later stage continues the time of the first one).
     void set_epoch(std::int64_t epoch_ns) { epoch_ns_ = epoch_ns; }
     /// Sets the clock (ns) for `t`; a simulation has its own time.
-    void keep_time(std::function<std::int64_t()> now) { now_ = std::move(now); }
+    void set_clock(std::function<std::int64_t()> now) { now_ = std::move(now); }
     /// Serializes lines with the other process from now on; the monitor omits a line while the engine writes. Null ends
     /// the serialization.
     void share_record(WriterLock* turns, Role role) {
-        turns_ = turns;
+        writer_lock_ = turns;
         role_ = role;
     }
-    /// Called with each line of line(), without `t`, also without a file.
+    /// Called with each line of write_line(), without `t`, also without a file.
     using Listener = std::function<void(const char* type, const nlohmann::ordered_json& content)>;
-    void tell(Listener listener) { listener_ = std::move(listener); }
+    void set_listener(Listener listener) { listener_ = std::move(listener); }
     /// Adds `type` and `t` and writes the line. A full disk does not stop the run: the first failure is stored, and an
     /// incomplete line is removed, so that the record has complete lines only.
-    void line(const char* type, const nlohmann::ordered_json& content);
+    void write_line(const char* type, const nlohmann::ordered_json& content);
     /// Removes an incomplete line that a killed process left at the end of the file, if the descriptor is readable.
-    void mend();
+    void remove_incomplete_line();
     /// Whether this writer has written no line.
-    bool is_unused() const { return unused_; }
+    bool is_unused() const { return is_unused_; }
     /// Empty, or one sentence about the first line that could not be written.
-    const std::string& trouble() const { return trouble_; }
+    const std::string& first_error() const { return first_error_; }
 
  private:
-    bool begin_turn();
-    void end_turn();
-    void write_whole(const std::string& text);
-    void take_back(std::size_t written) const;
+    bool acquire_turn();
+    void release_turn();
+    void write_all(const std::string& text);
+    void truncate_incomplete_line(std::size_t written) const;
 
     std::string path_;
     int descriptor_ = -1;
     std::int64_t epoch_ns_;
-    std::string trouble_;
+    std::string first_error_;
     Listener listener_;
     std::function<std::int64_t()> now_;
-    WriterLock* turns_ = nullptr;
+    WriterLock* writer_lock_ = nullptr;
     Role role_ = Role::engine;
-    bool unused_ = true;
+    bool is_unused_ = true;
 };
 
 }  // namespace sonde::records

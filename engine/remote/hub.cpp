@@ -68,9 +68,9 @@ struct Host {
     bool is_ready = false;     ///< its node command has greeted
 };
 
-class Hub {
+class SshHub {
  public:
-    explicit Hub(const SshRequest& request)
+    explicit SshHub(const SshRequest& request)
         : request_(request), codes_(static_cast<std::size_t>(request.processes), -1) {
         sigset_t awaited;
         sigemptyset(&awaited);
@@ -92,7 +92,7 @@ class Hub {
             end_all_ssh();
             return was_interrupted_ ? exit_interrupted : exit_environment;
         }
-        send_orders();
+        send_start_orders();
         while (std::any_of(hosts_.begin(), hosts_.end(), [](const Host& host) { return host.link.is_open(); })) {
             wait_for_hosts();
             forward_signals();
@@ -115,14 +115,14 @@ class Hub {
     void start_host(const std::string& name, int first, int count);
     bool wait_for_greetings();
     bool read_greeting(Host& host);
-    void explain_silence(Host& host);
-    void send_orders();
+    void report_missing_greeting(Host& host);
+    void send_start_orders();
     void wait_for_hosts();
     void forward_signals();
     void forward_from(Host& host);
     void forward(const Frame& frame, const Host& origin);
     bool has_ended(const Host& host) const;
-    void lose(Host& host);
+    void handle_lost_host(Host& host);
     void end_all_ssh();
 
     const SshRequest& request_;
@@ -133,7 +133,7 @@ class Hub {
     sigset_t old_mask_{};
 };
 
-void Hub::start_host(const std::string& name, int first, int count) {
+void SshHub::start_host(const std::string& name, int first, int count) {
     std::array<int, 2> to_host{}, from_host{};
     if (pipe2(to_host.data(), O_CLOEXEC) != 0 || pipe2(from_host.data(), O_CLOEXEC) != 0) {
         throw TeamError(std::string("cannot start ssh: ") + std::strerror(errno));
@@ -170,7 +170,7 @@ void Hub::start_host(const std::string& name, int first, int count) {
 }
 
 /// Returns false when a host does not answer; nothing was started then.
-bool Hub::wait_for_greetings() {
+bool SshHub::wait_for_greetings() {
     for (;;) {
         bool all_ready = true;
         for (Host& host : hosts_) {
@@ -193,7 +193,7 @@ bool Hub::wait_for_greetings() {
 
 /// Skips what a login shell prints before the greeting. Returns false at the end of the connection or when another
 /// version of the engine greets.
-bool Hub::read_greeting(Host& host) {
+bool SshHub::read_greeting(Host& host) {
     const bool is_open = host.link.read_available();
     while (const std::optional<std::string> line = host.link.take_line()) {
         if (*line == node_greeting()) {
@@ -208,12 +208,12 @@ bool Hub::read_greeting(Host& host) {
         }
     }
     if (!is_open) {
-        explain_silence(host);
+        report_missing_greeting(host);
     }
     return is_open;
 }
 
-void Hub::explain_silence(Host& host) {
+void SshHub::report_missing_greeting(Host& host) {
     int status = 0;
     waitpid(host.ssh, &status, 0);
     host.ssh = -1;
@@ -227,7 +227,7 @@ void Hub::explain_silence(Host& host) {
     records::print_error(host.name + " " + reason);
 }
 
-void Hub::send_orders() {
+void SshHub::send_start_orders() {
     std::array<char, PATH_MAX> directory{};
     if (getcwd(directory.data(), directory.size()) == nullptr) {
         throw TeamError(std::string("cannot read the name of the working directory: ") + std::strerror(errno));
@@ -240,15 +240,15 @@ void Hub::send_orders() {
     order.command = request_.command;
     order.variables = list_forwarded_variables();
     for (Host& host : hosts_) {
-        order.first = host.first;
-        order.count = host.count;
+        order.first_process = host.first;
+        order.process_count = host.count;
         order.host = host.name;
         host.link.append({FrameKind::start, all_processes, all_processes, serialize(order)});
         host.link.flush();
     }
 }
 
-void Hub::wait_for_hosts() {
+void SshHub::wait_for_hosts() {
     std::vector<pollfd> events{{signals_, POLLIN, 0}};
     for (const Host& host : hosts_) {
         if (host.link.is_open()) {
@@ -261,7 +261,7 @@ void Hub::wait_for_hosts() {
     poll(events.data(), events.size(), -1);
 }
 
-void Hub::forward_signals() {
+void SshHub::forward_signals() {
     signalfd_siginfo info{};
     while (read(signals_, &info, sizeof info) == sizeof info) {
         for (Host& host : hosts_) {
@@ -272,7 +272,7 @@ void Hub::forward_signals() {
     }
 }
 
-void Hub::forward_from(Host& host) {
+void SshHub::forward_from(Host& host) {
     if (!host.link.is_open()) {
         return;
     }
@@ -281,11 +281,11 @@ void Hub::forward_from(Host& host) {
         forward(*frame, host);
     }
     if (!is_open) {
-        lose(host);
+        handle_lost_host(host);
     }
 }
 
-void Hub::forward(const Frame& frame, const Host& origin) {
+void SshHub::forward(const Frame& frame, const Host& origin) {
     if (frame.kind == FrameKind::output) {
         std::fwrite(frame.content.data(), 1, frame.content.size(), stdout);
         std::fflush(stdout);
@@ -306,13 +306,13 @@ void Hub::forward(const Frame& frame, const Host& origin) {
     }
 }
 
-bool Hub::has_ended(const Host& host) const {
+bool SshHub::has_ended(const Host& host) const {
     const auto first = codes_.begin() + host.first;
     return std::all_of(first, first + host.count, [](int code) { return code >= 0; });
 }
 
 /// The connection has ended: in good order when all processes of the host have, else it tells the others.
-void Hub::lose(Host& host) {
+void SshHub::handle_lost_host(Host& host) {
     host.link.close();
     bool is_lost = false;
     for (int process = host.first; process < host.first + host.count; ++process) {
@@ -327,7 +327,7 @@ void Hub::lose(Host& host) {
     }
 }
 
-void Hub::end_all_ssh() {
+void SshHub::end_all_ssh() {
     for (Host& host : hosts_) {
         host.link.close();  // node commands end with it
         if (host.ssh > 0) {
@@ -341,7 +341,7 @@ void Hub::end_all_ssh() {
 
 int run_over_ssh(const SshRequest& request) {
     signal(SIGPIPE, SIG_IGN);
-    return Hub(request).run();
+    return SshHub(request).run();
 }
 
 }  // namespace sonde::remote

@@ -60,9 +60,9 @@ std::optional<Frame> wait_for_order(FrameLink& hub) {
     return std::nullopt;
 }
 
-class Node {
+class SshNode {
  public:
-    Node(FrameLink hub, StartOrder order) : hub_(std::move(hub)), order_(std::move(order)) {
+    SshNode(FrameLink hub, StartOrder order) : hub_(std::move(hub)), order_(std::move(order)) {
         sigset_t awaited;
         sigemptyset(&awaited);
         for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) {
@@ -80,7 +80,7 @@ class Node {
     }
 
     int run() {
-        for (int local_index = 0; local_index < order_.count; ++local_index) {
+        for (int local_index = 0; local_index < order_.process_count; ++local_index) {
             start_process(local_index);
         }
         close(output_end_);
@@ -102,7 +102,7 @@ class Node {
 
  private:
     void start_process(int local_index);
-    [[noreturn]] void become_process(int local_index, int socket, pid_t parent);
+    [[noreturn]] void execute_process(int local_index, int socket, pid_t parent);
     void wait_for_events();
     void read_signals();
     void forward_output();
@@ -113,7 +113,7 @@ class Node {
     int read_exit_code(int status) const;
     void deliver(const Frame& frame);
     int ending_signal() const;
-    void lose_hub();
+    void handle_lost_hub();
     void send_signal(int signal);
     void flush_all();
 
@@ -128,7 +128,7 @@ class Node {
     sigset_t old_mask_{};
 };
 
-void Node::start_process(int local_index) {
+void SshNode::start_process(int local_index) {
     std::array<int, 2> ends{};
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
         throw TeamError(std::string("cannot start processes: ") + std::strerror(errno));
@@ -136,12 +136,13 @@ void Node::start_process(int local_index) {
     const pid_t parent = getpid();
     const pid_t process = fork();
     if (process == 0) {
-        become_process(local_index, ends[1], parent);
+        execute_process(local_index, ends[1], parent);
     }
     close(ends[1]);
     if (process < 0) {
-        throw TeamError("cannot start process " + std::to_string(local_index) + " of " + std::to_string(order_.count) +
-                        " on " + order_.host + ": " + std::strerror(errno) + "; ask for fewer tasks");
+        throw TeamError("cannot start process " + std::to_string(local_index) + " of " +
+                        std::to_string(order_.process_count) + " on " + order_.host + ": " + std::strerror(errno) +
+                        "; ask for fewer tasks");
     }
     processes_.emplace_back(ends[0], ends[0]);
     ids_.push_back(process);
@@ -149,7 +150,7 @@ void Node::start_process(int local_index) {
     ++running_;
 }
 
-void Node::become_process(int local_index, int socket, pid_t parent) {
+void SshNode::execute_process(int local_index, int socket, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, ending_signal());  // without the node command nobody can reach this process
     if (getppid() != parent) {
         _exit(exit_environment);
@@ -158,10 +159,10 @@ void Node::become_process(int local_index, int socket, pid_t parent) {
     signal(SIGPIPE, SIG_DFL);
     dup2(output_end_, STDOUT_FILENO);
     fcntl(socket, F_SETFD, 0);
-    setenv("SONDE_SSH_RANK", std::to_string(order_.first + local_index).c_str(), 1);
+    setenv("SONDE_SSH_RANK", std::to_string(order_.first_process + local_index).c_str(), 1);
     setenv("SONDE_SSH_RANKS", std::to_string(order_.processes).c_str(), 1);
     setenv("SONDE_SSH_LOCAL_RANK", std::to_string(local_index).c_str(), 1);
-    setenv("SONDE_SSH_LOCAL_RANKS", std::to_string(order_.count).c_str(), 1);
+    setenv("SONDE_SSH_LOCAL_RANKS", std::to_string(order_.process_count).c_str(), 1);
     setenv("SONDE_SSH_HOST", order_.host.c_str(), 1);
     setenv("SONDE_SSH_JOB", order_.job.c_str(), 1);
     setenv(ranks::ssh_socket_variable, std::to_string(socket).c_str(), 1);
@@ -176,7 +177,7 @@ void Node::become_process(int local_index, int socket, pid_t parent) {
     _exit(exit_environment);
 }
 
-void Node::wait_for_events() {
+void SshNode::wait_for_events() {
     std::vector<pollfd> events{{signals_, POLLIN, 0}, {output_, POLLIN, 0}};
     const auto watch = [&events](const FrameLink& link) {
         if (link.is_open()) {
@@ -193,7 +194,7 @@ void Node::wait_for_events() {
     poll(events.data(), events.size(), -1);
 }
 
-void Node::read_signals() {
+void SshNode::read_signals() {
     signalfd_siginfo info{};
     while (read(signals_, &info, sizeof info) == sizeof info) {
         if (info.ssi_signo != SIGCHLD) {
@@ -202,11 +203,11 @@ void Node::read_signals() {
     }
 }
 
-void Node::forward_output() {
+void SshNode::forward_output() {
     std::array<char, 1U << 16U> buffer{};
     ssize_t count = 0;
     while (output_ >= 0 && (count = read(output_, buffer.data(), buffer.size())) > 0) {
-        hub_.append({FrameKind::output, order_.first, all_processes,
+        hub_.append({FrameKind::output, order_.first_process, all_processes,
                      std::string(buffer.data(), static_cast<std::size_t>(count))});
     }
     if (count == 0 && output_ >= 0) {  // all processes have closed it
@@ -215,7 +216,7 @@ void Node::forward_output() {
     }
 }
 
-void Node::forward_from_hub() {
+void SshNode::forward_from_hub() {
     if (!hub_.is_open()) {
         return;
     }
@@ -228,29 +229,29 @@ void Node::forward_from_hub() {
         }
     }
     if (!is_open) {
-        lose_hub();
+        handle_lost_hub();
     }
 }
 
 /// The signal for the processes of this host when the run cannot go on. On the root's host they get SIGTERM, so that
 /// the root completes the record. On other hosts they get SIGKILL, so that the root reports them as lost and not the
 /// run as interrupted.
-int Node::ending_signal() const {
-    return order_.first == 0 ? SIGTERM : SIGKILL;
+int SshNode::ending_signal() const {
+    return order_.first_process == 0 ? SIGTERM : SIGKILL;
 }
 
 /// Ends the processes, to which those of all other hosts have ended.
-void Node::lose_hub() {
+void SshNode::handle_lost_hub() {
     hub_.close();
     for (int process = 0; process < order_.processes; ++process) {
-        if (process < order_.first || process >= order_.first + order_.count) {
+        if (process < order_.first_process || process >= order_.first_process + order_.process_count) {
             deliver({FrameKind::ended, process, all_processes, std::to_string(exit_environment)});
         }
     }
     send_signal(ending_signal());
 }
 
-void Node::forward_from_processes() {
+void SshNode::forward_from_processes() {
     for (std::size_t local_index = 0; local_index < processes_.size(); ++local_index) {
         if (processes_[local_index].is_open() && !processes_[local_index].read_available()) {
             forward_frames_of(local_index);
@@ -261,9 +262,10 @@ void Node::forward_from_processes() {
     }
 }
 
-void Node::forward_frames_of(std::size_t local_index) {
+void SshNode::forward_frames_of(std::size_t local_index) {
     while (const std::optional<Frame> frame = processes_[local_index].take_frame()) {
-        const bool is_here = frame->to >= order_.first && frame->to < order_.first + order_.count;
+        const bool is_here =
+            frame->to >= order_.first_process && frame->to < order_.first_process + order_.process_count;
         if (is_here || frame->to == all_processes) {
             deliver(*frame);
         }
@@ -274,9 +276,9 @@ void Node::forward_frames_of(std::size_t local_index) {
 }
 
 /// To the processes of this host that it is for.
-void Node::deliver(const Frame& frame) {
+void SshNode::deliver(const Frame& frame) {
     for (std::size_t local_index = 0; local_index < processes_.size(); ++local_index) {
-        const int process = order_.first + static_cast<int>(local_index);
+        const int process = order_.first_process + static_cast<int>(local_index);
         if (processes_[local_index].is_open() &&
             (frame.to == process || (frame.to == all_processes && frame.from != process))) {
             processes_[local_index].append(frame);
@@ -284,7 +286,7 @@ void Node::deliver(const Frame& frame) {
     }
 }
 
-void Node::reap_processes() {
+void SshNode::reap_processes() {
     for (int status = 0;;) {
         const pid_t ended = waitpid(-1, &status, WNOHANG);
         if (ended <= 0) {
@@ -299,7 +301,7 @@ void Node::reap_processes() {
                 forward_frames_of(local_index);
                 processes_[local_index].close();
             }
-            const int process = order_.first + static_cast<int>(local_index);
+            const int process = order_.first_process + static_cast<int>(local_index);
             codes_[local_index] = read_exit_code(status);
             --running_;
             if (codes_[local_index] == exit_failed && WIFSIGNALED(status)) {
@@ -318,14 +320,14 @@ void Node::reap_processes() {
     }
 }
 
-int Node::read_exit_code(int status) const {
+int SshNode::read_exit_code(int status) const {
     if (WIFEXITED(status)) {
         return WEXITSTATUS(status);
     }
     return WTERMSIG(status) == forwarded_signal_ ? exit_interrupted : exit_failed;
 }
 
-void Node::send_signal(int signal) {
+void SshNode::send_signal(int signal) {
     forwarded_signal_ = signal;
     for (std::size_t local_index = 0; local_index < ids_.size(); ++local_index) {
         if (codes_[local_index] < 0) {
@@ -334,9 +336,9 @@ void Node::send_signal(int signal) {
     }
 }
 
-void Node::flush_all() {
+void SshNode::flush_all() {
     if (hub_.is_open() && !hub_.flush()) {
-        lose_hub();
+        handle_lost_hub();
     }
     for (FrameLink& process : processes_) {
         if (process.is_open()) {
@@ -368,7 +370,7 @@ int run_ssh_node() {
             throw TeamError(order.host + " has no directory " + order.directory + " (" + std::strerror(errno) +
                             "): start in one that all hosts have");
         }
-        return Node(std::move(hub), std::move(order)).run();
+        return SshNode(std::move(hub), std::move(order)).run();
     } catch (const TeamError& error) {
         records::print_error(error.what());
         return exit_environment;

@@ -67,7 +67,7 @@ void add(std::string& text, const std::vector<std::string>& parts) {
 
 std::string serialize(const StartOrder& order) {
     std::string text;
-    for (const int number : {order.first, order.count, order.processes, order.nodes}) {
+    for (const int number : {order.first_process, order.process_count, order.processes, order.nodes}) {
         add(text, std::to_string(number));
     }
     for (const std::string* part : {&order.host, &order.job, &order.directory}) {
@@ -81,7 +81,7 @@ std::string serialize(const StartOrder& order) {
 StartOrder parse_start_order(const std::string& text) {
     TextReader reader(text);
     StartOrder order;
-    for (int* number : {&order.first, &order.count, &order.processes, &order.nodes}) {
+    for (int* number : {&order.first_process, &order.process_count, &order.processes, &order.nodes}) {
         *number = reader.take_number();
     }
     for (std::string* part : {&order.host, &order.job, &order.directory}) {

@@ -9,13 +9,13 @@ namespace sonde::remote {
 
 /// What the hub sends to a node command.
 struct StartOrder {
-    int first = 0, count = 1;            ///< processes of this host
-    int processes = 1, nodes = 1;        ///< of the run
-    std::string host;                    ///< as in the list of the hub
-    std::string job;                     ///< unique name of the run on that host
-    std::string directory;               ///< working directory
-    std::vector<std::string> command;    ///< arguments of sonde-engine
-    std::vector<std::string> variables;  ///< NAME=VALUE
+    int first_process = 0, process_count = 1;  ///< processes of this host
+    int processes = 1, nodes = 1;              ///< of the run
+    std::string host;                          ///< as in the list of the hub
+    std::string job;                           ///< unique name of the run on that host
+    std::string directory;                     ///< working directory
+    std::vector<std::string> command;          ///< arguments of sonde-engine
+    std::vector<std::string> variables;        ///< NAME=VALUE
 };
 
 std::string serialize(const StartOrder& order);

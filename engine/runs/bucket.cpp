@@ -63,7 +63,7 @@ std::string open_bucket(phases::RunContext& context, int first_stage) {
             }
             continue_manifest(context, *earlier);
         } else {
-            context.manifest.trees.rules = files::rules_of(context.plan);
+            context.manifest.trees.rules = files::list_tree_rules(context.plan);
         }
         fill_manifest(context);
         run.save(context.manifest, first_stage == 0);

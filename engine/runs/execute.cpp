@@ -31,7 +31,7 @@ void write_run_line(const phases::RunContext& context, const RunDescription& des
     }
     line.update(description.members);
     line["plan"] = plan::parse_ordered_json(context.plan.canonical);
-    context.root_state.record->line("run", line);
+    context.root_state.record->write_line("run", line);
 }
 
 void write_record_head(Venue& venue) {
@@ -43,10 +43,10 @@ void write_record_head(Venue& venue) {
     write_run_line(context, venue.describe_run());
     for (const ordered_json& node : nodes) {
         context.root_state.hosts.push_back(records::from_json_text(node.value("host", std::string())));
-        context.root_state.record->line("node", node);
+        context.root_state.record->write_line("node", node);
     }
     if (!context.root_state.space_finding.is_null()) {
-        context.root_state.record->line("finding", context.root_state.space_finding);
+        context.root_state.record->write_line("finding", context.root_state.space_finding);
     }
     venue.begin_phases();
 }
@@ -67,7 +67,7 @@ bool should_skip_phase(const Venue& venue, const phases::RunContext& context, co
         return false;
     }
     if (context.is_root()) {
-        context.root_state.record->line(
+        context.root_state.record->write_line(
             "finding",
             {{"id", "not_begun"},
              {"phase", phase.id},
@@ -82,7 +82,8 @@ void run_phases(Venue& venue) {
     const std::vector<int> stages = phases::number_stages(context.plan);
     const std::int64_t begin_ns = venue.elapsed_ns();
     // from an earlier stage, at the root
-    results::DirectionRates direction_rates{.write = context.manifest.half_write, .read = context.manifest.half_read};
+    results::DirectionRates direction_rates{.write = context.manifest.last_write_rate,
+                                            .read = context.manifest.last_read_rate};
     for (std::size_t i = 0; i < context.plan.phases.size(); ++i) {
         const plan::Phase& phase = context.plan.phases[i];
         if (context.options.stage >= 0 && stages[i] != context.options.stage) {
@@ -112,7 +113,7 @@ void run_phases(Venue& venue) {
 /// Removes files, ends the record, and prints the outcome. Returns the exit code, equal in all processes.
 int finish_run(Venue& venue) {
     phases::RunContext& context = venue.context();
-    const bool is_team_lost = !context.team.all_ok(true);
+    const bool is_team_lost = !context.team.all_true(true);
     phases::Outcome& outcome = context.root_state.outcome;
     const std::string common_code =
         is_team_lost ? std::string()
@@ -131,12 +132,12 @@ int finish_run(Venue& venue) {
     context.shared.board->finished.store(1);
     if (ends_here) {
         if (const auto finding = rejected_messages_finding(context.team.rejected_messages())) {
-            context.root_state.record->line("finding", *finding);
+            context.root_state.record->write_line("finding", *finding);
         }
-        context.root_state.record->line("end", end_line(outcome, removal, venue.elapsed_ns()));
+        context.root_state.record->write_line("end", end_line(outcome, removal, venue.elapsed_ns()));
     }
     venue.close();
-    const std::string trouble = context.root_state.record->trouble();
+    const std::string trouble = context.root_state.record->first_error();
     print_outcome(outcome, removal.value_or(files::Removal{}), trouble);
     return outcome.code == phases::exit_done && !trouble.empty() ? phases::exit_environment : outcome.code;
 }
@@ -155,7 +156,7 @@ int execute(Venue& venue) {
         if (context.is_root()) {
             venue.remove_files_after_exception();
             context.shared.board->finished.store(1);
-            context.root_state.record->line(
+            context.root_state.record->write_line(
                 "end", failed_end_line(phases::exit_environment, error.what(), venue.elapsed_ns()));
         }
         throw;  // the destructor of the team notifies the other processes

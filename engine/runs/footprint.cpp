@@ -202,12 +202,12 @@ std::uint64_t count_replaced_bytes(const plan::Plan& plan, const files::TaskMap&
         }
         // Files that all writing phases share count once.
         const files::FileMap map(plan.target.path, phase.data.files, tasks);
-        const std::uint64_t sharers = std::max<std::uint64_t>(1, map.share(0).sharers);
+        const std::uint64_t sharers = std::max<std::uint64_t>(1, map.share_of_task(0).sharers);
         const uint128 most = compute_file_bytes(phase, tasks, node_memory) * sharers;
         for (int task = 0; task < tasks.tasks(); ++task) {
             struct stat info {};
-            if (map.first_of_file(task) && ::lstat(map.path(task, 0).c_str(), &info) == 0 && S_ISREG(info.st_mode) &&
-                info.st_nlink == 1) {
+            if (map.is_first_task_of_file(task) && ::lstat(map.path(task, 0).c_str(), &info) == 0 &&
+                S_ISREG(info.st_mode) && info.st_nlink == 1) {
                 freed += std::min<uint128>(most, static_cast<uint128>(info.st_blocks) * 512);
             }
         }

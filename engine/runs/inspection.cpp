@@ -90,7 +90,7 @@ void make_directories_in_place(const files::FileMap& map) {
 /// The manifest of an earlier run of the caller; empty when there is none that counts.
 std::optional<files::Manifest> load_own_manifest(const files::ConfinedDirectory& directory) {
     try {
-        return files::Manifest::load(directory, files::Trust::own);
+        return files::Manifest::load(directory, files::Trust::caller);
     } catch (const files::UntrustedManifest&) {
         return std::nullopt;  // make_run_directory() has printed the reason
     }
@@ -98,25 +98,25 @@ std::optional<files::Manifest> load_own_manifest(const files::ConfinedDirectory&
 
 /// Rules of the plan's trees and of trees of earlier runs in the same directory. An existing tree does not belong to
 /// this run unless an earlier run created it.
-std::vector<files::TreeRule> rules_at(const files::ConfinedDirectory& directory, const plan::Plan& plan) {
-    std::vector<files::TreeRule> rules = files::rules_of(plan);
+std::vector<files::TreeRule> list_tree_rules_of(const files::ConfinedDirectory& directory, const plan::Plan& plan) {
+    std::vector<files::TreeRule> rules = files::list_tree_rules(plan);
     const std::optional<files::Manifest> manifest = load_own_manifest(directory);
     const std::vector<files::TreeRule> earlier = manifest ? manifest->trees.rules : std::vector<files::TreeRule>{};
     for (files::TreeRule& rule : rules) {
         const patterns::TreeShape shape(rule.tree);
-        for (std::uint64_t copy = 0; rule.fresh && copy < shape.copies(); ++copy) {
+        for (std::uint64_t copy = 0; rule.was_created_now && copy < shape.copies(); ++copy) {
             struct stat info {};
-            rule.fresh = directory.status(shape.top(copy), info) != 0;
+            rule.was_created_now = directory.status(shape.top(copy), info) != 0;
         }
         const auto previous = std::find_if(earlier.begin(), earlier.end(), [&rule](const files::TreeRule& phase) {
             return phase.tree.top == rule.tree.top;
         });
-        rule.created_by_run = rule.fresh || (previous != earlier.end() && previous->created_by_run);
+        rule.created_by_run = rule.was_created_now || (previous != earlier.end() && previous->created_by_run);
     }
     for (const files::TreeRule& rule : earlier) {
         if (std::find(rules.begin(), rules.end(), rule) == rules.end()) {
             rules.push_back(rule);
-            rules.back().fresh = false;
+            rules.back().was_created_now = false;
         }
     }
     return rules;
@@ -127,7 +127,7 @@ files::ConfinedDirectory continue_stage(phases::RunContext& context) {
     const std::string name =
         context.plan.target.directory.empty() ? "sonde-" + context.options.run_id : context.plan.target.directory;
     files::ConfinedDirectory directory = files::ConfinedDirectory::open_made(context.plan.target.path + "/" + name);
-    const std::optional<files::Manifest> manifest = files::Manifest::load(directory, files::Trust::own);
+    const std::optional<files::Manifest> manifest = files::Manifest::load(directory, files::Trust::caller);
     if (!manifest) {
         throw EnvironmentError("stage " + std::to_string(context.options.stage) +
                                " continues an earlier stage, but there is no manifest in " + directory.path());
@@ -177,8 +177,8 @@ json find_unlimited_volume(const phases::RunContext& context, const records::Fil
 
 /// Saves the manifest in the run directory, stripes the directory when `stripe_type` names its file system, and makes
 /// the directories of the files. When that fails, a directory that this run has made is removed.
-void fill_run_directory(phases::RunContext& context, files::ConfinedDirectory directory,
-                        const std::string* stripe_type) {
+void prepare_run_directory(phases::RunContext& context, files::ConfinedDirectory directory,
+                           const std::string* stripe_type) {
     files::Manifest& manifest = context.manifest;
     fill_manifest(context);
     try {
@@ -276,11 +276,11 @@ json inspect_target(phases::RunContext& context, int first_stage) {
         }
         RunDirectory run_directory = make_run_directory(plan, context.options.run_id);
         context.manifest.existed_before = run_directory.existed_before;
-        context.manifest.trees.rules = rules_at(run_directory.directory, plan);
+        context.manifest.trees.rules = list_tree_rules_of(run_directory.directory, plan);
         directory = std::move(run_directory.directory);
     }
     facts["directory"] = directory.path();
-    fill_run_directory(context, std::move(directory), first_stage == 0 ? &fs.type : nullptr);
+    prepare_run_directory(context, std::move(directory), first_stage == 0 ? &fs.type : nullptr);
     facts["stripes_files"] = stripes_files(context);
     return facts;
 }

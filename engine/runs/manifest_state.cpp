@@ -17,8 +17,8 @@ void continue_manifest(phases::RunContext& context, const files::Manifest& earli
     context.manifest.data = earlier.data;
     context.manifest.trees = earlier.trees;
     context.manifest.existed_before = earlier.existed_before;
-    context.manifest.half_write = earlier.half_write;
-    context.manifest.half_read = earlier.half_read;
+    context.manifest.last_write_rate = earlier.last_write_rate;
+    context.manifest.last_read_rate = earlier.last_read_rate;
     files::Manifest own_manifest;
     own_manifest.stamp_this_process();
     if (own_manifest.host == earlier.host && own_manifest.boot == earlier.boot) {

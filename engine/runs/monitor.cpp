@@ -66,7 +66,7 @@ void write_progress(records::Writer& record, phases::ProgressBoard& board, ranks
     if (planned > 0 || limit > 0) {
         line["percent"] = std::min(100.0, 100.0 * share);
     }
-    record.line("progress", line);
+    record.write_line("progress", line);
     last = now;
 }
 
@@ -98,9 +98,9 @@ void write_progress(records::Writer& record, phases::ProgressBoard& board, ranks
         }
         if (board.finished.load() == 0) {
             record.share_record(nullptr, records::Writer::Role::monitor);
-            record.mend();
+            record.remove_incomplete_line();
             const bool ending = team.control().stop.load() == ranks::NodeControl::quit_interrupt;
-            record.line(
+            record.write_line(
                 "end",
                 {{"status", "lost"},
                  {"exit_code", ending ? phases::exit_interrupted : phases::exit_failed},

@@ -116,7 +116,7 @@ void allocate_board(phases::RunContext& context) {
         context.shared.board->max_slices = plan.observe.max_slices;
         context.shared.board->clock = meters::Clock::calibrate();
     }
-    context.team.all_ok(true);
+    context.team.all_true(true);
     context.team.register_progress(reinterpret_cast<const std::byte*>(&context.shared.board->meter(0).live),
                                    meters::StreamMeter::bytes_for(plan.observe.max_slices),
                                    &context.shared.board->streams);
@@ -146,7 +146,7 @@ json ProcessVenue::open_record_and_inspect() {
         try {
             record_file_ = files::RecordFile::open(context_.options.record);
             writer_ = std::make_unique<records::Writer>(record_file_->descriptor(), record_file_->path(), epoch_ns_);
-            writer_->tell(context_.options.listener);
+            writer_->set_listener(context_.options.listener);
             plan::Bytes largest = 1;
             for (const plan::Phase& phase : context_.plan.phases) {
                 largest = std::max(largest, phase.data.access.transfer);
@@ -171,7 +171,8 @@ int ProcessVenue::end_before_start(const json& facts) const {
     if (context_.is_root()) {
         records::print_error(facts.at("error").get<std::string>());
         if (context_.root_state.record != nullptr && context_.options.stage > 0) {
-            context_.root_state.record->line("end", failed_end_line(facts.at("code"), facts.at("error"), elapsed_ns()));
+            context_.root_state.record->write_line("end",
+                                                   failed_end_line(facts.at("code"), facts.at("error"), elapsed_ns()));
         } else if (context_.root_state.record != nullptr && context_.root_state.record->is_unused() &&
                    record_file_->is_new()) {
             record_file_->remove();  // nothing to record

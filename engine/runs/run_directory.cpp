@@ -36,7 +36,7 @@ files::ConfinedDirectory open_new_directory(const files::ConfinedDirectory& targ
 /// Throws EnvironmentError when that run goes on.
 bool was_made_by_run(const files::ConfinedDirectory& directory) {
     try {
-        const std::optional<files::Manifest> before = files::Manifest::load(directory, files::Trust::own);
+        const std::optional<files::Manifest> before = files::Manifest::load(directory, files::Trust::caller);
         if (before && before->writer_state() == files::WriterState::alive) {
             throw EnvironmentError(directory.path() + " is in use by the run " + before->run + " (process " +
                                    std::to_string(before->pid) + "): wait for it or choose another target.directory");
@@ -65,7 +65,7 @@ files::ConfinedDirectory make_root(const std::string& path, bool may_exist) {
 RunDirectory make_run_directory(const plan::Plan& plan, const std::string& run_id) {
     const std::string name = plan.target.directory.empty() ? "sonde-" + run_id : plan.target.directory;
     const std::string path = (plan.target.path == "/" ? "" : plan.target.path) + "/" + name;
-    const std::vector<std::string> roots = files::roots_of(path, plan.data.files);
+    const std::vector<std::string> roots = files::list_root_directories(path, plan.data.files);
     for (std::size_t i = 1; i < roots.size(); ++i) {
         struct stat info {};
         if (::lstat(roots[i].c_str(), &info) == 0) {  // entries in it could not be recognized as ours
@@ -102,8 +102,8 @@ RunDirectory make_run_directory(const plan::Plan& plan, const std::string& run_i
 
 void make_directories_of_files(const files::ConfinedDirectory& run_root, const files::FileMap& map, bool may_exist) {
     std::map<std::string, files::ConfinedDirectory> others;
-    for (std::size_t i = 1; i < map.roots().size(); ++i) {
-        others[map.roots()[i]] = make_root(map.roots()[i], may_exist);
+    for (std::size_t i = 1; i < map.root_directories().size(); ++i) {
+        others[map.root_directories()[i]] = make_root(map.root_directories()[i], may_exist);
     }
     for (const std::string& path : map.directories()) {
         if (others.contains(path)) {

@@ -31,7 +31,7 @@ std::uint64_t remove_unfinished_files(const phases::RunContext& context) {
         const bool creates_new = phase.op == plan::Op::write && phase.open == plan::Open::truncate;
         for (int task = first; creates_new && task < std::min(first + context.tasks.threads, context.tasks.tasks());
              ++task) {
-            removed += map.first_of_file(task) && ::unlink(map.path(task, 0).c_str()) == 0 ? 1U : 0U;
+            removed += map.is_first_task_of_file(task) && ::unlink(map.path(task, 0).c_str()) == 0 ? 1U : 0U;
         }
     }
     return removed;
@@ -39,7 +39,7 @@ std::uint64_t remove_unfinished_files(const phases::RunContext& context) {
 
 /// A sentence when the run directory holds the manifest of another run: its name stands for another directory by now.
 /// Empty when it holds this run's, or none that can be read: on a full file system none could be written.
-std::string complaint_about_manifest(const phases::RunContext& context, const files::ConfinedDirectory& directory) {
+std::string explain_foreign_manifest(const phases::RunContext& context, const files::ConfinedDirectory& directory) {
     std::optional<files::Manifest> manifest;
     try {
         manifest = files::Manifest::load(directory, files::Trust::anybody);
@@ -72,7 +72,7 @@ files::Removal remove_without_team(const phases::RunContext& context) {
     }
     // Held from here on, so that nothing that happens to its path leads elsewhere.
     files::ConfinedDirectory directory = context.open_directory();
-    if (std::string complaint = complaint_about_manifest(context, directory); !complaint.empty()) {
+    if (std::string complaint = explain_foreign_manifest(context, directory); !complaint.empty()) {
         return {.remaining = {std::move(complaint)}};
     }
     if (!target.use_existing) {
@@ -80,7 +80,7 @@ files::Removal remove_without_team(const phases::RunContext& context) {
                                  context.manifest, false);
     }
     files::Manifest own_manifest = context.manifest;
-    std::erase_if(own_manifest.trees.rules, [](const files::TreeRule& rule) { return !rule.fresh; });
+    std::erase_if(own_manifest.trees.rules, [](const files::TreeRule& rule) { return !rule.was_created_now; });
     files::Removal removal;
     if (!own_manifest.trees.rules.empty()) {
         removal = files::remove_trees(directory, own_manifest, false);

@@ -74,7 +74,7 @@ void TimedStream<Time>::run() {
     meter_.finished_ns = phase_ns(now());
     meter_.live.active.store(0, std::memory_order_relaxed);
     if (first_done_ && !failed_) {
-        control_.first_done.store(1, std::memory_order_relaxed);
+        control_.is_first_task_done.store(1, std::memory_order_relaxed);
     }
     if (!wall_passed_) {
         meter_.stonewall_bytes = bytes_;

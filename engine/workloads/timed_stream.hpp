@@ -130,7 +130,7 @@ class TimedStream : public TaskStream {
     }
     bool told_to_stop() const noexcept {
         return control_.stop.load(std::memory_order_relaxed) != 0 ||
-               (first_done_ && control_.first_done.load(std::memory_order_relaxed) != 0);
+               (first_done_ && control_.is_first_task_done.load(std::memory_order_relaxed) != 0);
     }
     /// An operation ended at or after the expected event. True when the deadline has passed with it.
     bool event(std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept;

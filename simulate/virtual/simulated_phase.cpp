@@ -28,7 +28,7 @@ void SimulatedPhase::create_shared_files() {
         return;
     }
     for (int task = 0; task < context().tasks.tasks(); ++task) {
-        if (!map().first_of_file(task) || map().share(task).sharers == 1) {
+        if (!map().is_first_task_of_file(task) || map().share_of_task(task).sharers == 1) {
             continue;
         }
         for (int k = 0; k < map().files_per_task(); ++k) {
@@ -214,7 +214,7 @@ void SimulatedPhase::write_bottleneck() {
     sentence += busiest.utilization < saturated
                     ? ". No part is saturated: latency and the calls in flight limit the rate."
                     : ".";
-    context().root_state.record->line(
+    context().root_state.record->write_line(
         "finding",
         {{"id", "model_bottleneck"},
          {"phase", phase().id},

@@ -17,7 +17,7 @@ class SimulatedTeam final : public ranks::Team {
     const ranks::ProcessLocation& location() const override { return location_; }
     std::string description() const override { return "simulated"; }
     std::string broadcast(std::string text) override { return text; }
-    bool all_ok(bool ok) override { return ok; }
+    bool all_true(bool ok) override { return ok; }
     std::uint64_t reduce_maximum(std::uint64_t value) override { return value; }
     std::string reduce_text(std::string text, const std::function<std::string(std::string, std::string)>&) override {
         return text;

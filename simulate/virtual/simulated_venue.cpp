@@ -176,7 +176,7 @@ void SimulatedVenue::allocate_board() {
 std::optional<int> SimulatedVenue::open() {
     record_file_ = files::RecordFile::open(options_.record);
     writer_ = std::make_unique<records::Writer>(record_file_->descriptor(), record_file_->path(), 0);
-    writer_->keep_time([this] { return elapsed_ns(); });
+    writer_->set_clock([this] { return elapsed_ns(); });
     context_.root_state.record = writer_.get();
     return std::nullopt;
 }
@@ -216,12 +216,12 @@ std::vector<ordered_json> SimulatedVenue::describe_nodes() {
 /// Writes the assumptions of the model, and the numbers of the system and members of the plan that it does not use.
 void SimulatedVenue::begin_phases() {
     for (const std::string& assumption : platform_.machine.site().assumptions) {
-        writer_->line("finding", {{"id", "model_assumes"}, {"severity", "info"}, {"text", assumption}});
+        writer_->write_line("finding", {{"id", "model_assumes"}, {"severity", "info"}, {"text", assumption}});
     }
     std::vector<std::string> ignored = platform_.machine.site().unused;
     ignored.insert(ignored.end(), unused_members_.begin(), unused_members_.end());
     for (const std::string& sentence : ignored) {
-        writer_->line("finding", {{"id", "model_ignores"}, {"severity", "info"}, {"text", sentence}});
+        writer_->write_line("finding", {{"id", "model_ignores"}, {"severity", "info"}, {"text", sentence}});
     }
 }
 

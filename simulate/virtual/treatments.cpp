@@ -60,13 +60,13 @@ phases::TreatmentEffect SimulatedPhase::apply_treatments() {
             outcome = "skipped";
             text = "The model has no such treatment.";
         }
-        context().root_state.record->line("treatment", {{"phase", phase().id},
-                                                        {"kind", kind},
-                                                        {"need", treatment.required ? "required" : "best_effort"},
-                                                        {"outcome", outcome},
-                                                        {"seconds", to_seconds(platform_.machine.now() - begin)},
-                                                        {"text", text},
-                                                        {"node", 0}});
+        context().root_state.record->write_line("treatment", {{"phase", phase().id},
+                                                              {"kind", kind},
+                                                              {"need", treatment.required ? "required" : "best_effort"},
+                                                              {"outcome", outcome},
+                                                              {"seconds", to_seconds(platform_.machine.now() - begin)},
+                                                              {"text", text},
+                                                              {"node", 0}});
         if (treatment.required && outcome != "done") {
             context().root_state.outcome.set(
                 phases::exit_environment,

@@ -5,14 +5,14 @@
 #include <doctest/doctest.h>
 
 using sonde::files::ByteRange;
-using sonde::files::certain_range;
 using sonde::files::Dataset;
 using sonde::files::DataState;
 using sonde::files::FileMap;
+using sonde::files::find_writer;
+using sonde::files::find_written_range;
 using sonde::files::operations_in_file;
 using sonde::files::same_geometry;
 using sonde::files::TaskMap;
-using sonde::files::writer_of;
 using sonde::plan::Access;
 using sonde::plan::Files;
 using sonde::plan::Mapping;
@@ -50,7 +50,7 @@ Files files_of(Mapping mapping, int count = 1) {
 
 /// End of what task `task` has certainly written.
 std::uint64_t end_of(const DataState& state, const FileMap& map, int task) {
-    const std::optional<ByteRange> range = certain_range(state, map, task, 0, 2);
+    const std::optional<ByteRange> range = find_written_range(state, map, task, 0, 2);
     return range ? range->to : ~0ULL;
 }
 
@@ -108,25 +108,25 @@ TEST_CASE("certainly written range begins at offset without holes") {
     const FileMap own("/t", files_of(Mapping::per_task), two_tasks);
     DataState state = state_of("w", 1, {8, 8});
     state.access.offset = 50;
-    const auto range = certain_range(state, own, 0, 0, 2);
+    const auto range = find_written_range(state, own, 0, 0, 2);
     REQUIRE(range);
     CHECK(range->from == 50);
     CHECK(range->to == 850);
     state.access.offset = 0;
     state.access.gap = 50;
-    CHECK_FALSE(certain_range(state, own, 0, 0, 2));
+    CHECK_FALSE(find_written_range(state, own, 0, 0, 2));
     state.access.gap = 0;
     state.access.order = Order::stride;
     state.access.stride = 150;
-    CHECK_FALSE(certain_range(state, own, 0, 0, 2));
+    CHECK_FALSE(find_written_range(state, own, 0, 0, 2));
     state.access.stride = 100;
     CHECK(end_of(state, own, 0) == 800);  // a dense stride leaves none
     state.access.order = Order::random_replace;
-    CHECK_FALSE(certain_range(state, own, 0, 0, 2));
+    CHECK_FALSE(find_written_range(state, own, 0, 0, 2));
     state.access.order = Order::random_permute;
     CHECK(end_of(state, own, 0) == 800);
     state.operations = {7, 8};
-    CHECK_FALSE(certain_range(state, own, 0, 0, 2));  // the one that is missing may be anywhere
+    CHECK_FALSE(find_written_range(state, own, 0, 0, 2));  // the one that is missing may be anywhere
     DataState one_block = state_of("w", 1, {4, 4});
     one_block.segments = 1;
     one_block.access.gap = 50;
@@ -136,57 +136,57 @@ TEST_CASE("certainly written range begins at offset without holes") {
 TEST_CASE("data of older phases counts until files are created anew") {
     const FileMap own("/t", files_of(Mapping::per_task), two_tasks);
     DataState write = state_of("write", 1, {8, 8});
-    write.fresh = true;
+    write.replaces_files = true;
     DataState random = state_of("rewrite", 2, {8, 8});
     random.access.order = Order::random_replace;
     Dataset data;
-    data.add(write);
-    data.add(random);
-    const auto ranges = data.certain(data.states().back(), own, 0, 0, 2);
+    data.add_state(write);
+    data.add_state(random);
+    const auto ranges = data.list_written_ranges(data.states().back(), own, 0, 0, 2);
     REQUIRE(ranges.size() == 1);
     CHECK(ranges[0].to == 800);
     DataState again = state_of("again", 3, {2, 8});
-    again.fresh = true;
-    data.add(again);
-    const auto remaining = data.certain(data.states().back(), own, 0, 0, 2);
+    again.replaces_files = true;
+    data.add_state(again);
+    const auto remaining = data.list_written_ranges(data.states().back(), own, 0, 0, 2);
     REQUIRE(remaining.size() == 1);
     CHECK(remaining[0].to == 200);
 }
 
 TEST_CASE("writer of a byte is the task of its block") {
     const FileMap own("/t", files_of(Mapping::per_task), two_tasks);
-    CHECK(writer_of(state_of("w", 1, {8, 8}), own, 1, 5000, 2) == 1);
+    CHECK(find_writer(state_of("w", 1, {8, 8}), own, 1, 5000, 2) == 1);
     const FileMap shared("/t", files_of(Mapping::shared), two_tasks);
     DataState state = state_of("w", 1, {8, 8});
-    CHECK(writer_of(state, shared, 0, 0, 2) == 0);
-    CHECK(writer_of(state, shared, 0, 399, 2) == 0);
-    CHECK(writer_of(state, shared, 0, 400, 2) == 1);
-    CHECK(writer_of(state, shared, 1, 800, 2) == 0);
+    CHECK(find_writer(state, shared, 0, 0, 2) == 0);
+    CHECK(find_writer(state, shared, 0, 399, 2) == 0);
+    CHECK(find_writer(state, shared, 0, 400, 2) == 1);
+    CHECK(find_writer(state, shared, 1, 800, 2) == 0);
     state.access.gap = 100;
     state.access.offset = 10;
-    CHECK(writer_of(state, shared, 1, 510, 2) == 1);
-    CHECK(writer_of(state, shared, 1, 1010, 2) == 0);
-    CHECK(writer_of(state, shared, 1, 9, 2) == -1);
+    CHECK(find_writer(state, shared, 1, 510, 2) == 1);
+    CHECK(find_writer(state, shared, 1, 1010, 2) == 0);
+    CHECK(find_writer(state, shared, 1, 9, 2) == -1);
     state.access.order = Order::random_permute;
-    CHECK(writer_of(state, shared, 1, 510, 2) == 1);
+    CHECK(find_writer(state, shared, 1, 510, 2) == 1);
     state.access.scope = Scope::file;
-    CHECK(writer_of(state, shared, 1, 510, 2) == -1);
+    CHECK(find_writer(state, shared, 1, 510, 2) == -1);
     state.access.order = Order::stride;
     state.access.stride = 150;
-    CHECK(writer_of(state, shared, 0, 10 + 3 * 150, 2) == 1);
+    CHECK(find_writer(state, shared, 0, 10 + 3 * 150, 2) == 1);
 }
 
 TEST_CASE("block not reached by a later phase keeps its version") {
     Dataset data;
-    data.add(state_of("write", 1, {8, 8}));
-    data.add(state_of("rewrite", 2, {3, 8}));
-    const auto first = data.written(data.states().back(), blocks(100, 4), 2, 0, 0);
+    data.add_state(state_of("write", 1, {8, 8}));
+    data.add_state(state_of("rewrite", 2, {3, 8}));
+    const auto first = data.list_generations(data.states().back(), blocks(100, 4), 2, 0, 0);
     REQUIRE(first.size() == 2);
     CHECK(first[0].generation == 2);
     CHECK(first[0].operations == 3);
     CHECK(first[1].generation == 1);
     CHECK(first[1].operations == 8);
-    const auto second = data.written(data.states().back(), blocks(100, 4), 2, 1, 0);
+    const auto second = data.list_generations(data.states().back(), blocks(100, 4), 2, 1, 0);
     REQUIRE(second.size() == 1);
     CHECK(second[0].generation == 2);
 }
@@ -195,12 +195,12 @@ TEST_CASE("other geometry finds the right version of each file") {
     // Four files a task; only files 0 and 1 were rewritten. A reader of other transfers must expect generation 1 in
     // files 2 and 3, whatever its own number of operations in a file.
     Dataset data;
-    data.add(state_of("write", 1, {32, 32}));
+    data.add_state(state_of("write", 1, {32, 32}));
     DataState rewrite = state_of("rewrite", 2, {16, 16});
     rewrite.files = {0, 1};
-    data.add(rewrite);
+    data.add_state(rewrite);
     for (int k = 0; k < 4; ++k) {
-        const auto list = data.written(data.states().back(), blocks(50, 4), 4, 1, k);
+        const auto list = data.list_generations(data.states().back(), blocks(50, 4), 4, 1, k);
         CAPTURE(k);
         REQUIRE(list.size() == 1);
         CHECK(list[0].generation == (k < 2 ? 2 : 1));
@@ -211,13 +211,13 @@ TEST_CASE("other geometry finds the right version of each file") {
 TEST_CASE("versions are unknown after random or other writes") {
     const auto verifiable = [](const DataState& later) {
         Dataset data;
-        data.add(state_of("write", 1, {8, 8}));
-        data.add(later);
-        return data.verifiable(data.states().front(), blocks(100, 4), 2, 0);
+        data.add_state(state_of("write", 1, {8, 8}));
+        data.add_state(later);
+        return data.is_verifiable(data.states().front(), blocks(100, 4), 2, 0);
     };
     CHECK(verifiable(state_of("rewrite", 2, {8, 8})));
     DataState mixed = state_of("mixed", 2, {8, 8});
-    mixed.exact = false;
+    mixed.is_order_known = false;
     CHECK_FALSE(verifiable(mixed));
     DataState other = state_of("rewrite", 2, {8, 8});
     other.access = blocks(50, 8);
@@ -226,49 +226,49 @@ TEST_CASE("versions are unknown after random or other writes") {
 
 TEST_CASE("read in other geometry needs one version per file") {
     Dataset data;
-    data.add(state_of("write", 1, {8, 8}));
+    data.add_state(state_of("write", 1, {8, 8}));
     const Access other = blocks(50, 8);
-    CHECK(data.verifiable(data.states().front(), other, 2, 0));
-    data.add(state_of("rewrite", 2, {8, 8}));
-    CHECK(data.verifiable(data.states().front(), other, 2, 0));
-    data.add(state_of("part", 3, {8, 5}));
-    CHECK_FALSE(data.verifiable(data.states().front(), other, 2, 0));
-    CHECK(data.verifiable(data.states().front(), blocks(100, 4), 2, 0));  // operation by operation it is known
-    CHECK(data.verifiable(data.states().back(), other, 2, 0));            // reads the part that was written
+    CHECK(data.is_verifiable(data.states().front(), other, 2, 0));
+    data.add_state(state_of("rewrite", 2, {8, 8}));
+    CHECK(data.is_verifiable(data.states().front(), other, 2, 0));
+    data.add_state(state_of("part", 3, {8, 5}));
+    CHECK_FALSE(data.is_verifiable(data.states().front(), other, 2, 0));
+    CHECK(data.is_verifiable(data.states().front(), blocks(100, 4), 2, 0));  // operation by operation it is known
+    CHECK(data.is_verifiable(data.states().back(), other, 2, 0));            // reads the part that was written
 }
 
 TEST_CASE("the source of a read is the phase it names, or the newest") {
     Dataset data;
     sonde::plan::Phase phase;
-    CHECK(data.source(phase, 0) == nullptr);
-    data.add(state_of("a", 1, {8, 8}));
-    data.add(state_of("b", 2, {8, 8}));
-    CHECK(data.source(phase, 0)->phase == "b");
+    CHECK(data.find_source(phase, 0) == nullptr);
+    data.add_state(state_of("a", 1, {8, 8}));
+    data.add_state(state_of("b", 2, {8, 8}));
+    CHECK(data.find_source(phase, 0)->phase == "b");
     phase.data_of = "a";
-    CHECK(data.source(phase, 0)->phase == "a");
+    CHECK(data.find_source(phase, 0)->phase == "a");
     phase.data_of = "c";
-    CHECK(data.source(phase, 0) == nullptr);
+    CHECK(data.find_source(phase, 0) == nullptr);
 }
 
 TEST_CASE("recreated files leave no earlier versions") {
     Dataset data;
     const auto state_with = [](std::uint64_t generation, const char* suffix, std::vector<int> files) {
         DataState state = state_of("write", generation, {8, 8});
-        state.fresh = true;
+        state.replaces_files = true;
         state.suffix = suffix;
         state.files = std::move(files);
         return state;
     };
     for (std::uint64_t i = 1; i <= 1000; ++i) {
-        data.add(state_with(i, "", {}));
-        data.add(state_of("rewrite", i, {8, 8}));
+        data.add_state(state_with(i, "", {}));
+        data.add_state(state_of("rewrite", i, {8, 8}));
     }
     CHECK(data.states().size() == 2);
-    data.add(state_with(2000, ".1", {}));
+    data.add_state(state_with(2000, ".1", {}));
     CHECK(data.states().size() == 3);  // other files
-    data.add(state_with(2001, "", {1, 3}));
+    data.add_state(state_with(2001, "", {1, 3}));
     CHECK(data.states().size() == 4);  // all others of the first state are still there
-    data.add(state_with(2002, "", {3, 1, 4}));
+    data.add_state(state_with(2002, "", {3, 1, 4}));
     CHECK(data.states().size() == 4);
     data.forget("");
     REQUIRE(data.states().size() == 1);
@@ -285,9 +285,9 @@ TEST_CASE("a dataset survives the manifest") {
     state.access.seed = 11;
     state.suffix = ".1";
     state.files = {1, 3};
-    state.exact = false;
-    state.fresh = true;
-    data.add(state);
+    state.is_order_known = false;
+    state.replaces_files = true;
+    data.add_state(state);
     const Dataset back = Dataset::from_json(nlohmann::json::parse(data.to_json().dump()));
     REQUIRE(back.states().size() == 1);
     const DataState& copy = back.states()[0];
@@ -297,9 +297,9 @@ TEST_CASE("a dataset survives the manifest") {
     CHECK(copy.suffix == state.suffix);
     CHECK(copy.files == state.files);
     CHECK(copy.operations == state.operations);
-    CHECK_FALSE(copy.exact);
-    CHECK(copy.fresh);
-    CHECK(copy.extends);
+    CHECK_FALSE(copy.is_order_known);
+    CHECK(copy.replaces_files);
+    CHECK(copy.adds_data);
 }
 
 TEST_CASE("random write with another order rule is not verified") {
@@ -310,13 +310,13 @@ TEST_CASE("random write with another order rule is not verified") {
     for (const DataState& state : {half, complete}) {
         CAPTURE(state.phase);
         Dataset data;
-        data.add(state);
+        data.add_state(state);
         nlohmann::json document = data.to_json();
         const Dataset ours = Dataset::from_json(document);
-        CHECK(ours.verifiable(ours.states().front(), state.access, 2, 0));
+        CHECK(ours.is_verifiable(ours.states().front(), state.access, 2, 0));
         document.at(0)["order_rule"] = sonde::patterns::Permutation::rule + 1;
         const Dataset other_rule = Dataset::from_json(document);
-        CHECK(other_rule.verifiable(other_rule.states().front(), state.access, 2, 0) == (state.phase == "whole"));
+        CHECK(other_rule.is_verifiable(other_rule.states().front(), state.access, 2, 0) == (state.phase == "whole"));
         CHECK(same_geometry(state.access, 2, other_rule.states().front().access, 2) == (state.phase == "whole"));
     }
 }

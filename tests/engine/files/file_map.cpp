@@ -81,11 +81,11 @@ TEST_CASE("sharers of a file are numbered without gap") {
         std::map<std::string, std::uint64_t> sharers;
         std::map<std::string, int> firsts;
         for (int task = 0; task < uneven.tasks(); ++task) {
-            const Share share = map.share(task);
+            const Share share = map.share_of_task(task);
             const std::string path = map.path(task, 0);
             CHECK(indices[path].insert(share.index).second);
             sharers[path] = share.sharers;
-            firsts[path] += map.first_of_file(task) ? 1 : 0;
+            firsts[path] += map.is_first_task_of_file(task) ? 1 : 0;
         }
         for (const auto& [path, set] : indices) {
             CAPTURE(path);
@@ -99,9 +99,9 @@ TEST_CASE("sharers of a file are numbered without gap") {
 TEST_CASE("a last group may be smaller") {
     const FileMap map("/t", files_like(Mapping::per_group), uneven);
     CHECK(map.distinct_files() == 4);
-    CHECK(map.share(8).sharers == 3);
-    CHECK(map.share(9).sharers == 1);
-    CHECK(map.share(9).index == 0);
+    CHECK(map.share_of_task(8).sharers == 3);
+    CHECK(map.share_of_task(9).sharers == 1);
+    CHECK(map.share_of_task(9).index == 0);
 }
 
 TEST_CASE("directories exist for every path") {

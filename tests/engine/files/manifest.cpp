@@ -53,7 +53,7 @@ bool has(const std::string& text, const std::string& part) {
 
 TEST_CASE("trusted manifest in a trusted directory counts") {
     const WithManifest run;
-    for (const Trust trust : {Trust::anybody, Trust::own, Trust::removal}) {
+    for (const Trust trust : {Trust::anybody, Trust::caller, Trust::removal}) {
         CHECK(run.load(trust) == "loaded");
     }
     std::filesystem::rename(run.file, run.path + "/" + sonde::files::manifest_draft_name);
@@ -69,7 +69,7 @@ TEST_CASE("manifest of another user is ignored with its owner") {
     }
     const WithManifest run;
     REQUIRE(::chown(run.file.c_str(), 65534, 65534) == 0);
-    for (const Trust trust : {Trust::own, Trust::removal}) {
+    for (const Trust trust : {Trust::caller, Trust::removal}) {
         const std::string sentence = run.load(trust);
         CHECK(sentence.starts_with("the manifest " + run.file + " of user 65534"));
         CHECK(has(sentence, "is ignored, because only manifests of root count: let its owner run `sonde clean`"));
@@ -85,7 +85,7 @@ TEST_CASE("manifest writable by other users is ignored") {
     const WithManifest run;
     for (const mode_t mode : {0664, 0646}) {
         REQUIRE(::chmod(run.file.c_str(), mode) == 0);
-        CHECK(has(run.load(Trust::own), "is ignored, because other users can write to it: look at " + run.path));
+        CHECK(has(run.load(Trust::caller), "is ignored, because other users can write to it: look at " + run.path));
         CHECK(has(run.load(Trust::removal), "is ignored, because other users can write to it: look at " + run.path));
     }
 }
@@ -97,7 +97,7 @@ TEST_CASE("manifest in a world-writable directory removes nothing") {
         const std::string sentence = run.load(Trust::removal);
         CHECK(has(sentence, "is ignored, because its directory can be written by other users"));
         CHECK(has(sentence, "chmod go-w " + run.path));
-        CHECK(run.load(Trust::own) == "loaded");
+        CHECK(run.load(Trust::caller) == "loaded");
     }
     REQUIRE(::chmod(run.path.c_str(), 01777) == 0);
     CHECK(run.load(Trust::removal) == "loaded");
@@ -112,7 +112,7 @@ TEST_CASE("manifest with a second name removes nothing") {
     const WithManifest run;
     std::filesystem::create_hard_link(run.file, run.folder / "second");
     CHECK(has(run.load(Trust::removal), "is ignored, because it has another name elsewhere"));
-    CHECK(run.load(Trust::own) == "loaded");
+    CHECK(run.load(Trust::caller) == "loaded");
 }
 
 TEST_CASE("manifest is written through no link") {

@@ -47,14 +47,14 @@ TEST_CASE("objects are placed as the cluster reports") {
     const CephPlacement placement_of_answers = CephPlacement::from_answers(pools, groups);
     for (const CephPlacement& placement :
          {placement_of_answers, CephPlacement::from_text(placement_of_answers.to_text())}) {
-        CHECK(placement.known("bytes"));
-        CHECK(placement.osd_of("bytes", "", "10000000000.00000000") == "osd.3");
-        CHECK(placement.osd_of("bytes", "", "10000000000.00000001") == "osd.1");
-        CHECK(placement.osd_of("bytes", "", "10000000000.00000002") == "osd.3");
-        CHECK(placement.osd_of("bytes", "", "abc") == "osd.3");
-        CHECK(placement.osd_of("bytes", "a namespace", "abc") != "osd.3");
-        CHECK_FALSE(placement.known("elsewhere"));
-        CHECK(placement.osd_of("elsewhere", "", "abc").empty());
+        CHECK(placement.has_pool("bytes"));
+        CHECK(placement.find_osd("bytes", "", "10000000000.00000000") == "osd.3");
+        CHECK(placement.find_osd("bytes", "", "10000000000.00000001") == "osd.1");
+        CHECK(placement.find_osd("bytes", "", "10000000000.00000002") == "osd.3");
+        CHECK(placement.find_osd("bytes", "", "abc") == "osd.3");
+        CHECK(placement.find_osd("bytes", "a namespace", "abc") != "osd.3");
+        CHECK_FALSE(placement.has_pool("elsewhere"));
+        CHECK(placement.find_osd("elsewhere", "", "abc").empty());
     }
 }
 
@@ -84,7 +84,7 @@ TEST_CASE("without placement the pool is the target, junk is refused") {
     CHECK_THROWS_AS(CephPlacement::from_answers("error", groups), std::invalid_argument);
     CHECK_THROWS_AS(CephPlacement::from_answers(pools, "{}"), std::invalid_argument);
     CHECK_THROWS_AS(CephPlacement::from_answers(pools, ""), std::invalid_argument);
-    CHECK_FALSE(CephPlacement::from_text("").known("bytes"));
+    CHECK_FALSE(CephPlacement::from_text("").has_pool("bytes"));
 }
 
 TEST_CASE("placement groups with impossible numbers are refused") {
@@ -127,12 +127,12 @@ TEST_CASE("unknown placement names the command and its failure") {
         const CalledCeph said(answers + "cat <<'.'\n" + std::string(groups) + "\n.\n;; esac\n");
         const CephPlacement placement = sonde::layouts::query_ceph_placement();
         CHECK(placement.why_unknown().empty());
-        CHECK(placement.osd_of("bytes", "", "abc") == "osd.3");
+        CHECK(placement.find_osd("bytes", "", "abc") == "osd.3");
     }
     {
         const CalledCeph slow(answers + "sleep 60;; esac\n");
         const CephPlacement none = sonde::layouts::query_ceph_placement(milliseconds(300));
-        CHECK_FALSE(none.known("bytes"));
+        CHECK_FALSE(none.has_pool("bytes"));
         CHECK(none.why_unknown() == "`ceph pg dump pgs_brief`: no answer within 1 s, so it was ended");
     }
     {

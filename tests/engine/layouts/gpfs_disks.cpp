@@ -55,7 +55,7 @@ TEST_CASE("GPFS lists data disks of each pool with their servers") {
     const std::map<std::string, Nsds> truth{
         {"system", {"both1@server-3.domain.com,server-4.domain.com"}},
         {"nlsas", {"data1@server-4.domain.com,server-3.domain.com", "data2", "data:3"}}};
-    CHECK(disks.of_pool == truth);
+    CHECK(disks.disks_of_pool == truth);
 }
 
 TEST_CASE("columns are located by name in every version") {
@@ -63,17 +63,17 @@ TEST_CASE("columns are located by name in every version") {
         "mmlsdisk::HEADER:version:storagePool:nsdName:data:\nmmlsdisk::0:1:p:d1:yes:\nmmlsdisk::0:1:p:d2:no:\n",
         "mmlsnsd:nsd:HEADER:version:reserved:reserved:fileSystem:diskName:volumeId:serverList:deviceType:localDiskName:"
         "remarks:sizeMB:\nmmlsnsd:nsd:0:1:::fs1:d1:0A0A26E76826FFD5:ec01:generic:/dev/sdf:server node::\n");
-    CHECK(disks.of_pool == std::map<std::string, Nsds>{{"p", {"d1@ec01"}}});
+    CHECK(disks.disks_of_pool == std::map<std::string, Nsds>{{"p", {"d1@ec01"}}});
 }
 
 TEST_CASE("disks without servers are valid, other text names none") {
-    CHECK(parse_gpfs_disks(five_disks, "mmlsnsd: You must have root authority.").of_pool.at("nlsas") ==
+    CHECK(parse_gpfs_disks(five_disks, "mmlsnsd: You must have root authority.").disks_of_pool.at("nlsas") ==
           Nsds{"data1", "data2", "data:3"});
     for (const char* wrong :
          {"", "mmlsdisk: File system fs9 is not known to the GPFS cluster.\n",
           "mmlsdisk::0:1:::d1:nsd:512:1:yes:yes:\n", "mmlsdisk::HEADER:nsdName:data:\n", ":::\n\n:"}) {
         const GpfsDisks none = parse_gpfs_disks(wrong, their_servers);
-        CHECK(none.of_pool.empty());
+        CHECK(none.disks_of_pool.empty());
         CHECK(none.why_unknown == "what `mmlsdisk` says names no disk that holds data");
     }
 }
@@ -106,7 +106,7 @@ TEST_CASE("refused GPFS command is reported with its answer") {
     is("mmlsdisk", print);
     is("mmlsnsd", "echo 'mmlsnsd: You must have root authority to run this command.'; exit 1");
     const GpfsDisks disks = query_gpfs_disks("/dev/fs1");
-    CHECK(disks.of_pool.at("nlsas") == Nsds{"data1", "data2", "data:3"});
+    CHECK(disks.disks_of_pool.at("nlsas") == Nsds{"data1", "data2", "data:3"});
     CHECK(explain_unknown_disk("nlsas", disks) ==
           "GPFS tells no user which of the 3 disks (NSDs) of pool nlsas holds which block; nor is it known who serves "
           "them: `mmlsnsd`: You must have root authority to run this command.");

@@ -32,7 +32,7 @@ using DriveNames = std::vector<std::string>;
 /// "" = nobody knows.
 std::string drive_at(const Volume& volume, const ExtentList& extents, std::uint64_t byte) {
     for (const FileExtent& extent : extents.extents) {
-        if (byte < extent.offset || byte >= extent.offset + extent.length || !extent.placed) {
+        if (byte < extent.offset || byte >= extent.offset + extent.length || !extent.has_position) {
             continue;
         }
         const std::uint64_t position = extent.position + (byte - extent.offset);
@@ -108,7 +108,7 @@ TEST_CASE("consecutive extents are one fragment, unplaced are counted") {
     CHECK(layout.extents->fragments == 3);
     CHECK(layout.extents->longest_bytes == 150);
     CHECK(layout.extents->unplaced_bytes == 20);
-    CHECK(layout.extents->all);
+    CHECK(layout.extents->are_all_known);
     CHECK_FALSE(has_several_parts(drive));
     CHECK(bytes_on_targets(layout, 310) == std::map<std::string, std::uint64_t>{{"sda1", 310}});
 }
@@ -126,9 +126,9 @@ TEST_CASE("drives in unknown order are one target with members") {
 TEST_CASE("extents beyond the limit belong to an unknown drive") {
     const Volume striped{"md0", {{0, ~0ULL, 10, 0, {"sda", "sdb"}}}};
     ExtentList extents{{{0, 0, 10}, {10, 10, 10}}};
-    extents.complete = false;
+    extents.is_complete = false;
     const StripeLayout layout = make_local_layout(striped, extents);
-    CHECK_FALSE(layout.extents->all);
+    CHECK_FALSE(layout.extents->are_all_known);
     CHECK(bytes_on_targets(layout, 100) == std::map<std::string, std::uint64_t>{{"sda", 10}, {"sdb", 10}, {"?", 80}});
     CHECK(layout.volume.size() == 1);
 }
@@ -147,13 +147,13 @@ TEST_CASE("a real file has its bytes in its extents, and a hole in none") {
         MESSAGE("the file system of the build folder tells no extents");
         return;
     }
-    CHECK(extents->complete);
+    CHECK(extents->is_complete);
     std::uint64_t bytes = 0;
     for (const FileExtent& extent : extents->extents) {
         CHECK((extent.offset + extent.length <= mib || extent.offset >= 8 * mib));
         bytes += extent.length;
     }
     CHECK(bytes == 2 * mib);
-    CHECK_FALSE(sonde::layouts::read_extents(path, 9 * mib, 1)->complete);
+    CHECK_FALSE(sonde::layouts::read_extents(path, 9 * mib, 1)->is_complete);
     CHECK_FALSE(sonde::layouts::read_extents(folder / "none", mib, 10));
 }

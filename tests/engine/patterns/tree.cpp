@@ -157,18 +157,18 @@ TEST_CASE("tree naming accepts exactly the names of its rule") {
     using Kind = files::TreeNaming::NameKind;
     CHECK(naming.branch_of_root("branch.0") == "branch");
     CHECK(naming.branch_of_root("branch.1.0").empty());
-    CHECK(naming.subdirectory("branch", 0, "branch.3") == 3);
-    CHECK(!naming.subdirectory("branch", 0, "branch.4"));
-    CHECK(!naming.subdirectory("branch", 1, "branch.3"));
-    CHECK(naming.item(1, "file.3.19") == Kind::file);
-    CHECK(naming.item(1, "file.3.19-XX") == Kind::file);
-    CHECK(naming.item(1, "dir.0.10") == Kind::directory);
-    CHECK(naming.item(0, "file.0.0") == Kind::none);   // not a leaf
-    CHECK(naming.item(1, "file.4.19") == Kind::none);  // there are tasks 0 to 3
-    CHECK(naming.item(1, "file.3.20") == Kind::none);  // of the next directory
-    CHECK(naming.item(1, "file.3.019") == Kind::none);
-    CHECK(naming.item(1, "file.shared.19") == Kind::none);
-    CHECK(naming.item(1, "file.3.") == Kind::none);
+    CHECK(naming.find_subdirectory("branch", 0, "branch.3") == 3);
+    CHECK(!naming.find_subdirectory("branch", 0, "branch.4"));
+    CHECK(!naming.find_subdirectory("branch", 1, "branch.3"));
+    CHECK(naming.classify_name(1, "file.3.19") == Kind::file);
+    CHECK(naming.classify_name(1, "file.3.19-XX") == Kind::file);
+    CHECK(naming.classify_name(1, "dir.0.10") == Kind::directory);
+    CHECK(naming.classify_name(0, "file.0.0") == Kind::none);   // not a leaf
+    CHECK(naming.classify_name(1, "file.4.19") == Kind::none);  // there are tasks 0 to 3
+    CHECK(naming.classify_name(1, "file.3.20") == Kind::none);  // of the next directory
+    CHECK(naming.classify_name(1, "file.3.019") == Kind::none);
+    CHECK(naming.classify_name(1, "file.shared.19") == Kind::none);
+    CHECK(naming.classify_name(1, "file.3.") == Kind::none);
 }
 
 namespace {

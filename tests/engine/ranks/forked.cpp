@@ -88,12 +88,12 @@ TEST_CASE("shared_memory_is_zeroed_aligned_and_common") {
                   }
                   pieces.push_back(reinterpret_cast<std::atomic<std::uint32_t>*>(piece));
                   // Before anybody writes, all must have looked.
-                  team.all_ok(true);
+                  team.all_true(true);
               }
               for (std::size_t i = 0; i < pieces.size(); ++i) {
                   pieces[i]->fetch_add(static_cast<std::uint32_t>(i + 1) << (8 * team.location().local_index));
               }
-              team.all_ok(true);
+              team.all_true(true);
               for (std::size_t i = 0; i < pieces.size(); ++i) {
                   if (pieces[i]->load() != static_cast<std::uint32_t>(i + 1) * 0x01010101U) {
                       return 2;
@@ -121,8 +121,8 @@ TEST_CASE("votes_and_maxima_count_all_processes") {
               const auto me = static_cast<std::uint64_t>(team.location().process);
               for (std::uint64_t round = 0; round < 500; ++round) {
                   const bool succeeded = round % 5 != me;
-                  if (team.reduce_maximum(round * 100 + me) != round * 100 + 4 || team.all_ok(succeeded) ||
-                      !team.all_ok(true)) {
+                  if (team.reduce_maximum(round * 100 + me) != round * 100 + 4 || team.all_true(succeeded) ||
+                      !team.all_true(true)) {
                       return 1;
                   }
               }
@@ -152,7 +152,7 @@ TEST_CASE("killed_process_ends_barrier_and_is_reported") {
             while (team.wait_for_all(0)) {
             }
             const bool knows = team.control().lost_process.load() == victim &&
-                               team.control().stop.load() == NodeControl::quit_peer_lost && !team.all_ok(true) &&
+                               team.control().stop.load() == NodeControl::quit_peer_lost && !team.all_true(true) &&
                                !team.wait_for_node(0);
             const char word = knows ? 'y' : 'n';
             return write(report[1], &word, 1) == 1 ? 0 : 1;

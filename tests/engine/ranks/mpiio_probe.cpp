@@ -138,19 +138,19 @@ void write_and_read(ranks::Team& team, const std::string& path, const plan::Io& 
         if (creates == first) {
             expect(task.open(path, true, creates) == 0, path + ": open for writing");
         }
-        team.all_ok(true);
+        team.all_true(true);
     }
     task.everything(true);
     expect(task->fsync(0) == 0, path + ": fsync");
     expect(task->close(0) == 0, path + ": close");
-    team.all_ok(true);
+    team.all_true(true);
     if (!shared || team.location().is_root()) {
         inspect(path, task.tasks(), !io.collective);
     }
     expect(task.open(path, false, false) == 0, path + ": open for reading");
     task.everything(false);
     expect(task->close(0) == 0, path + ": close after reading");
-    team.all_ok(true);
+    team.all_true(true);
 }
 
 void all_kinds(ranks::Team& team, const std::string& names) {
@@ -188,7 +188,7 @@ void ends_of_files(ranks::Team& team, const std::string& names) {
     expect(task.open("/proc/sys/kernel/none", true, true) < 0, "a file that cannot be made is an error");
     mkdir((names + "folder").c_str(), 0777);
     expect(task.open(names + "folder", true, false) < 0, "a folder is no file");
-    team.all_ok(true);
+    team.all_true(true);
 }
 
 void views_show_only_their_blocks(ranks::Team& team, const std::string& names) {
@@ -203,7 +203,7 @@ void views_show_only_their_blocks(ranks::Team& team, const std::string& names) {
         expect(task.move(true, block_begin + block - transfer) == transfer, "the last transfer of a block is not");
         expect(task->close(0) == 0, "close viewed");
     }
-    team.all_ok(true);
+    team.all_true(true);
 }
 
 /// One task fails, leaves the loop and closes, while the others go on to fsync: nobody hangs, nobody syncs alone.
@@ -219,7 +219,7 @@ void failures_do_not_hang(ranks::Team& team, const std::string& names) {
     }
     expect(task->close(0) == 0, "close failing");
     expect(task.open(names + "no/such/folder", true, true) < 0, "a collective open that fails, fails for all");
-    team.all_ok(true);
+    team.all_true(true);
 }
 
 void refusals(ranks::Team& team) {

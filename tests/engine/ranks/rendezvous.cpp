@@ -70,7 +70,7 @@ TEST_CASE("unrelated_processes_share_memory_after_rendezvous") {
                   NodeTeam team(std::move(joined.arena), joined.head, file_offset(number, 6), "node (test)");
                   auto* sum = reinterpret_cast<std::atomic<int>*>(team.allocate_shared(64));
                   sum->fetch_add(1 << number);
-                  if (!team.all_ok(true) || sum->load() != 63) {
+                  if (!team.all_true(true) || sum->load() != 63) {
                       return 1;
                   }
                   team.finish();

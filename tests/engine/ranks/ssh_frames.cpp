@@ -103,7 +103,7 @@ TEST_CASE("start order is read as written and refused where cut") {
     StartOrder order{2, 3, 7, 2, "n2", "job-1", "/a b/\n'c'", {"run", "", "--record"}, {"A=1", "B=x=y"}};
     const std::string text = serialize(order);
     const StartOrder parsed = parse_start_order(text);
-    CHECK((parsed.first == 2 && parsed.count == 3 && parsed.processes == 7 && parsed.nodes == 2));
+    CHECK((parsed.first_process == 2 && parsed.process_count == 3 && parsed.processes == 7 && parsed.nodes == 2));
     CHECK((parsed.host == "n2" && parsed.job == "job-1" && parsed.directory == "/a b/\n'c'"));
     CHECK(parsed.command == order.command);
     CHECK(parsed.variables == order.variables);

@@ -124,9 +124,9 @@ void check_collectives(Team& team) {
     expect(team.reduce_maximum(process * 3 + 1) == static_cast<std::uint64_t>(team.location().processes) * 3 - 2,
            "maximum");
     expect(team.reduce_maximum(~std::uint64_t{0} - process) == ~std::uint64_t{0}, "maximum of large values");
-    expect(team.all_ok(true), "all of true");
-    expect(!team.all_ok(!root), "all with one false");
-    expect(team.all_ok(true), "all after a false");
+    expect(team.all_true(true), "all of true");
+    expect(!team.all_true(!root), "all with one false");
+    expect(team.all_true(true), "all after a false");
 }
 
 int check(Team& team, const Options& options) {
@@ -134,13 +134,13 @@ int check(Team& team, const Options& options) {
     check_collectives(team);
     Rounds rounds{team, *reinterpret_cast<std::atomic<std::int64_t>*>(team.allocate_shared(64)),
                   number(options, "threads", 1), number(options, "rounds", 20)};
-    expect(team.all_ok(rounds.run()), "barrier");
+    expect(team.all_true(rounds.run()), "barrier");
     team.align_clocks();
     const std::string own_clock = std::to_string(team.location().node) + "@" + team.location().host + " " +
                                   std::to_string(team.clock_offset_ns()) + " " + std::to_string(team.clock_error_ns());
     const std::string nodes = team.reduce_text(own_clock, [](std::string a, std::string b) { return a + "|" + b; });
     const std::uint64_t peak = team.reduce_maximum(static_cast<std::uint64_t>(peak_kib()));
-    const bool fine = team.all_ok(wrong.empty());
+    const bool fine = team.all_true(wrong.empty());
     if (!wrong.empty()) {
         std::fprintf(stderr, "process %d: wrong: %s\n", team.location().process, wrong.c_str());
     }
@@ -162,14 +162,14 @@ int check(Team& team, const Options& options) {
 /// One process dies in the middle; all others must come out of the barrier and say so. Into files, since launchers stop
 /// forwarding output when a process dies.
 int lose(Team& team, const Options& options) {
-    team.all_ok(true);
+    team.all_true(true);
     if (team.location().process == number(options, "victim", 1)) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         raise(SIGKILL);
     }
     while (team.wait_for_all(0)) {
     }
-    const bool all = team.all_ok(true);
+    const bool all = team.all_true(true);
     const auto folder = options.find("folder");
     if (folder != options.end()) {
         std::ofstream(folder->second + "/" + std::to_string(team.location().process))

@@ -45,7 +45,7 @@ constexpr HashKey run_key{0x1122334455667788ULL, 0x99aabbccddeeff00ULL};
 
 /// The wire process of one node, with the shared state of that node.
 struct WireNode {
-    WireNode(int node, const NodeAddress& hub) : wire(Wire::start()) {
+    WireNode(int node, const NodeAddress& hub) : wire(WireHandle::start()) {
         head = NodeSharedState::make(arena.allocate(NodeSharedState::bytes(1)), 1);
         address = wire->open_socket(node == 0, hub);
         WireProcessSettings assignment{.node = node,
@@ -60,7 +60,7 @@ struct WireNode {
     Arena arena = Arena::create();
     NodeSharedState* head = nullptr;
     NodeAddress address;
-    std::unique_ptr<Wire> wire;
+    std::unique_ptr<WireHandle> wire;
 };
 
 /// Somebody who sends to the port of the hub.
@@ -157,8 +157,8 @@ TEST_CASE("stop_of_a_node_reaches_the_hub") {
     const WireNode node(1, hub.address);
     node.head->control.stop.store(NodeControl::quit_interrupt);
     CHECK(wait_until([&] { return hub.head->control.stop.load() == NodeControl::quit_interrupt; }));
-    hub.head->control.first_done.store(1);
-    CHECK(wait_until([&] { return node.head->control.first_done.load() == 1; }));
+    hub.head->control.is_first_task_done.store(1);
+    CHECK(wait_until([&] { return node.head->control.is_first_task_done.load() == 1; }));
     CHECK(hub.head->foreign_datagrams.load() == 0);
     CHECK(hub.head->repeated_datagrams.load() == 0);
 }
@@ -220,7 +220,7 @@ TEST_CASE("report_to_another_node_is_not_received") {
     reply.sign(run_key);
     sendto(intruder.descriptor, &reply, sizeof reply, 0, reinterpret_cast<const sockaddr*>(&intruder.name),
            intruder.size);
-    hub.head->control.first_done.store(1);
-    CHECK(wait_until([&] { return node.head->control.first_done.load() == 1; }));
+    hub.head->control.is_first_task_done.store(1);
+    CHECK(wait_until([&] { return node.head->control.is_first_task_done.load() == 1; }));
     CHECK(node.head->control.stop.load() == 0);
 }

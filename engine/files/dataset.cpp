@@ -145,7 +145,7 @@ std::optional<ByteRange> find_written_range(const DataState& state, const FileMa
     const plan::Access& a = state.access;
     const std::uint64_t slots = a.block / a.transfer;
     const std::uint64_t per_file = state.operations_per_file();
-    const patterns::Share share = map.share_of_task(task);
+    const patterns::FileShare share = map.share_of_task(task);
     bool complete = true;
     std::uint64_t least = per_file;
     const bool alone = share.sharers == 1;
@@ -185,7 +185,7 @@ json Dataset::to_json() const {
              {"exact", s.is_order_known},
              {"extends", s.adds_data},
              {"fresh", s.replaces_files},
-             {"order_rule", patterns::Permutation::rule}});
+             {"order_rule", patterns::Permutation::order_version}});
     }
     return list;
 }
@@ -228,7 +228,7 @@ Dataset Dataset::from_json(const json& list) {
         s.is_order_known = item.at("exact");
         s.adds_data = item.at("extends");
         s.replaces_files = item.at("fresh");
-        if (item.at("order_rule") != patterns::Permutation::rule) {
+        if (item.at("order_rule") != patterns::Permutation::order_version) {
             forget_order(s);
         }
         dataset.add_state(std::move(s));

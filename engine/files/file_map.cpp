@@ -200,7 +200,7 @@ bool FileMap::contains_folder(const std::string& name) const {
     return task < tasks_->tasks() && folder(task) == name;
 }
 
-patterns::Share FileMap::share_of_task(int task) const {
+patterns::FileShare FileMap::share_of_task(int task) const {
     const int all = tasks_->tasks();
     switch (files_.mapping) {
         case Mapping::shared:

@@ -35,7 +35,7 @@ class FileMap {
     bool contains_folder(const std::string& name) const;
     /// The one of root_directories() in which a task's files lie.
     const std::string& root_directory_of(int task) const;
-    patterns::Share share_of_task(int task) const;  ///< of a task in its files
+    patterns::FileShare share_of_task(int task) const;  ///< of a task in its files
     std::uint64_t distinct_files() const;
     /// The lowest task that uses the same files: it creates what is shared.
     bool is_first_task_of_file(int task) const;

@@ -69,9 +69,9 @@ int shifted(const plan::Shift& shift, int task, const TaskMap& tasks) {
         case plan::ShiftBy::nodes:
             return shifted_by_nodes(shift.n, task, tasks);
         case plan::ShiftBy::random:
-            return static_cast<int>(
-                patterns::scale(patterns::mix64(patterns::mix64(shift.seed) + static_cast<std::uint64_t>(task)),
-                                static_cast<std::uint64_t>(all)));
+            return static_cast<int>(patterns::scale_to_range(
+                patterns::mix64(patterns::mix64(shift.seed) + static_cast<std::uint64_t>(task)),
+                static_cast<std::uint64_t>(all)));
         case plan::ShiftBy::list:
             return shift.owners.at(static_cast<std::size_t>(task));
         case plan::ShiftBy::permute:

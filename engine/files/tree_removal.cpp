@@ -171,7 +171,7 @@ std::uint64_t remove_items(const std::string& directory, const Manifest& manifes
             const std::string stem = patterns::item_stem(meta, task);
             const std::uint64_t items = std::min(shape.items(), state.items[static_cast<std::size_t>(task)]);
             for (std::uint64_t k = 0; k < items; ++k) {
-                const patterns::TreeShape::ItemPosition position = shape.place(k);
+                const patterns::TreeShape::ItemPosition position = shape.locate_item(k);
                 std::string relative;
                 shape.append_path(relative, branch, position.copy, position.directory);
                 const ConfinedDirectory& parent = parents.open_subdirectory(relative);

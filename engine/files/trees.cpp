@@ -197,7 +197,7 @@ std::string TreeNaming::branch_of_root(const std::string& name) const {
     if (!remainder.starts_with(mark)) {
         return {};
     }
-    const auto number = patterns::decimal(remainder.substr(mark.size()));
+    const auto number = patterns::parse_decimal(remainder.substr(mark.size()));
     const int most = rule_.tree.scope == TreeScope::per_task ? tasks_ : nodes_;
     return number && *number < static_cast<std::uint64_t>(most) ? branch : std::string();
 }
@@ -207,7 +207,7 @@ std::optional<std::uint64_t> TreeNaming::find_subdirectory(const std::string& br
     if (!name.starts_with(branch + ".")) {
         return std::nullopt;
     }
-    const auto number = patterns::decimal(std::string_view(name).substr(branch.size() + 1));
+    const auto number = patterns::parse_decimal(std::string_view(name).substr(branch.size() + 1));
     return number && shape_.is_child(parent, *number) ? number : std::nullopt;
 }
 
@@ -224,10 +224,10 @@ bool TreeNaming::is_item(const std::string& prefix, bool shared, std::uint64_t p
         return false;
     }
     const std::string_view whose = name.substr(0, dot);
-    const auto task = patterns::decimal(whose);
+    const auto task = patterns::parse_decimal(whose);
     const bool is_valid_owner = shared ? whose == "shared" : task && *task < static_cast<std::uint64_t>(tasks_);
-    const auto number = patterns::decimal(name.substr(dot + 1));
-    return is_valid_owner && number && *number / shape_.items_per_dir() == parent && shape_.holds_items(parent);
+    const auto number = patterns::parse_decimal(name.substr(dot + 1));
+    return is_valid_owner && number && *number / shape_.items_per_dir() == parent && shape_.is_item_directory(parent);
 }
 
 TreeNaming::NameKind TreeNaming::classify_name(std::uint64_t parent, const std::string& name) const {

@@ -115,7 +115,7 @@ patterns::FileStripes to_file_stripes(const StripeLayout& layout) {
             part.targets = {"MDT"};
         } else if (component.pattern == Pattern::raid0 || component.pattern == Pattern::whole) {
             part.targets = component.targets;
-            part.pending = component.targets.empty();
+            part.is_pending = component.targets.empty();
         }
     }
     return stripes;

@@ -14,19 +14,19 @@ namespace {
 
 std::uint64_t read_counter() {
     Clock probe;
-    probe.counter = true;
+    probe.uses_counter = true;
     return probe.ticks();
 }
 
 /// One pair of readings taken as close together as possible: of several tries the one whose two counter readings
 /// enclose the clock reading most tightly.
-struct Pair {
+struct ClockPair {
     std::uint64_t ticks = 0;
     std::int64_t ns = 0;
 };
 
-Pair read_pair() {
-    Pair best;
+ClockPair read_pair() {
+    ClockPair best;
     std::uint64_t tightest = std::numeric_limits<std::uint64_t>::max();
     for (int i = 0; i < 16; ++i) {
         const std::uint64_t before = read_counter();
@@ -57,7 +57,7 @@ bool counter_is_trusted() {
 #endif
 }
 
-std::uint64_t fixed_point(std::int64_t ns, std::uint64_t ticks) {
+std::uint64_t to_fixed_point(std::int64_t ns, std::uint64_t ticks) {
     return static_cast<std::uint64_t>((static_cast<uint128>(ns) << 32U) / ticks);
 }
 
@@ -68,37 +68,37 @@ Clock Clock::calibrate() {
     if (!counter_is_trusted()) {
         return clock;
     }
-    const Pair first = read_pair();
+    const ClockPair first = read_pair();
     timespec pause{0, 2'000'000};
     nanosleep(&pause, nullptr);
-    const Pair second = read_pair();
+    const ClockPair second = read_pair();
     if (second.ticks <= first.ticks || second.ns <= first.ns) {
         return clock;
     }
-    clock.counter = true;
-    clock.multiplier = fixed_point(second.ns - first.ns, second.ticks - first.ticks);
+    clock.uses_counter = true;
+    clock.multiplier = to_fixed_point(second.ns - first.ns, second.ticks - first.ticks);
     clock.base_ticks = first.ticks;
     clock.base_ns = first.ns;
     return clock;
 }
 
 std::int64_t Clock::recalibrate() {
-    if (!counter) {
+    if (!uses_counter) {
         return 0;
     }
-    const Pair now = read_pair();
+    const ClockPair now = read_pair();
     const std::int64_t drift = to_ns(now.ticks) - now.ns;
     if (now.ticks > base_ticks && now.ns - base_ns > 1'000'000) {
-        multiplier = fixed_point(now.ns - base_ns, now.ticks - base_ticks);
+        multiplier = to_fixed_point(now.ns - base_ns, now.ticks - base_ticks);
     }
     return drift;
 }
 
 std::string Clock::source() const {
-    return counter ? "tsc" : "clock_gettime(CLOCK_MONOTONIC)";
+    return uses_counter ? "tsc" : "clock_gettime(CLOCK_MONOTONIC)";
 }
 
-CpuTime thread_cpu() {
+CpuTime read_thread_cpu_time() {
     rusage usage{};
     getrusage(RUSAGE_THREAD, &usage);
     const auto ns = [](const timeval& t) {

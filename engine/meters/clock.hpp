@@ -20,14 +20,14 @@ struct Clock {
     std::uint64_t base_ticks = 0;
     std::int64_t base_ns = 0;
     std::uint64_t multiplier = 1ULL << 32U;  ///< ns per tick, 32.32 fixed point
-    bool counter = false;  ///< true: ticks are the time-stamp counter; false: ticks are nanoseconds already
+    bool uses_counter = false;  ///< true: ticks are the time-stamp counter; false: ticks are nanoseconds already
 
     /// Measures the counter against CLOCK_MONOTONIC for about two milliseconds. Falls back to clock_gettime when the
     /// kernel does not itself use the counter as its clock source (SONDE_CLOCK=monotonic forces that).
     static Clock calibrate();
 
     std::uint64_t ticks() const noexcept {
-        return counter ? counter_ticks() : static_cast<std::uint64_t>(monotonic_ns());
+        return uses_counter ? counter_ticks() : static_cast<std::uint64_t>(monotonic_ns());
     }
     /// ticks() where `counter` is known to be true.
     static std::uint64_t counter_ticks() noexcept {
@@ -76,6 +76,6 @@ struct CpuTime {
 };
 
 /// getrusage(RUSAGE_THREAD); the kernel's resolution is 1 us, on tick-based accounting 1–4 ms.
-CpuTime thread_cpu();
+CpuTime read_thread_cpu_time();
 
 }  // namespace sonde::meters

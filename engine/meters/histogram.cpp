@@ -6,7 +6,7 @@
 
 namespace sonde::meters {
 
-Histogram::BucketRange Histogram::touched() const noexcept {
+Histogram::BucketRange Histogram::value_range() const noexcept {
     if (min_ns > max_ns) {
         return {0, 0};
     }
@@ -14,14 +14,14 @@ Histogram::BucketRange Histogram::touched() const noexcept {
 }
 
 void Histogram::clear() noexcept {
-    const BucketRange range = touched();
+    const BucketRange range = value_range();
     std::fill(counts + range.from, counts + range.to, 0U);
     sum_ns = max_ns = overflow = 0;
     min_ns = ~0ULL;
 }
 
 void Histogram::merge(const Histogram& other) noexcept {
-    const BucketRange range = other.touched();
+    const BucketRange range = other.value_range();
     sum_ns += other.sum_ns;
     min_ns = std::min(min_ns, other.min_ns);
     max_ns = std::max(max_ns, other.max_ns);
@@ -52,17 +52,17 @@ std::uint64_t Histogram::quantile(double q) const noexcept {
     for (std::size_t i = 0; i < buckets; ++i) {
         passed += counts[i];
         if (passed >= rank) {
-            return std::clamp((low(i) + low(i + 1) - 1) / 2, min_ns, max_ns);
+            return std::clamp((bucket_begin(i) + bucket_begin(i + 1) - 1) / 2, min_ns, max_ns);
         }
     }
     return max_ns;
 }
 
-std::vector<Histogram::Bucket> Histogram::filled() const {
+std::vector<Histogram::Bucket> Histogram::list_filled_buckets() const {
     std::vector<Bucket> list;
     for (std::size_t i = 0; i < buckets; ++i) {
         if (counts[i] != 0) {
-            list.push_back({low(i), low(i + 1), counts[i]});
+            list.push_back({bucket_begin(i), bucket_begin(i + 1), counts[i]});
         }
     }
     return list;

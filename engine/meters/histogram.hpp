@@ -13,10 +13,10 @@
 namespace sonde::meters {
 
 struct alignas(4096) Histogram {
-    static constexpr unsigned sub_bits = 6;  // 64 buckets an octave
-    static constexpr unsigned top_bit = 42;
+    static constexpr unsigned octave_bits = 6;  // 64 buckets an octave
+    static constexpr unsigned max_value_bits = 42;
     static constexpr std::size_t buckets =
-        ((top_bit - sub_bits) << sub_bits) + (1U << (sub_bits + 1U)) - (1U << sub_bits);
+        ((max_value_bits - octave_bits) << octave_bits) + (1U << (octave_bits + 1U)) - (1U << octave_bits);
 
     std::uint64_t sum_ns = 0;
     std::uint64_t min_ns = ~0ULL;
@@ -26,16 +26,16 @@ struct alignas(4096) Histogram {
 
     static constexpr std::size_t bucket_of(std::uint64_t ns) noexcept {
         // Below 128 each value has its own; without a branch for them.
-        const unsigned octave = (static_cast<unsigned>(std::countl_zero(ns | 127U)) ^ 63U) - sub_bits;
-        return (static_cast<std::size_t>(octave) << sub_bits) + (ns >> octave);
+        const unsigned octave = (static_cast<unsigned>(std::countl_zero(ns | 127U)) ^ 63U) - octave_bits;
+        return (static_cast<std::size_t>(octave) << octave_bits) + (ns >> octave);
     }
     /// First value of a bucket; one past its last is low(b + 1).
-    static constexpr std::uint64_t low(std::size_t bucket) noexcept {
-        if (bucket < (2U << sub_bits)) {
+    static constexpr std::uint64_t bucket_begin(std::size_t bucket) noexcept {
+        if (bucket < (2U << octave_bits)) {
             return bucket;
         }
-        const std::size_t octave = (bucket >> sub_bits) - 1;
-        return ((bucket & ((1U << sub_bits) - 1)) + (1U << sub_bits)) << octave;
+        const std::size_t octave = (bucket >> octave_bits) - 1;
+        return ((bucket & ((1U << octave_bits) - 1)) + (1U << octave_bits)) << octave;
     }
 
     void add(std::uint64_t ns) noexcept {
@@ -51,12 +51,12 @@ struct alignas(4096) Histogram {
     }
 
     /// add() in two parts: the bucket of each value at once, and what many values have in common later.
-    void count_one(std::uint64_t ns) noexcept {
+    void count_in_bucket(std::uint64_t ns) noexcept {
         // A floating point number is log-linear itself: from 64 ns on, its exponent with the first bits of its mantissa
         // is the bucket, in half the instructions of bucket_of().
-        constexpr std::size_t first = 1U << sub_bits;
+        constexpr std::size_t first = 1U << octave_bits;
         constexpr std::uint64_t bits_of_first = std::bit_cast<std::uint64_t>(static_cast<double>(first));
-        constexpr unsigned shift = 52 - sub_bits;
+        constexpr unsigned shift = 52 - octave_bits;
         const auto bits = std::bit_cast<std::uint64_t>(static_cast<double>(static_cast<std::int64_t>(ns)));
         const std::uint64_t above = (bits >> shift) - (bits_of_first >> shift);
         if (above < buckets - first) [[likely]] {
@@ -66,14 +66,14 @@ struct alignas(4096) Histogram {
         const std::size_t bucket = bucket_of(ns);
         ++(bucket < buckets ? counts[bucket] : overflow);
     }
-    void summarize(std::uint64_t sum, std::uint64_t least, std::uint64_t most) noexcept {
+    void add_summary(std::uint64_t sum, std::uint64_t least, std::uint64_t most) noexcept {
         sum_ns += sum;
         min_ns = least < min_ns ? least : min_ns;
         max_ns = most > max_ns ? most : max_ns;
     }
 
     /// Takes the memory of what ends below 2 ms, so that the first operations do not wait for it.
-    void warm() noexcept {
+    void touch_pages() noexcept {
         static_cast<volatile std::uint64_t*>(counts)[bucket_of(0)] = counts[bucket_of(0)];
         static_cast<volatile std::uint64_t*>(counts)[bucket_of(100'000)] = counts[bucket_of(100'000)];
     }
@@ -88,14 +88,14 @@ struct alignas(4096) Histogram {
     struct Bucket {
         std::uint64_t low_ns, high_ns, count;
     };
-    std::vector<Bucket> filled() const;
+    std::vector<Bucket> list_filled_buckets() const;
 
  private:
     struct BucketRange {
         std::size_t from, to;  ///< one past the last
     };
     /// The buckets that may hold values: those from min to max.
-    BucketRange touched() const noexcept;
+    BucketRange value_range() const noexcept;
 };
 
 }  // namespace sonde::meters

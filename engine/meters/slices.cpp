@@ -16,12 +16,12 @@ void Slices::begin(std::uint64_t* bytes, std::uint64_t* operations, std::uint32_
     start_ = start;
     width_ = std::max<std::uint64_t>(1, width);
     end_ = start + width_;
-    touched_ = 1;
+    operation_count_ = 1;
     std::memset(bytes, 0, capacity * sizeof *bytes);
     std::memset(operations, 0, capacity * sizeof *operations);
 }
 
-void Slices::halve(std::span<std::uint64_t> values) noexcept {
+void Slices::merge_pairs(std::span<std::uint64_t> values) noexcept {
     const std::size_t half = values.size() / 2;
     for (std::size_t i = 0; i < half; ++i) {
         values[i] = values[2 * i] + values[2 * i + 1];
@@ -30,11 +30,11 @@ void Slices::halve(std::span<std::uint64_t> values) noexcept {
 }
 
 /// Makes the slice that holds `tick` the current one.
-void Slices::move_to(std::uint64_t tick) noexcept {
+void Slices::advance_to(std::uint64_t tick) noexcept {
     std::uint64_t index = tick <= start_ ? 0 : (tick - start_) / width_;
     while (index >= capacity_) {
-        halve({bytes_, capacity_});
-        halve({operations_, capacity_});
+        merge_pairs({bytes_, capacity_});
+        merge_pairs({operations_, capacity_});
         width_ *= 2;
         ++doublings_;
         highest_ /= 2;
@@ -49,7 +49,7 @@ void Slices::add(std::uint64_t from, std::uint64_t to, std::uint64_t length) noe
     from = std::max(from, start_);
     to = std::max(to, from);
     // First, so that the width does not change while the bytes are spread. What ends with a slice belongs to it.
-    move_to(to > from ? to - 1 : to);
+    advance_to(to > from ? to - 1 : to);
     const std::uint64_t last = current_;
     const std::uint64_t first = (from - start_) / width_;
     ++operations_[last];

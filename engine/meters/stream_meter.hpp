@@ -16,7 +16,7 @@
 
 namespace sonde::meters {
 
-enum Part : unsigned { part_open, part_transfer, part_fsync, part_close, parts };
+enum WorkPart : unsigned { part_open, part_transfer, part_fsync, part_close, parts };
 
 /// From the first start to the last end of one kind of work, and the time really spent in it.
 struct Interval {
@@ -50,9 +50,9 @@ struct StreamMeter {
     std::uint64_t checked_bytes = 0, mismatches = 0;
     std::int64_t verify_ns = 0;
     TrainingMeter training;
-    Interval part[parts];
+    Interval parts_of_work[parts];
     std::int64_t finished_ns = -1;                                ///< end of this stream's own work
-    bool wall_passed = false;                                     ///< the deadline came before the work was done
+    bool deadline_passed = false;                                 ///< the deadline came before the work was done
     std::uint64_t stonewall_bytes = 0, stonewall_operations = 0;  ///< moved until the deadline
     std::uint64_t user_ns = 0, system_ns = 0;                     ///< of the thread, during the transfer
     std::uint64_t files_done = 0;                                 ///< mapping many: files completely done
@@ -63,15 +63,15 @@ struct StreamMeter {
     /// Address space of a meter with its slices and histograms, which follow it. Memory is taken only by what is used:
     /// the slices, and two or three pages of each histogram that has values.
     static std::size_t bytes_for(int max_slices) noexcept {
-        return after_head + kinds * sizeof(Histogram) + slices_for(max_slices);
+        return header_bytes + kinds * sizeof(Histogram) + slices_for(max_slices);
     }
     /// Memory that a stream's meter takes at most when values of `used` kinds are counted.
     static std::size_t memory_for(int max_slices, unsigned used) noexcept {
-        return after_head + used * sizeof(Histogram) + slices_for(max_slices);
+        return header_bytes + used * sizeof(Histogram) + slices_for(max_slices);
     }
     /// To add to. Emptied when it is the first time in this phase.
     Histogram& histogram(unsigned kind) noexcept {
-        Histogram& selected = reinterpret_cast<Histogram*>(start() + after_head)[kind];
+        Histogram& selected = reinterpret_cast<Histogram*>(start() + header_bytes)[kind];
         if ((kinds_used >> kind & 1U) == 0) [[unlikely]] {
             selected.clear();
             kinds_used |= 1U << kind;
@@ -79,18 +79,18 @@ struct StreamMeter {
         return selected;
     }
     /// To read; null when this phase has none of that kind.
-    const Histogram* seen(unsigned kind) const noexcept {
+    const Histogram* find_histogram(unsigned kind) const noexcept {
         return (kinds_used >> kind & 1U) == 0
                    ? nullptr
-                   : reinterpret_cast<const Histogram*>(reinterpret_cast<const std::byte*>(this) + after_head) + kind;
+                   : reinterpret_cast<const Histogram*>(reinterpret_cast<const std::byte*>(this) + header_bytes) + kind;
     }
     std::uint64_t* slice_bytes() noexcept {
-        return reinterpret_cast<std::uint64_t*>(start() + after_head + kinds * sizeof(Histogram));
+        return reinterpret_cast<std::uint64_t*>(start() + header_bytes + kinds * sizeof(Histogram));
     }
     std::uint64_t* slice_operations(int max_slices) noexcept { return slice_bytes() + max_slices; }
 
  private:
-    static constexpr std::size_t after_head = 4096;
+    static constexpr std::size_t header_bytes = 4096;
     static std::size_t slices_for(int max_slices) noexcept {
         return (2 * static_cast<std::size_t>(max_slices) * sizeof(std::uint64_t) + 4095) / 4096 * 4096;
     }

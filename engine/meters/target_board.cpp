@@ -27,7 +27,7 @@ void raise_to(std::atomic<std::uint64_t>& most, std::uint64_t value) noexcept {
 }  // namespace
 
 /// From the place that the name gives on, the first that is free or has that name.
-TargetBoard::TargetSlot* TargetBoard::place_of(std::string_view name) noexcept {
+TargetBoard::TargetSlot* TargetBoard::find_or_add_slot(std::string_view name) noexcept {
     const std::string_view short_name = name.substr(0, longest_name);
     const std::size_t first = std::hash<std::string_view>()(short_name) % targets.size();
     for (std::size_t i = 0; i < targets.size(); ++i) {
@@ -62,7 +62,7 @@ void TargetBoard::add(const TargetsServed& stream, std::uint32_t doublings) noex
 void TargetBoard::add(const TargetMeter& meter, std::uint32_t doublings) noexcept {
     const std::uint32_t fold = doublings - std::min(doublings, meter.doublings());
     for (std::uint32_t t = 0; t < meter.names().size(); ++t) {
-        TargetSlot* const target = place_of(meter.names()[t]);
+        TargetSlot* const target = find_or_add_slot(meter.names()[t]);
         for (unsigned k = 0; target != nullptr && k < 2; ++k) {
             DirectionCounts& kind = target->kind[k];
             raise_to(kind.longest_ns, meter.longest_ns(k, t));
@@ -71,7 +71,7 @@ void TargetBoard::add(const TargetMeter& meter, std::uint32_t doublings) noexcep
             }
             for (std::uint32_t row = 0; row < meter.rows(); ++row) {
                 const TargetCell& from = meter.cell(k, row, t);
-                Cell& into = kind.cells[std::min(row >> fold, TargetMeter::most_rows - 1)];
+                AtomicTargetCell& into = kind.cells[std::min(row >> fold, TargetMeter::most_rows - 1)];
                 add_to(into.bytes, from.bytes);
                 add_to(into.single_ops, from.single_ops);
                 add_to(into.single_ns, from.single_ns);

@@ -17,13 +17,13 @@ namespace sonde::meters {
 struct TargetBoard {
     static constexpr std::size_t longest_name = 247;
 
-    struct Cell {
+    struct AtomicTargetCell {
         std::atomic<std::uint64_t> bytes, single_ops, single_ns, split_ops;
     };
     struct DirectionCounts {
         std::atomic<std::uint64_t> longest_ns;
         std::array<std::atomic<std::uint64_t>, TargetLatency::buckets> latency;
-        std::array<Cell, TargetMeter::most_rows> cells;
+        std::array<AtomicTargetCell, TargetMeter::most_rows> cells;
     };
     struct TargetSlot {
         std::atomic<std::uint32_t> state;  ///< 0 free, 1 being named, 2 named
@@ -43,7 +43,7 @@ struct TargetBoard {
 
  private:
     void add(const TargetMeter& meter, std::uint32_t doublings) noexcept;
-    TargetSlot* place_of(std::string_view name) noexcept;
+    TargetSlot* find_or_add_slot(std::string_view name) noexcept;
 };
 
 }  // namespace sonde::meters

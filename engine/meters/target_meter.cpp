@@ -23,11 +23,11 @@ TargetMeter::TargetMeter(std::uint64_t start, std::uint64_t width) noexcept
       width_(std::max<std::uint64_t>(width, 1)) {
 }
 
-std::uint32_t TargetMeter::number_of(std::string_view name) {
+std::uint32_t TargetMeter::find_or_add_target(std::string_view name) {
     const auto match = std::find(names_.begin(), names_.end(), name);
     if (match == names_.end()) {
         if (names_.size() == most_targets) {
-            return none;
+            return no_target;
         }
         names_.emplace_back(name);
         return static_cast<std::uint32_t>(names_.size() - 1);
@@ -36,28 +36,29 @@ std::uint32_t TargetMeter::number_of(std::string_view name) {
 }
 
 template <class T>
-TargetMeter::Zeroed<T> TargetMeter::zeroed(std::size_t count) {
+TargetMeter::ZeroedArray<T> TargetMeter::allocate_zeroed(std::size_t count) {
     void* const memory = std::calloc(count, sizeof(T));
     if (memory == nullptr) {
         throw std::bad_alloc();
     }
-    return Zeroed<T>(static_cast<T*>(memory));
+    return ZeroedArray<T>(static_cast<T*>(memory));
 }
 
-void TargetMeter::make_room() {
+void TargetMeter::allocate_counters() {
     if (names_.size() <= stride_) {
         return;
     }
     // By half as many again, so that files that each bring a target do not copy everything each time.
     const auto stride = static_cast<std::uint32_t>(std::max<std::size_t>(names_.size(), stride_ + stride_ / 2));
     while (capacity_ > rows_for(stride)) {
-        halve();
+        merge_row_pairs();
         capacity_ /= 2;
     }
     // Counts own what they hold, and what they held goes with `wider`. NOLINTBEGIN(clang-analyzer-unix.Malloc)
     for (TargetArrays& counts : counts_) {
-        TargetArrays wider{zeroed<std::uint64_t>(TargetLatency::buckets * stride), zeroed<std::uint64_t>(stride),
-                           zeroed<TargetCell>(static_cast<std::size_t>(capacity_) * stride)};
+        TargetArrays wider{allocate_zeroed<std::uint64_t>(TargetLatency::buckets * stride),
+                           allocate_zeroed<std::uint64_t>(stride),
+                           allocate_zeroed<TargetCell>(static_cast<std::size_t>(capacity_) * stride)};
         for (std::size_t t = 0; t < stride_; ++t) {
             for (std::size_t bucket = 0; bucket < TargetLatency::buckets; ++bucket) {
                 if (const std::uint64_t value = counts.latency[bucket * stride_ + t]; value != 0) {
@@ -66,7 +67,7 @@ void TargetMeter::make_room() {
             }
             wider.longest[t] = counts.longest[t];
             for (std::size_t row = 0; row < capacity_; ++row) {
-                if (const TargetCell& cell = counts.cells[row * stride_ + t]; cell.used()) {
+                if (const TargetCell& cell = counts.cells[row * stride_ + t]; cell.is_used()) {
                     wider.cells[row * stride + t] = cell;
                 }
             }
@@ -78,12 +79,12 @@ void TargetMeter::make_room() {
 // NOLINTEND(clang-analyzer-unix.Malloc)
 
 /// Slices twice as wide: neighbors become one.
-void TargetMeter::halve() noexcept {
+void TargetMeter::merge_row_pairs() noexcept {
     for (TargetArrays& counts : counts_) {
         for (std::size_t row = 0; stride_ > 0 && row < capacity_; ++row) {
             for (std::size_t t = 0; t < stride_; ++t) {
                 const TargetCell from = counts.cells[row * stride_ + t];
-                if (from.used()) {
+                if (from.is_used()) {
                     counts.cells[row * stride_ + t] = TargetCell{};
                     counts.cells[row / 2 * stride_ + t].add(from);
                 }
@@ -97,10 +98,10 @@ void TargetMeter::halve() noexcept {
     row_end_ = row_start_ + width_;
 }
 
-void TargetMeter::move_to(std::uint64_t tick) noexcept {
+void TargetMeter::advance_to(std::uint64_t tick) noexcept {
     std::uint64_t row = tick <= start_ ? 0 : (tick - start_) / width_;
     while (row >= capacity_) {
-        halve();
+        merge_row_pairs();
         row /= 2;
     }
     row_ = static_cast<std::uint32_t>(row);
@@ -109,12 +110,12 @@ void TargetMeter::move_to(std::uint64_t tick) noexcept {
 }
 
 /// Leaves the current slice at that of the end, where the operation is counted.
-void TargetMeter::spread(unsigned kind, std::uint32_t target, std::uint64_t from, std::uint64_t to,
-                         std::uint64_t bytes) noexcept {
+void TargetMeter::add_proportionally(unsigned kind, std::uint32_t target, std::uint64_t from, std::uint64_t to,
+                                     std::uint64_t bytes) noexcept {
     from = std::max(from, start_);
     to = std::max(to, from);
     // First, so that the width does not change while the bytes are spread. What ends with a slice belongs to it.
-    move_to(to > from ? to - 1 : to);
+    advance_to(to > from ? to - 1 : to);
     const std::uint64_t duration = to - from;
     std::uint64_t remaining = bytes;
     for (std::uint64_t row = (from - start_) / width_; row < row_ && duration > 0; ++row) {

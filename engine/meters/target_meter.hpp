@@ -21,22 +21,22 @@ namespace sonde::meters {
 
 /// Buckets of latencies, eight to an octave: the middle of a bucket is within 6 % of any value in it.
 struct TargetLatency {
-    static constexpr unsigned sub_bits = 3;
-    static constexpr unsigned top_bit = 42;  ///< what is longer counts in the last bucket
-    static constexpr std::size_t buckets = ((top_bit - sub_bits) << sub_bits) + (1U << sub_bits);
+    static constexpr unsigned octave_bits = 3;
+    static constexpr unsigned max_value_bits = 42;  ///< what is longer counts in the last bucket
+    static constexpr std::size_t buckets = ((max_value_bits - octave_bits) << octave_bits) + (1U << octave_bits);
 
     static constexpr std::size_t bucket_of(std::uint64_t ns) noexcept {
-        const unsigned octave = (static_cast<unsigned>(std::countl_zero(ns | 15U)) ^ 63U) - sub_bits;
-        const std::size_t bucket = (static_cast<std::size_t>(octave) << sub_bits) + (ns >> octave);
+        const unsigned octave = (static_cast<unsigned>(std::countl_zero(ns | 15U)) ^ 63U) - octave_bits;
+        const std::size_t bucket = (static_cast<std::size_t>(octave) << octave_bits) + (ns >> octave);
         return bucket < buckets ? bucket : buckets - 1;
     }
     /// First value of a bucket; one past its last is low(b + 1).
-    static constexpr std::uint64_t low(std::size_t bucket) noexcept {
-        if (bucket < (2U << sub_bits)) {
+    static constexpr std::uint64_t bucket_begin(std::size_t bucket) noexcept {
+        if (bucket < (2U << octave_bits)) {
             return bucket;
         }
-        const std::size_t octave = (bucket >> sub_bits) - 1;
-        return ((bucket & ((1U << sub_bits) - 1)) + (1U << sub_bits)) << octave;
+        const std::size_t octave = (bucket >> octave_bits) - 1;
+        return ((bucket & ((1U << octave_bits) - 1)) + (1U << octave_bits)) << octave;
     }
 };
 
@@ -46,7 +46,7 @@ struct TargetCell {
     std::uint64_t single_ops = 0, single_ns = 0;  ///< with all their bytes here, and how long they took together
     std::uint64_t split_ops = 0;                  ///< with some of their bytes here
 
-    bool used() const noexcept { return (bytes | single_ops | single_ns | split_ops) != 0; }
+    bool is_used() const noexcept { return (bytes | single_ops | single_ns | split_ops) != 0; }
     void add(const TargetCell& other) noexcept {
         bytes += other.bytes;
         single_ops += other.single_ops;
@@ -59,15 +59,15 @@ class TargetMeter {
  public:
     static constexpr std::uint32_t most_rows = 64;
     static constexpr std::size_t most_targets = 2048;
-    static constexpr std::uint32_t none = ~0U;
+    static constexpr std::uint32_t no_target = ~0U;
 
     /// Time zero and the width of the first slices, in ticks of the stream's clock.
     TargetMeter(std::uint64_t start, std::uint64_t width) noexcept;
 
     /// The number of a target in this meter, which may be a new one; none when it has most_targets already.
-    std::uint32_t number_of(std::string_view name);
+    std::uint32_t find_or_add_target(std::string_view name);
     /// Takes the memory for all targets that have got a number, before they are counted.
-    void make_room();
+    void allocate_counters();
     const std::vector<std::string>& names() const noexcept { return names_; }
 
     /// A single operation of `kind` (read, write) from tick `from` to tick `to`, `ns` long. Hot.
@@ -77,7 +77,7 @@ class TargetMeter {
         ++counts.latency[TargetLatency::bucket_of(ns) * stride_ + target];
         counts.longest[target] = ns > counts.longest[target] ? ns : counts.longest[target];
         if (from < row_start_ || to > row_end_) [[unlikely]] {
-            spread(kind, target, from, to, bytes);
+            add_proportionally(kind, target, from, to, bytes);
             bytes = 0;
         }
         TargetCell& cell = counts.cells[row_ * stride_ + target];
@@ -88,9 +88,9 @@ class TargetMeter {
     /// Single operations of `bytes` that followed one another on one target, the first from tick `begin`: as many as
     /// end in one slice and have their offset in [low, low + room], of which the first is one. How many that were. Hot.
     template <class Duration>
-    std::size_t add_run(unsigned kind, std::uint32_t target, const std::uint64_t* offsets, std::uint64_t low,
-                        std::uint64_t room, std::uint64_t begin, std::span<const std::uint64_t> ends,
-                        std::uint64_t bytes, const Duration& ns_of) noexcept {
+    std::size_t add_consecutive(unsigned kind, std::uint32_t target, const std::uint64_t* offsets, std::uint64_t low,
+                                std::uint64_t room, std::uint64_t begin, std::span<const std::uint64_t> ends,
+                                std::uint64_t bytes, const Duration& ns_of) noexcept {
         if (begin < row_start_ || ends[0] > row_end_) [[unlikely]] {
             add_single(kind, target, begin, ends[0], ns_of(ends[0] - begin), bytes);
             return 1;
@@ -118,10 +118,10 @@ class TargetMeter {
         return done;
     }
     /// The `bytes` on one target of an operation over several; `first`: not yet counted as an operation there.
-    void add_part(unsigned kind, std::uint32_t target, std::uint64_t from, std::uint64_t to, std::uint64_t bytes,
-                  bool first) noexcept {
+    void add_split(unsigned kind, std::uint32_t target, std::uint64_t from, std::uint64_t to, std::uint64_t bytes,
+                   bool first) noexcept {
         if (from < row_start_ || to > row_end_) [[unlikely]] {
-            spread(kind, target, from, to, bytes);
+            add_proportionally(kind, target, from, to, bytes);
             bytes = 0;
         }
         TargetCell& cell = counts_[kind].cells[row_ * stride_ + target];
@@ -147,19 +147,19 @@ class TargetMeter {
         void operator()(void* memory) const noexcept { std::free(memory); }
     };
     template <class T>
-    using Zeroed = std::unique_ptr<T[], FreeMemory>;
+    using ZeroedArray = std::unique_ptr<T[], FreeMemory>;
     /// By target within a bucket and a row, so that only the pages of buckets and rows in use are ever touched.
     struct TargetArrays {
-        Zeroed<std::uint64_t> latency;  ///< TargetLatency::buckets × stride_
-        Zeroed<std::uint64_t> longest;  ///< stride_
-        Zeroed<TargetCell> cells;       ///< capacity_ × stride_
+        ZeroedArray<std::uint64_t> latency;  ///< TargetLatency::buckets × stride_
+        ZeroedArray<std::uint64_t> longest;  ///< stride_
+        ZeroedArray<TargetCell> cells;       ///< capacity_ × stride_
     };
     template <class T>
-    static Zeroed<T> zeroed(std::size_t count);
-    void spread(unsigned kind, std::uint32_t target, std::uint64_t from, std::uint64_t to,
-                std::uint64_t bytes) noexcept;
-    void move_to(std::uint64_t tick) noexcept;
-    void halve() noexcept;
+    static ZeroedArray<T> allocate_zeroed(std::size_t count);
+    void add_proportionally(unsigned kind, std::uint32_t target, std::uint64_t from, std::uint64_t to,
+                            std::uint64_t bytes) noexcept;
+    void advance_to(std::uint64_t tick) noexcept;
+    void merge_row_pairs() noexcept;
 
     TargetArrays counts_[2];
     std::vector<std::string> names_;

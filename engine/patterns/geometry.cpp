@@ -9,11 +9,11 @@ namespace sonde::patterns {
 using plan::Order;
 using plan::Scope;
 
-Geometry::Geometry(const plan::Access& access, std::uint64_t segments, Share share, std::uint64_t pass_key)
+Geometry::Geometry(const plan::Access& access, std::uint64_t segments, FileShare share, std::uint64_t pass_key)
     : order_(access.order),
       scope_(access.scope),
       transfer_(access.transfer),
-      pitch_(access.block + access.gap),
+      block_pitch_(access.block + access.gap),
       offset_(access.offset),
       stride_(access.stride),
       slots_per_block_(access.block / access.transfer),
@@ -22,12 +22,12 @@ Geometry::Geometry(const plan::Access& access, std::uint64_t segments, Share sha
       slots_within_(access.within.value_or(0) / access.transfer),
       share_(share),
       key_(mix64(access.seed) ^ mix64(pass_key + 0x5eed)),
-      sizes_(accumulate_sizes(access)) {
+      size_steps_(accumulate_sizes(access)) {
     if (scope_ != Scope::file) {
         key_ ^= mix64(share.index + 1);
     }
     if (access.distribution && access.distribution->kind != plan::DistributionKind::uniform) {
-        skew_ = std::make_shared<const SkewedDraw>(*access.distribution, slots_in_range(), key_);
+        skewed_draw_ = std::make_shared<const SkewedDraw>(*access.distribution, slots_in_range(), key_);
     }
 }
 
@@ -41,7 +41,7 @@ std::shared_ptr<const std::vector<Geometry::SizeStep>> Geometry::accumulate_size
         percent += entry.percent;
         steps.push_back({static_cast<std::uint32_t>(entry.size), static_cast<std::uint64_t>(percent / 100 * 0x1p53)});
     }
-    steps.back().sum = 1ULL << 53U;
+    steps.back().cumulative_share = 1ULL << 53U;
     return std::make_shared<const std::vector<SizeStep>>(std::move(steps));
 }
 
@@ -53,16 +53,17 @@ std::uint64_t Geometry::end_of_file() const noexcept {
         return offset_ + slots_within_ * transfer_;
     }
     const std::uint64_t blocks = segments_ * share_.sharers;
-    return offset_ + (blocks - 1) * pitch_ + slots_per_block_ * transfer_;
+    return offset_ + (blocks - 1) * block_pitch_ + slots_per_block_ * transfer_;
 }
 
 std::uint64_t Geometry::slot_offset(std::uint64_t slot, std::uint64_t index) const noexcept {
     if (segments_ == 1) {
-        return offset_ + index * pitch_ + slot * transfer_;  // spares the division, which costs more than the rest
+        return offset_ + index * block_pitch_ +
+               slot * transfer_;  // spares the division, which costs more than the rest
     }
     const std::uint64_t segment = slot / slots_per_block_;
     const std::uint64_t in_block = slot % slots_per_block_;
-    return offset_ + (segment * share_.sharers + index) * pitch_ + in_block * transfer_;
+    return offset_ + (segment * share_.sharers + index) * block_pitch_ + in_block * transfer_;
 }
 
 /// How many slots a random order covers.
@@ -80,7 +81,7 @@ Permutation Geometry::permutation_for(std::uint64_t pass) const {
 }
 
 std::uint64_t Geometry::draw_slot(std::uint64_t bits) const noexcept {
-    return skew_ ? (*skew_)(bits) : scale(bits, slots_in_range());
+    return skewed_draw_ ? (*skewed_draw_)(bits) : scale_to_range(bits, slots_in_range());
 }
 
 std::uint64_t Geometry::random_offset(std::uint64_t i, std::uint64_t pass) const noexcept {
@@ -100,7 +101,7 @@ std::uint64_t Geometry::random_offset(std::uint64_t i, std::uint64_t pass) const
 
 std::uint64_t Geometry::offset_of(std::uint64_t i, std::uint64_t pass) const noexcept {
     std::uint64_t offset = 0;
-    fill(i, pass, {&offset, 1});
+    fill_offsets(i, pass, {&offset, 1});
     return offset;
 }
 
@@ -108,7 +109,7 @@ std::uint64_t Geometry::offset_of(std::uint64_t i, std::uint64_t pass) const noe
 void Geometry::fill_sequential(std::uint64_t first, std::span<std::uint64_t> out) const noexcept {
     std::uint64_t remaining = slots_per_block_ - first % slots_per_block_;
     std::uint64_t offset = slot_offset(first, share_.index);
-    const std::uint64_t jump = share_.sharers * pitch_ - slots_per_block_ * transfer_;
+    const std::uint64_t jump = share_.sharers * block_pitch_ - slots_per_block_ * transfer_;
     const std::uint64_t step = transfer_;
     for (std::size_t k = 0; k < out.size();) {
         const std::size_t end = k + std::min<std::uint64_t>(remaining, out.size() - k);
@@ -122,7 +123,7 @@ void Geometry::fill_sequential(std::uint64_t first, std::span<std::uint64_t> out
     }
 }
 
-void Geometry::fill(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out) const noexcept {
+void Geometry::fill_offsets(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out) const noexcept {
     switch (order_) {
         case Order::sequential:
             fill_sequential(first, out);
@@ -148,22 +149,22 @@ void Geometry::fill(std::uint64_t first, std::uint64_t pass, std::span<std::uint
     }
 }
 
-void Geometry::fill(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out,
-                    std::span<std::uint32_t> lengths) const noexcept {
-    fill(first, pass, out);
-    if (sizes_ == nullptr) {
+void Geometry::fill_offsets(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out,
+                            std::span<std::uint32_t> lengths) const noexcept {
+    fill_offsets(first, pass, out);
+    if (size_steps_ == nullptr) {
         std::fill(lengths.begin(), lengths.end(), static_cast<std::uint32_t>(transfer_));
         return;
     }
     const std::uint64_t key = mix64(key_ + pass + 0x73697a65ULL) + share_.index * 0xd1342543de82ef95ULL;
     for (std::size_t k = 0; k < out.size(); ++k) {
         const std::uint64_t bits = mix64(key ^ (first + k));
-        const SizeStep* step = sizes_->data();
-        while ((bits >> 11U) >= step->sum) {
+        const SizeStep* step = size_steps_->data();
+        while ((bits >> 11U) >= step->cumulative_share) {
             ++step;
         }
         lengths[k] = step->length;
-        out[k] += scale(mix64(bits), transfer_ / step->length) * step->length;
+        out[k] += scale_to_range(mix64(bits), transfer_ / step->length) * step->length;
     }
 }
 

@@ -22,7 +22,7 @@
 namespace sonde::patterns {
 
 /// The part a task has in one file.
-struct Share {
+struct FileShare {
     std::uint64_t sharers = 1;
     std::uint64_t index = 0;
 };
@@ -31,32 +31,32 @@ class Geometry {
  public:
     /// `segments` is already resolved (from access.segments or a volume). `pass_key` distinguishes files, so that the
     /// permutations of two files differ; with scope `file` it must be the same for all sharers.
-    Geometry(const plan::Access& access, std::uint64_t segments, Share share, std::uint64_t pass_key);
+    Geometry(const plan::Access& access, std::uint64_t segments, FileShare share, std::uint64_t pass_key);
 
     std::uint64_t operations() const noexcept { return operations_; }  ///< of one pass
-    std::uint64_t transfer() const noexcept { return transfer_; }
-    /// Without a stride, the task's bytes lie in blocks: the first at first(), contiguous() bytes each, one every
-    /// repeat() bytes.
-    std::uint64_t first() const noexcept { return offset_ + share_.index * pitch_; }
-    std::uint64_t contiguous() const noexcept { return slots_per_block_ * transfer_; }
-    std::uint64_t repeat() const noexcept { return share_.sharers * pitch_; }
+    std::uint64_t transfer_bytes() const noexcept { return transfer_; }
+    /// Without a stride, the task's bytes lie in blocks: the first at first_block_offset(), bytes_per_block() bytes
+    /// each, one every block_distance() bytes.
+    std::uint64_t first_block_offset() const noexcept { return offset_ + share_.index * block_pitch_; }
+    std::uint64_t bytes_per_block() const noexcept { return slots_per_block_ * transfer_; }
+    std::uint64_t block_distance() const noexcept { return share_.sharers * block_pitch_; }
     /// One past the last byte that any sharer touches.
     std::uint64_t end_of_file() const noexcept;
 
     /// Offset of operation `i` of pass `pass` (random orders differ from pass to pass).
     std::uint64_t offset_of(std::uint64_t i, std::uint64_t pass = 0) const noexcept;
     /// Offsets of operations `first` … first + out.size() - 1 of one pass; the same as offset_of, faster.
-    void fill(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out) const noexcept;
-    /// The same with the bytes of each operation. Without access.sizes these are transfer().
-    void fill(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out,
-              std::span<std::uint32_t> lengths) const noexcept;
-    bool has_sizes() const noexcept { return sizes_ != nullptr; }
+    void fill_offsets(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out) const noexcept;
+    /// The same with the bytes of each operation. Without access.sizes these are transfer_bytes().
+    void fill_offsets(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out,
+                      std::span<std::uint32_t> lengths) const noexcept;
+    bool has_sizes() const noexcept { return size_steps_ != nullptr; }
 
  private:
     /// A size and the sum of the shares up to it, of 2^53.
     struct SizeStep {
         std::uint32_t length;
-        std::uint64_t sum;
+        std::uint64_t cumulative_share;
     };
     static std::shared_ptr<const std::vector<SizeStep>> accumulate_sizes(const plan::Access& access);
     std::uint64_t slot_offset(std::uint64_t slot, std::uint64_t index) const noexcept;
@@ -69,14 +69,14 @@ class Geometry {
 
     plan::Order order_;
     plan::Scope scope_;
-    std::uint64_t transfer_, pitch_, offset_, stride_;  ///< pitch = block + gap
+    std::uint64_t transfer_, block_pitch_, offset_, stride_;  ///< pitch = block + gap
     std::uint64_t slots_per_block_, segments_, operations_;
     std::uint64_t
         slots_within_;  ///< that may be drawn, one beside the other from the offset on; 0: those of the blocks
-    Share share_;
+    FileShare share_;
     std::uint64_t key_;
-    std::shared_ptr<const std::vector<SizeStep>> sizes_;  ///< null: each operation has transfer bytes
-    std::shared_ptr<const SkewedDraw> skew_;              ///< null: each slot is drawn equally often
+    std::shared_ptr<const std::vector<SizeStep>> size_steps_;  ///< null: each operation has transfer bytes
+    std::shared_ptr<const SkewedDraw> skewed_draw_;            ///< null: each slot is drawn equally often
 };
 
 /// Segments that carry `volume` bytes of one task: ceil(volume / block), at least 1.

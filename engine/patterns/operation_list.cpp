@@ -29,9 +29,9 @@ constexpr std::array<const char*, operation_kinds> kind_names{"read",  "write", 
                                                               "close", "stat",  "remove"};
 
 /// An operation list that is open for reading.
-class ListFile {
+class OperationListFile {
  public:
-    explicit ListFile(const std::string& path)
+    explicit OperationListFile(const std::string& path)
         : path_(path), descriptor_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
         struct stat info {};
         if (descriptor_ < 0 || ::fstat(descriptor_, &info) != 0) {
@@ -45,9 +45,9 @@ class ListFile {
         }
         size_ = static_cast<std::uint64_t>(info.st_size);
     }
-    ~ListFile() { close(); }
-    ListFile(const ListFile&) = delete;
-    ListFile& operator=(const ListFile&) = delete;
+    ~OperationListFile() { close(); }
+    OperationListFile(const OperationListFile&) = delete;
+    OperationListFile& operator=(const OperationListFile&) = delete;
 
     std::uint64_t size() const { return size_; }
 
@@ -85,7 +85,7 @@ class ListFile {
 };
 
 /// Header and tables of a list.
-struct ListTables {
+struct OperationListTables {
     OperationListHeader header;
     std::vector<std::uint64_t> operations_of_task;
     std::vector<std::uint64_t> size_of_file;
@@ -95,7 +95,7 @@ struct ListTables {
     }
 };
 
-void check_header(const ListFile& file, const OperationListHeader& header) {
+void check_header(const OperationListFile& file, const OperationListHeader& header) {
     if (header.magic != OperationListHeader{}.magic) {
         file.fail("is no list of operations of Sonde: `sonde replay` writes them");
     }
@@ -119,8 +119,8 @@ void check_header(const ListFile& file, const OperationListHeader& header) {
     }
 }
 
-ListTables read_tables(const ListFile& file) {
-    ListTables tables;
+OperationListTables read_tables(const OperationListFile& file) {
+    OperationListTables tables;
     if (file.size() < sizeof(OperationListHeader)) {
         file.fail("is no list of operations of Sonde: it is shorter than a header");
     }
@@ -152,9 +152,10 @@ ListTables read_tables(const ListFile& file) {
 }
 
 /// Checks the operations of one task in their order.
-class TaskCheck {
+class OperationChecker {
  public:
-    explicit TaskCheck(const ListTables& tables) : tables_(tables), open_(tables.header.handles, nothing) {}
+    explicit OperationChecker(const OperationListTables& tables)
+        : tables_(tables), open_(tables.header.handles, no_file) {}
 
     /// What is wrong with the next operation; empty: nothing.
     std::string find_error(const ListedOperation& operation) {
@@ -184,7 +185,7 @@ class TaskCheck {
                 return find_handle_error(operation);
             case ReplayCall::close: {
                 const std::string error = find_handle_error(operation);
-                open_[operation.handle] = nothing;
+                open_[operation.handle] = no_file;
                 return error;
             }
             case ReplayCall::stat:
@@ -195,7 +196,7 @@ class TaskCheck {
     }
 
     bool has_open_file() const {
-        return std::any_of(open_.begin(), open_.end(), [](std::uint64_t file) { return file != nothing; });
+        return std::any_of(open_.begin(), open_.end(), [](std::uint64_t file) { return file != no_file; });
     }
 
  private:
@@ -218,22 +219,23 @@ class TaskCheck {
         if ((operation.flags & (open_reads | open_writes)) == 0) {
             return "opens a file for neither reading nor writing";
         }
-        if (open_[operation.handle] != nothing) {
+        if (open_[operation.handle] != no_file) {
             return "opens handle " + std::to_string(operation.handle) + ", which is open";
         }
         open_[operation.handle] = operation.file;
         return {};
     }
 
-    static constexpr std::uint64_t nothing = ~0ULL;
-    const ListTables& tables_;
+    static constexpr std::uint64_t no_file = ~0ULL;
+    const OperationListTables& tables_;
     std::vector<std::uint64_t> open_;  ///< by handle: the file
 };
 
-void check_task(const ListFile& file, const ListTables& tables, std::uint32_t task, std::uint64_t first) {
+void check_task(const OperationListFile& file, const OperationListTables& tables, std::uint32_t task,
+                std::uint64_t first) {
     constexpr std::uint64_t batch = 1U << 15U;
     std::vector<ListedOperation> operations;
-    TaskCheck check(tables);
+    OperationChecker check(tables);
     const std::uint64_t count = tables.operations_of_task[task];
     for (std::uint64_t done = 0; done < count; done += operations.size()) {
         operations.resize(std::min(batch, count - done));
@@ -255,8 +257,8 @@ void check_task(const ListFile& file, const ListTables& tables, std::uint32_t ta
 }  // namespace
 
 OperationListHeader check_operation_list(const std::string& path) {
-    const ListFile file(path);
-    const ListTables tables = read_tables(file);
+    const OperationListFile file(path);
+    const OperationListTables tables = read_tables(file);
     std::uint64_t first = 0;
     for (std::uint32_t task = 0; task < tables.header.tasks; ++task) {
         check_task(file, tables, task, first);
@@ -266,12 +268,12 @@ OperationListHeader check_operation_list(const std::string& path) {
 }
 
 OperationListHeader read_operation_list_header(const std::string& path) {
-    return read_tables(ListFile(path)).header;
+    return read_tables(OperationListFile(path)).header;
 }
 
 TaskOperations read_task_operations(const std::string& path, int task) {
-    const ListFile file(path);
-    const ListTables tables = read_tables(file);
+    const OperationListFile file(path);
+    const OperationListTables tables = read_tables(file);
     if (static_cast<std::uint32_t>(task) >= tables.header.tasks) {
         file.fail("has no task " + std::to_string(task));
     }

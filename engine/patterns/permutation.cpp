@@ -10,9 +10,9 @@ namespace sonde::patterns {
 
 namespace {
 
-/// Four numbers below 2^32, which any processor multiplies at once: products modulo a power of two up to that need no
-/// more of their factors.
-using Four = std::uint32_t __attribute__((vector_size(16)));
+/// FourValues numbers below 2^32, which any processor multiplies at once: products modulo a power of two up to that
+/// need no more of their factors.
+using FourValues = std::uint32_t __attribute__((vector_size(16)));
 
 }  // namespace
 
@@ -20,7 +20,7 @@ Permutation::Permutation(std::uint64_t n, std::uint64_t key) : n_(std::max<std::
     std::uint64_t state = mix64(key);
     if (n_ <= table_.size()) {
         for (std::size_t i = 0; i < n_; ++i) {
-            const std::uint64_t index = scale(mix64(++state), i + 1);
+            const std::uint64_t index = scale_to_range(mix64(++state), i + 1);
             table_[i] = table_[index];
             table_[index] = static_cast<std::uint8_t>(i);
         }
@@ -35,22 +35,22 @@ Permutation::Permutation(std::uint64_t n, std::uint64_t key) : n_(std::max<std::
     }
 }
 
-void Permutation::mix(std::span<std::uint64_t> values) const noexcept {
+void Permutation::mix_values(std::span<std::uint64_t> values) const noexcept {
     const Permutation copy = *this;  // its keys in registers: `values` might be where they lie
     std::size_t k = 0;
     if (mask_ <= ~std::uint32_t{0}) {
         const auto narrow = [](std::uint64_t value) { return static_cast<std::uint32_t>(value); };
-        const auto four_times = [narrow](std::uint64_t value) { return Four{} + narrow(value); };
-        std::array<Four, std::tuple_size_v<decltype(rounds_)>> factors, addends;
+        const auto four_times = [narrow](std::uint64_t value) { return FourValues{} + narrow(value); };
+        std::array<FourValues, std::tuple_size_v<decltype(rounds_)>> factors, addends;
         for (std::size_t i = 0; i < factors.size(); ++i) {
             factors[i] = four_times(rounds_[i].factor);
             addends[i] = four_times(rounds_[i].addend);
         }
-        const Four mask = four_times(mask_);
+        const FourValues mask = four_times(mask_);
         const auto shift = static_cast<int>(shift_);
         for (; k + 4 <= values.size(); k += 4) {
             std::uint64_t* const group = values.data() + k;
-            Four four{narrow(group[0]), narrow(group[1]), narrow(group[2]), narrow(group[3])};
+            FourValues four{narrow(group[0]), narrow(group[1]), narrow(group[2]), narrow(group[3])};
 #pragma GCC unroll 8
             for (std::size_t i = 0; i < factors.size(); ++i) {
                 four = (four * factors[i] + addends[i]) & mask;
@@ -62,7 +62,7 @@ void Permutation::mix(std::span<std::uint64_t> values) const noexcept {
         }
     }
     for (; k < values.size(); ++k) {
-        values[k] = copy.mixed(values[k]);
+        values[k] = copy.mix_value(values[k]);
     }
 }
 
@@ -77,7 +77,7 @@ void Permutation::fill(std::uint64_t first, std::span<std::uint64_t> out) const 
     for (std::uint64_t& value : out) {
         value = first++;
     }
-    mix(out);
+    mix_values(out);
     if (n_ == mask_ + 1) {
         return;
     }
@@ -94,7 +94,7 @@ void Permutation::fill(std::uint64_t first, std::span<std::uint64_t> out) const 
             count += values[count] >= n_ ? 1 : 0;
         }
         while (count > 0) {
-            mix({values.data(), count});
+            mix_values({values.data(), count});
             std::size_t remaining = 0;
             for (std::size_t k = 0; k < count; ++k) {
                 const std::uint64_t value = values[k];

@@ -19,7 +19,7 @@ constexpr std::uint64_t mix64(std::uint64_t x) noexcept {
 }
 
 /// Uniform number in 0 … n-1 from 64 random bits (Lemire's multiply-shift; bias below n / 2^64).
-constexpr std::uint64_t scale(std::uint64_t bits, std::uint64_t n) noexcept {
+constexpr std::uint64_t scale_to_range(std::uint64_t bits, std::uint64_t n) noexcept {
     return static_cast<std::uint64_t>((static_cast<uint128>(bits) * n) >> 64U);
 }
 
@@ -27,13 +27,14 @@ constexpr std::uint64_t scale(std::uint64_t bits, std::uint64_t n) noexcept {
 /// 420). Others are rounds of a multiplication by an odd key, an addition, and a shift to the right that is added in,
 /// each of them a bijection on the next power of two (as A. Kensler, Pixar Technical Memo 13-01, 2013, has them),
 /// walked until it lands inside (J. Black, P. Rogaway, CT-RSA 2002): fewer than two walks an entry are expected. It
-/// runs beside the timed loop: six instructions a round, and in fill() for four numbers at once. Not for secrets.
+/// runs beside the timed loop: six instructions a round, and in fill_offsets() for four numbers at once. Not for
+/// secrets.
 ///
 /// Which order a key gives is part of what a run's files hold: whoever changes it raises `rule`.
 class Permutation {
  public:
     /// Number of this order. The manifest stores it with data whose order later phases must know.
-    static constexpr int rule = 2;
+    static constexpr int order_version = 2;
 
     Permutation(std::uint64_t n, std::uint64_t key);
     std::uint64_t operator()(std::uint64_t index) const noexcept {
@@ -42,7 +43,7 @@ class Permutation {
         }
         std::uint64_t value = index;
         do {
-            value = mixed(value);
+            value = mix_value(value);
         } while (value >= n_);
         return value;
     }
@@ -54,9 +55,9 @@ class Permutation {
     struct Round {
         std::uint64_t factor = 1, addend = 0;
     };
-    /// Each value becomes mixed() of it.
-    void mix(std::span<std::uint64_t> values) const noexcept;
-    std::uint64_t mixed(std::uint64_t value) const noexcept {
+    /// Each value becomes mix_value() of it.
+    void mix_values(std::span<std::uint64_t> values) const noexcept;
+    std::uint64_t mix_value(std::uint64_t value) const noexcept {
 #pragma GCC unroll 8
         for (const Round& round : rounds_) {
             value = (value * round.factor + round.addend) & mask_;

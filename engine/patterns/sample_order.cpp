@@ -4,13 +4,13 @@
 namespace sonde::patterns {
 namespace {
 
-std::uint64_t count_units(const SampleSet& set, plan::Shuffle shuffle) {
+std::uint64_t count_units(const TrainingSet& set, plan::Shuffle shuffle) {
     return set.tasks * set.files * (shuffle == plan::Shuffle::files ? 1 : set.samples);
 }
 
 }  // namespace
 
-SampleOrder::SampleOrder(const SampleSet& set, plan::Shuffle shuffle, std::uint64_t seed, std::uint64_t epoch)
+SampleOrder::SampleOrder(const TrainingSet& set, plan::Shuffle shuffle, std::uint64_t seed, std::uint64_t epoch)
     : set_(set), shuffle_(shuffle), permute_(count_units(set, shuffle), mix64(seed) ^ mix64(epoch + 0x65706f6368ULL)) {
 }
 

@@ -18,7 +18,7 @@ struct SampleLocation {
 };
 
 /// The data set: each task wrote `files` files of `samples` samples each.
-struct SampleSet {
+struct TrainingSet {
     std::uint64_t tasks = 1, files = 1, samples = 1;
     std::uint64_t per_task() const { return files * samples; }
 };
@@ -26,12 +26,12 @@ struct SampleSet {
 class SampleOrder {
  public:
     /// With Shuffle::samples all samples are permuted, with Shuffle::files the files, whose samples keep their order.
-    SampleOrder(const SampleSet& set, plan::Shuffle shuffle, std::uint64_t seed, std::uint64_t epoch);
+    SampleOrder(const TrainingSet& set, plan::Shuffle shuffle, std::uint64_t seed, std::uint64_t epoch);
     /// The i-th sample that `task` reads, i < set.per_task().
     SampleLocation locate(std::uint64_t task, std::uint64_t i) const noexcept;
 
  private:
-    SampleSet set_;
+    TrainingSet set_;
     plan::Shuffle shuffle_;
     Permutation permute_;
 };

@@ -27,14 +27,14 @@ SkewedDraw::SkewedDraw(const plan::Distribution& distribution, std::uint64_t n, 
       power_(compute_power(distribution.share.value_or(default_share))),
       deviation_(distribution.deviation.value_or(default_deviation)),
       zipf_(n, distribution.theta.value_or(default_theta), key),
-      place_(n, mix64(key ^ 0x736b6577ULL)) {
+      rank_to_slot_(n, mix64(key ^ 0x736b6577ULL)) {
 }
 
 std::uint64_t SkewedDraw::operator()(std::uint64_t bits) const noexcept {
     if (kind_ == plan::DistributionKind::uniform) {
-        return scale(bits, n_);
+        return scale_to_range(bits, n_);
     }
-    return kind_ == plan::DistributionKind::normal ? draw_normal(bits) : place_(draw_rank(bits));
+    return kind_ == plan::DistributionKind::normal ? draw_normal(bits) : rank_to_slot_(draw_rank(bits));
 }
 
 std::uint64_t SkewedDraw::draw_rank(std::uint64_t bits) const noexcept {

@@ -32,7 +32,7 @@ class SkewedDraw {
     std::uint64_t n_;
     double power_, deviation_;
     Zipf zipf_;
-    Permutation place_;
+    Permutation rank_to_slot_;
 };
 
 }  // namespace sonde::patterns

@@ -23,7 +23,7 @@ struct StripePart {
     std::uint64_t stripe = 0;               ///< bytes; 0 = all of it lies on the one target
     std::uint64_t shift = 0;                ///< bytes, less than a turn
     std::vector<std::string> targets = {};  ///< by stripe, a name as often as it holds stripes; empty: not known
-    bool pending = false;                   ///< its targets are chosen when somebody writes there
+    bool is_pending = false;                ///< its targets are chosen when somebody writes there
 };
 /// Of one file, in any order, none over another. Empty: not known.
 using FileStripes = std::vector<StripePart>;
@@ -55,7 +55,7 @@ class StripeMap {
     struct StripeExtent {
         std::uint64_t from = 0, to = 0;
         std::uint32_t target = no_target;
-        bool pending = false;  ///< not known yet: a target is chosen when somebody writes there
+        bool is_pending = false;  ///< not known yet: a target is chosen when somebody writes there
     };
 
     StripeMap() = default;
@@ -73,42 +73,43 @@ class StripeMap {
             const bool single_target =
                 is_known && std::all_of(targets_.begin() + first, targets_.end(),
                                         [&](std::uint32_t target) { return target == targets_[first]; });
-            parts_.push_back({.start = part.start,
-                              .end = part.end,
-                              .shift = part.shift,
-                              .by_stripe = Reciprocal(std::max<std::uint64_t>(part.stripe, 1)),
-                              .by_count = Reciprocal(std::max<std::uint32_t>(count, 1)),
-                              .first = first,
-                              .stripes = count,
-                              .single_target = single_target,
-                              .pending = part.pending});
+            flat_parts_.push_back({.start = part.start,
+                                   .end = part.end,
+                                   .shift = part.shift,
+                                   .stripe_reciprocal = Reciprocal(std::max<std::uint64_t>(part.stripe, 1)),
+                                   .count_reciprocal = Reciprocal(std::max<std::uint32_t>(count, 1)),
+                                   .first = first,
+                                   .stripes = count,
+                                   .single_target = single_target,
+                                   .pending = part.is_pending});
         }
         // A file on a striped volume has a part for each of its extents.
-        std::sort(parts_.begin(), parts_.end(), [](const Flat& a, const Flat& b) { return a.start < b.start; });
+        std::sort(flat_parts_.begin(), flat_parts_.end(),
+                  [](const FlatPart& a, const FlatPart& b) { return a.start < b.start; });
     }
 
     /// The stretch around the byte at `offset` that lies on one target.
     StripeExtent find(std::uint64_t offset) const noexcept {
-        if (parts_.size() == 1 && offset >= parts_[0].start && offset < parts_[0].end) {
-            return inside(parts_[0], offset);
+        if (flat_parts_.size() == 1 && offset >= flat_parts_[0].start && offset < flat_parts_[0].end) {
+            return extent_in_part(flat_parts_[0], offset);
         }
-        const auto next = std::upper_bound(parts_.begin(), parts_.end(), offset,
-                                           [](std::uint64_t byte, const Flat& part) { return byte < part.start; });
-        if (next != parts_.begin() && offset < std::prev(next)->end) {
-            return inside(*std::prev(next), offset);
+        const auto next = std::upper_bound(flat_parts_.begin(), flat_parts_.end(), offset,
+                                           [](std::uint64_t byte, const FlatPart& part) { return byte < part.start; });
+        if (next != flat_parts_.begin() && offset < std::prev(next)->end) {
+            return extent_in_part(*std::prev(next), offset);
         }
         // Between parts, or behind the last: up to the next one.
-        return {offset, next == parts_.end() ? ~0ULL : next->start, no_target, false};
+        return {offset, next == flat_parts_.end() ? ~0ULL : next->start, no_target, false};
     }
 
  private:
-    struct Flat {
+    struct FlatPart {
         std::uint64_t start, end, shift;
-        Reciprocal by_stripe, by_count;
+        Reciprocal stripe_reciprocal, count_reciprocal;
         std::uint32_t first, stripes;  ///< in targets_
         bool single_target, pending;
     };
-    StripeExtent inside(const Flat& part, std::uint64_t offset) const noexcept {
+    StripeExtent extent_in_part(const FlatPart& part, std::uint64_t offset) const noexcept {
         if (part.stripes == 0) {
             return {part.start, part.end, no_target, part.pending};
         }
@@ -116,16 +117,16 @@ class StripeMap {
             return {part.start, part.end, targets_[part.first], false};
         }
         const std::uint64_t position = offset + part.shift;
-        const std::uint64_t number = part.by_stripe.quotient(position);
-        const std::uint64_t turn = number - part.by_count.quotient(number) * part.stripes;
+        const std::uint64_t number = part.stripe_reciprocal.quotient(position);
+        const std::uint64_t turn = number - part.count_reciprocal.quotient(number) * part.stripes;
         // Counted from the offset, so that nothing is below zero or beyond 64 bits.
-        const std::uint64_t before = position - number * part.by_stripe.divisor();
-        const std::uint64_t behind = part.by_stripe.divisor() - before;
+        const std::uint64_t before = position - number * part.stripe_reciprocal.divisor();
+        const std::uint64_t behind = part.stripe_reciprocal.divisor() - before;
         return {offset - part.start < before ? part.start : offset - before,
                 part.end - offset < behind ? part.end : offset + behind, targets_[part.first + turn], false};
     }
 
-    std::vector<Flat> parts_;
+    std::vector<FlatPart> flat_parts_;
     std::vector<std::uint32_t> targets_;
 };
 

@@ -23,15 +23,15 @@ struct Mismatch {
         truncated,  ///< the file ends before
     };
     MismatchKind kind = MismatchKind::changed;
-    std::uint64_t offset = 0;  ///< of the first wrong byte in the file
-    std::uint64_t bytes = 0;   ///< wrong bytes in the operation
-    std::string text;          ///< "holds offset 8192 of the same file, generation 1"
+    std::uint64_t offset = 0;       ///< of the first wrong byte in the file
+    std::uint64_t bytes = 0;        ///< wrong bytes in the operation
+    std::string describe_mismatch;  ///< "holds offset 8192 of the same file, generation 1"
 };
 
 /// Compares what a read returned with what was written at `offset` of the file, both in bytes: `expected` makes that.
 /// `got` bytes of `length` arrived (fewer = truncated file). Nothing when all is right.
-std::optional<Mismatch> compare(Image& expected, const std::byte* data, std::uint64_t offset, std::uint64_t length,
-                                std::uint64_t got);
+std::optional<Mismatch> compare(PayloadImage& expected, const std::byte* data, std::uint64_t offset,
+                                std::uint64_t length, std::uint64_t got);
 
 /// "changed", "displaced", … for sentences.
 const char* text(Mismatch::MismatchKind kind);

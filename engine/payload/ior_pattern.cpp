@@ -10,11 +10,11 @@ namespace {
 constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
 constexpr std::uint64_t words_per_mark = 512;
 
-void put(std::byte* transfer, std::uint64_t index, std::uint64_t value) noexcept {
+void store_word(std::byte* transfer, std::uint64_t index, std::uint64_t value) noexcept {
     std::memcpy(transfer + index * word_bytes, &value, word_bytes);
 }
 
-std::uint64_t of_writer(const IorPacket& packet) noexcept {
+std::uint64_t writer_bits(const IorPacket& packet) noexcept {
     return static_cast<std::uint64_t>(packet.writer) << 32U;
 }
 
@@ -25,7 +25,7 @@ std::uint64_t draw(unsigned& seed) noexcept {
 
 }  // namespace
 
-void prepare(const IorPacket& packet, std::byte* transfer, std::uint64_t length) noexcept {
+void fill_packet(const IorPacket& packet, std::byte* transfer, std::uint64_t length) noexcept {
     const std::uint64_t count = length / word_bytes;
     // IOR adds its signature as a signed 32-bit number.
     const auto signature =
@@ -34,15 +34,17 @@ void prepare(const IorPacket& packet, std::byte* transfer, std::uint64_t length)
     const std::uint64_t high = draw(seed) << 32U;
     const std::uint64_t constant = high | draw(seed);
     for (std::uint64_t i = 0; i < count; ++i) {
-        put(transfer, i,
-            packet.kind == plan::PayloadKind::ior_incompressible ? constant : (of_writer(packet) | (signature + i)));
+        store_word(
+            transfer, i,
+            packet.kind == plan::PayloadKind::ior_incompressible ? constant : (writer_bits(packet) | (signature + i)));
     }
     for (std::uint64_t i = count * word_bytes; i < length; ++i) {
         transfer[i] = static_cast<std::byte>(i);
     }
 }
 
-void mark(const IorPacket& packet, std::byte* transfer, std::uint64_t length, std::uint64_t offset) noexcept {
+void set_packet_offset(const IorPacket& packet, std::byte* transfer, std::uint64_t length,
+                       std::uint64_t offset) noexcept {
     const std::uint64_t count = length / word_bytes;
     switch (packet.kind) {
         case plan::PayloadKind::ior_offset:
@@ -50,7 +52,7 @@ void mark(const IorPacket& packet, std::byte* transfer, std::uint64_t length, st
             std::uint32_t multiple = 0;
             for (std::uint64_t i = 0; i < count; i += words_per_mark) {
                 multiple += static_cast<std::uint32_t>(offset);
-                put(transfer, i, of_writer(packet) | multiple);
+                store_word(transfer, i, writer_bits(packet) | multiple);
             }
             return;
         }
@@ -60,7 +62,7 @@ void mark(const IorPacket& packet, std::byte* transfer, std::uint64_t length, st
             std::uint64_t state = draw(seed);
             for (std::uint64_t i = 0; i < count; ++i) {
                 state = (state * factor) >> 3U;
-                put(transfer, i, state);
+                store_word(transfer, i, state);
             }
             return;
         }

@@ -26,14 +26,15 @@ struct IorPacket {
 };
 
 /// True for IOR's kinds: what is right can be computed without knowing which phase wrote it.
-constexpr bool tells_itself(plan::PayloadKind kind) {
+constexpr bool is_ior_payload(plan::PayloadKind kind) {
     return kind == plan::PayloadKind::ior_timestamp || kind == plan::PayloadKind::ior_offset ||
            kind == plan::PayloadKind::ior_incompressible || kind == plan::PayloadKind::ior_random;
 }
 
 /// What all transfers of a writer have in common. `length` in bytes.
-void prepare(const IorPacket& packet, std::byte* transfer, std::uint64_t length) noexcept;
+void fill_packet(const IorPacket& packet, std::byte* transfer, std::uint64_t length) noexcept;
 /// What depends on the place of the transfer in the file; `transfer` was prepared.
-void mark(const IorPacket& packet, std::byte* transfer, std::uint64_t length, std::uint64_t offset) noexcept;
+void set_packet_offset(const IorPacket& packet, std::byte* transfer, std::uint64_t length,
+                       std::uint64_t offset) noexcept;
 
 }  // namespace sonde::payload

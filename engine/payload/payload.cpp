@@ -34,7 +34,7 @@ std::uint64_t period_for(const plan::Payload& settings, std::uint64_t transfer) 
     return settings.period > 0 ? settings.period : transfer < (256U << 10U) ? 256U << 10U : 1U << 20U;
 }
 
-void Base::make(std::byte* memory) const {
+void PayloadBase::generate(std::byte* memory) const {
     if (settings_.kind == plan::PayloadKind::zero) {
         std::memset(memory, 0, period_);
     } else {
@@ -42,94 +42,97 @@ void Base::make(std::byte* memory) const {
     }
 }
 
-const std::byte* Base::data() const {
-    std::call_once(made_, [this] {
+const std::byte* PayloadBase::data() const {
+    std::call_once(generated_once_, [this] {
         bytes_.resize(period_);
-        make(bytes_.data());
+        generate(bytes_.data());
     });
     return bytes_.data();
 }
 
-void Base::put(std::byte* memory) const {
-    if (!asked_.exchange(true)) {
-        make(memory);
+void PayloadBase::copy_to(std::byte* memory) const {
+    if (!is_requested_.exchange(true)) {
+        generate(memory);
     } else {
         std::memcpy(memory, data(), period_);
     }
 }
 
-std::uint64_t Base::rotation(const Origin& origin) const noexcept {
-    const std::uint64_t places = period_ / granule;
-    return granule * ((mix64(origin.file) + origin.generation * 2654435761ULL) % places);
+std::uint64_t PayloadBase::rotation(const Origin& origin) const noexcept {
+    const std::uint64_t places = period_ / granule_bytes;
+    return granule_bytes * ((mix64(origin.file) + origin.generation * 2654435761ULL) % places);
 }
 
-std::uint64_t Base::stamp_place(std::uint64_t offset, const Origin& origin) const noexcept {
+std::uint64_t PayloadBase::stamp_begin(std::uint64_t offset, const Origin& origin) const noexcept {
     return settings_.kind == plan::PayloadKind::stamped
-               ? stamp_place_at(offset + rotation(origin), stamp_places(period_))
+               ? stamp_begin_in_granule(offset + rotation(origin), stamp_begin_mask(period_))
                : 0;
 }
 
-std::vector<std::byte> Base::stamped(std::uint64_t offset, std::uint64_t length, const Origin& origin) const {
-    const std::uint64_t first = offset & ~(granule - 1);
-    const std::uint64_t last = (offset + length + granule - 1) & ~(granule - 1);
+std::vector<std::byte> PayloadBase::make_stamped_content(std::uint64_t offset, std::uint64_t length,
+                                                         const Origin& origin) const {
+    const std::uint64_t first = offset & ~(granule_bytes - 1);
+    const std::uint64_t last = (offset + length + granule_bytes - 1) & ~(granule_bytes - 1);
     std::vector<std::byte> bytes(last - first);
     const std::byte* const base = data();
-    for (std::uint64_t granule_begin = first; granule_begin < last; granule_begin += granule) {
+    for (std::uint64_t granule_begin = first; granule_begin < last; granule_begin += granule_bytes) {
         std::byte* where = bytes.data() + (granule_begin - first);
-        std::memcpy(where, base + ((granule_begin + rotation(origin)) & (period_ - 1)), granule);
-        const std::uint64_t stamp[4] = {magic ^ settings_.seed, origin.file, granule_begin, origin.generation};
-        std::memcpy(where + stamp_place(granule_begin, origin), stamp, sizeof stamp);
+        std::memcpy(where, base + ((granule_begin + rotation(origin)) & (period_ - 1)), granule_bytes);
+        const std::uint64_t stamp[4] = {stamp_magic ^ settings_.seed, origin.file, granule_begin, origin.generation};
+        std::memcpy(where + stamp_begin(granule_begin, origin), stamp, sizeof stamp);
     }
     return {bytes.begin() + static_cast<std::ptrdiff_t>(offset - first),
             bytes.begin() + static_cast<std::ptrdiff_t>(offset - first + length)};
 }
 
-Image::Holds Image::holds_for(std::uint64_t period, std::uint64_t max_length, std::uint64_t images_on_node) {
+PayloadImage::BaseStorage PayloadImage::choose_base_storage(std::uint64_t period, std::uint64_t max_length,
+                                                            std::uint64_t images_on_node) {
     constexpr std::uint64_t most = 64ULL << 20U, longest_copied = 64ULL << 10U;
     const bool fit = memory_for(period, max_length) <= most / std::max<std::uint64_t>(images_on_node, 1);
-    return fit || max_length > longest_copied ? Holds::period : Holds::transfer;
+    return fit || max_length > longest_copied ? BaseStorage::whole_period : BaseStorage::one_transfer;
 }
 
-std::uint64_t Image::memory_for(std::uint64_t period, std::uint64_t max_length, Holds holds) {
+std::uint64_t PayloadImage::memory_for(std::uint64_t period, std::uint64_t max_length, BaseStorage holds) {
     // Transfers may begin and end inside a granule.
-    const std::uint64_t touched = (max_length + 2 * (granule - 1)) / granule * granule;
-    return holds == Holds::period ? period + touched : touched;
+    const std::uint64_t touched = (max_length + 2 * (granule_bytes - 1)) / granule_bytes * granule_bytes;
+    return holds == BaseStorage::whole_period ? period + touched : touched;
 }
 
-Image::Image(const Base& base, std::byte* memory, std::uint64_t max_length, Holds holds)
+PayloadImage::PayloadImage(const PayloadBase& base, std::byte* memory, std::uint64_t max_length, BaseStorage holds)
     : base_(&base),
       memory_(memory),
-      holds_(holds),
+      base_storage_(holds),
       mask_(base.period() - 1),
       seed_(base.settings().seed),
       size_(memory_for(base.period(), max_length, holds)) {
     const plan::Payload& settings = base.settings();
-    plain_ = settings.kind == plan::PayloadKind::stamped && settings.duplicates <= 0 && holds == Holds::period;
-    if (holds == Holds::transfer) {
+    is_stamped_only_ =
+        settings.kind == plan::PayloadKind::stamped && settings.duplicates <= 0 && holds == BaseStorage::whole_period;
+    if (holds == BaseStorage::one_transfer) {
         shared_ = base.data();
         std::memset(memory, 0, size_);  // taken now, not in the timed loop
         return;
     }
-    base.put(memory);
+    base.copy_to(memory);
     for (std::uint64_t granule_begin = base.period(); granule_begin < size_; granule_begin += base.period()) {
         std::memcpy(memory + granule_begin, memory, std::min(base.period(), size_ - granule_begin));
     }
 }
 
-bool Image::mark_all(std::uint64_t bytes) noexcept {
-    if (!marked_ && bytes < size_) {
+bool PayloadImage::stamp_all_granules(std::uint64_t bytes) noexcept {
+    if (!has_stamps_ && bytes < size_) {
         return false;
     }
-    const Pen<false> pen = this->pen<false>();
-    for (std::uint64_t position = 0; position < size_ && !marked_; position += granule) {
+    const StampWriter<false> pen = this->stamp_writer<false>();
+    for (std::uint64_t position = 0; position < size_ && !has_stamps_; position += granule_bytes) {
         pen.stamp(position, 0);
     }
-    marked_ = true;
+    has_stamps_ = true;
     return true;
 }
 
 /// The base from `position` on, where a transfer is made.
-std::byte* Image::copy(std::uint64_t position, std::uint64_t bytes) noexcept {
+std::byte* PayloadImage::copy(std::uint64_t position, std::uint64_t bytes) noexcept {
     const std::uint64_t period = mask_ + 1;
     for (std::uint64_t done = 0; done < bytes;) {
         const std::uint64_t from = (position + done) & mask_;
@@ -140,47 +143,47 @@ std::byte* Image::copy(std::uint64_t position, std::uint64_t bytes) noexcept {
     return memory_;
 }
 
-std::byte* Image::make_packet(std::uint64_t offset, std::uint64_t length) noexcept {
+std::byte* PayloadImage::make_packet(std::uint64_t offset, std::uint64_t length) noexcept {
     const IorPacket packet{base_->settings().kind, static_cast<std::uint32_t>(seed_), origin_.writer};
     if (packet_of_ != origin_.writer) {
-        prepare(packet, memory_, length);
+        fill_packet(packet, memory_, length);
         packet_of_ = origin_.writer;
     }
-    mark(packet, memory_, length, offset);
+    set_packet_offset(packet, memory_, length, offset);
     return memory_;
 }
 
-std::byte* Image::make(std::uint64_t offset, std::uint64_t length) noexcept {
+std::byte* PayloadImage::make_content(std::uint64_t offset, std::uint64_t length) noexcept {
     const plan::Payload& settings = base_->settings();
-    if (tells_itself(settings.kind)) {
+    if (is_ior_payload(settings.kind)) {
         return make_packet(offset, length);
     }
-    const std::uint64_t inside = offset & (granule - 1);
+    const std::uint64_t inside = offset & (granule_bytes - 1);
     const std::uint64_t position = (offset - inside + rotation_) & mask_;
     const bool random = settings.kind == plan::PayloadKind::random;
     const bool zero = settings.kind == plan::PayloadKind::zero;
-    const bool copied = holds_ == Holds::transfer && !random && !zero;
-    std::byte* const here = copied ? copy(position, (inside + length + granule - 1) & ~(granule - 1))
-                            : holds_ == Holds::transfer ? memory_
-                                                        : memory_ + position;
+    const bool copied = base_storage_ == BaseStorage::one_transfer && !random && !zero;
+    std::byte* const here = copied ? copy(position, (inside + length + granule_bytes - 1) & ~(granule_bytes - 1))
+                            : base_storage_ == BaseStorage::one_transfer ? memory_
+                                                                         : memory_ + position;
     if (zero) {
         return here + inside;
     }
     const auto threshold = static_cast<std::uint64_t>(settings.duplicates * 0x1p53);
-    for (std::uint64_t done = 0; done < inside + length; done += granule) {
+    for (std::uint64_t done = 0; done < inside + length; done += granule_bytes) {
         const std::uint64_t granule_begin = offset - inside + done;
         std::byte* where = here + done;
         const std::uint64_t identity = mix64(mix64(origin_.file ^ seed_) + granule_begin);
         const bool duplicate = (identity >> 11U) < threshold;
         if (random) {
             const std::uint64_t key = duplicate ? mix64(seed_ + identity % 64) : mix64(identity ^ origin_.generation);
-            fill(where, granule, key, settings.compressible);
+            fill(where, granule_bytes, key, settings.compressible);
         }
         // Duplicates are equal to others at the same place of the base: nothing in them tells them apart.
-        const std::uint64_t stamp[4] = {magic ^ seed_, duplicate ? 0 : origin_.file, duplicate ? 0 : granule_begin,
-                                        duplicate ? 0 : origin_.generation};
-        std::memcpy(where + (random ? 0 : stamp_place_at(position + done, stamp_places(base_->period()))), stamp,
-                    sizeof stamp);
+        const std::uint64_t stamp[4] = {stamp_magic ^ seed_, duplicate ? 0 : origin_.file,
+                                        duplicate ? 0 : granule_begin, duplicate ? 0 : origin_.generation};
+        std::memcpy(where + (random ? 0 : stamp_begin_in_granule(position + done, stamp_begin_mask(base_->period()))),
+                    stamp, sizeof stamp);
     }
     return here + inside;
 }

@@ -26,17 +26,17 @@
 
 namespace sonde::payload {
 
-constexpr std::uint64_t granule = 4096;
-constexpr std::uint64_t magic = 0x31656d6152646e53ULL;
+constexpr std::uint64_t granule_bytes = 4096;
+constexpr std::uint64_t stamp_magic = 0x31656d6152646e53ULL;
 constexpr std::uint64_t stamp_bytes = 32;
 
-/// Places that stamps of a base of `period` bytes have: stamp_place_at() of any place, as a mask.
-constexpr std::uint64_t stamp_places(std::uint64_t period) noexcept {
-    return ((period < 64 * granule ? period / granule : 64) - 1) * 64;
+/// Places that stamps of a base of `period` bytes have: stamp_begin_in_granule() of any place, as a mask.
+constexpr std::uint64_t stamp_begin_mask(std::uint64_t period) noexcept {
+    return ((period < 64 * granule_bytes ? period / granule_bytes : 64) - 1) * 64;
 }
 /// Where the stamp begins in the granule at this place of the base: 0 to 4032.
-constexpr std::uint64_t stamp_place_at(std::uint64_t position, std::uint64_t places) noexcept {
-    return position / granule * 64 & places;
+constexpr std::uint64_t stamp_begin_in_granule(std::uint64_t position, std::uint64_t places) noexcept {
+    return position / granule_bytes * 64 & places;
 }
 
 /// Whose bytes: the identity of a file in a run and which write of it.
@@ -51,89 +51,93 @@ struct Origin {
 std::uint64_t period_for(const plan::Payload& settings, std::uint64_t transfer);
 
 /// Shared by all tasks of a process: the base content, which takes memory from when somebody needs it on.
-class Base {
+class PayloadBase {
  public:
-    Base(const plan::Payload& settings, std::uint64_t period) : settings_(settings), period_(period) {}
+    PayloadBase(const plan::Payload& settings, std::uint64_t period) : settings_(settings), period_(period) {}
     const std::byte* data() const;
     /// The content into a task's own memory, `period` bytes of it. The first task's is made there, so that a process
     /// with one task has no copy; whoever comes next copies what data() has made once for all.
-    void put(std::byte* memory) const;
+    void copy_to(std::byte* memory) const;
     std::uint64_t period() const noexcept { return period_; }
     const plan::Payload& settings() const noexcept { return settings_; }
     std::uint64_t rotation(const Origin& origin) const noexcept;
     /// Where the stamp begins in the granule at `offset` of a file: 0 to 4032.
-    std::uint64_t stamp_place(std::uint64_t offset, const Origin& origin) const noexcept;
+    std::uint64_t stamp_begin(std::uint64_t offset, const Origin& origin) const noexcept;
     /// The content of `stamped` files, made afresh: for looking at what is wrong, not for writing.
-    std::vector<std::byte> stamped(std::uint64_t offset, std::uint64_t length, const Origin& origin) const;
+    std::vector<std::byte> make_stamped_content(std::uint64_t offset, std::uint64_t length, const Origin& origin) const;
     /// Bytes that it takes now: one period, or none.
-    std::uint64_t memory() const noexcept { return bytes_.size(); }
+    std::uint64_t memory_bytes() const noexcept { return bytes_.size(); }
 
  private:
-    void make(std::byte* memory) const;
+    void generate(std::byte* memory) const;
 
     plan::Payload settings_;
     std::uint64_t period_;
-    mutable std::once_flag made_;
-    mutable std::atomic<bool> asked_ = false;
+    mutable std::once_flag generated_once_;
+    mutable std::atomic<bool> is_requested_ = false;
     mutable std::vector<std::byte> bytes_;
 };
 
 /// A task's place to make content: memory that holds the image of any part of a file up to `max_length` bytes.
-class Image {
+class PayloadImage {
  public:
     /// What of the base a task has for itself. With the whole period an operation only puts its stamps into it; with
     /// room for one transfer it is copied first.
-    enum class Holds { period, transfer };
+    enum class BaseStorage { whole_period, one_transfer };
     /// The whole period as long as all images of the node take no more than 64 MiB: a write then costs no copy. Beyond
     /// that, transfers up to 64 KiB are copied from the base, which the tasks of a process share.
-    static Holds holds_for(std::uint64_t period, std::uint64_t max_length, std::uint64_t images_on_node);
+    static BaseStorage choose_base_storage(std::uint64_t period, std::uint64_t max_length,
+                                           std::uint64_t images_on_node);
     /// Bytes of memory needed, and how it must be aligned (a page).
-    static std::uint64_t memory_for(std::uint64_t period, std::uint64_t max_length, Holds holds = Holds::period);
+    static std::uint64_t memory_for(std::uint64_t period, std::uint64_t max_length,
+                                    BaseStorage holds = BaseStorage::whole_period);
     /// `memory` outlives the image; it is filled here.
-    Image(const Base& base, std::byte* memory, std::uint64_t max_length, Holds holds = Holds::period);
+    PayloadImage(const PayloadBase& base, std::byte* memory, std::uint64_t max_length,
+                 BaseStorage holds = BaseStorage::whole_period);
 
     void set_origin(const Origin& origin) noexcept {
-        marked_ = marked_ && origin == origin_;
+        has_stamps_ = has_stamps_ && origin == origin_;
         origin_ = origin;
         rotation_ = base_->rotation(origin);
     }
     const Origin& origin() const noexcept { return origin_; }
-    const Base& base() const noexcept { return *base_; }
+    const PayloadBase& base() const noexcept { return *base_; }
 
     /// The bytes of the file from `offset`, `length` of them, valid until the next call. Aligned like `offset` (mod
     /// 4096).
-    std::byte* at(std::uint64_t offset, std::uint64_t length) noexcept {
-        return plain_ ? pen<false>().at(offset, length) : make(offset, length);
+    std::byte* content_at(std::uint64_t offset, std::uint64_t length) noexcept {
+        return is_stamped_only_ ? stamp_writer<false>().buffer_at(offset, length) : make_content(offset, length);
     }
 
-    /// at() of stamped content without duplicates, as a value: a hot loop that keeps it in a local variable need not
-    /// load its members again after each call to storage. `marked`: mark_all() has put all of a stamp but the offset
-    /// into each granule, so one store is left. Valid until the next set_origin().
+    /// buffer_at() of stamped content without duplicates, as a value: a hot loop that keeps it in a local variable need
+    /// not load its members again after each call to storage. `marked`: stamp_all_granules() has put all of a stamp but
+    /// the offset into each granule, so one store is left. Valid until the next set_origin().
     template <bool marked>
-    class Pen {
+    class StampWriter {
      public:
-        std::byte* at(std::uint64_t offset, std::uint64_t length) const noexcept {
-            const std::uint64_t inside = offset & (granule - 1);
+        std::byte* buffer_at(std::uint64_t offset, std::uint64_t length) const noexcept {
+            const std::uint64_t inside = offset & (granule_bytes - 1);
             const std::uint64_t position = (offset + rotation_) & mask_;  // the rotation is whole granules
             stamp(position - inside, offset - inside);
-            for (std::uint64_t more = granule; more < inside + length; more += granule) {
+            for (std::uint64_t more = granule_bytes; more < inside + length; more += granule_bytes) {
                 stamp(position - inside + more, offset - inside + more);
             }
             return memory_ + position;
         }
 
      private:
-        friend class Image;
-        Pen(std::byte* memory, std::uint64_t mask, std::uint64_t rotation, std::uint64_t tag, const Origin& origin)
+        friend class PayloadImage;
+        StampWriter(std::byte* memory, std::uint64_t mask, std::uint64_t rotation, std::uint64_t tag,
+                    const Origin& origin)
             : memory_(memory),
               mask_(mask),
-              places_(stamp_places(mask + 1)),
+              places_(stamp_begin_mask(mask + 1)),
               rotation_(rotation),
               tag_{tag, origin.file},
               generation_(origin.generation) {}
         /// `position` of the granule in memory, which is its place in the base, some periods on.
         void stamp(std::uint64_t position, std::uint64_t granule_at) const noexcept {
-            std::byte* where = memory_ + position + stamp_place_at(position, places_);
+            std::byte* where = memory_ + position + stamp_begin_in_granule(position, places_);
             if constexpr (marked) {
                 std::memcpy(where + sizeof tag_, &granule_at, sizeof granule_at);
             } else {
@@ -147,30 +151,30 @@ class Image {
         std::uint64_t tag_[2];
         std::uint64_t generation_;
     };
-    /// Whether pen() makes the right content.
-    bool plain() const noexcept { return plain_; }
-    /// With `marked` after mark_all() only.
+    /// Whether stamp_writer() makes the right content.
+    bool is_stamped_only() const noexcept { return is_stamped_only_; }
+    /// With `marked` after stamp_all_granules() only.
     template <bool marked>
-    Pen<marked> pen() const noexcept {
-        return {memory_, mask_, rotation_, magic ^ seed_, origin_};
+    StampWriter<marked> stamp_writer() const noexcept {
+        return {memory_, mask_, rotation_, stamp_magic ^ seed_, origin_};
     }
     /// Plain content: gets ready for pen<true>(), unless that costs more than it spares `bytes` that are still to be
     /// written: then false.
-    bool mark_all(std::uint64_t bytes) noexcept;
+    bool stamp_all_granules(std::uint64_t bytes) noexcept;
 
  private:
-    std::byte* make(std::uint64_t offset, std::uint64_t length) noexcept;
+    std::byte* make_content(std::uint64_t offset, std::uint64_t length) noexcept;
     std::byte* make_packet(std::uint64_t offset, std::uint64_t length) noexcept;
     std::byte* copy(std::uint64_t position, std::uint64_t bytes) noexcept;
 
-    const Base* base_;
+    const PayloadBase* base_;
     const std::byte* shared_ = nullptr;  ///< the base, where transfers are copied from it
     std::byte* memory_;
-    Holds holds_;
+    BaseStorage base_storage_;
     Origin origin_;
     std::uint64_t rotation_ = 0, mask_ = 0, seed_ = 0, size_ = 0;
-    bool plain_ = true;                ///< stamped without duplicates: the fast way
-    bool marked_ = false;              ///< all granules have the stamp of the origin, but for the offset
+    bool is_stamped_only_ = true;      ///< stamped without duplicates: the fast way
+    bool has_stamps_ = false;          ///< all granules have the stamp of the origin, but for the offset
     std::uint64_t packet_of_ = ~0ULL;  ///< IOR's data: the writer whose packet lies in `memory_`
 };
 

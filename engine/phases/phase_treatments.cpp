@@ -59,7 +59,7 @@ treatments::DeviceRange find_device_range(const RunContext& context, const plan:
     if (!phase.data.files.is_device()) {
         return {};
     }
-    const patterns::Share share{static_cast<std::uint64_t>(context.tasks.tasks()), 0};
+    const patterns::FileShare share{static_cast<std::uint64_t>(context.tasks.tasks()), 0};
     const std::uint64_t segments = files::segments_of(phase, context.tasks, context.node_memory);
     const std::uint64_t offset = phase.data.access.offset;
     return {offset, patterns::Geometry(phase.data.access, segments, share, 0).end_of_file() - offset};

@@ -137,7 +137,7 @@ class PhaseWalk {
         std::array<std::uint32_t, 64> lengths;
         for (std::uint64_t done = 0; done < file.operations;) {
             const std::size_t count = std::min<std::uint64_t>(batch.size(), file.operations - done);
-            file.geometry.fill(done, 0, {batch.data(), count}, {lengths.data(), count});
+            file.geometry.fill_offsets(done, 0, {batch.data(), count}, {lengths.data(), count});
             for (std::size_t k = 0; k < count; ++k) {
                 sequence_.add(batch[k]);
                 sequence_.add(std::uint64_t{lengths[k]});

@@ -89,7 +89,7 @@ struct FileSource {
         job.no_follow = writing && !context.in_place();
         // Files with individual striping are created before the phase too, and exclusive creation is checked there.
         job.exclusive = job.create && phase.open == plan::Open::exclusive && !context.storage.stripes_files;
-        if (verify && payload::tells_itself(phase.data.payload.kind)) {
+        if (verify && payload::is_ior_payload(phase.data.payload.kind)) {
             job.written = {{0, ~0ULL}};
             job.writer = [mine = owner](std::uint64_t) { return mine; };
         } else if (verify && exact) {

@@ -85,7 +85,7 @@ bool TimedPart::create_streams(bool verification) {
 
 void TimedPart::make_streams(const std::vector<StreamAssignment>& assignments, bool verification) {
     jobs_.reserve(assignments.size());
-    base_ = std::make_unique<payload::Base>(phase_.data.payload, context_.manifest.period);
+    base_ = std::make_unique<payload::PayloadBase>(phase_.data.payload, context_.manifest.period);
     if (phase_.op == plan::Op::walk) {
         make_walk_board();
     }

@@ -63,7 +63,7 @@ class TimedPart {
     const files::FileMap& map_;
     std::map<std::string, files::ConfinedDirectory> roots_;  ///< open directories of the jobs' files, by path
     std::vector<workloads::StreamJob> jobs_;
-    std::unique_ptr<payload::Base> base_;
+    std::unique_ptr<payload::PayloadBase> base_;
     std::vector<std::unique_ptr<workloads::TaskStream>> streams_;
     std::uint32_t stop_ = 0;
     results::NodeClock clock_;  // of this node

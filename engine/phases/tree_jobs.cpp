@@ -32,7 +32,7 @@ TreePart find_task_part(const RunContext& context, const plan::Phase& phase, std
     part.stem = patterns::item_stem(meta, owner);
     part.items = job.shape.items();
     if (meta.window) {
-        part.items = job.shape.copies() * job.shape.holders() * meta.window->count;
+        part.items = job.shape.copies() * job.shape.item_directories() * meta.window->count;
         part.generation = index + 1;  // only marks the content as known: IOR content identifies itself
     } else if (phase.op == Op::create) {
         part.generation = index + 1;
@@ -130,10 +130,10 @@ std::string find_link_in_tree(const RunContext& context, const plan::Meta& meta)
                    : std::string();
     };
     for (std::uint64_t copy = 0; copy < shape.copies(); ++copy) {
-        std::string sentence = complaint(root, shape.top(copy));
-        const files::ConfinedDirectory top = root.open_subdirectory(shape.top(copy));
+        std::string sentence = complaint(root, shape.top_name(copy));
+        const files::ConfinedDirectory top = root.open_subdirectory(shape.top_name(copy));
         for (const std::string& branch : files::list_branches(meta, context.tasks)) {
-            sentence = sentence.empty() ? complaint(top, patterns::TreeShape::name(branch, 0)) : sentence;
+            sentence = sentence.empty() ? complaint(top, patterns::TreeShape::directory_name(branch, 0)) : sentence;
         }
         if (!sentence.empty()) {
             return sentence;
@@ -244,7 +244,7 @@ std::string prepare_tree(const RunContext& context, std::size_t index) {
     const files::ConfinedDirectory root = context.open_directory();
     files::LastSubdirectory parents(root);
     for (std::uint64_t copy = 0; complaint.empty() && copy < shape.copies(); ++copy) {
-        complaint = make_directory(parents, context, shape.top(copy));
+        complaint = make_directory(parents, context, shape.top_name(copy));
         if (phase.op == Op::mktree) {
             continue;
         }
@@ -270,7 +270,7 @@ void remove_tree_directories(const RunContext& context, std::size_t index) {
     const files::ConfinedDirectory root = context.open_directory();
     for (std::uint64_t copy = 0; copy < shape.copies(); ++copy) {
         // Foreign entries keep the directory; the end of the run reports them.
-        static_cast<void>(root.remove_directory(shape.top(copy)));
+        static_cast<void>(root.remove_directory(shape.top_name(copy)));
     }
 }
 

@@ -29,7 +29,8 @@ ordered_json find_quantile_amount(const AmountHistogram& spread, double share, d
     for (const auto& [bucket, n] : spread) {
         cumulative += n;
         if (cumulative >= rank) {
-            return static_cast<double>(Histogram::low(bucket) + Histogram::low(bucket + 1) - 1) / 2 / seconds;
+            return static_cast<double>(Histogram::bucket_begin(bucket) + Histogram::bucket_begin(bucket + 1) - 1) / 2 /
+                   seconds;
         }
     }
     return nullptr;

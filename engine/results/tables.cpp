@@ -37,7 +37,7 @@ std::vector<ordered_json> histogram_lines(const Totals& totals) {
             continue;
         }
         ordered_json buckets = ordered_json::array();
-        for (const Histogram::Bucket& bucket : h.filled()) {
+        for (const Histogram::Bucket& bucket : h.list_filled_buckets()) {
             buckets.push_back({bucket.low_ns, bucket.high_ns, bucket.count});
         }
         lines.push_back({{"kind", meters::kind_names[i]},

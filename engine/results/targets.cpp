@@ -22,9 +22,9 @@ TargetStatistics make_counts(const TargetBoard::DirectionCounts& kind) {
         }
     }
     for (std::size_t row = 0; row < kind.cells.size(); ++row) {
-        const TargetBoard::Cell& from = kind.cells[row];
+        const TargetBoard::AtomicTargetCell& from = kind.cells[row];
         const TargetCell cell{from.bytes.load(), from.single_ops.load(), from.single_ns.load(), from.split_ops.load()};
-        if (cell.used()) {
+        if (cell.is_used()) {
             counts.slices.resize(row + 1);
             counts.slices[row] = cell;
         }
@@ -63,8 +63,8 @@ std::uint64_t TargetStatistics::quantile(double q) const {
     for (const auto& [bucket, count] : latency) {
         cumulative += count;
         if (cumulative >= wanted) {
-            const std::uint64_t low = TargetLatency::low(bucket);
-            return std::min(longest_ns, low + (TargetLatency::low(bucket + 1) - 1 - low) / 2);
+            const std::uint64_t low = TargetLatency::bucket_begin(bucket);
+            return std::min(longest_ns, low + (TargetLatency::bucket_begin(bucket + 1) - 1 - low) / 2);
         }
     }
     return 0;

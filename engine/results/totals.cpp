@@ -31,17 +31,18 @@ TaskRow make_task_row(const meters::StreamMeter& meter, int node, std::int64_t o
     row.bytes = meter.bytes[0] + meter.bytes[1];
     row.operations = meter.operations[0] + meter.operations[1] + meter.file_operations;
     Interval busy;
-    for (const Interval& part : meter.part) {
+    for (const Interval& part : meter.parts_of_work) {
         widen_interval(busy, part, offset);
     }
     row.start_ns = std::max<std::int64_t>(0, busy.first_start_ns);
     row.end_ns = std::max<std::int64_t>(row.start_ns, busy.last_end_ns);
-    row.open_ns = meter.part[meters::part_open].sum_ns;
-    row.transfer_ns = meter.part[meters::part_transfer].sum_ns;
-    row.fsync_ns = meter.part[meters::part_fsync].sum_ns;
-    row.close_ns = meter.part[meters::part_close].sum_ns;
-    row.transfer_start_ns = std::max<std::int64_t>(0, meter.part[meters::part_transfer].first_start_ns + offset);
-    row.transfer_end_ns = std::max<std::int64_t>(0, meter.part[meters::part_transfer].last_end_ns + offset);
+    row.open_ns = meter.parts_of_work[meters::part_open].sum_ns;
+    row.transfer_ns = meter.parts_of_work[meters::part_transfer].sum_ns;
+    row.fsync_ns = meter.parts_of_work[meters::part_fsync].sum_ns;
+    row.close_ns = meter.parts_of_work[meters::part_close].sum_ns;
+    row.transfer_start_ns =
+        std::max<std::int64_t>(0, meter.parts_of_work[meters::part_transfer].first_start_ns + offset);
+    row.transfer_end_ns = std::max<std::int64_t>(0, meter.parts_of_work[meters::part_transfer].last_end_ns + offset);
     row.user_ns = meter.user_ns;
     row.system_ns = meter.system_ns;
     row.next_operation = meter.next_operation;
@@ -97,12 +98,12 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
                  std::uint32_t doublings, std::int64_t offset_ns) {
     add_counts(*this, meter);
     training.add(meter.training);
-    stonewalled_streams += meter.wall_passed ? 1U : 0U;
+    stonewalled_streams += meter.deadline_passed ? 1U : 0U;
     for (unsigned i = 0; i < meters::parts; ++i) {
-        widen_interval(part[i], meter.part[i], offset_ns);
+        widen_interval(part[i], meter.parts_of_work[i], offset_ns);
     }
     for (unsigned i = 0; i < meters::kinds; ++i) {
-        if (const Histogram* values = meter.seen(i)) {
+        if (const Histogram* values = meter.find_histogram(i)) {
             histogram[i].merge(*values);
         }
     }
@@ -114,8 +115,8 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
     std::span<std::uint64_t> calls(meter.slice_operations(max_slices), static_cast<std::size_t>(max_slices));
     std::uint32_t used = meter.slices_used;
     for (std::uint32_t have = meter.slices_doublings; have < doublings; ++have) {
-        meters::Slices::halve(moved);
-        meters::Slices::halve(calls);
+        meters::Slices::merge_pairs(moved);
+        meters::Slices::merge_pairs(calls);
         used = (used + 1) / 2;
     }
     nodes.add({node, row.transfer_start_ns, row.transfer_end_ns, slice_width, max_slices, moved.data(), calls.data(),

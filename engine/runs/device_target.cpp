@@ -128,7 +128,7 @@ void check_signature(int descriptor, const std::string& name, const std::string&
 
 /// Checks that every phase stays on the device.
 void check_capacity(const phases::RunContext& context, std::uint64_t bytes, const std::string& name) {
-    const patterns::Share share{static_cast<std::uint64_t>(context.tasks.tasks()), 0};
+    const patterns::FileShare share{static_cast<std::uint64_t>(context.tasks.tasks()), 0};
     for (const plan::Phase& phase : context.plan.phases) {
         const std::uint64_t segments = files::segments_of(phase, context.tasks, context.node_memory);
         const std::uint64_t end = patterns::Geometry(phase.data.access, segments, share, 0).end_of_file();

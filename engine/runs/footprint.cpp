@@ -72,9 +72,9 @@ void check_memory(const plan::Plan& plan, const plan::Phase& phase, const files:
     const plan::Access& a = phase.data.access;
     const std::uint64_t period = payload::period_for(phase.data.payload, a.transfer);
     const auto depth = static_cast<std::uint64_t>(phase.data.io.queue_depth);
-    const payload::Image::Holds holds =
-        payload::Image::holds_for(period, a.transfer, depth * static_cast<unsigned>(most));
-    const std::uint64_t image = payload::Image::memory_for(period, a.transfer, holds);
+    const payload::PayloadImage::BaseStorage holds =
+        payload::PayloadImage::choose_base_storage(period, a.transfer, depth * static_cast<unsigned>(most));
+    const std::uint64_t image = payload::PayloadImage::memory_for(period, a.transfer, holds);
     const uint128 slot = (plan::writes(phase.op) ? image : 0) + (plan::reads(phase.op) ? a.transfer : 0);
     constexpr unsigned kinds = 5;  // largest number of operation kinds of one stream
     const uint128 of_task = slot * depth + meters::StreamMeter::memory_for(plan.observe.max_slices, kinds);
@@ -130,7 +130,7 @@ Footprint compute_tree_footprint(const plan::Plan& plan, const files::TaskMap& t
             const auto task_count = static_cast<std::uint64_t>(tasks.tasks());
             const patterns::TreeShape shape(meta.tree);
             const std::uint64_t planned =
-                meta.window ? meta.window->count * shape.copies() * shape.holders() : shape.items();
+                meta.window ? meta.window->count * shape.copies() * shape.item_directories() : shape.items();
             const uint128 of_task = std::min(planned, phase.stop.items.value_or(planned));
             const bool is_counted = !phase.stop.stonewall || counts == StonewallCount::whole_volume;
             const uint128 items = is_counted ? of_task * (meta.shared_single ? 1 : task_count) : 0;

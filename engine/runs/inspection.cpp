@@ -106,7 +106,7 @@ std::vector<files::TreeRule> list_tree_rules_of(const files::ConfinedDirectory& 
         const patterns::TreeShape shape(rule.tree);
         for (std::uint64_t copy = 0; rule.was_created_now && copy < shape.copies(); ++copy) {
             struct stat info {};
-            rule.was_created_now = directory.status(shape.top(copy), info) != 0;
+            rule.was_created_now = directory.status(shape.top_name(copy), info) != 0;
         }
         const auto previous = std::find_if(earlier.begin(), earlier.end(), [&rule](const files::TreeRule& phase) {
             return phase.tree.top == rule.tree.top;

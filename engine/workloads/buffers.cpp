@@ -10,7 +10,7 @@
 namespace sonde::workloads {
 namespace {
 
-using payload::Image;
+using payload::PayloadImage;
 
 constexpr std::uint64_t page = 4096;
 
@@ -21,14 +21,15 @@ std::uint64_t round_up(std::uint64_t bytes) {
 /// How an area is laid out, and what follows all areas.
 struct BufferParts {
     BufferParts(const Buffers::Needs& needs, std::uint64_t period)
-        : holds(Image::holds_for(period, needs.max_length, static_cast<std::uint64_t>(needs.tasks) * needs.slots)),
+        : base_storage(PayloadImage::choose_base_storage(period, needs.max_length,
+                                                         static_cast<std::uint64_t>(needs.tasks) * needs.slots)),
           // Verification stops the clock, so its copies are in no rate.
-          holds_expected(Image::holds_for(period, needs.max_length, all)),
-          write(needs.writes ? Image::memory_for(period, needs.max_length, holds) : 0),
+          expected_base_storage(PayloadImage::choose_base_storage(period, needs.max_length, all)),
+          write(needs.writes ? PayloadImage::memory_for(period, needs.max_length, base_storage) : 0),
           read(needs.reads ? round_up(needs.max_length) : 0),
-          expected(needs.verify ? Image::memory_for(period, needs.max_length, holds_expected) : 0) {}
+          expected(needs.verify ? PayloadImage::memory_for(period, needs.max_length, expected_base_storage) : 0) {}
     static constexpr std::uint64_t all = ~0ULL;
-    Image::Holds holds, holds_expected;
+    PayloadImage::BaseStorage base_storage, expected_base_storage;
     std::uint64_t write, read, expected;
 };
 
@@ -39,7 +40,7 @@ std::uint64_t Buffers::Needs::memory(std::uint64_t period) const {
     return (parts.write + parts.read) * slots + parts.expected;
 }
 
-Buffers::Buffers(const payload::Base& base, const Needs& needs)
+Buffers::Buffers(const payload::PayloadBase& base, const Needs& needs)
     : size_(std::max<std::uint64_t>(needs.memory(base.period()), 1)) {
     const BufferParts parts(needs, base.period());
     const std::uint64_t area = parts.write + parts.read;
@@ -59,14 +60,14 @@ Buffers::Buffers(const payload::Base& base, const Needs& needs)
         std::byte* start = memory_ + slot * area;
         areas_.emplace_back(start, area);
         if (needs.writes) {
-            images_.emplace_back(base, start, needs.max_length, parts.holds);
+            images_.emplace_back(base, start, needs.max_length, parts.base_storage);
         }
         if (needs.reads) {
             std::memset(start + read_offset_, 0x5a, parts.read);  // touched now, not in the timed loop
         }
     }
     if (needs.verify) {
-        expected_.emplace_back(base, memory_ + needs.slots * area, needs.max_length, parts.holds_expected);
+        expected_.emplace_back(base, memory_ + needs.slots * area, needs.max_length, parts.expected_base_storage);
     }
 }
 
@@ -77,7 +78,7 @@ Buffers::~Buffers() {
 }
 
 void Buffers::set_origin(const payload::Origin& origin) noexcept {
-    for (payload::Image& image : images_) {
+    for (payload::PayloadImage& image : images_) {
         image.set_origin(origin);
     }
 }

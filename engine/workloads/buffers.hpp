@@ -24,16 +24,16 @@ class Buffers {
         /// Bytes of one task.
         std::uint64_t memory(std::uint64_t period) const;
     };
-    Buffers(const payload::Base& base, const Needs& needs);
+    Buffers(const payload::PayloadBase& base, const Needs& needs);
     ~Buffers();
     Buffers(const Buffers&) = delete;
     Buffers& operator=(const Buffers&) = delete;
 
     std::span<const std::span<std::byte>> areas() const noexcept { return areas_; }
     std::byte* read_buffer(std::size_t slot) noexcept { return areas_[slot].data() + read_offset_; }
-    payload::Image& image(std::size_t slot) noexcept { return images_[slot]; }
+    payload::PayloadImage& image(std::size_t slot) noexcept { return images_[slot]; }
     /// The image that reads are compared with; only with verify.
-    payload::Image& expected() noexcept { return expected_.front(); }
+    payload::PayloadImage& expected() noexcept { return expected_.front(); }
     void set_origin(const payload::Origin& origin) noexcept;
 
  private:
@@ -42,8 +42,8 @@ class Buffers {
     bool shared_ = false;
     std::uint64_t read_offset_ = 0;
     std::vector<std::span<std::byte>> areas_;
-    std::vector<payload::Image> images_;
-    std::vector<payload::Image> expected_;
+    std::vector<payload::PayloadImage> images_;
+    std::vector<payload::PayloadImage> expected_;
 };
 
 }  // namespace sonde::workloads

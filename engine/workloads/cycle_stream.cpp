@@ -33,10 +33,10 @@ std::span<const std::byte> CycleStream<Time>::packet(int owner, std::uint64_t nu
                                     static_cast<std::uint32_t>(owner)};
     const std::span<std::byte> bytes = packets_[for_create ? 1 : 0];
     if (owners_[for_create ? 1 : 0] != owner) {
-        payload::prepare(packet, bytes.data(), length_);
+        payload::fill_packet(packet, bytes.data(), length_);
         owners_[for_create ? 1 : 0] = owner;
     }
-    payload::mark(packet, bytes.data(), length_, number);
+    payload::set_packet_offset(packet, bytes.data(), length_, number);
     return bytes;
 }
 
@@ -180,7 +180,7 @@ bool CycleStream<Time>::run_pass(std::uint64_t /*pass*/) {
     this->meter_.next_operation = next * calls_of_round();
     this->meter_.files_done = next * turns_.size();
     this->meter_.file_operations = this->done_;
-    this->meter_.part[meters::part_transfer].add(this->phase_ns(from), this->phase_ns(this->now()));
+    this->meter_.parts_of_work[meters::part_transfer].add(this->phase_ns(from), this->phase_ns(this->now()));
     return good && next == rounds && !this->failed_;
 }
 

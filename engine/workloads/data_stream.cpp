@@ -57,7 +57,8 @@ bool DataStream<Time>::open(const FileJob& file, std::uint64_t pass) {
     request.relative_path_begin = job_.relative_path_begin;
     request.device = job_.device;
     request.size = file.size;
-    request.blocks = {file.geometry.first(), file.geometry.contiguous(), file.geometry.repeat()};
+    request.blocks = {file.geometry.first_block_offset(), file.geometry.bytes_per_block(),
+                      file.geometry.block_distance()};
     if (!this->open_file(request)) {
         return false;
     }
@@ -137,7 +138,7 @@ bool DataStream<Time>::move(const FileJob& file, std::uint64_t pass) {
             fail(file.path, "fsync", -result, 0);
         }
     }
-    meter_.part[meters::part_transfer].add(phase_ns(from), phase_ns(now()));
+    meter_.parts_of_work[meters::part_transfer].add(phase_ns(from), phase_ns(now()));
     return end == End::finished && next == file.operations && !failed_;
 }
 
@@ -151,7 +152,7 @@ bool DataStream<Time>::sync_and_close(const FileJob& file, bool more) {
         const std::uint64_t from = now();
         const int result = channel_->fsync(0);
         const std::uint64_t to = now();
-        meter_.part[meters::part_fsync].add(phase_ns(from), phase_ns(to));
+        meter_.parts_of_work[meters::part_fsync].add(phase_ns(from), phase_ns(to));
         meter_.histogram(meters::kind_fsync).add(time_.duration_ns(to - from));
         if (result < 0) {
             fail(file.path, "fsync", -result, 0);

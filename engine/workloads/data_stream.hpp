@@ -37,7 +37,7 @@ class DataStream final : public TimedStream<Time> {
         for (const meters::CallKind kind : {meters::kind_read, meters::kind_write}) {
             if (kind == meters::kind_read ? job.reads : job.writes) {
                 histogram_[kind] = &meter.histogram(kind);
-                histogram_[kind]->warm();
+                histogram_[kind]->touch_pages();
             }
         }
     }

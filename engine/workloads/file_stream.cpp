@@ -61,7 +61,7 @@ bool FileStream<Time>::run_pass(std::uint64_t pass) {
         this->meter_.next_operation = next;
         this->meter_.files_done = next;
     }
-    this->meter_.part[meters::part_transfer].add(this->phase_ns(from), this->phase_ns(this->now()));
+    this->meter_.parts_of_work[meters::part_transfer].add(this->phase_ns(from), this->phase_ns(this->now()));
     return good && next == this->job_.files;
 }
 

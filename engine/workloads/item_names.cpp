@@ -35,7 +35,7 @@ std::size_t longest_stem(const TreeJob& job) {
 
 ItemNames::ItemNames(const TreeJob& job, const plan::Meta& meta, backends::NameOperations& names, bool single_directory)
     : job_(job), meta_(meta), name_operations_(names), by_directory_(false), slots_(most) {
-    const bool single_holder = job.shape.copies() * job.shape.holders() == 1;
+    const bool single_holder = job.shape.copies() * job.shape.item_directories() == 1;
     const bool in_order = meta.order == plan::SelectOrder::creation && job.shape.items_per_dir() >= worth_entering;
     by_directory_ = meta.paths == plan::PathKind::relative && (single_holder || (in_order && !single_directory));
     const std::size_t before = by_directory_ ? 0 : longest_path(job) + job.root.size() + 2;
@@ -73,7 +73,7 @@ std::uint64_t ItemNames::select(std::uint64_t index, std::uint64_t pass) const n
             return (*permutation_)(index);
         case plan::SelectOrder::replace: {
             const std::uint64_t key = patterns::mix64(meta_.seed) + static_cast<std::uint64_t>(part_->owner);
-            return patterns::scale(patterns::mix64(patterns::mix64(key + pass) + index), part_->items);
+            return patterns::scale_to_range(patterns::mix64(patterns::mix64(key + pass) + index), part_->items);
         }
         case plan::SelectOrder::zipf:
             // The favorites lie all over the tree, not in its first directory.
@@ -84,7 +84,7 @@ std::uint64_t ItemNames::select(std::uint64_t index, std::uint64_t pass) const n
 
 std::uint64_t ItemNames::item_of_window(std::uint64_t index) const noexcept {
     const plan::ItemWindow& window = *meta_.window;
-    const std::uint64_t places = job_.shape.copies() * job_.shape.holders();
+    const std::uint64_t places = job_.shape.copies() * job_.shape.item_directories();
     const std::uint64_t holder = window.across ? index % places : index / window.count;
     const std::uint64_t number = window.across ? index / places : index % window.count;
     return holder * job_.shape.items_per_dir() + window.first + number;
@@ -117,7 +117,7 @@ std::int64_t ItemNames::enter(std::uint64_t copy, std::uint64_t directory) {
 }
 
 void ItemNames::write(NameSlot& slot, std::uint64_t item) {
-    const patterns::TreeShape::ItemPosition position = job_.shape.place(item);
+    const patterns::TreeShape::ItemPosition position = job_.shape.locate_item(item);
     const std::uint64_t directory = by_directory_ ? 0 : position.copy * job_.shape.directories() + position.directory;
     if (slot.part != part_ || slot.directory != directory) {
         scratch_.clear();
@@ -155,7 +155,7 @@ std::int64_t ItemNames::prepare(std::uint64_t next, std::uint64_t to, std::uint6
         if (meta_.order == plan::SelectOrder::creation) {
             count = std::min(count, per_dir - index % per_dir);
         }
-        const patterns::TreeShape::ItemPosition position = job_.shape.place(select(index, pass));
+        const patterns::TreeShape::ItemPosition position = job_.shape.locate_item(select(index, pass));
         if (const std::int64_t failed = enter(position.copy, position.directory); failed < 0) {
             return failed;
         }
@@ -174,7 +174,7 @@ std::int64_t ItemNames::prepare(std::uint64_t next, std::uint64_t to, std::uint6
 std::string ItemNames::path(std::size_t k) const {
     std::string path = meta_.paths == plan::PathKind::full ? std::string() : job_.root + "/";
     if (by_directory_) {
-        const patterns::TreeShape::ItemPosition position = job_.shape.place(slots_[k].item);
+        const patterns::TreeShape::ItemPosition position = job_.shape.locate_item(slots_[k].item);
         job_.shape.append_path(path, part_->branch, position.copy, position.directory);
         path += '/';
     }

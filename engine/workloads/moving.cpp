@@ -45,7 +45,7 @@ template <class Time>
 inline void DataStream<Time>::account(bool write, std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept {
     const unsigned kind = write ? meters::kind_write : meters::kind_read;
     const std::uint64_t ns = time_.duration_ns(to - from);
-    histogram_[kind]->count_one(ns);
+    histogram_[kind]->count_in_bucket(ns);
     ++tally_.operations[kind];
     tally_.bytes[kind] += length;
     tally_.sum_ns[kind] += ns;
@@ -61,7 +61,7 @@ void DataStream<Time>::settle_all() noexcept {
     for (unsigned kind = 0; kind < 2; ++kind) {
         meter_.bytes[kind] += tally_.bytes[kind];
         meter_.operations[kind] += tally_.operations[kind];
-        meter_.histogram(kind).summarize(tally_.sum_ns[kind], tally_.min_ns[kind], tally_.max_ns[kind]);
+        meter_.histogram(kind).add_summary(tally_.sum_ns[kind], tally_.min_ns[kind], tally_.max_ns[kind]);
     }
     tally_ = Tally{};
 }
@@ -71,7 +71,7 @@ typename DataStream<Time>::End DataStream<Time>::move_one_by_one(const FileJob& 
                                                                  std::uint64_t to, std::uint64_t pass) {
     const plan::Io& io = job_.phase->data.io;
     const bool simple = !io.collective && io.pause == 0 && !io.is_limited() && !file.geometry.has_sizes();
-    if (simple && job_.writes && !job_.reads && buffers_->image(0).plain()) {
+    if (simple && job_.writes && !job_.reads && buffers_->image(0).is_stamped_only()) {
         return plain_writes(file, from, to, pass);
     }
     if (simple && !job_.writes && !job_.verify) {
@@ -88,7 +88,7 @@ typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file,
     std::array<bool, 256> writes;
     const bool collective = job_.phase->data.io.collective;
     const bool check = job_.verify && !file.written.empty();
-    payload::Image* image = job_.writes ? &buffers_->image(0) : nullptr;
+    payload::PayloadImage* image = job_.writes ? &buffers_->image(0) : nullptr;
     std::byte* const read_buffer = job_.reads ? buffers_->read_buffer(0) : nullptr;
     backends::Channel& channel = *channel_;
     const plan::Nanoseconds pause = job_.phase->data.io.pause;
@@ -96,7 +96,7 @@ typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file,
     IoRequest operation;
     for (std::uint64_t next = from; next < to;) {
         const std::size_t count = std::min<std::uint64_t>(offsets.size(), to - next);
-        file.geometry.fill(next, pass, {offsets.data(), count}, {lengths.data(), count});
+        file.geometry.fill_offsets(next, pass, {offsets.data(), count}, {lengths.data(), count});
         choose({writes.data(), count}, file, next, pass);
         std::uint64_t last = now();
         for (std::size_t k = 0; k < count; ++k) {
@@ -114,7 +114,7 @@ typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file,
             operation.length = length;
             operation.offset = offsets[k];
             operation.is_write = write;
-            operation.buffer = write ? image->at(operation.offset, length) : read_buffer;
+            operation.buffer = write ? image->content_at(operation.offset, length) : read_buffer;
             std::int64_t moved = channel.transfer(operation);
             if (moved != length) [[unlikely]] {
                 // A second try of a collective call would find nobody to call with.
@@ -179,7 +179,7 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
         while (end == End::finished && next < to && !free.empty()) {
             if (used == ahead) {
                 ahead = std::min<std::uint64_t>(offsets.size(), to - next);
-                file.geometry.fill(next, pass, {offsets.data(), ahead}, {lengths.data(), ahead});
+                file.geometry.fill_offsets(next, pass, {offsets.data(), ahead}, {lengths.data(), ahead});
                 choose({writes.data(), ahead}, file, next, pass);
                 used = 0;
             }
@@ -195,7 +195,7 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
                               .reserved = 0,
                               .slot = free.back()};
             slot.operation.buffer =
-                write ? buffers_->image(free.back()).at(offset, length) : buffers_->read_buffer(free.back());
+                write ? buffers_->image(free.back()).content_at(offset, length) : buffers_->read_buffer(free.back());
             slot.start = submitted;
             slot.index = next++;
             slot.moved = 0;
@@ -281,9 +281,9 @@ std::optional<payload::Mismatch> DataStream<Time>::compare_rewritten(const FileJ
                                                                      std::uint64_t generation,
                                                                      std::uint64_t got) noexcept {
     const auto writer = static_cast<std::uint32_t>(file.owner);
-    payload::Image& expected = buffers_->expected();
-    for (std::uint64_t begin = 0; begin < operation.length; begin += payload::granule) {
-        const std::uint64_t length = std::min<std::uint64_t>(payload::granule, operation.length - begin);
+    payload::PayloadImage& expected = buffers_->expected();
+    for (std::uint64_t begin = 0; begin < operation.length; begin += payload::granule_bytes) {
+        const std::uint64_t length = std::min<std::uint64_t>(payload::granule_bytes, operation.length - begin);
         const std::uint64_t present = got > begin ? got - begin : 0;
         const auto compare_with = [&](std::uint64_t version) {
             expected.set_origin({file.number, version, writer});
@@ -308,7 +308,7 @@ void DataStream<Time>::verify(const FileJob& file, std::uint64_t index, const Io
             break;
         }
     }
-    payload::Image& expected = buffers_->expected();
+    payload::PayloadImage& expected = buffers_->expected();
     expected.set_origin({file.number, generation, static_cast<std::uint32_t>(file.owner)});
     meter_.checked_bytes += operation.length;
     const auto present = static_cast<std::uint64_t>(std::max<std::int64_t>(0, got));
@@ -321,8 +321,8 @@ void DataStream<Time>::verify(const FileJob& file, std::uint64_t index, const Io
         const int writer = file.writer(wrong->offset);
         const std::string by = writer < 0 ? "" : "written by task " + std::to_string(writer) + ", ";
         report(file.path, "verify", 0, wrong->offset,
-               std::string(payload::text(wrong->kind)) + ": " + wrong->text + " (expected: " + by + "generation " +
-                   std::to_string(generation) + ")");
+               std::string(payload::text(wrong->kind)) + ": " + wrong->describe_mismatch + " (expected: " + by +
+                   "generation " + std::to_string(generation) + ")");
     }
     const std::uint64_t spent = time_.raw() - from;
     paused_ += spent;

@@ -74,11 +74,11 @@ void DataStream<Time>::account(unsigned kind, const std::uint64_t* times, std::s
 #pragma GCC unroll 4
     for (std::size_t k = 0; k < count; ++k) {
         const std::uint64_t ns = time.duration_ns(times[k + 1] - times[k]);
-        histogram.count_one(ns);
+        histogram.count_in_bucket(ns);
         least = std::min(least, ns);
         most = std::max(most, ns);
     }
-    histogram.summarize(time.duration_ns(times[count] - times[0]), least, most);
+    histogram.add_summary(time.duration_ns(times[count] - times[0]), least, most);
     meter_.operations[kind] += count;
     meter_.bytes[kind] += count * length_;
     bytes_ += count * length_;
@@ -100,7 +100,7 @@ typename DataStream<Time>::End DataStream<Time>::plain_loop(const Road& road, co
     const std::uint32_t length = length_;
     for (std::uint64_t next = from; next < to;) {
         const std::size_t count = std::min<std::uint64_t>(steps.size() - 1, to - next);
-        file.geometry.fill(next, pass, {steps.data() + 1, count});
+        file.geometry.fill_offsets(next, pass, {steps.data() + 1, count});
         if (counting_ != nullptr) [[unlikely]] {
             counting_->expect({steps.data() + 1, count});
         }
@@ -115,7 +115,7 @@ typename DataStream<Time>::End DataStream<Time>::plain_loop(const Road& road, co
             std::int64_t moved = 0;
             do {
                 const std::uint64_t offset = *step;
-                std::byte* const buffer = data.at(offset, length);
+                std::byte* const buffer = data.buffer_at(offset, length);
                 moved = local_road.template transfer<write>(buffer, length, offset);
                 if (moved != length) [[unlikely]] {
                     moved = local_road.template settle<write>(moved, buffer, length, offset);
@@ -167,10 +167,10 @@ typename DataStream<Time>::End DataStream<Time>::plain(const FileJob& file, std:
     const auto with = [&](const auto& road) {
         if constexpr (!write) {
             return plain_loop<write>(road, OneBuffer{buffers_->read_buffer(0)}, file, from, to, pass);
-        } else if (payload::Image& image = buffers_->image(0); image.mark_all((to - from) * length_)) {
-            return plain_loop<write>(road, image.pen<true>(), file, from, to, pass);
+        } else if (payload::PayloadImage& image = buffers_->image(0); image.stamp_all_granules((to - from) * length_)) {
+            return plain_loop<write>(road, image.stamp_writer<true>(), file, from, to, pass);
         } else {
-            return plain_loop<write>(road, image.pen<false>(), file, from, to, pass);
+            return plain_loop<write>(road, image.stamp_writer<false>(), file, from, to, pass);
         }
     };
     if constexpr (std::is_same_v<Time, MachineTime>) {

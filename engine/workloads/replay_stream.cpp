@@ -47,7 +47,7 @@ ReplayStream<Time>::ReplayStream(const StreamJob& job, ranks::Team& team, const 
             request.relative_path_begin = job.relative_path_begin;
         }
         // Before the clock runs: a histogram that is used for the first time is emptied.
-        meter.histogram(call_of(operation.kind).kind).warm();
+        meter.histogram(call_of(operation.kind).kind).touch_pages();
     }
 }
 
@@ -125,7 +125,7 @@ template <class Time>
 bool ReplayStream<Time>::run_operation(const ListedOperation& operation) {
     const bool moves = operation.kind == ReplayCall::read || operation.kind == ReplayCall::write;
     if (operation.kind == ReplayCall::write) {
-        write_data_ = buffers_->image(0).at(operation.offset, operation.length);
+        write_data_ = buffers_->image(0).content_at(operation.offset, operation.length);
     }
     const std::uint64_t from = this->now();
     const std::int64_t result = issue(operation);
@@ -166,7 +166,7 @@ bool ReplayStream<Time>::run_pass(std::uint64_t /*pass*/) {
     }
     this->settle();
     this->meter_.next_operation = this->done_;
-    this->meter_.part[meters::part_transfer].add(this->phase_ns(from), this->phase_ns(this->now()));
+    this->meter_.parts_of_work[meters::part_transfer].add(this->phase_ns(from), this->phase_ns(this->now()));
     return good && !this->failed_;
 }
 

@@ -34,7 +34,7 @@ std::unique_ptr<backends::Channel> channel_of(const StreamJob& job, const backen
 }
 
 template <class Time>
-std::unique_ptr<TaskStream> make_on(const StreamJob& job, const payload::Base& base, ranks::Team& team,
+std::unique_ptr<TaskStream> make_on(const StreamJob& job, const payload::PayloadBase& base, ranks::Team& team,
                                     const meters::Clock& clock, meters::StreamMeter& meter) {
     backends::ChannelSetup setup;
     setup.io = &job.phase->data.io;
@@ -96,7 +96,7 @@ std::unique_ptr<TaskStream> make_on(const StreamJob& job, const payload::Base& b
 
 }  // namespace
 
-std::unique_ptr<TaskStream> make_stream(const StreamJob& job, const payload::Base& base, ranks::Team& team,
+std::unique_ptr<TaskStream> make_stream(const StreamJob& job, const payload::PayloadBase& base, ranks::Team& team,
                                         const meters::Clock& clock, meters::StreamMeter& meter) {
     const bool own_clock = job.backend->traits.virtual_time && job.phase->data.paced.virtual_clock;
     return own_clock ? make_on<ChannelTime>(job, base, team, clock, meter)

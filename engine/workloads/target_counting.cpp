@@ -7,7 +7,7 @@ namespace sonde::workloads {
 
 using meters::TargetMeter;
 using patterns::StripeMap;
-static_assert(TargetMeter::none == StripeMap::no_target);
+static_assert(TargetMeter::no_target == StripeMap::no_target);
 
 void TargetCounting::take(const std::string& path, const patterns::FileStripes& stripes) {
     path_ = path;
@@ -16,8 +16,8 @@ void TargetCounting::take(const std::string& path, const patterns::FileStripes& 
 }
 
 void TargetCounting::build_stripe_map(const patterns::FileStripes& stripes) {
-    map_ = StripeMap(stripes, [this](const std::string& name) { return meter_.number_of(name); });
-    meter_.make_room();
+    map_ = StripeMap(stripes, [this](const std::string& name) { return meter_.find_or_add_target(name); });
+    meter_.allocate_counters();
     seen_.resize(meter_.names().size(), 0);
     begin_ = ~0ULL;
     room_ = 0;
@@ -29,7 +29,7 @@ StripeMap::StripeExtent TargetCounting::find(std::uint64_t offset) noexcept {
     const auto is_asked_again = [&] {
         return std::find(asked_again_.begin(), asked_again_.end(), extent.from) != asked_again_.end();
     };
-    if (extent.pending && !is_asked_again()) [[unlikely]] {
+    if (extent.is_pending && !is_asked_again()) [[unlikely]] {
         try {
             asked_again_.push_back(extent.from);
             build_stripe_map(ask_(path_));
@@ -64,7 +64,7 @@ void TargetCounting::split(unsigned kind, std::uint64_t offset, std::uint64_t fr
         position = extent.to;
     }
     if (alone) {  // stripes of one target, or of none that is known
-        if (first != TargetMeter::none) {
+        if (first != TargetMeter::no_target) {
             meter_.add_single(kind, first, from, to, ns, length_);
         }
         return;
@@ -73,8 +73,8 @@ void TargetCounting::split(unsigned kind, std::uint64_t offset, std::uint64_t fr
     for (std::uint64_t position = offset; position < end;) {
         const StripeMap::StripeExtent extent = find(position);
         const std::uint64_t next = std::min(end, extent.to);
-        if (extent.target != TargetMeter::none) {
-            meter_.add_part(kind, extent.target, from, to, next - position, seen_[extent.target] != splits_);
+        if (extent.target != TargetMeter::no_target) {
+            meter_.add_split(kind, extent.target, from, to, next - position, seen_[extent.target] != splits_);
             seen_[extent.target] = splits_;
         }
         position = next;

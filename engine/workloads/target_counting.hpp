@@ -46,7 +46,7 @@ class TargetCounting {
                 return;
             }
         }
-        if (target_ != meters::TargetMeter::none) [[likely]] {
+        if (target_ != meters::TargetMeter::no_target) [[likely]] {
             meter_.add_single(kind, target_, from, to, ns, length_);
         }
     }
@@ -61,10 +61,11 @@ class TargetCounting {
             if (offsets[k] - begin_ > room_ && !enter(offsets[k])) {
                 split(kind, offsets[k], from, ends[k], ns_of(ends[k] - from));
                 ++k;
-            } else if (target_ == meters::TargetMeter::none) {
+            } else if (target_ == meters::TargetMeter::no_target) {
                 ++k;
             } else {
-                k += meter_.add_run(kind, target_, offsets + k, begin_, room_, from, ends.subspan(k), length_, ns_of);
+                k += meter_.add_consecutive(kind, target_, offsets + k, begin_, room_, from, ends.subspan(k), length_,
+                                            ns_of);
             }
         }
     }
@@ -86,7 +87,7 @@ class TargetCounting {
     // The last answer: an operation of length_ bytes that begins in [begin_, begin_ + room_] is stored on target_
     // alone.
     std::uint64_t begin_ = ~0ULL, room_ = 0;
-    std::uint32_t target_ = meters::TargetMeter::none;
+    std::uint32_t target_ = meters::TargetMeter::no_target;
     std::uint32_t length_;
     std::array<std::uint64_t, most_at_once> expected_;
 };

@@ -32,7 +32,7 @@ bool TimedStream<Time>::open_file(const backends::OpenRequest& request) {
     const std::uint64_t from = now();
     const int result = channel_->open(0, request);
     const std::uint64_t to = now();
-    meter_.part[meters::part_open].add(phase_ns(from), phase_ns(to));
+    meter_.parts_of_work[meters::part_open].add(phase_ns(from), phase_ns(to));
     if (result < 0) {
         fail(request.path, "open", -result, 0);
         return false;
@@ -46,7 +46,7 @@ bool TimedStream<Time>::close_file(const std::string& path) {
     const std::uint64_t from = now();
     const int result = channel_->close(0);
     const std::uint64_t to = now();
-    meter_.part[meters::part_close].add(phase_ns(from), phase_ns(to));
+    meter_.parts_of_work[meters::part_close].add(phase_ns(from), phase_ns(to));
     meter_.histogram(meters::kind_close).add(time_.duration_ns(to - from));
     if (result < 0) {
         fail(path, "close", -result, 0);
@@ -57,7 +57,7 @@ bool TimedStream<Time>::close_file(const std::string& path) {
 template <class Time>
 void TimedStream<Time>::run() {
     begin();
-    const meters::CpuTime before = meters::thread_cpu();
+    const meters::CpuTime before = meters::read_thread_cpu_time();
     meter_.live.active.store(1, std::memory_order_relaxed);
     std::uint64_t pass = 0;
     while (run_pass(pass) && another_pass()) {
@@ -68,7 +68,7 @@ void TimedStream<Time>::run() {
     }
     while (job_.intra_barriers && met_ < 2 && meet_between()) {
     }
-    const meters::CpuTime after = meters::thread_cpu();
+    const meters::CpuTime after = meters::read_thread_cpu_time();
     meter_.user_ns = after.user_ns - before.user_ns;
     meter_.system_ns = after.system_ns - before.system_ns;
     meter_.finished_ns = phase_ns(now());
@@ -80,7 +80,7 @@ void TimedStream<Time>::run() {
         meter_.stonewall_bytes = bytes_;
         meter_.stonewall_operations = done_;
     }
-    meter_.wall_passed = wall_passed_;
+    meter_.deadline_passed = wall_passed_;
     meter_.retries = channel_->retries();
     meter_.slices_used = slices_.used();
     meter_.slices_doublings = slices_.doublings();

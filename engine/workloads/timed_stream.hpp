@@ -26,7 +26,7 @@ class MachineTime {
     void begin() noexcept { clock_ = shared_; }
     std::uint64_t raw() const noexcept { return clock_.ticks(); }
     /// raw() is Clock::counter_ticks().
-    bool counter() const noexcept { return clock_.counter; }
+    bool counter() const noexcept { return clock_.uses_counter; }
     std::uint64_t duration_ns(std::uint64_t ticks) const noexcept { return clock_.duration_ns(ticks); }
     std::uint64_t ticks_of(std::uint64_t ns) const noexcept { return clock_.ticks_of(ns); }
     /// Reading at the common start of the phase.
@@ -115,7 +115,8 @@ class TimedStream : public TaskStream {
         }
         return event(from, to, length);
     }
-    /// Operations that ended in the current slice and before the expected event, which place() was not asked about.
+    /// Operations that ended in the current slice and before the expected event, which locate_item() was not asked
+    /// about.
     void count_inside(std::uint64_t operations, std::uint64_t bytes) noexcept {
         inside_operations_ += operations;
         inside_bytes_ += bytes;
@@ -123,7 +124,7 @@ class TimedStream : public TaskStream {
     /// Hands over what was counted since the last time: at the end of a batch and of a slice, so that the hot loop
     /// touches few lines of memory.
     void settle() noexcept {
-        slices_.add_inside(inside_bytes_, inside_operations_);
+        slices_.add_to_current(inside_bytes_, inside_operations_);
         inside_bytes_ = inside_operations_ = 0;
         meter_.live.bytes.store(bytes_, std::memory_order_relaxed);
         meter_.live.operations.store(done_, std::memory_order_relaxed);

@@ -12,7 +12,7 @@ namespace sonde::workloads {
 struct FileJob;
 
 struct TrainingJob {
-    patterns::SampleSet set;
+    patterns::TrainingSet set;
     plan::Shuffle shuffle = plan::Shuffle::samples;
     std::uint64_t seed = 0, epoch = 0;  ///< of the first pass; each pass is an epoch more
     /// File `file` of task `owner`.

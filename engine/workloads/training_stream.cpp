@@ -93,7 +93,7 @@ bool TrainingStream<Time>::read_sample(const SampleLocation& sample) {
     const std::uint64_t from = now();
     const std::uint64_t first = sample.block * transfers_;
     const bool good = depth_ > 1 ? read_queued(first) : read_one_by_one(first);
-    meter_.part[meters::part_transfer].add(phase_ns(from), phase_ns(now()));
+    meter_.parts_of_work[meters::part_transfer].add(phase_ns(from), phase_ns(now()));
     return good && !deadline_ && !this->told_to_stop();
 }
 
@@ -139,7 +139,7 @@ IoRequest TrainingStream<Time>::make_request(std::uint64_t operation, std::size_
     IoRequest request;
     request.offset = file_->geometry.offset_of(operation);
     request.buffer = buffers_->read_buffer(slot);
-    request.length = static_cast<std::uint32_t>(file_->geometry.transfer());
+    request.length = static_cast<std::uint32_t>(file_->geometry.transfer_bytes());
     request.slot = static_cast<std::uint32_t>(slot);
     return request;
 }

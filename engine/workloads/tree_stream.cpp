@@ -82,12 +82,12 @@ std::span<const std::byte> TreeStream<Time>::packet(std::size_t k) {
         packet_memory_.resize(length_ + page);
         const auto address = reinterpret_cast<std::uintptr_t>(packet_memory_.data());
         packet_ = {packet_memory_.data() + (page - address % page) % page, length_};
-        payload::prepare(packet, packet_.data(), length_);
+        payload::fill_packet(packet, packet_.data(), length_);
         packet_of_ = part.owner;
     }
-    const patterns::TreeShape::ItemPosition item = tree_.shape.place(TreeJob::written_as(part, items_.item(k)));
-    payload::mark(packet, packet_.data(), length_,
-                  meta_.window ? tree_.content_number(item.copy, item.number) : item.number);
+    const patterns::TreeShape::ItemPosition item = tree_.shape.locate_item(TreeJob::written_as(part, items_.item(k)));
+    payload::set_packet_offset(packet, packet_.data(), length_,
+                               meta_.window ? tree_.content_number(item.copy, item.number) : item.number);
     return packet_;
 }
 
@@ -97,12 +97,12 @@ std::span<const std::byte> TreeStream<Time>::content(std::size_t k) {
     if (length_ == 0) {
         return {};
     }
-    if (payload::tells_itself(this->job_.phase->data.payload.kind)) {
+    if (payload::is_ior_payload(this->job_.phase->data.payload.kind)) {
         return packet(k);
     }
-    payload::Image& image = buffers_->image(0);
+    payload::PayloadImage& image = buffers_->image(0);
     image.set_origin({tree_.file_number(items_.part(), items_.item(k)), items_.part().generation});
-    return {image.at(0, length_), length_};
+    return {image.content_at(0, length_), length_};
 }
 
 template <class Time>
@@ -295,7 +295,7 @@ template <class Time>
 std::string TreeStream<Time>::compare(std::size_t k, std::int64_t got, std::uint64_t& offset) {
     const std::byte* data = buffers_->read_buffer(0);
     const TreePart& part = items_.part();
-    if (payload::tells_itself(this->job_.phase->data.payload.kind)) {
+    if (payload::is_ior_payload(this->job_.phase->data.payload.kind)) {
         const std::span<const std::byte> right = packet(k);
         const auto first = std::mismatch(right.begin(), right.begin() + got, data).first;
         offset = static_cast<std::uint64_t>(first - right.begin());
@@ -304,16 +304,16 @@ std::string TreeStream<Time>::compare(std::size_t k, std::int64_t got, std::uint
                    ? "nothing: the file ends there, at " + std::to_string(got) + " B of " + std::to_string(length_)
                    : std::string("other bytes than IOR's content for this file");
     }
-    payload::Image& expected = buffers_->expected();
+    payload::PayloadImage& expected = buffers_->expected();
     expected.set_origin({tree_.file_number(part, items_.item(k)), part.generation});
     const auto wrong = payload::compare(expected, data, 0, length_, static_cast<std::uint64_t>(got));
     offset = wrong ? wrong->offset : 0;
-    return wrong ? std::string(payload::text(wrong->kind)) + " data: " + wrong->text : std::string();
+    return wrong ? std::string(payload::text(wrong->kind)) + " data: " + wrong->describe_mismatch : std::string();
 }
 
 template <class Time>
 void TreeStream<Time>::check(std::size_t k, std::int64_t got) {
-    if (items_.part().generation == 0 && !payload::tells_itself(this->job_.phase->data.payload.kind)) {
+    if (items_.part().generation == 0 && !payload::is_ior_payload(this->job_.phase->data.payload.kind)) {
         return;
     }
     const std::uint64_t from = this->time_.raw();
@@ -340,7 +340,7 @@ void TreeStream<Time>::sync() {
         name_operations_.close_directory(directory);
     }
     const std::uint64_t to = this->now();
-    this->meter_.part[meters::part_fsync].add(this->phase_ns(from), this->phase_ns(to));
+    this->meter_.parts_of_work[meters::part_fsync].add(this->phase_ns(from), this->phase_ns(to));
     this->meter_.histogram(meters::kind_fsync).add(this->time_.duration_ns(to - from));
     if (result < 0) {
         this->fail(tree_.root, "sync", -result, 0);
@@ -366,7 +366,7 @@ bool TreeStream<Time>::run_pass(std::uint64_t pass) {
     }
     this->meter_.file_operations = this->done_;
     this->meter_.bytes[op_ == plan::Op::create ? 1 : 0] = this->bytes_;
-    this->meter_.part[meters::part_transfer].add(this->phase_ns(from), this->phase_ns(this->now()));
+    this->meter_.parts_of_work[meters::part_transfer].add(this->phase_ns(from), this->phase_ns(this->now()));
     if (meta_.sync && !this->failed_ && !this->told_to_stop() && !this->another_pass()) {
         sync();
     }

@@ -41,7 +41,7 @@ std::vector<std::string> WalkStream<Time>::roots() const {
         return {"."};
     }
     for (std::uint64_t copy = 0; copy < tree_.shape.copies(); ++copy) {
-        list.push_back(tree_.shape.top(copy));
+        list.push_back(tree_.shape.top_name(copy));
     }
     return list;
 }
@@ -349,7 +349,7 @@ bool WalkStream<Time>::run_pass(std::uint64_t /*pass*/) {
     this->meter_.next_operation = this->done_;
     this->meter_.file_operations = this->done_;
     this->meter_.entries = this->done_;
-    this->meter_.part[meters::part_transfer].add(this->phase_ns(from), this->phase_ns(this->now()));
+    this->meter_.parts_of_work[meters::part_transfer].add(this->phase_ns(from), this->phase_ns(this->now()));
     return false;  // one pass
 }
 

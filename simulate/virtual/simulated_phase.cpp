@@ -120,7 +120,7 @@ bool SimulatedPhase::create_streams() {
     platform_.storage.phase_start = platform_.machine.now();
     loads_at_start_ = platform_.machine.part_loads();
     platform_.directories.listings.reset();
-    base_ = std::make_unique<payload::Base>(phase().data.payload, context().manifest.period);
+    base_ = std::make_unique<payload::PayloadBase>(phase().data.payload, context().manifest.period);
     const bool whole_volume = !phase().stop.time && !phase().stop.min_time;
     try {
         create_jobs();

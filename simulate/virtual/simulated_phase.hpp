@@ -45,7 +45,7 @@ class SimulatedPhase final : public phases::PhaseSteps {
     Platform& platform_;
     std::vector<PartLoad> loads_at_start_;
     std::vector<workloads::StreamJob> jobs_;
-    std::unique_ptr<payload::Base> base_;
+    std::unique_ptr<payload::PayloadBase> base_;
     std::vector<std::unique_ptr<workloads::TaskStream>> streams_;
 };
 

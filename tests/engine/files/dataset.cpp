@@ -314,7 +314,7 @@ TEST_CASE("random write with another order rule is not verified") {
         nlohmann::json document = data.to_json();
         const Dataset ours = Dataset::from_json(document);
         CHECK(ours.is_verifiable(ours.states().front(), state.access, 2, 0));
-        document.at(0)["order_rule"] = sonde::patterns::Permutation::rule + 1;
+        document.at(0)["order_rule"] = sonde::patterns::Permutation::order_version + 1;
         const Dataset other_rule = Dataset::from_json(document);
         CHECK(other_rule.is_verifiable(other_rule.states().front(), state.access, 2, 0) == (state.phase == "whole"));
         CHECK(same_geometry(state.access, 2, other_rule.states().front().access, 2) == (state.phase == "whole"));

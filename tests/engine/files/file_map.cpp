@@ -10,7 +10,7 @@
 using sonde::files::FileMap;
 using sonde::files::shifted;
 using sonde::files::TaskMap;
-using sonde::patterns::Share;
+using sonde::patterns::FileShare;
 using sonde::plan::DirectoryMapping;
 using sonde::plan::Files;
 using sonde::plan::Mapping;
@@ -81,7 +81,7 @@ TEST_CASE("sharers of a file are numbered without gap") {
         std::map<std::string, std::uint64_t> sharers;
         std::map<std::string, int> firsts;
         for (int task = 0; task < uneven.tasks(); ++task) {
-            const Share share = map.share_of_task(task);
+            const FileShare share = map.share_of_task(task);
             const std::string path = map.path(task, 0);
             CHECK(indices[path].insert(share.index).second);
             sharers[path] = share.sharers;

@@ -18,7 +18,7 @@ namespace {
 /// A counter of `mhz` megahertz, as calibrate() would describe it.
 Clock counter_of(double mhz) {
     Clock clock;
-    clock.counter = true;
+    clock.uses_counter = true;
     clock.multiplier = static_cast<std::uint64_t>(std::llround(1e3 / mhz * 0x1p32));
     clock.base_ticks = 123'456'789'000ULL;
     clock.base_ns = 5'000'000'000;
@@ -90,7 +90,7 @@ TEST_CASE("a calibrated clock runs with CLOCK_MONOTONIC") {
 
 TEST_CASE("recalibration reports and corrects the conversion error") {
     Clock clock = Clock::calibrate();
-    if (!clock.counter) {
+    if (!clock.uses_counter) {
         CHECK(clock.recalibrate() == 0);
         return;
     }
@@ -108,7 +108,7 @@ TEST_CASE("the environment can choose the system's clock") {
     ::setenv("SONDE_CLOCK", "monotonic", 1);
     const Clock clock = Clock::calibrate();
     ::unsetenv("SONDE_CLOCK");
-    CHECK_FALSE(clock.counter);
+    CHECK_FALSE(clock.uses_counter);
     const std::int64_t before = Clock::monotonic_ns();
     const std::int64_t now = clock.now_ns();
     CHECK(now >= before);
@@ -124,7 +124,7 @@ TEST_CASE("clock uses the TSC if the kernel uses it") {
         return;
     }
     const Clock clock = Clock::calibrate();
-    CHECK(clock.counter);
+    CHECK(clock.uses_counter);
     CHECK(clock.source() == "tsc");
     CHECK(clock.base_ns > 0);
 }

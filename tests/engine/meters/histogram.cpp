@@ -57,21 +57,21 @@ TEST_CASE("latencies from 100 ns to 1 h are accurate within 1 %") {
 
 TEST_CASE("buckets are contiguous and contain their value range") {
     for (std::size_t bucket = 0; bucket < Histogram::buckets; ++bucket) {
-        const std::uint64_t low = Histogram::low(bucket);
-        const std::uint64_t high = Histogram::low(bucket + 1);
+        const std::uint64_t low = Histogram::bucket_begin(bucket);
+        const std::uint64_t high = Histogram::bucket_begin(bucket + 1);
         CAPTURE(bucket);
         REQUIRE(high > low);
         REQUIRE(Histogram::bucket_of(low) == bucket);
         REQUIRE(Histogram::bucket_of(high - 1) == bucket);
     }
-    CHECK(Histogram::low(Histogram::buckets) == 1ULL << Histogram::top_bit);
+    CHECK(Histogram::bucket_begin(Histogram::buckets) == 1ULL << Histogram::max_value_bits);
 }
 
 TEST_CASE("counting a value on the hot path is adding it") {
     std::vector<std::uint64_t> values(300);
     std::iota(values.begin(), values.end(), std::uint64_t{0});
     for (std::size_t bucket = 0; bucket <= Histogram::buckets; ++bucket) {
-        values.insert(values.end(), {Histogram::low(bucket), Histogram::low(bucket + 1) - 1});
+        values.insert(values.end(), {Histogram::bucket_begin(bucket), Histogram::bucket_begin(bucket + 1) - 1});
     }
     // Beyond the last bucket, where a floating point number rounds, and where it takes a value for a negative one.
     for (const unsigned bit : {42U, 53U, 54U, 62U, 63U}) {
@@ -81,8 +81,8 @@ TEST_CASE("counting a value on the hot path is adding it") {
     for (const std::uint64_t value : values) {
         Histogram added, counted;
         added.add(value);
-        counted.count_one(value);
-        counted.summarize(value, value, value);
+        counted.count_in_bucket(value);
+        counted.add_summary(value, value, value);
         CAPTURE(value);
         REQUIRE(counted.overflow == added.overflow);
         REQUIRE(std::equal(std::begin(added.counts), std::end(added.counts), std::begin(counted.counts)));
@@ -113,7 +113,7 @@ TEST_CASE("count, sum, smallest and largest are exact") {
     CHECK(histogram->min_ns == *std::min_element(values.begin(), values.end()));
     CHECK(histogram->max_ns == *std::max_element(values.begin(), values.end()));
     std::uint64_t total = 0;
-    for (const Histogram::Bucket& bucket : histogram->filled()) {
+    for (const Histogram::Bucket& bucket : histogram->list_filled_buckets()) {
         CHECK(bucket.low_ns < bucket.high_ns);
         CHECK(bucket.count > 0);
         total += bucket.count;
@@ -165,7 +165,7 @@ TEST_CASE("an empty histogram answers zero") {
     const Histogram histogram;
     CHECK(histogram.count() == 0);
     CHECK(histogram.quantile(0.5) == 0);
-    CHECK(histogram.filled().empty());
+    CHECK(histogram.list_filled_buckets().empty());
 }
 
 TEST_CASE("latency of zero is a valid value") {
@@ -194,5 +194,5 @@ TEST_CASE("zeroed memory stays untouched, used memory is cleared") {
     memory->add(1000);
     CHECK(memory->min_ns == 1000);
     CHECK(memory->max_ns == 1000);
-    CHECK(memory->filled().size() == 1);
+    CHECK(memory->list_filled_buckets().size() == 1);
 }

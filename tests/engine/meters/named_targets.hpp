@@ -12,8 +12,8 @@ namespace sonde::tests {
 
 /// The number of a target that the meter has room for from now on.
 inline std::uint32_t add_target(meters::TargetMeter& meter, const std::string& name) {
-    const std::uint32_t number = meter.number_of(name);
-    meter.make_room();
+    const std::uint32_t number = meter.find_or_add_target(name);
+    meter.allocate_counters();
     return number;
 }
 

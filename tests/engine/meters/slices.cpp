@@ -30,7 +30,7 @@ struct Meter {
 TEST_CASE("an operation inside one slice is counted there") {
     Meter meter(16, 1000, 100);
     CHECK(meter.slices.end_tick() == 1100);
-    meter.slices.add_inside(5);
+    meter.slices.add_to_current(5);
     meter.slices.add(1210, 1220, 7);
     CHECK(meter.bytes[0] == 5);
     CHECK(meter.bytes[2] == 7);
@@ -123,7 +123,7 @@ TEST_CASE("sum is exact under random operations and doublings") {
             const std::uint64_t length = random() % (1ULL << 31U);
             const std::uint64_t end = now + duration;
             if (end < meter.slices.end_tick()) {
-                meter.slices.add_inside(length);
+                meter.slices.add_to_current(length);
             } else {
                 meter.slices.add(now, end, length);
             }

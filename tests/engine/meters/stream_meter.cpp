@@ -16,8 +16,8 @@
 using sonde::meters::Clock;
 using sonde::meters::Histogram;
 using sonde::meters::Interval;
+using sonde::meters::read_thread_cpu_time;
 using sonde::meters::StreamMeter;
-using sonde::meters::thread_cpu;
 
 namespace {
 
@@ -46,7 +46,7 @@ TEST_CASE("a meter begins with nothing counted") {
     const StreamMeter& meter = fixture.meter;
     CHECK(meter.task == -1);
     CHECK(meter.finished_ns == -1);
-    CHECK_FALSE(meter.wall_passed);
+    CHECK_FALSE(meter.deadline_passed);
     for (const std::uint64_t zero : {meter.bytes[0],
                                      meter.bytes[1],
                                      meter.operations[0],
@@ -74,7 +74,7 @@ TEST_CASE("a meter begins with nothing counted") {
     }
     CHECK(std::size(meter.bytes) == 2);
     CHECK(std::size(meter.operations) == 2);
-    CHECK(std::size(meter.part) == 4);
+    CHECK(std::size(meter.parts_of_work) == 4);
     CHECK(meter.live.active.load() == 0);
     CHECK(meter.stream == 0);
     CHECK(meter.verify_ns == 0);
@@ -107,13 +107,13 @@ TEST_CASE("histograms and slices do not overlap in memory") {
     StreamMeter& meter = fixture.meter;
     auto* base = reinterpret_cast<std::byte*>(&meter);
     for (unsigned kind = 0; kind < sonde::meters::kinds; ++kind) {
-        CHECK(meter.seen(kind) == nullptr);
+        CHECK(meter.find_histogram(kind) == nullptr);
         Histogram& histogram = meter.histogram(kind);
         histogram.add(100 + kind);
         CHECK(&meter.histogram(kind) == &histogram);
         CHECK(reinterpret_cast<std::byte*>(&histogram) == base + 4096 + kind * sizeof(Histogram));
-        REQUIRE(meter.seen(kind) == &histogram);
-        CHECK(meter.seen(kind)->count() == 1);
+        REQUIRE(meter.find_histogram(kind) == &histogram);
+        CHECK(meter.find_histogram(kind)->count() == 1);
     }
     auto* slices = reinterpret_cast<std::byte*>(meter.slice_bytes());
     CHECK(slices == base + 4096 + sonde::meters::kinds * sizeof(Histogram));
@@ -134,20 +134,20 @@ TEST_CASE("histogram of an earlier phase is cleared on first use") {
     const Made fixture;
     fixture.meter.histogram(0).add(5);
     fixture.meter.kinds_used = 0;
-    CHECK(fixture.meter.seen(0) == nullptr);
+    CHECK(fixture.meter.find_histogram(0) == nullptr);
     CHECK(fixture.meter.histogram(0).count() == 0);
 }
 
 TEST_CASE("thread CPU time equals the kernel's count") {
     const std::uint64_t before = nanoseconds(CLOCK_THREAD_CPUTIME_ID);
-    const auto first = thread_cpu();
+    const auto first = read_thread_cpu_time();
     volatile unsigned work = 0;
     while (nanoseconds(CLOCK_THREAD_CPUTIME_ID) - before < 30'000'000) {
         for (int i = 0; i < 1000; ++i) {
             work = work + 1;
         }
     }
-    const auto second = thread_cpu();
+    const auto second = read_thread_cpu_time();
     const std::uint64_t spent = nanoseconds(CLOCK_THREAD_CPUTIME_ID) - before;
     const std::uint64_t counted = second.user_ns + second.system_ns - first.user_ns - first.system_ns;
     CHECK(counted <= spent + 20'000'000);  // a tick of the kernel, where it counts by ticks

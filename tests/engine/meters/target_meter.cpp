@@ -60,7 +60,7 @@ TEST_CASE("widened slices keep their sums") {
         bytes.resize(std::max<std::size_t>(bytes.size(), target + 1));
         const std::uint64_t moved = random() % 1000;
         bytes[target] += moved;
-        meter.add_part(1, target, i * 37, i * 37 + random() % 90, moved, true);
+        meter.add_split(1, target, i * 37, i * 37 + random() % 90, moved, true);
     }
     REQUIRE(meter.names().size() > 100);
     CHECK(meter.rows() == 16);
@@ -94,7 +94,7 @@ TEST_CASE("doubling merges neighbor slices, the current slice remains") {
     meter.add_single(1, target, 660, 665, 5, 7);
     CHECK(row(meter, 33).bytes == 7);
     for (std::uint32_t i = 34; i < 64; ++i) {
-        CHECK_FALSE(row(meter, i).used());
+        CHECK_FALSE(row(meter, i).is_used());
     }
 }
 
@@ -113,7 +113,7 @@ TEST_CASE("counts stay when targets are added") {
     const std::uint32_t first = add_target(meter, "A");
     meter.add_single(0, first, 0, 5, 40, 7);
     meter.add_single(0, first, 10, 15, 4000, 8);
-    meter.add_part(1, first, 20, 25, 9, true);
+    meter.add_split(1, first, 20, 25, 9, true);
     const std::uint32_t second = add_target(meter, "B");
     meter.add_single(0, second, 0, 5, 50, 1);
     const std::uint32_t third = add_target(meter, "C");
@@ -140,9 +140,9 @@ TEST_CASE("meter has spare targets and slices within 64 KiB") {
     const auto meter_of = [](int targets) {
         auto meter = std::make_unique<TargetMeter>(0, 10);
         for (int i = 0; i < targets; ++i) {
-            meter->number_of("OST" + std::to_string(i));
+            meter->find_or_add_target("OST" + std::to_string(i));
         }
-        meter->make_room();
+        meter->allocate_counters();
         return meter;
     };
     CHECK(meter_of(1)->rows() == 64);
@@ -151,22 +151,22 @@ TEST_CASE("meter has spare targets and slices within 64 KiB") {
     CHECK(meter_of(65)->rows() == 16);
     CHECK(meter_of(2000)->rows() == 16);
     const auto meter = meter_of(24);
-    meter->make_room();  // nothing came: nothing changes
+    meter->allocate_counters();  // nothing came: nothing changes
     CHECK(meter->rows() == 64);
-    meter->number_of("one more");
-    meter->make_room();  // for 36
+    meter->find_or_add_target("one more");
+    meter->allocate_counters();  // for 36
     CHECK(meter->rows() == 32);
 }
 
 TEST_CASE("early operation stays early after doublings") {
     TargetMeter meter(0, 10);
     for (int i = 0; i < 32; ++i) {
-        meter.number_of("OST" + std::to_string(i));
+        meter.find_or_add_target("OST" + std::to_string(i));
     }
-    meter.make_room();
+    meter.allocate_counters();
     meter.add_single(1, 0, 400, 410, 10, 1);  // slice 40 of 64
-    meter.number_of("one more");
-    meter.make_room();
+    meter.find_or_add_target("one more");
+    meter.allocate_counters();
     REQUIRE(meter.doublings() == 1);
     CHECK(row(meter, 20).bytes == 1);
     meter.add_single(1, 0, 0, 10, 10, 100);
@@ -178,19 +178,19 @@ TEST_CASE("early operation stays early after doublings") {
 TEST_CASE("meter rejects targets beyond its capacity") {
     TargetMeter meter(0, 10);
     for (std::size_t i = 0; i < TargetMeter::most_targets; ++i) {
-        CHECK(meter.number_of("OST" + std::to_string(i)) == i);
+        CHECK(meter.find_or_add_target("OST" + std::to_string(i)) == i);
     }
-    CHECK(meter.number_of("one more") == TargetMeter::none);
-    CHECK(meter.number_of("OST7") == 7);
+    CHECK(meter.find_or_add_target("one more") == TargetMeter::no_target);
+    CHECK(meter.find_or_add_target("OST7") == 7);
 }
 
 TEST_CASE("latency buckets contain the values between their ends") {
     for (std::uint64_t ns = 0; ns < 5000; ++ns) {
         const std::size_t bucket = TargetLatency::bucket_of(ns);
-        REQUIRE(TargetLatency::low(bucket) <= ns);
-        REQUIRE(ns < TargetLatency::low(bucket + 1));
+        REQUIRE(TargetLatency::bucket_begin(bucket) <= ns);
+        REQUIRE(ns < TargetLatency::bucket_begin(bucket + 1));
     }
-    CHECK(TargetLatency::bucket_of((1ULL << TargetLatency::top_bit) - 1) == TargetLatency::buckets - 1);
+    CHECK(TargetLatency::bucket_of((1ULL << TargetLatency::max_value_bits) - 1) == TargetLatency::buckets - 1);
     CHECK(TargetLatency::bucket_of(~0ULL) == TargetLatency::buckets - 1);
 }
 
@@ -203,7 +203,7 @@ TEST_CASE("board adds streams by target in the widest slices") {
     narrow.add_single(0, a, 110, 150, 40, 7);
     narrow.add_single(1, a, 420, 450, 30, 5);
     wide.add_single(0, also_a, 12'700, 12'800, 90, 11);  // slice 127 of 64: slices double once
-    wide.add_part(1, b, 500, 600, 3, true);
+    wide.add_split(1, b, 500, 600, 3, true);
     REQUIRE(wide.doublings() == 1);
     const auto board = board_of({{&narrow, 2, 1}, {&wide, 3, 2}, {nullptr, 4, 0}}, 1);
     CHECK(board->files == 9);
@@ -249,14 +249,14 @@ TEST_CASE("slices widen to the requested width") {
 TEST_CASE("board has the capacity of a meter and drops further targets") {
     TargetMeter first(0, 100);
     for (std::size_t i = 0; i < TargetMeter::most_targets; ++i) {
-        first.number_of("OST" + std::to_string(i));
+        first.find_or_add_target("OST" + std::to_string(i));
     }
-    first.make_room();
+    first.allocate_counters();
     for (std::uint32_t i = 0; i < TargetMeter::most_targets; ++i) {
-        first.add_part(0, i, 0, 1, i + 1, true);
+        first.add_split(0, i, 0, 1, i + 1, true);
     }
     TargetMeter late(0, 100);
-    late.add_part(0, add_target(late, "one more"), 0, 1, 5, true);
+    late.add_split(0, add_target(late, "one more"), 0, 1, 5, true);
     const auto board = board_of({{&first, 1, 1}, {&late, 1, 1}, {&first, 1, 1}}, 0);
     CHECK(place_of(*board, "one more") == nullptr);
     std::uint64_t sum = 0;
@@ -270,8 +270,8 @@ TEST_CASE("board has the capacity of a meter and drops further targets") {
 TEST_CASE("target name is cut after 247 characters") {
     TargetMeter meter(0, 100);
     const std::string longest(247, 'x');
-    meter.add_part(0, add_target(meter, longest), 0, 1, 1, true);
-    meter.add_part(0, add_target(meter, longest + "y"), 0, 1, 2, true);
+    meter.add_split(0, add_target(meter, longest), 0, 1, 1, true);
+    meter.add_split(0, add_target(meter, longest + "y"), 0, 1, 2, true);
     const auto board = board_of({{&meter, 1, 1}}, 0);
     REQUIRE(place_of(*board, longest) != nullptr);
     CHECK(place_of(*board, longest)->kind[0].cells[0].bytes == 3);

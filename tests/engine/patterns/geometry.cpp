@@ -9,8 +9,8 @@
 #include <set>
 #include <vector>
 
+using sonde::patterns::FileShare;
 using sonde::patterns::Geometry;
-using sonde::patterns::Share;
 using sonde::plan::Access;
 using sonde::plan::Order;
 using sonde::plan::Scope;
@@ -47,9 +47,9 @@ TEST_CASE("a shared file in IOR's strided layout: g N B + r B + j T") {
     const Geometry geometry(access_of(4, 2), 3, {4, 2}, 0);
     CHECK(offsets(geometry) == std::vector<std::uint64_t>{16, 20, 48, 52, 80, 84});
     CHECK(geometry.end_of_file() == 96);
-    CHECK(geometry.first() == 16);
-    CHECK(geometry.contiguous() == 8);
-    CHECK(geometry.repeat() == 32);
+    CHECK(geometry.first_block_offset() == 16);
+    CHECK(geometry.bytes_per_block() == 8);
+    CHECK(geometry.block_distance() == 32);
 }
 
 TEST_CASE("a file per task: g B + j T") {
@@ -99,7 +99,7 @@ TEST_CASE("fill agrees with offset_of at every start and length") {
                 const std::uint64_t first = random() % geometry.operations();
                 const std::uint64_t pass = random() % 3;
                 std::vector<std::uint64_t> offsets(1 + random() % (geometry.operations() - first));
-                geometry.fill(first, pass, offsets);
+                geometry.fill_offsets(first, pass, offsets);
                 for (std::size_t k = 0; k < offsets.size(); ++k) {
                     REQUIRE(offsets[k] == geometry.offset_of(first + k, pass));
                 }
@@ -238,7 +238,7 @@ TEST_CASE("seeded offsets equal stored reference offsets") {
         Order order;
         Scope scope;
         std::uint64_t segments;  ///< one of six slots, or some of three
-        Share share;
+        FileShare share;
         std::vector<std::uint64_t> offsets;
     };
     const Known table[] = {
@@ -290,7 +290,7 @@ TEST_CASE("seeded offsets equal stored reference offsets") {
         access.seed = 7;
         const Geometry geometry(access, example.segments, example.share, 9);
         std::vector<std::uint64_t> drawn(example.offsets.size());
-        geometry.fill(0, 1, drawn);
+        geometry.fill_offsets(0, 1, drawn);
         CHECK(drawn == example.offsets);
         CHECK(geometry.offset_of(4, 1) == example.offsets[4]);
     }
@@ -299,7 +299,7 @@ TEST_CASE("seeded offsets equal stored reference offsets") {
     within.seed = 7;
     within.within = 400;
     std::vector<std::uint64_t> drawn(6);
-    Geometry(within, 2, {3, 2}, 9).fill(0, 1, drawn);
+    Geometry(within, 2, {3, 2}, 9).fill_offsets(0, 1, drawn);
     CHECK(drawn == std::vector<std::uint64_t>{1264, 1080, 1168, 1272, 1216, 1360});
 }
 
@@ -321,16 +321,16 @@ TEST_CASE("reverse and sequential offsets for up to three segments") {
         access.gap = 2;
         const Geometry geometry(access, example.segments, {2, 1}, 0);
         std::vector<std::uint64_t> places(example.offsets.size());
-        geometry.fill(1, 0, places);
+        geometry.fill_offsets(1, 0, places);
         CHECK(places == example.offsets);
         CHECK(geometry.operations() == places.size() + 1);
-        CHECK(geometry.transfer() == 4);
+        CHECK(geometry.transfer_bytes() == 4);
         CHECK(geometry.end_of_file() == example.segments * 20 - 2);
     }
     const Geometry alone(access_of(4, 2), 1, {}, 0);  // who shares with nobody
     CHECK(offsets(alone) == std::vector<std::uint64_t>{0, 4});
-    CHECK(alone.repeat() == 8);
-    CHECK(alone.first() == 0);
+    CHECK(alone.block_distance() == 8);
+    CHECK(alone.first_block_offset() == 0);
 }
 
 TEST_CASE("drawing within one transfer is always there") {

@@ -10,7 +10,7 @@
 
 using sonde::patterns::mix64;
 using sonde::patterns::Permutation;
-using sonde::patterns::scale;
+using sonde::patterns::scale_to_range;
 
 namespace {
 
@@ -151,19 +151,19 @@ TEST_CASE("neighboring keys give unrelated orders") {
 }
 
 TEST_CASE("scaling random bits reaches exactly the numbers of the range") {
-    CHECK(scale(0, 10) == 0);
-    CHECK(scale(~0ULL, 10) == 9);
-    CHECK(scale(~0ULL, 1) == 0);
+    CHECK(scale_to_range(0, 10) == 0);
+    CHECK(scale_to_range(~0ULL, 10) == 9);
+    CHECK(scale_to_range(~0ULL, 1) == 0);
     std::vector<std::uint64_t> counts(7, 0);
     for (std::uint64_t i = 0; i < 70'000; ++i) {
-        ++counts.at(scale(mix64(i), 7));
+        ++counts.at(scale_to_range(mix64(i), 7));
     }
     CHECK(chi_square(counts) < critical(6));
 }
 
 TEST_CASE("order of a key equals that of stored rule-2 data") {
     // Computed from the description in permutation.hpp by other code: another order is another rule.
-    REQUIRE(Permutation::rule == 2);
+    REQUIRE(Permutation::order_version == 2);
     CHECK(mix64(0) == 0xe220a8397b1dcdafULL);  // the first number of SplitMix64 with seed 0
     CHECK(mix64(1) == 0x910a2dec89025cc1ULL);
     const auto first = [](std::uint64_t n, std::uint64_t key, std::size_t count) {

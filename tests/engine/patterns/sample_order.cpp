@@ -10,13 +10,13 @@
 
 using sonde::patterns::SampleLocation;
 using sonde::patterns::SampleOrder;
-using sonde::patterns::SampleSet;
+using sonde::patterns::TrainingSet;
 using sonde::plan::Shuffle;
 
 namespace {
 
-std::vector<SampleLocation> list_samples(const SampleSet& set, Shuffle shuffle, std::uint64_t epoch, std::uint64_t task,
-                                         std::uint64_t seed = 1) {
+std::vector<SampleLocation> list_samples(const TrainingSet& set, Shuffle shuffle, std::uint64_t epoch,
+                                         std::uint64_t task, std::uint64_t seed = 1) {
     const SampleOrder order(set, shuffle, seed, epoch);
     std::vector<SampleLocation> samples;
     for (std::uint64_t i = 0; i < set.per_task(); ++i) {
@@ -28,7 +28,8 @@ std::vector<SampleLocation> list_samples(const SampleSet& set, Shuffle shuffle, 
 }  // namespace
 
 TEST_CASE("every_epoch_reads_each_sample_once") {
-    for (const SampleSet set : {SampleSet{3, 4, 5}, SampleSet{1, 1, 300}, SampleSet{8, 100, 1}, SampleSet{5, 1, 1}}) {
+    for (const TrainingSet set :
+         {TrainingSet{3, 4, 5}, TrainingSet{1, 1, 300}, TrainingSet{8, 100, 1}, TrainingSet{5, 1, 1}}) {
         for (const Shuffle shuffle : {Shuffle::samples, Shuffle::files, Shuffle::none}) {
             for (const std::uint64_t epoch : {0U, 1U, 7U}) {
                 std::set<std::tuple<int, std::uint64_t, std::uint64_t>> all;
@@ -47,7 +48,7 @@ TEST_CASE("every_epoch_reads_each_sample_once") {
 }
 
 TEST_CASE("epochs_and_seeds_differ_and_repeat") {
-    const SampleSet set{4, 10, 10};
+    const TrainingSet set{4, 10, 10};
     for (const Shuffle shuffle : {Shuffle::samples, Shuffle::files}) {
         const auto first = list_samples(set, shuffle, 0, 2);
         CHECK(first == list_samples(set, shuffle, 0, 2));

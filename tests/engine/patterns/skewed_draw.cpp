@@ -232,7 +232,7 @@ TEST_CASE("mixed_sizes_have_their_percentages_and_stay_inside") {
     std::vector<std::uint64_t> offsets(geometry.operations());
     std::vector<std::uint32_t> lengths(geometry.operations());
     std::vector<std::uint64_t> places(16);
-    geometry.fill(0, 0, offsets, lengths);
+    geometry.fill_offsets(0, 0, offsets, lengths);
     std::uint64_t bytes = 0;
     for (std::size_t i = 0; i < offsets.size(); ++i) {
         const std::uint64_t slot = geometry.offset_of(i);
@@ -259,11 +259,11 @@ TEST_CASE("batches_of_mixed_sizes_equal_the_entire_pass") {
     const Geometry geometry(access, 30, {1, 0}, 9);
     std::vector<std::uint64_t> offsets(300);
     std::vector<std::uint32_t> lengths(300);
-    geometry.fill(0, 2, offsets, lengths);
+    geometry.fill_offsets(0, 2, offsets, lengths);
     for (std::uint64_t i = 0; i < 300; i += 7) {
         std::uint64_t offset = 0;
         std::uint32_t length = 0;
-        geometry.fill(i, 2, {&offset, 1}, {&length, 1});
+        geometry.fill_offsets(i, 2, {&offset, 1}, {&length, 1});
         CHECK(offset == offsets[i]);
         CHECK(length == lengths[i]);
     }

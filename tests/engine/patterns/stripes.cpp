@@ -60,7 +60,7 @@ std::map<std::string, Sum> sums_of(const TargetMeter& meter) {
         for (std::uint32_t row = 0; row < meter.rows(); ++row) {
             all.add(meter.cell(0, row, t));
         }
-        if (all.used()) {
+        if (all.is_used()) {
             sums[meter.names()[t]] = {all.bytes, all.single_ops, all.split_ops};
         }
     }
@@ -120,7 +120,7 @@ std::string stretch(const StripeMap& map, std::uint64_t offset) {
     const StripeMap::StripeExtent extent = map.find(offset);
     return "[" + std::to_string(extent.from) + ", " +
            (extent.to == ~std::uint64_t{0} ? "end" : std::to_string(extent.to)) + ") on " +
-           (extent.pending                          ? "?"
+           (extent.is_pending                       ? "?"
             : extent.target == StripeMap::no_target ? "-"
                                                     : std::to_string(extent.target));
 }
@@ -147,7 +147,7 @@ TEST_CASE("file parts: gaps, complete parts and waiting components") {
         {{.start = 50, .end = 60, .stripe = 4, .targets = {"OST1", "OST1"}},  // whole, though in stripes
          {.start = 0, .end = 20, .stripe = 8, .targets = {"OST2", "OST3"}},
          {.start = 20, .end = 40, .targets = {"OST4"}},
-         {.start = 60, .end = 70, .stripe = 5, .pending = true},
+         {.start = 60, .end = 70, .stripe = 5, .is_pending = true},
          {.start = 70, .end = 80, .targets = {"OST5", "OST6"}}},  // copies
         number_of_target);
     CHECK(stretch(map, 0) == "[0, 8) on 2");
@@ -247,14 +247,14 @@ TEST_CASE("batched counting equals counting one by one") {
 }
 
 TEST_CASE("late component targets are requested once") {
-    StripePart first{.start = 0, .end = 100, .stripe = 10, .shift = 0, .targets = {"OST0"}, .pending = false};
-    StripePart second{.start = 100, .end = ~0ULL, .stripe = 10, .shift = 0, .targets = {}, .pending = true};
+    StripePart first{.start = 0, .end = 100, .stripe = 10, .shift = 0, .targets = {"OST0"}, .is_pending = false};
+    StripePart second{.start = 100, .end = ~0ULL, .stripe = 10, .shift = 0, .targets = {}, .is_pending = true};
     int questions = 0;
     const AskStripes ask = [&](const std::string& path) {
         CHECK(path == "file");
         ++questions;
         second.targets = {"OST1", "OST2"};
-        second.pending = false;
+        second.is_pending = false;
         return FileStripes{first, second};
     };
     const auto meter = fresh();
@@ -269,7 +269,7 @@ TEST_CASE("late component targets are requested once") {
 
     const auto never = fresh();
     int in_vain = 0;
-    const StripePart pending{.start = 0, .end = ~0ULL, .stripe = 0, .shift = 0, .targets = {}, .pending = true};
+    const StripePart pending{.start = 0, .end = ~0ULL, .stripe = 0, .shift = 0, .targets = {}, .is_pending = true};
     const AskStripes no_answer = [&](const std::string&) {
         ++in_vain;
         return FileStripes{first, pending};
@@ -287,7 +287,7 @@ TEST_CASE("bytes with several valid copies belong to no target") {
     const auto meter = fresh();
     TargetCounting counting(nobody_answers, meter, 10);
     counting.take("file",
-                  {{.start = 0, .end = ~0ULL, .stripe = 0, .shift = 0, .targets = {"a", "b"}, .pending = false}});
+                  {{.start = 0, .end = ~0ULL, .stripe = 0, .shift = 0, .targets = {"a", "b"}, .is_pending = false}});
     counting.add(0, 0, 0, 1, 1);
     CHECK(sums_of(*meter).empty());
 }

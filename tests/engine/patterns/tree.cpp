@@ -43,9 +43,9 @@ TEST_CASE("each item has a unique path and a directory number") {
         const patterns::TreeShape shape(tree_of(2, 3, leaf_only, 5, 2));
         std::set<std::pair<std::uint64_t, std::uint64_t>> positions;
         for (std::uint64_t item = 0; item < shape.items(); ++item) {
-            const auto position = shape.place(item);
+            const auto position = shape.locate_item(item);
             CHECK(position.number / 5 == position.directory);
-            CHECK(shape.holds_items(position.directory));
+            CHECK(shape.is_item_directory(position.directory));
             positions.insert({position.copy, position.number});
         }
         CHECK(positions.size() == shape.items());
@@ -72,25 +72,25 @@ TEST_CASE("tree shape gives counts, root and first child") {
     CHECK(leaves.directories() == 13);
     CHECK(leaves.copies() == 2);
     CHECK(leaves.items_per_dir() == 5);
-    CHECK(leaves.holders() == 9);
-    CHECK(leaves.first_holder() == 4);
+    CHECK(leaves.item_directories() == 9);
+    CHECK(leaves.first_item_directory() == 4);
     const patterns::TreeShape all(tree_of(2, 3, false, 5));
-    CHECK(all.holders() == 13);
-    CHECK(all.first_holder() == 0);
-    CHECK_FALSE(leaves.holds_items(3));
-    CHECK(leaves.holds_items(4));
+    CHECK(all.item_directories() == 13);
+    CHECK(all.first_item_directory() == 0);
+    CHECK_FALSE(leaves.is_item_directory(3));
+    CHECK(leaves.is_item_directory(4));
     std::string path;
     leaves.append_path(path, "b", 1, 0);
     CHECK(path == "items-1/b.0");
     path.clear();
     leaves.append_path(path, "b", 0, 1);
     CHECK(path == "items-0/b.0/b.1");
-    CHECK(leaves.top(1) == "items-1");
-    CHECK(patterns::TreeShape::name("b", 7) == "b.7");
+    CHECK(leaves.top_name(1) == "items-1");
+    CHECK(patterns::TreeShape::directory_name("b", 7) == "b.7");
     CHECK_FALSE(leaves.is_child(0, 0));
     CHECK_FALSE(leaves.is_child(4, 13));
     CHECK(leaves.is_child(3, 12));
-    const auto last = leaves.place(89);
+    const auto last = leaves.locate_item(89);
     CHECK(last.copy == 1);
     CHECK(last.directory == 12);
     CHECK(last.number == 64);
@@ -108,10 +108,10 @@ TEST_CASE("item names contain their task") {
 }
 
 TEST_CASE("numbers are read without signs and superfluous zeros") {
-    CHECK(patterns::decimal("0") == 0);
-    CHECK(patterns::decimal("10") == 10);
+    CHECK(patterns::parse_decimal("0") == 0);
+    CHECK(patterns::parse_decimal("10") == 10);
     for (const char* wrong : {"", "00", "01", "+1", "-1", " 1", "1 ", "1a", "99999999999999999999"}) {
-        CHECK_FALSE(patterns::decimal(wrong));
+        CHECK_FALSE(patterns::parse_decimal(wrong));
     }
 }
 

@@ -15,8 +15,9 @@ class Content {
     explicit Content(const plan::Payload& settings, std::uint64_t max_length = 1U << 20U,
                      std::uint64_t period = 256U << 10U)
         : base_(settings, period),
-          memory_(static_cast<std::byte*>(std::aligned_alloc(4096, payload::Image::memory_for(period, max_length))),
-                  std::free),
+          memory_(
+              static_cast<std::byte*>(std::aligned_alloc(4096, payload::PayloadImage::memory_for(period, max_length))),
+              std::free),
           image_(base_, memory_.get(), max_length) {}
 
     /// Bytes of a file from `offset`, written by (file, generation), made in calls of `step` bytes.
@@ -27,17 +28,17 @@ class Content {
         step = step == 0 ? length : step;
         for (std::uint64_t position = offset; position < offset + length; position += step) {
             const std::uint64_t part = std::min(step, offset + length - position);
-            const std::byte* bytes = image_.at(position, part);
+            const std::byte* bytes = image_.content_at(position, part);
             out.insert(out.end(), bytes, bytes + part);
         }
         return out;
     }
-    payload::Image& image() { return image_; }
+    payload::PayloadImage& image() { return image_; }
 
  private:
-    payload::Base base_;
+    payload::PayloadBase base_;
     std::unique_ptr<std::byte, decltype(&std::free)> memory_;
-    payload::Image image_;
+    payload::PayloadImage image_;
 };
 
 }  // namespace sonde::tests

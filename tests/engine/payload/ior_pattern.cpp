@@ -22,8 +22,8 @@ constexpr std::uint64_t offset = 41000;
 std::vector<std::byte> transfer_of(PayloadKind kind) {
     std::vector<std::byte> bytes(length);
     const IorPacket packet{kind, 7, 1};
-    payload::prepare(packet, bytes.data(), length);
-    payload::mark(packet, bytes.data(), length, offset);
+    payload::fill_packet(packet, bytes.data(), length);
+    payload::set_packet_offset(packet, bytes.data(), length, offset);
     return bytes;
 }
 
@@ -60,7 +60,7 @@ TEST_CASE("transfer content equals the content that IOR writes") {
 
 TEST_CASE("IOR signature above 31 bits is negative, tail is its index") {
     std::vector<std::byte> bytes(21);
-    payload::prepare({PayloadKind::ior_timestamp, 0xffffffffU, 3}, bytes.data(), bytes.size());
+    payload::fill_packet({PayloadKind::ior_timestamp, 0xffffffffU, 3}, bytes.data(), bytes.size());
     CHECK(word(bytes, 0) == 0xffffffffffffffffULL);
     CHECK(word(bytes, 1) == (3ULL << 32U));
     for (std::size_t i = 16; i < bytes.size(); ++i) {
@@ -72,9 +72,9 @@ TEST_CASE("IOR content verifies without version and names other tasks") {
     plan::Payload settings;
     settings.kind = PayloadKind::ior_offset;
     settings.seed = 7;
-    const payload::Base base(settings, payload::period_for(settings, length));
-    std::vector<std::byte> memory(payload::Image::memory_for(base.period(), length));
-    payload::Image image(base, memory.data(), length);
+    const payload::PayloadBase base(settings, payload::period_for(settings, length));
+    std::vector<std::byte> memory(payload::PayloadImage::memory_for(base.period(), length));
+    payload::PayloadImage image(base, memory.data(), length);
     std::vector<std::byte> bytes = transfer_of(PayloadKind::ior_offset);
 
     image.set_origin({0, 9, 1});

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-using sonde::payload::granule;
+using sonde::payload::granule_bytes;
 using sonde::plan::Payload;
 using sonde::plan::PayloadKind;
 using sonde::tests::Content;
@@ -19,8 +19,8 @@ using Bytes = std::vector<std::byte>;
 
 std::vector<std::string> granules(const Bytes& bytes) {
     std::vector<std::string> list;
-    for (std::size_t position = 0; position + granule <= bytes.size(); position += granule) {
-        list.emplace_back(reinterpret_cast<const char*>(bytes.data() + position), granule);
+    for (std::size_t position = 0; position + granule_bytes <= bytes.size(); position += granule_bytes) {
+        list.emplace_back(reinterpret_cast<const char*>(bytes.data() + position), granule_bytes);
     }
     return list;
 }
@@ -86,17 +86,17 @@ TEST_CASE("granules differ within files, between files and versions") {
                 all.insert(all.end(), some.begin(), some.end());
             }
         }
-        CHECK(distinct(all) == 9 * mib / granule);
+        CHECK(distinct(all) == 9 * mib / granule_bytes);
     }
 }
 
 TEST_CASE("block does not repeat within a compression unit") {
     // Without their stamps, granules still differ over the whole period of 256 KiB.
     Content content({PayloadKind::stamped, 7, 0.0, 0.0});
-    const sonde::payload::Base base({PayloadKind::stamped, 7, 0.0, 0.0}, 256U << 10U);
+    const sonde::payload::PayloadBase base({PayloadKind::stamped, 7, 0.0, 0.0}, 256U << 10U);
     std::vector<std::string> bodies = granules(content.bytes(0, 1, 0, 256U << 10U));
     for (std::size_t i = 0; i < bodies.size(); ++i) {
-        bodies[i].replace(base.stamp_place(i * granule, {0, 1}), sonde::payload::stamp_bytes, 32, 's');
+        bodies[i].replace(base.stamp_begin(i * granule_bytes, {0, 1}), sonde::payload::stamp_bytes, 32, 's');
     }
     CHECK(distinct(bodies) == 64);
     CHECK(entropy(content.bytes(0, 1, 0, mib)) > 7.99);
@@ -136,22 +136,22 @@ TEST_CASE("content depends on seed, file, generation and offset only") {
 
 TEST_CASE("stamp holds magic, file, offset, generation and moves") {
     Content content({PayloadKind::stamped, 77, 0.0, 0.0});
-    sonde::payload::Base base({PayloadKind::stamped, 77, 0.0, 0.0}, 256U << 10U);
+    sonde::payload::PayloadBase base({PayloadKind::stamped, 77, 0.0, 0.0}, 256U << 10U);
     std::set<std::uint64_t> places;
-    for (std::uint64_t position = 0; position < 64 * granule; position += granule) {
-        const Bytes bytes = content.bytes(6, 3, position, granule);
-        const std::uint64_t stamp_begin = base.stamp_place(position, {6, 3});
+    for (std::uint64_t position = 0; position < 64 * granule_bytes; position += granule_bytes) {
+        const Bytes bytes = content.bytes(6, 3, position, granule_bytes);
+        const std::uint64_t stamp_begin = base.stamp_begin(position, {6, 3});
         places.insert(stamp_begin);
         std::uint64_t stamp[4] = {};
         std::memcpy(stamp, bytes.data() + stamp_begin, sizeof stamp);
-        CHECK(stamp[0] == (sonde::payload::magic ^ 77U));
+        CHECK(stamp[0] == (sonde::payload::stamp_magic ^ 77U));
         CHECK(stamp[1] == 6);
         CHECK(stamp[2] == position);
         CHECK(stamp[3] == 3);
-        CHECK(base.stamped(position, granule, {6, 3}) == bytes);
+        CHECK(base.make_stamped_content(position, granule_bytes, {6, 3}) == bytes);
     }
     CHECK(places.size() == 64);
-    CHECK(base.stamped(5000, 9000, {6, 3}) == content.bytes(6, 3, 5000, 9000));
+    CHECK(base.make_stamped_content(5000, 9000, {6, 3}) == content.bytes(6, 3, 5000, 9000));
 }
 
 TEST_CASE("compressible is the fraction that compression removes") {
@@ -211,8 +211,8 @@ TEST_CASE("buffers are aligned like their offset for direct I/O") {
     Content content({PayloadKind::stamped, 5, 0.0, 0.0});
     content.image().set_origin({4, 2});
     for (const std::uint64_t offset : {0ULL, 512ULL, 4096ULL, 1'000'448ULL, 123ULL}) {
-        const auto address = reinterpret_cast<std::uintptr_t>(content.image().at(offset, 1U << 20U));
-        CHECK(address % granule == offset % granule);
+        const auto address = reinterpret_cast<std::uintptr_t>(content.image().content_at(offset, 1U << 20U));
+        CHECK(address % granule_bytes == offset % granule_bytes);
     }
 }
 
@@ -231,40 +231,41 @@ TEST_CASE("content does not depend on the sizes of calls") {
     for (const std::uint64_t period : {4096ULL, 32'768ULL, 131'072ULL, 524'288ULL}) {
         Content one({PayloadKind::stamped, 9, 0.0, 0.0, period}, mib, period);
         Content other({PayloadKind::stamped, 9, 0.0, 0.0, period}, mib, period);
-        const sonde::payload::Base base({PayloadKind::stamped, 9, 0.0, 0.0, period}, period);
+        const sonde::payload::PayloadBase base({PayloadKind::stamped, 9, 0.0, 0.0, period}, period);
         CAPTURE(period);
         for (std::uint64_t generation = 1; generation < 4; ++generation) {
             const Bytes expected = one.bytes(2, generation, 0, mib);
-            CHECK(expected == base.stamped(0, mib, {2, generation}));
+            CHECK(expected == base.make_stamped_content(0, mib, {2, generation}));
             for (const std::uint64_t step : {4096ULL, 10'000ULL, 65'536ULL, 1'000'000ULL}) {
                 CHECK(other.bytes(2, generation, 0, mib, step) == expected);
             }
-            CHECK(distinct(granules(expected)) == mib / granule);
+            CHECK(distinct(granules(expected)) == mib / granule_bytes);
         }
     }
 }
 
 TEST_CASE("content from the shared base equals that of a separate base") {
-    using sonde::payload::Image;
+    using sonde::payload::PayloadImage;
     for (const PayloadKind kind : {PayloadKind::stamped, PayloadKind::random, PayloadKind::zero}) {
         for (const double duplicates : {0.0, 0.5}) {
             Payload settings;
             settings.kind = kind;
             settings.duplicates = kind == PayloadKind::zero ? 0 : duplicates;
-            constexpr std::uint64_t period = 4 * granule, longest = 20'000;  // more than one period
-            const sonde::payload::Base base(settings, period);
-            std::vector<std::byte> mine(Image::memory_for(period, longest));
-            std::vector<std::byte> small(Image::memory_for(period, longest, Image::Holds::transfer));
+            constexpr std::uint64_t period = 4 * granule_bytes, longest = 20'000;  // more than one period
+            const sonde::payload::PayloadBase base(settings, period);
+            std::vector<std::byte> mine(PayloadImage::memory_for(period, longest));
+            std::vector<std::byte> small(
+                PayloadImage::memory_for(period, longest, PayloadImage::BaseStorage::one_transfer));
             CHECK(small.size() + period == mine.size());
-            Image own(base, mine.data(), longest);
-            Image copying(base, small.data(), longest, Image::Holds::transfer);
+            PayloadImage own(base, mine.data(), longest);
+            PayloadImage copying(base, small.data(), longest, PayloadImage::BaseStorage::one_transfer);
             for (const std::uint64_t offset : {0ULL, 4096ULL, 100ULL, 4095ULL, 123'457ULL}) {
                 for (const std::uint64_t length : {1ULL, 4096ULL, 5000ULL, 16'384ULL, 20'000ULL}) {
                     for (std::uint64_t generation = 1; generation < 4; ++generation) {
                         own.set_origin({7, generation});
                         copying.set_origin({7, generation});
-                        const std::byte* expected = own.at(offset, length);
-                        const std::byte* bytes = copying.at(offset, length);
+                        const std::byte* expected = own.content_at(offset, length);
+                        const std::byte* bytes = copying.content_at(offset, length);
                         CAPTURE(static_cast<int>(kind));
                         CAPTURE(offset);
                         CAPTURE(length);
@@ -277,40 +278,43 @@ TEST_CASE("content from the shared base equals that of a separate base") {
 }
 
 TEST_CASE("tasks have separate bases until a node uses 64 MiB") {
-    using sonde::payload::Image;
+    using sonde::payload::PayloadImage;
     constexpr std::uint64_t period = 256U << 10U;
-    CHECK(Image::holds_for(period, 4096, 64) == Image::Holds::period);
-    CHECK(Image::holds_for(period, 4096, 4096) == Image::Holds::transfer);
-    CHECK(Image::holds_for(1U << 20U, 1U << 20U, 4096) == Image::Holds::period);  // a copy would be felt
-    const std::uint64_t image = Image::memory_for(period, 4096);
-    CHECK(Image::holds_for(period, 4096, (64U << 20U) / image) == Image::Holds::period);
-    CHECK(Image::holds_for(period, 4096, (64U << 20U) / image + 1) == Image::Holds::transfer);
+    CHECK(PayloadImage::choose_base_storage(period, 4096, 64) == PayloadImage::BaseStorage::whole_period);
+    CHECK(PayloadImage::choose_base_storage(period, 4096, 4096) == PayloadImage::BaseStorage::one_transfer);
+    CHECK(PayloadImage::choose_base_storage(1U << 20U, 1U << 20U, 4096) ==
+          PayloadImage::BaseStorage::whole_period);  // a copy would be felt
+    const std::uint64_t image = PayloadImage::memory_for(period, 4096);
+    CHECK(PayloadImage::choose_base_storage(period, 4096, (64U << 20U) / image) ==
+          PayloadImage::BaseStorage::whole_period);
+    CHECK(PayloadImage::choose_base_storage(period, 4096, (64U << 20U) / image + 1) ==
+          PayloadImage::BaseStorage::one_transfer);
 }
 
 TEST_CASE("premarked granules equal individually created stamps") {
-    using sonde::payload::Image;
+    using sonde::payload::PayloadImage;
     for (const std::uint64_t period : {4096ULL, 32'768ULL, 262'144ULL}) {
         constexpr std::uint64_t longest = 20'000;
-        const sonde::payload::Base base({PayloadKind::stamped, 9, 0.0, 0.0, period}, period);
-        std::vector<std::byte> memory(Image::memory_for(period, longest));
-        Image image(base, memory.data(), longest);
+        const sonde::payload::PayloadBase base({PayloadKind::stamped, 9, 0.0, 0.0, period}, period);
+        std::vector<std::byte> memory(PayloadImage::memory_for(period, longest));
+        PayloadImage image(base, memory.data(), longest);
         for (const sonde::payload::Origin origin : {sonde::payload::Origin{7, 1}, {7, 2}, {8, 2}, {7, 1}}) {
             image.set_origin(origin);
-            CHECK(!image.mark_all(memory.size() - 1));  // too little to be worth it
-            REQUIRE(image.mark_all(memory.size()));
-            CHECK(image.mark_all(1));  // it is done already
+            CHECK(!image.stamp_all_granules(memory.size() - 1));  // too little to be worth it
+            REQUIRE(image.stamp_all_granules(memory.size()));
+            CHECK(image.stamp_all_granules(1));  // it is done already
             image.set_origin(origin);
-            CHECK(image.mark_all(1));  // and stays, as long as nothing else is to be written
-            const auto pen = image.pen<true>();
+            CHECK(image.stamp_all_granules(1));  // and stays, as long as nothing else is to be written
+            const auto pen = image.stamp_writer<true>();
             for (std::uint64_t offset = 0; offset < 3 * period; offset += period == 4096 ? 500 : 4096) {
                 for (const std::uint64_t length : {1ULL, 4096ULL, 5000ULL, 20'000ULL}) {
                     CAPTURE(period);
                     CAPTURE(offset);
                     CAPTURE(length);
-                    const std::byte* bytes = pen.at(offset + 100, length);
-                    REQUIRE(Bytes(bytes, bytes + length) == base.stamped(offset + 100, length, origin));
-                    bytes = image.at(offset, length);  // others may use the image in between
-                    REQUIRE(Bytes(bytes, bytes + length) == base.stamped(offset, length, origin));
+                    const std::byte* bytes = pen.buffer_at(offset + 100, length);
+                    REQUIRE(Bytes(bytes, bytes + length) == base.make_stamped_content(offset + 100, length, origin));
+                    bytes = image.content_at(offset, length);  // others may use the image in between
+                    REQUIRE(Bytes(bytes, bytes + length) == base.make_stamped_content(offset, length, origin));
                 }
             }
         }
@@ -318,20 +322,21 @@ TEST_CASE("premarked granules equal individually created stamps") {
 }
 
 TEST_CASE("unchecked readers need no copy of the base") {
-    using sonde::payload::Image;
+    using sonde::payload::PayloadImage;
     constexpr std::uint64_t period = 256U << 10U;
     const Payload settings{PayloadKind::stamped, 9, 0.0, 0.0};
-    const sonde::payload::Base base(settings, period), other(settings, period);
-    CHECK(base.memory() == 0);
-    std::vector<std::byte> first(Image::memory_for(period, granule)), second(first.size());
-    std::vector<std::byte> small(Image::memory_for(period, granule, Image::Holds::transfer));
-    Image(base, first.data(), granule);
-    CHECK(base.memory() == 0);
-    Image(base, second.data(), granule);
-    CHECK(base.memory() == period);
+    const sonde::payload::PayloadBase base(settings, period), other(settings, period);
+    CHECK(base.memory_bytes() == 0);
+    std::vector<std::byte> first(PayloadImage::memory_for(period, granule_bytes)), second(first.size());
+    std::vector<std::byte> small(
+        PayloadImage::memory_for(period, granule_bytes, PayloadImage::BaseStorage::one_transfer));
+    PayloadImage(base, first.data(), granule_bytes);
+    CHECK(base.memory_bytes() == 0);
+    PayloadImage(base, second.data(), granule_bytes);
+    CHECK(base.memory_bytes() == period);
     CHECK(first == second);
     CHECK(std::equal(first.begin(), first.begin() + period, base.data()));
     CHECK(std::equal(first.begin() + period, first.end(), first.begin()));  // the next period begins
-    Image(other, small.data(), granule, Image::Holds::transfer);
-    CHECK(other.memory() == period);  // transfers are copied from it
+    PayloadImage(other, small.data(), granule_bytes, PayloadImage::BaseStorage::one_transfer);
+    CHECK(other.memory_bytes() == period);  // transfers are copied from it
 }

@@ -47,7 +47,7 @@ class Stream {
     Stream& at_wall(std::uint64_t bytes, std::uint64_t operations, bool passed) {
         meter_->stonewall_bytes = bytes;
         meter_->stonewall_operations = operations;
-        meter_->wall_passed = passed;
+        meter_->deadline_passed = passed;
         return *this;
     }
     meters::StreamMeter& meter() {
@@ -58,8 +58,8 @@ class Stream {
     std::uint32_t doublings() const { return slices_.doublings(); }
 
  private:
-    Stream& part(meters::Part which, std::int64_t from_ms, std::int64_t to_ms) {
-        meter_->part[which].add(from_ms * ms, to_ms * ms);
+    Stream& part(meters::WorkPart which, std::int64_t from_ms, std::int64_t to_ms) {
+        meter_->parts_of_work[which].add(from_ms * ms, to_ms * ms);
         return *this;
     }
 

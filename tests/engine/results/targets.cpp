@@ -56,7 +56,7 @@ TEST_CASE("target_sums_do_not_depend_on_slice_width") {
     const std::uint32_t also_a = add_target(wide, "A");
     narrow.add_single(0, a, 110, 150, 40, 7);
     wide.add_single(0, also_a, 500, 90'000, 5, 1000);  // 64 slices of 100 are over: they have doubled
-    wide.add_part(1, b, 500, 600, 3, true);
+    wide.add_split(1, b, 500, 600, 3, true);
     REQUIRE(wide.doublings() > 0);
     const std::int64_t width = std::int64_t{100} << wide.doublings();
     const auto together = board_of({{&narrow, 2, 1}, {&wide, 2, 1}}, wide.doublings());
@@ -88,8 +88,8 @@ TEST_CASE("quantile_rank_rounds_up_and_is_at_most_longest") {
     CHECK(counts.quantile(0.51) == 9);
     CHECK(counts.quantile(1.0) == 9);
     const std::size_t wide = TargetLatency::bucket_of(1000);
-    REQUIRE(TargetLatency::low(wide) == 960);
-    REQUIRE(TargetLatency::low(wide + 1) == 1024);
+    REQUIRE(TargetLatency::bucket_begin(wide) == 960);
+    REQUIRE(TargetLatency::bucket_begin(wide + 1) == 1024);
     counts.latency = {{static_cast<std::uint32_t>(wide), 1}};
     counts.longest_ns = 1020;
     CHECK(counts.quantile(0.5) == 991);  // the middle of 960 to 1,023

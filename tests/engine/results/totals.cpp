@@ -146,7 +146,7 @@ TEST_CASE("task_row_is_in_root_time_with_part_times") {
     meter.user_ns = 11;
     meter.system_ns = 12;
     meter.next_operation = 13;
-    meter.part[sonde::meters::part_fsync].add(520 * sonde::tests::ms, 530 * sonde::tests::ms);
+    meter.parts_of_work[sonde::meters::part_fsync].add(520 * sonde::tests::ms, 530 * sonde::tests::ms);
     const auto added = [&](std::int64_t offset_ms) {
         Totals totals;
         totals.add(meter, 6, sonde::tests::max_slices, 100 * sonde::tests::ms, 0, offset_ms * sonde::tests::ms);

@@ -69,7 +69,7 @@ std::string leaf(int node, int tasks) {
 
 std::string join(std::string a, const std::string& b) {
     Totals sum = Totals::unpack(a);
-    sum.join(Totals::unpack(b));
+    sum.merge(Totals::unpack(b));
     return sum.pack();
 }
 

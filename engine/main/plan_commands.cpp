@@ -94,7 +94,7 @@ ordered_json answer_request(const json& request, bool in_order, ranks::Team& tea
                          {"operations", phase.operations},
                          {"bytes", phase.bytes}};
         if (in_order) {
-            row["order"] = std::to_string(phase.order);
+            row["order"] = std::to_string(phase.order_hash);
         }
         out["phases"].push_back(row);
     }
@@ -158,7 +158,7 @@ int print_dry_run(const plan::Plan& plan) {
         }
         std::cout << plan::format_bytes(accesses[i].bytes) << " in " << accesses[i].files << " file(s), "
                   << plan::format_bytes(phase.data.access.transfer) << " at a time, "
-                  << plan::word(plan::choices::orders, phase.data.access.order) << "\n";
+                  << plan::name_of_value(plan::choices::orders, phase.data.access.order) << "\n";
     }
     return phases::exit_done;
 }

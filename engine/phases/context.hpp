@@ -46,7 +46,7 @@ struct NodeShared {
 };
 
 /// State of the root. Unchanged in other processes.
-struct RootState {
+struct RootProcessState {
     records::Writer* record = nullptr;
     std::vector<std::string> hosts;  ///< by node
     Outcome outcome;
@@ -64,7 +64,7 @@ struct RunContext {
     std::uint64_t node_memory = 0;  ///< bytes, of the node with the most memory
     RunStorage storage = {};
     NodeShared shared = {};
-    RootState root_state = {};
+    RootProcessState root_state = {};
     files::Manifest manifest = {};  ///< files and trees so far; equal in all processes between phases
     std::size_t phases_begun = 0;   ///< number of phases that have begun
     /// Placement of objects of CephFS, queried before the first phase with files there; equal in all processes.

@@ -91,11 +91,11 @@ struct Layouts {
     const std::optional<plan::Striping>* striping = nullptr;
     const layouts::CephPlacement* placement = nullptr;
     std::uint64_t most_files = 0;
-    std::uint64_t otherwise = 0;   ///< files whose striping differs from the request
-    std::string first_difference;  ///< description of the first difference
-    std::string unknown;           ///< facts about the last such file that cannot be read
+    std::uint64_t differing_files = 0;  ///< files whose striping differs from the request
+    std::string first_difference;       ///< description of the first difference
+    std::string reason_unknown;         ///< facts about the last such file that cannot be read
 
-    bool full() const { return reported >= most_files || values >= most_values; }
+    bool is_full() const { return reported >= most_files || values >= most_values; }
 
     /// `task` >= 0: the only task that uses the file.
     void add(const std::string& path, std::uint64_t number, int task) {
@@ -105,10 +105,10 @@ struct Layouts {
             return;
         }
         kind = layout->kind;
-        unknown = layout->unknown.empty() ? unknown : layout->unknown;
+        reason_unknown = layout->unknown.empty() ? reason_unknown : layout->unknown;
         if (const std::string differs = *striping ? layouts::describe_difference(**striping, *layout) : std::string();
             !differs.empty()) {
-            if (otherwise++ == 0) {
+            if (differing_files++ == 0) {
                 first_difference = differs;
             }
         }
@@ -206,7 +206,7 @@ ordered_json make_striping_finding(const Layouts& layouts) {
     }
     return {{"id", "striping_differs"},
             {"severity", "warning"},
-            {"text", std::to_string(layouts.otherwise) + " of " + std::to_string(layouts.reported) +
+            {"text", std::to_string(layouts.differing_files) + " of " + std::to_string(layouts.reported) +
                          " files were not striped as target.striping asks; the first has " + layouts.first_difference},
             {"advice", "ask for what the file system can grant, and compare by what it granted (line `layout`)"}};
 }
@@ -243,8 +243,8 @@ void write_layouts(const RunContext& context, std::size_t index, const files::Fi
     const bool by_task =
         mapping == plan::Mapping::per_task || mapping == plan::Mapping::many || context.tasks.tasks() == 1;
     try {
-        for (int task = 0; task < context.tasks.tasks() && !layouts.full(); ++task) {
-            for (int k = 0; k < map.files_per_task() && map.is_first_task_of_file(task) && !layouts.full(); ++k) {
+        for (int task = 0; task < context.tasks.tasks() && !layouts.is_full(); ++task) {
+            for (int k = 0; k < map.files_per_task() && map.is_first_task_of_file(task) && !layouts.is_full(); ++k) {
                 layouts.add(map.path(task, k), map.file_number(task, k), by_task ? task : -1);
             }
         }
@@ -262,14 +262,14 @@ void write_layouts(const RunContext& context, std::size_t index, const files::Fi
     if (layouts.reported > 0) {
         context.root_state.record->write_line("layout", with_phase_members(phase, index, make_line(layouts)));
     }
-    if (!layouts.unknown.empty()) {
-        context.root_state.record->write_line("finding",
-                                              with_phase_members(phase, index, make_pool_finding(layouts.unknown)));
+    if (!layouts.reason_unknown.empty()) {
+        context.root_state.record->write_line(
+            "finding", with_phase_members(phase, index, make_pool_finding(layouts.reason_unknown)));
     }
     if (const auto finding = make_layout_finding(context, layouts, map.path(0, 0))) {
         context.root_state.record->write_line("finding", with_phase_members(phase, index, *finding));
     }
-    if (striping && phase.op == plan::Op::write && (layouts.reported == 0 || layouts.otherwise > 0)) {
+    if (striping && phase.op == plan::Op::write && (layouts.reported == 0 || layouts.differing_files > 0)) {
         context.root_state.record->write_line("finding",
                                               with_phase_members(phase, index, make_striping_finding(layouts)));
     }

@@ -25,11 +25,11 @@ void write_results(PhaseSteps& steps, const TimedResult& result, const Treatment
     }
     write_findings(steps.context(), result.totals, result.missing_features, facts,
                    steps.collect_circumstances(result, effect));
-    direction_rates.add(phase.op, results::compute_rates(result.totals, facts));
+    direction_rates.set_rate(phase.op, results::compute_rates(result.totals, facts));
 }
 
 /// Sets the outcome of the run after a phase. At the root, after its errors were written.
-void adopt_outcome(RunContext& context, const plan::Phase& phase, const TimedResult& result) {
+void apply_outcome(RunContext& context, const plan::Phase& phase, const TimedResult& result) {
     using ranks::NodeControl;
     Outcome& outcome = context.root_state.outcome;
     if (result.totals.mismatches > 0) {
@@ -37,14 +37,14 @@ void adopt_outcome(RunContext& context, const plan::Phase& phase, const TimedRes
                                        std::to_string(result.totals.mismatches) +
                                        " wrong operations; the first is named in the record");
     }
-    if (result.stop == NodeControl::quit_interrupt) {
+    if (result.stop_reason == NodeControl::quit_interrupt) {
         outcome.set(exit_interrupted, "interrupted in phase " + phase.id + "; finished phases are kept");
-    } else if (result.stop == NodeControl::quit_time_limit) {
+    } else if (result.stop_reason == NodeControl::quit_time_limit) {
         outcome.set(exit_interrupted,
                     "the time limit of the run ended phase " + phase.id + "; finished phases are kept");
-    } else if (result.stop == NodeControl::quit_peer_lost) {
+    } else if (result.stop_reason == NodeControl::quit_peer_lost) {
         outcome.set(exit_failed, describe_lost_process(context, "in phase " + phase.id));
-    } else if (result.stop != 0) {
+    } else if (result.stop_reason != 0) {
         outcome.set(exit_failed, "phase " + phase.id + " failed");
     }
 }
@@ -56,7 +56,7 @@ bool run_phase(PhaseSteps& steps, results::DirectionRates& direction_rates) {
     const plan::Phase& phase = steps.phase();
     reset_counters(context.team);
     TreatmentEffect effect = steps.apply_treatments();
-    if (!effect.may_begin || !steps.create_streams()) {
+    if (!effect.may_phase_begin || !steps.create_streams()) {
         return false;
     }
     write_phase_begin(context, steps.index(), steps.map(), effect.residency);
@@ -71,13 +71,13 @@ bool run_phase(PhaseSteps& steps, results::DirectionRates& direction_rates) {
         context.manifest.last_write_rate = direction_rates.write;
         context.manifest.last_read_rate = direction_rates.read;
         write_errors(context, phase, errors);
-        adopt_outcome(context, phase, result);
+        apply_outcome(context, phase, result);
     }
-    if (result.stop == ranks::NodeControl::quit_peer_lost) {
+    if (result.stop_reason == ranks::NodeControl::quit_peer_lost) {
         return false;
     }
     update_manifest(context, steps.index(), result.totals);
-    return result.stop == 0 && steps.finish(effect);
+    return result.stop_reason == 0 && steps.end_phase(effect);
 }
 
 }  // namespace sonde::phases

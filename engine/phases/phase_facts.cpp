@@ -22,7 +22,7 @@ bool writes_whole_files(const plan::Phase& phase) {
 
 /// Measures allocated bytes and lengths of the first files.
 void measure_allocated_blocks(const RunContext& context, const files::FileMap& map,
-                              results::Circumstances& circumstances) {
+                              results::PhaseCircumstances& circumstances) {
     constexpr int enough = 16;
     for (int task = 0; task < std::min(enough, context.tasks.tasks()); ++task) {
         struct stat info {};
@@ -58,13 +58,13 @@ std::string find_earlier_removal(const plan::Plan& plan, std::size_t index) {
 }  // namespace
 
 std::string describe_stop(const plan::Phase& phase, const TimedResult& result) {
-    if (result.stop == ranks::NodeControl::quit_interrupt) {
+    if (result.stop_reason == ranks::NodeControl::quit_interrupt) {
         return "interrupt";
     }
-    if (result.stop == ranks::NodeControl::quit_time_limit) {
+    if (result.stop_reason == ranks::NodeControl::quit_time_limit) {
         return "time_limit";
     }
-    if (result.stop != 0) {
+    if (result.stop_reason != 0) {
         return "error";
     }
     if (phase.stop.time) {
@@ -87,11 +87,12 @@ results::PhaseFacts collect_phase_facts(const RunContext& context, const plan::P
             .clocks = result.clocks};
 }
 
-results::Circumstances collect_circumstances(const RunContext& context, std::size_t index, const files::FileMap& map,
-                                             const TimedResult& result, const TreatmentEffect& effect) {
+results::PhaseCircumstances collect_circumstances(const RunContext& context, std::size_t index,
+                                                  const files::FileMap& map, const TimedResult& result,
+                                                  const TreatmentEffect& effect) {
     const plan::Phase& phase = context.plan.phases[index];
     const backends::BackendTraits& backend = backends::find_backend(phase.data.backend)->traits;
-    results::Circumstances circumstances{
+    results::PhaseCircumstances circumstances{
         .phase = &phase,
         .backend = phase.data.backend,
         .stores_data = backend.stores_data && backend.needs_files,
@@ -106,12 +107,13 @@ results::Circumstances collect_circumstances(const RunContext& context, std::siz
         .clock_drift_ns = result.drift_ns,
         .other_cores = result.other_cores,
         .maximum_request = context.storage.maximum_request,
-        .verify_asked = plan::reads(phase.op) && (!plan::writes(phase.op) || phase.op == plan::Op::mixed) &&
-                        (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both),
+        .verification_requested =
+            plan::reads(phase.op) && (!plan::writes(phase.op) || phase.op == plan::Op::mixed) &&
+            (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both),
         .file_system = context.storage.file_system,
-        .removed_before = find_earlier_removal(context.plan, index),
+        .earlier_removal = find_earlier_removal(context.plan, index),
         .dropped_metadata_cache = effect.dropped_metadata_cache,
-        .names_of_others = phase.meta && reads_names_of_other_nodes(context, phase),
+        .reads_names_of_other_nodes = phase.meta && reads_names_of_other_nodes(context, phase),
     };
     if (backend.needs_files && !phase.data.files.is_device() && writes_whole_files(phase) &&
         describe_stop(phase, result) == "volume") {

@@ -24,7 +24,8 @@ results::PhaseFacts collect_phase_facts(const RunContext& context, const plan::P
                                         const treatments::Residency& residency);
 
 /// Facts for the findings. At the root; examines the written files of the first tasks.
-results::Circumstances collect_circumstances(const RunContext& context, std::size_t index, const files::FileMap& map,
-                                             const TimedResult& result, const TreatmentEffect& effect);
+results::PhaseCircumstances collect_circumstances(const RunContext& context, std::size_t index,
+                                                  const files::FileMap& map, const TimedResult& result,
+                                                  const TreatmentEffect& effect);
 
 }  // namespace sonde::phases

@@ -36,9 +36,10 @@ class PhaseSteps {
     /// Writes the `layout` line. At the root.
     virtual void write_layout() = 0;
     /// Facts for the findings. At the root.
-    virtual results::Circumstances collect_circumstances(const TimedResult& result, const TreatmentEffect& effect) = 0;
+    virtual results::PhaseCircumstances collect_circumstances(const TimedResult& result,
+                                                              const TreatmentEffect& effect) = 0;
     /// What follows a phase whose streams all ended in good order; ends its treatments.
-    virtual bool finish(TreatmentEffect& effect) = 0;
+    virtual bool end_phase(TreatmentEffect& effect) = 0;
 
     RunContext& context() const { return context_; }
     std::size_t index() const { return index_; }

@@ -112,7 +112,7 @@ TreatmentEffect apply_treatments(RunContext& context, std::size_t index, const f
         if (leader) {
             const treatments::TreatmentResult result =
                 treatments::apply_treatment(treatment, context.storage.directory, paths, stopped, range);
-            effect.held.push_back(result.held);
+            effect.memory_held.push_back(result.memory_held);
             own_list.push_back(make_line(phase, treatment, result, context.team.location().node));
         }
         std::string complaint;
@@ -133,8 +133,8 @@ TreatmentEffect apply_treatments(RunContext& context, std::size_t index, const f
         if (context.team.reduce_maximum(context.team.control().stop.load()) != 0) {
             return effect;
         }
-        effect.may_begin = no_process_has_problem(context, phase.id, complaint, exit_environment);
-        if (!effect.may_begin) {
+        effect.may_phase_begin = no_process_has_problem(context, phase.id, complaint, exit_environment);
+        if (!effect.may_phase_begin) {
             return effect;
         }
     }

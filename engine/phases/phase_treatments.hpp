@@ -14,9 +14,9 @@ namespace sonde::phases {
 
 /// Effect of the treatments on this process's node.
 struct TreatmentEffect {
-    bool may_begin = true;                    ///< false = a required treatment failed; the outcome has the reason
-    std::vector<std::shared_ptr<void>> held;  ///< memory of memory_hog treatments, held until the phase ends
-    bool dropped_metadata_cache = false;      ///< at the root: a treatment emptied the name cache of every node
+    bool may_phase_begin = true;  ///< false = a required treatment failed; the outcome has the reason
+    std::vector<std::shared_ptr<void>> memory_held;  ///< memory of memory_hog treatments, held until the phase ends
+    bool dropped_metadata_cache = false;             ///< at the root: a treatment emptied the name cache of every node
     treatments::Residency residency;  ///< of the data that this node will read; at leaders, before reading phases
 };
 

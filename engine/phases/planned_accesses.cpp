@@ -21,7 +21,7 @@ using workloads::StreamJob;
 constexpr std::uint64_t max_files_examined = 4096;
 
 /// Hash of a sequence that depends on its elements and their order.
-class SequenceHash {
+class OrderHash {
  public:
     void add(std::uint64_t number) { state_ = patterns::mix64(state_ ^ number) + 1; }
     void add(std::string_view text) {
@@ -39,9 +39,9 @@ class SequenceHash {
 };
 
 /// Enumerates the accesses of all streams of one phase.
-class PhaseWalk {
+class AccessLister {
  public:
-    PhaseWalk(const RunContext& context, std::size_t index, bool in_order, const AccessListener& listener)
+    AccessLister(const RunContext& context, std::size_t index, bool in_order, const AccessListener& listener)
         : context_(context),
           index_(index),
           phase_(context.plan.phases[index]),
@@ -49,7 +49,7 @@ class PhaseWalk {
           in_order_(in_order),
           listener_(listener) {}
 
-    PlannedPhase list_phase(results::Totals& totals) {
+    PlannedPhase run(results::Totals& totals) {
         if (!phase_.meta) {
             sum_.segments = files::segments_of(phase_, context_.tasks, context_.node_memory);
         }
@@ -63,7 +63,7 @@ class PhaseWalk {
         }
         totals.planned_operations = totals.file_operations = sum_.operations;
         count_files();
-        sum_.order = in_order_ ? sequence_.value() : 0;
+        sum_.order_hash = in_order_ ? sequence_.value() : 0;
         return sum_;
     }
 
@@ -262,7 +262,7 @@ class PhaseWalk {
     const AccessListener& listener_;
     PlannedPhase sum_;
     std::uint64_t files_ = 0;
-    SequenceHash sequence_;
+    OrderHash sequence_;
 };
 
 }  // namespace
@@ -279,7 +279,7 @@ std::vector<PlannedPhase> list_accesses(const plan::Plan& plan, const files::Tas
     std::vector<PlannedPhase> phases;
     for (std::size_t index = 0; index < plan.phases.size(); ++index) {
         results::Totals totals;
-        phases.push_back(PhaseWalk(context, index, in_order, listener).list_phase(totals));
+        phases.push_back(AccessLister(context, index, in_order, listener).run(totals));
         update_manifest(context, index, totals);
     }
     return phases;

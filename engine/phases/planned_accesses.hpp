@@ -29,7 +29,7 @@ struct PlannedPhase {
     std::uint64_t segments = 0;    ///< of each file, as planned; fewer may be readable. 0 on trees
     std::uint64_t operations = 0;  ///< of all tasks; 0 for walk, whose number depends on the tree
     std::uint64_t bytes = 0;       ///< of all tasks
-    std::uint64_t order = 0;       ///< hash of every access of every task in order; 0 = not computed
+    std::uint64_t order_hash = 0;  ///< hash of every access of every task in order; 0 = not computed
 };
 
 /// Receives every access of the first pass of every phase, task by task, in order.

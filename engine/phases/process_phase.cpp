@@ -28,16 +28,17 @@ void ProcessPhase::write_layout() {
     write_layouts(context(), index(), map());
 }
 
-results::Circumstances ProcessPhase::collect_circumstances(const TimedResult& result, const TreatmentEffect& effect) {
+results::PhaseCircumstances ProcessPhase::collect_circumstances(const TimedResult& result,
+                                                                const TreatmentEffect& effect) {
     return phases::collect_circumstances(context(), index(), map(), result, effect);
 }
 
-bool ProcessPhase::finish(TreatmentEffect& effect) {
+bool ProcessPhase::end_phase(TreatmentEffect& effect) {
     if (phase().meta) {
         remove_tree_directories(context(), index());
     }
     const bool is_saved = context().team.all_true(save_manifest(context(), phase()));
-    effect.held.clear();
+    effect.memory_held.clear();
     return is_saved && verify_by_readback(context(), index());
 }
 

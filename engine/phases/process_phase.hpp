@@ -17,8 +17,9 @@ class ProcessPhase final : public PhaseSteps {
     bool run_streams() override { return timed_part_.run(); }
     TimedResult collect() override { return timed_part_.collect(); }
     void write_layout() override;
-    results::Circumstances collect_circumstances(const TimedResult& result, const TreatmentEffect& effect) override;
-    bool finish(TreatmentEffect& effect) override;
+    results::PhaseCircumstances collect_circumstances(const TimedResult& result,
+                                                      const TreatmentEffect& effect) override;
+    bool end_phase(TreatmentEffect& effect) override;
 
  private:
     TimedPart timed_part_;

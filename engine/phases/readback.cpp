@@ -86,7 +86,7 @@ bool verify_by_readback(RunContext& context, std::size_t index) {
                                                               " wrong operations; the first is named in the record");
         }
     }
-    return result.stop == 0;
+    return result.stop_reason == 0;
 }
 
 }  // namespace sonde::phases

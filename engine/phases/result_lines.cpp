@@ -45,7 +45,7 @@ ordered_json make_phase_end(const RunContext& context, const plan::Phase& phase,
                                                  estimate_cached_share(phase, totals, facts));
     }
     if (phase.op == plan::Op::mixed) {
-        results::add_directions(end, totals);
+        results::add_stream_directions(end, totals);
     }
     if (phase.op == plan::Op::duplex && end.contains("streams")) {
         results::add_duplex(end, phase, direction_rates);
@@ -89,7 +89,7 @@ nlohmann::ordered_json with_phase_members(const plan::Phase& phase, std::size_t 
 }
 
 void write_findings(const RunContext& context, const results::Totals& totals, const std::map<std::string, int>& notes,
-                    const results::PhaseFacts& facts, const results::Circumstances& circumstances) {
+                    const results::PhaseFacts& facts, const results::PhaseCircumstances& circumstances) {
     records::Writer& record = *context.root_state.record;
     if (circumstances.phase->meta) {
         for (const ordered_json& finding : results::find_tree_findings(totals, circumstances)) {

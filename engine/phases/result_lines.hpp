@@ -27,6 +27,6 @@ nlohmann::ordered_json with_phase_members(const plan::Phase& phase, std::size_t 
 /// Writes the `finding` lines of a finished phase. `notes`: features that the backend could not use, with the number of
 /// tasks. At the root.
 void write_findings(const RunContext& context, const results::Totals& totals, const std::map<std::string, int>& notes,
-                    const results::PhaseFacts& facts, const results::Circumstances& circumstances);
+                    const results::PhaseFacts& facts, const results::PhaseCircumstances& circumstances);
 
 }  // namespace sonde::phases

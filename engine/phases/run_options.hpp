@@ -11,7 +11,7 @@ namespace sonde::phases {
 
 /// Shared memory of the node that successive runs of a team reuse; empty before the first run.
 struct SharedArena {
-    std::byte* memory = nullptr;
+    std::byte* base = nullptr;
     std::size_t bytes = 0;
 };
 

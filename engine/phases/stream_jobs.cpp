@@ -37,7 +37,7 @@ std::vector<StreamAssignment> assign_streams(const plan::Phase& phase, const fil
 namespace {
 
 /// Computes the k-th file of a stream. Holds everything by value, so that it may outlive the job.
-struct FileSource {
+struct FileJobSource {
     const RunContext& context;
     const plan::Phase& phase;
     const files::FileMap& map;
@@ -64,7 +64,7 @@ struct FileSource {
             if (same) {
                 allowed = files::operations_in_file(*source, owner, k, source->operations_per_file());
             } else {
-                count = shortened(*source, k, exact);
+                count = limit_operations(*source, k, exact);
             }
         }
         workloads::FileJob job{map.path(owner, k),
@@ -104,7 +104,7 @@ struct FileSource {
 
     /// Number of segments of the k-th file that certainly exist, for a geometry other than the writer's. Clears `exact`
     /// when several phases wrote them together.
-    std::uint64_t shortened(const files::DataState& source, int k, bool& exact) const {
+    std::uint64_t limit_operations(const files::DataState& source, int k, bool& exact) const {
         for (const files::ByteRange& range :
              context.manifest.data.list_written_ranges(source, map, owner, k, context.tasks.tasks())) {
             const auto fits = [&](std::uint64_t count) {
@@ -147,9 +147,9 @@ std::shared_ptr<const workloads::TrainingJob> make_training_job(const RunContext
                                .seed = phase.data.access.seed,
                                .epoch = index,
                                .file = {}};
-    const FileSource source{context, phase, map, {}, 0, segments, false, false};
+    const FileJobSource source{context, phase, map, {}, 0, segments, false, false};
     job.file = [source](int owner, std::uint64_t file) {
-        FileSource of_owner = source;
+        FileJobSource of_owner = source;
         of_owner.owner = owner;
         return of_owner(file);
     };
@@ -215,14 +215,14 @@ workloads::StreamJob make_stream_job(const RunContext& context, std::size_t inde
     job.name = [&map, files, owner](std::uint64_t n, std::string& path) {
         path = map.path(owner, files.empty() ? static_cast<int>(n) : files[static_cast<std::size_t>(n)]);
     };
-    job.file = FileSource{context,
-                          phase,
-                          map,
-                          files,
-                          owner,
-                          files::segments_of(phase, context.tasks, context.node_memory),
-                          job.writes && !(job.reads && phase.op == Op::mixed),
-                          job.verify};
+    job.file = FileJobSource{context,
+                             phase,
+                             map,
+                             files,
+                             owner,
+                             files::segments_of(phase, context.tasks, context.node_memory),
+                             job.writes && !(job.reads && phase.op == Op::mixed),
+                             job.verify};
     return job;
 }
 

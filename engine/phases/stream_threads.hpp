@@ -18,7 +18,7 @@ class StreamThreads {
     /// `work` receives the number of the stream.
     explicit StreamThreads(std::function<void(std::size_t)> work) : work_(std::move(work)) {}
     ~StreamThreads() {
-        send_command(Command::leave);
+        send_command(Command::exit);
         join();
     }
     StreamThreads(const StreamThreads&) = delete;
@@ -32,7 +32,7 @@ class StreamThreads {
     void join();
 
  private:
-    enum class Command : int { wait, work, leave };
+    enum class Command : int { wait, work, exit };
     void send_command(Command command) {
         command_.store(command);
         command_.notify_all();

@@ -62,7 +62,7 @@ void reset_counters(ranks::Team& team) {
 }
 
 bool TimedPart::create_streams(bool verification) {
-    verification_ = verification;
+    is_verification_ = verification;
     choose_stripe_query();
     std::string complaint;
     int code = exit_environment;
@@ -89,7 +89,7 @@ void TimedPart::make_streams(const std::vector<StreamAssignment>& assignments, b
     if (phase_.op == plan::Op::walk) {
         make_walk_board();
     }
-    if (attributes_targets_ && context_.shared.targets == nullptr) {
+    if (counts_targets_ && context_.shared.targets == nullptr) {
         context_.shared.targets =
             reinterpret_cast<meters::TargetBoard*>(context_.team.allocate_shared(sizeof(meters::TargetBoard)));
     }
@@ -203,14 +203,14 @@ bool TimedPart::run() {
         const std::int64_t node_start_ns = static_cast<std::int64_t>(start) - team.clock_offset_ns();
         team.control().phase_start_ns.store(node_start_ns);
         board.start_ns.store(node_start_ns);
-        board.phase.store(verification_ ? -1 : static_cast<int>(index_));
+        board.phase.store(is_verification_ ? -1 : static_cast<int>(index_));
     }
     threads.start();
     if (!streams_.empty()) {
         run_stream(0);
     }
     threads.join();
-    stop_ = static_cast<std::uint32_t>(team.reduce_maximum(team.control().stop.load()));
+    stop_reason_ = static_cast<std::uint32_t>(team.reduce_maximum(team.control().stop.load()));
     if (team.location().nodes > 1) {
         team.align_clocks();
         clock_.drift_ns = team.clock_offset_ns() - clock_.offset_ns;
@@ -242,17 +242,17 @@ void TimedPart::run_stream(std::size_t stream) {
 /// Decides whether operations are attributed to targets: in all processes as soon as one of them can read layouts.
 void TimedPart::choose_stripe_query() {
     stripe_query_ = {};
-    attributes_targets_ = false;
+    counts_targets_ = false;
     // In the file of a format the data lies behind metadata, so that its offsets are not those of the plan.
     const bool is_plain = backends::find_backend(phase_.data.backend)->traits.dataset_element == 0;
-    if (!verification_ && is_plain && !plan::on_files(phase_.op) && may_have_layouts(context_, phase_)) {
+    if (!is_verification_ && is_plain && !plan::on_files(phase_.op) && may_have_layouts(context_, phase_)) {
         try {
             stripe_query_ = layouts::make_stripes_reader(context_.storage.directory, context_.storage.file_system,
                                                          context_.ceph_placement());
         } catch (const std::exception&) {
             stripe_query_ = {};  // this process attributes nothing but takes part in the collectives
         }
-        attributes_targets_ = context_.team.reduce_maximum(stripe_query_ ? 1 : 0) != 0;
+        counts_targets_ = context_.team.reduce_maximum(stripe_query_ ? 1 : 0) != 0;
     }
 }
 
@@ -279,8 +279,12 @@ void TimedPart::add_targets(results::Totals& totals) {
 TimedResult TimedPart::collect() {
     ranks::Team& team = context_.team;
     ProgressBoard& board = *context_.shared.board;
-    TimedResult result{
-        .totals = {}, .stop = stop_, .drift_ns = drift_ns_, .other_cores = -1, .clocks = {}, .missing_features = {}};
+    TimedResult result{.totals = {},
+                       .stop_reason = stop_reason_,
+                       .drift_ns = drift_ns_,
+                       .other_cores = -1,
+                       .clocks = {},
+                       .missing_features = {}};
     std::uint32_t doublings = 0;
     const bool leader = team.location().is_leader();
     for (int i = 0; leader && i < board.streams.load(); ++i) {
@@ -303,7 +307,7 @@ TimedResult TimedPart::collect() {
         // Accelerators may compute after the last byte: the time of the streams, not that of the rate, is the base.
         result.other_cores = std::max(0.0, node_cpu_s_ - own_s) / duration_s_;
     }
-    if (attributes_targets_) {
+    if (counts_targets_) {
         add_targets(result.totals);
     }
     for (const auto& stream : streams_) {
@@ -315,7 +319,7 @@ TimedResult TimedPart::collect() {
         const std::string joined = team.reduce_text(leader ? result.totals.pack() : std::string(),
                                                     [](const std::string& a, const std::string& b) {
                                                         results::Totals sum = results::Totals::unpack(a);
-                                                        sum.join(results::Totals::unpack(b));
+                                                        sum.merge(results::Totals::unpack(b));
                                                         return sum.pack();
                                                     });
         if (context_.is_root()) {

@@ -24,7 +24,7 @@ namespace sonde::phases {
 /// Result of the timed part: of all nodes at the root, of their node at other leaders.
 struct TimedResult {
     results::Totals totals;
-    std::uint32_t stop = 0;     ///< ranks::NodeControl::quit_… that ended it early; 0 = none. The same everywhere
+    std::uint32_t stop_reason = 0;  ///< ranks::NodeControl::quit_… that ended it early; 0 = none. The same everywhere
     std::int64_t drift_ns = 0;  ///< difference of time-stamp counter and CLOCK_MONOTONIC over the phase, on this node
     double other_cores = -1;    ///< cores of this node that other processes used, as a mean; < 0 = unknown
     std::vector<results::NodeClock> clocks;  ///< at the root, of runs of several nodes
@@ -65,13 +65,13 @@ class TimedPart {
     std::vector<workloads::StreamJob> jobs_;
     std::unique_ptr<payload::PayloadBase> base_;
     std::vector<std::unique_ptr<workloads::TaskStream>> streams_;
-    std::uint32_t stop_ = 0;
+    std::uint32_t stop_reason_ = 0;
     results::NodeClock clock_;  // of this node
     std::int64_t drift_ns_ = 0;
     double node_cpu_s_ = -1, duration_s_ = 0;  // CPU seconds of all processes of this node, while the streams ran
-    bool verification_ = false;
+    bool is_verification_ = false;
     workloads::AskStripes stripe_query_;  // of this process; empty = layouts cannot be read
-    bool attributes_targets_ = false;     // operations are attributed to targets; equal in all processes
+    bool counts_targets_ = false;         // operations are attributed to targets; equal in all processes
 };
 
 }  // namespace sonde::phases

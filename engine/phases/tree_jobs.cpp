@@ -23,8 +23,8 @@ using workloads::TreeJob;
 using workloads::TreePart;
 
 /// Selects the items of one task for a phase.
-TreePart find_task_part(const RunContext& context, const plan::Phase& phase, std::size_t index, int owner,
-                        const TreeJob& job) {
+TreePart select_items_of_task(const RunContext& context, const plan::Phase& phase, std::size_t index, int owner,
+                              const TreeJob& job) {
     const plan::Meta& meta = *phase.meta;
     TreePart part;
     part.owner = owner;
@@ -66,15 +66,16 @@ void add_items(const RunContext& context, const plan::Phase& phase, std::size_t 
     }
     if (meta.single_task && makes_or_removes) {
         for (int owner = 0; owner < all; ++owner) {
-            job.parts.push_back(find_task_part(context, phase, index, owner, job));
+            job.parts.push_back(select_items_of_task(context, phase, index, owner, job));
         }
         return;
     }
-    job.parts.push_back(find_task_part(context, phase, index, files::shifted(phase.shift, task, context.tasks), job));
+    job.parts.push_back(
+        select_items_of_task(context, phase, index, files::shifted(phase.shift, task, context.tasks), job));
 }
 
 /// Limit of a task from stop.within; no limit without stop.within.
-std::uint64_t limit_items(const RunContext& context, const plan::Phase& phase, int task) {
+std::uint64_t find_item_limit(const RunContext& context, const plan::Phase& phase, int task) {
     const auto limit = context.operations_done.find(phase.stop.within);
     if (phase.stop.within.empty() || limit == context.operations_done.end()) {
         return ~0ULL;
@@ -199,7 +200,7 @@ void set_tree_job(const RunContext& context, std::size_t index, int task, worklo
     if (plan::on_items(phase.op)) {
         add_items(context, phase, index, task, *tree);
         job.files = tree->items() * (phase.op == Op::cycle ? workloads::calls_of_turn(phase.meta->cycle) : 1);
-        job.files = std::min(job.files, limit_items(context, phase, task));
+        job.files = std::min(job.files, find_item_limit(context, phase, task));
         if (phase.op == Op::cycle) {
             add_neighbors(context, phase, *tree);
         }
@@ -209,7 +210,7 @@ void set_tree_job(const RunContext& context, std::size_t index, int task, worklo
         tree->nodes = context.tasks.nodes();
         tree->stream_on_node = context.tasks.index_on_node(task);
         tree->own_file = files::manifest_name;
-        tree->most = limit_items(context, phase, task);
+        tree->most = find_item_limit(context, phase, task);
         if (const auto& find = phase.meta->find) {
             tree->search.emplace(
                 *find, find->newer_than_file.empty() ? find->newer_than_ns : read_modification_time(context, *find));

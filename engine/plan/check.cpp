@@ -26,36 +26,37 @@ void check_backend(const Phase& phase, const Capabilities& capabilities) {
         for (const BackendCapability& rule : capabilities.backends) {
             names += (names.empty() ? "" : ", ") + std::string(rule.name);
         }
-        refuse(where + ".backend", "is \"" + name + "\", but there are only " + names);
+        throw_member_error(where + ".backend", "is \"" + name + "\", but there are only " + names);
     }
     const BackendTraits& can = backend->traits;
     const Io& io = phase.data.io;
     const auto others = [&capabilities](bool BackendTraits::*trait) { return capabilities.list_backends_with(trait); };
     if (io.queue_depth > 1 && !can.queue) {
-        refuse(where + ".io.queue_depth", "is " + std::to_string(io.queue_depth) + ", but backend \"" + name +
-                                              "\" does one operation at a time: use backend = \"" +
-                                              others(&BackendTraits::queue) + "\", or more tasks");
+        throw_member_error(where + ".io.queue_depth", "is " + std::to_string(io.queue_depth) + ", but backend \"" +
+                                                          name + "\" does one operation at a time: use backend = \"" +
+                                                          others(&BackendTraits::queue) + "\", or more tasks");
     }
     if (io.direct && !can.direct) {
-        refuse(where + ".io.direct",
-               "does not go with backend \"" + name + "\": use " + others(&BackendTraits::direct));
+        throw_member_error(where + ".io.direct",
+                           "does not go with backend \"" + name + "\": use " + others(&BackendTraits::direct));
     }
     if (io.sync != Sync::none && !can.sync) {
-        refuse(where + ".io.sync",
-               "does not go with backend \"" + name + "\": use io.fsync, or " + others(&BackendTraits::sync));
+        throw_member_error(where + ".io.sync", "does not go with backend \"" + name + "\": use io.fsync, or " +
+                                                   others(&BackendTraits::sync));
     }
     if (io.collective && io.queue_depth > 1) {
-        refuse(where + ".io.collective", "needs queue_depth = 1");
+        throw_member_error(where + ".io.collective", "needs queue_depth = 1");
     }
     if (phase.meta && !can.names) {
-        refuse(where + ".backend", "\"" + name + "\" has no operations on names: use " + others(&BackendTraits::names));
+        throw_member_error(where + ".backend",
+                           "\"" + name + "\" has no operations on names: use " + others(&BackendTraits::names));
     }
     if (phase.op == Op::walk && !can.stores_data) {
-        refuse(where + ".op", "= \"walk\" finds what is there, but backend \"" + name + "\" keeps nothing: use " +
-                                  others(&BackendTraits::names));
+        throw_member_error(where + ".op", "= \"walk\" finds what is there, but backend \"" + name +
+                                              "\" keeps nothing: use " + others(&BackendTraits::names));
     }
     if (phase.data.verify != Verify::none && !can.stores_data) {
-        refuse(where + ".verify", "is impossible: backend \"" + name + "\" keeps no data");
+        throw_member_error(where + ".verify", "is impossible: backend \"" + name + "\" keeps no data");
     }
 }
 
@@ -63,48 +64,51 @@ void check_backend(const Phase& phase, const Capabilities& capabilities) {
 void check_paced(const std::string& where, const Phase& phase, const BackendTraits& backend) {
     const Paced& paced = phase.data.paced;
     if (paced.latency > 3'600'000'000'000) {
-        refuse("data.paced.latency", "must be at most 1 h");
+        throw_member_error("data.paced.latency", "must be at most 1 h");
     }
     if (!backend.virtual_time || !paced.virtual_clock) {
         return;
     }
     if ((phase.stop.time || phase.stop.min_time) && paced.schedule.empty() && paced.latency == 0) {
-        refuse(where + ".stop", "needs time to pass, but data.paced has neither rate nor latency: give it one");
+        throw_member_error(where + ".stop",
+                           "needs time to pass, but data.paced has neither rate nor latency: give it one");
     }
     if (phase.stop.first_done) {
-        refuse(where + ".stop.first_done", "stops tasks at the same moment, but with backend \"" + phase.data.backend +
-                                               "\" each has a virtual clock of its own: set "
-                                               "paced.virtual_clock = false");
+        throw_member_error(where + ".stop.first_done", "stops tasks at the same moment, but with backend \"" +
+                                                           phase.data.backend +
+                                                           "\" each has a virtual clock of its own: set "
+                                                           "paced.virtual_clock = false");
     }
 }
 
 void check_files(const std::string& where, const Files& files, bool replays) {
     if (files.mapping == Mapping::per_group && files.group_size == 0) {
-        refuse(where + ".files.group_size", "is missing: mapping = \"per_group\" needs it");
+        throw_member_error(where + ".files.group_size", "is missing: mapping = \"per_group\" needs it");
     }
     if (files.mapping != Mapping::per_group && files.group_size != 0) {
-        refuse(where + ".files.group_size", "is only used with mapping = \"per_group\"");
+        throw_member_error(where + ".files.group_size", "is only used with mapping = \"per_group\"");
     }
     if (files.mapping != Mapping::many && files.count != 1 && !(files.mapping == Mapping::shared && replays)) {
-        refuse(where + ".files.count", "is only used with mapping = \"many\", and by op = \"replay\"");
+        throw_member_error(where + ".files.count", "is only used with mapping = \"many\", and by op = \"replay\"");
     }
     if (files.mapping == Mapping::shared && files.directories == DirectoryMapping::per_task) {
-        refuse(where + ".files.directories", "= \"per_task\" does not go with one shared file");
+        throw_member_error(where + ".files.directories", "= \"per_task\" does not go with one shared file");
     }
 }
 
 void check_stop(const std::string& where, const Stop& stop) {
     if (stop.wearout && !stop.stonewall) {
-        refuse(where + ".stop.wearout", "needs stop.stonewall: it says what happens after it");
+        throw_member_error(where + ".stop.wearout", "needs stop.stonewall: it says what happens after it");
     }
     if (stop.time && (stop.stonewall || stop.min_time || stop.first_done)) {
-        refuse(where + ".stop.time", "stands alone: it already says when the phase ends");
+        throw_member_error(where + ".stop.time", "stands alone: it already says when the phase ends");
     }
     if (stop.stonewall && stop.min_time && *stop.min_time > *stop.stonewall) {
-        refuse(where + ".stop.min_time", "is longer than stop.stonewall");
+        throw_member_error(where + ".stop.min_time", "is longer than stop.stonewall");
     }
     if (stop.first_done && stop.wearout) {
-        refuse(where + ".stop.first_done", "does not go with wearout: one stops all tasks, the other lets them finish");
+        throw_member_error(where + ".stop.first_done",
+                           "does not go with wearout: one stops all tasks, the other lets them finish");
     }
 }
 
@@ -125,19 +129,22 @@ void check_paths(const std::string& where, const Plan& plan) {
         return;
     }
     if (files.mapping == Mapping::per_node || files.mapping == Mapping::many) {
-        refuse(where + ".paths", "goes with mapping = \"shared\", \"per_task\" or \"per_group\"");
+        throw_member_error(where + ".paths", "goes with mapping = \"shared\", \"per_task\" or \"per_group\"");
     }
     if (files.paths.size() > 1 && (files.mapping == Mapping::shared || files.directories != DirectoryMapping::one)) {
-        refuse(where + ".paths", "with more than one path needs mapping = \"per_task\" and directories = \"one\"");
+        throw_member_error(where + ".paths",
+                           "with more than one path needs mapping = \"per_task\" and directories = \"one\"");
     }
     if (files.directories == DirectoryMapping::per_node) {
-        refuse(where + ".directories", "= \"per_node\" does not go with paths");
+        throw_member_error(where + ".directories", "= \"per_node\" does not go with paths");
     }
     if (!plan.target.use_existing || !plan.target.directory.empty()) {
-        refuse("target", "must have use_existing and no directory, because data.files.paths says where the files lie");
+        throw_member_error(
+            "target", "must have use_existing and no directory, because data.files.paths says where the files lie");
     }
     if (std::any_of(plan.phases.begin(), plan.phases.end(), [](const Phase& p) { return p.separate_process; })) {
-        refuse(where + ".paths", "does not go with process = \"separate\": there is no run directory for a manifest");
+        throw_member_error(where + ".paths",
+                           "does not go with process = \"separate\": there is no run directory for a manifest");
     }
 }
 
@@ -148,32 +155,34 @@ void check_across(const std::string& where, const Plan& plan) {
         return;
     }
     if (files.in_place() || plan.target.use_existing) {
-        refuse(where + ".across", "needs a directory that the run makes itself: leave out " +
-                                      std::string(files.in_place() ? "paths" : "target.use_existing"));
+        throw_member_error(where + ".across", "needs a directory that the run makes itself: leave out " +
+                                                  std::string(files.in_place() ? "paths" : "target.use_existing"));
     }
     if (files.mapping == Mapping::shared || files.mapping == Mapping::per_node) {
-        refuse(where + ".across",
-               "deals out the files of tasks: it goes with mapping = \"per_task\", \"per_group\" or \"many\"");
+        throw_member_error(
+            where + ".across",
+            "deals out the files of tasks: it goes with mapping = \"per_task\", \"per_group\" or \"many\"");
     }
     if (files.directories == DirectoryMapping::per_node) {
-        refuse(where + ".directories", "= \"per_node\" does not go with across");
+        throw_member_error(where + ".directories", "= \"per_node\" does not go with across");
     }
     if (plan.target.striping) {
-        refuse("target.striping",
-               "does not go with data.files.across: each of its directories has a layout of its own");
+        throw_member_error("target.striping",
+                           "does not go with data.files.across: each of its directories has a layout of its own");
     }
     std::vector<std::string> targets{plan.target.path};
     for (const std::string& path : files.across) {
         if (std::find(targets.begin(), targets.end(), path) != targets.end()) {
-            refuse(where + ".across", "names " + path + " twice, or the target itself: each is another target");
+            throw_member_error(where + ".across",
+                               "names " + path + " twice, or the target itself: each is another target");
         }
         targets.push_back(path);
     }
     for (const Phase& phase : plan.phases) {
         if (std::any_of(phase.before.begin(), phase.before.end(),
                         [](const Treatment& treatment) { return treatment.kind == "remount"; })) {
-            refuse(where + ".across", "does not go with the treatment remount of phase \"" + phase.id +
-                                          "\", which mounts one file system anew: use drop_page_cache");
+            throw_member_error(where + ".across", "does not go with the treatment remount of phase \"" + phase.id +
+                                                      "\", which mounts one file system anew: use drop_page_cache");
         }
     }
 }
@@ -185,12 +194,13 @@ void check_within(const Plan& plan, std::size_t index) {
     const auto earlier_phase = std::find_if(plan.phases.begin(), end,
                                             [&phase](const Phase& earlier) { return earlier.id == phase.stop.within; });
     if (earlier_phase == end || earlier_phase->op != phase.op) {
-        refuse(where, "names \"" + phase.stop.within + "\", but no earlier phase of that name does op = \"" +
-                          text(phase.op) + "\"");
+        throw_member_error(where, "names \"" + phase.stop.within +
+                                      "\", but no earlier phase of that name does op = \"" + text(phase.op) + "\"");
     }
     if (std::any_of(earlier_phase + 1, end + 1, [](const Phase& later) { return later.separate_process; })) {
-        refuse(where, "names \"" + phase.stop.within +
-                          "\", which runs in an earlier process: what each task did there is not known any more");
+        throw_member_error(where,
+                           "names \"" + phase.stop.within +
+                               "\", which runs in an earlier process: what each task did there is not known any more");
     }
 }
 
@@ -215,7 +225,7 @@ void check_plan(const Plan& plan, const Capabilities& capabilities) {
     std::set<std::string> ids;
     for (std::size_t i = 0; i < plan.phases.size(); ++i) {
         if (!ids.insert(plan.phases[i].id).second) {
-            refuse("phases[" + std::to_string(i) + "].id", "\"" + plan.phases[i].id + "\" is used twice");
+            throw_member_error("phases[" + std::to_string(i) + "].id", "\"" + plan.phases[i].id + "\" is used twice");
         }
         check_phase(plan, i, capabilities);
         if (!plan.phases[i].stop.within.empty()) {
@@ -228,11 +238,11 @@ void check_plan(const Plan& plan, const Capabilities& capabilities) {
     check_across("data.files", plan);
     check_paths("data.files", plan);
     if (plan.observe.slice < 1000 || plan.observe.slice > 60'000'000'000) {
-        refuse("observe.slice", "must be from 1 us to 1 min");
+        throw_member_error("observe.slice", "must be from 1 us to 1 min");
     }
     for (const auto& [limit, name] : {std::pair{plan.time_limit, "time"}, std::pair{plan.begin_limit, "begin"}}) {
         if (limit && *limit <= 0) {
-            refuse(std::string("limits.") + name, "must be more than zero");
+            throw_member_error(std::string("limits.") + name, "must be more than zero");
         }
     }
     for (const Phase& phase : plan.phases) {

@@ -26,15 +26,16 @@ void check_distribution(const std::string& where, const Access& access) {
     }
     const Distribution& distribution = *access.distribution;
     if (access.order != Order::random_replace) {
-        refuse(where + ".access.distribution", "is only used with order = \"random_replace\"");
+        throw_member_error(where + ".access.distribution", "is only used with order = \"random_replace\"");
     }
     for (const auto& [is_set, name, kind] :
          {std::tuple{distribution.theta.has_value(), "theta", DistributionKind::zipf},
           std::tuple{distribution.share.has_value(), "share", DistributionKind::pareto},
           std::tuple{distribution.deviation.has_value(), "deviation", DistributionKind::normal}}) {
         if (is_set && distribution.kind != kind) {
-            refuse(where + ".access.distribution." + name,
-                   std::string("is only used with kind = \"") + word(choices::distributions, kind) + "\"");
+            throw_member_error(
+                where + ".access.distribution." + name,
+                std::string("is only used with kind = \"") + name_of_value(choices::distributions, kind) + "\"");
         }
     }
 }
@@ -44,24 +45,24 @@ void check_sizes(const std::string& where, const Access& access) {
         return;
     }
     if (access.order != Order::random_replace) {
-        refuse(where + ".access.sizes", "is only used with order = \"random_replace\"");
+        throw_member_error(where + ".access.sizes", "is only used with order = \"random_replace\"");
     }
     Bytes largest = 0;
     double sum = 0;
     for (const TransferSize& entry : access.sizes) {
         if (entry.size == 0) {
-            refuse(where + ".access.sizes", "holds a size of 0 B");
+            throw_member_error(where + ".access.sizes", "holds a size of 0 B");
         }
         largest = std::max(largest, entry.size);
         sum += entry.percent;
     }
     if (std::abs(sum - 100) > 1e-6) {
-        refuse(where + ".access.sizes", "has percentages that do not add up to 100");
+        throw_member_error(where + ".access.sizes", "has percentages that do not add up to 100");
     }
     if (largest != access.transfer) {
-        refuse(where + ".access.sizes", "has " + std::to_string(largest) +
-                                            " B as its largest size, which transfer must be too (it is " +
-                                            std::to_string(access.transfer) + " B)");
+        throw_member_error(where + ".access.sizes", "has " + std::to_string(largest) +
+                                                        " B as its largest size, which transfer must be too (it is " +
+                                                        std::to_string(access.transfer) + " B)");
     }
 }
 
@@ -71,14 +72,14 @@ void check_limits(const std::string& where, const Phase& phase) {
     for (const auto& [is_set, name] : {std::pair{io.rate_limit.has_value(), ".io.rate_limit"},
                                        std::pair{io.iops_limit.has_value(), ".io.iops_limit"}}) {
         if (is_set && io.queue_depth > 1) {
-            refuse(where + name, "needs queue_depth = 1: use more tasks for more operations in flight");
+            throw_member_error(where + name, "needs queue_depth = 1: use more tasks for more operations in flight");
         }
         if (is_set && io.pause > 0) {
-            refuse(where + name, "and io.pause exclude each other: keep one");
+            throw_member_error(where + name, "and io.pause exclude each other: keep one");
         }
     }
     if (io.rate_limit && *io.rate_limit <= 0) {
-        refuse(where + ".io.rate_limit", "must be more than zero");
+        throw_member_error(where + ".io.rate_limit", "must be more than zero");
     }
 }
 
@@ -86,40 +87,40 @@ void check_access(const std::string& where, const Access& access) {
     check_sizes(where, access);
     check_distribution(where, access);
     if (access.transfer == 0 || access.transfer > largest_transfer) {
-        refuse(where + ".access.transfer", "must be from 1 B to " + format_bytes(largest_transfer));
+        throw_member_error(where + ".access.transfer", "must be from 1 B to " + format_bytes(largest_transfer));
     }
     if (access.block == 0 || access.block % access.transfer != 0) {
-        refuse(where + ".access.block",
-               "is " + std::to_string(access.block) + " B, but must be a multiple of transfer (" +
-                   std::to_string(access.transfer) + " B); a phase that sets no block has that of data");
+        throw_member_error(where + ".access.block",
+                           "is " + std::to_string(access.block) + " B, but must be a multiple of transfer (" +
+                               std::to_string(access.transfer) + " B); a phase that sets no block has that of data");
     }
     if (access.within && access.order != Order::random_replace) {
-        refuse(where + ".access.within", "is only used with order = \"random_replace\"");
+        throw_member_error(where + ".access.within", "is only used with order = \"random_replace\"");
     }
     if (access.within && (*access.within < access.transfer || *access.within % access.transfer != 0)) {
-        refuse(where + ".access.within", "is " + std::to_string(*access.within) +
-                                             " B, but must be a multiple of transfer (" +
-                                             std::to_string(access.transfer) + " B)");
+        throw_member_error(where + ".access.within", "is " + std::to_string(*access.within) +
+                                                         " B, but must be a multiple of transfer (" +
+                                                         std::to_string(access.transfer) + " B)");
     }
     if (access.order == Order::stride && access.stride < access.transfer) {
-        refuse(where + ".access.stride",
-               "must be at least transfer (" + std::to_string(access.transfer) + " B): transfers would overlap");
+        throw_member_error(where + ".access.stride", "must be at least transfer (" + std::to_string(access.transfer) +
+                                                         " B): transfers would overlap");
     }
     if (access.order != Order::stride && access.stride != 0) {
-        refuse(where + ".access.stride", "is only used with order = \"stride\"");
+        throw_member_error(where + ".access.stride", "is only used with order = \"stride\"");
     }
     if (access.order == Order::stride && access.gap != 0) {
-        refuse(where + ".access.gap", "does not go with order = \"stride\": the stride already says it");
+        throw_member_error(where + ".access.gap", "does not go with order = \"stride\": the stride already says it");
     }
     if (access.volume && access.volume->of == Amount::Of::bytes && access.volume->bytes == 0) {
-        refuse(where + ".access.volume", "must be more than zero");
+        throw_member_error(where + ".access.volume", "must be more than zero");
     }
     if (access.volume && access.volume->of == Amount::Of::node_memory && access.volume->factor <= 0) {
-        refuse(where + ".access.volume.x", "must be more than zero");
+        throw_member_error(where + ".access.volume.x", "must be more than zero");
     }
     for (const Bytes size : {access.block, access.gap, access.offset, access.stride}) {
         if (size >= largest_file) {
-            refuse(where + ".access", "reaches beyond the largest file (4 EiB)");
+            throw_member_error(where + ".access", "reaches beyond the largest file (4 EiB)");
         }
     }
 }
@@ -128,33 +129,37 @@ void check_reach(const std::string& where, const Data& data, const Tasks& tasks)
     const std::uint64_t task_count =
         static_cast<std::uint64_t>(tasks.processes) * static_cast<std::uint64_t>(tasks.threads);
     if (data.access.segments && !fits_in_file(data, *data.access.segments, task_count)) {
-        refuse(where + ".access", "reaches beyond the largest file (4 EiB): check segments, stride, gap and offset");
+        throw_member_error(where + ".access",
+                           "reaches beyond the largest file (4 EiB): check segments, stride, gap and offset");
     }
 }
 
 void check_streams(const std::string& where, const Phase& phase) {
     if (phase.op != Op::duplex) {
         if (!phase.streams.empty()) {
-            refuse(where + ".streams", "are only used with op = \"duplex\"");
+            throw_member_error(where + ".streams", "are only used with op = \"duplex\"");
         }
         return;
     }
     if (phase.streams.size() != 2 || phase.streams[0].write == phase.streams[1].write) {
-        refuse(where + ".streams", "must be two: one that writes and one that reads");
+        throw_member_error(where + ".streams", "must be two: one that writes and one that reads");
     }
     const bool same = phase.streams[0].tasks == DuplexStream::TaskSubset::same;
     if (same != (phase.streams[1].tasks == DuplexStream::TaskSubset::same) ||
         (!same && phase.streams[0].tasks == phase.streams[1].tasks)) {
-        refuse(where + ".streams", "must both run on the same tasks, or one on first_half and one on second_half");
+        throw_member_error(where + ".streams",
+                           "must both run on the same tasks, or one on first_half and one on second_half");
     }
     if (phase.data.files.mapping != Mapping::many || phase.data.files.count < 2 ||
         phase.streams[0].file == phase.streams[1].file) {
-        refuse(where + ".streams", "need files.mapping = \"many\" and different files: one is written, the other read");
+        throw_member_error(where + ".streams",
+                           "need files.mapping = \"many\" and different files: one is written, the other read");
     }
     for (const DuplexStream& stream : phase.streams) {
         if (stream.file >= phase.data.files.count) {
-            refuse(where + ".streams", "name file " + std::to_string(stream.file) + ", but files.count is " +
-                                           std::to_string(phase.data.files.count));
+            throw_member_error(where + ".streams", "name file " + std::to_string(stream.file) +
+                                                       ", but files.count is " +
+                                                       std::to_string(phase.data.files.count));
         }
     }
 }
@@ -168,18 +173,21 @@ void check_mixed_verification(const Phase& phase) {
         is_aligned = is_aligned && entry.size % unit == 0;
     }
     if (!is_aligned) {
-        refuse(phase.data_at + ".verify",
-               "in a mixed phase needs transfer, offset, gap, stride and sizes that are multiples of 4 KiB");
+        throw_member_error(
+            phase.data_at + ".verify",
+            "in a mixed phase needs transfer, offset, gap, stride and sizes that are multiples of 4 KiB");
     }
     if (phase.data.io.queue_depth > 1) {
-        refuse(phase.data_at + ".verify",
-               "in a mixed phase needs queue_depth = 1: a read would find a part of a write that is in flight");
+        throw_member_error(
+            phase.data_at + ".verify",
+            "in a mixed phase needs queue_depth = 1: a read would find a part of a write that is in flight");
     }
     const Mapping mapping = phase.data.files.mapping;
     if (mapping != Mapping::per_task && mapping != Mapping::many && (a.scope == Scope::file || a.within)) {
-        refuse(phase.data_at + ".verify",
-               "in a mixed phase needs files of one task, or scope = \"task\" without within: a read would find a "
-               "part of what another task is writing");
+        throw_member_error(
+            phase.data_at + ".verify",
+            "in a mixed phase needs files of one task, or scope = \"task\" without within: a read would find a "
+            "part of what another task is writing");
     }
 }
 
@@ -190,17 +198,18 @@ void check_verify(const std::string& where, const Phase& phase, const Phase* sou
         return;
     }
     if (phase.data.payload.kind == PayloadKind::zero) {
-        refuse(phase.data_at + ".verify", "is useless with payload.kind = \"zero\": a hole would pass");
+        throw_member_error(phase.data_at + ".verify", "is useless with payload.kind = \"zero\": a hole would pass");
     }
     if (on_read && reads(phase.op) && source != nullptr && source->data.access.order == Order::random_replace) {
-        refuse(where + ".verify", "cannot be exact: phase \"" + source->id +
-                                      "\" writes with random_replace, which leaves blocks unwritten");
+        throw_member_error(where + ".verify", "cannot be exact: phase \"" + source->id +
+                                                  "\" writes with random_replace, which leaves blocks unwritten");
     }
     if (on_read && phase.op == Op::mixed) {
         check_mixed_verification(phase);
     }
     if (readback && writes(phase.op) && phase.data.access.order == Order::random_replace) {
-        refuse(where + ".verify", "readback cannot be exact after random_replace, which leaves blocks unwritten");
+        throw_member_error(where + ".verify",
+                           "readback cannot be exact after random_replace, which leaves blocks unwritten");
     }
 }
 
@@ -230,9 +239,9 @@ void check_not_replaced(const Plan& plan, std::size_t index, const Phase& source
     const Phase& phase = plan.phases[index];
     for (const Phase* later = &source + 1; later < &phase; ++later) {
         if (later->makes_files() && share_files(*later, phase)) {
-            refuse("phases[" + std::to_string(index) + "].data_of",
-                   "names \"" + source.id + "\", but phase \"" + later->id +
-                       "\" makes the files anew before: name that one, or give it open = \"overwrite\"");
+            throw_member_error("phases[" + std::to_string(index) + "].data_of",
+                               "names \"" + source.id + "\", but phase \"" + later->id +
+                                   "\" makes the files anew before: name that one, or give it open = \"overwrite\"");
         }
     }
 }
@@ -240,19 +249,19 @@ void check_not_replaced(const Plan& plan, std::size_t index, const Phase& source
 void check_shift(const std::string& where, const Plan& plan, const Phase& phase) {
     const int task_count = plan.tasks.active > 0 ? plan.tasks.active : static_cast<int>(phase.shift.owners.size());
     if ((phase.shift.by == ShiftBy::list) != !phase.shift.owners.empty()) {
-        refuse(where + ".shift.owners", "goes with by = \"list\" and with nothing else");
+        throw_member_error(where + ".shift.owners", "goes with by = \"list\" and with nothing else");
     }
     if (!phase.shift.owners.empty() && (static_cast<int>(phase.shift.owners.size()) != task_count ||
                                         std::any_of(phase.shift.owners.begin(), phase.shift.owners.end(),
                                                     [task_count](int owner) { return owner >= task_count; }))) {
-        refuse(where + ".shift.owners",
-               "must name one of the " + std::to_string(task_count) + " tasks for each of them");
+        throw_member_error(where + ".shift.owners",
+                           "must name one of the " + std::to_string(task_count) + " tasks for each of them");
     }
     if (phase.op == Op::remove && (phase.shift.by == ShiftBy::random || phase.shift.by == ShiftBy::list)) {
-        refuse(where + ".shift", "may let two tasks remove the same file: use permute");
+        throw_member_error(where + ".shift", "may let two tasks remove the same file: use permute");
     }
     if (phase.shift.by != ShiftBy::none && writes(phase.op)) {
-        refuse(where + ".shift", "is for reads: a task always writes its own data");
+        throw_member_error(where + ".shift", "is for reads: a task always writes its own data");
     }
 }
 
@@ -261,25 +270,28 @@ void check_source(const std::string& where, const Plan& plan, std::size_t index,
                   const BackendTraits& backend) {
     const Phase& phase = plan.phases[index];
     if (source == nullptr && !phase.data_of.empty()) {
-        refuse(where + ".data_of", "names \"" + phase.data_of + "\", but no earlier phase of that name writes");
+        throw_member_error(where + ".data_of",
+                           "names \"" + phase.data_of + "\", but no earlier phase of that name writes");
     }
     if (source != nullptr && !phase.data_of.empty() && !writes(phase.op)) {
         check_not_replaced(plan, index, *source);
     }
     const bool needs_data = reads(phase.op) || on_files(phase.op) || phase.op == Op::rewrite;
     if (needs_data && source == nullptr && backend.stores_data && !plan.target.use_existing && !plan.target.device) {
-        refuse(where + ".op", std::string("is \"") + text(phase.op) +
-                                  "\", but no earlier phase writes the data (and target.use_existing is not set)");
+        throw_member_error(where + ".op",
+                           std::string("is \"") + text(phase.op) +
+                               "\", but no earlier phase writes the data (and target.use_existing is not set)");
     }
 }
 
 /// Members that go with some operations only.
 void check_operation(const std::string& where, const Phase& phase) {
     if (phase.op == Op::mixed && !phase.data.access.read_ratio) {
-        refuse(where + ".access.read_ratio", "is missing: op = \"mixed\" needs the share of reads (0 to 1)");
+        throw_member_error(where + ".access.read_ratio",
+                           "is missing: op = \"mixed\" needs the share of reads (0 to 1)");
     }
     if (phase.op != Op::mixed && phase.data.access.read_ratio) {
-        refuse(where + ".access.read_ratio", "is only used with op = \"mixed\"");
+        throw_member_error(where + ".access.read_ratio", "is only used with op = \"mixed\"");
     }
 }
 
@@ -287,18 +299,19 @@ void check_operation(const std::string& where, const Phase& phase) {
 void check_mapping(const std::string& where, const Phase& phase) {
     const Mapping mapping = phase.data.files.mapping;
     if (!phase.files.empty() && mapping != Mapping::many) {
-        refuse(where + ".files", "is only used with files.mapping = \"many\"");
+        throw_member_error(where + ".files", "is only used with files.mapping = \"many\"");
     }
     for (const int file : phase.files) {
         if (file >= phase.data.files.count) {
-            refuse(where + ".files", "names file " + std::to_string(file) + ", but files.count is " +
-                                         std::to_string(phase.data.files.count));
+            throw_member_error(where + ".files", "names file " + std::to_string(file) + ", but files.count is " +
+                                                     std::to_string(phase.data.files.count));
         }
     }
     if (on_files(phase.op) && mapping != Mapping::many && mapping != Mapping::per_task &&
         !(phase.op == Op::remove && mapping != Mapping::per_node)) {
-        refuse(where + ".op", std::string("= \"") + text(phase.op) +
-                                  "\" needs files of one task each: files.mapping = \"many\" or \"per_task\"");
+        throw_member_error(where + ".op",
+                           std::string("= \"") + text(phase.op) +
+                               "\" needs files of one task each: files.mapping = \"many\" or \"per_task\"");
     }
 }
 
@@ -318,10 +331,10 @@ bool fits_in_file(const Data& data, std::uint64_t segments, std::uint64_t tasks)
 void check_data(const std::string& where, const Plan& plan, std::size_t index, const Capabilities& capabilities) {
     const Phase& phase = plan.phases[index];
     if (!phase.stop.within.empty()) {
-        refuse(where + ".stop.within", "is for walks and items of trees: for data give segments or volume");
+        throw_member_error(where + ".stop.within", "is for walks and items of trees: for data give segments or volume");
     }
     if (phase.stop.items) {
-        refuse(where + ".stop.items", "counts the items of a tree: for data give segments or volume");
+        throw_member_error(where + ".stop.items", "counts the items of a tree: for data give segments or volume");
     }
     check_access(phase.data_at, phase.data.access);
     check_reach(phase.data_at, phase.data, plan.tasks);
@@ -337,20 +350,21 @@ void check_data(const std::string& where, const Plan& plan, std::size_t index, c
     check_verify(where, phase, source);
     check_operation(where, phase);
     if (phase.separate_process && index == 0) {
-        refuse(where + ".process", "= \"separate\" has no meaning for the first phase");
+        throw_member_error(where + ".process", "= \"separate\" has no meaning for the first phase");
     }
     check_mapping(where, phase);
     check_training(where, phase);
     check_shift(where, plan, phase);
     if (!phase.data.files.suffix.empty() && phase.data.files.paths.empty()) {
-        refuse(where + ".suffix", "is only used with data.files.paths");
+        throw_member_error(where + ".suffix", "is only used with data.files.paths");
     }
     if (phase.data.io.pause > 0 && phase.data.io.queue_depth > 1) {
-        refuse(where + ".io.pause", "needs queue_depth = 1");
+        throw_member_error(where + ".io.pause", "needs queue_depth = 1");
     }
     if (phase.barrier == Barrier::intra && phase.data.files.mapping == Mapping::many) {
-        refuse(where + ".barrier",
-               "= \"intra\" does not go with files.mapping = \"many\": files are opened one after the other");
+        throw_member_error(
+            where + ".barrier",
+            "= \"intra\" does not go with files.mapping = \"many\": files are opened one after the other");
     }
 }
 

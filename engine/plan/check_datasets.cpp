@@ -17,8 +17,9 @@ void check_dataset_access(const Phase& phase, Bytes element) {
          {std::pair{access.gap != 0, ".gap"}, std::pair{access.offset != 0, ".offset"},
           std::pair{access.order == Order::stride, ".order"}, std::pair{access.within.has_value(), ".within"}}) {
         if (is_used) {
-            refuse(where + name, "has no meaning for " + backend +
-                                     ", whose datasets hold block after block: leave it out, or use mpiio or posix");
+            throw_member_error(where + name,
+                               "has no meaning for " + backend +
+                                   ", whose datasets hold block after block: leave it out, or use mpiio or posix");
         }
     }
     bool is_whole = access.transfer % element == 0 && access.block % element == 0;
@@ -26,8 +27,9 @@ void check_dataset_access(const Phase& phase, Bytes element) {
         is_whole = is_whole && entry.size % element == 0;
     }
     if (!is_whole) {
-        refuse(where + ".transfer", "must be a multiple of " + std::to_string(element) + " B with " + backend +
-                                        ", whose datasets have elements of that size (block and sizes too)");
+        throw_member_error(where + ".transfer",
+                           "must be a multiple of " + std::to_string(element) + " B with " + backend +
+                               ", whose datasets have elements of that size (block and sizes too)");
     }
 }
 
@@ -37,16 +39,17 @@ void check_dataset_rows(const Phase& phase, const Phase* source) {
     const std::string where = phase.data_at + ".access";
     const std::string backend = "backend \"" + phase.data.backend + "\"";
     if (!access.sizes.empty()) {
-        refuse(where + ".sizes",
-               "does not go with " + backend + ", whose variable has rows of one transfer each: leave it out");
+        throw_member_error(where + ".sizes", "does not go with " + backend +
+                                                 ", whose variable has rows of one transfer each: leave it out");
     }
     if (access.transfer == 0 || access.block % access.transfer != 0) {
-        refuse(where + ".block",
-               "must be a multiple of transfer with " + backend + ", whose variable has rows of one transfer each");
+        throw_member_error(where + ".block", "must be a multiple of transfer with " + backend +
+                                                 ", whose variable has rows of one transfer each");
     }
     if (source != nullptr && source->data.access.transfer != access.transfer) {
-        refuse(where + ".transfer", "differs from that of phase \"" + source->id + "\", but a row of " + backend +
-                                        " has the size of the transfers that wrote it: use the same transfer");
+        throw_member_error(where + ".transfer",
+                           "differs from that of phase \"" + source->id + "\", but a row of " + backend +
+                               " has the size of the transfers that wrote it: use the same transfer");
     }
 }
 
@@ -55,20 +58,21 @@ void check_dataset_io(const Phase& phase, Bytes element) {
     const std::string where = phase.data_at + ".io";
     const std::string backend = "backend \"" + phase.data.backend + "\"";
     if (io.fsync == Fsync::per_op) {
-        refuse(where + ".fsync", "= \"per_op\" does not go with " + backend +
-                                     ", where a flush takes all tasks: use \"end\" or \"end_timed_separately\"");
+        throw_member_error(where + ".fsync",
+                           "= \"per_op\" does not go with " + backend +
+                               ", where a flush takes all tasks: use \"end\" or \"end_timed_separately\"");
     }
     if (io.preallocate != Preallocate::none) {
-        refuse(where + ".preallocate",
-               "does not go with " + backend + ", which allocates its datasets itself: leave it out");
+        throw_member_error(where + ".preallocate",
+                           "does not go with " + backend + ", which allocates its datasets itself: leave it out");
     }
     if (io.chunk % element != 0) {
-        refuse(where + ".chunk",
-               "is " + std::to_string(io.chunk) + " B, but must be a multiple of " + std::to_string(element) + " B");
+        throw_member_error(where + ".chunk", "is " + std::to_string(io.chunk) + " B, but must be a multiple of " +
+                                                 std::to_string(element) + " B");
     }
     if (io.chunk > phase.data.access.block && phase.data.files.mapping != Mapping::shared) {
-        refuse(where + ".chunk", "is larger than block (" + std::to_string(phase.data.access.block) +
-                                     " B), which is a whole dataset of a file per task: make it smaller");
+        throw_member_error(where + ".chunk", "is larger than block (" + std::to_string(phase.data.access.block) +
+                                                 " B), which is a whole dataset of a file per task: make it smaller");
     }
 }
 
@@ -82,18 +86,18 @@ void check_datasets(const std::string& where, const Plan& plan, const Phase& pha
         return;
     }
     if (plan.tasks.threads > 1) {
-        refuse("tasks.threads", "must be 1 with " + backend +
-                                    ", whose library allows one thread a process: use more "
-                                    "processes");
+        throw_member_error("tasks.threads", "must be 1 with " + backend +
+                                                ", whose library allows one thread a process: use more "
+                                                "processes");
     }
     if (phase.op != Op::write && phase.op != Op::rewrite && phase.op != Op::read && !on_files(phase.op)) {
-        refuse(where + ".op", std::string("= \"") + text(phase.op) + "\" does not go with " + backend +
-                                  ", which has write, rewrite, read, stat and remove: use mpiio or posix");
+        throw_member_error(where + ".op", std::string("= \"") + text(phase.op) + "\" does not go with " + backend +
+                                              ", which has write, rewrite, read, stat and remove: use mpiio or posix");
     }
     const Mapping mapping = phase.data.files.mapping;
     if (mapping == Mapping::per_node || mapping == Mapping::per_group) {
-        refuse("data.files.mapping", "lets some of the tasks share a file, but with " + backend +
-                                         " either all do or none: use \"shared\" or \"per_task\"");
+        throw_member_error("data.files.mapping", "lets some of the tasks share a file, but with " + backend +
+                                                     " either all do or none: use \"shared\" or \"per_task\"");
     }
     check_dataset_access(phase, element);
     check_dataset_io(phase, element);
@@ -101,9 +105,9 @@ void check_datasets(const std::string& where, const Plan& plan, const Phase& pha
         check_dataset_rows(phase, source);
     }
     if (source != nullptr && !on_files(phase.op) && source->data.access.block != phase.data.access.block) {
-        refuse(phase.data_at + ".access.block", "differs from that of phase \"" + source->id + "\", but a dataset of " +
-                                                    backend +
-                                                    " has the size of the blocks that wrote it: use the same block");
+        throw_member_error(phase.data_at + ".access.block",
+                           "differs from that of phase \"" + source->id + "\", but a dataset of " + backend +
+                               " has the size of the blocks that wrote it: use the same block");
     }
 }
 

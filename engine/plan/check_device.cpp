@@ -24,11 +24,11 @@ void check_target_members(const Plan& plan) {
           std::pair{!plan.data.files.paths.empty(), "data.files.paths"},
           std::pair{!plan.data.files.across.empty(), "data.files.across"}}) {
         if (is_given) {
-            refuse(member, "is for files, but the target is a block device: leave it out");
+            throw_member_error(member, "is for files, but the target is a block device: leave it out");
         }
     }
     if (plan.data.files.mapping != Mapping::shared) {
-        refuse(
+        throw_member_error(
             "data.files.mapping",
             "gives tasks files of their own, but a block device is one range of bytes: use \"shared\", where each of "
             "n tasks gets every n-th block (with block = volume: one region)");
@@ -38,27 +38,32 @@ void check_target_members(const Plan& plan) {
 void check_device_phase(const std::string& where, const Phase& phase, const Capabilities& capabilities) {
     if (phase.meta ||
         std::find(device_operations.begin(), device_operations.end(), phase.op) == device_operations.end()) {
-        refuse(where + ".op",
-               std::string("= \"") + text(phase.op) +
-                   "\" needs files, but the target is a block device: use write, rewrite, read or mixed");
+        throw_member_error(where + ".op",
+                           std::string("= \"") + text(phase.op) +
+                               "\" needs files, but the target is a block device: use write, rewrite, read or mixed");
     }
     const BackendTraits traits = capabilities.find_traits(phase.data.backend);
     if (!traits.needs_files || traits.mpi) {
-        refuse(phase.data_at + ".backend",
-               "is \"" + phase.data.backend + "\", which accesses no block devices: use posix, io_uring or mmap");
+        throw_member_error(
+            phase.data_at + ".backend",
+            "is \"" + phase.data.backend + "\", which accesses no block devices: use posix, io_uring or mmap");
     }
     if (phase.open == Open::exclusive) {
-        refuse(where + ".open", "= \"exclusive\" makes a new file, but the target is a block device: leave it out");
+        throw_member_error(where + ".open",
+                           "= \"exclusive\" makes a new file, but the target is a block device: leave it out");
     }
     if (phase.data.io.preallocate != Preallocate::none) {
-        refuse(phase.data_at + ".io.preallocate", "is for files: a block device has its size. Leave it out");
+        throw_member_error(phase.data_at + ".io.preallocate",
+                           "is for files: a block device has its size. Leave it out");
     }
     if (phase.separate_process) {
-        refuse(where + ".process", "= \"separate\" needs a run directory, but the target is a block device");
+        throw_member_error(where + ".process",
+                           "= \"separate\" needs a run directory, but the target is a block device");
     }
     for (const Treatment& treatment : phase.before) {
         if (treatment.kind == "remount") {
-            refuse(where + ".before", "has a remount, but the target is a block device: use drop_page_cache");
+            throw_member_error(where + ".before",
+                               "has a remount, but the target is a block device: use drop_page_cache");
         }
     }
 }
@@ -80,11 +85,12 @@ void check_device(const Plan& plan, const Capabilities& capabilities) {
         return;
     }
     if (has_object_target(plan.target)) {
-        refuse("target.device", "does not go with a bucket: leave it out");
+        throw_member_error("target.device", "does not go with a bucket: leave it out");
     }
     if (!plan.target.path.starts_with('/')) {
-        refuse("target.path", "is " + plan.target.path +
-                                  ", but a block device is named in full: write /dev/NAME or /dev/disk/by-id/NAME");
+        throw_member_error("target.path",
+                           "is " + plan.target.path +
+                               ", but a block device is named in full: write /dev/NAME or /dev/disk/by-id/NAME");
     }
     check_target_members(plan);
     for (std::size_t i = 0; i < plan.phases.size(); ++i) {

@@ -14,16 +14,17 @@ constexpr Bytes sector = 512;
 void check_direct_io(const std::string& where, const Access& a) {
     for (const TransferSize& entry : a.sizes) {
         if (entry.size % sector != 0) {
-            refuse(where + ".access.sizes",
-                   "holds " + std::to_string(entry.size) + " B, but direct I/O needs multiples of 512 B");
+            throw_member_error(where + ".access.sizes",
+                               "holds " + std::to_string(entry.size) + " B, but direct I/O needs multiples of 512 B");
         }
     }
     for (const auto& [size, name] : {std::pair{a.transfer, "transfer"}, std::pair{a.offset, "offset"},
                                      std::pair{a.gap, "gap"}, std::pair{a.stride, "stride"}}) {
         if (size % sector != 0) {
-            refuse(where + ".access." + name, "is " + std::to_string(size) +
-                                                  " B, but direct I/O needs a multiple of 512 B (or more: the file "
-                                                  "system is asked when the run starts)");
+            throw_member_error(where + ".access." + name,
+                               "is " + std::to_string(size) +
+                                   " B, but direct I/O needs a multiple of 512 B (or more: the file "
+                                   "system is asked when the run starts)");
         }
     }
 }
@@ -41,23 +42,24 @@ void check_io(const std::string& where, const Data& data, const Tasks& tasks, co
           std::tuple{io.alignment > 0, "alignment", &BackendTraits::chunks},
           std::tuple{io.collective_metadata, "collective_metadata", &BackendTraits::chunks}}) {
         if (used && !(capabilities.find_traits(data.backend).*trait)) {
-            refuse(where + ".io." + name,
-                   "needs backend " + capabilities.list_backends_with(trait) + ", not \"" + data.backend + "\"");
+            throw_member_error(where + ".io." + name, "needs backend " + capabilities.list_backends_with(trait) +
+                                                          ", not \"" + data.backend + "\"");
         }
     }
     if (io.gpus.empty() && capabilities.find_traits(data.backend).gpu_memory) {
-        refuse(where + ".io.gpus",
-               "is missing: backend \"" + data.backend + "\" moves data to and from GPUs, like [0]");
+        throw_member_error(where + ".io.gpus",
+                           "is missing: backend \"" + data.backend + "\" moves data to and from GPUs, like [0]");
     }
     if (io.collective && tasks.threads > 1) {
-        refuse(where + ".io.collective", "needs tasks.threads = 1: one task a process takes part in a collective call");
+        throw_member_error(where + ".io.collective",
+                           "needs tasks.threads = 1: one task a process takes part in a collective call");
     }
     if (io.collective && data.files.mapping != Mapping::shared) {
-        refuse(where + ".io.collective",
-               "needs files.mapping = \"shared\": collective calls join all tasks on one file");
+        throw_member_error(where + ".io.collective",
+                           "needs files.mapping = \"shared\": collective calls join all tasks on one file");
     }
     if (io.view && (data.access.order != Order::sequential || data.files.mapping != Mapping::shared)) {
-        refuse(where + ".io.view", "needs order = \"sequential\" and files.mapping = \"shared\"");
+        throw_member_error(where + ".io.view", "needs order = \"sequential\" and files.mapping = \"shared\"");
     }
     if (io.direct) {
         check_direct_io(where, data.access);

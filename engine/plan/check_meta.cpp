@@ -28,28 +28,31 @@ std::string check_repeated_names() {
 void check_items(const std::string& where, const Phase& phase) {
     const Meta& meta = *phase.meta;
     if (operation_info(phase.op).only_files && meta.objects == Objects::directories) {
-        refuse(where + ".meta.objects", "= \"directories\" does not go with op = \"" + std::string(text(phase.op)) +
-                                            "\": only files are opened and read");
+        throw_member_error(where + ".meta.objects", "= \"directories\" does not go with op = \"" +
+                                                        std::string(text(phase.op)) +
+                                                        "\": only files are opened and read");
     }
     if (on_items(phase.op) && meta.tree.items_per_dir == 0) {
-        refuse(where + ".meta.tree", "has no items: give it items_per_dir or items_per_task");
+        throw_member_error(where + ".meta.tree", "has no items: give it items_per_dir or items_per_task");
     }
     if (phase.op == Op::create && meta.make == MakeFile::mknod && meta.write > 0) {
-        refuse(where + ".meta.file.create", "= \"mknod\" opens nothing, so file.write must be 0");
+        throw_member_error(where + ".meta.file.create", "= \"mknod\" opens nothing, so file.write must be 0");
     }
     if (meta.fsync && phase.op == Op::create && meta.make == MakeFile::mknod) {
-        refuse(where + ".meta.file.create", "= \"mknod\" opens nothing, so there is nothing to fsync");
+        throw_member_error(where + ".meta.file.create", "= \"mknod\" opens nothing, so there is nothing to fsync");
     }
     if (on_items(phase.op) && !is_repeatable(phase.op) &&
         (meta.order == SelectOrder::replace || meta.order == SelectOrder::zipf)) {
-        refuse(where + ".meta.select.order", "must be creation or permute: each item is made, renamed or removed once");
+        throw_member_error(where + ".meta.select.order",
+                           "must be creation or permute: each item is made, renamed or removed once");
     }
     if (phase.op == Op::rename && meta.order != SelectOrder::creation) {
-        refuse(where + ".meta.select.order", "must be creation: each item takes the name of the one before it");
+        throw_member_error(where + ".meta.select.order",
+                           "must be creation: each item takes the name of the one before it");
     }
     if (phase.op == Op::rename && meta.shared_single) {
-        refuse(where + ".meta.file.shared_single",
-               "does not go with op = \"rename\": tasks would take names from each other");
+        throw_member_error(where + ".meta.file.shared_single",
+                           "does not go with op = \"rename\": tasks would take names from each other");
     }
 }
 
@@ -61,58 +64,61 @@ void check_window(const std::string& where, const Phase& phase) {
                               phase.data.payload.kind == PayloadKind::ior_random;
     if (meta.window && (meta.order != SelectOrder::creation || meta.shared_single || meta.single_task ||
                         meta.paths != PathKind::full || phase.op == Op::rename)) {
-        refuse(where + ".meta.window",
-               "goes with select.order = \"creation\" and lookup.paths = \"full\", and not with file.shared_single, "
-               "single_task or op = \"rename\"");
+        throw_member_error(
+            where + ".meta.window",
+            "goes with select.order = \"creation\" and lookup.paths = \"full\", and not with file.shared_single, "
+            "single_task or op = \"rename\"");
     }
     if (meta.window && (meta.write > 0 || meta.read > 0) && !tells_itself) {
-        refuse(where + ".meta.window", "needs a payload.kind that tells itself: one of ior_…");
+        throw_member_error(where + ".meta.window", "needs a payload.kind that tells itself: one of ior_…");
     }
     if (phase.op != Op::cycle) {
         return;
     }
     const bool one_level = meta.tree.depth == 0 && meta.tree.scope == TreeScope::per_task;
     if (!meta.window || !one_level || meta.objects != Objects::files || meta.make != MakeFile::open) {
-        refuse(where + ".op", "= \"cycle\" needs meta.window, tree.scope = \"per_task\", tree.depth = 0 and files");
+        throw_member_error(where + ".op",
+                           "= \"cycle\" needs meta.window, tree.scope = \"per_task\", tree.depth = 0 and files");
     }
     if (meta.write == 0 || meta.read != meta.write) {
-        refuse(where + ".meta.file", "must write and read the same number of bytes, at least one");
+        throw_member_error(where + ".meta.file", "must write and read the same number of bytes, at least one");
     }
     if (!meta.cycle.keep && meta.window->first + meta.window->count + meta.cycle.working > meta.tree.items_per_dir) {
-        refuse(where + ".meta.cycle.working", "makes items beyond tree.items_per_dir");
+        throw_member_error(where + ".meta.cycle.working", "makes items beyond tree.items_per_dir");
     }
     if (phase.stop.items) {
-        refuse(where + ".stop.items", "does not end op = \"cycle\", whose rounds are counted by meta.window.count");
+        throw_member_error(where + ".stop.items",
+                           "does not end op = \"cycle\", whose rounds are counted by meta.window.count");
     }
 }
 
 void check_stop_rules(const std::string& where, const Phase& phase) {
     if ((phase.stop.time || phase.stop.min_time) && !is_repeatable(phase.op)) {
-        refuse(where + ".stop", std::string("must not repeat op = \"") + text(phase.op) +
-                                    "\": use stop.stonewall, or stop.time with " + check_repeated_names());
+        throw_member_error(where + ".stop", std::string("must not repeat op = \"") + text(phase.op) +
+                                                "\": use stop.stonewall, or stop.time with " + check_repeated_names());
     }
     if (phase.stop.items && !on_items(phase.op)) {
-        refuse(where + ".stop.items", std::string("counts the items of a task, but op = \"") + text(phase.op) +
-                                          "\" works on directories: leave it out");
+        throw_member_error(where + ".stop.items", std::string("counts the items of a task, but op = \"") +
+                                                      text(phase.op) + "\" works on directories: leave it out");
     }
     if (phase.stop.operations) {
-        refuse(where + ".stop.operations", "is for the files of data: for a tree use stop.items");
+        throw_member_error(where + ".stop.operations", "is for the files of data: for a tree use stop.items");
     }
     if (!phase.stop.within.empty() && operation_info(phase.op).effect != OperationInfo::OperationEffect::inspects) {
-        refuse(where + ".stop.within", std::string("is for what looks only, but op = \"") + text(phase.op) +
-                                           "\" changes the tree: leave it out");
+        throw_member_error(where + ".stop.within", std::string("is for what looks only, but op = \"") + text(phase.op) +
+                                                       "\" changes the tree: leave it out");
     }
     if (!phase.stop.within.empty() && on_directories(phase.op)) {
-        refuse(where + ".stop.within", "counts items and entries, but op = \"readdir\" counts directories");
+        throw_member_error(where + ".stop.within", "counts items and entries, but op = \"readdir\" counts directories");
     }
     if (phase.stop.wearout && !on_items(phase.op)) {
-        refuse(where + ".stop.wearout", std::string("has no meaning for op = \"") + text(phase.op) + "\"");
+        throw_member_error(where + ".stop.wearout", std::string("has no meaning for op = \"") + text(phase.op) + "\"");
     }
     if (phase.barrier == Barrier::intra) {
-        refuse(where + ".barrier", "= \"intra\" is for data: there is nothing between open and close here");
+        throw_member_error(where + ".barrier", "= \"intra\" is for data: there is nothing between open and close here");
     }
     if (!phase.streams.empty() || !phase.files.empty()) {
-        refuse(where, "works on a tree, so it has no streams and no files: those are for data");
+        throw_member_error(where, "works on a tree, so it has no streams and no files: those are for data");
     }
 }
 
@@ -127,29 +133,30 @@ void check_meta(const std::string& where, const Plan& plan, std::size_t index) {
     const bool verifies = phase.data.verify != Verify::none;
     if (verifies && (phase.op == Op::read_items || phase.op == Op::cycle) &&
         (meta.read == 0 || meta.read > meta.write)) {
-        refuse(where + ".verify", "needs meta.file.read from 1 B to the " + std::to_string(meta.write) +
-                                      " B that file.write puts into each file");
+        throw_member_error(where + ".verify", "needs meta.file.read from 1 B to the " + std::to_string(meta.write) +
+                                                  " B that file.write puts into each file");
     }
     if (meta.shared_single && verifies) {
-        refuse(where + ".verify", "does not go with file.shared_single: which task wrote last is not known");
+        throw_member_error(where + ".verify",
+                           "does not go with file.shared_single: which task wrote last is not known");
     }
     if (verifies && meta.write > 0 && phase.data.payload.kind == PayloadKind::zero) {
-        refuse(where + ".verify", "is useless with payload.kind = \"zero\": a hole would pass");
+        throw_member_error(where + ".verify", "is useless with payload.kind = \"zero\": a hole would pass");
     }
     if (meta.tree.home_shift != 0 && meta.tree.scope != TreeScope::per_task) {
-        refuse(where + ".meta.tree.home_shift", "is only used with scope = \"per_task\"");
+        throw_member_error(where + ".meta.tree.home_shift", "is only used with scope = \"per_task\"");
     }
     const OperationInfo::OperationEffect effect = operation_info(phase.op).effect;
     const bool takes =
         effect == OperationInfo::OperationEffect::removes || effect == OperationInfo::OperationEffect::renames;
     if (phase.shift.by == ShiftBy::random && on_items(phase.op) && takes) {
-        refuse(where + ".shift", "= \"random\" lets two tasks change the same item: use permute");
+        throw_member_error(where + ".shift", "= \"random\" lets two tasks change the same item: use permute");
     }
     if (phase.shift.by != ShiftBy::none && effect == OperationInfo::OperationEffect::creates) {
-        refuse(where + ".shift", "is for what comes after: a task always makes its own items");
+        throw_member_error(where + ".shift", "is for what comes after: a task always makes its own items");
     }
     if (phase.separate_process && index == 0) {
-        refuse(where + ".process", "= \"separate\" has no meaning for the first phase");
+        throw_member_error(where + ".process", "= \"separate\" has no meaning for the first phase");
     }
 }
 

@@ -26,26 +26,27 @@ void check_object_writes(const std::string& where, const Phase& phase) {
     const Data& data = phase.data;
     const Access& access = data.access;
     if (phase.op == Op::rewrite || phase.op == Op::mixed || phase.open == Open::overwrite) {
-        refuse(where + (phase.open == Open::overwrite ? ".open" : ".op"),
-               "changes parts of objects, which S3 cannot do: use op = \"write\", which stores objects anew");
+        throw_member_error(
+            where + (phase.open == Open::overwrite ? ".open" : ".op"),
+            "changes parts of objects, which S3 cannot do: use op = \"write\", which stores objects anew");
     }
     if (data.files.mapping == Mapping::shared || data.files.mapping == Mapping::per_node ||
         data.files.mapping == Mapping::per_group) {
-        refuse("data.files.mapping",
-               "lets several tasks write one object, which S3 stores as a whole: use \"per_task\" "
-               "or \"many\"");
+        throw_member_error("data.files.mapping",
+                           "lets several tasks write one object, which S3 stores as a whole: use \"per_task\" "
+                           "or \"many\"");
     }
     if (access.gap != 0 || access.offset != 0 || access.order == Order::stride ||
         access.order == Order::random_replace) {
-        refuse(phase.data_at + ".access",
-               "leaves holes, but an object has none: write without gap, offset, stride and "
-               "random_replace");
+        throw_member_error(phase.data_at + ".access",
+                           "leaves holes, but an object has none: write without gap, offset, stride and "
+                           "random_replace");
     }
     if (is_written_at_once(access)) {
         return;
     }
     if (access.transfer < smallest_part) {
-        refuse(
+        throw_member_error(
             phase.data_at + ".access.transfer",
             "is " + format_bytes(access.transfer) + ", but parts of an object are at least " +
                 format_bytes(smallest_part) +
@@ -53,22 +54,24 @@ void check_object_writes(const std::string& where, const Phase& phase) {
     }
     const bool ends_early = phase.stop.time || phase.stop.stonewall || phase.stop.first_done || phase.stop.operations;
     if (ends_early && access.order != Order::sequential) {
-        refuse(where + ".stop", "may end with parts missing in the middle of an object: use order = \"sequential\"");
+        throw_member_error(where + ".stop",
+                           "may end with parts missing in the middle of an object: use order = \"sequential\"");
     }
 }
 
 void check_object_data(const std::string& where, const Phase& phase) {
     const Io& io = phase.data.io;
     if (io.fsync != Fsync::none) {
-        refuse(phase.data_at + ".io.fsync",
-               "has no meaning for S3: a request ends when the service has stored the object. Leave it out");
+        throw_member_error(
+            phase.data_at + ".io.fsync",
+            "has no meaning for S3: a request ends when the service has stored the object. Leave it out");
     }
     if (io.sync != Sync::none || io.direct) {
-        refuse(phase.data_at + (io.direct ? ".io.direct" : ".io.sync"),
-               "is for files: S3 has no page cache of this node. Leave it out");
+        throw_member_error(phase.data_at + (io.direct ? ".io.direct" : ".io.sync"),
+                           "is for files: S3 has no page cache of this node. Leave it out");
     }
     if (io.preallocate != Preallocate::none) {
-        refuse(phase.data_at + ".io.preallocate", "is for files: an object has its size when it is stored");
+        throw_member_error(phase.data_at + ".io.preallocate", "is for files: an object has its size when it is stored");
     }
     if (writes(phase.op)) {
         check_object_writes(where, phase);
@@ -80,26 +83,30 @@ void check_object_names(const std::string& where, const Phase& phase) {
     switch (phase.op) {
         case Op::mktree:
         case Op::rmtree:
-            refuse(where + ".op",
-                   std::string("= \"") + text(phase.op) +
-                       "\" is for directories, but S3 has prefixes, which nobody makes or removes: leave "
-                       "the phase out");
+            throw_member_error(where + ".op",
+                               std::string("= \"") + text(phase.op) +
+                                   "\" is for directories, but S3 has prefixes, which nobody makes or removes: leave "
+                                   "the phase out");
         case Op::rename:
-            refuse(where + ".op", "= \"rename\" does not exist in S3, which copies and deletes instead: leave it out");
+            throw_member_error(where + ".op",
+                               "= \"rename\" does not exist in S3, which copies and deletes instead: leave it out");
         case Op::open_close:
-            refuse(where + ".op", "= \"open_close\" does not exist in S3: use \"stat\" (HEAD) or \"read\" (GET)");
+            throw_member_error(where + ".op",
+                               "= \"open_close\" does not exist in S3: use \"stat\" (HEAD) or \"read\" (GET)");
         case Op::walk:
-            refuse(where + ".op",
-                   "= \"walk\" goes from directory to directory, which S3 does not have: use \"readdir\", "
-                   "which lists prefixes");
+            throw_member_error(where + ".op",
+                               "= \"walk\" goes from directory to directory, which S3 does not have: use \"readdir\", "
+                               "which lists prefixes");
         default:
             break;
     }
     if (phase.op == Op::read_items && meta.read == 0) {
-        refuse(where + ".meta.file.read", "is 0: S3 opens nothing without reading it: give the bytes to read");
+        throw_member_error(where + ".meta.file.read",
+                           "is 0: S3 opens nothing without reading it: give the bytes to read");
     }
     if (meta.objects == Objects::directories) {
-        refuse(where + ".meta.objects", "= \"directories\" do not exist in S3: use \"files\", which are objects");
+        throw_member_error(where + ".meta.objects",
+                           "= \"directories\" do not exist in S3: use \"files\", which are objects");
     }
     if (meta.fsync || meta.sync || meta.make == MakeFile::mknod || meta.direct || meta.lookup == StatCall::statx) {
         const char* member = meta.fsync                     ? ".meta.file.fsync"
@@ -107,7 +114,7 @@ void check_object_names(const std::string& where, const Phase& phase) {
                              : meta.make == MakeFile::mknod ? ".meta.file.create"
                              : meta.direct                  ? ".meta.file.direct"
                                                             : ".meta.lookup.stat";
-        refuse(where + member, "asks for a system call that S3 has nothing like: leave it out");
+        throw_member_error(where + member, "asks for a system call that S3 has nothing like: leave it out");
     }
 }
 
@@ -122,16 +129,18 @@ void check_object_target(const Plan& plan, const Capabilities& capabilities) {
     const std::string names = capabilities.list_backends_with(&BackendTraits::objects);
     for (const Phase& phase : plan.phases) {
         if (capabilities.find_traits(phase.data.backend).objects != has_object_target(target)) {
-            refuse(has_object_target(target) ? phase.data_at + ".backend" : "target.path",
-                   has_object_target(target)
-                       ? "is \"" + phase.data.backend + "\", but the target is a bucket: use \"" + names + "\""
-                       : "is " + target.path + ", but backend \"" + phase.data.backend +
-                             "\" needs a bucket: write s3://BUCKET/PREFIX");
+            throw_member_error(
+                has_object_target(target) ? phase.data_at + ".backend" : "target.path",
+                has_object_target(target)
+                    ? "is \"" + phase.data.backend + "\", but the target is a bucket: use \"" + names + "\""
+                    : "is " + target.path + ", but backend \"" + phase.data.backend +
+                          "\" needs a bucket: write s3://BUCKET/PREFIX");
         }
     }
     if (!has_object_target(target)) {
         if (target.s3) {
-            refuse("target.s3", "describes a service, but target.path is a directory: write s3://BUCKET/PREFIX");
+            throw_member_error("target.s3",
+                               "describes a service, but target.path is a directory: write s3://BUCKET/PREFIX");
         }
         return;
     }
@@ -141,7 +150,7 @@ void check_object_target(const Plan& plan, const Capabilities& capabilities) {
           std::pair{target.striping.has_value(), "target.striping"},
           std::pair{!files.paths.empty(), "data.files.paths"}, std::pair{!files.across.empty(), "data.files.across"}}) {
         if (is_given) {
-            refuse(member, "is for directories, but the target is a bucket: leave it out");
+            throw_member_error(member, "is for directories, but the target is a bucket: leave it out");
         }
     }
 }
@@ -154,7 +163,7 @@ void check_objects(const Plan& plan, std::size_t index, const Capabilities& capa
     const std::string where = "phases[" + std::to_string(index) + "]";
     for (const Treatment& treatment : phase.before) {
         if (treatment.kind == "remount") {
-            refuse(where + ".before", "has a remount, but the target is a bucket: leave it out");
+            throw_member_error(where + ".before", "has a remount, but the target is a bucket: leave it out");
         }
     }
     if (phase.meta) {

@@ -20,8 +20,8 @@ void check_unused_members(const std::string& where, const Phase& phase) {
           std::pair{phase.data.verify != Verify::none, ".verify"},
           std::pair{phase.data.access.read_ratio.has_value(), ".access.read_ratio"}}) {
         if (is_used) {
-            refuse(where + name,
-                   "does not go with op = \"replay\", which does what its replay_file lists: leave it out");
+            throw_member_error(where + name,
+                               "does not go with op = \"replay\", which does what its replay_file lists: leave it out");
         }
     }
     const Io& io = phase.data.io;
@@ -32,8 +32,9 @@ void check_unused_members(const std::string& where, const Phase& phase) {
           std::pair{io.rate_limit.has_value(), ".io.rate_limit"},
           std::pair{io.iops_limit.has_value(), ".io.iops_limit"}}) {
         if (is_used) {
-            refuse(phase.data_at + name,
-                   "does not go with op = \"replay\", which issues the calls of its replay_file one by one");
+            throw_member_error(
+                phase.data_at + name,
+                "does not go with op = \"replay\", which issues the calls of its replay_file one by one");
         }
     }
 }
@@ -45,35 +46,38 @@ void check_replay(const std::string& where, const Plan& plan, std::size_t index,
     const bool replays = phase.op == Op::replay;
     if (!replays) {
         if (!phase.replay_file.empty() || phase.think_time != ThinkTime::as_traced) {
-            refuse(where + (phase.replay_file.empty() ? ".think_time" : ".replay_file"),
-                   "is only used with op = \"replay\"");
+            throw_member_error(where + (phase.replay_file.empty() ? ".think_time" : ".replay_file"),
+                               "is only used with op = \"replay\"");
         }
         if (plan.phases.front().op == Op::replay) {
-            refuse(where + ".op",
-                   std::string("= \"") + text(phase.op) +
-                       "\" does not go with op = \"replay\": all phases of a replay have this operation");
+            throw_member_error(where + ".op",
+                               std::string("= \"") + text(phase.op) +
+                                   "\" does not go with op = \"replay\": all phases of a replay have this operation");
         }
         return;
     }
     if (plan.phases.front().op != Op::replay) {
-        refuse(where + ".op", "= \"replay\" does not go with other operations: all phases of a replay have it");
+        throw_member_error(where + ".op",
+                           "= \"replay\" does not go with other operations: all phases of a replay have it");
     }
     if (phase.replay_file.empty()) {
-        refuse(where + ".replay_file", "is missing: op = \"replay\" needs the list of operations");
+        throw_member_error(where + ".replay_file", "is missing: op = \"replay\" needs the list of operations");
     }
     check_unused_members(where, phase);
     const BackendTraits& backend = capabilities.find_traits(phase.data.backend);
     if (!backend.names || backend.objects || backend.mpi) {
-        refuse(phase.data_at + ".backend", "\"" + phase.data.backend +
-                                               "\" cannot replay operations on names: use \"posix\", \"null\" or "
-                                               "\"paced\"");
+        throw_member_error(phase.data_at + ".backend",
+                           "\"" + phase.data.backend +
+                               "\" cannot replay operations on names: use \"posix\", \"null\" or "
+                               "\"paced\"");
     }
     if (phase.data.files.mapping != Mapping::shared) {
-        refuse("data.files.mapping",
-               "must be \"shared\" with op = \"replay\": its list says which task uses which file");
+        throw_member_error("data.files.mapping",
+                           "must be \"shared\" with op = \"replay\": its list says which task uses which file");
     }
     if (plan.target.use_existing) {
-        refuse("target.use_existing", "does not go with op = \"replay\": it writes only to files that it makes");
+        throw_member_error("target.use_existing",
+                           "does not go with op = \"replay\": it writes only to files that it makes");
     }
 }
 

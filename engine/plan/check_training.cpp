@@ -10,12 +10,12 @@ namespace sonde::plan {
 void check_training(const std::string& where, const Phase& phase) {
     if (phase.op != Op::train) {
         if (phase.training) {
-            refuse(where + ".training", "is only used with op = \"train\"");
+            throw_member_error(where + ".training", "is only used with op = \"train\"");
         }
         return;
     }
     if (!phase.training) {
-        refuse(where + ".training", "is missing: op = \"train\" needs batch_size and compute_time");
+        throw_member_error(where + ".training", "is missing: op = \"train\" needs batch_size and compute_time");
     }
     const Stop& stop = phase.stop;
     const Io& io = phase.data.io;
@@ -31,14 +31,15 @@ void check_training(const std::string& where, const Phase& phase) {
           std::pair{io.pause > 0, ".io.pause"}, std::pair{io.rate_limit.has_value(), ".io.rate_limit"},
           std::pair{io.iops_limit.has_value(), ".io.iops_limit"}}) {
         if (is_used) {
-            refuse(where + name,
-                   "does not go with op = \"train\", which reads whole samples as `training` says: leave it "
-                   "out");
+            throw_member_error(
+                where + name,
+                "does not go with op = \"train\", which reads whole samples as `training` says: leave it "
+                "out");
         }
     }
     const Mapping mapping = phase.data.files.mapping;
     if (mapping != Mapping::many && mapping != Mapping::per_task && mapping != Mapping::shared) {
-        refuse("data.files.mapping", "must be \"many\", \"per_task\" or \"shared\" with op = \"train\"");
+        throw_member_error("data.files.mapping", "must be \"many\", \"per_task\" or \"shared\" with op = \"train\"");
     }
 }
 

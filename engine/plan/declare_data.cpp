@@ -39,21 +39,21 @@ void describe_delays(Visitor& visitor, Paced::Delays& delays) {
 
 void describe_files(Visitor& visitor, Files& files) {
     constexpr TextRule name_rule{
-        .holds = is_plain_file_name,
-        .complaint = "must be a plain file name of 1 to 128 bytes without '/' and without a leading dot"};
-    constexpr TextRule path_rule{.holds =
+        .accepts = is_plain_file_name,
+        .error_text = "must be a plain file name of 1 to 128 bytes without '/' and without a leading dot"};
+    constexpr TextRule path_rule{.accepts =
                                      [](const std::string& path) {
                                          return !path.empty() && path.back() != '/' &&
                                                 path.find('\0') == std::string::npos;
                                      },
-                                 .complaint = "does not name a file",
+                                 .error_text = "does not name a file",
                                  .least_length = 1};
-    constexpr TextRule directory_rule{.holds =
+    constexpr TextRule directory_rule{.accepts =
                                           [](const std::string& path) {
                                               return !path.empty() && path[0] == '/' &&
                                                      path.find('\0') == std::string::npos;
                                           },
-                                      .complaint = "is not the path of a directory from the root",
+                                      .error_text = "is not the path of a directory from the root",
                                       .least_length = 1};
     visitor.member("mapping", files.mapping, choice(mappings), "which tasks share a file");
     visitor.member("group_size", files.group_size, IntegerKind(1, 1 << 24), "mapping per_group: tasks per file", unset);
@@ -77,8 +77,9 @@ void describe_files(Visitor& visitor, Files& files) {
 
 void describe_suffix(Visitor& visitor, Files& files) {
     constexpr TextRule rule{
-        .holds = [](const std::string& text) { return text.find_first_of(std::string("/\0", 2)) == std::string::npos; },
-        .complaint = "must be the end of a file name, without '/'"};
+        .accepts =
+            [](const std::string& text) { return text.find_first_of(std::string("/\0", 2)) == std::string::npos; },
+        .error_text = "must be the end of a file name, without '/'"};
     visitor.member("suffix", files.suffix, TextKind(rule),
                    "end of the names of the phase's files; with data.files.paths only");
 }

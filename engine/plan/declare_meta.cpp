@@ -15,11 +15,11 @@ using namespace choices;
 
 constexpr int longest_name = 255;
 constexpr TextRule name_pattern{
-    .holds =
+    .accepts =
         [](const std::string& name) {
             return name.size() <= longest_name && name.find_first_of(std::string("/\0", 2)) == std::string::npos;
         },
-    .complaint = "must be a pattern of at most 255 bytes without '/': it is for the name, not for the path",
+    .error_text = "must be a pattern of at most 255 bytes without '/': it is for the name, not for the path",
     .pattern = "^[^/]+$",
     .least_length = 1,
     .most_length = longest_name};
@@ -45,12 +45,12 @@ void describe_size(Visitor& visitor, EntryFilter& filter) {
 constexpr std::uint64_t longest_file = 1ULL << 30U;
 constexpr std::int64_t most_items = 1'000'000'000'000;
 constexpr TextRule tree_name{
-    .holds =
+    .accepts =
         [](const std::string& name) {
             return !name.empty() && name.size() <= 128 && name[0] != '.' &&
                    name.find_first_of(std::string("/\0", 2)) == std::string::npos;
         },
-    .complaint = "must be a plain name of 1 to 128 bytes without '/' and without a leading dot",
+    .error_text = "must be a plain name of 1 to 128 bytes without '/' and without a leading dot",
     .pattern = "^[^./][^/]*$"};
 
 /// Computes items per directory from `items_per_task`, which is divided evenly, and checks their number.
@@ -209,8 +209,8 @@ static void describe(Visitor& visitor, EntryFilter& filter) {
                    "last modified later than this: seconds since 1970-01-01 UTC", {.replaces = {"newer_than_file"}});
     visitor.member(
         "newer_than_file", filter.newer_than_file,
-        TextKind(TextRule{.holds = [](const std::string& file) { return !file.empty(); },
-                          .complaint = "is empty: name a file",
+        TextKind(TextRule{.accepts = [](const std::string& file) { return !file.empty(); },
+                          .error_text = "is empty: name a file",
                           .least_length = 1}),
         "last modified later than this file at the start of the phase; a relative path begins at target.path",
         {.absence = Absence::unset, .replaces = {"newer_than"}});

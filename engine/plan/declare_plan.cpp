@@ -79,9 +79,9 @@ void describe_comments(Visitor& visitor) {
 void describe(Visitor& visitor, Striping& striping) {
     constexpr std::int64_t most_targets = 65534;
     constexpr TextRule pool_name{
-        .holds =
+        .accepts =
             [](const std::string& pool) { return pool.find_first_of(std::string("\0 /\n", 4)) == std::string::npos; },
-        .complaint = "must be one name without spaces and '/'",
+        .error_text = "must be one name without spaces and '/'",
         .least_length = 1};
     visitor.member("count", striping.count, IntegerKind(-1, most_targets), "targets of a file; -1 is all");
     visitor.when_reading([&striping](const Reader& in) {
@@ -110,14 +110,14 @@ void describe(Visitor& visitor, Striping& striping) {
 
 void describe(Visitor& visitor, TargetSettings& target) {
     constexpr TextRule path_rule{
-        .holds = [](const std::string& path) { return !path.empty() && path.find('\0') == std::string::npos; },
-        .complaint = "must name a directory"};
+        .accepts = [](const std::string& path) { return !path.empty() && path.find('\0') == std::string::npos; },
+        .error_text = "must name a directory"};
     constexpr TextRule name_rule{
-        .holds =
+        .accepts =
             [](const std::string& name) {
                 return name != "." && name != ".." && name.find_first_of(std::string("/\0", 2)) == std::string::npos;
             },
-        .complaint = "must be one name without '/': it is made below target.path and removed afterwards"};
+        .error_text = "must be one name without '/': it is made below target.path and removed afterwards"};
     visitor.member("path", target.path, TextKind(path_rule),
                    "an existing directory on the file system under test, s3://bucket/prefix for backend s3, or with "
                    "device a block device",
@@ -146,12 +146,12 @@ void describe(Visitor& visitor, TargetSettings& target) {
 }
 
 void describe(Visitor& visitor, ObjectStore& store) {
-    constexpr TextRule endpoint_rule{.holds =
+    constexpr TextRule endpoint_rule{.accepts =
                                          [](const std::string& text) {
                                              return (text.starts_with("http://") || text.starts_with("https://")) &&
                                                     text.find_first_of(std::string("@ \n\0", 4)) == std::string::npos;
                                          },
-                                     .complaint = "is no address of a server: write https://HOST:PORT",
+                                     .error_text = "is no address of a server: write https://HOST:PORT",
                                      .least_length = 1};
     visitor.member(
         "endpoints", store.endpoints, TextsKind(endpoint_rule),

@@ -13,7 +13,7 @@ struct PlanError : std::runtime_error {
 };
 
 /// For rules between members: throws "plan: <where> <complaint>".
-[[noreturn]] inline void refuse(const std::string& where, const std::string& complaint) {
+[[noreturn]] inline void throw_member_error(const std::string& where, const std::string& complaint) {
     throw PlanError("plan: " + where + " " + complaint);
 }
 

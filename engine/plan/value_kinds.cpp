@@ -25,7 +25,7 @@ constexpr std::array<UnitStep, 4> decimal_times{{{"s", 1'000'000'000}, {"ms", 1'
 
 /// A quantity in the largest unit in which it is whole; zero without unit.
 template <std::size_t N>
-ordered_json show_with_unit(std::uint64_t value, const std::array<UnitStep, N>& units) {
+ordered_json format_with_unit(std::uint64_t value, const std::array<UnitStep, N>& units) {
     for (const UnitStep& unit : units) {
         if (value > 0 && value % unit.factor == 0) {
             return std::to_string(value / unit.factor) + unit.name;
@@ -51,17 +51,17 @@ ordered_json IntegerKind::json_schema() const {
     return form;
 }
 
-ordered_json NumberKind::show(double value) {
+ordered_json NumberKind::to_default(double value) {
     return value == std::floor(value) && std::abs(value) < 1e15 ? ordered_json(std::llround(value))
                                                                 : ordered_json(value);
 }
 
 ordered_json NumberKind::json_schema() const {
-    return {{"type", "number"}, {"minimum", show(low)}, {"maximum", show(high)}};
+    return {{"type", "number"}, {"minimum", to_default(low)}, {"maximum", to_default(high)}};
 }
 
-ordered_json BytesKind::show(std::uint64_t bytes) {
-    return show_with_unit(bytes, binary_units);
+ordered_json BytesKind::to_default(std::uint64_t bytes) {
+    return format_with_unit(bytes, binary_units);
 }
 
 std::int64_t DurationKind::read(const Reader& in, const char* key) const {
@@ -73,8 +73,8 @@ std::int64_t DurationKind::read(const Reader& in, const char* key) const {
     return ns;
 }
 
-ordered_json DurationKind::show(std::int64_t ns) {
-    return show_with_unit(static_cast<std::uint64_t>(ns), decimal_times);
+ordered_json DurationKind::to_default(std::int64_t ns) {
+    return format_with_unit(static_cast<std::uint64_t>(ns), decimal_times);
 }
 
 std::int64_t TimeKind::read(const Reader& in, const char* key) {
@@ -101,8 +101,8 @@ ordered_json TextRule::json_schema() const {
 
 std::string TextKind::read(const Reader& in, const char* key) const {
     std::string text = in.text(key);
-    if (rule.holds != nullptr && !rule.holds(text)) {
-        in.fail(key, rule.complaint);
+    if (rule.accepts != nullptr && !rule.accepts(text)) {
+        in.fail(key, rule.error_text);
     }
     return text;
 }
@@ -110,8 +110,8 @@ std::string TextKind::read(const Reader& in, const char* key) const {
 std::vector<std::string> TextsKind::read(const Reader& in, const char* key) const {
     std::vector<std::string> texts = in.texts(key);
     for (const std::string& text : texts) {
-        if (!rule.holds(text)) {
-            in.fail(key, "holds \"" + text + "\", which " + rule.complaint);
+        if (!rule.accepts(text)) {
+            in.fail(key, "holds \"" + text + "\", which " + rule.error_text);
         }
     }
     return texts;

@@ -17,7 +17,7 @@ namespace sonde::plan {
 template <class T>
 struct PlainKind {
     static ordered_json resolve(const T& value) { return value; }
-    static ordered_json show(const T& value) { return value; }
+    static ordered_json to_default(const T& value) { return value; }
 };
 
 struct FlagKind : PlainKind<bool> {
@@ -37,14 +37,14 @@ struct NumberKind {
     double low = 0, high = 0;
     double read(const Reader& in, const char* key) const { return in.number(key, low, low, high); }
     static ordered_json resolve(double value) { return value; }
-    static ordered_json show(double value);  ///< without decimals where there are none
+    static ordered_json to_default(double value);  ///< without decimals where there are none
     ordered_json json_schema() const;
 };
 
 struct BytesKind {
     static std::uint64_t read(const Reader& in, const char* key) { return in.bytes(key, 0); }
     static ordered_json resolve(std::uint64_t bytes) { return bytes; }
-    static ordered_json show(std::uint64_t bytes);
+    static ordered_json to_default(std::uint64_t bytes);
     static ordered_json json_schema() { return {{"$ref", "#/$defs/bytes"}}; }
 };
 
@@ -52,7 +52,7 @@ struct DurationKind {
     bool more_than_zero = false;
     std::int64_t read(const Reader& in, const char* key) const;
     static ordered_json resolve(std::int64_t ns) { return std::to_string(ns) + "ns"; }
-    static ordered_json show(std::int64_t ns);
+    static ordered_json to_default(std::int64_t ns);
     static ordered_json json_schema() { return {{"$ref", "#/$defs/duration"}}; }
 };
 
@@ -70,8 +70,8 @@ struct TimeKind {
 
 /// What a text must be. The reader applies `holds`; the schema states the rest.
 struct TextRule {
-    bool (*holds)(const std::string& text) = nullptr;
-    const char* complaint = "";
+    bool (*accepts)(const std::string& text) = nullptr;
+    const char* error_text = "";
     const char* pattern = nullptr;
     int least_length = 0, most_length = 0;  ///< 0 = not stated
     ordered_json json_schema() const;
@@ -126,8 +126,8 @@ template <class T, std::size_t N>
 struct ChoiceKind {
     const NamedValue<T> (&values)[N];
     T read(const Reader& in, const char* key) const { return in.choice(key, values); }
-    ordered_json resolve(T value) const { return word(values, value); }
-    ordered_json show(T value) const { return word(values, value); }
+    ordered_json resolve(T value) const { return name_of_value(values, value); }
+    ordered_json to_default(T value) const { return name_of_value(values, value); }
     ordered_json json_schema() const {
         ordered_json names = ordered_json::array();
         for (const NamedValue<T>& choice : values) {
@@ -146,7 +146,7 @@ struct OperationKind {
     bool on_tree = false;
     Op read(const Reader& in, const char* key) const;
     static ordered_json resolve(Op op) { return text(op); }
-    static ordered_json show(Op op) { return text(op); }
+    static ordered_json to_default(Op op) { return text(op); }
     static ordered_json json_schema();  ///< all operations, once each
 };
 
@@ -154,7 +154,7 @@ struct OperationKind {
 struct StatxFieldsKind {
     static std::uint32_t read(const Reader& in, const char* key);
     static ordered_json resolve(std::uint32_t mask);
-    static ordered_json show(std::uint32_t mask) { return resolve(mask); }
+    static ordered_json to_default(std::uint32_t mask) { return resolve(mask); }
     static ordered_json json_schema();
 };
 
@@ -168,7 +168,7 @@ struct HintsKind : PlainKind<std::map<std::string, std::string>> {
 struct TaskFactorsKind {
     static std::map<int, double> read(const Reader& in, const char* key);
     static ordered_json resolve(const std::map<int, double>& factors);
-    static ordered_json show(const std::map<int, double>& factors) { return resolve(factors); }
+    static ordered_json to_default(const std::map<int, double>& factors) { return resolve(factors); }
     static ordered_json json_schema();
 };
 

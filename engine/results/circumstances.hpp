@@ -10,7 +10,7 @@
 namespace sonde::results {
 
 /// Facts about a phase beyond its totals.
-struct Circumstances {
+struct PhaseCircumstances {
     const plan::Phase* phase = nullptr;
     std::string backend;
     bool stores_data = true;
@@ -26,11 +26,11 @@ struct Circumstances {
     std::uint64_t disk_bytes = 0, file_bytes = 0;  ///< sample of written files; 0 = not examined
     double other_cores = -1;  ///< cores of the root's node that other processes used, as a mean; < 0 = unknown
     std::uint64_t maximum_request = 0;  ///< bytes, of the device below the target; 0 = unknown
-    bool verify_asked = false;
+    bool verification_requested = false;
     std::string file_system;              ///< type, as in /proc/mounts
-    std::string removed_before;           ///< trees: phase of this run that removed items before this one; empty = none
+    std::string earlier_removal;          ///< trees: phase of this run that removed items before this one; empty = none
     bool dropped_metadata_cache = false;  ///< trees: the name cache of every node was emptied before the phase
-    bool names_of_others = false;         ///< trees: every task reads names created on another node
+    bool reads_names_of_other_nodes = false;  ///< trees: every task reads names created on another node
 };
 
 }  // namespace sonde::results

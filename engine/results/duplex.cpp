@@ -6,7 +6,7 @@
 
 namespace sonde::results {
 
-void DirectionRates::add(plan::Op op, const std::map<std::string, RateValue>& rates) {
+void DirectionRates::set_rate(plan::Op op, const std::map<std::string, RateValue>& rates) {
     const auto rate = rates.find("transfer");
     if (rate == rates.end() || op == plan::Op::duplex || op == plan::Op::mixed) {
         return;

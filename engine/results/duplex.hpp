@@ -16,7 +16,7 @@ struct DirectionRates {
     double write = 0, read = 0;
 
     /// Stores the transfer rate of a phase that only read or only wrote.
-    void add(plan::Op op, const std::map<std::string, RateValue>& rates);
+    void set_rate(plan::Op op, const std::map<std::string, RateValue>& rates);
 };
 
 /// Adds to the `streams` of a `phase_end` line their names, and the member `duplex`: sum, fairness (the slower stream

@@ -32,7 +32,7 @@ void add_spreads(std::vector<AmountHistogram>& into, const std::vector<AmountHis
 }
 
 // Either all nodes move bytes or none, so one order suffices; the node number breaks ties.
-std::tuple<double, double, int> count_rank(const NodeSeries& node) {
+std::tuple<double, double, int> rate_order_key(const NodeSeries& node) {
     const double took = std::max(node.seconds(), 1e-9);
     return {static_cast<double>(node.bytes) / took, static_cast<double>(node.operations) / took, node.node};
 }
@@ -149,32 +149,32 @@ void NodeSeriesSet::reduce_to_extremes() {
             }
         }
     }
-    keep_extremes();
+    drop_all_but_extremes();
 }
 
-std::vector<const NodeSeries*> NodeSeriesSet::by_rate() const {
+std::vector<const NodeSeries*> NodeSeriesSet::sort_by_rate() const {
     std::vector<const NodeSeries*> order;
     for (const NodeSeries& node : series_) {
         order.push_back(&node);
     }
-    std::sort(order.begin(), order.end(), [](auto a, auto b) { return count_rank(*a) < count_rank(*b); });
+    std::sort(order.begin(), order.end(), [](auto a, auto b) { return rate_order_key(*a) < rate_order_key(*b); });
     return order;
 }
 
 std::vector<int> NodeSeriesSet::slowest() const {
-    std::vector<const NodeSeries*> order = by_rate();
+    std::vector<const NodeSeries*> order = sort_by_rate();
     order.resize(std::min(order.size(), extremes));
     return list_node_numbers(order);
 }
 
 std::vector<int> NodeSeriesSet::fastest() const {
-    std::vector<const NodeSeries*> order = by_rate();
+    std::vector<const NodeSeries*> order = sort_by_rate();
     std::reverse(order.begin(), order.end());
     order.resize(std::min(order.size() - std::min(order.size(), extremes), extremes));
     return list_node_numbers(order);
 }
 
-void NodeSeriesSet::keep_extremes() {
+void NodeSeriesSet::drop_all_but_extremes() {
     if (series_.size() <= 2 * extremes) {
         return;
     }
@@ -192,7 +192,7 @@ void NodeSeriesSet::enforce_limit() {
     }
 }
 
-void NodeSeriesSet::join(const NodeSeriesSet& other) {
+void NodeSeriesSet::merge(const NodeSeriesSet& other) {
     slice_ns_ = std::max(slice_ns_, other.slice_ns_);
     if (is_reduced_ || other.is_reduced_ || series_.size() + other.series_.size() > max_exact_nodes) {
         NodeSeriesSet reduced_other = other;
@@ -209,7 +209,7 @@ void NodeSeriesSet::join(const NodeSeriesSet& other) {
     }
     std::sort(series_.begin(), series_.end(), [](const NodeSeries& a, const NodeSeries& b) { return a.node < b.node; });
     if (is_reduced_) {
-        keep_extremes();
+        drop_all_but_extremes();
     }
 }
 

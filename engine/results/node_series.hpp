@@ -27,7 +27,7 @@ struct NodeSeries {
     double seconds() const { return static_cast<double>(end_ns - start_ns) / 1e9; }
 };
 
-/// Series of all nodes of a phase. join() is associative; no node may be on both sides.
+/// Series of all nodes of a phase. merge() is associative; no node may be on both sides.
 class NodeSeriesSet {
  public:
     static constexpr std::size_t max_exact_nodes = 256;  ///< largest number of nodes with their own series
@@ -46,8 +46,8 @@ class NodeSeriesSet {
         std::size_t used = 0;
     };
     void add(const StreamSlices& stream);
-    void join(const NodeSeriesSet& other);
-    /// Reduces to the extremes when there are more nodes than the limit; join() calls it.
+    void merge(const NodeSeriesSet& other);
+    /// Reduces to the extremes when there are more nodes than the limit; merge() calls it.
     void enforce_limit();
 
     std::int64_t slice_ns() const { return slice_ns_; }
@@ -57,7 +57,7 @@ class NodeSeriesSet {
     bool is_reduced() const { return is_reduced_; }
     /// By number; the extremes when is_reduced().
     const std::vector<NodeSeries>& series() const { return series_; }
-    /// Sum of all nodes, slice by slice; only when is_reduced().
+    /// NodeSum of all nodes, slice by slice; only when is_reduced().
     const std::vector<NodeSlice>& sum() const { return sum_; }
     /// Distribution of bytes (operations) over the nodes that were active during the whole slice; only when
     /// is_reduced().
@@ -73,8 +73,8 @@ class NodeSeriesSet {
  private:
     NodeSeries& find_series(int node);
     void reduce_to_extremes();
-    void keep_extremes();
-    std::vector<const NodeSeries*> by_rate() const;
+    void drop_all_but_extremes();
+    std::vector<const NodeSeries*> sort_by_rate() const;
 
     std::int64_t slice_ns_ = 0;
     std::vector<NodeSeries> series_;  // by number

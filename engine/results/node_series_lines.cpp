@@ -14,7 +14,7 @@ using nlohmann::ordered_json;
 constexpr std::size_t most_values = 65'536;
 
 /// Joins 2^`fold` neighboring slices. `active` is the largest value of them.
-std::vector<NodeSlice> fold_slices(const std::vector<NodeSlice>& slices, unsigned fold) {
+std::vector<NodeSlice> merge_slices(const std::vector<NodeSlice>& slices, unsigned fold) {
     std::vector<NodeSlice> out((slices.size() + (std::size_t{1} << fold) - 1) >> fold);
     for (std::size_t i = 0; i < slices.size(); ++i) {
         NodeSlice& into = out[i >> fold];
@@ -25,7 +25,7 @@ std::vector<NodeSlice> fold_slices(const std::vector<NodeSlice>& slices, unsigne
     return out;
 }
 
-unsigned choose_fold(const std::vector<NodeSeries>& nodes) {
+unsigned choose_merge_factor(const std::vector<NodeSeries>& nodes) {
     std::size_t longest = 0;
     for (const NodeSeries& node : nodes) {
         longest = std::max(longest, node.slices.size());
@@ -49,7 +49,7 @@ void add_slices_to(ordered_json& line, std::int64_t slice_ns, const std::vector<
     }
 }
 
-bool rank_among(const std::vector<int>& numbers, int node) {
+bool contains(const std::vector<int>& numbers, int node) {
     return std::find(numbers.begin(), numbers.end(), node) != numbers.end();
 }
 
@@ -70,13 +70,13 @@ std::vector<ordered_json> node_series_lines(const Totals& totals) {
         lines.push_back(std::move(line));
     }
     const std::vector<int> slowest = nodes.slowest();
-    const unsigned fold = choose_fold(nodes.series());
+    const unsigned fold = choose_merge_factor(nodes.series());
     for (const NodeSeries& node : nodes.series()) {
         ordered_json line{{"scope", "node"}, {"node", node.node}};
         if (nodes.is_reduced()) {
-            line["extreme"] = rank_among(slowest, node.node) ? "slowest" : "fastest";
+            line["extreme"] = contains(slowest, node.node) ? "slowest" : "fastest";
         }
-        add_slices_to(line, nodes.slice_ns() << fold, fold_slices(node.slices, fold));
+        add_slices_to(line, nodes.slice_ns() << fold, merge_slices(node.slices, fold));
         lines.push_back(std::move(line));
     }
     return lines;

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-void find_cache_effects(FindingList& findings, const Totals& totals, const Circumstances& circumstances) {
+void find_cache_effects(FindingList& findings, const Totals& totals, const PhaseCircumstances& circumstances) {
     const plan::Phase& phase = *circumstances.phase;
     if (!circumstances.stores_data) {
         return;
@@ -69,7 +69,7 @@ void find_cache_effects(FindingList& findings, const Totals& totals, const Circu
     }
 }
 
-void find_short_duration(FindingList& findings, const Totals& totals, const Circumstances& circumstances,
+void find_short_duration(FindingList& findings, const Totals& totals, const PhaseCircumstances& circumstances,
                          const PhaseFacts& facts) {
     const double seconds = compute_elapsed(totals);
     const double wanted =
@@ -125,7 +125,7 @@ void find_node_clock_errors(FindingList& findings, const PhaseFacts& facts, doub
     }
 }
 
-void find_clock_error(FindingList& findings, const Totals& totals, const Circumstances& circumstances,
+void find_clock_error(FindingList& findings, const Totals& totals, const PhaseCircumstances& circumstances,
                       const PhaseFacts& facts) {
     const double seconds = compute_elapsed(totals);
     const double drift = static_cast<double>(std::abs(circumstances.clock_drift_ns)) / 1e9;
@@ -139,7 +139,7 @@ void find_clock_error(FindingList& findings, const Totals& totals, const Circums
 
 /// Direct transfers that the kernel splits before the device sees them: the device serves smaller requests than
 /// planned.
-void find_split_requests(FindingList& findings, const Totals& totals, const Circumstances& circumstances) {
+void find_split_requests(FindingList& findings, const Totals& totals, const PhaseCircumstances& circumstances) {
     const plan::Data& data = circumstances.phase->data;
     const std::uint64_t maximum = circumstances.maximum_request;
     if (!circumstances.stores_data || !data.io.direct || maximum == 0 || data.access.transfer <= maximum ||
@@ -155,7 +155,7 @@ void find_split_requests(FindingList& findings, const Totals& totals, const Circ
         {{"transfer_bytes", data.access.transfer}, {"maximum_request_bytes", maximum}, {"requests", requests}});
 }
 
-void find_data_problems(FindingList& findings, const Totals& totals, const Circumstances& circumstances) {
+void find_data_problems(FindingList& findings, const Totals& totals, const PhaseCircumstances& circumstances) {
     const plan::Payload& payload = circumstances.phase->data.payload;
     if (circumstances.file_bytes > 0 &&
         static_cast<double>(circumstances.disk_bytes) < 0.9 * static_cast<double>(circumstances.file_bytes) &&
@@ -181,7 +181,7 @@ void find_data_problems(FindingList& findings, const Totals& totals, const Circu
                      "overloaded or its connections broke",
                      {{"count", totals.retries}});
     }
-    if (circumstances.verify_asked && totals.checked_bytes < totals.bytes[0]) {
+    if (circumstances.verification_requested && totals.checked_bytes < totals.bytes[0]) {
         findings.add(
             "not_verified", "warning",
             format_number(
@@ -199,9 +199,11 @@ void find_data_problems(FindingList& findings, const Totals& totals, const Circu
 }
 
 /// Emulated accelerators that computed nearly all the time: their demand was the rate.
-void find_satisfied_accelerators(FindingList& findings, const Totals& totals) {
+void find_accelerator_limit(FindingList& findings, const Totals& totals) {
     const double utilization =
-        totals.training.rated > 0 ? totals.training.utilization_sum / static_cast<double>(totals.training.rated) : 0;
+        totals.training.rated_accelerators > 0
+            ? totals.training.utilization_sum / static_cast<double>(totals.training.rated_accelerators)
+            : 0;
     if (utilization >= 0.95) {
         findings.add("rate_limited", "info",
                      format_number("the accelerators computed %.1f %% of the time and set the rate: it says nothing "
@@ -213,7 +215,7 @@ void find_satisfied_accelerators(FindingList& findings, const Totals& totals) {
 }
 
 /// Which of the limit and storage set the rate. Without a limit, nothing.
-void find_limited_rate(FindingList& findings, const Totals& totals, const Circumstances& circumstances) {
+void find_rate_limit(FindingList& findings, const Totals& totals, const PhaseCircumstances& circumstances) {
     const plan::Io& io = circumstances.phase->data.io;
     double bytes = 0;
     double operations = 0;
@@ -245,7 +247,7 @@ void find_limited_rate(FindingList& findings, const Totals& totals, const Circum
 }  // namespace
 
 std::vector<ordered_json> find_phase_findings(const Totals& totals, const PhaseFacts& facts,
-                                              const Circumstances& circumstances) {
+                                              const PhaseCircumstances& circumstances) {
     FindingList findings(circumstances.phase->id);
     find_cache_effects(findings, totals, circumstances);
     find_short_duration(findings, totals, circumstances, facts);
@@ -253,8 +255,8 @@ std::vector<ordered_json> find_phase_findings(const Totals& totals, const PhaseF
     find_slow_tasks(findings, totals, circumstances, facts);
     find_split_requests(findings, totals, circumstances);
     find_data_problems(findings, totals, circumstances);
-    find_limited_rate(findings, totals, circumstances);
-    find_satisfied_accelerators(findings, totals);
+    find_rate_limit(findings, totals, circumstances);
+    find_accelerator_limit(findings, totals);
     return findings.sorted();
 }
 

@@ -12,6 +12,6 @@ namespace sonde::results {
 
 /// Findings in the form of the record's `finding` line, most severe first.
 std::vector<nlohmann::ordered_json> find_phase_findings(const Totals& totals, const PhaseFacts& facts,
-                                                        const Circumstances& circumstances);
+                                                        const PhaseCircumstances& circumstances);
 
 }  // namespace sonde::results

@@ -33,7 +33,7 @@ RateValue sum_window(const std::vector<SliceSum>& slices, std::int64_t width, st
 
 /// Bytes and operations until `to` (ns), when the first task finished. The slice that contains `to` is divided by the
 /// mean rates of the tasks, because finished tasks move nothing in its second part.
-RateValue sum_until(const Totals& totals, const std::vector<SliceSum>& slices, std::int64_t to) {
+RateValue sum_until_first_done(const Totals& totals, const std::vector<SliceSum>& slices, std::int64_t to) {
     const std::int64_t start = to / totals.slice_ns * totals.slice_ns;
     RateValue sum = sum_window(slices, totals.slice_ns, 0, start);
     const auto last = static_cast<std::size_t>(to / totals.slice_ns);
@@ -290,7 +290,7 @@ std::map<std::string, RateValue> compute_rates(const Totals& totals, const Phase
             add_rate("steady", sum_window(slices, totals.slice_ns, from, to));
         }
         if (first_end > all.first_start_ns) {
-            RateValue first = sum_until(totals, slices, first_end);
+            RateValue first = sum_until_first_done(totals, slices, first_end);
             first.seconds = seconds(first_end - all.first_start_ns);
             add_rate("first_done", first);
         }
@@ -303,7 +303,7 @@ std::map<std::string, RateValue> compute_rates(const Totals& totals, const Phase
     return rates;
 }
 
-void add_directions(ordered_json& line, const Totals& totals) {
+void add_stream_directions(ordered_json& line, const Totals& totals) {
     constexpr std::array<std::pair<const char*, meters::CallKind>, 2> directions{
         {{"read", meters::kind_read}, {"write", meters::kind_write}}};
     const double transfer_s = seconds_between(totals.part[meters::part_transfer]);

@@ -46,6 +46,6 @@ nlohmann::ordered_json phase_end_line(const Totals& totals, const PhaseFacts& fa
 
 /// Adds the results of each direction of a mixed phase: the member `directions`, and the latency of kind `all` over
 /// reads and writes.
-void add_directions(nlohmann::ordered_json& line, const Totals& totals);
+void add_stream_directions(nlohmann::ordered_json& line, const Totals& totals);
 
 }  // namespace sonde::results

@@ -86,14 +86,14 @@ std::vector<ordered_json> task_lines(const Totals& totals, const PhaseFacts& fac
 }
 
 ordered_json node_line(const Totals& totals, const PhaseFacts& facts) {
-    struct Sum {
+    struct NodeSum {
         std::uint64_t bytes = 0, operations = 0, user = 0, system = 0;
         std::int64_t start = INT64_MAX, end = 0;
         int tasks = 0;
     };
-    std::map<int, Sum> nodes;
+    std::map<int, NodeSum> nodes;
     for (const TaskRow& row : totals.rows) {
-        Sum& sum = nodes[row.node];
+        NodeSum& sum = nodes[row.node];
         sum.bytes += row.bytes;
         sum.operations += row.operations;
         sum.user += row.user_ns;

@@ -15,7 +15,7 @@ using nlohmann::ordered_json;
 constexpr std::size_t max_slices_stored = 65'536;
 
 /// Joins 2^`fold` neighboring slices.
-std::vector<TargetCell> join_slices(const std::vector<TargetCell>& slices, unsigned fold) {
+std::vector<TargetCell> merge_target_slices(const std::vector<TargetCell>& slices, unsigned fold) {
     std::vector<TargetCell> out((slices.size() + (std::size_t{1} << fold) - 1) >> fold);
     for (std::size_t i = 0; i < slices.size(); ++i) {
         out[i >> fold].add(slices[i]);
@@ -23,13 +23,13 @@ std::vector<TargetCell> join_slices(const std::vector<TargetCell>& slices, unsig
     return out;
 }
 
-unsigned choose_fold_for(const TargetTotals& targets) {
+unsigned choose_target_merge_factor(const TargetTotals& targets) {
     std::size_t longest = 0;
     std::size_t lines = 0;
     for (const auto& [name, both] : targets.served) {
         for (const TargetStatistics& counts : both) {
             longest = std::max(longest, counts.slices.size());
-            lines += counts.used() ? 1 : 0;
+            lines += counts.is_used() ? 1 : 0;
         }
     }
     unsigned fold = 0;
@@ -85,7 +85,7 @@ ordered_json target_line(const Totals& totals) {
         {"rows", ordered_json::array()}};
     for (const auto& [name, both] : targets.served) {
         for (unsigned kind = 0; kind < 2; ++kind) {
-            if (both[kind].used()) {
+            if (both[kind].is_used()) {
                 line["rows"].push_back(make_row(name, kind, both[kind]));
             }
         }
@@ -94,13 +94,13 @@ ordered_json target_line(const Totals& totals) {
 }
 
 std::vector<ordered_json> target_series_lines(const Totals& totals) {
-    const unsigned fold = choose_fold_for(totals.targets);
+    const unsigned fold = choose_target_merge_factor(totals.targets);
     std::vector<ordered_json> lines;
     for (const auto& [name, both] : totals.targets.served) {
         for (unsigned kind = 0; kind < 2; ++kind) {
-            if (both[kind].used()) {
+            if (both[kind].is_used()) {
                 lines.push_back(make_series(name, kind, seconds(totals.targets.slice_ns << fold),
-                                            join_slices(both[kind].slices, fold)));
+                                            merge_target_slices(both[kind].slices, fold)));
             }
         }
     }

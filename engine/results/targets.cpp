@@ -32,7 +32,7 @@ TargetStatistics make_counts(const TargetBoard::DirectionCounts& kind) {
     return counts;
 }
 
-void join_counts(TargetStatistics& into, const TargetStatistics& from) {
+void merge_counts(TargetStatistics& into, const TargetStatistics& from) {
     into.longest_ns = std::max(into.longest_ns, from.longest_ns);
     for (const auto& [bucket, count] : from.latency) {
         into.latency[bucket] += count;
@@ -79,21 +79,21 @@ TargetTotals TargetTotals::from_board(const TargetBoard& board, std::int64_t sli
         if (target.state.load(std::memory_order_acquire) == 2) {
             auto& into = targets.served[target.name.data()];
             for (unsigned kind = 0; kind < 2; ++kind) {
-                join_counts(into[kind], make_counts(target.kind[kind]));
+                merge_counts(into[kind], make_counts(target.kind[kind]));
             }
         }
     }
     return targets;
 }
 
-void TargetTotals::join(const TargetTotals& other) {
+void TargetTotals::merge(const TargetTotals& other) {
     slice_ns = std::max(slice_ns, other.slice_ns);
     files += other.files;
     with_layout += other.with_layout;
     for (const auto& [name, counts] : other.served) {
         auto& into = served[name];
         for (unsigned kind = 0; kind < 2; ++kind) {
-            join_counts(into[kind], counts[kind]);
+            merge_counts(into[kind], counts[kind]);
         }
     }
 }

@@ -19,7 +19,7 @@ struct TargetStatistics {
     std::map<std::uint32_t, std::uint64_t> latency;  ///< of single operations: bucket -> number of operations
     std::vector<meters::TargetCell> slices;
 
-    bool used() const { return !slices.empty(); }
+    bool is_used() const { return !slices.empty(); }
     meters::TargetCell sum() const;
     /// Latency quantile `q` (0..1) of single operations: the middle of its bucket, at most the longest. 0 without
     /// operations.
@@ -34,7 +34,7 @@ struct TargetTotals {
 
     /// `slice_ns` is the width of the board's slices.
     static TargetTotals from_board(const meters::TargetBoard& board, std::int64_t slice_ns);
-    void join(const TargetTotals& other);
+    void merge(const TargetTotals& other);
     /// Bytes, read or write, of which the target is known.
     std::uint64_t bytes(unsigned kind) const;
 

@@ -7,22 +7,22 @@
 namespace sonde::results {
 namespace {
 
-struct Speed {
+struct NodeSpeed {
     double bytes = 0, operations = 0, busy_s = 0, fastest = 0;
     int tasks = 0;
 };
 
 /// The node whose tasks all have less than half the speed of tasks on other nodes; null = none. A node with one task
 /// cannot be distinguished from a slow task.
-const std::pair<const int, Speed>* find_slow_node(const std::map<int, Speed>& nodes, double& others) {
-    const std::pair<const int, Speed>* slowest = nullptr;
-    const auto rate = [](const Speed& speed) { return speed.busy_s > 0 ? speed.bytes / speed.busy_s : 0; };
+const std::pair<const int, NodeSpeed>* find_slow_node(const std::map<int, NodeSpeed>& nodes, double& others) {
+    const std::pair<const int, NodeSpeed>* slowest = nullptr;
+    const auto rate = [](const NodeSpeed& speed) { return speed.busy_s > 0 ? speed.bytes / speed.busy_s : 0; };
     for (const auto& node : nodes) {
         if (node.second.tasks > 1 && (slowest == nullptr || rate(node.second) < rate(slowest->second))) {
             slowest = &node;
         }
     }
-    Speed remainder;
+    NodeSpeed remainder;
     for (const auto& node : nodes) {
         remainder.bytes += &node != slowest ? node.second.bytes : 0;
         remainder.busy_s += &node != slowest ? node.second.busy_s : 0;
@@ -33,10 +33,10 @@ const std::pair<const int, Speed>* find_slow_node(const std::map<int, Speed>& no
 
 /// Returns true when a slow node was found; then its tasks are not reported.
 bool add_node_findings(FindingList& findings, const Totals& totals, const PhaseFacts& facts, double seconds) {
-    std::map<int, Speed> nodes;
+    std::map<int, NodeSpeed> nodes;
     const bool moved = totals.bytes[0] + totals.bytes[1] > 0;  // otherwise the speed counts operations on names
     for (const TaskRow& row : totals.rows) {
-        Speed& node = nodes[row.node];
+        NodeSpeed& node = nodes[row.node];
         const double busy_s = static_cast<double>(row.end_ns - row.start_ns) / 1e9;
         const auto done = static_cast<double>(moved ? row.bytes : row.operations);
         node.bytes += done;
@@ -61,14 +61,14 @@ bool add_node_findings(FindingList& findings, const Totals& totals, const PhaseF
 
 /// Cores that other processes may use without taking one from a task: those that no task needs, but at most a tenth of
 /// the node, because caches and memory are shared. A quarter of a core is always there.
-double find_harmless_load(const Circumstances& circumstances) {
+double compute_harmless_cores(const PhaseCircumstances& circumstances) {
     const double free_cores = circumstances.cpus - circumstances.tasks_per_node;
     return std::max(0.25, std::min(free_cores, 0.1 * circumstances.cpus));
 }
 
 }  // namespace
 
-void find_slow_tasks(FindingList& findings, const Totals& totals, const Circumstances& circumstances,
+void find_slow_tasks(FindingList& findings, const Totals& totals, const PhaseCircumstances& circumstances,
                      const PhaseFacts& facts) {
     std::int64_t latest_start = 0;
     std::int64_t longest = 0;
@@ -117,7 +117,7 @@ void find_slow_tasks(FindingList& findings, const Totals& totals, const Circumst
             "use more nodes or tasks to find the storage's limit",
             {{"cores_used", cores_used}, {"cores", cores_there}});
     }
-    if (circumstances.other_cores > find_harmless_load(circumstances) && seconds > 0.5) {
+    if (circumstances.other_cores > compute_harmless_cores(circumstances) && seconds > 0.5) {
         findings.add("noisy_node", "warning",
                      format_number("other processes used %.1f of the ", circumstances.other_cores) +
                          std::to_string(circumstances.cpus) + " cores of this node during the phase",

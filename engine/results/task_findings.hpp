@@ -7,7 +7,7 @@
 
 namespace sonde::results {
 
-void find_slow_tasks(FindingList& findings, const Totals& totals, const Circumstances& circumstances,
+void find_slow_tasks(FindingList& findings, const Totals& totals, const PhaseCircumstances& circumstances,
                      const PhaseFacts& facts);
 
 }  // namespace sonde::results

@@ -84,7 +84,7 @@ void add_counts(Totals& into, const Counted& from) {
     into.stonewall_operations += from.stonewall_operations;
 }
 
-void join_stream(StreamSum& into, const StreamSum& from) {
+void merge_stream(StreamSum& into, const StreamSum& from) {
     into.bytes += from.bytes;
     into.slices.resize(std::max(into.slices.size(), from.slices.size()));
     for (std::size_t i = 0; i < from.slices.size(); ++i) {
@@ -144,12 +144,12 @@ void Totals::add(meters::StreamMeter& meter, int node, int max_slices, std::int6
     }
 }
 
-void Totals::join(const Totals& other) {
+void Totals::merge(const Totals& other) {
     add_counts(*this, other);
-    training.join(other.training);
+    training.merge(other.training);
     stonewalled_streams += other.stonewalled_streams;
     for (unsigned i = 0; i < 2; ++i) {
-        join_stream(streams[i], other.streams[i]);
+        merge_stream(streams[i], other.streams[i]);
     }
     for (unsigned i = 0; i < meters::parts; ++i) {
         widen_interval(part[i], other.part[i], 0);
@@ -158,8 +158,8 @@ void Totals::join(const Totals& other) {
         histogram[i].merge(other.histogram[i]);
     }
     slice_ns = std::max(slice_ns, other.slice_ns);
-    nodes.join(other.nodes);
-    targets.join(other.targets);
+    nodes.merge(other.nodes);
+    targets.merge(other.targets);
     rows.insert(rows.end(), other.rows.begin(), other.rows.end());
 }
 

@@ -39,7 +39,7 @@ struct StreamSum {
     std::vector<SliceSum> slices;
 };
 
-/// Totals of one phase on some nodes. join() is associative.
+/// Totals of one phase on some nodes. merge() is associative.
 struct Totals {
     std::uint64_t planned_bytes = 0, planned_operations = 0;
     std::array<std::uint64_t, 2> bytes{}, operations{};  ///< read, write
@@ -62,7 +62,7 @@ struct Totals {
     /// Adds one stream. `offset_ns` = this node's phase time + offset is the root's phase time.
     void add(meters::StreamMeter& meter, int node, int max_slices, std::int64_t slice_ns, std::uint32_t doublings,
              std::int64_t offset_ns);
-    void join(const Totals& other);
+    void merge(const Totals& other);
     std::string pack() const;
     static Totals unpack(const std::string& text);
 };

@@ -19,17 +19,17 @@ void TrainingTotals::add(const meters::TrainingMeter& meter) {
     }
     const auto steps_ns = static_cast<double>(meter.steps_ns);
     const double utilization = static_cast<double>(meter.computation_ns) / steps_ns;
-    ++rated;
+    ++rated_accelerators;
     utilization_sum += utilization;
     lowest_utilization = std::min(lowest_utilization, utilization);
     samples_per_s += static_cast<double>(meter.rated_samples) / (steps_ns / 1e9);
 }
 
-void TrainingTotals::join(const TrainingTotals& other) {
+void TrainingTotals::merge(const TrainingTotals& other) {
     accelerators += other.accelerators;
     batches += other.batches;
     samples += other.samples;
-    rated += other.rated;
+    rated_accelerators += other.rated_accelerators;
     utilization_sum += other.utilization_sum;
     lowest_utilization = std::min(lowest_utilization, other.lowest_utilization);
     samples_per_s += other.samples_per_s;
@@ -37,8 +37,9 @@ void TrainingTotals::join(const TrainingTotals& other) {
 }
 
 nlohmann::json TrainingTotals::pack() const {
-    return {accelerators,         batches, samples, rated, utilization_sum, lowest_utilization, samples_per_s,
-            latest_first_batch_ns};
+    return {
+        accelerators,         batches, samples, rated_accelerators, utilization_sum, lowest_utilization, samples_per_s,
+        latest_first_batch_ns};
 }
 
 TrainingTotals TrainingTotals::unpack(const nlohmann::json& packed) {
@@ -51,8 +52,8 @@ nlohmann::ordered_json training_json(const TrainingTotals& totals, std::uint64_t
                                 {"batches", totals.batches},
                                 {"samples", totals.samples},
                                 {"first_batch_s", static_cast<double>(totals.latest_first_batch_ns) / 1e9}};
-    if (totals.rated > 0) {
-        line["utilization"] = totals.utilization_sum / static_cast<double>(totals.rated);
+    if (totals.rated_accelerators > 0) {
+        line["utilization"] = totals.utilization_sum / static_cast<double>(totals.rated_accelerators);
         line["lowest_utilization"] = totals.lowest_utilization;
         line["samples_per_s"] = totals.samples_per_s;
     }

@@ -9,17 +9,17 @@
 
 namespace sonde::results {
 
-/// Totals over streams. join() is associative.
+/// Totals over streams. merge() is associative.
 struct TrainingTotals {
     std::uint64_t accelerators = 0, batches = 0, samples = 0;
-    std::uint64_t rated = 0;        ///< accelerators that had more than one batch
-    double utilization_sum = 0;     ///< over those
-    double lowest_utilization = 1;  ///< of those
-    double samples_per_s = 0;       ///< sum over those
+    std::uint64_t rated_accelerators = 0;  ///< accelerators that had more than one batch
+    double utilization_sum = 0;            ///< over those
+    double lowest_utilization = 1;         ///< of those
+    double samples_per_s = 0;              ///< sum over those
     std::uint64_t latest_first_batch_ns = 0;
 
     void add(const meters::TrainingMeter& meter);
-    void join(const TrainingTotals& other);
+    void merge(const TrainingTotals& other);
     nlohmann::json pack() const;
     static TrainingTotals unpack(const nlohmann::json& packed);
 };

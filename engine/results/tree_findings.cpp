@@ -21,7 +21,7 @@ std::string format_rate(const char* format, Values... values) {
 }
 
 /// Seconds from the start of the phase until `share` of all operations, assuming a constant rate within a slice.
-double time_of_share(const std::vector<SliceSum>& slices, double slice_s, double wanted) {
+double time_until_operations(const std::vector<SliceSum>& slices, double slice_s, double wanted) {
     double cumulative = 0;
     for (std::size_t i = 0; i < slices.size(); ++i) {
         const auto slice_operations = static_cast<double>(slices[i].operations);
@@ -33,7 +33,7 @@ double time_of_share(const std::vector<SliceSum>& slices, double slice_s, double
     return static_cast<double>(slices.size()) * slice_s;
 }
 
-ordered_json make_finding(const Circumstances& circumstances, const char* id, const char* severity,
+ordered_json make_finding(const PhaseCircumstances& circumstances, const char* id, const char* severity,
                           const std::string& text, const std::string& advice, ordered_json evidence) {
     return {{"id", id},         {"phase", circumstances.phase->id}, {"severity", severity}, {"text", text},
             {"advice", advice}, {"evidence", std::move(evidence)}};
@@ -59,7 +59,7 @@ Cost compute_cost(const Totals& totals) {
 /// ext4 does not reuse inodes deleted in the last minutes, and skips them one by one in the bitmap of each group for
 /// every new file. This costs hundreds of us of CPU time per create instead of a few, independent of the storage.
 void find_recent_deletes(std::vector<ordered_json>& findings, const Totals& totals,
-                         const Circumstances& circumstances) {
+                         const PhaseCircumstances& circumstances) {
     constexpr double suspicious_us = 50;  // a create takes 5 to 15 us of system time on ext4 of today's machines
     const Cost cost = compute_cost(totals);
     if (circumstances.phase->op != plan::Op::create || !circumstances.stores_data ||
@@ -67,9 +67,9 @@ void find_recent_deletes(std::vector<ordered_json>& findings, const Totals& tota
         cost.system_us() < suspicious_us || cost.system_s < 0.2 * cost.seconds || circumstances.phase->meta->fsync) {
         return;
     }
-    const std::string since = circumstances.removed_before.empty()
+    const std::string since = circumstances.earlier_removal.empty()
                                   ? std::string("as after a mass delete in the last minutes")
-                                  : "after phase " + circumstances.removed_before + " removed files";
+                                  : "after phase " + circumstances.earlier_removal + " removed files";
     findings.push_back(make_finding(
         circumstances, "recent_deletes", "warning",
         format_rate("each create took %.0f us of CPU time in the kernel, ", cost.system_us()) + since +
@@ -79,10 +79,11 @@ void find_recent_deletes(std::vector<ordered_json>& findings, const Totals& tota
         {{"system_us_per_create", cost.system_us()},
          {"system_s", cost.system_s},
          {"task_seconds", cost.seconds},
-         {"removed_before", circumstances.removed_before}}));
+         {"removed_before", circumstances.earlier_removal}}));
 }
 
-void find_rate_decline(std::vector<ordered_json>& findings, const Totals& totals, const Circumstances& circumstances) {
+void find_rate_decline(std::vector<ordered_json>& findings, const Totals& totals,
+                       const PhaseCircumstances& circumstances) {
     const std::optional<RateDecline> droop = compute_rate_decline(totals, circumstances.phase->op);
     if (!droop || droop->ratio() > 0.7 || totals.file_operations < 10 * enough_operations) {
         return;
@@ -98,11 +99,11 @@ void find_rate_decline(std::vector<ordered_json>& findings, const Totals& totals
 /// Names that this node has just created are cached, unless a treatment emptied the name cache. A treatment without
 /// permission, or a fallback for file data only, leaves dentries and inodes.
 void find_name_cache_effect(std::vector<ordered_json>& findings, const Totals& totals,
-                            const Circumstances& circumstances) {
+                            const PhaseCircumstances& circumstances) {
     const plan::Op op = circumstances.phase->op;
     const bool looks = plan::operation_info(op).effect == plan::OperationInfo::OperationEffect::inspects;
     if (!looks || !circumstances.stores_data || circumstances.memory_backed || circumstances.dropped_metadata_cache ||
-        circumstances.names_of_others || totals.file_operations == 0) {
+        circumstances.reads_names_of_other_nodes || totals.file_operations == 0) {
         return;
     }
     const bool tried = std::any_of(circumstances.phase->before.begin(), circumstances.phase->before.end(),
@@ -133,15 +134,15 @@ std::optional<RateDecline> compute_rate_decline(const Totals& totals, plan::Op o
     const double tenth = static_cast<double>(all) / 10;
     const double begin = static_cast<double>(transfer.first_start_ns) / 1e9;
     const double end = static_cast<double>(transfer.last_end_ns) / 1e9;
-    const double first = time_of_share(slices, slice_s, tenth) - begin;
-    const double last = end - time_of_share(slices, slice_s, 9 * tenth);
+    const double first = time_until_operations(slices, slice_s, tenth) - begin;
+    const double last = end - time_until_operations(slices, slice_s, 9 * tenth);
     if (first <= 0 || last <= 0) {
         return std::nullopt;
     }
     return RateDecline{tenth / first, tenth / last};
 }
 
-std::vector<ordered_json> find_tree_findings(const Totals& totals, const Circumstances& circumstances) {
+std::vector<ordered_json> find_tree_findings(const Totals& totals, const PhaseCircumstances& circumstances) {
     std::vector<ordered_json> findings;
     find_recent_deletes(findings, totals, circumstances);
     find_rate_decline(findings, totals, circumstances);

@@ -22,6 +22,6 @@ struct RateDecline {
 std::optional<RateDecline> compute_rate_decline(const Totals& totals, plan::Op op);
 
 /// Findings in the form of the record's `finding` line.
-std::vector<nlohmann::ordered_json> find_tree_findings(const Totals& totals, const Circumstances& circumstances);
+std::vector<nlohmann::ordered_json> find_tree_findings(const Totals& totals, const PhaseCircumstances& circumstances);
 
 }  // namespace sonde::results

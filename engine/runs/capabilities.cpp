@@ -13,7 +13,7 @@ const plan::Capabilities& capabilities() {
             gathered.backends.push_back({backend->name, backend->traits});
         }
         for (const treatments::TreatmentKind* kind : treatments::list_treatments()) {
-            gathered.treatments.push_back(kind->rule);
+            gathered.treatments.push_back(kind->capability);
         }
         return gathered;
     }();

@@ -29,7 +29,7 @@ void write_run_line(const phases::RunContext& context, const RunDescription& des
     if (context.options.stage >= 0) {
         line["stage"] = context.options.stage;
     }
-    line.update(description.members);
+    line.update(description.run_members);
     line["plan"] = plan::parse_ordered_json(context.plan.canonical);
     context.root_state.record->write_line("run", line);
 }

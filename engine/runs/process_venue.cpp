@@ -39,7 +39,7 @@ json gather_nodes(ranks::Team& team, const std::string& directory) {
     return phases::gather_list(team, own_nodes);
 }
 
-void arm_time_limit(const plan::Plan& plan) {
+void start_time_limit(const plan::Plan& plan) {
     itimerval timer{};  // zero disarms the timer of an earlier plan
     if (plan.time_limit) {
         timer.it_value.tv_sec = *plan.time_limit / 1'000'000'000;
@@ -55,10 +55,10 @@ std::byte* reuse_board_memory(const phases::RunContext& context, std::size_t byt
     if (ground.bytes < bytes) {
         ground = {context.team.allocate_shared(bytes), bytes};
     } else if (ground.bytes > 0 && context.team.location().is_leader() &&
-               madvise(ground.memory, ground.bytes, MADV_REMOVE) != 0) {
-        std::memset(ground.memory, 0, ground.bytes);  // the arena is not on tmpfs
+               madvise(ground.base, ground.bytes, MADV_REMOVE) != 0) {
+        std::memset(ground.base, 0, ground.bytes);  // the arena is not on tmpfs
     }
-    return ground.memory;
+    return ground.base;
 }
 
 /// Copies the root's facts and the state of earlier stages to all processes.
@@ -183,7 +183,7 @@ int ProcessVenue::end_before_start(const json& facts) const {
 
 std::optional<int> ProcessVenue::open() {
     const plan::Plan& plan = context_.plan;
-    arm_time_limit(plan);
+    start_time_limit(plan);
     const int used = context_.tasks.tasks();
     context_.team.set_active_processes((used + plan.tasks.threads - 1) / plan.tasks.threads);
     const json facts = open_record_and_inspect();
@@ -206,7 +206,7 @@ RunDescription ProcessVenue::describe_run() {
     if (context_.is_root() && plan::has_object_target(context_.plan.target)) {
         members["store"] = describe_store(context_.plan.target);
     }
-    return {.started = started_, .clock = context_.shared.board->clock.source(), .members = members};
+    return {.started = started_, .clock = context_.shared.board->clock.source(), .run_members = members};
 }
 
 std::vector<ordered_json> ProcessVenue::describe_nodes() {

@@ -18,9 +18,9 @@ namespace sonde::runs {
 
 /// Members of the `run` line that depend on the venue.
 struct RunDescription {
-    std::string started;             ///< UTC, ISO 8601
-    std::string clock;               ///< source of all times
-    nlohmann::ordered_json members;  ///< further members that only this venue writes; an object
+    std::string started;                 ///< UTC, ISO 8601
+    std::string clock;                   ///< source of all times
+    nlohmann::ordered_json run_members;  ///< further members that only this venue writes; an object
 };
 
 /// All processes of the team have one each; execute() calls the functions in this order.

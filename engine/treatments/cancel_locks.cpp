@@ -39,7 +39,7 @@ std::string describe_locks(const LockCount& before, const LockCount& after) {
     return "Locks kept without use: " + to_text(before) + " before, " + to_text(after) + " after.";
 }
 
-TreatmentResult apply_cancel_locks(const TreatmentContext& context) {
+TreatmentResult apply_cancel_locks(const TreatmentRequest& context) {
     const records::FileSystem system = records::describe_file_system(context.directory);
     const bool lustre = system.type == "lustre";
     const std::vector<LockSpace> spaces =
@@ -83,6 +83,6 @@ TreatmentResult apply_cancel_locks(const TreatmentContext& context) {
 }  // namespace
 
 extern const TreatmentKind cancel_locks_treatment;
-const TreatmentKind cancel_locks_treatment{.rule = {.name = "cancel_locks"}, .apply = apply_cancel_locks};
+const TreatmentKind cancel_locks_treatment{.capability = {.name = "cancel_locks"}, .apply = apply_cancel_locks};
 
 }  // namespace sonde::treatments

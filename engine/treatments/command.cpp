@@ -12,7 +12,7 @@ std::string missing_command(const plan::Treatment& treatment) {
     return treatment.command.empty() ? "command is missing: which command to run" : "";
 }
 
-TreatmentResult apply_command(const TreatmentContext& context) {
+TreatmentResult apply_command(const TreatmentRequest& context) {
     const CommandResult result =
         run_shell(context.treatment.command, context.stop, "SONDE_DIRECTORY=" + context.directory);
     TreatmentResult treatment_result = result.ok()
@@ -29,6 +29,7 @@ TreatmentResult apply_command(const TreatmentContext& context) {
 }  // namespace
 
 extern const TreatmentKind command_treatment;
-const TreatmentKind command_treatment{.rule = {.name = "command", .missing = missing_command}, .apply = apply_command};
+const TreatmentKind command_treatment{.capability = {.name = "command", .missing = missing_command},
+                                      .apply = apply_command};
 
 }  // namespace sonde::treatments

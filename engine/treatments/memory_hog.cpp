@@ -55,28 +55,28 @@ HeldMemory hold_memory(double fraction, const StopPredicate& stop) {
     const std::uint64_t reserve = std::min(std::max(256 * mebibyte, memory / 50), memory / 4);
     HeldMemory result;
     // A multiple of 1 MiB, so that every piece can be locked.
-    result.wanted = static_cast<std::uint64_t>(static_cast<double>(memory) * fraction) / mebibyte * mebibyte;
-    if (result.wanted == 0) {
+    result.requested_bytes = static_cast<std::uint64_t>(static_cast<double>(memory) * fraction) / mebibyte * mebibyte;
+    if (result.requested_bytes == 0) {
         return result;
     }
-    void* base =
-        ::mmap(nullptr, result.wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* base = ::mmap(nullptr, result.requested_bytes, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED) {
-        result.trouble = std::string("the kernel gave no address space (") + std::strerror(errno) + ")";
+        result.problem = std::string("the kernel gave no address space (") + std::strerror(errno) + ")";
         return result;
     }
-    const std::uint64_t length = result.wanted;
-    result.held = std::shared_ptr<void>(base, [length](void* memory_base) { ::munmap(memory_base, length); });
+    const std::uint64_t length = result.requested_bytes;
+    result.memory = std::shared_ptr<void>(base, [length](void* memory_base) { ::munmap(memory_base, length); });
     result.locked = true;
     constexpr std::uint64_t step = 32 * mebibyte;
-    while (result.bytes < result.wanted) {
-        const std::uint64_t piece = std::min(step, result.wanted - result.bytes);
+    while (result.bytes < result.requested_bytes) {
+        const std::uint64_t piece = std::min(step, result.requested_bytes - result.bytes);
         if (stop && stop()) {
             result.stopped = true;
             break;
         }
         if (read_available_bytes() < reserve + piece) {
-            result.trouble = "more would leave less than " + format_gibibytes(reserve) + " to everything else";
+            result.problem = "more would leave less than " + format_gibibytes(reserve) + " to everything else";
             break;
         }
         auto* page = static_cast<std::byte*>(base) + result.bytes;
@@ -95,13 +95,13 @@ std::string missing_fraction(const plan::Treatment& treatment) {
     return treatment.fraction <= 0 ? "fraction is missing: which share of the memory to hold (0 to 0.95)" : "";
 }
 
-TreatmentResult apply_hog(const TreatmentContext& context) {
+TreatmentResult apply_hog(const TreatmentRequest& context) {
     HeldMemory memory = hold_memory(context.treatment.fraction, context.stop);
-    if (memory.wanted == 0) {
+    if (memory.requested_bytes == 0) {
         return make_result(Status::skipped, "No memory was to be held: set `fraction` above 0.");
     }
     TreatmentResult result;
-    result.held = std::move(memory.held);
+    result.memory_held = std::move(memory.memory);
     result.text = "Holds " + format_gibibytes(memory.bytes) + " of memory" + (memory.locked ? ", locked." : ".");
     if (!memory.locked && memory.bytes > 0) {
         result.text += " It is not locked and could be swapped out (raise `ulimit -l`).";
@@ -109,9 +109,9 @@ TreatmentResult apply_hog(const TreatmentContext& context) {
     if (memory.stopped) {
         result.outcome = Status::failed;
         result.text += " Stopped before it was all.";
-    } else if (!memory.trouble.empty()) {
+    } else if (!memory.problem.empty()) {
         result.outcome = Status::failed;
-        result.text += " " + format_gibibytes(memory.wanted) + " were wanted, but " + memory.trouble + ".";
+        result.text += " " + format_gibibytes(memory.requested_bytes) + " were wanted, but " + memory.problem + ".";
     }
     return result;
 }
@@ -119,7 +119,7 @@ TreatmentResult apply_hog(const TreatmentContext& context) {
 }  // namespace
 
 extern const TreatmentKind memory_hog_treatment;
-const TreatmentKind memory_hog_treatment{.rule = {.name = "memory_hog", .missing = missing_fraction},
+const TreatmentKind memory_hog_treatment{.capability = {.name = "memory_hog", .missing = missing_fraction},
                                          .apply = apply_hog};
 
 }  // namespace sonde::treatments

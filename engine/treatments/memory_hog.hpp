@@ -11,11 +11,11 @@
 namespace sonde::treatments {
 
 struct HeldMemory {
-    std::shared_ptr<void> held;           ///< released with the last copy
-    std::uint64_t wanted = 0, bytes = 0;  ///< bytes requested and allocated
-    bool locked = false;                  ///< cannot be swapped out
+    std::shared_ptr<void> memory;                  ///< released with the last copy
+    std::uint64_t requested_bytes = 0, bytes = 0;  ///< bytes requested and allocated
+    bool locked = false;                           ///< cannot be swapped out
     bool stopped = false;
-    std::string trouble;  ///< why fewer bytes were allocated than requested; else empty
+    std::string problem;  ///< why fewer bytes were allocated than requested; else empty
 };
 
 /// Allocates `fraction` of the node's memory, page by page, but leaves a reserve (2 % of memory, at least 256 MiB, at

@@ -35,9 +35,9 @@ int drop_all_caches(const StopPredicate& stop) {
 /// Shared with the thread, which may outlive its caller.
 struct AdvisedFiles {
     std::vector<std::string> files;
-    std::atomic<bool> leave{false};
-    std::atomic<std::size_t> done{0};
-    std::size_t failed = 0;
+    std::atomic<bool> is_stop_requested{false};
+    std::atomic<std::size_t> advised_count{0};
+    std::size_t failed_count = 0;
     int error = 0;     ///< the first
     std::string path;  ///< where it happened
 };
@@ -67,23 +67,23 @@ int advise_file(const std::string& path, bool durable) {
 }
 
 void advise_all(AdvisedFiles& all, bool durable) {
-    all.failed = 0;
-    all.done = 0;
+    all.failed_count = 0;
+    all.advised_count = 0;
     for (const std::string& path : all.files) {
-        if (all.leave.load()) {
+        if (all.is_stop_requested.load()) {
             return;
         }
         const int error = advise_file(path, durable);
         if (error != 0) {
-            all.path = all.failed == 0 ? path : all.path;
-            all.error = all.failed == 0 ? error : all.error;
-            ++all.failed;
+            all.path = all.failed_count == 0 ? path : all.path;
+            all.error = all.failed_count == 0 ? error : all.error;
+            ++all.failed_count;
         }
-        ++all.done;
+        ++all.advised_count;
     }
 }
 
-TreatmentResult apply_fadvise(const TreatmentContext& context) {
+TreatmentResult apply_fadvise(const TreatmentRequest& context) {
     const std::vector<std::string>& files = context.files;
     if (files.empty()) {
         return make_result(Status::skipped, "There are no data files yet whose pages could be given up.");
@@ -92,17 +92,17 @@ TreatmentResult apply_fadvise(const TreatmentContext& context) {
     all->files = files;
     const auto drop_pages = [all] {
         advise_all(*all, false);
-        if (!all->leave.load() && (all->failed > 0 || measure_residency(all->files).resident > 0)) {
+        if (!all->is_stop_requested.load() && (all->failed_count > 0 || measure_residency(all->files).resident > 0)) {
             advise_all(*all, true);
         }
     };
     if (!run_until_stopped(drop_pages, context.stop)) {
-        all->leave = true;
+        all->is_stop_requested = true;
         return make_result(Status::failed,
-                           "Stopped after the pages of " + std::to_string(all->done.load()) + " files.");
+                           "Stopped after the pages of " + std::to_string(all->advised_count.load()) + " files.");
     }
-    if (all->failed > 0) {
-        return make_result(Status::failed, "The pages of " + std::to_string(all->failed) + " of " +
+    if (all->failed_count > 0) {
+        return make_result(Status::failed, "The pages of " + std::to_string(all->failed_count) + " of " +
                                                std::to_string(files.size()) + " files could not be given up; first " +
                                                all->path + ": " + std::strerror(all->error) + ".");
     }
@@ -110,7 +110,7 @@ TreatmentResult apply_fadvise(const TreatmentContext& context) {
                        "Gave up the cached pages of " + std::to_string(files.size()) + " files (fadvise).");
 }
 
-TreatmentResult apply_drop(const TreatmentContext& context) {
+TreatmentResult apply_drop(const TreatmentRequest& context) {
     // drop_caches does not drop dirty pages.
     TreatmentResult synced = write_back(context.directory, context.stop);
     if (synced.outcome != Status::done) {
@@ -135,9 +135,10 @@ TreatmentResult apply_drop(const TreatmentContext& context) {
 
 extern const TreatmentKind drop_page_cache_treatment;
 const TreatmentKind drop_page_cache_treatment{
-    .rule = {.name = "drop_page_cache"}, .empties_caches = true, .apply = apply_drop};
+    .capability = {.name = "drop_page_cache"}, .empties_caches = true, .apply = apply_drop};
 
 extern const TreatmentKind fadvise_treatment;
-const TreatmentKind fadvise_treatment{.rule = {.name = "fadvise"}, .empties_caches = true, .apply = apply_fadvise};
+const TreatmentKind fadvise_treatment{
+    .capability = {.name = "fadvise"}, .empties_caches = true, .apply = apply_fadvise};
 
 }  // namespace sonde::treatments

@@ -109,7 +109,7 @@ namespace {
 
 using Status = TreatmentResult::Status;
 
-TreatmentResult apply_remount(const TreatmentContext& context) {
+TreatmentResult apply_remount(const TreatmentRequest& context) {
     if (!context.treatment.command.empty()) {
         const CommandResult result = run_shell(context.treatment.command, context.stop);
         TreatmentResult ran =
@@ -132,6 +132,7 @@ TreatmentResult apply_remount(const TreatmentContext& context) {
 }  // namespace
 
 extern const TreatmentKind remount_treatment;
-const TreatmentKind remount_treatment{.rule = {.name = "remount"}, .empties_caches = true, .apply = apply_remount};
+const TreatmentKind remount_treatment{
+    .capability = {.name = "remount"}, .empties_caches = true, .apply = apply_remount};
 
 }  // namespace sonde::treatments

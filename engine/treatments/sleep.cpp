@@ -15,7 +15,7 @@ std::string missing_time(const plan::Treatment& treatment) {
 
 // Runs on the leader of each node while all other processes wait. Returns what it did, or the reason of a failure and a
 // remedy.
-TreatmentResult apply_sleep(const TreatmentContext& context) {
+TreatmentResult apply_sleep(const TreatmentRequest& context) {
     const bool is_complete = sleep_until_stopped(static_cast<double>(context.treatment.time) / 1e9, context.stop);
     return is_complete ? make_result(Status::done, "Waited.") : make_result(Status::failed, "Stopped while waiting.");
 }
@@ -23,6 +23,6 @@ TreatmentResult apply_sleep(const TreatmentContext& context) {
 }  // namespace
 
 extern const TreatmentKind sleep_treatment;
-const TreatmentKind sleep_treatment{.rule = {.name = "sleep", .missing = missing_time}, .apply = apply_sleep};
+const TreatmentKind sleep_treatment{.capability = {.name = "sleep", .missing = missing_time}, .apply = apply_sleep};
 
 }  // namespace sonde::treatments

@@ -26,14 +26,14 @@ struct TreatmentResult {
     Residency before, after;                                 ///< cache treatments: of `files`
     bool dropped_metadata_cache = false;                     ///< the cache of names and attributes was emptied too
     /// memory_hog: owns the memory, which is released with the last copy after the phase.
-    std::shared_ptr<void> held;
+    std::shared_ptr<void> memory_held;
 };
 
 /// A result with an outcome and one sentence.
 TreatmentResult make_result(TreatmentResult::Status outcome, std::string text);
 
 /// Input of a treatment.
-struct TreatmentContext {
+struct TreatmentRequest {
     const plan::Treatment& treatment;       ///< as in the plan
     const std::string& directory;           ///< the run directory
     const std::vector<std::string>& files;  ///< data files of this node's tasks
@@ -42,10 +42,10 @@ struct TreatmentContext {
 };
 
 struct TreatmentKind {
-    plan::TreatmentCapability rule;  ///< name, and required members of the plan
-    bool empties_caches = false;     ///< its outcome depends on the residency of the files afterwards
+    plan::TreatmentCapability capability;  ///< name, and required members of the plan
+    bool empties_caches = false;           ///< its outcome depends on the residency of the files afterwards
     /// Applies the treatment to this node. Failures are results; exceptions are converted to results.
-    TreatmentResult (*apply)(const TreatmentContext& context) = nullptr;
+    TreatmentResult (*apply)(const TreatmentRequest& context) = nullptr;
 };
 
 }  // namespace sonde::treatments

@@ -52,7 +52,7 @@ std::string explain_residency(const Residency& after, const std::string& directo
 }
 
 /// Applies a cache treatment; its outcome depends on the residency afterwards, not on its exit status.
-TreatmentResult apply_and_check_residency(const TreatmentKind& kind, const TreatmentContext& context) {
+TreatmentResult apply_and_check_residency(const TreatmentKind& kind, const TreatmentRequest& context) {
     const Residency before = measure_residency(context.files, max_examined_files, context.range);
     TreatmentResult result = kind.apply(context);
     result.before = before;
@@ -74,10 +74,10 @@ TreatmentResult apply_and_check_residency(const TreatmentKind& kind, const Treat
     return result;
 }
 
-TreatmentResult apply_kind(const TreatmentContext& context) {
+TreatmentResult apply_kind(const TreatmentRequest& context) {
     const auto all = list_treatments();
     const auto kind = std::find_if(all.begin(), all.end(), [&context](const TreatmentKind* candidate) {
-        return candidate->rule.name == context.treatment.kind;
+        return candidate->capability.name == context.treatment.kind;
     });
     if (kind == all.end()) {
         return make_result(Status::skipped, "This engine does not know the treatment.");

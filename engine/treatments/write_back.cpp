@@ -50,8 +50,8 @@ TreatmentResult write_back(const std::string& directory, const StopPredicate& st
 
 extern const TreatmentKind sync_treatment;
 const TreatmentKind sync_treatment{
-    .rule = {.name = "sync"},
-    .apply = [](const TreatmentContext& context) { return write_back(context.directory, context.stop); },
+    .capability = {.name = "sync"},
+    .apply = [](const TreatmentRequest& context) { return write_back(context.directory, context.stop); },
 };
 
 }  // namespace sonde::treatments

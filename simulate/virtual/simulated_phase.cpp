@@ -163,7 +163,7 @@ bool SimulatedPhase::run_streams() {
 phases::TimedResult SimulatedPhase::collect() {
     const plan::Observe& observe = context().plan.observe;
     phases::TimedResult result;
-    result.stop = platform_.team.control().stop.load();
+    result.stop_reason = platform_.team.control().stop.load();
     std::uint32_t doublings = 0;
     for (const workloads::StreamJob& job : jobs_) {
         const ScheduledTask& task = platform_.scheduler.task(static_cast<std::size_t>(job.stream));
@@ -223,8 +223,8 @@ void SimulatedPhase::write_bottleneck() {
          {"evidence", {{"kind", busiest.kind}, {"part", busiest.part}, {"utilization", busiest.utilization}}}});
 }
 
-results::Circumstances SimulatedPhase::collect_circumstances(const phases::TimedResult& /*result*/,
-                                                             const phases::TreatmentEffect& effect) {
+results::PhaseCircumstances SimulatedPhase::collect_circumstances(const phases::TimedResult& /*result*/,
+                                                                  const phases::TreatmentEffect& effect) {
     write_bottleneck();
     return {.phase = &phase(),
             .backend = phase().data.backend,
@@ -236,7 +236,7 @@ results::Circumstances SimulatedPhase::collect_circumstances(const phases::Timed
             .residency = effect.residency.share(),
             .residency_known = effect.residency.is_known,
             .file_system = platform_.machine.site().fs.kind,
-            .removed_before = {}};
+            .earlier_removal = {}};
 }
 
 }  // namespace sonde::simulate

@@ -23,9 +23,9 @@ class SimulatedPhase final : public phases::PhaseSteps {
     bool run_streams() override;
     phases::TimedResult collect() override;
     void write_layout() override {}
-    results::Circumstances collect_circumstances(const phases::TimedResult& result,
-                                                 const phases::TreatmentEffect& effect) override;
-    bool finish(phases::TreatmentEffect& /*effect*/) override { return true; }
+    results::PhaseCircumstances collect_circumstances(const phases::TimedResult& result,
+                                                      const phases::TreatmentEffect& effect) override;
+    bool end_phase(phases::TreatmentEffect& /*effect*/) override { return true; }
 
  private:
     void create_shared_files();

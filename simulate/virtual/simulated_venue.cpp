@@ -189,7 +189,7 @@ runs::RunDescription SimulatedVenue::describe_run() {
         simulated["faults"].push_back(fault.text());
     }
     simulated["assumptions"] = site.assumptions;
-    return {.started = options_.started, .clock = "virtual", .members = {{"simulated", simulated}}};
+    return {.started = options_.started, .clock = "virtual", .run_members = {{"simulated", simulated}}};
 }
 
 std::vector<ordered_json> SimulatedVenue::describe_nodes() {

@@ -71,7 +71,7 @@ phases::TreatmentEffect SimulatedPhase::apply_treatments() {
             context().root_state.outcome.set(
                 phases::exit_environment,
                 "phase " + phase().id + ": the required treatment " + kind + " cannot be simulated");
-            effect.may_begin = false;
+            effect.may_phase_begin = false;
             return effect;
         }
     }

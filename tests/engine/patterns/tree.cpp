@@ -174,12 +174,12 @@ TEST_CASE("tree naming accepts exactly the names of its rule") {
 namespace {
 
 /// What was looked at, and what is known about it: by `word`, what findings say of where names came from.
-std::string said_of_names(const std::function<void(plan::Phase&, results::Circumstances&)>& with) {
+std::string said_of_names(const std::function<void(plan::Phase&, results::PhaseCircumstances&)>& with) {
     plan::Phase phase;
     phase.id = "stat";
     phase.op = plan::Op::stat;
     phase.meta.emplace();
-    results::Circumstances about;
+    results::PhaseCircumstances about;
     about.phase = &phase;
     with(phase, about);
     results::Totals totals;
@@ -205,10 +205,10 @@ TEST_CASE("only creates after mass deletes on ext4 are reported") {
     phase.id = "create";
     phase.op = plan::Op::create;
     phase.meta.emplace();
-    results::Circumstances about;
+    results::PhaseCircumstances about;
     about.phase = &phase;
     about.file_system = "ext4";
-    about.removed_before = "remove";
+    about.earlier_removal = "remove";
     const auto is_reported = [&](double system_us) {
         const auto findings = results::find_tree_findings(creations(system_us), about);
         return !findings.empty() && findings.front().at("id") == "recent_deletes";
@@ -235,6 +235,6 @@ TEST_CASE("names count as cold by executed drops, not planned drops") {
     CHECK(said_of_names([&](auto& phase, auto&) { drops(phase); }) ==
           cached + ", which the treatment before did not empty on every node");
     CHECK(said_of_names([](auto&, auto& about) { about.nodes = 2; }) == cached);  // each looks at its own
-    CHECK(said_of_names([](auto&, auto& about) { about.names_of_others = true; }) == "");
+    CHECK(said_of_names([](auto&, auto& about) { about.reads_names_of_other_nodes = true; }) == "");
     CHECK(said_of_names([](auto&, auto& about) { about.memory_backed = true; }) == "");
 }

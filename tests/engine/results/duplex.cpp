@@ -51,14 +51,14 @@ TEST_CASE("direction_rates_belong_to_last_single_phase") {
     const auto rate = [](std::uint64_t bytes) {
         return std::map<std::string, results::RateValue>{{"transfer", {bytes, 1, 2.0}}};
     };
-    half.add(plan::Op::write, rate(200));
-    half.add(plan::Op::read, rate(600));
+    half.set_rate(plan::Op::write, rate(200));
+    half.set_rate(plan::Op::read, rate(600));
     CHECK(half.write == 100.0);
     CHECK(half.read == 300.0);
-    half.add(plan::Op::duplex, rate(10));
-    half.add(plan::Op::mixed, rate(10));
-    half.add(plan::Op::write, {});
+    half.set_rate(plan::Op::duplex, rate(10));
+    half.set_rate(plan::Op::mixed, rate(10));
+    half.set_rate(plan::Op::write, {});
     CHECK(half.write == 100.0);
-    half.add(plan::Op::rewrite, rate(20));
+    half.set_rate(plan::Op::rewrite, rate(20));
     CHECK(half.write == 10.0);
 }

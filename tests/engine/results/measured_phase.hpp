@@ -20,7 +20,7 @@ struct MeasuredPhase {
     plan::Phase phase;
     results::Totals totals;
     results::PhaseFacts facts;
-    results::Circumstances circumstances;
+    results::PhaseCircumstances circumstances;
 
     MeasuredPhase() {
         phase.id = "p";

@@ -33,7 +33,7 @@ NodeSeriesSet is_one_node(int node, const std::vector<std::uint64_t>& bytes) {
 }
 
 NodeSeriesSet joined(NodeSeriesSet first_half, const NodeSeriesSet& right) {
-    first_half.join(right);
+    first_half.merge(right);
     return first_half;
 }
 
@@ -44,7 +44,7 @@ std::uint64_t rate_of(int node) {
 NodeSeriesSet nodes_between(int first, int last, std::size_t slices = 3) {
     NodeSeriesSet all;
     for (int node = first; node < last; ++node) {
-        all.join(is_one_node(node, std::vector<std::uint64_t>(slices, rate_of(node))));
+        all.merge(is_one_node(node, std::vector<std::uint64_t>(slices, rate_of(node))));
     }
     return all;
 }
@@ -73,7 +73,7 @@ TEST_CASE("node_series_add_up_to_total_series") {
     Stream other(2);
     other.write(200, 1000, 80, 2 * mb);
     Totals all = totals_of({&first, &second}, 0);
-    all.join(totals_of({&other}, 1));
+    all.merge(totals_of({&other}, 1));
     const auto lines = node_series_lines(all);
     REQUIRE(lines.size() == 2);
     CHECK(lines[0].at("node") == 0);

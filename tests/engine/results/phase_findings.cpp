@@ -216,11 +216,11 @@ TEST_CASE("findings_about_data") {
           }) == "");
     CHECK(list_finding_ids([](MeasuredPhase& k) { k.totals.short_operations = 1; }) == "info:short_operations");
     CHECK(list_finding_ids([](MeasuredPhase& k) {
-              k.circumstances.verify_asked = true;
+              k.circumstances.verification_requested = true;
               k.totals.checked_bytes = 4 * gib;
           }) == "");
     const auto all = find_findings([](MeasuredPhase& k) {
-        k.circumstances.verify_asked = true;
+        k.circumstances.verification_requested = true;
         k.totals.checked_bytes = 3 * gib;
     });
     REQUIRE(all.size() == 1);
@@ -329,7 +329,7 @@ TEST_CASE("limited_rate_is_attributed_to_limit_or_storage") {
 TEST_CASE("busy_accelerators_set_the_rate") {
     const auto train = [](std::uint64_t rated, double utilization_sum) {
         return list_finding_ids([=](MeasuredPhase& k) {
-            k.totals.training.rated = rated;
+            k.totals.training.rated_accelerators = rated;
             k.totals.training.utilization_sum = utilization_sum;
         });
     };

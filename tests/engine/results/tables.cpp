@@ -138,7 +138,7 @@ TEST_CASE("name_counters_add_and_longest_verify_wins") {
     first.short_operations = 8;
     Totals other = first;
     other.verify_ns = 6;
-    first.join(other);
+    first.merge(other);
     CHECK(first.file_operations == 2);
     CHECK(first.entries == 4);
     CHECK(first.directories == 6);

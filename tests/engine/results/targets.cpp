@@ -62,7 +62,7 @@ TEST_CASE("target_sums_do_not_depend_on_slice_width") {
     const auto together = board_of({{&narrow, 2, 1}, {&wide, 2, 1}}, wide.doublings());
     const TargetTotals at_once = TargetTotals::from_board(*together, width);
     TargetTotals joined = TargetTotals::from_board(*board_of({{&narrow, 2, 1}}, wide.doublings()), width);
-    joined.join(
+    joined.merge(
         TargetTotals::unpack(TargetTotals::from_board(*board_of({{&wide, 2, 1}}, wide.doublings()), width).pack()));
     CHECK(at_once.pack() == joined.pack());
     CHECK(at_once.files == 4);
@@ -72,7 +72,7 @@ TEST_CASE("target_sums_do_not_depend_on_slice_width") {
     CHECK(at_once.served.at("A")[0].sum().single_ops == 2);
     CHECK(at_once.served.at("A")[0].longest_ns == 40);
     CHECK(at_once.served.at("B")[1].sum().split_ops == 1);
-    CHECK_FALSE(at_once.served.at("B")[0].used());
+    CHECK_FALSE(at_once.served.at("B")[0].is_used());
 
     together->clear();
     CHECK(TargetTotals::from_board(*together, width).served.empty());
@@ -178,7 +178,7 @@ TEST_CASE("target_totals_survive_packing_and_joining") {
     other.slice_ns = 40;
     other.served["A"][0].slices.resize(3, {100, 0, 0, 0});
     other.served["A"][1].longest_ns = 6;
-    other.join(back);
+    other.merge(back);
     CHECK(other.slice_ns == 50);
     CHECK(other.files == 6);
     CHECK(other.with_layout == 4);

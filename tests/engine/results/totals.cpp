@@ -52,7 +52,7 @@ Totals random_node(std::mt19937_64& random, int node) {
 }
 
 Totals joined(Totals sum, const Totals& right) {
-    sum.join(right);
+    sum.merge(right);
     return sum;
 }
 

@@ -66,7 +66,7 @@ TEST_CASE("accelerator_with_one_batch_is_not_rated") {
 
 TEST_CASE("joined_and_packed_totals_equal_the_sum") {
     TrainingTotals both = two_accelerators();
-    both.join(two_accelerators());
+    both.merge(two_accelerators());
     const auto line = training_json(TrainingTotals::unpack(both.pack()), 1000, 0.5);
     CHECK(line == training_json(both, 1000, 0.5));
     CHECK(line.at("accelerators") == 4);

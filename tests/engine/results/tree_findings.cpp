@@ -9,9 +9,9 @@
 #include <vector>
 
 using sonde::plan::Op;
-using sonde::results::Circumstances;
 using sonde::results::compute_rate_decline;
 using sonde::results::find_tree_findings;
+using sonde::results::PhaseCircumstances;
 using sonde::results::TaskRow;
 using sonde::results::Totals;
 
@@ -23,7 +23,7 @@ constexpr std::int64_t millisecond = 1'000'000;
 struct Creates {
     sonde::plan::Phase phase;
     Totals totals;
-    Circumstances circumstances;
+    PhaseCircumstances circumstances;
 
     explicit Creates(std::uint64_t early = 300, std::uint64_t late = 300) {
         phase.id = "make";
@@ -155,7 +155,7 @@ TEST_CASE("recent_deletes_name_phase_and_cost") {
     CHECK(all[0].at("evidence").at("system_us_per_create") == doctest::Approx(200));
     CHECK(all[0].at("evidence").at("system_s") == doctest::Approx(0.4));
     CHECK(all[0].at("evidence").at("task_seconds") == doctest::Approx(0.9));
-    creates.circumstances.removed_before = "clear";
+    creates.circumstances.earlier_removal = "clear";
     all = creates.found();
     CHECK(all[0].at("text").get<std::string>().find("kernel, after phase clear removed files: ext4") !=
           std::string::npos);
@@ -175,7 +175,7 @@ TEST_CASE("names_created_on_this_node_may_come_from_name_cache") {
     CHECK(looks([](Creates& creates) { creates.circumstances.stores_data = false; }) == "");
     CHECK(looks([](Creates& creates) { creates.circumstances.memory_backed = true; }) == "");
     CHECK(looks([](Creates& creates) { creates.circumstances.dropped_metadata_cache = true; }) == "");
-    CHECK(looks([](Creates& creates) { creates.circumstances.names_of_others = true; }) == "");
+    CHECK(looks([](Creates& creates) { creates.circumstances.reads_names_of_other_nodes = true; }) == "");
     CHECK(looks([](Creates& creates) { creates.phase.op = Op::remove_items; }) == "");
 }
 

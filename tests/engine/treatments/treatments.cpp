@@ -63,7 +63,7 @@ bool in_memory(const std::string& path) {
 TEST_CASE("treatment_names_match_plan") {
     std::vector<std::string_view> names;
     for (const sonde::treatments::TreatmentKind* kind : sonde::treatments::list_treatments()) {
-        names.push_back(kind->rule.name);
+        names.push_back(kind->capability.name);
     }
     CHECK(names == std::vector<std::string_view>{"sync", "drop_page_cache", "fadvise", "remount", "memory_hog", "sleep",
                                                  "command", "cancel_locks"});
@@ -223,8 +223,8 @@ TEST_CASE("memory_hog_leaves_reserve") {
     // More than all memory leaves the reserve untouched; polls make it end early where memory is plentiful.
     polls = 0;
     const auto held = sonde::treatments::hold_memory(0.94, at_third_poll);
-    CHECK(held.bytes < held.wanted);
-    CHECK((held.stopped || !held.trouble.empty()));
+    CHECK(held.bytes < held.requested_bytes);
+    CHECK((held.stopped || !held.problem.empty()));
 }
 
 TEST_CASE("memory_hog_of_zero_is_skipped") {

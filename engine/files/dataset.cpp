@@ -83,9 +83,9 @@ bool Dataset::is_verifiable(const DataState& source, const plan::Access& access,
     });
 }
 
-std::vector<workloads::Written> Dataset::list_generations(const DataState& source, const plan::Access& access,
-                                                          std::uint64_t segments, int task, int k) const {
-    std::vector<workloads::Written> list;
+std::vector<workloads::WrittenGeneration> Dataset::list_generations(const DataState& source, const plan::Access& access,
+                                                                    std::uint64_t segments, int task, int k) const {
+    std::vector<workloads::WrittenGeneration> list;
     for (auto state = states_.rbegin(); state != states_.rend(); ++state) {
         if (!state->has_file(k) || state->suffix != source.suffix) {
             continue;

@@ -49,8 +49,8 @@ class Dataset {
     /// True when a read with this access of the k-th files knows the generation of every block that it finds.
     bool is_verifiable(const DataState& source, const plan::Access& access, std::uint64_t segments, int k) const;
     /// Which generation each operation of (task, k-th file) carries, newest first. Only when that is verifiable.
-    std::vector<workloads::Written> list_generations(const DataState& source, const plan::Access& access,
-                                                     std::uint64_t segments, int task, int k) const;
+    std::vector<workloads::WrittenGeneration> list_generations(const DataState& source, const plan::Access& access,
+                                                               std::uint64_t segments, int task, int k) const;
     /// What a read with another geometry than the writers' may touch of a task's k-th file: parts that are certainly
     /// written, that of `source` first, then what older states left.
     std::vector<ByteRange> list_written_ranges(const DataState& source, const FileMap& map, int task, int k,

@@ -15,8 +15,8 @@
 
 namespace sonde::files {
 
-/// What names a tree can hold: enough to tell one that the run made from any other. Written into the manifest before
-/// anything is made, whatever the number of items.
+/// What names a tree can hold: enough to tell one that the run made from any other. WrittenGeneration into the manifest
+/// before anything is made, whatever the number of items.
 struct TreeRule {
     plan::Tree tree;
     plan::TreeNames names;

@@ -97,7 +97,7 @@ class AccessLister {
         const std::uint64_t examined = in_order_ ? job.files : std::min(job.files, max_files_examined);
         std::uint64_t operations = 0;
         for (std::uint64_t k = 0; k < examined; ++k) {
-            const workloads::FileJob file = job.file(k);
+            const workloads::FileJob file = job.make_file_job(k);
             operations += file.operations;
             if (in_order_) {
                 list_file(job, file);
@@ -161,7 +161,7 @@ class AccessLister {
                 sequence_.add(number);
             }
             if (operation.length > 0) {
-                job.name(operation.file, path);
+                job.set_path(operation.file, path);
                 report({index_, job.task, operation.file, path, operation.offset, operation.length});
             }
         }
@@ -170,7 +170,7 @@ class AccessLister {
     void list_name_operations(const StreamJob& job) {
         std::string path;
         for (std::uint64_t k = 0; in_order_ && k < job.files; ++k) {
-            job.name(k, path);
+            job.set_path(k, path);
             sequence_.add(path);
             report({index_, job.task, k, path, 0, 0});
         }
@@ -208,7 +208,7 @@ class AccessLister {
         const std::unique_ptr<backends::Channel> channel = nothing.make_channel({});
         workloads::ItemNames items(*job.tree, *phase_.meta, *channel->name_operations(), phase_.op == Op::rename);
         for (std::uint64_t next = 0; next < job.files;) {
-            const auto count = static_cast<std::size_t>(items.prepare(next, job.files, 0));
+            const auto count = static_cast<std::size_t>(items.make_names(next, job.files, 0));
             for (std::size_t k = 0; k < count; ++k) {
                 const std::string path = items.path(k);
                 sequence_.add(path);
@@ -223,11 +223,11 @@ class AccessLister {
         const plan::Meta& meta = *phase_.meta;
         const std::uint64_t copies = job.tree->parts.empty() ? 0 : job.tree->shape.copies();
         const std::uint64_t all = copies * meta.window->count;
-        sum_.operations += all * workloads::calls_of_turn(meta.cycle);
+        sum_.operations += all * workloads::calls_per_replacement(meta.cycle);
         sum_.bytes += all * (meta.read + (meta.cycle.keep ? 0 : meta.write));
-        workloads::CycleTurn turn;
+        workloads::ItemReplacement turn;
         for (std::uint64_t turns = 0; in_order_ && turns < all; ++turns) {
-            workloads::set_turn(*job.tree, meta, job.task, job.tasks, turns / copies, turns % copies, turn);
+            workloads::set_item_replacement(*job.tree, meta, job.task, job.tasks, turns / copies, turns % copies, turn);
             sequence_.add(turn.old_path);
             sequence_.add(meta.read);
             report({index_, job.task, 0, turn.old_path, 0, meta.read});

@@ -90,11 +90,11 @@ struct FileJobSource {
         // Files with individual striping are created before the phase too, and exclusive creation is checked there.
         job.exclusive = job.create && phase.open == plan::Open::exclusive && !context.storage.stripes_files;
         if (verify && payload::is_ior_payload(phase.data.payload.kind)) {
-            job.written = {{0, ~0ULL}};
-            job.writer = [mine = owner](std::uint64_t) { return mine; };
+            job.generations = {{0, ~0ULL}};
+            job.find_writer = [mine = owner](std::uint64_t) { return mine; };
         } else if (verify && exact) {
-            job.written = data.list_generations(*source, phase.data.access, segments, owner, k);
-            job.writer = [&tasks = context.tasks, &where = map, mine = owner, same, source](std::uint64_t offset) {
+            job.generations = data.list_generations(*source, phase.data.access, segments, owner, k);
+            job.find_writer = [&tasks = context.tasks, &where = map, mine = owner, same, source](std::uint64_t offset) {
                 // With the geometry and order of the writing phase, each task reads what it wrote itself.
                 return same ? mine : files::find_writer(*source, where, mine, offset, tasks.tasks());
             };
@@ -212,17 +212,17 @@ workloads::StreamJob make_stream_job(const RunContext& context, std::size_t inde
                  (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both);
     job.training = make_training_job(context, index, map);
     job.replay = read_replayed_operations(phase, assignment.task);
-    job.name = [&map, files, owner](std::uint64_t n, std::string& path) {
+    job.set_path = [&map, files, owner](std::uint64_t n, std::string& path) {
         path = map.path(owner, files.empty() ? static_cast<int>(n) : files[static_cast<std::size_t>(n)]);
     };
-    job.file = FileJobSource{context,
-                             phase,
-                             map,
-                             files,
-                             owner,
-                             files::segments_of(phase, context.tasks, context.node_memory),
-                             job.writes && !(job.reads && phase.op == Op::mixed),
-                             job.verify};
+    job.make_file_job = FileJobSource{context,
+                                      phase,
+                                      map,
+                                      files,
+                                      owner,
+                                      files::segments_of(phase, context.tasks, context.node_memory),
+                                      job.writes && !(job.reads && phase.op == Op::mixed),
+                                      job.verify};
     return job;
 }
 

@@ -97,7 +97,7 @@ void TimedPart::make_streams(const std::vector<StreamAssignment>& assignments, b
         workloads::StreamJob job = make_stream_job(context_, index_, assignments[i], map_);
         job.stream = static_cast<int>(i);
         job.target = &context_.plan.target;
-        job.stripes = stripe_query_;
+        job.query_stripes = stripe_query_;
         open_root(job);
         jobs_.push_back(job);
     }
@@ -117,9 +117,9 @@ void TimedPart::make_streams(const std::vector<StreamAssignment>& assignments, b
         } else if (plan::on_files(phase_.op) || phase_.meta) {
             meter.planned_operations = whole_volume ? jobs_[i].files : 0;
         } else {
-            // All files of a task are alike, so the first one is representative; file() throws when nothing is
+            // All files of a task are alike, so the first one is representative; make_file_job() throws when nothing is
             // readable.
-            const workloads::FileJob first = jobs_[i].file(0);
+            const workloads::FileJob first = jobs_[i].make_file_job(0);
             if (whole_volume && !verification) {
                 meter.planned_operations = first.operations * jobs_[i].files;
                 meter.planned_bytes = phase_.data.access.bytes_of(meter.planned_operations);

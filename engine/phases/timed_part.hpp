@@ -70,8 +70,8 @@ class TimedPart {
     std::int64_t drift_ns_ = 0;
     double node_cpu_s_ = -1, duration_s_ = 0;  // CPU seconds of all processes of this node, while the streams ran
     bool is_verification_ = false;
-    workloads::AskStripes stripe_query_;  // of this process; empty = layouts cannot be read
-    bool counts_targets_ = false;         // operations are attributed to targets; equal in all processes
+    workloads::StripeQuery stripe_query_;  // of this process; empty = layouts cannot be read
+    bool counts_targets_ = false;          // operations are attributed to targets; equal in all processes
 };
 
 }  // namespace sonde::phases

@@ -103,8 +103,8 @@ void add_directories(const RunContext& context, const plan::Phase& phase, int ta
             return;
         }
         job.branches = files::list_branches(meta, context.tasks);
-        job.first = meta.single_task ? 0 : static_cast<std::uint64_t>(task);
-        job.every = meta.single_task ? 1 : static_cast<std::uint64_t>(all);
+        job.first_directory = meta.single_task ? 0 : static_cast<std::uint64_t>(task);
+        job.directory_step = meta.single_task ? 1 : static_cast<std::uint64_t>(all);
         return;
     }
     const bool is_own_tree = meta.tree.scope == plan::TreeScope::per_task ||
@@ -199,7 +199,7 @@ void set_tree_job(const RunContext& context, std::size_t index, int task, worklo
     tree->may_exist = context.plan.target.use_existing;
     if (plan::on_items(phase.op)) {
         add_items(context, phase, index, task, *tree);
-        job.files = tree->items() * (phase.op == Op::cycle ? workloads::calls_of_turn(phase.meta->cycle) : 1);
+        job.files = tree->items() * (phase.op == Op::cycle ? workloads::calls_per_replacement(phase.meta->cycle) : 1);
         job.files = std::min(job.files, find_item_limit(context, phase, task));
         if (phase.op == Op::cycle) {
             add_neighbors(context, phase, *tree);
@@ -209,8 +209,8 @@ void set_tree_job(const RunContext& context, std::size_t index, int task, worklo
         tree->node = context.tasks.node_of(task);
         tree->nodes = context.tasks.nodes();
         tree->stream_on_node = context.tasks.index_on_node(task);
-        tree->own_file = files::manifest_name;
-        tree->most = find_item_limit(context, phase, task);
+        tree->run_file = files::manifest_name;
+        tree->entry_limit = find_item_limit(context, phase, task);
         if (const auto& find = phase.meta->find) {
             tree->search.emplace(
                 *find, find->newer_than_file.empty() ? find->newer_than_ns : read_modification_time(context, *find));
@@ -218,7 +218,7 @@ void set_tree_job(const RunContext& context, std::size_t index, int task, worklo
         job.files = 0;
     } else {
         add_directories(context, phase, task, *tree);
-        job.files = tree->own_directories();
+        job.files = tree->directories_of_stream();
     }
     job.verify = (phase.op == Op::read_items || phase.op == Op::cycle) &&
                  (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both);

@@ -15,7 +15,7 @@ class Accelerator {
     Accelerator(std::uint64_t compute, std::uint64_t prefetch) : compute_(compute), starts_(prefetch) {}
 
     /// From when on the next batch may be read: when the accelerator takes the batch that was `prefetch` before it.
-    std::uint64_t next_read_at() const noexcept {
+    std::uint64_t next_read_time() const noexcept {
         return batches_ < starts_.size() ? 0 : starts_[batches_ % starts_.size()];
     }
     /// The next batch is ready. The accelerator takes it when it is ready and the earlier ones are done.
@@ -31,13 +31,13 @@ class Accelerator {
     }
 
     std::uint64_t batches() const noexcept { return batches_; }
-    std::uint64_t end() const noexcept { return end_; }  ///< of the last computation
+    std::uint64_t last_computation_end() const noexcept { return end_; }  ///< of the last computation
     std::uint64_t first_ready() const noexcept { return first_ready_; }
     /// Time of all steps without the first, and how much of it was computation: DLIO's accelerator utilization is
     /// computation / steps (argonne-lcf/dlio_benchmark 03b5ed32, dlio_benchmark/utils/statscounter.py,
     /// compute_metrics_train, with metric_exclude_start_steps = 1).
-    std::uint64_t steps() const noexcept { return end_ - first_end_; }
-    std::uint64_t computation() const noexcept { return batches_ == 0 ? 0 : (batches_ - 1) * compute_; }
+    std::uint64_t steps_duration() const noexcept { return end_ - first_end_; }
+    std::uint64_t computation_duration() const noexcept { return batches_ == 0 ? 0 : (batches_ - 1) * compute_; }
 
  private:
     std::uint64_t compute_;

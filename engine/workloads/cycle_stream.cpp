@@ -14,7 +14,7 @@ CycleStream<Time>::CycleStream(const StreamJob& job, ranks::Team& team, const me
       meta_(*job.phase->meta),
       name_operations_(*this->channel_->name_operations()),
       buffers_(std::move(buffers)),
-      turns_(tree_.parts.empty() ? 0 : tree_.shape.copies()),
+      replacements_(tree_.parts.empty() ? 0 : tree_.shape.copies()),
       length_(static_cast<std::uint32_t>(meta_.write)) {
     // Packets begin at pages, as O_DIRECT wants it.
     constexpr std::size_t page = 4096;
@@ -27,7 +27,7 @@ CycleStream<Time>::CycleStream(const StreamJob& job, ranks::Team& team, const me
 
 /// IOR's content for an item: made for its task once, and marked with its number.
 template <class Time>
-std::span<const std::byte> CycleStream<Time>::packet(int owner, std::uint64_t number, bool for_create) {
+std::span<const std::byte> CycleStream<Time>::make_packet(int owner, std::uint64_t number, bool for_create) {
     const plan::Payload& settings = this->job_.phase->data.payload;
     const payload::IorPacket packet{settings.kind, static_cast<std::uint32_t>(settings.seed),
                                     static_cast<std::uint32_t>(owner)};
@@ -41,9 +41,9 @@ std::span<const std::byte> CycleStream<Time>::packet(int owner, std::uint64_t nu
 }
 
 template <class Time>
-void CycleStream<Time>::prepare(std::uint64_t round) {
-    for (std::uint64_t copy = 0; copy < turns_.size(); ++copy) {
-        set_turn(tree_, meta_, this->job_.task, this->job_.tasks, round, copy, turns_[copy]);
+void CycleStream<Time>::prepare_round(std::uint64_t round) {
+    for (std::uint64_t copy = 0; copy < replacements_.size(); ++copy) {
+        set_item_replacement(tree_, meta_, this->job_.task, this->job_.tasks, round, copy, replacements_[copy]);
     }
 }
 
@@ -68,20 +68,20 @@ void CycleStream<Time>::wait_for(std::uint64_t ticks) {
 
 template <class Time>
 template <class Call>
-bool CycleStream<Time>::timed(unsigned kind, const char* operation, const std::string& path, std::uint32_t length,
-                              Call call) {
+bool CycleStream<Time>::time_call(unsigned kind, const char* operation, const std::string& path, std::uint32_t length,
+                                  Call call) {
     const std::uint64_t from = this->now();
     const std::int64_t result = call();
     const std::uint64_t to = this->now();
     if (result < 0) [[unlikely]] {
-        this->settle();
-        this->fail(path, operation, static_cast<int>(-result), 0);
+        this->publish_counts();
+        this->fail_operation(path, operation, static_cast<int>(-result), 0);
         return false;
     }
     this->meter_.histogram(kind).add(this->time_.duration_ns(to - from));
-    ++this->done_;
-    this->bytes_ += length;
-    deadline_ = this->place(from, to, length) || deadline_;
+    ++this->operations_done_;
+    this->bytes_done_ += length;
+    is_deadline_passed_ = this->count_operation(from, to, length) || is_deadline_passed_;
     if (meta_.cycle.wait > 0) {
         wait_for(to - from);
     }
@@ -89,37 +89,37 @@ bool CycleStream<Time>::timed(unsigned kind, const char* operation, const std::s
 }
 
 template <class Time>
-void CycleStream<Time>::check(const CycleTurn& turn, std::int64_t got) {
-    const std::uint64_t from = this->time_.raw();
+void CycleStream<Time>::verify_item(const ItemReplacement& turn, std::int64_t got) {
+    const std::uint64_t from = this->time_.read_ticks();
     this->meter_.checked_bytes += length_;
-    const std::span<const std::byte> right = packet(turn.taken_of, turn.taken_number, false);
+    const std::span<const std::byte> right = make_packet(turn.old_owner, turn.old_number, false);
     const std::byte* data = buffers_->read_buffer(0);
     const auto first = std::mismatch(right.begin(), right.begin() + got, data).first;
     const auto offset = static_cast<std::uint64_t>(first - right.begin());
     if (offset < length_) {
         ++this->meter_.mismatches;
-        this->report(turn.old_path, "verify", 0, offset,
-                     std::string(got < length_ && offset == static_cast<std::uint64_t>(got)
-                                     ? "nothing: the file ends there"
-                                     : "other bytes than IOR's content for this file") +
-                         " (written for task " + std::to_string(turn.taken_of) + ")");
+        this->report_error(turn.old_path, "verify", 0, offset,
+                           std::string(got < length_ && offset == static_cast<std::uint64_t>(got)
+                                           ? "nothing: the file ends there"
+                                           : "other bytes than IOR's content for this file") +
+                               " (written for task " + std::to_string(turn.old_owner) + ")");
     }
-    const std::uint64_t spent = this->time_.raw() - from;
-    this->paused_ += spent;
+    const std::uint64_t spent = this->time_.read_ticks() - from;
+    this->paused_ticks_ += spent;
     this->meter_.verify_ns += static_cast<std::int64_t>(this->time_.duration_ns(spent));
 }
 
 template <class Time>
-bool CycleStream<Time>::take_and_make(const CycleTurn& turn) {
+bool CycleStream<Time>::replace_item(const ItemReplacement& turn) {
     const backends::StatOptions options{meta_.lookup != plan::StatCall::lstat, meta_.lookup == plan::StatCall::statx,
                                         meta_.fields, meta_.freshness};
-    const char* path = tree_.relative(turn.old_path);
-    if (!timed(meters::kind_stat, "stat", turn.old_path, 0,
-               [&]() -> std::int64_t { return name_operations_.stat_entry(tree_.directory, path, options); })) {
+    const char* path = tree_.to_relative_path(turn.old_path);
+    if (!time_call(meters::kind_stat, "stat", turn.old_path, 0,
+                   [&]() -> std::int64_t { return name_operations_.stat_entry(tree_.directory, path, options); })) {
         return false;
     }
     std::int64_t got = 0;
-    if (!timed(meters::kind_read, "read", turn.old_path, length_, [&] {
+    if (!time_call(meters::kind_read, "read", turn.old_path, length_, [&] {
             got = name_operations_.read_file(tree_.directory, path,
                                              {buffers_->read_buffer(0), static_cast<std::size_t>(length_)});
             // With verification a short file is a wrong one, and said so there.
@@ -129,62 +129,64 @@ bool CycleStream<Time>::take_and_make(const CycleTurn& turn) {
     }
     this->meter_.bytes[0] += length_;
     if (this->job_.verify) {
-        check(turn, got);
+        verify_item(turn, got);
     }
     if (meta_.cycle.keep) {
         return true;
     }
-    if (!timed(meters::kind_remove, "remove", turn.old_path, 0,
-               [&]() -> std::int64_t { return name_operations_.remove_file(tree_.directory, path); })) {
+    if (!time_call(meters::kind_remove, "remove", turn.old_path, 0,
+                   [&]() -> std::int64_t { return name_operations_.remove_file(tree_.directory, path); })) {
         return false;
     }
     backends::NewFileOptions file;
     file.exclusive = meta_.exclusive;
     file.fsync = meta_.fsync;
-    file.content = packet(turn.made_for, turn.made_number, true);
-    const bool is_created = timed(meters::kind_create, "create", turn.new_path, length_, [&]() -> std::int64_t {
-        return name_operations_.make_file(tree_.directory, tree_.relative(turn.new_path), file);
+    file.content = make_packet(turn.new_owner, turn.new_number, true);
+    const bool is_created = time_call(meters::kind_create, "create", turn.new_path, length_, [&]() -> std::int64_t {
+        return name_operations_.make_file(tree_.directory, tree_.to_relative_path(turn.new_path), file);
     });
     this->meter_.bytes[1] += is_created ? length_ : 0;
     return is_created;
 }
 
 template <class Time>
-bool CycleStream<Time>::round(std::uint64_t number) {
-    prepare(number);
-    for (const CycleTurn& turn : turns_) {
-        if (!take_and_make(turn) || this->told_to_stop()) {
-            this->settle();
+bool CycleStream<Time>::run_round(std::uint64_t number) {
+    prepare_round(number);
+    for (const ItemReplacement& turn : replacements_) {
+        if (!replace_item(turn) || this->should_stop()) {
+            this->publish_counts();
             return false;
         }
     }
-    this->settle();
-    return !deadline_;
+    this->publish_counts();
+    return !is_deadline_passed_;
 }
 
 template <class Time>
 bool CycleStream<Time>::run_pass(std::uint64_t /*pass*/) {
     const std::uint64_t from = this->now();
-    const std::uint64_t rounds = turns_.empty() ? 0 : meta_.window->count;
+    const std::uint64_t rounds = replacements_.empty() ? 0 : meta_.window->count;
     std::uint64_t next = 0;
     bool good = true;
-    while (good && next < rounds && this->done_ < this->target_) {
-        good = round(next);
-        next += good || deadline_ ? 1 : 0;
-        if (!good && deadline_ && !this->failed_ && !this->told_to_stop() && this->wears_out()) {
-            deadline_ = false;
-            this->after_stonewall();  // all rounds have the same number of calls, so all end with the same round
+    while (good && next < rounds && this->operations_done_ < this->wearout_target_) {
+        good = run_round(next);
+        next += good || is_deadline_passed_ ? 1 : 0;
+        if (!good && is_deadline_passed_ && !this->failed_ && !this->should_stop() && this->must_wear_out()) {
+            is_deadline_passed_ = false;
+            this->continue_to_wearout_target();  // all rounds have the same number of calls, so all end with the same
+                                                 // round
             good = true;
         }
     }
-    this->meter_.next_operation = next * calls_of_round();
-    this->meter_.files_done = next * turns_.size();
-    this->meter_.file_operations = this->done_;
-    this->meter_.parts_of_work[meters::part_transfer].add(this->phase_ns(from), this->phase_ns(this->now()));
+    this->meter_.next_operation = next * calls_per_round();
+    this->meter_.files_done = next * replacements_.size();
+    this->meter_.file_operations = this->operations_done_;
+    this->meter_.parts_of_work[meters::part_transfer].add(this->ns_since_phase_start(from),
+                                                          this->ns_since_phase_start(this->now()));
     return good && next == rounds && !this->failed_;
 }
 
-template class CycleStream<MachineTime>;
-template class CycleStream<ChannelTime>;
+template class CycleStream<MachineClock>;
+template class CycleStream<ChannelClock>;
 
 }  // namespace sonde::workloads

@@ -24,30 +24,30 @@ class CycleStream final : public TimedStream<Time> {
  private:
     bool run_pass(std::uint64_t pass) override;
     /// All copies of the tree once. False when the stream is to end; the deadline only ends it after a whole round.
-    bool round(std::uint64_t number);
-    bool take_and_make(const CycleTurn& turn);
-    void prepare(std::uint64_t round);  ///< its turns, one in each copy
+    bool run_round(std::uint64_t number);
+    bool replace_item(const ItemReplacement& turn);
+    void prepare_round(std::uint64_t round);  ///< its turns, one in each copy
     /// One call of `kind`, timed, with `length` bytes. False when it failed.
     template <class Call>
-    bool timed(unsigned kind, const char* operation, const std::string& path, std::uint32_t length, Call call);
+    bool time_call(unsigned kind, const char* operation, const std::string& path, std::uint32_t length, Call call);
     void wait_for(std::uint64_t ticks);
-    void check(const CycleTurn& turn, std::int64_t got);
-    std::span<const std::byte> packet(int owner, std::uint64_t number, bool for_create);
-    std::uint64_t calls_of_round() const { return turns_.size() * calls_of_turn(meta_.cycle); }
+    void verify_item(const ItemReplacement& turn, std::int64_t got);
+    std::span<const std::byte> make_packet(int owner, std::uint64_t number, bool for_create);
+    std::uint64_t calls_per_round() const { return replacements_.size() * calls_per_replacement(meta_.cycle); }
 
     const TreeJob& tree_;
     const plan::Meta& meta_;
     backends::NameOperations& name_operations_;
     std::unique_ptr<Buffers> buffers_;
-    std::vector<CycleTurn> turns_;
+    std::vector<ItemReplacement> replacements_;
     std::vector<std::byte> memory_;    ///< of the two packets
     std::span<std::byte> packets_[2];  ///< what was read should be this; what is made is this
     int owners_[2] = {-1, -1};         ///< whose they are at the moment
     std::uint32_t length_;
-    bool deadline_ = false;
+    bool is_deadline_passed_ = false;
 };
 
-extern template class CycleStream<MachineTime>;
-extern template class CycleStream<ChannelTime>;
+extern template class CycleStream<MachineClock>;
+extern template class CycleStream<ChannelClock>;
 
 }  // namespace sonde::workloads

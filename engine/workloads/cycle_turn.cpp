@@ -4,7 +4,7 @@
 namespace sonde::workloads {
 namespace {
 
-int task_beside(int task, int tasks, std::int64_t by) {
+int shift_task(int task, int tasks, std::int64_t by) {
     return static_cast<int>(((task + by) % tasks + tasks) % tasks);
 }
 
@@ -16,16 +16,16 @@ void name_item(const TreeJob& tree, int owner, std::uint64_t copy, std::uint64_t
 
 }  // namespace
 
-void set_turn(const TreeJob& tree, const plan::Meta& meta, int task, int tasks, std::uint64_t round, std::uint64_t copy,
-              CycleTurn& turn) {
+void set_item_replacement(const TreeJob& tree, const plan::Meta& meta, int task, int tasks, std::uint64_t round,
+                          std::uint64_t copy, ItemReplacement& turn) {
     const std::uint64_t number = meta.window->first + round;
     const std::int64_t by = static_cast<std::int64_t>(meta.cycle.spread) * static_cast<std::int64_t>(copy + 1);
-    turn.taken_of = task_beside(task, tasks, -by);
-    turn.made_for = task_beside(task, tasks, by);
-    turn.taken_number = tree.content_number(copy, number);
-    turn.made_number = tree.content_number(copy, number + meta.cycle.working);
-    name_item(tree, turn.taken_of, copy, number, turn.old_path);
-    name_item(tree, turn.made_for, copy, number + meta.cycle.working, turn.new_path);
+    turn.old_owner = shift_task(task, tasks, -by);
+    turn.new_owner = shift_task(task, tasks, by);
+    turn.old_number = tree.content_number(copy, number);
+    turn.new_number = tree.content_number(copy, number + meta.cycle.working);
+    name_item(tree, turn.old_owner, copy, number, turn.old_path);
+    name_item(tree, turn.new_owner, copy, number + meta.cycle.working, turn.new_path);
 }
 
 }  // namespace sonde::workloads

@@ -12,20 +12,20 @@
 namespace sonde::workloads {
 
 /// One item that is taken, and the one that is made for it.
-struct CycleTurn {
-    std::string old_path, new_path;                   ///< whole paths
-    int taken_of = 0, made_for = 0;                   ///< tasks whose items they are
-    std::uint64_t taken_number = 0, made_number = 0;  ///< what tells their content apart
+struct ItemReplacement {
+    std::string old_path, new_path;                ///< whole paths
+    int old_owner = 0, new_owner = 0;              ///< tasks whose items they are
+    std::uint64_t old_number = 0, new_number = 0;  ///< what tells their content apart
 };
 
 /// Calls of one turn: stat and read, and unless items are kept remove and create.
-constexpr std::uint64_t calls_of_turn(const plan::Cycle& cycle) {
+constexpr std::uint64_t calls_per_replacement(const plan::Cycle& cycle) {
     return cycle.keep ? 2 : 4;
 }
 
 /// What task `task` of `tasks` does in round `round` (counted from 0) in copy `copy` of the tree. Allocates only while
 /// the strings of `turn` grow.
-void set_turn(const TreeJob& tree, const plan::Meta& meta, int task, int tasks, std::uint64_t round, std::uint64_t copy,
-              CycleTurn& turn);
+void set_item_replacement(const TreeJob& tree, const plan::Meta& meta, int task, int tasks, std::uint64_t round,
+                          std::uint64_t copy, ItemReplacement& turn);
 
 }  // namespace sonde::workloads

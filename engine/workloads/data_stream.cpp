@@ -11,11 +11,11 @@ template <class Time>
 bool DataStream<Time>::run_pass(std::uint64_t pass) {
     for (std::uint64_t k = 0; k < job_.files; ++k) {
         try {
-            if (!run_file(job_.file(k), pass)) {
+            if (!run_file(job_.make_file_job(k), pass)) {
                 return false;
             }
         } catch (const std::exception& error) {
-            this->fail_in_words(error.what());
+            this->fail_preparation(error.what());
             return false;
         }
     }
@@ -28,12 +28,12 @@ bool DataStream<Time>::run_file(const FileJob& file, std::uint64_t pass) {
     if ((pass == 0 || reopen) && !open(file, pass)) {
         return false;
     }
-    if (!this->meet_between()) {
+    if (!this->wait_at_intra_barrier()) {
         return false;
     }
-    const bool is_complete = move(file, pass);
-    const bool more = is_complete && !reopen && this->another_pass();
-    if (!more && !this->meet_between()) {
+    const bool is_complete = transfer_operations(file, pass);
+    const bool more = is_complete && !reopen && this->needs_another_pass();
+    if (!more && !this->wait_at_intra_barrier()) {
         return false;
     }
     const bool closed = sync_and_close(file, more);
@@ -65,8 +65,8 @@ bool DataStream<Time>::open(const FileJob& file, std::uint64_t pass) {
     if (job_.writes) {
         buffers_->set_origin({file.number, job_.generation, static_cast<std::uint32_t>(file.owner)});
     }
-    if (job_.stripes && !file.geometry.has_sizes()) {
-        ask_layout(file);
+    if (job_.query_stripes && !file.geometry.has_sizes()) {
+        query_layout(file);
     }
     return true;
 }
@@ -74,29 +74,29 @@ bool DataStream<Time>::open(const FileJob& file, std::uint64_t pass) {
 /// Asks the file system which storage target holds each byte of the file that was just opened. A stream asks for its
 /// first eight files, and then as long as that has taken at most half a percent of its time. No latency includes it.
 template <class Time>
-void DataStream<Time>::ask_layout(const FileJob& file) {
+void DataStream<Time>::query_layout(const FileJob& file) {
     constexpr std::uint64_t always = 8, share = 200;
-    counting_ = nullptr;
+    current_target_counter_ = nullptr;
     ++files_opened_;
     const std::uint64_t from = now();
-    if (layouts_asked_ >= always && asking_ticks_ * share > from - this->origin()) {
+    if (layouts_queried_ >= always && layout_query_ticks_ * share > from - this->phase_start_tick()) {
         return;
     }
-    ++layouts_asked_;
-    if (const patterns::FileStripes stripes = job_.stripes(file.path); !stripes.empty()) {
-        if (!targets_) {
-            target_meter_ = job_.target_meter
-                                ? job_.target_meter
-                                : std::make_shared<meters::TargetMeter>(
-                                      this->origin(), time_.ticks_of(static_cast<std::uint64_t>(job_.slice_ns)));
-            targets_ = std::make_unique<TargetCounting>(job_.stripes, target_meter_, length_);
+    ++layouts_queried_;
+    if (const patterns::FileStripes stripes = job_.query_stripes(file.path); !stripes.empty()) {
+        if (!target_counter_) {
+            target_meter_ = job_.target_meter ? job_.target_meter
+                                              : std::make_shared<meters::TargetMeter>(
+                                                    this->phase_start_tick(),
+                                                    time_.ticks_of(static_cast<std::uint64_t>(job_.slice_ns)));
+            target_counter_ = std::make_unique<TargetCounter>(job_.query_stripes, target_meter_, length_);
         }
-        targets_->take(file.path, stripes);
-        counting_ = targets_.get();
+        target_counter_->set_file(file.path, stripes);
+        current_target_counter_ = target_counter_.get();
         layouts_known_ += std::any_of(stripes.begin(), stripes.end(),
                                       [](const patterns::StripePart& part) { return !part.targets.empty(); });
     }
-    asking_ticks_ += now() - from;
+    layout_query_ticks_ += now() - from;
 }
 
 /// Which targets served operations that followed one another, the first from `begin`.
@@ -104,26 +104,27 @@ template <class Time>
 void DataStream<Time>::count_targets(unsigned kind, const std::uint64_t* offsets, std::uint64_t begin,
                                      std::span<const std::uint64_t> ends) noexcept {
     const Time time = time_;
-    counting_->add_all(kind, offsets, begin, ends, [time](std::uint64_t ticks) { return time.duration_ns(ticks); });
+    current_target_counter_->add_consecutive(kind, offsets, begin, ends,
+                                             [time](std::uint64_t ticks) { return time.duration_ns(ticks); });
 }
 
 /// The operations of one file. True when all that were asked are done.
 template <class Time>
-bool DataStream<Time>::move(const FileJob& file, std::uint64_t pass) {
+bool DataStream<Time>::transfer_operations(const FileJob& file, std::uint64_t pass) {
     const std::uint64_t from = now();
     std::uint64_t next = 0;
-    End end = End::finished;
+    LoopEnd end = LoopEnd::finished;
     while (next < file.operations) {
-        const std::uint64_t before = done_;
-        const std::uint64_t to = next + std::min(file.operations - next, target_ - done_);
-        end = depth_ > 1 ? move_queued(file, next, to, pass) : move_one_by_one(file, next, to, pass);
-        settle_all();
-        next += done_ - before;
-        if (end == End::limit && this->wears_out()) {
-            this->after_stonewall();
-            end = End::finished;
+        const std::uint64_t before = operations_done_;
+        const std::uint64_t to = next + std::min(file.operations - next, wearout_target_ - operations_done_);
+        end = depth_ > 1 ? run_queued_loop(file, next, to, pass) : run_synchronous_loop(file, next, to, pass);
+        publish_all_counts();
+        next += operations_done_ - before;
+        if (end == LoopEnd::deadline && this->must_wear_out()) {
+            this->continue_to_wearout_target();
+            end = LoopEnd::finished;
         }
-        if (end != End::finished || done_ >= target_) {
+        if (end != LoopEnd::finished || operations_done_ >= wearout_target_) {
             break;
         }
     }
@@ -135,11 +136,11 @@ bool DataStream<Time>::move(const FileJob& file, std::uint64_t pass) {
         const int result = channel_->fsync(0);
         meter_.histogram(meters::kind_fsync).add(time_.duration_ns(now() - sync_from));
         if (result < 0) {
-            fail(file.path, "fsync", -result, 0);
+            fail_operation(file.path, "fsync", -result, 0);
         }
     }
-    meter_.parts_of_work[meters::part_transfer].add(phase_ns(from), phase_ns(now()));
-    return end == End::finished && next == file.operations && !failed_;
+    meter_.parts_of_work[meters::part_transfer].add(ns_since_phase_start(from), ns_since_phase_start(now()));
+    return end == LoopEnd::finished && next == file.operations && !failed_;
 }
 
 template <class Time>
@@ -152,17 +153,17 @@ bool DataStream<Time>::sync_and_close(const FileJob& file, bool more) {
         const std::uint64_t from = now();
         const int result = channel_->fsync(0);
         const std::uint64_t to = now();
-        meter_.parts_of_work[meters::part_fsync].add(phase_ns(from), phase_ns(to));
+        meter_.parts_of_work[meters::part_fsync].add(ns_since_phase_start(from), ns_since_phase_start(to));
         meter_.histogram(meters::kind_fsync).add(time_.duration_ns(to - from));
         if (result < 0) {
-            fail(file.path, "fsync", -result, 0);
+            fail_operation(file.path, "fsync", -result, 0);
             good = false;
         }
     }
     return this->close_file(file.path) && good;
 }
 
-template class DataStream<MachineTime>;
-template class DataStream<ChannelTime>;
+template class DataStream<MachineClock>;
+template class DataStream<ChannelClock>;
 
 }  // namespace sonde::workloads

@@ -16,7 +16,7 @@ namespace sonde::workloads {
 
 /// errno of an operation that moved less than it should: a read met the end of the file, a write that moves nothing
 /// although no error is reported is an error all the same.
-inline int reason(std::int64_t moved, bool write) {
+inline int errno_of_transfer(std::int64_t moved, bool write) {
     if (moved < 0) {
         return static_cast<int>(-moved);
     }
@@ -48,60 +48,63 @@ class DataStream final : public TimedStream<Time> {
 
  private:
     using Base = TimedStream<Time>;
-    using Base::bytes_, Base::channel_, Base::control_, Base::done_, Base::fail, Base::failed_, Base::job_,
-        Base::meter_;
-    using Base::now, Base::paused_, Base::phase_ns, Base::place, Base::report, Base::slices_, Base::target_,
-        Base::time_;
-    using Base::told_to_stop;
+    using Base::bytes_done_, Base::channel_, Base::control_, Base::operations_done_, Base::fail_operation,
+        Base::failed_, Base::job_, Base::meter_;
+    using Base::now, Base::paused_ticks_, Base::ns_since_phase_start, Base::count_operation, Base::report_error,
+        Base::slices_, Base::wearout_target_, Base::time_;
+    using Base::should_stop;
 
-    enum class End { finished, limit, stop };
+    enum class LoopEnd { finished, deadline, stop };
 
     bool run_pass(std::uint64_t pass) override;
     bool run_file(const FileJob& file, std::uint64_t pass);
     bool open(const FileJob& file, std::uint64_t pass);
-    bool move(const FileJob& file, std::uint64_t pass);
+    bool transfer_operations(const FileJob& file, std::uint64_t pass);
     bool sync_and_close(const FileJob& file, bool more);
-    End move_one_by_one(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
-    End one_by_one(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
+    LoopEnd run_synchronous_loop(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
+    LoopEnd general_loop(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
     /// Operations that are all writes of plain content, or all reads that nobody checks.
-    End plain_reads(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
-    End plain_writes(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
+    LoopEnd unchecked_read_loop(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
+    LoopEnd stamped_write_loop(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
     template <bool write>
-    End plain(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
-    /// The same with everything decided: `Road` makes the calls and reads the clock, `Content` is where data lies.
-    template <bool write, class Road, class Content>
-    End plain_loop(const Road& road, const Content& content, const FileJob& file, std::uint64_t from, std::uint64_t to,
-                   std::uint64_t pass);
-    void account(unsigned kind, const std::uint64_t* times, std::size_t count) noexcept;
-    End count_done(unsigned kind, const std::uint64_t* times, std::size_t count, std::uint64_t event_at) noexcept;
-    End move_queued(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
+    LoopEnd choose_simple_loop(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
+    /// The same with everything decided: `IoPath` makes the calls and reads the clock, `Content` is where data lies.
+    template <bool write, class IoPath, class Content>
+    LoopEnd simple_loop(const IoPath& io_path, const Content& content, const FileJob& file, std::uint64_t from,
+                        std::uint64_t to, std::uint64_t pass);
+    void count_transfers(unsigned kind, const std::uint64_t* times, std::size_t count) noexcept;
+    LoopEnd count_batch(unsigned kind, const std::uint64_t* times, std::size_t count, std::uint64_t event_at) noexcept;
+    LoopEnd run_queued_loop(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
 
-    void ask_layout(const FileJob& file);
+    void query_layout(const FileJob& file);
     void count_targets(unsigned kind, const std::uint64_t* offsets, std::uint64_t begin,
                        std::span<const std::uint64_t> ends) noexcept;
 
-    void choose(std::span<bool> writes, const FileJob& file, std::uint64_t first, std::uint64_t pass) const noexcept;
-    std::int64_t finish_short(const backends::IoRequest& operation, std::int64_t moved) noexcept;
-    void account(bool write, std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept;
-    void settle_all() noexcept;
-    std::optional<payload::Mismatch> compare_rewritten(const FileJob& file, const backends::IoRequest& operation,
-                                                       std::uint64_t generation, std::uint64_t got) noexcept;
+    void choose_directions(std::span<bool> writes, const FileJob& file, std::uint64_t first,
+                           std::uint64_t pass) const noexcept;
+    std::int64_t continue_short_transfer(const backends::IoRequest& operation, std::int64_t moved) noexcept;
+    void count_transfers(bool write, std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept;
+    void publish_all_counts() noexcept;
+    std::optional<payload::Mismatch> compare_with_later_generation(const FileJob& file,
+                                                                   const backends::IoRequest& operation,
+                                                                   std::uint64_t generation,
+                                                                   std::uint64_t got) noexcept;
     void verify(const FileJob& file, std::uint64_t index, const backends::IoRequest& operation, std::int64_t got);
 
-    /// Counted since the last settle_all(), by read and write.
-    struct alignas(64) Tally {
-        std::uint64_t operations[2] = {0, 0}, bytes[2] = {0, 0}, sum_ns[2] = {0, 0}, min_ns[2] = {never, never},
+    /// Counted since the last publish_all_counts(), by read and write.
+    struct alignas(64) UnpublishedCounts {
+        std::uint64_t operations[2] = {0, 0}, bytes[2] = {0, 0}, sum_ns[2] = {0, 0}, min_ns[2] = {no_tick, no_tick},
                       max_ns[2] = {0, 0};
     };
-    Tally tally_;
+    UnpublishedCounts unpublished_;
     meters::Histogram* histogram_[2] = {};  ///< by kind_read, kind_write; null when there are no such operations
     Pacer pacer_;
     std::size_t depth_;
     std::uint32_t length_;
-    TargetCounting* counting_ = nullptr;  ///< of the open file; null: its layout is not known
-    std::unique_ptr<TargetCounting> targets_;
+    TargetCounter* current_target_counter_ = nullptr;  ///< of the open file; null: its layout is not known
+    std::unique_ptr<TargetCounter> target_counter_;
     std::shared_ptr<meters::TargetMeter> target_meter_;
-    std::uint64_t files_opened_ = 0, layouts_asked_ = 0, layouts_known_ = 0, asking_ticks_ = 0;
+    std::uint64_t files_opened_ = 0, layouts_queried_ = 0, layouts_known_ = 0, layout_query_ticks_ = 0;
     std::unique_ptr<Buffers> buffers_;
 };
 

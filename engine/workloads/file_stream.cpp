@@ -8,14 +8,14 @@ namespace sonde::workloads {
 
 /// Operations `next` … to-1, in batches whose names are made outside the latencies. False when the stream is to end.
 template <class Time>
-bool FileStream<Time>::run_some(std::uint64_t& next, std::uint64_t to) {
+bool FileStream<Time>::run_batch(std::uint64_t& next, std::uint64_t to) {
     const bool removes = this->job_.phase->op == plan::Op::remove;
     const unsigned kind = removes ? meters::kind_remove : meters::kind_stat;
     std::array<std::string, 64> names;
     while (next < to) {
         const std::size_t count = std::min<std::uint64_t>(names.size(), to - next);
         for (std::size_t k = 0; k < count; ++k) {
-            this->job_.name(next + k, names[k]);
+            this->job_.set_path(next + k, names[k]);
         }
         std::uint64_t last = this->now();
         for (std::size_t k = 0; k < count; ++k) {
@@ -24,22 +24,22 @@ bool FileStream<Time>::run_some(std::uint64_t& next, std::uint64_t to) {
                 removes ? this->channel_->remove(this->job_.root, name) : this->channel_->stat(this->job_.root, name);
             const std::uint64_t end = this->now();
             if (result < 0) [[unlikely]] {
-                this->settle();
-                this->fail(names[k], removes ? "remove" : "stat", -result, 0);
+                this->publish_counts();
+                this->fail_operation(names[k], removes ? "remove" : "stat", -result, 0);
                 return false;
             }
             this->meter_.histogram(kind).add(this->time_.duration_ns(end - last));
             ++this->meter_.file_operations;
-            ++this->done_;
+            ++this->operations_done_;
             ++next;
-            const bool passed = this->place(last, end, 0);
+            const bool passed = this->count_operation(last, end, 0);
             last = end;
-            if (passed || this->told_to_stop()) {
-                this->settle();
+            if (passed || this->should_stop()) {
+                this->publish_counts();
                 return false;
             }
         }
-        this->settle();
+        this->publish_counts();
     }
     return true;
 }
@@ -49,11 +49,11 @@ bool FileStream<Time>::run_pass(std::uint64_t pass) {
     const std::uint64_t from = this->now();
     std::uint64_t next = 0;
     bool good = true;
-    while (good && next < this->job_.files && this->done_ < this->target_) {
-        const std::uint64_t remaining = this->target_ - this->done_;
-        good = run_some(next, next + std::min(this->job_.files - next, remaining));
-        if (!good && !this->failed_ && !this->told_to_stop() && this->wears_out()) {
-            this->after_stonewall();
+    while (good && next < this->job_.files && this->operations_done_ < this->wearout_target_) {
+        const std::uint64_t remaining = this->wearout_target_ - this->operations_done_;
+        good = run_batch(next, next + std::min(this->job_.files - next, remaining));
+        if (!good && !this->failed_ && !this->should_stop() && this->must_wear_out()) {
+            this->continue_to_wearout_target();
             good = true;
         }
     }
@@ -61,11 +61,12 @@ bool FileStream<Time>::run_pass(std::uint64_t pass) {
         this->meter_.next_operation = next;
         this->meter_.files_done = next;
     }
-    this->meter_.parts_of_work[meters::part_transfer].add(this->phase_ns(from), this->phase_ns(this->now()));
+    this->meter_.parts_of_work[meters::part_transfer].add(this->ns_since_phase_start(from),
+                                                          this->ns_since_phase_start(this->now()));
     return good && next == this->job_.files;
 }
 
-template class FileStream<MachineTime>;
-template class FileStream<ChannelTime>;
+template class FileStream<MachineClock>;
+template class FileStream<ChannelClock>;
 
 }  // namespace sonde::workloads

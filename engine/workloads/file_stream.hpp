@@ -16,7 +16,7 @@ class FileStream final : public TimedStream<Time> {
 
  private:
     bool run_pass(std::uint64_t pass) override;
-    bool run_some(std::uint64_t& next, std::uint64_t to);
+    bool run_batch(std::uint64_t& next, std::uint64_t to);
 };
 
 }  // namespace sonde::workloads

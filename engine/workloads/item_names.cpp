@@ -9,7 +9,7 @@ namespace sonde::workloads {
 namespace {
 
 /// Below this many items in each directory, entering one costs more than a longer path does.
-constexpr std::uint64_t worth_entering = 64;
+constexpr std::uint64_t min_items_to_open_directory = 64;
 constexpr std::size_t digits = 21;  // of a 64-bit number, and the zero byte
 
 /// Bytes of the longest path of a directory, below the run directory.
@@ -34,25 +34,26 @@ std::size_t longest_stem(const TreeJob& job) {
 }  // namespace
 
 ItemNames::ItemNames(const TreeJob& job, const plan::Meta& meta, backends::NameOperations& names, bool single_directory)
-    : job_(job), meta_(meta), name_operations_(names), by_directory_(false), slots_(most) {
+    : job_(job), meta_(meta), name_operations_(names), names_are_relative_(false), slots_(batch_size) {
     const bool single_holder = job.shape.copies() * job.shape.item_directories() == 1;
-    const bool in_order = meta.order == plan::SelectOrder::creation && job.shape.items_per_dir() >= worth_entering;
-    by_directory_ = meta.paths == plan::PathKind::relative && (single_holder || (in_order && !single_directory));
-    const std::size_t before = by_directory_ ? 0 : longest_path(job) + job.root.size() + 2;
+    const bool in_order =
+        meta.order == plan::SelectOrder::creation && job.shape.items_per_dir() >= min_items_to_open_directory;
+    names_are_relative_ = meta.paths == plan::PathKind::relative && (single_holder || (in_order && !single_directory));
+    const std::size_t before = names_are_relative_ ? 0 : longest_path(job) + job.root.size() + 2;
     const std::size_t width = before + longest_stem(job) + digits;
-    memory_.resize(width * most);
-    for (std::size_t k = 0; k < most; ++k) {
+    memory_.resize(width * batch_size);
+    for (std::size_t k = 0; k < batch_size; ++k) {
         slots_[k].text = memory_.data() + k * width;
     }
 }
 
 ItemNames::~ItemNames() {
-    if (entered_) {
-        name_operations_.close_directory(at_);
+    if (is_directory_open_) {
+        name_operations_.close_directory(open_directory_);
     }
 }
 
-void ItemNames::begin_part(const TreePart& part, std::uint64_t first) {
+void ItemNames::select_part(const TreePart& part, std::uint64_t first) {
     part_ = &part;
     part_first_ = first;
     const std::uint64_t items = std::max<std::uint64_t>(1, part.items);
@@ -65,7 +66,7 @@ void ItemNames::begin_part(const TreePart& part, std::uint64_t first) {
     }
 }
 
-std::uint64_t ItemNames::select(std::uint64_t index, std::uint64_t pass) const noexcept {
+std::uint64_t ItemNames::select_item(std::uint64_t index, std::uint64_t pass) const noexcept {
     switch (meta_.order) {
         case plan::SelectOrder::creation:
             return meta_.window ? item_of_window(index) : index;
@@ -90,38 +91,39 @@ std::uint64_t ItemNames::item_of_window(std::uint64_t index) const noexcept {
     return holder * job_.shape.items_per_dir() + window.first + number;
 }
 
-std::int64_t ItemNames::enter(std::uint64_t copy, std::uint64_t directory) {
+std::int64_t ItemNames::open_item_directory(std::uint64_t copy, std::uint64_t directory) {
     const std::uint64_t wanted = copy * job_.shape.directories() + directory;
-    if (entered_ && entered_directory_ == wanted && entered_part_ == part_) {
+    if (is_directory_open_ && open_directory_number_ == wanted && open_directory_part_ == part_) {
         return 0;
     }
-    if (entered_) {
-        name_operations_.close_directory(at_);
-        entered_ = false;
+    if (is_directory_open_) {
+        name_operations_.close_directory(open_directory_);
+        is_directory_open_ = false;
     }
     scratch_ = job_.root;
-    if (by_directory_) {
+    if (names_are_relative_) {
         scratch_ += '/';
         job_.shape.append_path(scratch_, part_->branch, copy, directory);
     }
-    const backends::Directory opened = name_operations_.open_directory(job_.directory, job_.relative(scratch_));
+    const backends::Directory opened = name_operations_.open_directory(job_.directory, job_.to_relative_path(scratch_));
     if (opened < 0) {
-        trouble_ = scratch_;
+        failed_path_ = scratch_;
         return opened;
     }
-    at_ = opened;
-    entered_ = true;
-    entered_directory_ = wanted;
-    entered_part_ = part_;
+    open_directory_ = opened;
+    is_directory_open_ = true;
+    open_directory_number_ = wanted;
+    open_directory_part_ = part_;
     return 0;
 }
 
-void ItemNames::write(NameSlot& slot, std::uint64_t item) {
+void ItemNames::write_name(NameSlot& slot, std::uint64_t item) {
     const patterns::TreeShape::ItemPosition position = job_.shape.locate_item(item);
-    const std::uint64_t directory = by_directory_ ? 0 : position.copy * job_.shape.directories() + position.directory;
+    const std::uint64_t directory =
+        names_are_relative_ ? 0 : position.copy * job_.shape.directories() + position.directory;
     if (slot.part != part_ || slot.directory != directory) {
         scratch_.clear();
-        if (!by_directory_) {
+        if (!names_are_relative_) {
             scratch_ = meta_.paths == plan::PathKind::full ? job_.root + "/" : std::string();
             job_.shape.append_path(scratch_, part_->branch, position.copy, position.directory);
             scratch_ += '/';
@@ -136,12 +138,12 @@ void ItemNames::write(NameSlot& slot, std::uint64_t item) {
     *std::to_chars(slot.text + slot.prefix, slot.text + slot.prefix + digits, position.number).ptr = '\0';
 }
 
-std::int64_t ItemNames::prepare(std::uint64_t next, std::uint64_t to, std::uint64_t pass) {
+std::int64_t ItemNames::make_names(std::uint64_t next, std::uint64_t to, std::uint64_t pass) {
     if (part_ == nullptr || next < part_first_ || next >= part_first_ + part_->items) {
         std::uint64_t first = 0;
         for (const TreePart& part : job_.parts) {
             if (next < first + part.items) {
-                begin_part(part, first);
+                select_part(part, first);
                 break;
             }
             first += part.items;
@@ -149,31 +151,31 @@ std::int64_t ItemNames::prepare(std::uint64_t next, std::uint64_t to, std::uint6
     }
     const std::uint64_t index = next - part_first_;
     // `next` is an item of one of the parts. NOLINTNEXTLINE(clang-analyzer-core.NullDereference)
-    std::uint64_t count = std::min<std::uint64_t>({most, to - next, part_->items - index});
-    if (by_directory_) {
+    std::uint64_t count = std::min<std::uint64_t>({batch_size, to - next, part_->items - index});
+    if (names_are_relative_) {
         const std::uint64_t per_dir = job_.shape.items_per_dir();
         if (meta_.order == plan::SelectOrder::creation) {
             count = std::min(count, per_dir - index % per_dir);
         }
-        const patterns::TreeShape::ItemPosition position = job_.shape.locate_item(select(index, pass));
-        if (const std::int64_t failed = enter(position.copy, position.directory); failed < 0) {
+        const patterns::TreeShape::ItemPosition position = job_.shape.locate_item(select_item(index, pass));
+        if (const std::int64_t failed = open_item_directory(position.copy, position.directory); failed < 0) {
             return failed;
         }
-    } else if (meta_.paths == plan::PathKind::relative && !entered_) {
-        if (const std::int64_t failed = enter(0, 0); failed < 0) {
+    } else if (meta_.paths == plan::PathKind::relative && !is_directory_open_) {
+        if (const std::int64_t failed = open_item_directory(0, 0); failed < 0) {
             return failed;
         }
-        entered_part_ = nullptr;
+        open_directory_part_ = nullptr;
     }
     for (std::uint64_t k = 0; k < count; ++k) {
-        write(slots_[k], select(index + k, pass));
+        write_name(slots_[k], select_item(index + k, pass));
     }
     return static_cast<std::int64_t>(count);
 }
 
 std::string ItemNames::path(std::size_t k) const {
     std::string path = meta_.paths == plan::PathKind::full ? std::string() : job_.root + "/";
-    if (by_directory_) {
+    if (names_are_relative_) {
         const patterns::TreeShape::ItemPosition position = job_.shape.locate_item(slots_[k].item);
         job_.shape.append_path(path, part_->branch, position.copy, position.directory);
         path += '/';

@@ -15,7 +15,7 @@ using backends::IoRequest;
 namespace {
 
 /// What is left of an operation when `moved` bytes of it are done.
-IoRequest rest_of(IoRequest operation, std::uint32_t moved) noexcept {
+IoRequest remaining_part(IoRequest operation, std::uint32_t moved) noexcept {
     operation.offset += moved;
     operation.buffer += moved;
     operation.length -= moved;
@@ -25,8 +25,8 @@ IoRequest rest_of(IoRequest operation, std::uint32_t moved) noexcept {
 }  // namespace
 
 template <class Time>
-void DataStream<Time>::choose(std::span<bool> writes, const FileJob& file, std::uint64_t first,
-                              std::uint64_t pass) const noexcept {
+void DataStream<Time>::choose_directions(std::span<bool> writes, const FileJob& file, std::uint64_t first,
+                                         std::uint64_t pass) const noexcept {
     if (!job_.reads || !job_.writes) {
         std::fill(writes.begin(), writes.end(), job_.writes);
         return;
@@ -42,52 +42,54 @@ void DataStream<Time>::choose(std::span<bool> writes, const FileJob& file, std::
 }
 
 template <class Time>
-inline void DataStream<Time>::account(bool write, std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept {
+inline void DataStream<Time>::count_transfers(bool write, std::uint64_t from, std::uint64_t to,
+                                              std::uint32_t length) noexcept {
     const unsigned kind = write ? meters::kind_write : meters::kind_read;
     const std::uint64_t ns = time_.duration_ns(to - from);
     histogram_[kind]->count_in_bucket(ns);
-    ++tally_.operations[kind];
-    tally_.bytes[kind] += length;
-    tally_.sum_ns[kind] += ns;
-    tally_.min_ns[kind] = std::min(tally_.min_ns[kind], ns);
-    tally_.max_ns[kind] = std::max(tally_.max_ns[kind], ns);
-    bytes_ += length;
-    ++done_;
+    ++unpublished_.operations[kind];
+    unpublished_.bytes[kind] += length;
+    unpublished_.sum_ns[kind] += ns;
+    unpublished_.min_ns[kind] = std::min(unpublished_.min_ns[kind], ns);
+    unpublished_.max_ns[kind] = std::max(unpublished_.max_ns[kind], ns);
+    bytes_done_ += length;
+    ++operations_done_;
 }
 
 template <class Time>
-void DataStream<Time>::settle_all() noexcept {
-    this->settle();
+void DataStream<Time>::publish_all_counts() noexcept {
+    this->publish_counts();
     for (unsigned kind = 0; kind < 2; ++kind) {
-        meter_.bytes[kind] += tally_.bytes[kind];
-        meter_.operations[kind] += tally_.operations[kind];
-        meter_.histogram(kind).add_summary(tally_.sum_ns[kind], tally_.min_ns[kind], tally_.max_ns[kind]);
+        meter_.bytes[kind] += unpublished_.bytes[kind];
+        meter_.operations[kind] += unpublished_.operations[kind];
+        meter_.histogram(kind).add_summary(unpublished_.sum_ns[kind], unpublished_.min_ns[kind],
+                                           unpublished_.max_ns[kind]);
     }
-    tally_ = Tally{};
+    unpublished_ = UnpublishedCounts{};
 }
 
 template <class Time>
-typename DataStream<Time>::End DataStream<Time>::move_one_by_one(const FileJob& file, std::uint64_t from,
-                                                                 std::uint64_t to, std::uint64_t pass) {
+typename DataStream<Time>::LoopEnd DataStream<Time>::run_synchronous_loop(const FileJob& file, std::uint64_t from,
+                                                                          std::uint64_t to, std::uint64_t pass) {
     const plan::Io& io = job_.phase->data.io;
     const bool simple = !io.collective && io.pause == 0 && !io.is_limited() && !file.geometry.has_sizes();
     if (simple && job_.writes && !job_.reads && buffers_->image(0).is_stamped_only()) {
-        return plain_writes(file, from, to, pass);
+        return stamped_write_loop(file, from, to, pass);
     }
     if (simple && !job_.writes && !job_.verify) {
-        return plain_reads(file, from, to, pass);
+        return unchecked_read_loop(file, from, to, pass);
     }
-    return one_by_one(file, from, to, pass);
+    return general_loop(file, from, to, pass);
 }
 
 template <class Time>
-typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file, std::uint64_t from, std::uint64_t to,
-                                                            std::uint64_t pass) {
+typename DataStream<Time>::LoopEnd DataStream<Time>::general_loop(const FileJob& file, std::uint64_t from,
+                                                                  std::uint64_t to, std::uint64_t pass) {
     std::array<std::uint64_t, 256> offsets;
     std::array<std::uint32_t, 256> lengths;
     std::array<bool, 256> writes;
     const bool collective = job_.phase->data.io.collective;
-    const bool check = job_.verify && !file.written.empty();
+    const bool check = job_.verify && !file.generations.empty();
     payload::PayloadImage* image = job_.writes ? &buffers_->image(0) : nullptr;
     std::byte* const read_buffer = job_.reads ? buffers_->read_buffer(0) : nullptr;
     backends::Channel& channel = *channel_;
@@ -97,7 +99,7 @@ typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file,
     for (std::uint64_t next = from; next < to;) {
         const std::size_t count = std::min<std::uint64_t>(offsets.size(), to - next);
         file.geometry.fill_offsets(next, pass, {offsets.data(), count}, {lengths.data(), count});
-        choose({writes.data(), count}, file, next, pass);
+        choose_directions({writes.data(), count}, file, next, pass);
         std::uint64_t last = now();
         for (std::size_t k = 0; k < count; ++k) {
             const bool write = writes[k];
@@ -105,9 +107,9 @@ typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file,
             std::uint64_t due = last;
             if (limited) [[unlikely]] {
                 due = pacer_.begin_operation(last, length);
-                settle_all();
+                publish_all_counts();
                 if (!this->wait_until(due)) {
-                    return told_to_stop() ? End::stop : End::limit;
+                    return should_stop() ? LoopEnd::stop : LoopEnd::deadline;
                 }
                 last = now();
             }
@@ -118,43 +120,44 @@ typename DataStream<Time>::End DataStream<Time>::one_by_one(const FileJob& file,
             std::int64_t moved = channel.transfer(operation);
             if (moved != length) [[unlikely]] {
                 // A second try of a collective call would find nobody to call with.
-                moved = collective ? moved : finish_short(operation, moved);
+                moved = collective ? moved : continue_short_transfer(operation, moved);
                 if (moved < 0 || (moved < length && !check)) {
-                    fail(file.path, write ? "write" : "read", reason(moved, write), operation.offset);
+                    fail_operation(file.path, write ? "write" : "read", errno_of_transfer(moved, write),
+                                   operation.offset);
                     if (collective) {
                         channel.agree_on_stop(true);
                     }
-                    return End::stop;
+                    return LoopEnd::stop;
                 }
             }
             const std::uint64_t end = now();
-            account(write, due, end, length);
-            const bool passed = place(last, end, length);
-            if (counting_ != nullptr) [[unlikely]] {
-                counting_->add(write ? meters::kind_write : meters::kind_read, operation.offset, last, end,
-                               time_.duration_ns(end - last));
+            count_transfers(write, due, end, length);
+            const bool passed = count_operation(last, end, length);
+            if (current_target_counter_ != nullptr) [[unlikely]] {
+                current_target_counter_->add(write ? meters::kind_write : meters::kind_read, operation.offset, last,
+                                             end, time_.duration_ns(end - last));
             }
             if (check && !write) {
                 verify(file, next + k, operation, moved);
             }
             last = end;
             if (pause != 0) [[unlikely]] {
-                last = this->idle(pause);
+                last = this->pause(pause);
             }
-            const bool leave = passed || told_to_stop();
+            const bool leave = passed || should_stop();
             if (collective ? channel.agree_on_stop(leave) : leave) [[unlikely]] {
-                return told_to_stop() || failed_ ? End::stop : End::limit;
+                return should_stop() || failed_ ? LoopEnd::stop : LoopEnd::deadline;
             }
         }
         next += count;
-        settle_all();
+        publish_all_counts();
     }
-    return End::finished;
+    return LoopEnd::finished;
 }
 
 template <class Time>
-typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file, std::uint64_t from, std::uint64_t to,
-                                                             std::uint64_t pass) {
+typename DataStream<Time>::LoopEnd DataStream<Time>::run_queued_loop(const FileJob& file, std::uint64_t from,
+                                                                     std::uint64_t to, std::uint64_t pass) {
     struct QueueSlot {
         IoRequest operation;
         std::uint64_t start = 0, index = 0;
@@ -166,21 +169,21 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
     for (std::size_t i = 0; i < depth_; ++i) {
         free[i] = static_cast<std::uint32_t>(depth_ - 1 - i);
     }
-    const bool check = job_.verify && !file.written.empty();
+    const bool check = job_.verify && !file.generations.empty();
     std::array<std::uint64_t, 64> offsets;
     std::array<std::uint32_t, 64> lengths;
     std::array<bool, 64> writes;
     std::size_t ahead = 0, used = 0;
-    End end = End::finished;
+    LoopEnd end = LoopEnd::finished;
     std::uint64_t next = from;
     std::size_t in_flight = 0;
     while (next < to || in_flight > 0) {
         const std::uint64_t submitted = now();
-        while (end == End::finished && next < to && !free.empty()) {
+        while (end == LoopEnd::finished && next < to && !free.empty()) {
             if (used == ahead) {
                 ahead = std::min<std::uint64_t>(offsets.size(), to - next);
                 file.geometry.fill_offsets(next, pass, {offsets.data(), ahead}, {lengths.data(), ahead});
-                choose({writes.data(), ahead}, file, next, pass);
+                choose_directions({writes.data(), ahead}, file, next, pass);
                 used = 0;
             }
             const std::uint64_t offset = offsets[used];
@@ -200,8 +203,8 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
             slot.index = next++;
             slot.moved = 0;
             if (!channel_->submit(slot.operation)) {
-                fail(file.path, "submit", EAGAIN, offset);
-                return End::stop;
+                fail_operation(file.path, "submit", EAGAIN, offset);
+                return LoopEnd::stop;
             }
             free.pop_back();
             ++in_flight;
@@ -211,8 +214,8 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
         }
         const std::size_t count = channel_->reap(done);
         if (count == 0) {
-            fail(file.path, "wait for completions", EIO, 0);
-            return End::stop;
+            fail_operation(file.path, "wait for completions", EIO, 0);
+            return LoopEnd::stop;
         }
         const std::uint64_t ended = now();
         for (std::size_t k = 0; k < count; ++k) {
@@ -224,7 +227,7 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
                     // Through the queue again: a call that waits could meet another operation's completion.
                     ++meter_.short_operations;
                     slot.moved += static_cast<std::uint32_t>(moved);
-                    if (channel_->submit(rest_of(slot.operation, slot.moved))) {
+                    if (channel_->submit(remaining_part(slot.operation, slot.moved))) {
                         continue;
                     }
                     moved = -EAGAIN;
@@ -238,26 +241,27 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
             }
             if (moved != length) [[unlikely]] {
                 if (moved < 0 || (moved < length && !check)) {
-                    fail(file.path, slot.operation.is_write ? "write" : "read", reason(moved, slot.operation.is_write),
-                         slot.operation.offset);
-                    end = End::stop;
+                    fail_operation(file.path, slot.operation.is_write ? "write" : "read",
+                                   errno_of_transfer(moved, slot.operation.is_write), slot.operation.offset);
+                    end = LoopEnd::stop;
                     continue;
                 }
             }
-            account(slot.operation.is_write, slot.start, ended, length);
-            if (place(slot.start, ended, length)) {
-                end = End::limit;
+            count_transfers(slot.operation.is_write, slot.start, ended, length);
+            if (count_operation(slot.start, ended, length)) {
+                end = LoopEnd::deadline;
             }
-            if (counting_ != nullptr) [[unlikely]] {
-                counting_->add(slot.operation.is_write ? meters::kind_write : meters::kind_read, slot.operation.offset,
-                               slot.start, ended, time_.duration_ns(ended - slot.start));
+            if (current_target_counter_ != nullptr) [[unlikely]] {
+                current_target_counter_->add(slot.operation.is_write ? meters::kind_write : meters::kind_read,
+                                             slot.operation.offset, slot.start, ended,
+                                             time_.duration_ns(ended - slot.start));
             }
             if (check && !slot.operation.is_write) {
                 verify(file, slot.index, slot.operation, moved);
             }
         }
-        if (end == End::finished && told_to_stop()) {
-            end = End::stop;
+        if (end == LoopEnd::finished && should_stop()) {
+            end = LoopEnd::stop;
         }
     }
     return end;
@@ -265,21 +269,22 @@ typename DataStream<Time>::End DataStream<Time>::move_queued(const FileJob& file
 
 /// Continues a call that moved less than asked. Bytes moved in all (short only at the end of the file), or -errno.
 template <class Time>
-std::int64_t DataStream<Time>::finish_short(const IoRequest& operation, std::int64_t moved) noexcept {
+std::int64_t DataStream<Time>::continue_short_transfer(const IoRequest& operation, std::int64_t moved) noexcept {
     std::int64_t total = 0;
     while (moved > 0 && total + moved < operation.length && job_.phase->data.io.continue_short) {
         ++meter_.short_operations;
         total += moved;
-        moved = channel_->transfer(rest_of(operation, static_cast<std::uint32_t>(total)));
+        moved = channel_->transfer(remaining_part(operation, static_cast<std::uint32_t>(total)));
     }
     return moved < 0 ? moved : total + moved;
 }
 
 /// Compares 4 KiB by 4 KiB, because each may hold data of before this phase or of this phase.
 template <class Time>
-std::optional<payload::Mismatch> DataStream<Time>::compare_rewritten(const FileJob& file, const IoRequest& operation,
-                                                                     std::uint64_t generation,
-                                                                     std::uint64_t got) noexcept {
+std::optional<payload::Mismatch> DataStream<Time>::compare_with_later_generation(const FileJob& file,
+                                                                                 const IoRequest& operation,
+                                                                                 std::uint64_t generation,
+                                                                                 std::uint64_t got) noexcept {
     const auto writer = static_cast<std::uint32_t>(file.owner);
     payload::PayloadImage& expected = buffers_->expected();
     for (std::uint64_t begin = 0; begin < operation.length; begin += payload::granule_bytes) {
@@ -300,9 +305,9 @@ std::optional<payload::Mismatch> DataStream<Time>::compare_rewritten(const FileJ
 
 template <class Time>
 void DataStream<Time>::verify(const FileJob& file, std::uint64_t index, const IoRequest& operation, std::int64_t got) {
-    const std::uint64_t from = time_.raw();
+    const std::uint64_t from = time_.read_ticks();
     std::uint64_t generation = 0;
-    for (const Written& written : file.written) {
+    for (const WrittenGeneration& written : file.generations) {
         if (index < written.operations) {
             generation = written.generation;
             break;
@@ -314,22 +319,22 @@ void DataStream<Time>::verify(const FileJob& file, std::uint64_t index, const Io
     const auto present = static_cast<std::uint64_t>(std::max<std::int64_t>(0, got));
     auto wrong = payload::compare(expected, operation.buffer, operation.offset, operation.length, present);
     if (wrong && job_.writes) {
-        wrong = compare_rewritten(file, operation, generation, present);
+        wrong = compare_with_later_generation(file, operation, generation, present);
     }
     if (wrong) {
         ++meter_.mismatches;
-        const int writer = file.writer(wrong->offset);
+        const int writer = file.find_writer(wrong->offset);
         const std::string by = writer < 0 ? "" : "written by task " + std::to_string(writer) + ", ";
-        report(file.path, "verify", 0, wrong->offset,
-               std::string(payload::text(wrong->kind)) + ": " + wrong->describe_mismatch + " (expected: " + by +
-                   "generation " + std::to_string(generation) + ")");
+        report_error(file.path, "verify", 0, wrong->offset,
+                     std::string(payload::text(wrong->kind)) + ": " + wrong->describe_mismatch + " (expected: " + by +
+                         "generation " + std::to_string(generation) + ")");
     }
-    const std::uint64_t spent = time_.raw() - from;
-    paused_ += spent;
+    const std::uint64_t spent = time_.read_ticks() - from;
+    paused_ticks_ += spent;
     meter_.verify_ns += static_cast<std::int64_t>(time_.duration_ns(spent));
 }
 
-template class DataStream<MachineTime>;
-template class DataStream<ChannelTime>;
+template class DataStream<MachineClock>;
+template class DataStream<ChannelClock>;
 
 }  // namespace sonde::workloads

@@ -16,7 +16,8 @@ namespace sonde::workloads {
 /// Lines are kept in memory, 64 Ki at a time, and written between operations; only a full buffer is written while the
 /// clock runs. Transfers in a queue are logged when they complete. A log that cannot be written is a note of the
 /// channel, not an error.
-std::unique_ptr<backends::Channel> logged(std::unique_ptr<backends::Channel> channel, const std::string& path,
-                                          const meters::Clock& clock, unsigned slots);
+std::unique_ptr<backends::Channel> wrap_in_operation_log(std::unique_ptr<backends::Channel> channel,
+                                                         const std::string& path, const meters::Clock& clock,
+                                                         unsigned slots);
 
 }  // namespace sonde::workloads

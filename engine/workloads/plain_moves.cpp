@@ -10,20 +10,20 @@
 namespace sonde::workloads {
 
 /// How long a task may go on before it looks whether it was told to stop: one operation when that takes longer.
-constexpr std::uint64_t glance_ns = 100'000;
+constexpr std::uint64_t stop_check_interval_ns = 100'000;
 
 namespace {
 
 using backends::IoRequest;
 
 /// Where all reads go.
-struct OneBuffer {
+struct SingleBuffer {
     std::byte* buffer;
-    std::byte* at(std::uint64_t, std::uint64_t) const noexcept { return buffer; }
+    std::byte* buffer_at(std::uint64_t, std::uint64_t) const noexcept { return buffer; }
 };
 
 /// One system call an operation, timed by the counter: nothing is decided on the way.
-struct ShortRoad {
+struct SyscallPath {
     backends::SyscallFile file;
     static std::uint64_t now() noexcept { return meters::Clock::counter_ticks(); }
     template <bool write>
@@ -31,13 +31,13 @@ struct ShortRoad {
         return file.transfer_once<write>(buffer, length, offset);
     }
     template <bool write>
-    std::int64_t settle(std::int64_t moved, std::byte* buffer, std::uint32_t length,
-                        std::uint64_t offset) const noexcept {
+    std::int64_t retry_if_interrupted(std::int64_t moved, std::byte* buffer, std::uint32_t length,
+                                      std::uint64_t offset) const noexcept {
         return moved < 0 ? file.retry_if_interrupted<write>(moved, buffer, length, offset) : moved;
     }
 };
 
-IoRequest operation_of(bool write, std::byte* buffer, std::uint32_t length, std::uint64_t offset) noexcept {
+IoRequest make_io_request(bool write, std::byte* buffer, std::uint32_t length, std::uint64_t offset) noexcept {
     IoRequest operation;
     operation.offset = offset;
     operation.buffer = buffer;
@@ -48,16 +48,16 @@ IoRequest operation_of(bool write, std::byte* buffer, std::uint32_t length, std:
 
 /// Any channel and any clock.
 template <class Time>
-struct LongRoad {
+struct ChannelPath {
     backends::Channel& channel;
     Time time;
-    std::uint64_t now() const noexcept { return time.raw(); }
+    std::uint64_t now() const noexcept { return time.read_ticks(); }
     template <bool write>
     std::int64_t transfer(std::byte* buffer, std::uint32_t length, std::uint64_t offset) const noexcept {
-        return channel.transfer(operation_of(write, buffer, length, offset));
+        return channel.transfer(make_io_request(write, buffer, length, offset));
     }
     template <bool write>
-    static std::int64_t settle(std::int64_t moved, std::byte*, std::uint32_t, std::uint64_t) noexcept {
+    static std::int64_t retry_if_interrupted(std::int64_t moved, std::byte*, std::uint32_t, std::uint64_t) noexcept {
         return moved;
     }
 };
@@ -67,10 +67,10 @@ struct LongRoad {
 /// Operations of one kind, one after the other: times[0] is when the first began, times[1] … times[count] are their
 /// ends, at which each next one began.
 template <class Time>
-void DataStream<Time>::account(unsigned kind, const std::uint64_t* times, std::size_t count) noexcept {
+void DataStream<Time>::count_transfers(unsigned kind, const std::uint64_t* times, std::size_t count) noexcept {
     const Time time = time_;
     meters::Histogram& histogram = *histogram_[kind];
-    std::uint64_t least = never, most = 0;
+    std::uint64_t least = no_tick, most = 0;
 #pragma GCC unroll 4
     for (std::size_t k = 0; k < count; ++k) {
         const std::uint64_t ns = time.duration_ns(times[k + 1] - times[k]);
@@ -81,119 +81,120 @@ void DataStream<Time>::account(unsigned kind, const std::uint64_t* times, std::s
     histogram.add_summary(time.duration_ns(times[count] - times[0]), least, most);
     meter_.operations[kind] += count;
     meter_.bytes[kind] += count * length_;
-    bytes_ += count * length_;
-    done_ += count;
+    bytes_done_ += count * length_;
+    operations_done_ += count;
 }
 
 /// Nothing pauses the clock of a stream that verifies nothing, so the clock is read bare here.
 template <class Time>
-template <bool write, class Road, class Content>
-typename DataStream<Time>::End DataStream<Time>::plain_loop(const Road& road, const Content& content,
-                                                            const FileJob& file, std::uint64_t from, std::uint64_t to,
-                                                            std::uint64_t pass) {
+template <bool write, class IoPath, class Content>
+typename DataStream<Time>::LoopEnd DataStream<Time>::simple_loop(const IoPath& io_path, const Content& content,
+                                                                 const FileJob& file, std::uint64_t from,
+                                                                 std::uint64_t to, std::uint64_t pass) {
     // Where each operation goes, until it is done; then when it ended. One array, so that one register is enough. The
     // first place is for when the first one began.
-    std::array<std::uint64_t, TargetCounting::most_at_once + 1> steps;
-    const Road local_road = road;  // in registers, or near
+    std::array<std::uint64_t, TargetCounter::most_at_once + 1> steps;
+    const IoPath local_path = io_path;  // in registers, or near
     const Content data = content;
-    const std::uint64_t glance = time_.ticks_of(glance_ns);
+    const std::uint64_t glance = time_.ticks_of(stop_check_interval_ns);
     const std::uint32_t length = length_;
     for (std::uint64_t next = from; next < to;) {
         const std::size_t count = std::min<std::uint64_t>(steps.size() - 1, to - next);
         file.geometry.fill_offsets(next, pass, {steps.data() + 1, count});
-        if (counting_ != nullptr) [[unlikely]] {
-            counting_->expect({steps.data() + 1, count});
+        if (current_target_counter_ != nullptr) [[unlikely]] {
+            current_target_counter_->set_expected_offsets({steps.data() + 1, count});
         }
         std::uint64_t* const last = steps.data() + 1 + count;
         for (std::uint64_t* step = steps.data() + 1; step != last;) {
             std::uint64_t* const begin = step - 1;
-            *begin = local_road.now();
-            // What began before the slice is spread by event(), one operation at a time.
-            const std::uint64_t event_at = *begin < this->slice_start_ ? 0 : this->event_;
+            *begin = local_path.now();
+            // What began before the slice is spread by handle_event(), one operation at a time.
+            const std::uint64_t event_at = *begin < this->slice_start_ ? 0 : this->next_event_;
             const std::uint64_t until = std::min(event_at, *begin + glance);
             std::uint64_t end = 0;
             std::int64_t moved = 0;
             do {
                 const std::uint64_t offset = *step;
                 std::byte* const buffer = data.buffer_at(offset, length);
-                moved = local_road.template transfer<write>(buffer, length, offset);
+                moved = local_path.template transfer<write>(buffer, length, offset);
                 if (moved != length) [[unlikely]] {
-                    moved = local_road.template settle<write>(moved, buffer, length, offset);
-                    moved = finish_short(operation_of(write, buffer, length, offset), moved);
+                    moved = local_path.template retry_if_interrupted<write>(moved, buffer, length, offset);
+                    moved = continue_short_transfer(make_io_request(write, buffer, length, offset), moved);
                     if (moved < length) {
                         break;
                     }
                 }
-                end = local_road.now();
+                end = local_path.now();
                 *step++ = end;
             } while (step != last && end < until);
             const std::uint64_t stopped_at = step == last ? 0 : *step;
-            const End how = count_done(write ? meters::kind_write : meters::kind_read, begin,
-                                       static_cast<std::size_t>(step - begin) - 1, event_at);
-            if (counting_ != nullptr) [[unlikely]] {
+            const LoopEnd how = count_batch(write ? meters::kind_write : meters::kind_read, begin,
+                                            static_cast<std::size_t>(step - begin) - 1, event_at);
+            if (current_target_counter_ != nullptr) [[unlikely]] {
                 count_targets(write ? meters::kind_write : meters::kind_read,
-                              counting_->expected() + (begin - steps.data()), *begin, {begin + 1, step});
+                              current_target_counter_->expected_offsets() + (begin - steps.data()), *begin,
+                              {begin + 1, step});
             }
             if (moved < length) [[unlikely]] {
-                fail(file.path, write ? "write" : "read", reason(moved, write), stopped_at);
-                return End::stop;
+                fail_operation(file.path, write ? "write" : "read", errno_of_transfer(moved, write), stopped_at);
+                return LoopEnd::stop;
             }
-            if (how != End::finished) {
+            if (how != LoopEnd::finished) {
                 return how;
             }
         }
         next += count;
-        this->settle();
+        this->publish_counts();
     }
-    return End::finished;
+    return LoopEnd::finished;
 }
 
 /// Counts operations of which at most the last one ended at the expected event. How the loop is to go on.
 template <class Time>
-typename DataStream<Time>::End DataStream<Time>::count_done(unsigned kind, const std::uint64_t* times,
-                                                            std::size_t count, std::uint64_t event_at) noexcept {
-    account(kind, times, count);
+typename DataStream<Time>::LoopEnd DataStream<Time>::count_batch(unsigned kind, const std::uint64_t* times,
+                                                                 std::size_t count, std::uint64_t event_at) noexcept {
+    count_transfers(kind, times, count);
     const bool at_event = count > 0 && times[count] >= event_at;
     const std::size_t inside = count - (at_event ? 1 : 0);
-    this->count_inside(inside, inside * length_);
-    const bool passed = at_event && this->event(times[inside], times[count], length_);
-    return told_to_stop() ? End::stop : passed ? End::limit : End::finished;
+    this->count_in_slice(inside, inside * length_);
+    const bool passed = at_event && this->handle_event(times[inside], times[count], length_);
+    return should_stop() ? LoopEnd::stop : passed ? LoopEnd::deadline : LoopEnd::finished;
 }
 
 template <class Time>
 template <bool write>
-typename DataStream<Time>::End DataStream<Time>::plain(const FileJob& file, std::uint64_t from, std::uint64_t to,
-                                                       std::uint64_t pass) {
-    const auto with = [&](const auto& road) {
+typename DataStream<Time>::LoopEnd DataStream<Time>::choose_simple_loop(const FileJob& file, std::uint64_t from,
+                                                                        std::uint64_t to, std::uint64_t pass) {
+    const auto with = [&](const auto& io_path) {
         if constexpr (!write) {
-            return plain_loop<write>(road, OneBuffer{buffers_->read_buffer(0)}, file, from, to, pass);
+            return simple_loop<write>(io_path, SingleBuffer{buffers_->read_buffer(0)}, file, from, to, pass);
         } else if (payload::PayloadImage& image = buffers_->image(0); image.stamp_all_granules((to - from) * length_)) {
-            return plain_loop<write>(road, image.stamp_writer<true>(), file, from, to, pass);
+            return simple_loop<write>(io_path, image.stamp_writer<true>(), file, from, to, pass);
         } else {
-            return plain_loop<write>(road, image.stamp_writer<false>(), file, from, to, pass);
+            return simple_loop<write>(io_path, image.stamp_writer<false>(), file, from, to, pass);
         }
     };
-    if constexpr (std::is_same_v<Time, MachineTime>) {
-        if (const backends::SyscallFile bare = channel_->syscall_file(0); bare && time_.counter()) {
-            return with(ShortRoad{bare});
+    if constexpr (std::is_same_v<Time, MachineClock>) {
+        if (const backends::SyscallFile bare = channel_->syscall_file(0); bare && time_.uses_counter()) {
+            return with(SyscallPath{bare});
         }
     }
-    return with(LongRoad<Time>{*channel_, time_});
+    return with(ChannelPath<Time>{*channel_, time_});
 }
 
 template <class Time>
-typename DataStream<Time>::End DataStream<Time>::plain_reads(const FileJob& file, std::uint64_t from, std::uint64_t to,
-                                                             std::uint64_t pass) {
-    return plain<false>(file, from, to, pass);
+typename DataStream<Time>::LoopEnd DataStream<Time>::unchecked_read_loop(const FileJob& file, std::uint64_t from,
+                                                                         std::uint64_t to, std::uint64_t pass) {
+    return choose_simple_loop<false>(file, from, to, pass);
 }
 
 template <class Time>
-typename DataStream<Time>::End DataStream<Time>::plain_writes(const FileJob& file, std::uint64_t from, std::uint64_t to,
-                                                              std::uint64_t pass) {
-    return plain<true>(file, from, to, pass);
+typename DataStream<Time>::LoopEnd DataStream<Time>::stamped_write_loop(const FileJob& file, std::uint64_t from,
+                                                                        std::uint64_t to, std::uint64_t pass) {
+    return choose_simple_loop<true>(file, from, to, pass);
 }
 
-template class DataStream<MachineTime>;
-template class DataStream<ChannelTime>;
+template class DataStream<MachineClock>;
+template class DataStream<ChannelClock>;
 
 }  // namespace sonde::workloads

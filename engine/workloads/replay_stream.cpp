@@ -19,13 +19,13 @@ struct CallName {
     unsigned kind;     ///< of its latency
     const char* text;  ///< in messages
 };
-constexpr std::array<CallName, patterns::operation_kinds> calls{
+constexpr std::array<CallName, patterns::operation_kinds> call_names{
     CallName{meters::kind_read, "read"},    CallName{meters::kind_write, "write"}, CallName{meters::kind_open, "open"},
     CallName{meters::kind_fsync, "fsync"},  CallName{meters::kind_close, "close"}, CallName{meters::kind_stat, "stat"},
     CallName{meters::kind_remove, "remove"}};
 
-constexpr const CallName& call_of(ReplayCall kind) {
-    return calls[static_cast<std::size_t>(kind)];
+constexpr const CallName& call_name_of(ReplayCall kind) {
+    return call_names[static_cast<std::size_t>(kind)];
 }
 
 }  // namespace
@@ -41,19 +41,19 @@ ReplayStream<Time>::ReplayStream(const StreamJob& job, ranks::Team& team, const 
     for (const ListedOperation& operation : list_.operations) {
         backends::OpenRequest& request = files_[operation.file];
         if (request.path.empty()) {
-            job.name(operation.file, request.path);
+            job.set_path(operation.file, request.path);
             request.no_follow = true;
             request.root = job.root;
             request.relative_path_begin = job.relative_path_begin;
         }
         // Before the clock runs: a histogram that is used for the first time is emptied.
-        meter.histogram(call_of(operation.kind).kind).touch_pages();
+        meter.histogram(call_name_of(operation.kind).kind).touch_pages();
     }
 }
 
 /// Sleeps, and spins through the end, because a sleep ends late by tens of microseconds.
 template <class Time>
-void ReplayStream<Time>::wait(std::uint64_t ns) noexcept {
+void ReplayStream<Time>::wait_think_time(std::uint64_t ns) noexcept {
     if (this->channel_->advance_virtual_time(static_cast<std::int64_t>(ns))) {
         return;
     }
@@ -61,12 +61,12 @@ void ReplayStream<Time>::wait(std::uint64_t ns) noexcept {
     constexpr std::uint64_t longest_sleep_ns = 100'000'000;
     const std::uint64_t until = this->now() + this->time_.ticks_of(ns);
     const std::uint64_t end_of_sleep = until - std::min(until, this->time_.ticks_of(spin_ns));
-    for (std::uint64_t time = this->now(); time < end_of_sleep && !this->told_to_stop(); time = this->now()) {
+    for (std::uint64_t time = this->now(); time < end_of_sleep && !this->should_stop(); time = this->now()) {
         const std::uint64_t left_ns = std::min(longest_sleep_ns, this->time_.duration_ns(end_of_sleep - time));
         const timespec length{0, static_cast<long>(left_ns)};
         ::nanosleep(&length, nullptr);
     }
-    while (this->now() < until && !this->job_.backend->traits.virtual_time && !this->told_to_stop()) {
+    while (this->now() < until && !this->job_.backend->traits.virtual_time && !this->should_stop()) {
     }
 }
 
@@ -95,7 +95,7 @@ std::int64_t ReplayStream<Time>::transfer(const ListedOperation& operation, std:
 }
 
 template <class Time>
-std::int64_t ReplayStream<Time>::issue(const ListedOperation& operation) noexcept {
+std::int64_t ReplayStream<Time>::execute_call(const ListedOperation& operation) noexcept {
     backends::OpenRequest& file = files_[operation.file];
     switch (operation.kind) {
         case ReplayCall::read:
@@ -128,26 +128,26 @@ bool ReplayStream<Time>::run_operation(const ListedOperation& operation) {
         write_data_ = buffers_->image(0).content_at(operation.offset, operation.length);
     }
     const std::uint64_t from = this->now();
-    const std::int64_t result = issue(operation);
+    const std::int64_t result = execute_call(operation);
     const std::uint64_t to = this->now();
     if (result < 0) [[unlikely]] {
-        this->settle();
-        this->fail(files_[operation.file].path, call_of(operation.kind).text, static_cast<int>(-result),
-                   operation.offset);
+        this->publish_counts();
+        this->fail_operation(files_[operation.file].path, call_name_of(operation.kind).text, static_cast<int>(-result),
+                             operation.offset);
         return false;
     }
-    const unsigned kind = call_of(operation.kind).kind;
+    const unsigned kind = call_name_of(operation.kind).kind;
     const std::uint32_t length = moves ? operation.length : 0;
     this->meter_.histogram(kind).add(this->time_.duration_ns(to - from));
-    ++this->done_;
-    this->bytes_ += length;
+    ++this->operations_done_;
+    this->bytes_done_ += length;
     if (moves) {
         this->meter_.bytes[kind] += length;
         ++this->meter_.operations[kind];
     } else {
         ++this->meter_.file_operations;
     }
-    return !this->place(from, to, length) && !this->told_to_stop();
+    return !this->count_operation(from, to, length) && !this->should_stop();
 }
 
 template <class Time>
@@ -157,20 +157,21 @@ bool ReplayStream<Time>::run_pass(std::uint64_t /*pass*/) {
     bool good = true;
     for (const ListedOperation& operation : list_.operations) {
         if (thinks && operation.think_ns > 0) {
-            wait(operation.think_ns);
+            wait_think_time(operation.think_ns);
         }
         if (!run_operation(operation)) {
-            good = this->done_ == list_.operations.size();
+            good = this->operations_done_ == list_.operations.size();
             break;
         }
     }
-    this->settle();
-    this->meter_.next_operation = this->done_;
-    this->meter_.parts_of_work[meters::part_transfer].add(this->phase_ns(from), this->phase_ns(this->now()));
+    this->publish_counts();
+    this->meter_.next_operation = this->operations_done_;
+    this->meter_.parts_of_work[meters::part_transfer].add(this->ns_since_phase_start(from),
+                                                          this->ns_since_phase_start(this->now()));
     return good && !this->failed_;
 }
 
-template class ReplayStream<MachineTime>;
-template class ReplayStream<ChannelTime>;
+template class ReplayStream<MachineClock>;
+template class ReplayStream<ChannelClock>;
 
 }  // namespace sonde::workloads

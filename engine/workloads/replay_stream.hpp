@@ -22,9 +22,9 @@ class ReplayStream final : public TimedStream<Time> {
     bool run_pass(std::uint64_t pass) override;
     /// One operation. False when it failed, or the stream must end.
     bool run_operation(const patterns::ListedOperation& operation);
-    std::int64_t issue(const patterns::ListedOperation& operation) noexcept;
+    std::int64_t execute_call(const patterns::ListedOperation& operation) noexcept;
     std::int64_t transfer(const patterns::ListedOperation& operation, std::byte* buffer) noexcept;
-    void wait(std::uint64_t ns) noexcept;
+    void wait_think_time(std::uint64_t ns) noexcept;
 
     const patterns::TaskOperations& list_;
     std::vector<backends::OpenRequest> files_;
@@ -32,7 +32,7 @@ class ReplayStream final : public TimedStream<Time> {
     std::byte* write_data_ = nullptr;  ///< of the next write
 };
 
-extern template class ReplayStream<MachineTime>;
-extern template class ReplayStream<ChannelTime>;
+extern template class ReplayStream<MachineClock>;
+extern template class ReplayStream<ChannelClock>;
 
 }  // namespace sonde::workloads

@@ -13,30 +13,30 @@ EntrySearch::EntrySearch(const plan::EntryFilter& find, std::optional<std::int64
     if (name.size() > 2 && name.front() == '*' && name.back() == '*') {
         const std::string middle = name.substr(1, name.size() - 2);
         if (middle.find_first_of("*?[\\") == std::string::npos) {
-            inside_ = middle;
+            substring_ = middle;
         }
     }
     if (find.size_min || find.size_max) {
         size_min_ = find.size_min.value_or(0);
         size_max_ = find.size_max.value_or(UINT64_MAX);
-        fields_ |= STATX_SIZE;
+        statx_fields_ |= STATX_SIZE;
     }
     if (newer_than_ns) {
-        fields_ |= STATX_MTIME;
+        statx_fields_ |= STATX_MTIME;
     }
 }
 
-bool EntrySearch::fits_name(const char* name) const noexcept {
+bool EntrySearch::matches_name(const char* name) const noexcept {
     if (pattern_.empty()) {
         return true;
     }
-    if (!inside_.empty()) {
-        return std::strstr(name, inside_.c_str()) != nullptr;
+    if (!substring_.empty()) {
+        return std::strstr(name, substring_.c_str()) != nullptr;
     }
     return ::fnmatch(pattern_.c_str(), name, 0) == 0;
 }
 
-bool EntrySearch::fits_kind(backends::EntryKind kind) const noexcept {
+bool EntrySearch::matches_kind(backends::EntryKind kind) const noexcept {
     using backends::EntryKind;
     using plan::EntryType;
     switch (type_) {

@@ -16,21 +16,21 @@ class EntrySearch {
     /// `newer_than_ns`: only entries modified after this time match (ns since 1970). Absent: any time.
     EntrySearch(const plan::EntryFilter& find, std::optional<std::int64_t> newer_than_ns);
 
-    bool fits_name(const char* name) const noexcept;
-    bool fits_kind(backends::EntryKind kind) const noexcept;
+    bool matches_name(const char* name) const noexcept;
+    bool matches_kind(backends::EntryKind kind) const noexcept;
     bool matches_size_and_time(const backends::EntryAttributes& attributes) const noexcept;
     /// Whether the name and the kind do not decide.
-    bool needs_attributes() const noexcept { return fields_ != 0; }
+    bool needs_attributes() const noexcept { return statx_fields_ != 0; }
     /// What statx(2) is asked for.
-    std::uint32_t fields() const noexcept { return fields_; }
+    std::uint32_t statx_fields() const noexcept { return statx_fields_; }
 
  private:
-    std::string pattern_;  ///< empty: any name
-    std::string inside_;   ///< the pattern is only this between two stars: a plain search, ten times faster
+    std::string pattern_;    ///< empty: any name
+    std::string substring_;  ///< the pattern is only this between two stars: a plain search, ten times faster
     plan::EntryType type_;
     std::uint64_t size_min_ = 0, size_max_ = UINT64_MAX;
     std::optional<std::int64_t> newer_than_ns_;
-    std::uint32_t fields_ = 0;
+    std::uint32_t statx_fields_ = 0;
 };
 
 }  // namespace sonde::workloads

@@ -24,7 +24,7 @@
 namespace sonde::workloads {
 
 /// The data of one file as earlier phases left it, newest first: operations below `operations` carry `generation`.
-struct Written {
+struct WrittenGeneration {
     std::uint64_t generation = 0;
     std::uint64_t operations = 0;
 };
@@ -34,12 +34,12 @@ struct FileJob {
     std::string path;
     std::uint64_t number = 0;
     patterns::Geometry geometry;
-    std::uint64_t operations = 0;  ///< how many of the geometry's operations may be done in a pass
-    std::uint64_t size = 0;        ///< bytes of the whole file when complete
-    std::vector<Written> written;  ///< reads: for verification; empty: what is right is not known
+    std::uint64_t operations = 0;                ///< how many of the geometry's operations may be done in a pass
+    std::uint64_t size = 0;                      ///< bytes of the whole file when complete
+    std::vector<WrittenGeneration> generations;  ///< reads: for verification; empty: what is right is not known
     bool create = false, truncate = false, exclusive = false;
     /// Which task wrote a byte of the file, to name it when it is wrong; -1 = it cannot be told.
-    std::function<int(std::uint64_t offset)> writer;
+    std::function<int(std::uint64_t offset)> find_writer;
     int owner = 0;           ///< task whose part of the file this is: the writer itself, or whom a shift names
     bool no_follow = false;  ///< the run made the file, so a symbolic link there is somebody else's
 };
@@ -56,7 +56,7 @@ struct StreamJob {
     double read_ratio = 0;         ///< when both
     std::uint64_t generation = 0;  ///< of what is written
     std::uint64_t files = 0;
-    std::function<FileJob(std::uint64_t)> file;
+    std::function<FileJob(std::uint64_t)> make_file_job;
     /// The run's directory that holds all files of this stream; empty: the plan names each file.
     std::string root_path;
     /// The same, open while the phase lasts; `anywhere`: files are opened by their whole path.
@@ -65,7 +65,7 @@ struct StreamJob {
     std::size_t relative_path_begin = 0;
     std::uint64_t device = 0;  ///< number of the block device that the files must be; 0 = they are files
     /// Path of the k-th file into a string that is used again and again (operations by name).
-    std::function<void(std::uint64_t, std::string&)> name;
+    std::function<void(std::uint64_t, std::string&)> set_path;
     std::shared_ptr<TreeJob> tree;  ///< operations on a tree; `files` is then how many operations
     std::shared_ptr<const patterns::TaskOperations> replay;  ///< op replay: what this task does with its `files`
     std::shared_ptr<const TrainingJob> training;             ///< op train
@@ -80,7 +80,7 @@ struct StreamJob {
     /// backend that moves no bytes. Empty: each has its own.
     std::span<std::byte> memory;
     /// Asks for the layout of a file; empty where the file system tells none.
-    AskStripes stripes;
+    StripeQuery query_stripes;
     /// Where operations are counted by target. Empty: each stream has a meter of its own. Streams that share one never
     /// run at the same time and have one clock.
     std::shared_ptr<meters::TargetMeter> target_meter;

@@ -18,8 +18,8 @@ namespace sonde::workloads {
 namespace {
 
 /// The backend's channel, with the memory of a GPU behind it and a log of its operations when the phase wants them.
-std::unique_ptr<backends::Channel> channel_of(const StreamJob& job, const backends::ChannelSetup& setup,
-                                              const meters::Clock& clock) {
+std::unique_ptr<backends::Channel> make_channel_of(const StreamJob& job, const backends::ChannelSetup& setup,
+                                                   const meters::Clock& clock) {
     std::unique_ptr<backends::Channel> channel = job.backend->make_channel(setup);
     if (!setup.io->gpus.empty() && !job.backend->traits.gpu_memory) {
         channel = backends::stage_in_gpu(std::move(channel), setup);
@@ -29,13 +29,13 @@ std::unique_ptr<backends::Channel> channel_of(const StreamJob& job, const backen
     }
     std::array<char, 32> name{};
     std::snprintf(name.data(), name.size(), "-%05d.csv", job.task);
-    return logged(std::move(channel), job.phase->operations_file + name.data(), clock,
-                  static_cast<unsigned>(job.phase->data.io.queue_depth));
+    return wrap_in_operation_log(std::move(channel), job.phase->operations_file + name.data(), clock,
+                                 static_cast<unsigned>(job.phase->data.io.queue_depth));
 }
 
 template <class Time>
-std::unique_ptr<TaskStream> make_on(const StreamJob& job, const payload::PayloadBase& base, ranks::Team& team,
-                                    const meters::Clock& clock, meters::StreamMeter& meter) {
+std::unique_ptr<TaskStream> make_stream_on(const StreamJob& job, const payload::PayloadBase& base, ranks::Team& team,
+                                           const meters::Clock& clock, meters::StreamMeter& meter) {
     backends::ChannelSetup setup;
     setup.io = &job.phase->data.io;
     setup.paced = &job.phase->data.paced;
@@ -47,12 +47,12 @@ std::unique_ptr<TaskStream> make_on(const StreamJob& job, const payload::Payload
     setup.gpu_copies = {.before_writes = job.phase->data.payload.kind != plan::PayloadKind::zero,
                         .after_reads = job.verify};
     if (job.phase->op == plan::Op::walk) {
-        return std::make_unique<WalkStream<Time>>(job, team, clock, meter, channel_of(job, setup, clock));
+        return std::make_unique<WalkStream<Time>>(job, team, clock, meter, make_channel_of(job, setup, clock));
     }
     if (job.phase->op == plan::Op::cycle) {
         const std::uint64_t length = job.phase->data.access.transfer;
         return std::make_unique<CycleStream<Time>>(
-            job, team, clock, meter, channel_of(job, setup, clock),
+            job, team, clock, meter, make_channel_of(job, setup, clock),
             std::make_unique<Buffers>(base, Buffers::Needs{.max_length = length, .reads = true}));
     }
     if (job.phase->meta) {
@@ -63,7 +63,7 @@ std::unique_ptr<TaskStream> make_on(const StreamJob& job, const payload::Payload
             buffers = std::make_unique<Buffers>(base, Buffers::Needs{1, job.phase->data.access.transfer, writes, reads,
                                                                      job.verify, job.tasks_on_node, job.memory});
         }
-        return std::make_unique<TreeStream<Time>>(job, team, clock, meter, channel_of(job, setup, clock),
+        return std::make_unique<TreeStream<Time>>(job, team, clock, meter, make_channel_of(job, setup, clock),
                                                   std::move(buffers));
     }
     if (plan::on_files(job.phase->op)) {
@@ -75,7 +75,7 @@ std::unique_ptr<TaskStream> make_on(const StreamJob& job, const payload::Payload
         auto buffers = std::make_unique<Buffers>(
             base, Buffers::Needs{1, setup.max_length, true, true, false, job.tasks_on_node, job.memory});
         setup.buffer_areas = buffers->areas();
-        std::unique_ptr<backends::Channel> channel = channel_of(job, setup, clock);
+        std::unique_ptr<backends::Channel> channel = make_channel_of(job, setup, clock);
         return std::make_unique<ReplayStream<Time>>(job, team, clock, meter, std::move(channel), std::move(buffers));
     }
     if (job.training) {
@@ -83,14 +83,14 @@ std::unique_ptr<TaskStream> make_on(const StreamJob& job, const payload::Payload
             base, Buffers::Needs{static_cast<std::size_t>(job.phase->data.io.queue_depth), setup.max_length, false,
                                  true, false, job.tasks_on_node, job.memory});
         setup.buffer_areas = areas->areas();
-        std::unique_ptr<backends::Channel> reader = channel_of(job, setup, clock);
+        std::unique_ptr<backends::Channel> reader = make_channel_of(job, setup, clock);
         return std::make_unique<TrainingStream<Time>>(job, team, clock, meter, std::move(reader), std::move(areas));
     }
     auto buffers = std::make_unique<Buffers>(
         base, Buffers::Needs{static_cast<std::size_t>(job.phase->data.io.queue_depth), setup.max_length, job.writes,
                              job.reads, job.verify, job.tasks_on_node, job.memory});
     setup.buffer_areas = buffers->areas();
-    std::unique_ptr<backends::Channel> channel = channel_of(job, setup, clock);
+    std::unique_ptr<backends::Channel> channel = make_channel_of(job, setup, clock);
     return std::make_unique<DataStream<Time>>(job, team, clock, meter, std::move(channel), std::move(buffers));
 }
 
@@ -99,8 +99,8 @@ std::unique_ptr<TaskStream> make_on(const StreamJob& job, const payload::Payload
 std::unique_ptr<TaskStream> make_stream(const StreamJob& job, const payload::PayloadBase& base, ranks::Team& team,
                                         const meters::Clock& clock, meters::StreamMeter& meter) {
     const bool own_clock = job.backend->traits.virtual_time && job.phase->data.paced.virtual_clock;
-    return own_clock ? make_on<ChannelTime>(job, base, team, clock, meter)
-                     : make_on<MachineTime>(job, base, team, clock, meter);
+    return own_clock ? make_stream_on<ChannelClock>(job, base, team, clock, meter)
+                     : make_stream_on<MachineClock>(job, base, team, clock, meter);
 }
 
 }  // namespace sonde::workloads

@@ -12,25 +12,26 @@
 
 namespace sonde::workloads {
 
-constexpr std::uint64_t never = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t no_tick = std::numeric_limits<std::uint64_t>::max();
 
 /// The machine's clock in counter ticks.
-class MachineTime {
+class MachineClock {
  public:
-    static MachineTime of(const meters::Clock& clock, const ranks::NodeControl& control, const backends::Channel&) {
+    static MachineClock from_channel(const meters::Clock& clock, const ranks::NodeControl& control,
+                                     const backends::Channel&) {
         return {clock, control};
     }
-    MachineTime(const meters::Clock& clock, const ranks::NodeControl& control)
-        : clock_(clock), shared_(clock), control_(control) {}
+    MachineClock(const meters::Clock& clock, const ranks::NodeControl& control)
+        : clock_(clock), shared_clock_(clock), control_(control) {}
     /// The shared clock may have been refined since this stream was made.
-    void begin() noexcept { clock_ = shared_; }
-    std::uint64_t raw() const noexcept { return clock_.ticks(); }
-    /// raw() is Clock::counter_ticks().
-    bool counter() const noexcept { return clock_.uses_counter; }
+    void refresh() noexcept { clock_ = shared_clock_; }
+    std::uint64_t read_ticks() const noexcept { return clock_.ticks(); }
+    /// read_ticks() is Clock::counter_ticks().
+    bool uses_counter() const noexcept { return clock_.uses_counter; }
     std::uint64_t duration_ns(std::uint64_t ticks) const noexcept { return clock_.duration_ns(ticks); }
     std::uint64_t ticks_of(std::uint64_t ns) const noexcept { return clock_.ticks_of(ns); }
     /// Reading at the common start of the phase.
-    std::uint64_t origin() const noexcept {
+    std::uint64_t phase_start_tick() const noexcept {
         const std::int64_t start = control_.phase_start_ns.load(std::memory_order_relaxed);
         return clock_.base_ticks +
                clock_.ticks_of(static_cast<std::uint64_t>(std::max<std::int64_t>(0, start - clock_.base_ns)));
@@ -38,22 +39,23 @@ class MachineTime {
 
  private:
     meters::Clock clock_;  ///< a copy: beside the other things that every operation touches
-    const meters::Clock& shared_;
+    const meters::Clock& shared_clock_;
     const ranks::NodeControl& control_;
 };
 
 /// The clock of a channel that keeps its own: one tick is one nanosecond.
-class ChannelTime {
+class ChannelClock {
  public:
-    static ChannelTime of(const meters::Clock&, const ranks::NodeControl&, const backends::Channel& channel) {
-        return ChannelTime(channel);
+    static ChannelClock from_channel(const meters::Clock&, const ranks::NodeControl&,
+                                     const backends::Channel& channel) {
+        return ChannelClock(channel);
     }
-    explicit ChannelTime(const backends::Channel& channel) : channel_(channel) {}
-    static void begin() noexcept {}
-    std::uint64_t raw() const noexcept { return static_cast<std::uint64_t>(channel_.virtual_time_ns()); }
+    explicit ChannelClock(const backends::Channel& channel) : channel_(channel) {}
+    static void refresh() noexcept {}
+    std::uint64_t read_ticks() const noexcept { return static_cast<std::uint64_t>(channel_.virtual_time_ns()); }
     static std::uint64_t duration_ns(std::uint64_t ticks) noexcept { return ticks; }
     static std::uint64_t ticks_of(std::uint64_t ns) noexcept { return ns; }
-    static std::uint64_t origin() noexcept { return 0; }
+    static std::uint64_t phase_start_tick() noexcept { return 0; }
 
  private:
     const backends::Channel& channel_;
@@ -73,7 +75,7 @@ class TimedStream : public TaskStream {
           control_(team.control()),
           meter_(meter),
           channel_(std::move(channel)),
-          time_(Time::of(clock, control_, *channel_)) {
+          time_(Time::from_channel(clock, control_, *channel_)) {
         meter_.task = job.task;
     }
 
@@ -81,77 +83,77 @@ class TimedStream : public TaskStream {
     virtual bool run_pass(std::uint64_t pass) = 0;
 
     /// Time without what verification took: that is never part of a rate.
-    std::uint64_t now() const noexcept { return time_.raw() - paused_; }
-    std::int64_t phase_ns(std::uint64_t tick) const noexcept {
-        return tick <= origin_ ? 0 : static_cast<std::int64_t>(time_.duration_ns(tick - origin_));
+    std::uint64_t now() const noexcept { return time_.read_ticks() - paused_ticks_; }
+    std::int64_t ns_since_phase_start(std::uint64_t tick) const noexcept {
+        return tick <= phase_start_tick_ ? 0 : static_cast<std::int64_t>(time_.duration_ns(tick - phase_start_tick_));
     }
-    std::uint64_t origin() const noexcept { return origin_; }
+    std::uint64_t phase_start_tick() const noexcept { return phase_start_tick_; }
     /// Opens file 0 of the channel and counts the time. False, and the stream has failed, when that is refused.
     bool open_file(const backends::OpenRequest& request);
     /// Closes file 0 of the channel and counts the time; `path` is for the error.
     bool close_file(const std::string& path);
-    bool another_pass() const;
+    bool needs_another_pass() const;
     /// After the deadline all tasks meet once, learn the count of the fastest, and go on to it. With barriers between
     /// open, transfer and close too, all meet in one order, whatever becomes of a task: open, deadline, close.
-    void after_stonewall();
-    bool wears_out() const { return job_.phase->stop.wearout && job_.timed && !worn_out_; }
+    void continue_to_wearout_target();
+    bool must_wear_out() const { return job_.phase->stop.wearout && job_.timed && !wearout_ended_; }
     /// Barrier between open, transfer and close (barrier = "intra"): exactly two a stream, also when it failed.
-    bool meet_between() {
-        if (!job_.intra_barriers || met_ == 2) {
+    bool wait_at_intra_barrier() {
+        if (!job_.intra_barriers || intra_barriers_passed_ == 2) {
             return true;
         }
-        if (met_ == 1 && wears_out()) {
-            after_stonewall();
+        if (intra_barriers_passed_ == 1 && must_wear_out()) {
+            continue_to_wearout_target();
         }
-        ++met_;
+        ++intra_barriers_passed_;
         return team_.wait_for_all(job_.stream);
     }
     /// An operation of `length` bytes ended: into its slice. True when the deadline has passed with it.
-    bool place(std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept {
-        if (to < event_ && from >= slice_start_) [[likely]] {
-            inside_bytes_ += length;
-            ++inside_operations_;
+    bool count_operation(std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept {
+        if (to < next_event_ && from >= slice_start_) [[likely]] {
+            slice_bytes_ += length;
+            ++slice_operations_;
             return false;
         }
-        return event(from, to, length);
+        return handle_event(from, to, length);
     }
     /// Operations that ended in the current slice and before the expected event, which locate_item() was not asked
     /// about.
-    void count_inside(std::uint64_t operations, std::uint64_t bytes) noexcept {
-        inside_operations_ += operations;
-        inside_bytes_ += bytes;
+    void count_in_slice(std::uint64_t operations, std::uint64_t bytes) noexcept {
+        slice_operations_ += operations;
+        slice_bytes_ += bytes;
     }
     /// Hands over what was counted since the last time: at the end of a batch and of a slice, so that the hot loop
     /// touches few lines of memory.
-    void settle() noexcept {
-        slices_.add_to_current(inside_bytes_, inside_operations_);
-        inside_bytes_ = inside_operations_ = 0;
-        meter_.live.bytes.store(bytes_, std::memory_order_relaxed);
-        meter_.live.operations.store(done_, std::memory_order_relaxed);
+    void publish_counts() noexcept {
+        slices_.add_to_current(slice_bytes_, slice_operations_);
+        slice_bytes_ = slice_operations_ = 0;
+        meter_.live.bytes.store(bytes_done_, std::memory_order_relaxed);
+        meter_.live.operations.store(operations_done_, std::memory_order_relaxed);
     }
-    bool told_to_stop() const noexcept {
+    bool should_stop() const noexcept {
         return control_.stop.load(std::memory_order_relaxed) != 0 ||
-               (first_done_ && control_.is_first_task_done.load(std::memory_order_relaxed) != 0);
+               (stops_with_first_task_ && control_.is_first_task_done.load(std::memory_order_relaxed) != 0);
     }
     /// An operation ended at or after the expected event. True when the deadline has passed with it.
-    bool event(std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept;
-    std::uint64_t deadline() const noexcept { return limit_; }
+    bool handle_event(std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept;
+    std::uint64_t deadline() const noexcept { return deadline_tick_; }
     /// The deadline came while the stream was idle. True the first time.
     bool pass_deadline() noexcept {
-        const bool first = !wall_passed_;
+        const bool first = !deadline_passed_;
         if (first) {
-            wall_passed_ = true;
-            meter_.stonewall_bytes = bytes_;
-            meter_.stonewall_operations = done_;
+            deadline_passed_ = true;
+            meter_.stonewall_bytes = bytes_done_;
+            meter_.stonewall_operations = operations_done_;
         }
         return first;
     }
-    std::uint64_t idle(plan::Nanoseconds length) noexcept;
+    std::uint64_t pause(plan::Nanoseconds length) noexcept;
     bool wait_until(std::uint64_t due) noexcept;
-    void fail(const std::string& path, const char* operation, int code, std::uint64_t offset) noexcept;
-    void fail_in_words(const char* sentence) noexcept;
-    void report(const std::string& path, const char* operation, int code, std::uint64_t offset,
-                const std::string& text) noexcept;
+    void fail_operation(const std::string& path, const char* operation, int code, std::uint64_t offset) noexcept;
+    void fail_preparation(const char* sentence) noexcept;
+    void report_error(const std::string& path, const char* operation, int code, std::uint64_t offset,
+                      const std::string& text) noexcept;
 
     const StreamJob& job_;
     ranks::Team& team_;
@@ -160,32 +162,32 @@ class TimedStream : public TaskStream {
     std::unique_ptr<backends::Channel> channel_;
     Time time_;
     bool failed_ = false;
-    bool first_done_ = false;
+    bool stops_with_first_task_ = false;
     // Touched by every operation, so all in one line of memory.
-    alignas(64) std::uint64_t paused_ = 0;
-    std::uint64_t done_ = 0;  ///< operations, all passes and files
-    std::uint64_t bytes_ = 0;
-    std::uint64_t event_ = never;  ///< end of the slice, the deadline, or time to show progress
+    alignas(64) std::uint64_t paused_ticks_ = 0;
+    std::uint64_t operations_done_ = 0;  ///< operations, all passes and files
+    std::uint64_t bytes_done_ = 0;
+    std::uint64_t next_event_ = no_tick;  ///< end of the slice, the deadline, or time to show progress
     std::uint64_t slice_start_ = 0;
-    std::uint64_t inside_bytes_ = 0, inside_operations_ = 0;  ///< of the current slice, not handed over yet
-    std::uint64_t target_ = never;                            ///< operations to reach after the stonewall
+    std::uint64_t slice_bytes_ = 0, slice_operations_ = 0;  ///< of the current slice, not handed over yet
+    std::uint64_t wearout_target_ = no_tick;                ///< operations to reach after the stonewall
     meters::Slices slices_;
 
  private:
-    void begin();
+    void begin_timing();
 
     /// The next moment at which something must be done besides counting; ten times a second for live progress.
-    void expect_event(std::uint64_t tick) noexcept {
-        event_ = std::min({limit_, slices_.end_tick(), tick + time_.ticks_of(100'000'000)});
+    void schedule_next_event(std::uint64_t tick) noexcept {
+        next_event_ = std::min({deadline_tick_, slices_.end_tick(), tick + time_.ticks_of(100'000'000)});
         slice_start_ = slices_.start_tick();
     }
 
-    std::uint64_t origin_ = 0, limit_ = never, min_time_ = 0;
-    bool wall_passed_ = false, worn_out_ = false;
-    int met_ = 0;
+    std::uint64_t phase_start_tick_ = 0, deadline_tick_ = no_tick, min_time_ = 0;
+    bool deadline_passed_ = false, wearout_ended_ = false;
+    int intra_barriers_passed_ = 0;
 };
 
-extern template class TimedStream<MachineTime>;
-extern template class TimedStream<ChannelTime>;
+extern template class TimedStream<MachineClock>;
+extern template class TimedStream<ChannelClock>;
 
 }  // namespace sonde::workloads

@@ -14,7 +14,7 @@ TrainingStream<Time>::TrainingStream(const StreamJob& job, ranks::Team& team, co
                                      std::unique_ptr<Buffers> buffers)
     : TimedStream<Time>(job, team, clock, meter, std::move(channel)),
       training_(*job.phase->training),
-      data_(*job.training),
+      training_job_(*job.training),
       buffers_(std::move(buffers)),
       depth_(static_cast<std::size_t>(job.phase->data.io.queue_depth)),
       transfers_(job.phase->data.access.block / job.phase->data.access.transfer),
@@ -29,27 +29,27 @@ TrainingStream<Time>::TrainingStream(const StreamJob& job, ranks::Team& team, co
 /// One epoch.
 template <class Time>
 bool TrainingStream<Time>::run_pass(std::uint64_t pass) {
-    const patterns::SampleOrder order = data_.order(pass);
-    const std::uint64_t all = data_.set.per_task();
+    const patterns::SampleOrder order = training_job_.order(pass);
+    const std::uint64_t all = training_job_.set.per_task();
     Accelerator accelerator(time_.ticks_of(static_cast<std::uint64_t>(training_.compute_time)), training_.prefetch);
     const std::uint64_t began = now();
     std::uint64_t next = 0;
     bool good = true;
     while (good && next < all) {
         const std::uint64_t end = std::min(all, next + training_.batch_size);
-        good = this->wait_until(accelerator.next_read_at()) && read_batch(order, next, end);
+        good = this->wait_until(accelerator.next_read_time()) && read_batch(order, next, end);
         if (good) {
             accelerator.add_batch(now());
             next = end;
         }
     }
     good = close_current_file() && good;
-    good = good && this->wait_until(accelerator.end());
+    good = good && this->wait_until(accelerator.last_computation_end());
     count_epoch(accelerator, next, began);
     if (pass == 0) {
         meter_.next_operation = next * transfers_;
     }
-    this->settle();
+    this->publish_counts();
     return good && next == all;
 }
 
@@ -66,8 +66,8 @@ void TrainingStream<Time>::count_epoch(const Accelerator& accelerator, std::uint
     meter.batches += accelerator.batches();
     meter.samples += samples;
     meter.rated_samples += samples - first_batch;
-    meter.computation_ns += time_.duration_ns(accelerator.computation());
-    meter.steps_ns += time_.duration_ns(accelerator.steps());
+    meter.computation_ns += time_.duration_ns(accelerator.computation_duration());
+    meter.steps_ns += time_.duration_ns(accelerator.steps_duration());
 }
 
 template <class Time>
@@ -87,24 +87,24 @@ bool TrainingStream<Time>::read_sample(const SampleLocation& sample) {
             return false;
         }
     } catch (const std::exception& error) {
-        this->fail_in_words(error.what());
+        this->fail_preparation(error.what());
         return false;
     }
     const std::uint64_t from = now();
     const std::uint64_t first = sample.block * transfers_;
     const bool good = depth_ > 1 ? read_queued(first) : read_one_by_one(first);
-    meter_.parts_of_work[meters::part_transfer].add(phase_ns(from), phase_ns(now()));
-    return good && !deadline_ && !this->told_to_stop();
+    meter_.parts_of_work[meters::part_transfer].add(ns_since_phase_start(from), ns_since_phase_start(now()));
+    return good && !is_deadline_passed_ && !this->should_stop();
 }
 
 /// Opens the file of a sample, unless it is the one that is open.
 template <class Time>
 bool TrainingStream<Time>::open_file_of(const SampleLocation& sample) {
-    if (file_ && opened_.owner == sample.owner && opened_.file == sample.file) {
+    if (file_ && open_sample_.owner == sample.owner && open_sample_.file == sample.file) {
         return true;
     }
-    FileJob file = data_.file(sample.owner, sample.file);
-    opened_ = sample;
+    FileJob file = training_job_.file(sample.owner, sample.file);
+    open_sample_ = sample;
     if (file_ && file_->path == file.path) {
         file_ = std::move(file);  // another task's part of the same file
         return true;
@@ -146,19 +146,20 @@ IoRequest TrainingStream<Time>::make_request(std::uint64_t operation, std::size_
 
 /// Counts a transfer that is over: `moved` bytes in all, or -errno.
 template <class Time>
-bool TrainingStream<Time>::complete(const Transfer& transfer, std::int64_t moved, std::uint64_t ended) {
+bool TrainingStream<Time>::finish_transfer(const Transfer& transfer, std::int64_t moved, std::uint64_t ended) {
     const std::uint32_t length = transfer.request.length;
     if (moved < length) [[unlikely]] {
-        this->settle();
-        this->fail(file_->path, "read", moved < 0 ? static_cast<int>(-moved) : ENODATA, transfer.request.offset);
+        this->publish_counts();
+        this->fail_operation(file_->path, "read", moved < 0 ? static_cast<int>(-moved) : ENODATA,
+                             transfer.request.offset);
         return false;
     }
     meter_.histogram(meters::kind_read).add(time_.duration_ns(ended - transfer.start));
     ++meter_.operations[meters::kind_read];
     meter_.bytes[meters::kind_read] += length;
-    ++this->done_;
-    this->bytes_ += length;
-    deadline_ = this->place(transfer.start, ended, length) || deadline_;
+    ++this->operations_done_;
+    this->bytes_done_ += length;
+    is_deadline_passed_ = this->count_operation(transfer.start, ended, length) || is_deadline_passed_;
     return true;
 }
 
@@ -180,10 +181,10 @@ bool TrainingStream<Time>::read_one_by_one(std::uint64_t first) {
             request.length -= static_cast<std::uint32_t>(result);
             meter_.short_operations += request.length > 0 ? 1U : 0U;
         }
-        if (!complete(transfer, moved, now())) {
+        if (!finish_transfer(transfer, moved, now())) {
             return false;
         }
-        if (deadline_ || this->told_to_stop()) {
+        if (is_deadline_passed_ || this->should_stop()) {
             return true;  // the caller ends
         }
     }
@@ -201,13 +202,13 @@ bool TrainingStream<Time>::read_queued(std::uint64_t first) {
             slots_[slot] = {make_request(next, slot), now(), 0};
             free_slots_.pop_back();
             if (!channel_->submit(slots_[slot].request)) {
-                this->fail(file_->path, "submit", EAGAIN, slots_[slot].request.offset);
+                this->fail_operation(file_->path, "submit", EAGAIN, slots_[slot].request.offset);
                 return false;
             }
         }
         const std::size_t count = channel_->reap(ended_);
         if (count == 0) {
-            this->fail(file_->path, "wait for completions", EIO, 0);
+            this->fail_operation(file_->path, "wait for completions", EIO, 0);
             return false;
         }
         const std::uint64_t ended = now();
@@ -226,13 +227,13 @@ bool TrainingStream<Time>::read_queued(std::uint64_t first) {
                 }
             }
             free_slots_.push_back(ended_[k].slot);
-            good = good && complete(transfer, result < 0 ? result : transfer.moved, ended);
+            good = good && finish_transfer(transfer, result < 0 ? result : transfer.moved, ended);
         }
     }
     return good;
 }
 
-template class TrainingStream<MachineTime>;
-template class TrainingStream<ChannelTime>;
+template class TrainingStream<MachineClock>;
+template class TrainingStream<ChannelClock>;
 
 }  // namespace sonde::workloads

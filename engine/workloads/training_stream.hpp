@@ -22,7 +22,7 @@ class TrainingStream final : public TimedStream<Time> {
 
  private:
     using Base = TimedStream<Time>;
-    using Base::channel_, Base::job_, Base::meter_, Base::now, Base::phase_ns, Base::time_;
+    using Base::channel_, Base::job_, Base::meter_, Base::now, Base::ns_since_phase_start, Base::time_;
 
     /// A transfer of the sample that is being read.
     struct Transfer {
@@ -39,23 +39,23 @@ class TrainingStream final : public TimedStream<Time> {
     bool read_one_by_one(std::uint64_t first);
     bool read_queued(std::uint64_t first);
     backends::IoRequest make_request(std::uint64_t operation, std::size_t slot) const;
-    bool complete(const Transfer& transfer, std::int64_t moved, std::uint64_t ended);
+    bool finish_transfer(const Transfer& transfer, std::int64_t moved, std::uint64_t ended);
     void count_epoch(const Accelerator& accelerator, std::uint64_t samples, std::uint64_t began);
 
     const plan::Training& training_;
-    const TrainingJob& data_;
+    const TrainingJob& training_job_;
     std::unique_ptr<Buffers> buffers_;
     std::size_t depth_;
     std::uint64_t transfers_;                  ///< of a sample
     std::optional<FileJob> file_;              ///< the open file
-    patterns::SampleLocation opened_;          ///< the sample for which it was opened
+    patterns::SampleLocation open_sample_;     ///< the sample for which it was opened
     std::vector<Transfer> slots_;              ///< of the queue
     std::vector<std::size_t> free_slots_;      ///< those without a transfer
     std::vector<backends::Completion> ended_;  ///< as the channel returned them last
-    bool deadline_ = false;
+    bool is_deadline_passed_ = false;
 };
 
-extern template class TrainingStream<MachineTime>;
-extern template class TrainingStream<ChannelTime>;
+extern template class TrainingStream<MachineClock>;
+extern template class TrainingStream<ChannelClock>;
 
 }  // namespace sonde::workloads

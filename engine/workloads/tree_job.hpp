@@ -34,34 +34,35 @@ struct TreeJob {
     backends::Directory directory = backends::current_directory;
     std::vector<TreePart> parts;        ///< items; one after the other
     std::vector<std::string> branches;  ///< directories of these, dealt: the k-th is number first + k * every
-    std::uint64_t first = 0, every = 1;
+    std::uint64_t first_directory = 0, directory_step = 1;
     std::vector<std::string> stems;  ///< cycle: of the items of each task, and `branches` by task too
     bool may_exist = false;          ///< directories that are there already are no error
     // walk
     WalkBoard* walk = nullptr;  ///< shared by the streams of this node
     int stream_on_node = 0, node = 0, nodes = 1;
-    std::uint64_t most = ~0ULL;  ///< entries of this stream at most; the walk ends with the first stream that has them
+    std::uint64_t entry_limit =
+        ~0ULL;  ///< entries of this stream at most; the walk ends with the first stream that has them
     std::optional<EntrySearch> search;
-    std::string own_file;  ///< of the run, in its directory: not part of what is walked
+    std::string run_file;  ///< of the run, in its directory: not part of what is walked
 
     /// The part of `path`, the root or a path below it, that is a name relative to `directory`.
-    const char* relative(const std::string& path) const {
+    const char* to_relative_path(const std::string& path) const {
         if (directory == backends::current_directory) {
             return path.c_str();
         }
         return path.size() > root.size() ? path.c_str() + root.size() + 1 : ".";
     }
     /// Directories over all branches and copies.
-    std::uint64_t all_directories() const { return branches.size() * shape.copies() * shape.directories(); }
-    std::uint64_t own_directories() const {
-        const std::uint64_t all = all_directories();
-        return all > first ? (all - first - 1) / every + 1 : 0;
+    std::uint64_t directories_of_run() const { return branches.size() * shape.copies() * shape.directories(); }
+    std::uint64_t directories_of_stream() const {
+        const std::uint64_t all = directories_of_run();
+        return all > first_directory ? (all - first_directory - 1) / directory_step + 1 : 0;
     }
     /// Path of the n-th of this stream's directories; `backwards` counts from the last one, children before parents.
     void directory_path(std::uint64_t n, bool backwards, std::string& path) const {
-        std::uint64_t number = first + n * every;
+        std::uint64_t number = first_directory + n * directory_step;
         if (backwards) {
-            number = all_directories() - 1 - number;
+            number = directories_of_run() - 1 - number;
         }
         const std::uint64_t of_branch = shape.copies() * shape.directories();
         const std::uint64_t in_branch = number % of_branch;
@@ -77,7 +78,7 @@ struct TreeJob {
         return sum;
     }
     /// The item under whose name the content of this one was written.
-    static std::uint64_t written_as(const TreePart& part, std::uint64_t item) {
+    static std::uint64_t original_item(const TreePart& part, std::uint64_t item) {
         const std::uint64_t ring = part.items > 1 ? part.items - 1 : 1;
         return item < ring ? (item + part.rotation) % ring : item;
     }
@@ -87,7 +88,7 @@ struct TreeJob {
     }
     /// Identity of the content of a task's item.
     std::uint64_t file_number(const TreePart& part, std::uint64_t item) const {
-        return static_cast<std::uint64_t>(part.owner) * shape.items() + written_as(part, item);
+        return static_cast<std::uint64_t>(part.owner) * shape.items() + original_item(part, item);
     }
 };
 

@@ -31,8 +31,8 @@ TreeStream<Time>::TreeStream(const StreamJob& job, ranks::Team& team, const mete
 
 template <class Time>
 template <class Call, class Name>
-bool TreeStream<Time>::each(std::uint64_t& next, std::size_t count, unsigned kind, const char* operation, Call call,
-                            Name name_of) {
+bool TreeStream<Time>::time_each_call(std::uint64_t& next, std::size_t count, unsigned kind, const char* operation,
+                                      Call call, Name name_of) {
     meters::Histogram& histogram = this->meter_.histogram(kind);
     std::uint64_t last = this->now();
     for (std::size_t k = 0; k < count; ++k) {
@@ -41,37 +41,37 @@ bool TreeStream<Time>::each(std::uint64_t& next, std::size_t count, unsigned kin
         if (result < 0) [[unlikely]] {
             if (result == -ENOENT && meta_.go_on) {
                 ++this->meter_.failed;
-                this->report(name_of(k), operation, ENOENT, 0, {});
+                this->report_error(name_of(k), operation, ENOENT, 0, {});
                 ++next;
                 last = this->now();
                 continue;
             }
-            this->settle();
-            this->fail(name_of(k), operation, static_cast<int>(-result), 0);
+            this->publish_counts();
+            this->fail_operation(name_of(k), operation, static_cast<int>(-result), 0);
             return false;
         }
         histogram.add(this->time_.duration_ns(end - last));
-        ++this->done_;
+        ++this->operations_done_;
         ++next;
-        this->bytes_ += length_;
-        const bool passed = this->place(last, end, length_);
+        this->bytes_done_ += length_;
+        const bool passed = this->count_operation(last, end, length_);
         last = end;
         if (op_ == plan::Op::read_items && this->job_.verify) [[unlikely]] {
-            check(k, result);
+            verify_item(k, result);
             last = this->now();
         }
-        if (passed || this->told_to_stop()) [[unlikely]] {
-            this->settle();
+        if (passed || this->should_stop()) [[unlikely]] {
+            this->publish_counts();
             return false;
         }
     }
-    this->settle();
+    this->publish_counts();
     return true;
 }
 
 /// IOR's content for a file: made for its task once, and marked with its number.
 template <class Time>
-std::span<const std::byte> TreeStream<Time>::packet(std::size_t k) {
+std::span<const std::byte> TreeStream<Time>::make_packet(std::size_t k) {
     const TreePart& part = items_.part();
     const plan::Payload& settings = this->job_.phase->data.payload;
     const payload::IorPacket packet{settings.kind, static_cast<std::uint32_t>(settings.seed),
@@ -85,7 +85,8 @@ std::span<const std::byte> TreeStream<Time>::packet(std::size_t k) {
         payload::fill_packet(packet, packet_.data(), length_);
         packet_of_ = part.owner;
     }
-    const patterns::TreeShape::ItemPosition item = tree_.shape.locate_item(TreeJob::written_as(part, items_.item(k)));
+    const patterns::TreeShape::ItemPosition item =
+        tree_.shape.locate_item(TreeJob::original_item(part, items_.item(k)));
     payload::set_packet_offset(packet, packet_.data(), length_,
                                meta_.window ? tree_.content_number(item.copy, item.number) : item.number);
     return packet_;
@@ -93,12 +94,12 @@ std::span<const std::byte> TreeStream<Time>::packet(std::size_t k) {
 
 /// What is written to the k-th file of the batch.
 template <class Time>
-std::span<const std::byte> TreeStream<Time>::content(std::size_t k) {
+std::span<const std::byte> TreeStream<Time>::make_content(std::size_t k) {
     if (length_ == 0) {
         return {};
     }
     if (payload::is_ior_payload(this->job_.phase->data.payload.kind)) {
-        return packet(k);
+        return make_packet(k);
     }
     payload::PayloadImage& image = buffers_->image(0);
     image.set_origin({tree_.file_number(items_.part(), items_.item(k)), items_.part().generation});
@@ -109,10 +110,10 @@ template <class Time>
 bool TreeStream<Time>::create(std::uint64_t& next, std::size_t count) {
     const auto path = [this](std::size_t k) { return items_.path(k); };
     if (meta_.objects == plan::Objects::directories) {
-        return each(
+        return time_each_call(
             next, count, meters::kind_mkdir, "create",
             [this](std::size_t k) -> std::int64_t {
-                const int result = name_operations_.make_directory(items_.at(), items_.name(k));
+                const int result = name_operations_.make_directory(items_.open_directory(), items_.name(k));
                 return result == -EEXIST && !meta_.exclusive ? 0 : result;
             },
             path);
@@ -121,11 +122,11 @@ bool TreeStream<Time>::create(std::uint64_t& next, std::size_t count) {
     options.exclusive = meta_.exclusive && !meta_.shared_single;
     options.fsync = meta_.fsync;
     options.use_mknod = meta_.make == plan::MakeFile::mknod;
-    return each(
+    return time_each_call(
         next, count, meters::kind_create, "create",
         [this, &options](std::size_t k) -> std::int64_t {
-            options.content = content(k);
-            const int result = name_operations_.make_file(items_.at(), items_.name(k), options);
+            options.content = make_content(k);
+            const int result = name_operations_.make_file(items_.open_directory(), items_.name(k), options);
             return options.use_mknod && result == -EEXIST && !options.exclusive ? 0 : result;
         },
         path);
@@ -135,16 +136,18 @@ template <class Time>
 bool TreeStream<Time>::read(std::uint64_t& next, std::size_t count) {
     const auto path = [this](std::size_t k) { return items_.path(k); };
     if (length_ == 0) {
-        return each(
+        return time_each_call(
             next, count, meters::kind_open_close, "open",
-            [this](std::size_t k) -> std::int64_t { return name_operations_.open_close(items_.at(), items_.name(k)); },
+            [this](std::size_t k) -> std::int64_t {
+                return name_operations_.open_close(items_.open_directory(), items_.name(k));
+            },
             path);
     }
-    return each(
+    return time_each_call(
         next, count, meters::kind_read, "read",
         [this](std::size_t k) -> std::int64_t {
             const std::int64_t got = name_operations_.read_file(
-                items_.at(), items_.name(k), {buffers_->read_buffer(0), static_cast<std::size_t>(length_)});
+                items_.open_directory(), items_.name(k), {buffers_->read_buffer(0), static_cast<std::size_t>(length_)});
             // With verification a short file is a mismatch, which is reported there.
             return got >= 0 && got < length_ && !this->job_.verify ? -ENODATA : got;
         },
@@ -156,17 +159,17 @@ bool TreeStream<Time>::read(std::uint64_t& next, std::size_t count) {
 template <class Time>
 bool TreeStream<Time>::rename(std::uint64_t& next, std::size_t count) {
     const std::uint64_t last = items_.part().items - 1;
-    return each(
+    return time_each_call(
         next, count, meters::kind_rename, "rename",
         [this, last](std::size_t k) -> std::int64_t {
             const std::uint64_t item = items_.item(k);
             if (item == 0) {
-                ring_start_ = std::string(items_.name(k)) + "-XX";
-                ring_before_ = ring_start_;
+                first_ring_path_ = std::string(items_.name(k)) + "-XX";
+                previous_ring_path_ = first_ring_path_;
             }
-            const char* from = item > 0 && item == last ? ring_start_.c_str() : items_.name(k);
-            const int result = name_operations_.rename(items_.at(), from, ring_before_.c_str());
-            ring_before_ = items_.name(k);
+            const char* from = item > 0 && item == last ? first_ring_path_.c_str() : items_.name(k);
+            const int result = name_operations_.rename(items_.open_directory(), from, previous_ring_path_.c_str());
+            previous_ring_path_ = items_.name(k);
             return result;
         },
         [this](std::size_t k) { return items_.path(k); });
@@ -181,10 +184,10 @@ bool TreeStream<Time>::run_batch(std::uint64_t& next, std::size_t count) {
         case plan::Op::stat_items: {
             const backends::StatOptions options{meta_.lookup != plan::StatCall::lstat,
                                                 meta_.lookup == plan::StatCall::statx, meta_.fields, meta_.freshness};
-            return each(
+            return time_each_call(
                 next, count, meters::kind_stat, "stat",
                 [this, &options](std::size_t k) -> std::int64_t {
-                    return name_operations_.stat_entry(items_.at(), items_.name(k), options);
+                    return name_operations_.stat_entry(items_.open_directory(), items_.name(k), options);
                 },
                 path);
         }
@@ -195,17 +198,17 @@ bool TreeStream<Time>::run_batch(std::uint64_t& next, std::size_t count) {
             return rename(next, count);
         case plan::Op::remove_items:
             if (meta_.objects == plan::Objects::directories) {
-                return each(
+                return time_each_call(
                     next, count, meters::kind_rmdir, "remove",
                     [this](std::size_t k) -> std::int64_t {
-                        return name_operations_.remove_directory(items_.at(), items_.name(k));
+                        return name_operations_.remove_directory(items_.open_directory(), items_.name(k));
                     },
                     path);
             }
-            return each(
+            return time_each_call(
                 next, count, meters::kind_remove, "remove",
                 [this](std::size_t k) -> std::int64_t {
-                    return name_operations_.remove_file(items_.at(), items_.name(k));
+                    return name_operations_.remove_file(items_.open_directory(), items_.name(k));
                 },
                 path);
         default:
@@ -216,9 +219,9 @@ bool TreeStream<Time>::run_batch(std::uint64_t& next, std::size_t count) {
 template <class Time>
 bool TreeStream<Time>::run_items(std::uint64_t& next, std::uint64_t to, std::uint64_t pass) {
     while (next < to) {
-        const std::int64_t count = items_.prepare(next, to, pass);
+        const std::int64_t count = items_.make_names(next, to, pass);
         if (count < 0) {
-            this->fail(items_.trouble(), "open", static_cast<int>(-count), 0);
+            this->fail_operation(items_.failed_path(), "open", static_cast<int>(-count), 0);
             return false;
         }
         if (!run_batch(next, static_cast<std::size_t>(count))) {
@@ -230,7 +233,7 @@ bool TreeStream<Time>::run_items(std::uint64_t& next, std::uint64_t to, std::uin
 
 /// One directory from opening to closing. Entries found, or -errno.
 template <class Time>
-std::int64_t TreeStream<Time>::list(const char* path) {
+std::int64_t TreeStream<Time>::list_directory(const char* path) {
     const backends::Directory directory = name_operations_.open_directory(tree_.directory, path);
     if (directory < 0) {
         return directory;
@@ -258,26 +261,26 @@ bool TreeStream<Time>::run_directories(std::uint64_t& next, std::uint64_t to) {
         }
         bool good = false;
         if (op_ == plan::Op::mktree) {
-            good = each(
+            good = time_each_call(
                 next, count, meters::kind_mkdir, "create",
                 [this](std::size_t k) -> std::int64_t {
                     const int result =
-                        name_operations_.make_directory(tree_.directory, tree_.relative(directories_[k]));
+                        name_operations_.make_directory(tree_.directory, tree_.to_relative_path(directories_[k]));
                     return result == -EEXIST && tree_.may_exist ? 0 : result;
                 },
                 path);
         } else if (op_ == plan::Op::rmtree) {
-            good = each(
+            good = time_each_call(
                 next, count, meters::kind_rmdir, "remove",
                 [this](std::size_t k) -> std::int64_t {
-                    return name_operations_.remove_directory(tree_.directory, tree_.relative(directories_[k]));
+                    return name_operations_.remove_directory(tree_.directory, tree_.to_relative_path(directories_[k]));
                 },
                 path);
         } else {
-            good = each(
+            good = time_each_call(
                 next, count, meters::kind_readdir, "list",
                 [this](std::size_t k) -> std::int64_t {
-                    const std::int64_t entries = list(tree_.relative(directories_[k]));
+                    const std::int64_t entries = list_directory(tree_.to_relative_path(directories_[k]));
                     this->meter_.entries += entries > 0 ? static_cast<std::uint64_t>(entries) : 0;
                     return entries;
                 },
@@ -292,11 +295,11 @@ bool TreeStream<Time>::run_directories(std::uint64_t& next, std::uint64_t to) {
 
 /// What is wrong with the k-th file, and where; empty when nothing is.
 template <class Time>
-std::string TreeStream<Time>::compare(std::size_t k, std::int64_t got, std::uint64_t& offset) {
+std::string TreeStream<Time>::describe_difference(std::size_t k, std::int64_t got, std::uint64_t& offset) {
     const std::byte* data = buffers_->read_buffer(0);
     const TreePart& part = items_.part();
     if (payload::is_ior_payload(this->job_.phase->data.payload.kind)) {
-        const std::span<const std::byte> right = packet(k);
+        const std::span<const std::byte> right = make_packet(k);
         const auto first = std::mismatch(right.begin(), right.begin() + got, data).first;
         offset = static_cast<std::uint64_t>(first - right.begin());
         return offset == length_ ? std::string()
@@ -312,21 +315,21 @@ std::string TreeStream<Time>::compare(std::size_t k, std::int64_t got, std::uint
 }
 
 template <class Time>
-void TreeStream<Time>::check(std::size_t k, std::int64_t got) {
+void TreeStream<Time>::verify_item(std::size_t k, std::int64_t got) {
     if (items_.part().generation == 0 && !payload::is_ior_payload(this->job_.phase->data.payload.kind)) {
         return;
     }
-    const std::uint64_t from = this->time_.raw();
+    const std::uint64_t from = this->time_.read_ticks();
     this->meter_.checked_bytes += length_;
     std::uint64_t offset = 0;
-    const std::string wrong = compare(k, got, offset);
+    const std::string wrong = describe_difference(k, got, offset);
     if (!wrong.empty()) {
         ++this->meter_.mismatches;
-        this->report(items_.path(k), "verify", 0, offset,
-                     wrong + " (written by task " + std::to_string(items_.part().owner) + ")");
+        this->report_error(items_.path(k), "verify", 0, offset,
+                           wrong + " (written by task " + std::to_string(items_.part().owner) + ")");
     }
-    const std::uint64_t spent = this->time_.raw() - from;
-    this->paused_ += spent;
+    const std::uint64_t spent = this->time_.read_ticks() - from;
+    this->paused_ticks_ += spent;
     this->meter_.verify_ns += static_cast<std::int64_t>(this->time_.duration_ns(spent));
 }
 
@@ -334,16 +337,18 @@ void TreeStream<Time>::check(std::size_t k, std::int64_t got) {
 template <class Time>
 void TreeStream<Time>::sync() {
     const std::uint64_t from = this->now();
-    const backends::Directory directory = name_operations_.open_directory(tree_.directory, tree_.relative(tree_.root));
+    const backends::Directory directory =
+        name_operations_.open_directory(tree_.directory, tree_.to_relative_path(tree_.root));
     const int result = directory < 0 ? directory : name_operations_.sync_file_system(directory);
     if (directory >= 0) {
         name_operations_.close_directory(directory);
     }
     const std::uint64_t to = this->now();
-    this->meter_.parts_of_work[meters::part_fsync].add(this->phase_ns(from), this->phase_ns(to));
+    this->meter_.parts_of_work[meters::part_fsync].add(this->ns_since_phase_start(from),
+                                                       this->ns_since_phase_start(to));
     this->meter_.histogram(meters::kind_fsync).add(this->time_.duration_ns(to - from));
     if (result < 0) {
-        this->fail(tree_.root, "sync", -result, 0);
+        this->fail_operation(tree_.root, "sync", -result, 0);
     }
 }
 
@@ -352,11 +357,11 @@ bool TreeStream<Time>::run_pass(std::uint64_t pass) {
     const std::uint64_t from = this->now();
     std::uint64_t next = 0;
     bool good = true;
-    while (good && next < planned_ && this->done_ < this->target_) {
-        const std::uint64_t to = next + std::min(planned_ - next, this->target_ - this->done_);
+    while (good && next < planned_ && this->operations_done_ < this->wearout_target_) {
+        const std::uint64_t to = next + std::min(planned_ - next, this->wearout_target_ - this->operations_done_);
         good = plan::on_directories(op_) ? run_directories(next, to) : run_items(next, to, pass);
-        if (!good && !this->failed_ && !this->told_to_stop() && this->wears_out()) {
-            this->after_stonewall();
+        if (!good && !this->failed_ && !this->should_stop() && this->must_wear_out()) {
+            this->continue_to_wearout_target();
             good = true;
         }
     }
@@ -364,16 +369,17 @@ bool TreeStream<Time>::run_pass(std::uint64_t pass) {
         this->meter_.next_operation = next;
         this->meter_.files_done = next;
     }
-    this->meter_.file_operations = this->done_;
-    this->meter_.bytes[op_ == plan::Op::create ? 1 : 0] = this->bytes_;
-    this->meter_.parts_of_work[meters::part_transfer].add(this->phase_ns(from), this->phase_ns(this->now()));
-    if (meta_.sync && !this->failed_ && !this->told_to_stop() && !this->another_pass()) {
+    this->meter_.file_operations = this->operations_done_;
+    this->meter_.bytes[op_ == plan::Op::create ? 1 : 0] = this->bytes_done_;
+    this->meter_.parts_of_work[meters::part_transfer].add(this->ns_since_phase_start(from),
+                                                          this->ns_since_phase_start(this->now()));
+    if (meta_.sync && !this->failed_ && !this->should_stop() && !this->needs_another_pass()) {
         sync();
     }
     return good && next == planned_ && !this->failed_;
 }
 
-template class TreeStream<MachineTime>;
-template class TreeStream<ChannelTime>;
+template class TreeStream<MachineClock>;
+template class TreeStream<ChannelClock>;
 
 }  // namespace sonde::workloads

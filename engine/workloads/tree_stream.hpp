@@ -27,16 +27,17 @@ class TreeStream final : public TimedStream<Time> {
     bool run_batch(std::uint64_t& next, std::size_t count);
     /// Calls `call(k)` for each name of a batch; `name_of(k)` is its path for messages.
     template <class Call, class Name>
-    bool each(std::uint64_t& next, std::size_t count, unsigned kind, const char* operation, Call call, Name name_of);
+    bool time_each_call(std::uint64_t& next, std::size_t count, unsigned kind, const char* operation, Call call,
+                        Name name_of);
     bool create(std::uint64_t& next, std::size_t count);
     bool read(std::uint64_t& next, std::size_t count);
     bool rename(std::uint64_t& next, std::size_t count);
-    void check(std::size_t k, std::int64_t got);
-    std::span<const std::byte> content(std::size_t k);
-    std::span<const std::byte> packet(std::size_t k);
-    std::string compare(std::size_t k, std::int64_t got, std::uint64_t& offset);
+    void verify_item(std::size_t k, std::int64_t got);
+    std::span<const std::byte> make_content(std::size_t k);
+    std::span<const std::byte> make_packet(std::size_t k);
+    std::string describe_difference(std::size_t k, std::int64_t got, std::uint64_t& offset);
     void sync();
-    std::int64_t list(const char* path);
+    std::int64_t list_directory(const char* path);
 
     const TreeJob& tree_;
     const plan::Meta& meta_;
@@ -49,9 +50,9 @@ class TreeStream final : public TimedStream<Time> {
     std::array<std::string, 64> directories_;
     std::vector<std::byte> listing_;  ///< readdir
     std::vector<std::byte> packet_memory_;
-    std::span<std::byte> packet_;           ///< IOR's content: what the files of one task have in common, marked
-    int packet_of_ = -1;                    ///< that task
-    std::string ring_start_, ring_before_;  ///< rename: the name that is kept aside, and the one before
+    std::span<std::byte> packet_;  ///< IOR's content: what the files of one task have in common, marked
+    int packet_of_ = -1;           ///< that task
+    std::string first_ring_path_, previous_ring_path_;  ///< rename: the name that is kept aside, and the one before
 };
 
 }  // namespace sonde::workloads

@@ -22,14 +22,14 @@ bool WalkStack::lock() noexcept {
     return false;
 }
 
-bool WalkStack::put(std::string_view path) noexcept {
-    if (path.size() > longest || count_.load(std::memory_order_relaxed) >= places || !lock()) {
+bool WalkStack::push(std::string_view path) noexcept {
+    if (path.size() > max_path_bytes || count_.load(std::memory_order_relaxed) >= slot_count || !lock()) {
         return false;
     }
     const std::uint32_t count = count_.load(std::memory_order_relaxed);
-    const bool room = count < places;
+    const bool room = count < slot_count;
     if (room) {
-        PathSlot& slot = place_[(oldest_ + count) % places];
+        PathSlot& slot = slots_[(oldest_ + count) % slot_count];
         slot.length = static_cast<std::uint16_t>(path.size());
         std::memcpy(slot.text, path.data(), path.size());
         count_.store(count + 1, std::memory_order_relaxed);
@@ -38,13 +38,13 @@ bool WalkStack::put(std::string_view path) noexcept {
     return room;
 }
 
-bool WalkStack::take_newest(std::string& path) noexcept {
+bool WalkStack::pop_newest(std::string& path) noexcept {
     if (count_.load(std::memory_order_relaxed) == 0 || !lock()) {
         return false;
     }
     const std::uint32_t count = count_.load(std::memory_order_relaxed);
     if (count > 0) {
-        const PathSlot& slot = place_[(oldest_ + count - 1) % places];
+        const PathSlot& slot = slots_[(oldest_ + count - 1) % slot_count];
         path.assign(slot.text, slot.length);
         count_.store(count - 1, std::memory_order_relaxed);
     }
@@ -52,15 +52,15 @@ bool WalkStack::take_newest(std::string& path) noexcept {
     return count > 0;
 }
 
-bool WalkStack::take_oldest(std::string& path) noexcept {
+bool WalkStack::steal_oldest(std::string& path) noexcept {
     if (count_.load(std::memory_order_relaxed) == 0 || !lock()) {
         return false;
     }
     const std::uint32_t count = count_.load(std::memory_order_relaxed);
     if (count > 0) {
-        const PathSlot& slot = place_[oldest_];
+        const PathSlot& slot = slots_[oldest_];
         path.assign(slot.text, slot.length);
-        oldest_ = (oldest_ + 1) % places;
+        oldest_ = (oldest_ + 1) % slot_count;
         count_.store(count - 1, std::memory_order_relaxed);
     }
     unlock();

@@ -15,20 +15,20 @@ namespace sonde::workloads {
 /// take at the other: what they get was found first, so it lies nearest to the root and is likely to hold the most.
 class WalkStack {
  public:
-    static constexpr std::uint32_t places = 128;
-    static constexpr std::size_t longest = 511;  ///< bytes of a path; longer ones are not offered
+    static constexpr std::uint32_t slot_count = 128;
+    static constexpr std::size_t max_path_bytes = 511;  ///< bytes of a path; longer ones are not offered
 
     /// False when there is no room or the path is too long: then the caller walks it at once.
-    bool put(std::string_view path) noexcept;
-    bool take_newest(std::string& path) noexcept;
-    bool take_oldest(std::string& path) noexcept;
+    bool push(std::string_view path) noexcept;
+    bool pop_newest(std::string& path) noexcept;
+    bool steal_oldest(std::string& path) noexcept;
     /// Clears the board, including a lock whose owner was killed. Must not run concurrently with other calls.
     void clear() noexcept;
 
  private:
     struct PathSlot {
         std::uint16_t length;
-        char text[longest];
+        char text[max_path_bytes];
     };
     /// A lock for a few hundred nanoseconds. False when it cannot be had for a second: its holder was killed.
     bool lock() noexcept;
@@ -37,7 +37,7 @@ class WalkStack {
     std::atomic<std::uint32_t> locked_;
     std::atomic<std::uint32_t> count_;
     std::uint32_t oldest_;
-    PathSlot place_[places];
+    PathSlot slots_[slot_count];
 };
 
 /// At the start of the shared memory; the stacks follow. Zeroed memory is a valid empty board.

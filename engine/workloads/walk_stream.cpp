@@ -16,17 +16,17 @@ WalkStream<Time>::WalkStream(const StreamJob& job, ranks::Team& team, const mete
       tree_(*job.tree),
       meta_(*job.phase->meta),
       name_operations_(*this->channel_->name_operations()),
-      how_{false, meta_.lookup == plan::StatCall::statx, meta_.fields, meta_.freshness},
+      stat_options_{false, meta_.lookup == plan::StatCall::statx, meta_.fields, meta_.freshness},
       search_(tree_.search ? &*tree_.search : nullptr) {
     if (search_ != nullptr && !meta_.examine_all) {
-        how_.fields = search_->fields();
+        stat_options_.fields = search_->statx_fields();
     } else if (search_ != nullptr) {
-        how_.fields |= search_->fields();
+        stat_options_.fields |= search_->statx_fields();
     }
 }
 
 template <class Time>
-std::vector<std::byte>& WalkStream<Time>::buffer(std::size_t depth) {
+std::vector<std::byte>& WalkStream<Time>::listing_buffer(std::size_t depth) {
     while (buffers_.size() <= depth) {
         buffers_.emplace_back(std::size_t{32} << 10U);
     }
@@ -35,7 +35,7 @@ std::vector<std::byte>& WalkStream<Time>::buffer(std::size_t depth) {
 
 /// Where the walk begins, below the run directory.
 template <class Time>
-std::vector<std::string> WalkStream<Time>::roots() const {
+std::vector<std::string> WalkStream<Time>::list_roots() const {
     std::vector<std::string> list;
     if (meta_.from_directory) {
         return {"."};
@@ -47,19 +47,19 @@ std::vector<std::string> WalkStream<Time>::roots() const {
 }
 
 template <class Time>
-bool WalkStream<Time>::leave_for(const char* operation, std::int64_t result) {
-    this->settle();
-    this->fail(tree_.root + "/" + path_, operation, static_cast<int>(-result), 0);
+bool WalkStream<Time>::fail_at_path(const char* operation, std::int64_t result) {
+    this->publish_counts();
+    this->fail_operation(tree_.root + "/" + path_, operation, static_cast<int>(-result), 0);
     return false;
 }
 
 /// Returns whether the walk continues.
 template <class Time>
 bool WalkStream<Time>::count_entry(std::uint64_t from, std::uint64_t to) {
-    ++this->done_;
-    const bool passed = this->place(from, to, 0);
-    if (passed || this->done_ >= tree_.most || this->told_to_stop()) [[unlikely]] {
-        this->settle();
+    ++this->operations_done_;
+    const bool passed = this->count_operation(from, to, 0);
+    if (passed || this->operations_done_ >= tree_.entry_limit || this->should_stop()) [[unlikely]] {
+        this->publish_counts();
         return false;
     }
     return true;
@@ -68,30 +68,31 @@ bool WalkStream<Time>::count_entry(std::uint64_t from, std::uint64_t to) {
 /// Counts an entry, after a look at it where that is asked for. `kind` is what is known of it afterwards. False when
 /// the walk is to end.
 template <class Time>
-bool WalkStream<Time>::meet(backends::Directory directory, const backends::DirectoryEntry& entry,
-                            backends::EntryKind& kind) {
+bool WalkStream<Time>::count_and_match_entry(backends::Directory directory, const backends::DirectoryEntry& entry,
+                                             backends::EntryKind& kind) {
     const bool unknown = entry.kind == backends::EntryKind::unknown;
-    bool fits = search_ != nullptr && search_->fits_name(entry.name) && (unknown || search_->fits_kind(entry.kind));
+    bool fits =
+        search_ != nullptr && search_->matches_name(entry.name) && (unknown || search_->matches_kind(entry.kind));
     const bool looks = meta_.examine_all || (search_ != nullptr && (unknown || (fits && search_->needs_attributes())));
-    if (looks && !unpacking_ && !unknown && entry.kind != backends::EntryKind::directory &&
-        tree_.walk->waiting.load(std::memory_order_relaxed) > 0 && give(entry)) {
+    if (looks && !is_processing_shared_entries_ && !unknown && entry.kind != backends::EntryKind::directory &&
+        tree_.walk->waiting.load(std::memory_order_relaxed) > 0 && add_to_shared_entries(entry)) {
         return true;
     }
     const std::uint64_t from = this->now();
     int result = 0;
     if (looks && search_ != nullptr) {
         backends::EntryAttributes attributes;
-        result = name_operations_.read_attributes(directory, entry.name, how_, attributes);
+        result = name_operations_.read_attributes(directory, entry.name, stat_options_, attributes);
         kind = attributes.kind;
-        fits = fits && search_->fits_kind(kind) && search_->matches_size_and_time(attributes);
+        fits = fits && search_->matches_kind(kind) && search_->matches_size_and_time(attributes);
     } else if (looks) {
-        result = name_operations_.stat_entry(directory, entry.name, how_);
+        result = name_operations_.stat_entry(directory, entry.name, stat_options_);
     }
     const std::uint64_t to = looks ? this->now() : from;
     if (result < 0) [[unlikely]] {
         const std::size_t length = path_.size();
         path_ += std::string("/") + entry.name;
-        leave_for("stat", result);
+        fail_at_path("stat", result);
         path_.resize(length);
         return false;
     }
@@ -118,59 +119,59 @@ bool WalkStream<Time>::opens_as_directory(backends::Directory directory, const c
 
 /// Keeps an entry for a stream that has nothing to do. False when it does not fit into a gift at all.
 template <class Time>
-bool WalkStream<Time>::give(const backends::DirectoryEntry& entry) {
+bool WalkStream<Time>::add_to_shared_entries(const backends::DirectoryEntry& entry) {
     const std::size_t length = std::char_traits<char>::length(entry.name) + 2;
-    if (1 + path_.size() + length > WalkStack::longest) {
+    if (1 + path_.size() + length > WalkStack::max_path_bytes) {
         return false;
     }
-    if (gift_.size() + length > WalkStack::longest && !hand_over()) {
+    if (shared_entries_.size() + length > WalkStack::max_path_bytes && !offer_shared_entries()) {
         return false;  // the entry is met here; the walk ends with it, as it was told to
     }
-    if (gift_.empty()) {
-        gift_.push_back('\0');
-        gift_ += path_;
+    if (shared_entries_.empty()) {
+        shared_entries_.push_back('\0');
+        shared_entries_ += path_;
     }
-    gift_.push_back('\0');
-    gift_.push_back(static_cast<char>('0' + static_cast<int>(entry.kind)));
-    gift_ += entry.name;
+    shared_entries_.push_back('\0');
+    shared_entries_.push_back(static_cast<char>('0' + static_cast<int>(entry.kind)));
+    shared_entries_ += entry.name;
     return true;
 }
 
 /// Offers stored directories to other tasks, or walks them itself when the board is full. False when the walk must end.
 template <class Time>
-bool WalkStream<Time>::hand_over() {
-    if (gift_.empty()) {
+bool WalkStream<Time>::offer_shared_entries() {
+    if (shared_entries_.empty()) {
         return true;
     }
     bool good = true;
     tree_.walk->outstanding.fetch_add(1, std::memory_order_relaxed);
-    if (!own().put(gift_)) {
+    if (!own_stack().push(shared_entries_)) {
         const std::string here = path_;
-        good = open_gift(gift_);
+        good = process_shared_entries(shared_entries_);
         path_ = here;
         tree_.walk->outstanding.fetch_sub(1, std::memory_order_release);
     }
-    gift_.clear();
+    shared_entries_.clear();
     return good;
 }
 
 template <class Time>
-bool WalkStream<Time>::open_gift(const std::string& gift) {
-    std::size_t position = gift.find('\0', 1);
-    path_.assign(gift, 1, position - 1);
+bool WalkStream<Time>::process_shared_entries(const std::string& entries) {
+    std::size_t position = entries.find('\0', 1);
+    path_.assign(entries, 1, position - 1);
     const backends::Directory directory =
-        name_operations_.open_directory(tree_.directory, tree_.relative(tree_.root + "/" + path_));
-    bool good = directory >= 0 || leave_for("open", directory);
-    unpacking_ = true;
-    while (good && position < gift.size()) {
-        const auto kind = static_cast<backends::EntryKind>(gift[position + 1] - '0');
-        const char* name = gift.c_str() + position + 2;
+        name_operations_.open_directory(tree_.directory, tree_.to_relative_path(tree_.root + "/" + path_));
+    bool good = directory >= 0 || fail_at_path("open", directory);
+    is_processing_shared_entries_ = true;
+    while (good && position < entries.size()) {
+        const auto kind = static_cast<backends::EntryKind>(entries[position + 1] - '0');
+        const char* name = entries.c_str() + position + 2;
         backends::EntryKind actual_kind = kind;
-        good = meet(directory, {name, kind}, actual_kind);
-        position = std::min(gift.find('\0', position + 1), gift.size());
+        good = count_and_match_entry(directory, {name, kind}, actual_kind);
+        position = std::min(entries.find('\0', position + 1), entries.size());
     }
-    unpacking_ = false;
-    this->settle();
+    is_processing_shared_entries_ = false;
+    this->publish_counts();
     if (directory >= 0) {
         name_operations_.close_directory(directory);
     }
@@ -178,23 +179,23 @@ bool WalkStream<Time>::open_gift(const std::string& gift) {
 }
 
 template <class Time>
-bool WalkStream<Time>::descend(backends::Directory directory, const backends::DirectoryEntry& entry,
-                               std::size_t depth) {
+bool WalkStream<Time>::offer_or_walk_subdirectory(backends::Directory directory, const backends::DirectoryEntry& entry,
+                                                  std::size_t depth) {
     const std::size_t length = path_.size();
     path_ += '/';
     path_ += entry.name;
     bool good = true;
-    if (dealing_) {
-        children_.push_back(path_);
+    if (is_dividing_among_nodes_) {
+        subdirectories_to_divide_.push_back(path_);
     } else {
         tree_.walk->outstanding.fetch_add(1, std::memory_order_relaxed);
-        if (!own().put(path_)) {
+        if (!own_stack().push(path_)) {
             const std::string here = path_;
             path_.resize(length);
-            good = hand_over();  // a gift holds names of one directory
+            good = offer_shared_entries();  // a gift holds names of one directory
             path_ = here;
             const backends::Directory inside = good ? name_operations_.open_directory(directory, entry.name) : -EINTR;
-            good = good && (inside >= 0 ? walk_inside(inside, depth + 1) : leave_for("open", inside));
+            good = good && (inside >= 0 ? walk_open_directory(inside, depth + 1) : fail_at_path("open", inside));
             tree_.walk->outstanding.fetch_sub(1, std::memory_order_release);
         }
     }
@@ -212,13 +213,14 @@ int node_of(const char* name, int nodes) {
 }  // namespace
 
 template <class Time>
-bool WalkStream<Time>::visit(backends::Directory directory, const backends::DirectoryEntry& entry, std::size_t depth) {
-    if (at_top_ && depth == 0 && is_own(entry.name)) {
+bool WalkStream<Time>::visit_entry(backends::Directory directory, const backends::DirectoryEntry& entry,
+                                   std::size_t depth) {
+    if (at_top_ && depth == 0 && is_run_file(entry.name)) {
         return true;
     }
-    const bool on_this_node = !dealing_ || node_of(entry.name, tree_.nodes) == tree_.node;
+    const bool on_this_node = !is_dividing_among_nodes_ || node_of(entry.name, tree_.nodes) == tree_.node;
     backends::EntryKind kind = entry.kind;
-    if (on_this_node && !meet(directory, entry, kind)) {
+    if (on_this_node && !count_and_match_entry(directory, entry, kind)) {
         return false;
     }
     if (kind == backends::EntryKind::unknown && opens_as_directory(directory, entry.name)) {
@@ -228,61 +230,61 @@ bool WalkStream<Time>::visit(backends::Directory directory, const backends::Dire
         return true;
     }
     this->meter_.directories += on_this_node ? 1U : 0U;
-    return descend(directory, entry, depth);
+    return offer_or_walk_subdirectory(directory, entry, depth);
 }
 
 /// Lists an entered directory and leaves it. False when the walk is to end.
 template <class Time>
-bool WalkStream<Time>::walk_inside(backends::Directory directory, std::size_t depth) {
-    std::vector<std::byte>& listing = buffer(depth);
+bool WalkStream<Time>::walk_open_directory(backends::Directory directory, std::size_t depth) {
+    std::vector<std::byte>& listing = listing_buffer(depth);
     bool good = true;
     for (std::int64_t got = 1; good && got > 0;) {
         const std::uint64_t from = this->now();
         got = name_operations_.read_entries(directory, listing);
         this->meter_.histogram(meters::kind_readdir).add(this->time_.duration_ns(this->now() - from));
         if (got < 0) {
-            good = leave_for("list", got);
+            good = fail_at_path("list", got);
         }
         std::size_t position = 0;
         const std::span<const std::byte> listed(listing.data(),
                                                 static_cast<std::size_t>(std::max<std::int64_t>(0, got)));
         for (backends::DirectoryEntry entry; good && name_operations_.next_entry(listed, position, entry);) {
-            good = visit(directory, entry, depth);
+            good = visit_entry(directory, entry, depth);
         }
     }
-    good = good && hand_over();
-    this->settle();
+    good = good && offer_shared_entries();
+    this->publish_counts();
     name_operations_.close_directory(directory);
     return good;
 }
 
 template <class Time>
-bool WalkStream<Time>::walk(const std::string& path) {
+bool WalkStream<Time>::walk_directory(const std::string& path) {
     path_ = path;
     at_top_ = path == ".";
     const backends::Directory directory =
-        name_operations_.open_directory(tree_.directory, tree_.relative(tree_.root + "/" + path));
-    return directory >= 0 ? walk_inside(directory, 0) : leave_for("open", directory);
+        name_operations_.open_directory(tree_.directory, tree_.to_relative_path(tree_.root + "/" + path));
+    return directory >= 0 ? walk_open_directory(directory, 0) : fail_at_path("open", directory);
 }
 
 /// The first stream of a node puts its share of the directories below the roots on its stack. With several nodes each
 /// lists the upper levels, and counts its share of them, until there are enough directories to deal out.
 template <class Time>
-bool WalkStream<Time>::begin_walk() {
-    std::vector<std::string> share = roots();
+bool WalkStream<Time>::divide_roots() {
+    std::vector<std::string> share = list_roots();
     const auto enough = static_cast<std::size_t>(tree_.nodes) * 4;
     bool good = true;
     if (tree_.nodes > 1) {
-        dealing_ = true;
+        is_dividing_among_nodes_ = true;
         for (int level = 0; good && level < 8 && share.size() < enough && !share.empty(); ++level) {
-            children_.clear();
+            subdirectories_to_divide_.clear();
             for (std::size_t i = 0; good && i < share.size(); ++i) {
-                good = walk(share[i]);
+                good = walk_directory(share[i]);
             }
-            std::sort(children_.begin(), children_.end());  // alike on all nodes
-            share.swap(children_);
+            std::sort(subdirectories_to_divide_.begin(), subdirectories_to_divide_.end());  // alike on all nodes
+            share.swap(subdirectories_to_divide_);
         }
-        dealing_ = false;
+        is_dividing_among_nodes_ = false;
         std::vector<std::string> own_share;
         for (std::size_t i = static_cast<std::size_t>(tree_.node); i < share.size();
              i += static_cast<std::size_t>(tree_.nodes)) {
@@ -292,8 +294,8 @@ bool WalkStream<Time>::begin_walk() {
     }
     for (std::size_t i = 0; good && i < share.size(); ++i) {
         tree_.walk->outstanding.fetch_add(1);
-        if (!own().put(share[i])) {
-            good = walk(share[i]);
+        if (!own_stack().push(share[i])) {
+            good = walk_directory(share[i]);
             tree_.walk->outstanding.fetch_sub(1);
         }
     }
@@ -302,12 +304,12 @@ bool WalkStream<Time>::begin_walk() {
 }
 
 template <class Time>
-bool WalkStream<Time>::take(std::string& path) {
-    if (own().take_newest(path)) {
+bool WalkStream<Time>::take_work(std::string& path) {
+    if (own_stack().pop_newest(path)) {
         return true;
     }
     for (int i = 1; i < tree_.walk->streams; ++i) {
-        if (tree_.walk->stack((tree_.stream_on_node + i) % tree_.walk->streams).take_oldest(path)) {
+        if (tree_.walk->stack((tree_.stream_on_node + i) % tree_.walk->streams).steal_oldest(path)) {
             return true;
         }
     }
@@ -320,15 +322,15 @@ bool WalkStream<Time>::run_pass(std::uint64_t /*pass*/) {
         return false;  // a task that only waits
     }
     const std::uint64_t from = this->now();
-    bool good = tree_.stream_on_node != 0 || begin_walk();
+    bool good = tree_.stream_on_node != 0 || divide_roots();
     bool waiting = false;
-    while (good && !this->told_to_stop()) {
-        if (take(found_)) {
+    while (good && !this->should_stop()) {
+        if (take_work(taken_work_)) {
             if (waiting) {
                 tree_.walk->waiting.fetch_sub(1, std::memory_order_relaxed);
                 waiting = false;
             }
-            good = found_[0] == '\0' ? open_gift(found_) : walk(found_);
+            good = taken_work_[0] == '\0' ? process_shared_entries(taken_work_) : walk_directory(taken_work_);
             tree_.walk->outstanding.fetch_sub(1, std::memory_order_release);
         } else if (tree_.walk->outstanding.load(std::memory_order_acquire) <= 0) {
             break;
@@ -346,14 +348,15 @@ bool WalkStream<Time>::run_pass(std::uint64_t /*pass*/) {
     if (!good) {
         tree_.walk->outstanding.store(-(std::int64_t{1} << 40U));  // no task waits for the remaining entries
     }
-    this->meter_.next_operation = this->done_;
-    this->meter_.file_operations = this->done_;
-    this->meter_.entries = this->done_;
-    this->meter_.parts_of_work[meters::part_transfer].add(this->phase_ns(from), this->phase_ns(this->now()));
+    this->meter_.next_operation = this->operations_done_;
+    this->meter_.file_operations = this->operations_done_;
+    this->meter_.entries = this->operations_done_;
+    this->meter_.parts_of_work[meters::part_transfer].add(this->ns_since_phase_start(from),
+                                                          this->ns_since_phase_start(this->now()));
     return false;  // one pass
 }
 
-template class WalkStream<MachineTime>;
-template class WalkStream<ChannelTime>;
+template class WalkStream<MachineClock>;
+template class WalkStream<ChannelClock>;
 
 }  // namespace sonde::workloads

@@ -23,37 +23,39 @@ class WalkStream final : public TimedStream<Time> {
 
  private:
     bool run_pass(std::uint64_t pass) override;
-    bool begin_walk();
-    std::vector<std::string> roots() const;
-    bool walk(const std::string& path);
-    bool walk_inside(backends::Directory directory, std::size_t depth);
-    bool visit(backends::Directory directory, const backends::DirectoryEntry& entry, std::size_t depth);
-    bool descend(backends::Directory directory, const backends::DirectoryEntry& entry, std::size_t depth);
-    bool meet(backends::Directory directory, const backends::DirectoryEntry& entry, backends::EntryKind& kind);
+    bool divide_roots();
+    std::vector<std::string> list_roots() const;
+    bool walk_directory(const std::string& path);
+    bool walk_open_directory(backends::Directory directory, std::size_t depth);
+    bool visit_entry(backends::Directory directory, const backends::DirectoryEntry& entry, std::size_t depth);
+    bool offer_or_walk_subdirectory(backends::Directory directory, const backends::DirectoryEntry& entry,
+                                    std::size_t depth);
+    bool count_and_match_entry(backends::Directory directory, const backends::DirectoryEntry& entry,
+                               backends::EntryKind& kind);
     bool opens_as_directory(backends::Directory directory, const char* name);
-    bool is_own(const char* name) const { return name[0] == '.' && tree_.own_file == name; }
-    bool give(const backends::DirectoryEntry& entry);
-    bool hand_over();
-    bool open_gift(const std::string& gift);
-    bool leave_for(const char* operation, std::int64_t result);
-    bool take(std::string& path);
-    std::vector<std::byte>& buffer(std::size_t depth);
+    bool is_run_file(const char* name) const { return name[0] == '.' && tree_.run_file == name; }
+    bool add_to_shared_entries(const backends::DirectoryEntry& entry);
+    bool offer_shared_entries();
+    bool process_shared_entries(const std::string& entries);
+    bool fail_at_path(const char* operation, std::int64_t result);
+    bool take_work(std::string& path);
+    std::vector<std::byte>& listing_buffer(std::size_t depth);
     bool count_entry(std::uint64_t from, std::uint64_t to);
-    WalkStack& own() { return tree_.walk->stack(tree_.stream_on_node); }
+    WalkStack& own_stack() { return tree_.walk->stack(tree_.stream_on_node); }
 
     const TreeJob& tree_;
     const plan::Meta& meta_;
     backends::NameOperations& name_operations_;
-    backends::StatOptions how_;
+    backends::StatOptions stat_options_;
     const EntrySearch* search_ = nullptr;         ///< nothing: all entries are alike
     std::string path_;                            ///< of the directory that is being walked, below the run directory
     bool at_top_ = false;                         ///< the walk through a directory began in the run directory itself
-    std::string gift_;                            ///< names in one directory, for others to look at
-    bool unpacking_ = false;                      ///< what others gave is not given on
-    std::string found_;                           ///< what was taken from a stack
+    std::string shared_entries_;                  ///< names in one directory, for others to look at
+    bool is_processing_shared_entries_ = false;   ///< what others gave is not given on
+    std::string taken_work_;                      ///< what was taken from a stack
     std::deque<std::vector<std::byte>> buffers_;  ///< by depth; their addresses stay
-    std::vector<std::string> children_;           ///< of a directory that is dealt out
-    bool dealing_ = false;
+    std::vector<std::string> subdirectories_to_divide_;  ///< of a directory that is dealt out
+    bool is_dividing_among_nodes_ = false;
 };
 
 }  // namespace sonde::workloads

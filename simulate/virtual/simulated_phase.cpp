@@ -97,7 +97,7 @@ void SimulatedPhase::create_jobs() {
             job.backend = &platform_.backend(phase().data.backend);
             job.verify = false;
             if (uses_storage) {
-                job.stripes = [this](const std::string& path) { return file_stripes(path); };
+                job.query_stripes = [this](const std::string& path) { return file_stripes(path); };
                 job.target_meter = target_meter;
             }
             job.stream = static_cast<int>(jobs_.size());
@@ -134,7 +134,7 @@ bool SimulatedPhase::create_streams() {
             } else if (plan::on_files(phase().op) || phase().meta) {
                 own_meter.planned_operations = whole_volume ? job.files : 0;
             } else {
-                const workloads::FileJob first = job.file(0);
+                const workloads::FileJob first = job.make_file_job(0);
                 own_meter.planned_operations = whole_volume ? first.operations * job.files : 0;
                 own_meter.planned_bytes = phase().data.access.bytes_of(own_meter.planned_operations);
             }

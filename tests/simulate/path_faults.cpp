@@ -143,12 +143,12 @@ struct TimedStream : Listener {
     Machine* machine = nullptr;
     ModelOperation operation;
     std::uint64_t remaining_calls = 0;
-    Time begin = 0;
+    Time begin_timing = 0;
     std::vector<Time> durations;
 
     void on_completion(const CompletedOperation& completed) override {
-        durations.push_back(completed.end - begin);
-        begin = completed.end;
+        durations.push_back(completed.end - begin_timing);
+        begin_timing = completed.end;
         if (--remaining_calls > 0) {
             machine->submit(completed.end, operation);
         }

@@ -17,8 +17,8 @@ using sonde::patterns::FileStripes;
 using sonde::patterns::Reciprocal;
 using sonde::patterns::StripeMap;
 using sonde::patterns::StripePart;
-using sonde::workloads::AskStripes;
-using sonde::workloads::TargetCounting;
+using sonde::workloads::StripeQuery;
+using sonde::workloads::TargetCounter;
 
 namespace {
 
@@ -92,7 +92,7 @@ std::shared_ptr<TargetMeter> fresh() {
     return std::make_shared<TargetMeter>(0, 1000);
 }
 
-const AskStripes nobody_answers = [](const std::string&) { return FileStripes(); };
+const StripeQuery nobody_answers = [](const std::string&) { return FileStripes(); };
 
 }  // namespace
 
@@ -184,11 +184,11 @@ TEST_CASE("random operations map to targets of a bytewise count") {
     for (int round = 0; round < 400; ++round) {
         const auto length = static_cast<std::uint32_t>(1 + random() % 200);
         const auto meter = fresh();
-        TargetCounting counting(nobody_answers, meter, length);
+        TargetCounter counting(nobody_answers, meter, length);
         std::map<std::string, Sum> expected;
         for (int file = 0; file < 3; ++file) {
             const FileStripes stripes = drawn(random);
-            counting.take("file", stripes);
+            counting.set_file("file", stripes);
             std::uint64_t offset = random() % 2000;
             for (int i = 0; i < 40; ++i) {
                 counting.add(0, offset, 10, 20, 10);
@@ -206,11 +206,11 @@ TEST_CASE("batched counting equals counting one by one") {
         const auto length = static_cast<std::uint32_t>(1 + random() % 60);
         const auto one_by_one = std::make_shared<TargetMeter>(0, 50);
         const auto together = std::make_shared<TargetMeter>(0, 50);
-        TargetCounting plain(nobody_answers, one_by_one, length);
-        TargetCounting joined(nobody_answers, together, length);
+        TargetCounter plain(nobody_answers, one_by_one, length);
+        TargetCounter joined(nobody_answers, together, length);
         const FileStripes stripes = drawn(random);
-        plain.take("file", stripes);
-        joined.take("file", stripes);
+        plain.set_file("file", stripes);
+        joined.set_file("file", stripes);
         std::uint64_t tick = 0, offset = 0;
         for (int batch = 0; batch < 6; ++batch) {
             std::vector<std::uint64_t> offsets, ends;
@@ -221,7 +221,7 @@ TEST_CASE("batched counting equals counting one by one") {
                 offset = random() % 4 == 0 ? random() % 2000 : offset + length;
             }
             const auto ns_of = [](std::uint64_t ticks) { return 3 * ticks; };
-            joined.add_all(1, offsets.data(), begin, ends, ns_of);
+            joined.add_consecutive(1, offsets.data(), begin, ends, ns_of);
             for (std::size_t i = 0; i < ends.size(); ++i) {
                 const std::uint64_t from = i == 0 ? begin : ends[i - 1];
                 plain.add(1, offsets[i], from, ends[i], ns_of(ends[i] - from));
@@ -250,7 +250,7 @@ TEST_CASE("late component targets are requested once") {
     StripePart first{.start = 0, .end = 100, .stripe = 10, .shift = 0, .targets = {"OST0"}, .is_pending = false};
     StripePart second{.start = 100, .end = ~0ULL, .stripe = 10, .shift = 0, .targets = {}, .is_pending = true};
     int questions = 0;
-    const AskStripes ask = [&](const std::string& path) {
+    const StripeQuery ask = [&](const std::string& path) {
         CHECK(path == "file");
         ++questions;
         second.targets = {"OST1", "OST2"};
@@ -258,8 +258,8 @@ TEST_CASE("late component targets are requested once") {
         return FileStripes{first, second};
     };
     const auto meter = fresh();
-    TargetCounting counting(ask, meter, 10);
-    counting.take("file", {first, second});
+    TargetCounter counting(ask, meter, 10);
+    counting.set_file("file", {first, second});
     for (std::uint64_t offset = 0; offset < 140; offset += 10) {
         counting.add(0, offset, 0, 1, 1);
     }
@@ -270,12 +270,12 @@ TEST_CASE("late component targets are requested once") {
     const auto never = fresh();
     int in_vain = 0;
     const StripePart pending{.start = 0, .end = ~0ULL, .stripe = 0, .shift = 0, .targets = {}, .is_pending = true};
-    const AskStripes no_answer = [&](const std::string&) {
+    const StripeQuery no_answer = [&](const std::string&) {
         ++in_vain;
         return FileStripes{first, pending};
     };
-    TargetCounting unanswered(no_answer, never, 10);
-    unanswered.take("file", {pending});
+    TargetCounter unanswered(no_answer, never, 10);
+    unanswered.set_file("file", {pending});
     for (std::uint64_t offset = 200; offset < 300; offset += 10) {
         unanswered.add(0, offset, 0, 1, 1);
     }
@@ -285,9 +285,9 @@ TEST_CASE("late component targets are requested once") {
 
 TEST_CASE("bytes with several valid copies belong to no target") {
     const auto meter = fresh();
-    TargetCounting counting(nobody_answers, meter, 10);
-    counting.take("file",
-                  {{.start = 0, .end = ~0ULL, .stripe = 0, .shift = 0, .targets = {"a", "b"}, .is_pending = false}});
+    TargetCounter counting(nobody_answers, meter, 10);
+    counting.set_file(
+        "file", {{.start = 0, .end = ~0ULL, .stripe = 0, .shift = 0, .targets = {"a", "b"}, .is_pending = false}});
     counting.add(0, 0, 0, 1, 1);
     CHECK(sums_of(*meter).empty());
 }

@@ -10,11 +10,11 @@ namespace sonde::buffer {
 void mark_page_dirty(File& file, Page& page) noexcept {
     page.is_dirty = true;
     page.dirty_next = nullptr;
-    page.dirty_before = file.dirty.last;
+    page.dirty_previous = file.dirty.last;
     (file.dirty.last != nullptr ? file.dirty.last->dirty_next : file.dirty.first) = &page;
     file.dirty.last = &page;
     page.dirty_since_ns = system::clock_ns(CLOCK_MONOTONIC_COARSE);
-    state.undelivered.fetch_add(1, std::memory_order_relaxed);
+    state.undelivered_pages.fetch_add(1, std::memory_order_relaxed);
     ++file.dirty.pages;
     if (file.dirty.pages == 1) {
         ensure_worker_threads();  // the data must reach storage, but not at once: the walks of the threads are frequent
@@ -24,42 +24,42 @@ void mark_page_dirty(File& file, Page& page) noexcept {
 
 void requeue_dirty_page(File& file, Page& page) noexcept {
     page.is_dirty = true;
-    page.dirty_before = nullptr;
+    page.dirty_previous = nullptr;
     page.dirty_next = file.dirty.first;
-    (file.dirty.first != nullptr ? file.dirty.first->dirty_before : file.dirty.last) = &page;
+    (file.dirty.first != nullptr ? file.dirty.first->dirty_previous : file.dirty.last) = &page;
     file.dirty.first = &page;
-    state.undelivered.fetch_add(1, std::memory_order_relaxed);
+    state.undelivered_pages.fetch_add(1, std::memory_order_relaxed);
     ++file.dirty.pages;
 }
 
 void mark_page_clean(File& file, Page& page) noexcept {
-    (page.dirty_before != nullptr ? page.dirty_before->dirty_next : file.dirty.first) = page.dirty_next;
-    (page.dirty_next != nullptr ? page.dirty_next->dirty_before : file.dirty.last) = page.dirty_before;
-    page.dirty_before = page.dirty_next = nullptr;
+    (page.dirty_previous != nullptr ? page.dirty_previous->dirty_next : file.dirty.first) = page.dirty_next;
+    (page.dirty_next != nullptr ? page.dirty_next->dirty_previous : file.dirty.last) = page.dirty_previous;
+    page.dirty_previous = page.dirty_next = nullptr;
     page.is_dirty = false;
-    state.undelivered.fetch_sub(1, std::memory_order_release);
+    state.undelivered_pages.fetch_sub(1, std::memory_order_release);
     --file.dirty.pages;
 }
 
 void store_error(File& file, int error) noexcept {
-    file.errors.last = error;
+    file.errors.last_errno = error;
     ++file.errors.count;
 }
 
-bool take_error(File& file, Description& description, int& error) noexcept {
+bool consume_error(File& file, Description& description, int& error) noexcept {
     if (description.error_seen == file.errors.count) {
         return false;
     }
     description.error_seen = file.errors.count;
-    error = file.errors.last;
+    error = file.errors.last_errno;
     return true;
 }
 
 void check_appended_size(File& file, std::uint64_t bytes, std::int64_t size) noexcept {
-    file.appended.landed += static_cast<std::int64_t>(bytes);
-    if (size != file.appended.landed) {
-        file.appended.grew = true;
-        file.appended.landed = size;
+    file.append.kernel_size += static_cast<std::int64_t>(bytes);
+    if (size != file.append.kernel_size) {
+        file.append.foreign_growth = true;
+        file.append.kernel_size = size;
     }
 }
 

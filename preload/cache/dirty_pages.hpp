@@ -12,7 +12,7 @@ void mark_page_dirty(File& file, Page& page) noexcept;
 void requeue_dirty_page(File& file, Page& page) noexcept;
 void mark_page_clean(File& file, Page& page) noexcept;
 void store_error(File& file, int error) noexcept;
-bool take_error(File& file, Description& description, int& error) noexcept;
+bool consume_error(File& file, Description& description, int& error) noexcept;
 /// With `appends`, after `bytes` were written, whereupon the kernel's file had `size`: that is ours alone, or it grew.
 void check_appended_size(File& file, std::uint64_t bytes, std::int64_t size) noexcept;
 

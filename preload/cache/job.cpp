@@ -20,105 +20,105 @@ constexpr std::uint64_t retry_ns = 1'000'000'000;
 
 }  // namespace
 
-bool Job::begin_load(File& file, Page& page, std::uint32_t begin, std::uint32_t end) noexcept {
+bool PageTransfer::begin_load(File& file, Page& page, std::uint32_t begin, std::uint32_t end) noexcept {
     const std::int64_t start = page.index * file.pages.page_size;
     const std::int64_t bytes_to_end = file.size - start;
     end = bytes_to_end < end ? static_cast<std::uint32_t>(std::max<std::int64_t>(bytes_to_end, 0)) : end;
     if (begin >= end) {
         return false;
     }
-    if (page.busy == Busy::Queued) {
-        --file.pages.queued;
+    if (page.activity == PageActivity::Queued) {
+        --file.pages.queued_for_read_ahead;
     }
-    page.busy = Busy::Loading;
-    ++file.turns.in_flight;
+    page.activity = PageActivity::Loading;
+    ++file.active_calls.in_storage;
     file_ = &file;
     page_ = &page;
     writes_ = false;
-    start_ = start;
-    begin_ = place_ = part_.end = begin;
+    page_offset_ = start;
+    begin_ = done_until_ = part_.end = begin;
     end_ = end;
-    align_ = file.ends.direct_align;
+    align_ = file.descriptors.direct_alignment;
     page_size_ = file.pages.page_size;
-    fd_ = file.ends.reader;
-    direct_ = page.valid.empty() ? file.ends.direct : -1;
+    fd_ = file.descriptors.read_fd;
+    direct_ = page.valid.empty() ? file.descriptors.direct_read_fd : -1;
     return true;
 }
 
-void Job::begin_write(File& file) noexcept {
+void PageTransfer::begin_write(File& file) noexcept {
     Page& page = *file.dirty.first;
-    state.undelivered.fetch_add(1, std::memory_order_relaxed);  // first: it must not look as if there were none
+    state.undelivered_pages.fetch_add(1, std::memory_order_relaxed);  // first: it must not look as if there were none
     mark_page_clean(file, page);
     ranges_ = page.dirty;
     page.dirty.clear();
-    page.busy = Busy::Writing;
-    page.full = false;
-    file.turns.writing = true;
-    ++file.turns.in_flight;
+    page.activity = PageActivity::Writing;
+    page.is_written_past = false;
+    file.active_calls.is_write_in_flight = true;
+    ++file.active_calls.in_storage;
     file_ = &file;
     page_ = &page;
     writes_ = true;
-    start_ = page.index * file.pages.page_size;
-    align_ = file.ends.direct_align;
+    page_offset_ = page.index * file.pages.page_size;
+    align_ = file.descriptors.direct_alignment;
     page_size_ = file.pages.page_size;
-    fd_ = file.ends.writer;
-    appends_ = file.appended.all;
-    direct_ = appends_ ? -1 : file.ends.direct_out;
+    fd_ = file.descriptors.write_fd;
+    appends_ = file.append.only_appends;
+    direct_ = appends_ ? -1 : file.descriptors.direct_write_fd;
 }
 
-bool Job::next_part() noexcept {
+bool PageTransfer::next_part() noexcept {
     if (writes_) {
         if (parts_ == ranges_.count()) {
             return false;
         }
         part_ = ranges_[parts_];
-        by_direct_ = direct_ >= 0 && align_ != 0 && part_.begin % align_ == 0 && part_.end % align_ == 0;
+        uses_direct_fd_ = direct_ >= 0 && align_ != 0 && part_.begin % align_ == 0 && part_.end % align_ == 0;
     } else {
         part_ = page_->valid.gap(part_.end, end_);
         if (part_.begin == part_.end) {
             return false;
         }
-        by_direct_ = direct_ >= 0 && align_ != 0 && part_.begin % align_ == 0 && part_.end - part_.begin >= align_;
+        uses_direct_fd_ = direct_ >= 0 && align_ != 0 && part_.begin % align_ == 0 && part_.end - part_.begin >= align_;
     }
-    place_ = part_.begin;
+    done_until_ = part_.begin;
     ++parts_;
     return true;
 }
 
-bool Job::next(Request& request) noexcept {
-    if (error_ != 0 || (place_ == part_.end && !next_part())) {
+bool PageTransfer::next_request(PageRequest& request) noexcept {
+    if (error_ != 0 || (done_until_ == part_.end && !next_part())) {
         return false;
     }
-    std::uint32_t bytes = part_.end - place_;
-    if (by_direct_ && !writes_) {  // whole sectors; what the end of the file cuts off is no error
+    std::uint32_t bytes = part_.end - done_until_;
+    if (uses_direct_fd_ && !writes_) {  // whole sectors; what the end of the file cuts off is no error
         bytes = (bytes + align_ - 1) / align_ * align_;
-        bytes = std::min(bytes, page_size_ - place_);
+        bytes = std::min(bytes, page_size_ - done_until_);
     }
-    request = {by_direct_ ? direct_ : fd_, page_->data + place_, bytes, start_ + place_};
+    request = {uses_direct_fd_ ? direct_ : fd_, page_->data + done_until_, bytes, page_offset_ + done_until_};
     return true;
 }
 
-void Job::done(ssize_t got) noexcept {
-    if (by_direct_) {
+void PageTransfer::store_result(ssize_t got) noexcept {
+    if (uses_direct_fd_) {
         // If a direct transfer fails, it is repeated without O_DIRECT, and the error of the repetition is reported.
-        by_direct_ = false;
-        got = std::clamp<ssize_t>(got, 0, part_.end - place_);
-        place_ += static_cast<std::uint32_t>(got);
+        uses_direct_fd_ = false;
+        got = std::clamp<ssize_t>(got, 0, part_.end - done_until_);
+        done_until_ += static_cast<std::uint32_t>(got);
         bytes_ += static_cast<std::uint64_t>(got);
     } else if (got > 0) {
-        place_ += static_cast<std::uint32_t>(got);
+        done_until_ += static_cast<std::uint32_t>(got);
         bytes_ += static_cast<std::uint64_t>(got);
-        size_below_ = appends_ ? read_size_from_kernel(fd_) : -1;
+        kernel_size_ = appends_ ? read_size_from_kernel(fd_) : -1;
     } else if (got == 0 && !writes_) {
         // Bytes between the kernel's end of the file and the end that the program has set read as zeros.
-        std::memset(page_->data + place_, 0, part_.end - place_);
-        place_ = part_.end;
+        std::memset(page_->data + done_until_, 0, part_.end - done_until_);
+        done_until_ = part_.end;
     } else if (got != -EINTR) {
         error_ = got == 0 ? -EIO : static_cast<int>(got);
     }
 }
 
-ssize_t Job::ask(const Request& request) const noexcept {
+ssize_t PageTransfer::execute(const PageRequest& request) const noexcept {
     const ssize_t got = writes_ ? state.storage.pwrite(request.fd, request.data, request.bytes, request.offset)
                                 : state.storage.pread(request.fd, request.data, request.bytes, request.offset);
     if (writes_ && got > 0 && !appends_ && state.is_verifying) {
@@ -127,30 +127,30 @@ ssize_t Job::ask(const Request& request) const noexcept {
     return got < 0 ? -errno : got;
 }
 
-void Job::do_all() noexcept {
-    Request request{};
-    while (next(request)) {
-        done(ask(request));
+void PageTransfer::execute_all() noexcept {
+    PageRequest request{};
+    while (next_request(request)) {
+        store_result(execute(request));
     }
 }
 
-int Job::finish(std::uint64_t spent_ns) noexcept {
+int PageTransfer::finish(std::uint64_t spent_ns) noexcept {
     File& file = *file_;
-    note_transfer(file, bytes_, spent_ns);
+    record_transfer_time(file, bytes_, spent_ns);
     TransferCounts& counted = writes_ ? file.statistics.write : file.statistics.read;
     counted.storage_calls += parts_;
     counted.storage_bytes += bytes_;
     counted.storage_ns += spent_ns;
-    page_->busy = Busy::No;
-    --file.turns.in_flight;
+    page_->activity = PageActivity::No;
+    --file.active_calls.in_storage;
     const int error = writes_ ? finish_write() : finish_load();
     file.changed.notify_all();
     return error;
 }
 
-int Job::finish_load() noexcept {
+int PageTransfer::finish_load() noexcept {
     Page& page = *page_;
-    page.ahead = page.ahead && error_ == 0;  // the program's own read will meet the error
+    page.is_read_ahead = page.is_read_ahead && error_ == 0;  // the program's own read will meet the error
     if (error_ == 0 && !page.valid.add(begin_, end_)) {
         // Too many pieces: what is dirty must be known, and the part just read if there is room. The caller copies
         // from it before the lock is given back in any case.
@@ -160,14 +160,14 @@ int Job::finish_load() noexcept {
     return error_;
 }
 
-int Job::finish_write() noexcept {
+int PageTransfer::finish_write() noexcept {
     File& file = *file_;
-    file.turns.writing = false;
+    file.active_calls.is_write_in_flight = false;
     if (appends_ && bytes_ > 0) {
-        check_appended_size(file, bytes_, size_below_);
+        check_appended_size(file, bytes_, kernel_size_);
     }
     if (error_ != 0) {
-        page_->dirty.add(place_, part_.end);
+        page_->dirty.add(done_until_, part_.end);
         for (std::uint32_t range = parts_; range < ranges_.count(); ++range) {
             page_->dirty.add(ranges_[range].begin, ranges_[range].end);
         }
@@ -175,7 +175,7 @@ int Job::finish_write() noexcept {
         store_error(file, -error_);
         file.errors.retry_after_ns = system::now_ns() + retry_ns;
     }
-    state.undelivered.fetch_sub(1, std::memory_order_release);
+    state.undelivered_pages.fetch_sub(1, std::memory_order_release);
     return error_;
 }
 

@@ -9,30 +9,30 @@
 namespace sonde::buffer {
 
 /// One call that reaches the storage.
-struct Request {
+struct PageRequest {
     int fd;
     char* data;
     std::uint32_t bytes;
     std::int64_t offset;
 };
 
-class Job {
+class PageTransfer {
  public:
     // The next three functions require the lock of the file.
     /// Begins to load the missing parts of [begin, end) of the page. Returns false if none is missing.
     bool begin_load(File& file, Page& page, std::uint32_t begin, std::uint32_t end) noexcept;
     /// Begins to write the oldest dirty page, on which no other job may work.
     void begin_write(File& file) noexcept;
-    /// Must be called after next() has returned that the job is complete. Returns 0 or a negative errno.
+    /// Must be called after next_request() has returned that the job is complete. Returns 0 or a negative errno.
     int finish(std::uint64_t spent_ns) noexcept;
 
     // The next functions do not require the lock, because the page is marked as busy.
-    bool next(Request& request) noexcept;
+    bool next_request(PageRequest& request) noexcept;
     /// Stores the result of the last request: transferred bytes, or a negative errno.
-    void done(ssize_t got) noexcept;
+    void store_result(ssize_t got) noexcept;
     /// Executes the system call of a request. Returns the transferred bytes or a negative errno.
-    ssize_t ask(const Request& request) const noexcept;
-    void do_all() noexcept;
+    ssize_t execute(const PageRequest& request) const noexcept;
+    void execute_all() noexcept;
 
     bool writes() const noexcept { return writes_; }
     File& file() const noexcept { return *file_; }
@@ -45,18 +45,18 @@ class Job {
     File* file_ = nullptr;
     Page* page_ = nullptr;
     bool writes_ = false;
-    bool appends_ = false;    ///< to a file that only we append to: where it ended up shows whether that is true
-    bool by_direct_ = false;  ///< the next request goes past the cache of the kernel
+    bool appends_ = false;         ///< to a file that only we append to: where it ended up shows whether that is true
+    bool uses_direct_fd_ = false;  ///< the next request goes past the cache of the kernel
     int fd_ = -1, direct_ = -1;
     std::uint32_t align_ = 0, page_size_ = 0;  ///< copies: the file may be joined by another description meanwhile
-    std::int64_t start_ = 0;                   ///< of the page in the file
+    std::int64_t page_offset_ = 0;             ///< of the page in the file
     Range part_{0, 0};                         ///< what is being read or written
-    std::uint32_t place_ = 0;                  ///< up to here it is done
+    std::uint32_t done_until_ = 0;             ///< up to here it is done
     std::uint32_t begin_ = 0, end_ = 0;        ///< of what is to be loaded
     RangeSet ranges_;                          ///< to be written
     std::uint32_t parts_ = 0;                  ///< begun so far
     std::uint64_t bytes_ = 0;
-    std::int64_t size_below_ = -1;  ///< after the last write, with appends_
+    std::int64_t kernel_size_ = -1;  ///< after the last write, with appends_
     int error_ = 0;
 };
 

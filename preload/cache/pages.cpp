@@ -28,7 +28,7 @@ std::size_t spare_bytes = 0;
 
 char* take_spare_buffer(std::size_t bytes) noexcept {
     {
-        system::Hold lock_guard(spare_lock);
+        system::LockGuard lock_guard(spare_lock);
         for (std::size_t i = spare_count; i > 0; --i) {
             if (spares[i - 1].bytes == bytes) {
                 void* data = spares[i - 1].data;
@@ -47,7 +47,7 @@ char* take_spare_buffer(std::size_t bytes) noexcept {
 
 void return_spare_buffer(char* data, std::size_t bytes) noexcept {
     {
-        system::Hold lock_guard(spare_lock);
+        system::LockGuard lock_guard(spare_lock);
         if (spare_count < std::size(spares) && spare_bytes + bytes <= most_spare_bytes) {
             spares[spare_count++] = {data, bytes};
             spare_bytes += bytes;
@@ -99,20 +99,20 @@ bool allocate_page_memory(File& file) noexcept {
 }
 
 Page* make_unused_page(File& file) noexcept {
-    if (file.pages.count >= file.pages.limit || !allocate_page_memory(file)) {
+    if (file.pages.count >= file.pages.max_pages || !allocate_page_memory(file)) {
         return nullptr;
     }
-    Page* page = state.page_slab.take();
+    Page* page = state.page_slab.allocate();
     char* data = page != nullptr ? take_spare_buffer(file.pages.page_size) : nullptr;
     if (data == nullptr) {
         if (page != nullptr) {
-            state.page_slab.give(page);
+            state.page_slab.deallocate(page);
         }
         state.memory_used.fetch_sub(file.pages.page_size, std::memory_order_relaxed);
         return nullptr;
     }
     page->data = data;
-    page->touched = false;
+    page->has_memory = false;
     ++file.pages.count;
     return page;
 }
@@ -120,13 +120,13 @@ Page* make_unused_page(File& file) noexcept {
 /// Returns the least recently used clean page; nullptr if all pages are dirty or busy.
 Page* choose_page_to_evict(File& file) noexcept {
     for (Page* page = file.pages.oldest; page != nullptr; page = page->newer) {
-        if (!page->is_dirty && page->busy == Busy::No) {
+        if (!page->is_dirty && page->activity == PageActivity::No) {
             return page;
         }
     }
     // A page that is only planned for read-ahead is evicted for a page that is needed now.
-    for (Page* page = file.pages.oldest; page != nullptr && file.pages.queued > 0; page = page->newer) {
-        if (page->busy == Busy::Queued) {
+    for (Page* page = file.pages.oldest; page != nullptr && file.pages.queued_for_read_ahead > 0; page = page->newer) {
+        if (page->activity == PageActivity::Queued) {
             return page;
         }
     }
@@ -134,15 +134,15 @@ Page* choose_page_to_evict(File& file) noexcept {
 }
 
 void remove_page(File& file, Page& page) noexcept {
-    if (page.ahead) {
-        page.ahead = false;
+    if (page.is_read_ahead) {
+        page.is_read_ahead = false;
         count_unused_read_ahead(file);
     }
-    if (page.busy == Busy::Queued) {
-        --file.pages.queued;
+    if (page.activity == PageActivity::Queued) {
+        --file.pages.queued_for_read_ahead;
     }
-    page.busy = Busy::No;
-    page.full = false;
+    page.activity = PageActivity::No;
+    page.is_written_past = false;
     page.valid.clear();
     page.dirty.clear();
 }
@@ -154,12 +154,12 @@ void release_pages_of_parent() noexcept {
 }
 
 bool allocate_page_buckets(File& file) noexcept {
-    constexpr std::uint32_t few = std::size(CachedPages{}.few_buckets);
+    constexpr std::uint32_t few = std::size(CachedPages{}.inline_buckets);
     std::uint32_t buckets = few;  // no less: as many pages may be chosen later (choosing.cpp)
-    while (buckets < file.pages.limit && buckets < (1U << 20U)) {
+    while (buckets < file.pages.max_pages && buckets < (1U << 20U)) {
         buckets *= 2;
     }
-    file.pages.buckets = buckets == few ? file.pages.few_buckets
+    file.pages.buckets = buckets == few ? file.pages.inline_buckets
                                         // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
                                         : static_cast<Page**>(system::map_bytes(buckets * sizeof(Page*)));
     file.pages.bucket_mask = buckets - 1;
@@ -167,7 +167,7 @@ bool allocate_page_buckets(File& file) noexcept {
 }
 
 void free_page_buckets(File& file) noexcept {
-    if (file.pages.buckets != nullptr && file.pages.buckets != file.pages.few_buckets) {
+    if (file.pages.buckets != nullptr && file.pages.buckets != file.pages.inline_buckets) {
         // NOLINTNEXTLINE(bugprone-sizeof-expression): an array of pointers
         system::unmap_bytes(static_cast<void*>(file.pages.buckets), (file.pages.bucket_mask + 1ULL) * sizeof(Page*));
     }
@@ -195,7 +195,7 @@ void mark_page_used(File& file, Page& page) noexcept {
 Page* reuse_page_behind_stream(File& file, std::int64_t index, bool backward) noexcept {
     constexpr std::uint32_t some = 2;
     Page* page = file.pages.count >= some ? find_page(file, index + (backward ? 1 : -1)) : nullptr;
-    if (page == nullptr || page->is_dirty || page->busy != Busy::No) {
+    if (page == nullptr || page->is_dirty || page->activity != PageActivity::No) {
         return nullptr;
     }
     remove_page(file, *page);
@@ -224,7 +224,7 @@ Page* allocate_page(File& file, std::int64_t index, bool& again, bool may_wait) 
         return nullptr;
     }
     again = true;
-    if (file.dirty.first != nullptr && !file.turns.writing) {
+    if (file.dirty.first != nullptr && !file.active_calls.is_write_in_flight) {
         if (write_oldest(file, true) != 0) {
             again = false;  // it stays dirty; whoever asked must do without a page
         }
@@ -245,7 +245,7 @@ void drop_page(File& file, Page& page) noexcept {
     page.data = nullptr;
     state.memory_used.fetch_sub(file.pages.page_size, std::memory_order_relaxed);
     --file.pages.count;
-    state.page_slab.give(&page);
+    state.page_slab.deallocate(&page);
 }
 
 void drop_all_pages(File& file) noexcept {
@@ -261,10 +261,10 @@ namespace {
 void touch_page_memory(const File& file, Page& page, std::uint32_t bytes) noexcept {
     constexpr std::uint32_t worth_it = 64U << 10U, most = 1U << 20U;
     constexpr int populate_write = 23;  // MADV_POPULATE_WRITE, which older headers do not have
-    if (page.touched || bytes < worth_it || file.pages.page_size > most) {
+    if (page.has_memory || bytes < worth_it || file.pages.page_size > most) {
         return;
     }
-    page.touched = true;
+    page.has_memory = true;
     const std::int64_t bytes_to_end = file.size - page.index * file.pages.page_size;
     const auto used = static_cast<long>(std::clamp<std::int64_t>(bytes_to_end, 0, file.pages.page_size));
     raw::call(SYS_madvise, raw::number(page.data), (used + 4095) / 4096 * 4096, populate_write);
@@ -273,15 +273,15 @@ void touch_page_memory(const File& file, Page& page, std::uint32_t bytes) noexce
 }  // namespace
 
 int load_page_range(File& file, Page& page, std::uint32_t begin, std::uint32_t end, bool program_waits) noexcept {
-    Job job;
+    PageTransfer job;
     if (!job.begin_load(file, page, begin, end)) {
         return 0;
     }
     touch_page_memory(file, page, end - begin);
     UnlockedScope unlocked(file, program_waits ? &file.statistics.wait_ns : nullptr);
-    job.do_all();
+    job.execute_all();
     unlocked.end();
-    return job.finish(unlocked.spent_ns);
+    return job.finish(unlocked.elapsed_ns);
 }
 
 }  // namespace sonde::buffer

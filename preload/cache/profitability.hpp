@@ -13,9 +13,9 @@ void count_used_read_ahead(File& file, Page& page) noexcept;
 /// Counts a page that was read ahead and evicted unread. Too many of these pause read-ahead.
 void count_unused_read_ahead(File& file) noexcept;
 /// Records a call that bypassed the pages: it moved `bytes` that the previous call did not touch, in `ns`.
-void note_call(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept;
+void record_call_time(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept;
 /// Records that a transfer of `bytes` by the library took `ns`.
-void note_transfer(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept;
+void record_transfer_time(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept;
 /// Returns whether storage answers about as fast as memory (thresholds: profitability.cpp).
 bool is_storage_fast(const File& file) noexcept;
 /// Returns whether too few bytes were transferred to decide whether a full page or a thread pays.

@@ -14,11 +14,11 @@ namespace sonde::buffer {
 
 namespace {
 
-constexpr std::uint32_t calls_of_a_stream = 2;  ///< in a row, before whole pages are loaded ahead
-constexpr std::uint32_t strides_of_a_stream = 3;
-constexpr std::int64_t large_in_memory = 8U << 10U;
-constexpr std::uint32_t most_probes = 4;  ///< the first transfer may be slow for unrelated reasons
-constexpr std::uint64_t reach_in_memory = 128U << 10U;
+constexpr std::uint32_t min_calls_of_stream = 2;  ///< in a row, before whole pages are loaded ahead
+constexpr std::uint32_t min_equal_steps_of_stream = 3;
+constexpr std::int64_t min_bypass_bytes_in_memory = 8U << 10U;
+constexpr std::uint32_t max_rate_probes = 4;  ///< the first transfer may be slow for unrelated reasons
+constexpr std::uint64_t max_load_bytes_in_memory = 128U << 10U;
 
 /// Queues the load of [begin, end) of a page. Returns false if no page is free for it.
 bool queue_page_load(File& file, std::int64_t index, std::uint32_t begin, std::uint32_t end) noexcept {
@@ -27,95 +27,97 @@ bool queue_page_load(File& file, std::int64_t index, std::uint32_t begin, std::u
     if (page == nullptr) {
         return false;
     }
-    page->busy = Busy::Queued;
-    page->ahead = true;
-    page->want_begin = begin;
-    page->want_end = end;
-    ++file.pages.queued;
+    page->activity = PageActivity::Queued;
+    page->is_read_ahead = true;
+    page->load_begin = begin;
+    page->load_end = end;
+    ++file.pages.queued_for_read_ahead;
     ++file.statistics.ahead_started;
     return true;
 }
 
 }  // namespace
 
-Move classify_access(File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept {
-    Move move = follow_stream(stream, begin, end, file.pages.page_size);
-    if (!file.rule->stands_aside) {
-        move.local = true;
-        move.reach = file.pages.page_size;
+AccessForecast classify_access(File& file, Stream& stream, std::int64_t begin, std::int64_t end) noexcept {
+    AccessForecast forecast = follow_stream(stream, begin, end, file.pages.page_size);
+    if (!file.rule->may_suspend) {
+        forecast.is_page_worthwhile = true;
+        forecast.bytes_to_load = file.pages.page_size;
     } else if (is_storage_fast(file)) {
-        move.straight = end - begin >= large_in_memory;
-        move.local = move.local && !move.straight;
-        move.reach = std::min(move.reach, reach_in_memory);
-        move.passes = move.local && move.run > file.pages.page_size;
-    } else if (file.payoff.probes < most_probes && !uses_direct_io(file) && end - begin >= large_in_memory) {
+        forecast.bypasses_pages = end - begin >= min_bypass_bytes_in_memory;
+        forecast.is_page_worthwhile = forecast.is_page_worthwhile && !forecast.bypasses_pages;
+        forecast.bytes_to_load = std::min(forecast.bytes_to_load, max_load_bytes_in_memory);
+        forecast.leaves_page_behind = forecast.is_page_worthwhile && forecast.stream_bytes > file.pages.page_size;
+    } else if (file.profitability.probes < max_rate_probes && !uses_direct_io(file) &&
+               end - begin >= min_bypass_bytes_in_memory) {
         // The first large calls measure the storage: if buffering gains nothing, no page is allocated and no thread
         // started.
-        ++file.payoff.probes;
-        move.straight = true;
-        move.local = false;
+        ++file.profitability.probes;
+        forecast.bypasses_pages = true;
+        forecast.is_page_worthwhile = false;
     } else if (is_rate_unknown(file)) {
-        move.reach = std::min(move.reach, reach_in_memory);
+        forecast.bytes_to_load = std::min(forecast.bytes_to_load, max_load_bytes_in_memory);
     }
-    return move;
+    return forecast;
 }
 
-Move follow_stream(Stream& stream, std::int64_t begin, std::int64_t end, std::uint32_t page_size) noexcept {
-    Move move;
+AccessForecast follow_stream(Stream& stream, std::int64_t begin, std::int64_t end, std::uint32_t page_size) noexcept {
+    AccessForecast forecast;
     const bool first = stream.calls == 0;
     const bool forward = !first && begin == stream.last_end;
     const bool backward = !first && end == stream.last_begin;
     const std::int64_t step = begin - stream.last_begin;
     stream.forward = forward ? stream.forward + 1 : 0;
     stream.backward = backward ? stream.backward + 1 : 0;
-    stream.strides = !first && step == stream.step && step != 0 ? stream.strides + 1 : 0;
+    stream.equal_steps = !first && step == stream.step && step != 0 ? stream.equal_steps + 1 : 0;
     if (first && begin == 0) {
         stream.forward = 1;  // most files are read from front to back
     }
     stream.step = first ? 0 : step;
     const std::int64_t again = std::min(end, stream.last_end) - std::max(begin, stream.last_begin);
-    move.fresh = static_cast<std::uint64_t>(end - begin - (first ? 0 : std::max<std::int64_t>(again, 0)));
+    forecast.new_bytes = static_cast<std::uint64_t>(end - begin - (first ? 0 : std::max<std::int64_t>(again, 0)));
     stream.last_begin = begin;
     stream.last_end = end;
     ++stream.calls;
     const std::uint32_t run = std::max(stream.forward, stream.backward);
-    move.run = static_cast<std::uint64_t>(run) * static_cast<std::uint64_t>(end - begin);
-    move.backward = stream.backward > 0;
-    move.dense = stream.strides >= strides_of_a_stream &&
-                 std::max(step, -step) <= std::min<std::int64_t>(4 * (end - begin), page_size);
-    move.local = run > 0 || move.dense;
-    if (move.local) {
+    forecast.stream_bytes = static_cast<std::uint64_t>(run) * static_cast<std::uint64_t>(end - begin);
+    forecast.is_backward = stream.backward > 0;
+    forecast.is_dense = stream.equal_steps >= min_equal_steps_of_stream &&
+                        std::max(step, -step) <= std::min<std::int64_t>(4 * (end - begin), page_size);
+    forecast.is_page_worthwhile = run > 0 || forecast.is_dense;
+    if (forecast.is_page_worthwhile) {
         // 4, 16, 64 ... times the call: a short run costs little, a long one has whole pages soon.
-        const std::uint32_t steps = std::min(std::max(run, move.dense ? stream.strides : 0U), 10U);
+        const std::uint32_t steps = std::min(std::max(run, forecast.is_dense ? stream.equal_steps : 0U), 10U);
         const auto bytes = static_cast<std::uint64_t>(end - begin);
-        move.reach = std::max<std::uint64_t>(bytes << (2 * steps), 16384);
-        move.backward = move.backward || (move.dense && step < 0);
+        forecast.bytes_to_load = std::max<std::uint64_t>(bytes << (2 * steps), 16384);
+        forecast.is_backward = forecast.is_backward || (forecast.is_dense && step < 0);
     }
-    return move;
+    return forecast;
 }
 
-void queue_read_ahead(File& file, const Stream& stream, const Move& move, std::int64_t begin,
+void queue_read_ahead(File& file, const Stream& stream, const AccessForecast& forecast, std::int64_t begin,
                       std::int64_t end) noexcept {
-    const std::uint32_t most = std::min(file.pages.prefetch, file.pages.limit > 1 ? file.pages.limit - 1 : 0);
-    if (most == 0 || file.pages.queued >= most || is_storage_fast(file) || is_rate_unknown(file) ||
+    const std::uint32_t most = std::min(file.pages.prefetch, file.pages.max_pages > 1 ? file.pages.max_pages - 1 : 0);
+    if (most == 0 || file.pages.queued_for_read_ahead >= most || is_storage_fast(file) || is_rate_unknown(file) ||
         state.settings->limits.threads == 0) {
         return;
     }
-    if (file.payoff.ahead_off > 0) {
-        --file.payoff.ahead_off;
+    if (file.profitability.read_ahead_pause > 0) {
+        --file.profitability.read_ahead_pause;
         return;
     }
     const std::int64_t size = file.pages.page_size;
-    const bool steady = stream.forward >= calls_of_a_stream || stream.backward >= calls_of_a_stream || move.dense;
+    const bool steady =
+        stream.forward >= min_calls_of_stream || stream.backward >= min_calls_of_stream || forecast.is_dense;
     bool queued = false;
-    if (steady && move.reach >= file.pages.page_size / 4) {
-        const std::int64_t direction = move.backward ? -1 : 1;
-        const std::int64_t from = (move.backward ? begin : end - 1) / size;
-        if (stream.planned == from) {
+    if (steady && forecast.bytes_to_load >= file.pages.page_size / 4) {
+        const std::int64_t direction = forecast.is_backward ? -1 : 1;
+        const std::int64_t from = (forecast.is_backward ? begin : end - 1) / size;
+        if (stream.planned_from_page == from) {
             return;
         }
-        stream.planned = from;
-        for (std::int64_t k = 1; k <= most && file.pages.queued < most; ++k) {
+        stream.planned_from_page = from;
+        for (std::int64_t k = 1; k <= most && file.pages.queued_for_read_ahead < most; ++k) {
             const std::int64_t index = from + direction * k;
             if (index < 0 || index * size >= file.size) {
                 break;
@@ -127,8 +129,8 @@ void queue_read_ahead(File& file, const Stream& stream, const Move& move, std::i
                 queued = true;
             }
         }
-    } else if (stream.strides >= strides_of_a_stream && !move.local) {
-        for (std::int64_t k = 1; k <= most && file.pages.queued < most; ++k) {
+    } else if (stream.equal_steps >= min_equal_steps_of_stream && !forecast.is_page_worthwhile) {
+        for (std::int64_t k = 1; k <= most && file.pages.queued_for_read_ahead < most; ++k) {
             const std::int64_t target = begin + stream.step * k;
             const std::int64_t index = target / size;
             const std::int64_t inside = target % size;

@@ -19,11 +19,12 @@ namespace {
 
 // --- storage without a page in between ---
 
-ssize_t read_past_pages(File& file, const Move& move, char* to, std::size_t bytes, std::int64_t offset) noexcept {
+ssize_t read_without_pages(File& file, const AccessForecast& forecast, char* to, std::size_t bytes,
+                           std::int64_t offset) noexcept {
     std::size_t done = 0;
     int error = 0;
-    ++file.turns.in_flight;
-    const int fd = file.ends.reader;
+    ++file.active_calls.in_storage;
+    const int fd = file.descriptors.read_fd;
     UnlockedScope unlocked(file, &file.statistics.wait_ns);
     while (done < bytes) {
         const ssize_t got = state.storage.pread(fd, to + done, bytes - done, offset + static_cast<std::int64_t>(done));
@@ -38,11 +39,11 @@ ssize_t read_past_pages(File& file, const Move& move, char* to, std::size_t byte
         std::memset(to + done, 0, bytes - done);  // a hole that the program made by writing further on
     }
     unlocked.end();
-    --file.turns.in_flight;
+    --file.active_calls.in_storage;
     ++file.statistics.read.storage_calls;
     file.statistics.read.storage_bytes += done;
-    file.statistics.read.storage_ns += unlocked.spent_ns;
-    note_call(file, std::min<std::uint64_t>(done, move.fresh), unlocked.spent_ns);
+    file.statistics.read.storage_ns += unlocked.elapsed_ns;
+    record_call_time(file, std::min<std::uint64_t>(done, forecast.new_bytes), unlocked.elapsed_ns);
     return error == 0 ? static_cast<ssize_t>(bytes) : done > 0 ? static_cast<ssize_t>(done) : -error;
 }
 
@@ -51,7 +52,7 @@ void drop_pages_in_range(File& file, std::int64_t offset, std::size_t bytes) noe
     const std::int64_t last = (offset + static_cast<std::int64_t>(bytes) - 1) / file.pages.page_size;
     for (std::int64_t index = offset / file.pages.page_size; index <= last;) {
         Page* page = file.pages.count > 0 ? find_page(file, index) : nullptr;
-        if (page != nullptr && (page->busy == Busy::Loading || page->busy == Busy::Writing)) {
+        if (page != nullptr && (page->activity == PageActivity::Loading || page->activity == PageActivity::Writing)) {
             wait_for_change(file);
             continue;
         }
@@ -64,14 +65,14 @@ void drop_pages_in_range(File& file, std::int64_t offset, std::size_t bytes) noe
     }
 }
 
-ssize_t write_past_pages(File& file, const char* from, std::size_t bytes, std::int64_t offset) noexcept {
+ssize_t write_without_pages(File& file, const char* from, std::size_t bytes, std::int64_t offset) noexcept {
     const int before = flush_file(file);  // what was written earlier arrives earlier
     if (before != 0) {
         return before;
     }
-    ++file.turns.in_flight;
-    const int fd = file.ends.writer;
-    const bool appends = file.appended.all;
+    ++file.active_calls.in_storage;
+    const int fd = file.descriptors.write_fd;
+    const bool appends = file.append.only_appends;
     ssize_t got = 0;
     UnlockedScope unlocked(file, &file.statistics.wait_ns);
     do {
@@ -80,14 +81,14 @@ ssize_t write_past_pages(File& file, const char* from, std::size_t bytes, std::i
     got = got < 0 ? -errno : got;
     const std::int64_t size = appends && got > 0 ? read_size_from_kernel(fd) : -1;
     unlocked.end();
-    --file.turns.in_flight;
+    --file.active_calls.in_storage;
     ++file.statistics.write.storage_calls;
     if (appends && got > 0) {
         check_appended_size(file, static_cast<std::uint64_t>(got), size);
     }
-    file.statistics.write.storage_ns += unlocked.spent_ns;
+    file.statistics.write.storage_ns += unlocked.elapsed_ns;
     if (got > 0) {
-        note_call(file, static_cast<std::uint64_t>(got), unlocked.spent_ns);
+        record_call_time(file, static_cast<std::uint64_t>(got), unlocked.elapsed_ns);
         file.statistics.write.storage_bytes += static_cast<std::uint64_t>(got);
         drop_pages_in_range(file, offset, static_cast<std::size_t>(got));
         file.size = std::max(file.size, offset + got);
@@ -97,7 +98,7 @@ ssize_t write_past_pages(File& file, const char* from, std::size_t bytes, std::i
 
 /// Bytes from `offset` on that go straight: whole pages, or, when pages do not pay, all up to the next page that is
 /// held.
-std::size_t count_bytes_past_pages(File& file, std::int64_t offset, std::size_t bytes, bool pages_pay) noexcept {
+std::size_t count_bytes_without_pages(File& file, std::int64_t offset, std::size_t bytes, bool pages_pay) noexcept {
     std::size_t run = 0;
     while (run < bytes) {
         const std::int64_t position = offset + static_cast<std::int64_t>(run);
@@ -116,15 +117,16 @@ std::size_t count_bytes_past_pages(File& file, std::int64_t offset, std::size_t 
 // --- reading ---
 
 /// Returns the part of the page to load for a read of [begin, end) in it.
-Range choose_range_to_load(const File& file, const Move& move, std::uint32_t begin, std::uint32_t end) noexcept {
-    if (!move.local) {
+Range choose_range_to_load(const File& file, const AccessForecast& forecast, std::uint32_t begin,
+                           std::uint32_t end) noexcept {
+    if (!forecast.is_page_worthwhile) {
         return {begin, end};
     }
-    if (move.reach >= file.pages.page_size) {
+    if (forecast.bytes_to_load >= file.pages.page_size) {
         return {0, file.pages.page_size};
     }
-    const auto reach = static_cast<std::uint32_t>(move.reach);
-    if (move.backward) {
+    const auto reach = static_cast<std::uint32_t>(forecast.bytes_to_load);
+    if (forecast.is_backward) {
         return {end > reach && end - reach < begin ? end - reach : end > reach ? begin : 0, end};
     }
     return {begin,
@@ -133,10 +135,10 @@ Range choose_range_to_load(const File& file, const Move& move, std::uint32_t beg
 
 }  // namespace
 
-ssize_t read_through_pages(File& file, const Move& move, char* to, std::size_t bytes, std::int64_t offset,
+ssize_t read_through_pages(File& file, const AccessForecast& forecast, char* to, std::size_t bytes, std::int64_t offset,
                            bool& hit) noexcept {
     std::size_t done = 0;
-    bool pay = move.local;
+    bool pay = forecast.is_page_worthwhile;
     while (done < bytes) {
         const std::int64_t position = offset + static_cast<std::int64_t>(done);
         const std::int64_t index = position / file.pages.page_size;
@@ -146,17 +148,18 @@ ssize_t read_through_pages(File& file, const Move& move, char* to, std::size_t b
         bool again = false;
         if (page == nullptr) {
             hit = false;
-            pay = pay || (!move.straight && is_page_worthwhile(file, index));
-            const std::size_t run = count_bytes_past_pages(file, position, bytes - done, pay);
+            pay = pay || (!forecast.bypasses_pages && is_page_worthwhile(file, index));
+            const std::size_t run = count_bytes_without_pages(file, position, bytes - done, pay);
             if (run == 0) {
-                page = move.passes ? reuse_page_behind_stream(file, index, move.backward) : nullptr;
+                page =
+                    forecast.leaves_page_behind ? reuse_page_behind_stream(file, index, forecast.is_backward) : nullptr;
                 page = page != nullptr ? page : allocate_page(file, index, again);
             }
             if (again) {
                 continue;
             }
             if (page == nullptr) {  // also when there is no memory for it
-                const ssize_t got = read_past_pages(file, move, to + done, run > 0 ? run : part, position);
+                const ssize_t got = read_without_pages(file, forecast, to + done, run > 0 ? run : part, position);
                 if (got <= 0) {
                     return done > 0 ? static_cast<ssize_t>(done) : got;
                 }
@@ -164,25 +167,25 @@ ssize_t read_through_pages(File& file, const Move& move, char* to, std::size_t b
                 continue;
             }
         }
-        if (page->busy == Busy::Loading) {
+        if (page->activity == PageActivity::Loading) {
             hit = false;
             wait_for_change(file);
             continue;
         }
         if (!page->valid.covers(begin, begin + part)) {
             hit = false;
-            if (page->busy == Busy::Writing) {
+            if (page->activity == PageActivity::Writing) {
                 wait_for_change(file);
                 continue;
             }
-            const Range want = choose_range_to_load(file, move, begin, begin + part);
+            const Range want = choose_range_to_load(file, forecast, begin, begin + part);
             const int error = load_page_range(file, *page, want.begin, want.end, true);
             if (error != 0) {
                 return done > 0 ? static_cast<ssize_t>(done) : error;
             }
         }
-        if (state.is_verifying && !page->is_dirty && page->busy == Busy::No) {
-            verify_bytes(file, file.ends.reader, page->data + begin, part, position);
+        if (state.is_verifying && !page->is_dirty && page->activity == PageActivity::No) {
+            verify_bytes(file, file.descriptors.read_fd, page->data + begin, part, position);
         }
         std::memcpy(to + done, page->data + begin, part);
         count_used_read_ahead(file, *page);
@@ -196,7 +199,7 @@ ssize_t read_through_pages(File& file, const Move& move, char* to, std::size_t b
 namespace {
 
 /// Ensures that the page can take one more range. Returns false if it flushed the file to do so: find the page again.
-bool make_room_in_page(File& file, Page& page, int& error) noexcept {
+bool reserve_page_range(File& file, Page& page, int& error) noexcept {
     if (page.dirty.has_room() && page.valid.has_room()) {
         return true;
     }
@@ -220,26 +223,27 @@ void copy_into_page(File& file, Page& page, const char* from, std::uint32_t begi
     file.size = std::max(file.size, page.index * file.pages.page_size + begin + part);
     const bool complete =
         page.dirty.count() == 1 && page.dirty[0].begin == 0 && page.dirty[0].end == file.pages.page_size;
-    if (!page.full && (begin + part == file.pages.page_size || complete)) {  // the stream continues in another page
-        page.full = true;
+    if (!page.is_written_past &&
+        (begin + part == file.pages.page_size || complete)) {  // the stream continues in another page
+        page.is_written_past = true;
         enqueue_file(file);
     }
 }
 
-bool is_page_write_worthwhile(File& file, const Move& move, std::int64_t offset) noexcept {
+bool is_page_write_worthwhile(File& file, const AccessForecast& forecast, std::int64_t offset) noexcept {
     const std::int64_t index = offset / file.pages.page_size;
-    return move.local || (!move.straight && offset == file.size) ||
-           (!move.straight && file.pages.count > 0 && find_page(file, index - 1) != nullptr) ||
-           (!move.straight && is_page_worthwhile(file, index));
+    return forecast.is_page_worthwhile || (!forecast.bypasses_pages && offset == file.size) ||
+           (!forecast.bypasses_pages && file.pages.count > 0 && find_page(file, index - 1) != nullptr) ||
+           (!forecast.bypasses_pages && is_page_worthwhile(file, index));
 }
 
 }  // namespace
 
-ssize_t write_through_pages(File& file, const Move& move, const char* from, std::size_t bytes, std::int64_t offset,
-                            bool& hit) noexcept {
+ssize_t write_through_pages(File& file, const AccessForecast& forecast, const char* from, std::size_t bytes,
+                            std::int64_t offset, bool& hit) noexcept {
     if (file.write_through) {  // also where a page holds what was read before
         hit = false;
-        return write_past_pages(file, from, bytes, offset);
+        return write_without_pages(file, from, bytes, offset);
     }
     std::size_t done = 0;
     while (done < bytes) {
@@ -250,8 +254,8 @@ ssize_t write_through_pages(File& file, const Move& move, const char* from, std:
         Page* page = find_page(file, index);
         bool again = false;
         if (page == nullptr) {
-            const bool pays = is_page_write_worthwhile(file, move, position);
-            const std::size_t run = count_bytes_past_pages(file, position, bytes - done, pays);
+            const bool pays = is_page_write_worthwhile(file, forecast, position);
+            const std::size_t run = count_bytes_without_pages(file, position, bytes - done, pays);
             if (run == 0) {
                 page = allocate_page(file, index, again);
             }
@@ -260,7 +264,7 @@ ssize_t write_through_pages(File& file, const Move& move, const char* from, std:
             }
             if (page == nullptr) {
                 hit = false;
-                const ssize_t got = write_past_pages(file, from + done, run > 0 ? run : part, position);
+                const ssize_t got = write_without_pages(file, from + done, run > 0 ? run : part, position);
                 if (got <= 0) {
                     return done > 0 ? static_cast<ssize_t>(done) : got;
                 }
@@ -271,17 +275,17 @@ ssize_t write_through_pages(File& file, const Move& move, const char* from, std:
                 continue;
             }
         }
-        if (page->busy == Busy::Loading || page->busy == Busy::Writing) {
+        if (page->activity == PageActivity::Loading || page->activity == PageActivity::Writing) {
             wait_for_change(file);
             continue;
         }
-        if (page->busy == Busy::Queued) {
-            page->busy = Busy::No;  // what would be read is being replaced
-            page->ahead = false;
-            --file.pages.queued;
+        if (page->activity == PageActivity::Queued) {
+            page->activity = PageActivity::No;  // what would be read is being replaced
+            page->is_read_ahead = false;
+            --file.pages.queued_for_read_ahead;
         }
         int error = 0;
-        if (!make_room_in_page(file, *page, error)) {
+        if (!reserve_page_range(file, *page, error)) {
             if (error != 0) {
                 return done > 0 ? static_cast<ssize_t>(done) : error;
             }

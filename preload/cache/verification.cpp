@@ -15,7 +15,7 @@ namespace {
 
 void report_difference(const File& file, std::int64_t offset) noexcept {
     constexpr std::uint64_t most_reports = 10;  // a program may read the same bytes a million times
-    if (state.total.differences.fetch_add(1, std::memory_order_relaxed) >= most_reports) {
+    if (state.process_totals.differences.fetch_add(1, std::memory_order_relaxed) >= most_reports) {
         return;
     }
     system::Text text;

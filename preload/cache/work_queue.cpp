@@ -18,20 +18,20 @@ namespace {
 void append_file(File& file) noexcept {
     if (pool.count < std::size(pool.queue)) {
         pool.queue[(pool.first + pool.count++) % std::size(pool.queue)] = &file;
-        file.on_list_of = pool.number;
-        pool.work.notify_all();
+        file.queued_in_pool = pool.generation;
+        pool.work_available.notify_all();
     }
 }
 
 void start_workers() noexcept {
-    if ((pool.started > 0 && pool.started == pool.possible) || pool.failed || pool.leaving || pool.start == nullptr ||
-        state.settings->limits.threads == 0) {
+    if ((pool.started > 0 && pool.started == pool.max_threads_created) || pool.failed || pool.ending ||
+        pool.start == nullptr || state.settings->limits.threads == 0) {
         return;
     }
-    pool.nap_ns = std::min<std::int64_t>(state.settings->limits.age_ms / 4, 1000) * 1'000'000;
+    pool.idle_sleep_ns = std::min<std::int64_t>(state.settings->limits.age_ms / 4, 1000) * 1'000'000;
     pool.started = pool.start();
     pool.failed = pool.started == 0;
-    pool.possible = pool.started;
+    pool.max_threads_created = pool.started;
 }
 
 }  // namespace
@@ -48,45 +48,45 @@ File* next_file() noexcept {
 
 bool is_walk_due() noexcept {
     const std::uint64_t now = system::now_ns();
-    if (now - pool.walked_ns < static_cast<std::uint64_t>(pool.nap_ns)) {
+    if (now - pool.last_walk_ns < static_cast<std::uint64_t>(pool.idle_sleep_ns)) {
         return false;
     }
-    pool.walked_ns = now;
+    pool.last_walk_ns = now;
     return true;
 }
 
-void leave_pool() noexcept {
+void unregister_worker() noexcept {
     --pool.started;
-    pool.ended_threads[pool.leavers++ % std::size(pool.ended_threads)] = raw::call(SYS_gettid);
+    pool.ended_threads[pool.ended_thread_count++ % std::size(pool.ended_threads)] = raw::call(SYS_gettid);
     pool.thread_ended.notify_all();
 }
 
-void count_calm_walks(bool active) noexcept {
-    system::Hold lock_guard(pool.lock);
-    pool.calm = active ? 0 : pool.calm + 1;
+void count_idle_walk(bool active) noexcept {
+    system::LockGuard lock_guard(pool.lock);
+    pool.idle_walks = active ? 0 : pool.idle_walks + 1;
 }
 
 std::uint32_t count_worker_threads() noexcept {
-    const system::Hold lock_guard(pool.lock);
+    const system::LockGuard lock_guard(pool.lock);
     return pool.started;
 }
 
 void ensure_worker_threads() noexcept {
     const int saved_errno = errno;
     pool.lock.lock();
-    pool.calm = 0;
+    pool.idle_walks = 0;
     start_workers();
     pool.lock.unlock();
     errno = saved_errno;
 }
 
 void enqueue_file(File& file) noexcept {
-    if (file.on_list_of == pool.number) {
+    if (file.queued_in_pool == pool.generation) {
         return;
     }
     const int saved_errno = errno;
     pool.lock.lock();
-    pool.calm = 0;
+    pool.idle_walks = 0;
     start_workers();
     if (pool.started > 0) {
         append_file(file);

@@ -20,23 +20,23 @@
 namespace sonde::buffer {
 
 int write_oldest(File& file, bool program_waits) noexcept {
-    if (file.dirty.first->busy == Busy::Loading) {  // its gaps are being filled; then it is our turn
+    if (file.dirty.first->activity == PageActivity::Loading) {  // its gaps are being filled; then it is our turn
         wait_for_change(file);
         return 0;
     }
-    Job job;
+    PageTransfer job;
     job.begin_write(file);
     UnlockedScope unlocked(file, program_waits ? &file.statistics.wait_ns : nullptr);
-    job.do_all();
+    job.execute_all();
     unlocked.end();
-    return job.finish(unlocked.spent_ns);
+    return job.finish(unlocked.elapsed_ns);
 }
 
 int flush_file(File& file) noexcept {
     // Writes only as many pages as are dirty now, because another thread may dirty new ones as fast as we write.
     std::uint32_t attempts = file.dirty.pages + 1;
-    while (file.turns.writing || (file.dirty.first != nullptr && attempts > 0)) {
-        if (file.turns.writing || file.dirty.first->busy == Busy::Loading) {
+    while (file.active_calls.is_write_in_flight || (file.dirty.first != nullptr && attempts > 0)) {
+        if (file.active_calls.is_write_in_flight || file.dirty.first->activity == PageActivity::Loading) {
             wait_for_change(file);
             continue;
         }
@@ -85,7 +85,7 @@ bool is_folder_low(const File& file) noexcept {
 }
 
 bool is_quota_low(const File& file) noexcept {
-    const int fd = file.ends.writer;
+    const int fd = file.descriptors.write_fd;
     struct stat status {};
     if (raw::call(SYS_fstat, fd, raw::number(&status)) != 0) {
         return true;
@@ -118,17 +118,17 @@ bool is_space_low(const struct statfs& about) noexcept {
 void check_space(File& file) noexcept {
     const std::uint64_t now = system::now_ns();
     constexpr std::uint64_t interval_ns = 100'000'000;
-    if (file.ends.writer < 0 || now - file.space_checked_ns < interval_ns ||
+    if (file.descriptors.write_fd < 0 || now - file.space_checked_ns < interval_ns ||
         file.mode.load(std::memory_order_relaxed) != Mode::Active) {
         return;
     }
     file.space_checked_ns = now;
     file.accepted_since_check = 0;
-    const int fd = file.ends.writer;
+    const int fd = file.descriptors.write_fd;
     struct statfs about {};
     const bool has_status = raw::call(SYS_fstatfs, fd, raw::number(&about)) == 0;
     // No call that an unprivileged user may make reports quota groups of btrfs.
-    const bool hidden = static_cast<std::uint32_t>(about.f_type) == BTRFS_SUPER_MAGIC && !file.rule->alone;
+    const bool hidden = static_cast<std::uint32_t>(about.f_type) == BTRFS_SUPER_MAGIC && !file.rule->is_only_user;
     file.write_through = has_status && (hidden || is_space_low(about) || is_quota_low(file));
     if (file.write_through) {
         flush_file(file);

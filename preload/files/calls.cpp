@@ -32,36 +32,36 @@ struct Call {
     bool writes;
     File* file = nullptr;
     Description* description = nullptr;
-    bool moves = false;  ///< uses the offset of the description
-    std::int64_t offset = here;
-    Answer answer{false, nullptr, 0};
+    bool moves_offset = false;  ///< uses the offset of the description
+    std::int64_t offset = current_offset;
+    CallResult result{false, nullptr, 0};
 };
 
 /// Handles a call on a suspended file. Returns true if the kernel executes it (see call.answer), false to admit it
 /// again.
 bool pass_call_of_suspended_file(Call& call, File& file, Description* description) noexcept {
     acquire_bypass_slot();  // for the calls that follow
-    file.passing.fetch_add(1, std::memory_order_seq_cst);
+    file.pass_through_calls.fetch_add(1, std::memory_order_seq_cst);
     if (file.mode.load(std::memory_order_seq_cst) != Mode::Suspended) {
-        file.passing.fetch_sub(1, std::memory_order_seq_cst);
+        file.pass_through_calls.fetch_sub(1, std::memory_order_seq_cst);
         return false;
     }
-    if (file.watching && file.calls_until_retry.load(std::memory_order_relaxed) <= 0) {
-        call.answer = {false, &file, 0, call.answer.counted, call.fd, call.offset};
+    if (file.is_watched && file.calls_until_retry.load(std::memory_order_relaxed) <= 0) {
+        call.result = {false, &file, 0, call.result.direction, call.fd, call.offset};
         return true;
     }
     const std::int32_t remaining = file.calls_until_retry.load(std::memory_order_relaxed) - 1;
     file.calls_until_retry.store(remaining, std::memory_order_relaxed);
-    if (remaining > 0 || !file.retries_later) {
-        call.answer.passing = &file;
+    if (remaining > 0 || !file.is_retry_planned) {
+        call.result.pass_through_file = &file;
         return true;
     }
-    file.passing.fetch_sub(1, std::memory_order_seq_cst);
-    File* locked = file.watching ? nullptr : lock_file_of_descriptor(call.fd, description);
+    file.pass_through_calls.fetch_sub(1, std::memory_order_seq_cst);
+    File* locked = file.is_watched ? nullptr : lock_file_of_descriptor(call.fd, description);
     if (locked != nullptr) {
         resume_buffering(*locked);
-        if (locked->mode.load(std::memory_order_relaxed) == Mode::Suspended && !locked->retries_later) {
-            locked->retries_later = true;  // another call needs the file as it is: try again later
+        if (locked->mode.load(std::memory_order_relaxed) == Mode::Suspended && !locked->is_retry_planned) {
+            locked->is_retry_planned = true;  // another call needs the file as it is: try again later
             locked->calls_until_retry.store(64, std::memory_order_relaxed);
         }
         locked->lock.unlock();
@@ -97,8 +97,8 @@ bool enter_buffered_call(Call& call) noexcept {
         call.file = file;
         call.description = description;
         File& held = *file;
-        if (held.turns.gate || (call.moves && call.description->offset_busy) ||
-            (call.writes && held.turns.writer_turn)) {
+        if (held.active_calls.is_gate_closed || (call.moves_offset && call.description->offset_busy) ||
+            (call.writes && held.active_calls.is_program_writing)) {
             wait_for_change(held);
             held.lock.unlock();
             continue;
@@ -112,53 +112,53 @@ bool enter_buffered_call(Call& call) noexcept {
             held.lock.unlock();
             continue;
         }
-        ++held.turns.running;
-        call.description->offset_busy |= call.moves;
-        held.turns.writer_turn |= call.writes;
+        ++held.active_calls.running;
+        call.description->offset_busy |= call.moves_offset;
+        held.active_calls.is_program_writing |= call.writes;
         return true;
     }
 }
 
 void leave_buffered_call(Call& call) noexcept {
     File& file = *call.file;
-    --file.turns.running;
-    if (call.moves) {
+    --file.active_calls.running;
+    if (call.moves_offset) {
         call.description->offset_busy = false;
     }
     if (call.writes) {
-        file.turns.writer_turn = false;
+        file.active_calls.is_program_writing = false;
     }
     file.changed.notify_all();
 }
 
 /// Suspends buffering of the file for `calls` calls. The kernel executes this call, which is the first of them.
-Answer suspend_and_pass_call(Call& call, std::int32_t calls) noexcept {
+CallResult suspend_and_pass_call(Call& call, std::int32_t calls) noexcept {
     leave_buffered_call(call);
     ++call.file->statistics.interruptions;
     suspend_for(*call.file, calls);
     const Mode mode = call.file->mode.load(std::memory_order_relaxed);
     if (mode == Mode::Suspended) {
-        call.file->passing.fetch_add(1, std::memory_order_seq_cst);
-        call.answer.passing = call.file;
+        call.file->pass_through_calls.fetch_add(1, std::memory_order_seq_cst);
+        call.result.pass_through_file = call.file;
     }
     call.file->lock.unlock();
-    return call.answer;
+    return call.result;
 }
 
 /// The end of a call that was done here: `total` bytes from `start`, or a negative errno. `sleep`: buffering did not
 /// pay.
-Answer finish_buffered_call(Call& call, std::int64_t start, ssize_t total, bool sleep) noexcept {
+CallResult finish_buffered_call(Call& call, std::int64_t start, ssize_t total, bool sleep) noexcept {
     File& file = *call.file;
-    if (call.moves && total > 0) {
+    if (call.moves_offset && total > 0) {
         call.description->offset = start + total;
     }
     leave_buffered_call(call);
     release_if_grown(file);
-    if (file.payoff.window_calls % calls_between_looks == 0) {
+    if (file.profitability.window_calls % calls_between_looks == 0) {
         release_if_shared(file);
     }
     if (sleep) {
-        suspend_for(file, static_cast<std::int32_t>(file.payoff.suspension_calls));
+        suspend_for(file, static_cast<std::int32_t>(file.profitability.suspension_calls));
     }
     file.lock.unlock();
     return {true, nullptr, total};
@@ -167,7 +167,7 @@ Answer finish_buffered_call(Call& call, std::int64_t start, ssize_t total, bool 
 void count_transfer(TransferCounts& direction, const Stream& stream, std::int64_t offset, std::size_t bytes) noexcept {
     ++direction.calls;
     direction.bytes += bytes;
-    ++direction.sizes[system::size_class(bytes)];
+    ++direction.sizes[system::transfer_size_class(bytes)];
     direction.consecutive += stream.calls > 0 && offset == stream.last_end ? 1 : 0;
     direction.unaligned += offset % 4096 != 0 ? 1 : 0;
 }
@@ -194,51 +194,55 @@ bool must_kernel_do_call(const IoPart* parts, std::size_t number, std::size_t by
 
 }  // namespace
 
-void note_watched_call(const Answer& answer, std::int64_t result, std::uint64_t ns) noexcept {
+void record_watched_call(const CallResult& answer, std::int64_t result, std::uint64_t ns) noexcept {
     const system::Critical critical;
     Description* description = nullptr;
-    File* file = result >= 0 && is_registered_descriptor(answer.watched)
-                     ? lock_file_of_descriptor(answer.watched, description)
+    File* file = result >= 0 && is_registered_descriptor(answer.watched_fd)
+                     ? lock_file_of_descriptor(answer.watched_fd, description)
                      : nullptr;
     if (file == nullptr) {
         return;
     }
-    if (file == answer.passing && file->watching && answer.counted < 0) {
+    if (file == answer.pass_through_file && file->is_watched && answer.direction < 0) {
         description->offset = result;  // of lseek()
         ++file->statistics.seeks;
-    } else if (file == answer.passing && file->watching) {
-        const bool writes = answer.counted == 1;
+    } else if (file == answer.pass_through_file && file->is_watched) {
+        const bool writes = answer.direction == 1;
         const auto bytes = static_cast<std::size_t>(result);
-        if (answer.offset == here && (file->watch.calls() == 0 || description->stream.calls == 0)) {
-            description->offset = raw::call(SYS_lseek, answer.watched, 0, SEEK_CUR) - result;
+        if (answer.offset == current_offset && (file->watch.calls() == 0 || description->stream.calls == 0)) {
+            description->offset = raw::call(SYS_lseek, answer.watched_fd, 0, SEEK_CUR) - result;
         }
-        const std::int64_t start = answer.offset == here ? description->offset : answer.offset;
+        const std::int64_t start = answer.offset == current_offset ? description->offset : answer.offset;
         TransferCounts& direction = writes ? file->statistics.write : file->statistics.read;
         count_transfer(direction, description->stream, start, bytes);
         ++direction.storage_calls;
         direction.storage_bytes += bytes;
         direction.storage_ns += ns;
-        note_call(*file, bytes, ns);
+        record_call_time(*file, bytes, ns);
         static_cast<void>(follow_stream(description->stream, start, start + result, file->pages.page_size));
         file->watch.add(writes, start, result);
-        description->offset = answer.offset == here ? start + result : description->offset;
-        if (file->watch.calls() >= calls_of_a_watch) {
+        description->offset = answer.offset == current_offset ? start + result : description->offset;
+        if (file->watch.calls() >= watched_calls) {
             end_watch(*file);
         }
     }
     file->lock.unlock();
 }
 
-Answer read(int fd, const IoPart* parts, std::size_t number, std::int64_t offset) noexcept {
+CallResult read(int fd, const IoPart* parts, std::size_t number, std::int64_t offset) noexcept {
     const system::Critical critical;
-    Call call{.fd = fd, .writes = false, .moves = offset == here, .offset = offset, .answer = {false, nullptr, 0, 0}};
+    Call call{.fd = fd,
+              .writes = false,
+              .moves_offset = offset == current_offset,
+              .offset = offset,
+              .result = {false, nullptr, 0, 0}};
     if (!enter_buffered_call(call)) {
-        return call.answer;
+        return call.result;
     }
     File& file = *call.file;
     Description& description = *call.description;
     std::size_t bytes = sum_part_bytes(parts, number);
-    const std::int64_t start = offset == here ? description.offset : offset;
+    const std::int64_t start = offset == current_offset ? description.offset : offset;
     if (!description.reads || must_kernel_do_call(parts, number, bytes, start)) {
         return suspend_and_pass_call(call, 1);
     }
@@ -255,11 +259,12 @@ Answer read(int fd, const IoPart* parts, std::size_t number, std::int64_t offset
     bool sleep = false;
     if (bytes > 0) {
         const std::int64_t end = start + static_cast<std::int64_t>(bytes);
-        const Move move = classify_access(file, description.stream, start, end);
-        queue_read_ahead(file, description.stream, move, start, end);
+        const AccessForecast forecast = classify_access(file, description.stream, start, end);
+        queue_read_ahead(file, description.stream, forecast, start, end);
         for (std::size_t i = 0; i < number && static_cast<std::size_t>(total) < bytes; ++i) {
             const std::size_t part = std::min(parts[i].bytes, bytes - static_cast<std::size_t>(total));
-            const ssize_t got = part > 0 ? read_through_pages(file, move, parts[i].data, part, start + total, hit) : 0;
+            const ssize_t got =
+                part > 0 ? read_through_pages(file, forecast, parts[i].data, part, start + total, hit) : 0;
             if (got < 0 && total == 0) {
                 total = got;
             }
@@ -274,16 +279,20 @@ Answer read(int fd, const IoPart* parts, std::size_t number, std::int64_t offset
     return finish_buffered_call(call, start, total, sleep);
 }
 
-Answer write(int fd, const IoPart* parts, std::size_t number, std::int64_t offset) noexcept {
+CallResult write(int fd, const IoPart* parts, std::size_t number, std::int64_t offset) noexcept {
     const system::Critical critical;
-    Call call{.fd = fd, .writes = true, .moves = offset == here, .offset = offset, .answer = {false, nullptr, 0, 1}};
+    Call call{.fd = fd,
+              .writes = true,
+              .moves_offset = offset == current_offset,
+              .offset = offset,
+              .result = {false, nullptr, 0, 1}};
     if (!enter_buffered_call(call)) {
-        return call.answer;
+        return call.result;
     }
     File& file = *call.file;
     Description& description = *call.description;
     const std::size_t bytes = sum_part_bytes(parts, number);
-    const std::int64_t position = offset == here ? description.offset : offset;
+    const std::int64_t position = offset == current_offset ? description.offset : offset;
     const std::int64_t start = description.appends ? file.size : position;
     const std::int64_t end = start + static_cast<std::int64_t>(bytes);
     if (!description.writes || must_kernel_do_call(parts, number, bytes, std::max(start, position)) ||
@@ -294,7 +303,7 @@ Answer write(int fd, const IoPart* parts, std::size_t number, std::int64_t offse
     int earlier = 0;
     ssize_t total = 0;
     bool hit = true;
-    if (take_error(file, description, earlier)) {
+    if (consume_error(file, description, earlier)) {
         total = -earlier;
     } else {
         file.accepted_since_check += bytes;
@@ -302,11 +311,11 @@ Answer write(int fd, const IoPart* parts, std::size_t number, std::int64_t offse
             file.space_checked_ns = 0;
             check_space(file);
         }
-        const Move move = classify_access(file, description.stream, start, end);
+        const AccessForecast forecast = classify_access(file, description.stream, start, end);
         for (std::size_t i = 0; i < number; ++i) {
-            const ssize_t got = parts[i].bytes > 0
-                                    ? write_through_pages(file, move, parts[i].data, parts[i].bytes, start + total, hit)
-                                    : 0;
+            const ssize_t got = parts[i].bytes > 0 ? write_through_pages(file, forecast, parts[i].data, parts[i].bytes,
+                                                                         start + total, hit)
+                                                   : 0;
             if (got < 0) {
                 total = total == 0 ? got : total;
                 break;
@@ -317,7 +326,7 @@ Answer write(int fd, const IoPart* parts, std::size_t number, std::int64_t offse
             }
         }
         if (total < 0) {
-            take_error(file, description, earlier);  // this call reports it
+            consume_error(file, description, earlier);  // this call reports it
         }
     }
     file.statistics.write.hits += hit ? 1 : 0;
@@ -325,11 +334,11 @@ Answer write(int fd, const IoPart* parts, std::size_t number, std::int64_t offse
     return finish_buffered_call(call, start, total, sleep);
 }
 
-Answer seek(int fd, std::int64_t offset, int whence) noexcept {
+CallResult seek(int fd, std::int64_t offset, int whence) noexcept {
     const system::Critical critical;
-    Call call{.fd = fd, .writes = false, .moves = true};
+    Call call{.fd = fd, .writes = false, .moves_offset = true};
     if (!enter_buffered_call(call)) {
-        return call.answer;
+        return call.result;
     }
     File& file = *call.file;
     Description& description = *call.description;

@@ -41,7 +41,7 @@ void adopt_candidate(int fd, std::uint32_t calls_state) noexcept {
 
 /// Returns whether files of this rule are adopted when they are opened, not after some calls.
 bool is_adopted_at_once(const settings::Rule& rule) noexcept {
-    return !rule.automatic || rule.verbose || rule.direct || state.lines_folder != nullptr;
+    return !rule.automatic || rule.verbose || rule.direct || state.json_report_folder != nullptr;
 }
 
 }  // namespace
@@ -65,15 +65,15 @@ CallRoute count_candidate_call(int fd) noexcept {
     return is_timed(calls) ? CallRoute::Time : CallRoute::Pass;
 }
 
-void note_call_time(int fd, std::size_t bytes, std::uint64_t ns) noexcept {
+void record_candidate_call_time(int fd, std::size_t bytes, std::uint64_t ns) noexcept {
     std::uint32_t calls_state = candidate_state(fd);
-    if (note_timed_call(ns > slow_call_ns + bytes) && calls_state >= first_candidate_state) {
+    if (record_timed_call(ns > slow_call_ns + bytes) && calls_state >= first_candidate_state) {
         candidates[fd].state.compare_exchange_strong(calls_state, calls_state | slow_bit, std::memory_order_relaxed);
     }
 }
 
 void consider_unseen_descriptor(int fd) noexcept {
-    if (candidates == nullptr || static_cast<unsigned>(fd) >= most_descriptors || candidate_state(fd) != unseen ||
+    if (candidates == nullptr || static_cast<unsigned>(fd) >= most_descriptors || candidate_state(fd) != not_examined ||
         unguarded_files.load(std::memory_order_relaxed) == 0 || is_registered_descriptor(fd)) {
         return;
     }
@@ -102,11 +102,12 @@ void consider_opened_descriptor(int fd, int flags, const char* path, const char*
         return;
     }
     BufferState& process = state;
-    const bool ended = process.retired.load(std::memory_order_relaxed) || process.ended.load(std::memory_order_relaxed);
+    const bool ended =
+        process.is_disabled.load(std::memory_order_relaxed) || process.ended.load(std::memory_order_relaxed);
     const int number =
         ended ? settings::no_rule : settings::rule_by_given_name(*process.settings, path != nullptr ? path : "");
     if (number == settings::no_rule && !must_know) {
-        process.strangers.store(true, std::memory_order_relaxed);
+        process.has_uncovered_files.store(true, std::memory_order_relaxed);
         return;
     }
     if (!must_know && number >= 0 && !is_single_threaded() && process.settings->rules[number].automatic &&
@@ -129,7 +130,7 @@ void duplicate_candidate(int fd, int duplicate) noexcept {
         return;
     }
     const system::Critical critical;
-    set_candidate_state(duplicate, calls_state == unseen ? unseen : pass_through);
+    set_candidate_state(duplicate, calls_state == not_examined ? not_examined : pass_through);
     if (calls_state >= first_candidate_state) {
         candidates[fd].state.store(pass_through, std::memory_order_relaxed);  // two numbers for one offset
     }

@@ -10,12 +10,12 @@ namespace sonde::buffer {
 
 enum class CallRoute : unsigned char {
     Pass,    ///< make the real call
-    Time,    ///< make the real call and tell note_call_time() how long it took
+    Time,    ///< make the real call and tell record_candidate_call_time() how long it took
     Buffer,  ///< the descriptor is in the table now
 };
 /// Counts one read or write of a candidate and says what to do with it. Requires counts_calls(fd).
 CallRoute count_candidate_call(int fd) noexcept;
-void note_call_time(int fd, std::size_t bytes, std::uint64_t ns) noexcept;
+void record_candidate_call_time(int fd, std::size_t bytes, std::uint64_t ns) noexcept;
 /// Adopts the descriptor when it is not known and may lead to a file that is buffered without a lease.
 void consider_unseen_descriptor(int fd) noexcept;
 

@@ -29,7 +29,7 @@ namespace sonde::buffer {
 namespace {
 
 bool is_only_writer(const File& file, const Description& description) noexcept {
-    for (const Description* other = file.ends.descriptions; other != nullptr; other = other->next) {
+    for (const Description* other = file.descriptors.descriptions; other != nullptr; other = other->next) {
         if (other != &description && other->writes) {
             return false;
         }
@@ -54,13 +54,13 @@ void find_other_descriptor(Description& description) noexcept {
 }
 
 void remove_description(File& file, Description& description) noexcept {
-    Description** link = &file.ends.descriptions;
+    Description** link = &file.descriptors.descriptions;
     while (*link != &description) {
         link = &(*link)->next;
     }
     *link = description.next;
     description.file.store(nullptr, std::memory_order_release);
-    state.description_slab.give(&description);
+    state.description_slab.deallocate(&description);
 }
 
 bool do_flags_append(int flags) noexcept {
@@ -73,7 +73,7 @@ bool do_flags_allow_buffering(int flags) noexcept {
 
 /// Returns whether some descriptions append and others do not: then buffered data has no certain offset.
 bool mixes_append_and_write(const File& file, int flags) noexcept {
-    for (const Description* other = file.ends.descriptions; other != nullptr; other = other->next) {
+    for (const Description* other = file.descriptors.descriptions; other != nullptr; other = other->next) {
         if (other->writes && (flags & O_ACCMODE) != O_RDONLY && other->appends != do_flags_append(flags)) {
             return true;
         }
@@ -84,7 +84,7 @@ bool mixes_append_and_write(const File& file, int flags) noexcept {
 }  // namespace
 
 void forget_stale_descriptor(int fd) noexcept {
-    system::Hold lock_guard(state.files_lock);
+    system::LockGuard lock_guard(state.files_lock);
     Description* description = nullptr;
     File* file = lock_file_of_descriptor(fd, description);
     if (file == nullptr) {
@@ -100,7 +100,7 @@ void forget_stale_descriptor(int fd) noexcept {
         store_error(*file, EIO);
     }
     file->mode.store(Mode::Released, std::memory_order_seq_cst);
-    file->why_released = "a descriptor of it was closed where it could not be seen";
+    file->release_reason = "a descriptor of it was closed where it could not be seen";
     open_gate(*file);
     table[fd].store(nullptr, std::memory_order_release);
     const bool last = --description->references == 0;
@@ -110,7 +110,7 @@ void forget_stale_descriptor(int fd) noexcept {
         find_other_descriptor(*description);
     }
     choose_file_descriptors(*file);
-    if (file->ends.descriptions == nullptr) {
+    if (file->descriptors.descriptions == nullptr) {
         if (loses_data) {
             report_lost_error(*file, EIO);
         }
@@ -135,22 +135,22 @@ void add_description(File& file, Description& description, const OpenedDescripto
     description.writes = (flags & O_ACCMODE) != O_RDONLY;
     description.appends = do_flags_append(flags);
     description.offset_busy = false;
-    if (description.appends && !file.appended.all && file.mode.load(std::memory_order_relaxed) == Mode::Active) {
-        file.appended.landed = read_size_from_kernel(fd);
-        file.size = std::max(file.size, file.appended.landed);
+    if (description.appends && !file.append.only_appends && file.mode.load(std::memory_order_relaxed) == Mode::Active) {
+        file.append.kernel_size = read_size_from_kernel(fd);
+        file.size = std::max(file.size, file.append.kernel_size);
     }
-    if (file.guard == Guard::Lease && (description.writes || file.ends.writer >= 0)) {
+    if (file.guard == Guard::Lease && (description.writes || file.descriptors.write_fd >= 0)) {
         suspend_buffering(file);  // another open() of this process takes the lease away
     }
     description.error_seen = file.errors.count;
     description.stream = {};
-    description.next = file.ends.descriptions;
-    file.ends.descriptions = &description;
+    description.next = file.descriptors.descriptions;
+    file.descriptors.descriptions = &description;
     description.file.store(&file, std::memory_order_release);
     choose_file_descriptors(file);
     if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
-        if (file.rule->direct && !file.locked_in_parts) {  // opening takes a close, and that would take the locks
-            add_direct(file, fd, description.reads, description.writes && !description.appends);
+        if (file.rule->direct && !file.has_posix_locks) {  // opening takes a close, and that would take the locks
+            open_direct_descriptors_of(file, fd, description.reads, description.writes && !description.appends);
         }
     }
     raise_highest_descriptor(fd);
@@ -223,7 +223,7 @@ bool is_unchanged(const struct stat& before, int fd) noexcept {
 
 /// Buffers the file only if a guard protects it from other processes. Requires the lock of the file.
 void guard_or_release(File& file, const struct stat& status, int fd) noexcept {
-    if (file.mode.load(std::memory_order_relaxed) == Mode::Suspended && !file.retries_later) {
+    if (file.mode.load(std::memory_order_relaxed) == Mode::Suspended && !file.is_retry_planned) {
         resume_buffering(file);
     } else if (file.mode.load(std::memory_order_relaxed) == Mode::Active && file.guard == Guard::None) {
         if (const char* const reason = establish_guard(file)) {
@@ -243,7 +243,7 @@ void adopt_descriptor(const OpenedDescriptor& opening) noexcept {
     if (is_registered_descriptor(fd)) {
         forget_stale_descriptor(fd);
     }
-    const bool ended = state.retired.load(std::memory_order_relaxed) || state.ended.load(std::memory_order_relaxed);
+    const bool ended = state.is_disabled.load(std::memory_order_relaxed) || state.ended.load(std::memory_order_relaxed);
     struct stat status {};
     if (state.settings == nullptr || (ended && !has_registered_descriptors()) || (opening.flags & O_PATH) != 0 ||
         (opening.flags & O_TMPFILE) == O_TMPFILE || static_cast<unsigned>(fd) >= most_descriptors ||
@@ -253,22 +253,22 @@ void adopt_descriptor(const OpenedDescriptor& opening) noexcept {
     char absolute[1024];
     settings::Rule* const rule = find_rule(opening, absolute);
     if (rule == nullptr && !has_registered_descriptors()) {
-        state.strangers.store(true, std::memory_order_relaxed);
+        state.has_uncovered_files.store(true, std::memory_order_relaxed);
         return;
     }
     const char* const path = absolute[0] == '/' ? absolute : opening.path;
     const bool writes = (opening.flags & O_ACCMODE) != O_RDONLY;
-    system::Hold lock_guard(state.files_lock);
+    system::LockGuard lock_guard(state.files_lock);
     File* file = find_or_create_file(fd, status, ended ? nullptr : rule, path, !writes);
     if (file == nullptr) {
         return;
     }
-    Description* description = state.description_slab.take();
+    Description* description = state.description_slab.allocate();
     const char* const reason = find_objection(opening, *file, description, path);
     // A rank may also open a file for itself alone (MPI_COMM_SELF).
     if (opening.mpi != nullptr && reason == nullptr && writes && file->rule->mpi_disjoint) {
         share_among_ranks(*file, *opening.mpi);
-    } else if (file->shared) {
+    } else if (file->is_shared) {
         release_file(*file, why_opened_again);
     }
     if (reason != nullptr) {
@@ -276,7 +276,7 @@ void adopt_descriptor(const OpenedDescriptor& opening) noexcept {
         release_file(*file, reason);
     }
     if (description != nullptr) {
-        file->inherited = opening.path[0] == 0 && opening.rule == nullptr;
+        file->is_inherited = opening.path[0] == 0 && opening.rule == nullptr;
         add_description(*file, *description, opening);
         guard_or_release(*file, status, fd);
     }
@@ -304,7 +304,7 @@ void flush_before_detaching(File& file, Description& description, int fd, bool l
 /// Destroys a file after its last close. Requires the locks of the file and of the table of files.
 void destroy_file_after_close(File& file) noexcept {
     constexpr int most_waits = 1000;  // what a handler of the program left by longjmp never comes back
-    for (int waits = 0; file.passing.load(std::memory_order_seq_cst) > 0 && waits < most_waits; ++waits) {
+    for (int waits = 0; file.pass_through_calls.load(std::memory_order_seq_cst) > 0 && waits < most_waits; ++waits) {
         file.changed.wait(file.lock, 1'000'000);
     }
     destroy_file(file);
@@ -324,7 +324,7 @@ int detach_descriptor(int fd) noexcept {
         file->lock.unlock();
     }
     // The table of files is locked first, because the last close removes the file from it.
-    system::Hold lock_guard(state.files_lock);
+    system::LockGuard lock_guard(state.files_lock);
     file = lock_file_of_descriptor(fd, description);
     if (file == nullptr) {
         return 0;
@@ -334,11 +334,11 @@ int detach_descriptor(int fd) noexcept {
     if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
         flush_before_detaching(*file, *description, fd, last);
     }
-    take_error(*file, *description, error);
+    consume_error(*file, *description, error);
     const bool held_lease = file->lease.fd == fd;
     if (held_lease && last) {
-        description->next == nullptr && file->ends.descriptions == description ? release_lease(*file)
-                                                                               : suspend_buffering(*file);
+        description->next == nullptr && file->descriptors.descriptions == description ? release_lease(*file)
+                                                                                      : suspend_buffering(*file);
     }
     table[fd].store(nullptr, std::memory_order_release);
     --description->references;
@@ -349,11 +349,11 @@ int detach_descriptor(int fd) noexcept {
         file->lease.fd = held_lease ? description->fd : file->lease.fd;
     }
     choose_file_descriptors(*file);
-    if (held_lease && last && file->ends.descriptions != nullptr) {
+    if (held_lease && last && file->descriptors.descriptions != nullptr) {
         resume_buffering(*file);  // with a lease on another descriptor
     }
     file->changed.notify_all();
-    if (file->ends.descriptions == nullptr) {
+    if (file->descriptors.descriptions == nullptr) {
         destroy_file_after_close(*file);
     } else {
         file->lock.unlock();

@@ -20,9 +20,9 @@ struct DescriptorName {
 };
 
 /// Opens the missing O_DIRECT descriptors of a file, unless descriptors are scarce. Requires the lock of the file.
-void add_direct(File& file, int fd, bool reads, bool writes) noexcept;
+void open_direct_descriptors_of(File& file, int fd, bool reads, bool writes) noexcept;
 /// Descriptors that are open now.
-int count_direct() noexcept;
+int count_direct_descriptors() noexcept;
 /// The file, locked, needs them no longer.
-void remove_direct(File& file) noexcept;
+void close_direct_descriptors_of(File& file) noexcept;
 }  // namespace sonde::buffer

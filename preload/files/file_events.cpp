@@ -30,15 +30,15 @@ void release_file_of_inode(dev_t device, ino_t inode, const char* reason) noexce
     }
 }
 
-void note_lock_of_file(int fd) noexcept {
+void record_file_lock(int fd) noexcept {
     const system::Critical critical;
     Description* description = is_registered_descriptor(fd) ? table[fd].load(std::memory_order_acquire) : nullptr;
     const File* file = description != nullptr ? description->file.load(std::memory_order_acquire) : nullptr;
-    if (file == nullptr || file->locked_in_parts.load(std::memory_order_relaxed)) {
+    if (file == nullptr || file->has_posix_locks.load(std::memory_order_relaxed)) {
         return;  // databases lock at each step: the first time is enough
     }
     if (File* locked = lock_file_of_descriptor(fd, description)) {
-        locked->locked_in_parts = true;
+        locked->has_posix_locks = true;
         locked->lock.unlock();
     }
 }

@@ -31,7 +31,7 @@ namespace {
 constexpr std::uint32_t largest_read = 1U << 20U;  ///< bytes
 
 File* create_file(const struct stat& got, settings::Rule& rule, const char* path, bool only_read) noexcept {
-    File* file = state.file_slab.take();
+    File* file = state.file_slab.allocate();
     if (file == nullptr) {
         return nullptr;
     }
@@ -43,12 +43,12 @@ File* create_file(const struct stat& got, settings::Rule& rule, const char* path
     // A read waits for a whole page, so files that are only read get the same memory in more and smaller pages.
     const std::uint32_t pieces = only_read && !rule.direct ? std::max(rule.size / largest_read, 1U) : 1;
     file->pages.page_size = rule.size / pieces;
-    file->pages.limit = rule.count * pieces;
+    file->pages.max_pages = rule.count * pieces;
     file->pages.prefetch = rule.prefetch * pieces;
-    file->block = static_cast<std::uint64_t>(got.st_blksize);
+    file->preferred_io_bytes = static_cast<std::uint64_t>(got.st_blksize);
     if (!allocate_page_buckets(*file)) {
         file->lock.unlock();
-        state.file_slab.give(file);
+        state.file_slab.deallocate(file);
         return nullptr;
     }
     const std::size_t length = std::min(std::strlen(path), sizeof(file->path) - 1);
@@ -58,9 +58,9 @@ File* create_file(const struct stat& got, settings::Rule& rule, const char* path
         begin_watch(*file);
     }
     file->opened_ns = system::now_ns();
-    file->retries_later = file->watching;
+    file->is_retry_planned = file->is_watched;
     file->calls_until_retry.store(0, std::memory_order_relaxed);
-    file->mode.store(file->watching ? Mode::Suspended : Mode::Active, std::memory_order_relaxed);
+    file->mode.store(file->is_watched ? Mode::Suspended : Mode::Active, std::memory_order_relaxed);
     File** bucket = &state.files[compute_file_bucket(file->device, file->inode)];
     file->in_bucket = *bucket;
     *bucket = file;
@@ -106,27 +106,28 @@ void destroy_file(File& file) noexcept {
     }
     *link = file.in_bucket;
     files_known.fetch_sub(1, std::memory_order_relaxed);
-    if (file.appended.grew && file.why_released == nullptr) {
-        file.why_released = why_grown;
+    if (file.append.foreign_growth && file.release_reason == nullptr) {
+        file.release_reason = why_grown;
     }
     report_file(file);
-    note_benefit(compute_gained_ns(file.statistics.read) + compute_gained_ns(file.statistics.write));
+    record_benefit(compute_gained_ns(file.statistics.read) + compute_gained_ns(file.statistics.write));
     release_guard(file);
     drop_all_pages(file);
     free_page_buckets(file);
-    remove_direct(file);
+    close_direct_descriptors_of(file);
     file.mode.store(Mode::Gone, std::memory_order_relaxed);
     file.device = 0;
     file.inode = 0;
-    file.ends = {};
-    file.turns = {};
+    file.descriptors = {};
+    file.active_calls = {};
     file.errors = {};
-    file.payoff = {};
-    file.appended = {};
-    file.locked_in_parts = false;
-    file.inherited = file.sign = file.claimed = file.write_through = file.watching = file.shared = false;
-    file.handle = nullptr;
-    file.retries_later = false;
+    file.profitability = {};
+    file.append = {};
+    file.has_posix_locks = false;
+    file.is_inherited = file.has_release_request = file.is_claimed = file.write_through = file.is_watched =
+        file.is_shared = false;
+    file.mpi_handle = nullptr;
+    file.is_retry_planned = false;
     file.watch = {};
     file.choice = {};
     file.accepted_since_check = file.space_checked_ns = 0;
@@ -134,14 +135,14 @@ void destroy_file(File& file) noexcept {
     file.lease = {};
     file.is_local = false;
     file.statistics = {};
-    file.why_released = nullptr;
+    file.release_reason = nullptr;
     file.rule = nullptr;
     ++file.generation;
     file.lock.unlock();
     // A call that a handler of the program left by longjmp counts as on its way for ever: the next file in this object
     // could not be woken.
-    if (file.passing.load(std::memory_order_seq_cst) == 0) {
-        state.file_slab.give(&file);
+    if (file.pass_through_calls.load(std::memory_order_seq_cst) == 0) {
+        state.file_slab.deallocate(&file);
     }
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using system::Text;
 
-void name_error(Text& text, int error) noexcept {
+void append_error_name(Text& text, int error) noexcept {
     constexpr struct {
         int number;
         const char* name;
@@ -37,20 +37,21 @@ void report_lost_error(const File& file, int error) noexcept {
     Text text;
     begin_error_line(text);
     text << file.path << ": a delayed write failed (";
-    name_error(text, error);
+    append_error_name(text, error);
     text << "), and no call of the program reported it; data is missing from the file\n";
     log_error_line(text);
-    state.total.lost_errors.fetch_add(1, std::memory_order_relaxed);
+    state.process_totals.lost_errors.fetch_add(1, std::memory_order_relaxed);
 }
 
 void report_unseen_errors(File& file) noexcept {
     bool unseen_error = false;
-    for (Description* description = file.ends.descriptions; description != nullptr; description = description->next) {
+    for (Description* description = file.descriptors.descriptions; description != nullptr;
+         description = description->next) {
         unseen_error |= description->error_seen != file.errors.count;
         description->error_seen = file.errors.count;
     }
     if (unseen_error) {
-        report_lost_error(file, file.errors.last);
+        report_lost_error(file, file.errors.last_errno);
     }
 }
 

@@ -12,20 +12,20 @@
 
 namespace sonde::buffer {
 
-bool give_up_own_descriptor() noexcept {
+bool release_own_descriptor() noexcept {
     const system::Critical critical;
-    const int before = count_direct();
+    const int before = count_direct_descriptors();
     if (before > 0) {
-        system::Hold lock_guard(state.files_lock);
+        system::LockGuard lock_guard(state.files_lock);
         for_each_file([](File& file) {
-            if (!file.locked_in_parts) {  // with any close() of a file the program's locks on it go away
+            if (!file.has_posix_locks) {  // with any close() of a file the program's locks on it go away
                 close_gate(file);
-                remove_direct(file);
+                close_direct_descriptors_of(file);
                 open_gate(file);
             }
         });
     }
-    if (count_direct() < before) {
+    if (count_direct_descriptors() < before) {
         return true;
     }
     disable_buffering("the program uses all descriptors that it may have");
@@ -40,15 +40,17 @@ void move_own_descriptor(int fd) noexcept {
     }
     static int from;  // under the lock of all files
     static int to;
-    system::Hold lock_guard(state.files_lock);
+    system::LockGuard lock_guard(state.files_lock);
     from = fd;
     to = static_cast<int>(duplicate);
     state.report = state.report == from ? to : state.report;
-    state.lines = state.lines == from ? to : state.lines;
-    note_moved_lock_file(from, to);
+    state.json_report = state.json_report == from ? to : state.json_report;
+    record_moved_lock_file(from, to);
     for_each_file([](File& file) {
-        file.ends.direct = file.ends.direct == from ? to : file.ends.direct;
-        file.ends.direct_out = file.ends.direct_out == from ? to : file.ends.direct_out;
+        file.descriptors.direct_read_fd =
+            file.descriptors.direct_read_fd == from ? to : file.descriptors.direct_read_fd;
+        file.descriptors.direct_write_fd =
+            file.descriptors.direct_write_fd == from ? to : file.descriptors.direct_write_fd;
     });
     unmark_own_descriptor(from);
     mark_own_descriptor(to);

@@ -6,7 +6,7 @@ namespace sonde::buffer {
 
 /// The program has no number left. True when we had one, which it may have now: those with O_DIRECT first; then all
 /// buffering ends, and with it the need for any.
-bool give_up_own_descriptor() noexcept;
+bool release_own_descriptor() noexcept;
 /// Moves a descriptor of the library to another number, because the program needs this one.
 void move_own_descriptor(int fd) noexcept;
 

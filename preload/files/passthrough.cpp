@@ -31,7 +31,7 @@ void PassThrough::enter(File* file) noexcept {
     }
     const Mode mode = file->mode.load(std::memory_order_relaxed);
     if (mode == Mode::Active || mode == Mode::Suspended) {
-        ++file->turns.exclusive_calls;
+        ++file->active_calls.exclusive_calls;
         if (mode == Mode::Active) {
             ++file->statistics.interruptions;
             suspend_buffering(*file);
@@ -51,8 +51,8 @@ PassThrough::~PassThrough() {
     const int saved_errno = errno;
     file_->lock.lock();
     if (file_->generation == generation_) {
-        --file_->turns.exclusive_calls;
-        if (file_->turns.exclusive_calls == 0 && !file_->retries_later &&
+        --file_->active_calls.exclusive_calls;
+        if (file_->active_calls.exclusive_calls == 0 && !file_->is_retry_planned &&
             !state.ended.load(std::memory_order_relaxed)) {
             resume_buffering(*file_);
         }

@@ -38,20 +38,20 @@ bool is_closed_in_child(const File& file) noexcept {
 
 }  // namespace
 
-void before_child(Child kind) noexcept {
+void prepare_child_process(ChildKind kind) noexcept {
     const system::Critical critical;
-    if (kind != Child::Vanishing) {
-        disqualify_after_fork(kind == Child::Copy);
+    if (kind != ChildKind::Vanishing) {
+        exclude_descriptors_after_fork(kind == ChildKind::Copy);
     }
     if (!has_registered_descriptors()) {
         return;
     }
-    system::Hold lock_guard(state.files_lock);
+    system::LockGuard lock_guard(state.files_lock);
     switch (kind) {
-        case Child::Copy:
+        case ChildKind::Copy:
             for_each_file([](File& file) { release_file(file, "a child process shares it"); });
             break;
-        case Child::Program:
+        case ChildKind::Program:
             for_each_file([](File& file) {
                 if (is_closed_in_child(file)) {
                     flush_file(file);
@@ -60,11 +60,11 @@ void before_child(Child kind) noexcept {
                 }
             });
             break;
-        case Child::Vanishing:
+        case ChildKind::Vanishing:
             for_each_file([](File& file) {
                 if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
                     suspend_buffering(file);
-                    file.retries_later = true;
+                    file.is_retry_planned = true;
                     file.calls_until_retry.store(short_sleep, std::memory_order_relaxed);
                 }
             });
@@ -74,7 +74,7 @@ void before_child(Child kind) noexcept {
 
 void prepare_fork_of_files() noexcept {
     ++system::thread_state.depth;  // until resume_after_fork(), in both processes
-    before_child(Child::Copy);
+    prepare_child_process(ChildKind::Copy);
     state.files_lock.lock();
 }
 
@@ -91,14 +91,15 @@ void resume_after_fork(bool child) noexcept {
             for (File* file = first; file != nullptr; file = file->in_bucket) {
                 file->lock.reset();
                 file->changed.reset();
-                file->passing.store(0, std::memory_order_relaxed);
-                file->turns.running = file->turns.in_flight = 0;
-                file->turns.gate = false;
+                file->pass_through_calls.store(0, std::memory_order_relaxed);
+                file->active_calls.running = file->active_calls.in_storage = 0;
+                file->active_calls.is_gate_closed = false;
                 file->statistics = {};
-                file->passed.calls[0] = file->passed.calls[1] = file->passed.bytes[0] = file->passed.bytes[1] = 0;
+                file->bypassed.calls[0] = file->bypassed.calls[1] = file->bypassed.bytes[0] = file->bypassed.bytes[1] =
+                    0;
             }
         }
-        state.few.files = state.few.calls = state.few.bytes = 0;
+        state.few_calls.files = state.few_calls.calls = state.few_calls.bytes = 0;
         clear_summary();
         reset_watching_after_fork();
         bypass_after_fork();
@@ -108,23 +109,23 @@ void resume_after_fork(bool child) noexcept {
         state.files_lock.unlock();
     }
     --system::thread_state.depth;
-    if (system::thread_state.depth == 0 && system::thread_state.put_off) {
-        system::let_signals_in();
+    if (system::thread_state.depth == 0 && system::thread_state.has_deferred_signal) {
+        system::deliver_signals();
     }
 }
 
 void disable_buffering(const char* reason) noexcept {
     const system::Critical critical;
-    if (state.retired.exchange(true)) {
+    if (state.is_disabled.exchange(true)) {
         return;
     }
     static const char* why;
     why = reason;
-    system::Hold lock_guard(state.files_lock);
+    system::LockGuard lock_guard(state.files_lock);
     for_each_file([](File& file) { release_file(file, why); });
 }
 
-void finish() noexcept {
+void finish_buffering() noexcept {
     const system::Critical critical;
     if (table == nullptr) {
         return;
@@ -137,7 +138,8 @@ void finish() noexcept {
     for_each_file(
         [](File& file) {
             flush_file(file);
-            if (file.turns.running == 0 && file.turns.in_flight == 0 && !file.turns.gate) {
+            if (file.active_calls.running == 0 && file.active_calls.in_storage == 0 &&
+                !file.active_calls.is_gate_closed) {
                 release_file(file, nullptr);
             }
             report_unseen_errors(file);
@@ -146,7 +148,7 @@ void finish() noexcept {
     state.files_lock.unlock();
 }
 
-void read_limits() noexcept {
+void read_file_size_limit() noexcept {
     struct rlimit limit {};
     if (raw::call(SYS_prlimit64, 0, RLIMIT_FSIZE, 0, raw::number(&limit)) == 0) {
         state.size_limit.store(limit.rlim_cur, std::memory_order_relaxed);

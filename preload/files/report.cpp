@@ -46,7 +46,7 @@ constexpr std::uint64_t few_calls = 16;
 bool report_in_brief(const settings::Rule& rule, const char* path, const Statistics& counted,
                      const char* why) noexcept {
     const std::uint64_t calls = counted.read.calls + counted.write.calls;
-    if (!rule.brief || calls >= few_calls) {
+    if (!rule.is_brief || calls >= few_calls) {
         return false;
     }
     if (why != nullptr) {
@@ -56,9 +56,9 @@ bool report_in_brief(const settings::Rule& rule, const char* path, const Statist
         text.flush();
         return true;
     }
-    state.few.files.fetch_add(1, std::memory_order_relaxed);
-    state.few.calls.fetch_add(calls, std::memory_order_relaxed);
-    state.few.bytes.fetch_add(counted.read.bytes + counted.write.bytes, std::memory_order_relaxed);
+    state.few_calls.files.fetch_add(1, std::memory_order_relaxed);
+    state.few_calls.calls.fetch_add(calls, std::memory_order_relaxed);
+    state.few_calls.bytes.fetch_add(counted.read.bytes + counted.write.bytes, std::memory_order_relaxed);
     return true;
 }
 
@@ -96,7 +96,7 @@ void append_gain(Text& text, const Statistics& counted, std::uint64_t call_ns) n
 const char* choose_advice(const File& file) noexcept {
     const Statistics& counted = file.statistics;
     const std::uint64_t calls = counted.read.calls + counted.write.calls;
-    if (file.shared && counted.write.calls > 64 && counted.write.storage_calls * 2 > counted.write.calls) {
+    if (file.is_shared && counted.write.calls > 64 && counted.write.storage_calls * 2 > counted.write.calls) {
         return "The ranks' pieces interleave, so that what one rank writes never becomes large: use collective calls "
                "(MPI_File_write_all), which gather them.";
     }
@@ -141,41 +141,41 @@ void append_direction_json(Text& text, const char* name, const TransferCounts& c
 /// Each process writes one file: <folder>/buffer-<pid>.ndjson.
 void open_json_lines_file() noexcept {
     const long pid = raw::call(SYS_getpid);
-    if (state.lines >= 0 && state.lines_pid == pid) {
+    if (state.json_report >= 0 && state.json_report_pid == pid) {
         return;
     }
     Text name;
-    name << state.lines_folder << "/buffer-" << std::int64_t{pid} << ".ndjson" << '\0';
+    name << state.json_report_folder << "/buffer-" << std::int64_t{pid} << ".ndjson" << '\0';
     const long fd = system::open_own_file(name.data(), O_WRONLY | O_CREAT | O_APPEND, 0644);
     const long high = fd >= 0 ? system::high_duplicate(static_cast<int>(fd)) : -1;
     if (fd >= 0) {
         raw::call(SYS_close, fd);
     }
-    state.lines = static_cast<int>(high);
-    mark_own_descriptor(state.lines);
-    state.lines_pid = pid;
+    state.json_report = static_cast<int>(high);
+    mark_own_descriptor(state.json_report);
+    state.json_report_pid = pid;
 }
 
 /// With option auto: returns the chosen settings, or those that would be chosen now.
-Choice choice_of(const File& file) noexcept {
-    return file.choice.why != nullptr ? file.choice : choose_settings(file.watch, file.block);
+BufferChoice choice_of(const File& file) noexcept {
+    return file.choice.reason != nullptr ? file.choice : choose_settings(file.watch, file.preferred_io_bytes);
 }
 
 void append_choice_json(Text& text, const File& file) noexcept {
-    const Choice choice = choice_of(file);
-    text << ",\"auto\":{\"buffered\":" << (choice.pays ? "true" : "false")
-         << ",\"prefetch\":" << std::uint64_t{choice.ahead} << ",\"why\":";
-    text.json(choice.why) << "}";
+    const BufferChoice choice = choice_of(file);
+    text << ",\"auto\":{\"buffered\":" << (choice.is_profitable ? "true" : "false")
+         << ",\"prefetch\":" << std::uint64_t{choice.prefetch} << ",\"why\":";
+    text.json(choice.reason) << "}";
 }
 
 void append_choice(Text& text, const File& file) noexcept {
-    const Choice choice = choice_of(file);
-    if (choice.pays) {
-        text << "  chosen by its first " << std::uint64_t{calls_of_a_watch} << " calls: " << std::uint64_t{choice.pages}
-             << " buffers of " << std::uint64_t{choice.page_size} << " bytes, " << std::uint64_t{choice.ahead}
-             << " read ahead, because " << choice.why << "\n";
+    const BufferChoice choice = choice_of(file);
+    if (choice.is_profitable) {
+        text << "  chosen by its first " << std::uint64_t{watched_calls} << " calls: " << std::uint64_t{choice.pages}
+             << " buffers of " << std::uint64_t{choice.page_size} << " bytes, " << std::uint64_t{choice.prefetch}
+             << " read ahead, because " << choice.reason << "\n";
     } else {
-        text << "  not buffered: " << choice.why << "\n";
+        text << "  not buffered: " << choice.reason << "\n";
     }
 }
 
@@ -204,7 +204,7 @@ void append_json_head(Text& text, const File& file) noexcept {
     text << "{\"type\":\"buffer\",\"path\":";
     text.json(file.path) << ",\"pattern\":";
     text.json(file.rule->pattern) << ",\"page_bytes\":" << std::uint64_t{file.pages.page_size}
-                                  << ",\"pages\":" << std::uint64_t{file.pages.limit} << ",\"guard\":\""
+                                  << ",\"pages\":" << std::uint64_t{file.pages.max_pages} << ",\"guard\":\""
                                   << get_guard_name(file.last_guard) << "\",\"open_s\":";
     text.seconds(system::now_ns() - file.opened_ns) << ",\"wait_s\":";
     text.seconds(counted.wait_ns) << ",\"seeks\":" << counted.seeks << ",\"syncs\":" << counted.syncs
@@ -235,7 +235,7 @@ void write_json_report(const File& file, int fd) noexcept {
     if (file.rule->automatic) {
         append_choice_json(text, file);
     }
-    append_json_tail(text, file.why_released, choose_advice(file), file.statistics);
+    append_json_tail(text, file.release_reason, choose_advice(file), file.statistics);
     text.flush();
 }
 
@@ -260,7 +260,7 @@ void append_sentences(Text& text, const char* before, const char* why, const cha
 void write_text_report(const File& file, int fd) noexcept {
     Text text(fd);
     const Statistics& counted = file.statistics;
-    text << "sonde: " << file.path << "  (" << file.rule->pattern << ": " << std::uint64_t{file.pages.limit}
+    text << "sonde: " << file.path << "  (" << file.rule->pattern << ": " << std::uint64_t{file.pages.max_pages}
          << " buffers of " << std::uint64_t{file.pages.page_size} << " bytes)\n";
     append_directions(text, counted);
     text << "  was open for ";
@@ -269,12 +269,12 @@ void write_text_report(const File& file, int fd) noexcept {
         << " s; read ahead " << counted.ahead_started << ", used " << counted.ahead_used << "; written behind "
         << counted.behind_started << "; seeks " << counted.seeks << ", syncs " << counted.syncs << ", interrupted "
         << counted.interruptions << "\n";
-    append_gain(text, counted, file.payoff.small_call_ns);
+    append_gain(text, counted, file.profitability.small_call_ns);
     if (file.rule->automatic) {
         append_choice(text, file);
     }
     text << get_guard_sentence(file.last_guard);
-    append_sentences(text, "  no longer buffered: ", file.why_released, choose_advice(file));
+    append_sentences(text, "  no longer buffered: ", file.release_reason, choose_advice(file));
     text.flush();
 }
 
@@ -283,17 +283,17 @@ void write_text_report(const File& file, int fd) noexcept {
 void report_file(File& file) noexcept {
     collect_bypass_counts(file);
     const Statistics& counted = file.statistics;
-    if (counted.read.calls + counted.write.calls == 0 && (file.why_released == nullptr || file.inherited)) {
+    if (counted.read.calls + counted.write.calls == 0 && (file.release_reason == nullptr || file.is_inherited)) {
         return;
     }
     add_to_summary(file);
     if (file.rule->verbose && state.report >= 0 &&
-        !report_in_brief(*file.rule, file.path, counted, file.why_released)) {
+        !report_in_brief(*file.rule, file.path, counted, file.release_reason)) {
         write_text_report(file, state.report);
     }
-    if (state.lines_folder != nullptr) {
+    if (state.json_report_folder != nullptr) {
         open_json_lines_file();
-        write_json_report(file, state.lines);
+        write_json_report(file, state.json_report);
     }
 }
 
@@ -322,11 +322,12 @@ void report_at_end() noexcept {
         1'000'000'000);
     state.files_lock.unlock();
     write_summary();
-    if (const std::uint64_t files = state.few.files.exchange(0)) {
+    if (const std::uint64_t files = state.few_calls.files.exchange(0)) {
         Text text(state.report);
         text << "sonde: " << files << (files == 1 ? " other file of" : " other files, each of") << " fewer than "
-             << few_calls << " calls: together " << state.few.calls.exchange(0) << " calls, ";
-        text.decimal(state.few.bytes.exchange(0) / 1000) << " MB (the option verbose in IOBUF_PARAMS tells of each)\n";
+             << few_calls << " calls: together " << state.few_calls.calls.exchange(0) << " calls, ";
+        text.decimal(state.few_calls.bytes.exchange(0) / 1000)
+            << " MB (the option verbose in IOBUF_PARAMS tells of each)\n";
         text.flush();
     }
     bool verbose = false;
@@ -334,9 +335,9 @@ void report_at_end() noexcept {
         verbose |= state.settings->rules[i].verbose;
     }
     // Prints only in processes with files that could match, because a job also starts many small programs.
-    verbose = verbose && state.strangers.load(std::memory_order_relaxed);
+    verbose = verbose && state.has_uncovered_files.load(std::memory_order_relaxed);
     for (std::size_t i = 0; verbose && state.report >= 0 && i < state.settings->count; ++i) {
-        if (state.settings->rules[i].matched == 0) {
+        if (state.settings->rules[i].match_count == 0) {
             Text text(state.report);
             text << "sonde: the pattern \"" << state.settings->rules[i].pattern
                  << "\" matched no file of this program.\n";

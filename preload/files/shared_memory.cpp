@@ -16,16 +16,16 @@ namespace {
 
 /// A file. Numbers of files that were removed are given to new ones, the time of birth tells them apart: MPI libraries
 /// map files of theirs and remove them at once.
-struct Mapped {
+struct FileIdentity {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
     std::int64_t born_s = 0;  ///< 0: this file system does not tell
     std::uint32_t born_ns = 0;
 
-    bool operator==(const Mapped&) const = default;
+    bool operator==(const FileIdentity&) const = default;
 };
 
-bool read_identity(int fd, Mapped& file) noexcept {
+bool read_identity(int fd, FileIdentity& file) noexcept {
     struct statx status {};
     if (raw::call(SYS_statx, fd, raw::number(""), AT_EMPTY_PATH, STATX_INO | STATX_BTIME, raw::number(&status)) == 0) {
         file = {(std::uint64_t{status.stx_dev_major} << 32U) | status.stx_dev_minor, status.stx_ino, 0, 0};
@@ -44,46 +44,46 @@ bool read_identity(int fd, Mapped& file) noexcept {
 }
 
 constexpr unsigned most_mapped = 64;
-constinit Mapped mapped[most_mapped] = {};
+constinit FileIdentity mapped_identities[most_mapped] = {};
 constinit std::atomic<unsigned> mapped_files{0};  ///< noted so far; the oldest ones are overwritten
-constinit std::atomic<bool> shares{false};
-constinit std::atomic<bool> shares_nameless{false};  ///< memory that reaches others by fork alone
+constinit std::atomic<bool> shares_memory{false};
+constinit std::atomic<bool> shares_anonymous_memory{false};  ///< memory that reaches others by fork alone
 constinit system::Lock mapped_lock;
 
 }  // namespace
 
-void note_shared_map(int fd) noexcept {
+void record_shared_map(int fd) noexcept {
     if (table == nullptr) {
         return;
     }
     const system::Critical critical;
-    shares.store(true, std::memory_order_relaxed);
+    shares_memory.store(true, std::memory_order_relaxed);
     if (fd < 0) {
-        shares_nameless.store(true, std::memory_order_relaxed);
+        shares_anonymous_memory.store(true, std::memory_order_relaxed);
     }
-    Mapped file;
+    FileIdentity file;
     if (fd < 0 || !read_identity(fd, file)) {
         return;
     }
-    system::Hold lock_guard(mapped_lock);
+    system::LockGuard lock_guard(mapped_lock);
     const unsigned number = mapped_files.load(std::memory_order_relaxed);
-    mapped[number % most_mapped] = file;
+    mapped_identities[number % most_mapped] = file;
     mapped_files.store(number + 1, std::memory_order_relaxed);
 }
 
-void note_range_lock(int fd) noexcept {
-    if (mapped_files.load(std::memory_order_relaxed) == 0 || state.retired.load(std::memory_order_relaxed)) {
+void record_range_lock(int fd) noexcept {
+    if (mapped_files.load(std::memory_order_relaxed) == 0 || state.is_disabled.load(std::memory_order_relaxed)) {
         return;
     }
     const system::Critical critical;
-    Mapped file;
+    FileIdentity file;
     if (!read_identity(fd, file)) {
         return;
     }
     bool is_mapped = false;
     {
-        system::Hold lock_guard(mapped_lock);
-        for (const Mapped& entry : mapped) {
+        system::LockGuard lock_guard(mapped_lock);
+        for (const FileIdentity& entry : mapped_identities) {
             is_mapped |= entry == file;
         }
     }
@@ -97,7 +97,7 @@ void shared_memory_after_fork(bool child) noexcept {
     if (child) {
         mapped_lock.reset();
     }
-    if ((child ? shares : shares_nameless).load(std::memory_order_relaxed)) {
+    if ((child ? shares_memory : shares_anonymous_memory).load(std::memory_order_relaxed)) {
         disable_buffering(child ? "it shares memory with the process that forked it, as processes of a database do"
                                 : "it shares memory with a process that it forked, as processes of a database do");
     }

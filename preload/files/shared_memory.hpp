@@ -7,9 +7,9 @@
 namespace sonde::buffer {
 
 /// Records a shared writable mapping of the file behind `fd`, or of memory without a file (-1).
-void note_shared_map(int fd) noexcept;
+void record_shared_map(int fd) noexcept;
 /// The program locks a part of this file.
-void note_range_lock(int fd) noexcept;
+void record_range_lock(int fd) noexcept;
 /// In both processes after a fork. A parent goes on when the memory has a name: ranks of MPI share such memory, and
 /// what they fork becomes another program mostly.
 void shared_memory_after_fork(bool child) noexcept;

@@ -21,7 +21,7 @@ void start(const StorageCalls& below, settings::Settings& settings, int report, 
     state.is_verifying = settings.stage == settings::Stage::Verify;
     state.report = report;
     mark_own_descriptor(report);
-    state.lines_folder = lines;
+    state.json_report_folder = lines;
     if (table == nullptr) {
         // 512 KiB of addresses; memory only for the part that descriptors reach.
         table = static_cast<std::atomic<Description*>*>(system::map_bytes(sizeof(*table) * most_descriptors, true));
@@ -37,7 +37,7 @@ void start(const StorageCalls& below, settings::Settings& settings, int report, 
         share = std::max<std::uint64_t>(available / 4, 16U << 20U);
     }
     state.memory_most.store(std::min(settings.limits.memory, share), std::memory_order_relaxed);
-    read_limits();
+    read_file_size_limit();
     start_bypass();
 }
 

@@ -12,8 +12,8 @@ namespace sonde::buffer {
 
 void add_to_summary(const File& file) noexcept {
     const Statistics& counted = file.statistics;
-    BufferState::Total& total = state.total;
-    const bool gains = file.rule->automatic ? file.choice.pays : file.last_guard != Guard::None;
+    BufferState::ProcessTotals& total = state.process_totals;
+    const bool gains = file.rule->automatic ? file.choice.is_profitable : file.last_guard != Guard::None;
     total.files.fetch_add(1, std::memory_order_relaxed);
     total.buffered.fetch_add(gains ? 1 : 0, std::memory_order_relaxed);
     for (const TransferCounts* direction : {&counted.read, &counted.write}) {
@@ -26,13 +26,13 @@ void add_to_summary(const File& file) noexcept {
 }
 
 void clear_summary() noexcept {
-    BufferState::Total& total = state.total;
+    BufferState::ProcessTotals& total = state.process_totals;
     total.files = total.buffered = total.calls = total.bytes = total.storage_calls = total.storage_bytes = 0;
     total.wait_ns = total.differences = total.lost_errors = 0;
 }
 
 void write_summary() noexcept {
-    const BufferState::Total& total = state.total;
+    const BufferState::ProcessTotals& total = state.process_totals;
     const settings::Settings& settings = *state.settings;
     if (settings.summary == nullptr || !settings.is_first_rank || total.files.load(std::memory_order_relaxed) == 0) {
         return;

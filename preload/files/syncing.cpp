@@ -21,13 +21,13 @@ int flush_descriptor(int fd, bool& quiet) noexcept {
     }
     int error = 0;
     ++file->statistics.syncs;
-    if (file->shared) {
+    if (file->is_shared) {
         drop_pages_read_before(*file);
     } else if (file->mode.load(std::memory_order_relaxed) == Mode::Active) {
         flush_file(*file);
         release_if_grown(*file);
     }
-    take_error(*file, *description, error);
+    consume_error(*file, *description, error);
     quiet = file->rule->ignore_flush && file->mode.load(std::memory_order_relaxed) == Mode::Active;
     file->lock.unlock();
     return error;
@@ -55,13 +55,13 @@ void flush_inode(dev_t device, ino_t inode) noexcept {
 
 void flush_all() noexcept {
     const system::Critical critical;
-    system::Hold lock_guard(state.files_lock);
+    system::LockGuard lock_guard(state.files_lock);
     for_each_file([](File& file) { flush_file(file); });
 }
 
 void require_space_check() noexcept {
     const system::Critical critical;
-    system::Hold lock_guard(state.files_lock);
+    system::LockGuard lock_guard(state.files_lock);
     for_each_file([](File& file) { file.space_checked_ns = 0; });
 }
 
@@ -72,13 +72,13 @@ bool has_dirty_pages(int fd) noexcept {
     if (file == nullptr) {
         return false;
     }
-    const bool dirty = file->dirty.first != nullptr || file->turns.writing;
+    const bool dirty = file->dirty.first != nullptr || file->active_calls.is_write_in_flight;
     file->lock.unlock();
     return dirty;
 }
 
 bool has_any_dirty_file() noexcept {
-    return state.undelivered.load(std::memory_order_acquire) != 0;
+    return state.undelivered_pages.load(std::memory_order_acquire) != 0;
 }
 
 bool is_registered_inode(dev_t device, ino_t inode) noexcept {

@@ -15,33 +15,33 @@ namespace {
 struct LeaseThread {
     system::Lock lock;
     system::Condition changed;
-    std::atomic<int> number{0};  ///< of the kernel; 0: it is not there
+    std::atomic<int> thread_id{0};  ///< of the kernel; 0: it is not there
     bool failed = false;
-    std::atomic<bool> leaving{false};
-    void (*handle)(int fd) noexcept = nullptr;
+    std::atomic<bool> is_ending{false};
+    void (*handle_break)(int fd) noexcept = nullptr;
 };
 constinit LeaseThread lease_thread;
 
 /// Leases are also checked at this interval, because signals may be lost when the program changes its user.
-constexpr std::int64_t look_ns = 1'000'000'000;
-constexpr std::int64_t patience_ns = 200'000'000;
+constexpr std::int64_t lease_check_interval_ns = 1'000'000'000;
+constexpr std::int64_t thread_end_timeout_ns = 200'000'000;
 
 void* wait_for_lease_breaks(void*) noexcept {
     lease_thread.lock.lock();
-    lease_thread.number = static_cast<int>(raw::call(SYS_gettid));
+    lease_thread.thread_id = static_cast<int>(raw::call(SYS_gettid));
     lease_thread.changed.notify_all();
     lease_thread.lock.unlock();
     // If the signal queue is full, the kernel sends SIGIO without the number of the descriptor.
     const std::uint64_t awaited = std::uint64_t{1} << (lease_signal - 1U) | std::uint64_t{1} << (SIGIO - 1U);
-    while (!lease_thread.leaving.load(std::memory_order_relaxed)) {
+    while (!lease_thread.is_ending.load(std::memory_order_relaxed)) {
         siginfo_t info{};
-        const timespec limit{look_ns / 1'000'000'000, look_ns % 1'000'000'000};
+        const timespec limit{lease_check_interval_ns / 1'000'000'000, lease_check_interval_ns % 1'000'000'000};
         const long got = raw::call(SYS_rt_sigtimedwait, raw::number(&awaited), raw::number(&info), raw::number(&limit),
                                    sizeof(awaited));
-        lease_thread.handle(got == lease_signal ? info.si_fd : -1);
+        lease_thread.handle_break(got == lease_signal ? info.si_fd : -1);
     }
     lease_thread.lock.lock();
-    lease_thread.number = 0;
+    lease_thread.thread_id = 0;
     lease_thread.changed.notify_all();
     lease_thread.lock.unlock();
     return nullptr;
@@ -50,39 +50,39 @@ void* wait_for_lease_breaks(void*) noexcept {
 }  // namespace
 
 void set_lease_break_handler(void (*handler)(int fd) noexcept) noexcept {
-    lease_thread.handle = handler;
+    lease_thread.handle_break = handler;
 }
 
 int start_lease_thread() noexcept {
-    const int number = lease_thread.number.load(std::memory_order_acquire);
-    if (number != 0 || lease_thread.failed || lease_thread.leaving.load(std::memory_order_relaxed)) {
+    const int number = lease_thread.thread_id.load(std::memory_order_acquire);
+    if (number != 0 || lease_thread.failed || lease_thread.is_ending.load(std::memory_order_relaxed)) {
         return number;
     }
     const int saved_errno = errno;
-    system::Hold lock_guard(lease_thread.lock);
-    if (lease_thread.number == 0 && !lease_thread.failed) {
+    system::LockGuard lock_guard(lease_thread.lock);
+    if (lease_thread.thread_id == 0 && !lease_thread.failed) {
         lease_thread.failed = start_thread(wait_for_lease_breaks) == 0;
-        while (lease_thread.number == 0 && !lease_thread.failed) {
-            lease_thread.changed.wait(lease_thread.lock, look_ns);
+        while (lease_thread.thread_id == 0 && !lease_thread.failed) {
+            lease_thread.changed.wait(lease_thread.lock, lease_check_interval_ns);
         }
     }
     errno = saved_errno;
-    return lease_thread.number;
+    return lease_thread.thread_id;
 }
 
 bool has_lease_thread() noexcept {
-    return lease_thread.number.load(std::memory_order_relaxed) != 0;
+    return lease_thread.thread_id.load(std::memory_order_relaxed) != 0;
 }
 
 void end_lease_thread() noexcept {
-    system::Hold lock_guard(lease_thread.lock);
-    lease_thread.leaving = true;
-    const int number = lease_thread.number;
+    system::LockGuard lock_guard(lease_thread.lock);
+    lease_thread.is_ending = true;
+    const int number = lease_thread.thread_id;
     if (number == 0) {
         return;
     }
     raw::call(SYS_tgkill, raw::call(SYS_getpid), number, lease_signal);
-    for (std::int64_t waited = 0; lease_thread.number != 0 && waited < patience_ns; waited += 1'000'000) {
+    for (std::int64_t waited = 0; lease_thread.thread_id != 0 && waited < thread_end_timeout_ns; waited += 1'000'000) {
         lease_thread.changed.wait(lease_thread.lock, 1'000'000);
     }
     wait_for_thread_end(number);
@@ -91,8 +91,8 @@ void end_lease_thread() noexcept {
 void lease_thread_after_fork() noexcept {
     lease_thread.lock.reset();
     lease_thread.changed.reset();
-    lease_thread.number = 0;
-    lease_thread.failed = lease_thread.leaving = false;
+    lease_thread.thread_id = 0;
+    lease_thread.failed = lease_thread.is_ending = false;
 }
 
 }  // namespace sonde::buffer

@@ -23,12 +23,12 @@ constexpr const char* why_no_lease = "its file system grants no lease; name the 
 constexpr const char* why_no_thread = "no thread can wait for the kernel to take a lease back";
 
 /// Number of leased files by the hash of the last part of their path.
-constexpr unsigned name_places = 256;
-constinit std::atomic<std::uint16_t> leased_names[name_places];
+constexpr unsigned leased_name_slots = 256;
+constinit std::atomic<std::uint16_t> leased_names[leased_name_slots];
 
 std::atomic<std::uint16_t>& find_leased_name_counter(const char* path) noexcept {
     const char* slash = std::strrchr(path, '/');
-    return leased_names[(system::hash_of(slash != nullptr ? slash + 1 : path) >> 32U) % name_places];
+    return leased_names[(system::hash_of(slash != nullptr ? slash + 1 : path) >> 32U) % leased_name_slots];
 }
 
 /// The kernel tells `thread` of a break.
@@ -47,8 +47,8 @@ void forget_signal_owner(int fd) noexcept {
 
 /// Acquires the lease that the descriptions of the file need. Returns 0 or an errno.
 int take_lease(File& file) noexcept {
-    const Description& description = *file.ends.descriptions;
-    const bool writes = file.ends.writer >= 0;
+    const Description& description = *file.descriptors.descriptions;
+    const bool writes = file.descriptors.write_fd >= 0;
     if (writes && description.next != nullptr) {
         return EAGAIN;  // the kernel counts each open() of this process too
     }
@@ -84,32 +84,32 @@ void count_unguarded(File& file, Guard guard) noexcept {
 
 /// Without a lease: the guards are the node table (other processes with the library) and the user's word.
 const char* claim_instead_of_lease(File& file) noexcept {
-    if (file.appended.all && !file.rule->alone) {
+    if (file.append.only_appends && !file.rule->is_only_user) {
         return "opened with O_APPEND, and no lease keeps others from appending";
     }
     // Ranks that share a file accept each other, but no other process.
-    const bool only_one = !file.shared && file.ends.writer >= 0;
+    const bool only_one = !file.is_shared && file.descriptors.write_fd >= 0;
     if (!claim_file_on_node(file, only_one)) {
         return "another process on this node uses it too";
     }
-    count_unguarded(file, state.others_unseen ? Guard::UserWord : Guard::NodeTable);
+    count_unguarded(file, state.cannot_detect_others ? Guard::UserWord : Guard::NodeTable);
     return nullptr;
 }
 
 }  // namespace
 
 const char* establish_guard(File& file) noexcept {
-    if (file.guard != Guard::None || file.ends.descriptions == nullptr) {
+    if (file.guard != Guard::None || file.descriptors.descriptions == nullptr) {
         return nullptr;
     }
     const settings::Rule& rule = *file.rule;
     // A second descriptor with O_DIRECT would break the lease.
-    const bool could_lease = file.is_local && !file.shared && !rule.direct && state.settings->limits.leases;
+    const bool could_lease = file.is_local && !file.is_shared && !rule.direct && state.settings->limits.leases;
     const int error = !could_lease ? EINVAL : state.settings->limits.threads > 0 ? take_lease(file) : ESRCH;
     if (error == 0) {
         return nullptr;
     }
-    if (!rule.alone && !file.shared && (rule.automatic || error == EAGAIN || error == EACCES)) {
+    if (!rule.is_only_user && !file.is_shared && (rule.automatic || error == EAGAIN || error == EACCES)) {
         return error == EAGAIN   ? why_lease_refused
                : error == EACCES ? why_not_owner
                : error == ESRCH  ? why_no_thread

@@ -19,9 +19,9 @@ namespace sonde::buffer {
 
 namespace {
 
-constinit system::Lock opening;
+constinit system::Lock lock_file_lock;
 constinit std::atomic<int> lock_file{-1};
-constinit std::atomic<bool> tried{false};
+constinit std::atomic<bool> is_open_attempted{false};
 
 constexpr int most_names = 64;
 
@@ -46,31 +46,31 @@ long open_lock_file() noexcept {
 
 /// -1 without shared memory: then other processes are not noticed.
 int open_lock_file_once() noexcept {
-    if (tried.load(std::memory_order_acquire)) {
+    if (is_open_attempted.load(std::memory_order_acquire)) {
         return lock_file.load(std::memory_order_relaxed);
     }
-    system::Hold lock_guard(opening);
-    if (!tried.load(std::memory_order_relaxed)) {
+    system::LockGuard lock_guard(lock_file_lock);
+    if (!is_open_attempted.load(std::memory_order_relaxed)) {
         const long fd = open_lock_file();
-        state.others_unseen = fd < 0;
+        state.cannot_detect_others = fd < 0;
         if (fd >= 0) {
             lock_file = system::high_duplicate(static_cast<int>(fd));
             raw::call(SYS_close, fd);
             mark_own_descriptor(lock_file);
         }
-        tried.store(true, std::memory_order_release);
+        is_open_attempted.store(true, std::memory_order_release);
     }
     return lock_file;
 }
 
-constexpr std::uint64_t all_places = 1ULL << 60U;
-constexpr off64_t to_sign = all_places;
+constexpr std::uint64_t record_offsets = 1ULL << 60U;
+constexpr off64_t release_request_bit = record_offsets;
 
 /// Files that were made one after the other have neighboring places: the kernel keeps neighboring locks as one, and
 /// goes through all that there are with each call. Two files in one place make each other unbuffered, no more.
 off64_t compute_record_offset(const File& file) noexcept {
     const std::uint64_t begin = static_cast<std::uint64_t>(file.device) * 0xC2B2AE3D27D4EB4FULL;
-    return static_cast<off64_t>((begin + static_cast<std::uint64_t>(file.inode)) % all_places);
+    return static_cast<off64_t>((begin + static_cast<std::uint64_t>(file.inode)) % record_offsets);
 }
 
 bool call_record_lock(int command, short type, off64_t offset, struct flock64& answer) noexcept {
@@ -91,39 +91,39 @@ bool claim_file_on_node(File& file, bool writes) noexcept {
         return true;
     }
     if (!is_claimed_by_others(file) && call_record_lock(F_OFD_SETLK, writes ? F_WRLCK : F_RDLCK, position, answer)) {
-        file.claimed = true;
+        file.is_claimed = true;
         return true;
     }
-    file.sign = call_record_lock(F_OFD_SETLK, F_RDLCK, position + to_sign, answer);
+    file.has_release_request = call_record_lock(F_OFD_SETLK, F_RDLCK, position + release_request_bit, answer);
     return false;
 }
 
 void withdraw_claim(const File& file) noexcept {
     struct flock64 answer {};
-    if (file.claimed) {
+    if (file.is_claimed) {
         call_record_lock(F_OFD_SETLK, F_UNLCK, compute_record_offset(file), answer);
     }
-    if (file.sign) {
-        call_record_lock(F_OFD_SETLK, F_UNLCK, compute_record_offset(file) + to_sign, answer);
+    if (file.has_release_request) {
+        call_record_lock(F_OFD_SETLK, F_UNLCK, compute_record_offset(file) + release_request_bit, answer);
     }
 }
 
 bool is_claimed_by_others(const File& file) noexcept {
     struct flock64 answer {};
     return open_lock_file_once() >= 0 &&
-           call_record_lock(F_OFD_GETLK, F_WRLCK, compute_record_offset(file) + to_sign, answer) &&
+           call_record_lock(F_OFD_GETLK, F_WRLCK, compute_record_offset(file) + release_request_bit, answer) &&
            answer.l_type != F_UNLCK;
 }
 
-void note_moved_lock_file(int from, int to) noexcept {
-    system::Hold lock_guard(opening);
+void record_moved_lock_file(int from, int to) noexcept {
+    system::LockGuard lock_guard(lock_file_lock);
     if (lock_file == from) {
         lock_file = to;
     }
 }
 
 bool close_node_locks() noexcept {
-    system::Hold lock_guard(opening);
+    system::LockGuard lock_guard(lock_file_lock);
     if (lock_file < 0) {
         return false;
     }
@@ -135,13 +135,13 @@ bool close_node_locks() noexcept {
 
 /// The locks stay with the parent's open file description; the child opens its own.
 void node_locks_after_fork() noexcept {
-    opening.reset();
+    lock_file_lock.reset();
     if (lock_file >= 0) {
         unmark_own_descriptor(lock_file);
         raw::call(SYS_close, lock_file);
     }
     lock_file = -1;
-    tried = false;
+    is_open_attempted = false;
 }
 
 }  // namespace sonde::buffer

@@ -13,7 +13,7 @@ void withdraw_claim(const File& file) noexcept;
 bool is_claimed_by_others(const File& file) noexcept;
 void node_locks_after_fork() noexcept;
 /// The descriptor behind `from` is now `to`.
-void note_moved_lock_file(int from, int to) noexcept;
+void record_moved_lock_file(int from, int to) noexcept;
 /// The file of the locks takes up one descriptor. Closes it for good: nothing may be buffered any more. True when it
 /// was open.
 bool close_node_locks() noexcept;

@@ -45,7 +45,7 @@ const settings::Rule* rule_of_stream(int fd, const char* path) noexcept {
     const settings::Rule* rule = buffer::rule_of(*registry.settings, fd, path, absolute);
     struct stat got {};
     const bool regular = raw::call(SYS_fstat, fd, raw::number(&got)) == 0 && S_ISREG(got.st_mode);
-    return rule != nullptr && rule->stdio_alone && regular ? rule : nullptr;
+    return rule != nullptr && rule->only_stdio_access && regular ? rule : nullptr;
 }
 
 Enlarged* find_stream_slot(const FILE* stream) noexcept {
@@ -61,7 +61,7 @@ Enlarged* find_stream_slot(const FILE* stream) noexcept {
 
 void start_c_streams(settings::Settings& settings) noexcept {
     for (std::size_t i = 0; i < settings.count; ++i) {
-        registry.settings = settings.rules[i].stdio_alone ? &settings : registry.settings;
+        registry.settings = settings.rules[i].only_stdio_access ? &settings : registry.settings;
     }
 }
 
@@ -73,7 +73,7 @@ bool enlarge(FILE* stream, const char* path, const char* mode) noexcept {
     const system::Critical critical;
     bool done = false;
     if (const settings::Rule* rule = rule_of_stream(fileno(stream), path)) {
-        system::Hold lock_guard(registry.lock);
+        system::LockGuard lock_guard(registry.lock);
         if (const Enlarged* again = find_stream_slot(stream)) {  // freopen()
             return setvbuf(stream, static_cast<char*>(again->buffer), _IOFBF, again->bytes) == 0;
         }
@@ -99,7 +99,7 @@ Closing::Closing(FILE* stream) noexcept {
         return;
     }
     const system::Critical critical;
-    system::Hold lock_guard(registry.lock);
+    system::LockGuard lock_guard(registry.lock);
     if (Enlarged* entry = find_stream_slot(stream)) {
         buffer_ = entry->buffer;
         bytes_ = entry->bytes;
@@ -120,7 +120,7 @@ void write_out_streams() noexcept {
     }
     const int saved_errno = errno;
     const system::Critical critical;
-    system::Hold lock_guard(registry.lock);
+    system::LockGuard lock_guard(registry.lock);
     for (Enlarged& entry : registry.streams) {
         // Does not wait for a locked stream, because its thread may wait for our lock.
         if (entry.stream != nullptr && ftrylockfile(entry.stream) == 0) {

@@ -28,7 +28,8 @@ int close_descriptor(int fd, Real real) {
         errno = EBADF;  // to the program it is not open
         return -1;
     }
-    if ((buffer::is_watched_descriptor(fd) || trace::watched(fd)) && intercept::in_borrowed_memory()) [[unlikely]] {
+    if ((buffer::is_watched_descriptor(fd) || trace::is_traced_descriptor(fd)) && intercept::in_borrowed_memory())
+        [[unlikely]] {
         return real();
     }
     if (buffer::is_watched_descriptor(fd)) [[unlikely]] {
@@ -37,7 +38,7 @@ int close_descriptor(int fd, Real real) {
         const int done = real();
         return intercept::result_of_flush(done, error);
     }
-    if (trace::watched(fd)) [[unlikely]] {
+    if (trace::is_traced_descriptor(fd)) [[unlikely]] {
         const std::uint64_t began = system::ticks();
         const int done = real();
         trace::record_close(fd, began);
@@ -60,7 +61,7 @@ int close_descriptor_range(unsigned first, unsigned last, Real real) {
         buffer::forget_candidate(fd);
         if (buffer::is_watched_descriptor(fd)) {
             buffer::detach_descriptor(fd);
-        } else if (trace::watched(fd)) {
+        } else if (trace::is_traced_descriptor(fd)) {
             trace::record_close(fd, system::ticks());
         }
     }
@@ -73,14 +74,16 @@ int duplicate_to(int fd, int to, Real real) {
     if (intercept::in_borrowed_memory()) {
         return real();
     }
-    if (fd != to && (buffer::is_watched_descriptor(to) || trace::watched(to) || intercept::is_library_descriptor(to)) &&
+    if (fd != to &&
+        (buffer::is_watched_descriptor(to) || trace::is_traced_descriptor(to) ||
+         intercept::is_library_descriptor(to)) &&
         raw::call(SYS_fcntl, fd, F_GETFD) >= 0) [[unlikely]] {
         if (intercept::is_library_descriptor(to)) {
             intercept::move_descriptor_off_number(to);
         }
         if (buffer::is_watched_descriptor(to)) {
             buffer::detach_descriptor(to);
-        } else if (trace::watched(to)) {
+        } else if (trace::is_traced_descriptor(to)) {
             trace::record_close(to, system::ticks());
         }
     }
@@ -88,7 +91,7 @@ int duplicate_to(int fd, int to, Real real) {
     if (duplicate >= 0 && duplicate != fd) {
         if (buffer::is_watched_descriptor(fd)) [[unlikely]] {
             buffer::register_duplicate(fd, duplicate);
-        } else if (trace::watched(fd)) [[unlikely]] {
+        } else if (trace::is_traced_descriptor(fd)) [[unlikely]] {
             trace::record_duplicate(fd, duplicate);
         } else {
             buffer::duplicate_candidate(fd, duplicate);
@@ -129,7 +132,7 @@ int lock_file(int fd, bool unlock, Real real) {
 /// lockf() counts from the offset of the descriptor on, which the kernel must know.
 template <class Real>
 int lock_range_from_offset(int fd, int command, Real real) {
-    buffer::note_lock_of_file(fd);
+    buffer::record_file_lock(fd);
     if (!buffer::is_watched_descriptor(fd)) {
         return real();
     }
@@ -153,11 +156,11 @@ int control_descriptor(int fd, int command, long argument, Real real) {
         return real();
     }
     if (is_lock(command)) [[unlikely]] {
-        buffer::note_range_lock(fd);
+        buffer::record_range_lock(fd);
     }
     if (buffer::is_watched_descriptor(fd)) [[unlikely]] {
         if (is_lock(command)) {
-            buffer::note_lock_of_file(fd);
+            buffer::record_file_lock(fd);
             const auto* lock = reinterpret_cast<const struct flock*>(argument);
             if (lock != nullptr && lock->l_whence == SEEK_CUR) {
                 buffer::set_kernel_offset(fd);
@@ -181,11 +184,11 @@ int control_descriptor(int fd, int command, long argument, Real real) {
         return done;
     }
     if (is_lease_command(command)) {
-        buffer::disqualify(fd);
+        buffer::exclude_descriptor(fd);
     }
     const int done = real();
     if (done >= 0 && is_duplicate(command)) {
-        if (trace::watched(fd)) [[unlikely]] {
+        if (trace::is_traced_descriptor(fd)) [[unlikely]] {
             trace::record_duplicate(fd, done);
         } else {
             buffer::duplicate_candidate(fd, done);
@@ -206,7 +209,7 @@ void release_passed_descriptors(const struct msghdr* message) noexcept {
             for (std::size_t i = 0; i < count; ++i) {
                 int fd = -1;
                 std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
-                buffer::disqualify(fd);
+                buffer::exclude_descriptor(fd);
                 buffer::release_file_of_descriptor(fd, "its descriptor was sent to another process");
             }
         }

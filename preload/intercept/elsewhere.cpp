@@ -81,7 +81,7 @@ int detach_stream(FILE* stream) noexcept {
         return buffer::detach_descriptor(fd);
     }
     buffer::forget_candidate(fd);
-    if (trace::watched(fd)) {
+    if (trace::is_traced_descriptor(fd)) {
         trace::record_close(fd, system::ticks());
     }
     return 0;
@@ -110,7 +110,7 @@ FILE* wrap_freopen64(Path path, const char* mode, FILE* stream) {
     return open_stream(path, mode, __builtin_return_address(0), [=] { return NEXT(freopen64)(path, mode, stream); });
 }
 FILE* wrap_fdopen(int fd, const char* mode) {
-    buffer::disqualify(fd);
+    buffer::exclude_descriptor(fd);
     buffer::release_file_of_descriptor(fd, "used by a stream of the C library");
     return NEXT(fdopen)(fd, mode);
 }
@@ -135,7 +135,7 @@ int wrap_fclose(FILE* stream) {
 FILE* wrap__ZNSt12__basic_fileIcE4fileEv(void* self) {
     FILE* stream = NEXT_OF_CALLER(_ZNSt12__basic_fileIcE4fileEv)(self);
     if (stream != nullptr) {
-        buffer::disqualify(fileno(stream));
+        buffer::exclude_descriptor(fileno(stream));
         buffer::release_file_of_descriptor(fileno(stream), "the program asked for the FILE of a stream of C++");
     }
     return stream;

@@ -37,8 +37,8 @@ bool find_inode_of_path(int dirfd, const char* path, bool follow_stream, dev_t& 
 template <class Real>
 int with_all_numbers(Real real) noexcept(noexcept(real())) {
     int fd = real();
-    while (fd < 0 && errno == EMFILE && buffer::table != nullptr && !system::Critical::inside() &&
-           !in_borrowed_memory() && buffer::give_up_own_descriptor()) {
+    while (fd < 0 && errno == EMFILE && buffer::table != nullptr && !system::Critical::is_in_library() &&
+           !in_borrowed_memory() && buffer::release_own_descriptor()) {
         fd = real();
     }
     return fd;
@@ -61,7 +61,8 @@ class PassThroughPath {
 
 /// Returns whether the descriptor belongs to the library (reports): the program must neither close nor see it.
 inline bool is_library_descriptor(int fd) noexcept {
-    return fd >= buffer::lowest_private.load(std::memory_order_relaxed) && fd > 2 && buffer::is_private(fd);
+    return fd >= buffer::lowest_own_descriptor.load(std::memory_order_relaxed) && fd > 2 &&
+           buffer::is_own_descriptor(fd);
 }
 /// Moves a descriptor of the library to another number, because the program needs this one.
 void move_descriptor_off_number(int fd) noexcept;

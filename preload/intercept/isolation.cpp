@@ -8,7 +8,7 @@
 
 void* wrap_shmat(int segment, const void* where, int flags) {
     if ((flags & SHM_RDONLY) == 0) {
-        sonde::buffer::note_shared_map(-1);
+        sonde::buffer::record_shared_map(-1);
     }
     return NEXT(shmat)(segment, where, flags);
 }

@@ -68,7 +68,7 @@ void start_buffer() noexcept {
         return;
     }
     for (std::size_t i = 0; i < chosen->count && variable("IOBUF_VERBOSE") != nullptr; ++i) {
-        chosen->rules[i].brief = !chosen->rules[i].verbose;
+        chosen->rules[i].is_brief = !chosen->rules[i].verbose;
         chosen->rules[i].verbose = true;
     }
     for (std::size_t i = 0; i < chosen->count; ++i) {
@@ -157,7 +157,7 @@ void at_end() noexcept {
         return;
     }
     const int saved_errno = errno;
-    buffer::finish();
+    buffer::finish_buffering();
     if (buffer::table != nullptr) {
         buffer::report_at_end();
     }

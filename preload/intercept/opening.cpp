@@ -39,7 +39,7 @@ PassThroughPath::~PassThroughPath() {
 }
 
 int adopt_reopened_file(int fd, int flags, const char* path) noexcept {
-    if (fd >= 0 && !system::Critical::inside() && !in_borrowed_memory() && !is_left_to_mpi_io(fd, flags, path)) {
+    if (fd >= 0 && !system::Critical::is_in_library() && !in_borrowed_memory() && !is_left_to_mpi_io(fd, flags, path)) {
         const int saved_errno = errno;
         buffer::adopt_descriptor({.fd = fd, .flags = flags, .path = path});
         errno = saved_errno;
@@ -48,7 +48,7 @@ int adopt_reopened_file(int fd, int flags, const char* path) noexcept {
 }
 
 int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
-    if (fd < 0 || system::Critical::inside() || in_borrowed_memory()) {
+    if (fd < 0 || system::Critical::is_in_library() || in_borrowed_memory()) {
         return fd;
     }
     if (trace::is_tracing()) [[unlikely]] {

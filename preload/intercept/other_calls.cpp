@@ -27,13 +27,13 @@ __attribute__((noinline)) int sync_buffered(int fd, Real real) {
 
 template <class Real>
 int sync_descriptor(int fd, Real real) {
-    if (buffer::candidate_state(fd) == buffer::unseen && buffer::counts_calls(fd)) [[unlikely]] {
+    if (buffer::candidate_state(fd) == buffer::not_examined && buffer::counts_calls(fd)) [[unlikely]] {
         buffer::flush_to_kernel(fd);
     }
     if (buffer::is_watched_descriptor(fd)) [[unlikely]] {
         return sync_buffered(fd, real);
     }
-    if (trace::watched(fd)) [[unlikely]] {
+    if (trace::is_traced_descriptor(fd)) [[unlikely]] {
         const std::uint64_t began = system::ticks();
         const int done = real();
         trace::record_call(fd, Kind::Sync, began);
@@ -46,7 +46,7 @@ template <class Real>
 void* map_file(int fd, int protection, int flags, Real real) {
     intercept::before_map(fd, protection, flags);
     if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0) {
-        if (trace::watched(fd)) [[unlikely]] {
+        if (trace::is_traced_descriptor(fd)) [[unlikely]] {
             const std::uint64_t began = system::ticks();
             void* done = real();
             trace::record_call(fd, Kind::Map, began);
@@ -66,11 +66,11 @@ auto call_with_flushed_file(int fd, Real real) {
 template <class Real>
 ssize_t copy_between_descriptors(int in, const off64_t* in_at, int out, const off64_t* out_at, std::size_t bytes,
                                  Real real) {
-    const bool reads = trace::watched(in);
-    const bool writes = trace::watched(out);
+    const bool reads = trace::is_traced_descriptor(in);
+    const bool writes = trace::is_traced_descriptor(out);
     if (reads || writes) [[unlikely]] {
-        const off64_t from = in_at != nullptr ? *in_at : trace::here;
-        const off64_t to = out_at != nullptr ? *out_at : trace::here;
+        const off64_t from = in_at != nullptr ? *in_at : trace::current_offset;
+        const off64_t to = out_at != nullptr ? *out_at : trace::current_offset;
         const std::uint64_t began = system::ticks();
         const ssize_t got = real();
         if (reads) {
@@ -90,7 +90,7 @@ ssize_t copy_between_descriptors(int in, const off64_t* in_at, int out, const of
 template <class Job>
 void release_file_for_async_io(const Job* job) noexcept {
     if (job != nullptr) {
-        buffer::disqualify(job->aio_fildes);
+        buffer::exclude_descriptor(job->aio_fildes);
         buffer::release_file_of_descriptor(job->aio_fildes, "used by asynchronous I/O");
     }
 }
@@ -108,12 +108,12 @@ namespace sonde::intercept {
 
 void before_map(int fd, int protection, int flags) noexcept {
     if ((flags & MAP_TYPE) != MAP_PRIVATE && (protection & PROT_WRITE) != 0) {
-        buffer::note_shared_map((flags & MAP_ANONYMOUS) != 0 ? -1 : fd);
+        buffer::record_shared_map((flags & MAP_ANONYMOUS) != 0 ? -1 : fd);
     }
     if (fd < 0 || (flags & MAP_ANONYMOUS) != 0) {
         return;
     }
-    buffer::disqualify(fd);
+    buffer::exclude_descriptor(fd);
     if (buffer::is_watched_descriptor(fd)) [[unlikely]] {
         buffer::release_file_of_descriptor(fd, "mapped into memory");
     } else if (buffer::unguarded_files.load(std::memory_order_relaxed) != 0) [[unlikely]] {
@@ -212,21 +212,21 @@ int wrap_lio_listio64(int mode, struct aiocb64* const* jobs, int count, struct s
 }
 int wrap_setrlimit(int resource, const struct rlimit* limit) {
     const int done = NEXT(setrlimit)(resource, limit);
-    buffer::read_limits();
+    buffer::read_file_size_limit();
     return done;
 }
 int wrap_setrlimit64(int resource, const struct rlimit* limit) {
     const int done = NEXT(setrlimit64)(resource, limit);
-    buffer::read_limits();
+    buffer::read_file_size_limit();
     return done;
 }
 int wrap_prlimit(pid_t pid, int resource, const struct rlimit* limit, struct rlimit* old) {
     const int done = NEXT(prlimit)(pid, resource, limit, old);
-    buffer::read_limits();
+    buffer::read_file_size_limit();
     return done;
 }
 int wrap_prlimit64(pid_t pid, int resource, const struct rlimit* limit, struct rlimit* old) {
     const int done = NEXT(prlimit64)(pid, resource, limit, old);
-    buffer::read_limits();
+    buffer::read_file_size_limit();
     return done;
 }

@@ -129,8 +129,8 @@ void choose_stage() noexcept {
     }
     for (std::size_t i = 0; i < chosen.count && counts; ++i) {
         settings::Rule& rule = chosen.rules[i];
-        rule.automatic = rule.stands_aside = true;
-        rule.stdio_alone = rule.mpi_disjoint = rule.direct = false;
+        rule.automatic = rule.may_suspend = true;
+        rule.only_stdio_access = rule.mpi_disjoint = rule.direct = false;
     }
     chosen.standard_output_bytes = counts ? 0 : chosen.standard_output_bytes;
 }
@@ -158,9 +158,10 @@ settings::Settings* read_settings() noexcept {
         settings::read_params("*:auto", chosen, print_warning);
     }
     choose_stage();
-    const bool all_off =
-        std::all_of(chosen.rules, chosen.rules + chosen.count, [](const settings::Rule& rule) { return rule.off; });
-    const bool is_off = chosen.base.off || chosen.is_excluded || (all_off && chosen.standard_output_bytes == 0);
+    const bool all_off = std::all_of(chosen.rules, chosen.rules + chosen.count,
+                                     [](const settings::Rule& rule) { return rule.is_disabled; });
+    const bool is_off =
+        chosen.locked_options.is_disabled || chosen.is_excluded || (all_off && chosen.standard_output_bytes == 0);
     return is_off ? nullptr : &chosen;
 }
 

@@ -12,19 +12,19 @@
 namespace {
 
 using namespace sonde;
-using buffer::Child;
+using buffer::ChildKind;
 
 /// posix_spawn: without file actions the child has only what is not close-on-exec.
 template <class Real>
 int spawn_child(Actions actions, Real real) {
-    buffer::before_child(actions == nullptr ? Child::Program : Child::Copy);
+    buffer::prepare_child_process(actions == nullptr ? ChildKind::Program : ChildKind::Copy);
     return real();
 }
 
 /// exec replaces the process image when it succeeds. When it fails the program continues as before.
 template <class Real>
 int replace_program(Real real) {
-    buffer::before_child(Child::Vanishing);
+    buffer::prepare_child_process(ChildKind::Vanishing);
     intercept::before_exec();
     return real();
 }
@@ -102,20 +102,20 @@ pid_t wrap__Fork(void) {
 
 int wrap_clone(int (*run)(void*), void* stack, int flags, void* argument, void* a, void* b, void* c) {
     if ((flags & CLONE_THREAD) == 0) {
-        buffer::before_child(Child::Copy);
+        buffer::prepare_child_process(ChildKind::Copy);
     }
     return NEXT(clone)(run, stack, flags, argument, a, b, c);
 }
 
 int wrap___clone(int (*run)(void*), void* stack, int flags, void* argument, void* a, void* b, void* c) {
     if ((flags & CLONE_THREAD) == 0) {
-        buffer::before_child(Child::Copy);
+        buffer::prepare_child_process(ChildKind::Copy);
     }
     return NEXT(__clone)(run, stack, flags, argument, a, b, c);
 }
 
 extern "C" __attribute__((visibility("hidden"))) void* sonde_before_vfork() noexcept {
-    buffer::before_child(Child::Copy);
+    buffer::prepare_child_process(ChildKind::Copy);
     return intercept::real_vfork();
 }
 
@@ -153,11 +153,11 @@ int wrap_pidfd_spawnp(int* pid, Path path, Actions actions, Attributes attribute
                        [=] { return NEXT(pidfd_spawnp)(pid, path, actions, attributes, arguments, environment); });
 }
 int wrap_system(const char* command) {
-    buffer::before_child(Child::Program);
+    buffer::prepare_child_process(ChildKind::Program);
     return NEXT(system)(command);
 }
 FILE* wrap_popen(const char* command, const char* mode) {
-    buffer::before_child(Child::Program);
+    buffer::prepare_child_process(ChildKind::Program);
     return NEXT(popen)(command, mode);
 }
 

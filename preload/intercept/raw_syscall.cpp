@@ -213,13 +213,13 @@ void ends_or_forks_process(long call, long a) noexcept {
             break;
         case SYS_execve:
         case SYS_execveat:
-            buffer::before_child(buffer::Child::Vanishing);
+            buffer::prepare_child_process(buffer::ChildKind::Vanishing);
             intercept::before_exec();
             break;
         case SYS_clone: {
             constexpr long thread = 0x00010000;
             if ((a & thread) == 0) {
-                buffer::before_child(buffer::Child::Copy);
+                buffer::prepare_child_process(buffer::ChildKind::Copy);
             }
             break;
         }
@@ -228,7 +228,7 @@ void ends_or_forks_process(long call, long a) noexcept {
         case SYS_vfork:
 #endif
         case SYS_clone3:
-            buffer::before_child(buffer::Child::Copy);
+            buffer::prepare_child_process(buffer::ChildKind::Copy);
             break;
         default:
             break;
@@ -250,7 +250,7 @@ long wrap_syscall(long call, long a, long b, long c, long d, long e, long f) {
         intercept::before_map(convert_to_int(e), convert_to_int(c), convert_to_int(d));
         const std::uint64_t began = trace::is_tracing() ? system::ticks() : 0;
         result = NEXT(syscall)(call, a, b, c, d, e, f);
-        if ((d & MAP_ANONYMOUS) == 0 && trace::watched(convert_to_int(e))) {
+        if ((d & MAP_ANONYMOUS) == 0 && trace::is_traced_descriptor(convert_to_int(e))) {
             trace::record_call(convert_to_int(e), trace::Kind::Map, began);
         }
         return result;

@@ -33,7 +33,7 @@ bool is_fault(int number) noexcept {
 }
 
 void deliver_deferred_signals() {
-    system::thread_state.put_off = false;
+    system::thread_state.has_deferred_signal = false;
     while (noted != 0) {
         const int number = __builtin_ctzll(noted) + 1;
         noted &= noted - 1;
@@ -56,13 +56,13 @@ void defer_signal(int number, bool details, siginfo_t* info, void* context) noex
         std::memcpy(&mask_before, &interrupted->uc_sigmask, kernel_mask_bytes);
         mask_changed = true;
     }
-    system::thread_state.put_off = true;
+    system::thread_state.has_deferred_signal = true;
     std::memset(&interrupted->uc_sigmask, 0xFF, kernel_mask_bytes);  // in force when this handler returns
 }
 
 void handle_signal_with_details(int number, siginfo_t* info, void* context) {
     ProgramAction& registered = program_actions[number];
-    if (system::Critical::inside() && !is_fault(number)) {
+    if (system::Critical::is_in_library() && !is_fault(number)) {
         defer_signal(number, registered.details.load(std::memory_order_relaxed), info, context);
         return;
     }
@@ -79,9 +79,9 @@ void handle_signal_with_details(int number, siginfo_t* info, void* context) {
 
 /// For the moment between signal() of libc and ours: without SA_SIGINFO there may be no details and no frame.
 void handle_signal(int number) {
-    if (system::Critical::inside() && !is_fault(number)) {
+    if (system::Critical::is_in_library() && !is_fault(number)) {
         noted |= std::uint64_t{1} << static_cast<unsigned>(number - 1);
-        system::thread_state.put_off = true;
+        system::thread_state.has_deferred_signal = true;
         return;
     }
     if (void* handler = program_actions[number].handler.load(std::memory_order_acquire)) {
@@ -122,7 +122,7 @@ int set_action(int number, const struct sigaction* action, struct sigaction* bef
     if (!is_stand_in_needed(number)) {
         return real(action, before);
     }
-    system::let_signals_in = deliver_deferred_signals;
+    system::deliver_signals = deliver_deferred_signals;
     ProgramAction& registered = program_actions[number];
     void* const old_handler = registered.handler.load(std::memory_order_acquire);
     const bool old_once = registered.once.load(std::memory_order_relaxed);
@@ -157,7 +157,7 @@ Handler set_handler(int number, Handler handler, bool once, Real real) {
     if (!is_stand_in_needed(number)) {
         return real(handler);
     }
-    system::let_signals_in = deliver_deferred_signals;
+    system::deliver_signals = deliver_deferred_signals;
     ProgramAction& registered = program_actions[number];
     void* const old_handler = registered.handler.load(std::memory_order_acquire);
     const bool ours = is_handler(reinterpret_cast<void*>(handler));

@@ -23,7 +23,7 @@ int read_status_of_descriptor(int fd, Real real) {
             buffer::flush_to_kernel(fd);
         }
     }
-    if (trace::watched(fd)) [[unlikely]] {
+    if (trace::is_traced_descriptor(fd)) [[unlikely]] {
         const std::uint64_t began = system::ticks();
         const int done = real();
         trace::record_call(fd, Kind::Stat, began);
@@ -87,7 +87,7 @@ bool follows_links(int flags) noexcept {
 /// Handles a call that changes the size or space of the file behind a descriptor.
 template <class Real>
 int resize_file(int fd, Real real) {
-    if (trace::watched(fd)) [[unlikely]] {
+    if (trace::is_traced_descriptor(fd)) [[unlikely]] {
         const std::uint64_t began = system::ticks();
         const int done = real();
         trace::record_call(fd, Kind::Truncate, began);

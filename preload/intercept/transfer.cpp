@@ -37,18 +37,18 @@ __attribute__((noinline)) ssize_t move_watched(int fd, trace::Kind kind, const v
     }
     pthread_testcancel();
     const buffer::IoPart part{static_cast<char*>(const_cast<void*>(data)), bytes};
-    const buffer::Answer answer =
+    const buffer::CallResult answer =
         kind == trace::Kind::Read ? buffer::read(fd, &part, 1, offset) : buffer::write(fd, &part, 1, offset);
-    if (answer.done) {
+    if (answer.is_done) {
         return intercept::result(answer.value);
     }
-    return buffer::pass(answer, real);
+    return buffer::make_real_call(answer, real);
 }
 
 /// Executes a call on a candidate, whose calls are counted.
 __attribute__((noinline)) buffer::CallRoute count_call(int fd) noexcept {
-    return system::Critical::inside() || intercept::in_borrowed_memory() ? buffer::CallRoute::Pass
-                                                                         : buffer::count_candidate_call(fd);
+    return system::Critical::is_in_library() || intercept::in_borrowed_memory() ? buffer::CallRoute::Pass
+                                                                                : buffer::count_candidate_call(fd);
 }
 
 template <class Real>
@@ -60,7 +60,7 @@ __attribute__((noinline)) ssize_t move_candidate(int fd, buffer::CallRoute route
     const std::uint64_t began = system::now_ns();
     const ssize_t got = real();
     const int saved_errno = errno;
-    buffer::note_call_time(fd, bytes, system::now_ns() - began);
+    buffer::record_candidate_call_time(fd, bytes, system::now_ns() - began);
     errno = saved_errno;
     return got;
 }
@@ -72,7 +72,7 @@ __attribute__((always_inline)) inline ssize_t move_one(int fd, trace::Kind kind,
     if (buffer::is_watched_descriptor(fd)) [[unlikely]] {
         return buffer::is_released(fd) ? real() : move_watched(fd, kind, data, bytes, offset, real);
     }
-    if (trace::watched(fd)) [[unlikely]] {
+    if (trace::is_traced_descriptor(fd)) [[unlikely]] {
         return move_traced(fd, kind, data, bytes, offset, real);
     }
     if (buffer::counts_calls(fd) && !buffer::count_usual_call(fd)) [[unlikely]] {
@@ -96,7 +96,7 @@ std::size_t sum(Vectors parts, int count) noexcept {
 template <class Real>
 __attribute__((noinline)) ssize_t move_many_watched(int fd, trace::Kind kind, Vectors parts, int count, off64_t offset,
                                                     int flags, Real real) {
-    if (trace::watched(fd)) {
+    if (trace::is_traced_descriptor(fd)) {
         const std::uint64_t began = system::ticks();
         const ssize_t got = real();
         if (count > 0) {
@@ -124,12 +124,12 @@ __attribute__((noinline)) ssize_t move_many_watched(int fd, trace::Kind kind, Ve
         return real();
     }
     const auto number = static_cast<std::size_t>(count);
-    const buffer::Answer answer = kind == trace::Kind::Read ? buffer::read(fd, copies, number, offset)
-                                                            : buffer::write(fd, copies, number, offset);
-    if (answer.done) {
+    const buffer::CallResult answer = kind == trace::Kind::Read ? buffer::read(fd, copies, number, offset)
+                                                                : buffer::write(fd, copies, number, offset);
+    if (answer.is_done) {
         return intercept::result(answer.value);
     }
-    return buffer::pass(answer, real);
+    return buffer::make_real_call(answer, real);
 }
 
 /// The same for several pieces. `flags` other than zero ask for things that are the kernel's: it gets the call, and the
@@ -137,7 +137,7 @@ __attribute__((noinline)) ssize_t move_many_watched(int fd, trace::Kind kind, Ve
 template <class Real>
 __attribute__((always_inline)) inline ssize_t move_many(int fd, trace::Kind kind, Vectors parts, int count,
                                                         off64_t offset, int flags, Real real) {
-    if (buffer::is_watched_descriptor(fd) || trace::watched(fd) ||
+    if (buffer::is_watched_descriptor(fd) || trace::is_traced_descriptor(fd) ||
         (buffer::counts_calls(fd) && !buffer::count_usual_call(fd) && count_call(fd) == buffer::CallRoute::Buffer))
         [[unlikely]] {
         return move_many_watched(fd, kind, parts, count, offset, flags, real);
@@ -164,7 +164,7 @@ ssize_t move_flagged(int fd, trace::Kind kind, Vectors parts, int count, off64_t
 
 template <class Real>
 __attribute__((noinline)) off64_t seek_watched(int fd, off64_t offset, int whence, Real real) {
-    if (trace::watched(fd)) {
+    if (trace::is_traced_descriptor(fd)) {
         const std::uint64_t began = system::ticks();
         const off64_t got = real();
         trace::record_seek(fd, got, began);
@@ -175,19 +175,19 @@ __attribute__((noinline)) off64_t seek_watched(int fd, off64_t offset, int whenc
         buffer::leave_bypass(*slot);
         return got;
     }
-    const buffer::Answer answer = buffer::seek(fd, offset, whence);
-    if (answer.done) {
+    const buffer::CallResult answer = buffer::seek(fd, offset, whence);
+    if (answer.is_done) {
         return intercept::result(answer.value);
     }
-    return buffer::pass(answer, real);
+    return buffer::make_real_call(answer, real);
 }
 
 template <class Real>
 __attribute__((always_inline)) inline off64_t seek(int fd, off64_t offset, int whence, Real real) {
-    if (buffer::is_watched_descriptor(fd) || trace::watched(fd)) [[unlikely]] {
+    if (buffer::is_watched_descriptor(fd) || trace::is_traced_descriptor(fd)) [[unlikely]] {
         return seek_watched(fd, offset, whence, real);
     }
-    if (buffer::candidate_state(fd) == buffer::unseen && buffer::counts_calls(fd) &&
+    if (buffer::candidate_state(fd) == buffer::not_examined && buffer::counts_calls(fd) &&
         count_call(fd) == buffer::CallRoute::Buffer) [[unlikely]] {
         return seek_watched(fd, offset, whence, real);
     }
@@ -196,7 +196,7 @@ __attribute__((always_inline)) inline off64_t seek(int fd, off64_t offset, int w
 
 constexpr auto Read = trace::Kind::Read;
 constexpr auto Write = trace::Kind::Write;
-constexpr off64_t here = buffer::here;
+constexpr off64_t here = buffer::current_offset;
 
 }  // namespace
 

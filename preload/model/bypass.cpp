@@ -25,11 +25,11 @@ pthread_key_t at_thread_end;
 
 /// Adds what a place has counted to `to`, and begins anew. Who counts there may be another thread at this moment; what
 /// it adds between the two halves is lost, which only a report can notice.
-void transfer_bypass_counts(BypassSlot& slot, Passed& to) noexcept {
+void transfer_bypass_counts(BypassSlot& slot, BypassedCounts& to) noexcept {
     for (int direction = 0; direction < 2; ++direction) {
-        to.calls[direction].fetch_add(slot.passed.calls[direction].exchange(0, std::memory_order_relaxed),
+        to.calls[direction].fetch_add(slot.bypassed.calls[direction].exchange(0, std::memory_order_relaxed),
                                       std::memory_order_relaxed);
-        to.bytes[direction].fetch_add(slot.passed.bytes[direction].exchange(0, std::memory_order_relaxed),
+        to.bytes[direction].fetch_add(slot.bypassed.bytes[direction].exchange(0, std::memory_order_relaxed),
                                       std::memory_order_relaxed);
     }
 }
@@ -83,9 +83,9 @@ void acquire_bypass_slot() noexcept {
 void bypass_after_fork() noexcept {
     usable.store(usable && announce_barriers());
     for (BypassSlot& slot : slots) {
-        Passed of_the_parent;
+        BypassedCounts of_the_parent;
         transfer_bypass_counts(slot, of_the_parent);
-        slot.counted.store(nullptr, std::memory_order_relaxed);
+        slot.counted_file.store(nullptr, std::memory_order_relaxed);
         if (&slot != own_bypass_slot) {
             slot.file.store(nullptr, std::memory_order_relaxed);
             slot.is_used.store(false, std::memory_order_relaxed);
@@ -94,25 +94,25 @@ void bypass_after_fork() noexcept {
 }
 
 void assign_slot(BypassSlot& slot, File* file) noexcept {
-    if (File* const before = slot.counted.load(std::memory_order_relaxed)) {
-        transfer_bypass_counts(slot, before->passed);
+    if (File* const before = slot.counted_file.load(std::memory_order_relaxed)) {
+        transfer_bypass_counts(slot, before->bypassed);
     }
-    slot.counted.store(file, std::memory_order_relaxed);
+    slot.counted_file.store(file, std::memory_order_relaxed);
 }
 
 void collect_bypass_counts(File& file) noexcept {
     const std::uint32_t used = bypass_slots_used.load();
     for (std::uint32_t i = 0; i < used; ++i) {
         BypassSlot& slot = slots[i];
-        if (slot.counted.load(std::memory_order_relaxed) == &file) {
-            transfer_bypass_counts(slot, file.passed);
-            slot.counted.store(nullptr, std::memory_order_relaxed);
+        if (slot.counted_file.load(std::memory_order_relaxed) == &file) {
+            transfer_bypass_counts(slot, file.bypassed);
+            slot.counted_file.store(nullptr, std::memory_order_relaxed);
         }
     }
     TransferCounts* const directions[] = {&file.statistics.read, &file.statistics.write};
     for (int direction = 0; direction < 2; ++direction) {
-        const std::uint64_t calls = file.passed.calls[direction].exchange(0, std::memory_order_relaxed);
-        const std::uint64_t bytes = file.passed.bytes[direction].exchange(0, std::memory_order_relaxed);
+        const std::uint64_t calls = file.bypassed.calls[direction].exchange(0, std::memory_order_relaxed);
+        const std::uint64_t bytes = file.bypassed.bytes[direction].exchange(0, std::memory_order_relaxed);
         TransferCounts& counts = *directions[direction];
         counts.bypassed += calls;
         counts.calls += calls;
@@ -136,7 +136,7 @@ int bypass_in_flight(const File& file) noexcept {
             return 1;
         }
     }
-    return file.passing.load(std::memory_order_seq_cst) > 0 ? 1 : 0;
+    return file.pass_through_calls.load(std::memory_order_seq_cst) > 0 ? 1 : 0;
 }
 
 }  // namespace sonde::buffer

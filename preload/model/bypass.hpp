@@ -14,9 +14,9 @@ namespace sonde::buffer {
 struct alignas(64) BypassSlot {
     std::atomic<File*> file{nullptr};
     std::atomic<bool> is_used{false};
-    std::uint32_t calls = 0;              ///< of the thread that owns the slot
-    std::atomic<File*> counted{nullptr};  ///< whose calls `passed` are
-    Passed passed;
+    std::uint32_t calls = 0;                   ///< of the thread that owns the slot
+    std::atomic<File*> counted_file{nullptr};  ///< whose calls `passed` are
+    BypassedCounts bypassed;
 };
 
 extern constinit thread_local BypassSlot* own_bypass_slot __attribute__((tls_model("initial-exec")));
@@ -68,11 +68,11 @@ inline void leave_bypass(BypassSlot& slot) noexcept {
 /// Ends the bypass of a read or write with result `got`. Only this thread writes its counters.
 inline void leave_bypass(BypassSlot& slot, bool writes, ssize_t got) noexcept {
     File* const file = slot.file.load(std::memory_order_relaxed);
-    if (slot.counted.load(std::memory_order_relaxed) != file) [[unlikely]] {
+    if (slot.counted_file.load(std::memory_order_relaxed) != file) [[unlikely]] {
         assign_slot(slot, file);
     }
-    std::atomic<std::uint64_t>& calls = slot.passed.calls[writes ? 1 : 0];
-    std::atomic<std::uint64_t>& bytes = slot.passed.bytes[writes ? 1 : 0];
+    std::atomic<std::uint64_t>& calls = slot.bypassed.calls[writes ? 1 : 0];
+    std::atomic<std::uint64_t>& bytes = slot.bypassed.bytes[writes ? 1 : 0];
     calls.store(calls.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     bytes.store(bytes.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(got > 0 ? got : 0),
                 std::memory_order_relaxed);

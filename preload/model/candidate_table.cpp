@@ -22,9 +22,9 @@ constexpr std::uint64_t cost_of_buffering_ns = 20'000;
 constinit std::atomic<std::uint32_t> forks{0}, spawns{0};
 constinit std::atomic<std::uint32_t> calls_needed{least_calls_on_fast_storage};
 constinit std::atomic<int> highest_seen{0};
-constinit std::atomic<std::uint32_t> slow_in_a_row{0}, quick_in_a_row{0}, files_opened{0};
-constexpr std::uint32_t quick_enough = 32;  ///< timed calls, after which few files are timed
-constexpr std::uint32_t sampling = 64;      ///< one file in so many is
+constinit std::atomic<std::uint32_t> slow_in_a_row{0}, fast_calls_in_a_row{0}, files_opened{0};
+constexpr std::uint32_t timed_calls_before_sampling = 32;  ///< timed calls, after which few files are timed
+constexpr std::uint32_t sampling_interval = 64;            ///< one file in so many is
 
 std::uint32_t identity_of(dev_t device, ino_t inode) noexcept {
     const std::uint64_t mixed =
@@ -48,20 +48,20 @@ std::uint32_t calls_on_fast_storage() noexcept {
     return calls_needed.load(std::memory_order_relaxed);
 }
 
-bool note_timed_call(bool was_slow) noexcept {
-    std::atomic<std::uint32_t>& in_a_row = was_slow ? slow_in_a_row : quick_in_a_row;
-    (was_slow ? quick_in_a_row : slow_in_a_row).store(0, std::memory_order_relaxed);
+bool record_timed_call(bool was_slow) noexcept {
+    std::atomic<std::uint32_t>& in_a_row = was_slow ? slow_in_a_row : fast_calls_in_a_row;
+    (was_slow ? fast_calls_in_a_row : slow_in_a_row).store(0, std::memory_order_relaxed);
     return in_a_row.fetch_add(1, std::memory_order_relaxed) >= 1 && was_slow;
 }
 
 bool is_file_skipped() noexcept {
     return calls_on_fast_storage() == most_calls &&
-           files_opened.fetch_add(1, std::memory_order_relaxed) % sampling != 0;
+           files_opened.fetch_add(1, std::memory_order_relaxed) % sampling_interval != 0;
 }
 
 std::uint32_t new_candidate_state(std::uint32_t rule) noexcept {
-    const bool is_known = quick_in_a_row.load(std::memory_order_relaxed) >= quick_enough &&
-                          files_opened.fetch_add(1, std::memory_order_relaxed) % sampling != 0;
+    const bool is_known = fast_calls_in_a_row.load(std::memory_order_relaxed) >= timed_calls_before_sampling &&
+                          files_opened.fetch_add(1, std::memory_order_relaxed) % sampling_interval != 0;
     const std::uint32_t calls = is_known ? calls_on_slow_storage - 1 : 0;  // behind the timed ones
     return candidate_bit | calls << calls_shift | rule << rule_shift |
            (forks.load(std::memory_order_relaxed) & children_mask) << forks_shift |
@@ -82,20 +82,20 @@ void start_candidates() noexcept {
     }
 }
 
-void disqualify(int fd) noexcept {
+void exclude_descriptor(int fd) noexcept {
     if (candidate_state(fd) >= first_candidate_state) {
         candidates[fd].state.store(pass_through, std::memory_order_relaxed);
     }
 }
 
-void disqualify_after_fork(bool inherits_all) noexcept {
+void exclude_descriptors_after_fork(bool inherits_all) noexcept {
     if (candidates == nullptr) {
         return;
     }
     std::atomic<std::uint32_t>& children = inherits_all ? forks : spawns;
     if ((children.fetch_add(1, std::memory_order_relaxed) & children_mask) == children_mask) {
         for (int fd = 0; fd <= highest_seen.load(std::memory_order_relaxed); ++fd) {  // the number begins anew
-            disqualify(fd);
+            exclude_descriptor(fd);
         }
     }
 }
@@ -107,13 +107,13 @@ int highest_candidate() noexcept {
 void recheck_descriptors_of(const File& file) noexcept {
     const std::uint32_t identity = identity_of(file.device, file.inode);
     for (int fd = 0; candidates != nullptr && fd <= highest_seen.load(std::memory_order_relaxed); ++fd) {
-        if (candidate_state(fd) != unseen && !is_registered_descriptor(fd) && identify(fd) == identity) {
-            candidates[fd].state.store(unseen, std::memory_order_relaxed);
+        if (candidate_state(fd) != not_examined && !is_registered_descriptor(fd) && identify(fd) == identity) {
+            candidates[fd].state.store(not_examined, std::memory_order_relaxed);
         }
     }
 }
 
-void note_benefit(std::uint64_t gained_ns) noexcept {
+void record_benefit(std::uint64_t gained_ns) noexcept {
     const std::uint32_t needed = calls_needed.load(std::memory_order_relaxed);
     calls_needed.store(gained_ns < cost_of_buffering_ns ? std::min(needed * 2, most_calls)
                                                         : std::max(needed / 2, least_calls_on_fast_storage),

@@ -21,7 +21,7 @@ struct CandidateSlot {
 /// nullptr while no rule buffers files.
 extern CandidateSlot* candidates;
 
-inline constexpr std::uint32_t unseen = 0;        ///< inherited, received, or made by a call that is not intercepted
+inline constexpr std::uint32_t not_examined = 0;  ///< inherited, received, or made by a call that is not intercepted
 inline constexpr std::uint32_t pass_through = 1;  ///< never buffered
 inline constexpr std::uint32_t first_candidate_state = 2;
 
@@ -38,7 +38,7 @@ inline std::uint32_t candidate_state(int fd) noexcept {
 inline bool counts_calls(int fd) noexcept {
     const std::uint32_t candidate = candidate_state(fd);
     return candidate >= first_candidate_state ||
-           (candidate == unseen && candidates != nullptr && unguarded_files.load(std::memory_order_relaxed) != 0);
+           (candidate == not_examined && candidates != nullptr && unguarded_files.load(std::memory_order_relaxed) != 0);
 }
 
 // Layout of the state of a candidate: bit 0 the storage is slow, bit 1 set, then calls, number of the rule, and the
@@ -79,7 +79,7 @@ inline bool count_usual_call(int fd) noexcept {
 }
 
 /// Records whether a timed call was slow. Returns true if two in a row were: a single one may have been interrupted.
-bool note_timed_call(bool was_slow) noexcept;
+bool record_timed_call(bool was_slow) noexcept;
 /// True for most files that are opened while several threads run and files of the process gain nothing: they pass
 /// through.
 bool is_file_skipped() noexcept;
@@ -93,21 +93,21 @@ std::uint32_t new_candidate_state(std::uint32_t rule) noexcept;
 bool is_shared_with_child(int fd, std::uint32_t state) noexcept;
 void start_candidates() noexcept;
 /// Excludes the descriptor from buffering: it is mapped, used by a stream, or sent to another process.
-void disqualify(int fd) noexcept;
+void exclude_descriptor(int fd) noexcept;
 /// The descriptor is about to be closed.
 inline void forget_candidate(int fd) noexcept {
     if (candidates != nullptr && static_cast<unsigned>(fd) < most_descriptors) {
-        candidates[fd].state.store(unseen, std::memory_order_relaxed);
+        candidates[fd].state.store(not_examined, std::memory_order_relaxed);
         candidates[fd].identity.store(0, std::memory_order_relaxed);
     }
 }
 /// Returns the highest descriptor that was ever considered.
 int highest_candidate() noexcept;
 /// Excludes descriptors that a child process shares: all (`inherits_all`), or those without close-on-exec.
-void disqualify_after_fork(bool inherits_all) noexcept;
+void exclude_descriptors_after_fork(bool inherits_all) noexcept;
 /// Considers other descriptors of the file again, before it is buffered without a lease.
 void recheck_descriptors_of(const File& file) noexcept;
 /// Records the gain of a file at its last close; it decides after how many calls the next files are adopted.
-void note_benefit(std::uint64_t gained_ns) noexcept;
+void record_benefit(std::uint64_t gained_ns) noexcept;
 
 }  // namespace sonde::buffer

@@ -12,36 +12,36 @@ namespace sonde::buffer {
 
 /// Reads and writes that are counted before settings are chosen. Calls, not seconds: the same program gets the same
 /// settings each time. A file with fewer costs too little to be worth a page.
-inline constexpr std::uint32_t calls_of_a_watch = 200;
+inline constexpr std::uint32_t watched_calls = 200;
 
 /// Size of the smallest page that can be chosen, in bytes, and the largest number of pages.
-inline constexpr std::uint32_t smallest_page = 1U << 20U;
-inline constexpr std::uint32_t many_pages = 16;
+inline constexpr std::uint32_t min_page_bytes = 1U << 20U;
+inline constexpr std::uint32_t max_pages_chosen = 16;
 
 /// Access counts of one file over all its descriptors, from which its settings are chosen.
-struct Watch {
-    struct Side {
+struct AccessWatch {
+    struct WatchedDirection {
         std::uint32_t calls = 0;
         std::uint32_t consecutive = 0;  ///< began where the call before ended
         std::uint64_t bytes = 0;
     };
-    Side read, write;
+    WatchedDirection read, write;
     std::uint32_t switches = 0;  ///< from reading to writing or back
     std::int64_t last_begin = 0, last_end = 0;
     bool last_writes = false;
-    system::Frequent strides;  ///< distances of the beginnings of two calls
+    system::FrequentValues strides;  ///< distances of the beginnings of two calls
 
     void add(bool writes, std::int64_t begin, std::int64_t bytes) noexcept;
     std::uint32_t calls() const noexcept { return read.calls + write.calls; }
 };
 
-struct Choice {
-    bool pays = false;
-    std::uint32_t page_size = 0, pages = 0, ahead = 0;
-    const char* why = nullptr;  ///< one clause, for the report
+struct BufferChoice {
+    bool is_profitable = false;
+    std::uint32_t page_size = 0, pages = 0, prefetch = 0;
+    const char* reason = nullptr;  ///< one clause, for the report
 };
 
 /// `block` is what the file system calls its best transfer, in bytes.
-Choice choose_settings(const Watch& watch, std::uint64_t block) noexcept;
+BufferChoice choose_settings(const AccessWatch& watch, std::uint64_t block) noexcept;
 
 }  // namespace sonde::buffer

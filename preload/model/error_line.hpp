@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Errors that no call of the program can report: a line on standard error and in the system log.
+// StorageErrors that no call of the program can report: a line on standard error and in the system log.
 #pragma once
 
 #include "system/text.hpp"

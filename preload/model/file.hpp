@@ -3,7 +3,7 @@
 //
 // Locking: everything of a file is under File::lock, which is given back while storage is waited for. An operation that
 // may give it back counts itself in `running`; who must see the file without any operation under way raises `gate`,
-// which lets no new one in, and waits until `running` and `in_flight` are zero.
+// which lets no new one in, and waits until `running` and `in_storage` are zero.
 #pragma once
 
 #include "model/choice.hpp"
@@ -20,7 +20,7 @@ namespace sonde::buffer {
 
 struct File;
 
-enum class Busy : std::uint8_t {
+enum class PageActivity : std::uint8_t {
     No,
     Queued,   ///< planned for read-ahead, not started
     Loading,  ///< being read; contents must not be touched
@@ -30,18 +30,18 @@ enum class Busy : std::uint8_t {
 struct Page {
     Page* next_free = nullptr;
     Page* in_bucket = nullptr;
-    Page *newer = nullptr, *older = nullptr;              ///< by last use
-    Page *dirty_next = nullptr, *dirty_before = nullptr;  ///< by the time it became dirty
-    std::int64_t index = 0;                               ///< offset in the file / page size
+    Page *newer = nullptr, *older = nullptr;                ///< by last use
+    Page *dirty_next = nullptr, *dirty_previous = nullptr;  ///< by the time it became dirty
+    std::int64_t index = 0;                                 ///< offset in the file / page size
     char* data = nullptr;
     std::uint64_t dirty_since_ns = 0;
-    std::uint32_t want_begin = 0, want_end = 0;  ///< Queued: the part to read
-    Busy busy = Busy::No;
-    bool is_dirty = false;  ///< in the list of dirty pages
-    bool full = false;      ///< the writer has passed the page: a worker may write it
-    bool ahead = false;     ///< read ahead and not used yet
-    bool touched = false;   ///< its memory is there: nothing is waited for but storage
-    RangeSet valid;         ///< includes everything dirty
+    std::uint32_t load_begin = 0, load_end = 0;  ///< Queued: the part to read
+    PageActivity activity = PageActivity::No;
+    bool is_dirty = false;         ///< in the list of dirty pages
+    bool is_written_past = false;  ///< the writer has passed the page: a worker may write it
+    bool is_read_ahead = false;    ///< read ahead and not used yet
+    bool has_memory = false;       ///< its memory is there: nothing is waited for but storage
+    RangeSet valid;                ///< includes everything dirty
     RangeSet dirty;
 };
 
@@ -51,10 +51,11 @@ struct Stream {
     std::int64_t last_end = 0;
     std::int64_t step = 0;  ///< distance of the last two beginnings
     std::uint32_t calls = 0;
-    std::uint32_t forward = 0;          ///< calls in a row that began where the one before ended
-    std::uint32_t backward = 0;         ///< calls in a row that ended where the one before began
-    std::uint32_t strides = 0;          ///< calls in a row at the same distance
-    mutable std::int64_t planned = -1;  ///< the page from which on was last planned what is read ahead: only a note
+    std::uint32_t forward = 0;      ///< calls in a row that began where the one before ended
+    std::uint32_t backward = 0;     ///< calls in a row that ended where the one before began
+    std::uint32_t equal_steps = 0;  ///< calls in a row at the same distance
+    mutable std::int64_t planned_from_page =
+        -1;  ///< the page from which on was last planned what is read ahead: only a note
 };
 
 /// An open file description: offset and flags, shared by all duplicates of a descriptor.
@@ -94,76 +95,76 @@ struct Lease {
 };
 
 /// The descriptors by which the library accesses a file.
-struct Ends {
+struct FileDescriptors {
     Description* descriptions = nullptr;
-    int reader = -1, writer = -1;      ///< descriptors of the program to use
-    int direct = -1, direct_out = -1;  ///< ours with O_DIRECT, for reading and for writing
-    std::uint32_t direct_align = 0;    ///< bytes
+    int read_fd = -1, write_fd = -1;                ///< descriptors of the program to use
+    int direct_read_fd = -1, direct_write_fd = -1;  ///< ours with O_DIRECT, for reading and for writing
+    std::uint32_t direct_alignment = 0;             ///< bytes
 };
 
 /// The cached pages of a file, their size and their limit.
 struct CachedPages {
     std::uint32_t page_size = 0;  ///< bytes
-    std::uint32_t limit = 0;      ///< pages
+    std::uint32_t max_pages = 0;  ///< pages
     std::uint32_t prefetch = 0;   ///< pages read ahead
     std::uint32_t count = 0;
-    std::uint32_t queued = 0;  ///< pages to be read ahead
+    std::uint32_t queued_for_read_ahead = 0;  ///< pages to be read ahead
     std::uint32_t bucket_mask = 0;
     Page** buckets = nullptr;
-    Page* few_buckets[16] = {};  ///< as many as most files need, without a call for memory
+    Page* inline_buckets[16] = {};  ///< as many as most files need, without a call for memory
     Page *newest = nullptr, *oldest = nullptr;
 };
 
 /// The dirty pages, in the order in which they became dirty.
-struct Dirty {
+struct DirtyPageList {
     Page *first = nullptr, *last = nullptr;
     std::uint32_t pages = 0;
 };
 
 /// Counts of threads that work on a file or wait for it.
-struct Turns {
+struct ActiveCalls {
     int running = 0;
-    int in_flight = 0;        ///< calls below that hold the lock not
+    int in_storage = 0;       ///< calls below that hold the lock not
     int exclusive_calls = 0;  ///< calls that must see the file as it is
-    bool gate = false;
-    bool writing = false;      ///< one write below at a time: what the program wrote first arrives first
-    bool writer_turn = false;  ///< one write of the program at a time, as in the kernel
+    bool is_gate_closed = false;
+    bool is_write_in_flight = false;  ///< one write below at a time: what the program wrote first arrives first
+    bool is_program_writing = false;  ///< one write of the program at a time, as in the kernel
 };
 
 /// What storage refused.
-struct Errors {
-    int last = 0;             ///< errno
+struct StorageErrors {
+    int last_errno = 0;       ///< errno
     std::uint32_t count = 0;  ///< so far: each description has seen some of them
     std::uint64_t retry_after_ns = 0;
 };
 
 /// Whether buffering pays, counted over windows of calls (see profitability.cpp).
-struct Payoff {
+struct Profitability {
     std::uint32_t window_calls = 0, window_hits = 0;
-    std::uint32_t suspension_calls = 0;  ///< of the last suspension
-    std::uint64_t best_rate = 0;         ///< of large transfers lately, bytes per microsecond
-    std::uint32_t measured = 0;          ///< transfers that this follows from
-    std::uint64_t small_call_ns = 0;     ///< of small transfers lately
-    std::uint32_t probes = 0;            ///< large calls that went straight to see how fast storage is
-    std::uint32_t ahead_off = 0;         ///< page changes for which nothing is read ahead
-    std::int32_t guesses = 4;            ///< whole pages that may be loaded without a stream
-    struct Ghost {
+    std::uint32_t suspension_calls = 0;       ///< of the last suspension
+    std::uint64_t best_bytes_per_us = 0;      ///< of large transfers lately, bytes per microsecond
+    std::uint32_t measured_transfers = 0;     ///< transfers that this follows from
+    std::uint64_t small_call_ns = 0;          ///< of small transfers lately
+    std::uint32_t probes = 0;                 ///< large calls that went straight to see how fast storage is
+    std::uint32_t read_ahead_pause = 0;       ///< page changes for which nothing is read ahead
+    std::int32_t speculative_loads_left = 4;  ///< whole pages that may be loaded without a stream
+    struct PageTouches {
         std::int64_t index = -1;
         std::uint32_t touches = 0;
     };
-    Ghost ghosts[128];
+    PageTouches uncached_pages[128];
 };
 
 /// State of a file to which only this process appends (append=own).
-struct Appended {
-    bool all = false;         ///< all who write it append
-    bool grew = false;        ///< somebody else has written where only we should append
-    std::int64_t landed = 0;  ///< the size that the kernel's file must have
+struct AppendState {
+    bool only_appends = false;     ///< all who write it append
+    bool foreign_growth = false;   ///< somebody else has written where only we should append
+    std::int64_t kernel_size = 0;  ///< the size that the kernel's file must have
 };
 
 /// Calls that went past the buffer while the file slept; [0] reads, [1] writes. Of what they did only the bytes are
 /// known.
-struct Passed {
+struct BypassedCounts {
     std::atomic<std::uint64_t> calls[2] = {};
     std::atomic<std::uint64_t> bytes[2] = {};
 };
@@ -175,47 +176,47 @@ struct File {
     system::Lock lock;
     system::Condition changed;
     std::atomic<Mode> mode{Mode::Gone};
-    std::atomic<std::int32_t> passing{0};  ///< calls in flight while suspended, see bypass.hpp
+    std::atomic<std::int32_t> pass_through_calls{0};  ///< calls in flight while suspended, see bypass.hpp
     std::atomic<std::int32_t> calls_until_retry{0};
-    std::atomic<bool> retries_later{false};  ///< suspended for a number of calls
+    std::atomic<bool> is_retry_planned{false};  ///< suspended for a number of calls
     /// By POSIX locks, which end when any descriptor of the file is closed.
-    std::atomic<bool> locked_in_parts{false};
+    std::atomic<bool> has_posix_locks{false};
     /// Number of the pool that has the file in its queue; 0: none. A child of fork has a new pool, so a file in the
     /// queue of the parent's pool counts as not queued, also one that waits for reuse.
-    std::uint32_t on_list_of = 0;
+    std::uint32_t queued_in_pool = 0;
 
     dev_t device = 0;
     ino_t inode = 0;
-    std::int64_t size = 0;    ///< as the program must see it
-    std::uint64_t block = 0;  ///< what the file system calls its best transfer, bytes
-    Ends ends;
+    std::int64_t size = 0;                 ///< as the program must see it
+    std::uint64_t preferred_io_bytes = 0;  ///< what the file system calls its best transfer, bytes
+    FileDescriptors descriptors;
     CachedPages pages;
-    Dirty dirty;
-    Turns turns;
-    Errors errors;
-    Payoff payoff;
-    Appended appended;
+    DirtyPageList dirty;
+    ActiveCalls active_calls;
+    StorageErrors errors;
+    Profitability profitability;
+    AppendState append;
     std::uint64_t accepted_since_check = 0;  ///< bytes accepted since the last check of free space
     std::uint64_t space_checked_ns = 0;
-    bool write_through = false;  ///< space is low: errors must be seen at once
-    bool sign = false;           ///< a lock asks other processes to stop buffering (node_locks.hpp)
-    bool claimed = false;        ///< in the table of the node
+    bool write_through = false;        ///< space is low: errors must be seen at once
+    bool has_release_request = false;  ///< a lock asks other processes to stop buffering (node_locks.hpp)
+    bool is_claimed = false;           ///< in the table of the node
     Guard guard = Guard::None;
     Guard last_guard = Guard::None;  ///< for the report
     Lease lease;
-    bool is_local = false;         ///< on a file system that only this node writes
-    bool shared = false;           ///< by ranks of MPI, each with its own part (mpiio=disjoint)
-    const void* handle = nullptr;  ///< of MPI, when it is shared
-    bool inherited = false;        ///< open before the program began: not worth a word
+    bool is_local = false;             ///< on a file system that only this node writes
+    bool is_shared = false;            ///< by ranks of MPI, each with its own part (mpiio=disjoint)
+    const void* mpi_handle = nullptr;  ///< of MPI, when it is shared
+    bool is_inherited = false;         ///< open before the program began: not worth a word
 
     settings::Rule* rule = nullptr;
-    bool watching = false;  ///< suspended; its calls are counted, because its settings are not chosen yet (auto)
-    Watch watch;
-    Choice choice;  ///< the last one
+    bool is_watched = false;  ///< suspended; its calls are counted, because its settings are not chosen yet (auto)
+    AccessWatch watch;
+    BufferChoice choice;  ///< the last one
     Statistics statistics;
-    Passed passed;  ///< not in the statistics yet
+    BypassedCounts bypassed;  ///< not in the statistics yet
     std::uint64_t opened_ns = 0;
-    const char* why_released = nullptr;  ///< for the report
+    const char* release_reason = nullptr;  ///< for the report
     char path[1024] = {};
 };
 

@@ -53,20 +53,21 @@ bool is_active(int fd) noexcept {
 }
 
 File* find_file(dev_t device, ino_t inode) noexcept {
-    system::Hold lock_guard(state.files_lock);
+    system::LockGuard lock_guard(state.files_lock);
     return find_locked_file(device, inode);
 }
 
 void choose_file_descriptors(File& file) noexcept {
-    file.ends.reader = file.ends.writer = -1;
-    file.appended.all = false;
-    for (Description* description = file.ends.descriptions; description != nullptr; description = description->next) {
+    file.descriptors.read_fd = file.descriptors.write_fd = -1;
+    file.append.only_appends = false;
+    for (Description* description = file.descriptors.descriptions; description != nullptr;
+         description = description->next) {
         if (description->reads) {
-            file.ends.reader = description->fd;
+            file.descriptors.read_fd = description->fd;
         }
         if (description->writes) {
-            file.ends.writer = description->fd;
-            file.appended.all |= description->appends;
+            file.descriptors.write_fd = description->fd;
+            file.append.only_appends |= description->appends;
         }
     }
 }
@@ -78,11 +79,11 @@ std::int64_t read_size_from_kernel(int fd) noexcept {
 
 void update_size_from_kernel(File& file) noexcept {
     struct stat got {};
-    if (file.ends.descriptions == nullptr || !read_status(file.ends.descriptions->fd, got)) {
+    if (file.descriptors.descriptions == nullptr || !read_status(file.descriptors.descriptions->fd, got)) {
         return;
     }
-    if (file.appended.all) {
-        file.appended.grew |= file.turns.in_flight == 0 && got.st_size != file.appended.landed;
+    if (file.append.only_appends) {
+        file.append.foreign_growth |= file.active_calls.in_storage == 0 && got.st_size != file.append.kernel_size;
     } else if (got.st_size > file.size) {
         file.size = got.st_size;
     }

@@ -17,9 +17,9 @@ struct BufferState {
     StorageCalls storage;
     settings::Settings* settings = nullptr;
     int report = -1;
-    const char* lines_folder = nullptr;
-    int lines = -1;  ///< opened with the first line
-    long lines_pid = 0;
+    const char* json_report_folder = nullptr;
+    int json_report = -1;  ///< opened with the first line
+    long json_report_pid = 0;
     bool reported = false;
     system::Lock files_lock;  ///< the table of files; taken before, never after, the lock of a file
     static constexpr std::uint32_t file_buckets = 1024;
@@ -27,24 +27,24 @@ struct BufferState {
     system::Slab<File> file_slab;
     system::Slab<Description> description_slab;
     system::Slab<Page> page_slab;
-    std::atomic<std::uint32_t> undelivered{0};  ///< dirty pages and pages being written, of all files
+    std::atomic<std::uint32_t> undelivered_pages{0};  ///< dirty pages and pages being written, of all files
     std::atomic<std::uint64_t> memory_used{0};
     std::atomic<std::uint64_t> memory_most{0};
     std::atomic<std::uint64_t> size_limit{~0ULL};  ///< RLIMIT_FSIZE
-    std::atomic<bool> retired{false};
+    std::atomic<bool> is_disabled{false};
     std::atomic<bool> ended{false};
     /// Statistics of files with few calls, which one line reports together.
-    struct Few {
+    struct FewCallFiles {
         std::atomic<std::uint64_t> files{0}, calls{0}, bytes{0};
-    } few;
+    } few_calls;
     /// Statistics of all files, for the summary of the process.
-    struct Total {
+    struct ProcessTotals {
         std::atomic<std::uint64_t> files{0}, buffered{0}, calls{0}, bytes{0}, storage_calls{0}, storage_bytes{0},
             wait_ns{0}, differences{0}, lost_errors{0};
-    } total;
-    bool is_verifying = false;           ///< SONDE_IOBUF=verify
-    bool others_unseen = false;          ///< there is no file in memory by which other processes would be noticed
-    std::atomic<bool> strangers{false};  ///< files were opened that no rule covers
+    } process_totals;
+    bool is_verifying = false;          ///< SONDE_IOBUF=verify
+    bool cannot_detect_others = false;  ///< there is no file in memory by which other processes would be noticed
+    std::atomic<bool> has_uncovered_files{false};  ///< files were opened that no rule covers
 };
 extern BufferState state;
 

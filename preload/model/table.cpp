@@ -7,36 +7,37 @@ namespace sonde::buffer {
 constinit std::atomic<Description*>* table = nullptr;
 constinit std::atomic<std::uint32_t> files_known{0};
 constinit std::atomic<int> highest{0};
-constinit std::atomic<int> lowest_private{most_descriptors};
+constinit std::atomic<int> lowest_own_descriptor{most_descriptors};
 
 namespace {
 constexpr unsigned private_count = 4096;
-constinit std::atomic<std::uint64_t> privates[private_count / 64] = {};
+constinit std::atomic<std::uint64_t> own_descriptor_bits[private_count / 64] = {};
 }  // namespace
 
 int highest_descriptor() noexcept {
     return highest.load(std::memory_order_relaxed);
 }
 
-bool is_private(int fd) noexcept {
+bool is_own_descriptor(int fd) noexcept {
     const auto number = static_cast<unsigned>(fd);
-    return number < private_count && (privates[number / 64].load(std::memory_order_relaxed) >> (number % 64) & 1U) != 0;
+    return number < private_count &&
+           (own_descriptor_bits[number / 64].load(std::memory_order_relaxed) >> (number % 64) & 1U) != 0;
 }
 
 void mark_own_descriptor(int fd) noexcept {
     const auto number = static_cast<unsigned>(fd);
     if (number < private_count) {  // -1 is none of them
-        int lowest = lowest_private.load(std::memory_order_relaxed);
-        while (fd < lowest && !lowest_private.compare_exchange_weak(lowest, fd, std::memory_order_relaxed)) {
+        int lowest = lowest_own_descriptor.load(std::memory_order_relaxed);
+        while (fd < lowest && !lowest_own_descriptor.compare_exchange_weak(lowest, fd, std::memory_order_relaxed)) {
         }
-        privates[number / 64].fetch_or(1ULL << (number % 64));
+        own_descriptor_bits[number / 64].fetch_or(1ULL << (number % 64));
     }
 }
 
 void unmark_own_descriptor(int fd) noexcept {
     const auto number = static_cast<unsigned>(fd);
     if (number < private_count) {
-        privates[number / 64].fetch_and(~(1ULL << (number % 64)));
+        own_descriptor_bits[number / 64].fetch_and(~(1ULL << (number % 64)));
     }
 }
 

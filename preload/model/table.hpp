@@ -27,15 +27,15 @@ inline bool is_registered_descriptor(int fd) noexcept {
 }
 /// Returns whether the descriptor is registered and the call is one of the program, not one of the library or libc.
 inline bool is_watched_descriptor(int fd) noexcept {
-    return is_registered_descriptor(fd) && !system::Critical::inside();
+    return is_registered_descriptor(fd) && !system::Critical::is_in_library();
 }
 /// No descriptor above this was ever ours.
 int highest_descriptor() noexcept;
 
 /// The library never opened a descriptor below this for itself.
-extern std::atomic<int> lowest_private;
+extern std::atomic<int> lowest_own_descriptor;
 /// Returns whether the library opened this descriptor for itself.
-bool is_private(int fd) noexcept;
+bool is_own_descriptor(int fd) noexcept;
 /// Marks a descriptor as opened by the library for itself, until unmark_own_descriptor().
 void mark_own_descriptor(int fd) noexcept;
 void unmark_own_descriptor(int fd) noexcept;

@@ -10,7 +10,7 @@
 namespace sonde::buffer {
 
 UnlockedScope::UnlockedScope(File& file, std::uint64_t* waited) noexcept
-    : file_(file), waited_(waited), began_(system::now_ns()), errno_(errno) {
+    : file_(file), wait_counter_(waited), began_(system::now_ns()), errno_(errno) {
     file.lock.unlock();
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_);
 }
@@ -19,9 +19,9 @@ void UnlockedScope::end() noexcept {
     pthread_setcancelstate(cancel_, nullptr);
     errno = errno_;
     file_.lock.lock();
-    spent_ns = system::now_ns() - began_;
-    if (waited_ != nullptr) {
-        *waited_ += spent_ns;
+    elapsed_ns = system::now_ns() - began_;
+    if (wait_counter_ != nullptr) {
+        *wait_counter_ += elapsed_ns;
     }
 }
 

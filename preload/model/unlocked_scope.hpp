@@ -13,12 +13,12 @@ class UnlockedScope {
     UnlockedScope(File& file, std::uint64_t* waited) noexcept;
     UnlockedScope(const UnlockedScope&) = delete;
     UnlockedScope& operator=(const UnlockedScope&) = delete;
-    std::uint64_t spent_ns = 0;  ///< after end()
-    void end() noexcept;         ///< once, before the object goes
+    std::uint64_t elapsed_ns = 0;  ///< after end()
+    void end() noexcept;           ///< once, before the object goes
 
  private:
     File& file_;
-    std::uint64_t* waited_;
+    std::uint64_t* wait_counter_;
     std::uint64_t began_;
     int cancel_ = 0;
     int errno_;

@@ -31,7 +31,7 @@ void handle_lease_break(int fd) noexcept {
         }
     }
     // The number may belong to another file by now, so all leases are checked.
-    system::Hold lock_guard(state.files_lock);
+    system::LockGuard lock_guard(state.files_lock);
     for_each_file([](File& each) {
         if (each.guard == Guard::Lease && is_lease_broken(each)) {
             release_file(each, why_opened_elsewhere);

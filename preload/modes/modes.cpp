@@ -19,7 +19,8 @@ namespace sonde::buffer {
 namespace {
 
 void sync_offsets(File& file) noexcept {
-    for (Description* description = file.ends.descriptions; description != nullptr; description = description->next) {
+    for (Description* description = file.descriptors.descriptions; description != nullptr;
+         description = description->next) {
         raw::call(SYS_lseek, description->fd, description->offset, SEEK_SET);
     }
 }
@@ -27,17 +28,17 @@ void sync_offsets(File& file) noexcept {
 }  // namespace
 
 void close_gate(File& file) noexcept {
-    while (file.turns.gate) {
+    while (file.active_calls.is_gate_closed) {
         wait_for_change(file);
     }
-    file.turns.gate = true;
-    while (file.turns.running > 0 || file.turns.in_flight > 0) {
+    file.active_calls.is_gate_closed = true;
+    while (file.active_calls.running > 0 || file.active_calls.in_storage > 0) {
         wait_for_change(file);
     }
 }
 
 void open_gate(File& file) noexcept {
-    file.turns.gate = false;
+    file.active_calls.is_gate_closed = false;
     file.changed.notify_all();
 }
 
@@ -56,7 +57,7 @@ void suspend_buffering(File& file) noexcept {
 void suspend_for(File& file, std::int32_t calls) noexcept {
     suspend_buffering(file);
     if (file.mode.load(std::memory_order_relaxed) == Mode::Suspended) {
-        file.retries_later = true;
+        file.is_retry_planned = true;
         file.calls_until_retry.store(calls, std::memory_order_relaxed);
     }
 }
@@ -80,28 +81,29 @@ bool wait_for_bypass(File& file) noexcept {
 
 /// Suspends the file for some calls; each repetition is longer.
 void schedule_retry(File& file) noexcept {
-    file.payoff.suspension_calls = compute_next_suspension_calls(file);
-    file.retries_later = true;
-    file.calls_until_retry.store(static_cast<std::int32_t>(file.payoff.suspension_calls), std::memory_order_relaxed);
+    file.profitability.suspension_calls = compute_next_suspension_calls(file);
+    file.is_retry_planned = true;
+    file.calls_until_retry.store(static_cast<std::int32_t>(file.profitability.suspension_calls),
+                                 std::memory_order_relaxed);
 }
 
 }  // namespace
 
 void resume_buffering(File& file) noexcept {
-    if (file.watching) {
+    if (file.is_watched) {
         return;
     }
-    file.retries_later = false;
-    if (file.mode.load(std::memory_order_relaxed) != Mode::Suspended || file.turns.exclusive_calls > 0) {
+    file.is_retry_planned = false;
+    if (file.mode.load(std::memory_order_relaxed) != Mode::Suspended || file.active_calls.exclusive_calls > 0) {
         return;
     }
-    while (file.turns.gate) {
+    while (file.active_calls.is_gate_closed) {
         wait_for_change(file);
     }
     if (file.mode.load(std::memory_order_relaxed) != Mode::Suspended) {
         return;  // another thread was quicker
     }
-    if (file.appended.grew) {
+    if (file.append.foreign_growth) {
         release_if_grown(file);
         return;
     }
@@ -109,7 +111,7 @@ void resume_buffering(File& file) noexcept {
         release_file(file, reason);
         return;
     }
-    file.turns.gate = true;
+    file.active_calls.is_gate_closed = true;
     file.mode.store(Mode::Active, std::memory_order_seq_cst);
     if (!wait_for_bypass(file)) {
         release_lease(file);
@@ -118,13 +120,15 @@ void resume_buffering(File& file) noexcept {
         open_gate(file);
         return;
     }
-    for (Description* description = file.ends.descriptions; description != nullptr; description = description->next) {
+    for (Description* description = file.descriptors.descriptions; description != nullptr;
+         description = description->next) {
         const long offset = raw::call(SYS_lseek, description->fd, 0, SEEK_CUR);
         description->offset = offset >= 0 ? offset : description->offset;
     }
     struct stat got {};
-    if (file.ends.descriptions != nullptr && raw::call(SYS_fstat, file.ends.descriptions->fd, raw::number(&got)) == 0) {
-        file.size = file.appended.landed = got.st_size;
+    if (file.descriptors.descriptions != nullptr &&
+        raw::call(SYS_fstat, file.descriptors.descriptions->fd, raw::number(&got)) == 0) {
+        file.size = file.append.kernel_size = got.st_size;
     }
     file.space_checked_ns = 0;
     open_gate(file);
@@ -136,12 +140,12 @@ void release_file(File& file, const char* reason) noexcept {
     }
     if (file.mode.load(std::memory_order_relaxed) == Mode::Suspended) {
         file.mode.store(Mode::Released, std::memory_order_seq_cst);
-        file.why_released = file.lease.lost ? why_lease_lost : reason;
+        file.release_reason = file.lease.lost ? why_lease_lost : reason;
     }
 }
 
 void release_if_grown(File& file) noexcept {
-    if (file.appended.grew && file.mode.load(std::memory_order_relaxed) != Mode::Released) {
+    if (file.append.foreign_growth && file.mode.load(std::memory_order_relaxed) != Mode::Released) {
         release_file(file, why_grown);
     }
 }

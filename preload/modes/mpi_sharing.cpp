@@ -20,7 +20,7 @@ struct SharedRequest {
     const char* reason = nullptr;  ///< for release_shared()
     bool is_found = false;         ///< by is_shared()
 };
-constinit SharedRequest requested{};  // under the lock of all files
+constinit SharedRequest release_request{};  // under the lock of all files
 
 }  // namespace
 
@@ -35,21 +35,22 @@ const char* describe_mpi_objection(const OpenedByMpi& mpi, int flags, const sett
 }
 
 void share_among_ranks(File& file, const OpenedByMpi& mpi) noexcept {
-    if (file.ends.descriptions != nullptr && file.handle != mpi.handle) {
+    if (file.descriptors.descriptions != nullptr && file.mpi_handle != mpi.handle) {
         release_file(file, why_opened_again);
     }
-    file.shared = true;
-    file.handle = mpi.handle;
+    file.is_shared = true;
+    file.mpi_handle = mpi.handle;
 }
 
 void drop_pages_read_before(File& file) noexcept {
     close_gate(file);
     if (file.mode.load(std::memory_order_relaxed) == Mode::Active) {
         flush_file(file);
-        if (file.dirty.first == nullptr && file.ends.descriptions != nullptr) {
+        if (file.dirty.first == nullptr && file.descriptors.descriptions != nullptr) {
             drop_all_pages(file);
-            const std::int64_t size = read_size_from_kernel(file.ends.descriptions->fd);
-            file.size = file.appended.landed = size >= 0 ? size : file.size;  // somebody else may have made it shorter
+            const std::int64_t size = read_size_from_kernel(file.descriptors.descriptions->fd);
+            file.size = file.append.kernel_size =
+                size >= 0 ? size : file.size;  // somebody else may have made it shorter
         }
     }
     open_gate(file);
@@ -60,11 +61,11 @@ void release_shared(const void* handle, const char* reason) noexcept {
     if (!has_registered_descriptors()) {
         return;
     }
-    system::Hold lock_guard(state.files_lock);
-    requested = {.handle = handle, .reason = reason};
+    system::LockGuard lock_guard(state.files_lock);
+    release_request = {.handle = handle, .reason = reason};
     for_each_file([](File& file) {
-        if (file.shared && file.handle == requested.handle) {
-            release_file(file, requested.reason);
+        if (file.is_shared && file.mpi_handle == release_request.handle) {
+            release_file(file, release_request.reason);
         }
     });
 }
@@ -74,13 +75,13 @@ bool is_shared(const void* handle) noexcept {
     if (!has_registered_descriptors()) {
         return false;
     }
-    system::Hold lock_guard(state.files_lock);
-    requested = {.handle = handle};
+    system::LockGuard lock_guard(state.files_lock);
+    release_request = {.handle = handle};
     for_each_file([](File& file) {
-        requested.is_found |= file.shared && file.handle == requested.handle &&
-                              file.mode.load(std::memory_order_relaxed) != Mode::Released;
+        release_request.is_found |= file.is_shared && file.mpi_handle == release_request.handle &&
+                                    file.mode.load(std::memory_order_relaxed) != Mode::Released;
     });
-    return requested.is_found;
+    return release_request.is_found;
 }
 
 void sync_shared(const void* handle) noexcept {
@@ -88,10 +89,10 @@ void sync_shared(const void* handle) noexcept {
     if (!has_registered_descriptors()) {
         return;
     }
-    system::Hold lock_guard(state.files_lock);
-    requested = {.handle = handle};
+    system::LockGuard lock_guard(state.files_lock);
+    release_request = {.handle = handle};
     for_each_file([](File& file) {
-        if (file.shared && file.handle == requested.handle) {
+        if (file.is_shared && file.mpi_handle == release_request.handle) {
             drop_pages_read_before(file);
         }
     });

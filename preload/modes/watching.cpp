@@ -11,43 +11,43 @@
 
 namespace sonde::buffer {
 
-static_assert(many_pages <= std::size(CachedPages{}.few_buckets), "make_buckets() makes as many at least");
+static_assert(max_pages_chosen <= std::size(CachedPages{}.inline_buckets), "make_buckets() makes as many at least");
 
 namespace {
 
 /// What was chosen for files by their names: one that is opened again, or made anew, need not be watched again. (Inodes
 /// would not do: the next file may have that of one which is gone.) A place is overwritten by whoever comes later.
-struct Remembered {
+struct RememberedChoice {
     std::uint64_t name = 0;
-    Choice choice;
+    BufferChoice choice;
 };
-constinit Remembered remembered[256];
-constinit system::Lock remembering;
+constinit RememberedChoice remembered_choices[256];
+constinit system::Lock remembered_choices_lock;
 
-Remembered& find_remembered_slot(std::uint64_t name) noexcept {
-    return remembered[(name >> 32U) % std::size(remembered)];
+RememberedChoice& find_remembered_slot(std::uint64_t name) noexcept {
+    return remembered_choices[(name >> 32U) % std::size(remembered_choices)];
 }
 
-void apply_choice(File& file, const Choice& choice) noexcept {
+void apply_choice(File& file, const BufferChoice& choice) noexcept {
     file.choice = choice;
-    if (choice.pays) {
-        file.watching = false;
+    if (choice.is_profitable) {
+        file.is_watched = false;
         file.pages.page_size = choice.page_size;
-        file.pages.limit = choice.pages;  // there are buckets for the most that can be chosen
-        file.pages.prefetch = choice.ahead;
+        file.pages.max_pages = choice.pages;  // there are buckets for the most that can be chosen
+        file.pages.prefetch = choice.prefetch;
     }
 }
 
 }  // namespace
 
 void begin_watch(File& file) noexcept {
-    file.watching = true;
-    file.pages.page_size = smallest_page;
-    file.pages.limit = many_pages;
+    file.is_watched = true;
+    file.pages.page_size = min_page_bytes;
+    file.pages.max_pages = max_pages_chosen;
     const std::uint64_t name = system::hash_of(file.path);
-    system::Hold lock_guard(remembering);
-    const Remembered& entry = find_remembered_slot(name);
-    if (entry.name == name && entry.choice.pays) {
+    system::LockGuard lock_guard(remembered_choices_lock);
+    const RememberedChoice& entry = find_remembered_slot(name);
+    if (entry.name == name && entry.choice.is_profitable) {
         apply_choice(file, entry.choice);
     }
 }
@@ -56,7 +56,7 @@ void end_watch(File& file) noexcept {
     if (file.mode.load(std::memory_order_relaxed) != Mode::Suspended) {
         return;
     }
-    const Choice choice = choose_settings(file.watch, file.block);
+    const BufferChoice choice = choose_settings(file.watch, file.preferred_io_bytes);
     const bool counts_only = state.settings->stage == settings::Stage::Count;
     if (counts_only) {
         file.choice = choice;
@@ -64,22 +64,22 @@ void end_watch(File& file) noexcept {
         apply_choice(file, choice);
     }
     file.watch = {};
-    if (choice.pays && !counts_only) {
+    if (choice.is_profitable && !counts_only) {
         {
             const std::uint64_t name = system::hash_of(file.path);
-            system::Hold lock_guard(remembering);
+            system::LockGuard lock_guard(remembered_choices_lock);
             find_remembered_slot(name) = {name, choice};
         }
-        file.payoff.suspension_calls = 0;
+        file.profitability.suspension_calls = 0;
         resume_buffering(file);
     } else {
-        file.payoff.suspension_calls = compute_next_suspension_calls(file);
-        suspend_for(file, static_cast<std::int32_t>(file.payoff.suspension_calls));
+        file.profitability.suspension_calls = compute_next_suspension_calls(file);
+        suspend_for(file, static_cast<std::int32_t>(file.profitability.suspension_calls));
     }
 }
 
 void reset_watching_after_fork() noexcept {
-    remembering.reset();
+    remembered_choices_lock.reset();
 }
 
 }  // namespace sonde::buffer

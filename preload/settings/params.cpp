@@ -12,7 +12,7 @@ namespace {
 
 using system::Text;
 
-struct Piece {
+struct TextRange {
     const char* begin;
     std::size_t length;
     bool is(const char* word) const noexcept { return is(word, word + std::strlen(word)); }
@@ -25,7 +25,7 @@ bool is_blank(char sign) noexcept {
     return sign == ' ' || sign == '\t' || sign == '\r';
 }
 
-Piece trim_blanks(const char* begin, const char* end) noexcept {
+TextRange trim_blanks(const char* begin, const char* end) noexcept {
     while (begin < end && is_blank(*begin)) {
         ++begin;
     }
@@ -35,7 +35,7 @@ Piece trim_blanks(const char* begin, const char* end) noexcept {
     return {begin, static_cast<std::size_t>(end - begin)};
 }
 
-void warn_of_piece(Warn warn, const char* before, Piece piece, const char* after) noexcept {
+void warn_of_piece(Warn warn, const char* before, TextRange piece, const char* after) noexcept {
     Text text;
     text << before;
     text.add(piece.begin, piece.length < 300 ? piece.length : 300);
@@ -43,7 +43,7 @@ void warn_of_piece(Warn warn, const char* before, Piece piece, const char* after
     warn(text.data());
 }
 
-const char* find_sign(const char* begin, const char* end, char sign) noexcept {
+const char* find_character(const char* begin, const char* end, char sign) noexcept {
     while (begin < end && *begin != sign) {
         ++begin;
     }
@@ -63,29 +63,30 @@ struct Flag {
     const char* name;
     bool Rule::*member;
 };
-constexpr Flag flags[] = {{"direct", &Rule::direct}, {"verbose", &Rule::verbose}, {"ignoreflush", &Rule::ignore_flush},
-                          {"off", &Rule::off},       {"auto", &Rule::automatic},  {"alone", &Rule::alone}};
+constexpr Flag flags[] = {
+    {"direct", &Rule::direct},   {"verbose", &Rule::verbose}, {"ignoreflush", &Rule::ignore_flush},
+    {"off", &Rule::is_disabled}, {"auto", &Rule::automatic},  {"alone", &Rule::is_only_user}};
 
 /// An option with one allowed value, by which the user makes a promise about the files.
-struct Promise {
+struct UserAssurance {
     const char* name;
     const char* word;
     bool Rule::*member;
     const char* before;  ///< of the sentence for any other word than "off"
     const char* after;
 };
-constexpr Promise promises[] = {
+constexpr UserAssurance user_assurances[] = {
     {"mpiio", "disjoint", &Rule::mpi_disjoint,
      "IOBUF_PARAMS: mpiio= takes \"disjoint\" (no rank writes or reads what another one writes before both have "
      "synchronized) or \"off\", not \"",
      "\"; files that several ranks open by MPI-IO are not buffered."},
-    {"stdio", "alone", &Rule::stdio_alone,
+    {"stdio", "alone", &Rule::only_stdio_access,
      "IOBUF_PARAMS: stdio= takes \"alone\" (nobody reaches the file but by one stream of the C library, from front to "
      "back) or \"off\", not \"",
      "\"; such streams keep their buffers."}};
 
 /// Returns whether %locked has set the option; if so, prints a warning.
-bool is_option_locked_by_site(Piece name, Piece option, const Settings& settings, Warn warn) noexcept {
+bool is_option_locked_by_site(TextRange name, TextRange option, const Settings& settings, Warn warn) noexcept {
     for (const char* locked = settings.locked; *locked != 0;) {
         const char* end = std::strchr(locked, ':');
         if (name.is(locked, end)) {
@@ -99,8 +100,8 @@ bool is_option_locked_by_site(Piece name, Piece option, const Settings& settings
 }
 
 /// False: another option.
-bool set_promise(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
-    for (const Promise& promise : promises) {
+bool set_user_assurance(TextRange name, TextRange value, Rule& rule, Warn warn) noexcept {
+    for (const UserAssurance& promise : user_assurances) {
         if (name.is(promise.name)) {
             rule.*promise.member = value.is(promise.word);
             if (!(rule.*promise.member) && !value.is("off")) {
@@ -114,11 +115,11 @@ bool set_promise(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
 
 /// Options of Cray's library that change nothing here: full pages are always written by the library's threads, the
 /// table of earlier accesses has a fixed size, and the kernel's cache keeps what a closed file held.
-bool is_option_without_effect(Piece name) noexcept {
+bool is_option_without_effect(TextRange name) noexcept {
     return name.is("vbuffer_count") || name.is("preflush") || name.is("lazyclose");
 }
 
-bool set_number(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
+bool set_number(TextRange name, TextRange value, Rule& rule, Warn warn) noexcept {
     for (const Number& number : numbers) {
         if (!name.is(number.name)) {
             continue;
@@ -142,9 +143,10 @@ bool set_number(Piece name, Piece value, Rule& rule, Warn warn) noexcept {
     return false;
 }
 
-void read_option(Piece name, Piece value, Piece option, Rule& rule, Warn warn) noexcept {
-    const bool has_value = find_sign(option.begin, option.begin + option.length, '=') < option.begin + option.length;
-    if (name.length == 0 || is_option_without_effect(name) || set_promise(name, value, rule, warn) ||
+void read_option(TextRange name, TextRange value, TextRange option, Rule& rule, Warn warn) noexcept {
+    const bool has_value =
+        find_character(option.begin, option.begin + option.length, '=') < option.begin + option.length;
+    if (name.length == 0 || is_option_without_effect(name) || set_user_assurance(name, value, rule, warn) ||
         (has_value && set_number(name, value, rule, warn))) {
         return;
     }
@@ -159,11 +161,11 @@ void read_option(Piece name, Piece value, Piece option, Rule& rule, Warn warn) n
                   "auto, only, not and off.");
 }
 
-bool is_limit(Piece name) noexcept {
+bool is_limit(TextRange name) noexcept {
     return name.is("maxmem") || name.is("threads") || name.is("age");
 }
 
-void read_limit(Piece name, Piece value, Piece option, Limits& limits, Warn warn) noexcept {
+void read_limit(TextRange name, TextRange value, TextRange option, Limits& limits, Warn warn) noexcept {
     std::uint64_t number = 0;
     const bool good = read_size(value.begin, value.length, number);
     if (good && name.is("maxmem")) {
@@ -180,12 +182,12 @@ void read_limit(Piece name, Piece value, Piece option, Limits& limits, Warn warn
 }
 
 /// "count=2:size=32m:direct", as some sites print it: options without a pattern, for all files.
-bool is_option(Piece piece) noexcept {
-    const char* equals = find_sign(piece.begin, piece.begin + piece.length, '=');
+bool is_option(TextRange piece) noexcept {
+    const char* equals = find_character(piece.begin, piece.begin + piece.length, '=');
     if (equals == piece.begin + piece.length) {
         return false;
     }
-    const Piece name = trim_blanks(piece.begin, equals);
+    const TextRange name = trim_blanks(piece.begin, equals);
     bool is_known =
         name.is("mpiio") || name.is("stdio") || name.is("only") || name.is("not") || is_option_without_effect(name);
     for (const Number& number : numbers) {
@@ -200,7 +202,7 @@ struct Programs {
     bool include_this() const noexcept { return !is_left_out && (is_named || !has_only); }
 
     /// False: another option.
-    bool read(Piece name, Piece value, const char* program) noexcept {
+    bool read(TextRange name, TextRange value, const char* program) noexcept {
         const bool only = name.is("only");
         if (!only && !name.is("not")) {
             return false;
@@ -219,11 +221,11 @@ struct Programs {
 };
 
 /// Reads the entry %locked of the site, whose options later entries cannot change.
-void read_lock(Piece name, Piece value, Piece option, Settings& into, Warn warn) noexcept {
+void read_lock(TextRange name, TextRange value, TextRange option, Settings& into, Warn warn) noexcept {
     if (is_limit(name)) {
         read_limit(name, value, option, into.limits, warn);
     } else {
-        read_option(name, value, option, into.base, warn);
+        read_option(name, value, option, into.locked_options, warn);
     }
     const std::size_t length = std::strlen(into.locked);
     if (length + name.length + 2 > sizeof(into.locked)) {
@@ -238,27 +240,29 @@ void read_lock(Piece name, Piece value, Piece option, Settings& into, Warn warn)
 template <class Use>
 void for_each_option(const char* colon, const char* end, const Use& use) noexcept {
     for (const char* from = colon; from < end;) {
-        const char* to = find_sign(from + 1, end, ':');
-        const Piece option = trim_blanks(from + 1, to);
+        const char* to = find_character(from + 1, end, ':');
+        const TextRange option = trim_blanks(from + 1, to);
         const char* option_end = option.begin + option.length;
-        const char* equals = find_sign(option.begin, option_end, '=');
+        const char* equals = find_character(option.begin, option_end, '=');
         use(trim_blanks(option.begin, equals),
-            equals < option_end ? trim_blanks(equals + 1, option_end) : Piece{option_end, 0}, option);
+            equals < option_end ? trim_blanks(equals + 1, option_end) : TextRange{option_end, 0}, option);
         from = to;
     }
 }
 
 /// Reads the options of an entry. Returns false if it covers no file: it is for another program, or locks options.
-bool read_options(const char* colon, const char* end, Piece pattern, Rule& rule, Settings& into, Warn warn) noexcept {
+bool read_options(const char* colon, const char* end, TextRange pattern, Rule& rule, Settings& into,
+                  Warn warn) noexcept {
     const bool process = pattern.is("%process");
     const bool locks = pattern.is("%locked");
     Programs programs;
-    for_each_option(colon, end, [&](Piece name, Piece value, Piece) { programs.read(name, value, into.program); });
+    for_each_option(colon, end,
+                    [&](TextRange name, TextRange value, TextRange) { programs.read(name, value, into.program); });
     if (!programs.include_this()) {
         into.is_excluded |= process;
         return false;
     }
-    for_each_option(colon, end, [&](Piece name, Piece value, Piece option) {
+    for_each_option(colon, end, [&](TextRange name, TextRange value, TextRange option) {
         if (Programs{}.read(name, value, nullptr) || is_option_locked_by_site(name, option, into, warn)) {
             return;
         }
@@ -275,9 +279,9 @@ bool read_options(const char* colon, const char* end, Piece pattern, Rule& rule,
 
 /// One entry between commas.
 void read_entry(const char* begin, const char* end, Settings& into, Warn warn) noexcept {
-    const char* colon = find_sign(begin, end, ':');
+    const char* colon = find_character(begin, end, ':');
     const bool for_all = is_option(trim_blanks(begin, colon));
-    const Piece pattern = for_all ? Piece{"*", 1} : trim_blanks(begin, colon);
+    const TextRange pattern = for_all ? TextRange{"*", 1} : trim_blanks(begin, colon);
     colon = for_all ? begin - 1 : colon;
     if (pattern.length == 0) {
         if (trim_blanks(begin, end).length > 0) {
@@ -294,7 +298,7 @@ void read_entry(const char* begin, const char* end, Settings& into, Warn warn) n
             "\" looks like a size; it matches only files of that name. Write *:size=... to set the size for all "
             "files.");
     }
-    Rule rule = into.base;
+    Rule rule = into.locked_options;
     const bool fits = pattern.length < sizeof(rule.pattern);
     if (!read_options(colon, end, pattern, rule, into, warn)) {
         return;
@@ -310,7 +314,7 @@ void read_entry(const char* begin, const char* end, Settings& into, Warn warn) n
         warn_of_piece(warn, "IOBUF_PARAMS: too long or too many entries; left out: \"", pattern, "\".");
         return;
     }
-    rule.stands_aside = rule.automatic;
+    rule.may_suspend = rule.automatic;
     std::memcpy(rule.pattern, pattern.begin, pattern.length);
     rule.pattern[pattern.length] = 0;
     into.rules[into.count++] = rule;
@@ -366,8 +370,8 @@ Rule* rule_for(Settings& settings, const char* name, const char* absolute) noexc
     for (std::size_t i = 0; i < settings.count; ++i) {
         Rule& rule = settings.rules[i];
         if ((!system || rule.pattern[0] == '/') && pattern_covers(rule.pattern, name, absolute)) {
-            __atomic_fetch_add(&rule.matched, 1, __ATOMIC_RELAXED);
-            return rule.off ? nullptr : &rule;
+            __atomic_fetch_add(&rule.match_count, 1, __ATOMIC_RELAXED);
+            return rule.is_disabled ? nullptr : &rule;
         }
     }
     return nullptr;
@@ -377,7 +381,7 @@ int rule_by_given_name(const Settings& settings, const char* name) noexcept {
     for (std::size_t i = 0; i < settings.count; ++i) {
         const Rule& rule = settings.rules[i];
         if (pattern_covers(rule.pattern, name, nullptr)) {
-            return rule.off ? no_rule : static_cast<int>(i);
+            return rule.is_disabled ? no_rule : static_cast<int>(i);
         }
         const char first = rule.pattern[0];
         if (first == '/' || first == '*' || first == '?' || first == '[' || first == '\\') {

@@ -16,15 +16,15 @@ struct Rule {
     std::uint32_t prefetch = 1;  ///< buffers read ahead; 0 = never
     bool direct = false;
     bool verbose = false;
-    bool brief = false;  ///< verbose for all files (IOBUF_VERBOSE): files with few calls share one line
+    bool is_brief = false;  ///< verbose for all files (IOBUF_VERBOSE): files with few calls share one line
     bool ignore_flush = false;
     bool mpi_disjoint = false;  ///< the user says that ranks neither write nor read what others write before a sync
-    bool stdio_alone = false;   ///< the user states that only C streams access the file: larger buffers
-    bool alone = false;         ///< the user says that no other process uses the file: a refused lease does not count
-    bool off = false;           ///< files that match are not buffered
+    bool only_stdio_access = false;  ///< the user states that only C streams access the file: larger buffers
+    bool is_only_user = false;  ///< the user says that no other process uses the file: a refused lease does not count
+    bool is_disabled = false;   ///< files that match are not buffered
     bool automatic = false;     ///< buffered only under a lease; size, count and prefetch follow from the first calls
-    bool stands_aside = false;  ///< as `automatic`: calls that gain nothing go straight, files that gain nothing sleep
-    std::uint32_t matched = 0;
+    bool may_suspend = false;   ///< as `automatic`: calls that gain nothing go straight, files that gain nothing sleep
+    std::uint32_t match_count = 0;
 };
 
 /// Settings of the process: the entry %process:maxmem=..:threads=..:age=..
@@ -54,7 +54,7 @@ struct Settings {
     const char* summary = nullptr;  ///< path of a file, or "syslog"
     bool is_first_rank = true;      ///< of an MPI program, or no such program
     bool is_excluded = false;       ///< an entry %process:only= or not= excludes this program
-    Rule base;                      ///< what %locked sets for all entries that follow
+    Rule locked_options;            ///< what %locked sets for all entries that follow
     char locked[256] = {};          ///< names of its options, each followed by ":"
 };
 

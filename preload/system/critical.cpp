@@ -9,6 +9,6 @@ void nothing() {
 }
 }  // namespace
 
-void (*let_signals_in)() = nothing;
+void (*deliver_signals)() = nothing;
 
 }  // namespace sonde::system

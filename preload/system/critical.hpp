@@ -8,11 +8,11 @@ namespace sonde::system {
 
 struct ThreadState {
     int depth = 0;
-    bool put_off = false;
+    bool has_deferred_signal = false;
 };
 extern constinit thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
 /// Function that delivers deferred signals; set by the code that defers them.
-extern void (*let_signals_in)();
+extern void (*deliver_signals)();
 
 class Critical {
  public:
@@ -22,15 +22,15 @@ class Critical {
     }
     ~Critical() {
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        if (--thread_state.depth == 0 && thread_state.put_off) [[unlikely]] {
-            let_signals_in();
+        if (--thread_state.depth == 0 && thread_state.has_deferred_signal) [[unlikely]] {
+            deliver_signals();
         }
     }
     Critical(const Critical&) = delete;
     Critical& operator=(const Critical&) = delete;
     /// Returns whether this thread is already in the library: called by libc, or by a handler that could not be
     /// deferred.
-    static bool inside() noexcept { return thread_state.depth > 0; }
+    static bool is_in_library() noexcept { return thread_state.depth > 0; }
 };
 
 }  // namespace sonde::system

@@ -7,9 +7,9 @@
 namespace sonde::system {
 
 /// The most frequent values of something, with counts that are exact while there are no more than `places` values.
-class Frequent {
+class FrequentValues {
  public:
-    static constexpr unsigned places = 8;
+    static constexpr unsigned capacity = 8;
     void add(std::int64_t value) noexcept {
         if (value == values_[last_] && counts_[last_] > 0) {  // the ordinary case
             ++counts_[last_];
@@ -22,7 +22,7 @@ class Frequent {
 
  private:
     void add_other(std::int64_t value) noexcept {
-        for (unsigned i = 0; i < places; ++i) {
+        for (unsigned i = 0; i < capacity; ++i) {
             if (values_[i] == value && counts_[i] > 0) {
                 ++counts_[i];
                 last_ = i;
@@ -31,19 +31,19 @@ class Frequent {
         }
         // Somebody must make place: each in turn loses one, and who has nothing left is replaced. Counts so never
         // promise too much, and a value that comes more often than one time in nine stays.
-        turn_ = (turn_ + 1) % places;
-        if (counts_[turn_] <= 1) {
-            values_[turn_] = value;
-            counts_[turn_] = 1;
-            last_ = turn_;
+        next_victim_ = (next_victim_ + 1) % capacity;
+        if (counts_[next_victim_] <= 1) {
+            values_[next_victim_] = value;
+            counts_[next_victim_] = 1;
+            last_ = next_victim_;
         } else {
-            --counts_[turn_];
+            --counts_[next_victim_];
         }
     }
-    std::int64_t values_[places] = {};
-    std::uint64_t counts_[places] = {};
+    std::int64_t values_[capacity] = {};
+    std::uint64_t counts_[capacity] = {};
     unsigned last_ = 0;
-    unsigned turn_ = places - 1;
+    unsigned next_victim_ = capacity - 1;
 };
 
 }  // namespace sonde::system

@@ -95,12 +95,12 @@ class Condition {
     std::atomic<std::uint32_t> waiting_{0};
 };
 
-class Hold {
+class LockGuard {
  public:
-    explicit Hold(Lock& lock) noexcept : lock_(lock) { lock_.lock(); }
-    ~Hold() { lock_.unlock(); }
-    Hold(const Hold&) = delete;
-    Hold& operator=(const Hold&) = delete;
+    explicit LockGuard(Lock& lock) noexcept : lock_(lock) { lock_.lock(); }
+    ~LockGuard() { lock_.unlock(); }
+    LockGuard(const LockGuard&) = delete;
+    LockGuard& operator=(const LockGuard&) = delete;
 
  private:
     Lock& lock_;

@@ -27,8 +27,8 @@ template <class T>
 class Slab {
  public:
     /// Returns an initialized object (T may keep members of its previous use); nullptr without memory.
-    T* take() noexcept {
-        Hold lock_guard(lock_);
+    T* allocate() noexcept {
+        LockGuard lock_guard(lock_);
         T* object = free_;
         if (object == nullptr) {
             return make();
@@ -36,8 +36,8 @@ class Slab {
         free_ = object->next_free;
         return object;
     }
-    void give(T* back) noexcept {
-        Hold lock_guard(lock_);
+    void deallocate(T* back) noexcept {
+        LockGuard lock_guard(lock_);
         back->next_free = free_;
         free_ = back;
     }
@@ -47,22 +47,22 @@ class Slab {
     /// One at a time: memory that no object needed yet is not touched, which costs more than making it.
     T* make() noexcept {
         constexpr std::size_t bytes = sizeof(T) * 16 > 65536 ? sizeof(T) * 16 : 65536;
-        if (room_ < sizeof(T)) {
-            place_ = static_cast<char*>(map_bytes(bytes));
-            room_ = place_ != nullptr ? bytes : 0;
+        if (bytes_left_ < sizeof(T)) {
+            next_object_ = static_cast<char*>(map_bytes(bytes));
+            bytes_left_ = next_object_ != nullptr ? bytes : 0;
         }
-        if (place_ == nullptr) {
+        if (next_object_ == nullptr) {
             return nullptr;
         }
-        void* const here = place_;
-        place_ += sizeof(T);
-        room_ -= sizeof(T);
+        void* const here = next_object_;
+        next_object_ += sizeof(T);
+        bytes_left_ -= sizeof(T);
         return new (here) T{};
     }
     Lock lock_;
     T* free_ = nullptr;
-    char* place_ = nullptr;  ///< of the next object that was never made before
-    std::size_t room_ = 0;   ///< bytes there
+    char* next_object_ = nullptr;  ///< of the next object that was never made before
+    std::size_t bytes_left_ = 0;   ///< bytes there
 };
 
 }  // namespace sonde::system

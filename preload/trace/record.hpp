@@ -16,8 +16,8 @@ struct AccessCounts {
     std::uint64_t consecutive = 0;  ///< began where the one before ended
     std::uint64_t sequential = 0;   ///< began at or after the end of the one before
     std::uint64_t errors = 0;
-    std::uint64_t shorter = 0;          ///< returned less than was asked for
-    std::int64_t highest = -1;          ///< last byte touched
+    std::uint64_t short_transfers = 0;  ///< returned less than was asked for
+    std::int64_t highest_offset = -1;   ///< last byte touched
     std::uint64_t first = 0, last = 0;  ///< ticks: begin of the first, end of the last
     std::uint64_t sizes[10] = {};
 };
@@ -36,7 +36,7 @@ struct Record {
     std::int64_t last_begin = 0;  ///< of the last read or write, through whichever descriptor
     std::int64_t last_end = 0;
     bool moved = false;
-    system::Frequent sizes, strides;
+    system::FrequentValues sizes, strides;
     std::int64_t largest_open = 0;  ///< size of the file when it was last opened or closed
     std::uint64_t first_open = 0, last_close = 0;
     int flags = 0;
@@ -45,8 +45,8 @@ struct Record {
     char path[512] = {};
 };
 
-struct Handle {
-    Handle* next_free = nullptr;
+struct OpenDescription {
+    OpenDescription* next_free = nullptr;
     Record* record = nullptr;
     std::int64_t offset = 0;
     int references = 0;
@@ -61,7 +61,7 @@ struct CallEvent {
     std::int64_t bytes;
 };
 
-struct Names {  // calls on paths, not on descriptors
+struct PathCallCounts {  // calls on paths, not on descriptors
     std::atomic<std::uint64_t> calls{0};
     std::atomic<std::uint64_t> ticks{0};
 };
@@ -78,7 +78,7 @@ struct TraceState {
     CallEvent* events = nullptr;
     std::size_t most_events = 0;
     std::atomic<std::uint64_t> events_seen{0};
-    Names names[static_cast<unsigned>(Kind::count)];
+    PathCallCounts names[static_cast<unsigned>(Kind::count)];
     std::uint64_t began_ticks = 0, began_ns = 0, began_wall_ns = 0;
     std::uint64_t late = 0;
 };

@@ -14,12 +14,12 @@
 
 namespace sonde::trace {
 
-constinit std::atomic<Handle*>* table = nullptr;
+constinit std::atomic<OpenDescription*>* table = nullptr;
 constinit TraceState state;
 
 namespace {
 
-constinit system::Slab<Handle> handles;
+constinit system::Slab<OpenDescription> handles;
 constinit std::atomic<int> highest{0};
 
 Record*& compute_file_bucket(std::uint64_t hash) noexcept {
@@ -79,7 +79,7 @@ Record* find_or_make_record(int fd, const char* given_path) noexcept {
         return nullptr;  // libraries, devices, the kernel's tables: not what a trace is for
     }
     const std::uint64_t hash = system::hash_of(path);
-    system::Hold lock_guard(state.lock);
+    system::LockGuard lock_guard(state.lock);
     for (Record* record = compute_file_bucket(hash); record != nullptr; record = record->in_bucket) {
         if (record->hash == hash && std::strcmp(record->path, path) == 0) {
             return record;
@@ -88,8 +88,8 @@ Record* find_or_make_record(int fd, const char* given_path) noexcept {
     return make_record(path, hash);
 }
 
-void keep_event(const Record& record, Kind kind, std::uint64_t began, std::uint64_t ended, std::int64_t offset,
-                std::int64_t bytes) noexcept {
+void store_event(const Record& record, Kind kind, std::uint64_t began, std::uint64_t ended, std::int64_t offset,
+                 std::int64_t bytes) noexcept {
     if (state.most_events == 0) {
         return;
     }
@@ -106,7 +106,7 @@ void keep_event(const Record& record, Kind kind, std::uint64_t began, std::uint6
     }
 }
 
-Handle* get_handle(int fd) noexcept {
+OpenDescription* get_handle(int fd) noexcept {
     return table[fd].load(std::memory_order_acquire);
 }
 
@@ -133,7 +133,8 @@ void start(const char* folder, std::size_t events) noexcept {
     state.began_wall_ns = system::clock_ns(CLOCK_REALTIME);
     state.began_ns = system::now_ns();
     state.began_ticks = system::ticks();
-    auto* new_table = static_cast<std::atomic<Handle*>*>(system::map_bytes(sizeof(*table) * most_descriptors, true));
+    auto* new_table =
+        static_cast<std::atomic<OpenDescription*>*>(system::map_bytes(sizeof(*table) * most_descriptors, true));
     if (state.by_name != nullptr && state.all != nullptr) {
         table = new_table;
     }
@@ -148,7 +149,7 @@ void record_open(int fd, int flags, const char* path, std::uint64_t began) noexc
         return;
     }
     Record* record = find_or_make_record(fd, path != nullptr ? path : "");
-    Handle* handle = record != nullptr ? handles.take() : nullptr;
+    OpenDescription* handle = record != nullptr ? handles.allocate() : nullptr;
     if (handle == nullptr) {
         return;
     }
@@ -165,7 +166,7 @@ void record_open(int fd, int flags, const char* path, std::uint64_t began) noexc
     record->block_mask = power ? record->block - 1 : 4095;
     record->first_open = record->first_open == 0 ? began : record->first_open;
     record->lock.unlock();
-    keep_event(*record, Kind::Open, began, ended, 0, 0);
+    store_event(*record, Kind::Open, began, ended, 0, 0);
     int most = highest.load(std::memory_order_relaxed);
     while (fd > most && !highest.compare_exchange_weak(most, fd, std::memory_order_relaxed)) {
     }
@@ -175,7 +176,7 @@ void record_open(int fd, int flags, const char* path, std::uint64_t began) noexc
 
 void record_close(int fd, std::uint64_t began) noexcept {
     const system::Critical critical;
-    Handle* handle = table[fd].exchange(nullptr, std::memory_order_acq_rel);
+    OpenDescription* handle = table[fd].exchange(nullptr, std::memory_order_acq_rel);
     if (handle == nullptr) {
         return;
     }
@@ -186,17 +187,17 @@ void record_close(int fd, std::uint64_t began) noexcept {
     record.last_close = ended;
     const bool last = --handle->references == 0;
     record.lock.unlock();
-    keep_event(record, Kind::Close, began, ended, 0, 0);
+    store_event(record, Kind::Close, began, ended, 0, 0);
     if (last) {
-        handles.give(handle);
+        handles.deallocate(handle);
     }
 }
 
 void record_duplicate(int fd, int duplicate) noexcept {
     const system::Critical critical;
-    Handle* handle = get_handle(fd);
+    OpenDescription* handle = get_handle(fd);
     if (handle != nullptr && static_cast<unsigned>(duplicate) < most_descriptors) {
-        system::Hold lock_guard(handle->record->lock);
+        system::LockGuard lock_guard(handle->record->lock);
         ++handle->references;
         table[duplicate].store(handle, std::memory_order_release);
         int most = highest.load(std::memory_order_relaxed);
@@ -209,7 +210,7 @@ void record_transfer(int fd, Kind kind, std::size_t requested, ssize_t got, std:
                      std::uint64_t began) noexcept {
     const system::Critical critical;
     const std::uint64_t ended = system::ticks();
-    Handle* handle = get_handle(fd);
+    OpenDescription* handle = get_handle(fd);
     if (handle == nullptr) {
         return;
     }
@@ -217,10 +218,10 @@ void record_transfer(int fd, Kind kind, std::size_t requested, ssize_t got, std:
     const std::uint64_t spent = ended - began;
     record.lock.lock();
     AccessCounts& counts = kind == Kind::Read ? record.read : record.write;
-    const std::int64_t start = offset == here ? handle->offset : offset;
+    const std::int64_t start = offset == current_offset ? handle->offset : offset;
     const std::int64_t bytes = got > 0 ? got : 0;
     const std::int64_t end = start + bytes;
-    if (offset == here) {
+    if (offset == current_offset) {
         handle->offset = end;
     }
     ++counts.calls;
@@ -229,10 +230,10 @@ void record_transfer(int fd, Kind kind, std::size_t requested, ssize_t got, std:
     counts.first = counts.first == 0 ? began : counts.first;
     counts.last = ended;
     counts.bytes += static_cast<std::uint64_t>(bytes);
-    counts.highest = std::max(counts.highest, end - 1);
+    counts.highest_offset = std::max(counts.highest_offset, end - 1);
     counts.errors += got < 0 ? 1 : 0;
-    counts.shorter += got >= 0 && static_cast<std::size_t>(got) < requested ? 1 : 0;
-    ++counts.sizes[system::size_class(static_cast<std::uint64_t>(bytes))];
+    counts.short_transfers += got >= 0 && static_cast<std::size_t>(got) < requested ? 1 : 0;
+    ++counts.sizes[system::transfer_size_class(static_cast<std::uint64_t>(bytes))];
     if (record.moved) {
         counts.consecutive += start == record.last_end ? 1 : 0;
         counts.sequential += start >= record.last_end ? 1 : 0;
@@ -247,36 +248,36 @@ void record_transfer(int fd, Kind kind, std::size_t requested, ssize_t got, std:
     record.last_begin = start;
     record.last_end = end;
     record.lock.unlock();
-    keep_event(record, kind, began, ended, start, got);
+    store_event(record, kind, began, ended, start, got);
 }
 
 void record_seek(int fd, std::int64_t result, std::uint64_t began) noexcept {
     const system::Critical critical;
     const std::uint64_t ended = system::ticks();
-    if (Handle* handle = get_handle(fd)) {
+    if (OpenDescription* handle = get_handle(fd)) {
         Record& record = *handle->record;
         record.lock.lock();
         count_metadata_call(record, Kind::Seek, began, ended);
         handle->offset = result >= 0 ? result : handle->offset;
         record.lock.unlock();
-        keep_event(record, Kind::Seek, began, ended, result, 0);
+        store_event(record, Kind::Seek, began, ended, result, 0);
     }
 }
 
 void record_call(int fd, Kind kind, std::uint64_t began) noexcept {
     const system::Critical critical;
     const std::uint64_t ended = system::ticks();
-    if (Handle* handle = get_handle(fd)) {
+    if (OpenDescription* handle = get_handle(fd)) {
         Record& record = *handle->record;
         record.lock.lock();
         count_metadata_call(record, kind, began, ended);
         record.lock.unlock();
-        keep_event(record, kind, began, ended, 0, 0);
+        store_event(record, kind, began, ended, 0, 0);
     }
 }
 
 void record_named_call(Kind kind, std::uint64_t began) noexcept {
-    Names& counted = state.names[static_cast<unsigned>(kind)];
+    PathCallCounts& counted = state.names[static_cast<unsigned>(kind)];
     counted.calls.fetch_add(1, std::memory_order_relaxed);
     counted.ticks.fetch_add(system::ticks() - began, std::memory_order_relaxed);
 }
@@ -295,7 +296,7 @@ void restart_trace_in_child() noexcept {
         record.sizes = {};
         record.strides = {};
     }
-    for (Names& counts : state.names) {
+    for (PathCallCounts& counts : state.names) {
         counts.calls.store(0, std::memory_order_relaxed);
         counts.ticks.store(0, std::memory_order_relaxed);
     }

@@ -15,13 +15,13 @@ namespace sonde::trace {
 /// Same order as the names in writer.cpp and in schema/trace.
 enum class Kind : std::uint8_t { Open, Read, Write, Seek, Stat, Sync, Truncate, Map, Close, Name, Other, count };
 
-struct Handle;
+struct OpenDescription;
 inline constexpr int most_descriptors = 1 << 20;
-extern std::atomic<Handle*>* table;  ///< nullptr while nothing is traced
+extern std::atomic<OpenDescription*>* table;  ///< nullptr while nothing is traced
 
-inline bool watched(int fd) noexcept {
+inline bool is_traced_descriptor(int fd) noexcept {
     return table != nullptr && static_cast<unsigned>(fd) < most_descriptors &&
-           table[fd].load(std::memory_order_relaxed) != nullptr && !system::Critical::inside();
+           table[fd].load(std::memory_order_relaxed) != nullptr && !system::Critical::is_in_library();
 }
 int highest_descriptor() noexcept;
 inline bool is_tracing() noexcept {
@@ -33,7 +33,7 @@ void start(const char* folder, std::size_t events) noexcept;
 void record_open(int fd, int flags, const char* path, std::uint64_t began) noexcept;
 void record_close(int fd, std::uint64_t began) noexcept;  ///< after close() succeeded
 void record_duplicate(int fd, int duplicate) noexcept;
-inline constexpr std::int64_t here = -1;
+inline constexpr std::int64_t current_offset = -1;
 /// A read or write of `asked` bytes returned `got`. `at` is its offset, or `here`.
 void record_transfer(int fd, Kind kind, std::size_t requested, ssize_t got, std::int64_t offset, const void* memory,
                      std::uint64_t began) noexcept;

@@ -13,7 +13,7 @@ namespace sonde::trace {
 
 namespace {
 
-using system::Frequent;
+using system::FrequentValues;
 using system::Text;
 
 constexpr const char* kind_names[] = {"open",     "read", "write", "seek", "stat", "sync",
@@ -108,7 +108,7 @@ void append_process_line(Text& text, const Scale& scale) noexcept {
     text << ",\"paths\":{";
     const char* comma = "";
     for (const Kind kind : {Kind::Stat, Kind::Name}) {
-        const Names& counts = state.names[static_cast<unsigned>(kind)];
+        const PathCallCounts& counts = state.names[static_cast<unsigned>(kind)];
         text << comma << "\"" << kind_names[static_cast<unsigned>(kind)]
              << "\":{\"calls\":" << counts.calls.load(std::memory_order_relaxed) << ",\"s\":";
         text.seconds(scale.ns(counts.ticks.load(std::memory_order_relaxed))) << "}";
@@ -122,8 +122,8 @@ void append_direction(Text& text, const char* name, const AccessCounts& counts, 
     text.seconds(scale.ns(counts.ticks)) << ",\"slowest_s\":";
     text.seconds(scale.ns(counts.slowest))
         << ",\"consecutive\":" << counts.consecutive << ",\"sequential\":" << counts.sequential
-        << ",\"errors\":" << counts.errors << ",\"short\":" << counts.shorter << ",\"highest\":" << counts.highest
-        << ",\"first_s\":";
+        << ",\"errors\":" << counts.errors << ",\"short\":" << counts.short_transfers
+        << ",\"highest\":" << counts.highest_offset << ",\"first_s\":";
     text.seconds(scale.ns(counts.first - std::min(counts.first, state.began_ticks))) << ",\"last_s\":";
     text.seconds(scale.ns(counts.last - std::min(counts.last, state.began_ticks))) << ",\"sizes\":[";
     for (unsigned i = 0; i < 10; ++i) {
@@ -132,12 +132,12 @@ void append_direction(Text& text, const char* name, const AccessCounts& counts, 
     text << "]}";
 }
 
-void append_frequent_values(Text& text, const char* name, const Frequent& values) noexcept {
-    unsigned order[Frequent::places];
-    for (unsigned i = 0; i < Frequent::places; ++i) {
+void append_frequent_values(Text& text, const char* name, const FrequentValues& values) noexcept {
+    unsigned order[FrequentValues::capacity];
+    for (unsigned i = 0; i < FrequentValues::capacity; ++i) {
         order[i] = i;
     }
-    for (unsigned i = 1; i < Frequent::places; ++i) {  // a handful: insertion
+    for (unsigned i = 1; i < FrequentValues::capacity; ++i) {  // a handful: insertion
         for (unsigned k = i; k > 0 && values.count(order[k]) > values.count(order[k - 1]); --k) {
             std::swap(order[k], order[k - 1]);
         }

@@ -23,12 +23,12 @@ void* run_worker(void*) noexcept {
         File* file = next_file();
         bool walk = false;
         if (file == nullptr) {
-            if (!pool.leaving) {
-                pool.work.wait(pool.lock, pool.nap_ns);
+            if (!pool.ending) {
+                pool.work_available.wait(pool.lock, pool.idle_sleep_ns);
             }
             file = next_file();
-            if (file == nullptr && (pool.leaving || pool.calm >= calm_walks)) {
-                leave_pool();
+            if (file == nullptr && (pool.ending || pool.idle_walks >= max_idle_walks)) {
+                unregister_worker();
                 pool.lock.unlock();
                 break;
             }
@@ -36,15 +36,16 @@ void* run_worker(void*) noexcept {
         }
         pool.lock.unlock();
         if (walk) {
-            count_calm_walks(walk_over_files());
+            count_idle_walk(walk_over_files());
             continue;
         }
         if (file == nullptr) {
             continue;
         }
         file->lock.lock();
-        file->on_list_of = 0;
-        while (file->mode.load(std::memory_order_relaxed) == Mode::Active && !file->turns.gate && do_next_job(*file)) {
+        file->queued_in_pool = 0;
+        while (file->mode.load(std::memory_order_relaxed) == Mode::Active && !file->active_calls.is_gate_closed &&
+               do_next_job(*file)) {
         }
         file->lock.unlock();
     }
@@ -65,9 +66,9 @@ void stop_workers() noexcept {
     constexpr std::int64_t patience_ns = 200'000'000, step_ns = 1'000'000;
     end_lease_thread();
     pool.lock.lock();
-    pool.leaving = true;
+    pool.ending = true;
     for (std::int64_t waited = 0; pool.started > 0 && waited < patience_ns; waited += step_ns) {
-        pool.work.notify_all();
+        pool.work_available.notify_all();
         pool.thread_ended.wait(pool.lock, step_ns);
     }
     for (long& thread : pool.ended_threads) {
@@ -81,12 +82,12 @@ void stop_workers() noexcept {
 
 void workers_after_fork() noexcept {
     pool.lock.reset();
-    pool.work.reset();
+    pool.work_available.reset();
     pool.thread_ended.reset();
-    pool.started = pool.possible = pool.calm = pool.first = pool.count = 0;
+    pool.started = pool.max_threads_created = pool.idle_walks = pool.first = pool.count = 0;
     std::fill(std::begin(pool.ended_threads), std::end(pool.ended_threads), 0);
-    pool.failed = pool.leaving = false;
-    ++pool.number;
+    pool.failed = pool.ending = false;
+    ++pool.generation;
     lease_thread_after_fork();
 }
 

@@ -13,14 +13,14 @@ namespace sonde::buffer {
 
 bool walk_over_files() noexcept {
     static bool active;  // under the lock of all files
-    system::Hold lock_guard(state.files_lock);
+    system::LockGuard lock_guard(state.files_lock);
     active = false;
     for_each_file([](File& file) {
         release_if_shared(file);
         release_if_grown(file);
         check_space(file);
-        if (file.mode.load(std::memory_order_relaxed) == Mode::Active && file.on_list_of != pool.number &&
-            (file.dirty.first != nullptr || file.pages.queued > 0)) {
+        if (file.mode.load(std::memory_order_relaxed) == Mode::Active && file.queued_in_pool != pool.generation &&
+            (file.dirty.first != nullptr || file.pages.queued_for_read_ahead > 0)) {
             enqueue_file(file);
         }
         active |= file.mode.load(std::memory_order_relaxed) == Mode::Active;
@@ -33,9 +33,9 @@ namespace {
 /// Returns the page that was planned first, since it is needed first. Planned pages are the newest in the list.
 Page* next_queued(const File& file) noexcept {
     Page* oldest = nullptr;
-    std::uint32_t remaining = file.pages.queued;
+    std::uint32_t remaining = file.pages.queued_for_read_ahead;
     for (Page* page = file.pages.newest; page != nullptr && remaining > 0; page = page->older) {
-        if (page->busy == Busy::Queued) {
+        if (page->activity == PageActivity::Queued) {
             oldest = page;
             --remaining;
         }
@@ -45,13 +45,13 @@ Page* next_queued(const File& file) noexcept {
 
 }  // namespace
 
-bool begin_next_job(File& file, Job& job) noexcept {
+bool begin_next_job(File& file, PageTransfer& job) noexcept {
     Page* first = file.dirty.first;
-    if (first != nullptr && !file.turns.writing && first->busy == Busy::No) {
+    if (first != nullptr && !file.active_calls.is_write_in_flight && first->activity == PageActivity::No) {
         const std::uint64_t now = system::now_ns();
         const std::uint64_t age_ns = static_cast<std::uint64_t>(state.settings->limits.age_ms) * 1'000'000 / 2;
-        const bool behind = file.dirty.pages > 1 && file.dirty.pages + 1 >= file.pages.limit;
-        const bool early = first->full || behind;
+        const bool behind = file.dirty.pages > 1 && file.dirty.pages + 1 >= file.pages.max_pages;
+        const bool early = first->is_written_past || behind;
         if ((early || now - first->dirty_since_ns > age_ns) && now >= file.errors.retry_after_ns) {
             ++file.statistics.behind_started;
             job.begin_write(file);
@@ -59,24 +59,24 @@ bool begin_next_job(File& file, Job& job) noexcept {
         }
     }
     while (Page* page = next_queued(file)) {
-        if (job.begin_load(file, *page, page->want_begin, page->want_end)) {
+        if (job.begin_load(file, *page, page->load_begin, page->load_end)) {
             return true;
         }
-        page->busy = Busy::No;
-        --file.pages.queued;
+        page->activity = PageActivity::No;
+        --file.pages.queued_for_read_ahead;
     }
     return false;
 }
 
 bool do_next_job(File& file) noexcept {
-    Job job;
+    PageTransfer job;
     if (!begin_next_job(file, job)) {
         return false;
     }
     UnlockedScope unlocked(file, nullptr);
-    job.do_all();
+    job.execute_all();
     unlocked.end();
-    job.finish(unlocked.spent_ns);
+    job.finish(unlocked.elapsed_ns);
     return true;
 }
 

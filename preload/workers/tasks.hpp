@@ -7,7 +7,7 @@
 namespace sonde::buffer {
 
 /// Requires the lock of the file. Starts the next transfer; returns false when there is none.
-bool begin_next_job(File& file, Job& job) noexcept;
+bool begin_next_job(File& file, PageTransfer& job) noexcept;
 /// Does one job of this file. Returns true if there are more. Also called by tests without threads.
 bool do_next_job(File& file) noexcept;
 /// Walks over all files for work that was not queued. Returns whether a file is active.

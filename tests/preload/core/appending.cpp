@@ -42,13 +42,14 @@ TEST_CASE("appends_reads_and_truncations_equal_plain_file") {
                 const auto kind = random() % 100;
                 if (kind < 55) {
                     std::generate_n(data.begin(), bytes, [&] { return static_cast<char>(random()); });
-                    const off64_t offset = kind < 30 ? buffer::here : static_cast<off64_t>(position);
+                    const off64_t offset = kind < 30 ? buffer::current_offset : static_cast<off64_t>(position);
                     const buffer::IoPart part{data.data(), bytes};
                     const int descriptor = fd[random() % 2];
                     const ssize_t got = done(
                         buffer::write(descriptor, &part, 1, offset),
                         [](int to, void* from, std::size_t count, off64_t where) {
-                            return where == buffer::here ? ::write(to, from, count) : pwrite64(to, from, count, where);
+                            return where == buffer::current_offset ? ::write(to, from, count)
+                                                                   : pwrite64(to, from, count, where);
                         },
                         descriptor, data.data(), bytes, offset);
                     REQUIRE(got == static_cast<ssize_t>(bytes));
@@ -70,7 +71,7 @@ TEST_CASE("appends_reads_and_truncations_equal_plain_file") {
                     REQUIRE(close_buffered(fd[1]) == 0);
                     fd[1] = open_buffered(path, O_WRONLY | O_APPEND);
                 }
-                REQUIRE_FALSE(file_of(fd[0]).appended.grew);
+                REQUIRE_FALSE(file_of(fd[0]).append.foreign_growth);
             }
             for (const int descriptor : fd) {
                 REQUIRE(close_buffered(descriptor) == 0);
@@ -115,7 +116,7 @@ TEST_CASE("append_by_another_process_releases_file_and_keeps_order") {
         bool quiet = false;
         CHECK(buffer::flush_descriptor(fd, quiet) == 0);
         CHECK(file_of(fd).mode.load() == buffer::Mode::Released);
-        CHECK(std::string(file_of(fd).why_released).find("alone says") != std::string::npos);
+        CHECK(std::string(file_of(fd).release_reason).find("alone says") != std::string::npos);
         write_mine(300, 'B');
         append_from_outside(path, std::string(23, '#'));
         write_mine(300, 'C');

@@ -65,7 +65,7 @@ inline settings::Settings& use(const char* params, bool leases = false) {
 inline void stop_pool() {
     buffer::stop_workers();
     {
-        const system::Hold lock_guard(buffer::pool.lock);
+        const system::LockGuard lock_guard(buffer::pool.lock);
         REQUIRE(buffer::pool.started == 0);
     }
     buffer::workers_after_fork();
@@ -129,12 +129,12 @@ bool went_past(int fd, ssize_t& got, Real real) {
     return true;
 }
 
-inline ssize_t done(const buffer::Answer& answer, ssize_t (*real)(int, void*, std::size_t, off64_t), int fd, void* data,
-                    std::size_t bytes, off64_t offset) {
-    if (answer.done) {
+inline ssize_t done(const buffer::CallResult& answer, ssize_t (*real)(int, void*, std::size_t, off64_t), int fd,
+                    void* data, std::size_t bytes, off64_t offset) {
+    if (answer.is_done) {
         return answer.value;
     }
-    return buffer::pass(answer, [&] { return real(fd, data, bytes, offset); });
+    return buffer::make_real_call(answer, [&] { return real(fd, data, bytes, offset); });
 }
 
 inline ssize_t read_at(int fd, char* data, std::size_t bytes, off64_t offset) {
@@ -162,7 +162,7 @@ inline ssize_t write_at(int fd, char* data, std::size_t bytes, off64_t offset) {
 inline settings::Settings& use_measured(const char* params, bool leases = false) {
     settings::Settings& settings = use(params, leases);
     for (std::size_t i = 0; i < settings.count; ++i) {
-        settings.rules[i].stands_aside = true;
+        settings.rules[i].may_suspend = true;
     }
     return settings;
 }

@@ -14,7 +14,7 @@
 #include <string>
 
 using namespace under_test;
-using buffer::Answer;
+using buffer::CallResult;
 using buffer::File;
 using buffer::IoPart;
 using buffer::Mode;
@@ -25,47 +25,47 @@ TEST_CASE("suspension_of_n_calls_passes_n_and_resumes") {
     file.lock.lock();
     buffer::suspend_for(file, 3);
     file.lock.unlock();
-    CHECK(file.retries_later);
+    CHECK(file.is_retry_planned);
     CHECK(file.calls_until_retry.load() == 3);
     char data[10];
     const IoPart part{data, 10};
     for (int remaining = 2; remaining > 0; --remaining) {
-        const Answer answer = buffer::read(one.fd, &part, 1, 0);
-        CHECK_FALSE(answer.done);
-        CHECK(answer.passing == &file);
-        CHECK(answer.counted == 0);
-        CHECK(file.passing.load() == 1);
+        const CallResult answer = buffer::read(one.fd, &part, 1, 0);
+        CHECK_FALSE(answer.is_done);
+        CHECK(answer.pass_through_file == &file);
+        CHECK(answer.direction == 0);
+        CHECK(file.pass_through_calls.load() == 1);
         CHECK(file.calls_until_retry.load() == remaining);
-        CHECK(buffer::pass(answer, [] { return ssize_t{10}; }) == 10);
-        CHECK(file.passing.load() == 0);
+        CHECK(buffer::make_real_call(answer, [] { return ssize_t{10}; }) == 10);
+        CHECK(file.pass_through_calls.load() == 0);
     }
-    CHECK(buffer::read(one.fd, &part, 1, 0).done);
+    CHECK(buffer::read(one.fd, &part, 1, 0).is_done);
     CHECK(mode_of(one.fd) == Mode::Active);
-    CHECK_FALSE(file.retries_later);
-    CHECK(file.passing.load() == 0);
-    CHECK(file.passed.calls[0].load() == 2);
-    CHECK(file.passed.bytes[0].load() == 20);
-    CHECK(file.passed.calls[1].load() == 0);
+    CHECK_FALSE(file.is_retry_planned);
+    CHECK(file.pass_through_calls.load() == 0);
+    CHECK(file.bypassed.calls[0].load() == 2);
+    CHECK(file.bypassed.bytes[0].load() == 20);
+    CHECK(file.bypassed.calls[1].load() == 0);
 }
 
 TEST_CASE("exclusive_call_delays_resume_by_64_calls") {
     Held one(quiet);
     File& file = file_of(one.fd);
     const buffer::PassThrough around(one.fd);
-    file.retries_later = true;
+    file.is_retry_planned = true;
     file.calls_until_retry = 1;
     char data[10];
     const IoPart part{data, 10};
-    const Answer answer = buffer::write(one.fd, &part, 1, 0);
-    CHECK_FALSE(answer.done);
-    CHECK(answer.counted == 1);
-    CHECK(file.passing.load() == 1);
-    CHECK(file.retries_later);
+    const CallResult answer = buffer::write(one.fd, &part, 1, 0);
+    CHECK_FALSE(answer.is_done);
+    CHECK(answer.direction == 1);
+    CHECK(file.pass_through_calls.load() == 1);
+    CHECK(file.is_retry_planned);
     CHECK(file.calls_until_retry.load() == 63);
-    CHECK(buffer::pass(answer, [] { return ssize_t{-1}; }) == -1);  // what failed moved nothing
-    CHECK(file.passed.calls[1].load() == 1);
-    CHECK(file.passed.bytes[1].load() == 0);
-    file.retries_later = false;
+    CHECK(buffer::make_real_call(answer, [] { return ssize_t{-1}; }) == -1);  // what failed moved nothing
+    CHECK(file.bypassed.calls[1].load() == 1);
+    CHECK(file.bypassed.bytes[1].load() == 0);
+    file.is_retry_planned = false;
 }
 
 TEST_CASE("bypassed_calls_count_for_their_file_only") {
@@ -82,7 +82,7 @@ TEST_CASE("bypassed_calls_count_for_their_file_only") {
     asleep(two);
     char data[10];
     const IoPart part{data, 10};
-    buffer::pass(buffer::read(first.fd, &part, 1, 0), [] { return ssize_t{10}; });  // takes a place
+    buffer::make_real_call(buffer::read(first.fd, &part, 1, 0), [] { return ssize_t{10}; });  // takes a place
     REQUIRE(buffer::own_bypass_slot != nullptr);
     buffer::own_bypass_slot->calls = 0;
     const auto bypass_once = [](int fd, bool writes, ssize_t got) {
@@ -122,7 +122,7 @@ TEST_CASE("bypass_slot_counts_suspension_by_the_score") {
     file.lock.unlock();
     char data[10];
     const IoPart part{data, 10};
-    buffer::pass(buffer::read(held.fd, &part, 1, 0), [] { return ssize_t{10}; });
+    buffer::make_real_call(buffer::read(held.fd, &part, 1, 0), [] { return ssize_t{10}; });
     REQUIRE(buffer::own_bypass_slot != nullptr);
     buffer::own_bypass_slot->calls = 0;
     file.calls_until_retry = 40;
@@ -145,9 +145,9 @@ TEST_CASE("bypass_slot_counts_suspension_by_the_score") {
     CHECK(buffer::bypass_in_flight(file) == 0);
     file.calls_until_retry = 16;
     CHECK(buffer::enter_bypass(held.fd) == nullptr);
-    file.passing = 1;
+    file.pass_through_calls = 1;
     CHECK(buffer::bypass_in_flight(file) == 1);
-    file.passing = 0;
+    file.pass_through_calls = 0;
 }
 
 TEST_CASE("suspended_file_stays_suspended_after_exclusive_call") {
@@ -158,7 +158,7 @@ TEST_CASE("suspended_file_stays_suspended_after_exclusive_call") {
     file.lock.unlock();
     { const buffer::PassThrough around(held.fd); }
     CHECK(mode_of(held.fd) == Mode::Suspended);
-    CHECK(file.turns.exclusive_calls == 0);
+    CHECK(file.active_calls.exclusive_calls == 0);
     CHECK(file.calls_until_retry.load() == 100);
     CHECK(file.statistics.interruptions == 0);
 }
@@ -171,13 +171,13 @@ TEST_CASE("close_during_exclusive_call_detaches_it") {
     int next = -1;
     {
         const buffer::PassThrough around(fd);
-        CHECK(object->turns.exclusive_calls == 1);
+        CHECK(object->active_calls.exclusive_calls == 1);
         CHECK(close_buffered(fd) == 0);
         next = open_buffered(folder.path + "/second", O_RDWR | O_CREAT);
         REQUIRE(&file_of(next) == object);  // the next life of the same object
-        CHECK(object->turns.exclusive_calls == 0);
+        CHECK(object->active_calls.exclusive_calls == 0);
     }
-    CHECK(object->turns.exclusive_calls == 0);
+    CHECK(object->active_calls.exclusive_calls == 0);
     CHECK(mode_of(next) == Mode::Active);
     CHECK(close_buffered(next) == 0);
 }

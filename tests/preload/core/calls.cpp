@@ -17,7 +17,7 @@
 #include <string>
 
 using namespace under_test;
-using buffer::Answer;
+using buffer::CallResult;
 using buffer::File;
 using buffer::IoPart;
 using buffer::Mode;
@@ -28,19 +28,19 @@ namespace {
 constexpr std::int64_t farthest = 1LL << 43;
 
 /// Returns whether the buffer executed the call. If not, ends the pass-through call without transferred bytes.
-bool was_served_by_library(const Answer& answer, int fd) {
-    if (!answer.done) {
-        CHECK(file_of(fd).passing.load() == 1);
-        CHECK(answer.passing == &file_of(fd));
-        buffer::pass(answer, [] { return ssize_t{0}; });
+bool was_served_by_library(const CallResult& answer, int fd) {
+    if (!answer.is_done) {
+        CHECK(file_of(fd).pass_through_calls.load() == 1);
+        CHECK(answer.pass_through_file == &file_of(fd));
+        buffer::make_real_call(answer, [] { return ssize_t{0}; });
         CHECK(file_of(fd).calls_until_retry.load() == 1);
         file_of(fd).lock.lock();
         buffer::resume_buffering(file_of(fd));
         file_of(fd).lock.unlock();
     }
-    CHECK(file_of(fd).passing.load() == 0);
+    CHECK(file_of(fd).pass_through_calls.load() == 0);
     CHECK(mode_of(fd) == Mode::Active);
-    return answer.done;
+    return answer.is_done;
 }
 
 bool library_reads(int fd, char* data, std::size_t bytes, std::int64_t offset) {
@@ -77,10 +77,10 @@ TEST_CASE("unusual_calls_are_passed_to_kernel_and_file_resumes") {
     const IoPart empty_elsewhere[] = {{data, 10}, {reinterpret_cast<char*>(8), 0}};
     CHECK(was_served_by_library(buffer::read(one.fd, empty_elsewhere, 2, 500), one.fd));
     CHECK(file_of(one.fd).statistics.read.calls == 6);
-    CHECK(buffer::read(999, two, 2, 0).passing == nullptr);
-    CHECK_FALSE(buffer::read(999, two, 2, 0).done);
-    CHECK_FALSE(buffer::write(999, two, 2, 0).done);
-    CHECK_FALSE(buffer::seek(999, 0, SEEK_SET).done);
+    CHECK(buffer::read(999, two, 2, 0).pass_through_file == nullptr);
+    CHECK_FALSE(buffer::read(999, two, 2, 0).is_done);
+    CHECK_FALSE(buffer::write(999, two, 2, 0).is_done);
+    CHECK_FALSE(buffer::seek(999, 0, SEEK_SET).is_done);
 }
 
 TEST_CASE("calls_against_open_mode_are_refused_by_kernel") {
@@ -106,7 +106,7 @@ TEST_CASE("write_beyond_size_limit_is_passed_to_kernel") {
     CHECK(in_child([] {
         const rlimit some{12'345, RLIM_INFINITY};
         setrlimit(RLIMIT_FSIZE, &some);
-        buffer::read_limits();
+        buffer::read_file_size_limit();
         return state.size_limit.load() == 12'345;
     }));
 }
@@ -114,7 +114,7 @@ TEST_CASE("write_beyond_size_limit_is_passed_to_kernel") {
 TEST_CASE("seeks_to_8_tib_are_answered_and_hole_seeks_bypassed") {
     Held one(quiet);
     const auto sought = [&](std::int64_t offset, int whence) {
-        const Answer answer = buffer::seek(one.fd, offset, whence);
+        const CallResult answer = buffer::seek(one.fd, offset, whence);
         const bool here = was_served_by_library(answer, one.fd);
         return here ? answer.value : -1'000'000;
     };
@@ -136,18 +136,18 @@ TEST_CASE("only_calls_at_current_offset_move_it") {
     Held one(quiet);
     char data[400];
     const IoPart part{data, 400};
-    CHECK(buffer::read(one.fd, &part, 1, buffer::here).value == 400);
+    CHECK(buffer::read(one.fd, &part, 1, buffer::current_offset).value == 400);
     CHECK(buffer::seek(one.fd, 0, SEEK_CUR).value == 400);
-    CHECK(buffer::read(one.fd, &part, 1, buffer::here).value == 100);
+    CHECK(buffer::read(one.fd, &part, 1, buffer::current_offset).value == 100);
     CHECK(buffer::seek(one.fd, 0, SEEK_CUR).value == 500);
-    CHECK(buffer::read(one.fd, &part, 1, buffer::here).value == 0);
+    CHECK(buffer::read(one.fd, &part, 1, buffer::current_offset).value == 0);
     CHECK(buffer::read(one.fd, &part, 1, 10).value == 400);
     CHECK(buffer::seek(one.fd, 0, SEEK_CUR).value == 500);
-    CHECK(buffer::write(one.fd, &part, 1, buffer::here).value == 400);
+    CHECK(buffer::write(one.fd, &part, 1, buffer::current_offset).value == 400);
     CHECK(buffer::seek(one.fd, 0, SEEK_CUR).value == 900);
     CHECK_FALSE(buffer::table[one.fd].load()->offset_busy);
-    CHECK(file_of(one.fd).turns.running == 0);
-    CHECK_FALSE(file_of(one.fd).turns.writer_turn);
+    CHECK(file_of(one.fd).active_calls.running == 0);
+    CHECK_FALSE(file_of(one.fd).active_calls.is_program_writing);
 }
 
 TEST_CASE("calls_are_counted_by_size_sequence_and_alignment") {
@@ -196,11 +196,11 @@ TEST_CASE("call_is_a_hit_when_answered_here_or_page_sized") {
     buffer::suspend_buffering(file);
     buffer::resume_buffering(file);  // nothing is held
     file.lock.unlock();
-    file.payoff.window_hits = file.payoff.window_calls = 0;
-    file.payoff.probes = 9;
+    file.profitability.window_hits = file.profitability.window_calls = 0;
+    file.profitability.probes = 9;
     const auto hits = [&](std::size_t bytes, off64_t offset) {
         REQUIRE(read_at(one.fd, data.data(), bytes, offset) == static_cast<ssize_t>(bytes));
-        return file.payoff.window_hits;
+        return file.profitability.window_hits;
     };
     const std::uint64_t before = file.statistics.read.hits;
     CHECK(hits(10, 0) == 0);
@@ -209,7 +209,7 @@ TEST_CASE("call_is_a_hit_when_answered_here_or_page_sized") {
     CHECK(hits(4096, 4096) == 2);  // from storage, and no worse for it
     CHECK(hits(4095, 8192) == 2);
     CHECK(file.statistics.read.hits == before + 1);
-    CHECK(file.payoff.window_calls == 4);
+    CHECK(file.profitability.window_calls == 4);
     CHECK(hits(1, 4096) == 2);  // a whole page went straight, and is not here
 }
 
@@ -229,21 +229,21 @@ TEST_CASE("free space is looked at after 16 MiB that were accepted") {
 TEST_CASE("nothing_is_buffered_after_process_end") {
     Held one(quiet);
     CHECK(in_child([&] {
-        buffer::finish();
+        buffer::finish_buffering();
         char data[10];
         const IoPart part{data, 10};
-        const Answer answer = buffer::read(one.fd, &part, 1, 0);
-        return mode_of(one.fd) == Mode::Released && contents(one.path) == one.text && !answer.done &&
-               answer.passing == nullptr;
+        const CallResult answer = buffer::read(one.fd, &part, 1, 0);
+        return mode_of(one.fd) == Mode::Released && contents(one.path) == one.text && !answer.is_done &&
+               answer.pass_through_file == nullptr;
     }));
     REQUIRE(truncate(one.path.c_str(), 0) == 0);
     CHECK(in_child([&] {
         state.ended = true;  // by another thread, which did not wait for this file
         char data[10];
         const IoPart part{data, 10};
-        const Answer answer = buffer::read(one.fd, &part, 1, 0);
+        const CallResult answer = buffer::read(one.fd, &part, 1, 0);
         return file_of(one.fd).lock.try_lock(0) && mode_of(one.fd) == Mode::Released &&
-               contents(one.path) == one.text && !answer.done && answer.passing == nullptr;
+               contents(one.path) == one.text && !answer.is_done && answer.pass_through_file == nullptr;
     }));
 }
 
@@ -251,15 +251,15 @@ TEST_CASE("process_end_flushes_running_files_and_releases_idle_files") {
     Held one(quiet);
     CHECK(in_child([&] {
         File& file = file_of(one.fd);
-        file.turns.running = 1;
-        buffer::finish();
+        file.active_calls.running = 1;
+        buffer::finish_buffering();
         return mode_of(one.fd) == Mode::Active && contents(one.path) == one.text && state.files_lock.try_lock(0) &&
                file.lock.try_lock(0);
     }));
     REQUIRE(truncate(one.path.c_str(), 0) == 0);
     CHECK(in_child([&] {
-        file_of(one.fd).turns.gate = true;
-        buffer::finish();
+        file_of(one.fd).active_calls.is_gate_closed = true;
+        buffer::finish_buffering();
         return mode_of(one.fd) == Mode::Active && contents(one.path) == one.text;
     }));
     REQUIRE(truncate(one.path.c_str(), 0) == 0);

@@ -26,8 +26,8 @@ namespace {
 constexpr const char* chosen = "*:auto,%process:age=600:threads=0";
 constexpr const char* named_rule = "*:size=4k:count=4,%process:age=600:threads=0";
 
-/// Waits until the kernel has removed the threads that earlier tests ended. A thread that was joined is still counted for
-/// a moment, and the library would take it for a second thread of the program.
+/// Waits until the kernel has removed the threads that earlier tests ended. A thread that was joined is still counted
+/// for a moment, and the library would take it for a second thread of the program.
 void wait_for_ended_threads() {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
     const auto count_threads = [] {
@@ -49,7 +49,7 @@ struct Candidate {
         use(params);
         wait_for_ended_threads();
         for (int i = 0; i < 8 && learns_anew; ++i) {
-            buffer::note_benefit(1'000'000);  // whatever files of other tests gained
+            buffer::record_benefit(1'000'000);  // whatever files of other tests gained
         }
         fd = open(path.c_str(), flags, 0644);
         buffer::consider_opened_descriptor(fd, flags, path.c_str());
@@ -83,23 +83,23 @@ TEST_CASE("file_with_two_slow_calls_is_adopted_after_24") {
     CHECK(buffer::count_candidate_call(candidate.fd) == CallRoute::Pass);
     CHECK(buffer::count_candidate_call(candidate.fd) == CallRoute::Pass);
     CHECK(buffer::count_candidate_call(candidate.fd) == CallRoute::Time);
-    buffer::note_call_time(candidate.fd, 1000, 0);
-    buffer::note_call_time(candidate.fd, 1000, 11'001);
+    buffer::record_candidate_call_time(candidate.fd, 1000, 0);
+    buffer::record_candidate_call_time(candidate.fd, 1000, 11'001);
     SUBCASE("one slow, one fast") {
-        buffer::note_call_time(candidate.fd, 1000, 11'000);
+        buffer::record_candidate_call_time(candidate.fd, 1000, 11'000);
         CHECK(candidate.calls_until_buffered(1000) == 253);
     }
     SUBCASE("two slow") {
-        buffer::note_call_time(candidate.fd, 1000, 11'001);
+        buffer::record_candidate_call_time(candidate.fd, 1000, 11'001);
         CHECK(candidate.calls_until_buffered(1000) == 21);
     }
-    buffer::note_call_time(candidate.fd, 1000, 0);
+    buffer::record_candidate_call_time(candidate.fd, 1000, 0);
 }
 
 TEST_CASE("quick_calls_limit_timing_to_one_file_in_64") {
     CHECK(Candidate(chosen).calls_until_buffered(0) == 0);
     for (int i = 0; i < 32; ++i) {
-        buffer::note_timed_call(false);
+        buffer::record_timed_call(false);
     }
     int timed = 0;
     for (int file = 0; file < 128; ++file) {
@@ -107,18 +107,18 @@ TEST_CASE("quick_calls_limit_timing_to_one_file_in_64") {
         timed += ((state >> buffer::calls_shift) & buffer::calls_mask) == 0 ? 1 : 0;
     }
     CHECK(timed == 2);
-    buffer::note_timed_call(true);
+    buffer::record_timed_call(true);
     CHECK(((buffer::new_candidate_state(0) >> buffer::calls_shift) & buffer::calls_mask) == 0);
-    buffer::note_timed_call(false);
+    buffer::record_timed_call(false);
 }
 
 TEST_CASE("files_without_benefit_raise_the_number_of_calls") {
     const auto calls = [] { return Candidate(chosen, O_RDWR | O_CREAT, false).calls_until_buffered(2000); };
     CHECK(Candidate(chosen).calls_until_buffered(0) == 0);
-    buffer::note_benefit(0);
-    buffer::note_benefit(19'999);
+    buffer::record_benefit(0);
+    buffer::record_benefit(19'999);
     CHECK(calls() == 1000);  // and none of its own
-    buffer::note_benefit(20'000);
+    buffer::record_benefit(20'000);
     CHECK(calls() == 500);
 }
 
@@ -140,25 +140,25 @@ TEST_CASE("file_is_adopted_at_open_when_the_rule_needs_it") {
 TEST_CASE("descriptor_shared_with_a_child_is_not_buffered") {
     SUBCASE("fork") {
         const Candidate candidate(chosen);
-        buffer::disqualify_after_fork(true);
+        buffer::exclude_descriptors_after_fork(true);
         CHECK(candidate.calls_until_buffered(1000) == 257);
         CHECK_FALSE(buffer::is_registered_descriptor(candidate.fd));
     }
     SUBCASE("spawn, inherited") {
         const Candidate candidate(chosen);
-        buffer::disqualify_after_fork(false);
+        buffer::exclude_descriptors_after_fork(false);
         CHECK(candidate.calls_until_buffered(1000) == 257);
         CHECK_FALSE(buffer::is_registered_descriptor(candidate.fd));
     }
     SUBCASE("spawn, closed by exec") {
         const Candidate candidate(chosen, O_RDWR | O_CREAT | O_CLOEXEC);
-        buffer::disqualify_after_fork(false);
+        buffer::exclude_descriptors_after_fork(false);
         CHECK(candidate.calls_until_buffered(1000) == 256);
     }
     SUBCASE("64 forks, after which the count is the same") {
         const Candidate candidate(chosen);
         for (int i = 0; i < 64; ++i) {
-            buffer::disqualify_after_fork(true);
+            buffer::exclude_descriptors_after_fork(true);
         }
         CHECK_FALSE(buffer::counts_calls(candidate.fd));
     }
@@ -166,7 +166,7 @@ TEST_CASE("descriptor_shared_with_a_child_is_not_buffered") {
 
 TEST_CASE("disqualified_descriptor_passes_for_good") {
     const Candidate candidate(chosen);
-    buffer::disqualify(candidate.fd);
+    buffer::exclude_descriptor(candidate.fd);
     CHECK_FALSE(buffer::counts_calls(candidate.fd));
 }
 
@@ -204,7 +204,7 @@ TEST_CASE("unleased_file_rechecks_registered_descriptors") {
     const Candidate candidate(chosen, O_RDWR | O_CREAT);
     use(named_rule);
     const int fd = open_buffered(candidate.path, O_RDWR);
-    CHECK(buffer::candidate_state(candidate.fd) == buffer::unseen);
+    CHECK(buffer::candidate_state(candidate.fd) == buffer::not_examined);
     CHECK(buffer::count_candidate_call(candidate.fd) == CallRoute::Buffer);
     CHECK(&file_of(fd) == &file_of(candidate.fd));
     CHECK(close_buffered(fd) == 0);

@@ -25,20 +25,20 @@ struct CapturedReports {
     CapturedReports() {
         use("*");
         state.report = open(text_file.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0644);
-        state.lines_folder = folder.path.c_str();
-        state.few.files = state.few.calls = state.few.bytes = 0;
+        state.json_report_folder = folder.path.c_str();
+        state.few_calls.files = state.few_calls.calls = state.few_calls.bytes = 0;
     }
     ~CapturedReports() {
         close(state.report);
-        if (state.lines >= 0) {
-            buffer::unmark_own_descriptor(state.lines);
-            close(state.lines);
+        if (state.json_report >= 0) {
+            buffer::unmark_own_descriptor(state.json_report);
+            close(state.json_report);
         }
-        state.report = state.lines = -1;
-        state.lines_folder = nullptr;
+        state.report = state.json_report = -1;
+        state.json_report_folder = nullptr;
         state.reported = false;
-        state.others_unseen = false;
-        state.strangers = false;
+        state.cannot_detect_others = false;
+        state.has_uncovered_files = false;
     }
     /// Returns the report with `?` in place of the time since the opening.
     static std::string timeless(std::string text) {
@@ -94,7 +94,7 @@ struct ReportedFile {
     ReportedFile() {
         file->rule = &rule;
         file->pages.page_size = 1 << 20;
-        file->pages.limit = 4;
+        file->pages.max_pages = 4;
         file->pages.prefetch = 1;
         file->opened_ns = system::now_ns();
         file->path[0] = 'x';

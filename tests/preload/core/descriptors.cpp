@@ -77,13 +77,13 @@ TEST_CASE("pipes_and_unnamed_files_are_not_buffered") {
 TEST_CASE("file_without_rule_is_not_buffered_but_noted") {
     const Folder folder;
     use("*.dat:size=4k");
-    state.strangers = false;
+    state.has_uncovered_files = false;
     const std::string path = folder.path + "/data.log";
     const int fd = open(path.c_str(), O_RDWR | O_CREAT, 0644);
     buffer::adopt_descriptor({.fd = fd, .flags = O_RDWR, .path = path.c_str()});
     CHECK_FALSE(buffer::is_watched_descriptor(fd));
-    CHECK(state.strangers.load());
-    state.strangers = false;
+    CHECK(state.has_uncovered_files.load());
+    state.has_uncovered_files = false;
     close(fd);
 }
 
@@ -94,8 +94,8 @@ TEST_CASE("duplicates_share_offset_and_last_close_flushes") {
     REQUIRE(buffer::is_watched_descriptor(copy));
     CHECK(buffer::table[copy].load() == buffer::table[one.fd].load());
     CHECK(buffer::table[copy].load()->references == 2);
-    const buffer::Answer sought = buffer::seek(one.fd, 123, SEEK_SET);
-    CHECK(sought.done);
+    const buffer::CallResult sought = buffer::seek(one.fd, 123, SEEK_SET);
+    CHECK(sought.is_done);
     CHECK(sought.value == 123);
     CHECK(buffer::seek(copy, 0, SEEK_CUR).value == 123);
     CHECK(buffer::seek(copy, -3, SEEK_END).value == 497);
@@ -172,19 +172,19 @@ TEST_CASE("process_memory_limit_sends_calls_to_storage") {
 }
 
 TEST_CASE("private_descriptors_are_tracked_up_to_4096") {
-    CHECK_FALSE(buffer::is_private(4000));
+    CHECK_FALSE(buffer::is_own_descriptor(4000));
     buffer::mark_own_descriptor(4000);
-    CHECK(buffer::is_private(4000));
-    CHECK_FALSE(buffer::is_private(4001));
-    CHECK_FALSE(buffer::is_private(3999));
+    CHECK(buffer::is_own_descriptor(4000));
+    CHECK_FALSE(buffer::is_own_descriptor(4001));
+    CHECK_FALSE(buffer::is_own_descriptor(3999));
     buffer::unmark_own_descriptor(4000);
-    CHECK_FALSE(buffer::is_private(4000));
+    CHECK_FALSE(buffer::is_own_descriptor(4000));
     buffer::mark_own_descriptor(-1);
-    CHECK_FALSE(buffer::is_private(-1));
+    CHECK_FALSE(buffer::is_own_descriptor(-1));
     buffer::mark_own_descriptor(4096);
-    CHECK_FALSE(buffer::is_private(4096));
+    CHECK_FALSE(buffer::is_own_descriptor(4096));
     buffer::mark_own_descriptor(4095);
-    CHECK(buffer::is_private(4095));
+    CHECK(buffer::is_own_descriptor(4095));
     buffer::unmark_own_descriptor(4095);
 }
 

@@ -38,36 +38,36 @@ TEST_CASE("direct_descriptor_per_direction_lives_until_close") {
     use(directly);
     const std::string path = folder.path + "/data";
     const int fd = open_buffered(path, O_RDWR | O_CREAT);
-    const buffer::Ends& ends = file_of(fd).ends;
-    const int in = ends.direct;
-    const int out = ends.direct_out;
+    const buffer::FileDescriptors& ends = file_of(fd).descriptors;
+    const int in = ends.direct_read_fd;
+    const int out = ends.direct_write_fd;
     for (const auto& [mine, access] : {std::pair{in, O_RDONLY}, {out, O_WRONLY}}) {
         REQUIRE(mine >= 0);
-        CHECK(buffer::is_private(mine));
+        CHECK(buffer::is_own_descriptor(mine));
         CHECK((fcntl(mine, F_GETFL) & (O_DIRECT | O_ACCMODE)) == (O_DIRECT | access));
     }
-    CHECK(ends.direct_align == 4096);
+    CHECK(ends.direct_alignment == 4096);
     CHECK(close_buffered(fd) == 0);
     for (const int own_descriptor : {in, out}) {
-        CHECK_FALSE(buffer::is_private(own_descriptor));
+        CHECK_FALSE(buffer::is_own_descriptor(own_descriptor));
         CHECK(fcntl(own_descriptor, F_GETFD) == -1);
     }
     const int reader = open_buffered(path, O_RDONLY);
-    CHECK(file_of(reader).ends.direct >= 0);
-    CHECK(file_of(reader).ends.direct_out == -1);
+    CHECK(file_of(reader).descriptors.direct_read_fd >= 0);
+    CHECK(file_of(reader).descriptors.direct_write_fd == -1);
     CHECK(close_buffered(reader) == 0);
     const int writer = open_buffered(path, O_WRONLY);
-    CHECK(file_of(writer).ends.direct == -1);
-    const int into = file_of(writer).ends.direct_out;
+    CHECK(file_of(writer).descriptors.direct_read_fd == -1);
+    const int into = file_of(writer).descriptors.direct_write_fd;
     CHECK(into >= 0);
     const int both = open_buffered(path, O_RDWR);
-    CHECK(file_of(both).ends.direct >= 0);
-    CHECK(file_of(both).ends.direct_out == into);  // one for each way is enough
+    CHECK(file_of(both).descriptors.direct_read_fd >= 0);
+    CHECK(file_of(both).descriptors.direct_write_fd == into);  // one for each way is enough
     CHECK(close_buffered(both) == 0);
     CHECK(close_buffered(writer) == 0);
     use(quiet);
     const int plain = open_buffered(path, O_RDWR);
-    CHECK(file_of(plain).ends.direct == -1);
+    CHECK(file_of(plain).descriptors.direct_read_fd == -1);
     CHECK(close_buffered(plain) == 0);
 }
 
@@ -79,7 +79,7 @@ TEST_CASE("direct_descriptors_use_one_sixteenth_of_limit") {
     use(directly);
     const auto is_direct = [&](int number) {
         const int fd = open_buffered(folder.path + "/" + std::to_string(number), O_RDWR | O_CREAT);
-        return file_of(fd).ends.direct >= 0;
+        return file_of(fd).descriptors.direct_read_fd >= 0;
     };
     const rlimit few{64, 64};
     CHECK(in_child([&] {
@@ -91,6 +91,6 @@ TEST_CASE("direct_descriptors_use_one_sixteenth_of_limit") {
         const std::string path = folder.path + "/high";
         const int fd = dup2(open(path.c_str(), O_RDWR | O_CREAT, 0644), 32);
         buffer::adopt_descriptor({.fd = fd, .flags = O_RDWR, .path = path.c_str()});
-        return file_of(fd).ends.direct == -1;
+        return file_of(fd).descriptors.direct_read_fd == -1;
     }));
 }

@@ -16,7 +16,7 @@ inline buffer::Mode mode_of(int fd) {
 
 /// Returns the reason why a file was released; empty while it is buffered.
 inline std::string why(int fd) {
-    const char* reason = file_of(fd).why_released;
+    const char* reason = file_of(fd).release_reason;
     return reason != nullptr ? reason : "";
 }
 

@@ -60,7 +60,7 @@ TEST_CASE("release_by_any_key_hands_data_over_first") {
         buffer::adopt_descriptor({.fd = fd, .flags = O_RDWR, .path = path.c_str()});
         CHECK_FALSE(buffer::is_watched_descriptor(fd));
         close(fd);
-        state.retired = false;
+        state.is_disabled = false;
     }
 }
 

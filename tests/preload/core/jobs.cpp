@@ -12,11 +12,11 @@
 #include <string>
 
 using namespace under_test;
-using buffer::Busy;
 using buffer::File;
-using buffer::Job;
 using buffer::Page;
-using buffer::Request;
+using buffer::PageActivity;
+using buffer::PageRequest;
+using buffer::PageTransfer;
 
 namespace {
 
@@ -26,22 +26,22 @@ struct Waiting {
     std::string data = std::string(8192, '.');
     settings::Rule rule;
     Page page;
-    Job job;
+    PageTransfer job;
     Waiting() {
         use("*,%process:age=600");  // nothing becomes old while a test runs
         file->rule = &rule;
         file->size = 100'000;
         file->pages.page_size = 8192;
-        file->ends.reader = 3;
-        file->ends.writer = 4;
-        file->on_list_of = buffer::pool.number;  // no worker shall see it
+        file->descriptors.read_fd = 3;
+        file->descriptors.write_fd = 4;
+        file->queued_in_pool = buffer::pool.generation;  // no worker shall see it
         page.index = 1;
         page.data = data.data();
     }
     void by_direct() {
-        file->ends.direct = 9;
-        file->ends.direct_out = 8;
-        file->ends.direct_align = 4096;
+        file->descriptors.direct_read_fd = 9;
+        file->descriptors.direct_write_fd = 8;
+        file->descriptors.direct_alignment = 4096;
     }
     void dirty(std::uint32_t begin, std::uint32_t end) {
         page.dirty.add(begin, end);
@@ -52,8 +52,8 @@ struct Waiting {
     }
     /// "descriptor: bytes at place in page > offset in file", or "" when there is none.
     std::string next() {
-        Request request{};
-        if (!job.next(request)) {
+        PageRequest request{};
+        if (!job.next_request(request)) {
             return "";
         }
         return std::to_string(request.fd) + ": " + std::to_string(request.bytes) + " at " +
@@ -65,28 +65,28 @@ struct Waiting {
 
 TEST_CASE("page_load_repeats_short_reads_and_fills_zeros") {
     Waiting fixture;
-    fixture.page.busy = Busy::Queued;
-    fixture.page.ahead = true;
-    fixture.file->pages.queued = 1;
+    fixture.page.activity = PageActivity::Queued;
+    fixture.page.is_read_ahead = true;
+    fixture.file->pages.queued_for_read_ahead = 1;
     REQUIRE(fixture.job.begin_load(*fixture.file, fixture.page, 0, 8192));
-    CHECK(fixture.file->pages.queued == 0);
-    CHECK(fixture.page.busy == Busy::Loading);
-    CHECK(fixture.file->turns.in_flight == 1);
+    CHECK(fixture.file->pages.queued_for_read_ahead == 0);
+    CHECK(fixture.page.activity == PageActivity::Loading);
+    CHECK(fixture.file->active_calls.in_storage == 1);
     CHECK_FALSE(fixture.job.writes());
     CHECK(fixture.next() == "3: 8192 at 0 > 8192");
-    fixture.job.done(5000);
+    fixture.job.store_result(5000);
     CHECK(fixture.next() == "3: 3192 at 5000 > 13192");
-    fixture.job.done(-EINTR);
+    fixture.job.store_result(-EINTR);
     CHECK(fixture.next() == "3: 3192 at 5000 > 13192");
-    fixture.job.done(0);
+    fixture.job.store_result(0);
     CHECK(fixture.data.substr(5000) == std::string(3192, '\0'));
     CHECK(fixture.data.substr(0, 5000) == std::string(5000, '.'));
     CHECK(fixture.next() == "");
     CHECK(fixture.job.finish(700) == 0);
     CHECK(fixture.page.valid.covers(0, 8192));
-    CHECK(fixture.page.ahead);
-    CHECK(fixture.page.busy == Busy::No);
-    CHECK(fixture.file->turns.in_flight == 0);
+    CHECK(fixture.page.is_read_ahead);
+    CHECK(fixture.page.activity == PageActivity::No);
+    CHECK(fixture.file->active_calls.in_storage == 0);
     CHECK(fixture.file->statistics.read.storage_calls == 1);
     CHECK(fixture.file->statistics.read.storage_bytes == 5000);
     CHECK(fixture.file->statistics.read.storage_ns == 700);
@@ -101,8 +101,8 @@ TEST_CASE("page_load_stops_at_end_of_file") {
     Waiting behind;
     behind.file->size = 8192 + 100;
     CHECK_FALSE(behind.job.begin_load(*behind.file, behind.page, 100, 8192));
-    CHECK(behind.page.busy == Busy::No);
-    CHECK(behind.file->turns.in_flight == 0);
+    CHECK(behind.page.activity == PageActivity::No);
+    CHECK(behind.file->active_calls.in_storage == 0);
     behind.file->size = 10;
     CHECK_FALSE(behind.job.begin_load(*behind.file, behind.page, 0, 8192));
 }
@@ -113,9 +113,9 @@ TEST_CASE("load reads only gaps of a page, its data may be newer") {
     fixture.page.valid.add(4096, 5000);
     REQUIRE(fixture.job.begin_load(*fixture.file, fixture.page, 0, 8000));
     CHECK(fixture.next() == "3: 4096 at 0 > 8192");  // not past the kernel's cache: not all of the page is replaced
-    fixture.job.done(4096);
+    fixture.job.store_result(4096);
     CHECK(fixture.next() == "3: 3000 at 5000 > 13192");
-    fixture.job.done(3000);
+    fixture.job.store_result(3000);
     CHECK(fixture.next() == "");
     CHECK(fixture.job.finish(1) == 0);
     CHECK(fixture.page.valid.count() == 1);
@@ -128,7 +128,7 @@ TEST_CASE("direct_load_reads_sectors_and_falls_back") {
     fixture.by_direct();
     REQUIRE(fixture.job.begin_load(*fixture.file, fixture.page, 0, 5000));
     CHECK(fixture.next() == "9: 8192 at 0 > 8192");
-    fixture.job.done(8192);
+    fixture.job.store_result(8192);
     CHECK(fixture.next() == "");
     CHECK(fixture.job.finish(1) == 0);
     CHECK(fixture.file->statistics.read.storage_bytes == 5000);
@@ -138,9 +138,9 @@ TEST_CASE("direct_load_reads_sectors_and_falls_back") {
     refused.by_direct();
     REQUIRE(refused.job.begin_load(*refused.file, refused.page, 0, 4096));
     CHECK(refused.next() == "9: 4096 at 0 > 8192");
-    refused.job.done(-EINVAL);
+    refused.job.store_result(-EINVAL);
     CHECK(refused.next() == "3: 4096 at 0 > 8192");
-    refused.job.done(4096);
+    refused.job.store_result(4096);
     CHECK(refused.job.finish(1) == 0);
     for (const auto& [begin, end] : {std::pair{0U, 4095U}, std::pair{100U, 8192U}}) {
         Waiting small;  // less than a sector, or not from its beginning
@@ -158,17 +158,17 @@ TEST_CASE("direct_load_reads_sectors_and_falls_back") {
 
 TEST_CASE("load error ends the read and preserves data of the page") {
     Waiting fixture;
-    fixture.page.ahead = true;
+    fixture.page.is_read_ahead = true;
     REQUIRE(fixture.job.begin_load(*fixture.file, fixture.page, 0, 8192));
     CHECK(fixture.next() != "");
-    fixture.job.done(100);
+    fixture.job.store_result(100);
     CHECK(fixture.next() != "");
-    fixture.job.done(-EIO);
+    fixture.job.store_result(-EIO);
     CHECK(fixture.next() == "");
     CHECK(fixture.job.finish(1) == -EIO);
     CHECK(fixture.page.valid.empty());
-    CHECK_FALSE(fixture.page.ahead);  // the program's own read will meet the error
-    CHECK(fixture.page.busy == Busy::No);
+    CHECK_FALSE(fixture.page.is_read_ahead);  // the program's own read will meet the error
+    CHECK(fixture.page.activity == PageActivity::No);
     CHECK(fixture.file->errors.count == 0);
 }
 
@@ -182,7 +182,7 @@ TEST_CASE("fragmented_page_keeps_dirty_and_fresh_ranges") {
     REQUIRE_FALSE(fixture.page.valid.has_room());
     REQUIRE(fixture.job.begin_load(*fixture.file, fixture.page, 7000, 7100));
     CHECK(fixture.next() == "3: 100 at 7000 > 15192");
-    fixture.job.done(100);
+    fixture.job.store_result(100);
     CHECK(fixture.job.finish(1) == 0);
     CHECK(fixture.page.valid.count() == 2);
     CHECK(fixture.page.valid.covers(7000, 7100));
@@ -194,24 +194,24 @@ TEST_CASE("dirty_ranges_are_written_one_by_one_direct_if_aligned") {
     fixture.by_direct();
     fixture.dirty(0, 4096);
     fixture.dirty(5000, 5100);
-    fixture.page.full = true;
+    fixture.page.is_written_past = true;
     fixture.job.begin_write(*fixture.file);
     CHECK(fixture.file->dirty.pages == 0);
     CHECK(fixture.file->dirty.first == nullptr);
-    CHECK(fixture.page.busy == Busy::Writing);
-    CHECK_FALSE(fixture.page.full);
-    CHECK(fixture.file->turns.writing);
-    CHECK(fixture.file->turns.in_flight == 1);
+    CHECK(fixture.page.activity == PageActivity::Writing);
+    CHECK_FALSE(fixture.page.is_written_past);
+    CHECK(fixture.file->active_calls.is_write_in_flight);
+    CHECK(fixture.file->active_calls.in_storage == 1);
     CHECK(fixture.job.writes());
     CHECK(fixture.next() == "8: 4096 at 0 > 8192");
-    fixture.job.done(4096);
+    fixture.job.store_result(4096);
     CHECK(fixture.next() == "4: 100 at 5000 > 13192");
-    fixture.job.done(60);
+    fixture.job.store_result(60);
     CHECK(fixture.next() == "4: 40 at 5060 > 13252");
-    fixture.job.done(40);
+    fixture.job.store_result(40);
     CHECK(fixture.next() == "");
     CHECK(fixture.job.finish(5) == 0);
-    CHECK_FALSE(fixture.file->turns.writing);
+    CHECK_FALSE(fixture.file->active_calls.is_write_in_flight);
     CHECK(fixture.file->statistics.write.storage_calls == 2);
     CHECK(fixture.file->statistics.write.storage_bytes == 4196);
     CHECK(fixture.page.dirty.empty());
@@ -235,11 +235,11 @@ TEST_CASE("refused_write_stays_first_and_retries_after_a_second") {
         buffer::mark_page_dirty(*fixture.file, later);
         fixture.job.begin_write(*fixture.file);
         CHECK(fixture.next() == "4: 100 at 0 > 8192");
-        fixture.job.done(100);
+        fixture.job.store_result(100);
         CHECK(fixture.next() == "4: 100 at 200 > 8392");
-        fixture.job.done(30);
+        fixture.job.store_result(30);
         CHECK(fixture.next() == "4: 70 at 230 > 8422");
-        fixture.job.done(answer);  // a write of nothing is an error too
+        fixture.job.store_result(answer);  // a write of nothing is an error too
         CHECK(fixture.next() == "");
         CHECK(fixture.job.finish(1) == (answer == 0 ? -EIO : -ENOSPC));
         REQUIRE(fixture.page.dirty.count() == 2);
@@ -250,11 +250,11 @@ TEST_CASE("refused_write_stays_first_and_retries_after_a_second") {
         CHECK(fixture.file->dirty.last == &later);
         CHECK(fixture.file->dirty.pages == 2);
         CHECK(fixture.page.is_dirty);
-        CHECK(fixture.file->errors.last == (answer == 0 ? EIO : ENOSPC));
+        CHECK(fixture.file->errors.last_errno == (answer == 0 ? EIO : ENOSPC));
         CHECK(fixture.file->errors.count == 1);
-        Job again;
+        PageTransfer again;
         CHECK_FALSE(buffer::begin_next_job(*fixture.file, again));
-        fixture.page.full = true;
+        fixture.page.is_written_past = true;
         fixture.file->errors.retry_after_ns = 0;
         CHECK(buffer::begin_next_job(*fixture.file, again));
         CHECK(fixture.file->statistics.behind_started == 1);
@@ -270,7 +270,7 @@ TEST_CASE("dirty_page_leaves_list_from_any_position") {
     CHECK(fixture.file->dirty.pages == 4);
     buffer::mark_page_clean(*fixture.file, pages[1]);
     CHECK(pages[0].dirty_next == &pages[2]);
-    CHECK(pages[2].dirty_before == &pages[0]);
+    CHECK(pages[2].dirty_previous == &pages[0]);
     CHECK_FALSE(pages[1].is_dirty);
     buffer::mark_page_clean(*fixture.file, pages[3]);
     CHECK(fixture.file->dirty.last == &pages[2]);
@@ -279,7 +279,7 @@ TEST_CASE("dirty_page_leaves_list_from_any_position") {
     buffer::requeue_dirty_page(*fixture.file, pages[3]);
     CHECK(fixture.file->dirty.first == &pages[3]);
     CHECK(pages[3].dirty_next == &pages[2]);
-    CHECK(pages[2].dirty_before == &pages[3]);
+    CHECK(pages[2].dirty_previous == &pages[3]);
     CHECK(fixture.file->dirty.pages == 2);
     buffer::mark_page_clean(*fixture.file, pages[2]);
     buffer::mark_page_clean(*fixture.file, pages[3]);
@@ -292,51 +292,52 @@ TEST_CASE("dirty_page_leaves_list_from_any_position") {
 TEST_CASE("worker_writes_full_or_old_pages_before_reading_ahead") {
     const auto begins = [](auto change) {
         Waiting fixture;
-        fixture.file->pages.limit = 10;
+        fixture.file->pages.max_pages = 10;
         fixture.dirty(0, 10);
         change(fixture);
-        Job job;
+        PageTransfer job;
         const bool begun = buffer::begin_next_job(*fixture.file, job);
         CHECK((!begun || job.writes()));
         return begun;
     };
     CHECK_FALSE(begins([](Waiting&) {}));
-    CHECK(begins([](Waiting& fixture) { fixture.page.full = true; }));
+    CHECK(begins([](Waiting& fixture) { fixture.page.is_written_past = true; }));
     CHECK(begins([](Waiting& fixture) { fixture.page.dirty_since_ns = 1; }));
     CHECK_FALSE(begins([](Waiting& fixture) {
-        fixture.page.full = true;
-        fixture.file->turns.writing = true;
+        fixture.page.is_written_past = true;
+        fixture.file->active_calls.is_write_in_flight = true;
     }));
     CHECK_FALSE(begins([](Waiting& fixture) {
-        fixture.page.full = true;
-        fixture.page.busy = Busy::Loading;
+        fixture.page.is_written_past = true;
+        fixture.page.activity = PageActivity::Loading;
     }));
     static Page second;
     const auto of_two = [&](std::uint32_t limit) {
         return begins([=](Waiting& fixture) {
             second = Page{};
             buffer::mark_page_dirty(*fixture.file, second);
-            fixture.file->pages.limit = limit;
+            fixture.file->pages.max_pages = limit;
         });
     };
     CHECK(of_two(3));
     CHECK_FALSE(of_two(4));
-    CHECK_FALSE(begins([](Waiting& fixture) { fixture.file->pages.limit = 1; }));  // of one page nobody is in the way
+    CHECK_FALSE(
+        begins([](Waiting& fixture) { fixture.file->pages.max_pages = 1; }));  // of one page nobody is in the way
     Waiting ahead;
     ahead.file->pages.newest = &ahead.page;
-    ahead.page.busy = Busy::Queued;
-    ahead.page.want_begin = 10;
-    ahead.page.want_end = 60;
-    ahead.file->pages.queued = 1;
+    ahead.page.activity = PageActivity::Queued;
+    ahead.page.load_begin = 10;
+    ahead.page.load_end = 60;
+    ahead.file->pages.queued_for_read_ahead = 1;
     REQUIRE(buffer::begin_next_job(*ahead.file, ahead.job));
     CHECK(ahead.next() == "3: 50 at 10 > 8202");
     Waiting behind;  // the file has become shorter since
     behind.file->pages.newest = &behind.page;
-    behind.page.busy = Busy::Queued;
-    behind.page.want_end = 60;
-    behind.file->pages.queued = 1;
+    behind.page.activity = PageActivity::Queued;
+    behind.page.load_end = 60;
+    behind.file->pages.queued_for_read_ahead = 1;
     behind.file->size = 8192;
     CHECK_FALSE(buffer::begin_next_job(*behind.file, behind.job));
-    CHECK(behind.file->pages.queued == 0);
-    CHECK(behind.page.busy == Busy::No);
+    CHECK(behind.file->pages.queued_for_read_ahead == 0);
+    CHECK(behind.page.activity == PageActivity::No);
 }

@@ -40,7 +40,7 @@ struct Leased {
     void write() { REQUIRE(write_at(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size())); }
     /// Waits until the thread that released the lease has finished with the file.
     Mode mode() const {
-        const system::Hold lock_guard(file_of(fd).lock);
+        const system::LockGuard lock_guard(file_of(fd).lock);
         return mode_of(fd);
     }
     int kernel_lease() const { return fcntl(fd, F_GETLEASE); }

@@ -174,7 +174,7 @@ TEST_CASE("small_records_become_few_calls_and_streams_read_ahead") {
     CHECK(file->statistics.ahead_started == 0);
     CHECK(file->statistics.read.storage_bytes < 100 * 100 + 5 * 65536);
     CHECK(close_buffered(fd) == 0);
-    CHECK(settings.rules[0].matched == 3);
+    CHECK(settings.rules[0].match_count == 3);
 }
 
 TEST_CASE("backward_overlapping_calls_hit_pages_on_slow_storage") {

@@ -39,7 +39,7 @@ int lock_file() {
     char name[PATH_MAX];
     for (int fd = 0; fd < 4096; ++fd) {
         const std::string link = "/proc/self/fd/" + std::to_string(fd);
-        const ssize_t length = buffer::is_private(fd) ? readlink(link.c_str(), name, sizeof(name)) : -1;
+        const ssize_t length = buffer::is_own_descriptor(fd) ? readlink(link.c_str(), name, sizeof(name)) : -1;
         if (length > 0 &&
             std::string(name, static_cast<std::size_t>(length)).rfind("/dev/shm/sonde-preload-", 0) == 0) {
             return fd;

@@ -30,22 +30,22 @@ TEST_CASE("reused_object_keeps_nothing_of_previous_file") {
     const std::uint32_t generation = file->generation;
     const std::uint32_t file_count = buffer::files_known.load();
     file->lock.lock();
-    file->turns.exclusive_calls = 3;
-    file->errors = {.last = 5, .count = 7, .retry_after_ns = 1ULL << 62U};
-    file->payoff.guesses = 9;
-    file->payoff.best_rate = 77;
-    file->appended = {.all = true, .grew = true, .landed = 9};
-    file->locked_in_parts = true;
-    file->inherited = file->sign = file->write_through = file->shared = true;
-    file->handle = file;
-    file->retries_later = true;
-    file->claimed = true;
+    file->active_calls.exclusive_calls = 3;
+    file->errors = {.last_errno = 5, .count = 7, .retry_after_ns = 1ULL << 62U};
+    file->profitability.speculative_loads_left = 9;
+    file->profitability.best_bytes_per_us = 77;
+    file->append = {.only_appends = true, .foreign_growth = true, .kernel_size = 9};
+    file->has_posix_locks = true;
+    file->is_inherited = file->has_release_request = file->write_through = file->is_shared = true;
+    file->mpi_handle = file;
+    file->is_retry_planned = true;
+    file->is_claimed = true;
     file->lease.lost = true;
     file->is_local = true;
     file->last_guard = buffer::Guard::Lease;
     file->space_checked_ns = 12;
     file->watch.switches = 6;
-    file->choice.why = "so";
+    file->choice.reason = "so";
     file->accepted_since_check = 8;
     file->statistics.seeks = 2;
     file->lock.unlock();
@@ -59,18 +59,18 @@ TEST_CASE("reused_object_keeps_nothing_of_previous_file") {
     CHECK(buffer::files_known.load() == file_count - 1);
     const int second = open_buffered(folder.path + "/second", O_RDWR | O_CREAT);
     REQUIRE(&file_of(second) == file);
-    CHECK(file->turns.exclusive_calls == 0);
-    CHECK((file->errors.last == 0 && file->errors.count == 0 && file->errors.retry_after_ns == 0));
-    CHECK((file->payoff.guesses == 4 && file->payoff.best_rate == 0));
-    CHECK_FALSE((file->appended.all || file->appended.grew || file->appended.landed != 0));
-    CHECK_FALSE((file->locked_in_parts || file->inherited || file->sign || file->write_through || file->shared ||
-                 file->retries_later || file->watching));
-    CHECK(file->handle == nullptr);
+    CHECK(file->active_calls.exclusive_calls == 0);
+    CHECK((file->errors.last_errno == 0 && file->errors.count == 0 && file->errors.retry_after_ns == 0));
+    CHECK((file->profitability.speculative_loads_left == 4 && file->profitability.best_bytes_per_us == 0));
+    CHECK_FALSE((file->append.only_appends || file->append.foreign_growth || file->append.kernel_size != 0));
+    CHECK_FALSE((file->has_posix_locks || file->is_inherited || file->has_release_request || file->write_through ||
+                 file->is_shared || file->is_retry_planned || file->is_watched));
+    CHECK(file->mpi_handle == nullptr);
     CHECK((!file->lease.lost && file->lease.fd == -1 && file->space_checked_ns == 0));
     CHECK((file->is_local && file->last_guard == buffer::Guard::NodeTable));  // as of the second file
     CHECK(file->watch.switches == 0);
-    CHECK(file->choice.why == nullptr);
-    CHECK(file->why_released == nullptr);
+    CHECK(file->choice.reason == nullptr);
+    CHECK(file->release_reason == nullptr);
     CHECK(file->accepted_since_check == 0);
     CHECK(file->statistics.seeks == 0);
     CHECK(file->mode.load() == Mode::Active);
@@ -82,7 +82,7 @@ TEST_CASE("unreturned_call_keeps_its_file_object") {
     const Folder folder;
     const int first = open_buffered(folder.path + "/first", O_RDWR | O_CREAT);
     const File* const old_file = &file_of(first);
-    CHECK_FALSE(buffer::read(first, nullptr, 0, 0).done);  // on its way to the kernel, and left by a handler
+    CHECK_FALSE(buffer::read(first, nullptr, 0, 0).is_done);  // on its way to the kernel, and left by a handler
     CHECK(close_buffered(first) == 0);
     CHECK(old_file->mode.load() == Mode::Gone);
     const int second = open_buffered(folder.path + "/second", O_RDWR | O_CREAT);
@@ -103,40 +103,40 @@ TEST_CASE("all_direct_descriptors_move_for_program") {
     close(probe);
     use("*:size=4k:count=4:direct,%process:age=600");
     const int fd = open_buffered(path, O_RDWR);
-    buffer::Ends& ends = file_of(fd).ends;
-    const int in = ends.direct, out = ends.direct_out;
+    buffer::FileDescriptors& ends = file_of(fd).descriptors;
+    const int in = ends.direct_read_fd, out = ends.direct_write_fd;
     REQUIRE((in >= 0 && out >= 0));
     buffer::move_own_descriptor(in);
-    CHECK(ends.direct != in);
-    CHECK(ends.direct_out == out);
-    CHECK(buffer::is_private(ends.direct));
-    CHECK_FALSE(buffer::is_private(in));
-    CHECK((fcntl(ends.direct, F_GETFL) & O_DIRECT) != 0);
-    const int moved = ends.direct;
+    CHECK(ends.direct_read_fd != in);
+    CHECK(ends.direct_write_fd == out);
+    CHECK(buffer::is_own_descriptor(ends.direct_read_fd));
+    CHECK_FALSE(buffer::is_own_descriptor(in));
+    CHECK((fcntl(ends.direct_read_fd, F_GETFL) & O_DIRECT) != 0);
+    const int moved = ends.direct_read_fd;
     buffer::move_own_descriptor(out);
-    CHECK(ends.direct == moved);
-    CHECK(ends.direct_out != out);
-    CHECK(buffer::is_private(ends.direct_out));
+    CHECK(ends.direct_read_fd == moved);
+    CHECK(ends.direct_write_fd != out);
+    CHECK(buffer::is_own_descriptor(ends.direct_write_fd));
     close(in);
     close(out);
     // A file with POSIX locks gets no further O_DIRECT descriptor, because closing it would end the locks.
     CHECK(close_buffered(fd) == 0);
     const int reader = open_buffered(path, O_RDONLY);
-    CHECK(file_of(reader).ends.direct >= 0);
-    buffer::note_lock_of_file(reader);
-    buffer::note_lock_of_file(999);
+    CHECK(file_of(reader).descriptors.direct_read_fd >= 0);
+    buffer::record_file_lock(reader);
+    buffer::record_file_lock(999);
     const int writer = open_buffered(path, O_WRONLY);
-    CHECK(file_of(writer).ends.direct_out == -1);
+    CHECK(file_of(writer).descriptors.direct_write_fd == -1);
     CHECK(in_child([&] {  // nor does the program get that one's number, but what is left after all
-        buffer::give_up_own_descriptor();
-        return file_of(reader).ends.direct >= 0 && state.retired;
+        buffer::release_own_descriptor();
+        return file_of(reader).descriptors.direct_read_fd >= 0 && state.is_disabled;
     }));
     CHECK(close_buffered(writer) == 0);
     CHECK(close_buffered(reader) == 0);
     const int plain = open_buffered(path, O_RDWR);
     CHECK(in_child([&] {
-        return buffer::give_up_own_descriptor() && file_of(plain).ends.direct == -1 &&
-               file_of(plain).ends.direct_out == -1 && !state.retired && mode_of(plain) == Mode::Active;
+        return buffer::release_own_descriptor() && file_of(plain).descriptors.direct_read_fd == -1 &&
+               file_of(plain).descriptors.direct_write_fd == -1 && !state.is_disabled && mode_of(plain) == Mode::Active;
     }));
     CHECK(close_buffered(plain) == 0);
 }
@@ -247,23 +247,23 @@ TEST_CASE("forked_child_forgets_parent_calls_and_both_continue") {
     File& file = file_of(one.fd);
     CHECK(in_child([&] {
         file.statistics.seeks = 3;
-        file.passed.calls[1] = 4;
-        state.few.files = 2;
-        file.turns.running = 0;
+        file.bypassed.calls[1] = 4;
+        state.few_calls.files = 2;
+        file.active_calls.running = 0;
         buffer::prepare_fork_of_files();
         buffer::resume_after_fork(true);
-        const bool clean = file.statistics.seeks == 0 && file.passed.calls[1] == 0 && state.few.files == 0 &&
+        const bool clean = file.statistics.seeks == 0 && file.bypassed.calls[1] == 0 && state.few_calls.files == 0 &&
                            system::thread_state.depth == 0 && state.files_lock.try_lock(0);
         return clean && why(one.fd) == "a child process shares it" && contents(one.path) == one.text;
     }));
     REQUIRE(truncate(one.path.c_str(), 0) == 0);
     buffer::prepare_fork_of_files();
     CHECK_FALSE(state.files_lock.try_lock(0));
-    CHECK(system::Critical::inside());
+    CHECK(system::Critical::is_in_library());
     buffer::resume_after_fork(false);
     CHECK(state.files_lock.try_lock(0));
     state.files_lock.unlock();
-    CHECK_FALSE(system::Critical::inside());
+    CHECK_FALSE(system::Critical::is_in_library());
     CHECK(why(one.fd) == "a child process shares it");
     CHECK(contents(one.path) == one.text);
 }
@@ -335,48 +335,49 @@ TEST_CASE("signals that came during a fork are let in at its end") {
     use(quiet);
     static int let_in = 0;
     let_in = 0;
-    void (*const before)() = system::let_signals_in;
-    system::let_signals_in = [] { ++let_in; };
-    system::thread_state.put_off = true;
+    void (*const before)() = system::deliver_signals;
+    system::deliver_signals = [] { ++let_in; };
+    system::thread_state.has_deferred_signal = true;
     buffer::prepare_fork_of_files();
     CHECK(let_in == 0);
     buffer::resume_after_fork(false);
     CHECK(let_in == 1);
-    system::thread_state.put_off = false;
+    system::thread_state.has_deferred_signal = false;
     buffer::prepare_fork_of_files();
     buffer::resume_after_fork(false);
     CHECK(let_in == 1);
-    system::let_signals_in = before;
+    system::deliver_signals = before;
 }
 
 TEST_CASE("child has no running calls and threads of its parent") {
     Held one(quiet);
     CHECK(in_child([&] {
         File& file = file_of(one.fd);
-        const std::uint32_t pool = buffer::pool.number;
+        const std::uint32_t pool = buffer::pool.generation;
         buffer::prepare_fork_of_files();
         file.lock.lock();  // by a thread of the parent, which is not here
-        file.turns.running = 2;
-        file.turns.in_flight = 3;
-        file.turns.gate = true;
-        file.passing = 5;
+        file.active_calls.running = 2;
+        file.active_calls.in_storage = 3;
+        file.active_calls.is_gate_closed = true;
+        file.pass_through_calls = 5;
         for (const int direction : {0, 1}) {
-            file.passed.calls[direction] = 1;
-            file.passed.bytes[direction] = 1;
+            file.bypassed.calls[direction] = 1;
+            file.bypassed.bytes[direction] = 1;
         }
-        state.few.calls = 3;
-        state.few.bytes = 3;
-        buffer::pool.calm = 2;
+        state.few_calls.calls = 3;
+        state.few_calls.bytes = 3;
+        buffer::pool.idle_walks = 2;
         buffer::pool.first = buffer::pool.count = 7;
-        buffer::pool.leaving = buffer::pool.failed = true;
+        buffer::pool.ending = buffer::pool.failed = true;
         buffer::resume_after_fork(true);
-        bool clean = file.lock.try_lock(0) && file.turns.running == 0 && file.turns.in_flight == 0 && !file.turns.gate;
-        clean &= file.passing == 0 && state.few.calls == 0 && state.few.bytes == 0;
+        bool clean = file.lock.try_lock(0) && file.active_calls.running == 0 && file.active_calls.in_storage == 0 &&
+                     !file.active_calls.is_gate_closed;
+        clean &= file.pass_through_calls == 0 && state.few_calls.calls == 0 && state.few_calls.bytes == 0;
         for (const int direction : {0, 1}) {
-            clean &= file.passed.calls[direction] == 0 && file.passed.bytes[direction] == 0;
+            clean &= file.bypassed.calls[direction] == 0 && file.bypassed.bytes[direction] == 0;
         }
-        clean &= buffer::pool.number == pool + 1 && buffer::pool.calm == 0 && buffer::pool.first == 0;
-        clean &= buffer::pool.count == 0 && !buffer::pool.leaving && !buffer::pool.failed && buffer::pool.started == 0;
+        clean &= buffer::pool.generation == pool + 1 && buffer::pool.idle_walks == 0 && buffer::pool.first == 0;
+        clean &= buffer::pool.count == 0 && !buffer::pool.ending && !buffer::pool.failed && buffer::pool.started == 0;
         return clean;
     }));
     REQUIRE(truncate(one.path.c_str(), 0) == 0);
@@ -388,12 +389,12 @@ TEST_CASE("first_disable_reason_wins") {
     CHECK_FALSE(buffer::is_shared(&handle));
     buffer::release_shared(&handle, "nothing");
     buffer::sync_shared(&handle);
-    buffer::before_child(buffer::Child::Copy);
+    buffer::prepare_child_process(buffer::ChildKind::Copy);
     Held one(quiet);
     buffer::disable_buffering("first");
     buffer::disable_buffering("second");
     CHECK(why(one.fd) == "first");
-    state.retired = false;
+    state.is_disabled = false;
     buffer::move_own_descriptor(999'999);  // nobody has it
-    CHECK_FALSE(buffer::is_private(-1));
+    CHECK_FALSE(buffer::is_own_descriptor(-1));
 }

@@ -11,9 +11,9 @@
 #include <string>
 
 using namespace under_test;
-using buffer::Busy;
 using buffer::File;
 using buffer::Page;
+using buffer::PageActivity;
 
 namespace {
 
@@ -25,7 +25,7 @@ struct Paged {
         use(quiet);
         file->rule = &rule;
         file->pages.page_size = page_size;
-        file->pages.limit = limit;
+        file->pages.max_pages = limit;
         file->size = 1LL << 40;
         REQUIRE(buffer::allocate_page_buckets(*file));
     }
@@ -70,9 +70,9 @@ TEST_CASE("bucket_count_is_a_power_of_two_from_sixteen") {
     CHECK(buckets(65'536) == 65'536);
     CHECK(buckets(1U << 31U) == 1U << 20U);
     const Paged few(16);
-    CHECK(few.file->pages.buckets == few.file->pages.few_buckets);
+    CHECK(few.file->pages.buckets == few.file->pages.inline_buckets);
     const Paged many(17);
-    CHECK(many.file->pages.buckets != many.file->pages.few_buckets);
+    CHECK(many.file->pages.buckets != many.file->pages.inline_buckets);
 }
 
 TEST_CASE("pages_are_looked_up_by_index_and_ordered_by_use") {
@@ -107,17 +107,17 @@ TEST_CASE("page_beyond_limit_replaces_least_recently_used") {
     Page* second = paged.page(2);
     REQUIRE(first != nullptr);
     first->valid.add(0, 10);
-    first->full = true;
+    first->is_written_past = true;
     CHECK(paged.page(3) == first);
     CHECK(first->valid.empty());
-    CHECK_FALSE(first->full);
+    CHECK_FALSE(first->is_written_past);
     CHECK(first->index == 3);
     CHECK(paged.by_use() == "3 2");
-    second->busy = Busy::Loading;
+    second->activity = PageActivity::Loading;
     CHECK(paged.page(4) == first);
-    first->busy = Busy::Writing;
+    first->activity = PageActivity::Writing;
     CHECK(paged.page(5) == nullptr);  // nothing that could go
-    first->busy = second->busy = Busy::No;
+    first->activity = second->activity = PageActivity::No;
     CHECK(paged.file->pages.count == 2);
     Paged none(0);
     bool again = true;
@@ -166,9 +166,9 @@ TEST_CASE("stream_reuses_the_page_behind_it") {
     first->is_dirty = true;
     CHECK(buffer::reuse_page_behind_stream(*paged.file, 11, false) == nullptr);
     first->is_dirty = false;
-    first->busy = Busy::Loading;
+    first->activity = PageActivity::Loading;
     CHECK(buffer::reuse_page_behind_stream(*paged.file, 11, false) == nullptr);
-    first->busy = Busy::No;
+    first->activity = PageActivity::No;
     CHECK(paged.file->pages.count == 2);
 }
 
@@ -177,15 +177,15 @@ TEST_CASE("memory_is_touched_before_loads_from_64_kib") {
     const auto touched = [&](std::uint32_t page_size, std::uint32_t bytes) {
         Paged paged(2, page_size);
         const int fd = open((folder.path + "/data").c_str(), O_CREAT | O_RDWR, 0644);
-        paged.file->ends.reader = fd;
+        paged.file->descriptors.read_fd = fd;
         Page* page = paged.page(0);
         REQUIRE(page != nullptr);
-        CHECK_FALSE(page->touched);
+        CHECK_FALSE(page->has_memory);
         CHECK(buffer::load_page_range(*paged.file, *page, 0, bytes, false) == 0);
         CHECK(page->valid.covers(0, bytes));
         CHECK(paged.file->statistics.wait_ns == 0);
         close(fd);
-        return page->touched;
+        return page->has_memory;
     };
     CHECK_FALSE(touched(1U << 20U, 65'535));
     CHECK(touched(1U << 20U, 65'536));
@@ -206,5 +206,5 @@ TEST_CASE("returned_memory_serves_next_page_of_its_size") {
     page = paged.page(2);
     CHECK(page->data == data);
     CHECK(data[0] == 'a');  // nobody clears it: what is valid is known by its ranges
-    CHECK_FALSE(page->touched);
+    CHECK_FALSE(page->has_memory);
 }

@@ -13,7 +13,7 @@ using namespace under_test;
 namespace {
 
 std::uint32_t threads() {
-    const system::Hold lock_guard(buffer::pool.lock);
+    const system::LockGuard lock_guard(buffer::pool.lock);
     return buffer::pool.started;
 }
 

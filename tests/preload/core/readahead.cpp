@@ -60,7 +60,8 @@ TEST_CASE("pages_of_a_file_that_is_only_read_are_a_mebibyte_at_most") {
         use(test_case.params);
         const int fd = open_buffered(path, test_case.flags);
         const buffer::CachedPages& held = file_of(fd).pages;
-        CHECK((held.page_size == test_case.page && held.limit == test_case.pages && held.prefetch == test_case.ahead));
+        CHECK((held.page_size == test_case.page && held.max_pages == test_case.pages &&
+               held.prefetch == test_case.ahead));
         read_through(fd, truth, 1000);
         CHECK(file_of(fd).statistics.read.storage_calls < 50);
         CHECK(close_buffered(fd) == 0);
@@ -95,7 +96,8 @@ TEST_CASE("stream_on_quick_storage_leaves_no_pages") {
     const std::string truth = contents(path);
     use_measured("*:size=32m:count=64:alone");
     const int fd = open_buffered(path, O_RDONLY);
-    file_of(fd).payoff.best_rate = 1U << 30U;  // bytes per microsecond: quick for as long as this test lasts
+    file_of(fd).profitability.best_bytes_per_us =
+        1U << 30U;  // bytes per microsecond: quick for as long as this test lasts
     read_through(fd, truth, 1000);
     CHECK(file_of(fd).pages.count <= 3);
     CHECK(close_buffered(fd) == 0);
@@ -119,13 +121,13 @@ TEST_CASE("read-ahead runs in the planned order") {
         file.lock.lock();
         std::int64_t farthest_begun = 0, nearest_waiting = 100;
         for (const buffer::Page* page = file.pages.oldest; page != nullptr; page = page->newer) {
-            if (page->busy == buffer::Busy::Queued) {
+            if (page->activity == buffer::PageActivity::Queued) {
                 nearest_waiting = std::min(nearest_waiting, page->index);
             } else {
                 farthest_begun = std::max(farthest_begun, page->index);
             }
         }
-        remaining = file.pages.queued;
+        remaining = file.pages.queued_for_read_ahead;
         file.lock.unlock();
         REQUIRE(farthest_begun < nearest_waiting);
         usleep(100);

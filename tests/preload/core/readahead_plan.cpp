@@ -10,8 +10,8 @@
 #include <string>
 
 using namespace under_test;
+using buffer::AccessForecast;
 using buffer::File;
-using buffer::Move;
 
 namespace {
 
@@ -20,14 +20,14 @@ struct Queued {
     Folder folder;
     int fd = -1;
     File* file = nullptr;
-    std::unique_ptr<system::Hold> hold;
+    std::unique_ptr<system::LockGuard> hold;
     explicit Queued(const char* params) {
         use_measured(params);
         const std::string path = folder.path + "/data";
         REQUIRE(truncate((close(open(path.c_str(), O_CREAT | O_RDWR, 0644)), path.c_str()), 64 * 4096) == 0);
         fd = open_buffered(path, O_RDWR);
         file = &file_of(fd);
-        hold = std::make_unique<system::Hold>(file->lock);
+        hold = std::make_unique<system::LockGuard>(file->lock);
     }
     ~Queued() {
         hold.reset();
@@ -38,28 +38,30 @@ struct Queued {
         std::string all;
         for (std::int64_t index = 0; index < 70; ++index) {
             const buffer::Page* page = buffer::find_page(*file, index);
-            if (page != nullptr && page->busy == buffer::Busy::Queued) {
-                CHECK(page->ahead);
-                all += (all.empty() ? "" : " ") + std::to_string(index) + ":" + std::to_string(page->want_begin) + "-" +
-                       std::to_string(page->want_end);
+            if (page != nullptr && page->activity == buffer::PageActivity::Queued) {
+                CHECK(page->is_read_ahead);
+                all += (all.empty() ? "" : " ") + std::to_string(index) + ":" + std::to_string(page->load_begin) + "-" +
+                       std::to_string(page->load_end);
             }
         }
         return all;
     }
 };
 
-constexpr Move whole_pages{.local = true, .reach = 4096};
+constexpr AccessForecast whole_pages{.is_page_worthwhile = true, .bytes_to_load = 4096};
 
 }  // namespace
 
 TEST_CASE("advancing_stream_plans_next_pages") {
     Queued one("*:size=4k:count=9:prefetch=3");
     buffer::queue_read_ahead(*one.file, {.forward = 1}, whole_pages, 4096, 8192);
-    buffer::queue_read_ahead(*one.file, {.forward = 2}, {.local = true, .reach = 1023}, 4096, 8192);
+    buffer::queue_read_ahead(*one.file, {.forward = 2}, {.is_page_worthwhile = true, .bytes_to_load = 1023}, 4096,
+                             8192);
     CHECK(one.pages() == "");
-    buffer::queue_read_ahead(*one.file, {.forward = 2}, {.local = true, .reach = 1024}, 4096, 8192);
+    buffer::queue_read_ahead(*one.file, {.forward = 2}, {.is_page_worthwhile = true, .bytes_to_load = 1024}, 4096,
+                             8192);
     CHECK(one.pages() == "2:0-4096 3:0-4096 4:0-4096");
-    CHECK(one.file->pages.queued == 3);
+    CHECK(one.file->pages.queued_for_read_ahead == 3);
     CHECK(one.file->statistics.ahead_started == 3);
     buffer::queue_read_ahead(*one.file, {.forward = 2}, whole_pages, 40'960, 45'056);  // as many as may wait do
     CHECK(one.pages() == "2:0-4096 3:0-4096 4:0-4096");
@@ -67,65 +69,66 @@ TEST_CASE("advancing_stream_plans_next_pages") {
 
 TEST_CASE("backward_stream_plans_earlier_pages") {
     Queued one("*:size=4k:count=9:prefetch=3");
-    Move back = whole_pages;
-    back.backward = true;
+    AccessForecast back = whole_pages;
+    back.is_backward = true;
     buffer::queue_read_ahead(*one.file, {.backward = 2}, back, 2 * 4096, 3 * 4096);
     CHECK(one.pages() == "0:0-4096 1:0-4096");
 }
 
 TEST_CASE("no page is read ahead that begins behind the end of the file") {
     Queued one("*:size=4k:count=9:prefetch=3");
-    Move dense = whole_pages;
-    dense.dense = true;
+    AccessForecast dense = whole_pages;
+    dense.is_dense = true;
     buffer::queue_read_ahead(*one.file, {}, dense, 61 * 4096, 62 * 4096);
     CHECK(one.pages() == "62:0-4096 63:0-4096");
 }
 
 TEST_CASE("strided_calls_plan_parts_within_one_page") {
     Queued one("*:size=4k:count=9:prefetch=4");
-    const Move far{.local = false, .reach = 0};
-    buffer::queue_read_ahead(*one.file, {.step = 9000, .strides = 2}, far, 100, 200);
+    const AccessForecast far{.is_page_worthwhile = false, .bytes_to_load = 0};
+    buffer::queue_read_ahead(*one.file, {.step = 9000, .equal_steps = 2}, far, 100, 200);
     CHECK(one.pages() == "");
-    buffer::queue_read_ahead(*one.file, {.step = 9000, .strides = 3}, far, 100, 200);
+    buffer::queue_read_ahead(*one.file, {.step = 9000, .equal_steps = 3}, far, 100, 200);
     CHECK(one.pages() == "2:908-1008 4:1716-1816 6:2524-2624 8:3332-3432");
 }
 
 TEST_CASE("planned_parts_never_cross_pages_or_file_ends") {
     {
         Queued one("*:size=4k:count=9:prefetch=4");
-        const Move far{.local = false, .reach = 0};
-        buffer::queue_read_ahead(*one.file, {.step = -9000, .strides = 3}, far, 20'000,
+        const AccessForecast far{.is_page_worthwhile = false, .bytes_to_load = 0};
+        buffer::queue_read_ahead(*one.file, {.step = -9000, .equal_steps = 3}, far, 20'000,
                                  20'100);  // to 11,000, 2,000, -7,000
         CHECK(one.pages() == "0:2000-2100 2:2808-2908");
     }
     {
         Queued one("*:size=4k:count=9:prefetch=4");
-        const Move far{.local = false, .reach = 0};
-        buffer::queue_read_ahead(*one.file, {.step = 8192, .strides = 3}, far, 3996, 4096);  // up to the end of a page
+        const AccessForecast far{.is_page_worthwhile = false, .bytes_to_load = 0};
+        buffer::queue_read_ahead(*one.file, {.step = 8192, .equal_steps = 3}, far, 3996,
+                                 4096);  // up to the end of a page
         CHECK(one.pages() == "2:3996-4096 4:3996-4096 6:3996-4096 8:3996-4096");
     }
     {
         Queued one("*:size=4k:count=9:prefetch=4");
-        const Move far{.local = false, .reach = 0};
-        buffer::queue_read_ahead(*one.file, {.step = 8192, .strides = 3}, far, 3997, 4097);
+        const AccessForecast far{.is_page_worthwhile = false, .bytes_to_load = 0};
+        buffer::queue_read_ahead(*one.file, {.step = 8192, .equal_steps = 3}, far, 3997, 4097);
         CHECK(one.pages() == "");
-        buffer::queue_read_ahead(*one.file, {.step = 8192, .strides = 3}, far, 60 * 4096, 60 * 4096 + 10);
+        buffer::queue_read_ahead(*one.file, {.step = 8192, .equal_steps = 3}, far, 60 * 4096, 60 * 4096 + 10);
         CHECK(one.pages() == "62:0-10");
     }
 }
 
 TEST_CASE("nothing_is_read_ahead_in_a_pause_from_memory_or_without_room") {
     Queued one("*:size=4k:count=9:prefetch=3");
-    one.file->payoff.best_rate = 9000;
+    one.file->profitability.best_bytes_per_us = 9000;
     buffer::queue_read_ahead(*one.file, {.forward = 2}, whole_pages, 4096, 8192);
-    one.file->payoff.best_rate = 0;
-    one.file->payoff.ahead_off = 1;
+    one.file->profitability.best_bytes_per_us = 0;
+    one.file->profitability.read_ahead_pause = 1;
     buffer::queue_read_ahead(*one.file, {.forward = 2}, whole_pages, 4096, 8192);
-    CHECK(one.file->payoff.ahead_off == 0);
-    one.file->pages.limit = 1;  // the only page is the one in use
+    CHECK(one.file->profitability.read_ahead_pause == 0);
+    one.file->pages.max_pages = 1;  // the only page is the one in use
     buffer::queue_read_ahead(*one.file, {.forward = 2}, whole_pages, 4096, 8192);
     CHECK(one.pages() == "");
-    one.file->pages.limit = 2;
+    one.file->pages.max_pages = 2;
     buffer::queue_read_ahead(*one.file, {.forward = 2}, whole_pages, 4096, 8192);
     CHECK(one.pages() == "2:0-4096");
 }
@@ -136,7 +139,7 @@ namespace {
 struct StartedPool {
     StartedPool() {
         stop_pool();
-        buffer::pool.started = buffer::pool.possible = 1;
+        buffer::pool.started = buffer::pool.max_threads_created = 1;
     }
     ~StartedPool() { buffer::workers_after_fork(); }
 };
@@ -144,14 +147,14 @@ struct StartedPool {
 }  // namespace
 
 TEST_CASE("planned_work_enqueues_the_file") {
-    const Move far{.local = false, .reach = 0};
+    const AccessForecast far{.is_page_worthwhile = false, .bytes_to_load = 0};
     for (const bool strides : {false, true}) {
         CAPTURE(strides);
         Queued one("*:size=4k:count=9:prefetch=2,%process:age=600");
         const StartedPool takes;
         const auto plan = [&](off64_t begin) {
             if (strides) {
-                buffer::queue_read_ahead(*one.file, {.step = 4096, .strides = 3}, far, begin, begin + 100);
+                buffer::queue_read_ahead(*one.file, {.step = 4096, .equal_steps = 3}, far, begin, begin + 100);
             } else {
                 buffer::queue_read_ahead(*one.file, {.forward = 2}, whole_pages, begin, begin + 100);
             }
@@ -163,11 +166,11 @@ TEST_CASE("planned_work_enqueues_the_file") {
         CHECK(one.pages() == (strides ? "1:0-100 2:0-100" : "1:0-4096 2:0-4096"));
         CHECK(buffer::pool.count == 1);
         CHECK(buffer::next_file() == one.file);
-        one.file->on_list_of = 0;
+        one.file->queued_in_pool = 0;
         for (buffer::Page* page = one.file->pages.oldest; page != nullptr; page = page->newer) {
-            page->busy = buffer::Busy::No;
+            page->activity = buffer::PageActivity::No;
         }
-        one.file->pages.queued = 0;
+        one.file->pages.queued_for_read_ahead = 0;
         plan(50);  // all that it wants is there
         CHECK(buffer::pool.count == 0);
         CHECK(one.file->statistics.ahead_started == 2);
@@ -184,19 +187,20 @@ TEST_CASE("missing_page_plans_and_counts_nothing") {
         for (int i = 0; i < 3; ++i) {
             pages[i] = buffer::allocate_page(*one.file, 40 + i, again);
             REQUIRE(pages[i] != nullptr);
-            pages[i]->busy = buffer::Busy::Loading;
+            pages[i]->activity = buffer::PageActivity::Loading;
         }
         if (strides) {
-            buffer::queue_read_ahead(*one.file, {.step = 4096, .strides = 3}, {.local = false, .reach = 0}, 0, 100);
+            buffer::queue_read_ahead(*one.file, {.step = 4096, .equal_steps = 3},
+                                     {.is_page_worthwhile = false, .bytes_to_load = 0}, 0, 100);
         } else {
             buffer::queue_read_ahead(*one.file, {.forward = 2}, whole_pages, 0, 100);
         }
         CHECK(one.pages() == "");
         CHECK(buffer::pool.count == 0);
-        CHECK(one.file->pages.queued == 0);
+        CHECK(one.file->pages.queued_for_read_ahead == 0);
         CHECK(one.file->statistics.ahead_started == 0);
         for (buffer::Page* page : pages) {
-            page->busy = buffer::Busy::No;
+            page->activity = buffer::PageActivity::No;
         }
     }
 }
@@ -209,16 +213,16 @@ TEST_CASE("written pages are removed from the read-ahead plan") {
     one.hold.reset();
     char data[10] = {};
     REQUIRE(write_at(one.fd, data, 10, 4100) == 10);
-    one.hold = std::make_unique<system::Hold>(one.file->lock);
+    one.hold = std::make_unique<system::LockGuard>(one.file->lock);
     CHECK(one.pages() == "2:0-4096");
     const buffer::Page* written = buffer::find_page(*one.file, 1);
     REQUIRE(written != nullptr);
-    CHECK(written->busy == buffer::Busy::No);
-    CHECK_FALSE(written->ahead);
-    CHECK(one.file->pages.queued == 1);
+    CHECK(written->activity == buffer::PageActivity::No);
+    CHECK_FALSE(written->is_read_ahead);
+    CHECK(one.file->pages.queued_for_read_ahead == 1);
     CHECK(one.file->statistics.ahead_used == 0);
     buffer::next_file();
-    one.file->on_list_of = 0;
+    one.file->queued_in_pool = 0;
 }
 
 TEST_CASE("read_ahead_is_planned_once_and_skips_loaded_pages") {
@@ -226,14 +230,14 @@ TEST_CASE("read_ahead_is_planned_once_and_skips_loaded_pages") {
     const buffer::Stream stream{.forward = 2};
     buffer::queue_read_ahead(*one.file, stream, whole_pages, 4096, 5000);
     CHECK(one.pages() == "2:0-4096 3:0-4096 4:0-4096");
-    CHECK(stream.planned == 1);
+    CHECK(stream.planned_from_page == 1);
     buffer::drop_page(*one.file, *buffer::find_page(*one.file, 3));
-    CHECK(one.file->pages.queued == 2);
+    CHECK(one.file->pages.queued_for_read_ahead == 2);
     CHECK(one.file->statistics.ahead_unused == 1);
     buffer::queue_read_ahead(*one.file, stream, whole_pages, 5000, 6000);
     CHECK(one.pages() == "2:0-4096 4:0-4096");
     buffer::queue_read_ahead(*one.file, stream, whole_pages, 6000, 8193);
-    CHECK(stream.planned == 2);
+    CHECK(stream.planned_from_page == 2);
     CHECK(one.pages() == "2:0-4096 3:0-4096 4:0-4096");
 }
 
@@ -247,13 +251,13 @@ TEST_CASE("planned_pages_yield_to_needed_pages_lru_first") {
     CHECK(one.file->pages.count == 3);
     CHECK(buffer::allocate_page(*one.file, 41, again) == clean);
     CHECK(buffer::find_page(*one.file, 40) == nullptr);
-    CHECK(one.file->pages.queued == 2);
-    const_cast<buffer::Page*>(clean)->busy = buffer::Busy::Loading;
+    CHECK(one.file->pages.queued_for_read_ahead == 2);
+    const_cast<buffer::Page*>(clean)->activity = buffer::PageActivity::Loading;
     const buffer::Page* planned = buffer::find_page(*one.file, 1);
     CHECK(buffer::allocate_page(*one.file, 42, again) == planned);
-    CHECK(one.file->pages.queued == 1);
+    CHECK(one.file->pages.queued_for_read_ahead == 1);
     CHECK(one.pages() == "2:0-4096");
-    CHECK_FALSE(planned->ahead);
+    CHECK_FALSE(planned->is_read_ahead);
     CHECK(one.file->statistics.ahead_unused == 1);
-    const_cast<buffer::Page*>(clean)->busy = buffer::Busy::No;
+    const_cast<buffer::Page*>(clean)->activity = buffer::PageActivity::No;
 }

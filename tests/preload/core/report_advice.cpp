@@ -16,7 +16,7 @@ std::string advice(const Statistics& counted, std::uint32_t prefetch = 1, bool s
     ReportedFile report;
     report.file->statistics = counted;
     report.file->pages.prefetch = prefetch;
-    report.file->shared = shared;
+    report.file->is_shared = shared;
     report.rule.verbose = false;
     buffer::report_file(*report.file);
     const std::string lines = report.captured.lines();

@@ -22,7 +22,7 @@ TEST_CASE("writes_have_a_separate_report_line") {
     report.file->statistics.write = report.file->statistics.read;
     report.file->statistics.read = {};
     report.file->statistics.write.bypassed = 7;
-    report.file->why_released = "why not";
+    report.file->release_reason = "why not";
     std::string line = line_of_reads;
     line.replace(2, 5, "write");
     CHECK(report.text() ==
@@ -39,7 +39,7 @@ TEST_CASE("report_names_losses") {
     const auto gain_of = [](auto change, std::uint64_t call_ns = 5'000'000) {
         ReportedFile report;
         change(report.file->statistics);
-        report.file->payoff.small_call_ns = call_ns;
+        report.file->profitability.small_call_ns = call_ns;
         const std::string all = report.text();
         return all.substr(all.find("interrupted 0\n") + 14);
     };
@@ -70,7 +70,7 @@ TEST_CASE("report_json_states_every_figure") {
     counted.interruptions = 9;
     counted.suspensions = 10;
     counted.write.bypassed = 11;
-    report.file->why_released = "why \"not\"";
+    report.file->release_reason = "why \"not\"";
     report.file->last_guard = buffer::Guard::Lease;
     report.text();
     CHECK(report.captured.lines() ==
@@ -106,10 +106,10 @@ TEST_CASE("file_without_calls_is_reported_only_with_reason") {
     ReportedFile report;
     report.file->statistics = {};
     CHECK(report.text() == "");
-    report.file->why_released = "gone";
-    report.file->inherited = true;
+    report.file->release_reason = "gone";
+    report.file->is_inherited = true;
     CHECK(report.text() == "");
-    report.file->inherited = false;
+    report.file->is_inherited = false;
     CHECK(report.text().find("  no longer buffered: gone\n") != std::string::npos);
 }
 
@@ -121,8 +121,8 @@ TEST_CASE("report_names_buffers_work_and_release_reason") {
     report.file->statistics.behind_started = 8;
     report.file->statistics.syncs = 2;
     report.file->statistics.interruptions = 3;
-    report.file->payoff.small_call_ns = 5'000'000;
-    report.file->why_released = "a child process shares it";
+    report.file->profitability.small_call_ns = 5'000'000;
+    report.file->release_reason = "a child process shares it";
     CHECK(report.text() == std::string("sonde: x  (*: 4 buffers of 1048576 bytes)\n") + line_of_reads +
                                "  was open for ? s, waited 0.020 s; read ahead 6, used 5; written behind 8; seeks 4, "
                                "syncs 2, interrupted 3\n"
@@ -134,7 +134,8 @@ TEST_CASE("report gives chosen settings with the reason") {
     {
         ReportedFile report;
         report.rule.automatic = true;
-        report.file->choice = {.pays = true, .page_size = 2048, .pages = 16, .ahead = 2, .why = "of this"};
+        report.file->choice = {
+            .is_profitable = true, .page_size = 2048, .pages = 16, .prefetch = 2, .reason = "of this"};
         CHECK(report.text().find(
                   "  chosen by its first 200 calls: 16 buffers of 2048 bytes, 2 read ahead, because of this\n") !=
               std::string::npos);
@@ -150,7 +151,7 @@ TEST_CASE("report gives chosen settings with the reason") {
 TEST_CASE("files_below_16_calls_share_one_line") {
     ReportedFile told_file;
     CapturedReports& captured = told_file.captured;
-    told_file.rule.brief = true;
+    told_file.rule.is_brief = true;
     std::strcpy(told_file.file->path, "/data/x");
     Statistics few;
     few.read.calls = 10;
@@ -159,7 +160,7 @@ TEST_CASE("files_below_16_calls_share_one_line") {
     few.write.bytes = 4000;
     const auto report = [&](const Statistics& counted, const char* stopped) {
         told_file.file->statistics = counted;
-        told_file.file->why_released = stopped;
+        told_file.file->release_reason = stopped;
         buffer::report_file(*told_file.file);
     };
     report(few, nullptr);
@@ -193,8 +194,8 @@ TEST_CASE("unmatched_pattern_is_reported_if_other_files_opened") {
             CapturedReports captured;
             settings::Settings& settings = use(verbose ? "*.dat,*.log:verbose" : "*.dat,*.log");
             state.report = open(captured.text_file.c_str(), O_WRONLY | O_APPEND);
-            settings.rules[1].matched = 1;
-            state.strangers = strangers;
+            settings.rules[1].match_count = 1;
+            state.has_uncovered_files = strangers;
             buffer::report_at_end();
             CHECK(captured.text() ==
                   (strangers && verbose ? "sonde: the pattern \"*.dat\" matched no file of this program.\n" : ""));
@@ -205,7 +206,7 @@ TEST_CASE("unmatched_pattern_is_reported_if_other_files_opened") {
 TEST_CASE("few_calls_use_singular_and_open_files_report_once") {
     ReportedFile told_file;
     CapturedReports& captured = told_file.captured;
-    told_file.rule.brief = true;
+    told_file.rule.is_brief = true;
     told_file.file->statistics = {};
     told_file.file->statistics.read.calls = 15;
     told_file.file->statistics.read.bytes = 1'000'000;

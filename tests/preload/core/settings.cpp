@@ -107,8 +107,8 @@ TEST_CASE("invalid settings are reported and valid settings used") {
     CHECK(warnings.size() == 1);
     CHECK(parse(":size=4M,*.dat")->count == 1);
     CHECK(warnings.size() == 1);
-    CHECK(parse("*.log:alone")->rules[0].alone);
-    CHECK_FALSE(parse("*.log:alone:alone=off")->rules[0].alone);
+    CHECK(parse("*.log:alone")->rules[0].is_only_user);
+    CHECK_FALSE(parse("*.log:alone:alone=off")->rules[0].is_only_user);
     CHECK(warnings.empty());
     CHECK(parse("*.h5:mpiio=disjoint")->rules[0].mpi_disjoint);
     CHECK_FALSE(parse("*.h5:mpiio=disjoint:mpiio=off")->rules[0].mpi_disjoint);
@@ -150,7 +150,7 @@ TEST_CASE("options without a pattern are for all files") {
     CHECK(given_for_all.rules[0].count == 2);
     CHECK(given_for_all.rules[0].size == 32U << 20U);
     CHECK(given_for_all.rules[0].direct);
-    CHECK(given_for_all.rules[1].off);
+    CHECK(given_for_all.rules[1].is_disabled);
 }
 
 TEST_CASE("rule_by_relative_path_is_decided_unless_the_path_matters") {
@@ -205,18 +205,18 @@ TEST_CASE("locked_option_holds_in_entries_that_follow") {
     REQUIRE(settings->count == 2);
     CHECK(settings->rules[0].size == 8U << 20U);
     CHECK(settings->rules[1].size == 2U << 20U);
-    CHECK_FALSE(settings->rules[1].alone);
+    CHECK_FALSE(settings->rules[1].is_only_user);
     CHECK(settings->limits.memory == 64U << 20U);
     REQUIRE(warnings.size() == 3);
     CHECK(warnings[1].find("alone") != std::string::npos);
-    CHECK_FALSE(settings->base.off);
-    CHECK(parse("%locked:off\n*:size=4M")->rules[0].off);
+    CHECK_FALSE(settings->locked_options.is_disabled);
+    CHECK(parse("%locked:off\n*:size=4M")->rules[0].is_disabled);
 }
 
 TEST_CASE("lock_for_another_program_has_no_effect") {
     const auto settings = parse("%locked:only=other:off:size=2M\n%process:not=other:threads=1\n*:size=4M");
     CHECK(warnings.empty());
-    CHECK_FALSE(settings->base.off);
+    CHECK_FALSE(settings->locked_options.is_disabled);
     CHECK(settings->rules[0].size == 4U << 20U);
     CHECK(settings->limits.threads == 1);
 }

@@ -18,10 +18,10 @@ TEST_CASE("shared_memory_after_fork_disables_buffering") {
     const auto retired = [&](int map, bool child) {
         return in_child([&] {
             if (map != no_map) {
-                buffer::note_shared_map(map);
+                buffer::record_shared_map(map);
             }
             buffer::shared_memory_after_fork(child);
-            return buffer::state.retired.load();
+            return buffer::state.is_disabled.load();
         });
     };
     CHECK_FALSE(retired(no_map, false));
@@ -39,28 +39,28 @@ TEST_CASE("last_64_mapped_files_are_remembered") {
             return open((folder.path + "/" + std::to_string(number)).c_str(), O_CREAT | O_RDWR, 0644);
         };
         const int oldest = file(0);
-        buffer::note_range_lock(oldest);  // nothing is mapped yet
-        buffer::note_shared_map(oldest);
-        buffer::note_range_lock(-1);
+        buffer::record_range_lock(oldest);  // nothing is mapped yet
+        buffer::record_shared_map(oldest);
+        buffer::record_range_lock(-1);
         for (int i = 1; i < 64; ++i) {
-            buffer::note_shared_map(file(i));
+            buffer::record_shared_map(file(i));
         }
         const int another = file(100);
-        buffer::note_range_lock(another);
-        if (buffer::state.retired) {
+        buffer::record_range_lock(another);
+        if (buffer::state.is_disabled) {
             return false;
         }
-        buffer::note_shared_map(another);  // in the place of the oldest
-        buffer::note_range_lock(oldest);
-        const bool forgotten = !buffer::state.retired;
-        buffer::note_range_lock(file(1));
-        return forgotten && buffer::state.retired.load();
+        buffer::record_shared_map(another);  // in the place of the oldest
+        buffer::record_range_lock(oldest);
+        const bool forgotten = !buffer::state.is_disabled;
+        buffer::record_range_lock(file(1));
+        return forgotten && buffer::state.is_disabled.load();
     }));
     CHECK(in_child([&] {
         const std::string path = folder.path + "/first";
         const int first = open(path.c_str(), O_CREAT | O_RDWR, 0644);
-        buffer::note_shared_map(first);
-        buffer::note_range_lock(first);
-        return buffer::state.retired.load();
+        buffer::record_shared_map(first);
+        buffer::record_range_lock(first);
+        return buffer::state.is_disabled.load();
     }));
 }

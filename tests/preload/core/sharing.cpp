@@ -33,25 +33,25 @@ int open_shared(const std::string& path, int flags, const OpenedByMpi& mpi) {
 TEST_CASE("inherited_file_ends_buffering_and_close_on_exec_does_not") {
     {
         Held one(quiet, O_RDWR | O_CREAT | O_CLOEXEC);
-        buffer::before_child(buffer::Child::Program);
+        buffer::prepare_child_process(buffer::ChildKind::Program);
         CHECK(mode_of(one.fd) == Mode::Active);
         CHECK(contents(one.path) == one.text);
     }
     {
         Held one(quiet);
-        buffer::before_child(buffer::Child::Program);
+        buffer::prepare_child_process(buffer::ChildKind::Program);
         CHECK(why(one.fd) == "a child process inherited it");
         CHECK(contents(one.path) == one.text);
     }
     {
         Held one(quiet, O_RDWR | O_CREAT | O_CLOEXEC);
-        buffer::before_child(buffer::Child::Copy);
+        buffer::prepare_child_process(buffer::ChildKind::Copy);
         CHECK(why(one.fd) == "a child process shares it");
         CHECK(contents(one.path) == one.text);
     }
     {
         Held one(quiet, O_RDWR | O_CREAT | O_CLOEXEC);
-        buffer::before_child(buffer::Child::Vanishing);
+        buffer::prepare_child_process(buffer::ChildKind::Vanishing);
         CHECK(mode_of(one.fd) == Mode::Suspended);
         CHECK(contents(one.path) == one.text);
         // If it does not succeed we are back after 64 calls; a thread that slept before counts them by the score, and
@@ -102,7 +102,7 @@ TEST_CASE("rank_files_belong_to_their_handle_until_released") {
     int stranger = 0;
     const std::string path = folder.path + "/shared";
     const int fd = open_shared(path, O_RDWR | O_CREAT, {4, &handle});
-    CHECK(file_of(fd).shared);
+    CHECK(file_of(fd).is_shared);
     CHECK(buffer::is_shared(&handle));
     CHECK_FALSE(buffer::is_shared(&stranger));
     std::string text(500, 'x');
@@ -138,7 +138,7 @@ TEST_CASE("rank_files_belong_to_their_handle_until_released") {
         CHECK(close_buffered(open) == 0);
     }
     const int reader = open_shared(path, O_RDONLY, {4, &handle});
-    CHECK_FALSE(file_of(reader).shared);  // who only reads needs no promise
+    CHECK_FALSE(file_of(reader).is_shared);  // who only reads needs no promise
     CHECK(mode_of(reader) == Mode::Active);
     CHECK(close_buffered(reader) == 0);
 }

@@ -19,14 +19,14 @@ TEST_CASE("sizes fall into Darshan's classes, at every edge") {
     for (const std::uint64_t limit : limits) {
         for (const std::uint64_t bytes : {limit - 1, limit, limit + 1}) {
             CAPTURE(bytes);
-            CHECK(sonde::system::size_class(bytes) == truth(bytes));
+            CHECK(sonde::system::transfer_size_class(bytes) == truth(bytes));
         }
     }
     for (unsigned bits = 0; bits < 64; ++bits) {
         for (const std::uint64_t bytes :
              {(1ULL << bits) - 1, 1ULL << bits, (1ULL << bits) + random() % (1ULL << bits)}) {
             CAPTURE(bytes);
-            CHECK(sonde::system::size_class(bytes) == truth(bytes));
+            CHECK(sonde::system::transfer_size_class(bytes) == truth(bytes));
         }
     }
 }
@@ -35,7 +35,7 @@ TEST_CASE("frequent_values_are_exact_while_few") {
     std::mt19937 engine(4);
     const auto random = [&engine] { return static_cast<unsigned>(engine()); };
     for (int round = 0; round < 200; ++round) {
-        sonde::system::Frequent frequent;
+        sonde::system::FrequentValues frequent;
         std::map<std::int64_t, std::uint64_t> truth;
         const unsigned values = 1 + random() % 30;
         for (int i = 0; i < 3000; ++i) {
@@ -44,11 +44,11 @@ TEST_CASE("frequent_values_are_exact_while_few") {
             ++truth[value];
         }
         bool is_found = false;
-        for (unsigned i = 0; i < sonde::system::Frequent::places; ++i) {
+        for (unsigned i = 0; i < sonde::system::FrequentValues::capacity; ++i) {
             if (frequent.count(i) > 0) {
                 REQUIRE(frequent.count(i) <= truth[frequent.value(i)]);
-                REQUIRE(
-                    (truth.size() > sonde::system::Frequent::places || frequent.count(i) == truth[frequent.value(i)]));
+                REQUIRE((truth.size() > sonde::system::FrequentValues::capacity ||
+                         frequent.count(i) == truth[frequent.value(i)]));
             }
             is_found |= frequent.value(i) == 77 && frequent.count(i) > 0;
         }

@@ -42,7 +42,7 @@ struct Storage {
         close(new_file);
         fd = open_buffered(path, O_RDWR);
         file = &file_of(fd);
-        file->payoff.probes = 9;  // not to see how fast storage is
+        file->profitability.probes = 9;  // not to see how fast storage is
     }
     ~Storage() {
         read_hook = nullptr;
@@ -97,7 +97,7 @@ TEST_CASE("straight_read_repeats_after_interrupt") {
     });
     CHECK(fixture.read(100, 30'000) == 60);
     CHECK(fixture.file->statistics.read.storage_bytes == 160);
-    CHECK(fixture.file->turns.in_flight == 0);
+    CHECK(fixture.file->active_calls.in_storage == 0);
     // Bytes below the file size that storage does not have read as zeros.
     fixture.reads_by([](void*, std::size_t, off64_t) { return 0; });
     fixture.data.assign(fixture.data.size(), 'x');
@@ -107,7 +107,7 @@ TEST_CASE("straight_read_repeats_after_interrupt") {
 
 TEST_CASE("read_error_midway_returns_bytes_before_it") {
     Storage fixture("*:size=4k:count=8:prefetch=0,%process:threads=0:age=600");
-    fixture.file->rule->stands_aside = false;
+    fixture.file->rule->may_suspend = false;
     fixture.reads_by([&](void* to, std::size_t bytes, off64_t offset) {
         return offset < 8192 ? pread64(fixture.fd, to, bytes, offset) : refused(EIO);
     });
@@ -140,8 +140,8 @@ TEST_CASE("straight_write_repeats_after_interrupt") {
     fixture.writes_by([](const void*, std::size_t, off64_t) { return refused(ENOSPC); });
     CHECK(fixture.write(100, 50'000) == -ENOSPC);
     CHECK(fixture.file->size == 1 << 16);
-    CHECK(fixture.file->turns.in_flight == 0);
-    CHECK_FALSE(fixture.file->turns.writer_turn);
+    CHECK(fixture.file->active_calls.in_storage == 0);
+    CHECK_FALSE(fixture.file->active_calls.is_program_writing);
     CHECK(fixture.file->errors.count == 0);  // the call itself has told it
     fixture.writes_by(
         [&](const void* from, std::size_t bytes, off64_t offset) { return pwrite64(fixture.fd, from, bytes, offset); });
@@ -190,9 +190,9 @@ TEST_CASE("refused_earlier_write_blocks_straight_writes") {
     CHECK(buffer::flush_file(*fixture.file) == 0);
     fixture.file->lock.unlock();
     int error = 0;
-    CHECK(buffer::take_error(*fixture.file, *buffer::table[fixture.fd].load(), error));
+    CHECK(buffer::consume_error(*fixture.file, *buffer::table[fixture.fd].load(), error));
     CHECK(error == EDQUOT);
-    CHECK_FALSE(buffer::take_error(*fixture.file, *buffer::table[fixture.fd].load(), error));
+    CHECK_FALSE(buffer::consume_error(*fixture.file, *buffer::table[fixture.fd].load(), error));
 }
 
 TEST_CASE("straight_write_invalidates_pages_but_keeps_newer_data") {
@@ -213,7 +213,7 @@ TEST_CASE("straight_write_invalidates_pages_but_keeps_newer_data") {
         fixture.file->lock.unlock();
         return pwrite64(fixture.fd, from, bytes, offset);
     });
-    fixture.file->payoff.best_rate = 1U << 30U;  // large calls go straight
+    fixture.file->profitability.best_bytes_per_us = 1U << 30U;  // large calls go straight
     REQUIRE(fixture.write(3 * 4096 - 10, 4 * 4096) == 3 * 4096 - 10);
     CHECK(buffer::find_page(*fixture.file, 4) == nullptr);
     CHECK(buffer::find_page(*fixture.file, 6) == nullptr);
@@ -227,26 +227,26 @@ TEST_CASE("straight_write_invalidates_pages_but_keeps_newer_data") {
 
 TEST_CASE("refilled_page_after_refusal_is_full_again") {
     Storage fixture("*:size=4k:count=4,%process:threads=0:age=600");
-    fixture.file->rule->stands_aside = false;
+    fixture.file->rule->may_suspend = false;
     REQUIRE(fixture.write(4000, 0) == 4000);
     REQUIRE(fixture.write(96, 4000) == 96);
     Page* page = buffer::find_page(*fixture.file, 0);
     REQUIRE(page != nullptr);
-    CHECK(page->full);
+    CHECK(page->is_written_past);
     fixture.writes_by([](const void*, std::size_t, off64_t) { return refused(ENOSPC); });
     const std::uint64_t before = system::now_ns();
     bool ignored = false;
     CHECK(buffer::flush_descriptor(fixture.fd, ignored) == ENOSPC);
-    CHECK_FALSE(page->full);
+    CHECK_FALSE(page->is_written_past);
     CHECK(fixture.file->errors.retry_after_ns >= before + 1'000'000'000);
     CHECK(fixture.file->errors.retry_after_ns <= system::now_ns() + 1'000'000'000);
     fixture.writes_by(
         [&](const void* from, std::size_t bytes, off64_t offset) { return pwrite64(fixture.fd, from, bytes, offset); });
     REQUIRE(fixture.write(10, 100) == 10);
-    CHECK(page->full);
+    CHECK(page->is_written_past);
     CHECK(buffer::flush_descriptor(fixture.fd, ignored) == 0);
     REQUIRE(fixture.write(10, 100) == 10);
-    CHECK_FALSE(page->full);
+    CHECK_FALSE(page->is_written_past);
 }
 
 TEST_CASE("refused_data_is_lost_with_last_writer_only") {
@@ -287,7 +287,7 @@ TEST_CASE("space_below_4_GiB_counts_as_low") {
 
 TEST_CASE("all_pages_refused_sends_writes_straight") {
     Storage fixture("*:size=4k:count=2:prefetch=0,%process:threads=0:age=600");
-    fixture.file->rule->stands_aside = false;
+    fixture.file->rule->may_suspend = false;
     REQUIRE(fixture.write(10, 0) == 10);
     REQUIRE(fixture.write(10, 4096) == 10);
     int calls = 0;
@@ -310,7 +310,7 @@ TEST_CASE("all_pages_refused_sends_writes_straight") {
 
 TEST_CASE("fragmented_page_is_flushed_and_its_error_ends_call") {
     Storage fixture("*:size=4k:count=2:prefetch=0,%process:threads=0:age=600");
-    fixture.file->rule->stands_aside = false;
+    fixture.file->rule->may_suspend = false;
     for (std::uint32_t i = 0; i < buffer::RangeSet::capacity; ++i) {
         REQUIRE(fixture.write(1, i * 10) == 1);
     }
@@ -366,14 +366,14 @@ TEST_CASE("error_that_no_call_reported_is_printed_at_the_end") {
             const int to = open(output.c_str(), O_WRONLY | O_CREAT, 0644);
             dup2(to, 2);
             Storage fixture;
-            fixture.file->rule->stands_aside = false;
+            fixture.file->rule->may_suspend = false;
             Storage::writes_by([&](const void*, std::size_t bytes, off64_t) -> ssize_t {
                 errno = EIO;
                 return fails ? -1 : static_cast<ssize_t>(bytes);
             });
             const bool accepted = fixture.write(100, 20'000) == 100;
-            buffer::finish();
-            buffer::finish();
+            buffer::finish_buffering();
+            buffer::finish_buffering();
             _exit(accepted ? 0 : 1);
             return accepted;
         });

@@ -122,7 +122,7 @@ TEST_CASE("bypassed write arrives after earlier buffered writes") {
 
 TEST_CASE("least recently used clean page is evicted") {
     Opened one(small_pages);
-    one.file->rule->stands_aside = false;
+    one.file->rule->may_suspend = false;
     CHECK(one.read(0, 10) == 4096);
     CHECK(one.read(4096, 10) == 4096);
     CHECK(one.read(100, 10) == 0);
@@ -137,7 +137,7 @@ TEST_CASE("least recently used clean page is evicted") {
 
 TEST_CASE("oldest_dirty_page_is_written_first") {
     Opened one(small_pages);
-    one.file->rule->stands_aside = false;
+    one.file->rule->may_suspend = false;
     CHECK(one.write_stays(0, 10));
     CHECK(one.write_stays(4096, 10));
     CHECK(one.write_stays(5, 10));  // again, and yet the older one
@@ -151,7 +151,7 @@ TEST_CASE("oldest_dirty_page_is_written_first") {
 
 TEST_CASE("calls_over_pages_split_and_full_pages_bypass_the_buffer") {
     Opened one("*:size=4k:count=8:prefetch=0,%process:threads=0:age=600");
-    one.file->payoff.probes = 9;  // not to see how fast storage is
+    one.file->profitability.probes = 9;  // not to see how fast storage is
     CHECK(one.read(0, 100) == 4096);
     CHECK(one.read(100, 3 * 4096) ==
           2 * 4096 + 4096);  // the rest of the first is here, two go straight, the last is loaded
@@ -162,7 +162,7 @@ TEST_CASE("calls_over_pages_split_and_full_pages_bypass_the_buffer") {
 
 TEST_CASE("empty_vector_parts_move_nothing") {
     Opened one(small_pages);
-    one.file->rule->stands_aside = false;
+    one.file->rule->may_suspend = false;
     std::string first = "abc", second = "defgh";
     const buffer::IoPart out[] = {{first.data(), 3}, {nullptr, 0}, {second.data(), 5}};
     CHECK(buffer::write(one.fd, out, 3, 100).value == 8);
@@ -171,7 +171,7 @@ TEST_CASE("empty_vector_parts_move_nothing") {
     CHECK(buffer::read(one.fd, in, 3, 100).value == 8);
     CHECK(head + tail == "abcdefgh");
     const buffer::IoPart nothing[] = {{nullptr, 0}, {nullptr, 0}};
-    CHECK(buffer::pass(buffer::read(one.fd, nothing, 2, 100), [] { return 0; }) == 0);
+    CHECK(buffer::make_real_call(buffer::read(one.fd, nothing, 2, 100), [] { return 0; }) == 0);
 }
 
 TEST_CASE("memory_limit_is_setting_or_share_of_free_memory") {
@@ -192,34 +192,34 @@ TEST_CASE("private_descriptor_moves_when_program_needs_its_number") {
     buffer::mark_own_descriptor(fd);
     buffer::mark_own_descriptor(other);
     state.report = fd;
-    state.lines = other;
+    state.json_report = other;
     buffer::move_own_descriptor(fd);
     CHECK(state.report != fd);
-    CHECK(state.lines == other);
-    CHECK(buffer::is_private(state.report));
-    CHECK_FALSE(buffer::is_private(fd));
+    CHECK(state.json_report == other);
+    CHECK(buffer::is_own_descriptor(state.report));
+    CHECK_FALSE(buffer::is_own_descriptor(fd));
     CHECK(fcntl(state.report, F_GETFD) >= 0);
     for (const int own_descriptor : {fd, other, state.report}) {
         buffer::unmark_own_descriptor(own_descriptor);
         close(own_descriptor);
     }
-    state.report = state.lines = -1;
+    state.report = state.json_report = -1;
 }
 
 TEST_CASE("lock_on_mapped_file_disables_buffering") {
     Opened limit(plain);
     const std::string mapped = limit.folder.path + "/mapped";
     const int fd = open(mapped.c_str(), O_CREAT | O_RDWR, 0644);
-    buffer::note_range_lock(fd);
-    CHECK_FALSE(state.retired.load());
-    buffer::note_shared_map(fd);
-    buffer::note_range_lock(limit.fd);
-    CHECK_FALSE(state.retired.load());
+    buffer::record_range_lock(fd);
+    CHECK_FALSE(state.is_disabled.load());
+    buffer::record_shared_map(fd);
+    buffer::record_range_lock(limit.fd);
+    CHECK_FALSE(state.is_disabled.load());
     CHECK(limit.file->mode.load() == buffer::Mode::Active);
-    buffer::note_range_lock(fd);
-    CHECK(state.retired.load());
+    buffer::record_range_lock(fd);
+    CHECK(state.is_disabled.load());
     CHECK(limit.file->mode.load() == buffer::Mode::Released);
-    CHECK(std::string(limit.file->why_released).find("as processes of a database do") != std::string::npos);
-    state.retired = false;
+    CHECK(std::string(limit.file->release_reason).find("as processes of a database do") != std::string::npos);
+    state.is_disabled = false;
     close(fd);
 }

@@ -81,7 +81,7 @@ TEST_CASE("waiter_finds_closed_descriptor_and_holds_nothing" * doctest::skip(!ca
         {
             const Beside other([&] {
                 if (scenario == 0) {
-                    has_returned = !buffer::read(one.fd, &part, 1, 0).done;
+                    has_returned = !buffer::read(one.fd, &part, 1, 0).is_done;
                 } else if (scenario == 1) {
                     Description* current = nullptr;
                     has_returned = buffer::lock_file_of_descriptor(one.fd, current) == nullptr && current == nullptr;
@@ -97,7 +97,7 @@ TEST_CASE("waiter_finds_closed_descriptor_and_holds_nothing" * doctest::skip(!ca
         CHECK(has_returned);
         buffer::table[one.fd] = description;
         REQUIRE(file.lock.try_lock(1'000'000'000));
-        CHECK(file.turns.running == 0);
+        CHECK(file.active_calls.running == 0);
         file.lock.unlock();
     }
 }
@@ -108,7 +108,7 @@ TEST_CASE("call_waits_for_gate_offset_and_other_write" * doctest::skip(!can_be_s
     Description& description = *buffer::table[one.fd].load();
     char data[10] = {};
     const IoPart part{data, 10};
-    const auto read_here = [&] { CHECK(buffer::read(one.fd, &part, 1, buffer::here).value == 10); };
+    const auto read_here = [&] { CHECK(buffer::read(one.fd, &part, 1, buffer::current_offset).value == 10); };
     const auto read_there = [&] { CHECK(buffer::read(one.fd, &part, 1, 0).value == 10); };
     const auto write_there = [&] { CHECK(buffer::write(one.fd, &part, 1, 0).value == 10); };
     const auto waits = [&](const std::function<void()>& call, bool& why) {
@@ -125,15 +125,15 @@ TEST_CASE("call_waits_for_gate_offset_and_other_write" * doctest::skip(!can_be_s
             file.changed.notify_all();
             file.lock.unlock();
         }
-        CHECK(file.turns.running == 0);
+        CHECK(file.active_calls.running == 0);
         return waited;
     };
-    CHECK(waits(read_there, file.turns.gate));
-    CHECK(waits(write_there, file.turns.gate));
+    CHECK(waits(read_there, file.active_calls.is_gate_closed));
+    CHECK(waits(write_there, file.active_calls.is_gate_closed));
     CHECK(waits(read_here, description.offset_busy));
     CHECK_FALSE(waits(read_there, description.offset_busy));
-    CHECK(waits(write_there, file.turns.writer_turn));
-    CHECK_FALSE(waits(read_there, file.turns.writer_turn));
+    CHECK(waits(write_there, file.active_calls.is_program_writing));
+    CHECK_FALSE(waits(read_there, file.active_calls.is_program_writing));
     CHECK(buffer::seek(one.fd, 0, SEEK_CUR).value == 10);
     CHECK(file.statistics.wait_ns > 0);
 }
@@ -141,7 +141,7 @@ TEST_CASE("call_waits_for_gate_offset_and_other_write" * doctest::skip(!can_be_s
 TEST_CASE("suspend_waits_for_running_calls_and_admits_none" * doctest::skip(!can_be_seen())) {
     Held one(quiet);
     File& file = file_of(one.fd);
-    for (int* const under_way : {&file.turns.running, &file.turns.in_flight}) {
+    for (int* const under_way : {&file.active_calls.running, &file.active_calls.in_storage}) {
         file.lock.lock();
         *under_way = 1;
         file.lock.unlock();
@@ -153,14 +153,14 @@ TEST_CASE("suspend_waits_for_running_calls_and_admits_none" * doctest::skip(!can
             });
             CHECK(other.waits());
             file.lock.lock();
-            CHECK(file.turns.gate);
+            CHECK(file.active_calls.is_gate_closed);
             CHECK(file.mode.load() == Mode::Active);
             *under_way = 0;
             file.changed.notify_all();
             file.lock.unlock();
         }
         CHECK(file.mode.load() == Mode::Suspended);
-        CHECK_FALSE(file.turns.gate);
+        CHECK_FALSE(file.active_calls.is_gate_closed);
         file.lock.lock();
         buffer::resume_buffering(file);
         CHECK(file.mode.load() == Mode::Active);
@@ -181,7 +181,7 @@ TEST_CASE("suspend_waits_for_running_calls_and_admits_none" * doctest::skip(!can
         buffer::open_gate(file);
         file.lock.unlock();
     }
-    CHECK_FALSE(file.turns.gate);
+    CHECK_FALSE(file.active_calls.is_gate_closed);
 }
 
 TEST_CASE("busy_page_is_waited_for" * doctest::skip(!can_be_seen())) {
@@ -189,32 +189,32 @@ TEST_CASE("busy_page_is_waited_for" * doctest::skip(!can_be_seen())) {
     File& file = file_of(one.fd);
     char data[10] = {};
     const IoPart part{data, 10};
-    const auto waits = [&](buffer::Busy busy, bool writes, off64_t offset) {
+    const auto waits = [&](buffer::PageActivity busy, bool writes, off64_t offset) {
         buffer::Page* page = buffer::find_page(file, 0);
         REQUIRE(page != nullptr);
         file.lock.lock();
-        page->busy = busy;
+        page->activity = busy;
         file.lock.unlock();
         bool waited = false;
         {
             const Beside other([&] {
-                const buffer::Answer answer =
+                const buffer::CallResult answer =
                     writes ? buffer::write(one.fd, &part, 1, offset) : buffer::read(one.fd, &part, 1, offset);
                 CHECK(answer.value == 10);
             });
             waited = other.waits();
             file.lock.lock();
-            page->busy = buffer::Busy::No;
+            page->activity = buffer::PageActivity::No;
             file.changed.notify_all();
             file.lock.unlock();
         }
         return waited;
     };
-    CHECK(waits(buffer::Busy::Loading, false, 0));
-    CHECK(waits(buffer::Busy::Loading, true, 0));
-    CHECK(waits(buffer::Busy::Writing, true, 0));
-    CHECK_FALSE(waits(buffer::Busy::Writing, false, 0));  // which is not changed by it
-    CHECK_FALSE(waits(buffer::Busy::No, true, 20));
+    CHECK(waits(buffer::PageActivity::Loading, false, 0));
+    CHECK(waits(buffer::PageActivity::Loading, true, 0));
+    CHECK(waits(buffer::PageActivity::Writing, true, 0));
+    CHECK_FALSE(waits(buffer::PageActivity::Writing, false, 0));  // which is not changed by it
+    CHECK_FALSE(waits(buffer::PageActivity::No, true, 20));
     CHECK(file.statistics.read.hits == 1);  // who waited was not answered at once
 }
 
@@ -227,7 +227,7 @@ TEST_CASE("flush_waits_for_running_write_and_load" * doctest::skip(!can_be_seen(
         file.lock.unlock();
     };
     file.lock.lock();
-    file.turns.writing = true;
+    file.active_calls.is_write_in_flight = true;
     file.lock.unlock();
     {
         const Beside other(flushes);
@@ -235,13 +235,13 @@ TEST_CASE("flush_waits_for_running_write_and_load" * doctest::skip(!can_be_seen(
         CHECK(contents(one.path) == "");
         CHECK(buffer::has_dirty_pages(one.fd));
         file.lock.lock();
-        file.turns.writing = false;
-        file.dirty.first->busy = buffer::Busy::Loading;
+        file.active_calls.is_write_in_flight = false;
+        file.dirty.first->activity = buffer::PageActivity::Loading;
         file.changed.notify_all();
         file.lock.unlock();
         CHECK(other.waits());
         file.lock.lock();
-        file.dirty.first->busy = buffer::Busy::No;
+        file.dirty.first->activity = buffer::PageActivity::No;
         file.changed.notify_all();
         file.lock.unlock();
     }
@@ -255,13 +255,13 @@ TEST_CASE("waiting_call_bypasses_suspended_file_or_runs_if_active" * doctest::sk
     const IoPart part{data, 10};
     for (const bool asleep : {true, false}) {
         CAPTURE(asleep);
-        buffer::Answer answer{true, nullptr, 0};
+        buffer::CallResult answer{true, nullptr, 0};
         file.lock.lock();
         {
             const Beside other([&] {
                 answer = buffer::read(one.fd, &part, 1, 0);
-                if (!answer.done) {
-                    buffer::pass(answer, [] { return 10; });
+                if (!answer.is_done) {
+                    buffer::make_real_call(answer, [] { return 10; });
                 }
             });
             CHECK(other.waits());
@@ -271,11 +271,11 @@ TEST_CASE("waiting_call_bypasses_suspended_file_or_runs_if_active" * doctest::sk
             }
             file.lock.unlock();
         }
-        CHECK(answer.done == !asleep);
+        CHECK(answer.is_done == !asleep);
         REQUIRE(file.lock.try_lock(1'000'000'000));
         buffer::resume_buffering(file);
         CHECK(file.mode.load() == Mode::Active);
-        CHECK(file.turns.running == 0);
+        CHECK(file.active_calls.running == 0);
         file.lock.unlock();
     }
 }
@@ -307,7 +307,7 @@ TEST_CASE("resume_waits_for_exclusive_calls" * doctest::skip(!can_be_seen())) {
         }
         CHECK(file.mode.load() == Mode::Active);
         CHECK(file.size == (woken ? 12'345 : 500));
-        CHECK_FALSE(file.turns.gate);
+        CHECK_FALSE(file.active_calls.is_gate_closed);
     }
 }
 
@@ -315,7 +315,7 @@ TEST_CASE("dirty_page_with_pending_load_is_written_later" * doctest::skip(!can_b
     Held one(quiet);
     File& file = file_of(one.fd);
     file.lock.lock();
-    file.dirty.first->busy = buffer::Busy::Loading;
+    file.dirty.first->activity = buffer::PageActivity::Loading;
     file.lock.unlock();
     {
         const Beside other([&] {
@@ -325,7 +325,7 @@ TEST_CASE("dirty_page_with_pending_load_is_written_later" * doctest::skip(!can_b
         });
         CHECK(other.waits());
         file.lock.lock();
-        file.dirty.first->busy = buffer::Busy::No;
+        file.dirty.first->activity = buffer::PageActivity::No;
         file.changed.notify_all();
         file.lock.unlock();
     }

@@ -27,15 +27,15 @@ namespace {
 struct PoolWithoutThreads {
     PoolWithoutThreads() {
         stop_pool();
-        pool.started = pool.possible = 1;
-        pool.calm = 2;
+        pool.started = pool.max_threads_created = 1;
+        pool.idle_walks = 2;
     }
     ~PoolWithoutThreads() { buffer::workers_after_fork(); }
     /// Takes the next file from the queue, as a thread does; nullptr if the queue is empty.
     static File* taken() {
         File* file = buffer::next_file();
         if (file != nullptr) {
-            file->on_list_of = 0;
+            file->queued_in_pool = 0;
         }
         return file;
     }
@@ -53,7 +53,7 @@ TEST_CASE("workers_start_with_first_dirty_byte_and_get_full_pages") {
         std::string text(4096, 'x');
         REQUIRE(write_at(fd, text.data(), 100, 0) == 100);
         CHECK(PoolWithoutThreads::taken() == nullptr);  // nobody is in a hurry,
-        CHECK(pool.calm == 0);                          // but somebody goes round
+        CHECK(pool.idle_walks == 0);                    // but somebody goes round
         REQUIRE(write_at(fd, text.data(), 100, 100) == 100);
         CHECK(PoolWithoutThreads::taken() == nullptr);
         REQUIRE(write_at(fd, text.data(), 3896, 200) == 3896);
@@ -72,12 +72,12 @@ TEST_CASE("child_has_a_separate_pool_and_inherits_the_parent_queue") {
     const PoolWithoutThreads nobody;
     const Held one(quiet);
     buffer::enqueue_file(file_of(one.fd));
-    const std::uint32_t before = pool.number;
-    REQUIRE(file_of(one.fd).on_list_of == before);
+    const std::uint32_t before = pool.generation;
+    REQUIRE(file_of(one.fd).queued_in_pool == before);
     buffer::workers_after_fork();
-    CHECK(pool.number == before + 1);  // so it differs from the numbers of all ancestors' pools, and from 0
+    CHECK(pool.generation == before + 1);  // so it differs from the numbers of all ancestors' pools, and from 0
     CHECK(pool.started == 0);
-    pool.started = pool.possible = 1;
+    pool.started = pool.max_threads_created = 1;
     CHECK(PoolWithoutThreads::taken() == nullptr);
     buffer::enqueue_file(file_of(one.fd));
     CHECK(PoolWithoutThreads::taken() == &file_of(one.fd));
@@ -106,7 +106,7 @@ TEST_CASE("walk_releases_file_appended_elsewhere") {
     const Held one(quiet);
     buffer::walk_over_files();
     CHECK(mode_of(one.fd) == Mode::Active);
-    file_of(one.fd).appended.grew = true;
+    file_of(one.fd).append.foreign_growth = true;
     buffer::walk_over_files();
     CHECK(mode_of(one.fd) == Mode::Released);
     CHECK(why(one.fd) == buffer::why_grown);
@@ -121,15 +121,15 @@ TEST_CASE("queue_keeps_order_holds_256_and_each_file_once") {
         files.push_back(std::make_unique<File>());
     }
     pool.first = 200;  // the list goes round
-    pool.calm = 2;
+    pool.idle_walks = 2;
     for (const auto& file : files) {
         buffer::enqueue_file(*file);
         buffer::enqueue_file(*file);
     }
     CHECK(pool.count == 256);
-    CHECK(pool.calm == 0);  // there is something to do
-    CHECK(files[255]->on_list_of == pool.number);
-    CHECK(files[256]->on_list_of == 0);  // the walk over all files will find it
+    CHECK(pool.idle_walks == 0);  // there is something to do
+    CHECK(files[255]->queued_in_pool == pool.generation);
+    CHECK(files[256]->queued_in_pool == 0);  // the walk over all files will find it
     for (int i = 0; i < 256; ++i) {
         REQUIRE(PoolWithoutThreads::taken() == files[static_cast<std::size_t>(i)].get());
     }
@@ -140,25 +140,25 @@ TEST_CASE("queue_keeps_order_holds_256_and_each_file_once") {
 TEST_CASE("walk_is_due_after_nap_and_calm_walks_count") {
     use(quiet);
     const PoolWithoutThreads nobody;
-    pool.nap_ns = 3'600'000'000'000;
-    pool.walked_ns = 0;
+    pool.idle_sleep_ns = 3'600'000'000'000;
+    pool.last_walk_ns = 0;
     CHECK(buffer::is_walk_due() == (system::now_ns() >= 3'600'000'000'000));
-    pool.nap_ns = 0;
+    pool.idle_sleep_ns = 0;
     const std::uint64_t before = system::now_ns();
     CHECK(buffer::is_walk_due());
-    CHECK(pool.walked_ns >= before);
-    pool.nap_ns = 3'600'000'000'000;
+    CHECK(pool.last_walk_ns >= before);
+    pool.idle_sleep_ns = 3'600'000'000'000;
     CHECK_FALSE(buffer::is_walk_due());
-    pool.calm = 0;
-    buffer::count_calm_walks(false);
-    buffer::count_calm_walks(false);
-    CHECK(pool.calm == 2);
-    buffer::count_calm_walks(true);
-    CHECK(pool.calm == 0);
-    buffer::count_calm_walks(false);
+    pool.idle_walks = 0;
+    buffer::count_idle_walk(false);
+    buffer::count_idle_walk(false);
+    CHECK(pool.idle_walks == 2);
+    buffer::count_idle_walk(true);
+    CHECK(pool.idle_walks == 0);
+    buffer::count_idle_walk(false);
     errno = 77;
     buffer::ensure_worker_threads();
-    CHECK(pool.calm == 0);
+    CHECK(pool.idle_walks == 0);
     CHECK(errno == 77);
 }
 
@@ -172,9 +172,9 @@ TEST_CASE("thread_count_follows_setting_and_nap_is_bounded") {
         REQUIRE(write_at(fd, &byte, 1, 0) == 1);
         std::int64_t nap_ns = 0;
         {
-            const system::Hold lock_guard(pool.lock);
-            possible = pool.possible;
-            nap_ns = pool.nap_ns;
+            const system::LockGuard lock_guard(pool.lock);
+            possible = pool.max_threads_created;
+            nap_ns = pool.idle_sleep_ns;
         }
         CHECK(close_buffered(fd) == 0);
         stop_pool();

@@ -11,12 +11,12 @@ namespace {
 long own_pid = 0;
 }  // namespace
 
-void own_memory() noexcept {
+void record_memory_owner() noexcept {
     own_pid = raw::call(SYS_getpid);
     vforked.store(false, std::memory_order_relaxed);
 }
 
-bool in_borrowed_memory_slow() noexcept {
+bool is_other_process() noexcept {
     return raw::call(SYS_getpid) != own_pid;
 }
 

@@ -15,19 +15,19 @@ namespace sonde::intercept {
 
 namespace {
 
-struct Enlarged {
+struct EnlargedStream {
     FILE* stream = nullptr;
     void* buffer = nullptr;
     std::size_t bytes = 0;
 };
 
-struct Known {
+struct StreamRegistry {
     settings::Settings* settings = nullptr;  ///< nullptr: no rule asks for it
     system::Lock lock;
-    Enlarged streams[256];
+    EnlargedStream streams[256];
     std::size_t memory = 0;  ///< bytes of all of them
 };
-constinit Known registry;
+constinit StreamRegistry registry;
 
 /// Only streams that access the file front to back get a larger buffer; modes with + or m seek.
 bool is_mode_enlargeable(const char* mode) noexcept {
@@ -48,8 +48,8 @@ const settings::Rule* rule_of_stream(int fd, const char* path) noexcept {
     return rule != nullptr && rule->only_stdio_access && regular ? rule : nullptr;
 }
 
-Enlarged* find_stream_slot(const FILE* stream) noexcept {
-    for (Enlarged& entry : registry.streams) {
+EnlargedStream* find_stream_slot(const FILE* stream) noexcept {
+    for (EnlargedStream& entry : registry.streams) {
         if (entry.stream == stream) {
             return &entry;
         }
@@ -65,7 +65,7 @@ void start_c_streams(settings::Settings& settings) noexcept {
     }
 }
 
-bool enlarge(FILE* stream, const char* path, const char* mode) noexcept {
+bool enlarge_stream_buffer(FILE* stream, const char* path, const char* mode) noexcept {
     if (registry.settings == nullptr || !is_mode_enlargeable(mode)) {
         return false;
     }
@@ -74,10 +74,10 @@ bool enlarge(FILE* stream, const char* path, const char* mode) noexcept {
     bool done = false;
     if (const settings::Rule* rule = rule_of_stream(fileno(stream), path)) {
         system::LockGuard lock_guard(registry.lock);
-        if (const Enlarged* again = find_stream_slot(stream)) {  // freopen()
+        if (const EnlargedStream* again = find_stream_slot(stream)) {  // freopen()
             return setvbuf(stream, static_cast<char*>(again->buffer), _IOFBF, again->bytes) == 0;
         }
-        Enlarged* const entry = find_stream_slot(nullptr);
+        EnlargedStream* const entry = find_stream_slot(nullptr);
         const std::size_t bytes = rule->size;
         void* const buffer = entry != nullptr && registry.memory + bytes <= registry.settings->limits.memory
                                  ? system::map_bytes(bytes)
@@ -94,13 +94,13 @@ bool enlarge(FILE* stream, const char* path, const char* mode) noexcept {
     return done;
 }
 
-Closing::Closing(FILE* stream) noexcept {
+ClosingStream::ClosingStream(FILE* stream) noexcept {
     if (registry.settings == nullptr || stream == nullptr) {
         return;
     }
     const system::Critical critical;
     system::LockGuard lock_guard(registry.lock);
-    if (Enlarged* entry = find_stream_slot(stream)) {
+    if (EnlargedStream* entry = find_stream_slot(stream)) {
         buffer_ = entry->buffer;
         bytes_ = entry->bytes;
         registry.memory -= bytes_;
@@ -108,7 +108,7 @@ Closing::Closing(FILE* stream) noexcept {
     }
 }
 
-Closing::~Closing() {
+ClosingStream::~ClosingStream() {
     if (buffer_ != nullptr) {
         system::unmap_bytes(buffer_, bytes_);
     }
@@ -121,7 +121,7 @@ void write_out_streams() noexcept {
     const int saved_errno = errno;
     const system::Critical critical;
     system::LockGuard lock_guard(registry.lock);
-    for (Enlarged& entry : registry.streams) {
+    for (EnlargedStream& entry : registry.streams) {
         // Does not wait for a locked stream, because its thread may wait for our lock.
         if (entry.stream != nullptr && ftrylockfile(entry.stream) == 0) {
             if (__fpending(entry.stream) > 0) {

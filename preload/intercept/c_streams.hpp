@@ -17,15 +17,15 @@ namespace sonde::intercept {
 /// Before any stream is opened.
 void start_c_streams(settings::Settings& settings) noexcept;
 /// Gives a stream that was just opened as `path` a larger buffer if a rule covers it. Returns whether it has one.
-bool enlarge(FILE* stream, const char* path, const char* mode) noexcept;
+bool enlarge_stream_buffer(FILE* stream, const char* path, const char* mode) noexcept;
 
 /// Keeps the buffer of a stream until fclose() has returned, then frees it.
-class Closing {
+class ClosingStream {
  public:
-    explicit Closing(FILE* stream) noexcept;
-    ~Closing();
-    Closing(const Closing&) = delete;
-    Closing& operator=(const Closing&) = delete;
+    explicit ClosingStream(FILE* stream) noexcept;
+    ~ClosingStream();
+    ClosingStream(const ClosingStream&) = delete;
+    ClosingStream& operator=(const ClosingStream&) = delete;
 
  private:
     void* buffer_ = nullptr;

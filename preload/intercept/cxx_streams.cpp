@@ -10,7 +10,7 @@ namespace sonde::intercept {
 
 namespace {
 
-struct Search {
+struct ObjectSearch {
     std::uintptr_t address;
     bool is_found;
 };
@@ -48,7 +48,7 @@ bool has_dynamic_string(const dl_phdr_info& object, const char* function, std::s
 }
 
 int search_object(dl_phdr_info* object, std::size_t, void* data) noexcept {
-    auto* search = static_cast<Search*>(data);
+    auto* search = static_cast<ObjectSearch*>(data);
     if (!contains_address(*object, search->address)) {
         return 0;
     }
@@ -63,7 +63,7 @@ int search_object(dl_phdr_info* object, std::size_t, void* data) noexcept {
 }  // namespace
 
 bool is_cxx_stream(const void* caller) noexcept {
-    Search search{reinterpret_cast<std::uintptr_t>(caller), false};
+    ObjectSearch search{reinterpret_cast<std::uintptr_t>(caller), false};
     dl_iterate_phdr(search_object, &search);
     return search.is_found;
 }

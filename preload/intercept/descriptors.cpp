@@ -28,7 +28,7 @@ int close_descriptor(int fd, Real real) {
         errno = EBADF;  // to the program it is not open
         return -1;
     }
-    if ((buffer::is_watched_descriptor(fd) || trace::is_traced_descriptor(fd)) && intercept::in_borrowed_memory())
+    if ((buffer::is_watched_descriptor(fd) || trace::is_traced_descriptor(fd)) && intercept::is_in_vfork_child())
         [[unlikely]] {
         return real();
     }
@@ -36,7 +36,7 @@ int close_descriptor(int fd, Real real) {
         pthread_testcancel();
         const int error = buffer::detach_descriptor(fd);
         const int done = real();
-        return intercept::result_of_flush(done, error);
+        return intercept::combine_flush_result(done, error);
     }
     if (trace::is_traced_descriptor(fd)) [[unlikely]] {
         const std::uint64_t began = system::ticks();
@@ -44,7 +44,7 @@ int close_descriptor(int fd, Real real) {
         trace::record_close(fd, began);
         return done;
     }
-    if (buffer::candidate_state(fd) != buffer::pass_through && !intercept::in_borrowed_memory()) {
+    if (buffer::candidate_state(fd) != buffer::pass_through && !intercept::is_in_vfork_child()) {
         buffer::forget_candidate(fd);
     }
     return real();
@@ -55,7 +55,7 @@ int close_descriptor(int fd, Real real) {
 template <class Real>
 int close_descriptor_range(unsigned first, unsigned last, Real real) {
     const int end = static_cast<int>(std::min(last, static_cast<unsigned>(buffer::most_descriptors - 1)));
-    const bool note = !intercept::in_borrowed_memory();
+    const bool note = !intercept::is_in_vfork_child();
     for (int fd = static_cast<int>(std::min(first, static_cast<unsigned>(end)));
          note && fd <= end && fd <= get_highest_descriptor(); ++fd) {
         buffer::forget_candidate(fd);
@@ -71,7 +71,7 @@ int close_descriptor_range(unsigned first, unsigned last, Real real) {
 /// `made` was not ours, or is no longer: it is about to become a duplicate.
 template <class Real>
 int duplicate_to(int fd, int to, Real real) {
-    if (intercept::in_borrowed_memory()) {
+    if (intercept::is_in_vfork_child()) {
         return real();
     }
     if (fd != to &&
@@ -152,7 +152,7 @@ int control_descriptor(int fd, int command, long argument, Real real) {
         errno = EBADF;  // for programs that try all numbers
         return -1;
     }
-    if (intercept::in_borrowed_memory()) {
+    if (intercept::is_in_vfork_child()) {
         return real();
     }
     if (is_lock(command)) [[unlikely]] {
@@ -248,7 +248,8 @@ void wrap_closefrom(int first) {
     wrap_close_range(static_cast<unsigned>(std::max(first, 0)), ~0U, 0);
 }
 int wrap_dup(int fd) {
-    return duplicate_to(fd, -1, [=] { return intercept::with_all_numbers([=] { return NEXT(dup)(fd); }); });
+    return duplicate_to(fd, -1,
+                        [=] { return intercept::retry_with_released_descriptors([=] { return NEXT(dup)(fd); }); });
 }
 int wrap_dup2(int fd, int to) {
     return duplicate_to(fd, to, [=] { return NEXT(dup2)(fd, to); });

@@ -36,7 +36,7 @@ FILE* open_cxx_stream(Path path, const char* mode, Real real) {
         FILE* stream = real();
         if (stream != nullptr) {
             const int fd = fileno(stream);
-            intercept::opened(fd, static_cast<int>(raw::call(SYS_fcntl, fd, F_GETFL)), path, began);
+            intercept::consider_opened(fd, static_cast<int>(raw::call(SYS_fcntl, fd, F_GETFL)), path, began);
         }
         return stream;
     };
@@ -58,8 +58,8 @@ FILE* open_stream(Path path, const char* mode, const void* caller, Real real) {
     const std::uint64_t began = trace::is_tracing() ? system::ticks() : 0;
     FILE* stream = real();
     if (stream != nullptr && buffer::table != nullptr && mode != nullptr && path != nullptr &&
-        !intercept::in_borrowed_memory()) [[unlikely]] {
-        const char* const reason = intercept::enlarge(stream, path, mode)
+        !intercept::is_in_vfork_child()) [[unlikely]] {
+        const char* const reason = intercept::enlarge_stream_buffer(stream, path, mode)
                                        ? "a stream of the C library, which got a larger buffer (stdio=alone)"
                                        : "opened by the C library's streams";
         buffer::consider_opened_descriptor(fileno(stream), convert_mode_to_flags(mode), path, reason);
@@ -74,7 +74,7 @@ FILE* open_stream(Path path, const char* mode, const void* caller, Real real) {
 /// Returns the error of a delayed write that fclose() must report, or 0.
 int detach_stream(FILE* stream) noexcept {
     const int fd = stream != nullptr ? fileno(stream) : -1;
-    if (intercept::in_borrowed_memory()) {
+    if (intercept::is_in_vfork_child()) {
         return 0;
     }
     if (buffer::is_watched_descriptor(fd)) {
@@ -122,7 +122,7 @@ int wrap_fcloseall(void) {
 }
 int wrap_fclose(FILE* stream) {
     const int error = detach_stream(stream);
-    const intercept::Closing closing(stream);
+    const intercept::ClosingStream closing(stream);
     const int done = NEXT(fclose)(stream);
     if (error != 0 && done == 0) {
         errno = error;

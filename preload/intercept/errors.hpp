@@ -13,7 +13,7 @@
 
 namespace sonde::intercept {
 
-inline ssize_t result(ssize_t value) noexcept {
+inline ssize_t to_libc_result(ssize_t value) noexcept {
     if (value < 0) {
         errno = static_cast<int>(-value);
         return -1;
@@ -22,7 +22,7 @@ inline ssize_t result(ssize_t value) noexcept {
 }
 
 /// What a call returns that the kernel answered with `done`, when writing what had been delayed gave `error` (0: none).
-inline int result_of_flush(int done, int error) noexcept {
+inline int combine_flush_result(int done, int error) noexcept {
     if (error != 0 && done == 0) {
         errno = error;
         return -1;
@@ -35,10 +35,10 @@ bool find_inode_of_path(int dirfd, const char* path, bool follow_stream, dev_t& 
 
 /// A call that makes a descriptor: the program may use all numbers that it has, also those that we took.
 template <class Real>
-int with_all_numbers(Real real) noexcept(noexcept(real())) {
+int retry_with_released_descriptors(Real real) noexcept(noexcept(real())) {
     int fd = real();
     while (fd < 0 && errno == EMFILE && buffer::table != nullptr && !system::Critical::is_in_library() &&
-           !in_borrowed_memory() && buffer::release_own_descriptor()) {
+           !is_in_vfork_child() && buffer::release_own_descriptor()) {
         fd = real();
     }
     return fd;
@@ -52,11 +52,11 @@ class PassThroughPath {
     PassThroughPath(const PassThroughPath&) = delete;
     PassThroughPath& operator=(const PassThroughPath&) = delete;
     /// The path leads to a file that is known.
-    bool found() const noexcept { return made_; }
+    bool is_known_file() const noexcept { return is_constructed_; }
 
  private:
-    alignas(buffer::PassThrough) unsigned char place_[sizeof(buffer::PassThrough)];
-    bool made_ = false;
+    alignas(buffer::PassThrough) unsigned char storage_[sizeof(buffer::PassThrough)];
+    bool is_constructed_ = false;
 };
 
 /// Returns whether the descriptor belongs to the library (reports): the program must neither close nor see it.
@@ -75,9 +75,9 @@ inline bool opens_buffered_file(const char* path, int flags) noexcept {
 /// Registers a new descriptor of a file that is registered already.
 int adopt_reopened_file(int fd, int flags, const char* path) noexcept;
 /// Considers a new descriptor of a path after any call that returned one.
-int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept;
+int consider_opened(int fd, int flags, const char* path, std::uint64_t began) noexcept;
 
 /// Memory maps are accessed without a call, so a mapped file is released.
-void before_map(int fd, int protection, int flags) noexcept;
+void prepare_mapping(int fd, int protection, int flags) noexcept;
 
 }  // namespace sonde::intercept

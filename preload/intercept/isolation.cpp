@@ -13,16 +13,16 @@ void* wrap_shmat(int segment, const void* where, int flags) {
     return NEXT(shmat)(segment, where, flags);
 }
 int wrap_unshare(int flags) {
-    sonde::intercept::before_separation();
+    sonde::intercept::disable_before_namespace_change();
     return NEXT(unshare)(flags);
 }
 int wrap_setns(int fd, int kind) {
-    sonde::intercept::before_separation();
+    sonde::intercept::disable_before_namespace_change();
     return NEXT(setns)(fd, kind);
 }
 int wrap_prctl(int option, long a, long b, long c, long d) {
     if (option == PR_SET_SECCOMP) {
-        sonde::intercept::before_filter();
+        sonde::intercept::disable_before_syscall_filter();
     }
     return NEXT(prctl)(option, a, b, c, d);
 }

@@ -28,14 +28,14 @@ namespace sonde::intercept {
 
 namespace {
 
-settings::Settings* chosen = nullptr;
+settings::Settings* library_settings = nullptr;
 int report_descriptor = -1;
-void* vfork_behind = nullptr;
+void* next_vfork = nullptr;
 
-ssize_t pread_below(int fd, void* data, std::size_t bytes, off64_t offset) {
+ssize_t real_pread(int fd, void* data, std::size_t bytes, off64_t offset) {
     return NEXT(pread64)(fd, data, bytes, offset);
 }
-ssize_t pwrite_below(int fd, const void* data, std::size_t bytes, off64_t offset) {
+ssize_t real_pwrite(int fd, const void* data, std::size_t bytes, off64_t offset) {
     return NEXT(pwrite64)(fd, data, bytes, offset);
 }
 
@@ -46,13 +46,13 @@ void open_report() noexcept {
 
 void buffer_standard_output() noexcept {
     struct stat got {};
-    if (chosen->standard_output_bytes == 0 || raw::call(SYS_fstat, 1, raw::number(&got)) != 0 ||
+    if (library_settings->standard_output_bytes == 0 || raw::call(SYS_fstat, 1, raw::number(&got)) != 0 ||
         !S_ISREG(got.st_mode)) {
         return;
     }
-    auto* buffer = static_cast<char*>(system::map_bytes(chosen->standard_output_bytes));
+    auto* buffer = static_cast<char*>(system::map_bytes(library_settings->standard_output_bytes));
     if (buffer != nullptr) {
-        setvbuf(stdout, buffer, _IOFBF, chosen->standard_output_bytes);
+        setvbuf(stdout, buffer, _IOFBF, library_settings->standard_output_bytes);
     }
 }
 
@@ -63,35 +63,36 @@ std::size_t read_trace_event_limit() noexcept {
 }
 
 void start_buffer() noexcept {
-    chosen = read_settings();
-    if (chosen == nullptr) {
+    library_settings = read_settings();
+    if (library_settings == nullptr) {
         return;
     }
-    for (std::size_t i = 0; i < chosen->count && variable("IOBUF_VERBOSE") != nullptr; ++i) {
-        chosen->rules[i].is_brief = !chosen->rules[i].verbose;
-        chosen->rules[i].verbose = true;
+    for (std::size_t i = 0; i < library_settings->count && variable("IOBUF_VERBOSE") != nullptr; ++i) {
+        library_settings->rules[i].is_brief = !library_settings->rules[i].verbose;
+        library_settings->rules[i].verbose = true;
     }
-    for (std::size_t i = 0; i < chosen->count; ++i) {
-        if (chosen->rules[i].verbose) {
+    for (std::size_t i = 0; i < library_settings->count; ++i) {
+        if (library_settings->rules[i].verbose) {
             open_report();
             break;
         }
     }
     if (__tsan_init != nullptr) {
-        chosen->limits.threads = 0;  // ThreadSanitizer does not know our threads, and the program would not end
+        library_settings->limits.threads =
+            0;  // ThreadSanitizer does not know our threads, and the program would not end
     }
     buffer::single_threaded = static_cast<const char*>(dlsym(RTLD_DEFAULT, "__libc_single_threaded"));
-    buffer::start({.pread = pread_below, .pwrite = pwrite_below}, *chosen, report_descriptor,
+    buffer::start({.pread = real_pread, .pwrite = real_pwrite}, *library_settings, report_descriptor,
                   variable("SONDE_IOBUF_LINES"));
-    start_c_streams(*chosen);
+    start_c_streams(*library_settings);
     buffer_standard_output();
 }
 
-__attribute__((constructor)) void begin() {
+__attribute__((constructor)) void initialize_library() {
     const int saved_errno = errno;
-    own_memory();
+    record_memory_owner();
     look_up_early();
-    vfork_behind = dlsym(RTLD_NEXT, "vfork");
+    next_vfork = dlsym(RTLD_NEXT, "vfork");
     // A program with more rights than its caller (setuid, file capabilities): the caller's variables name no files
     // here. With another libc than glibc (musl), nothing but passing on is certain.
     if (getauxval(AT_SECURE) != 0 || __register_atfork == nullptr || __cxa_at_quick_exit == nullptr) {
@@ -107,15 +108,15 @@ __attribute__((constructor)) void begin() {
         __register_atfork(
             prepare_fork, [] { after_fork(false); }, [] { after_fork(true); }, __dso_handle);
         // without it quick_exit() loses what a plain _exit() does not
-        __cxa_at_quick_exit([](void*) { at_end(); }, __dso_handle);
+        __cxa_at_quick_exit([](void*) { flush_at_process_end(); }, __dso_handle);
     }
     errno = saved_errno;
 }
 
 /// Other libraries end after us and still write (unclosed units of a Fortran program): all calls stay usable, and what
 /// comes now goes straight to the kernel.
-__attribute__((destructor)) void finish() {
-    at_end();
+__attribute__((destructor)) void finalize_library() {
+    flush_at_process_end();
 }
 
 }  // namespace
@@ -133,7 +134,7 @@ void prepare_fork() noexcept {
 
 void after_fork(bool child) noexcept {
     if (child) {
-        own_memory();
+        record_memory_owner();
         buffer::close_report();  // else a child that lives on keeps the pipe of its parent's standard error open
         c_streams_after_fork();
     }
@@ -146,14 +147,14 @@ void after_fork(bool child) noexcept {
     }
 }
 
-void before_exec() noexcept {
-    if (trace::is_tracing() && !in_borrowed_memory()) {
+void flush_before_exec() noexcept {
+    if (trace::is_tracing() && !is_in_vfork_child()) {
         trace::write_out();
     }
 }
 
-void at_end() noexcept {
-    if (in_borrowed_memory()) {
+void flush_at_process_end() noexcept {
+    if (is_in_vfork_child()) {
         return;
     }
     const int saved_errno = errno;
@@ -167,15 +168,15 @@ void at_end() noexcept {
     errno = saved_errno;
 }
 
-void before_filter() noexcept {
-    if (buffer::table != nullptr && !in_borrowed_memory()) {
+void disable_before_syscall_filter() noexcept {
+    if (buffer::table != nullptr && !is_in_vfork_child()) {
         buffer::disable_buffering("the program limits its own system calls (seccomp)");
         buffer::stop_workers();
     }
 }
 
-void before_separation() noexcept {
-    if (buffer::table != nullptr && !in_borrowed_memory()) {
+void disable_before_namespace_change() noexcept {
+    if (buffer::table != nullptr && !is_in_vfork_child()) {
         constexpr const char* why = "a thread of the program parts from the others";
         buffer::disable_buffering(why);
         buffer::stop_workers();
@@ -184,7 +185,7 @@ void before_separation() noexcept {
 
 void* real_vfork() noexcept {
     vforked.store(true, std::memory_order_relaxed);
-    return vfork_behind;
+    return next_vfork;
 }
 
 }  // namespace sonde::intercept

@@ -13,29 +13,29 @@ namespace sonde::intercept {
 namespace {
 
 /// The files that an MPI call has opened so far.
-struct MpiOpen {
-    struct Opened {
+struct MpiOpenCall {
+    struct OpenedFile {
         int fd, flags;
         dev_t device;
         ino_t inode;
-        bool is_the_file;  ///< not one that MPI-IO has for itself, such as the one with the offset that ranks share
+        bool is_data_file;  ///< not one that MPI-IO has for itself, such as the one with the offset that ranks share
     };
     static constexpr int most = 8;
     const char* name;  ///< as given to MPI_File_open; nullptr for other calls
-    MpiOpen* outer;
-    Opened files[most];
+    MpiOpenCall* enclosing_call;
+    OpenedFile files[most];
     int count = 0;
 };
-constinit thread_local MpiOpen* opening __attribute__((tls_model("initial-exec"))) = nullptr;
+constinit thread_local MpiOpenCall* current_mpi_open __attribute__((tls_model("initial-exec"))) = nullptr;
 
-const char* get_file_name(const char* path) noexcept {
+const char* strip_path_and_driver(const char* path) noexcept {
     const char* slash = std::strrchr(path, '/');
     const char* name = slash != nullptr ? slash + 1 : path;
     const char* colon = std::strchr(name, ':');  // "ufs:data"
     return slash == nullptr && colon != nullptr ? colon + 1 : name;
 }
 
-bool identity(int fd, dev_t& device, ino_t& inode) noexcept {
+bool read_identity(int fd, dev_t& device, ino_t& inode) noexcept {
     struct stat got {};
     if (raw::call(SYS_fstat, fd, raw::number(&got)) != 0 || !S_ISREG(got.st_mode)) {
         return false;
@@ -46,19 +46,19 @@ bool identity(int fd, dev_t& device, ino_t& inode) noexcept {
 }
 
 /// Registers the descriptors that still refer to the files that the MPI call opened.
-void adopt_mpi_descriptors(const MpiOpen& done, const buffer::OpenedByMpi& mpi) noexcept {
+void adopt_mpi_descriptors(const MpiOpenCall& done, const buffer::OpenedByMpi& mpi) noexcept {
     for (int i = 0; i < done.count; ++i) {
-        const MpiOpen::Opened& file = done.files[i];
+        const MpiOpenCall::OpenedFile& file = done.files[i];
         dev_t device = 0;
         ino_t inode = 0;
         bool again = false;
         for (int later = i + 1; later < done.count; ++later) {
             again |= done.files[later].fd == file.fd;
         }
-        if (again || !identity(file.fd, device, inode) || device != file.device || inode != file.inode) {
+        if (again || !read_identity(file.fd, device, inode) || device != file.device || inode != file.inode) {
             continue;
         }
-        const char* const reason = file.is_the_file ? nullptr : "MPI-IO has it for itself";
+        const char* const reason = file.is_data_file ? nullptr : "MPI-IO has it for itself";
         const char* const path = done.name != nullptr ? done.name : "?";
         buffer::adopt_descriptor({.fd = file.fd, .flags = file.flags, .path = path, .reason = reason, .mpi = &mpi});
     }
@@ -96,44 +96,45 @@ bool has_holes(long type, const void* caller) noexcept {
            extent_of(type, &lower, &extent) != 0 || lower != 0 || extent != bytes;
 }
 
-const void* pointer(long handle) noexcept {
+const void* to_pointer(long handle) noexcept {
     return reinterpret_cast<const void*>(handle);
 }
 
-class Inside {
+class MpiOpenScope {
  public:
-    explicit Inside(const char* name) noexcept : opening_{.name = name, .outer = opening, .files = {}} {
-        opening = &opening_;
+    explicit MpiOpenScope(const char* name) noexcept
+        : opening_{.name = name, .enclosing_call = current_mpi_open, .files = {}} {
+        current_mpi_open = &opening_;
     }
-    ~Inside() {
-        opening = opening_.outer;
+    ~MpiOpenScope() {
+        current_mpi_open = opening_.enclosing_call;
         if (opening_.count > 0) {
             const int saved_errno = errno;
             adopt_mpi_descriptors(opening_, mpi_);
             errno = saved_errno;
         }
     }
-    Inside(const Inside&) = delete;
-    Inside& operator=(const Inside&) = delete;
+    MpiOpenScope(const MpiOpenScope&) = delete;
+    MpiOpenScope& operator=(const MpiOpenScope&) = delete;
 
     /// MPI_File_open went well.
-    void made(long handle, const void* caller) noexcept {
+    void set_mpi_handle(long handle, const void* caller) noexcept {
         if (opening_.count > 0) {
-            mpi_ = {.ranks = count_ranks_of_file(handle, caller), .handle = pointer(handle)};
+            mpi_ = {.ranks = count_ranks_of_file(handle, caller), .handle = to_pointer(handle)};
         }
     }
 
  private:
-    MpiOpen opening_;
+    MpiOpenCall opening_;
     buffer::OpenedByMpi mpi_{.ranks = 0, .handle = nullptr};
 };
 
 template <class Real>
 long open_file(const char* name, const long* handle, const void* caller, Real real) {
-    Inside inside(name);
+    MpiOpenScope inside(name);
     const long done = real();
     if (static_cast<int>(done) == 0 && handle != nullptr) {
-        inside.made(*handle, caller);
+        inside.set_mpi_handle(*handle, caller);
     }
     return done;
 }
@@ -148,18 +149,18 @@ constexpr const char* why_atomic = "MPI-IO is in atomic mode";
 template <class Real>
 long release_shared_before_call(long handle, const char* reason, Real real) {
     if (buffer::has_registered_descriptors()) [[unlikely]] {
-        buffer::release_shared(pointer(handle), reason);
+        buffer::release_shared(to_pointer(handle), reason);
     }
-    const Inside inside(nullptr);
+    const MpiOpenScope inside(nullptr);
     return real();
 }
 
 template <class Real>
 long set_view(long handle, long type, const void* caller, Real real) {
     const long done = real();
-    if (static_cast<int>(done) == 0 && buffer::has_registered_descriptors() && buffer::is_shared(pointer(handle)) &&
+    if (static_cast<int>(done) == 0 && buffer::has_registered_descriptors() && buffer::is_shared(to_pointer(handle)) &&
         has_holes(type, caller)) [[unlikely]] {
-        buffer::release_shared(pointer(handle), why_holes);
+        buffer::release_shared(to_pointer(handle), why_holes);
     }
     return done;
 }
@@ -167,7 +168,7 @@ long set_view(long handle, long type, const void* caller, Real real) {
 template <class Real>
 long set_atomicity(long handle, long flag, Real real) {
     if (static_cast<int>(flag) != 0 && buffer::has_registered_descriptors()) [[unlikely]] {
-        buffer::release_shared(pointer(handle), why_atomic);
+        buffer::release_shared(to_pointer(handle), why_atomic);
     }
     return real();
 }
@@ -179,27 +180,28 @@ long synchronize(long handle, Real real) {
     if (!buffer::has_registered_descriptors()) [[likely]] {
         return real();
     }
-    buffer::sync_shared(pointer(handle));
+    buffer::sync_shared(to_pointer(handle));
     const long done = real();
-    buffer::sync_shared(pointer(handle));
+    buffer::sync_shared(to_pointer(handle));
     return done;
 }
 
 }  // namespace
 
 bool is_left_to_mpi_io(int fd, int flags, const char* path) noexcept {
-    if (opening == nullptr) [[likely]] {
+    if (current_mpi_open == nullptr) [[likely]] {
         return false;
     }
     dev_t device = 0;
     ino_t inode = 0;
-    if (!identity(fd, device, inode)) {
+    if (!read_identity(fd, device, inode)) {
         return true;
     }
-    const bool is_the_file = opening->name != nullptr && path != nullptr &&
-                             std::strcmp(get_file_name(path), get_file_name(opening->name)) == 0;
-    if (opening->count < MpiOpen::most) {
-        opening->files[opening->count++] = {fd, flags, device, inode, is_the_file};
+    const bool is_the_file =
+        current_mpi_open->name != nullptr && path != nullptr &&
+        std::strcmp(strip_path_and_driver(path), strip_path_and_driver(current_mpi_open->name)) == 0;
+    if (current_mpi_open->count < MpiOpenCall::most) {
+        current_mpi_open->files[current_mpi_open->count++] = {fd, flags, device, inode, is_the_file};
     }
     return true;
 }

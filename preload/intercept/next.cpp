@@ -47,11 +47,11 @@ int close_range_of_kernel(unsigned first, unsigned last, int flags) {
 }
 
 /// For a call that no library behind us has.
-void* choose_fallback_function(Name name) noexcept {
+void* choose_fallback_function(FunctionId name) noexcept {
     switch (name) {
-        case Name::call_openat2:
+        case FunctionId::call_openat2:
             return reinterpret_cast<void*>(&openat2_of_kernel);
-        case Name::call_close_range:
+        case FunctionId::call_close_range:
             return reinterpret_cast<void*>(&close_range_of_kernel);
         default:
             return reinterpret_cast<void*>(&fail_with_enosys);
@@ -60,9 +60,9 @@ void* choose_fallback_function(Name name) noexcept {
 
 }  // namespace
 
-constinit void* next_functions[static_cast<unsigned>(Name::count)] = {};
+constinit void* next_functions[static_cast<unsigned>(FunctionId::count)] = {};
 
-void* look_up(Name name) noexcept {
+void* look_up_next_function(FunctionId name) noexcept {
     const int saved_errno = errno;
     void* got = dlsym(RTLD_NEXT, names[static_cast<unsigned>(name)]);
     errno = saved_errno;
@@ -87,20 +87,21 @@ void* look_up_in_caller_libraries(const char* name, const void* caller) noexcept
     return got;
 }
 
-void* look_up_for(Name name, const void* caller) noexcept {
+void* look_up_next_function_of_caller(FunctionId name, const void* caller) noexcept {
     void* const got = look_up_in_caller_libraries(names[static_cast<unsigned>(name)], caller);
     return got != nullptr ? got : reinterpret_cast<void*>(&fail_with_enosys);
 }
 
 void look_up_early() noexcept {
-    constexpr Name requested[] = {Name::call_open,        Name::call_open64,  Name::call_openat,  Name::call_close,
-                                  Name::call_read,        Name::call_pread64, Name::call_write,   Name::call_pwrite64,
-                                  Name::call_lseek64,     Name::call_dup2,    Name::call_fcntl64, Name::call_execve,
-                                  Name::call__exit,       Name::call_abort,   Name::call_syscall, Name::call_dup3,
-                                  Name::call_close_range, Name::call_fsync,   Name::call_fstat64, Name::call_lseek};
-    for (const Name name : requested) {
+    constexpr FunctionId requested[] = {
+        FunctionId::call_open,        FunctionId::call_open64,  FunctionId::call_openat,  FunctionId::call_close,
+        FunctionId::call_read,        FunctionId::call_pread64, FunctionId::call_write,   FunctionId::call_pwrite64,
+        FunctionId::call_lseek64,     FunctionId::call_dup2,    FunctionId::call_fcntl64, FunctionId::call_execve,
+        FunctionId::call__exit,       FunctionId::call_abort,   FunctionId::call_syscall, FunctionId::call_dup3,
+        FunctionId::call_close_range, FunctionId::call_fsync,   FunctionId::call_fstat64, FunctionId::call_lseek};
+    for (const FunctionId name : requested) {
         if (next_functions[static_cast<unsigned>(name)] == nullptr) {
-            look_up(name);
+            look_up_next_function(name);
         }
     }
 }

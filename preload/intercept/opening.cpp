@@ -27,19 +27,19 @@ PassThroughPath::PassThroughPath(int dirfd, const char* path, bool follow_stream
     dev_t device = 0;
     ino_t inode = 0;
     if (find_inode_of_path(dirfd, path, follow_stream, device, inode)) {
-        new (place_) buffer::PassThrough(device, inode);
-        made_ = true;
+        new (storage_) buffer::PassThrough(device, inode);
+        is_constructed_ = true;
     }
 }
 
 PassThroughPath::~PassThroughPath() {
-    if (made_) {
-        reinterpret_cast<buffer::PassThrough*>(place_)->~PassThrough();
+    if (is_constructed_) {
+        reinterpret_cast<buffer::PassThrough*>(storage_)->~PassThrough();
     }
 }
 
 int adopt_reopened_file(int fd, int flags, const char* path) noexcept {
-    if (fd >= 0 && !system::Critical::is_in_library() && !in_borrowed_memory() && !is_left_to_mpi_io(fd, flags, path)) {
+    if (fd >= 0 && !system::Critical::is_in_library() && !is_in_vfork_child() && !is_left_to_mpi_io(fd, flags, path)) {
         const int saved_errno = errno;
         buffer::adopt_descriptor({.fd = fd, .flags = flags, .path = path});
         errno = saved_errno;
@@ -47,8 +47,8 @@ int adopt_reopened_file(int fd, int flags, const char* path) noexcept {
     return fd;
 }
 
-int opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
-    if (fd < 0 || system::Critical::is_in_library() || in_borrowed_memory()) {
+int consider_opened(int fd, int flags, const char* path, std::uint64_t began) noexcept {
+    if (fd < 0 || system::Critical::is_in_library() || is_in_vfork_child()) {
         return fd;
     }
     if (trace::is_tracing()) [[unlikely]] {
@@ -75,20 +75,20 @@ int open_at(int dirfd, Path path, int flags, Real real) {
     if (intercept::opens_buffered_file(path, flags)) [[unlikely]] {
         // What was written before must not arrive after the file was emptied, and a lease must be given up first.
         const intercept::PassThroughPath around(dirfd, path, true);
-        const int fd = intercept::with_all_numbers(real);
-        return fd >= 0 && around.found() ? intercept::adopt_reopened_file(fd, flags, path)
-                                         : intercept::opened(fd, flags, path, began);
+        const int fd = intercept::retry_with_released_descriptors(real);
+        return fd >= 0 && around.is_known_file() ? intercept::adopt_reopened_file(fd, flags, path)
+                                                 : intercept::consider_opened(fd, flags, path, began);
     }
-    const int fd = intercept::with_all_numbers(real);
+    const int fd = intercept::retry_with_released_descriptors(real);
     if (fd < 0 && errno == EWOULDBLOCK && buffer::has_registered_descriptors()) [[unlikely]] {
         // O_NONBLOCK, and perhaps our own lease on a file of which this is another name. It may be given up already.
         const intercept::PassThroughPath around(dirfd, path, true);
-        if (around.found()) {
+        if (around.is_known_file()) {
             return intercept::adopt_reopened_file(real(), flags, path);
         }
         errno = EWOULDBLOCK;
     }
-    return intercept::opened(fd, flags, path, began);
+    return intercept::consider_opened(fd, flags, path, began);
 }
 
 /// First members of the kernel's struct open_how, which older headers lack.
@@ -96,13 +96,14 @@ struct OpenHow {
     std::uint64_t flags, mode, resolve;
 };
 
-constexpr int temporary = O_RDWR | O_CREAT | O_EXCL;
+constexpr int temporary_file_flags = O_RDWR | O_CREAT | O_EXCL;
 
 template <class Real>
 int make_temporary(const char* path, int flags, Real real) {
     const std::uint64_t began = trace::is_tracing() ? system::ticks() : 0;
     const int fd = real();
-    return intercept::opened(fd, flags | temporary, path, began);  // now the path has its final name
+    return intercept::consider_opened(fd, flags | temporary_file_flags, path,
+                                      began);  // now the path has its final name
 }
 
 }  // namespace
@@ -150,7 +151,7 @@ int wrap_creat64(Path path, mode_t mode) {
 }
 int wrap_open_by_handle_at(int mount, struct file_handle* handle, int flags) {
     const std::uint64_t began = trace::is_tracing() ? system::ticks() : 0;
-    return intercept::opened(NEXT(open_by_handle_at)(mount, handle, flags), flags, "", began);
+    return intercept::consider_opened(NEXT(open_by_handle_at)(mount, handle, flags), flags, "", began);
 }
 int wrap_mkstemp(char* path) {
     return make_temporary(path, 0, [=] { return NEXT(mkstemp)(path); });

@@ -22,7 +22,7 @@ __attribute__((noinline)) int sync_buffered(int fd, Real real) {
     bool quiet = false;
     const int error = buffer::flush_descriptor(fd, quiet);
     const int done = quiet ? 0 : real();
-    return intercept::result_of_flush(done, error);
+    return intercept::combine_flush_result(done, error);
 }
 
 template <class Real>
@@ -44,7 +44,7 @@ int sync_descriptor(int fd, Real real) {
 
 template <class Real>
 void* map_file(int fd, int protection, int flags, Real real) {
-    intercept::before_map(fd, protection, flags);
+    intercept::prepare_mapping(fd, protection, flags);
     if (fd >= 0 && (flags & MAP_ANONYMOUS) == 0) {
         if (trace::is_traced_descriptor(fd)) [[unlikely]] {
             const std::uint64_t began = system::ticks();
@@ -106,7 +106,7 @@ void release_files_for_async_io(Job* const* jobs, int count) noexcept {
 
 namespace sonde::intercept {
 
-void before_map(int fd, int protection, int flags) noexcept {
+void prepare_mapping(int fd, int protection, int flags) noexcept {
     if ((flags & MAP_TYPE) != MAP_PRIVATE && (protection & PROT_WRITE) != 0) {
         buffer::record_shared_map((flags & MAP_ANONYMOUS) != 0 ? -1 : fd);
     }

@@ -28,7 +28,7 @@ const char* variable(const char* name) noexcept {
 
 namespace {
 
-settings::Settings chosen;
+settings::Settings process_settings;
 
 void print_warning(const char* sentence) {
     system::Text text(2);
@@ -81,7 +81,7 @@ void read_settings_file(const char* path) noexcept {
                               : "the settings file named by SONDE_IOBUF_FILE cannot be read; nothing of it is used.");
         return;
     }
-    settings::read_params(text, chosen, print_warning);
+    settings::read_params(text, process_settings, print_warning);
 }
 
 bool is_set_to(const char* name, const char* value) noexcept {
@@ -107,13 +107,13 @@ void describe_process() noexcept {
     static char summary[4096];
     const long length =
         raw::call(SYS_readlinkat, AT_FDCWD, raw::number("/proc/self/exe"), raw::number(program), sizeof(program) - 1);
-    chosen.program = length > 0 ? program : nullptr;
+    process_settings.program = length > 0 ? program : nullptr;
     for (const char* name : {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"}) {
-        chosen.job = chosen.job != nullptr ? chosen.job : copy_of(job, variable(name));
+        process_settings.job = process_settings.job != nullptr ? process_settings.job : copy_of(job, variable(name));
     }
-    chosen.summary = copy_of(summary, variable("SONDE_IOBUF_SUMMARY"));
+    process_settings.summary = copy_of(summary, variable("SONDE_IOBUF_SUMMARY"));
     for (const char* name : {"SLURM_PROCID", "PMIX_RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK"}) {
-        chosen.is_first_rank &= variable(name) == nullptr || is_set_to(name, "0");
+        process_settings.is_first_rank &= variable(name) == nullptr || is_set_to(name, "0");
     }
 }
 
@@ -121,18 +121,18 @@ void describe_process() noexcept {
 void choose_stage() noexcept {
     const bool counts = is_set_to("SONDE_IOBUF", "count");
     if (is_set_to("SONDE_IOBUF", "verify")) {
-        chosen.stage = settings::Stage::Verify;
+        process_settings.stage = settings::Stage::Verify;
     } else if (counts) {
-        chosen.stage = settings::Stage::Count;
+        process_settings.stage = settings::Stage::Count;
     } else if (variable("SONDE_IOBUF") != nullptr) {
         print_warning("SONDE_IOBUF is off, count or verify; another value has no effect.");
     }
-    for (std::size_t i = 0; i < chosen.count && counts; ++i) {
-        settings::Rule& rule = chosen.rules[i];
+    for (std::size_t i = 0; i < process_settings.count && counts; ++i) {
+        settings::Rule& rule = process_settings.rules[i];
         rule.automatic = rule.may_suspend = true;
         rule.only_stdio_access = rule.mpi_disjoint = rule.direct = false;
     }
-    chosen.standard_output_bytes = counts ? 0 : chosen.standard_output_bytes;
+    process_settings.standard_output_bytes = counts ? 0 : process_settings.standard_output_bytes;
 }
 
 }  // namespace
@@ -149,20 +149,20 @@ settings::Settings* read_settings() noexcept {
     describe_process();
     read_settings_file(nullptr);
     if (params != nullptr) {
-        settings::read_params(params, chosen, print_warning);
+        settings::read_params(params, process_settings, print_warning);
     }
     if (file != nullptr) {
         read_settings_file(file);
     }
     if (params == nullptr && file == nullptr && has_stage) {
-        settings::read_params("*:auto", chosen, print_warning);
+        settings::read_params("*:auto", process_settings, print_warning);
     }
     choose_stage();
-    const bool all_off = std::all_of(chosen.rules, chosen.rules + chosen.count,
+    const bool all_off = std::all_of(process_settings.rules, process_settings.rules + process_settings.count,
                                      [](const settings::Rule& rule) { return rule.is_disabled; });
-    const bool is_off =
-        chosen.locked_options.is_disabled || chosen.is_excluded || (all_off && chosen.standard_output_bytes == 0);
-    return is_off ? nullptr : &chosen;
+    const bool is_off = process_settings.locked_options.is_disabled || process_settings.is_excluded ||
+                        (all_off && process_settings.standard_output_bytes == 0);
+    return is_off ? nullptr : &process_settings;
 }
 
 }  // namespace sonde::intercept

@@ -25,13 +25,13 @@ int spawn_child(Actions actions, Real real) {
 template <class Real>
 int replace_program(Real real) {
     buffer::prepare_child_process(ChildKind::Vanishing);
-    intercept::before_exec();
+    intercept::flush_before_exec();
     return real();
 }
 
 template <class Real>
-[[noreturn]] void end(Real real) {
-    intercept::at_end();
+[[noreturn]] void end_process(Real real) {
+    intercept::flush_at_process_end();
     real();
     __builtin_unreachable();
 }
@@ -202,23 +202,23 @@ int wrap_execle(Path path, const char* first, ...) {
 }
 
 void wrap__exit(int status) {
-    end([=] { NEXT(_exit)(status); });
+    end_process([=] { NEXT(_exit)(status); });
 }
 void wrap__Exit(int status) {
-    end([=] { NEXT(_Exit)(status); });
+    end_process([=] { NEXT(_Exit)(status); });
 }
 void wrap_quick_exit(int status) {
     NEXT(quick_exit)(status);  // its handlers may still write; it ends in _exit inside libc
     __builtin_unreachable();
 }
 void wrap_abort(void) {
-    end([] { NEXT(abort)(); });
+    end_process([] { NEXT(abort)(); });
 }
 
 /// Ends the threads of the library with the main thread, because the process lives until its last thread ends.
 void wrap_pthread_exit(void* result) {
     if (raw::call(SYS_gettid) == raw::call(SYS_getpid)) {
-        intercept::before_separation();
+        intercept::disable_before_namespace_change();
     }
     NEXT(pthread_exit)(result);
     __builtin_unreachable();

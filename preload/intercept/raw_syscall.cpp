@@ -185,7 +185,7 @@ void ends_or_forks_process(long call, long a) noexcept {
             buffer::disable_buffering("the program uses I/O rings, which work without calls that could be seen");
             break;
         case SYS_exit_group:
-            intercept::at_end();
+            intercept::flush_at_process_end();
             break;
         case SYS_utimensat:
         case SYS_fchmod:
@@ -201,20 +201,20 @@ void ends_or_forks_process(long call, long a) noexcept {
         case SYS_exit:
         case SYS_unshare:
         case SYS_setns:
-            intercept::before_separation();
+            intercept::disable_before_namespace_change();
             break;
         case SYS_seccomp:
-            intercept::before_filter();
+            intercept::disable_before_syscall_filter();
             break;
         case SYS_prctl:
             if (a == PR_SET_SECCOMP) {
-                intercept::before_filter();
+                intercept::disable_before_syscall_filter();
             }
             break;
         case SYS_execve:
         case SYS_execveat:
             buffer::prepare_child_process(buffer::ChildKind::Vanishing);
-            intercept::before_exec();
+            intercept::flush_before_exec();
             break;
         case SYS_clone: {
             constexpr long thread = 0x00010000;
@@ -247,7 +247,7 @@ long wrap_syscall(long call, long a, long b, long c, long d, long e, long f) {
     }
     if (call == SYS_mmap) {
         // Not through libc's mmap(): libraries of MPI overwrite its beginning with a jump to code that ends here.
-        intercept::before_map(convert_to_int(e), convert_to_int(c), convert_to_int(d));
+        intercept::prepare_mapping(convert_to_int(e), convert_to_int(c), convert_to_int(d));
         const std::uint64_t began = trace::is_tracing() ? system::ticks() : 0;
         result = NEXT(syscall)(call, a, b, c, d, e, f);
         if ((d & MAP_ANONYMOUS) == 0 && trace::is_traced_descriptor(convert_to_int(e))) {

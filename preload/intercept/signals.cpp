@@ -25,7 +25,8 @@ struct ProgramAction {
 constinit ProgramAction program_actions[most_signals];
 thread_local unsigned long mask_before __attribute__((tls_model("initial-exec"))) = 0;
 thread_local bool mask_changed __attribute__((tls_model("initial-exec"))) = false;
-thread_local std::uint64_t noted __attribute__((tls_model("initial-exec"))) = 0;  ///< put off without a frame
+thread_local std::uint64_t deferred_signals __attribute__((tls_model("initial-exec"))) =
+    0;  ///< put off without a frame
 
 bool is_fault(int number) noexcept {
     return number == SIGSEGV || number == SIGBUS || number == SIGFPE || number == SIGILL || number == SIGTRAP ||
@@ -34,9 +35,9 @@ bool is_fault(int number) noexcept {
 
 void deliver_deferred_signals() {
     system::thread_state.has_deferred_signal = false;
-    while (noted != 0) {
-        const int number = __builtin_ctzll(noted) + 1;
-        noted &= noted - 1;
+    while (deferred_signals != 0) {
+        const int number = __builtin_ctzll(deferred_signals) + 1;
+        deferred_signals &= deferred_signals - 1;
         raw::call(SYS_tgkill, raw::call(SYS_getpid), raw::call(SYS_gettid), number);
     }
     if (mask_changed) {
@@ -80,7 +81,7 @@ void handle_signal_with_details(int number, siginfo_t* info, void* context) {
 /// For the moment between signal() of libc and ours: without SA_SIGINFO there may be no details and no frame.
 void handle_signal(int number) {
     if (system::Critical::is_in_library() && !is_fault(number)) {
-        noted |= std::uint64_t{1} << static_cast<unsigned>(number - 1);
+        deferred_signals |= std::uint64_t{1} << static_cast<unsigned>(number - 1);
         system::thread_state.has_deferred_signal = true;
         return;
     }
@@ -89,7 +90,7 @@ void handle_signal(int number) {
     }
 }
 
-bool is_stand_in_needed(int number) noexcept {
+bool is_wrapper_needed(int number) noexcept {
     return (buffer::table != nullptr || trace::is_tracing()) && number > 0 && number < most_signals;
 }
 
@@ -98,20 +99,20 @@ bool is_handler(const void* address) noexcept {
            address != reinterpret_cast<void*>(SIG_ERR);
 }
 
-bool is_stand_in(const void* address) noexcept {
+bool is_wrapper(const void* address) noexcept {
     return address == reinterpret_cast<void*>(&handle_signal_with_details) ||
            address == reinterpret_cast<void*>(&handle_signal);
 }
 
 /// The kernel then calls handle_signal_with_details() with all that it needs, and does not forget it after one signal.
 /// x86-64 hands over the interrupted frame in any case, aarch64 only with SA_SIGINFO.
-void set_stand_in(struct sigaction& action) noexcept {
+void install_wrapper(struct sigaction& action) noexcept {
     action.sa_sigaction = handle_signal_with_details;
     action.sa_flags = (action.sa_flags & ~static_cast<int>(SA_RESETHAND)) | SA_SIGINFO;
 }
 
 /// Fills in what the program would read without the library.
-void fill_shown_action(struct sigaction& shown_action, void* handler, bool once, bool details) noexcept {
+void fill_program_action(struct sigaction& shown_action, void* handler, bool once, bool details) noexcept {
     shown_action.sa_handler = reinterpret_cast<void (*)(int)>(handler);
     shown_action.sa_flags = (shown_action.sa_flags & ~SA_SIGINFO) | (once ? static_cast<int>(SA_RESETHAND) : 0);
     shown_action.sa_flags |= details ? SA_SIGINFO : 0;
@@ -119,7 +120,7 @@ void fill_shown_action(struct sigaction& shown_action, void* handler, bool once,
 
 template <class Real>
 int set_action(int number, const struct sigaction* action, struct sigaction* before, Real real) {
-    if (!is_stand_in_needed(number)) {
+    if (!is_wrapper_needed(number)) {
         return real(action, before);
     }
     system::deliver_signals = deliver_deferred_signals;
@@ -136,12 +137,12 @@ int set_action(int number, const struct sigaction* action, struct sigaction* bef
             registered.once.store((static_cast<unsigned>(action->sa_flags) & SA_RESETHAND) != 0,
                                   std::memory_order_relaxed);
             registered.handler.store(handler, std::memory_order_release);
-            set_stand_in(changed);
+            install_wrapper(changed);
         }
     }
     const int done = real(action != nullptr ? &changed : nullptr, before);
-    if (done == 0 && before != nullptr && is_stand_in(reinterpret_cast<void*>(before->sa_handler))) {
-        fill_shown_action(*before, old_handler, old_once, old_details);
+    if (done == 0 && before != nullptr && is_wrapper(reinterpret_cast<void*>(before->sa_handler))) {
+        fill_program_action(*before, old_handler, old_once, old_details);
     }
     if (done != 0 && action != nullptr) {
         registered.handler.store(old_handler, std::memory_order_release);
@@ -154,7 +155,7 @@ int set_action(int number, const struct sigaction* action, struct sigaction* bef
 /// signal() and its relatives: libc decides about the flags, also whether the handler stays.
 template <class Real>
 Handler set_handler(int number, Handler handler, bool once, Real real) {
-    if (!is_stand_in_needed(number)) {
+    if (!is_wrapper_needed(number)) {
         return real(handler);
     }
     system::deliver_signals = deliver_deferred_signals;
@@ -172,10 +173,10 @@ Handler set_handler(int number, Handler handler, bool once, Real real) {
     }
     struct sigaction now {};
     if (ours && before != SIG_ERR && NEXT(sigaction)(number, nullptr, &now) == 0) {
-        set_stand_in(now);
+        install_wrapper(now);
         NEXT(sigaction)(number, &now, nullptr);
     }
-    return is_stand_in(reinterpret_cast<void*>(before)) ? reinterpret_cast<Handler>(old_handler) : before;
+    return is_wrapper(reinterpret_cast<void*>(before)) ? reinterpret_cast<Handler>(old_handler) : before;
 }
 
 }  // namespace

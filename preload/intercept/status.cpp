@@ -134,7 +134,7 @@ int flush_before_rename(int dirfd, Path from, Real real) {
 
 /// Flushes before a call that sets times, setuid bits or capabilities, which a delayed write would change again.
 template <class Real>
-int flush_before_mark(int fd, Real real) {
+int flush_before_attribute_change(int fd, Real real) {
     if (buffer::is_watched_descriptor(fd)) [[unlikely]] {
         buffer::flush_to_kernel(fd);
     }
@@ -142,9 +142,9 @@ int flush_before_mark(int fd, Real real) {
 }
 
 template <class Real>
-int flush_before_mark_at_path(int dirfd, Path path, bool follow_stream, Real real) {
+int flush_path_before_attribute_change(int dirfd, Path path, bool follow_stream, Real real) {
     if (path == nullptr) {
-        return flush_before_mark(dirfd, real);
+        return flush_before_attribute_change(dirfd, real);
     }
     if (buffer::has_any_dirty_file()) [[unlikely]] {
         flush_file_at_path(dirfd, path, follow_stream);
@@ -254,58 +254,58 @@ int wrap_linkat(int dirfd, Path from, int to_at, Path to, int flags) {
     return flush_before_rename(dirfd, from, [=] { return NEXT(linkat)(dirfd, from, to_at, to, flags); });
 }
 int wrap_futimens(int fd, const struct timespec* times) {
-    return flush_before_mark(fd, [=] { return NEXT(futimens)(fd, times); });
+    return flush_before_attribute_change(fd, [=] { return NEXT(futimens)(fd, times); });
 }
 int wrap_utimensat(int dirfd, Path path, const struct timespec* times, int flags) {
-    return flush_before_mark_at_path(dirfd, path, follows_links(flags),
-                                     [=] { return NEXT(utimensat)(dirfd, path, times, flags); });
+    return flush_path_before_attribute_change(dirfd, path, follows_links(flags),
+                                              [=] { return NEXT(utimensat)(dirfd, path, times, flags); });
 }
 int wrap_utimes(Path path, const struct timeval* times) {
-    return flush_before_mark_at_path(AT_FDCWD, path, true, [=] { return NEXT(utimes)(path, times); });
+    return flush_path_before_attribute_change(AT_FDCWD, path, true, [=] { return NEXT(utimes)(path, times); });
 }
 int wrap_lutimes(Path path, const struct timeval* times) {
-    return flush_before_mark_at_path(AT_FDCWD, path, false, [=] { return NEXT(lutimes)(path, times); });
+    return flush_path_before_attribute_change(AT_FDCWD, path, false, [=] { return NEXT(lutimes)(path, times); });
 }
 int wrap_futimes(int fd, const struct timeval* times) {
-    return flush_before_mark(fd, [=] { return NEXT(futimes)(fd, times); });
+    return flush_before_attribute_change(fd, [=] { return NEXT(futimes)(fd, times); });
 }
 int wrap_futimesat(int dirfd, Path path, const struct timeval* times) {
-    return flush_before_mark_at_path(dirfd, path, true, [=] { return NEXT(futimesat)(dirfd, path, times); });
+    return flush_path_before_attribute_change(dirfd, path, true, [=] { return NEXT(futimesat)(dirfd, path, times); });
 }
 int wrap_utime(Path path, const struct utimbuf* times) {
-    return flush_before_mark_at_path(AT_FDCWD, path, true, [=] { return NEXT(utime)(path, times); });
+    return flush_path_before_attribute_change(AT_FDCWD, path, true, [=] { return NEXT(utime)(path, times); });
 }
 int wrap_fchmod(int fd, mode_t mode) {
-    return flush_before_mark(fd, [=] { return NEXT(fchmod)(fd, mode); });
+    return flush_before_attribute_change(fd, [=] { return NEXT(fchmod)(fd, mode); });
 }
 int wrap_chmod(Path path, mode_t mode) {
-    return flush_before_mark_at_path(AT_FDCWD, path, true, [=] { return NEXT(chmod)(path, mode); });
+    return flush_path_before_attribute_change(AT_FDCWD, path, true, [=] { return NEXT(chmod)(path, mode); });
 }
 int wrap_fchmodat(int dirfd, Path path, mode_t mode, int flags) {
-    return flush_before_mark_at_path(dirfd, path, follows_links(flags),
-                                     [=] { return NEXT(fchmodat)(dirfd, path, mode, flags); });
+    return flush_path_before_attribute_change(dirfd, path, follows_links(flags),
+                                              [=] { return NEXT(fchmodat)(dirfd, path, mode, flags); });
 }
 int wrap_fchown(int fd, uid_t user, gid_t group) {
-    return flush_before_mark(fd, [=] { return NEXT(fchown)(fd, user, group); });
+    return flush_before_attribute_change(fd, [=] { return NEXT(fchown)(fd, user, group); });
 }
 int wrap_chown(Path path, uid_t user, gid_t group) {
-    return flush_before_mark_at_path(AT_FDCWD, path, true, [=] { return NEXT(chown)(path, user, group); });
+    return flush_path_before_attribute_change(AT_FDCWD, path, true, [=] { return NEXT(chown)(path, user, group); });
 }
 int wrap_lchown(Path path, uid_t user, gid_t group) {
-    return flush_before_mark_at_path(AT_FDCWD, path, false, [=] { return NEXT(lchown)(path, user, group); });
+    return flush_path_before_attribute_change(AT_FDCWD, path, false, [=] { return NEXT(lchown)(path, user, group); });
 }
 int wrap_fchownat(int dirfd, Path path, uid_t user, gid_t group, int flags) {
-    return flush_before_mark_at_path(dirfd, path, follows_links(flags),
-                                     [=] { return NEXT(fchownat)(dirfd, path, user, group, flags); });
+    return flush_path_before_attribute_change(dirfd, path, follows_links(flags),
+                                              [=] { return NEXT(fchownat)(dirfd, path, user, group, flags); });
 }
 int wrap_fsetxattr(int fd, Path name, const void* value, size_t bytes, int flags) {
-    return flush_before_mark(fd, [=] { return NEXT(fsetxattr)(fd, name, value, bytes, flags); });
+    return flush_before_attribute_change(fd, [=] { return NEXT(fsetxattr)(fd, name, value, bytes, flags); });
 }
 int wrap_setxattr(Path path, Path name, const void* value, size_t bytes, int flags) {
-    return flush_before_mark_at_path(AT_FDCWD, path, true,
-                                     [=] { return NEXT(setxattr)(path, name, value, bytes, flags); });
+    return flush_path_before_attribute_change(AT_FDCWD, path, true,
+                                              [=] { return NEXT(setxattr)(path, name, value, bytes, flags); });
 }
 int wrap_lsetxattr(Path path, Path name, const void* value, size_t bytes, int flags) {
-    return flush_before_mark_at_path(AT_FDCWD, path, false,
-                                     [=] { return NEXT(lsetxattr)(path, name, value, bytes, flags); });
+    return flush_path_before_attribute_change(AT_FDCWD, path, false,
+                                              [=] { return NEXT(lsetxattr)(path, name, value, bytes, flags); });
 }

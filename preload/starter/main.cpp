@@ -17,7 +17,7 @@ constexpr int bad_arguments = 2;
 constexpr int bad_environment = 3;
 constexpr const char* library_name = "libsonde-preload.so";
 
-[[noreturn]] void stop(int code, const std::string& sentence) {
+[[noreturn]] void exit_with_error(int code, const std::string& sentence) {
     std::fprintf(stderr, "sonde: %s\n", sentence.c_str());
     std::exit(code);
 }
@@ -48,7 +48,7 @@ Options read_arguments(char** argument) {
                 return word.substr(equals + 1);
             }
             if (argument[1] == nullptr) {
-                stop(bad_arguments, "Option " + name + " needs a value.");
+                exit_with_error(bad_arguments, "Option " + name + " needs a value.");
             }
             return *++argument;
         };
@@ -73,7 +73,8 @@ Options read_arguments(char** argument) {
             std::fputs(usage, stdout);
             std::exit(0);
         } else if (word.size() > 1 && word[0] == '-') {
-            stop(bad_arguments, "There is no option " + name + " here; sonde-iobuf --help names those that there are.");
+            exit_with_error(bad_arguments,
+                            "There is no option " + name + " here; sonde-iobuf --help names those that there are.");
         } else {
             break;
         }
@@ -97,7 +98,7 @@ std::string find_library() {
             return library;
         }
     }
-    stop(bad_environment, std::string(library_name) + " is neither beside " + path + " nor in ../lib.");
+    exit_with_error(bad_environment, std::string(library_name) + " is neither beside " + path + " nor in ../lib.");
 }
 
 std::string find_program(const std::string& name) {
@@ -138,7 +139,7 @@ bool has_no_loader(const std::string& path) {
 }
 
 /// Adds option alone to each entry that names files; entries like %process stay unchanged.
-std::string add_alone(const std::string& params) {
+std::string add_only_user_option(const std::string& params) {
     std::string all;
     for (std::size_t begin = 0; begin <= params.size();) {
         const std::size_t end = params.find(',', begin);
@@ -170,7 +171,7 @@ int main(int, char** argv) {
     std::string params = options.has_settings ? options.params : before != nullptr ? before : "";
     constexpr const char* chosen_by_measurement = "*:auto";
     params = params.empty() && options.settings.empty() ? chosen_by_measurement : params;
-    params = options.alone ? add_alone(params.empty() ? chosen_by_measurement : params) : params;
+    params = options.alone ? add_only_user_option(params.empty() ? chosen_by_measurement : params) : params;
     set_variable("IOBUF_PARAMS", params, options.dry_run);
     set_variable("SONDE_IOBUF_FILE", options.settings, options.dry_run);
     set_variable("SONDE_IOBUF_LINES", options.lines, options.dry_run);
@@ -179,21 +180,22 @@ int main(int, char** argv) {
         return 0;
     }
     if (*options.command == nullptr) {
-        stop(bad_arguments, "Name the program to run after --: sonde-iobuf -- ./solver input.nml");
+        exit_with_error(bad_arguments, "Name the program to run after --: sonde-iobuf -- ./solver input.nml");
     }
     const std::string program = find_program(*options.command);
     if (program.empty()) {
-        stop(bad_arguments, std::string("There is no program \"") + *options.command + "\" that can be run.");
+        exit_with_error(bad_arguments,
+                        std::string("There is no program \"") + *options.command + "\" that can be run.");
     }
     if (has_no_loader(program)) {
-        stop(bad_arguments, std::string(*options.command) +
-                                " is linked statically: it never asks for a library, so its calls cannot be "
-                                "intercepted. Link it dynamically.");
+        exit_with_error(bad_arguments, std::string(*options.command) +
+                                           " is linked statically: it never asks for a library, so its calls cannot be "
+                                           "intercepted. Link it dynamically.");
     }
     const char* preloaded = std::getenv("LD_PRELOAD");
     std::string libraries = find_library();
     libraries += preloaded != nullptr && *preloaded != 0 ? std::string(" ") + preloaded : "";
     setenv("LD_PRELOAD", libraries.c_str(), 1);
     execv(program.c_str(), options.command);
-    stop(bad_environment, std::string(*options.command) + " does not start: " + std::strerror(errno) + ".");
+    exit_with_error(bad_environment, std::string(*options.command) + " does not start: " + std::strerror(errno) + ".");
 }

@@ -35,8 +35,8 @@ struct Ends : Listener {
     void on_alarm(Time, std::uint64_t) override {}
 };
 
-int link_of(SiteModel& site, const std::string& id, double rate, const std::string& duplex) {
-    LinkSite link;
+int link_of(SystemModel& site, const std::string& id, double rate, const std::string& duplex) {
+    LinkDescription link;
     link.id = id;
     link.rate = {rate, rate};
     link.half_duplex = duplex == "half";
@@ -44,7 +44,7 @@ int link_of(SiteModel& site, const std::string& id, double rate, const std::stri
     return static_cast<int>(site.links.size()) - 1;
 }
 
-void read(SiteModel& site, Ends& ends, MachineOptions& options) {
+void read(SystemModel& site, Ends& ends, MachineOptions& options) {
     std::string word, duplex, direction;
     double rate = 0, noise = 0;
     while (std::cin >> word) {
@@ -55,22 +55,22 @@ void read(SiteModel& site, Ends& ends, MachineOptions& options) {
             site.routers = {link_of(site, "router", rate, duplex)};
         } else if (word == "client") {
             std::cin >> rate >> duplex;
-            ClientSite client;
+            ClientDescription client;
             client.id = "c" + std::to_string(site.clients.size());
             client.rpc_size = message;
             client.rpcs_in_flight = 8;
-            client.routed = !site.routers.empty();
+            client.uses_routers = !site.routers.empty();
             client.link = link_of(site, client.id, rate, duplex);
             site.clients.push_back(client);
         } else if (word == "server") {
             std::cin >> rate >> duplex;
-            ServerSite server;
+            ServerDescription server;
             server.id = "s" + std::to_string(site.servers.size());
             server.threads = 1;
             server.link = link_of(site, server.id, rate, duplex);
             site.servers.push_back(server);
         } else if (word == "target") {
-            TargetSite target;
+            TargetDescription target;
             std::cin >> target.server >> rate;
             target.index = static_cast<std::uint32_t>(site.targets.size());
             target.id = "t" + std::to_string(target.index);
@@ -84,14 +84,14 @@ void read(SiteModel& site, Ends& ends, MachineOptions& options) {
             ends.flows.push_back(flow);
         }
     }
-    site.system = site.mount = site.fs.id = "network";
+    site.system = site.mount = site.file_system.id = "network";
     site.metadata_servers = {0};
 }
 
 }  // namespace
 
 int main() {
-    SiteModel site;
+    SystemModel site;
     Ends ends;
     MachineOptions options{1, 0};
     read(site, ends, options);

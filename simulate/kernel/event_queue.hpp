@@ -49,7 +49,7 @@ class EventQueue {
 
     bool is_empty() const noexcept { return heap_.empty(); }
     /// Time of the earliest event; `never` when empty.
-    Time next_time() const noexcept { return heap_.empty() ? never : heap_.front().time; }
+    Time next_time() const noexcept { return heap_.empty() ? no_time : heap_.front().time; }
 
  private:
     static constexpr std::size_t arity = 4;

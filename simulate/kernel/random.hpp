@@ -53,7 +53,7 @@ class SlowdownNoise {
         : seed_(mix_bits(mix_bits(seed) ^ part)),
           spread_(cv > 0 && cv < 1 ? cv / (1 - cv) : 0),
           step_(step),
-          rho_(rho) {}
+          correlation_(rho) {}
 
     /// At least 1.
     double factor(Time time) noexcept {
@@ -61,8 +61,8 @@ class SlowdownNoise {
             return 1;
         }
         const std::int64_t cell = time / step_;
-        if (cell != cell_) {
-            cell_ = cell;
+        if (cell != interval_) {
+            interval_ = cell;
             factor_ = 1 - spread_ * std::log(0.5 * std::erfc(gaussian_average(cell) * 0.70710678118654752));
         }
         return factor_;
@@ -76,7 +76,7 @@ class SlowdownNoise {
         for (int k = 0; k < memory; ++k) {
             sum += weight * normal(cell - k);
             squares += weight * weight;
-            weight *= rho_;
+            weight *= correlation_;
         }
         return sum / std::sqrt(squares);
     }
@@ -94,8 +94,8 @@ class SlowdownNoise {
     std::uint64_t seed_;
     double spread_;
     Time step_;
-    double rho_;
-    std::int64_t cell_ = -1;
+    double correlation_;
+    std::int64_t interval_ = -1;
     double factor_ = 1;
 };
 

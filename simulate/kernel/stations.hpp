@@ -19,16 +19,16 @@ class SingleServerStation {
         Time start = 0, end = 0;
     };
     ServiceInterval reserve(Time now, Time length) noexcept {
-        const Time start = std::max(now, free_);
-        free_ = add_time(start, length);
+        const Time start = std::max(now, free_at_);
+        free_at_ = add_time(start, length);
         busy_ = add_time(busy_, length);
-        return {start, free_};
+        return {start, free_at_};
     }
-    Time free_time() const noexcept { return free_; }
+    Time free_time() const noexcept { return free_at_; }
     Time busy_time() const noexcept { return busy_; }  ///< sum of all services
 
  private:
-    Time free_ = 0, busy_ = 0;
+    Time free_at_ = 0, busy_ = 0;
 };
 
 /// A station with several servers and one queue: threads, a command queue.
@@ -48,7 +48,7 @@ class MultiServerStation {
         std::push_heap(free_times_.begin(), free_times_.end(), std::greater<>());
         return {start, add_time(start, length)};
     }
-    std::size_t count() const noexcept { return free_times_.size(); }
+    std::size_t server_count() const noexcept { return free_times_.size(); }
     Time busy_time() const noexcept { return busy_; }
 
  private:

@@ -8,7 +8,7 @@
 namespace sonde::simulate {
 
 using Time = std::int64_t;
-constexpr Time never = std::numeric_limits<Time>::max();
+constexpr Time no_time = std::numeric_limits<Time>::max();
 
 /// Longest time in seconds of one step of a machine, about thirty years: several can be added without overflow.
 /// Readers of system files reject longer times (system/system_parts.hpp); times computed from rates are clamped here.
@@ -23,7 +23,7 @@ constexpr Time seconds_to_time(double seconds) noexcept {
     return round_to_ns(seconds * 1e9);
 }
 /// `length` times a factor of at least 0, at most `longest_s`.
-constexpr Time scale_time(Time length, double factor) noexcept {
+constexpr Time multiply_time(Time length, double factor) noexcept {
     return round_to_ns(static_cast<double>(length) * factor);
 }
 /// Time to transfer `bytes` at `bytes_per_s`. A rate of 0 means no limit and takes no time.
@@ -32,7 +32,7 @@ constexpr Time transfer_time(double bytes, double bytes_per_s) noexcept {
 }
 /// `start + length`, or `never` when the sum overflows.
 constexpr Time add_time(Time start, Time length) noexcept {
-    return start > never - length ? never : start + length;
+    return start > no_time - length ? no_time : start + length;
 }
 constexpr double to_seconds(Time time) noexcept {
     return static_cast<double>(time) / 1e9;

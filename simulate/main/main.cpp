@@ -30,8 +30,8 @@ int run(SimulatorArguments& arguments) {
     if (plan.target.device) {
         throw plan::PlanError("target.device: a simulated machine has file systems, no block devices: leave it out");
     }
-    simulate::SiteModel site =
-        simulate::read_site(simulate::read_text_file(arguments.system, "system"), arguments.mount);
+    simulate::SystemModel site =
+        simulate::read_system_model(simulate::read_text_file(arguments.system, "system"), arguments.mount);
     if (arguments.options.run_id.empty()) {
         arguments.options.run_id = "simulated-" + plan.id;
     }
@@ -89,7 +89,7 @@ int run_simulator(int argc, char** argv) {
     } catch (const plan::PlanError& error) {
         records::print_error(error.what());
         return phases::exit_plan;
-    } catch (const simulate::SiteError& error) {
+    } catch (const simulate::SystemModelError& error) {
         records::print_error(error.what());
         return phases::exit_plan;
     } catch (const std::exception& error) {

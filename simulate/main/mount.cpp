@@ -52,8 +52,9 @@ int open_store(const std::string& path, const std::string& system) {
     }
     if (!std::filesystem::is_empty(path)) {
         ::close(fd);
-        throw SiteError("directory " + path +
-                        " has files that no mount of this kind has stored; name an empty one, or one used before");
+        throw SystemModelError(
+            "directory " + path +
+            " has files that no mount of this kind has stored; name an empty one, or one used before");
     }
     const int mark = ::openat(fd, control_directory_name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
     const std::string text = "The files beside this one were stored by `sonde mount` of system " + system + ".\n";
@@ -65,13 +66,19 @@ int open_store(const std::string& path, const std::string& system) {
 }
 
 std::string describe_mount(const MountArguments& arguments, const RealTimeMachine& machine) {
-    const SiteModel& site = machine.site();
-    return nlohmann::json{{"system", site.system},          {"mount", site.mount},
-                          {"file_system", site.fs.id},      {"kind", site.fs.kind},
-                          {"targets", site.targets.size()}, {"nodes", arguments.options.nodes},
-                          {"store", arguments.store},       {"paced", machine.is_paced()},
-                          {"speed", machine.speed()},       {"kernel_cache", arguments.options.kernel_cache},
-                          {"process", ::getpid()},          {"assumptions", site.assumptions}}
+    const SystemModel& site = machine.system();
+    return nlohmann::json{{"system", site.system},
+                          {"mount", site.mount},
+                          {"file_system", site.file_system.id},
+                          {"kind", site.file_system.kind},
+                          {"targets", site.targets.size()},
+                          {"nodes", arguments.options.nodes},
+                          {"store", arguments.store},
+                          {"paced", machine.is_paced()},
+                          {"speed", machine.speed()},
+                          {"kernel_cache", arguments.options.kernel_cache},
+                          {"process", ::getpid()},
+                          {"assumptions", site.assumptions}}
                .dump(2) +
            "\n";
 }
@@ -88,13 +95,14 @@ void raise_file_limit() {
 }
 
 int mount(MountArguments& arguments) {
-    SiteModel site = read_site(read_text_file(arguments.system, "system"), arguments.mount);
+    SystemModel site = read_system_model(read_text_file(arguments.system, "system"), arguments.mount);
     if (arguments.options.nodes > site.clients.size()) {
-        throw SiteError("--nodes " + std::to_string(arguments.options.nodes) + ": mount " + site.mount + " of system " +
-                        site.system + " is on " + std::to_string(site.clients.size()) + " nodes");
+        throw SystemModelError("--nodes " + std::to_string(arguments.options.nodes) + ": mount " + site.mount +
+                               " of system " + site.system + " is on " + std::to_string(site.clients.size()) +
+                               " nodes");
     }
     if (arguments.options.kernel_cache) {  // the kernel caches instead of the machine
-        for (ClientSite& client : site.clients) {
+        for (ClientDescription& client : site.clients) {
             client.page_cache = 0;
             client.read_ahead = 0;
         }
@@ -124,13 +132,13 @@ int mount(MountArguments& arguments) {
     return service.run();
 }
 
-/// Writes a line into a control file. Throws SiteError with the reason when the line is rejected.
+/// Writes a line into a control file. Throws SystemModelError with the reason when the line is rejected.
 int write_fault(const std::string& directory, const std::string& line) {
     const std::string path = directory + "/" + control_directory_name + "/faults";
     const int fd = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
     if (fd < 0) {
-        throw SiteError(directory + " is no mounted machine: " + path + " cannot be opened (" + std::strerror(errno) +
-                        "); `sonde mount --system FILE " + directory + "` makes it one");
+        throw SystemModelError(directory + " is no mounted machine: " + path + " cannot be opened (" +
+                               std::strerror(errno) + "); `sonde mount --system FILE " + directory + "` makes it one");
     }
     const ssize_t written = ::write(fd, line.data(), line.size());
     char why[4096];
@@ -139,7 +147,7 @@ int write_fault(const std::string& directory, const std::string& line) {
     if (written < 0) {
         std::string text(why, static_cast<std::size_t>(std::max<ssize_t>(length, 0)));
         text.erase(text.find_last_not_of('\n') + 1);
-        throw SiteError(text);
+        throw SystemModelError(text);
     }
     return 0;
 }
@@ -188,10 +196,10 @@ int run_mount(int argc, char** argv) {
         return print_error((std::string(error.what()) + "; `sonde-mount --help` explains").c_str(), exit_plan);
     }
     arguments.real_time.lead = seconds_to_time(lead_s);
-    arguments.options.spin = seconds_to_time(spin_s);
+    arguments.options.spin_time = seconds_to_time(spin_s);
     try {
         return tell_command->parsed() ? write_fault(arguments.options.directory, line) : mount(arguments);
-    } catch (const SiteError& error) {
+    } catch (const SystemModelError& error) {
         return print_error(error.what(), exit_plan);
     } catch (const std::exception& error) {
         return print_error(error.what(), exit_environment);

@@ -16,7 +16,7 @@ BackgroundLoad::BackgroundLoad(StorageServers& storage, Timeline& timeline)
     : storage_(storage),
       timeline_(timeline),
       is_planned_(storage.target_count(), false),
-      postponed_(storage.target_count(), never) {
+      postponed_(storage.target_count(), no_time) {
 }
 
 void BackgroundLoad::set_share(double share) {
@@ -63,11 +63,11 @@ void BackgroundLoad::submit_request(std::uint32_t target) {
 void BackgroundLoad::resume() {
     const Time now = timeline_.now();
     for (std::uint32_t target = 0; share_ > 0 && target < postponed_.size(); ++target) {
-        if (postponed_[target] == never) {
+        if (postponed_[target] == no_time) {
             continue;
         }
         Time due = postponed_[target];
-        postponed_[target] = never;
+        postponed_[target] = no_time;
         if (due < now - longest_replay) {  // gaps have no memory
             due = now - longest_replay + draw_gap(target);
         }

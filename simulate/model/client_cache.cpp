@@ -5,8 +5,8 @@
 
 namespace sonde::simulate {
 
-ClientCache::ClientCache(const SiteModel& site, ClientTable& clients, FileTable& files, Network& network,
-                         StorageServers& storage, PendingCalls& calls, Timeline& timeline, Traces& traces)
+ClientCache::ClientCache(const SystemModel& site, ClientTable& clients, FileTable& files, Network& network,
+                         StorageServers& storage, PendingCalls& calls, Timeline& timeline, SimulationTraces& traces)
     : site_(site),
       clients_(clients),
       files_(files),
@@ -14,20 +14,20 @@ ClientCache::ClientCache(const SiteModel& site, ClientTable& clients, FileTable&
       timeline_(timeline),
       traces_(traces),
       requests_(site, clients, network, storage, timeline, *this),
-      cached_page_cost_s_(site.fs.cached_page_cost_s) {
-    for (const ClientSite& client : site.clients) {
+      cached_page_cost_s_(site.file_system.cached_page_cost_s) {
+    for (const ClientDescription& client : site.clients) {
         traces.nodes.push_back({client.id, {}, {}, {}, {}, {}});
     }
 }
 
 Time ClientCache::call_cpu_time(const Client& client, const ModelOperation& operation) const {
-    Time cost = client.site.call_cost;
+    Time cost = client.description.call_cost;
     const bool is_transfer = operation.kind == ModelCallKind::read || operation.kind == ModelCallKind::write;
     if (is_transfer && !operation.direct) {
-        cost += transfer_time(static_cast<double>(operation.length), client.site.copy_rate);
+        cost += transfer_time(static_cast<double>(operation.length), client.description.copy_rate);
         // A full cache evicts a page for each page that it inserts.
-        if (client.site.evict_cost > 0 && client.pages.bytes() + page_bytes > client.pages.capacity()) {
-            cost += static_cast<Time>(operation.length / page_bytes) * client.site.evict_cost;
+        if (client.description.evict_cost > 0 && client.pages.bytes() + page_bytes > client.pages.capacity()) {
+            cost += static_cast<Time>(operation.length / page_bytes) * client.description.evict_cost;
         }
     }
     return client.slowdown == 1 ? cost : static_cast<Time>(static_cast<double>(cost) * client.slowdown);

@@ -18,8 +18,8 @@ namespace sonde::simulate {
 
 class ClientCache final : public RequestOwner {
  public:
-    ClientCache(const SiteModel& site, ClientTable& clients, FileTable& files, Network& network,
-                StorageServers& storage, PendingCalls& calls, Timeline& timeline, Traces& traces);
+    ClientCache(const SystemModel& site, ClientTable& clients, FileTable& files, Network& network,
+                StorageServers& storage, PendingCalls& calls, Timeline& timeline, SimulationTraces& traces);
 
     /// Processor time of a call on its client.
     Time call_cpu_time(const Client& client, const ModelOperation& operation) const;
@@ -56,12 +56,12 @@ class ClientCache final : public RequestOwner {
     void finish_fetch(const StorageRequest& request);
     Time cache_lock_time(const Client& client, const ModelOperation& operation) const;
 
-    const SiteModel& site_;
+    const SystemModel& site_;
     ClientTable& clients_;
     FileTable& files_;
     PendingCalls& calls_;
     Timeline& timeline_;
-    Traces& traces_;
+    SimulationTraces& traces_;
     RequestPath requests_;
     double cached_page_cost_s_ = 0;
 };

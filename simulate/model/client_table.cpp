@@ -6,16 +6,16 @@
 
 namespace sonde::simulate {
 
-ClientTable::ClientTable(const SiteModel& site) {
+ClientTable::ClientTable(const SystemModel& site) {
     clients_.reserve(site.clients.size());
-    for (const ClientSite& described : site.clients) {
+    for (const ClientDescription& described : site.clients) {
         Client& client = clients_.emplace_back();
-        client.site = described;
+        client.description = described;
         client.pages = ExtentCache(described.page_cache);
         client.names = NameCache(described.cached_names);
         caches_names_ = caches_names_ || described.cached_names > 0;
         client.slowdown = described.slowdown;
-        client.forwarder_turn =
+        client.next_forwarder =
             static_cast<std::uint32_t>(clients_.size() - 1);  // so that clients begin at different ones
     }
 }

@@ -57,7 +57,7 @@ struct TargetQueue {
 };
 
 struct Client {
-    ClientSite site;
+    ClientDescription description;
     ExtentCache pages;
     NameCache names;
     SingleServerStation cache_lock;  ///< of its page cache (Lustre LU-744)
@@ -69,7 +69,7 @@ struct Client {
     std::vector<TargetQueue> target_queues;     ///< by target; empty until the first request
     std::deque<std::uint32_t> waiting_writers;  ///< calls that wait for dirty room
     std::vector<StreamId> streams;
-    std::uint32_t router_turn = 0, forwarder_turn = 0;
+    std::uint32_t next_router = 0, next_forwarder = 0;
 
     TargetQueue& target_queue(std::uint32_t target, std::size_t target_count) {
         if (target_queues.empty()) {
@@ -81,7 +81,7 @@ struct Client {
 
 class ClientTable {
  public:
-    explicit ClientTable(const SiteModel& site);
+    explicit ClientTable(const SystemModel& site);
 
     Client& operator[](std::size_t client) noexcept { return clients_[client]; }
     const Client& operator[](std::size_t client) const noexcept { return clients_[client]; }

@@ -5,7 +5,7 @@
 
 namespace sonde::simulate {
 
-Core::Core(SiteModel site, const MachineOptions& options, Listener& listener)
+Core::Core(SystemModel site, const MachineOptions& options, Listener& listener)
     : parts(std::move(site), options, listener),
       faults(parts),
       sample_interval_(options.sample_interval),
@@ -48,7 +48,7 @@ void Core::handle_request_event(EventKind kind, std::uint32_t request) {
     RequestPath& requests = parts.cache.requests();
     switch (kind) {
         case EventKind::next_link:
-            return requests.pass_next_link(request);
+            return requests.transmit_over_next_link(request);
         case EventKind::at_server:
             return requests.receive_at_server(request);
         case EventKind::at_media:

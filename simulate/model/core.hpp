@@ -13,7 +13,7 @@ namespace sonde::simulate {
 
 class Core {
  public:
-    Core(SiteModel site, const MachineOptions& options, Listener& listener);
+    Core(SystemModel site, const MachineOptions& options, Listener& listener);
 
     void submit(Time time, const ModelOperation& operation);
     void set_alarm(Time time, std::uint64_t tag);

@@ -104,7 +104,7 @@ std::string Fault::text() const {
 
 Fault parse_fault(std::string_view text) {
     const auto wrong = [&text](const std::string& why) {
-        return SiteError("fault \"" + std::string(text) + "\": " + why);
+        return SystemModelError("fault \"" + std::string(text) + "\": " + why);
     };
     std::vector<std::string> arguments = split_words(text);
     Fault fault;
@@ -154,7 +154,7 @@ Fault parse_fault(std::string_view text) {
     return fault;
 }
 
-int find_target(const SiteModel& site, const std::string& name) {
+int find_target(const SystemModel& site, const std::string& name) {
     const bool is_number =
         !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
     for (std::size_t i = 0; i < site.targets.size(); ++i) {
@@ -165,7 +165,7 @@ int find_target(const SiteModel& site, const std::string& name) {
     return -1;
 }
 
-int find_client(const SiteModel& site, const std::string& name) {
+int find_client(const SystemModel& site, const std::string& name) {
     for (std::size_t i = 0; i < site.clients.size(); ++i) {
         if (site.clients[i].id == name) {
             return static_cast<int>(i);
@@ -174,7 +174,7 @@ int find_client(const SiteModel& site, const std::string& name) {
     return -1;
 }
 
-int find_router(const SiteModel& site, const std::string& name) {
+int find_router(const SystemModel& site, const std::string& name) {
     for (std::size_t i = 0; i < site.routers.size(); ++i) {
         if (site.links[static_cast<std::size_t>(site.routers[i])].id == name) {
             return static_cast<int>(i);
@@ -193,18 +193,18 @@ int find_by_id(const Items& items, const std::string& name) {
 
 }  // namespace
 
-int find_link(const SiteModel& site, const std::string& name) {
+int find_link(const SystemModel& site, const std::string& name) {
     return find_by_id(site.links, name);
 }
 
-int find_server(const SiteModel& site, const std::string& name) {
+int find_server(const SystemModel& site, const std::string& name) {
     return find_by_id(site.servers, name);
 }
 
-int find_write_cache(const SiteModel& site, const std::string& controller) {
+int find_write_cache(const SystemModel& site, const std::string& controller) {
     const auto& caches = site.write_caches;
     const auto cache = std::find_if(caches.begin(), caches.end(),
-                                    [&](const WriteCacheSite& other) { return other.controller == controller; });
+                                    [&](const WriteCacheDescription& other) { return other.controller == controller; });
     return cache == caches.end() ? -1 : static_cast<int>(cache - caches.begin());
 }
 
@@ -216,12 +216,12 @@ bool any_of(const Items& items, Test test) {
 }
 
 /// Why a fault of this kind has no effect on this mount, and what to describe for it. Empty: it has an effect.
-std::string explain_no_effect(FaultKind kind, const SiteModel& site) {
+std::string explain_no_effect(FaultKind kind, const SystemModel& site) {
     const std::string of_mount = " of mount " + site.mount + " of system " + site.system + " ";
     switch (kind) {
         case FaultKind::noisy_neighbor:
             return any_of(site.targets,
-                          [&site](const TargetSite& target) {
+                          [&site](const TargetDescription& target) {
                               return target.rate.write > 0 ||
                                      (target.medium >= 0 &&
                                       site.media[static_cast<std::size_t>(target.medium)].rate.write > 0);
@@ -230,26 +230,27 @@ std::string explain_no_effect(FaultKind kind, const SiteModel& site) {
                        : "no target" + of_mount + "says its rate; give targets or their drives a rate";
         case FaultKind::unbalanced_path:
             return site.routers.size() > 1 ||
-                           any_of(site.targets, [](const TargetSite& target) { return target.paths.size() > 1; })
+                           any_of(site.targets, [](const TargetDescription& target) { return target.paths.size() > 1; })
                        ? ""
                        : "requests" + of_mount + "have one way only; describe several [[routers]] or [[links]]";
         case FaultKind::cache_limit:
-            return any_of(site.servers, [](const ServerSite& server) { return server.cache > 0; })
+            return any_of(site.servers, [](const ServerDescription& server) { return server.cache > 0; })
                        ? ""
                        : "no server" + of_mount + "keeps what its drives hold; give servers model.cache";
         case FaultKind::client_software:
-            return any_of(site.clients, [](const ClientSite& client) { return client.page_cache > 0; })
+            return any_of(site.clients, [](const ClientDescription& client) { return client.page_cache > 0; })
                        ? ""
                        : "no node" + of_mount + "has a page cache; give nodes memory or model.page_cache";
         case FaultKind::full_file_system:
             return any_of(site.media,
-                          [](const MediumSite& medium) { return medium.inner_rate < 1 || medium.seek > 0; }) ||
-                           any_of(site.targets, [](const TargetSite& target) { return target.capacity > 0; })
+                          [](const MediumDescription& medium) { return medium.inner_rate < 1 || medium.seek > 0; }) ||
+                           any_of(site.targets, [](const TargetDescription& target) { return target.capacity > 0; })
                        ? ""
                        : "where files lie costs nothing on the drives" + of_mount +
                              "; describe targets on drives of kind hdd, or with model.seek";
         case FaultKind::misaligned_slices:
-            return any_of(site.media, [](const MediumSite& medium) { return medium.parity && medium.segment > 0; })
+            return any_of(site.media,
+                          [](const MediumDescription& medium) { return medium.parity && medium.segment > 0; })
                        ? ""
                        : "no target" + of_mount +
                              "is on a RAID group with parity and a segment; give its raid_groups segment";
@@ -262,32 +263,32 @@ std::string explain_no_effect(FaultKind kind, const SiteModel& site) {
 
 namespace {
 
-/// Throws SiteError when a lost server has no partner, or no target.
-void check_server(const Fault& fault, const SiteModel& site, const SiteError& missing_part) {
+/// Throws SystemModelError when a lost server has no partner, or no target.
+void check_server(const Fault& fault, const SystemModel& site, const SystemModelError& missing_part) {
     const int server = find_server(site, fault.part);
     if (server < 0) {
         throw missing_part;
     }
     if (site.servers[static_cast<std::size_t>(server)].partner < 0) {
-        throw SiteError("fault \"" + fault.text() + "\": no server takes over from " + fault.part +
-                        "; give its servers failover = \"pairs\" or a partner");
+        throw SystemModelError("fault \"" + fault.text() + "\": no server takes over from " + fault.part +
+                               "; give its servers failover = \"pairs\" or a partner");
     }
-    if (!any_of(site.targets, [server](const TargetSite& target) { return target.server == server; })) {
-        throw SiteError("fault \"" + fault.text() + "\" would change nothing: " + fault.part + " has no target");
+    if (!any_of(site.targets, [server](const TargetDescription& target) { return target.server == server; })) {
+        throw SystemModelError("fault \"" + fault.text() + "\" would change nothing: " + fault.part + " has no target");
     }
 }
 
-/// Throws SiteError when the drives of a target are not known one by one.
-void check_drive(const Fault& fault, const SiteModel& site) {
+/// Throws SystemModelError when the drives of a target are not known one by one.
+void check_drive(const Fault& fault, const SystemModel& site) {
     const int medium = site.targets[static_cast<std::size_t>(find_target(site, fault.part))].medium;
     if (medium < 0 || site.media[static_cast<std::size_t>(medium)].segment == 0) {
-        throw SiteError("fault \"" + fault.text() + "\": the drives of " + fault.part +
-                        " are not described; put it on a RAID group with a segment");
+        throw SystemModelError("fault \"" + fault.text() + "\": the drives of " + fault.part +
+                               " are not described; put it on a RAID group with a segment");
     }
 }
 
 /// The amount of a fault that changes nothing; < 0: there is none.
-double neutral_amount(const Fault& fault, const SiteModel& site) {
+double neutral_amount(const Fault& fault, const SystemModel& site) {
     switch (fault.kind) {
         case FaultKind::slow_target:
         case FaultKind::slow_node:
@@ -301,7 +302,7 @@ double neutral_amount(const Fault& fault, const SiteModel& site) {
         case FaultKind::lossy_link:
             return 0;
         case FaultKind::full_file_system:
-            return fault.amount <= site.fs.used ? fault.amount : -1;
+            return fault.amount <= site.file_system.used_share ? fault.amount : -1;
         default:
             return -1;
     }
@@ -309,13 +310,13 @@ double neutral_amount(const Fault& fault, const SiteModel& site) {
 
 }  // namespace
 
-void check_fault(const Fault& fault, const SiteModel& site) {
+void check_fault(const Fault& fault, const SystemModel& site) {
     const FaultRule& rule = fault_rule(fault.kind);
     const std::string part_kind = rule.part;
     const auto missing_part = [&](const std::string& kind, const std::string& example) {
-        return SiteError("fault \"" + fault.text() + "\": mount " + site.mount + " of system " + site.system +
-                         " has no " + kind + " \"" + fault.part + "\"" +
-                         (example.empty() ? std::string() : "; the first is " + example));
+        return SystemModelError("fault \"" + fault.text() + "\": mount " + site.mount + " of system " + site.system +
+                                " has no " + kind + " \"" + fault.part + "\"" +
+                                (example.empty() ? std::string() : "; the first is " + example));
     };
     if (part_kind == "target" && find_target(site, fault.part) < 0) {
         throw missing_part("target", site.targets.front().id);
@@ -338,19 +339,20 @@ void check_fault(const Fault& fault, const SiteModel& site) {
         check_drive(fault, site);
     }
     if (part_kind == "controller" && find_write_cache(site, fault.part) < 0) {
-        throw SiteError("fault \"" + fault.text() + "\" would change nothing: mount " + site.mount + " of system " +
-                        site.system + " has no controller \"" + fault.part +
-                        "\" with a write cache; give controllers write_cache = true and the size of their cache");
+        throw SystemModelError(
+            "fault \"" + fault.text() + "\" would change nothing: mount " + site.mount + " of system " + site.system +
+            " has no controller \"" + fault.part +
+            "\" with a write cache; give controllers write_cache = true and the size of their cache");
     }
     if (fault.kind == FaultKind::router_lost && site.routers.size() < 2) {
-        throw SiteError("fault \"" + fault.text() + "\": it is the only router, and nothing would arrive");
+        throw SystemModelError("fault \"" + fault.text() + "\": it is the only router, and nothing would arrive");
     }
     if (fault.amount == neutral_amount(fault, site)) {
-        throw SiteError("fault \"" + fault.text() + "\" would change nothing: its " + rule.amount +
-                        " is that of a machine without the fault");
+        throw SystemModelError("fault \"" + fault.text() + "\" would change nothing: its " + rule.amount +
+                               " is that of a machine without the fault");
     }
     if (const std::string why = explain_no_effect(fault.kind, site); !why.empty()) {
-        throw SiteError("fault \"" + fault.text() + "\" would change nothing: " + why);
+        throw SystemModelError("fault \"" + fault.text() + "\" would change nothing: " + why);
     }
 }
 

@@ -97,7 +97,7 @@ struct Fault {
 };
 
 /// Parses "slow-target 3 10x", "raid-rebuild fs1-ost017", "tunable rpcs_in_flight 1" or "cache-limit 1 MiB", each with
-/// an optional "at 30s" and "until 60s" at the end. Throws SiteError with one sentence.
+/// an optional "at 30s" and "until 60s" at the end. Throws SystemModelError with one sentence.
 Fault parse_fault(std::string_view text);
 
 /// Whether both faults are of one kind at one part, so that only one has an effect.
@@ -105,15 +105,15 @@ inline bool has_same_part(const Fault& a, const Fault& b) {
     return a.kind == b.kind && a.part == b.part;
 }
 
-/// Throws SiteError when the site lacks the part, or when the fault would have no effect on it.
-void check_fault(const Fault& fault, const SiteModel& site);
+/// Throws SystemModelError when the site lacks the part, or when the fault would have no effect on it.
+void check_fault(const Fault& fault, const SystemModel& site);
 
 /// Index of a part by its id (of a target also by its index in the file system); -1: unknown.
-int find_target(const SiteModel& site, const std::string& name);
-int find_client(const SiteModel& site, const std::string& name);
-int find_router(const SiteModel& site, const std::string& name);  ///< index in SiteModel::routers
-int find_link(const SiteModel& site, const std::string& name);
-int find_server(const SiteModel& site, const std::string& name);
-int find_write_cache(const SiteModel& site, const std::string& controller);  ///< index in SiteModel::write_caches
+int find_target(const SystemModel& site, const std::string& name);
+int find_client(const SystemModel& site, const std::string& name);
+int find_router(const SystemModel& site, const std::string& name);  ///< index in SystemModel::routers
+int find_link(const SystemModel& site, const std::string& name);
+int find_server(const SystemModel& site, const std::string& name);
+int find_write_cache(const SystemModel& site, const std::string& controller);  ///< index in SystemModel::write_caches
 
 }  // namespace sonde::simulate

@@ -15,7 +15,7 @@ namespace {
 constexpr double logged_metadata_load = 0.8;
 
 std::uint32_t target_index(const MachineParts& parts, const Fault& fault) {
-    return static_cast<std::uint32_t>(find_target(parts.site, fault.part));
+    return static_cast<std::uint32_t>(find_target(parts.system, fault.part));
 }
 
 StorageTarget& named_target(MachineParts& parts, const Fault& fault) {
@@ -24,14 +24,14 @@ StorageTarget& named_target(MachineParts& parts, const Fault& fault) {
 
 void slow_target(MachineParts& parts, const Fault& fault, bool begins) {
     StorageTarget& target = named_target(parts, fault);
-    target.slowdown = target.site.slowdown * (begins ? fault.amount : 1);
+    target.slowdown = target.description.slowdown * (begins ? fault.amount : 1);
 }
 
 void slow_node(MachineParts& parts, const Fault& fault, bool begins) {
-    Client& client = parts.clients[static_cast<std::size_t>(find_client(parts.site, fault.part))];
-    client.slowdown = client.site.slowdown * (begins ? fault.amount : 1);
-    if (client.site.link >= 0) {
-        parts.network.set_slowdown(client.site.link, begins ? fault.amount : 1);
+    Client& client = parts.clients[static_cast<std::size_t>(find_client(parts.system, fault.part))];
+    client.slowdown = client.description.slowdown * (begins ? fault.amount : 1);
+    if (client.description.link >= 0) {
+        parts.network.set_slowdown(client.description.link, begins ? fault.amount : 1);
     }
 }
 
@@ -55,14 +55,15 @@ std::string make_array_name(const std::string& group) {
 
 void rebuild_raid(MachineParts& parts, const Fault& fault, bool begins) {
     StorageTarget& target = named_target(parts, fault);
-    const MediumSite* medium =
-        target.site.medium >= 0 ? &parts.site.media[static_cast<std::size_t>(target.site.medium)] : nullptr;
+    const MediumDescription* medium = target.description.medium >= 0
+                                          ? &parts.system.media[static_cast<std::size_t>(target.description.medium)]
+                                          : nullptr;
     const double share = fault.has_default_amount && medium != nullptr ? medium->rebuild_share : fault.amount;
     target.rebuild_share = begins ? std::max(share, 1e-9) : 0;
-    const std::string array = make_array_name(medium != nullptr ? medium->id : target.site.id);
+    const std::string array = make_array_name(medium != nullptr ? medium->id : target.description.id);
     const bool has_drives = medium != nullptr && !medium->drive_ids.empty();
     const std::string drive = has_drives ? make_device_name(medium->drive_ids.front()) : "sda";
-    const std::string& host = parts.storage.logging_host(target_index(parts, fault));
+    const std::string& host = parts.storage.log_host_of_target(target_index(parts, fault));
     const Time now = parts.timeline.now();
     if (begins) {
         parts.traces.log(now, host, "md/raid:" + array + ": Disk failure on " + drive + ", disabling device.");
@@ -77,15 +78,15 @@ void add_neighbor_load(MachineParts& parts, const Fault& fault, bool begins) {
 }
 
 void lose_router(MachineParts& parts, const Fault& fault, bool begins) {
-    const int link = parts.site.routers[static_cast<std::size_t>(find_router(parts.site, fault.part))];
+    const int link = parts.system.routers[static_cast<std::size_t>(find_router(parts.system, fault.part))];
     if (begins) {
         parts.network.remove_router(link);
     } else {
         parts.network.restore_router(link);
     }
-    const LinkSite& router = parts.site.links[static_cast<std::size_t>(link)];
+    const LinkDescription& router = parts.system.links[static_cast<std::size_t>(link)];
     if (!router.nid.empty()) {  // IP routers fail without a message of the servers
-        parts.traces.log(parts.timeline.now(), parts.servers.front().site.id,
+        parts.traces.log(parts.timeline.now(), parts.servers.front().description.id,
                          "LNetError: 2107:0:(lib-lnet.h:1241:lnet_set_route_aliveness()) route to " +
                              router.routed_net + " through " + router.nid +
                              (begins ? " has gone from up to down" : " has gone from down to up"));
@@ -97,10 +98,10 @@ void unbalance_paths(MachineParts& parts, const Fault& fault, bool begins) {
 }
 
 void saturate_metadata_servers(MachineParts& parts, const Fault& fault, bool begins) {
-    parts.metadata.set_load_of_others(begins ? fault.amount : 0);
-    if (begins && fault.amount >= logged_metadata_load && parts.site.fs.kind == "lustre") {
-        for (const int server : parts.site.metadata_servers) {
-            parts.traces.log(parts.timeline.now(), parts.site.servers[static_cast<std::size_t>(server)].id,
+    parts.metadata.set_background_load(begins ? fault.amount : 0);
+    if (begins && fault.amount >= logged_metadata_load && parts.system.file_system.kind == "lustre") {
+        for (const int server : parts.system.metadata_servers) {
+            parts.traces.log(parts.timeline.now(), parts.system.servers[static_cast<std::size_t>(server)].id,
                              "Lustre: mdt: This server is not able to keep up with request traffic (cpu-bound).");
         }
     }
@@ -108,16 +109,16 @@ void saturate_metadata_servers(MachineParts& parts, const Fault& fault, bool beg
 
 void limit_server_caches(MachineParts& parts, const Fault& fault, bool begins) {
     for (std::size_t i = 0; i < parts.servers.size(); ++i) {
-        parts.servers[i].site.cache_max_file =
-            begins ? static_cast<std::uint64_t>(fault.amount) : parts.site.servers[i].cache_max_file;
+        parts.servers[i].description.cache_max_file =
+            begins ? static_cast<std::uint64_t>(fault.amount) : parts.system.servers[i].cache_max_file;
     }
 }
 
 void set_tunable(MachineParts& parts, const Fault& fault, bool begins) {
     const auto amount = static_cast<std::uint64_t>(fault.amount);
     for (std::size_t i = 0; i < parts.clients.size(); ++i) {
-        ClientSite& current = parts.clients[i].site;
-        const ClientSite& described = parts.site.clients[i];
+        ClientDescription& current = parts.clients[i].description;
+        const ClientDescription& described = parts.system.clients[i];
         const auto choose = [&](std::uint64_t original) { return begins ? amount : original; };
         if (fault.part == "rpc_size") {
             current.rpc_size = std::max<std::uint64_t>(choose(described.rpc_size), page_bytes);
@@ -137,7 +138,7 @@ void set_tunable(MachineParts& parts, const Fault& fault, bool begins) {
 }
 
 void slow_cached_reads(MachineParts& parts, const Fault& fault, bool begins) {
-    parts.cache.set_cached_page_cost(begins ? fault.amount : parts.site.fs.cached_page_cost_s);
+    parts.cache.set_cached_page_cost(begins ? fault.amount : parts.system.file_system.cached_page_cost_s);
 }
 
 void fill_file_system(MachineParts& parts, const Fault& fault, bool begins) {
@@ -146,7 +147,7 @@ void fill_file_system(MachineParts& parts, const Fault& fault, bool begins) {
 
 void misalign_slices(MachineParts& parts, const Fault& fault, bool begins) {
     for (std::uint32_t i = 0; i < parts.storage.target_count(); ++i) {
-        parts.storage.target(i).shift = begins ? static_cast<std::uint64_t>(fault.amount) : 0;
+        parts.storage.target(i).slice_misalignment = begins ? static_cast<std::uint64_t>(fault.amount) : 0;
     }
 }
 
@@ -155,24 +156,24 @@ void slow_drive(MachineParts& parts, const Fault& fault, bool begins) {
 }
 
 void slow_link(MachineParts& parts, const Fault& fault, bool begins) {
-    parts.network.set_slowdown(find_link(parts.site, fault.part), begins ? fault.amount : 1);
+    parts.network.set_slowdown(find_link(parts.system, fault.part), begins ? fault.amount : 1);
 }
 
 void lose_messages(MachineParts& parts, const Fault& fault, bool begins) {
-    parts.network.set_lost_share(find_link(parts.site, fault.part), begins ? fault.amount : 0);
+    parts.network.set_lost_share(find_link(parts.system, fault.part), begins ? fault.amount : 0);
 }
 
 void lose_server(MachineParts& parts, const Fault& fault, bool begins) {
-    const int server = find_server(parts.site, fault.part);
+    const int server = find_server(parts.system, fault.part);
     const Time now = parts.timeline.now();
-    const int partner = parts.site.servers[static_cast<std::size_t>(server)].partner;
-    const std::string& host = parts.site.servers[static_cast<std::size_t>(partner)].id;
+    const int partner = parts.system.servers[static_cast<std::size_t>(server)].partner;
+    const std::string& host = parts.system.servers[static_cast<std::size_t>(partner)].id;
     parts.storage.move_targets(server, begins, add_time(now, seconds_to_time(fault.amount)));
     const auto seconds = static_cast<long long>(fault.amount);
     char duration[32];
     std::snprintf(duration, sizeof duration, "%lld:%02lld", seconds / 60, seconds % 60);
-    for (std::size_t i = 0; i < parts.site.targets.size(); ++i) {
-        if (parts.site.targets[i].server == server && parts.site.fs.kind == "lustre") {
+    for (std::size_t i = 0; i < parts.system.targets.size(); ++i) {
+        if (parts.system.targets[i].server == server && parts.system.file_system.kind == "lustre") {
             parts.traces.log(now, begins ? host : fault.part,
                              "Lustre: " + parts.traces.targets[i].name + ": Will be in recovery for at least " +
                                  duration + ", or until " + std::to_string(parts.clients.size()) +
@@ -182,7 +183,7 @@ void lose_server(MachineParts& parts, const Fault& fault, bool begins) {
 }
 
 void write_through(MachineParts& parts, const Fault& fault, bool begins) {
-    parts.storage.set_write_back(static_cast<std::size_t>(find_write_cache(parts.site, fault.part)), !begins);
+    parts.storage.set_write_back(static_cast<std::size_t>(find_write_cache(parts.system, fault.part)), !begins);
 }
 
 /// Switches a fault on (`begins`) or off.
@@ -232,24 +233,24 @@ FaultEffect fault_effect(FaultKind kind) {
 
 }  // namespace
 
-/// Throws SiteError when no router remains.
+/// Throws SystemModelError when no router remains.
 void FaultSwitch::require_another_router(const Fault& fault) const {
     if (fault.kind != FaultKind::router_lost) {
         return;
     }
-    std::set<int> lost{find_router(parts_.site, fault.part)};
+    std::set<int> lost{find_router(parts_.system, fault.part)};
     for (const Fault& other : faults_) {
         if (other.kind == FaultKind::router_lost) {
-            lost.insert(find_router(parts_.site, other.part));
+            lost.insert(find_router(parts_.system, other.part));
         }
     }
-    if (lost.size() >= parts_.site.routers.size()) {
-        throw SiteError("fault \"" + fault.text() + "\": it is the last router, and nothing would arrive");
+    if (lost.size() >= parts_.system.routers.size()) {
+        throw SystemModelError("fault \"" + fault.text() + "\": it is the last router, and nothing would arrive");
     }
 }
 
 void FaultSwitch::begin(const Fault& fault) {
-    check_fault(fault, parts_.site);
+    check_fault(fault, parts_.system);
     require_another_router(fault);
     const Time now = parts_.timeline.now();
     if (fault.from > now) {
@@ -280,7 +281,7 @@ void FaultSwitch::end_planned(std::uint32_t index) {
 }
 
 void FaultSwitch::end(const Fault& fault) {
-    check_fault(fault, parts_.site);
+    check_fault(fault, parts_.system);
     std::erase_if(faults_, [&](const Fault& other) { return has_same_part(other, fault); });
     fault_effect(fault.kind)(parts_, fault, false);
 }

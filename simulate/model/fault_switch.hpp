@@ -14,7 +14,7 @@ class FaultSwitch {
  public:
     explicit FaultSwitch(MachineParts& parts) : parts_(parts) {}
 
-    /// Begins a fault at its time, or now. Throws SiteError when the machine has no such part.
+    /// Begins a fault at its time, or now. Throws SystemModelError when the machine has no such part.
     void begin(const Fault& fault);
     /// Ends all faults of that kind and part.
     void end(const Fault& fault);

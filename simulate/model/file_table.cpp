@@ -11,16 +11,16 @@ bool FileState::extend_allocation(std::uint64_t end) noexcept {
     return is_longer;
 }
 
-FileTable::FileTable(const SiteModel& site, Timeline& timeline)
+FileTable::FileTable(const SystemModel& site, Timeline& timeline)
     : site_(site),
       timeline_(timeline),
       next_start_target_(timeline.random.integer_below(site.targets.size())),
       has_capacity_(std::any_of(site.targets.begin(), site.targets.end(),
-                                [](const TargetSite& target) { return target.capacity > 0; })),
+                                [](const TargetDescription& target) { return target.capacity > 0; })),
       reserved_space_(site.targets.size(), 0) {
 }
 
-FileId FileTable::get(std::string_view path) {
+FileId FileTable::get_or_create(std::string_view path) {
     const auto [entry, is_new] = by_name_.try_emplace(std::string(path), 0);
     if (is_new) {
         entry->second = create();
@@ -42,7 +42,7 @@ void FileTable::resize(FileId id, std::uint64_t size, ClientTable& clients) {
     file.size = size;
     file.allocated_bytes = std::min(file.allocated_bytes, size);
     if (size == 0) {
-        place_on_drives(file);
+        choose_drive_position(file);
     }
 }
 
@@ -160,19 +160,19 @@ FileId FileTable::create() {
         files_[id] = FileState{};
     }
     FileState& file = files_[id];
-    file.layout.size = std::max<std::uint64_t>(site_.fs.stripe_size, page_bytes);
-    const std::int64_t count = site_.fs.stripe_count;
+    file.layout.size = std::max<std::uint64_t>(site_.file_system.stripe_size, page_bytes);
+    const std::int64_t count = site_.file_system.stripe_count;
     const auto target_count = static_cast<std::int64_t>(site_.targets.size());
     file.layout.count = static_cast<std::uint32_t>(count < 1 || count > target_count ? target_count : count);
-    file.layout.start =
-        site_.fs.stripe_start.value_or(static_cast<std::uint32_t>(next_start_target_++ % site_.targets.size()));
-    place_on_drives(file);
+    file.layout.start = site_.file_system.stripe_start.value_or(
+        static_cast<std::uint32_t>(next_start_target_++ % site_.targets.size()));
+    choose_drive_position(file);
     return id;
 }
 
 /// Chooses the position of a file on the drives and its fragments. A file system with fill level u has its free space
 /// uniformly up to 2 u of the way to the inner edge; above u = 0.75 files are fragmented.
-void FileTable::place_on_drives(FileState& file) {
+void FileTable::choose_drive_position(FileState& file) {
     const double used = fill_level();
     file.drive_position = used <= 0 ? 0 : timeline_.random.uniform() * std::min(1.0, 2 * used);
     file.fragments = used > 0.75 ? 1 + static_cast<std::uint32_t>((used - 0.75) * 4 * 15) : 1;

@@ -41,12 +41,12 @@ struct StripeLocation {
 
 class FileTable {
  public:
-    FileTable(const SiteModel& site, Timeline& timeline);
+    FileTable(const SystemModel& site, Timeline& timeline);
 
     FileState& operator[](FileId id) noexcept { return files_[id]; }
     const FileState& operator[](FileId id) const noexcept { return files_[id]; }
     /// The file of that name, created with the default layout if it does not exist.
-    FileId get(std::string_view path);
+    FileId get_or_create(std::string_view path);
     bool exists(std::string_view path) const;
     const std::unordered_map<std::string, FileId>& by_name() const { return by_name_; }
     void resize(FileId id, std::uint64_t size, ClientTable& clients);
@@ -62,16 +62,16 @@ class FileTable {
     void drop_server_caches();
 
     /// Fill level of the file system, 0..1: that of an active fault, else that of the site.
-    double fill_level() const { return fault_fill_level_ >= 0 ? fault_fill_level_ : site_.fs.used; }
+    double fill_level() const { return fault_fill_level_ >= 0 ? fault_fill_level_ : site_.file_system.used_share; }
     void set_fault_fill_level(double level) { fault_fill_level_ = level; }  ///< < 0: no fault
 
  private:
     FileId create();
-    void place_on_drives(FileState& file);
+    void choose_drive_position(FileState& file);
     void release_space(FileState& file, std::uint64_t size);
     std::uint64_t bytes_on(const ModelLayout& layout, std::uint32_t stripe_target, std::uint64_t size) const;
 
-    const SiteModel& site_;
+    const SystemModel& site_;
     Timeline& timeline_;
     std::vector<FileState> files_;
     std::vector<FileId> free_files_;

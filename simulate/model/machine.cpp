@@ -7,17 +7,17 @@
 
 namespace sonde::simulate {
 
-Machine::Machine(SiteModel site, const MachineOptions& options, Listener& listener)
+Machine::Machine(SystemModel site, const MachineOptions& options, Listener& listener)
     : core_(std::make_unique<Core>(std::move(site), options, listener)) {
 }
 Machine::~Machine() = default;
 
-const SiteModel& Machine::site() const {
-    return core_->parts.site;
+const SystemModel& Machine::system() const {
+    return core_->parts.system;
 }
 
 FileId Machine::get_file(std::string_view path) {
-    return core_->parts.files.get(path);
+    return core_->parts.files.get_or_create(path);
 }
 
 bool Machine::exists(std::string_view path) const {
@@ -30,12 +30,12 @@ ModelLayout Machine::get_layout(FileId file) const {
 
 void Machine::set_layout(FileId file, const ModelLayout& layout) {
     if (layout.size < page_bytes || layout.size % page_bytes != 0) {
-        throw SiteError("a stripe of " + std::to_string(layout.size) + " bytes: it must be a multiple of 4096");
+        throw SystemModelError("a stripe of " + std::to_string(layout.size) + " bytes: it must be a multiple of 4096");
     }
-    const std::size_t target_count = site().targets.size();
+    const std::size_t target_count = system().targets.size();
     if (layout.count == 0 || layout.count > target_count || layout.start >= target_count) {
-        throw SiteError("a layout over " + std::to_string(layout.count) + " targets from number " +
-                        std::to_string(layout.start) + ": the file system has " + std::to_string(target_count));
+        throw SystemModelError("a layout over " + std::to_string(layout.count) + " targets from number " +
+                               std::to_string(layout.start) + ": the file system has " + std::to_string(target_count));
     }
     core_->parts.files[file].layout = layout;
 }
@@ -145,12 +145,12 @@ void Machine::end_fault(const Fault& fault) {
     core_->faults.end(fault);
 }
 
-const Traces& Machine::traces() const {
+const SimulationTraces& Machine::traces() const {
     core_->parts.compute_free_space();
     return counters();
 }
 
-const Traces& Machine::counters() const {
+const SimulationTraces& Machine::counters() const {
     core_->parts.update_trace_counters();
     return core_->parts.traces;
 }
@@ -162,7 +162,7 @@ const std::vector<Fault>& Machine::faults() const {
 std::vector<Machine::Flow> Machine::flows() const {
     std::vector<Flow> flows;
     for (const Link& link : core_->parts.network.links()) {
-        flows.push_back({link.site.id, link.bytes[1], link.bytes[0],
+        flows.push_back({link.description.id, link.bytes[1], link.bytes[0],
                          link.directions[0].busy_time() + link.directions[1].busy_time()});
     }
     for (std::size_t i = 0; i < core_->parts.storage.target_count(); ++i) {

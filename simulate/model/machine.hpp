@@ -25,13 +25,13 @@ class Core;
 
 class Machine {
  public:
-    /// The listener must outlive the machine. Throws SiteError.
-    Machine(SiteModel site, const MachineOptions& options, Listener& listener);
+    /// The listener must outlive the machine. Throws SystemModelError.
+    Machine(SystemModel site, const MachineOptions& options, Listener& listener);
     ~Machine();
     Machine(const Machine&) = delete;
     Machine& operator=(const Machine&) = delete;
 
-    const SiteModel& site() const;
+    const SystemModel& system() const;
 
     // --- files and streams; none of these takes simulated time ---
 
@@ -39,7 +39,7 @@ class Machine {
     FileId get_file(std::string_view path);
     bool exists(std::string_view path) const;
     ModelLayout get_layout(FileId file) const;
-    /// Sets the layout of an empty file. Throws SiteError when the file system has no such targets.
+    /// Sets the layout of an empty file. Throws SystemModelError when the file system has no such targets.
     void set_layout(FileId file, const ModelLayout& layout);
     std::uint64_t file_size(FileId file) const;
     void resize(FileId file, std::uint64_t size);    ///< truncates or extends
@@ -47,7 +47,7 @@ class Machine {
     void remove_file(std::string_view path);
     void rename_file(std::string_view from, std::string_view to);
     std::vector<std::string> file_names() const;  ///< unsorted
-    /// Begins a stream of calls of a client (index in site().clients).
+    /// Begins a stream of calls of a client (index in description().clients).
     StreamId begin_stream(std::uint32_t client);
     void end_stream(StreamId stream);
 
@@ -75,8 +75,8 @@ class Machine {
     void drop_server_caches();
     /// Bytes of a file in the page cache of a client.
     std::uint64_t cached_bytes(std::uint32_t client, FileId file) const;
-    /// Throws SiteError when the site has no such part. The fault begins at its time, or now if that has passed. It
-    /// replaces a fault of the same kind at the same part that has begun.
+    /// Throws SystemModelError when the site has no such part. The fault begins at its time, or now if that has passed.
+    /// It replaces a fault of the same kind at the same part that has begun.
     void begin_fault(const Fault& fault);
     /// Ends all faults of that kind and part.
     void end_fault(const Fault& fault);
@@ -85,9 +85,9 @@ class Machine {
 
     // --- results ---
 
-    const Traces& traces() const;
+    const SimulationTraces& traces() const;
     /// The same without TargetTrace::free_bytes, which needs an iteration over all files.
-    const Traces& counters() const;
+    const SimulationTraces& counters() const;
     /// Bytes that passed a part, for tests: the same for all parts in series when nothing is pending.
     struct Flow {
         std::string part;

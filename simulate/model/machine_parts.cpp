@@ -8,10 +8,10 @@ namespace sonde::simulate {
 namespace {
 
 /// The site with a link for each server that has a rate.
-SiteModel add_limit_links(SiteModel site) {
-    for (ServerSite& server : site.servers) {
+SystemModel add_limit_links(SystemModel site) {
+    for (ServerDescription& server : site.servers) {
         if (server.rate.write > 0 || server.rate.read > 0) {
-            LinkSite limit;
+            LinkDescription limit;
             limit.id = server.id;
             limit.rate = server.rate;
             server.limit_link = static_cast<int>(site.links.size());
@@ -21,34 +21,34 @@ SiteModel add_limit_links(SiteModel site) {
     return site;
 }
 
-std::vector<Server> make_servers(const SiteModel& site, NoiseSeeds& seeds) {
+std::vector<Server> make_servers(const SystemModel& site, NoiseSeeds& seeds) {
     std::vector<Server> servers;
-    for (const ServerSite& server : site.servers) {
-        servers.emplace_back(server, seeds.seed, ++seeds.last_part);
+    for (const ServerDescription& server : site.servers) {
+        servers.emplace_back(server, seeds.seed, ++seeds.part_count);
     }
     return servers;
 }
 
 }  // namespace
 
-MachineParts::MachineParts(SiteModel described_site, const MachineOptions& options, Listener& listener)
-    : site(add_limit_links(std::move(described_site))),
+MachineParts::MachineParts(SystemModel described_site, const MachineOptions& options, Listener& listener)
+    : system(add_limit_links(std::move(described_site))),
       timeline(options.seed),
       seeds{options.seed},
-      servers(make_servers(site, seeds)),
-      network(site, seeds, traces),
-      clients(site),
-      files(site, timeline),
-      storage(site, seeds, servers, files, timeline, traces),
+      servers(make_servers(system, seeds)),
+      network(system, seeds, traces),
+      clients(system),
+      files(system, timeline),
+      storage(system, seeds, servers, files, timeline, traces),
       calls(timeline, clients, files, traces, listener),
-      metadata(site, servers, clients, files, network, calls, timeline, traces),
-      cache(site, clients, files, network, storage, calls, timeline, traces),
+      metadata(system, servers, clients, files, network, calls, timeline, traces),
+      cache(system, clients, files, network, storage, calls, timeline, traces),
       neighbors(storage, timeline) {
-    traces.file_system = site.fs.id;
+    traces.file_system = system.file_system.id;
 }
 
 void MachineParts::update_trace_counters() {
-    metadata.count_calls_of_others();
+    metadata.count_background_calls();
     storage.copy_drive_counters();
     network.copy_link_counters(traces);
 }
@@ -66,35 +66,36 @@ void MachineParts::compute_free_space() {
 std::vector<PartLoad> MachineParts::loads() const {
     std::vector<PartLoad> loads;
     for (const Link& link : network.links()) {
-        loads.push_back({"link", link.site.id,
+        loads.push_back({"link", link.description.id,
                          to_seconds(std::max(link.directions[0].busy_time(), link.directions[1].busy_time()))});
     }
     const auto add_threads = [&loads](const char* kind, const std::string& part, const MultiServerStation& threads) {
-        if (threads.count() > 0) {
-            loads.push_back({kind, part, to_seconds(threads.busy_time()) / static_cast<double>(threads.count())});
+        if (threads.server_count() > 0) {
+            loads.push_back(
+                {kind, part, to_seconds(threads.busy_time()) / static_cast<double>(threads.server_count())});
         }
     };
     for (const Server& server : servers) {
-        add_threads("server", server.site.id, server.threads);
-        loads.push_back({"metadata journal", server.site.id, to_seconds(server.journal.busy_time())});
+        add_threads("server", server.description.id, server.threads);
+        loads.push_back({"metadata journal", server.description.id, to_seconds(server.journal.busy_time())});
     }
-    for (std::size_t i = 0; i < site.forwarders.size(); ++i) {
-        const std::size_t link = static_cast<std::size_t>(site.forwarders[i]);
-        add_threads("forwarder", site.links[link].id, network.forwarder_threads(i));
+    for (std::size_t i = 0; i < system.forwarders.size(); ++i) {
+        const std::size_t link = static_cast<std::size_t>(system.forwarders[i]);
+        add_threads("forwarder", system.links[link].id, network.forwarder_threads(i));
     }
     for (const StorageTarget& target : storage.targets()) {
-        loads.push_back({"storage target", target.site.id, to_seconds(target.rate_station.busy_time())});
-        add_threads("storage target", target.site.id, target.queue);
-        loads.push_back({"lock manager", target.site.id, to_seconds(target.lock_manager.busy_time())});
+        loads.push_back({"storage target", target.description.id, to_seconds(target.rate_station.busy_time())});
+        add_threads("storage target", target.description.id, target.queue);
+        loads.push_back({"lock manager", target.description.id, to_seconds(target.lock_manager.busy_time())});
     }
     for (const Medium& medium : storage.media()) {
-        loads.push_back({"drives", medium.site.id, to_seconds(medium.busy_time())});
+        loads.push_back({"drives", medium.description.id, to_seconds(medium.busy_time())});
     }
     return loads;
 }
 
 void MachineParts::add_sample() {
-    metadata.count_calls_of_others();
+    metadata.count_background_calls();
     CounterSample row;
     row.time = timeline.now();
     for (const TargetTrace& target : traces.targets) {

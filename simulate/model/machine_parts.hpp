@@ -21,7 +21,7 @@
 namespace sonde::simulate {
 
 struct MachineParts {
-    MachineParts(SiteModel described_site, const MachineOptions& options, Listener& listener);
+    MachineParts(SystemModel described_site, const MachineOptions& options, Listener& listener);
     MachineParts(const MachineParts&) = delete;
     MachineParts& operator=(const MachineParts&) = delete;
 
@@ -34,8 +34,8 @@ struct MachineParts {
     /// Busy time of each part, in the same order at all times.
     std::vector<PartLoad> loads() const;
 
-    const SiteModel site;
-    Traces traces;
+    const SystemModel system;
+    SimulationTraces traces;
     Timeline timeline;
     NoiseSeeds seeds;
     std::vector<Server> servers;

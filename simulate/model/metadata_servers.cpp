@@ -11,9 +11,9 @@ bool changes_names(ModelCallKind kind) {
 
 }  // namespace
 
-MetadataServers::MetadataServers(const SiteModel& site, std::vector<Server>& servers, ClientTable& clients,
+MetadataServers::MetadataServers(const SystemModel& site, std::vector<Server>& servers, ClientTable& clients,
                                  FileTable& files, Network& network, PendingCalls& calls, Timeline& timeline,
-                                 Traces& traces)
+                                 SimulationTraces& traces)
     : site_(site),
       servers_(servers),
       clients_(clients),
@@ -44,7 +44,7 @@ void MetadataServers::send_call(std::uint32_t call) {
 }
 
 Time MetadataServers::service_time(const Server& server, const ModelOperation& operation, const FileState& file) const {
-    const ServerSite& costs = server.site;
+    const ServerDescription& costs = server.description;
     Time cost = 0;
     switch (operation.kind) {
         case ModelCallKind::create:
@@ -74,13 +74,13 @@ Time MetadataServers::service_time(const Server& server, const ModelOperation& o
             break;
     }
     if (operation.kind == ModelCallKind::open || operation.kind == ModelCallKind::create) {
-        cost += site_.fs.layout_cost * file.layout.count;
+        cost += site_.file_system.layout_cost * file.layout.count;
     }
     return cost;
 }
 
 /// Additional time to create a file with content. It occupies no server.
-Time MetadataServers::content_delay(const ModelOperation& operation) const {
+Time MetadataServers::content_transfer_time(const ModelOperation& operation) const {
     if (operation.kind != ModelCallKind::create || operation.length == 0) {
         return 0;
     }
@@ -89,11 +89,11 @@ Time MetadataServers::content_delay(const ModelOperation& operation) const {
 
 /// A service with the wait for operations of other users that are as long. They occupy a share r of the time, so as in
 /// M/M/1 no one is ahead with 1 - r, and otherwise the wait is exponential: on average 1 / (1 - r) times as long.
-Time MetadataServers::add_wait_for_others(Time service) {
-    if (load_of_others_ <= 0 || timeline_.random.uniform() >= load_of_others_) {
+Time MetadataServers::add_background_wait(Time service) {
+    if (background_load_ <= 0 || timeline_.random.uniform() >= background_load_) {
         return service;
     }
-    return add_time(service, scale_time(service, timeline_.random.exponential() / (1 - load_of_others_)));
+    return add_time(service, multiply_time(service, timeline_.random.exponential() / (1 - background_load_)));
 }
 
 void MetadataServers::serve_call(std::uint32_t call) {
@@ -104,10 +104,10 @@ void MetadataServers::serve_call(std::uint32_t call) {
     const std::size_t server_number = operation.file % site_.metadata_servers.size();
     Server& server = servers_[static_cast<std::size_t>(site_.metadata_servers[server_number])];
     const double factor = server.slowdown * server.noise.factor(now);
-    const Time service = scale_time(service_time(server, operation, file), factor);
-    Time end = server.threads.reserve(now, add_wait_for_others(service)).end;
-    if (changes_names(operation.kind) && server.site.journal > 0) {
-        end = server.journal.reserve(end, add_wait_for_others(scale_time(server.site.journal, factor))).end;
+    const Time service = multiply_time(service_time(server, operation, file), factor);
+    Time end = server.threads.reserve(now, add_background_wait(service)).end;
+    if (changes_names(operation.kind) && server.description.journal > 0) {
+        end = server.journal.reserve(end, add_background_wait(multiply_time(server.description.journal, factor))).end;
     }
     file.is_cached_by_server = true;
     if (operation.kind == ModelCallKind::stat) {
@@ -116,24 +116,24 @@ void MetadataServers::serve_call(std::uint32_t call) {
     traces_.metadata[server_number].calls[static_cast<std::size_t>(operation.kind)].add(
         static_cast<std::uint64_t>((end - now) / 1000));
     const Time answer_time = message_time(clients_.client_of(operation.stream));
-    timeline_.push(end + content_delay(operation) + answer_time, EventKind::metadata_done, call);
+    timeline_.push(end + content_transfer_time(operation) + answer_time, EventKind::metadata_done, call);
 }
 
-void MetadataServers::set_load_of_others(double share) {
-    count_calls_of_others();
-    load_of_others_ = share;
+void MetadataServers::set_background_load(double share) {
+    count_background_calls();
+    background_load_ = share;
 }
 
-void MetadataServers::count_calls_of_others() {
-    const Time since = timeline_.now() - others_counted_until_;
-    others_counted_until_ = timeline_.now();
-    if (load_of_others_ <= 0) {
+void MetadataServers::count_background_calls() {
+    const Time since = timeline_.now() - background_counted_until_;
+    background_counted_until_ = timeline_.now();
+    if (background_load_ <= 0) {
         return;
     }
     for (std::size_t i = 0; i < site_.metadata_servers.size(); ++i) {
-        const ServerSite& server = servers_[static_cast<std::size_t>(site_.metadata_servers[i])].site;
+        const ServerDescription& server = servers_[static_cast<std::size_t>(site_.metadata_servers[i])].description;
         if (server.stat > 0) {
-            const double call_count = load_of_others_ * server.threads * to_seconds(since) / to_seconds(server.stat);
+            const double call_count = background_load_ * server.threads * to_seconds(since) / to_seconds(server.stat);
             ServerTrace& trace = traces_.metadata[i];
             trace.background_stats += call_count;
             trace.background_us = static_cast<std::uint64_t>(server.stat / 1000);

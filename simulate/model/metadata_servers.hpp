@@ -18,35 +18,35 @@ namespace sonde::simulate {
 
 class MetadataServers {
  public:
-    MetadataServers(const SiteModel& site, std::vector<Server>& servers, ClientTable& clients, FileTable& files,
-                    Network& network, PendingCalls& calls, Timeline& timeline, Traces& traces);
+    MetadataServers(const SystemModel& site, std::vector<Server>& servers, ClientTable& clients, FileTable& files,
+                    Network& network, PendingCalls& calls, Timeline& timeline, SimulationTraces& traces);
 
     /// Sends a call to its server.
     void send_call(std::uint32_t call);
     /// The call is at its server: plans its completion.
     void serve_call(std::uint32_t call);
     /// Other users occupy the servers for this share of their threads' time.
-    void set_load_of_others(double share);
+    void set_background_load(double share);
     /// Counts the calls of other users since the last count: as many getattr calls as occupy the threads for their
     /// share of the time.
-    void count_calls_of_others();
+    void count_background_calls();
 
  private:
     Time service_time(const Server& server, const ModelOperation& operation, const FileState& file) const;
-    Time add_wait_for_others(Time service);
-    Time content_delay(const ModelOperation& operation) const;
+    Time add_background_wait(Time service);
+    Time content_transfer_time(const ModelOperation& operation) const;
     Time message_time(const Client& client) const;
 
-    const SiteModel& site_;
+    const SystemModel& site_;
     std::vector<Server>& servers_;
     ClientTable& clients_;
     FileTable& files_;
     Network& network_;
     PendingCalls& calls_;
     Timeline& timeline_;
-    Traces& traces_;
-    double load_of_others_ = 0;
-    Time others_counted_until_ = 0;
+    SimulationTraces& traces_;
+    double background_load_ = 0;
+    Time background_counted_until_ = 0;
 };
 
 }  // namespace sonde::simulate

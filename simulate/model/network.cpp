@@ -12,10 +12,10 @@ constexpr Time retransmission_time = 200'000'000;  ///< ns: Linux' least TCP tim
 
 }  // namespace
 
-Network::Network(const SiteModel& site, NoiseSeeds& seeds, Traces& traces)
+Network::Network(const SystemModel& site, NoiseSeeds& seeds, SimulationTraces& traces)
     : site_(site), losses_(seeds.seed, 0x6c6f737365736cULL) {
-    for (const LinkSite& link : site.links) {
-        links_.emplace_back(link, seeds.seed, ++seeds.last_part);
+    for (const LinkDescription& link : site.links) {
+        links_.emplace_back(link, seeds.seed, ++seeds.part_count);
         traces.links.push_back({link.id, {}, {}, {}, {}, {}});
     }
     for (const int router : site.routers) {
@@ -43,13 +43,14 @@ void Network::choose_route(StorageRequest& request, Client& client, StorageTarge
             request.hops[request.hop_count++] = link;
         }
     };
-    add(client.site.software);
-    add(client.site.link);
+    add(client.description.software_link);
+    add(client.description.link);
     if (request.extends_file) {
         add(site_.log);
     }
-    if (!target.site.paths.empty()) {
-        for (const int link : target.site.paths[choose_path(target.site.paths.size(), target.path_turn)]) {
+    if (!target.description.paths.empty()) {
+        for (const int link :
+             target.description.paths[choose_path(target.description.paths.size(), target.next_path)]) {
             add(link);
         }
     } else {
@@ -57,20 +58,20 @@ void Network::choose_route(StorageRequest& request, Client& client, StorageTarge
             request.forwarder = choose_forwarder(client);
             add(site_.forwarders[request.forwarder]);
         }
-        if (client.site.routed && !routers_.empty()) {
-            add(static_cast<int>(routers_[choose_path(routers_.size(), client.router_turn)]));
+        if (client.description.uses_routers && !routers_.empty()) {
+            add(static_cast<int>(routers_[choose_path(routers_.size(), client.next_router)]));
         }
         if (server != nullptr) {
-            add(server->site.link);
-            add(server->site.limit_link);
+            add(server->description.link);
+            add(server->description.limit_link);
         }
     }
-    for (const int link : target.site.boxes) {
+    for (const int link : target.description.enclosure_links) {
         add(link);
     }
 }
 
-Link::Passage Network::pass_next_link(StorageRequest& request, Time head) {
+Link::LinkTransit Network::transmit_over_next_link(StorageRequest& request, Time head) {
     const std::size_t hop = request.is_write ? request.hop : request.hop_count - 1U - request.hop;
     Link& link = links_[static_cast<std::size_t>(request.hops[hop])];
     Time delay = 0;
@@ -78,9 +79,9 @@ Link::Passage Network::pass_next_link(StorageRequest& request, Time head) {
         delay += retransmission_time;
         ++link.lost_messages;
     }
-    Link::Passage passage = link.pass_message(head, request.last_byte_time, request.length, request.is_write);
-    passage = {add_time(passage.head, delay), add_time(passage.tail, delay)};
-    request.last_byte_time = passage.tail;
+    Link::LinkTransit passage = link.transmit_message(head, request.last_byte_time, request.length, request.is_write);
+    passage = {add_time(passage.first_byte, delay), add_time(passage.last_byte, delay)};
+    request.last_byte_time = passage.last_byte;
     ++request.hop;
     return passage;
 }
@@ -88,7 +89,7 @@ Link::Passage Network::pass_next_link(StorageRequest& request, Time head) {
 Time Network::message_time(const StorageRequest& request) const {
     Time time = 0;
     for (std::size_t i = 0; i < request.hop_count; ++i) {
-        const LinkSite& link = links_[static_cast<std::size_t>(request.hops[i])].site;
+        const LinkDescription& link = links_[static_cast<std::size_t>(request.hops[i])].description;
         time += link.latency + link.request_cost;
     }
     return time;
@@ -98,23 +99,23 @@ Time Network::metadata_message_time(const Client& client, const Server& server) 
     Time time = 0;
     const auto add = [&](int index) {
         if (index >= 0) {
-            const LinkSite& link = links_[static_cast<std::size_t>(index)].site;
+            const LinkDescription& link = links_[static_cast<std::size_t>(index)].description;
             time += link.latency + link.request_cost;
         }
     };
-    add(client.site.link);
+    add(client.description.link);
     if (!site_.forwarders.empty()) {
         add(site_.forwarders.front());
     }
-    if (client.site.routed && !routers_.empty()) {
+    if (client.description.uses_routers && !routers_.empty()) {
         add(static_cast<int>(routers_.front()));
     }
-    add(server.site.link);
+    add(server.description.link);
     return time;
 }
 
 std::uint32_t Network::choose_forwarder(Client& client) const {
-    return site_.forwarders.empty() ? 0 : client.forwarder_turn++ % static_cast<std::uint32_t>(site_.forwarders.size());
+    return site_.forwarders.empty() ? 0 : client.next_forwarder++ % static_cast<std::uint32_t>(site_.forwarders.size());
 }
 
 Time Network::reserve_forwarder(std::uint32_t forwarder, Time arrival) {
@@ -125,14 +126,14 @@ Time Network::reserve_forwarder(std::uint32_t forwarder, Time arrival) {
 
 void Network::set_slowdown(int link, double factor) {
     Link& slowed = links_[static_cast<std::size_t>(link)];
-    slowed.slowdown = slowed.site.slowdown * factor;
+    slowed.slowdown = slowed.description.slowdown * factor;
 }
 
-void Network::copy_link_counters(Traces& traces) const {
+void Network::copy_link_counters(SimulationTraces& traces) const {
     for (std::size_t i = 0; i < links_.size(); ++i) {
         const Link& link = links_[i];
-        traces.links[i] = {link.site.id,  link.bytes[0],    link.messages[0],
-                           link.bytes[1], link.messages[1], link.lost_messages};
+        traces.links[i] = {link.description.id, link.bytes[0],    link.messages[0],
+                           link.bytes[1],       link.messages[1], link.lost_messages};
     }
 }
 

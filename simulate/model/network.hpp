@@ -17,13 +17,13 @@ namespace sonde::simulate {
 
 class Network {
  public:
-    Network(const SiteModel& site, NoiseSeeds& seeds, Traces& traces);
+    Network(const SystemModel& site, NoiseSeeds& seeds, SimulationTraces& traces);
 
     /// Chooses the links of a request, from the client on. `server` may be null.
     void choose_route(StorageRequest& request, Client& client, StorageTarget& target, const Server* server);
     /// Passes the next link of a request, whose first byte arrives at `head`: towards storage for a write, towards the
     /// client for a read. Returns when its first and last bytes are at the other end.
-    Link::Passage pass_next_link(StorageRequest& request, Time head);
+    Link::LinkTransit transmit_over_next_link(StorageRequest& request, Time head);
     /// Time of a message without data, in one direction.
     Time message_time(const StorageRequest& request) const;
     Time metadata_message_time(const Client& client, const Server& server) const;
@@ -40,7 +40,7 @@ class Network {
     void set_lost_share(int link, double share) { links_[static_cast<std::size_t>(link)].lost_share = share; }
     /// The first of alternative paths gets this many times the share of another.
     void set_first_path_weight(double weight) { first_path_weight_ = weight; }
-    void copy_link_counters(Traces& traces) const;
+    void copy_link_counters(SimulationTraces& traces) const;
     void remove_router(int link);
     void restore_router(int link);
 
@@ -48,7 +48,7 @@ class Network {
     std::size_t choose_path(std::size_t choices, std::uint32_t& next_turn) const;
     void select_routers();
 
-    const SiteModel& site_;
+    const SystemModel& site_;
     std::vector<Link> links_;
     std::vector<int> working_routers_;            ///< links
     std::vector<std::uint32_t> routers_;          ///< links in use; each occurs as often as its weight

@@ -26,7 +26,7 @@ struct PendingCall {
 
 class PendingCalls {
  public:
-    PendingCalls(Timeline& timeline, const ClientTable& clients, const FileTable& files, Traces& traces,
+    PendingCalls(Timeline& timeline, const ClientTable& clients, const FileTable& files, SimulationTraces& traces,
                  Listener& listener)
         : timeline_(timeline), clients_(clients), files_(files), traces_(traces), listener_(listener) {}
 
@@ -43,7 +43,7 @@ class PendingCalls {
     Timeline& timeline_;
     const ClientTable& clients_;
     const FileTable& files_;
-    Traces& traces_;
+    SimulationTraces& traces_;
     Listener& listener_;
     std::vector<PendingCall> calls_;
     std::vector<std::uint32_t> free_calls_;

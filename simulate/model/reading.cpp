@@ -24,13 +24,13 @@ bool is_missing(const ClientStream& stream, std::uint64_t from, std::uint64_t un
 
 /// Bytes by which read-ahead grows first.
 std::uint64_t read_ahead_unit(const Client& client) {
-    return std::max<std::uint64_t>(client.site.rpc_size, page_bytes);
+    return std::max<std::uint64_t>(client.description.rpc_size, page_bytes);
 }
 
 /// Bytes that read-ahead may request now. As in Lustre, all streams of a client share a total, and read-ahead pauses
 /// while less than a request of it is left.
 std::uint64_t read_ahead_room(const Client& client) {
-    const std::uint64_t total = client.site.read_ahead_total;
+    const std::uint64_t total = client.description.read_ahead_total;
     if (total == 0) {
         return ~0ULL;
     }
@@ -112,9 +112,9 @@ std::uint64_t ClientCache::plan_read_ahead(ClientStream& stream, const Client& c
                                            std::uint64_t until) const {
     const bool begins = operation.offset == 0 && stream.read_ahead_window == 0 && operation.length > 0;
     const bool continues = operation.offset > 0;
-    const std::uint64_t limit = client.site.read_ahead;
+    const std::uint64_t limit = client.description.read_ahead;
     const std::uint64_t unit = std::min(read_ahead_unit(client), limit), window = stream.read_ahead_window;
-    const bool moves = client.site.read_ahead_total > 0;
+    const bool moves = client.description.read_ahead_total > 0;
     const std::uint64_t margin = moves ? window - std::min(window, unit) : window / 2;
     if ((!begins && !continues) || limit == 0 || stream.requested_until > until + margin) {
         return until;
@@ -135,7 +135,7 @@ void ClientCache::fetch_missing(StreamId id, std::uint64_t from, std::uint64_t u
             offset = cached_until;
             continue;
         }
-        const StripeLocation location = files_.locate_stripe(files_[file_id], offset, client.site.rpc_size);
+        const StripeLocation location = files_.locate_stripe(files_[file_id], offset, client.description.rpc_size);
         const std::uint64_t length = std::min(until - offset, location.bytes_to_border);
         new_requests.push_back(
             requests_.create(id, location, file_id, offset, length, false, RequestPurpose::read_ahead));

@@ -3,7 +3,7 @@
 
 namespace sonde::simulate {
 
-RequestPath::RequestPath(const SiteModel& site, ClientTable& clients, Network& network, StorageServers& storage,
+RequestPath::RequestPath(const SystemModel& site, ClientTable& clients, Network& network, StorageServers& storage,
                          Timeline& timeline, RequestOwner& owner)
     : site_(site), clients_(clients), network_(network), storage_(storage), timeline_(timeline), owner_(owner) {
 }
@@ -67,8 +67,8 @@ void RequestPath::submit_to_target(std::uint32_t index) {
     const StorageRequest& request = requests_[index];
     Client& client = clients_[request.client];
     TargetQueue& target_queue = client.target_queue(request.target, storage_.target_count());
-    const std::uint32_t limit = client.site.rpcs_in_flight;
-    if (site_.fs.local || limit == 0 || target_queue.in_flight < limit) {
+    const std::uint32_t limit = client.description.rpcs_in_flight;
+    if (site_.file_system.is_local || limit == 0 || target_queue.in_flight < limit) {
         send(index);
     } else {
         target_queue.queued_requests.push_back(index);
@@ -80,15 +80,16 @@ void RequestPath::send(std::uint32_t index) {
     Client& client = clients_[request.client];
     StorageTarget& target = storage_.target(request.target);
     ++client.target_queues[request.target].in_flight;
-    if (target.site.contention > 0) {
+    if (target.description.contention > 0) {
         ++target.active_files[request.file];
     }
     network_.choose_route(request, client, target, storage_.server_of(request.target));
     const Time now = timeline_.now();
     Time send_time = now;
-    if (request.purpose == RequestPurpose::write_behind && client.site.write_behind > 0) {
+    if (request.purpose == RequestPurpose::write_behind && client.description.write_behind > 0) {
         send_time =
-            client.flusher.reserve(now, transfer_time(static_cast<double>(request.length), client.site.write_behind))
+            client.flusher
+                .reserve(now, transfer_time(static_cast<double>(request.length), client.description.write_behind))
                 .end;
     }
     send_time = network_.reserve_forwarder(request.forwarder, send_time);
@@ -100,17 +101,17 @@ void RequestPath::send(std::uint32_t index) {
     } else if (send_time > now) {
         timeline_.push(send_time, EventKind::next_link, index);
     } else {
-        pass_next_link(index);
+        transmit_over_next_link(index);
     }
 }
 
-void RequestPath::pass_next_link(std::uint32_t index) {
+void RequestPath::transmit_over_next_link(std::uint32_t index) {
     StorageRequest& request = requests_[index];
-    const Link::Passage passage = network_.pass_next_link(request, timeline_.now());
+    const Link::LinkTransit passage = network_.transmit_over_next_link(request, timeline_.now());
     if (request.hop < request.hop_count) {
-        timeline_.push(passage.head, EventKind::next_link, index);
+        timeline_.push(passage.first_byte, EventKind::next_link, index);
     } else {
-        timeline_.push(passage.tail, request.is_write ? EventKind::at_server : EventKind::at_client, index);
+        timeline_.push(passage.last_byte, request.is_write ? EventKind::at_server : EventKind::at_client, index);
     }
 }
 
@@ -126,7 +127,7 @@ void RequestPath::complete_at_media(std::uint32_t index) {
         }
         return;
     }
-    pass_next_link(index);
+    transmit_over_next_link(index);
 }
 
 void RequestPath::complete(std::uint32_t index) {
@@ -135,7 +136,7 @@ void RequestPath::complete(std::uint32_t index) {
     timeline_.end_activity();
     TargetQueue& target_queue = clients_[request.client].target_queues[request.target];
     --target_queue.in_flight;
-    if (StorageTarget& target = storage_.target(request.target); target.site.contention > 0) {
+    if (StorageTarget& target = storage_.target(request.target); target.description.contention > 0) {
         if (const auto active = target.active_files.find(request.file); --active->second == 0) {
             target.active_files.erase(active);
         }

@@ -27,7 +27,7 @@ class RequestOwner {
 
 class RequestPath {
  public:
-    RequestPath(const SiteModel& site, ClientTable& clients, Network& network, StorageServers& storage,
+    RequestPath(const SystemModel& site, ClientTable& clients, Network& network, StorageServers& storage,
                 Timeline& timeline, RequestOwner& owner);
 
     StorageRequest& operator[](std::uint32_t request) noexcept { return requests_[request]; }
@@ -37,7 +37,7 @@ class RequestPath {
     void enqueue(std::uint32_t request);
 
     // Events.
-    void pass_next_link(std::uint32_t request);
+    void transmit_over_next_link(std::uint32_t request);
     void receive_at_server(std::uint32_t request) { storage_.receive(requests_[request], request); }
     void submit_to_media(std::uint32_t request) { storage_.submit_to_media(requests_[request], request); }
     void complete_at_media(std::uint32_t request);
@@ -51,7 +51,7 @@ class RequestPath {
     void release_stream_slot(const StorageRequest& finished);
     void send(std::uint32_t request);
 
-    const SiteModel& site_;
+    const SystemModel& site_;
     ClientTable& clients_;
     Network& network_;
     StorageServers& storage_;

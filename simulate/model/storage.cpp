@@ -11,59 +11,60 @@ namespace {
 double remaining_rate_share(const StorageTarget& target, const Medium* medium, double position) noexcept {
     double share = 1;
     if (medium != nullptr) {
-        share *= 1 - (1 - medium->site.inner_rate) * position;
+        share *= 1 - (1 - medium->description.inner_rate) * position;
     }
     if (target.rebuild_share > 0) {
-        share *= (1 - target.rebuild_share) * (medium != nullptr ? medium->site.degraded_share : 0.8);
+        share *= (1 - target.rebuild_share) * (medium != nullptr ? medium->description.degraded_share : 0.8);
     }
     if (target.active_files.size() < 2) {
         return share;
     }
     // 1 / (1 + c (n - 1)): each further file costs a share c of the rate of one.
-    return share / (1 + target.site.contention * static_cast<double>(target.active_files.size() - 1));
+    return share / (1 + target.description.contention * static_cast<double>(target.active_files.size() - 1));
 }
 
 /// Seek time of a request that is not sequential. Each touched drive moves its own arm. Without geometry there is one
 /// drive with the average time.
-Time seek_time(const MediumSite& site, const MediaRequest& request, bool is_sequential,
+Time seek_time(const MediumDescription& site, const MediaRequest& request, bool is_sequential,
                std::uint64_t touched_drives) noexcept {
     const std::uint64_t segment = site.segment > 0 ? site.segment : Defaults::segment;
     const Time one_seek = site.seek + site.rotation / 2;
     Time time = 0;
-    if (!is_sequential && site.seek > 0 && (!site.elevator || request.length <= segment)) {
+    if (!is_sequential && site.seek > 0 && (!site.sorts_requests || request.length <= segment)) {
         const auto reached_drives = std::min<std::uint64_t>((request.length + segment - 1) / segment, site.drives);
-        time += site.segment > 0 ? one_seek : scale_time(one_seek, static_cast<double>(reached_drives) / site.drives);
+        time +=
+            site.segment > 0 ? one_seek : multiply_time(one_seek, static_cast<double>(reached_drives) / site.drives);
     }
     // Each further fragment needs a seek of its drives, shared by all drives over time.
     const std::uint64_t fragment_bytes = request.length / std::max(request.fragments, 1U);
     const auto arms = std::clamp<std::uint64_t>((fragment_bytes + segment - 1) / segment, 1, site.drives);
     const std::uint64_t sharing_drives = touched_drives >= site.data ? site.drives : std::max(touched_drives, arms);
     const double seeks = (request.fragments - 1) * static_cast<double>(arms) / static_cast<double>(sharing_drives);
-    return time + scale_time(one_seek, seeks);
+    return time + multiply_time(one_seek, seeks);
 }
 
 /// Least time of a request that is not sequential, from the random operations per second of a drive. Longer requests
 /// than a segment count as merged. Without geometry the one drive has the operations of all.
-Time least_access_time(const MediumSite& site, const MediaRequest& request, bool is_sequential) noexcept {
+Time least_access_time(const MediumDescription& site, const MediaRequest& request, bool is_sequential) noexcept {
     const std::uint64_t segment = site.segment > 0 ? site.segment : Defaults::segment;
-    if (is_sequential || site.access == 0 || request.length > segment) {
+    if (is_sequential || site.access_time == 0 || request.length > segment) {
         return 0;
     }
-    return site.segment > 0 ? site.access : site.access / std::max(site.drives, 1U);
+    return site.segment > 0 ? site.access_time : site.access_time / std::max(site.drives, 1U);
 }
 
 /// Counts what a request transfers on each drive alike: full stripes, and half of the changed parity in each direction.
 void count_all_drives(Medium& medium, const Medium::DriveLoad& load, bool is_write) noexcept {
     if (load.has_full_stripes) {
-        medium.each_drive.add(is_write, load.each_drive - load.parity_each_drive);
+        medium.average_drive.add(is_write, load.average_drive_bytes - load.parity_each_drive);
     }
-    medium.each_drive.read_bytes += static_cast<std::uint64_t>(load.parity_each_drive / 2);
-    medium.each_drive.written_bytes += static_cast<std::uint64_t>(load.parity_each_drive / 2);
+    medium.average_drive.read_bytes += static_cast<std::uint64_t>(load.parity_each_drive / 2);
+    medium.average_drive.written_bytes += static_cast<std::uint64_t>(load.parity_each_drive / 2);
 }
 
 /// Counts the part of a partial stripe on one drive. With parity, a write reads half of its bytes first.
 void count_drive(Medium& medium, std::size_t drive, double transferred, bool is_write) noexcept {
-    const bool rereads = is_write && medium.site.parity > 0;
+    const bool rereads = is_write && medium.description.parity > 0;
     if (rereads) {
         medium.drives[drive].add(false, transferred / 2);
     }
@@ -73,7 +74,7 @@ void count_drive(Medium& medium, std::size_t drive, double transferred, bool is_
 /// When the drives complete a request that may begin at `ready`. `rate` is that of all drives together.
 ServiceTimes serve_from_drives(Medium& medium, const MediaRequest& request, std::uint64_t shift, DirectedRate rate,
                                double slowdown, Time ready) noexcept {
-    const MediumSite& site = medium.site;
+    const MediumDescription& site = medium.description;
     const std::uint64_t from = request.offset + shift;
     const Medium::DriveLoad load = medium.compute_load(from, from + request.length, request.is_write);
     medium.counters.reads += load.partial_stripes;
@@ -84,7 +85,7 @@ ServiceTimes serve_from_drives(Medium& medium, const MediaRequest& request, std:
     const auto is_touched = [&load](std::size_t i) { return load.has_full_stripes || load.additional[i] > 0; };
     const Time least_time = least_access_time(site, request, is_sequential);
     std::uint64_t touched_drives = 0;
-    for (std::size_t i = 0; i < medium.arms.size(); ++i) {
+    for (std::size_t i = 0; i < medium.seek_stations.size(); ++i) {
         touched_drives += is_touched(i) ? 1 : 0;
     }
     Time additional_time = seek_time(site, request, is_sequential, touched_drives) +
@@ -99,8 +100,8 @@ ServiceTimes serve_from_drives(Medium& medium, const MediaRequest& request, std:
     const double share = rate.of(request.is_write) / static_cast<double>(site.segment > 0 ? site.data : 1);
     ServiceTimes times{ready, ready};
     Time longest = 0;
-    for (std::size_t i = 0; i < medium.arms.size(); ++i) {
-        const double bytes = load.each_drive + load.additional[i];
+    for (std::size_t i = 0; i < medium.seek_stations.size(); ++i) {
+        const double bytes = load.average_drive_bytes + load.additional[i];
         if (bytes <= 0) {
             continue;
         }
@@ -108,10 +109,10 @@ ServiceTimes serve_from_drives(Medium& medium, const MediaRequest& request, std:
             count_drive(medium, i, load.additional[i], request.is_write);
         }
         const Time transfer = transfer_time(bytes, share);
-        const Time time = scale_time(is_touched(i) ? std::max(transfer + additional_time, least_time) : transfer,
-                                     i == 0 ? slowdown * medium.first_drive_slowdown : slowdown);
-        const SingleServerStation::ServiceInterval service = medium.arms[i].reserve(ready, time);
-        if (const Time done = std::max(service.end, add_time(service.start, scale_time(site.latency, slowdown)));
+        const Time time = multiply_time(is_touched(i) ? std::max(transfer + additional_time, least_time) : transfer,
+                                        i == 0 ? slowdown * medium.first_drive_slowdown : slowdown);
+        const SingleServerStation::ServiceInterval service = medium.seek_stations[i].reserve(ready, time);
+        if (const Time done = std::max(service.end, add_time(service.start, multiply_time(site.latency, slowdown)));
             is_touched(i) && done >= times.done) {
             times.done = done;
             longest = time;
@@ -129,23 +130,24 @@ ServiceTimes serve_from_drives(Medium& medium, const MediaRequest& request, std:
 
 }  // namespace
 
-Link::Passage Link::pass_message(Time head, Time tail, std::uint64_t length, bool is_write) noexcept {
+Link::LinkTransit Link::transmit_message(Time head, Time tail, std::uint64_t length, bool is_write) noexcept {
     bytes[is_write ? 1 : 0] += length;
     messages[is_write ? 1 : 0] += 1;
-    const double rate = site.rate.of(is_write);
-    const Time time =
-        scale_time(site.request_cost + transfer_time(static_cast<double>(length), rate), slowdown * noise.factor(head));
+    const double rate = description.rate.of(is_write);
+    const Time time = multiply_time(description.request_cost + transfer_time(static_cast<double>(length), rate),
+                                    slowdown * noise.factor(head));
     const SingleServerStation::ServiceInterval service =
-        directions[is_write || site.half_duplex ? 1 : 0].reserve(head, time);
-    return {add_time(service.start, site.latency), add_time(std::max(service.end, tail), site.latency)};
+        directions[is_write || description.half_duplex ? 1 : 0].reserve(head, time);
+    return {add_time(service.start, description.latency), add_time(std::max(service.end, tail), description.latency)};
 }
 
 Medium::DriveLoad Medium::compute_load(std::uint64_t from, std::uint64_t until, bool is_write) const noexcept {
-    const std::uint64_t stripe = site.segment * site.data, drive_count = site.data + site.parity;
+    const std::uint64_t stripe = description.segment * description.data,
+                        drive_count = description.data + description.parity;
     DriveLoad load;
     if (stripe == 0) {
         load.has_full_stripes = true;
-        load.each_drive = static_cast<double>(until - from);
+        load.average_drive_bytes = static_cast<double>(until - from);
         return load;
     }
     const std::uint64_t first_full = (from + stripe - 1) / stripe;
@@ -154,20 +156,20 @@ Medium::DriveLoad Medium::compute_load(std::uint64_t from, std::uint64_t until, 
     const auto add_partial_stripe = [&](std::uint64_t a, std::uint64_t b) {
         std::uint64_t longest = 0;
         for (std::uint64_t offset = a; offset < b;) {
-            const std::uint64_t end = std::min(b, (offset / site.segment + 1) * site.segment);
+            const std::uint64_t end = std::min(b, (offset / description.segment + 1) * description.segment);
             const auto bytes = static_cast<double>(end - offset);
             // A write reads old data and old parity from the drives of the new ones. Parity rotates by stripe so that
             // data continues on the next drive (md: left-symmetric).
-            const std::uint64_t shift = site.parity > 0 ? drive_count - offset / stripe % drive_count : 0;
-            const std::uint64_t drive = (offset / site.segment % site.data + shift) % drive_count;
-            load.additional[drive % arms.size()] += is_write && site.parity > 0 ? 2 * bytes : bytes;
+            const std::uint64_t shift = description.parity > 0 ? drive_count - offset / stripe % drive_count : 0;
+            const std::uint64_t drive = (offset / description.segment % description.data + shift) % drive_count;
+            load.additional[drive % seek_stations.size()] += is_write && description.parity > 0 ? 2 * bytes : bytes;
             longest = std::max(longest, end - offset);
             offset = end;
         }
-        if (is_write && site.parity > 0) {
+        if (is_write && description.parity > 0) {
             ++load.partial_stripes;
-            load.reread_bytes += b - a + site.parity * longest;
-            parity += 2.0 * site.parity * static_cast<double>(longest);  // old parity is read, new is written
+            load.reread_bytes += b - a + description.parity * longest;
+            parity += 2.0 * description.parity * static_cast<double>(longest);  // old parity is read, new is written
         }
     };
     if (first_full > last_full) {
@@ -180,17 +182,17 @@ Medium::DriveLoad Medium::compute_load(std::uint64_t from, std::uint64_t until, 
             add_partial_stripe(last_full * stripe, until);
         }
         load.has_full_stripes = last_full > first_full;
-        load.each_drive = static_cast<double>((last_full - first_full) * site.segment);
+        load.average_drive_bytes = static_cast<double>((last_full - first_full) * description.segment);
     }
     // Parity rotates over all drives, so each has its share of the accesses.
     load.parity_each_drive = parity / static_cast<double>(drive_count);
-    load.each_drive += load.parity_each_drive;
+    load.average_drive_bytes += load.parity_each_drive;
     return load;
 }
 
 Time Medium::busy_time() const noexcept {
     Time longest = 0;
-    for (const SingleServerStation& arm : arms) {
+    for (const SingleServerStation& arm : seek_stations) {
         longest = std::max(longest, arm.busy_time());
     }
     return longest;
@@ -199,25 +201,27 @@ Time Medium::busy_time() const noexcept {
 ServiceTimes serve_request(StorageTarget& target, Medium* medium, const MediaRequest& request, Time now) {
     const double slowdown = target.slowdown * target.noise.factor(now);
     // The queue prepares commands in parallel; data is transferred one request after the other.
-    const Time cost = target.site.request_cost + (request.writer_count - 1) * target.site.writer_cost;
-    const Time ready =
-        cost > 0 || target.queue.count() > 0 ? target.queue.reserve(now, scale_time(cost, slowdown)).end : now;
+    const Time cost = target.description.request_cost + (request.writer_count - 1) * target.description.writer_cost;
+    const Time ready = cost > 0 || target.queue.server_count() > 0
+                           ? target.queue.reserve(now, multiply_time(cost, slowdown)).end
+                           : now;
     const double share = remaining_rate_share(target, medium, request.drive_position);
     ServiceTimes times{ready, ready};
     // Where the drives have no rate, the target's rate is that of its drives together.
-    const bool is_drive_rate = medium != nullptr && medium->site.rate.write <= 0;
-    if (const double rate = target.site.rate.of(request.is_write); rate > 0 && !is_drive_rate) {
+    const bool is_drive_rate = medium != nullptr && medium->description.rate.write <= 0;
+    if (const double rate = target.description.rate.of(request.is_write); rate > 0 && !is_drive_rate) {
         const Time time = transfer_time(static_cast<double>(request.length), rate * share);
-        times.first_byte = times.done = target.rate_station.reserve(ready, scale_time(time, slowdown)).end;
+        times.first_byte = times.done = target.rate_station.reserve(ready, multiply_time(time, slowdown)).end;
     }
     if (medium != nullptr) {
-        DirectedRate rate = medium->site.rate;
+        DirectedRate rate = medium->description.rate;
         if (rate.write <= 0) {
-            rate = target.site.rate;
+            rate = target.description.rate;
         }
         rate = {rate.read * share, rate.write * share};
         const double drive_slowdown = medium->slowdown * medium->noise.factor(now) * slowdown;
-        const ServiceTimes drive_times = serve_from_drives(*medium, request, target.shift, rate, drive_slowdown, ready);
+        const ServiceTimes drive_times =
+            serve_from_drives(*medium, request, target.slice_misalignment, rate, drive_slowdown, ready);
         times = {std::max(times.first_byte, drive_times.first_byte), std::max(times.done, drive_times.done)};
     }
     return times;

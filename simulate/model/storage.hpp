@@ -18,14 +18,14 @@ namespace sonde::simulate {
 /// Seeds of the noise of parts: each part has its number, so that an added one does not change the others' noise.
 struct NoiseSeeds {
     std::uint64_t seed = 1;
-    std::uint64_t last_part = 1;
+    std::uint64_t part_count = 1;
 };
 
 struct Link {
-    Link(const LinkSite& described, std::uint64_t seed, std::uint64_t part)
-        : site(described), noise(seed, part, described.noise), slowdown(described.slowdown) {}
+    Link(const LinkDescription& described, std::uint64_t seed, std::uint64_t part)
+        : description(described), noise(seed, part, described.noise), slowdown(described.slowdown) {}
 
-    LinkSite site;
+    LinkDescription description;
     SingleServerStation directions[2];  ///< reads, writes; a half-duplex link uses the second only
     SlowdownNoise noise;
     double slowdown;
@@ -35,12 +35,12 @@ struct Link {
     std::uint64_t lost_messages = 0;
 
     /// When the first and the last byte of a message are at an end of the link.
-    struct Passage {
-        Time head = 0, tail = 0;
+    struct LinkTransit {
+        Time first_byte = 0, last_byte = 0;
     };
     /// Passes a message whose first and last bytes arrive at `head` and `tail`: returns their times at the other end.
     /// Later messages wait until the link has carried it, but not while its bytes arrive slowly.
-    Passage pass_message(Time head, Time tail, std::uint64_t length, bool is_write) noexcept;
+    LinkTransit transmit_message(Time head, Time tail, std::uint64_t length, bool is_write) noexcept;
 };
 
 /// What one drive, or several together, did.
@@ -57,18 +57,19 @@ struct Medium {
     /// Largest number of simulated drives; further drives share those from the first on.
     static constexpr std::size_t most_arms = 64;
 
-    Medium(const MediumSite& described, std::uint64_t seed, std::uint64_t part)
-        : site(described),
-          arms(described.segment > 0 ? std::clamp<std::size_t>(described.data + described.parity, 1, most_arms) : 1),
-          drives(arms.size()),
+    Medium(const MediumDescription& described, std::uint64_t seed, std::uint64_t part)
+        : description(described),
+          seek_stations(described.segment > 0 ? std::clamp<std::size_t>(described.data + described.parity, 1, most_arms)
+                                              : 1),
+          drives(seek_stations.size()),
           noise(seed, part, described.noise),
           slowdown(described.slowdown) {}
 
-    MediumSite site;
+    MediumDescription description;
     /// Drives, each with its queue. Parity rotates, so each has its share of data and parity. One for all drives where
     /// the geometry is unknown.
-    std::vector<SingleServerStation> arms;
-    DriveCounters each_drive;           ///< what all drives did alike
+    std::vector<SingleServerStation> seek_stations;
+    DriveCounters average_drive;        ///< what all drives did alike
     std::vector<DriveCounters> drives;  ///< by arm: what it did besides
     SlowdownNoise noise;
     double slowdown;
@@ -79,8 +80,8 @@ struct Medium {
 
     /// Bytes that a request transfers on the drives.
     struct DriveLoad {
-        double each_drive = 0;         ///< full stripes, and a share of additional parity
-        double parity_each_drive = 0;  ///< part of each_drive: parity of partial stripes, read and written
+        double average_drive_bytes = 0;  ///< full stripes, and a share of additional parity
+        double parity_each_drive = 0;    ///< part of average_drive: parity of partial stripes, read and written
         std::array<double, most_arms> additional{};  ///< by drive: partial stripes with their old data
         bool has_full_stripes = false;               ///< so every drive is touched
         std::uint32_t partial_stripes = 0;           ///< written
@@ -92,35 +93,35 @@ struct Medium {
 };
 
 struct StorageTarget {
-    StorageTarget(const TargetSite& described, std::uint64_t seed, std::uint64_t part)
-        : site(described),
+    StorageTarget(const TargetDescription& described, std::uint64_t seed, std::uint64_t part)
+        : description(described),
           queue(described.queue_depth),
           noise(seed, part, described.noise),
           slowdown(described.slowdown) {}
 
-    TargetSite site;
+    TargetDescription description;
     MultiServerStation queue;          ///< commands in parallel
     SingleServerStation rate_station;  ///< the target's own rate, where it is described
     SingleServerStation lock_manager;  ///< grants and revokes one lock at a time
     SlowdownNoise noise;
     double slowdown;
-    double retry_share = 0;    ///< fault: of the requests
-    double rebuild_share = 0;  ///< fault: of the rate; > 0: a drive is missing
-    Time recovered_at = 0;     ///< fault: no request is served before
-    std::uint64_t shift = 0;   ///< fault: bytes from the begin of a stripe to that of the target's space
+    double retry_share = 0;                ///< fault: of the requests
+    double rebuild_share = 0;              ///< fault: of the rate; > 0: a drive is missing
+    Time recovered_at = 0;                 ///< fault: no request is served before
+    std::uint64_t slice_misalignment = 0;  ///< fault: bytes from the begin of a stripe to that of the target's space
     std::unordered_map<std::uint32_t, std::uint32_t> active_files;  ///< requests in flight; only with contention
-    std::uint32_t path_turn = 0;                                    ///< of alternative local paths
+    std::uint32_t next_path = 0;                                    ///< of alternative local paths
 };
 
 struct Server {
-    Server(const ServerSite& described, std::uint64_t seed, std::uint64_t part)
-        : site(described),
+    Server(const ServerDescription& described, std::uint64_t seed, std::uint64_t part)
+        : description(described),
           threads(described.threads),
           cache(described.cache),
           noise(seed, part, described.noise),
           slowdown(described.slowdown) {}
 
-    ServerSite site;
+    ServerDescription description;
     MultiServerStation threads;
     SingleServerStation journal;
     ExtentCache cache;

@@ -12,34 +12,34 @@ namespace {
 constexpr std::uint64_t logged_write_us = 1'000'000;
 
 /// The name of a target in Lustre: fs1-OST0011. Other file systems have the id.
-std::string lustre_target_name(const SiteModel& site, const TargetSite& target) {
-    if (site.fs.kind != "lustre") {
+std::string lustre_target_name(const SystemModel& site, const TargetDescription& target) {
+    if (site.file_system.kind != "lustre") {
         return target.id;
     }
     char number[16];
     std::snprintf(number, sizeof number, "-OST%04x", target.index);
-    return site.fs.id + number;
+    return site.file_system.id + number;
 }
 
 }  // namespace
 
-StorageServers::StorageServers(const SiteModel& site, NoiseSeeds& seeds, std::vector<Server>& servers, FileTable& files,
-                               Timeline& timeline, Traces& traces)
+StorageServers::StorageServers(const SystemModel& site, NoiseSeeds& seeds, std::vector<Server>& servers,
+                               FileTable& files, Timeline& timeline, SimulationTraces& traces)
     : site_(site), servers_(servers), files_(files), timeline_(timeline), traces_(traces) {
-    for (const MediumSite& medium : site.media) {
-        media_.emplace_back(medium, seeds.seed, ++seeds.last_part);
+    for (const MediumDescription& medium : site.media) {
+        media_.emplace_back(medium, seeds.seed, ++seeds.part_count);
         traces.media.push_back({medium.id, {}, {}, {}, {}, {}});
-        if (medium.segment > 0 && medium.drive_ids.size() == media_.back().arms.size()) {
+        if (medium.segment > 0 && medium.drive_ids.size() == media_.back().seek_stations.size()) {
             for (const std::string& drive : medium.drive_ids) {
                 traces.drives.push_back({drive, {}, {}, {}, {}, {}});
             }
         }
     }
-    for (const WriteCacheSite& cache : site.write_caches) {
+    for (const WriteCacheDescription& cache : site.write_caches) {
         write_caches_.emplace_back(cache);
     }
-    for (const TargetSite& target : site.targets) {
-        targets_.emplace_back(target, seeds.seed, ++seeds.last_part);
+    for (const TargetDescription& target : site.targets) {
+        targets_.emplace_back(target, seeds.seed, ++seeds.part_count);
         TargetTrace& trace = traces.targets.emplace_back();
         trace.id = target.id;
         trace.name = lustre_target_name(site, target);
@@ -48,31 +48,31 @@ StorageServers::StorageServers(const SiteModel& site, NoiseSeeds& seeds, std::ve
 }
 
 Medium* StorageServers::medium_of(const StorageTarget& target) {
-    return target.site.medium >= 0 ? &media_[static_cast<std::size_t>(target.site.medium)] : nullptr;
+    return target.description.medium >= 0 ? &media_[static_cast<std::size_t>(target.description.medium)] : nullptr;
 }
 
 const Server* StorageServers::server_of(std::uint32_t target) const {
-    const int server = targets_[target].site.server;
+    const int server = targets_[target].description.server;
     return server >= 0 ? &servers_[static_cast<std::size_t>(server)] : nullptr;
 }
 
-const std::string& StorageServers::logging_host(std::uint32_t target) const {
+const std::string& StorageServers::log_host_of_target(std::uint32_t target) const {
     const Server* server = server_of(target);
-    return server != nullptr ? server->site.id : site_.clients.front().id;
+    return server != nullptr ? server->description.id : site_.clients.front().id;
 }
 
 double StorageServers::write_rate(std::uint32_t target) const {
-    const TargetSite& described = targets_[target].site;
+    const TargetDescription& described = targets_[target].description;
     if (described.rate.write > 0) {
         return described.rate.write;
     }
-    return described.medium >= 0 ? media_[static_cast<std::size_t>(described.medium)].site.rate.write : 0;
+    return described.medium >= 0 ? media_[static_cast<std::size_t>(described.medium)].description.rate.write : 0;
 }
 
 /// When the locks of a request are granted, or revoked from other clients. A target grants one lock at a time.
 Time StorageServers::acquire_locks(const StorageRequest& request, Time arrival) {
     FileState& file = files_[request.file];
-    const std::uint64_t unit = site_.fs.lock_unit;
+    const std::uint64_t unit = site_.file_system.lock_unit;
     if (unit == 0) {
         return arrival;
     }
@@ -85,9 +85,9 @@ Time StorageServers::acquire_locks(const StorageRequest& request, Time arrival) 
         std::uint32_t& holder = file.lock_holders[i];
         const std::uint32_t me = request.client + 1;
         if (holder != 0 && holder != me) {
-            cost += site_.fs.revoke_cost;
+            cost += site_.file_system.revoke_cost;
         } else if (holder == 0 && request.is_write) {
-            cost += site_.fs.lock_cost;
+            cost += site_.file_system.lock_cost;
         }
         holder = request.is_write ? me : holder == me ? me : 0;
     }
@@ -101,16 +101,17 @@ void StorageServers::receive(StorageRequest& request, std::uint32_t index) {
     }
     request.server_arrival = now;
     Time ready_time = now;
-    if (const int number = targets_[request.target].site.server; number >= 0) {
+    if (const int number = targets_[request.target].description.server; number >= 0) {
         Server& server = servers_[static_cast<std::size_t>(number)];
-        if (server.site.request_cost > 0) {
+        if (server.description.request_cost > 0) {
             const double factor = server.slowdown * server.noise.factor(now);
             ready_time =
-                server.threads.reserve(now, static_cast<Time>(static_cast<double>(server.site.request_cost) * factor))
+                server.threads
+                    .reserve(now, static_cast<Time>(static_cast<double>(server.description.request_cost) * factor))
                     .end;
         }
         const FileState& file = files_[request.file];
-        const bool is_cacheable = server.cache.capacity() > 0 && file.size <= server.site.cache_max_file;
+        const bool is_cacheable = server.cache.capacity() > 0 && file.size <= server.description.cache_max_file;
         const std::uint64_t object = std::uint64_t{request.file} << 20U | request.target;
         const std::uint64_t end = request.object_offset + request.length;
         if (is_cacheable && !request.is_write && server.cache.cached_until(object, request.object_offset) >= end) {
@@ -139,24 +140,24 @@ Time StorageServers::retry_on_drive(const StorageRequest& request) {
     const Time now = timeline_.now();
     StorageTarget& target = targets_[request.target];
     Medium* medium = medium_of(target);
-    const std::string& drive = medium == nullptr                ? target.site.id
-                               : medium->site.drive_ids.empty() ? medium->site.id
-                                                                : medium->site.drive_ids.front();
+    const std::string& drive = medium == nullptr                       ? target.description.id
+                               : medium->description.drive_ids.empty() ? medium->description.id
+                                                                       : medium->description.drive_ids.front();
     if (++traces_.targets[request.target].retries % 16 == 1) {
         traces_.log(
-            now, logging_host(request.target),
+            now, log_host_of_target(request.target),
             "blk_update_request: I/O error, dev " + drive + ", sector " + std::to_string(request.object_offset / 512));
     }
-    SingleServerStation& station = medium == nullptr ? target.rate_station : medium->arms.front();
+    SingleServerStation& station = medium == nullptr ? target.rate_station : medium->seek_stations.front();
     return station.reserve(now, error_recovery).end;
 }
 
 /// The cache that answers writes to these drives; null where none does.
 WriteCache* StorageServers::write_cache_of(const Medium* medium) {
-    if (medium == nullptr || medium->site.write_cache < 0) {
+    if (medium == nullptr || medium->description.write_cache < 0) {
         return nullptr;
     }
-    WriteCache& cache = write_caches_[static_cast<std::size_t>(medium->site.write_cache)];
+    WriteCache& cache = write_caches_[static_cast<std::size_t>(medium->description.write_cache)];
     return cache.is_write_back() ? &cache : nullptr;
 }
 
@@ -170,9 +171,9 @@ void StorageServers::write_to_drives(WriteCache& cache, const std::vector<WriteC
 
 /// A write is done when the cache has room for it.
 ServiceTimes StorageServers::write_to_cache(WriteCache& cache, std::uint32_t target, const MediaRequest& request) {
-    const MediumSite& medium = medium_of(targets_[target])->site;
+    const MediumDescription& medium = medium_of(targets_[target])->description;
     const std::uint64_t stripe = medium.parity > 0 ? medium.segment * medium.data : 0;
-    write_to_drives(cache, cache.take({target, request}, stripe, targets_[target].shift));
+    write_to_drives(cache, cache.take({target, request}, stripe, targets_[target].slice_misalignment));
     const Time done = cache.find_room(timeline_.now());
     return {done, done};
 }
@@ -218,8 +219,9 @@ void StorageServers::count_request(const StorageRequest& request) {
     const auto us = static_cast<std::uint64_t>((request.last_byte_time - request.server_arrival) / 1000);
     (request.is_write ? trace.write_bytes : trace.read_bytes).add(request.length);
     (request.is_write ? trace.write_us : trace.read_us).add(us);
-    if (request.is_write && us >= logged_write_us && trace.slow_writes++ % 16 == 0 && site_.fs.kind == "lustre") {
-        traces_.log(timeline_.now(), logging_host(request.target),
+    if (request.is_write && us >= logged_write_us && trace.slow_writes++ % 16 == 0 &&
+        site_.file_system.kind == "lustre") {
+        traces_.log(timeline_.now(), log_host_of_target(request.target),
                     "Lustre: " + trace.name + ": slow start_page_write " + std::to_string(us / 1'000'000) +
                         "s due to heavy IO load");
     }
@@ -239,7 +241,7 @@ void StorageServers::move_targets(int server, bool to_partner, Time recovered_at
     const int partner = site_.servers[static_cast<std::size_t>(server)].partner;
     for (std::size_t i = 0; i < targets_.size(); ++i) {
         if (site_.targets[i].server == server) {
-            targets_[i].site.server = to_partner ? partner : server;
+            targets_[i].description.server = to_partner ? partner : server;
             targets_[i].recovered_at = recovered_at;
         }
     }
@@ -254,19 +256,17 @@ void StorageServers::copy_drive_counters() {
     for (std::size_t i = 0; i < media_.size(); ++i) {
         const Medium& medium = media_[i];
         const DriveCounters& group = medium.counters;
-        traces_.media[i] = {medium.site.id, group.reads,         group.read_bytes,
-                            group.writes,   group.written_bytes, medium.busy_time()};
-        if (medium.site.segment == 0 || medium.site.drive_ids.size() != medium.arms.size()) {
+        traces_.media[i] = {medium.description.id, group.reads,         group.read_bytes,
+                            group.writes,          group.written_bytes, medium.busy_time()};
+        if (medium.description.segment == 0 || medium.description.drive_ids.size() != medium.seek_stations.size()) {
             continue;
         }
-        for (std::size_t arm = 0; arm < medium.arms.size(); ++arm) {
-            const DriveCounters &drive = medium.drives[arm], &all = medium.each_drive;
-            traces_.drives[next_drive++] = {medium.site.drive_ids[arm],
-                                            drive.reads + all.reads,
-                                            drive.read_bytes + all.read_bytes,
-                                            drive.writes + all.writes,
-                                            drive.written_bytes + all.written_bytes,
-                                            medium.arms[arm].busy_time()};
+        for (std::size_t arm = 0; arm < medium.seek_stations.size(); ++arm) {
+            const DriveCounters &drive = medium.drives[arm], &all = medium.average_drive;
+            traces_.drives[next_drive++] = {
+                medium.description.drive_ids[arm],       drive.reads + all.reads,
+                drive.read_bytes + all.read_bytes,       drive.writes + all.writes,
+                drive.written_bytes + all.written_bytes, medium.seek_stations[arm].busy_time()};
         }
     }
 }

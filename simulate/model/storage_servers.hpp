@@ -19,8 +19,8 @@ namespace sonde::simulate {
 
 class StorageServers {
  public:
-    StorageServers(const SiteModel& site, NoiseSeeds& seeds, std::vector<Server>& servers, FileTable& files,
-                   Timeline& timeline, Traces& traces);
+    StorageServers(const SystemModel& site, NoiseSeeds& seeds, std::vector<Server>& servers, FileTable& files,
+                   Timeline& timeline, SimulationTraces& traces);
 
     /// The last byte of a request, or the request of a read, is at the server: plans its next event. `index` is the
     /// subject of the event.
@@ -44,7 +44,7 @@ class StorageServers {
     /// The server of a target; null for local storage.
     const Server* server_of(std::uint32_t target) const;
     /// The host that logs errors of a target: its server, or the first client for local storage.
-    const std::string& logging_host(std::uint32_t target) const;
+    const std::string& log_host_of_target(std::uint32_t target) const;
     /// Bytes/s that a target writes; 0: unknown.
     double write_rate(std::uint32_t target) const;
     void copy_drive_counters();
@@ -57,14 +57,14 @@ class StorageServers {
     void write_to_drives(WriteCache& cache, const std::vector<WriteCache::DriveWrite>& writes);
     Time acquire_locks(const StorageRequest& request, Time arrival);
 
-    const SiteModel& site_;
+    const SystemModel& site_;
     std::vector<Server>& servers_;
     FileTable& files_;
     Timeline& timeline_;
-    Traces& traces_;
+    SimulationTraces& traces_;
     std::vector<Medium> media_;
     std::vector<StorageTarget> targets_;
-    std::vector<WriteCache> write_caches_;  ///< as in SiteModel::write_caches
+    std::vector<WriteCache> write_caches_;  ///< as in SystemModel::write_caches
 };
 
 }  // namespace sonde::simulate

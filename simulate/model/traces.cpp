@@ -110,7 +110,7 @@ std::string format_kbytes(std::uint64_t bytes) {
     return std::to_string(bytes / 1024) + "\n";
 }
 
-std::string format_diskstats(const Traces& traces) {
+std::string format_diskstats(const SimulationTraces& traces) {
     std::string text;
     const auto add_rows = [&text](int major, const std::vector<MediumTrace>& rows) {
         for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -126,7 +126,7 @@ std::string format_diskstats(const Traces& traces) {
     return text;
 }
 
-std::string format_net_dev(const Traces& traces) {
+std::string format_net_dev(const SimulationTraces& traces) {
     std::string text =
         "Inter-|   Receive                                                |  Transmit\n"
         " face |bytes    packets errs drop fifo frame compressed multicast|"
@@ -157,7 +157,7 @@ std::string format_md_stats(const ServerTrace& server, double read_time) {
     return text;
 }
 
-std::string format_lmt_rows(const Traces& traces, double epoch) {
+std::string format_lmt_rows(const SimulationTraces& traces, double epoch) {
     std::string text = "TIMESTAMP,OST_NAME,READ_BYTES,WRITE_BYTES\n";
     for (const CounterSample& sample : traces.samples) {
         for (std::size_t i = 0; i < traces.targets.size(); ++i) {
@@ -168,7 +168,7 @@ std::string format_lmt_rows(const Traces& traces, double epoch) {
     return text;
 }
 
-std::string format_log(const Traces& traces, double epoch) {
+std::string format_log(const SimulationTraces& traces, double epoch) {
     std::string text;
     for (const LogMessage& message : traces.messages) {
         const auto log_time = static_cast<std::time_t>(epoch + to_seconds(message.time));
@@ -181,51 +181,54 @@ std::string format_log(const Traces& traces, double epoch) {
     return text;
 }
 
-std::vector<MonitoringFile> list_monitoring_files(const Traces& traces, std::size_t nodes) {
+std::vector<MonitoringFile> list_monitoring_files(const SimulationTraces& traces, std::size_t nodes) {
     std::vector<MonitoringFile> files;
     const std::string lustre = "proc/fs/lustre/";
     for (std::size_t i = 0; i < traces.targets.size(); ++i) {
         const std::string directory = lustre + "obdfilter/" + traces.targets[i].name + "/";
-        files.push_back({directory + "stats", [i](const Traces& current, double, double read_time) {
+        files.push_back({directory + "stats", [i](const SimulationTraces& current, double, double read_time) {
                              return format_stats(current.targets[i], read_time);
                          }});
-        files.push_back({directory + "brw_stats", [i](const Traces& current, double, double read_time) {
+        files.push_back({directory + "brw_stats", [i](const SimulationTraces& current, double, double read_time) {
                              return format_brw_stats(current.targets[i], read_time);
                          }});
         if (traces.targets[i].capacity > 0) {
-            files.push_back({directory + "kbytestotal", [i](const Traces& current, double, double) {
+            files.push_back({directory + "kbytestotal", [i](const SimulationTraces& current, double, double) {
                                  return format_kbytes(current.targets[i].capacity);
                              }});
-            files.push_back(
-                {directory + "kbytesavail",
-                 [i](const Traces& current, double, double) { return format_kbytes(current.targets[i].free_bytes); },
-                 true});
+            files.push_back({directory + "kbytesavail",
+                             [i](const SimulationTraces& current, double, double) {
+                                 return format_kbytes(current.targets[i].free_bytes);
+                             },
+                             true});
         }
     }
     for (std::size_t i = 0; i < traces.metadata.size(); ++i) {
         const std::string name = traces.file_system + "-MDT0000-" + traces.metadata[i].id;
-        files.push_back({lustre + "mdt/" + name + "/md_stats", [i](const Traces& current, double, double read_time) {
-                             return format_md_stats(current.metadata[i], read_time);
-                         }});
+        files.push_back(
+            {lustre + "mdt/" + name + "/md_stats", [i](const SimulationTraces& current, double, double read_time) {
+                 return format_md_stats(current.metadata[i], read_time);
+             }});
     }
     for (std::size_t i = 0; i < std::min(nodes, traces.nodes.size()); ++i) {
         files.push_back({lustre + "llite/" + traces.file_system + "-" + traces.nodes[i].id + "/stats",
-                         [i](const Traces& current, double, double read_time) {
+                         [i](const SimulationTraces& current, double, double read_time) {
                              return format_llite_stats(current.nodes[i], read_time);
                          }});
     }
     if (!traces.media.empty()) {
-        files.push_back(
-            {"proc/diskstats", [](const Traces& current, double, double) { return format_diskstats(current); }});
+        files.push_back({"proc/diskstats",
+                         [](const SimulationTraces& current, double, double) { return format_diskstats(current); }});
     }
     if (!traces.links.empty()) {
         files.push_back(
-            {"proc/net/dev", [](const Traces& current, double, double) { return format_net_dev(current); }});
+            {"proc/net/dev", [](const SimulationTraces& current, double, double) { return format_net_dev(current); }});
     }
+    files.push_back({"lmt.csv", [](const SimulationTraces& current, double epoch, double) {
+                         return format_lmt_rows(current, epoch);
+                     }});
     files.push_back(
-        {"lmt.csv", [](const Traces& current, double epoch, double) { return format_lmt_rows(current, epoch); }});
-    files.push_back(
-        {"messages", [](const Traces& current, double epoch, double) { return format_log(current, epoch); }});
+        {"messages", [](const SimulationTraces& current, double epoch, double) { return format_log(current, epoch); }});
     return files;
 }
 

@@ -89,7 +89,7 @@ struct CounterSample {
     std::vector<std::uint64_t> read, written;  ///< by target
 };
 
-struct Traces {
+struct SimulationTraces {
     std::string file_system;
     std::vector<TargetTrace> targets;
     std::vector<ServerTrace> metadata;
@@ -111,24 +111,24 @@ std::string format_llite_stats(const NodeTrace& node, double read_time);
 /// `obdfilter.<name>.kbytestotal` and `kbytesavail`.
 std::string format_kbytes(std::uint64_t bytes);
 /// /proc/diskstats with a row for each RAID group and each of its drives.
-std::string format_diskstats(const Traces& traces);
+std::string format_diskstats(const SimulationTraces& traces);
 /// /proc/net/dev with a row for each link: adapters, routers, channels and controllers.
-std::string format_net_dev(const Traces& traces);
+std::string format_net_dev(const SimulationTraces& traces);
 /// `mdt.<name>.md_stats`.
 std::string format_md_stats(const ServerTrace& server, double read_time);
 /// Rows of LMT's table OST_DATA as CSV: time, target, read_bytes, write_bytes (counters).
-std::string format_lmt_rows(const Traces& traces, double epoch);
+std::string format_lmt_rows(const SimulationTraces& traces, double epoch);
 /// Messages as syslog lines.
-std::string format_log(const Traces& traces, double epoch);
+std::string format_log(const SimulationTraces& traces, double epoch);
 
 /// A file of a real machine.
 struct MonitoringFile {
     std::string path;  ///< proc/fs/lustre/obdfilter/fs1-OST0000/stats
     /// `epoch`: when the machine was built; `read_time`: when the file is read; in seconds since 1970.
-    std::function<std::string(const Traces& traces, double epoch, double read_time)> text;
+    std::function<std::string(const SimulationTraces& traces, double epoch, double read_time)> text;
     bool reads_free_space = false;  ///< needs TargetTrace::free_bytes
 };
 /// All files of a machine, with those of its first `nodes` nodes. The list does not change while the machine exists.
-std::vector<MonitoringFile> list_monitoring_files(const Traces& traces, std::size_t nodes);
+std::vector<MonitoringFile> list_monitoring_files(const SimulationTraces& traces, std::size_t nodes);
 
 }  // namespace sonde::simulate

@@ -25,7 +25,7 @@ class WriteCache {
         MediaRequest request;
     };
 
-    explicit WriteCache(const WriteCacheSite& described) : site_(described) {}
+    explicit WriteCache(const WriteCacheDescription& described) : site_(described) {}
 
     const std::string& controller() const noexcept { return site_.controller; }
     bool is_write_back() const noexcept { return is_write_back_; }
@@ -44,7 +44,7 @@ class WriteCache {
     Time find_room(Time now);
 
  private:
-    WriteCacheSite site_;
+    WriteCacheDescription site_;
     bool is_write_back_ = true;
     using PendingWrite = std::pair<Time, std::uint64_t>;  ///< when the drives have it, bytes
     std::priority_queue<PendingWrite, std::vector<PendingWrite>, std::greater<>> pending_;

@@ -47,10 +47,11 @@ void ClientCache::begin_direct(std::uint32_t call) {
     std::vector<std::uint32_t> new_requests;
     // A local driver splits a call after its largest transfer; a Lustre client splits it at request borders.
     constexpr std::uint64_t largest_transfer = std::uint64_t{16} << 20U;
-    const std::uint64_t borders = site_.fs.local ? file.layout.size : clients_[stream.client].site.rpc_size;
+    const std::uint64_t borders =
+        site_.file_system.is_local ? file.layout.size : clients_[stream.client].description.rpc_size;
     for (std::uint64_t offset = operation.offset; offset < end;) {
         const StripeLocation location = files_.locate_stripe(file, offset, borders);
-        const std::uint64_t longest = site_.fs.local ? largest_transfer : location.bytes_to_border;
+        const std::uint64_t longest = site_.file_system.is_local ? largest_transfer : location.bytes_to_border;
         const std::uint64_t length = std::min({end - offset, location.bytes_to_border, longest});
         const std::uint32_t request = requests_.create(operation.stream, location, operation.file, offset, length,
                                                        is_write, RequestPurpose::call);
@@ -70,11 +71,11 @@ bool ClientCache::reserve_piece(std::uint32_t call, FileId file_id, std::uint64_
     ClientStream& stream = clients_.stream(calls_[call].operation.stream);
     Client& client = clients_[stream.client];
     const FileState& file = files_[file_id];
-    const StripeLocation location = files_.locate_stripe(file, offset, client.site.rpc_size);
+    const StripeLocation location = files_.locate_stripe(file, offset, client.description.rpc_size);
     TargetQueue& target_queue = client.target_queue(location.target, site_.targets.size());
     const std::uint64_t room = location.bytes_to_border;
-    const std::uint64_t limit = client.site.dirty_limit;
-    const std::uint64_t target_limit = client.site.dirty_per_target;
+    const std::uint64_t limit = client.description.dirty_limit;
+    const std::uint64_t target_limit = client.description.dirty_per_target;
     // Limits smaller than a piece still allow one piece.
     const bool is_target_full =
         target_limit > 0 && target_queue.dirty_bytes > 0 && target_queue.dirty_bytes + room > target_limit;
@@ -93,7 +94,7 @@ bool ClientCache::reserve_piece(std::uint32_t call, FileId file_id, std::uint64_
 /// piece need no check.
 bool ClientCache::has_space_for_piece(const ModelOperation& operation, std::uint64_t offset) {
     const Client& client = clients_.client_of(operation.stream);
-    const StripeLocation location = files_.locate_stripe(files_[operation.file], offset, client.site.rpc_size);
+    const StripeLocation location = files_.locate_stripe(files_[operation.file], offset, client.description.rpc_size);
     const std::uint64_t end = operation.offset + operation.length;
     return files_.reserve_space(operation.file, std::max(end, offset + location.bytes_to_border));
 }

@@ -114,7 +114,7 @@ void FuseService::setattr(fuse_req_t request, fuse_ino_t node, struct stat* requ
             machine_, make_metadata_operation(request, ModelCallKind::stat, model_file), calling_thread(request));
         error = set_attributes(file, *requested, mask);
         if (error == 0 && (mask & FUSE_SET_ATTR_SIZE) != 0) {
-            machine_.with_machine(
+            machine_.call_machine(
                 [&](Machine& machine) { machine.resize(model_file, static_cast<std::uint64_t>(requested->st_size)); });
         }
         if (::fstatat(file.fd, "", &attributes, AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) != 0 && error == 0) {
@@ -138,7 +138,7 @@ void FuseService::statfs(fuse_req_t request, fuse_ino_t /*node*/) {
     }
     std::uint64_t capacity = 0, free_bytes = 0;
     bool has_capacity = true;
-    machine_.with_machine([&](Machine& machine) {
+    machine_.call_machine([&](Machine& machine) {
         for (const TargetTrace& target : machine.traces().targets) {
             has_capacity = has_capacity && target.capacity > 0;
             capacity += target.capacity;
@@ -175,13 +175,13 @@ void FuseService::getxattr(fuse_req_t request, fuse_ino_t node, const char* name
                 fuse_reply_err(request, ENODATA);
                 return;
             }
-            layout = requested->apply_to(layout, machine_.site());
+            layout = requested->apply_to(layout, machine_.system());
         } else {
             layout = store_.get_layout(file);
         }
         reply_value(request,
-                    attribute == lov_name ? format_lov(layout, machine_.site(), file.number)
-                                          : format_layout(layout, machine_.site()),
+                    attribute == lov_name ? format_lov(layout, machine_.system(), file.number)
+                                          : format_layout(layout, machine_.system()),
                     size);
         return;
     }

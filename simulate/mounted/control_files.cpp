@@ -22,18 +22,18 @@ ControlFiles::ControlFiles(RealTimeMachine& driver, std::uint32_t nodes, std::fu
     faults.text = [this] { return format_faults(); };
     faults.write_line = [this](std::string_view line) { switch_fault(line); };
     add("drop_caches").write_line = [this](std::string_view) {
-        machine_.with_machine([](Machine& machine) {
-            for (std::uint32_t client = 0; client < machine.site().clients.size(); ++client) {
+        machine_.call_machine([](Machine& machine) {
+            for (std::uint32_t client = 0; client < machine.system().clients.size(); ++client) {
                 machine.drop_client_caches(client);
             }
             machine.drop_server_caches();
         });
     };
-    machine_.with_machine([this, nodes](Machine& machine) {
+    machine_.call_machine([this, nodes](Machine& machine) {
         for (MonitoringFile& file : list_monitoring_files(machine.traces(), nodes)) {
             ControlFile& added = add(file.path);
             added.text = [this, file = std::move(file)] {
-                return machine_.with_machine([&](Machine& model) {
+                return machine_.call_machine([&](Machine& model) {
                     return file.text(file.reads_free_space ? model.traces() : model.counters(), epoch_,
                                      seconds_since_1970());
                 });
@@ -91,7 +91,7 @@ struct stat ControlFiles::get_attributes(const ControlFile& file) {
 /// ends all faults.
 void ControlFiles::switch_fault(std::string_view line) {
     if (line == "clear") {
-        machine_.with_machine([](Machine& machine) {
+        machine_.call_machine([](Machine& machine) {
             while (!machine.faults().empty()) {
                 machine.end_fault(Fault(machine.faults().front()));
             }
@@ -101,11 +101,12 @@ void ControlFiles::switch_fault(std::string_view line) {
     constexpr std::string_view end_prefix = "end ";
     if (line.starts_with(end_prefix)) {
         const Fault ended = parse_fault(line.substr(end_prefix.size()));
-        machine_.with_machine([&](Machine& machine) {
+        machine_.call_machine([&](Machine& machine) {
             const std::vector<Fault>& faults = machine.faults();
             if (std::none_of(faults.begin(), faults.end(),
                              [&](const Fault& fault) { return has_same_part(fault, ended); })) {
-                throw SiteError("fault \"" + std::string(line.substr(end_prefix.size())) + "\" is not switched on");
+                throw SystemModelError("fault \"" + std::string(line.substr(end_prefix.size())) +
+                                       "\" is not switched on");
             }
             machine.end_fault(ended);
         });
@@ -113,13 +114,13 @@ void ControlFiles::switch_fault(std::string_view line) {
     }
     const Fault fault = parse_fault(line);
     if (fault.from > 0) {
-        throw SiteError("fault \"" + std::string(line) + "\": a mount switches faults now; leave `at` out");
+        throw SystemModelError("fault \"" + std::string(line) + "\": a mount switches faults now; leave `at` out");
     }
-    machine_.with_machine([&](Machine& machine) { machine.begin_fault(fault); });
+    machine_.call_machine([&](Machine& machine) { machine.begin_fault(fault); });
 }
 
 std::string ControlFiles::format_faults() {
-    return machine_.with_machine([](Machine& machine) {
+    return machine_.call_machine([](Machine& machine) {
         std::string text;
         for (const Fault& fault : machine.faults()) {
             text += fault.text() + "\n";

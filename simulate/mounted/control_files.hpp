@@ -18,7 +18,7 @@ struct ControlFile {
     ControlFile* parent = nullptr;
     std::vector<ControlFile*> entries;                 ///< of a directory
     std::function<std::string()> text;                 ///< content; empty: a directory, or not readable
-    std::function<void(std::string_view)> write_line;  ///< handles one written line; throws SiteError
+    std::function<void(std::string_view)> write_line;  ///< handles one written line; throws SystemModelError
     Inode inode;
 };
 

@@ -121,7 +121,7 @@ void FuseService::open(fuse_req_t request, fuse_ino_t node, Info* info) {
     file->fd = ::open(DescriptorPath(inode_of_file.fd).c_str(), store_open_flags(info->flags));
     const int error = errno;
     if (file->fd >= 0 && (info->flags & O_TRUNC) != 0) {
-        machine_.with_machine([&](Machine& machine) { machine.resize(file->file, 0); });
+        machine_.call_machine([&](Machine& machine) { machine.resize(file->file, 0); });
     }
     call.wait();
     if (file->fd < 0) {
@@ -137,7 +137,7 @@ void FuseService::reply_open(fuse_req_t request, std::unique_ptr<OpenFile> file,
     file->is_direct = (info.flags & O_DIRECT) != 0;
     file->is_sync = (info.flags & (O_SYNC | O_DSYNC)) != 0;
     const std::uint32_t client = program_nodes_.get_client(fuse_req_ctx(request)->pid);
-    file->stream = machine_.with_machine([client](Machine& machine) { return machine.begin_stream(client); });
+    file->stream = machine_.call_machine([client](Machine& machine) { return machine.begin_stream(client); });
     struct OpenReply {
         struct fuse_entry_out entry;
         struct fuse_open_out open;
@@ -159,7 +159,7 @@ void FuseService::reply_open(fuse_req_t request, std::unique_ptr<OpenFile> file,
 }
 
 void FuseService::close_file(const OpenFile& file) {
-    machine_.with_machine([&](Machine& machine) { machine.end_stream(file.stream); });
+    machine_.call_machine([&](Machine& machine) { machine.end_stream(file.stream); });
     ::close(file.fd);
 }
 
@@ -250,7 +250,7 @@ void FuseService::fallocate(fuse_req_t request, fuse_ino_t /*node*/, int mode, o
     struct stat attributes {};
     if (::fstat(file.fd, &attributes) == 0) {
         const auto size = static_cast<std::uint64_t>(attributes.st_size);
-        machine_.with_machine([&](Machine& machine) {
+        machine_.call_machine([&](Machine& machine) {
             if (machine.file_size(file.file) != size) {
                 machine.resize(file.file, size);
             }
@@ -300,7 +300,7 @@ void FuseService::write_control(fuse_req_t request, const Inode& inode, OpenFile
             if (!line.empty()) {
                 inode.control->write_line(line);
             }
-        } catch (const SiteError& error) {
+        } catch (const SystemModelError& error) {
             file.text = std::string(error.what()) + "\n";
             fuse_reply_err(request, EINVAL);
             return;

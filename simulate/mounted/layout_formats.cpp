@@ -30,13 +30,13 @@ void append(std::string& bytes, const void* from, std::size_t length) {
     bytes.append(static_cast<const char*>(from), length);
 }
 
-std::uint32_t index_of_stripe(const ModelLayout& layout, const SiteModel& site, std::uint32_t stripe) {
+std::uint32_t index_of_stripe(const ModelLayout& layout, const SystemModel& site, std::uint32_t stripe) {
     return site.targets[(layout.start + stripe) % site.targets.size()].index;
 }
 
 }  // namespace
 
-ModelLayout RequestedLayout::apply_to(const ModelLayout& defaults, const SiteModel& site) const {
+ModelLayout RequestedLayout::apply_to(const ModelLayout& defaults, const SystemModel& site) const {
     ModelLayout layout = defaults;
     const auto target_count = static_cast<std::uint32_t>(site.targets.size());
     layout.size = size.value_or(defaults.size);
@@ -50,7 +50,7 @@ ModelLayout RequestedLayout::apply_to(const ModelLayout& defaults, const SiteMod
     return layout;
 }
 
-std::string format_lov(const ModelLayout& layout, const SiteModel& site, std::uint64_t object) {
+std::string format_lov(const ModelLayout& layout, const SystemModel& site, std::uint64_t object) {
     LovHead head{};
     head.magic = lov_magic_v1;
     head.pattern = lov_raid0;
@@ -90,7 +90,7 @@ std::optional<RequestedLayout> parse_lov(std::string_view value) {
     return layout;
 }
 
-std::string format_layout(const ModelLayout& layout, const SiteModel& site) {
+std::string format_layout(const ModelLayout& layout, const SystemModel& site) {
     std::string text = "stripe_count: " + std::to_string(layout.count) +
                        " stripe_size: " + std::to_string(layout.size) +
                        " stripe_offset: " + std::to_string(index_of_stripe(layout, site, 0)) + " targets: ";

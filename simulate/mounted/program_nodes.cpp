@@ -27,7 +27,7 @@ pid_t find_process(pid_t thread) {
 }  // namespace
 
 ProgramNodes::ProgramNodes(RealTimeMachine& machine, std::uint32_t nodes) : nodes_(nodes) {
-    machine.with_machine([&](Machine& model) {
+    machine.call_machine([&](Machine& model) {
         for (std::uint32_t node = 0; node < nodes; ++node) {
             for (std::size_t i = 0; i < streams_per_node; ++i) {
                 streams_.push_back(model.begin_stream(node));

@@ -52,7 +52,7 @@ pid_t find_submitting_thread(pid_t worker) {
 
 }  // namespace
 
-RealTimeMachine::RealTimeMachine(SiteModel site, const RealTimeOptions& options)
+RealTimeMachine::RealTimeMachine(SystemModel site, const RealTimeOptions& options)
     : options_(options), start_(Clock::now()), machine_(std::move(site), options.machine, *this) {
     options_.lead = static_cast<Time>(static_cast<double>(options.lead) * options.speed);
     max_lag_ = options_.lead + static_cast<Time>(static_cast<double>(max_delay) * options.speed);
@@ -76,8 +76,8 @@ RealTimeMachine::TimedCall::~TimedCall() {
 }
 
 void RealTimeMachine::TimedCall::wait() {
-    if (machine_.options_.is_paced && !has_waited_) {
-        has_waited_ = true;
+    if (machine_.options_.is_paced && !is_in_wait_queue_) {
+        is_in_wait_queue_ = true;
         machine_.finish_call(*this);
     }
 }
@@ -105,7 +105,7 @@ RealTimeMachine::Clock::time_point RealTimeMachine::to_clock(Time time) const {
 
 RealTimeMachine::CallingThread& RealTimeMachine::get_thread(pid_t thread) {
     if (threads_.size() >= max_threads && !threads_.contains(thread)) {
-        std::erase_if(threads_, [](const auto& entry) { return entry.second.substitute != nullptr; });
+        std::erase_if(threads_, [](const auto& entry) { return entry.second.active_thread != nullptr; });
         std::erase_if(threads_,
                       [](const auto& entry) { return entry.second.in_flight == 0 && !entry.second.is_expected; });
     }
@@ -117,15 +117,15 @@ RealTimeMachine::CallingThread& RealTimeMachine::get_thread(pid_t thread) {
         if (submitter != thread) {
             CallingThread& submitting_thread = threads_[submitter];
             submitting_thread.patience = std::max(submitting_thread.patience, options_.lead / min_patience_divisor);
-            caller.substitute = &submitting_thread;
+            caller.active_thread = &submitting_thread;
         }
     }
-    return caller.substitute != nullptr ? *caller.substitute : caller;
+    return caller.active_thread != nullptr ? *caller.active_thread : caller;
 }
 
 /// When, for the machine, a call arrives that has come at `time`.
 Time RealTimeMachine::compute_arrival(const CallingThread& thread, Time time) const {
-    const Time pause = thread.being_answered > 0 ? 0 : time - thread.answer_time;
+    const Time pause = thread.answers_in_progress > 0 ? 0 : time - thread.answer_time;
     if (!thread.has_called || pause > max_lag_) {
         return time;
     }
@@ -183,7 +183,7 @@ Time RealTimeMachine::next_action_time() const {
     const Time next_event = machine_.next_event_time();
     const Time time = now();
     Time action_time = next_event;
-    const Time latest = next_event < never - options_.lead ? next_event + options_.lead : never;
+    const Time latest = next_event < no_time - options_.lead ? next_event + options_.lead : no_time;
     for (const CallingThread* thread : expected_threads_) {
         if (thread->earliest_next_call < next_event) {
             const Time end_of_patience = std::min(thread->answer_time + current_patience(*thread) + 1, latest);
@@ -193,9 +193,9 @@ Time RealTimeMachine::next_action_time() const {
     return std::min(action_time, time + max_sleep);
 }
 
-void RealTimeMachine::wake_leader() {
-    if (leader_ != nullptr && next_action_time() < leader_wake_time_) {
-        leader_->wake_up_.notify_one();  // it would sleep too long
+void RealTimeMachine::wake_event_handling_call() {
+    if (event_handling_call_ != nullptr && next_action_time() < leader_wake_time_) {
+        event_handling_call_->wake_up_.notify_one();  // it would sleep too long
     }
 }
 
@@ -211,13 +211,13 @@ void RealTimeMachine::begin_call(TimedCall& call, ModelOperation operation, pid_
         caller.has_called = true;
         ++caller.in_flight;
         stop_expecting(caller);
-        if (caller.completed > caller.being_answered) {
+        if (caller.completed > caller.answers_in_progress) {
             expect_call(caller, time);
         }
     }
     machine_.submit(std::max(time, machine_.now()), operation);
     handle_due_events();
-    wake_leader();
+    wake_event_handling_call();
 }
 
 void RealTimeMachine::finish_call(TimedCall& call) {
@@ -226,26 +226,26 @@ void RealTimeMachine::finish_call(TimedCall& call) {
         call.waiting_index_ = waiting_calls_.size();
         waiting_calls_.push_back(&call);
         while (!call.is_done_) {
-            if (leader_ != nullptr) {
+            if (event_handling_call_ != nullptr) {
                 call.wake_up_.wait(lock);
                 continue;
             }
-            leader_ = &call;
+            event_handling_call_ = &call;
             leader_wake_time_ = next_action_time();
             call.wake_up_.wait_until(lock, to_clock(leader_wake_time_));
-            leader_ = nullptr;
+            event_handling_call_ = nullptr;
             handle_due_events();
         }
         waiting_calls_.back()->waiting_index_ = call.waiting_index_;
         waiting_calls_[call.waiting_index_] = waiting_calls_.back();
         waiting_calls_.pop_back();
         call.waiting_index_ = TimedCall::not_waiting;
-        if (leader_ == nullptr && !waiting_calls_.empty()) {
+        if (event_handling_call_ == nullptr && !waiting_calls_.empty()) {
             waiting_calls_.front()->wake_up_.notify_one();  // it becomes the leader
         }
     }
     if (call.thread_ != nullptr) {
-        ++call.thread_->being_answered;
+        ++call.thread_->answers_in_progress;
         call.thread_->last_answered_end = std::max(call.thread_->last_answered_end, call.end_);
     }
 }
@@ -256,9 +256,9 @@ void RealTimeMachine::finish_answer(TimedCall& call) {
     CallingThread& thread = *call.thread_;
     --thread.in_flight;
     --thread.completed;
-    --thread.being_answered;
+    --thread.answers_in_progress;
     thread.answer_time = now();
-    wake_leader();
+    wake_event_handling_call();
 }
 
 void RealTimeMachine::on_completion(const CompletedOperation& completed) {

@@ -35,7 +35,7 @@ struct RealTimeOptions {
 
 class RealTimeMachine final : public Listener {
  public:
-    RealTimeMachine(SiteModel site, const RealTimeOptions& options);
+    RealTimeMachine(SystemModel site, const RealTimeOptions& options);
 
     struct CallingThread;
 
@@ -63,12 +63,12 @@ class RealTimeMachine final : public Listener {
         std::size_t waiting_index_ = not_waiting;  ///< in waiting_calls_
         Time end_ = 0;
         int error_ = 0;
-        bool is_done_ = true, has_waited_ = false;
+        bool is_done_ = true, is_in_wait_queue_ = false;
     };
 
     /// Calls `action` with the machine, at the time now. The action takes no simulated time.
     template <class Action>
-    auto with_machine(Action&& action) {
+    auto call_machine(Action&& action) {
         const std::lock_guard lock(mutex_);
         handle_due_events();
         return action(machine_);
@@ -80,7 +80,7 @@ class RealTimeMachine final : public Listener {
     Time request_arrival() const;
     /// Called by a thread that has served a request.
     void record_request_end() const;
-    const SiteModel& site() const { return machine_.site(); }
+    const SystemModel& system() const { return machine_.system(); }
     bool is_paced() const { return options_.is_paced; }
     double speed() const { return options_.speed; }
 
@@ -89,16 +89,16 @@ class RealTimeMachine final : public Listener {
 
     /// A thread that makes calls. Times are of the machine.
     struct CallingThread {
-        Time last_answered_end = 0;        ///< completion of the last call whose answer it has
-        Time answer_time = 0;              ///< when the last answer was sent
-        Time earliest_next_call = 0;       ///< while expected
-        Time patience = 0;                 ///< while expected: how long the machine waits after the answer
-        std::uint32_t in_flight = 0;       ///< calls
-        std::uint32_t completed = 0;       ///< of these: by the machine
-        std::uint32_t being_answered = 0;  ///< of these: the answer may have been sent
-        bool is_expected = false;          ///< the machine waits for its next call
+        Time last_answered_end = 0;             ///< completion of the last call whose answer it has
+        Time answer_time = 0;                   ///< when the last answer was sent
+        Time earliest_next_call = 0;            ///< while expected
+        Time patience = 0;                      ///< while expected: how long the machine waits after the answer
+        std::uint32_t in_flight = 0;            ///< calls
+        std::uint32_t completed = 0;            ///< of these: by the machine
+        std::uint32_t answers_in_progress = 0;  ///< of these: the answer may have been sent
+        bool is_expected = false;               ///< the machine waits for its next call
         bool has_called = false;
-        CallingThread* substitute = nullptr;  ///< a kernel worker: the thread that it works for
+        CallingThread* active_thread = nullptr;  ///< a kernel worker: the thread that it works for
     };
 
  private:
@@ -114,7 +114,7 @@ class RealTimeMachine final : public Listener {
     void stop_expecting(CallingThread& thread);
     static Time current_patience(const CallingThread& thread);
     Time next_action_time() const;
-    void wake_leader();
+    void wake_event_handling_call();
     Clock::time_point to_clock(Time time) const;
 
     RealTimeOptions options_;
@@ -126,8 +126,8 @@ class RealTimeMachine final : public Listener {
     std::vector<CallingThread*> expected_threads_;
     Time handled_until_ = 0;  ///< of the events that handle_due_events() handles
     std::vector<TimedCall*> waiting_calls_;
-    TimedCall* leader_ = nullptr;  ///< the waiting call that sleeps until `leader_wake_time_`
-    Time leader_wake_time_ = never;
+    TimedCall* event_handling_call_ = nullptr;  ///< the waiting call that sleeps until `leader_wake_time_`
+    Time leader_wake_time_ = no_time;
 };
 
 }  // namespace sonde::simulate

@@ -24,7 +24,7 @@ struct MountOptions {
     bool foreground = false;
     std::uint32_t nodes = 1;  ///< of the machine, that programs are assigned to
     unsigned threads = 256;   ///< that serve calls: limit of the operations in flight
-    Time spin = 0;            ///< ns of busy waiting for the next call before a thread sleeps
+    Time spin_time = 0;       ///< ns of busy waiting for the next call before a thread sleeps
 };
 
 /// The object of a handle or inode number of the kernel: the number is the address.

@@ -52,7 +52,7 @@ struct FuseCallbacks {
         auto* service = static_cast<FuseService*>(userdata);
         if (!service->spinning_.test_and_set()) {
             using Clock = std::chrono::steady_clock;
-            const Clock::time_point until = Clock::now() + std::chrono::nanoseconds(service->options_.spin);
+            const Clock::time_point until = Clock::now() + std::chrono::nanoseconds(service->options_.spin_time);
             struct pollfd ready {
                 device, POLLIN, 0
             };
@@ -111,7 +111,7 @@ FuseService::FuseService(RealTimeMachine& machine, Store& store, ControlFiles& c
 int FuseService::run() {
     constexpr int mount_failed = 3;
     const struct fuse_lowlevel_ops calls = FuseCallbacks::table();
-    std::string mount_options = "fsname=sonde:" + machine_.site().system + ",subtype=sonde";
+    std::string mount_options = "fsname=sonde:" + machine_.system().system + ",subtype=sonde";
     mount_options += options_.allow_other ? ",allow_other,default_permissions" : "";
     const char* arguments[] = {"sonde-mount", "-o", mount_options.c_str()};
     struct fuse_args fuse_arguments = FUSE_ARGS_INIT(3, const_cast<char**>(arguments));
@@ -123,7 +123,7 @@ int FuseService::run() {
         return mount_failed;  // libfuse has printed the reason
     }
 #if FUSE_VERSION >= FUSE_MAKE_VERSION(3, 14)
-    if (options_.spin > 0) {
+    if (options_.spin_time > 0) {
         const struct fuse_custom_io device_io { FuseCallbacks::send, FuseCallbacks::receive, nullptr, nullptr };
         if (fuse_session_custom_io(session.get(), &device_io, fuse_session_fd(session.get())) != 0) {
             return mount_failed;

@@ -68,7 +68,7 @@ Inode* Store::look_up_inode(const Inode& parent, const char* name, struct stat& 
         inode->number = attributes.st_ino;
         inode->mode = attributes.st_mode;
     }
-    ++inode->lookups;
+    ++inode->lookup_count;
     return inode.get();
 }
 
@@ -77,14 +77,14 @@ void Store::release_lookups(Inode& inode, std::uint64_t lookups) {
         return;
     }
     const std::lock_guard lock(mutex_);
-    inode.lookups -= std::min(inode.lookups, lookups);
-    if (inode.lookups > 0) {
+    inode.lookup_count -= std::min(inode.lookup_count, lookups);
+    if (inode.lookup_count > 0) {
         return;
     }
     struct stat attributes {};
     const bool is_removed = ::fstatat(inode.fd, "", &attributes, AT_EMPTY_PATH) == 0 && attributes.st_nlink == 0;
     if (is_removed && inode.has_file) {
-        machine_.with_machine([&](Machine& machine) { machine.remove_file(model_file_name(inode)); });
+        machine_.call_machine([&](Machine& machine) { machine.remove_file(model_file_name(inode)); });
     }
     ::close(inode.fd);
     inodes_.erase({inode.device, inode.number});
@@ -129,14 +129,14 @@ FileId Store::get_file(Inode& inode, const Inode* parent) {
         requested = parent != nullptr ? load_inherited(const_cast<Inode&>(*parent)) : load_layout(inode);
     }
     ModelLayout layout;
-    inode.file = machine_.with_machine([&](Machine& machine) {
+    inode.file = machine_.call_machine([&](Machine& machine) {
         const std::string name = model_file_name(inode);
         const bool is_new = !machine.exists(name);
         const FileId file = machine.get_file(name);
         if (is_new && requested) {
             try {
-                machine.set_layout(file, requested->apply_to(machine.get_layout(file), machine.site()));
-            } catch (const SiteError&) {
+                machine.set_layout(file, requested->apply_to(machine.get_layout(file), machine.system()));
+            } catch (const SystemModelError&) {
                 layout = {};  // the stored layout is of another machine
             }
         }
@@ -148,14 +148,14 @@ FileId Store::get_file(Inode& inode, const Inode* parent) {
     });
     inode.has_file = true;
     if (is_regular && (parent != nullptr || !requested)) {
-        store_layout(inode, format_layout(layout, machine_.site()));
+        store_layout(inode, format_layout(layout, machine_.system()));
     }
     return inode.file;
 }
 
 ModelLayout Store::get_layout(Inode& inode) {
     const FileId id = get_file(inode);
-    return machine_.with_machine([id](Machine& machine) { return machine.get_layout(id); });
+    return machine_.call_machine([id](Machine& machine) { return machine.get_layout(id); });
 }
 
 int Store::set_layout(Inode& inode, const RequestedLayout& requested) {
@@ -168,19 +168,19 @@ int Store::set_layout(Inode& inode, const RequestedLayout& requested) {
         return EEXIST;  // as Lustre returns for a file that has objects
     }
     try {
-        const ModelLayout layout = machine_.with_machine([&](Machine& machine) {
-            machine.set_layout(id, requested.apply_to(machine.get_layout(id), machine.site()));
+        const ModelLayout layout = machine_.call_machine([&](Machine& machine) {
+            machine.set_layout(id, requested.apply_to(machine.get_layout(id), machine.system()));
             return machine.get_layout(id);
         });
-        store_layout(inode, format_layout(layout, machine_.site()));
-    } catch (const SiteError&) {
+        store_layout(inode, format_layout(layout, machine_.system()));
+    } catch (const SystemModelError&) {
         return EINVAL;
     }
     return 0;
 }
 
 int Store::set_inherited(Inode& directory, const RequestedLayout& requested) {
-    const SiteModel& site = machine_.site();
+    const SystemModel& site = machine_.system();
     const ModelLayout layout = requested.apply_to({}, site);
     if (layout.size < 4096 || layout.size % 4096 != 0 || layout.count == 0 || layout.start >= site.targets.size()) {
         return EINVAL;

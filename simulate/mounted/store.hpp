@@ -26,7 +26,7 @@ struct Inode {
     dev_t device = 0;
     ino_t number = 0;
     mode_t mode = 0;
-    std::uint64_t lookups = 0;  ///< of the kernel that are not forgotten
+    std::uint64_t lookup_count = 0;  ///< of the kernel that are not forgotten
     const ControlFile* control = nullptr;
     // Protected by the store's mutex:
     bool has_file = false;  ///< `file` is set

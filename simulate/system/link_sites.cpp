@@ -44,8 +44,8 @@ Time latency_of_common_network(const SystemParts& system, const json& host, cons
 }
 
 /// Adds one link for all adapters of a host and returns its index; -1 when they have no limit and no delay.
-int add_adapter(SiteModel& site, const SystemParts& system, const json& host) {
-    LinkSite link;
+int add_adapter(SystemModel& site, const SystemParts& system, const json& host) {
+    LinkDescription link;
     link.id = text(host, "id");
     for (const json& interface : host.value("interfaces", json::array())) {
         const DirectedRate rate = read_interface_rate(system, interface);
@@ -62,8 +62,8 @@ int add_adapter(SiteModel& site, const SystemParts& system, const json& host) {
 
 /// Adds the link of a host that forwards data and returns its index. Its rate is the lowest of its interfaces and
 /// `host_rate`.
-int add_forwarding_host(SiteModel& site, const SystemParts& system, const json& host, DirectedRate host_rate) {
-    LinkSite link;
+int add_forwarding_host(SystemModel& site, const SystemParts& system, const json& host, DirectedRate host_rate) {
+    LinkDescription link;
     link.id = text(host, "id");
     link.rate = host_rate;
     for (const json& interface : host.value("interfaces", json::array())) {
@@ -85,7 +85,7 @@ int add_forwarding_host(SiteModel& site, const SystemParts& system, const json& 
 
 /// Adds the hosts that forward the calls of a mount's clients. A forwarder on a network of the servers needs no router,
 /// and the packet rate of a router does not limit the calls that it forwards.
-void add_forwarders(SiteModel& site, const SystemParts& system, const json& mount,
+void add_forwarders(SystemModel& site, const SystemParts& system, const json& mount,
                     const std::vector<std::string>& server_networks) {
     const double forward_rate = parameter_rate(mount, "forward_rate", 0);
     bool reach_servers = true;
@@ -109,7 +109,7 @@ void add_forwarders(SiteModel& site, const SystemParts& system, const json& moun
 }
 
 /// Adds the limits of the client software of the mount.
-void add_client_software(SiteModel& site, const json& mount) {
+void add_client_software(SystemModel& site, const json& mount) {
     site.reads_in_flight = parameter_count(mount, "reads_in_flight", 0);
     site.writes_in_flight = parameter_count(mount, "writes_in_flight", 0);
     const DirectedRate rate{parameter_rate(mount, "client_read_rate", 0),
@@ -117,11 +117,11 @@ void add_client_software(SiteModel& site, const json& mount) {
     if (rate.read <= 0 && rate.write <= 0) {
         return;
     }
-    for (ClientSite& client : site.clients) {
-        LinkSite link;
+    for (ClientDescription& client : site.clients) {
+        LinkDescription link;
         link.id = client.id + "/client";
         link.rate = rate;
-        client.software = static_cast<int>(site.links.size());
+        client.software_link = static_cast<int>(site.links.size());
         site.links.push_back(link);
     }
 }
@@ -144,7 +144,7 @@ std::string lnet_of_network(const SystemParts& system, const std::string& name) 
 }
 
 /// Stores how LNet of a server names the router in its messages.
-void name_lnet_router(LinkSite& link, const SystemParts& system, const json& router,
+void name_lnet_router(LinkDescription& link, const SystemParts& system, const json& router,
                       const std::vector<std::string>& client_networks,
                       const std::vector<std::string>& server_networks) {
     for (const json& interface : router.value("interfaces", json::array())) {
@@ -160,8 +160,8 @@ void name_lnet_router(LinkSite& link, const SystemParts& system, const json& rou
     }
 }
 
-/// Adds the routers between the networks of clients and servers. Throws SiteError when there is none.
-void add_routers(SiteModel& site, const SystemParts& system, const std::vector<std::string>& client_networks,
+/// Adds the routers between the networks of clients and servers. Throws SystemModelError when there is none.
+void add_routers(SystemModel& site, const SystemParts& system, const std::vector<std::string>& client_networks,
                  const std::vector<std::string>& server_networks) {
     bool has_other_protocol = false;
     for (const json& router : system.list("routers")) {
@@ -169,26 +169,26 @@ void add_routers(SiteModel& site, const SystemParts& system, const std::vector<s
         if (!have_common_network(networks, client_networks) || !have_common_network(networks, server_networks)) {
             continue;
         }
-        if (!forwards_protocol(router, site.fs.kind)) {
+        if (!forwards_protocol(router, site.file_system.kind)) {
             has_other_protocol = true;
             continue;
         }
         site.routers.push_back(add_forwarding_host(site, system, router, read_directed_rate(router)));
         site.links.back().latency = latency_of_common_network(system, router, server_networks);
-        if (site.fs.kind == "lustre") {
+        if (site.file_system.kind == "lustre") {
             name_lnet_router(site.links.back(), system, router, client_networks, server_networks);
         }
     }
     if (site.routers.empty()) {
-        throw SiteError("system " + site.system + ": no router joins the networks of the clients of mount " +
-                        site.mount + " with those of its servers; describe one with [[routers]]" +
-                        (has_other_protocol ? ", protocol \"" + protocol_of(site.fs.kind) + "\"" : ""));
+        throw SystemModelError("system " + site.system + ": no router joins the networks of the clients of mount " +
+                               site.mount + " with those of its servers; describe one with [[routers]]" +
+                               (has_other_protocol ? ", protocol \"" + protocol_of(site.file_system.kind) + "\"" : ""));
     }
 }
 
 }  // namespace
 
-void apply_network(LinkSite& link, const json* network) {
+void apply_network(LinkDescription& link, const json* network) {
     if (network == nullptr) {
         return;
     }
@@ -199,9 +199,9 @@ void apply_network(LinkSite& link, const json* network) {
     link.slowdown = parameter(*network, "slowdown", 1);
 }
 
-void add_links(SiteModel& site, const SystemParts& system, const json& mount) {
+void add_links(SystemModel& site, const SystemParts& system, const json& mount) {
     std::vector<std::string> server_networks;
-    for (ServerSite& server : site.servers) {
+    for (ServerDescription& server : site.servers) {
         if (const json* host = system.find(server.id)) {
             server.link = add_adapter(site, system, *host);
             const std::vector<std::string> networks = list_networks(*host);
@@ -210,14 +210,14 @@ void add_links(SiteModel& site, const SystemParts& system, const json& mount) {
     }
     bool has_routed_clients = false, has_client_networks = false;
     std::vector<std::string> routed_networks;
-    for (ClientSite& client : site.clients) {
+    for (ClientDescription& client : site.clients) {
         const json& host = system.get(client.id);
         client.link = add_adapter(site, system, host);
         const std::vector<std::string> networks = list_networks(host);
         has_client_networks = has_client_networks || !networks.empty();
-        client.routed =
+        client.uses_routers =
             !networks.empty() && !server_networks.empty() && !have_common_network(networks, server_networks);
-        if (client.routed && !has_routed_clients) {
+        if (client.uses_routers && !has_routed_clients) {
             routed_networks = networks;
             has_routed_clients = true;
         }
@@ -226,7 +226,7 @@ void add_links(SiteModel& site, const SystemParts& system, const json& mount) {
         add_routers(site, system, routed_networks, server_networks);
     }
     if (has_client_networks) {  // the client's link, the router or the forwarder has the latency of the last network
-        for (const ServerSite& server : site.servers) {
+        for (const ServerDescription& server : site.servers) {
             if (server.link >= 0) {
                 site.links[static_cast<std::size_t>(server.link)].latency = 0;
             }

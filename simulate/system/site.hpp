@@ -15,7 +15,7 @@
 namespace sonde::simulate {
 
 /// The system cannot be simulated as requested. what() is one sentence: what is wrong, where, what to do.
-struct SiteError : std::runtime_error {
+struct SystemModelError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
@@ -44,7 +44,7 @@ struct DirectedRate {
 };
 
 /// A shared link of a path: an adapter, a router, a forwarder, a channel or a controller.
-struct LinkSite {
+struct LinkDescription {
     std::string id;
     DirectedRate rate;
     bool half_duplex = false;  ///< both directions share one rate
@@ -57,7 +57,7 @@ struct LinkSite {
     std::string routed_net;      ///< of an LNet router: the LNet network of the clients
 };
 
-struct ClientSite {
+struct ClientDescription {
     std::string id;
     std::uint32_t cores = 1;
     std::uint64_t memory = 0;  ///< bytes, 0 = unknown
@@ -71,12 +71,12 @@ struct ClientSite {
     double write_behind = 0;         ///< bytes/s of all background writing of the node; 0: no limit
     Time evict_cost = 0;             ///< of one page of 4 KiB
     double slowdown = 1;
-    int software = -1;    ///< link: limit of its client software; -1: none
-    int link = -1;        ///< its adapters; -1: no limit
-    bool routed = false;  ///< reaches the servers through `SiteModel::routers`
+    int software_link = -1;     ///< link: limit of its client software; -1: none
+    int link = -1;              ///< its adapters; -1: no limit
+    bool uses_routers = false;  ///< reaches the servers through `SystemModel::routers`
 };
 
-struct ServerSite {
+struct ServerDescription {
     std::string id;
     int link = -1;              ///< its adapter
     DirectedRate rate;          ///< limit of the server
@@ -93,16 +93,16 @@ struct ServerSite {
 };
 
 /// Memory of a controller that answers writes before the drives have them.
-struct WriteCacheSite {
+struct WriteCacheDescription {
     std::string controller;
     std::uint64_t bytes = 0;
 };
 
 /// The drives below one or several targets: a RAID group or a single drive.
-struct MediumSite {
+struct MediumDescription {
     std::string id;
     std::vector<std::string> drive_ids;  ///< empty: not described
-    int write_cache = -1;                ///< index in SiteModel::write_caches; -1: none
+    int write_cache = -1;                ///< index in SystemModel::write_caches; -1: none
     DirectedRate rate;
     std::uint32_t data = 1;        ///< number of drives that a stripe's data fills
     std::uint32_t drives = 1;      ///< number of drives
@@ -110,8 +110,8 @@ struct MediumSite {
     std::uint32_t parity = 0;      ///< drives of parity; a write of a partial stripe reads old data and all parity
     Time partial_stripe_cost = 0;  ///< of each partial stripe, in addition to its bytes
     Time seek = 0, rotation = 0;   ///< of a request that is not sequential; rotation: one turn
-    bool elevator = false;         ///< no seek time is described: long requests are merged and do not seek
-    Time access = 0;               ///< least time of a request of one drive that is not sequential; 0: no limit
+    bool sorts_requests = false;   ///< no seek time is described: long requests are merged and do not seek
+    Time access_time = 0;          ///< least time of a request of one drive that is not sequential; 0: no limit
     Time latency = 0;              ///< least time from the begin of a request at the drives to its end
     Time request_cost = 0;         ///< of a request, in addition to its bytes
     Time turnaround = 0;           ///< between a read and a write
@@ -121,7 +121,7 @@ struct MediumSite {
     double noise = 0, slowdown = 1;
 };
 
-struct TargetSite {
+struct TargetDescription {
     std::string id;
     std::uint32_t index = 0;  ///< in the file system
     int server = -1, medium = -1;
@@ -131,17 +131,17 @@ struct TargetSite {
     double contention = 0;  ///< share of the rate that each further simultaneously accessed file costs
     std::uint64_t capacity = 0;
     double noise = 0, slowdown = 1;
-    std::vector<int> boxes;               ///< links next to its drives: controller, enclosure
+    std::vector<int> enclosure_links;     ///< links next to its drives: controller, enclosure
     std::vector<std::vector<int>> paths;  ///< local storage: alternative paths, each a list of links from the node on
 };
 
-struct FileSystemSite {
+struct FileSystemDescription {
     std::string id, kind, version;
-    bool local = false;  ///< without servers: the node accesses the drives
+    bool is_local = false;  ///< without servers: the node accesses the drives
     std::uint64_t stripe_size = 1U << 20U;
     std::int64_t stripe_count = 1;              ///< -1 = all
     std::optional<std::uint32_t> stripe_start;  ///< index in `targets` of the first stripe of all files; empty: in turn
-    double used = 0;                            ///< fill level, 0..1
+    double used_share = 0;                      ///< fill level, 0..1
     Time lock_cost = 0, revoke_cost = 0;
     std::uint64_t lock_unit = 0;    ///< bytes; 0: no lock conflicts
     double cached_page_cost_s = 0;  ///< of reading a page, for each cached page of the file that a write left
@@ -150,26 +150,26 @@ struct FileSystemSite {
 };
 
 /// One mount of one file system.
-struct SiteModel {
+struct SystemModel {
     std::string system, mount;
-    FileSystemSite fs;
-    std::vector<LinkSite> links;
-    std::vector<ClientSite> clients;    ///< the nodes that have the mount
-    int log = -1;                       ///< link that writes pass which extend a file (log_rate); -1: no limit
-    std::vector<int> routers;           ///< links; requests are distributed by weight
-    std::vector<int> forwarders;        ///< links of the nodes that forward (DVS, NFS); empty: native
-    Time forward_cost = 0;              ///< of a request or metadata operation on a thread of a forwarder
-    std::uint32_t forward_threads = 0;  ///< of each forwarder; 0 = no limit
+    FileSystemDescription file_system;
+    std::vector<LinkDescription> links;
+    std::vector<ClientDescription> clients;  ///< the nodes that have the mount
+    int log = -1;                            ///< link that writes pass which extend a file (log_rate); -1: no limit
+    std::vector<int> routers;                ///< links; requests are distributed by weight
+    std::vector<int> forwarders;             ///< links of the nodes that forward (DVS, NFS); empty: native
+    Time forward_cost = 0;                   ///< of a request or metadata operation on a thread of a forwarder
+    std::uint32_t forward_threads = 0;       ///< of each forwarder; 0 = no limit
     std::uint32_t reads_in_flight = 0, writes_in_flight = 0;  ///< requests of one stream in flight; 0: no limit
     Time data_cost = 0;                                       ///< additional time to create a file with content
     double size_cost_s = 0;  ///< additional time in seconds for each KiB of that content
-    std::vector<ServerSite> servers;
-    std::vector<MediumSite> media;
-    std::vector<WriteCacheSite> write_caches;  ///< of controllers
-    std::vector<TargetSite> targets;           ///< that store data, by index
-    std::vector<int> metadata_servers;         ///< indices in servers
-    std::vector<std::string> assumptions;      ///< sentences on omitted values that matter
-    std::vector<std::string> unused;           ///< sentences on stated values that the model does not use
+    std::vector<ServerDescription> servers;
+    std::vector<MediumDescription> media;
+    std::vector<WriteCacheDescription> write_caches;  ///< of controllers
+    std::vector<TargetDescription> targets;           ///< that store data, by index
+    std::vector<int> metadata_servers;                ///< indices in servers
+    std::vector<std::string> assumptions;             ///< sentences on omitted values that matter
+    std::vector<std::string> unused_members;          ///< sentences on stated values that the model does not use
 };
 
 }  // namespace sonde::simulate

@@ -34,8 +34,8 @@ bool is_version_from(const std::string& version, int major, int minor) {
 }
 
 /// Defaults of the client software. Lustre takes them from the memory of the node since 2.14 (llite/llite_lib.c).
-ReadAheadLimits default_read_ahead(const FileSystemSite& fs, double memory) {
-    if (fs.local) {
+ReadAheadLimits default_read_ahead(const FileSystemDescription& fs, double memory) {
+    if (fs.is_local) {
         return {static_cast<double>(Defaults::read_ahead_local), 0};
     }
     if (fs.kind != "lustre") {
@@ -49,8 +49,8 @@ ReadAheadLimits default_read_ahead(const FileSystemSite& fs, double memory) {
     return {std::min(total / 4, 256 * mib), total};
 }
 
-ClientSite read_client(const json& node, const FileSystemSite& fs, bool& uses_default_cost) {
-    ClientSite client;
+ClientDescription read_client(const json& node, const FileSystemDescription& fs, bool& uses_default_cost) {
+    ClientDescription client;
     client.id = text(node, "id");
     client.cores = count(node, "cores", 1);
     client.memory = bytes(node, "memory", 0);
@@ -63,7 +63,7 @@ ClientSite read_client(const json& node, const FileSystemSite& fs, bool& uses_de
     client.page_cache = parameter_bytes(node, "page_cache", memory * Defaults::page_cache_share);
     client.dirty_limit = parameter_bytes(node, "dirty_limit", memory * Defaults::dirty_share);
     client.dirty_per_target =
-        parameter_bytes(node, "dirty_per_target", fs.local ? 0 : static_cast<double>(Defaults::dirty_per_target));
+        parameter_bytes(node, "dirty_per_target", fs.is_local ? 0 : static_cast<double>(Defaults::dirty_per_target));
     const ReadAheadLimits read_ahead = default_read_ahead(fs, memory);
     client.read_ahead = parameter_bytes(node, "read_ahead", read_ahead.stream);
     client.read_ahead_total = parameter_bytes(node, "read_ahead_total", read_ahead.total);
@@ -102,8 +102,8 @@ json find_mount(const SystemParts& system, const std::string& requested) {
     for (const json& mount : system.list("mounts")) {
         mounts += (mounts.empty() ? "" : ", ") + text(mount, "id");
     }
-    throw SiteError("system " + system.id() + " has no mount or file system \"" + name + "\": its mounts are " +
-                    (mounts.empty() ? "none" : mounts));
+    throw SystemModelError("system " + system.id() + " has no mount or file system \"" + name + "\": its mounts are " +
+                           (mounts.empty() ? "none" : mounts));
 }
 
 std::string find_first_mount(const SystemParts& system) {
@@ -121,24 +121,24 @@ std::string find_first_mount(const SystemParts& system) {
     if (!system.list("file_systems").empty()) {
         return text(system.list("file_systems").front(), "id");
     }
-    throw SiteError("system " + system.id() +
-                    " has no file system to simulate: describe one with [[file_systems]] and [[targets]]");
+    throw SystemModelError("system " + system.id() +
+                           " has no file system to simulate: describe one with [[file_systems]] and [[targets]]");
 }
 
-FileSystemSite read_file_system(const SystemParts& system, const std::string& id) {
+FileSystemDescription read_file_system(const SystemParts& system, const std::string& id) {
     const json& fs = system.get(id);
-    FileSystemSite site;
+    FileSystemDescription site;
     site.id = id;
     site.kind = text(fs, "kind");
     site.version = text(fs, "version");
-    site.local = !text(fs, "device").empty();
+    site.is_local = !text(fs, "device").empty();
     if (const auto stripe = fs.find("stripe"); stripe != fs.end()) {
         site.stripe_size = bytes(*stripe, "size", 1U << 20U, 1);
         site.stripe_count = static_cast<std::int64_t>(number(*stripe, "count", 1, -1, max_count));
     } else if (site.kind != "lustre") {
         site.stripe_count = -1;  // GPFS, BeeGFS and striped volumes use all targets for a file
     }
-    site.used = number(fs, "used", 0);
+    site.used_share = number(fs, "used", 0);
     site.lock_cost = parameter_duration(fs, "lock_cost", 0);
     site.revoke_cost = parameter_duration(fs, "revoke_cost", 0);
     site.lock_unit = parameter_bytes(fs, "lock_unit", 0);
@@ -149,23 +149,24 @@ FileSystemSite read_file_system(const SystemParts& system, const std::string& id
 }
 
 /// Removes the targets outside of a requested pool.
-void restrict_to_pool(SiteModel& site, const SystemParts& system, const std::string& requested) {
+void restrict_to_pool(SystemModel& site, const SystemParts& system, const std::string& requested) {
     for (const json& pool : system.list("pools")) {
         if (text(pool, "id") != requested) {
             continue;
         }
         const std::vector<std::string> members = texts(pool, "targets");
-        std::erase_if(site.targets, [&members](const TargetSite& target) {
+        std::erase_if(site.targets, [&members](const TargetDescription& target) {
             return std::find(members.begin(), members.end(), target.id) == members.end();
         });
         site.mount = requested;
         if (site.targets.empty()) {
-            throw SiteError("pool " + requested + " of system " + site.system + " has no targets that hold data");
+            throw SystemModelError("pool " + requested + " of system " + site.system +
+                                   " has no targets that hold data");
         }
     }
 }
 
-void add_clients(SiteModel& site, const SystemParts& system, const json& mount) {
+void add_clients(SystemModel& site, const SystemParts& system, const json& mount) {
     std::vector<std::string> on = texts(mount, "on");
     std::sort(on.begin(), on.end());
     bool uses_default_cost = false;
@@ -175,18 +176,18 @@ void add_clients(SiteModel& site, const SystemParts& system, const json& mount) 
     for (const bool is_compute : {true, false}) {  // login nodes come last
         for (const json& node : system.list("nodes")) {
             if ((text(node, "role") == "compute") == is_compute && (on.empty() || has_mount(node))) {
-                site.clients.push_back(read_client(node, site.fs, uses_default_cost));
+                site.clients.push_back(read_client(node, site.file_system, uses_default_cost));
             }
         }
     }
     for (const json& router : system.list("routers")) {  // a router may have the mount too
         if (has_mount(router)) {
-            site.clients.push_back(read_client(router, site.fs, uses_default_cost));
+            site.clients.push_back(read_client(router, site.file_system, uses_default_cost));
         }
     }
     if (site.clients.empty()) {
-        throw SiteError("mount " + site.mount + " of system " + site.system +
-                        " is on no node of the system: name nodes in `on`");
+        throw SystemModelError("mount " + site.mount + " of system " + site.system +
+                               " is on no node of the system: name nodes in `on`");
     }
     if (uses_default_cost) {
         site.assumptions.push_back("the system file gives no call cost; " +
@@ -196,14 +197,14 @@ void add_clients(SiteModel& site, const SystemParts& system, const json& mount) 
 
 }  // namespace
 
-SiteModel read_site(std::string_view resolved_json, const std::string& requested) {
+SystemModel read_system_model(std::string_view resolved_json, const std::string& requested) {
     try {
         const SystemParts system(resolved_json);
         const json mount = find_mount(system, requested.empty() ? find_first_mount(system) : requested);
-        SiteModel site;
+        SystemModel site;
         site.system = system.id();
         site.mount = text(mount, "id");
-        site.fs = read_file_system(system, text(mount, "file_system"));
+        site.file_system = read_file_system(system, text(mount, "file_system"));
         add_storage(site, system);
         restrict_to_pool(site, system, requested);
         add_clients(site, system, mount);
@@ -212,8 +213,8 @@ SiteModel read_site(std::string_view resolved_json, const std::string& requested
         add_unused_numbers(site, system);
         return site;
     } catch (const json::exception& error) {
-        throw SiteError(std::string("the resolved system cannot be read: ") + error.what() +
-                        "; make it again with `sonde simulate --system FILE`");
+        throw SystemModelError(std::string("the resolved system cannot be read: ") + error.what() +
+                               "; make it again with `sonde simulate --system FILE`");
     }
 }
 
@@ -222,7 +223,7 @@ std::string read_text_file(const std::string& path, const char* role) {
     std::ostringstream text;
     text << file.rdbuf();
     if (!file) {
-        throw SiteError(std::string(role) + " " + path + " cannot be read: " + std::strerror(errno));
+        throw SystemModelError(std::string(role) + " " + path + " cannot be read: " + std::strerror(errno));
     }
     return text.str();
 }

@@ -36,28 +36,28 @@ void find_paths(const SystemParts& system, const std::string& from, const std::s
 /// The links between hosts and drives: paths of local storage, controllers and enclosures.
 class StorageLinks {
  public:
-    StorageLinks(SiteModel& site, const SystemParts& system) : site_(site), system_(system) {}
+    StorageLinks(SystemModel& site, const SystemParts& system) : site_(site), system_(system) {}
 
     /// Adds the controller of a target, unless its paths have it, and the enclosure of its drives.
-    void add_boxes(TargetSite& target) {
+    void add_enclosure_links(TargetDescription& target) {
         add_write_cache(target);
         if (const std::string controller = find_controller(target); !controller.empty() && target.paths.empty()) {
-            target.boxes.push_back(get_controller_link(controller, target));
+            target.enclosure_links.push_back(get_controller_link(controller, target));
         }
         if (const std::string enclosure = find_enclosure(target); !enclosure.empty()) {
             if (const int link = get_enclosure_link(enclosure, target); link >= 0) {
-                target.boxes.push_back(link);
+                target.enclosure_links.push_back(link);
             }
         }
     }
 
-    void add_paths(TargetSite& target) {
+    void add_paths(TargetDescription& target) {
         const std::string controller = find_controller(target);
         if (controller.empty()) {
             return;
         }
         std::vector<std::vector<std::string>> paths;
-        for (const ClientSite& client : site_.clients) {
+        for (const ClientDescription& client : site_.clients) {
             std::vector<std::string> path;
             find_paths(system_, client.id, controller, path, paths);
         }
@@ -80,7 +80,7 @@ class StorageLinks {
 
  private:
     /// Gives the drives of a target the write cache of their controller.
-    void add_write_cache(const TargetSite& target) {
+    void add_write_cache(const TargetDescription& target) {
         const std::string controller = find_controller(target);
         if (controller.empty() || target.medium < 0) {
             return;
@@ -91,7 +91,7 @@ class StorageLinks {
             return;
         }
         auto& caches = site_.write_caches;
-        auto cache = std::find_if(caches.begin(), caches.end(), [&controller](const WriteCacheSite& other) {
+        auto cache = std::find_if(caches.begin(), caches.end(), [&controller](const WriteCacheDescription& other) {
             return other.controller == controller;
         });
         if (cache == caches.end()) {
@@ -101,17 +101,17 @@ class StorageLinks {
         site_.media[static_cast<std::size_t>(target.medium)].write_cache = static_cast<int>(cache - caches.begin());
     }
     /// The controller of the LUN or RAID group below a target; empty: none is described.
-    std::string find_controller(const TargetSite& target) const {
+    std::string find_controller(const TargetDescription& target) const {
         for (const json* part = system_.find(target.id); part != nullptr;) {
             if (const std::string name = text(*part, "controller"); !name.empty()) {
                 return name;
             }
-            part = system_.find(SystemParts::device_below(*part));
+            part = system_.find(SystemParts::find_underlying_device(*part));
         }
         return {};
     }
     /// The enclosure that holds the drives of a target; empty: none is described, or there are several.
-    std::string find_enclosure(const TargetSite& target) const {
+    std::string find_enclosure(const TargetDescription& target) const {
         std::string enclosure;
         const auto add_drive = [&](const std::string& id) {
             const json* drive = system_.find(id);
@@ -120,7 +120,8 @@ class StorageLinks {
             enclosure = is_other ? "several" : name;
         };
         const json* part = system_.find(target.id);
-        for (const json* next = part; next != nullptr; next = system_.find(SystemParts::device_below(*next))) {
+        for (const json* next = part; next != nullptr;
+             next = system_.find(SystemParts::find_underlying_device(*next))) {
             part = next;
         }
         if (part == nullptr) {
@@ -141,7 +142,7 @@ class StorageLinks {
         }
     }
     /// Parity that a controller computes limits the data written through it.
-    void limit_parity(int link, const TargetSite& target, const json& controller) {
+    void limit_parity(int link, const TargetDescription& target, const json& controller) {
         if (target.medium < 0 || site_.media[static_cast<std::size_t>(target.medium)].parity == 0) {
             return;
         }
@@ -152,7 +153,7 @@ class StorageLinks {
         }
     }
     /// The link into an enclosure; -1: it has no limit. Parity is written through it too: written bytes are data bytes.
-    int get_enclosure_link(const std::string& id, const TargetSite& target) {
+    int get_enclosure_link(const std::string& id, const TargetDescription& target) {
         const json& part = system_.get(id);
         DirectedRate rate = read_directed_rate(part);
         if (rate.write <= 0 && rate.read <= 0) {
@@ -160,12 +161,12 @@ class StorageLinks {
         }
         const auto [entry, is_new] = link_indices_.try_emplace(id, 0);
         if (is_new) {
-            const MediumSite* medium =
+            const MediumDescription* medium =
                 target.medium >= 0 ? &site_.media[static_cast<std::size_t>(target.medium)] : nullptr;
             if (medium != nullptr && medium->parity > 0) {
                 rate.write *= static_cast<double>(medium->data) / (medium->data + medium->parity);
             }
-            LinkSite link;
+            LinkDescription link;
             link.id = id;
             link.rate = rate;
             link.request_cost = parameter_duration(part, "request_cost", 0);
@@ -181,7 +182,7 @@ class StorageLinks {
         if (is_new) {
             const json& part = system_.get(id);
             const json* network = system_.find(text(part, "network"));
-            LinkSite link;
+            LinkDescription link;
             link.id = id;
             link.rate = read_directed_rate(part);
             if (link.rate.write <= 0 && network != nullptr) {
@@ -195,11 +196,11 @@ class StorageLinks {
         }
         return entry->second;
     }
-    int get_controller_link(const std::string& id, const TargetSite& target) {
+    int get_controller_link(const std::string& id, const TargetDescription& target) {
         const json& part = system_.get(id);
         const auto [entry, is_new] = link_indices_.try_emplace(id, 0);
         if (is_new) {
-            LinkSite link;
+            LinkDescription link;
             link.id = id;
             link.rate = read_directed_rate(part);
             if (link.rate.write <= 0) {
@@ -217,27 +218,27 @@ class StorageLinks {
         return entry->second;
     }
 
-    SiteModel& site_;
+    SystemModel& site_;
     const SystemParts& system_;
     std::unordered_map<std::string, int> link_indices_;  ///< by id
 };
 
 }  // namespace
 
-void add_storage_links(SiteModel& site, const SystemParts& system) {
-    if (site.fs.local && site.fs.log_rate > 0) {
-        LinkSite log;
-        log.id = site.fs.id + "/log";
-        log.rate = {0, site.fs.log_rate};
+void add_storage_links(SystemModel& site, const SystemParts& system) {
+    if (site.file_system.is_local && site.file_system.log_rate > 0) {
+        LinkDescription log;
+        log.id = site.file_system.id + "/log";
+        log.rate = {0, site.file_system.log_rate};
         site.log = static_cast<int>(site.links.size());
         site.links.push_back(log);
     }
     StorageLinks storage_links(site, system);
-    for (TargetSite& target : site.targets) {
-        if (site.fs.local) {
+    for (TargetDescription& target : site.targets) {
+        if (site.file_system.is_local) {
             storage_links.add_paths(target);
         }
-        storage_links.add_boxes(target);
+        storage_links.add_enclosure_links(target);
     }
 }
 

@@ -9,6 +9,6 @@ namespace sonde::simulate {
 
 /// Adds the log of local storage, the paths from its nodes to its controllers, and the controllers and enclosures of
 /// all targets.
-void add_storage_links(SiteModel& site, const SystemParts& system);
+void add_storage_links(SystemModel& site, const SystemParts& system);
 
 }  // namespace sonde::simulate

@@ -11,7 +11,7 @@ using nlohmann::json;
 
 /// The RAID group or drive below a slice, LUN or volume with one member.
 const json& find_medium(const SystemParts& system, const json& device) {
-    const std::string next = SystemParts::device_below(device);
+    const std::string next = SystemParts::find_underlying_device(device);
     // It is a part of the system. NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter)
     return next.empty() ? device : find_medium(system, system.get(next));
 }
@@ -28,8 +28,8 @@ const json* find_drive(const SystemParts& system, const json& medium, std::size_
     return drive;
 }
 
-MediumSite read_medium(const SystemParts& system, const json& group) {
-    MediumSite medium;
+MediumDescription read_medium(const SystemParts& system, const json& group) {
+    MediumDescription medium;
     medium.id = text(group, "id");
     medium.data = count(group, "data", 1, 1);
     const double parity = count(group, "parity", 0);
@@ -52,10 +52,10 @@ MediumSite read_medium(const SystemParts& system, const json& group) {
         // for long requests of a hard disk, because the elevator merges them.
         const double operations = number(*drive, "operations", 0);
         const bool has_seek = has_parameter(*drive, "seek");
-        medium.access = operations > 0 ? seconds_to_time(1 / operations) : 0;
+        medium.access_time = operations > 0 ? seconds_to_time(1 / operations) : 0;
         medium.latency = duration(*drive, "latency", 0);
         medium.request_cost = parameter_duration(*drive, "request_cost", 0);
-        medium.elevator = is_rotating && !has_seek;
+        medium.sorts_requests = is_rotating && !has_seek;
         const double usual_seek_s = operations > 0 ? 1 / operations : static_cast<double>(Defaults::hdd_seek_s);
         medium.seek = parameter_duration(*drive, "seek", is_rotating ? usual_seek_s : 0);
         const bool seeks_and_rotates = medium.seek > 0 && (has_seek || operations <= 0);
@@ -73,7 +73,7 @@ MediumSite read_medium(const SystemParts& system, const json& group) {
 }
 
 /// Index of the medium below a device, which is added when it is new.
-int get_medium_index(SiteModel& site, const SystemParts& system, const std::string& device) {
+int get_medium_index(SystemModel& site, const SystemParts& system, const std::string& device) {
     const json& group = find_medium(system, system.get(device));
     const std::string id = text(group, "id");
     for (std::size_t i = 0; i < site.media.size(); ++i) {
@@ -85,8 +85,8 @@ int get_medium_index(SiteModel& site, const SystemParts& system, const std::stri
     return static_cast<int>(site.media.size()) - 1;
 }
 
-ServerSite read_server(const json& server) {
-    ServerSite site;
+ServerDescription read_server(const json& server) {
+    ServerDescription site;
     site.id = text(server, "id");
     site.rate = read_directed_rate(server);
     if (const double rate = parameter_rate(server, "rate", 0); rate > 0) {
@@ -115,7 +115,7 @@ ServerSite read_server(const json& server) {
     return site;
 }
 
-int get_server_index(SiteModel& site, const SystemParts& system, const std::string& id) {
+int get_server_index(SystemModel& site, const SystemParts& system, const std::string& id) {
     for (std::size_t i = 0; i < site.servers.size(); ++i) {
         if (site.servers[i].id == id) {
             return static_cast<int>(i);
@@ -126,7 +126,7 @@ int get_server_index(SiteModel& site, const SystemParts& system, const std::stri
 }
 
 /// The rated peak of a unit or of the file system, divided by the number of its targets.
-DirectedRate read_rated_peak(const SystemParts& system, const SiteModel& site, const std::string& target) {
+DirectedRate read_rated_peak(const SystemParts& system, const SystemModel& site, const std::string& target) {
     for (const json& unit : system.list("units")) {
         const std::vector<std::string> targets = texts(unit, "targets");
         if (std::find(targets.begin(), targets.end(), target) != targets.end() && unit.contains("peak")) {
@@ -135,20 +135,20 @@ DirectedRate read_rated_peak(const SystemParts& system, const SiteModel& site, c
             return {peak.read / n, peak.write / n};
         }
     }
-    const json& fs = system.get(site.fs.id);
+    const json& fs = system.get(site.file_system.id);
     if (!fs.contains("peak")) {
         return {};
     }
     double target_count = 0;
     for (const json& other : system.list("targets")) {
-        target_count += text(other, "file_system") == site.fs.id && holds_data(other) ? 1 : 0;
+        target_count += text(other, "file_system") == site.file_system.id && holds_data(other) ? 1 : 0;
     }
     const DirectedRate peak = read_directed_rate(fs, "peak");
     return {peak.read / target_count, peak.write / target_count};
 }
 
-TargetSite read_target(SiteModel& site, const SystemParts& system, const json& target) {
-    TargetSite target_site;
+TargetDescription read_target(SystemModel& site, const SystemParts& system, const json& target) {
+    TargetDescription target_site;
     target_site.id = text(target, "id");
     target_site.index = count(target, "index", 0);
     target_site.rate = read_directed_rate(target);
@@ -172,8 +172,8 @@ TargetSite read_target(SiteModel& site, const SystemParts& system, const json& t
 }
 
 /// Sets the rate of a target: the first of these that is given: its own, that of its drives, the rated peak of its unit
-/// or file system, the limit of its server or links. Throws SiteError when none is.
-void resolve_rate(SiteModel& site, const SystemParts& system, TargetSite& target) {
+/// or file system, the limit of its server or links. Throws SystemModelError when none is.
+void resolve_rate(SystemModel& site, const SystemParts& system, TargetDescription& target) {
     const bool has_drive_rate =
         target.medium >= 0 && site.media[static_cast<std::size_t>(target.medium)].rate.write > 0;
     if (target.rate.write > 0 || has_drive_rate) {
@@ -193,15 +193,15 @@ void resolve_rate(SiteModel& site, const SystemParts& system, TargetSite& target
         site.assumptions.push_back("target " + target.id + " says no rate: only the way to it limits it");
         return;
     }
-    throw SiteError("system " + site.system + " does not say how fast target " + target.id +
-                    " is: give it a rate, give its drives one, or give its unit or file system a peak");
+    throw SystemModelError("system " + site.system + " does not say how fast target " + target.id +
+                           " is: give it a rate, give its drives one, or give its unit or file system a peak");
 }
 
 /// Bytes that a device offers: the first stated of the size of a slice or LUN, the usable size or the data drives of a
 /// RAID group, and the capacity of a drive; 0: unknown.
 std::uint64_t find_capacity(const SystemParts& system, const std::string& device) {
     for (const json* part = system.find(device); part != nullptr;
-         part = system.find(SystemParts::device_below(*part))) {
+         part = system.find(SystemParts::find_underlying_device(*part))) {
         for (const char* member : {"size", "usable", "capacity"}) {
             if (const std::uint64_t capacity = bytes(*part, member, 0); capacity > 0) {
                 return capacity;
@@ -215,18 +215,18 @@ std::uint64_t find_capacity(const SystemParts& system, const std::string& device
     return 0;
 }
 
-void add_volume(SiteModel& site, const SystemParts& system, const std::string& device) {
+void add_volume(SystemModel& site, const SystemParts& system, const std::string& device) {
     const json& volume = system.get(device);
     std::vector<std::string> members = texts(volume, "members");
     if (members.empty()) {
         members = {device};
-        site.fs.stripe_size = std::uint64_t{1} << 40U;  // not striped over targets
+        site.file_system.stripe_size = std::uint64_t{1} << 40U;  // not striped over targets
     } else {
-        site.fs.stripe_size = bytes(volume, "stripe_unit", 1U << 20U, 1);
+        site.file_system.stripe_size = bytes(volume, "stripe_unit", 1U << 20U, 1);
     }
-    site.fs.stripe_count = -1;
+    site.file_system.stripe_count = -1;
     for (const std::string& member : members) {
-        TargetSite target;
+        TargetDescription target;
         target.id = member;
         target.index = static_cast<std::uint32_t>(site.targets.size());
         target.medium = get_medium_index(site, system, member);
@@ -241,7 +241,7 @@ void add_volume(SiteModel& site, const SystemParts& system, const std::string& d
 }
 
 /// Sets the partner of each server that has one, which is added where it has no target.
-void add_partners(SiteModel& site, const SystemParts& system) {
+void add_partners(SystemModel& site, const SystemParts& system) {
     const std::size_t server_count = site.servers.size();
     for (std::size_t i = 0; i < server_count; ++i) {
         const std::vector<std::string> partner = texts(system.get(site.servers[i].id), "partner");
@@ -253,7 +253,7 @@ void add_partners(SiteModel& site, const SystemParts& system) {
 }
 
 /// Without metadata targets (GPFS), the data servers with metadata costs serve metadata.
-void use_data_servers_for_metadata(SiteModel& site, const SystemParts& system) {
+void use_data_servers_for_metadata(SystemModel& site, const SystemParts& system) {
     for (std::size_t i = 0; i < site.servers.size(); ++i) {
         const json& server = system.get(site.servers[i].id);
         if (has_parameter(server, "create_cost") || has_parameter(server, "stat_cost")) {
@@ -264,13 +264,13 @@ void use_data_servers_for_metadata(SiteModel& site, const SystemParts& system) {
 
 }  // namespace
 
-void add_storage(SiteModel& site, const SystemParts& system) {
-    const std::string device = text(system.get(site.fs.id), "device");
+void add_storage(SystemModel& site, const SystemParts& system) {
+    const std::string device = text(system.get(site.file_system.id), "device");
     if (!device.empty()) {
         add_volume(site, system, device);
     }
     for (const json& target : system.list("targets")) {
-        if (text(target, "file_system") != site.fs.id) {
+        if (text(target, "file_system") != site.file_system.id) {
             continue;
         }
         if (holds_data(target)) {
@@ -280,13 +280,13 @@ void add_storage(SiteModel& site, const SystemParts& system) {
         }
     }
     if (site.targets.empty()) {
-        throw SiteError("file system " + site.fs.id + " of system " + site.system +
-                        " has no targets and no device: describe where its data lies");
+        throw SystemModelError("file system " + site.file_system.id + " of system " + site.system +
+                               " has no targets and no device: describe where its data lies");
     }
     std::stable_sort(site.targets.begin(), site.targets.end(),
-                     [](const TargetSite& a, const TargetSite& b) { return a.index < b.index; });
+                     [](const TargetDescription& a, const TargetDescription& b) { return a.index < b.index; });
     if (device.empty()) {
-        for (TargetSite& target : site.targets) {
+        for (TargetDescription& target : site.targets) {
             resolve_rate(site, system, target);
         }
     }
@@ -295,8 +295,8 @@ void add_storage(SiteModel& site, const SystemParts& system) {
         use_data_servers_for_metadata(site, system);
     }
     if (site.metadata_servers.empty()) {
-        ServerSite metadata_server = read_server(json{{"id", site.fs.id + "-names"}});
-        if (site.fs.local) {  // a call of the local kernel
+        ServerDescription metadata_server = read_server(json{{"id", site.file_system.id + "-names"}});
+        if (site.file_system.is_local) {  // a call of the local kernel
             metadata_server.create = metadata_server.remove = metadata_server.rename = metadata_server.mkdir =
                 metadata_server.stat = metadata_server.open = seconds_to_time(10e-6);
         }
@@ -306,7 +306,7 @@ void add_storage(SiteModel& site, const SystemParts& system) {
                                    std::to_string(metadata_server.create / 1000) + " us");
     }
     for (const int server : site.metadata_servers) {
-        ServerSite& metadata_server = site.servers[static_cast<std::size_t>(server)];
+        ServerDescription& metadata_server = site.servers[static_cast<std::size_t>(server)];
         metadata_server.threads = metadata_server.threads == 0 ? Defaults::metadata_threads : metadata_server.threads;
     }
 }

@@ -7,7 +7,7 @@
 
 namespace sonde::simulate {
 
-/// Adds the storage of the file system. Throws SiteError when no part gives the rate of a target.
-void add_storage(SiteModel& site, const SystemParts& system);
+/// Adds the storage of the file system. Throws SystemModelError when no part gives the rate of a target.
+void add_storage(SystemModel& site, const SystemParts& system);
 
 }  // namespace sonde::simulate

@@ -17,7 +17,7 @@ const json& model_of(const json& part) {
     return table != part.end() && table->is_object() ? *table : empty_table;
 }
 
-/// The number of a member of a part, or of a table in it. Throws SiteError outside of the limits.
+/// The number of a member of a part, or of a table in it. Throws SystemModelError outside of the limits.
 double read_number(const json& part, const json& table, const char* member, double fallback, double minimum,
                    double maximum) {
     const auto number = table.find(member);
@@ -31,7 +31,7 @@ double read_number(const json& part, const json& table, const char* member, doub
     std::array<char, 160> message{};
     std::snprintf(message.data(), message.size(), "%s of \"%.64s\" is %g; it must be from %g to %g", member,
                   text(part, "id").c_str(), value, minimum, maximum);
-    throw SiteError(std::string("the resolved system cannot be simulated: ") + message.data());
+    throw SystemModelError(std::string("the resolved system cannot be simulated: ") + message.data());
 }
 
 /// A rate of 0 means no limit. A limit below 1 byte/s would stop all progress.
@@ -45,12 +45,12 @@ double read_rate(const json& part, const json& table, const char* member, double
 SystemParts::SystemParts(std::string_view resolved_json) : system_(json::parse(resolved_json, nullptr, false)) {
     constexpr const char* remedy = ": make one with System.to_json() of sonde.model.system, as `sonde simulate` does";
     if (!system_.is_object() || text(system_, "schema") != "sonde-system-resolved/2") {
-        throw SiteError(std::string("this is no resolved system (schema sonde-system-resolved/2)") + remedy);
+        throw SystemModelError(std::string("this is no resolved system (schema sonde-system-resolved/2)") + remedy);
     }
     for (const auto& [kind, parts] : system_.items()) {
         for (const json& part : parts.is_array() ? parts : json::array()) {
             if (!part.is_object() || text(part, "id").empty()) {
-                throw SiteError("the resolved system has a part without an id among its " + kind + remedy);
+                throw SystemModelError("the resolved system has a part without an id among its " + kind + remedy);
             }
         }
     }
@@ -59,10 +59,10 @@ SystemParts::SystemParts(std::string_view resolved_json) : system_(json::parse(r
             by_id_.emplace(text(parts[i], "id"), &parts[i]);
         }
     }
-    check_no_circles();
+    check_no_cycles();
 }
 
-std::string SystemParts::device_below(const json& device) {
+std::string SystemParts::find_underlying_device(const json& device) {
     for (const char* member : {"on", "raid_group", "members"}) {
         const std::vector<std::string> devices = texts(device, member);
         if (devices.size() == 1) {
@@ -72,16 +72,16 @@ std::string SystemParts::device_below(const json& device) {
     return {};
 }
 
-void SystemParts::check_no_circles() const {
+void SystemParts::check_no_cycles() const {
     constexpr int max_depth = 64;
     for (const auto& [kind, parts] : system_.items()) {
         for (const json& part : list(kind.c_str())) {
             int steps = 0;
-            for (const json* device = find(device_below(part)); device != nullptr;
-                 device = find(device_below(*device))) {
+            for (const json* device = find(find_underlying_device(part)); device != nullptr;
+                 device = find(find_underlying_device(*device))) {
                 if (device == &part || ++steps > max_depth) {
-                    throw SiteError("the resolved system cannot be simulated: \"" + text(part, "id") +
-                                    (device == &part ? "\" lies on itself" : "\" lies on too many others"));
+                    throw SystemModelError("the resolved system cannot be simulated: \"" + text(part, "id") +
+                                           (device == &part ? "\" lies on itself" : "\" lies on too many others"));
                 }
             }
         }
@@ -107,7 +107,7 @@ const json& SystemParts::get(const std::string& id) const {
     if (const json* part = find(id)) {
         return *part;
     }
-    throw SiteError("system " + this->id() + " has no part \"" + id + "\"");
+    throw SystemModelError("system " + this->id() + " has no part \"" + id + "\"");
 }
 
 std::string text(const json& part, const char* member) {

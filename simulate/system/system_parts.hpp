@@ -14,7 +14,7 @@ namespace sonde::simulate {
 
 class SystemParts {
  public:
-    /// Throws SiteError when the text is no resolved system, or has a device that is on itself.
+    /// Throws SystemModelError when the text is no resolved system, or has a device that is on itself.
     explicit SystemParts(std::string_view resolved_json);
     SystemParts(const SystemParts&) = delete;
     SystemParts& operator=(const SystemParts&) = delete;
@@ -22,15 +22,15 @@ class SystemParts {
     std::string id() const;
     /// All parts of a kind; an empty list when there are none.
     const nlohmann::json& list(const char* kind) const;
-    /// The part of that id, of any kind. Throws SiteError when there is none.
+    /// The part of that id, of any kind. Throws SystemModelError when there is none.
     const nlohmann::json& get(const std::string& id) const;
     /// The part of that id, or null.
     const nlohmann::json* find(const std::string& id) const;
     /// Id of the only device below a slice, LUN or volume. Empty: none, or several.
-    static std::string device_below(const nlohmann::json& device);
+    static std::string find_underlying_device(const nlohmann::json& device);
 
  private:
-    void check_no_circles() const;
+    void check_no_cycles() const;
 
     nlohmann::json system_;
     std::unordered_map<std::string, const nlohmann::json*> by_id_;
@@ -42,7 +42,7 @@ std::vector<std::string> texts(const nlohmann::json& part, const char* member);
 /// Limits of numbers: none is negative, and sums and products of these fit their types.
 constexpr double max_bytes = 1e18, max_count = 1e9, max_rate = 1e18, min_rate = 1;
 
-/// The number of a member, or `fallback` where it is absent. All of these throw SiteError, with the part and the
+/// The number of a member, or `fallback` where it is absent. All of these throw SystemModelError, with the part and the
 /// member, when the number is outside of the limits.
 double number(const nlohmann::json& part, const char* member, double fallback, double minimum = 0,
               double maximum = max_bytes);

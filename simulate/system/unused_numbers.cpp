@@ -59,7 +59,7 @@ constexpr std::array unused_members{
 
 }  // namespace
 
-void add_unused_numbers(SiteModel& site, const SystemParts& system) {
+void add_unused_numbers(SystemModel& site, const SystemParts& system) {
     std::map<std::string, std::vector<std::string>> parts_by_member;  // "model.congestion of networks" -> ids
     for (const auto& [kind, used] : used_parameters()) {
         for (const json& part : system.list(kind.c_str())) {
@@ -88,8 +88,8 @@ void add_unused_numbers(SiteModel& site, const SystemParts& system) {
         }
     }
     for (const auto& [member, ids] : parts_by_member) {
-        site.unused.push_back("the model does not use " + member + " " + ids.front() +
-                              (ids.size() > 1 ? " and " + std::to_string(ids.size() - 1) + " more" : ""));
+        site.unused_members.push_back("the model does not use " + member + " " + ids.front() +
+                                      (ids.size() > 1 ? " and " + std::to_string(ids.size() - 1) + " more" : ""));
     }
 }
 

@@ -8,6 +8,6 @@
 namespace sonde::simulate {
 
 /// Adds a sentence to `site.unused` for each member that parts of the system state and the model does not use.
-void add_unused_numbers(SiteModel& site, const SystemParts& system);
+void add_unused_numbers(SystemModel& site, const SystemParts& system);
 
 }  // namespace sonde::simulate

@@ -11,13 +11,13 @@ namespace sonde::simulate {
 namespace {
 
 /// The fiber that begins: makecontext() passes no argument wider than an int.
-Fiber* entering_fiber = nullptr;
+Fiber* starting_fiber = nullptr;
 
 }  // namespace
 
 struct FiberContexts {
     ucontext_t start{}, caller{};
-    jmp_buf inside{}, outside{};
+    jmp_buf fiber_jump{}, caller_jump{};
 };
 
 Fiber::Fiber(std::span<std::byte> stack, std::function<void()> body)
@@ -26,33 +26,33 @@ Fiber::Fiber(std::span<std::byte> stack, std::function<void()> body)
 
 Fiber::~Fiber() = default;
 
-void Fiber::enter() {
-    Fiber* const self = entering_fiber;
+void Fiber::run_body() {
+    Fiber* const self = starting_fiber;
     self->body_();
     self->has_ended_ = true;
-    _longjmp(self->contexts_->outside, 1);
+    _longjmp(self->contexts_->caller_jump, 1);
 }
 
 void Fiber::resume() {
-    if (_setjmp(contexts_->outside) != 0) {
+    if (_setjmp(contexts_->caller_jump) != 0) {
         return;
     }
     if (has_begun_) {
-        _longjmp(contexts_->inside, 1);
+        _longjmp(contexts_->fiber_jump, 1);
     }
     has_begun_ = true;
-    entering_fiber = this;
+    starting_fiber = this;
     getcontext(&contexts_->start);
     contexts_->start.uc_stack.ss_sp = stack_.data();
     contexts_->start.uc_stack.ss_size = stack_.size();
     contexts_->start.uc_link = nullptr;
-    makecontext(&contexts_->start, &Fiber::enter, 0);
+    makecontext(&contexts_->start, &Fiber::run_body, 0);
     swapcontext(&contexts_->caller, &contexts_->start);
 }
 
 void Fiber::pause() {
-    if (_setjmp(contexts_->inside) == 0) {
-        _longjmp(contexts_->outside, 1);
+    if (_setjmp(contexts_->fiber_jump) == 0) {
+        _longjmp(contexts_->caller_jump, 1);
     }
 }
 

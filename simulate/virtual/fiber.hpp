@@ -29,7 +29,7 @@ class Fiber {
     bool has_ended() const noexcept { return has_ended_; }
 
  private:
-    static void enter();
+    static void run_body();
 
     std::span<std::byte> stack_;
     std::function<void()> body_;

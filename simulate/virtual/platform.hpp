@@ -16,7 +16,7 @@
 namespace sonde::simulate {
 
 struct Platform {
-    Platform(SiteModel site, const MachineOptions& options) : machine(std::move(site), options, scheduler) {
+    Platform(SystemModel site, const MachineOptions& options) : machine(std::move(site), options, scheduler) {
         scheduler.set_machine(machine);
     }
     Platform(const Platform&) = delete;

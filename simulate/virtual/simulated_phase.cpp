@@ -58,7 +58,7 @@ void SimulatedPhase::reset_walk_boards() {
 /// The stripes of a file on the machine's targets.
 patterns::FileStripes SimulatedPhase::file_stripes(const std::string& path) {
     const ModelLayout layout = platform_.machine.get_layout(platform_.machine.get_file(path));
-    const std::vector<TargetSite>& targets = platform_.machine.site().targets;
+    const std::vector<TargetDescription>& targets = platform_.machine.system().targets;
     patterns::StripePart part;
     part.stripe = layout.size;
     for (std::uint32_t k = 0; k < layout.count; ++k) {
@@ -230,12 +230,12 @@ results::PhaseCircumstances SimulatedPhase::collect_circumstances(const phases::
             .backend = phase().data.backend,
             .tasks = context().tasks.tasks(),
             .tasks_per_node = context().tasks.tasks_on(0),
-            .cpus = static_cast<int>(platform_.machine.site().clients.front().cores),
+            .cpus = static_cast<int>(platform_.machine.system().clients.front().cores),
             .node_memory = context().node_memory,
             .nodes = context().tasks.nodes(),
             .residency = effect.residency.share(),
             .residency_known = effect.residency.is_known,
-            .file_system = platform_.machine.site().fs.kind,
+            .file_system = platform_.machine.system().file_system.kind,
             .earlier_removal = {}};
 }
 

@@ -41,16 +41,16 @@ plan::Plan remove_payload(plan::Plan plan, int processes) {
     return plan;
 }
 
-/// Nodes of a run: `requested`, or as few as have a core for each task where it is 0. Throws SiteError.
-int choose_node_count(const plan::Plan& plan, const SiteModel& site, int requested) {
+/// Nodes of a run: `requested`, or as few as have a core for each task where it is 0. Throws SystemModelError.
+int choose_node_count(const plan::Plan& plan, const SystemModel& site, int requested) {
     const auto available = static_cast<int>(site.clients.size());
     if (requested > available) {
-        throw SiteError("--nodes " + std::to_string(requested) + ": mount " + site.mount + " of system " + site.system +
-                        " is on " + std::to_string(available) + " nodes");
+        throw SystemModelError("--nodes " + std::to_string(requested) + ": mount " + site.mount + " of system " +
+                               site.system + " is on " + std::to_string(available) + " nodes");
     }
     if (requested > plan.tasks.processes) {
-        throw SiteError("--nodes " + std::to_string(requested) + ": the plan has only " +
-                        std::to_string(plan.tasks.processes) + " processes");
+        throw SystemModelError("--nodes " + std::to_string(requested) + ": the plan has only " +
+                               std::to_string(plan.tasks.processes) + " processes");
     }
     if (requested > 0) {
         return requested;
@@ -60,7 +60,7 @@ int choose_node_count(const plan::Plan& plan, const SiteModel& site, int request
     return std::clamp((tasks + cores - 1) / cores, 1, std::min(available, plan.tasks.processes));
 }
 
-files::TaskMap place_tasks(const plan::Plan& plan, const SiteModel& site, int requested_nodes) {
+files::TaskMap place_tasks(const plan::Plan& plan, const SystemModel& site, int requested_nodes) {
     files::TaskMap tasks;
     tasks.threads = plan.tasks.threads;
     tasks.active = plan.tasks.active;
@@ -71,37 +71,37 @@ files::TaskMap place_tasks(const plan::Plan& plan, const SiteModel& site, int re
     return tasks;
 }
 
-/// The site with the plan's striping as the default layout of its file system. Throws SiteError.
-SiteModel apply_striping(SiteModel site, const std::optional<plan::Striping>& striping) {
+/// The site with the plan's striping as the default layout of its file system. Throws SystemModelError.
+SystemModel apply_striping(SystemModel site, const std::optional<plan::Striping>& striping) {
     if (!striping) {
         return site;
     }
-    if (site.fs.local) {
-        throw SiteError("target.striping: " + site.fs.id + " of system " + site.system +
-                        " is local storage, which has no targets to choose: leave it out");
+    if (site.file_system.is_local) {
+        throw SystemModelError("target.striping: " + site.file_system.id + " of system " + site.system +
+                               " is local storage, which has no targets to choose: leave it out");
     }
     if (!striping->pool.empty() && striping->pool != site.mount) {
-        throw SiteError("target.striping.pool: the files are simulated on " + site.mount +
-                        "; choose the pool as the mount (--mount " + striping->pool + ")");
+        throw SystemModelError("target.striping.pool: the files are simulated on " + site.mount +
+                               "; choose the pool as the mount (--mount " + striping->pool + ")");
     }
-    site.fs.stripe_size = striping->size.value_or(site.fs.stripe_size);
-    site.fs.stripe_count = striping->count.value_or(site.fs.stripe_count);
+    site.file_system.stripe_size = striping->size.value_or(site.file_system.stripe_size);
+    site.file_system.stripe_count = striping->count.value_or(site.file_system.stripe_count);
     if (striping->start) {
         const auto first =
             std::find_if(site.targets.begin(), site.targets.end(),
-                         [&striping](const TargetSite& target) { return target.index == *striping->start; });
+                         [&striping](const TargetDescription& target) { return target.index == *striping->start; });
         if (first == site.targets.end()) {
-            throw SiteError("target.striping.start: " + site.fs.id + " has no target of index " +
-                            std::to_string(*striping->start));
+            throw SystemModelError("target.striping.start: " + site.file_system.id + " has no target of index " +
+                                   std::to_string(*striping->start));
         }
-        site.fs.stripe_start = static_cast<std::uint32_t>(first - site.targets.begin());
+        site.file_system.stripe_start = static_cast<std::uint32_t>(first - site.targets.begin());
     }
     return site;
 }
 
-std::uint64_t largest_memory(const SiteModel& site) {
+std::uint64_t largest_memory(const SystemModel& site) {
     std::uint64_t largest = 0;
-    for (const ClientSite& client : site.clients) {
+    for (const ClientDescription& client : site.clients) {
         largest = std::max(largest, client.memory);
     }
     return largest > 0 ? largest : std::uint64_t{64} << 30U;
@@ -121,7 +121,7 @@ void write_file(const std::filesystem::path& path, const std::string& text) {
 
 }  // namespace
 
-SimulatedVenue::SimulatedVenue(plan::Plan plan, SiteModel site, SimulationOptions options)
+SimulatedVenue::SimulatedVenue(plan::Plan plan, SystemModel site, SimulationOptions options)
     : unused_members_(find_unused_members(plan)),
       plan_(remove_payload(std::move(plan), options.processes)),
       options_(std::move(options)),
@@ -130,8 +130,8 @@ SimulatedVenue::SimulatedVenue(plan::Plan plan, SiteModel site, SimulationOption
       context_{.plan = plan_,
                .options = run_options_,
                .team = platform_.team,
-               .tasks = place_tasks(plan_, platform_.machine.site(), options_.nodes),
-               .node_memory = largest_memory(platform_.machine.site())} {
+               .tasks = place_tasks(plan_, platform_.machine.system(), options_.nodes),
+               .node_memory = largest_memory(platform_.machine.system())} {
     if (options_.started.empty()) {
         options_.started = records::format_utc_now();
     }
@@ -140,7 +140,7 @@ SimulatedVenue::SimulatedVenue(plan::Plan plan, SiteModel site, SimulationOption
             ? plan_.target.path
             : plan_.target.path + "/" +
                   (plan_.target.directory.empty() ? "sonde-" + options_.run_id : plan_.target.directory);
-    context_.storage.file_system = platform_.machine.site().fs.kind;
+    context_.storage.file_system = platform_.machine.system().file_system.kind;
     context_.manifest.files = plan_.data.files;
     context_.manifest.tasks = context_.tasks;
     context_.manifest.has_data = plan_.has_data;
@@ -182,7 +182,7 @@ std::optional<int> SimulatedVenue::open() {
 }
 
 runs::RunDescription SimulatedVenue::describe_run() {
-    const SiteModel& site = platform_.machine.site();
+    const SystemModel& site = platform_.machine.system();
     ordered_json simulated{{"system", site.system}, {"mount", site.mount}, {"seed", options_.seed}};
     simulated["faults"] = ordered_json::array();
     for (const Fault& fault : options_.faults) {
@@ -193,18 +193,18 @@ runs::RunDescription SimulatedVenue::describe_run() {
 }
 
 std::vector<ordered_json> SimulatedVenue::describe_nodes() {
-    const SiteModel& site = platform_.machine.site();
+    const SystemModel& site = platform_.machine.system();
     std::vector<ordered_json> nodes;
     for (int node = 0; node < context_.tasks.nodes(); ++node) {
-        const ClientSite& client = site.clients[static_cast<std::size_t>(node)];
+        const ClientDescription& client = site.clients[static_cast<std::size_t>(node)];
         ordered_json attributes{{"node", node}, {"host", client.id}, {"cpus", client.cores}, {"page_bytes", 4096}};
         if (client.memory > 0) {
             attributes["memory_bytes"] = client.memory;
         }
-        attributes["file_system"] = {{"type", site.fs.kind},
+        attributes["file_system"] = {{"type", site.file_system.kind},
                                      {"mount_point", plan_.target.path},
-                                     {"source", site.system + ":" + site.fs.id},
-                                     {"network", !site.fs.local},
+                                     {"source", site.system + ":" + site.file_system.id},
+                                     {"network", !site.file_system.is_local},
                                      {"memory_backed", false}};
         attributes["clock_offset_ns"] = 0;
         attributes["clock_error_ns"] = 0;
@@ -215,10 +215,10 @@ std::vector<ordered_json> SimulatedVenue::describe_nodes() {
 
 /// Writes the assumptions of the model, and the numbers of the system and members of the plan that it does not use.
 void SimulatedVenue::begin_phases() {
-    for (const std::string& assumption : platform_.machine.site().assumptions) {
+    for (const std::string& assumption : platform_.machine.system().assumptions) {
         writer_->write_line("finding", {{"id", "model_assumes"}, {"severity", "info"}, {"text", assumption}});
     }
-    std::vector<std::string> ignored = platform_.machine.site().unused;
+    std::vector<std::string> ignored = platform_.machine.system().unused_members;
     ignored.insert(ignored.end(), unused_members_.begin(), unused_members_.end());
     for (const std::string& sentence : ignored) {
         writer_->write_line("finding", {{"id", "model_ignores"}, {"severity", "info"}, {"text", sentence}});
@@ -235,7 +235,7 @@ void SimulatedVenue::close() {
         return;
     }
     const std::filesystem::path directory = options_.traces;
-    const Traces& traces = platform_.machine.traces();
+    const SimulationTraces& traces = platform_.machine.traces();
     const double epoch = parse_epoch(options_.started);
     const double now = epoch + to_seconds(elapsed_ns());
     for (const MonitoringFile& file : list_monitoring_files(traces, static_cast<std::size_t>(context_.tasks.nodes()))) {

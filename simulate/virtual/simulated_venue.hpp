@@ -27,8 +27,9 @@ struct SimulationOptions {
 
 class SimulatedVenue final : public runs::Venue {
  public:
-    /// Throws plan::PlanError for a plan that cannot be run or simulated, SiteError for a site that cannot run it.
-    SimulatedVenue(plan::Plan plan, SiteModel site, SimulationOptions options);
+    /// Throws plan::PlanError for a plan that cannot be run or simulated, SystemModelError for a site that cannot run
+    /// it.
+    SimulatedVenue(plan::Plan plan, SystemModel site, SimulationOptions options);
     ~SimulatedVenue() override;
     SimulatedVenue(const SimulatedVenue&) = delete;
     SimulatedVenue& operator=(const SimulatedVenue&) = delete;

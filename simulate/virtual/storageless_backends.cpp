@@ -16,7 +16,7 @@ class StoragelessChannel final : public backends::Channel, private backends::Nam
         : scheduler_(storage.scheduler),
           phase_start_(storage.phase_start),
           inner_(backend.make_channel(setup)),
-          takes_no_time_(!backend.traits.virtual_time || has_no_delay(*setup.paced, setup.task)) {}
+          is_instant_(!backend.traits.virtual_time || has_no_delay(*setup.paced, setup.task)) {}
 
     int open(std::uint16_t file, const backends::OpenRequest& request) override {
         return pass_time([&] { return inner_->open(file, request); });
@@ -114,8 +114,8 @@ class StoragelessChannel final : public backends::Channel, private backends::Nam
         }
         const std::int64_t before = inner_->virtual_time_ns();
         const auto result = action();
-        const std::int64_t duration = std::max<std::int64_t>(inner_->virtual_time_ns() - before,
-                                                             is_operation && takes_no_time_ ? engine_cost : 0);
+        const std::int64_t duration =
+            std::max<std::int64_t>(inner_->virtual_time_ns() - before, is_operation && is_instant_ ? engine_cost : 0);
         if (duration > 0) {
             scheduler_.wait_until(scheduler_.current_task().local_time + duration);
         }
@@ -125,7 +125,7 @@ class StoragelessChannel final : public backends::Channel, private backends::Nam
     TaskScheduler& scheduler_;
     Time phase_start_;
     std::unique_ptr<backends::Channel> inner_;
-    bool takes_no_time_;
+    bool is_instant_;
 };
 
 }  // namespace

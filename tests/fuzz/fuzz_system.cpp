@@ -22,12 +22,12 @@ void check(const std::exception& error) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::string_view text(reinterpret_cast<const char*>(data), size);
     try {
-        const sonde::simulate::SiteModel site = sonde::simulate::read_site(text, "");
+        const sonde::simulate::SystemModel site = sonde::simulate::read_system_model(text, "");
         // What the model relies on without looking again.
         if (site.clients.empty() || site.targets.empty() || site.metadata_servers.empty()) {
             std::abort();
         }
-    } catch (const sonde::simulate::SiteError& error) {
+    } catch (const sonde::simulate::SystemModelError& error) {
         check(error);
     }
     try {
@@ -35,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (sonde::simulate::parse_fault(fault.text()).text() != fault.text()) {
             std::abort();
         }
-    } catch (const sonde::simulate::SiteError& error) {
+    } catch (const sonde::simulate::SystemModelError& error) {
         check(error);
     }
     return 0;

@@ -10,7 +10,7 @@ namespace {
 TEST_CASE("streams of a client share its total of read-ahead") {
     // Each request takes 1 ms, of any number at once. With a total of one request eight tasks read ahead in turn, and
     // the others wait for each call; with less than one nobody reads ahead.
-    SiteModel site = small_site(1, 1, 0);
+    SystemModel site = small_site(1, 1, 0);
     site.targets[0].request_cost = 1'000'000;
     site.clients[0].rpcs_in_flight = 1000;
     site.clients[0].read_ahead = 8 * mib;
@@ -42,7 +42,7 @@ TEST_CASE("streams of a client share its total of read-ahead") {
 }
 
 TEST_CASE("stat of a name that the client keeps is no request") {
-    SiteModel site = small_site(2, 1, 0);
+    SystemModel site = small_site(2, 1, 0);
     site.clients[0].call_cost = 1'000;
     site.clients[0].cached_names = 2;
     ClosedLoop loop;

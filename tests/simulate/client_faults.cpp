@@ -9,7 +9,7 @@ namespace {
 
 /// Reads a file twice through a server that keeps what passes it. Pages that came from its memory.
 std::uint64_t hits(std::uint64_t size, const char* fault, std::uint64_t kept_to = ~0ULL) {
-    SiteModel site = add_server(small_site(1, 1, 100e6));
+    SystemModel site = add_server(small_site(1, 1, 100e6));
     site.servers.back().cache = 1024 * mib;
     site.servers.back().cache_max_file = kept_to;
     Bench bench(site);
@@ -34,7 +34,7 @@ TEST_CASE("cache-limit: server caches only files up to the limit") {
     CHECK(hits(8 * mib, "cache-limit 0") == 0);
     CHECK(rejection(add_server(small_site(1, 1, 1e9)), "cache-limit").find("no server") != std::string::npos);
     // When it ends, the limit is that of the system again.
-    SiteModel site = add_server(small_site(1, 1, 100e6));
+    SystemModel site = add_server(small_site(1, 1, 100e6));
     site.servers.back().cache = 1024 * mib;
     site.servers.back().cache_max_file = 4 * mib;
     Bench bench(site);
@@ -60,7 +60,7 @@ TEST_CASE("tunable: rpc_size limits the size of requests") {
 
 TEST_CASE("tunable: rpcs_in_flight limits requests to a target") {
     const auto time = [](const char* fault) {
-        SiteModel site = small_site(1, 1, 0);
+        SystemModel site = small_site(1, 1, 0);
         site.targets[0].request_cost = 1'000'000;  // side by side
         site.clients[0].link = add_link(site, "way", 0, 4'500'000);
         Bench bench(site);
@@ -78,8 +78,8 @@ TEST_CASE("tunable: rpcs_in_flight limits requests to a target") {
 
 TEST_CASE("tunable: dirty limits bound the unstored data of a node") {
     const auto time = [](const char* fault) {
-        SiteModel site = small_site(1, 2, 100e6);
-        site.fs.stripe_size = 64 * mib;
+        SystemModel site = small_site(1, 2, 100e6);
+        site.file_system.stripe_size = 64 * mib;
         site.clients[0].copy_rate = 10e9;
         Bench bench(site);
         bench.add(ModelCallKind::write, 0, 64, mib, false);
@@ -98,7 +98,7 @@ TEST_CASE("tunable: dirty limits bound the unstored data of a node") {
 }
 
 TEST_CASE("tunable: read_ahead 0 and page_cache 0 disable both") {
-    SiteModel site = small_site(1, 1, 0);
+    SystemModel site = small_site(1, 1, 0);
     site.targets[0].request_cost = 1'000;
     site.clients[0].link = add_link(site, "way", 0, 1'000'000);
     site.clients[0].read_ahead = 64 * mib;
@@ -127,7 +127,7 @@ TEST_CASE("tunable: read_ahead 0 and page_cache 0 disable both") {
 }
 
 TEST_CASE("client-software: page cost grows with written pages of file") {
-    SiteModel site = small_site(1, 2, 0);
+    SystemModel site = small_site(1, 2, 0);
     site.targets[0].request_cost = site.targets[1].request_cost = 1'000;
     site.clients[0].page_cache = 4096 * mib;
     constexpr double cost = 1e-9;

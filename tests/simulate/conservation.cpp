@@ -10,11 +10,11 @@
 namespace sonde::simulate {
 namespace {
 
-SiteModel random_site(Random& chance) {
-    SiteModel site =
+SystemModel random_site(Random& chance) {
+    SystemModel site =
         small_site(1 + chance.integer_below(4), 1 + chance.integer_below(7), 20e6 + 400e6 * chance.uniform());
-    site.fs.stripe_size = (1 + chance.integer_below(32)) * 65536;
-    site.fs.stripe_count = static_cast<std::int64_t>(chance.integer_below(site.targets.size() + 1));
+    site.file_system.stripe_size = (1 + chance.integer_below(32)) * 65536;
+    site.file_system.stripe_count = static_cast<std::int64_t>(chance.integer_below(site.targets.size() + 1));
     const auto link = [&](const std::string& id) {
         const int index =
             add_link(site, id, 1e7 + 1e9 * chance.uniform(), static_cast<Time>(chance.integer_below(50'000)));
@@ -22,7 +22,7 @@ SiteModel random_site(Random& chance) {
         return index;
     };
     for (std::size_t i = 0; i < 2; ++i) {
-        ServerSite server;
+        ServerDescription server;
         server.id = "oss" + std::to_string(i);
         server.link = link(server.id);
         server.threads = static_cast<std::uint32_t>(chance.integer_below(4));
@@ -39,9 +39,9 @@ SiteModel random_site(Random& chance) {
     for (std::size_t i = chance.integer_below(3); i > 0; --i) {
         site.forwarders.push_back(link("forwarder" + std::to_string(i)));
     }
-    for (ClientSite& client : site.clients) {
+    for (ClientDescription& client : site.clients) {
         client.link = link(client.id);
-        client.routed = !site.routers.empty();
+        client.uses_routers = !site.routers.empty();
         client.rpc_size = (1 + chance.integer_below(16)) * 65536;
         client.rpcs_in_flight = static_cast<std::uint32_t>(1 + chance.integer_below(8));
         client.dirty_limit = chance.integer_below(3) * (8 * mib);
@@ -72,7 +72,7 @@ Sums sums_of(const Machine& machine, bool writing) {
 TEST_CASE("every transferred byte passes each part of its path once") {
     Random chance(2026);
     for (int round = 0; round < 120; ++round) {
-        const SiteModel site = random_site(chance);
+        const SystemModel site = random_site(chance);
         CompletionTimes completions;
         Machine machine(site, {static_cast<std::uint64_t>(round), 0}, completions);
         std::uint64_t written = 0, requested = 0, tag = 0;

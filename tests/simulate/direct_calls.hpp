@@ -10,7 +10,7 @@
 namespace sonde::simulate {
 
 /// The time of one call on a file of `size` bytes.
-inline Time one_call(SiteModel site, const ModelOperation& requested, std::uint64_t size = 0) {
+inline Time one_call(SystemModel site, const ModelOperation& requested, std::uint64_t size = 0) {
     CompletionTimes completions;
     Machine machine(std::move(site), {1, 0}, completions);
     ModelOperation operation = requested;

@@ -9,7 +9,7 @@ namespace sonde::simulate {
 namespace {
 
 TEST_CASE("failing-drive: share of requests is retried and logged") {
-    const SiteModel site = add_server(small_site(1, 2, 100e6));
+    const SystemModel site = add_server(small_site(1, 2, 100e6));
     SUBCASE("all of them") {
         Bench bench(site);
         bench.add(ModelCallKind::read, 0, 40);
@@ -47,7 +47,7 @@ TEST_CASE("failing-drive: other requests wait for the retry") {
 }
 
 TEST_CASE("failing-drive: drive appears in log and diskstats") {
-    SiteModel site = raid_site(800e6);
+    SystemModel site = raid_site(800e6);
     for (int i = 0; i < 9; ++i) {
         site.media[0].drive_ids.push_back("d" + std::to_string(i));
     }
@@ -56,7 +56,7 @@ TEST_CASE("failing-drive: drive appears in log and diskstats") {
     bench.begin("failing-drive t0 1");
     bench.run();
     CHECK(bench.messages()[0].text.find("I/O error, dev d0") != std::string::npos);
-    const Traces& traces = bench.machine.traces();
+    const SimulationTraces& traces = bench.machine.traces();
     REQUIRE(traces.drives.size() == 9);
     CHECK(traces.drives[0].busy - traces.drives[1].busy == 40 * 500'000'000LL);
     for (const MediumTrace& drive : traces.drives) {
@@ -66,7 +66,7 @@ TEST_CASE("failing-drive: drive appears in log and diskstats") {
 }
 
 TEST_CASE("diskstats of drives have the transfers of partial stripes") {
-    SiteModel site = raid_site(800e6);
+    SystemModel site = raid_site(800e6);
     for (int i = 0; i < 9; ++i) {
         site.media[0].drive_ids.push_back("d" + std::to_string(i));
     }

@@ -19,7 +19,7 @@ struct Bench : Listener {
     std::vector<Time> end_times;       ///< by stream: end of its last call
     std::vector<std::uint64_t> seeds;  ///< by stream: of random offsets; empty: the calls are sequential
 
-    explicit Bench(const SiteModel& site) : machine(site, {1, 0}, *this) {}
+    explicit Bench(const SystemModel& site) : machine(site, {1, 0}, *this) {}
 
     void add(ModelCallKind call, std::uint32_t client, std::uint64_t calls, std::uint64_t transfer = mib,
              bool direct = true, const std::string& name = {}) {
@@ -31,7 +31,7 @@ struct Bench : Listener {
         operation.stream = machine.begin_stream(client);
         operation.file = machine.get_file(name.empty() ? "f" + std::to_string(number) : name);
         operation.tag = number;
-        const auto targets = static_cast<std::uint32_t>(machine.site().targets.size());
+        const auto targets = static_cast<std::uint32_t>(machine.system().targets.size());
         if (machine.file_size(operation.file) == 0) {
             machine.set_layout(operation.file, {machine.get_layout(operation.file).size, 1, number % targets});
         }
@@ -92,21 +92,21 @@ struct Bench : Listener {
     void on_alarm(Time, std::uint64_t) override {}
 };
 
-inline std::string rejection(const SiteModel& site, const char* fault) {
+inline std::string rejection(const SystemModel& site, const char* fault) {
     Bench bench(site);
     try {
         bench.begin(fault);
-    } catch (const SiteError& error) {
+    } catch (const SystemModelError& error) {
         return error.what();
     }
     return "accepted";
 }
 
-inline SiteModel add_server(SiteModel site) {
-    ServerSite server;
+inline SystemModel add_server(SystemModel site) {
+    ServerDescription server;
     server.id = "oss";
     site.servers.push_back(server);
-    for (TargetSite& target : site.targets) {
+    for (TargetDescription& target : site.targets) {
         target.server = static_cast<int>(site.servers.size()) - 1;
     }
     return site;

@@ -11,8 +11,8 @@ namespace sonde::simulate {
 namespace {
 
 /// A site with one forwarder that limits nothing and takes 2 ms for a call on one of `threads` threads.
-SiteModel forwarded_site(std::size_t clients, std::uint32_t threads) {
-    SiteModel site = small_site(clients, clients, 100e6);
+SystemModel forwarded_site(std::size_t clients, std::uint32_t threads) {
+    SystemModel site = small_site(clients, clients, 100e6);
     site.forwarders = {add_link(site, "forwarder", 0)};
     site.forward_cost = seconds_to_time(2e-3);
     site.forward_threads = threads;
@@ -28,7 +28,7 @@ ModelOperation whole_mebibyte(ModelCallKind call) {
 }
 
 /// When each of the clients has made one call on a file of its own, the earliest first.
-std::vector<Time> ends_of(SiteModel site, const ModelOperation& requested) {
+std::vector<Time> ends_of(SystemModel site, const ModelOperation& requested) {
     CompletionTimes completions;
     const std::size_t clients = site.clients.size();
     Machine machine(std::move(site), {1, 0}, completions);
@@ -53,7 +53,7 @@ std::vector<Time> ends_of(SiteModel site, const ModelOperation& requested) {
 
 TEST_CASE("forwarded request takes forwarder time, no client cpu time") {
     for (const ModelCallKind call : {ModelCallKind::read, ModelCallKind::write}) {
-        SiteModel site = forwarded_site(1, 1);
+        SystemModel site = forwarded_site(1, 1);
         CHECK(ends_of(site, whole_mebibyte(call)) ==
               std::vector<Time>{seconds_to_time(2e-3) + transfer_time(mib, 100e6)});
         CompletionTimes completions;
@@ -70,31 +70,31 @@ TEST_CASE("forwarded request takes forwarder time, no client cpu time") {
 }
 
 TEST_CASE("calls wait for threads of their forwarder") {
-    SiteModel narrow = forwarded_site(2, 1);
-    narrow.fs.stripe_count = 1;  // the second file is on the second target
+    SystemModel narrow = forwarded_site(2, 1);
+    narrow.file_system.stripe_count = 1;  // the second file is on the second target
     const Time moving = transfer_time(mib, 100e6);
     CHECK(ends_of(narrow, whole_mebibyte(ModelCallKind::write)) ==
           std::vector<Time>{seconds_to_time(2e-3) + moving, seconds_to_time(4e-3) + moving});
-    SiteModel wide = forwarded_site(2, 2);
-    wide.fs.stripe_count = 1;
+    SystemModel wide = forwarded_site(2, 2);
+    wide.file_system.stripe_count = 1;
     CHECK(ends_of(wide, whole_mebibyte(ModelCallKind::write)) ==
           std::vector<Time>{seconds_to_time(2e-3) + moving, seconds_to_time(2e-3) + moving});
 }
 
 TEST_CASE("clients use forwarders in turn from different starts on") {
     // Four requests of 1 MiB on four targets: through two forwarders of 100 MB/s two each.
-    SiteModel site = small_site(2, 8, 1e9);
-    site.fs.stripe_count = 4;
+    SystemModel site = small_site(2, 8, 1e9);
+    site.file_system.stripe_count = 4;
     site.forwarders = {add_link(site, "f1", 100e6), add_link(site, "f2", 100e6)};
     ModelOperation operation = whole_mebibyte(ModelCallKind::write);
     operation.length = 4 * mib;
     const Time forwarding = transfer_time(mib, 100e6), stored = transfer_time(mib, 1e9);
     CHECK(ends_of(site, operation).back() == 4 * forwarding + stored);  // both clients
-    SiteModel alone = small_site(1, 4, 1e9);
+    SystemModel alone = small_site(1, 4, 1e9);
     alone.forwarders = {add_link(alone, "f1", 100e6), add_link(alone, "f2", 100e6)};
     CHECK(ends_of(alone, operation) == std::vector<Time>{2 * forwarding + stored});
     // One request of each of two clients: a forwarder each.
-    site.fs.stripe_count = 1;
+    site.file_system.stripe_count = 1;
     CHECK(ends_of(site, whole_mebibyte(ModelCallKind::write)) ==
           std::vector<Time>{forwarding + stored, forwarding + stored});
 }
@@ -106,7 +106,7 @@ TEST_CASE("metadata operations are forwarded") {
 }
 
 TEST_CASE("creating a file with content delays only its caller") {
-    SiteModel site = small_site(2, 2, 100e6);
+    SystemModel site = small_site(2, 2, 100e6);
     site.data_cost = seconds_to_time(5e-3);
     site.size_cost_s = 1e-3;
     ModelOperation create;
@@ -118,9 +118,9 @@ TEST_CASE("creating a file with content delays only its caller") {
 
 TEST_CASE("mount limits the requests in flight of a stream") {
     for (const ModelCallKind call : {ModelCallKind::read, ModelCallKind::write}) {
-        SiteModel site = small_site(1, 2, 100e6);
+        SystemModel site = small_site(1, 2, 100e6);
         site.clients[0].link = add_link(site, "adapter", 0, seconds_to_time(10e-3));
-        site.fs.stripe_start = 0;
+        site.file_system.stripe_start = 0;
         ModelOperation operation = whole_mebibyte(call);
         operation.length = 8 * mib;
         const Time moving = transfer_time(mib, 100e6);
@@ -136,7 +136,7 @@ TEST_CASE("mount limits the requests in flight of a stream") {
 }
 
 TEST_CASE("requests of an ended stream count for its successor") {
-    SiteModel site = small_site(1, 1, 100e6);
+    SystemModel site = small_site(1, 1, 100e6);
     site.writes_in_flight = 1;
     CompletionTimes completions;
     Machine machine(site, {1, 0}, completions);
@@ -177,13 +177,13 @@ nlohmann::json routed_system() {
           {"id": "inside", "file_system": "fs", "on": ["r1"]}]})");
 }
 
-const LinkSite* link_of(const SiteModel& site, int index) {
+const LinkDescription* link_of(const SystemModel& site, int index) {
     return index < 0 ? nullptr : &site.links[static_cast<std::size_t>(index)];
 }
 
 TEST_CASE("limits of client software are read from the mount") {
-    const SiteModel site = read_site(routed_system().dump(), "native");
-    const LinkSite* software = link_of(site, site.clients.front().software);
+    const SystemModel site = read_system_model(routed_system().dump(), "native");
+    const LinkDescription* software = link_of(site, site.clients.front().software_link);
     REQUIRE(software != nullptr);
     CHECK(software->rate.read == 3e9);
     CHECK(software->rate.write == 2e9);
@@ -195,22 +195,22 @@ TEST_CASE("limits of client software are read from the mount") {
 }
 
 TEST_CASE("forwarding router is passed once, at its forward rate") {
-    const SiteModel site = read_site(routed_system().dump(), "dvs");
+    const SystemModel site = read_system_model(routed_system().dump(), "dvs");
     CHECK(site.routers.empty());
     REQUIRE(site.forwarders.size() == 1);
     CHECK(link_of(site, site.forwarders.front())->rate.read == 5.5e9);
     CHECK(site.forward_threads == 64);
     nlohmann::json silent = routed_system();
     silent["mounts"][1]["model"].erase("forward_rate");
-    const SiteModel by_interface = read_site(silent.dump(), "dvs");
+    const SystemModel by_interface = read_system_model(silent.dump(), "dvs");
     CHECK(link_of(by_interface, by_interface.forwarders.front())->rate.read == 7e9);
 }
 
 TEST_CASE("data servers with metadata costs serve metadata") {
     nlohmann::json system = routed_system();
-    CHECK(read_site(system.dump(), "native").servers.back().id == "fs-names");  // with the model's own costs
+    CHECK(read_system_model(system.dump(), "native").servers.back().id == "fs-names");  // with the model's own costs
     system["servers"][0]["model"] = {{"create_cost", 3e-4}, {"threads", 32}};
-    const SiteModel site = read_site(system.dump(), "native");
+    const SystemModel site = read_system_model(system.dump(), "native");
     REQUIRE(site.metadata_servers == std::vector<int>{0});
     CHECK(site.servers[0].create == seconds_to_time(3e-4));
     CHECK(site.servers[0].threads == 32);
@@ -220,10 +220,10 @@ TEST_CASE("data servers with metadata costs serve metadata") {
 }
 
 TEST_CASE("router with the mount is a client") {
-    const SiteModel site = read_site(routed_system().dump(), "inside");
+    const SystemModel site = read_system_model(routed_system().dump(), "inside");
     REQUIRE(site.clients.size() == 1);
     CHECK(site.clients.front().id == "r1");
-    CHECK(!site.clients.front().routed);
+    CHECK(!site.clients.front().uses_routers);
 }
 
 }  // namespace

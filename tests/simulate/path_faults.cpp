@@ -9,22 +9,22 @@ namespace sonde::simulate {
 namespace {
 
 /// `count` routers of `rate` between the clients and the targets.
-SiteModel routed_site(std::size_t count, double rate) {
-    SiteModel site = add_server(small_site(4, 4, 10e9));
+SystemModel routed_site(std::size_t count, double rate) {
+    SystemModel site = add_server(small_site(4, 4, 10e9));
     for (std::size_t i = 0; i < count; ++i) {
         site.routers.push_back(add_link(site, "r" + std::to_string(i), rate));
         site.links.back().nid = site.links.back().id + "@o2ib";
         site.links.back().routed_net = "gni";
     }
-    for (ClientSite& client : site.clients) {
-        client.routed = true;
+    for (ClientDescription& client : site.clients) {
+        client.uses_routers = true;
     }
     return site;
 }
 
 TEST_CASE("slow-node: calls, copies, adapter and counters are slowed") {
-    SiteModel site = small_site(3, 3, 100e9);
-    for (ClientSite& client : site.clients) {
+    SystemModel site = small_site(3, 3, 100e9);
+    for (ClientDescription& client : site.clients) {
         client.call_cost = 100'000;
         client.link = add_link(site, client.id, 1e9);
     }
@@ -82,7 +82,7 @@ TEST_CASE("router-lost: fault of the last router is rejected") {
     bench.begin("router-lost r0");
     bench.begin("router-lost r1 at 3s");
     CHECK_THROWS_WITH_AS(bench.begin("router-lost r2"),
-                         "fault \"router-lost r2\": it is the last router, and nothing would arrive", SiteError);
+                         "fault \"router-lost r2\": it is the last router, and nothing would arrive", SystemModelError);
     bench.end("router-lost r1");
     bench.begin("router-lost r2");
     bench.add(ModelCallKind::write, 0, 1000, 16 * mib);
@@ -111,8 +111,8 @@ TEST_CASE("unbalanced-path: first path gets its weight and limits all") {
 
 TEST_CASE("mds-saturated: metadata gets the remaining server time") {
     const auto run = [](const char* fault) {
-        SiteModel site = small_site(1, 1, 1e9);
-        site.fs.kind = "lustre";
+        SystemModel site = small_site(1, 1, 1e9);
+        site.file_system.kind = "lustre";
         Bench bench(site);
         for (int i = 0; i < 4; ++i) {
             bench.add(ModelCallKind::stat, 0, 500, 0);
@@ -121,7 +121,7 @@ TEST_CASE("mds-saturated: metadata gets the remaining server time") {
             bench.begin(fault);
         }
         bench.run();
-        const Traces& traces = bench.machine.traces();
+        const SimulationTraces& traces = bench.machine.traces();
         const double length = to_seconds(bench.last_end());
         CHECK(traces.metadata[0].calls[static_cast<std::size_t>(ModelCallKind::stat)].samples == 2000);
         CHECK(traces.messages.size() == (fault != nullptr ? 1 : 0));
@@ -180,7 +180,7 @@ TEST_CASE("mds-saturated: times are distributed as in M/M/1") {
 }
 
 TEST_CASE("net/dev has the bytes, messages and losses of links") {
-    SiteModel site = small_site(1, 1, 1e9);
+    SystemModel site = small_site(1, 1, 1e9);
     site.clients[0].link = add_link(site, "nic", 1e9);
     Bench bench(site);
     bench.add(ModelCallKind::write, 0, 30);
@@ -211,12 +211,12 @@ TEST_CASE("parse_fault accepts each fault and rejects other text") {
          {"", "at 3s", "slow-target", "slow-target t0 0.5", "slow-target t0 fast", "router-lost r0 3",
           "raid-rebuild t0 96%", "noisy-neighbor nan", "tunable rpcs_in_flight 0", "tunable color 1", "cache-limit -1",
           "slow-node c0 2x at never", "slow-node c0 2x at 2TiB", "mds-saturated 1", "full-file-system 101%"}) {
-        CHECK_THROWS_AS(parse_fault(wrong), SiteError);
+        CHECK_THROWS_AS(parse_fault(wrong), SystemModelError);
     }
 }
 
 TEST_CASE("lossy-link: lost messages are sent again after 0.2 s") {
-    SiteModel site = small_site(1, 1, 0);
+    SystemModel site = small_site(1, 1, 0);
     site.targets[0].rate = {1e12, 1e12};
     site.clients[0].link = add_link(site, "nic", 1e9);
     Bench bench(site);
@@ -228,7 +228,7 @@ TEST_CASE("lossy-link: lost messages are sent again after 0.2 s") {
 }
 
 TEST_CASE("slow-link: its messages take the factor longer") {
-    SiteModel site = small_site(1, 1, 0);
+    SystemModel site = small_site(1, 1, 0);
     site.targets[0].rate = {1e15, 1e15};
     site.clients[0].link = add_link(site, "nic", 1e9);
     Bench bench(site);

@@ -11,7 +11,7 @@ namespace sonde::simulate {
 namespace {
 
 /// Completion time of each of several concurrent direct reads, by offset.
-std::map<std::uint64_t, Time> reads_at_once(const SiteModel& site, const std::vector<std::uint64_t>& offsets,
+std::map<std::uint64_t, Time> reads_at_once(const SystemModel& site, const std::vector<std::uint64_t>& offsets,
                                             std::uint64_t length) {
     CompletionTimes completions;
     Machine machine(site, {1, 0}, completions);
@@ -37,7 +37,7 @@ TEST_CASE("partial-stripe write takes twice as long as an aligned write") {
     const double ratio = static_cast<double>(shifted) / static_cast<double>(aligned);
     CHECK(ratio == doctest::Approx(2 + 4.0 / 9).epsilon(0.001));
     SUBCASE("but not where there is no parity") {
-        SiteModel mirror = raid_site(272e6);
+        SystemModel mirror = raid_site(272e6);
         mirror.media[0].parity = 0;
         CHECK(one_call(mirror, direct(ModelCallKind::write, 256U << 10U, 2 * mib)) == aligned);
     }
@@ -61,7 +61,7 @@ TEST_CASE("requests wait only for requests on the same drives") {
     const Time stripe = transfer_time(2 * mib, 272e6);
     CHECK(reads_at_once(raid_site(272e6), {0, 2 * mib}, 2 * mib).at(2 * mib) == 2 * stripe);
     SUBCASE("and each moves its own arm") {
-        SiteModel site = raid_site(272e6);
+        SystemModel site = raid_site(272e6);
         site.media[0].seek = seconds_to_time(8e-3);
         const auto moved = reads_at_once(site, {4 * segment, segment, 7 * segment}, 64 * kib);
         for (const auto& [offset, at] : moved) {
@@ -71,7 +71,7 @@ TEST_CASE("requests wait only for requests on the same drives") {
 }
 
 TEST_CASE("long read is sent stripe by stripe while drives read on") {
-    SiteModel site = raid_site(272e6);
+    SystemModel site = raid_site(272e6);
     site.targets[0].paths = {{add_link(site, "channel", 272e6)}};
     const Time stripe = transfer_time(2 * mib, 272e6);
     CHECK(one_call(site, direct(ModelCallKind::read, 0, 2 * mib), 64 * mib) == 2 * stripe);

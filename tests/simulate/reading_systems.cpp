@@ -27,8 +27,8 @@ json small_system() {
 
 std::string refusal(const json& system) {
     try {
-        read_site(system.dump(), "");
-    } catch (const SiteError& error) {
+        read_system_model(system.dump(), "");
+    } catch (const SystemModelError& error) {
         return error.what();
     }
     return "";
@@ -44,14 +44,14 @@ std::string refusal(const char* pointer, const json& value) {
 }  // namespace
 
 TEST_CASE("site has the system's values, or defaults where absent") {
-    const SiteModel site = read_site(small_system().dump(), "");
+    const SystemModel site = read_system_model(small_system().dump(), "");
     CHECK(site.clients.front().call_cost == 2000);
     CHECK(site.clients.front().memory == 1'000'000'000);
     CHECK(site.clients.front().rpc_size == Defaults::rpc_size);
     CHECK(site.servers.front().request_cost == 100'000);
     CHECK(site.targets.front().rate.read == 1e8);
-    CHECK(site.fs.stripe_size == 65536);
-    CHECK(site.fs.stripe_count == 2);
+    CHECK(site.file_system.stripe_size == 65536);
+    CHECK(site.file_system.stripe_count == 2);
 }
 
 TEST_CASE("read-ahead of a Lustre client is that of its version") {
@@ -60,7 +60,7 @@ TEST_CASE("read-ahead of a Lustre client is that of its version") {
         json system = small_system();
         system["nodes"][0]["memory"] = memory_gib * (1U << 30U);
         system["file_systems"][0]["version"] = version;
-        const ClientSite client = read_site(system.dump(), "").clients.front();
+        const ClientDescription client = read_system_model(system.dump(), "").clients.front();
         CAPTURE(version);
         CHECK(client.read_ahead == stream_mib << 20U);
         CHECK(client.read_ahead_total == total_mib << 20U);
@@ -120,18 +120,18 @@ TEST_CASE("computed times are exact up to longest_s, then clamped") {
     CHECK(transfer_time(1e18, 1) == longest);
     CHECK(transfer_time(1e6, 1e9) == 1'000'000);
     CHECK(transfer_time(1e6, 0) == 0);
-    CHECK(scale_time(123'456'789'012'345, 1) == 123'456'789'012'345);
-    CHECK(scale_time(1000, 2.5) == 2500);
-    CHECK(scale_time(longest, 1e6) == longest);
+    CHECK(multiply_time(123'456'789'012'345, 1) == 123'456'789'012'345);
+    CHECK(multiply_time(1000, 2.5) == 2500);
+    CHECK(multiply_time(longest, 1e6) == longest);
     CHECK(add_time(5, 7) == 12);
-    CHECK(add_time(never - 1, 1) == never);
-    CHECK(add_time(never, longest) == never);
+    CHECK(add_time(no_time - 1, 1) == no_time);
+    CHECK(add_time(no_time, longest) == no_time);
     SingleServerStation line;
     for (int i = 0; i < 12; ++i) {
         CHECK(line.reserve(0, longest).end >= longest);
     }
-    CHECK(line.free_time() == never);
-    CHECK(line.busy_time() == never);
+    CHECK(line.free_time() == no_time);
+    CHECK(line.busy_time() == no_time);
 }
 
 }  // namespace sonde::simulate

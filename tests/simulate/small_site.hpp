@@ -14,14 +14,14 @@ inline constexpr std::uint64_t mib = 1U << 20U;
 
 /// `clients` nodes with calls and copies that take no time and no cache, and `targets` targets of `rate` bytes/s
 /// without servers.
-inline SiteModel small_site(std::size_t clients, std::size_t targets, double rate) {
-    SiteModel site;
+inline SystemModel small_site(std::size_t clients, std::size_t targets, double rate) {
+    SystemModel site;
     site.system = site.mount = "small";
-    site.fs.id = "fs";
-    site.fs.stripe_count = -1;
-    site.fs.stripe_size = 1U << 20U;
+    site.file_system.id = "fs";
+    site.file_system.stripe_count = -1;
+    site.file_system.stripe_size = 1U << 20U;
     for (std::size_t i = 0; i < clients; ++i) {
-        ClientSite client;
+        ClientDescription client;
         client.id = "c" + std::to_string(i);
         client.copy_rate = 0;  // no limit
         client.rpc_size = 1U << 20U;
@@ -29,13 +29,13 @@ inline SiteModel small_site(std::size_t clients, std::size_t targets, double rat
         site.clients.push_back(client);
     }
     for (std::size_t i = 0; i < targets; ++i) {
-        TargetSite target;
+        TargetDescription target;
         target.id = "t" + std::to_string(i);
         target.index = static_cast<std::uint32_t>(i);
         target.rate = {rate, rate};
         site.targets.push_back(target);
     }
-    ServerSite names;
+    ServerDescription names;
     names.id = "names";
     names.threads = 1;
     names.create = names.open = names.stat = names.remove = seconds_to_time(1e-3);
@@ -45,8 +45,8 @@ inline SiteModel small_site(std::size_t clients, std::size_t targets, double rat
 }
 
 /// Adds a link of `rate` bytes/s per direction and returns its index.
-inline int add_link(SiteModel& site, const std::string& id, double rate, Time latency = 0) {
-    LinkSite link;
+inline int add_link(SystemModel& site, const std::string& id, double rate, Time latency = 0) {
+    LinkDescription link;
     link.id = id;
     link.rate = {rate, rate};
     link.latency = latency;
@@ -55,12 +55,12 @@ inline int add_link(SiteModel& site, const std::string& id, double rate, Time la
 }
 
 /// One target of `rate` bytes/s a drive: RAID 5 of eight data drives and one of parity, segment 256 KiB.
-inline SiteModel raid_site(double rate) {
-    SiteModel site = small_site(1, 1, 0);
-    site.fs.local = true;
-    site.fs.stripe_size = 1024 * mib;
+inline SystemModel raid_site(double rate) {
+    SystemModel site = small_site(1, 1, 0);
+    site.file_system.is_local = true;
+    site.file_system.stripe_size = 1024 * mib;
     site.targets[0].rate = {};
-    MediumSite medium;
+    MediumDescription medium;
     medium.id = "md0";
     medium.data = 8;
     medium.drives = 9;

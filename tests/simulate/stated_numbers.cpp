@@ -48,7 +48,7 @@ json enclosed_system() {
 
 /// Bytes/s of 32 streams of direct calls of 1 MiB.
 double rate_of(const json& system, ModelCallKind call) {
-    Bench bench(read_site(system.dump(), "m"));
+    Bench bench(read_system_model(system.dump(), "m"));
     for (int i = 0; i < 32; ++i) {
         bench.add(call, 0, 100);
     }
@@ -57,8 +57,8 @@ double rate_of(const json& system, ModelCallKind call) {
 }
 
 /// Direct calls per second of `streams` streams, each at random offsets of its file on one drive or RAID group.
-double random_operations(SiteModel site, ModelCallKind call, int streams, std::uint64_t length) {
-    site.fs.stripe_size = std::uint64_t{1} << 40U;
+double random_operations(SystemModel site, ModelCallKind call, int streams, std::uint64_t length) {
+    site.file_system.stripe_size = std::uint64_t{1} << 40U;
     Bench bench(site);
     constexpr std::uint64_t calls = 2000;
     for (int i = 0; i < streams; ++i) {
@@ -88,7 +88,7 @@ TEST_CASE("controller and enclosure limit targets of servers") {
 }
 
 /// One drive of 500 MB/s without a RAID on the node.
-SiteModel drive_site(double operations, double latency_s) {
+SystemModel drive_site(double operations, double latency_s) {
     json system = json::parse(R"({"schema": "sonde-system-resolved/2", "id": "s",
         "nodes": [{"id": "n", "role": "compute", "model": {"call_cost": 0}}],
         "drives": [{"id": "d", "kind": "ssd", "capacity": 1e12, "rate": 5e8}],
@@ -96,11 +96,11 @@ SiteModel drive_site(double operations, double latency_s) {
         "mounts": [{"id": "m", "file_system": "fs", "on": ["n"]}]})");
     system["drives"][0]["operations"] = operations;
     system["drives"][0]["latency"] = latency_s;
-    return read_site(system.dump(), "m");
+    return read_system_model(system.dump(), "m");
 }
 
 TEST_CASE("drive has its stated latency and operations per second") {
-    const SiteModel site = drive_site(90e3, 100e-6);
+    const SystemModel site = drive_site(90e3, 100e-6);
     CHECK(random_operations(site, ModelCallKind::read, 1, 4096) == doctest::Approx(10e3).epsilon(0.001));
     CHECK(random_operations(site, ModelCallKind::read, 4, 4096) == doctest::Approx(40e3).epsilon(0.01));
     CHECK(random_operations(site, ModelCallKind::read, 32, 4096) == doctest::Approx(90e3).epsilon(0.01));
@@ -108,8 +108,8 @@ TEST_CASE("drive has its stated latency and operations per second") {
 }
 
 /// A RAID group of eight data drives of 100 MB/s.
-SiteModel parity_site(std::uint32_t parity) {
-    SiteModel site = raid_site(800e6);
+SystemModel parity_site(std::uint32_t parity) {
+    SystemModel site = raid_site(800e6);
     site.media[0].parity = parity;
     site.media[0].drives = 8 + parity;
     return site;
@@ -143,7 +143,7 @@ json two_network_system() {
 
 /// Time of one direct read of one byte.
 Time one_read(const json& system) {
-    Bench bench(read_site(system.dump(), "m"));
+    Bench bench(read_system_model(system.dump(), "m"));
     bench.add(ModelCallKind::read, 0, 1, 1);
     bench.run();
     return bench.last_end();
@@ -161,7 +161,7 @@ TEST_CASE("standby router carries load only after all active are lost") {
     CHECK(rate_of(system, ModelCallKind::read) == doctest::Approx(2e9).epsilon(0.02));
     system["routers"][1]["priority"] = 1;
     CHECK(rate_of(system, ModelCallKind::read) == doctest::Approx(1e9).epsilon(0.02));
-    Bench bench(read_site(system.dump(), "m"));
+    Bench bench(read_system_model(system.dump(), "m"));
     bench.add(ModelCallKind::read, 0, 100);
     bench.begin("router-lost r1");
     bench.run();
@@ -173,12 +173,13 @@ TEST_CASE("lustre uses lnet routers, other file systems ip routers") {
     json system = two_network_system();
     system["routers"][0]["protocol"] = "lnet";
     system["routers"][1]["protocol"] = "ip";
-    CHECK(read_site(system.dump(), "m").routers.size() == 1);
+    CHECK(read_system_model(system.dump(), "m").routers.size() == 1);
     CHECK(rate_of(system, ModelCallKind::read) == doctest::Approx(1e9).epsilon(0.02));
     system["routers"][0]["protocol"] = "ip";
-    CHECK_THROWS_WITH_AS(read_site(system.dump(), "m"), doctest::Contains("protocol \"lnet\""), SiteError);
+    CHECK_THROWS_WITH_AS(read_system_model(system.dump(), "m"), doctest::Contains("protocol \"lnet\""),
+                         SystemModelError);
     system["file_systems"][0]["kind"] = "gpfs";
-    CHECK(read_site(system.dump(), "m").routers.size() == 2);
+    CHECK(read_system_model(system.dump(), "m").routers.size() == 2);
 }
 
 /// Records the errors of calls by tag.
@@ -189,7 +190,7 @@ struct CallErrors : Listener {
 };
 
 /// Errors of 12 writes of a MiB each, over all targets of a site.
-std::vector<int> errors_of_writes(const SiteModel& site, bool direct) {
+std::vector<int> errors_of_writes(const SystemModel& site, bool direct) {
     CallErrors calls;
     Machine machine(site, {1, 0}, calls);
     ModelOperation operation;
@@ -210,16 +211,16 @@ std::vector<int> errors_of_writes(const SiteModel& site, bool direct) {
 }
 
 TEST_CASE("writes beyond the capacity of a target fail with ENOSPC") {
-    SiteModel site = small_site(1, 2, 1e9);
+    SystemModel site = small_site(1, 2, 1e9);
     site.targets[0].capacity = 5 * mib;
     site.targets[1].capacity = 3 * mib;  // full with the eighth MiB
-    site.fs.stripe_start = 0;
+    site.file_system.stripe_start = 0;
     for (const bool direct : {false, true}) {
         const std::vector<int> errors = errors_of_writes(site, direct);
         CHECK(std::count(errors.begin(), errors.end(), 0) == 7);
         CHECK(std::vector<int>(errors.begin() + 7, errors.end()) == std::vector<int>(5, ENOSPC));
     }
-    site.fs.used = 0.5;  // 2.5 and 1.5 MiB are free: two and one
+    site.file_system.used_share = 0.5;  // 2.5 and 1.5 MiB are free: two and one
     const std::vector<int> half = errors_of_writes(site, true);
     CHECK(std::count(half.begin(), half.end(), 0) == 3);
     site.targets[0].capacity = site.targets[1].capacity = 0;  // unknown
@@ -231,16 +232,16 @@ TEST_CASE("local storage has the capacity of its data drives") {
     json system = enclosed_system();
     system["file_systems"][0] = json::parse(R"({"id": "fs", "kind": "xfs", "device": "g0"})");
     system["targets"] = json::array();
-    CHECK(read_site(system.dump(), "m").targets[0].capacity == 8'000'000'000'000);
+    CHECK(read_system_model(system.dump(), "m").targets[0].capacity == 8'000'000'000'000);
     system["raid_groups"][0]["usable"] = 7e12;
-    CHECK(read_site(system.dump(), "m").targets[0].capacity == 7'000'000'000'000);
+    CHECK(read_system_model(system.dump(), "m").targets[0].capacity == 7'000'000'000'000);
     system["luns"] = json::parse(R"([{"id": "lun", "raid_group": "g0", "size": 8e8}])");
     system["file_systems"][0]["device"] = "lun";
-    CHECK(read_site(system.dump(), "m").targets[0].capacity == 800'000'000);
+    CHECK(read_system_model(system.dump(), "m").targets[0].capacity == 800'000'000);
 }
 
 TEST_CASE("removed and shortened files give their space back") {
-    SiteModel site = small_site(1, 1, 1e9);
+    SystemModel site = small_site(1, 1, 1e9);
     site.targets[0].capacity = 4 * mib;
     CallErrors calls;
     Machine machine(site, {1, 0}, calls);
@@ -270,18 +271,18 @@ TEST_CASE("removed and shortened files give their space back") {
 
 TEST_CASE("numbers that the model does not use are reported") {
     json system = two_network_system();
-    CHECK(read_site(system.dump(), "m").unused.empty());
+    CHECK(read_system_model(system.dump(), "m").unused_members.empty());
     system["networks"][0]["bisection"] = 1e12;
     system["networks"][1]["model"] = {{"congestion", 0.1}};
     system["controllers"] = json::parse(R"([{"id": "c1", "cache": 1e9}, {"id": "c2", "cache": 1e9}])");
-    CHECK(read_site(system.dump(), "m").unused ==
+    CHECK(read_system_model(system.dump(), "m").unused_members ==
           std::vector<std::string>{"the model does not use bisection of networks a",
                                    "the model does not use cache of controllers c1 and 1 more",
                                    "the model does not use model.congestion of networks b"});
 }
 
 TEST_CASE("contention: each further file takes its share of the rate") {
-    SiteModel site = small_site(1, 1, 100e6);
+    SystemModel site = small_site(1, 1, 100e6);
     site.targets[0].contention = 0.1;
     const auto seconds = [&site](int files, int streams_of_each) {
         Bench bench(site);
@@ -302,7 +303,7 @@ TEST_CASE("contention: each further file takes its share of the rate") {
 TEST_CASE("bottleneck is the part that is busy all the time") {
     json system = enclosed_system();
     system["controllers"][0]["rate"] = 2e9;
-    Bench bench(read_site(system.dump(), "m"));
+    Bench bench(read_system_model(system.dump(), "m"));
     for (int i = 0; i < 32; ++i) {
         bench.add(ModelCallKind::read, 0, 100);
     }

@@ -10,13 +10,13 @@
 namespace sonde::simulate {
 namespace {
 
-MediumSite hard_disk(double rate) {
-    MediumSite medium;
+MediumDescription hard_disk(double rate) {
+    MediumDescription medium;
     medium.rate = {rate, rate};
     medium.inner_rate = 0.5;
     medium.seek = seconds_to_time(8e-3);
     medium.rotation = seconds_to_time(8e-3);
-    medium.elevator = true;
+    medium.sorts_requests = true;
     medium.segment = 128U << 10U;
     return medium;
 }
@@ -44,7 +44,7 @@ TEST_CASE("slow-target: only requests of the target are slowed") {
 }
 
 TEST_CASE("slow-target: writes of a second and more are logged") {
-    SiteModel site = small_site(1, 1, 100e6);
+    SystemModel site = small_site(1, 1, 100e6);
     const auto run = [&site] {
         Bench bench(site);
         bench.add(ModelCallKind::write, 0, 17);
@@ -53,7 +53,7 @@ TEST_CASE("slow-target: writes of a second and more are logged") {
         return bench.messages();
     };
     CHECK(run().empty());  // no other file system logs it
-    site.fs.kind = "lustre";
+    site.file_system.kind = "lustre";
     const auto messages = run();
     REQUIRE(messages.size() == 2);  // of the first and the seventeenth
     CHECK(messages[0].text == "Lustre: fs-OST0000: slow start_page_write 3s due to heavy IO load");
@@ -70,8 +70,8 @@ TEST_CASE("slow-target: planned fault begins at its time") {
 }
 
 TEST_CASE("raid-rebuild: rate falls to the remaining share, md logs it") {
-    SiteModel site = add_server(raid_site(100e6));
-    site.fs.local = false;
+    SystemModel site = add_server(raid_site(100e6));
+    site.file_system.is_local = false;
     site.media[0].degraded_share = 0.75;
     site.media[0].rebuild_share = 0.4;
     const auto time = [&site](const char* fault) {
@@ -100,7 +100,7 @@ TEST_CASE("raid-rebuild: rate falls to the remaining share, md logs it") {
 }
 
 TEST_CASE("noisy-neighbor: stream gets the rate not used by neighbors") {
-    SiteModel site = small_site(1, 1, 100e6);
+    SystemModel site = small_site(1, 1, 100e6);
     Bench bench(site);
     for (int i = 0; i < 8; ++i) {  // enough that the target always has some of ours
         bench.add(ModelCallKind::write, 0, 1000);
@@ -126,7 +126,7 @@ TEST_CASE("noisy-neighbor: stream gets the rate not used by neighbors") {
 }
 
 TEST_CASE("noisy-neighbor: call waits for neighbors as in M/D/1") {
-    SiteModel site = small_site(1, 1, 100e6);
+    SystemModel site = small_site(1, 1, 100e6);
     site.clients[0].call_cost = 200'000'000;  // so far apart that each finds the others as they are on average
     Bench bench(site);
     bench.add(ModelCallKind::write, 0, 20'000, 4096);
@@ -179,9 +179,9 @@ TEST_CASE("noisy-neighbor: load continues while the stream pauses") {
 }
 
 TEST_CASE("full-file-system: new files are slower and space shrinks") {
-    SiteModel site = small_site(1, 1, 0);
-    site.fs.local = true;
-    site.fs.stripe_size = 1024 * mib;
+    SystemModel site = small_site(1, 1, 0);
+    site.file_system.is_local = true;
+    site.file_system.stripe_size = 1024 * mib;
     site.targets[0].rate = {};
     site.targets[0].medium = 0;
     site.targets[0].capacity = 10'000 * mib;
@@ -235,9 +235,9 @@ TEST_CASE("full-file-system: new files are slower and space shrinks") {
 }
 
 TEST_CASE("full-file-system: several drives share the seeks") {
-    SiteModel site = small_site(1, 1, 100e6);  // the target says what its drives do together
-    site.fs.stripe_size = 1024 * mib;
-    MediumSite medium = hard_disk(0);
+    SystemModel site = small_site(1, 1, 100e6);  // the target says what its drives do together
+    site.file_system.stripe_size = 1024 * mib;
+    MediumDescription medium = hard_disk(0);
     medium.rate = {};
     medium.inner_rate = 1;
     medium.drives = 10;
@@ -252,12 +252,12 @@ TEST_CASE("full-file-system: several drives share the seeks") {
 }
 
 TEST_CASE("fault with an amount that changes nothing is rejected") {
-    SiteModel site = add_server(raid_site(800e6));
+    SystemModel site = add_server(raid_site(800e6));
     for (const char* fault : {"slow-target t0 1x", "slow-node c0 1x", "slow-drive t0 1x", "failing-drive t0 0",
                               "noisy-neighbor 0", "mds-saturated 0%"}) {
         CHECK(rejection(site, fault).find("would change nothing") != std::string::npos);
     }
-    site.fs.used = 0.3;
+    site.file_system.used_share = 0.3;
     site.media[0].inner_rate = 0.5;
     CHECK(rejection(site, "full-file-system 30%").find("would change nothing") != std::string::npos);
     CHECK(rejection(site, "full-file-system 0%").find("would change nothing") != std::string::npos);
@@ -273,14 +273,14 @@ TEST_CASE("fault with an end lasts from its begin to its end") {
     CHECK(to_seconds(bench.last_end()) == doctest::Approx(11 + 10 * 3 + 79).epsilon(1e-6));
     CHECK(bench.machine.faults().empty());
     CHECK(parse_fault("slow-target 0 3x at 10s until 40s").text() == "slow-target 0 3 at 10s until 40s");
-    CHECK_THROWS_AS(parse_fault("slow-target 0 3x at 10s until 9s"), SiteError);
+    CHECK_THROWS_AS(parse_fault("slow-target 0 3x at 10s until 9s"), SystemModelError);
 }
 
 TEST_CASE("server-lost: partner serves the targets after the recovery") {
-    SiteModel site = small_site(1, 1, 1e6);
-    site.fs.kind = "lustre";
+    SystemModel site = small_site(1, 1, 1e6);
+    site.file_system.kind = "lustre";
     for (const char* id : {"oss1", "oss2"}) {
-        ServerSite server;
+        ServerDescription server;
         server.id = id;
         server.link = add_link(site, id, 1e12);
         site.servers.push_back(server);
@@ -301,7 +301,7 @@ TEST_CASE("server-lost: partner serves the targets after the recovery") {
 }
 
 TEST_CASE("misaligned-slices: writes of full stripes become partial") {
-    const SiteModel site = raid_site(272e6);
+    const SystemModel site = raid_site(272e6);
     const auto run = [&site](ModelCallKind call, const char* fault, std::uint64_t& read) {
         Bench bench(site);
         bench.add(call, 0, 50, 2 * mib);

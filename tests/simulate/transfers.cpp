@@ -38,7 +38,7 @@ TEST_CASE("parallel reads complete as their bytes arrive") {
 }
 
 TEST_CASE("call takes its cpu time and the round-trip latency") {
-    SiteModel site = small_site(1, 1, 100e6);
+    SystemModel site = small_site(1, 1, 100e6);
     site.clients[0].call_cost = 5'000;
     site.clients[0].link = add_link(site, "adapter", 0, 20'000);
     const Time time = one_call(site, direct(ModelCallKind::write, 0, mib));
@@ -47,9 +47,9 @@ TEST_CASE("call takes its cpu time and the round-trip latency") {
 }
 
 TEST_CASE("slowest link of a path sets the rate") {
-    SiteModel site = small_site(1, 1, 1e9);
+    SystemModel site = small_site(1, 1, 1e9);
     site.clients[0].link = add_link(site, "adapter", 50e6);
-    ServerSite server;
+    ServerDescription server;
     server.id = "oss";
     server.link = add_link(site, "server", 200e6);
     site.servers.push_back(server);
@@ -59,7 +59,7 @@ TEST_CASE("slowest link of a path sets the rate") {
 }
 
 /// Rate of `streams` writers in a closed loop, bytes/s.
-double rate_of(SiteModel site, std::size_t streams, ModelCallKind call, std::uint64_t transfer = mib) {
+double rate_of(SystemModel site, std::size_t streams, ModelCallKind call, std::uint64_t transfer = mib) {
     ClosedLoop loop;
     const std::size_t clients = site.clients.size();
     Machine machine(std::move(site), {1, 0}, loop);
@@ -78,9 +78,9 @@ double rate_of(SiteModel site, std::size_t streams, ModelCallKind call, std::uin
 }
 
 TEST_CASE("many streams get the rate of the bottleneck") {
-    SiteModel site = small_site(4, 8, 100e6);
+    SystemModel site = small_site(4, 8, 100e6);
     CHECK(rate_of(site, 16, ModelCallKind::write) == doctest::Approx(800e6).epsilon(0.01));
-    for (ClientSite& client : site.clients) {
+    for (ClientDescription& client : site.clients) {
         client.link = add_link(site, client.id, 150e6);
     }
     CHECK(rate_of(site, 16, ModelCallKind::write) == doctest::Approx(600e6).epsilon(0.01));
@@ -89,7 +89,7 @@ TEST_CASE("many streams get the rate of the bottleneck") {
 
 /// Writers and readers at once over one link, bytes/s of both together.
 double duplex_rate(bool half) {
-    SiteModel site = small_site(2, 8, 1e9);
+    SystemModel site = small_site(2, 8, 1e9);
     const int link = add_link(site, "shared", 100e6);
     site.links[static_cast<std::size_t>(link)].half_duplex = half;
     site.clients[0].link = site.clients[1].link = link;
@@ -114,8 +114,8 @@ TEST_CASE("full-duplex link carries both directions at its rate") {
 }
 
 TEST_CASE("only writes that extend a file pass the log") {
-    SiteModel site = small_site(1, 1, 100e6);
-    site.fs.local = true;
+    SystemModel site = small_site(1, 1, 100e6);
+    site.file_system.is_local = true;
     site.log = add_link(site, "fs/log", 50e6);
     // Stripes of 1 MiB one behind the other: the last one is stored when it has passed the log.
     const Time last = transfer_time(mib, 100e6), moved = 8 * last, logged = transfer_time(8 * mib, 50e6) + last;
@@ -150,15 +150,15 @@ TEST_CASE("only writes that extend a file pass the log") {
 }
 
 TEST_CASE("target distributes its requests over all paths") {
-    SiteModel site = small_site(1, 2, 1e9);
-    site.fs.local = true;
+    SystemModel site = small_site(1, 2, 1e9);
+    site.file_system.is_local = true;
     const int left_link = add_link(site, "left", 100e6), right_link = add_link(site, "right", 100e6);
-    for (TargetSite& target : site.targets) {
+    for (TargetDescription& target : site.targets) {
         target.paths = {{left_link}, {right_link}};
     }
     site.targets.pop_back();  // one target, or every second stripe of two: both ways carry half
     for (const bool two : {false, true}) {
-        SiteModel variant = site;
+        SystemModel variant = site;
         if (two) {
             variant.targets.push_back(variant.targets[0]);
             variant.targets[1].paths = {};
@@ -183,22 +183,22 @@ TEST_CASE("target distributes its requests over all paths") {
 TEST_CASE("requested bytes pass every part once on random machines") {
     Random chance(11);
     for (int round = 0; round < 60; ++round) {
-        SiteModel site =
+        SystemModel site =
             small_site(1 + chance.integer_below(4), 1 + chance.integer_below(9), 20e6 + 200e6 * chance.uniform());
-        site.fs.stripe_size = (1 + chance.integer_below(64)) * 65536;
-        site.fs.stripe_count = static_cast<std::int64_t>(chance.integer_below(site.targets.size() + 1));
+        site.file_system.stripe_size = (1 + chance.integer_below(64)) * 65536;
+        site.file_system.stripe_count = static_cast<std::int64_t>(chance.integer_below(site.targets.size() + 1));
         const int server_link = add_link(site, "server", 1e9 * chance.uniform() + 1e7, 3'000);
-        ServerSite server;
+        ServerDescription server;
         server.id = "oss";
         server.link = server_link;
         site.servers.push_back(server);
-        for (TargetSite& target : site.targets) {
+        for (TargetDescription& target : site.targets) {
             target.server = 1;
             target.queue_depth = static_cast<std::uint32_t>(chance.integer_below(5));
             target.request_cost = static_cast<Time>(chance.integer_below(200'000));
             target.noise = 0.3 * chance.uniform();
         }
-        for (ClientSite& client : site.clients) {
+        for (ClientDescription& client : site.clients) {
             client.page_cache = chance.integer_below(2) * (64 * mib);
             client.dirty_limit = chance.integer_below(3) * (8 * mib);
             client.dirty_per_target = chance.integer_below(3) * (2 * mib);
@@ -236,7 +236,7 @@ TEST_CASE("requested bytes pass every part once on random machines") {
 }
 
 TEST_CASE("buffered stream slows from copy to target rate at limit") {
-    SiteModel site = small_site(1, 1, 100e6);
+    SystemModel site = small_site(1, 1, 100e6);
     site.clients[0].copy_rate = 1e9;
     site.clients[0].dirty_limit = 64 * mib;
     ClosedLoop loop;
@@ -262,7 +262,7 @@ TEST_CASE("buffered stream slows from copy to target rate at limit") {
 }
 
 TEST_CASE("read-ahead hides latency from sequential reads only") {
-    SiteModel site = small_site(1, 4, 100e6);
+    SystemModel site = small_site(1, 4, 100e6);
     site.clients[0].link = add_link(site, "adapter", 0, 5'000'000);
     site.clients[0].read_ahead = 32 * mib;
     site.clients[0].page_cache = 1024 * mib;
@@ -294,8 +294,8 @@ TEST_CASE("read-ahead hides latency from sequential reads only") {
 }
 
 TEST_CASE("equal seeds give equal times, different seeds do not") {
-    SiteModel site = small_site(3, 5, 100e6);
-    for (TargetSite& target : site.targets) {
+    SystemModel site = small_site(3, 5, 100e6);
+    for (TargetDescription& target : site.targets) {
         target.noise = 0.2;
     }
     const auto last = [&site](std::uint64_t seed) {

@@ -11,8 +11,8 @@ namespace {
 constexpr std::uint64_t call_bytes = 64U << 10U;
 constexpr double rate = 800e6;  // of eight data drives together
 
-SiteModel cached_site(std::uint64_t cache_bytes) {
-    SiteModel site = raid_site(rate);
+SystemModel cached_site(std::uint64_t cache_bytes) {
+    SystemModel site = raid_site(rate);
     site.write_caches.push_back({"rc", cache_bytes});
     site.media[0].write_cache = 0;
     return site;
@@ -81,15 +81,15 @@ TEST_CASE("write cache comes from the controller of the RAID group") {
         "targets": [{"id": "t", "kind": "ost", "file_system": "fs", "index": 0, "server": "oss", "on": "g"}],
         "file_systems": [{"id": "fs", "kind": "lustre"}],
         "mounts": [{"id": "m", "file_system": "fs", "on": ["n"]}]})");
-    const SiteModel site = read_site(system.dump(), "m");
+    const SystemModel site = read_system_model(system.dump(), "m");
     REQUIRE(site.write_caches.size() == 1);
     CHECK(site.write_caches[0].bytes == 1'000'000'000);
     CHECK(site.media[0].write_cache == 0);
     CHECK(site.media[0].drive_ids == std::vector<std::string>{"d0", "d1"});
     system["controllers"][0]["write_cache"] = false;
-    CHECK(read_site(system.dump(), "m").write_caches.empty());
+    CHECK(read_system_model(system.dump(), "m").write_caches.empty());
     system["controllers"][0] = {{"id", "rc"}, {"write_cache", true}};
-    CHECK(read_site(system.dump(), "m").unused ==
+    CHECK(read_system_model(system.dump(), "m").unused_members ==
           std::vector<std::string>{"the model does not use write_cache (without a size in cache) of controllers rc"});
 }
 

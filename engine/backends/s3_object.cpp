@@ -8,7 +8,7 @@ namespace sonde::backends {
 
 namespace {
 
-constexpr std::uint64_t most_parts = 10'000;  // of S3
+constexpr std::uint64_t max_parts = 10'000;  // of S3
 
 }  // namespace
 
@@ -23,9 +23,9 @@ int S3Object::open(objects::StoreClient& client, const OpenRequest& request, std
         return 0;
     }
     const std::uint64_t parts = (request.size + length - 1) / length;
-    if (parts > most_parts) {
+    if (parts > max_parts) {
         explanation_ = "the object would have " + std::to_string(parts) + " parts, but S3 allows " +
-                       std::to_string(most_parts) + ": make data.access.transfer larger";
+                       std::to_string(max_parts) + ": make data.access.transfer larger";
         return -EFBIG;
     }
     upload_ = client.begin_upload(key_);

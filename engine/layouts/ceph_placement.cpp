@@ -20,11 +20,11 @@
 namespace sonde::layouts {
 namespace {
 
-constexpr std::int64_t most_groups = 1 << 30;  // of a pool; Ceph itself refuses more than 65,536
+constexpr std::int64_t max_groups = 1 << 30;  // of a pool; Ceph itself refuses more than 65,536
 
 using nlohmann::json;
 
-constexpr std::uint64_t most_blocks = 16'384;
+constexpr std::uint64_t max_blocks = 16'384;
 constexpr int jenkins_hash_id = 2;  // CEPH_STR_HASH_RJENKINS
 // A hundred bytes a group; large clusters have some hundred thousand of them.
 constexpr std::size_t longest_answer = 64U << 20U;
@@ -124,7 +124,7 @@ CephPlacement CephPlacement::from_answers(std::string_view pools, std::string_vi
             if (whole_number<int>(pool.at("object_hash")) == jenkins_hash_id) {
                 const auto name = pool.at("pool_name").get<std::string>();
                 by_number[std::to_string(whole_number<std::int64_t>(pool.at("pool_id")))] = name;
-                placement.pools_[name].placement_groups = whole_number<std::uint32_t>(pool.at("pg_num"), most_groups);
+                placement.pools_[name].placement_groups = whole_number<std::uint32_t>(pool.at("pg_num"), max_groups);
             }
         }
         const json document = in_json(groups, '{', '}');
@@ -201,7 +201,7 @@ StripeLayout place_ceph_layout(std::string_view value, std::uint64_t inode, cons
     std::vector<std::string> by_object;
     LayoutComponent& known_part = layout.components.front();
     known_part.targets.clear();
-    for (std::uint64_t block = 0; block < most_blocks; ++block) {
+    for (std::uint64_t block = 0; block < max_blocks; ++block) {
         const std::uint64_t row = block / stripes.count;
         const std::uint64_t object = row / blocks_of_object * stripes.count + block % stripes.count;
         while (by_object.size() <= object) {
@@ -211,7 +211,7 @@ StripeLayout place_ceph_layout(std::string_view value, std::uint64_t inode, cons
         }
         known_part.targets.push_back(by_object[object]);
     }
-    known_part.end = most_blocks * stripes.unit;
+    known_part.end = max_blocks * stripes.unit;
     LayoutComponent& unknown_part = layout.components.emplace_back();
     unknown_part.start = layout.components.front().end;
     unknown_part.pattern = LayoutComponent::Pattern::foreign;

@@ -71,7 +71,7 @@ void TargetBoard::add(const TargetMeter& meter, std::uint32_t doublings) noexcep
             }
             for (std::uint32_t row = 0; row < meter.rows(); ++row) {
                 const TargetCell& from = meter.cell(k, row, t);
-                AtomicTargetCell& into = kind.cells[std::min(row >> fold, TargetMeter::most_rows - 1)];
+                AtomicTargetCell& into = kind.cells[std::min(row >> fold, TargetMeter::max_rows - 1)];
                 add_to(into.bytes, from.bytes);
                 add_to(into.single_ops, from.single_ops);
                 add_to(into.single_ns, from.single_ns);

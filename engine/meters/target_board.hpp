@@ -23,7 +23,7 @@ struct TargetBoard {
     struct DirectionCounts {
         std::atomic<std::uint64_t> longest_ns;
         std::array<std::atomic<std::uint64_t>, TargetLatency::buckets> latency;
-        std::array<AtomicTargetCell, TargetMeter::most_rows> cells;
+        std::array<AtomicTargetCell, TargetMeter::max_rows> cells;
     };
     struct TargetSlot {
         std::atomic<std::uint32_t> state;  ///< 0 free, 1 being named, 2 named
@@ -33,7 +33,7 @@ struct TargetBoard {
 
     std::atomic<std::uint64_t> files;        ///< whose layout was asked for, once for each stream that opened them
     std::atomic<std::uint64_t> with_layout;  ///< of these: that have one
-    std::array<TargetSlot, TargetMeter::most_targets> targets;
+    std::array<TargetSlot, TargetMeter::max_targets> targets;
 
     /// Adds a stream, whose slices become as wide as 2^`doublings` first widths. Processes may do so at the same time.
     /// What lies on a target that finds no place any more is left out.

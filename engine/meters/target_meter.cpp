@@ -11,7 +11,7 @@ namespace {
 
 /// Slices of a meter of so many targets: 64 KiB of them in each direction, and never fewer than 16.
 std::uint32_t rows_for(std::uint32_t targets) {
-    return std::clamp(std::bit_floor(2048 / std::max(targets, 1U)), 16U, TargetMeter::most_rows);
+    return std::clamp(std::bit_floor(2048 / std::max(targets, 1U)), 16U, TargetMeter::max_rows);
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ TargetMeter::TargetMeter(std::uint64_t start, std::uint64_t width) noexcept
 std::uint32_t TargetMeter::find_or_add_target(std::string_view name) {
     const auto match = std::find(names_.begin(), names_.end(), name);
     if (match == names_.end()) {
-        if (names_.size() == most_targets) {
+        if (names_.size() == max_targets) {
             return no_target;
         }
         names_.emplace_back(name);

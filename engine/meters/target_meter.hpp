@@ -57,14 +57,14 @@ struct TargetCell {
 
 class TargetMeter {
  public:
-    static constexpr std::uint32_t most_rows = 64;
-    static constexpr std::size_t most_targets = 2048;
+    static constexpr std::uint32_t max_rows = 64;
+    static constexpr std::size_t max_targets = 2048;
     static constexpr std::uint32_t no_target = ~0U;
 
     /// Time zero and the width of the first slices, in ticks of the stream's clock.
     TargetMeter(std::uint64_t start, std::uint64_t width) noexcept;
 
-    /// The number of a target in this meter, which may be a new one; none when it has most_targets already.
+    /// The number of a target in this meter, which may be a new one; none when it has max_targets already.
     std::uint32_t find_or_add_target(std::string_view name);
     /// Takes the memory for all targets that have got a number, before they are counted.
     void allocate_counters();
@@ -166,7 +166,7 @@ class TargetMeter {
     std::uint64_t row_start_ = 0, row_end_ = 0;
     std::uint64_t start_, width_;
     std::uint32_t row_ = 0, stride_ = 0;
-    std::uint32_t capacity_ = most_rows, doublings_ = 0;
+    std::uint32_t capacity_ = max_rows, doublings_ = 0;
 };
 
 /// What a stream counted of each target.

@@ -17,11 +17,11 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "operation lists are little-endian");
 
-constexpr std::uint32_t most_handles = 1U << 15U;
-constexpr std::uint32_t most_files = 100'000'000;
-constexpr std::uint32_t most_tasks = 1U << 24U;
+constexpr std::uint32_t max_handles = 1U << 15U;
+constexpr std::uint32_t max_files = 100'000'000;
+constexpr std::uint32_t max_tasks = 1U << 24U;
 constexpr std::uint32_t largest_transfer = 1U << 30U;
-constexpr std::uint64_t most_operations = 1ULL << 40U;
+constexpr std::uint64_t max_operations = 1ULL << 40U;
 constexpr std::uint64_t longest_think_ns = 86'400'000'000'000;
 constexpr std::uint64_t largest_file = 1ULL << 62U;
 
@@ -103,9 +103,9 @@ void check_header(const OperationListFile& file, const OperationListHeader& head
         file.fail("has version " + std::to_string(header.version) +
                   ", but this engine reads version 1: use the lab and the engine of one release");
     }
-    const bool is_possible = header.tasks > 0 && header.tasks <= most_tasks && header.files > 0 &&
-                             header.files <= most_files && header.handles > 0 && header.handles <= most_handles &&
-                             header.operations > 0 && header.operations <= most_operations &&
+    const bool is_possible = header.tasks > 0 && header.tasks <= max_tasks && header.files > 0 &&
+                             header.files <= max_files && header.handles > 0 && header.handles <= max_handles &&
+                             header.operations > 0 && header.operations <= max_operations &&
                              header.largest <= largest_transfer && header.reserved == 0 &&
                              header.reserved_end == std::array<std::uint64_t, 2>{};
     if (!is_possible) {

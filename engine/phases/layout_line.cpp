@@ -23,7 +23,7 @@ using layouts::StripeLayout;
 using nlohmann::ordered_json;
 
 // About 300 kB of the record.
-constexpr std::size_t most_values = 16'384;
+constexpr std::size_t max_values = 16'384;
 
 ordered_json describe_component(const StripeLayout& layout) {
     ordered_json out = ordered_json::array();
@@ -90,12 +90,12 @@ struct Layouts {
     std::map<std::string, TargetSum> targets;
     const std::optional<plan::Striping>* striping = nullptr;
     const layouts::CephPlacement* placement = nullptr;
-    std::uint64_t most_files = 0;
+    std::uint64_t max_files = 0;
     std::uint64_t differing_files = 0;  ///< files whose striping differs from the request
     std::string first_difference;       ///< description of the first difference
     std::string reason_unknown;         ///< facts about the last such file that cannot be read
 
-    bool is_full() const { return reported >= most_files || values >= most_values; }
+    bool is_full() const { return reported >= max_files || values >= max_values; }
 
     /// `task` >= 0: the only task that uses the file.
     void add(const std::string& path, std::uint64_t number, int task) {
@@ -237,7 +237,7 @@ void write_layouts(const RunContext& context, std::size_t index, const files::Fi
     Layouts layouts;
     layouts.striping = &striping;
     layouts.placement = context.ceph_placement();
-    layouts.most_files = layouts::max_layout_queries(context.storage.file_system);
+    layouts.max_files = layouts::max_layout_queries(context.storage.file_system);
     layouts.files = map.distinct_files();
     const auto mapping = map.files().mapping;
     const bool by_task =

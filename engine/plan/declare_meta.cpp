@@ -43,7 +43,7 @@ void describe_size(Visitor& visitor, EntryFilter& filter) {
 }
 
 constexpr std::uint64_t longest_file = 1ULL << 30U;
-constexpr std::int64_t most_items = 1'000'000'000'000;
+constexpr std::int64_t max_items = 1'000'000'000'000;
 constexpr TextRule tree_name{
     .accepts =
         [](const std::string& name) {
@@ -72,8 +72,8 @@ void compute_items(const Reader& in, Tree& tree, std::optional<std::uint64_t> it
         tree.items_per_dir = *items_per_task / item_directories;
     }
     if (static_cast<double>(tree.items_per_dir) * static_cast<double>(directories) * tree.copies >
-        static_cast<double>(most_items)) {
-        in.fail("items_per_dir", "makes more than " + std::to_string(most_items) + " items a task");
+        static_cast<double>(max_items)) {
+        in.fail("items_per_dir", "makes more than " + std::to_string(max_items) + " items a task");
     }
 }
 
@@ -134,8 +134,8 @@ void describe_lookup(Visitor& visitor, Meta& meta, bool& states_examine_all) {
 }
 
 void describe_window(Visitor& visitor, ItemWindow& window, const Tree& tree) {
-    visitor.member("first", window.first, IntegerKind(0, most_items), "number of the first item");
-    visitor.member("count", window.count, IntegerKind(0, most_items), "how many items");
+    visitor.member("first", window.first, IntegerKind(0, max_items), "number of the first item");
+    visitor.member("count", window.count, IntegerKind(0, max_items), "how many items");
     visitor.member("across", window.across, FlagKind{},
                    "one item of each directory in turn, instead of directory by directory");
     visitor.when_reading([&](const Reader& in) {
@@ -147,7 +147,7 @@ void describe_window(Visitor& visitor, ItemWindow& window, const Tree& tree) {
 }
 
 void describe_cycle(Visitor& visitor, Cycle& cycle) {
-    visitor.member("working", cycle.working, IntegerKind(1, most_items),
+    visitor.member("working", cycle.working, IntegerKind(1, max_items),
                    "items of a task in each copy of the tree before and after the phase");
     visitor.member(
         "spread", cycle.spread, IntegerKind(-(1 << 24), 1 << 24),
@@ -178,11 +178,11 @@ void describe_tree(Visitor& visitor, Tree& tree) {
     visitor.member("branching", tree.branching, IntegerKind(1, 1'000'000'000),
                    "subdirectories of each directory that is not a leaf");
     visitor.member("leaf_only", tree.leaf_only, FlagKind{}, "items in the directories of the last level only");
-    visitor.member("items_per_dir", tree.items_per_dir, IntegerKind(0, most_items),
+    visitor.member("items_per_dir", tree.items_per_dir, IntegerKind(0, max_items),
                    "items of each task in each directory that holds items; this or items_per_task",
                    {.absence = Absence::computed, .replaces = {"items_per_task"}});
     std::optional<std::uint64_t> items_per_task;
-    visitor.member("items_per_task", items_per_task, IntegerKind(0, most_items),
+    visitor.member("items_per_task", items_per_task, IntegerKind(0, max_items),
                    "all items of each task; a multiple of the number of directories that hold items",
                    {.replaces = {"items_per_dir"}});
     visitor.member("scope", tree.scope, choice(tree_scopes), "which tasks share one tree");

@@ -11,7 +11,7 @@ namespace {
 
 using namespace choices;
 
-constexpr std::int64_t most_files = 1 << 30;
+constexpr std::int64_t max_files = 1 << 30;
 
 bool is_ambiguous(const std::string& op) {
     return find_operation(op, true) && find_operation(op, false);
@@ -146,7 +146,7 @@ void describe(Visitor& visitor, DuplexStream& stream) {
     visitor.member("id", stream.id, TextKind{}, "name of the stream", required);
     visitor.member("op", stream.write, choice(stream_ops), "direction", required);
     visitor.member("tasks", stream.tasks, choice(stream_tasks), "which tasks");
-    visitor.member("file", stream.file, IntegerKind(0, most_files), "which of each task's files");
+    visitor.member("file", stream.file, IntegerKind(0, max_files), "which of each task's files");
 }
 
 void describe_phase(Visitor& visitor, Phase& phase, const PhaseContext& context) {

@@ -11,7 +11,7 @@ namespace {
 using nlohmann::ordered_json;
 
 // About 1 MB of text for any number of nodes.
-constexpr std::size_t most_values = 65'536;
+constexpr std::size_t max_values = 65'536;
 
 /// Joins 2^`fold` neighboring slices. `active` is the largest value of them.
 std::vector<NodeSlice> merge_slices(const std::vector<NodeSlice>& slices, unsigned fold) {
@@ -31,7 +31,7 @@ unsigned choose_merge_factor(const std::vector<NodeSeries>& nodes) {
         longest = std::max(longest, node.slices.size());
     }
     unsigned fold = 0;
-    while (longest > 1 && nodes.size() * ((longest + (std::size_t{1} << fold) - 1) >> fold) > most_values) {
+    while (longest > 1 && nodes.size() * ((longest + (std::size_t{1} << fold) - 1) >> fold) > max_values) {
         ++fold;
     }
     return fold;

@@ -93,7 +93,7 @@ typename DataStream<Time>::LoopEnd DataStream<Time>::simple_loop(const IoPath& i
                                                                  std::uint64_t to, std::uint64_t pass) {
     // Where each operation goes, until it is done; then when it ended. One array, so that one register is enough. The
     // first place is for when the first one began.
-    std::array<std::uint64_t, TargetCounter::most_at_once + 1> steps;
+    std::array<std::uint64_t, TargetCounter::max_at_once + 1> steps;
     const IoPath local_path = io_path;  // in registers, or near
     const Content data = content;
     const std::uint64_t glance = time_.ticks_of(stop_check_interval_ns);

@@ -23,7 +23,7 @@ using StripeQuery = std::function<patterns::FileStripes(const std::string& path)
 
 class TargetCounter {
  public:
-    static constexpr std::size_t most_at_once = 256;
+    static constexpr std::size_t max_at_once = 256;
 
     /// Operations of `length` bytes are counted in `meter`.
     TargetCounter(const StripeQuery& ask, std::shared_ptr<meters::TargetMeter> meter, std::uint32_t length)
@@ -32,7 +32,7 @@ class TargetCounter {
     /// The file at `path` has been opened and has this layout, which is not empty.
     void set_file(const std::string& path, const patterns::FileStripes& stripes);
 
-    /// The operations to come, at most most_at_once: for loops that keep no offsets.
+    /// The operations to come, at most max_at_once: for loops that keep no offsets.
     void set_expected_offsets(std::span<const std::uint64_t> offsets) noexcept {
         std::copy(offsets.begin(), offsets.end(), expected_offsets_.begin());
     }
@@ -90,7 +90,7 @@ class TargetCounter {
     std::uint64_t begin_ = ~0ULL, last_begin_distance_ = 0;
     std::uint32_t target_ = meters::TargetMeter::no_target;
     std::uint32_t length_;
-    std::array<std::uint64_t, most_at_once> expected_offsets_;
+    std::array<std::uint64_t, max_at_once> expected_offsets_;
 };
 
 }  // namespace sonde::workloads

@@ -20,7 +20,7 @@ struct Spare {
     void* data;
     std::size_t bytes;
 };
-constexpr std::size_t most_spare_bytes = 32U << 20U;
+constexpr std::size_t max_spare_bytes = 32U << 20U;
 constinit system::Lock spare_lock;
 Spare spares[64];
 std::size_t spare_count = 0;
@@ -48,7 +48,7 @@ char* take_spare_buffer(std::size_t bytes) noexcept {
 void return_spare_buffer(char* data, std::size_t bytes) noexcept {
     {
         system::LockGuard lock_guard(spare_lock);
-        if (spare_count < std::size(spares) && spare_bytes + bytes <= most_spare_bytes) {
+        if (spare_count < std::size(spares) && spare_bytes + bytes <= max_spare_bytes) {
             spares[spare_count++] = {data, bytes};
             spare_bytes += bytes;
             return;

@@ -56,7 +56,7 @@ CallRoute count_candidate_call(int fd) noexcept {
     const std::uint32_t calls = ((calls_state >> calls_shift) & calls_mask) + 1;
     const bool is_slow = (calls_state & slow_bit) != 0;
     const std::uint32_t needed = calls_on_fast_storage();
-    if (calls > (is_slow ? calls_on_slow_storage * (needed / least_calls_on_fast_storage) : needed)) {
+    if (calls > (is_slow ? calls_on_slow_storage * (needed / min_calls_on_fast_storage) : needed)) {
         adopt_candidate(fd, calls_state);
         return is_registered_descriptor(fd) ? CallRoute::Buffer : CallRoute::Pass;
     }
@@ -73,7 +73,7 @@ void record_candidate_call_time(int fd, std::size_t bytes, std::uint64_t ns) noe
 }
 
 void consider_unseen_descriptor(int fd) noexcept {
-    if (candidates == nullptr || static_cast<unsigned>(fd) >= most_descriptors || candidate_state(fd) != not_examined ||
+    if (candidates == nullptr || static_cast<unsigned>(fd) >= max_descriptors || candidate_state(fd) != not_examined ||
         unguarded_files.load(std::memory_order_relaxed) == 0 || is_registered_descriptor(fd)) {
         return;
     }
@@ -89,7 +89,7 @@ void consider_unseen_descriptor(int fd) noexcept {
 }
 
 void consider_opened_descriptor(int fd, int flags, const char* path, const char* reason) noexcept {
-    if (candidates == nullptr || static_cast<unsigned>(fd) >= most_descriptors) {
+    if (candidates == nullptr || static_cast<unsigned>(fd) >= max_descriptors) {
         return;
     }
     const system::Critical critical;
@@ -126,7 +126,7 @@ void consider_opened_descriptor(int fd, int flags, const char* path, const char*
 
 void duplicate_candidate(int fd, int duplicate) noexcept {
     const std::uint32_t calls_state = candidate_state(fd);
-    if (candidates == nullptr || static_cast<unsigned>(duplicate) >= most_descriptors) {
+    if (candidates == nullptr || static_cast<unsigned>(duplicate) >= max_descriptors) {
         return;
     }
     const system::Critical critical;

@@ -246,7 +246,7 @@ void adopt_descriptor(const OpenedDescriptor& opening) noexcept {
     const bool ended = state.is_disabled.load(std::memory_order_relaxed) || state.ended.load(std::memory_order_relaxed);
     struct stat status {};
     if (state.settings == nullptr || (ended && !has_registered_descriptors()) || (opening.flags & O_PATH) != 0 ||
-        (opening.flags & O_TMPFILE) == O_TMPFILE || static_cast<unsigned>(fd) >= most_descriptors ||
+        (opening.flags & O_TMPFILE) == O_TMPFILE || static_cast<unsigned>(fd) >= max_descriptors ||
         raw::call(SYS_fstat, fd, raw::number(&status)) != 0 || !S_ISREG(status.st_mode)) {
         return;
     }
@@ -364,9 +364,9 @@ int detach_descriptor(int fd) noexcept {
 void register_duplicate(int fd, int duplicate) noexcept {
     const system::Critical critical;
     forget_candidate(duplicate);
-    if (static_cast<unsigned>(duplicate) >= most_descriptors || duplicate < 3) {
+    if (static_cast<unsigned>(duplicate) >= max_descriptors || duplicate < 3) {
         release_file_of_descriptor(fd, "duplicated to a standard stream");
-        if (duplicate < 0 || duplicate >= most_descriptors) {
+        if (duplicate < 0 || duplicate >= max_descriptors) {
             return;
         }
     }

@@ -43,8 +43,8 @@ bool read_identity(int fd, FileIdentity& file) noexcept {
     return true;
 }
 
-constexpr unsigned most_mapped = 64;
-constinit FileIdentity mapped_identities[most_mapped] = {};
+constexpr unsigned max_mapped = 64;
+constinit FileIdentity mapped_identities[max_mapped] = {};
 constinit std::atomic<unsigned> mapped_files{0};  ///< noted so far; the oldest ones are overwritten
 constinit std::atomic<bool> shares_memory{false};
 constinit std::atomic<bool> shares_anonymous_memory{false};  ///< memory that reaches others by fork alone
@@ -67,7 +67,7 @@ void record_shared_map(int fd) noexcept {
     }
     system::LockGuard lock_guard(mapped_lock);
     const unsigned number = mapped_files.load(std::memory_order_relaxed);
-    mapped_identities[number % most_mapped] = file;
+    mapped_identities[number % max_mapped] = file;
     mapped_files.store(number + 1, std::memory_order_relaxed);
 }
 

@@ -24,7 +24,7 @@ void start(const StorageCalls& below, settings::Settings& settings, int report, 
     state.json_report_folder = lines;
     if (table == nullptr) {
         // 512 KiB of addresses; memory only for the part that descriptors reach.
-        table = static_cast<std::atomic<Description*>*>(system::map_bytes(sizeof(*table) * most_descriptors, true));
+        table = static_cast<std::atomic<Description*>*>(system::map_bytes(sizeof(*table) * max_descriptors, true));
     }
     start_candidates();
     install_workers();

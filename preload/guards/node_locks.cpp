@@ -23,7 +23,7 @@ constinit system::Lock lock_file_lock;
 constinit std::atomic<int> lock_file{-1};
 constinit std::atomic<bool> is_open_attempted{false};
 
-constexpr int most_names = 64;
+constexpr int max_names = 64;
 
 /// One file for all processes of a user. Somebody else may have made one of its name before us, and may remove it
 /// again: there are several names, and one that is ours already goes before one that is free. A negative errno when
@@ -31,7 +31,7 @@ constexpr int most_names = 64;
 long open_lock_file() noexcept {
     long fd = -1;
     for (const int make : {0, O_CREAT}) {
-        for (int number = 0; number < most_names && fd < 0; ++number) {
+        for (int number = 0; number < max_names && fd < 0; ++number) {
             system::Text name;
             name << "/dev/shm/sonde-preload-" << std::uint64_t{geteuid()};
             if (number > 0) {

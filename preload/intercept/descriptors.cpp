@@ -54,7 +54,7 @@ int close_descriptor(int fd, Real real) {
 /// open.
 template <class Real>
 int close_descriptor_range(unsigned first, unsigned last, Real real) {
-    const int end = static_cast<int>(std::min(last, static_cast<unsigned>(buffer::most_descriptors - 1)));
+    const int end = static_cast<int>(std::min(last, static_cast<unsigned>(buffer::max_descriptors - 1)));
     const bool note = !intercept::is_in_vfork_child();
     for (int fd = static_cast<int>(std::min(first, static_cast<unsigned>(end)));
          note && fd <= end && fd <= get_highest_descriptor(); ++fd) {

@@ -36,7 +36,7 @@ template <class Real>
     __builtin_unreachable();
 }
 
-constexpr std::size_t most_arguments = 1U << 16U;
+constexpr std::size_t max_arguments = 1U << 16U;
 
 /// Converts the arguments of execl(), execlp() and execle() to an array, and finds the environment of execle().
 struct ArgumentList {
@@ -48,7 +48,7 @@ struct ArgumentList {
         va_list counted;
         va_copy(counted, variable);
         std::size_t count = 1;
-        for (const char* argument = first; argument != nullptr && count < most_arguments;
+        for (const char* argument = first; argument != nullptr && count < max_arguments;
              argument = va_arg(counted, const char*)) {
             ++count;
         }

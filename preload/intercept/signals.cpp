@@ -13,7 +13,7 @@ namespace {
 
 using namespace sonde;
 
-constexpr int most_signals = 65;
+constexpr int max_signals = 65;
 constexpr std::size_t kernel_mask_bytes = 8;
 
 /// What the program asked for.
@@ -22,7 +22,7 @@ struct ProgramAction {
     std::atomic<bool> once{false};     ///< SA_RESETHAND
     std::atomic<bool> details{false};  ///< SA_SIGINFO
 };
-constinit ProgramAction program_actions[most_signals];
+constinit ProgramAction program_actions[max_signals];
 thread_local unsigned long mask_before __attribute__((tls_model("initial-exec"))) = 0;
 thread_local bool mask_changed __attribute__((tls_model("initial-exec"))) = false;
 thread_local std::uint64_t deferred_signals __attribute__((tls_model("initial-exec"))) =
@@ -91,7 +91,7 @@ void handle_signal(int number) {
 }
 
 bool is_wrapper_needed(int number) noexcept {
-    return (buffer::table != nullptr || trace::is_tracing()) && number > 0 && number < most_signals;
+    return (buffer::table != nullptr || trace::is_tracing()) && number > 0 && number < max_signals;
 }
 
 bool is_handler(const void* address) noexcept {

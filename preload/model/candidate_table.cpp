@@ -16,11 +16,11 @@ constinit std::atomic<std::uint32_t> unguarded_files{0};
 
 namespace {
 
-constexpr std::uint32_t most_calls = 1000;
+constexpr std::uint32_t max_calls = 1000;
 constexpr std::uint64_t cost_of_buffering_ns = 20'000;
 
 constinit std::atomic<std::uint32_t> forks{0}, spawns{0};
-constinit std::atomic<std::uint32_t> calls_needed{least_calls_on_fast_storage};
+constinit std::atomic<std::uint32_t> calls_needed{min_calls_on_fast_storage};
 constinit std::atomic<int> highest_seen{0};
 constinit std::atomic<std::uint32_t> slow_in_a_row{0}, fast_calls_in_a_row{0}, files_opened{0};
 constexpr std::uint32_t timed_calls_before_sampling = 32;  ///< timed calls, after which few files are timed
@@ -55,7 +55,7 @@ bool record_timed_call(bool was_slow) noexcept {
 }
 
 bool is_file_skipped() noexcept {
-    return calls_on_fast_storage() == most_calls &&
+    return calls_on_fast_storage() == max_calls &&
            files_opened.fetch_add(1, std::memory_order_relaxed) % sampling_interval != 0;
 }
 
@@ -78,7 +78,7 @@ void set_candidate_state(int fd, std::uint32_t calls_state) noexcept {
 
 void start_candidates() noexcept {
     if (candidates == nullptr) {
-        candidates = static_cast<CandidateSlot*>(system::map_bytes(sizeof(CandidateSlot) * most_descriptors, true));
+        candidates = static_cast<CandidateSlot*>(system::map_bytes(sizeof(CandidateSlot) * max_descriptors, true));
     }
 }
 
@@ -115,8 +115,8 @@ void recheck_descriptors_of(const File& file) noexcept {
 
 void record_benefit(std::uint64_t gained_ns) noexcept {
     const std::uint32_t needed = calls_needed.load(std::memory_order_relaxed);
-    calls_needed.store(gained_ns < cost_of_buffering_ns ? std::min(needed * 2, most_calls)
-                                                        : std::max(needed / 2, least_calls_on_fast_storage),
+    calls_needed.store(gained_ns < cost_of_buffering_ns ? std::min(needed * 2, max_calls)
+                                                        : std::max(needed / 2, min_calls_on_fast_storage),
                        std::memory_order_relaxed);
 }
 

@@ -30,7 +30,7 @@ inline constexpr std::uint32_t first_candidate_state = 2;
 extern std::atomic<std::uint32_t> unguarded_files;
 
 inline std::uint32_t candidate_state(int fd) noexcept {
-    return candidates != nullptr && static_cast<unsigned>(fd) < most_descriptors
+    return candidates != nullptr && static_cast<unsigned>(fd) < max_descriptors
                ? candidates[fd].state.load(std::memory_order_relaxed)
                : pass_through;
 }
@@ -55,7 +55,7 @@ inline constexpr bool is_timed(std::uint32_t calls) noexcept {
     return calls < calls_on_slow_storage && calls % 6 == 3;
 }
 /// Looking a file up and closing it again costs about as much as 30 calls that are answered from memory.
-inline constexpr std::uint32_t least_calls_on_fast_storage = 256;
+inline constexpr std::uint32_t min_calls_on_fast_storage = 256;
 
 /// A byte of libc that is not 0 while no second thread was ever made; nullptr where this libc has none.
 extern const char* single_threaded;
@@ -67,7 +67,7 @@ inline bool is_single_threaded() noexcept {
 inline bool count_usual_call(int fd) noexcept {
     std::uint32_t candidate = candidate_state(fd);
     const std::uint32_t calls = ((candidate >> calls_shift) & calls_mask) + 1;
-    const std::uint32_t most_calls = (candidate & slow_bit) != 0 ? calls_on_slow_storage : least_calls_on_fast_storage;
+    const std::uint32_t most_calls = (candidate & slow_bit) != 0 ? calls_on_slow_storage : min_calls_on_fast_storage;
     if (candidate < first_candidate_state || calls >= most_calls || is_timed(calls)) {
         return false;
     }
@@ -96,7 +96,7 @@ void start_candidates() noexcept;
 void exclude_descriptor(int fd) noexcept;
 /// The descriptor is about to be closed.
 inline void forget_candidate(int fd) noexcept {
-    if (candidates != nullptr && static_cast<unsigned>(fd) < most_descriptors) {
+    if (candidates != nullptr && static_cast<unsigned>(fd) < max_descriptors) {
         candidates[fd].state.store(not_examined, std::memory_order_relaxed);
         candidates[fd].identity.store(0, std::memory_order_relaxed);
     }

@@ -7,7 +7,7 @@ namespace sonde::buffer {
 constinit std::atomic<Description*>* table = nullptr;
 constinit std::atomic<std::uint32_t> files_known{0};
 constinit std::atomic<int> highest{0};
-constinit std::atomic<int> lowest_own_descriptor{most_descriptors};
+constinit std::atomic<int> lowest_own_descriptor{max_descriptors};
 
 namespace {
 constexpr unsigned private_count = 4096;

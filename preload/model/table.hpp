@@ -12,7 +12,7 @@ namespace sonde::buffer {
 struct Description;
 
 /// Descriptors at or above this are never buffered.
-inline constexpr int most_descriptors = 1 << 16;
+inline constexpr int max_descriptors = 1 << 16;
 /// Slots are empty until a file is adopted. Read without a lock: an empty slot means "not registered".
 extern std::atomic<Description*>* table;
 extern std::atomic<std::uint32_t> files_known;
@@ -22,7 +22,7 @@ inline bool has_registered_descriptors() noexcept {
     return files_known.load(std::memory_order_relaxed) != 0;
 }
 inline bool is_registered_descriptor(int fd) noexcept {
-    return has_registered_descriptors() && static_cast<unsigned>(fd) < most_descriptors &&
+    return has_registered_descriptors() && static_cast<unsigned>(fd) < max_descriptors &&
            table[fd].load(std::memory_order_acquire) != nullptr;
 }
 /// Returns whether the descriptor is registered and the call is one of the program, not one of the library or libc.

@@ -310,7 +310,7 @@ void read_entry(const char* begin, const char* end, Settings& into, Warn warn) n
         into.standard_output_bytes = rule.size;
         return;
     }
-    if (!fits || into.count == Settings::most_rules) {
+    if (!fits || into.count == Settings::max_rules) {
         warn_of_piece(warn, "IOBUF_PARAMS: too long or too many entries; left out: \"", pattern, "\".");
         return;
     }

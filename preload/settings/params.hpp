@@ -43,8 +43,8 @@ enum class Stage : std::uint8_t {
 };
 
 struct Settings {
-    static constexpr std::size_t most_rules = 64;
-    Rule rules[most_rules];
+    static constexpr std::size_t max_rules = 64;
+    Rule rules[max_rules];
     std::size_t count = 0;
     std::uint32_t standard_output_bytes = 0;  ///< %stdout was named: size of its buffer
     Limits limits;

@@ -69,14 +69,14 @@ struct PathCallCounts {  // calls on paths, not on descriptors
 struct TraceState {
     const char* folder = nullptr;
     static constexpr std::uint32_t buckets = 4096;
-    static constexpr std::uint32_t most_records = 65536;
+    static constexpr std::uint32_t max_records = 65536;
     system::Lock lock;
     Record** by_name = nullptr;
     Record** all = nullptr;
     std::atomic<std::uint32_t> records{0};
     std::uint64_t overflow = 0;  ///< opens beyond the last record
     CallEvent* events = nullptr;
-    std::size_t most_events = 0;
+    std::size_t max_events = 0;
     std::atomic<std::uint64_t> events_seen{0};
     PathCallCounts names[static_cast<unsigned>(Kind::count)];
     std::uint64_t began_ticks = 0, began_ns = 0, began_wall_ns = 0;

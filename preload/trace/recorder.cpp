@@ -43,7 +43,7 @@ void read_file_name(int fd, const char* given_path, char* into, std::size_t room
 
 Record* make_record(const char* path, std::uint64_t hash) noexcept {
     const std::uint32_t number = state.records.load(std::memory_order_relaxed);
-    if (number == TraceState::most_records) {
+    if (number == TraceState::max_records) {
         ++state.overflow;
         return nullptr;
     }
@@ -90,11 +90,11 @@ Record* find_or_make_record(int fd, const char* given_path) noexcept {
 
 void store_event(const Record& record, Kind kind, std::uint64_t began, std::uint64_t ended, std::int64_t offset,
                  std::int64_t bytes) noexcept {
-    if (state.most_events == 0) {
+    if (state.max_events == 0) {
         return;
     }
     const std::uint64_t index = state.events_seen.fetch_add(1, std::memory_order_relaxed);
-    if (index < state.most_events) {
+    if (index < state.max_events) {
         const std::uint64_t length = ended - began;
         CallEvent& event = state.events[index];
         event.ticks = length < ~std::uint32_t{0} ? static_cast<std::uint32_t>(length) : ~std::uint32_t{0};
@@ -124,17 +124,17 @@ int highest_descriptor() noexcept {
 void start(const char* folder, std::size_t events) noexcept {
     state.folder = folder;
     state.by_name = static_cast<Record**>(system::map_bytes(TraceState::buckets * sizeof(Record*)));
-    state.all = static_cast<Record**>(system::map_bytes(TraceState::most_records * sizeof(Record*), true));
-    state.most_events = std::min<std::size_t>(events, 1U << 24U);
-    state.events = state.most_events > 0
-                       ? static_cast<CallEvent*>(system::map_bytes(state.most_events * sizeof(CallEvent), true))
+    state.all = static_cast<Record**>(system::map_bytes(TraceState::max_records * sizeof(Record*), true));
+    state.max_events = std::min<std::size_t>(events, 1U << 24U);
+    state.events = state.max_events > 0
+                       ? static_cast<CallEvent*>(system::map_bytes(state.max_events * sizeof(CallEvent), true))
                        : nullptr;
-    state.most_events = state.events != nullptr ? state.most_events : 0;
+    state.max_events = state.events != nullptr ? state.max_events : 0;
     state.began_wall_ns = system::clock_ns(CLOCK_REALTIME);
     state.began_ns = system::now_ns();
     state.began_ticks = system::ticks();
     auto* new_table =
-        static_cast<std::atomic<OpenDescription*>*>(system::map_bytes(sizeof(*table) * most_descriptors, true));
+        static_cast<std::atomic<OpenDescription*>*>(system::map_bytes(sizeof(*table) * max_descriptors, true));
     if (state.by_name != nullptr && state.all != nullptr) {
         table = new_table;
     }
@@ -144,7 +144,7 @@ void record_open(int fd, int flags, const char* path, std::uint64_t began) noexc
     const system::Critical critical;
     struct stat got {};
     const int saved_errno = errno;
-    if (static_cast<unsigned>(fd) >= most_descriptors || (flags & O_PATH) != 0 ||
+    if (static_cast<unsigned>(fd) >= max_descriptors || (flags & O_PATH) != 0 ||
         raw::call(SYS_fstat, fd, raw::number(&got)) != 0 || !S_ISREG(got.st_mode)) {
         return;
     }
@@ -196,7 +196,7 @@ void record_close(int fd, std::uint64_t began) noexcept {
 void record_duplicate(int fd, int duplicate) noexcept {
     const system::Critical critical;
     OpenDescription* handle = get_handle(fd);
-    if (handle != nullptr && static_cast<unsigned>(duplicate) < most_descriptors) {
+    if (handle != nullptr && static_cast<unsigned>(duplicate) < max_descriptors) {
         system::LockGuard lock_guard(handle->record->lock);
         ++handle->references;
         table[duplicate].store(handle, std::memory_order_release);

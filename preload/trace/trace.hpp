@@ -16,11 +16,11 @@ namespace sonde::trace {
 enum class Kind : std::uint8_t { Open, Read, Write, Seek, Stat, Sync, Truncate, Map, Close, Name, Other, count };
 
 struct OpenDescription;
-inline constexpr int most_descriptors = 1 << 20;
+inline constexpr int max_descriptors = 1 << 20;
 extern std::atomic<OpenDescription*>* table;  ///< nullptr while nothing is traced
 
 inline bool is_traced_descriptor(int fd) noexcept {
-    return table != nullptr && static_cast<unsigned>(fd) < most_descriptors &&
+    return table != nullptr && static_cast<unsigned>(fd) < max_descriptors &&
            table[fd].load(std::memory_order_relaxed) != nullptr && !system::Critical::is_in_library();
 }
 int highest_descriptor() noexcept;

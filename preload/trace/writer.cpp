@@ -98,8 +98,8 @@ void append_process_line(Text& text, const Scale& scale) noexcept {
         << ",\"files\":" << std::uint64_t{state.records.load(std::memory_order_acquire)}
         << ",\"files_left_out\":" << state.overflow;
     const std::uint64_t event_count = state.events_seen.load(std::memory_order_relaxed);
-    text << ",\"events\":" << std::min<std::uint64_t>(event_count, state.most_events)
-         << ",\"events_left_out\":" << (event_count > state.most_events ? event_count - state.most_events : 0);
+    text << ",\"events\":" << std::min<std::uint64_t>(event_count, state.max_events)
+         << ",\"events_left_out\":" << (event_count > state.max_events ? event_count - state.max_events : 0);
     std::uint64_t reads = 0;
     std::uint64_t writes = 0;
     if (read_kernel_counts(reads, writes)) {
@@ -194,7 +194,7 @@ void append_file_line(Text& text, Record& record, const Scale& scale) noexcept {
 /// Events are arrays, not objects, so that a file with a million of them stays small enough to open.
 void append_event_lines(Text& text, const Scale& scale) noexcept {
     const std::uint64_t event_count =
-        std::min<std::uint64_t>(state.events_seen.load(std::memory_order_relaxed), state.most_events);
+        std::min<std::uint64_t>(state.events_seen.load(std::memory_order_relaxed), state.max_events);
     constexpr std::uint64_t on_a_line = 512;
     for (std::uint64_t offset = 0; offset < event_count; offset += on_a_line) {
         text << "{\"type\":\"events\",\"columns\":[\"t_ns\",\"ns\",\"file\",\"op\",\"offset\",\"bytes\"],\"rows\":[";

@@ -45,7 +45,7 @@ Time seek_time(const MediumDescription& site, const MediaRequest& request, bool 
 
 /// Least time of a request that is not sequential, from the random operations per second of a drive. Longer requests
 /// than a segment count as merged. Without geometry the one drive has the operations of all.
-Time least_access_time(const MediumDescription& site, const MediaRequest& request, bool is_sequential) noexcept {
+Time min_access_time(const MediumDescription& site, const MediaRequest& request, bool is_sequential) noexcept {
     const std::uint64_t segment = site.segment > 0 ? site.segment : Defaults::segment;
     if (is_sequential || site.access_time == 0 || request.length > segment) {
         return 0;
@@ -83,7 +83,7 @@ ServiceTimes serve_from_drives(Medium& medium, const MediaRequest& request, std:
     count_all_drives(medium, load, request.is_write);
     const bool is_sequential = medium.last_object == request.object && medium.last_end == request.offset;
     const auto is_touched = [&load](std::size_t i) { return load.has_full_stripes || load.additional[i] > 0; };
-    const Time least_time = least_access_time(site, request, is_sequential);
+    const Time least_time = min_access_time(site, request, is_sequential);
     std::uint64_t touched_drives = 0;
     for (std::size_t i = 0; i < medium.seek_stations.size(); ++i) {
         touched_drives += is_touched(i) ? 1 : 0;

@@ -55,11 +55,11 @@ struct DriveCounters {
 /// The drives below a target, under one RAID group.
 struct Medium {
     /// Largest number of simulated drives; further drives share those from the first on.
-    static constexpr std::size_t most_arms = 64;
+    static constexpr std::size_t max_arms = 64;
 
     Medium(const MediumDescription& described, std::uint64_t seed, std::uint64_t part)
         : description(described),
-          seek_stations(described.segment > 0 ? std::clamp<std::size_t>(described.data + described.parity, 1, most_arms)
+          seek_stations(described.segment > 0 ? std::clamp<std::size_t>(described.data + described.parity, 1, max_arms)
                                               : 1),
           drives(seek_stations.size()),
           noise(seed, part, described.noise),
@@ -82,10 +82,10 @@ struct Medium {
     struct DriveLoad {
         double average_drive_bytes = 0;  ///< full stripes, and a share of additional parity
         double parity_each_drive = 0;    ///< part of average_drive: parity of partial stripes, read and written
-        std::array<double, most_arms> additional{};  ///< by drive: partial stripes with their old data
-        bool has_full_stripes = false;               ///< so every drive is touched
-        std::uint32_t partial_stripes = 0;           ///< written
-        std::uint64_t reread_bytes = 0;              ///< old data and parity
+        std::array<double, max_arms> additional{};  ///< by drive: partial stripes with their old data
+        bool has_full_stripes = false;              ///< so every drive is touched
+        std::uint32_t partial_stripes = 0;          ///< written
+        std::uint64_t reread_bytes = 0;             ///< old data and parity
     };
     DriveLoad compute_load(std::uint64_t from, std::uint64_t until, bool is_write) const noexcept;
     /// Of the busiest drive.

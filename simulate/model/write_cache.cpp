@@ -36,7 +36,7 @@ std::vector<WriteCache::DriveWrite> WriteCache::take(const DriveWrite& write, st
     if (until > full_until) {
         partial_stripes_.push_back(cut_write(write, full_until, until));
     }
-    if (partial_stripes_.size() > most_partial_stripes) {
+    if (partial_stripes_.size() > max_partial_stripes) {
         ready.push_back(partial_stripes_.front());
         partial_stripes_.erase(partial_stripes_.begin());
     }

@@ -17,7 +17,7 @@ namespace sonde::simulate {
 class WriteCache {
  public:
     /// Largest number of partial stripes that wait for their continuation.
-    static constexpr std::size_t most_partial_stripes = 64;
+    static constexpr std::size_t max_partial_stripes = 64;
 
     /// A write to the drives below a target.
     struct DriveWrite {

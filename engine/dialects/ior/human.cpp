@@ -93,7 +93,7 @@ class Human final : public OutputLayout {
     void end_test(const IorTest& test) override {
         const IorSettings& s = *test.settings;
         if (s.wear_out && s.status_file.empty() && !test.measurements_of(true).empty()) {
-            out_ << "Pairs deadlineForStonewallingaccessed: " << test.measurements_of(true).front().most_operations
+            out_ << "Pairs deadlineForStonewallingaccessed: " << test.measurements_of(true).front().max_operations
                  << "\n";
         }
         if (s.summary_always) {
@@ -285,7 +285,7 @@ class Human final : public OutputLayout {
             std::min_element(measurement.tasks.begin(), measurement.tasks.end(), by_bytes)->bytes_at_deadline;
         out_ << text(
             "stonewalling pairs accessed min: %lld max: %lld -- min data: %.1f GiB mean data: %.1f GiB time: %.1fs\n",
-            static_cast<long long>(least->operations_at_deadline), static_cast<long long>(measurement.most_operations),
+            static_cast<long long>(least->operations_at_deadline), static_cast<long long>(measurement.max_operations),
             least_bytes / gibi, measurement.stonewall_bytes / test.placement.active_tasks(*test.settings) / gibi,
             measurement.stonewall_seconds);
     }

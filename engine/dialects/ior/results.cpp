@@ -100,7 +100,7 @@ bool IorResults::read_task_rows(const ordered_json& content) {
             const double mean = (times.transfer + current_.compare) / static_cast<double>(times.operations);
             current_.latency = std::min(current_.latency, mean);
         }
-        current_.most_operations = std::max(current_.most_operations, times.operations);
+        current_.max_operations = std::max(current_.max_operations, times.operations);
         current_.tasks.push_back(times);
         ++task_rows_read_;
     }

@@ -36,7 +36,7 @@ struct IorMeasurement {
     double latency = 0;                                   ///< seconds, IOR's
     std::int64_t mismatches = 0, checked_bytes = 0;
     double stonewall_bytes = 0, stonewall_seconds = 0;
-    std::int64_t most_operations = 0;  ///< of one task
+    std::int64_t max_operations = 0;  ///< of one task
     std::vector<TaskTimes> tasks;
     nlohmann::ordered_json figures;     ///< Sonde's figures: rates, latency, imbalance
     std::vector<std::string> findings;  ///< what Sonde says about it

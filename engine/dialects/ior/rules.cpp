@@ -12,7 +12,7 @@ void throw_argument_error(const std::string& sentence) {
 namespace {
 
 constexpr std::int64_t word_bytes = 8;
-constexpr int most_repetitions = 10'000;
+constexpr int max_repetitions = 10'000;
 
 void check_sizes(const IorSettings& s) {
     const std::string sizes = "-b is " + std::to_string(s.block) + " and -t is " + std::to_string(s.transfer);
@@ -111,9 +111,9 @@ std::vector<std::string> check(IorSettings& s, bool in_script) {
         doubts.push_back("-i is " + std::to_string(s.repetitions) + "; one repetition is made");
         s.repetitions = 1;
     }
-    if (s.repetitions > most_repetitions) {
+    if (s.repetitions > max_repetitions) {
         throw_argument_error("-i is " + std::to_string(s.repetitions) + ", but a plan holds at most " +
-                             std::to_string(most_repetitions) + " repetitions: start it again for more");
+                             std::to_string(max_repetitions) + " repetitions: start it again for more");
     }
     if (s.test_delay < 0) {
         doubts.emplace_back("-d is below zero; there is no delay");

@@ -22,7 +22,7 @@ std::string store_status(const IorTest& test) {
         return {};
     }
     std::ofstream file(s.status_file, std::ios::trunc);
-    file << writes.front().most_operations;
+    file << writes.front().max_operations;
     return file.flush() ? std::string()
                         : "the status file " + s.status_file +
                               " cannot be written: a later read would not know how much there is";

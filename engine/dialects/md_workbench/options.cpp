@@ -15,14 +15,14 @@ using plan::PlanError;
 using S = WorkbenchSettings;
 using V = const std::string&;
 
-constexpr int most_items = 1 << 28;
+constexpr int max_items = 1 << 28;
 
 int read_small_number(V text, int least, int most) {
     return static_cast<int>(read_scaled_number(text, "", least, most));
 }
 
 std::uint64_t read_count(V text, std::int64_t least) {
-    return static_cast<std::uint64_t>(read_scaled_number(text, "", least, most_items));
+    return static_cast<std::uint64_t>(read_scaled_number(text, "", least, max_items));
 }
 
 double read_factor(V text) {
@@ -83,7 +83,7 @@ const std::vector<ToolOption<S>>& options() {
         {'t', "waiting-time", true, "wait after each call, in proportion to how long it took",
          [](S& s, V v) { s.wait = read_factor(v); }},
         {'w', "stonewall-timer", true, "seconds after which an iteration of the benchmark stops",
-         [](S& s, V v) { s.stonewall_s = read_small_number(v, 0, most_items); }},
+         [](S& s, V v) { s.stonewall_s = read_small_number(v, 0, max_items); }},
         {0, "dataPacketType", true, "content: timestamp, offset, incompressible, random",
          [](S& s, V v) { s.packets = packet_type(v); }},
         {0, "start-item", true, "number of the first object", [](S& s, V v) { s.start_item = read_count(v, 0); }},

@@ -103,7 +103,7 @@ std::string row_of(const WorkbenchSettings& s, const WorkbenchStep& step, const 
     }
     return format_text("%s \t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.0f\t%.3fs\t%.3fs\t%.2f MiB/s %.4e", name_of(step.phase),
                        c.directory_creates, c.directory_removes, c.creates, c.reads, c.stats, c.removes, c.time, c.time,
-                       throughput, m.most_latency());
+                       throughput, m.max_latency());
 }
 
 std::string figures_of(const WorkbenchSettings& s, const WorkbenchStep& step, const WorkbenchPhase& m,
@@ -113,18 +113,18 @@ std::string figures_of(const WorkbenchSettings& s, const WorkbenchStep& step, co
         const double calls = c.reads * (s.read_only ? 2 : 4);
         std::string text =
             format_text("rate:%.1f iops/s objects:%.0f rate:%.1f obj/s tp:%.1f MiB/s op-max:%.4es",
-                        quotient(calls, c.time), c.reads, quotient(c.reads, c.time), throughput, m.most_latency());
+                        quotient(calls, c.time), c.reads, quotient(c.reads, c.time), throughput, m.max_latency());
         return step.wait > 1e-9 ? text + format_text(" waiting_factor:%.2f", step.wait) : text;
     }
     if (step.phase == PhaseKind::precreate) {
         return format_text(
             "rate:%.1f iops/s dsets: %.0f objects:%.0f rate:%.3f dset/s rate:%.1f obj/s tp:%.1f MiB/s op-max:%.4es",
             quotient(c.directory_creates + c.creates, c.time), c.directory_creates, c.creates,
-            quotient(c.directory_creates, c.time), quotient(c.creates, c.time), throughput, m.most_latency());
+            quotient(c.directory_creates, c.time), quotient(c.creates, c.time), throughput, m.max_latency());
     }
     return format_text("rate:%.1f iops/s objects:%.0f dsets: %.0f rate:%.1f obj/s rate:%.3f dset/s op-max:%.4es",
                        quotient(c.removes + c.directory_removes, c.time), c.removes, c.directory_removes,
-                       quotient(c.removes, c.time), quotient(c.directory_removes, c.time), m.most_latency());
+                       quotient(c.removes, c.time), quotient(c.directory_removes, c.time), m.max_latency());
 }
 
 std::string latencies_text(const WorkbenchPhase& m) {
@@ -170,7 +170,7 @@ void WorkbenchPhase::read_record_line(std::string_view type, const ordered_json&
             task_calls.resize(task_times.size(), 0);
             task_times[number] += row.at(end).get<double>();
             task_calls[number] += row.at(ops).get<double>();
-            most_calls = std::max(most_calls, row.at(ops).get<std::uint64_t>());
+            max_calls = std::max(max_calls, row.at(ops).get<std::uint64_t>());
         }
         time = task_times.empty() ? 0 : *std::max_element(task_times.begin(), task_times.end());
     } else if (type == "histogram") {
@@ -180,7 +180,7 @@ void WorkbenchPhase::read_record_line(std::string_view type, const ordered_json&
     }
 }
 
-double WorkbenchPhase::most_latency() const {
+double WorkbenchPhase::max_latency() const {
     double most = 0;
     for (const char* kind : {"read", "stat", "create", "remove"}) {
         const auto latencies = latency.find(kind);
@@ -207,7 +207,7 @@ std::string line_of(const WorkbenchSettings& s, const WorkbenchStep& step, const
     }
     if (!s.quiet && step.phase == PhaseKind::benchmark && s.stonewall_s > 0) {
         const double of_round = static_cast<double>(s.sets) * (s.read_only ? 2 : 4);
-        text += format_text(" stonewall-iter:%.0f", static_cast<double>(m.most_calls) / of_round);
+        text += format_text(" stonewall-iter:%.0f", static_cast<double>(m.max_calls) / of_round);
     }
     return task ? text : text + latencies_text(m);
 }

@@ -27,12 +27,12 @@ struct WorkbenchPhase {
     std::uint64_t directory_creates = 0, directory_removes = 0, creates = 0, reads = 0, stats = 0, removes = 0;
     std::uint64_t errors = 0;  ///< calls that failed and objects with wrong content
     bool stonewalled = false;
-    std::uint64_t most_calls = 0;              ///< of one task, in the benchmark
+    std::uint64_t max_calls = 0;               ///< of one task, in the benchmark
     std::map<std::string, Latencies> latency;  ///< by kind as in the record: read, stat, create, remove
     std::vector<std::string> findings;
 
     void read_record_line(std::string_view type, const nlohmann::ordered_json& content);
-    double most_latency() const;
+    double max_latency() const;
 };
 
 /// The line or the row of a phase; `task`: of one task only. Single calls of one task are not told apart: then

@@ -135,7 +135,7 @@ class WorkbenchSession final : public Session {
         if (settings_.stonewall_s == 0 || measured_.task_calls.empty()) {
             return settings_.objects;
         }
-        return measured_.most_calls / (static_cast<std::uint64_t>(settings_.sets) * 4);
+        return measured_.max_calls / (static_cast<std::uint64_t>(settings_.sets) * 4);
     }
 
     void print_heading() {

@@ -42,7 +42,7 @@ std::string packet_type(const std::string& text) {
 
 using S = MdtestSettings;
 using V = const std::string&;
-constexpr int most_items = 1 << 28;
+constexpr int max_items = 1 << 28;
 
 std::vector<ToolOption<MdtestSettings>> list_flags() {
     return {
@@ -88,13 +88,13 @@ std::vector<ToolOption<MdtestSettings>> list_value_options() {
     return {
         {'a', "", true, "interface: POSIX (default) or DUMMY", [](S& s, V v) { s.api = v; }},
         {'b', "", true, "branching factor of the tree (1)",
-         [](S& s, V v) { s.branching = std::max(read_small_number(v, 0, most_items), 1); }},
+         [](S& s, V v) { s.branching = std::max(read_small_number(v, 0, max_items), 1); }},
         {'d', "", true, "directory in which the test runs (./out)", [](S& s, V v) { s.directory = v; }},
         {'B', "", true, "no barriers between phases: refused unless 0",
          [](S& s, V v) { s.no_barriers = read_small_number(v, 0, 1); }},
         {'e', "", true, "bytes to read from each file (0: open and close)",
          [](S& s, V v) { s.read_bytes = read_size(v); }},
-        {'f', "", true, "first number of tasks", [](S& s, V v) { s.first = read_small_number(v, 1, most_items); }},
+        {'f', "", true, "first number of tasks", [](S& s, V v) { s.first = read_small_number(v, 1, max_items); }},
         {'G', "", true, "signature of the content",
          [](S& s, V v) {
              const std::int64_t value = read_number(v, INT32_MIN, UINT32_MAX);
@@ -102,20 +102,20 @@ std::vector<ToolOption<MdtestSettings>> list_value_options() {
          }},
         {'i', "", true, "iterations (1)", [](S& s, V v) { s.iterations = read_small_number(v, 0, 100'000); }},
         {'I', "", true, "items of each task in each directory", [](S& s, V v) { s.items_per_dir = read_size(v); }},
-        {'l', "", true, "last number of tasks", [](S& s, V v) { s.last = read_small_number(v, 0, most_items); }},
+        {'l', "", true, "last number of tasks", [](S& s, V v) { s.last = read_small_number(v, 0, max_items); }},
         {'n', "", true, "items of each task", [](S& s, V v) { s.items = read_size(v); }},
         {'N', "", true, "stat the items of the N-th next task, read those of the 2 N-th, remove those of the 3 N-th",
-         [](S& s, V v) { s.shift = read_small_number(v, 0, most_items / 8); }},
+         [](S& s, V v) { s.shift = read_small_number(v, 0, max_items / 8); }},
         {'p', "", true, "seconds to wait before the directory and the file tests",
-         [](S& s, V v) { s.delay_s = read_small_number(v, 0, most_items); }},
+         [](S& s, V v) { s.delay_s = read_small_number(v, 0, max_items); }},
         {0, "random-seed", true, "seed for -R",
          [](S& s, V v) { s.random_seed = read_number(v, INT32_MIN, INT32_MAX); }},
         {'s', "", true, "step of the number of tasks (1)",
-         [](S& s, V v) { s.step = read_small_number(v, 1, most_items); }},
-        {'V', "", true, "say more: how much", [](S& s, V v) { s.verbose = read_small_number(v, 0, most_items); }},
+         [](S& s, V v) { s.step = read_small_number(v, 1, max_items); }},
+        {'V', "", true, "say more: how much", [](S& s, V v) { s.verbose = read_small_number(v, 0, max_items); }},
         {'w', "", true, "bytes to write to each file", [](S& s, V v) { s.write_bytes = read_size(v); }},
         {'W', "", true, "stonewall of file creation in seconds; then all go on to the count of the fastest",
-         [](S& s, V v) { s.stonewall_s = read_small_number(v, 0, most_items); }},
+         [](S& s, V v) { s.stonewall_s = read_small_number(v, 0, max_items); }},
         {'x', "", true, "file that holds how many items were created before the stonewall",
          [](S& s, V v) { s.status_file = v; }},
         {'z', "", true, "depth of the tree (0)", [](S& s, V v) { s.depth = read_small_number(v, 0, 100'000); }},

@@ -100,7 +100,7 @@ void MdtestResults::read_record_line(std::string_view type, const ordered_json& 
         const auto last = std::max_element(test.ends.begin(), test.ends.end());
         test.time = last == test.ends.end() ? 0 : std::max(0.0, *last - test.begin);
         if (name->test == file_create && !test.items.empty()) {
-            most_created = static_cast<std::uint64_t>(*std::max_element(test.items.begin(), test.items.end()));
+            max_created = static_cast<std::uint64_t>(*std::max_element(test.items.begin(), test.items.end()));
         }
     }
 }

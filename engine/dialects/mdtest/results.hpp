@@ -38,7 +38,7 @@ struct MdtestResults {
     std::vector<std::array<TestResult, tests>> iteration;
     std::uint64_t mismatches = 0;
     double stonewall_s = 0, stonewall_items = 0;  ///< file creation: when it came, and how much all had done
-    std::uint64_t most_created = 0;               ///< files of the task that created most
+    std::uint64_t max_created = 0;                ///< files of the task that created most
     std::vector<std::string> findings;            ///< warnings of the record, one sentence each
 
     void read_record_line(std::string_view type, const nlohmann::ordered_json& content, int tasks);

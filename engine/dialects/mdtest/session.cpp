@@ -211,7 +211,7 @@ class MdtestSession final : public Session {
         if (!settings_.status_file.empty() && settings_.create && settings_.stonewall_s > 0 &&
             (code == 0 || code == 4)) {
             std::ofstream file(settings_.status_file, std::ios::trunc);
-            file << results_.most_created;
+            file << results_.max_created;
             if (!file.flush()) {
                 std::cerr << "sonde-engine: mdtest: cannot write the stonewall status file " << settings_.status_file
                           << "\n";

@@ -177,7 +177,7 @@ TEST_CASE("early operation stays early after doublings") {
 
 TEST_CASE("meter rejects targets beyond its capacity") {
     TargetMeter meter(0, 10);
-    for (std::size_t i = 0; i < TargetMeter::most_targets; ++i) {
+    for (std::size_t i = 0; i < TargetMeter::max_targets; ++i) {
         CHECK(meter.find_or_add_target("OST" + std::to_string(i)) == i);
     }
     CHECK(meter.find_or_add_target("one more") == TargetMeter::no_target);
@@ -248,11 +248,11 @@ TEST_CASE("slices widen to the requested width") {
 
 TEST_CASE("board has the capacity of a meter and drops further targets") {
     TargetMeter first(0, 100);
-    for (std::size_t i = 0; i < TargetMeter::most_targets; ++i) {
+    for (std::size_t i = 0; i < TargetMeter::max_targets; ++i) {
         first.find_or_add_target("OST" + std::to_string(i));
     }
     first.allocate_counters();
-    for (std::uint32_t i = 0; i < TargetMeter::most_targets; ++i) {
+    for (std::uint32_t i = 0; i < TargetMeter::max_targets; ++i) {
         first.add_split(0, i, 0, 1, i + 1, true);
     }
     TargetMeter late(0, 100);

@@ -173,7 +173,7 @@ TEST_CASE("no text makes the parser stumble") {
             text += signs[random() % signs.size()];
         }
         const auto settings = parse(text);
-        REQUIRE(settings->count <= Settings::most_rules);
+        REQUIRE(settings->count <= Settings::max_rules);
         for (std::size_t i = 0; i < settings->count; ++i) {
             REQUIRE(settings->rules[i].size >= 512);
             REQUIRE(settings->rules[i].count >= 1);

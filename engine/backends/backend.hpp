@@ -3,8 +3,8 @@
 // Backends know nothing of workloads, phases or meters.
 #pragma once
 
-#include "backends/bare_file.hpp"
 #include "backends/names.hpp"
+#include "backends/syscall_file.hpp"
 #include "plan/capabilities.hpp"
 #include "plan/plan.hpp"
 

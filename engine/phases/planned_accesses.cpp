@@ -5,8 +5,8 @@
 #include "files/segments.hpp"
 #include "phases/manifest_update.hpp"
 #include "phases/stream_jobs.hpp"
-#include "workloads/cycle_turn.hpp"
 #include "workloads/item_names.hpp"
+#include "workloads/item_replacement.hpp"
 
 #include <algorithm>
 #include <array>

@@ -7,7 +7,7 @@
 #include "files/run_directories.hpp"
 #include "files/trees.hpp"
 #include "plan/plan_error.hpp"
-#include "workloads/cycle_turn.hpp"
+#include "workloads/item_replacement.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
 
 #include "payload/ior_pattern.hpp"
 #include "workloads/buffers.hpp"
-#include "workloads/cycle_turn.hpp"
+#include "workloads/item_replacement.hpp"
 #include "workloads/timed_stream.hpp"
 
 #include <cstddef>

@@ -11,7 +11,7 @@
 #include "payload/payload.hpp"
 #include "plan/plan.hpp"
 #include "ranks/team.hpp"
-#include "workloads/target_counting.hpp"
+#include "workloads/target_counter.hpp"
 #include "workloads/training_job.hpp"
 #include "workloads/tree_job.hpp"
 

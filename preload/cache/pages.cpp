@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include "cache/job.hpp"
+#include "cache/page_transfer.hpp"
 #include "cache/profitability.hpp"
 #include "cache/writeback.hpp"
 #include "model/state.hpp"

@@ -3,7 +3,7 @@
 // leaves behind of a file written from front to back is a beginning of what it wrote.
 #include "cache/writeback.hpp"
 
-#include "cache/job.hpp"
+#include "cache/page_transfer.hpp"
 #include "model/state.hpp"
 #include "model/unlocked_scope.hpp"
 #include "system/clock.hpp"

@@ -4,7 +4,7 @@
 // (lab/sonde/advise/buffers.py); a test holds the two together.
 #pragma once
 
-#include "system/frequent.hpp"
+#include "system/frequent_values.hpp"
 
 #include <cstdint>
 

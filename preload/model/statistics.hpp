@@ -2,7 +2,7 @@
 // Statistics of each buffered file: calls of the program, and calls to storage.
 #pragma once
 
-#include "system/size_class.hpp"
+#include "system/transfer_size_class.hpp"
 
 #include <cstdint>
 

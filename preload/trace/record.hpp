@@ -2,7 +2,7 @@
 // Counters of one file, in the manner of Darshan's POSIX module, and one open of it.
 #pragma once
 
-#include "system/frequent.hpp"
+#include "system/frequent_values.hpp"
 #include "system/lock.hpp"
 #include "trace/trace.hpp"
 

@@ -4,8 +4,8 @@
 #include "settings/glob.hpp"
 #include "system/hash.hpp"
 #include "system/memory.hpp"
-#include "system/size_class.hpp"
 #include "system/text.hpp"
+#include "system/transfer_size_class.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -2,7 +2,7 @@
 // Work of the threads of the library: transfers and periodic walks over all files.
 #pragma once
 
-#include "cache/job.hpp"
+#include "cache/page_transfer.hpp"
 
 namespace sonde::buffer {
 

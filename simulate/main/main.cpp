@@ -5,7 +5,7 @@
 #include "records/text.hpp"
 #include "runs/capabilities.hpp"
 #include "runs/execute.hpp"
-#include "system/site_reader.hpp"
+#include "system/system_model_reader.hpp"
 #include "virtual/simulated_venue.hpp"
 
 #include <CLI/CLI.hpp>

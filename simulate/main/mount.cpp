@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command line of the mount: the thinnest layer.
 #include "mounted/service.hpp"
-#include "system/site_reader.hpp"
+#include "system/system_model_reader.hpp"
 
 #include <CLI/CLI.hpp>
 #include <cerrno>

@@ -6,7 +6,7 @@
 #include "model/extent_cache.hpp"
 #include "model/name_cache.hpp"
 #include "model/operation.hpp"
-#include "system/site.hpp"
+#include "system/system_model.hpp"
 
 #include <cstdint>
 #include <deque>

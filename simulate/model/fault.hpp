@@ -3,7 +3,7 @@
 #pragma once
 
 #include "kernel/time.hpp"
-#include "system/site.hpp"
+#include "system/system_model.hpp"
 
 #include <array>
 #include <string>

@@ -5,7 +5,7 @@
 #include "model/client_table.hpp"
 #include "model/operation.hpp"
 #include "model/timeline.hpp"
-#include "system/site.hpp"
+#include "system/system_model.hpp"
 
 #include <cstdint>
 #include <string>

@@ -10,7 +10,7 @@
 #include "model/operation.hpp"
 #include "model/part_load.hpp"
 #include "model/traces.hpp"
-#include "system/site.hpp"
+#include "system/system_model.hpp"
 
 #include <cstdint>
 #include <memory>

@@ -14,7 +14,7 @@
 #include "model/storage_servers.hpp"
 #include "model/timeline.hpp"
 #include "model/traces.hpp"
-#include "system/site.hpp"
+#include "system/system_model.hpp"
 
 #include <vector>
 

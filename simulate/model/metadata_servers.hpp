@@ -9,7 +9,7 @@
 #include "model/storage.hpp"
 #include "model/timeline.hpp"
 #include "model/traces.hpp"
-#include "system/site.hpp"
+#include "system/system_model.hpp"
 
 #include <cstdint>
 #include <vector>

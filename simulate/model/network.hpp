@@ -8,7 +8,7 @@
 #include "model/storage.hpp"
 #include "model/storage_request.hpp"
 #include "model/traces.hpp"
-#include "system/site.hpp"
+#include "system/system_model.hpp"
 
 #include <cstdint>
 #include <vector>

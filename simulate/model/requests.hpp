@@ -8,7 +8,7 @@
 #include "model/storage_request.hpp"
 #include "model/storage_servers.hpp"
 #include "model/timeline.hpp"
-#include "system/site.hpp"
+#include "system/system_model.hpp"
 
 #include <cstdint>
 #include <vector>

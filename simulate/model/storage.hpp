@@ -5,7 +5,7 @@
 #include "kernel/random.hpp"
 #include "kernel/stations.hpp"
 #include "model/extent_cache.hpp"
-#include "system/site.hpp"
+#include "system/system_model.hpp"
 
 #include <algorithm>
 #include <array>

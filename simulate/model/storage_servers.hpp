@@ -9,7 +9,7 @@
 #include "model/timeline.hpp"
 #include "model/traces.hpp"
 #include "model/write_cache.hpp"
-#include "system/site.hpp"
+#include "system/system_model.hpp"
 
 #include <cstdint>
 #include <string>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "model/storage.hpp"
-#include "system/site.hpp"
+#include "system/system_model.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "system/storage_links.hpp"
 
-#include "system/link_sites.hpp"
+#include "system/link_descriptions.hpp"
 
 #include <algorithm>
 #include <unordered_map>

@@ -2,7 +2,7 @@
 // Links next to the drives: paths of local storage, controllers and enclosures.
 #pragma once
 
-#include "system/site.hpp"
+#include "system/system_model.hpp"
 #include "system/system_parts.hpp"
 
 namespace sonde::simulate {

@@ -2,7 +2,7 @@
 // The parts of a resolved system by kind and by id, and functions that read their members.
 #pragma once
 
-#include "system/site.hpp"
+#include "system/system_model.hpp"
 
 #include <nlohmann/json.hpp>
 #include <string>

@@ -2,7 +2,7 @@
 // Numbers of a system file that the model does not use.
 #pragma once
 
-#include "system/site.hpp"
+#include "system/system_model.hpp"
 #include "system/system_parts.hpp"
 
 namespace sonde::simulate {

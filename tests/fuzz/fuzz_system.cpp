@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any text is either a system that can be simulated, or refused with one sentence; so is any text a fault or none.
 #include "model/fault.hpp"
-#include "system/site_reader.hpp"
+#include "system/system_model_reader.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Client software, forwarders and routers of a mount: times that can be computed by hand.
 #include "small_site.hpp"
-#include "system/site_reader.hpp"
+#include "system/system_model_reader.hpp"
 
 #include <doctest/doctest.h>
 #include <algorithm>

@@ -2,7 +2,7 @@
 // Reading of resolved systems: values, defaults, and rejection of systems that cannot be simulated.
 #include "kernel/stations.hpp"
 #include "kernel/time.hpp"
-#include "system/site_reader.hpp"
+#include "system/system_model_reader.hpp"
 
 #include <doctest/doctest.h>
 #include <limits>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Numbers that a system file states change the times of the model by as much as they say.
 #include "fault_bench.hpp"
-#include "system/site_reader.hpp"
+#include "system/system_model_reader.hpp"
 
 #include <cerrno>
 #include <map>

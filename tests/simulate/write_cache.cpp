@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The write-back cache of a controller and the fault write-through.
 #include "fault_bench.hpp"
-#include "system/site_reader.hpp"
+#include "system/system_model_reader.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations given to targets by offset: drawn layouts and operations against a calculation byte by byte.
 #include "patterns/stripes.hpp"
-#include "workloads/target_counting.hpp"
+#include "workloads/target_counter.hpp"
 
 #include <doctest/doctest.h>
 #include <algorithm>

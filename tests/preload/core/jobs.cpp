@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tests each request of a job that loads or writes one page, and the effect of each result.
-#include "cache/job.hpp"
+#include "cache/page_transfer.hpp"
 
 #include "buffered.hpp"
 #include "cache/writeback.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "system/frequent.hpp"
-#include "system/size_class.hpp"
+#include "system/frequent_values.hpp"
+#include "system/transfer_size_class.hpp"
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 // Links between clients and servers: adapters, routers and forwarders.
 #pragma once
 
-#include "system/site.hpp"
+#include "system/system_model.hpp"
 #include "system/system_parts.hpp"
 
 namespace sonde::simulate {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/cycle_turn.hpp"
+#include "workloads/item_replacement.hpp"
 
 namespace sonde::workloads {
 namespace {

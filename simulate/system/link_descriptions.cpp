@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "system/link_sites.hpp"
+#include "system/link_descriptions.hpp"
 
 #include <algorithm>
 

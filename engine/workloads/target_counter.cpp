@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workloads/target_counting.hpp"
+#include "workloads/target_counter.hpp"
 
 #include <exception>
 

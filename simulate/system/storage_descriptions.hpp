@@ -2,7 +2,7 @@
 // Servers, media and targets of a file system.
 #pragma once
 
-#include "system/site.hpp"
+#include "system/system_model.hpp"
 #include "system/system_parts.hpp"
 
 namespace sonde::simulate {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "system/site_reader.hpp"
+#include "system/system_model_reader.hpp"
 
-#include "system/link_sites.hpp"
+#include "system/link_descriptions.hpp"
+#include "system/storage_descriptions.hpp"
 #include "system/storage_links.hpp"
-#include "system/storage_sites.hpp"
 #include "system/system_parts.hpp"
 #include "system/unused_numbers.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-#include "cache/job.hpp"
+#include "cache/page_transfer.hpp"
 
 #include "cache/dirty_pages.hpp"
 #include "cache/profitability.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "system/storage_sites.hpp"
+#include "system/storage_descriptions.hpp"
 
 #include <algorithm>
 #include <map>

@@ -2,7 +2,7 @@
 // Reads a mount of a described system into the model's `SystemModel`.
 #pragma once
 
-#include "system/site.hpp"
+#include "system/system_model.hpp"
 
 #include <string>
 #include <string_view>

@@ -19,10 +19,10 @@
 
 namespace sonde::backends {
 
-/// The answer to "can you run here?".
+/// Whether a backend can run on this machine.
 struct Availability {
     bool is_available = true;
-    std::string reason;  ///< when no: one sentence that names the cause and the remedy
+    std::string reason;  ///< if not: one sentence that names the cause and the remedy
 };
 
 /// One call to storage. `buffer` is valid until the operation has completed.
@@ -61,7 +61,7 @@ struct OpenRequest {
     BlockPattern blocks;                  ///< io.view only
 };
 
-/// Copies between the buffers and the memory of a GPU that operations need beside those of their way (io.gpus).
+/// Copies between host buffers and GPU memory that operations need in addition to the transfer itself (io.gpus).
 struct GpuCopies {
     bool before_writes = false;  ///< the processor makes the content of each write anew
     bool after_reads = false;    ///< what was read is compared in the host's memory
@@ -129,23 +129,23 @@ class Channel {
     /// caller sleeps.
     virtual bool advance_virtual_time(std::int64_t /*ns*/) noexcept { return false; }
 
-    /// What was asked for and could not be had, but did not prevent the work ("without registered buffers: …"): one
-    /// sentence each, the same text in every task that it befell, so that they can be counted.
+    /// Requested features that are missing but did not prevent the work, one sentence each ("without registered
+    /// buffers: …"). All affected tasks use the same text, so that tasks can be counted.
     virtual std::vector<std::string> missing_features() const { return {}; }
     /// Requests that were sent again so far. Their time is in the latency of their operation.
     virtual std::uint64_t retries() const noexcept { return 0; }
-    /// More about the last error than its number says, for instance a server's message; empty when nothing is known.
+    /// Details of the last error beyond its errno, for example a server's message; empty if there are none.
     virtual const char* last_error_text() const noexcept { return ""; }
 };
 
-/// What it can do; the rules of a plan ask (plan/capabilities.hpp).
+/// Features of a backend, which the checks of a plan use (plan/capabilities.hpp).
 using plan::BackendTraits;
 
 struct Backend {
     std::string_view name;
     std::string_view summary;  ///< one line for `backends`
     BackendTraits traits;
-    /// Can it run on this machine (directory may be empty: then only the build and the kernel are asked)?
+    /// Checks whether the backend can run on this machine. An empty `directory` checks only the build and the kernel.
     Availability (*check_availability)(const std::string& directory);
     /// Makes one channel; throws std::runtime_error with one sentence when it cannot.
     std::function<std::unique_ptr<Channel>(const ChannelSetup& setup)> make_channel;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins one text of each node at node 0, with any message transport. Pure control flow.
+// Reduces one text per node to one text at node 0. The caller supplies send, receive and join.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace sonde::ranks {
 
-/// Binomial tree: in round k, every other group of 2^k nodes hands its text to the group before it, so each node sends
-/// one message at most and receives log2(nodes) at most, and texts are joined in the order of nodes. All nodes call it.
-/// `send(node, text)` sends; `.allocate(node, text)` receives and is false when nothing will come any more; `join(a,
-/// b)`. At node 0 the joined text; elsewhere empty.
+/// Binomial tree: in round k, the first node of every second group of 2^k nodes sends its text to the first node of the
+/// group before it. A node sends at most one message and receives at most log2(nodes). Texts are joined in the order of
+/// nodes. All nodes call this function. `send(node, text)` sends; `receive(node, text)` returns false when no message
+/// will arrive; `join(a, b)` returns the joined text. Returns the joined text at node 0, an empty text elsewhere.
 template <class Send, class Receive, class Join>
 std::string reduce_in_tree(int node, int nodes, std::string own_text, Send&& send, Receive&& receive, Join&& join) {
     for (int step = 1; step < nodes; step *= 2) {

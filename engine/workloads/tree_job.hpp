@@ -33,7 +33,8 @@ struct TreeJob {
     /// The same, open while the phase lasts; `anywhere`: names are whole paths.
     backends::Directory directory = backends::current_directory;
     std::vector<TreePart> parts;        ///< items; one after the other
-    std::vector<std::string> branches;  ///< directories of these, dealt: the k-th is number first + k * every
+    std::vector<std::string> branches;  ///< branches whose directories are divided among streams: the k-th
+                                        ///< directory of this stream is first_directory + k * directory_step
     std::uint64_t first_directory = 0, directory_step = 1;
     std::vector<std::string> stems;  ///< cycle: of the items of each task, and `branches` by task too
     bool may_exist = false;          ///< directories that are there already are no error

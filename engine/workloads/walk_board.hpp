@@ -11,8 +11,9 @@
 
 namespace sonde::workloads {
 
-/// What one stream offers: paths of directories, and gifts (walk_stream). The owner puts and takes at one end, thieves
-/// take at the other: what they get was found first, so it lies nearest to the root and is likely to hold the most.
+/// The work that one stream offers to others: paths of directories, and shared entries (walk_stream.cpp). The owner
+/// pushes and pops at one end; other streams steal at the other end. The oldest path is nearest to the root, so it
+/// probably holds the most work.
 class WalkStack {
  public:
     static constexpr std::uint32_t slot_count = 128;

@@ -114,10 +114,10 @@ bool WalkStream<Time>::opens_as_directory(backends::Directory directory, const c
     return inside >= 0;
 }
 
-// A gift is what several streams can share of one large directory: "\0", its path, and for each of some names "\0", a
-// letter for its kind, the name. It travels as paths of directories do.
+// Shared entries let several streams work on one large directory. Their format: "\0", the path of the directory, and
+// for each entry "\0", a letter for its kind, its name. They are put on stacks as paths of directories are.
 
-/// Keeps an entry for a stream that has nothing to do. False when it does not fit into a gift at all.
+/// Adds an entry to those that an idle stream can process. False if it is too long for a stack slot.
 template <class Time>
 bool WalkStream<Time>::add_to_shared_entries(const backends::DirectoryEntry& entry) {
     const std::size_t length = std::char_traits<char>::length(entry.name) + 2;
@@ -125,7 +125,7 @@ bool WalkStream<Time>::add_to_shared_entries(const backends::DirectoryEntry& ent
         return false;
     }
     if (shared_entries_.size() + length > WalkStack::max_path_bytes && !offer_shared_entries()) {
-        return false;  // the entry is met here; the walk ends with it, as it was told to
+        return false;  // this stream counts the entry itself; then the walk ends
     }
     if (shared_entries_.empty()) {
         shared_entries_.push_back('\0');
@@ -192,7 +192,7 @@ bool WalkStream<Time>::offer_or_walk_subdirectory(backends::Directory directory,
         if (!own_stack().push(path_)) {
             const std::string here = path_;
             path_.resize(length);
-            good = offer_shared_entries();  // a gift holds names of one directory
+            good = offer_shared_entries();  // shared entries are of one directory
             path_ = here;
             const backends::Directory inside = good ? name_operations_.open_directory(directory, entry.name) : -EINTR;
             good = good && (inside >= 0 ? walk_open_directory(inside, depth + 1) : fail_at_path("open", inside));
@@ -205,7 +205,7 @@ bool WalkStream<Time>::offer_or_walk_subdirectory(backends::Directory directory,
 
 namespace {
 
-/// While directories are dealt out, all nodes list the same ones: each entry is met on one of them.
+/// While directories are divided among nodes, all nodes list the same ones, and each entry is counted on one node.
 int node_of(const char* name, int nodes) {
     return static_cast<int>(std::hash<std::string_view>{}(name) % static_cast<std::size_t>(nodes));
 }

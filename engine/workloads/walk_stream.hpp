@@ -47,14 +47,14 @@ class WalkStream final : public TimedStream<Time> {
     const plan::Meta& meta_;
     backends::NameOperations& name_operations_;
     backends::StatOptions stat_options_;
-    const EntrySearch* search_ = nullptr;         ///< nothing: all entries are alike
+    const EntrySearch* search_ = nullptr;         ///< null: no search
     std::string path_;                            ///< of the directory that is being walked, below the run directory
     bool at_top_ = false;                         ///< the walk through a directory began in the run directory itself
-    std::string shared_entries_;                  ///< names in one directory, for others to look at
-    bool is_processing_shared_entries_ = false;   ///< what others gave is not given on
-    std::string taken_work_;                      ///< what was taken from a stack
+    std::string shared_entries_;                  ///< entries of one directory, for idle streams
+    bool is_processing_shared_entries_ = false;   ///< shared entries are not shared again
+    std::string taken_work_;                      ///< the path or entries that were taken from a stack
     std::deque<std::vector<std::byte>> buffers_;  ///< by depth; their addresses stay
-    std::vector<std::string> subdirectories_to_divide_;  ///< of a directory that is dealt out
+    std::vector<std::string> subdirectories_to_divide_;  ///< of directories that are divided among nodes
     bool is_dividing_among_nodes_ = false;
 };
 

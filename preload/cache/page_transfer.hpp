@@ -45,8 +45,8 @@ class PageTransfer {
     File* file_ = nullptr;
     Page* page_ = nullptr;
     bool writes_ = false;
-    bool appends_ = false;         ///< to a file that only we append to: where it ended up shows whether that is true
-    bool uses_direct_fd_ = false;  ///< the next request goes past the cache of the kernel
+    bool appends_ = false;  ///< to a file that is only appended to: its size afterwards shows whether others wrote
+    bool uses_direct_fd_ = false;  ///< the next request uses O_DIRECT
     int fd_ = -1, direct_ = -1;
     std::uint32_t align_ = 0, page_size_ = 0;  ///< copies: the file may be joined by another description meanwhile
     std::int64_t page_offset_ = 0;             ///< of the page in the file

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The objects of the buffer: page, file (one per inode) and description (one per open()).
 //
-// Locking: everything of a file is under File::lock, which is given back while storage is waited for. An operation that
-// may give it back counts itself in `running`; who must see the file without any operation under way raises `gate`,
-// which lets no new one in, and waits until `running` and `in_storage` are zero.
+// Locking: File::lock protects all members of a file; it is released while a thread waits for storage. An operation
+// that may release the lock is counted in ActiveCalls::running. A thread that needs the file without any operation sets
+// `is_gate_closed`, which blocks new operations, and waits until `running` and `in_storage` are zero.
 #pragma once
 
 #include "model/choice.hpp"
@@ -40,7 +40,7 @@ struct Page {
     bool is_dirty = false;         ///< in the list of dirty pages
     bool is_written_past = false;  ///< the writer has passed the page: a worker may write it
     bool is_read_ahead = false;    ///< read ahead and not used yet
-    bool has_memory = false;       ///< its memory is there: nothing is waited for but storage
+    bool has_memory = false;       ///< its memory has been touched, so that no page fault delays a load
     RangeSet valid;                ///< includes everything dirty
     RangeSet dirty;
 };
@@ -51,11 +51,10 @@ struct Stream {
     std::int64_t last_end = 0;
     std::int64_t step = 0;  ///< distance of the last two beginnings
     std::uint32_t calls = 0;
-    std::uint32_t forward = 0;      ///< calls in a row that began where the one before ended
-    std::uint32_t backward = 0;     ///< calls in a row that ended where the one before began
-    std::uint32_t equal_steps = 0;  ///< calls in a row at the same distance
-    mutable std::int64_t planned_from_page =
-        -1;  ///< the page from which on was last planned what is read ahead: only a note
+    std::uint32_t forward = 0;                    ///< calls in a row that began where the one before ended
+    std::uint32_t backward = 0;                   ///< calls in a row that ended where the one before began
+    std::uint32_t equal_steps = 0;                ///< calls in a row at the same distance
+    mutable std::int64_t planned_from_page = -1;  ///< page at which read-ahead was last planned
 };
 
 /// An open file description: offset and flags, shared by all duplicates of a descriptor.
@@ -124,10 +123,10 @@ struct DirtyPageList {
 /// Counts of threads that work on a file or wait for it.
 struct ActiveCalls {
     int running = 0;
-    int in_storage = 0;       ///< calls below that hold the lock not
-    int exclusive_calls = 0;  ///< calls that must see the file as it is
+    int in_storage = 0;       ///< calls to storage, during which the lock is released
+    int exclusive_calls = 0;  ///< threads that must see the file without other operations
     bool is_gate_closed = false;
-    bool is_write_in_flight = false;  ///< one write below at a time: what the program wrote first arrives first
+    bool is_write_in_flight = false;  ///< one write to storage at a time: earlier data arrives earlier
     bool is_program_writing = false;  ///< one write of the program at a time, as in the kernel
 };
 
@@ -145,9 +144,9 @@ struct Profitability {
     std::uint64_t best_bytes_per_us = 0;      ///< of large transfers lately, bytes per microsecond
     std::uint32_t measured_transfers = 0;     ///< transfers that this follows from
     std::uint64_t small_call_ns = 0;          ///< of small transfers lately
-    std::uint32_t probes = 0;                 ///< large calls that went straight to see how fast storage is
+    std::uint32_t probes = 0;                 ///< large calls that bypassed the pages to measure the storage
     std::uint32_t read_ahead_pause = 0;       ///< page changes for which nothing is read ahead
-    std::int32_t speculative_loads_left = 4;  ///< whole pages that may be loaded without a stream
+    std::int32_t speculative_loads_left = 4;  ///< full pages that may still be loaded without a stream
     struct PageTouches {
         std::int64_t index = -1;
         std::uint32_t touches = 0;
@@ -155,15 +154,14 @@ struct Profitability {
     PageTouches uncached_pages[128];
 };
 
-/// State of a file to which only this process appends (append=own).
+/// State of a file that is only appended to.
 struct AppendState {
-    bool only_appends = false;     ///< all who write it append
-    bool foreign_growth = false;   ///< somebody else has written where only we should append
-    std::int64_t kernel_size = 0;  ///< the size that the kernel's file must have
+    bool only_appends = false;     ///< all descriptions that write it have O_APPEND
+    bool foreign_growth = false;   ///< another process has changed the size
+    std::int64_t kernel_size = 0;  ///< expected size of the file in the kernel
 };
 
-/// Calls that went past the buffer while the file slept; [0] reads, [1] writes. Of what they did only the bytes are
-/// known.
+/// Calls that bypassed the buffer while the file was suspended; [0] reads, [1] writes. Only their bytes are known.
 struct BypassedCounts {
     std::atomic<std::uint64_t> calls[2] = {};
     std::atomic<std::uint64_t> bytes[2] = {};
@@ -187,7 +185,7 @@ struct File {
 
     dev_t device = 0;
     ino_t inode = 0;
-    std::int64_t size = 0;                 ///< as the program must see it
+    std::int64_t size = 0;                 ///< as the program sees it, with buffered data
     std::uint64_t preferred_io_bytes = 0;  ///< what the file system calls its best transfer, bytes
     FileDescriptors descriptors;
     CachedPages pages;
@@ -207,7 +205,7 @@ struct File {
     bool is_local = false;             ///< on a file system that only this node writes
     bool is_shared = false;            ///< by ranks of MPI, each with its own part (mpiio=disjoint)
     const void* mpi_handle = nullptr;  ///< of MPI, when it is shared
-    bool is_inherited = false;         ///< open before the program began: not worth a word
+    bool is_inherited = false;         ///< open before the program began: no report
 
     settings::Rule* rule = nullptr;
     bool is_watched = false;  ///< suspended; its calls are counted, because its settings are not chosen yet (auto)

@@ -71,7 +71,7 @@ class ChannelEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class WatchFile:
-    """Declaration of the probes, times and channels of `sonde watch`."""
+    """What `sonde watch` probes, when, and whom it notifies."""
 
     schema: str = declare_choice("version of this format", (WATCH_FORMAT,), required=True)
     zone: str = declare_text(

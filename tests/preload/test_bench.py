@@ -51,8 +51,12 @@ def test_median_interval_excludes_improbable_values(monkeypatch: pytest.MonkeyPa
     monkeypatch.syspath_prepend(ROOT / "bench")
     turns = importlib.import_module("buffering.turns")
     ratios = [1.5, 0.2, 1.3, 1.4, 1.6, 9.0, 1.7, 1.2, 1.1]
-    result = turns.Result({"as is": [turns.Turn(ratio, 0, 0) for ratio in ratios], "layer": [turns.Turn(1, 0, 0)] * 9})
+    result = turns.TurnResults(
+        {"as is": [turns.Turn(ratio, 0, 0) for ratio in ratios], "layer": [turns.Turn(1, 0, 0)] * 9}
+    )
     assert result.ratio("layer") == 1.4
     assert result.interval("layer") == (1.1, 1.7)  # one of nine at either end: 2 (1 + 9) / 512 is 4 %
-    few = turns.Result({"as is": [turns.Turn(ratio, 0, 0) for ratio in ratios[:3]], "layer": [turns.Turn(1, 0, 0)] * 3})
+    few = turns.TurnResults(
+        {"as is": [turns.Turn(ratio, 0, 0) for ratio in ratios[:3]], "layer": [turns.Turn(1, 0, 0)] * 3}
+    )
     assert few.interval("layer") == (0.2, 1.5)

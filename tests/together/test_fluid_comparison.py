@@ -34,16 +34,16 @@ def test_full_link_is_shared_max_min_fairly() -> None:
         "target 0 1000\ntarget 0 1000\nflow 0 0 800 w\nflow 1 1 100 w\nflow 0 1 80 r\n"
     )
     # 10 for the second one by its adapter, the other 80 for the first; reading has its own 90.
-    assert opinion.fluid(text).ends == pytest.approx([10, 10, 80 / 90])
+    assert opinion.simulate_fluid_model(text).ends == pytest.approx([10, 10, 80 / 90])
     halved = text.replace("router 90 full", "router 90 half")
     # 90 for three: 10, and 40 each until the reader is done at 2 s; then 80, and all of it from 10 s on.
-    assert opinion.fluid(halved).ends == pytest.approx([10 + 80 / 90, 10, 2])
+    assert opinion.simulate_fluid_model(halved).ends == pytest.approx([10 + 80 / 90, 10, 2])
 
 
 def test_transfer_limited_by_two_links_is_detected() -> None:
     text = "client 100 full\nserver 0 full\ntarget 0 50\ntarget 0 100\nflow 0 0 100 w\nflow 0 1 100 w\n"
-    assert opinion.fluid(text).two_lines
-    assert not opinion.fluid(text.replace("target 0 50", "target 0 60")).two_lines
+    assert opinion.simulate_fluid_model(text).two_lines
+    assert not opinion.simulate_fluid_model(text.replace("target 0 50", "target 0 60")).two_lines
 
 
 @pytest.fixture(scope="module")
@@ -56,15 +56,15 @@ def program() -> Path:
 
 
 def test_transfers_end_by_max_min_fair_shares(program: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert opinion.compare(program, None, 12, 1) == 0, capsys.readouterr().out
+    assert opinion.compare_networks(program, None, 12, 1) == 0, capsys.readouterr().out
 
 
 @pytest.mark.nightly
 def test_simgrid_agrees_on_sixty_networks(program: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    simgrid_ends = opinion.simgrid("c++", tmp_path)
+    simgrid_ends = opinion.compile_simgrid_program("c++", tmp_path)
     if simgrid_ends is None:
         pytest.skip("SimGrid is not installed: tools/system-packages simgrid")
-    assert opinion.compare(program, simgrid_ends, 60, 1) == 0, capsys.readouterr().out
+    assert opinion.compare_networks(program, simgrid_ends, 60, 1) == 0, capsys.readouterr().out
     output = capsys.readouterr().out
     assert "60 networks: ours and SimGrid differ" in output
     assert float(output.rsplit("differ by ", 1)[1].split()[0]) < 1e-6  # of progressive filling, which CI asks

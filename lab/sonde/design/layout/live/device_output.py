@@ -10,7 +10,7 @@ from sonde.model.errors import UserError
 
 # The forms that identify these outputs.
 LINKS_FORM = r"^l\S+ .* -> (?:\.\./)+|^/dev/\S+ (?:-> )?(?:\.\./)+"
-SCTERC_FORM = r"^SCT Error Recovery Control( command not supported)?|^\s*Read: +(\d+ \(|Disabled)"
+SCTERC_FORM = r"^SCT Error Recovery Control( command not supported)?|^[ \t]*Read: +(\d+ \(|Disabled)"
 DF_FORM = r"^Filesystem +(?:Type +)?Inodes +IUsed\b"
 _LINK = re.compile(r"(\S+) (?:-> )?(?:\.\./)+([\w!-]+)$", re.MULTILINE)
 _DIRECTORY = re.compile(r"^(/dev/\S+):$", re.MULTILINE)

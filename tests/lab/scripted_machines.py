@@ -290,7 +290,9 @@ def print_multipath_host(state: WrittenState) -> list[str]:
 
 def print_pool_host(state: WrittenState) -> list[str]:
     """zpool status with the properties of the pool, and settings of its drives."""
-    kind, *drives = state.get("zpool", "").split()[2:]
+    kind, *devices = state.get("zpool", "").split()[2:]
+    end = devices.index("spare") if "spare" in devices else len(devices)
+    drives = devices[:end]
     count = len(drives)
     rows = "".join(f"\t    sd{letter}  ONLINE       0     0     0\n" for letter in "bcdefghijklmnopq"[:count])
     properties = "".join(f"scratch  {name}  {state.get(program, option)}  local\n" for program, option, name in (

@@ -138,7 +138,7 @@ def _check_file_system(
         yield from _check_log(storage, file_system)
         yield from find_block_faults(storage, file_system)
     if file_system.kind == "xfs":
-        yield from _check_groups(file_system)
+        yield from _check_groups(file_system, plan)
         yield from _check_blocks(storage, file_system, plan)
     if file_system.kind == "lustre":
         yield from find_object_faults(file_system, _find_target_stripe(storage, plan))
@@ -229,7 +229,14 @@ def _check_log(storage: ObservedStorage, file_system: ObservedFileSystem) -> Ite
             )  # fmt: skip
 
 
-def _check_groups(file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+def _has_planned_groups(file_system: ObservedFileSystem, plan: FileSystemLayout | None) -> bool:
+    planned = plan.groups if plan is not None else None
+    return planned is not None and (planned.count, planned.size) == (file_system.group_count, file_system.group_blocks)
+
+
+def _check_groups(
+    file_system: ObservedFileSystem, plan: FileSystemLayout | None
+) -> Iterator[LayoutFault | CheckedItem]:
     if file_system.group_count is None or file_system.group_blocks is None or not file_system.block:
         return
     yield CheckedItem("allocation groups", file_system.location)
@@ -247,8 +254,10 @@ def _check_groups(file_system: ObservedFileSystem) -> Iterator[LayoutFault | Che
         or file_system.location.startswith("/dev/dsk/")
         or size <= 4 * GIB
     )
+    is_planned = _has_planned_groups(file_system, plan)
     if (
-        file_system.group_count > _MANY_GROUPS
+        not is_planned
+        and file_system.group_count > _MANY_GROUPS
         and file_system.size_bytes is not None
         and file_system.size_bytes // file_system.group_count < 16 * GIB
     ):
@@ -259,7 +268,7 @@ def _check_groups(file_system: ObservedFileSystem) -> Iterator[LayoutFault | Che
             "large files are cut at the ends of groups, and allocation takes processor time when it is nearly full",
             "make it with fewer groups (-d agsize=), up to 1 TiB each",
         )  # fmt: skip
-    elif size < _SMALL_GROUP and large:
+    elif size < _SMALL_GROUP and large and not is_planned:
         yield LayoutFault(
             "too many allocation groups", file_system.location,
             f"groups have {format_bytes(size)} only (a file system that was grown?)",

@@ -35,14 +35,10 @@ def find_pool_faults(pool: ObservedFileSystem) -> Iterator[LayoutFault | Checked
     yield from _check_status(pool)
 
 
-def _list_child_vdevs(pool: ObservedFileSystem, vdev: ObservedVdev) -> list[ObservedVdev]:
-    return [child for child in pool.vdevs if child.parent == vdev.name]
-
-
 def _check_vdevs(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     tops = [vdev for vdev in pool.vdevs if not vdev.parent]
     data = [vdev for vdev in tops if not vdev.use]
-    shapes = {(vdev.kind, len(_list_child_vdevs(pool, vdev))) for vdev in data}
+    shapes = {(vdev.kind, len(pool.list_vdev_members(vdev.name))) for vdev in data}
     if data:
         yield CheckedItem("vdevs", pool.location)
     redundant = any(vdev.kind != "drive" for vdev in data)
@@ -116,7 +112,7 @@ def _check_pool_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | Checke
 def _describe_remaining_redundancy(pool: ObservedFileSystem, faulty_vdevs: list[ObservedVdev]) -> str:
     margins = []
     for vdev in faulty_vdevs:
-        children = _list_child_vdevs(pool, vdev)
+        children = pool.list_vdev_members(vdev.name)
         lost = sum(child.state not in _GOOD_STATES for child in children)
         bears = len(children) - 1 if vdev.kind == "mirror" else _PARITY.get(vdev.kind.split(":")[0], 0)
         if children:

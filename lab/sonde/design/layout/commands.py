@@ -178,8 +178,10 @@ def _make_pool_command(layout: FileSystemLayout, device_names: DeviceNames) -> l
     """Creates a pool with one vdev per RAID group; the record size is the smallest that writes full stripes of 1
     MiB."""
     vdevs: list[Argument] = []
+    spares: dict[str, None] = {}
     for group in layout.first_device.list_raid_groups():
         geometry = group.raid_geometry
+        spares |= dict.fromkeys(device_names.system.find_references(group.id, "spares"))
         kind = "" if geometry is None else "mirror" if geometry.copies > 1 else f"raidz{geometry.parity}"
         kind = "" if kind == "raidz0" else kind
         if geometry is not None and list_declustered_pools(group):
@@ -190,6 +192,8 @@ def _make_pool_command(layout: FileSystemLayout, device_names: DeviceNames) -> l
                 vdevs += ["mirror", *device_names.make_device_arguments(pair)]
         else:
             vdevs += [*([kind] if kind else []), *device_names.make_device_arguments(group.members)]
+    if spares:
+        vdevs += ["spare", *(device_names.make_device_argument(spare) for spare in spares)]
     record = "16K" if layout.table.purpose in SYSTEM_PURPOSES else "1M"
     properties = (f"recordsize={record}", "atime=off", "xattr=sa", "compression=lz4", "mountpoint=none")
     options = [argument for value in properties for argument in ("-O", value)]

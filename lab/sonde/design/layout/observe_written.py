@@ -258,7 +258,7 @@ def observe_vdevs(view: PlanView, key: Key) -> Iterator[Observation]:
         data = [vdev for vdev in file_system.vdevs if not vdev.use and not vdev.parent]
         if not data:
             continue
-        observed = [(vdev.kind, sum(other.parent == vdev.name for other in file_system.vdevs) or 1) for vdev in data]
+        observed = [(vdev.kind, len(file_system.list_vdev_members(vdev.name)) or 1) for vdev in data]
         texts = [", ".join(f"{kind} of {count}" for kind, count in sorted(vdevs)) for vdevs in (observed, planned)]
         yield Observation(file_system.location, texts[0], texts[1], texts[0] == texts[1])
 
@@ -267,6 +267,8 @@ def _parse_vdevs(arguments: list[str]) -> list[tuple[str, int]]:
     vdevs: list[tuple[str, int]] = []
     is_group = False
     for argument in arguments:
+        if argument == "spare":
+            break  # the drives after it are spares of the pool
         if re.fullmatch(r"mirror|raidz\d?|draid\d?(:\S+)?", argument):
             vdevs.append((argument, 0))
             is_group = True

@@ -205,6 +205,9 @@ def _list_destroyed_disks(
         for device in (*file_system.devices, *([file_system.log] if file_system.log is not None else [])):
             luns = [inner for inner in device.iterate_top_down() if inner.kind == "luns"]
             is_pool = file_system.table.kind == "zfs"
+            for group in device.list_raid_groups() if is_pool else ():
+                spares = system.find_references(group.id, "spares")
+                disks |= dict.fromkeys(device_names.make_device_argument(spare) for spare in spares)
             bottom = [lun.id for lun in luns] or _list_lowest_devices(device, opens_drives=is_pool)
             disks |= dict.fromkeys(device_names.make_device_argument(part_id) for part_id in bottom)
     return list(disks)

@@ -35,6 +35,7 @@ class ObservedVdev:
     read_errors: int = 0
     write_errors: int = 0
     checksum_errors: int = 0
+    group: str = ""  # the replacing or spare group of a drive inside of its parent: together they are one member
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,10 @@ class ObservedFileSystem:
     vdevs: tuple[ObservedVdev, ...] = ()
     uuid: str = ""
     origin: str = ""
+
+    def list_vdev_members(self, vdev_name: str) -> list[ObservedVdev]:
+        """The members of a vdev; a drive and the one that replaces it count once, as their group."""
+        return [vdev for vdev in self.vdevs if vdev.parent == vdev_name and not vdev.group]
 
     @property
     def size_bytes(self) -> int | None:

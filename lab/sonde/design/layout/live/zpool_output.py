@@ -10,6 +10,7 @@ from sonde.design.layout.live.observations import ObservedFileSystem, ObservedSt
 from sonde.model.errors import UserError
 
 _GROUP = re.compile(r"(mirror|raidz\d?|draid\d?\S*|spare|replacing)-\d+$")
+_INNER_GROUP = re.compile(r"(spare|replacing)-\d+$")
 _CLASSES = ("logs", "cache", "spares", "special", "dedup")
 # The form that identifies output of zpool get and zfs get.
 PROPERTIES_FORM = r"^NAME +PROPERTY +VALUE"
@@ -45,7 +46,8 @@ def _read_pool(pool_text: str, all_text: str, origin: str) -> ObservedFileSystem
     if scrub := re.search(r"^[ \t]*scan: scrub repaired .* with (\d+) errors", pool_text, re.MULTILINE):
         facts["scrub_errors"] = scrub[1]
     facts |= {
-        "vdevs": " ".join(f"{vdev.name}={sum(child.parent == vdev.name for child in vdevs) or 1}" for vdev in data),
+        "vdevs": " ".join(f"{vdev.name}={sum(child.parent == vdev.name and not child.group for child in vdevs) or 1}"
+                          for vdev in data),
         "sick": " ".join(f"{vdev.name}={vdev.state}" for vdev in vdevs
                          if not vdev.parent and vdev.state not in ("ONLINE", "AVAIL", "INUSE")),
         "state": state[1] if state else "",
@@ -77,7 +79,7 @@ def read_zfs_properties(output_text: str, output_origin: str) -> ObservedStorage
 def _iterate_vdevs(pool_text: str, pool_name: str) -> Iterator[ObservedVdev]:
     """The rows of the table after NAME STATE READ WRITE CKSUM, which ends at an empty line or "errors:"."""
     head = re.search(r"^[ \t]*NAME[ \t]+STATE.*\n", pool_text, re.MULTILINE)
-    use, parent, parent_depth = "", "", 0
+    use, parent, parent_depth, group, group_depth = "", "", 0, "", 0
     for line in pool_text[head.end() :].splitlines() if head else ():
         columns = line.split()
         if not columns or columns[0].startswith("errors:"):
@@ -86,17 +88,21 @@ def _iterate_vdevs(pool_text: str, pool_name: str) -> Iterator[ObservedVdev]:
         if columns[0] == pool_name:
             continue
         if columns[0] in _CLASSES and len(columns) < 5:
-            use, parent = columns[0], ""
+            use, parent, group = columns[0], "", ""
             continue
         counts = [_parse_error_count(column) for column in columns[2:5]]
         is_child = bool(parent) and depth > parent_depth
         if not is_child:
             parent = columns[0] if _GROUP.match(columns[0]) else ""
             parent_depth = depth
+        is_in_group = is_child and bool(group) and depth > group_depth
+        if not is_in_group:
+            group = columns[0] if is_child and _INNER_GROUP.match(columns[0]) else ""
+            group_depth = depth
         kind = columns[0].partition("-")[0] if _GROUP.match(columns[0]) else "drive"
         yield ObservedVdev(
             columns[0], kind, use, parent if is_child else "", columns[1] if len(columns) > 1 else "",
-            *(counts if len(counts) == 3 else (0, 0, 0)),
+            *(counts if len(counts) == 3 else (0, 0, 0)), group if is_in_group else "",
         )  # fmt: skip
 
 

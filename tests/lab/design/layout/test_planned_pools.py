@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Spares of planned pools, drives that are being replaced, and vdevs that the plan does not have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sonde.design.layout.check import check_layout
+from sonde.design.layout.faults import LayoutCheck
+from sonde.design.layout.live.joining import join_observations
+from sonde.design.layout.live.observations import ObservedStorage, merge_observations
+from sonde.design.layout.live.saved_output import read_saved_output
+from sonde.design.layout.plan import plan_layout
+from sonde.design.layout.scripts import make_layout_scripts
+from sonde.design.layout.written_attributes import list_written_attributes
+from sonde.model.bundled_files import find_system_file
+from sonde.model.system import make_system, read_system
+
+PATHS = "/dev/disk/by-path/pci-0000:3b:00.0-sas-phy"
+GROUPS = """            /large: 3258 groups
+meta-data=/large                 isize=256    agcount=3258, agsize=262144 blks
+data     =                       bsize=4096   blocks=853951488, imaxpct=25
+         =                       sunit=512    swidth=3072 blks, unwritten=1
+naming   =version 2              bsize=4096
+log      =external               bsize=4096   blocks=32768
+realtime =none                   extsz=65536  blocks=0, rtextents=0
+"""
+
+
+def describe_pool() -> dict[str, Any]:
+    """A system with a pool of raidz2 4+2 and a spare."""
+    return {
+        "schema": "sonde-system/2", "id": "pool", "nodes": [{"id": "host"}],
+        "drives": [{"id": "d[0-6]", "kind": "hdd", "interface": "SAS", "server": "host", "capacity": "2 TB",
+                    "device": f"{PATHS}[0-6]-lun-0"}],
+        "raid_groups": [{"id": "g", "level": "6", "data": 4, "parity": 2, "segment": "256 KiB", "drives": "d[0-5]",
+                         "spares": "d6"}],
+        "file_systems": [{"id": "scratch", "kind": "zfs", "device": "g", "purpose": "scratch"}],
+    }  # fmt: skip
+
+
+def print_row(depth: int, name: str, state: str = "ONLINE") -> str:
+    return f"\t{'  ' * depth}{name}  {state}       0     0     0\n"
+
+
+def print_drive(depth: int, number: int) -> str:
+    return print_row(depth, f"pci-0000:3b:00.0-sas-phy{number}-lun-0")
+
+
+def print_pool(rows: str, spare: int | None = 6) -> str:
+    spares = "" if spare is None else f"\tspares\n\t  pci-0000:3b:00.0-sas-phy{spare}-lun-0  AVAIL\n"
+    return (f"  pool: scratch\n state: ONLINE\nconfig:\n\n\tNAME  STATE  READ WRITE CKSUM\n{print_row(0, 'scratch')}"
+            f"{rows}{spares}\nerrors: No known data errors\n")  # fmt: skip
+
+
+def print_raidz(numbers: str = "012345", group: str = "") -> str:
+    drives = "".join(print_drive(2, int(number)) for number in numbers)
+    return print_row(1, "raidz2-0") + drives + group
+
+
+def check_pool(status: str) -> LayoutCheck:
+    """The check of a pool against its plan."""
+    plan = plan_layout(make_system(describe_pool(), "pool.toml"))
+    links = "".join(f"{PATHS}{number}-lun-0 ../../sd{chr(97 + number)}\n" for number in range(10))
+    storage = ObservedStorage()
+    for name, text in (("zpool", status), ("links", links)):
+        storage = merge_observations(storage, read_saved_output(text, name))
+    layout = plan.get_layout("scratch")
+    return check_layout(join_observations(storage), layout, (), (), list_written_attributes(plan.system, layout))
+
+
+def test_script_makes_the_spare_of_a_pool() -> None:
+    (text,) = make_layout_scripts(plan_layout(make_system(describe_pool(), "pool.toml"))).values()
+    assert f" {PATHS}5-lun-0 spare {PATHS}6-lun-0\n" in text
+    (disks,) = [line for line in text.splitlines() if line.startswith("set -- ")]
+    assert f"{PATHS}6-lun-0" in disks
+
+
+def test_planned_pool_with_spare_is_sound() -> None:
+    verdict = check_pool(print_pool(print_raidz()))
+    assert verdict.faults == ()
+    assert {"the planned vdevs", "the planned drives of vdevs"} <= {item.subject for item in verdict.checked_items}
+
+
+@pytest.mark.parametrize(("kind", "new", "problems"), [
+    ("replacing", 9, ["drive pci-0000:3b:00.0-sas-phy9-lun-0 replaces pci-0000:3b:00.0-sas-phy5-lun-0 in raidz2-0;"
+                      " the plan does not have it there"]),
+    ("spare", 6, [])])  # fmt: skip
+def test_drive_and_its_replacement_are_one_member(kind: str, new: int, problems: list[str]) -> None:
+    group = print_row(2, f"{kind}-5") + print_drive(3, 5) + print_drive(3, new)
+    status = print_pool(print_raidz("01234", group))
+    (pool,) = read_saved_output(status, "zpool").file_systems
+    assert pool.facts["vdevs"] == "raidz2-0=6"
+    faults = check_pool(status).faults
+    assert [fault.problem for fault in faults if fault.kind == "not as planned"] == problems
+
+
+def test_spare_as_top_level_vdev_is_reported() -> None:
+    faults = check_pool(print_pool(print_raidz() + print_drive(1, 6), None)).faults
+    (fault,) = [each for each in faults if "no vdev like" in each.problem]
+    assert fault.problem.endswith("pci-0000:3b:00.0-sas-phy6-lun-0 is planned as spare")
+    assert not any("planned there" in each.problem or "exchange" in each.remedy for each in faults)
+
+
+def test_planned_number_of_groups_is_no_fault() -> None:
+    plan = plan_layout(read_system(find_system_file("cray-x1")))
+    storage = read_saved_output(GROUPS, "xfs_growfs")
+    assert "too many allocation groups" in {fault.kind for fault in check_layout(storage).faults}
+    layout = plan.get_layout("large")
+    assert layout.groups is not None
+    written = list_written_attributes(plan.system, layout)
+    faults = check_layout(storage, layout, (), ["/large"], written).faults
+    assert "too many allocation groups" not in {fault.kind for fault in faults}

@@ -100,10 +100,18 @@ def _iterate_vdevs(pool_text: str, pool_name: str) -> Iterator[ObservedVdev]:
             group = columns[0] if is_child and _INNER_GROUP.match(columns[0]) else ""
             group_depth = depth
         kind = columns[0].partition("-")[0] if _GROUP.match(columns[0]) else "drive"
+        read_errors, write_errors, checksum_errors = counts if len(counts) == 3 else (0, 0, 0)
         yield ObservedVdev(
-            columns[0], kind, use, parent if is_child else "", columns[1] if len(columns) > 1 else "",
-            *(counts if len(counts) == 3 else (0, 0, 0)), group if is_in_group else "",
-        )  # fmt: skip
+            columns[0],
+            kind,
+            use,
+            parent if is_child else "",
+            columns[1] if len(columns) > 1 else "",
+            read_errors,
+            write_errors,
+            checksum_errors,
+            group if is_in_group else "",
+        )
 
 
 def _parse_error_count(count_text: str) -> int:

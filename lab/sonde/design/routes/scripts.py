@@ -41,8 +41,9 @@ def make_host_script(route_plan: RoutePlan, host_plan: HostPlan, script_name: st
     with script.define_function("remove"):
         for rule in host_plan.rules:
             script.add_loop_until_failure(*ip, "rule", "del", *make_rule_arguments(rule))
-        for table in _list_tables(host_plan):
-            script.add_command(*ip, "route", "flush", "table", table, "proto", PROTOCOL, hides_output=True)
+        for route in host_plan.routes:
+            # Not all routes of this protocol: those of another fabric are in the same table.
+            script.add_loop_until_failure(*ip, "route", "del", *_make_route_key(route))
     with script.define_function("show"):
         script.add_command(*ip, "rule", "show")
         script.add_command(*ip, "route", "show", "table", "all", "proto", PROTOCOL)
@@ -84,17 +85,9 @@ def _add_sysctl_commands(script: ShellScript, settings: Mapping[str, str]) -> No
         )
 
 
-def _list_tables(host: HostPlan) -> list[str]:
-    return list(dict.fromkeys(route.table for route in host.routes))
-
-
 def make_route_arguments(route: PlannedIpRoute, mtu: int | None = None) -> list[str]:
     """A route as arguments of `ip route`. Only routes through a router name the MTU."""
-    arguments = [route.destination, "proto", PROTOCOL]
-    if route.table != "main":
-        arguments += ["table", route.table]
-    if route.metric is not None:
-        arguments += ["metric", str(route.metric)]
+    arguments = _make_route_key(route)
     if mtu is not None and route.hops:
         arguments += ["mtu", str(mtu)]
     if not route.hops:
@@ -104,6 +97,16 @@ def make_route_arguments(route: PlannedIpRoute, mtu: int | None = None) -> list[
         return [*arguments, "via", hop.via, "dev", hop.device]
     for hop in route.hops:
         arguments += ["nexthop", "via", hop.via, "dev", hop.device, "weight", str(hop.weight)]
+    return arguments
+
+
+def _make_route_key(route: PlannedIpRoute) -> list[str]:
+    """Which route it is, as arguments of `ip route`: without next hops, which may have changed."""
+    arguments = [route.destination, "proto", PROTOCOL]
+    if route.table != "main":
+        arguments += ["table", route.table]
+    if route.metric is not None:
+        arguments += ["metric", str(route.metric)]
     return arguments
 
 

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from sonde.design.routes.flow_hash import choose_next_hops, compute_flow_hashes, compute_hash_bounds, compute_siphash
 from sonde.design.routes.flows import compute_fair_rates, simulate_flows
 from sonde.design.routes.plan import HASH_SEED, plan_routes
-from sonde.design.routes.scripts import make_host_script
+from sonde.design.routes.scripts import PROTOCOL, make_host_script
 
 SEED_FILE = Path("/proc/sys/net/ipv4/fib_multipath_hash_seed")
 
@@ -207,6 +207,10 @@ def test_applied_plan_spreads_as_predicted_and_is_removed(
     script = tmp_path / "routes.sh"
     script.write_text(make_host_script(plan, plan.find_host_plan("clients"), script.name))
     family = f"-{version}"
+    # A route that the plan of another fabric made: it stays.
+    run_ip(
+        family, "route", "add", "blackhole", "203.0.113.0/24" if version == 4 else "2001:db8:9::/48", "proto", PROTOCOL
+    )
     before = (run_ip(family, "rule"), run_ip(family, "route", "show", "table", "all"))
     run_in_namespace("sh", str(script), "apply")
     once = (run_ip(family, "rule"), run_ip(family, "route", "show", "table", "all"))

@@ -43,7 +43,7 @@ def make_host_script(route_plan: RoutePlan, host_plan: HostPlan, script_name: st
             script.add_loop_until_failure(*ip, "rule", "del", *make_rule_arguments(rule))
         for route in host_plan.routes:
             # Not all routes of this protocol: those of another fabric are in the same table.
-            script.add_loop_until_failure(*ip, "route", "del", *_make_route_key(route))
+            script.add_command(*ip, "route", "del", *_make_route_key(route), hides_output=True)
     with script.define_function("show"):
         script.add_command(*ip, "rule", "show")
         script.add_command(*ip, "route", "show", "table", "all", "proto", PROTOCOL)

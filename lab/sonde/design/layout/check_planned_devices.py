@@ -292,13 +292,18 @@ def _compare_target(
             )  # fmt: skip
 
 
+def _find_disk(storage: ObservedStorage, device_path: str) -> ObservedDisk | None:
+    """The disk that has the last part of a path as its name, or as that of its map."""
+    name = device_path.rsplit("/", 1)[-1]
+    disks = (disk for disk in storage.disks.values() if name and name in (disk.name, disk.settings.get("name")))
+    return next(disks, None)
+
+
 def _compare_file_system(
     storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem], path: str
 ) -> Iterator[LayoutFault | CheckedItem]:
     for each in file_systems:
-        name = each.device.rsplit("/", 1)[-1]
-        disks = [disk for disk in storage.disks.values() if name and name in (disk.name, disk.settings.get("name"))]
-        disk = disks[0] if disks else None
+        disk = _find_disk(storage, each.device)
         answer = is_planned_device(storage, path, disk) if disk is not None else None
         if disk is None or answer is None:
             continue
@@ -315,15 +320,14 @@ def _compare_log_device(
     storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem], path: str
 ) -> Iterator[LayoutFault | CheckedItem]:
     for each in file_systems:
-        name = (each.log_device or "").rsplit("/", 1)[-1]
-        disks = [disk for disk in storage.disks.values() if name and name in (disk.name, disk.settings.get("name"))]
-        answer = is_planned_device(storage, path, disks[0]) if disks else None
-        if answer is None:
+        disk = _find_disk(storage, each.log_device or "")
+        answer = is_planned_device(storage, path, disk) if disk is not None else None
+        if disk is None or answer is None:
             continue
         yield CheckedItem("the planned device of the log", each.location)
         if not answer:
             yield LayoutFault(
-                "not as planned", each.location, f"its log is on {describe_device(disks[0])}; planned is {path}",
+                "not as planned", each.location, f"its log is on {describe_device(disk)}; planned is {path}",
                 "commits have the latency and redundancy of another device than planned",
                 "make it with the planned log device, and name it in the mount options",
             )  # fmt: skip

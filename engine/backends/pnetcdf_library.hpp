@@ -17,7 +17,7 @@ constexpr int nc_truncate = 0x0000, nc_exclusive = 0x0004, nc_offsets_64_bit = 0
 constexpr int nc_byte = 1;                                                              ///< NC_BYTE
 constexpr NcSize nc_unlimited = 0;                                                      ///< NC_UNLIMITED
 
-// Codes of the errors that have an errno of their own.
+// Codes of the errors that are reported as a specific errno.
 constexpr int nc_file_exists = -35, nc_no_netcdf = -51, nc_no_access = -77, nc_no_file = -220, nc_no_space = -224,
               nc_over_quota = -225;
 

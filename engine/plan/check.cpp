@@ -76,7 +76,7 @@ void check_paced(const std::string& where, const Phase& phase, const BackendTrai
     if (phase.stop.first_done) {
         throw_member_error(where + ".stop.first_done", "stops tasks at the same moment, but with backend \"" +
                                                            phase.data.backend +
-                                                           "\" each has a virtual clock of its own: set "
+                                                           "\" each task has its own virtual clock: set "
                                                            "paced.virtual_clock = false");
     }
 }

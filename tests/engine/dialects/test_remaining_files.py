@@ -35,7 +35,7 @@ def test_lost_file_is_reported_and_the_remaining_are_processed(
     assert "file.mdtest.0.4 failed: No such file or directory" in result.stderr
     assert ("WARNING: unable to stat file" in result.stdout) is ("-T" in operation)
     assert "sonde: file-stat                 9 " in result.stderr or "-T" not in operation
-    assert tree(mdtest_folder) == before  # no file is missing, and none of ours is left
+    assert tree(mdtest_folder) == before  # no file is missing, and no file that we made remains
 
 
 def test_removal_continues_after_a_lost_file(engine_path: Path, mdtest_folder: Path) -> None:

@@ -66,7 +66,7 @@ RULES: Sequence[AttributeRule] = (
     ),
     AttributeRule(
         "xfs", "isize", "256", "small inodes", "its inodes have 256 bytes",
-        "extended attributes and extents of most files take a block of their own, one more read each", _MKFS_XFS,
+        "extended attributes and extents of most files take a separate block, one more read each", _MKFS_XFS,
         needs={"crc": "[01]"},  # output of today: 256 bytes were the default for long
     ),
     AttributeRule(
@@ -89,7 +89,7 @@ RULES: Sequence[AttributeRule] = (
     ),
     AttributeRule(
         "ext4", "inode_bytes", "128", "small inodes", "its inodes have 128 bytes",
-        "each extended attribute takes a block of its own, times have whole seconds and end in 2038",
+        "each extended attribute takes a separate block, times have whole seconds and end in 2038",
         "make it again with mke2fs -I 256",
     ),
     AttributeRule(

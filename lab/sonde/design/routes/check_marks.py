@@ -71,7 +71,7 @@ def find_mark_faults(host_views: Sequence[HostView], host_tables: HostTables) ->
                 "mark of another router", rule.origin,
                 f"mark {rule.mark} is that of {planned.name}, but its table {rule.table} leads to"
                 f" {', '.join(reached)}: a health check asks the wrong router",
-                "lead each mark into the table of its own router, or state table and mark in the system file",
+                "lead each mark into the table of the router it stands for, or state table and mark in the system file",
             )  # fmt: skip
     if host_tables.routes is not None:
         for view in host_views:

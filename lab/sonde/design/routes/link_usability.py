@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether a host can send packets to the routers at all: without a working interface the kernel has no routes through
-them, and what follows from that is no fault of its own."""
+them, and what follows from that is not reported as another fault."""
 
 from __future__ import annotations
 

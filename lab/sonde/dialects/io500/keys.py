@@ -38,7 +38,7 @@ class IniSection:
     extra: bool = False
 
 
-_API_KEY = IniKey("API", "API of this part; options of its own may follow, separated by blanks")
+_API_KEY = IniKey("API", "API of this part; options of the API may follow, separated by blanks")
 _RUN_KEY = IniKey("run", "FALSE leaves this part out, and its results with it", KeyKind.FLAG, "TRUE")
 _COLLECTIVE_KEY = IniKey("collective", "Collective calls, for APIs that have them", KeyKind.FLAG)
 _VERBOSITY_KEY = IniKey("verbosity", "How many -v are given to the tool", KeyKind.INTEGER)

@@ -169,7 +169,7 @@ def run_trials(
                     # Each machine continues with the kinds of faults behind those of the machine before it.
                     index = (machine_number * options.rounds + number) * TRIAL_KINDS.count(kind)
                     index += TRIAL_KINDS[:position].count(kind)
-                    trial = draw_trial(models[name][0], kind, index, options.seed * 1000 + machine_number)
+                    trial = draw_trial(*models[name], kind, index, options.seed * 1000 + machine_number)
                     if trial is not None:
                         if kind == PAIR:
                             outcome = run_pair_trial(*models[name], trial)

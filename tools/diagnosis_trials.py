@@ -15,7 +15,9 @@ from sonde.diagnose.experiment_plan import combine_reference_traits, combine_tra
 from sonde.diagnose.hypotheses import FAULT, NOTHING, UNEXPLAINED, Hypothesis
 from sonde.diagnose.machine_map import DiagnosedMachine, read_machine
 from sonde.diagnose.modeled_truth import ModeledTruth
+from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.predictions import compute_cause_change
+from sonde.diagnose.simulation import Simulator
 from sonde.diagnose.unknown_causes import MIN_SEPARATION, compute_separation, list_rate_phases
 from sonde.model.bundled_files import find_system_file
 from sonde.model.system import read_system
@@ -24,6 +26,7 @@ from sonde.model.system import read_system
 SHIPPED = (("edison", "fs3", 8), ("hpcs-demo", "", 8))
 COVERED, CAUSED, HEALTHY, UNCOVERED, PAIR = "covered", "cause", "healthy", "uncovered", "pair"
 _ATTEMPTS = 200
+_VISIBLE_SDS = 3.0  # standard deviations of the noise by which a fault of a pair changes some measurement
 _STRENGTHS = (0.1, 0.3, 0.5, 0.7, 0.9)  # positions between the weakest and the strongest simulated strength
 
 _MACHINE = """
@@ -158,7 +161,7 @@ def list_machines(drawn_count: int, folder: Path) -> Iterator[tuple[str, Diagnos
         yield f"drawn-{number}", read_machine(read_system(str(path)))
 
 
-def draw_trial(model: DiagnosisModel, kind: str, number: int, seed: int) -> Trial | None:
+def draw_trial(model: DiagnosisModel, simulator: Simulator, kind: str, number: int, seed: int) -> Trial | None:
     """Draws a trial; equal arguments draw the same one. None when the machine cannot have what is drawn."""
     generator = np.random.default_rng([seed, number, *kind.encode()])
     noise_seed = int(generator.integers(1, 2**31))
@@ -170,12 +173,7 @@ def draw_trial(model: DiagnosisModel, kind: str, number: int, seed: int) -> Tria
     if kind == CAUSED:
         return _draw_cause(model, number, generator, noise_seed)
     if kind == PAIR:
-        first = _draw_fault(model, number, generator)
-        second = _draw_fault(model, int(generator.integers(1000)), generator)
-        if first[1][0] == second[1][0]:
-            return None
-        truth = ModeledTruth((first[0], second[0]), seed=noise_seed)
-        return Trial(kind, f"{first[1][0]} + {second[1][0]}", truth, (first[1], second[1]))
+        return _draw_pair(model, simulator, number, generator, noise_seed)
     return (_draw_strange_change, _draw_left_out, _draw_slow_parts)[number % 3](
         model, number // 3, generator, noise_seed
     )
@@ -192,6 +190,49 @@ def _draw_fault(model: DiagnosisModel, number: int, generator: np.random.Generat
         members = members[:4]  # nodes that take part in every experiment
     part = str(generator.choice(members))
     return chosen.format_fault_argument(_draw_amount(model, chosen, generator), part), (chosen.id, part)
+
+
+def _draw_pair(
+    model: DiagnosisModel, simulator: Simulator, number: int, generator: np.random.Generator, noise_seed: int
+) -> Trial | None:
+    """Draws two faults of different kinds, each of which some experiment shows beside the other.
+
+    A fault that changes nothing beside the other one is hidden: no experiment can find it.
+    """
+    first_fault, first_answer = _draw_fault(model, number, generator)
+    for _ in range(_ATTEMPTS):
+        second_fault, second_answer = _draw_fault(model, int(generator.integers(1000)), generator)
+        faults = first_fault, second_fault
+        if first_answer[0] != second_answer[0] and _is_each_fault_visible(model, simulator, faults):
+            truth = ModeledTruth(faults, seed=noise_seed)
+            return Trial(PAIR, f"{first_answer[0]} + {second_answer[0]}", truth, (first_answer, second_answer))
+    return None
+
+
+def _is_each_fault_visible(model: DiagnosisModel, simulator: Simulator, faults: tuple[str, str]) -> bool:
+    """Whether some rate or part under both faults differs from that under each alone by more than the noise."""
+    together = _measure_without_noise(model, simulator, faults)
+    for fault in faults:
+        alone = _measure_without_noise(model, simulator, (fault,))
+        sds = {key: model.noise.run_sd if len(key) == 2 else model.noise.part_sd for key in together}
+        if not any(abs(value - alone[key]) > _VISIBLE_SDS * sds[key] for key, value in together.items()):
+            return False
+    return True
+
+
+def _measure_without_noise(
+    model: DiagnosisModel, simulator: Simulator, faults: tuple[str, ...]
+) -> dict[tuple[str, ...], float]:
+    """Relative log rates by (experiment, phase), and those of parts by (experiment, phase, kind, part)."""
+    quiet = NoiseModel(run_sd=0.0, busy_share=0.0, part_sd=0.0)
+    values: dict[tuple[str, ...], float] = {}
+    for experiment in model.experiments:
+        if not experiment.description.message_phases:
+            run = ModeledTruth(faults).run_experiment(experiment, 0, simulator, quiet).runs[0]
+            values |= {(experiment.id, phase): rate for phase, rate in run.rates.items()}
+            for key, parts in run.vectors.items():
+                values |= {(experiment.id, *key, name): value for name, value in parts.items()}
+    return values
 
 
 def _draw_cause(model: DiagnosisModel, number: int, generator: np.random.Generator, noise_seed: int) -> Trial:

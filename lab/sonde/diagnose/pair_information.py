@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from sonde.diagnose.cause_pairs import CausePairs
@@ -10,6 +12,7 @@ from sonde.diagnose.cause_states import (
     CauseStates,
     CombinedPredictions,
     Indices,
+    PartPrediction,
     combine_predictions_of_pairs,
     predict_states,
 )
@@ -71,16 +74,32 @@ def _compute_densities(
         errors = generator.normal(size=factors.shape) * combined.rates_sd[alternatives]
         values = combined.rates[alternatives] + errors + factors
         total += noise.compute_log_density_of_run(values[:, None, :] - combined.rates, combined.rates_sd)
-    for mean, sd in combined.vectors.values():
-        parts = np.stack([noise.draw_part_deviations(generator, mean.shape[1]) for _ in alternatives])
-        parts += mean[alternatives] + generator.normal(size=parts.shape) * sd[alternatives]
+    for predictions in combined.vectors.values():
+        parts = _draw_parts(predictions, alternatives, noise, generator)
         parts -= np.median(parts, axis=1)[:, None]
         for number, row in enumerate(parts):
-            total[number] += np.sum(noise.compute_log_density_of_part(row - mean, sd), axis=1)
+            total[number] += np.logaddexp.reduce([
+                item.log_weights + np.sum(noise.compute_log_density_of_part(row - item.mean, item.sd), axis=1)
+                for item in predictions
+            ])  # fmt: skip
     for share in combined.messages.values():
         is_logged = generator.random(len(alternatives)) < share[alternatives]
         total += np.where(is_logged[:, None], np.log(share), np.log(1 - share))
     return total
+
+
+def _draw_parts(
+    predictions: Sequence[PartPrediction], pair_numbers: Indices, noise: NoiseModel, generator: np.random.Generator
+) -> Floats:
+    """Draws the values of the parts for each pair, each by one of its alternatives."""
+    levels = np.cumsum([np.exp(item.log_weights[pair_numbers]) for item in predictions], axis=0)
+    chosen = np.minimum(np.sum(levels < generator.random(len(pair_numbers)), axis=0), len(predictions) - 1)
+    rows = []
+    for alternative, pair in zip(chosen, pair_numbers, strict=True):
+        item = predictions[alternative]
+        deviations = noise.draw_part_deviations(generator, item.mean.shape[1])
+        rows.append(item.mean[pair] + deviations + generator.normal(size=item.mean.shape[1]) * item.sd[pair])
+    return np.stack(rows)
 
 
 def _compute_group_entropies(log_weights: Floats, group_numbers: Indices) -> Floats:

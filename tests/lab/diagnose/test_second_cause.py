@@ -10,9 +10,12 @@ import numpy as np
 import pytest
 
 from sonde.diagnose.cause_pairs import compute_pair_probabilities
+from sonde.diagnose.cause_states import StatePredictions, combine_predictions_of_pairs, compute_pair_density
 from sonde.diagnose.diagnosis_model import DiagnosisModel
 from sonde.diagnose.likelihood import ExperimentResult
+from sonde.diagnose.measurements import RunMeasurement
 from sonde.diagnose.modeled_truth import ModeledTruth
+from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.second_cause import SECOND_CAUSE_STOP_RULE, TwoCauses, find_most_probable_pair
 from sonde.diagnose.simulation import Simulator
 
@@ -89,6 +92,48 @@ def test_slow_part_behind_the_first_cause_is_not_ignored(model: DiagnosisModel, 
     alone = find_causes(model, simulator, "slow-link oss2 4")
     assert alone.second_cause.hypothesis.id == "nothing"
     assert causes.second_cause.hypothesis.id != "nothing"
+
+
+@pytest.mark.parametrize(("own_rate", "probability"), [(-0.5, 0.7), (-1.5, 0.15)])
+def test_other_bottleneck_can_hide_the_slow_part(own_rate: float, probability: float) -> None:
+    # State 1 slows the read by exp(-1) without parts, state 2 has a slow target and slows it by exp(own_rate).
+    rates = np.array([[0.0], [-1.0], [own_rate]])
+    means = np.array([[0.0] * 4, [0.0] * 4, [0.0, -0.6, 0.0, 0.0]])
+    key = ("read", "targets")
+    predictions = StatePredictions(
+        ("read",), rates, np.full((3, 1), 0.03), np.array([0.03]), {key: (means, np.full((3, 4), 0.02), 0.02)}, {},
+        np.zeros(3, dtype=np.bool_), {key: ("t0", "t1", "t2", "t3")},
+    )  # fmt: skip
+    pairs = combine_predictions_of_pairs(predictions, np.array([1, 0, 0]), np.array([2, 1, 2]))
+    densities = {}
+    for slow_part in (0.0, -0.6):
+        parts = {"t0": 0.0, "t1": slow_part, "t2": 0.0, "t3": 0.0}
+        result = ExperimentResult("every-target", (RunMeasurement({}, {key: parts}),), 0.02)
+        densities[slow_part] = compute_pair_density(pairs, result, NoiseModel())
+    both, without_parts, with_parts = densities[0.0]
+    assert both - without_parts == pytest.approx(np.log(0.98 * probability), abs=0.05)
+    assert both > with_parts + 5
+    both, without_parts, with_parts = densities[-0.6]
+    assert both > without_parts + 5
+    assert both == pytest.approx(with_parts, abs=1.5 - np.log(1 - probability))
+
+
+def test_vector_without_any_explanation_is_one_surprise() -> None:
+    # The simulator spreads the reads of nodes over their caches: parts change that no cause touches, all together.
+    rates = np.array([[0.0], [-1.0], [-0.5]])
+    key = ("read", "nodes")
+    vector = (np.zeros((3, 4)), np.full((3, 4), 0.02), 0.02)
+    predictions = StatePredictions(
+        ("read",), rates, np.full((3, 1), 0.03), np.array([0.03]), {key: vector}, {}, np.zeros(3, dtype=np.bool_),
+        {key: ("n1", "n2", "n3", "n4")},
+    )  # fmt: skip
+    pairs = combine_predictions_of_pairs(predictions, np.array([1]), np.array([2]))
+    surprises = []
+    for count in (1, 4):
+        parts = {f"n{number}": (1.2 if number <= count else 0.0) for number in range(1, 5)}
+        result = ExperimentResult("warm-cache", (RunMeasurement({}, {key: parts}),), 0.02)
+        surprises.append(-float(compute_pair_density(pairs, result, NoiseModel())[0]))
+    assert surprises[0] < surprises[1] < surprises[0] + 12
 
 
 def test_all_alternatives_explain_the_same_measurements(model: DiagnosisModel, simulator: Simulator) -> None:

@@ -12,6 +12,7 @@ from sonde.design.routes.faults import RouteCheck
 from sonde.design.routes.plan import plan_all_routes
 from sonde.design.routes.plan_files import make_plan_files
 from sonde.design.routes.scripts import make_route_arguments
+from sonde.design.routes.setting_names import write_setting_names
 from sonde.design.routes.table_reader import read_host_sources
 from sonde.model.shell import quote_command
 from sonde.model.system import System, make_system
@@ -85,8 +86,20 @@ def _make_interfaces(network: str, device: str, *addresses: str) -> list[dict[st
     return [{"network": network, "device": device, "addresses": address} for address in addresses]
 
 
-def build_site() -> System:
-    """Compute nodes and servers, with IP routers (one stands by) and LNet routers between them."""
+# The same server with its addresses on a VLAN above the bond, as `ip -d addr` prints it.
+VLAN_ADDRESSES = ADDRESSES.replace(
+    "    inet 10.160.0.1/20",
+    """6: bond0.210@bond0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc noqueue state UP qlen 1000
+    link/ether 52:54:00:a0:00:01 brd ff:ff:ff:ff:ff:ff promiscuity 0 minmtu 0 maxmtu 65535
+    vlan protocol 802.1Q id 210 <REORDER_HDR> addrgenmode eui64 numtxqueues 1
+    inet 10.160.0.1/20""",
+).replace("scope global bond0", "scope global bond0.210")
+VLAN = "bond0.210"
+
+
+def build_site(device: str = "bond0") -> System:
+    """Compute nodes and servers, with IP routers (one stands by) and LNet routers between them. `device` is the
+    servers' interface."""
     document: dict[str, Any] = {
         "schema": "sonde-system/2",
         "id": "site",
@@ -99,7 +112,7 @@ def build_site() -> System:
         "nodes": [{"id": "nid[01-16]", "group": "compute", "interfaces": _make_interfaces(
             "hsn", "hsn0", "10.150.0.[1-16]", "fd00:150::1 .. fd00:150::10")}],
         "servers": [{"id": "nsd[1-4]", "group": "stores", "interfaces": _make_interfaces(
-            "storage-net", "bond0", "10.160.0.[1-4]", "fd00:160::1 .. fd00:160::4")}],
+            "storage-net", device, "10.160.0.[1-4]", "fd00:160::1 .. fd00:160::4")}],
         "routers": [
             {"id": "gw[1-3]", "group": "gateways", "protocol": "ip", "between": ["hsn", "storage-net"],
              "interfaces": [
@@ -117,10 +130,10 @@ def build_site() -> System:
     return make_system(document, "site.toml")
 
 
-def print_server_outputs() -> dict[str, str]:
+def print_server_outputs(device: str = "bond0") -> dict[str, str]:
     """The outputs of a server that has what the plan asks for, by the names of their files."""
-    plans = [plan.find_host_plan("stores") for plan in plan_all_routes(find_fabrics(build_site()))]
-    outputs = {"addr": ADDRESSES, "sysctl": "kernel.osrelease = 6.12.0\n"}
+    plans = [plan.find_host_plan("stores") for plan in plan_all_routes(find_fabrics(build_site(device)))]
+    outputs = {"addr": VLAN_ADDRESSES if device == VLAN else ADDRESSES, "sysctl": "kernel.osrelease = 6.12.0\n"}
     for version, plan in zip((4, 6), plans, strict=True):
         suffix = "" if version == 4 else "6"
         metric = "" if version == 4 else " metric 256"
@@ -133,9 +146,11 @@ def print_server_outputs() -> dict[str, str]:
         )  # fmt: skip
         outputs[f"route{suffix}"] = (
             "".join(f"{quote_command(make_route_arguments(route, plan.mtu))}\n" for route in plan.routes)
-            + f"{network} dev bond0 proto kernel{metric}\nlocal {address} dev bond0 table local proto kernel\n"
+            + f"{network} dev {device} proto kernel{metric}\nlocal {address} dev {device} table local proto kernel\n"
         )
-        outputs["sysctl"] += "".join(f"{name} = {value}\n" for name, value in plan.settings.items())
+        outputs["sysctl"] += "".join(
+            f"{write_setting_names(name, [device])} = {value}\n" for name, value in plan.settings.items()
+        )
     return outputs
 
 
@@ -144,7 +159,7 @@ def make_files_of_format(file_format: str) -> dict[str, str]:
     return make_plan_files(plan_all_routes(find_fabrics(build_site())), file_format, "stores")
 
 
-def check_outputs(folder: Path, outputs: dict[str, str], name: str = "nsd1") -> RouteCheck:
+def check_outputs(folder: Path, outputs: dict[str, str], name: str = "nsd1", device: str = "bond0") -> RouteCheck:
     """Checks outputs as `route check` does."""
     files = []
     for file, text in outputs.items():
@@ -153,4 +168,4 @@ def check_outputs(folder: Path, outputs: dict[str, str], name: str = "nsd1") -> 
         path.write_text(text)
         files.append(path)
     sources = read_host_sources(files)
-    return check_host(build_site(), name, sources.live, configured_tables=sources.configured)
+    return check_host(build_site(device), name, sources.live, configured_tables=sources.configured)

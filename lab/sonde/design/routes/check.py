@@ -8,9 +8,10 @@ the parts that it did not get.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
-from sonde.design.routes.check_directions import check_both_directions
+from sonde.design.routes.check_directions import check_both_directions, is_host_of_side
 from sonde.design.routes.check_links import MISSING_INTERFACE, find_link_faults
 from sonde.design.routes.check_paths import find_path_faults
 from sonde.design.routes.check_planned import OTHER_SETTING, find_differences_from_plan
@@ -23,6 +24,7 @@ from sonde.design.routes.faults import RouteCheck, RouteFault, list_unknown
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import ROUTERS, HostView, find_host_views
 from sonde.design.routes.plan import plan_all_routes
+from sonde.design.routes.setting_names import write_setting_names
 
 
 def check_host_routes(
@@ -39,12 +41,26 @@ def check_host_routes(
     )
     unknown = list_unknown(host_tables, versions)
     both_sides: Iterator[RouteFault | CheckedItem] = iter(())
-    if other_tables is not None:
-        both_sides = _check_directions(views, host_tables, other_tables)
-    else:
+    if other_tables is None:
         unknown = (*unknown, "the other side, so whether replies return the same way")
+    else:
+        answering = [view for view in views if is_host_of_side(view.fabric, view.other_side, other_tables)]
+        both_sides = _check_directions(answering, host_tables, other_tables)
+        silent = dict.fromkeys(view.other_side.network for view in views if view not in answering)
+        # A host that is part of one fabric is rarely part of the others too.
+        names = [name for name in silent if name not in {view.other_side.network for view in answering}]
+        unknown += tuple(
+            f"how {name} answers: the files of --other-side have neither an address of it nor a router on it"
+            for name in names
+        )
     all_faults, comparisons = split_faults_and_comparisons((*results, *both_sides))
-    faults = tuple(_drop_repeated_faults(all_faults))
+    devices = dict.fromkeys((*host_tables.mtus, *(view.host_class.device for view in views)))
+    faults = tuple(
+        fault
+        if fault.location in host_tables.unapplied_settings
+        else replace(fault, location=write_setting_names(fault.location, devices))
+        for fault in _drop_repeated_faults(all_faults)
+    )
     class_name = views[0].host_class.name if views else None
     not_compared = list_options_not_compared(plan_all_routes(fabrics), class_name, host_tables.formats, comparisons)
     not_examined = [
@@ -69,7 +85,8 @@ def _check_fabrics_of_host(
 ) -> Iterator[RouteFault | CheckedItem]:
     for version in dict.fromkeys(view.fabric.version for view in host_views):
         views = [view for view in host_views if view.fabric.version == version]
-        tables = host_tables.select_version(version)
+        planned_devices = {view.host_class.device for view in views}
+        tables = host_tables.select_version(version).prefer_devices(planned_devices)
         for view in views:
             yield from find_link_faults(view, tables)
             if tables.routes is not None:

@@ -22,7 +22,58 @@ def check_both_directions(
     return [
         *_compare_hash_settings(fabric, near_tables.settings or {}, far_tables.settings or {}),
         *_compare_routers_of_directions(fabric, near_tables, far_tables),
+        *_compare_packet_sizes(fabric, near_tables, far_tables),
     ]
+
+
+def is_host_of_side(fabric: Fabric, side: FabricSide, host_tables: HostTables) -> bool:
+    """Whether the tables can be those of a host of a side: they have an address of it or, where no addresses are given,
+    a route by one of its routers. Settings alone can be of any host."""
+    tables = host_tables.select_version(fabric.version)
+    if tables.addresses is not None:
+        hosts = [address.partition("/")[0] for address in tables.addresses]
+        return any(covers_range(address_range, host) for address_range in side.ranges for host in hosts)
+    if host_tables.routes is None:
+        return host_tables.addresses is None
+    gateways = map_gateways_to_router_index(fabric, side)
+    return any(hop.via in gateways for route in tables.routes or () for hop in route.hops)
+
+
+def _compare_packet_sizes(
+    fabric: Fabric, near_tables: HostTables, far_tables: HostTables
+) -> Iterator[RouteFault | CheckedItem]:
+    """Connections use the smaller packets of both hosts: the MTU of their interfaces, and of their routes to each
+    other."""
+    near = _find_packet_size(fabric, fabric.near, fabric.far, near_tables)
+    far = _find_packet_size(fabric, fabric.far, fabric.near, far_tables)
+    if near is None or far is None:
+        return
+    yield CheckedItem("the packets of both sides", fabric.name)
+    if near[0] != far[0]:
+        (small, cause), small_side, large = (
+            (near, fabric.near, far[0]) if near[0] < far[0] else (far, fabric.far, near[0])
+        )
+        yield RouteFault(
+            "MTU differs", f"{cause} on {small_side.network}",
+            f"the host of {small_side.network} takes packets of {small} B, the other one {large} B: connections between"
+            " them use the small ones",
+            f"give {cause} the MTU {large}",
+        )  # fmt: skip
+
+
+def _find_packet_size(
+    fabric: Fabric, own_side: FabricSide, other_side: FabricSide, host_tables: HostTables
+) -> tuple[int, str] | None:
+    """The largest packets, in bytes, that a host exchanges with the other side, and what limits them."""
+    tables = host_tables.select_version(fabric.version)
+    sizes = [(tables.mtus[item.device], item.device) for item in own_side.classes if item.device in tables.mtus]
+    sizes += [
+        (route.mtu, f"the route to {route.destination}")
+        for route in tables.routes or ()
+        if route.mtu is not None and route.table == _MAIN and route.destination != "default"
+        and any(covers_range(route.destination, address_range) for address_range in other_side.ranges)
+    ]  # fmt: skip
+    return min(sizes, key=lambda item: item[0], default=None)
 
 
 def _compare_hash_settings(
@@ -62,8 +113,8 @@ def _compare_routers_of_directions(
                 RouteFault(
                     "one direction only",
                     router.name,
-                    f"hosts of {sending_side.network} send through {router.name}, those of"
-                    f" {other_side.network} never answer through it",
+                    f"hosts of {sending_side.network} send IPv{fabric.version} packets through {router.name}, those of"
+                    f" {other_side.network} send none back through it",
                     "name the same routers on both sides",
                 )
             )

@@ -12,6 +12,7 @@ from sonde.design.routes.fabric import FabricSide, is_address_in_ranges
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import HostView
+from sonde.design.routes.link_usability import list_bond_ports, list_devices_below
 from sonde.model.units import format_count_with_noun
 
 _FEW_PACKETS = 32
@@ -43,13 +44,14 @@ def find_interface_faults(host_view: HostView, host_tables: HostTables) -> Itera
             f"ip link set {device} multicast on",
         )  # fmt: skip
     yield from find_port_faults(device, host_tables)
-    yield from find_bond_port_faults(device, host_tables)
+    yield from find_faults_below(device, host_tables)
     for text in host_tables.addresses or ():
         address = ipaddress.ip_interface(text)
         if not is_address_in_ranges(side.ranges, str(address.ip)):
             continue
         yield from find_address_faults(str(address.ip), host_tables)
         is_planned = str(address.ip) in host_view.addresses
+        yield from _check_further_devices(text, host_tables)
         if is_planned and host_tables.address_devices.get(str(address.ip), device) == device:
             yield from _check_local_route(str(address.ip), host_tables)
         network = next(network for network in map(ipaddress.ip_network, side.ranges) if address.ip in network)
@@ -84,11 +86,48 @@ def find_wide_prefix_faults(
         )  # fmt: skip
 
 
-def find_bond_port_faults(device: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+def find_faults_below(device: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """Faults of what carries the packets of a device: the devices below a VLAN, its number, and the ports of bonds."""
+    below = list_devices_below(device, host_tables)
+    details, mtu = host_tables.link_details.get(device), host_tables.mtus.get(device)
+    _, separator, number = device.rpartition(".")
+    if details is not None and details.vlan is not None and separator and number.isdigit():
+        yield CheckedItem("the number of a VLAN", device)
+        if int(number) != details.vlan:
+            yield RouteFault(
+                "another VLAN", device,
+                f"{device} has the VLAN {details.vlan}, not {number}: its packets reach another network",
+                f"ip link del {device}, then make it with id {number}, or correct its name",
+            )  # fmt: skip
+    for lower in below:
+        yield from find_device_faults(lower, host_tables)
+        if mtu is not None and host_tables.mtus.get(lower, mtu) < mtu:
+            yield RouteFault(
+                "MTU mismatch", lower,
+                f"{lower}, which carries {device}, takes packets of {host_tables.mtus[lower]} B, {device} {mtu} B",
+                f"ip link set {lower} mtu {mtu}",
+            )  # fmt: skip
+    for bond in (device, *below):
+        yield from _check_bond_ports(bond, host_tables)
+        for port in list_bond_ports(bond, host_tables):
+            yield from find_device_faults(port, host_tables)
+
+
+def _check_further_devices(address: str, host_tables: HostTables) -> Iterator[RouteFault]:
+    host = address.partition("/")[0]
+    first, others = host_tables.address_devices.get(host), host_tables.further_devices.get(host, ())
+    if others:
+        yield RouteFault(
+            "address on two interfaces", host,
+            f"{', '.join(others)} {'has' if len(others) == 1 else 'have'} {host} too, besides {first}: packets to"
+            " the network may leave by either",
+            "; ".join(f"ip addr del {address} dev {device}" for device in others),
+        )  # fmt: skip
+
+
+def _check_bond_ports(device: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """Ports of a bond that are down, or that take shorter packets than the bond sends."""
-    for port, details in host_tables.link_details.items():
-        if details.master != device or not details.is_bond_port:
-            continue
+    for port in list_bond_ports(device, host_tables):
         yield CheckedItem("a port of a bond", port)
         if host_tables.links.get(port) == "down":
             yield RouteFault(

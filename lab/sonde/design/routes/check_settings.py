@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_interfaces import (
     find_address_faults,
-    find_bond_port_faults,
     find_device_faults,
+    find_faults_below,
     find_port_faults,
     find_wide_prefix_faults,
 )
@@ -48,6 +48,7 @@ def find_setting_faults(host_view: HostView, host_tables: HostTables) -> Iterato
             )
     if host_tables.settings is None:
         return
+    yield from _check_setting_names(host_tables)
     yield from _audit_host(add_kernel_release(host_tables.settings, host_view.host_class.operating_system))
     fabric, device = host_view.fabric, host_view.host_class.device
     policy_name = f"net.{'ipv4' if fabric.version == 4 else 'ipv6'}.fib_multipath_hash_policy"
@@ -99,6 +100,17 @@ def _check_dead_neighbors(settings: Mapping[str, str], fabric: Fabric) -> Iterat
         yield RouteFault(
             "dead routers are used", f"{name} = 0",
             "flows are also given to a router that the kernel knows to be dead", "set it to 1",
+        )  # fmt: skip
+
+
+def _check_setting_names(host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    for written_name in host_tables.unapplied_settings:
+        *levels, device, number, setting = written_name.split(".")
+        yield CheckedItem("a setting", written_name)
+        yield RouteFault(
+            "setting not applied", written_name,
+            f"sysctl takes the dot of {device}.{number} for a level, so there is no such setting",
+            f"write {'.'.join([*levels, f'{device}/{number}', setting])}",
         )  # fmt: skip
 
 
@@ -221,6 +233,7 @@ def check_router_tables(fabrics: Sequence[Fabric], host_tables: HostTables) -> I
             yield from _check_forwarding(fabric, routers, host_tables.settings)
             yield from find_router_limits(fabric, host_tables.settings)
     if host_tables.settings is not None:
+        yield from _check_setting_names(host_tables)
         yield from _audit_host(host_tables.settings)
 
 
@@ -315,7 +328,7 @@ def _check_interfaces(
     for device in devices:
         yield from find_device_faults(device, host_tables)
         yield from find_port_faults(device, host_tables)
-        yield from find_bond_port_faults(device, host_tables)
+        yield from find_faults_below(device, host_tables)
     for router in routers:
         for address in (router.near_address, router.far_address):
             yield from find_address_faults(address, host_tables)

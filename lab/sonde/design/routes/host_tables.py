@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -92,7 +92,7 @@ class LinkDetails:
     """More about one device: the bond, bridge or VRF that it is a port of, its queueing discipline and the length of
     its queue in packets, its link address, whether it uses ARP, whether a program switched it off (protodown), whether
     it is a port of a bond, whether it sends multicast packets, and how many bytes and segments the kernel hands to it
-    at a time (GSO; None: unknown)."""
+    at a time (GSO; None: unknown). `parent` is the device below a VLAN, `vlan` its number (None: unknown)."""
 
     master: str = ""
     queue: str = ""
@@ -104,6 +104,8 @@ class LinkDetails:
     has_multicast: bool = True
     gso_bytes: int | None = None
     gso_segments: int | None = None
+    parent: str = ""
+    vlan: int | None = None
 
 
 @dataclass(frozen=True)
@@ -150,11 +152,13 @@ class HostTables:
     routes: tuple[ObservedRoute, ...] | None = None
     addresses: tuple[str, ...] | None = None  # with prefix: 10.100.0.1/16
     settings: Mapping[str, str] | None = None
+    unapplied_settings: tuple[str, ...] = ()  # names as a file has them that sysctl does not find
     options: Mapping[str, str] | None = None  # CONFIG_… -> y, m or n
     mtus: Mapping[str, int] = field(default_factory=dict)  # by device, bytes
     links: Mapping[str, str] = field(default_factory=dict)  # by device: "up" or "down"
     transport_modes: Mapping[str, str] = field(default_factory=dict)  # by IPoIB device: "connected" or "datagram"
     address_devices: Mapping[str, str] = field(default_factory=dict)  # device by address, without prefix
+    further_devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by address: others that have it too
     link_details: Mapping[str, LinkDetails] = field(default_factory=dict)  # by device
     address_flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by address: tentative, dadfailed, …
     neighbors: tuple[ObservedNeighbor, ...] | None = None
@@ -181,11 +185,13 @@ class HostTables:
             routes=_join_routes(self.routes, other.routes),
             addresses=_join_known(self.addresses, other.addresses),
             settings=_merge_mappings(self.settings, other.settings),
+            unapplied_settings=tuple(dict.fromkeys((*self.unapplied_settings, *other.unapplied_settings))),
             options=_merge_mappings(self.options, other.options),
             mtus={**self.mtus, **other.mtus},
             links={**self.links, **other.links},
             transport_modes={**self.transport_modes, **other.transport_modes},
             address_devices={**self.address_devices, **other.address_devices},
+            further_devices={**self.further_devices, **other.further_devices},
             link_details={**self.link_details, **other.link_details},
             address_flags={**self.address_flags, **other.address_flags},
             neighbors=_join_known(self.neighbors, other.neighbors),
@@ -198,6 +204,16 @@ class HostTables:
             lnet_extras=tuple(dict.fromkeys((*self.lnet_extras, *other.lnet_extras))),
             formats=tuple(dict.fromkeys((*self.formats, *other.formats))),
         )
+
+    def prefer_devices(self, planned_devices: Collection[str]) -> HostTables:
+        """The tables with a planned device first, of the devices that have an address."""
+        first, further = dict(self.address_devices), dict(self.further_devices)
+        for address, others in self.further_devices.items():
+            chosen = next((device for device in others if device in planned_devices), None)
+            if chosen is not None and first[address] not in planned_devices:
+                further[address] = (first[address], *(device for device in others if device != chosen))
+                first[address] = chosen
+        return replace(self, address_devices=first, further_devices=further)
 
     def select_version(self, version: int) -> HostTables:
         """The tables of one IP version. Rules and addresses are unknown where only those of the other version were
@@ -267,6 +283,18 @@ def describe_link_state(link_flags: Collection[str], operational_state: str) -> 
     """ "up" for a link with a carrier that may carry packets, else "down". `operational_state` is its operational
     state."""
     return "up" if "LOWER_UP" in link_flags and operational_state.upper() not in _IDLE_STATES else "down"
+
+
+def map_address_devices(
+    addresses_and_devices: Iterable[tuple[str, str]],
+) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
+    """The first device of each address, and the further ones of an address that several have."""
+    first: dict[str, str] = {}
+    further: dict[str, tuple[str, ...]] = {}
+    for address, device in addresses_and_devices:
+        if first.setdefault(address, device) != device and device not in further.get(address, ()):
+            further[address] = (*further.get(address, ()), device)
+    return first, further
 
 
 def set_versions_of_listings(all_tables: Sequence[HostTables]) -> list[HostTables]:

@@ -18,6 +18,7 @@ from sonde.design.routes.host_tables import (
     describe_link_state,
     find_ip_version,
     get_routing_table_name,
+    map_address_devices,
 )
 from sonde.model.documents import parse_json
 from sonde.model.errors import UserError
@@ -64,7 +65,7 @@ def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> H
     mtus: dict[str, int] = {}
     links: dict[str, str] = {}
     transport_modes: dict[str, str] = {}
-    address_devices: dict[str, str] = {}
+    address_devices: list[tuple[str, str]] = []
     details: dict[str, LinkDetails] = {}
     address_flags: dict[str, tuple[str, ...]] = {}
     for number, row in enumerate(json_rows, start=1):
@@ -72,7 +73,7 @@ def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> H
         if "addr_info" in row:
             device_addresses = [address for address in row["addr_info"] if "local" in address]
             addresses += [f"{address['local']}/{address['prefixlen']}" for address in device_addresses]
-            address_devices |= {str(address["local"]): str(row.get("ifname", "")) for address in device_addresses}
+            address_devices += [(str(address["local"]), str(row.get("ifname", ""))) for address in device_addresses]
             if isinstance(row.get("mtu"), int):
                 mtus[str(row.get("ifname", ""))] = row["mtu"]
             if mode := _find_transport_mode(row):
@@ -80,13 +81,18 @@ def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> H
             details[str(row.get("ifname", ""))] = LinkDetails(
                 str(row.get("master", "")), str(row.get("qdisc", "")), str(row.get("address", "")),
                 "NOARP" not in row.get("flags", ()),
-                row["txqlen"] if isinstance(row.get("txqlen"), int) else None, bool(row.get("protodown")),
+                _find_number(row, "txqlen"), bool(row.get("protodown")),
                 "SLAVE" in row.get("flags", ()), "MULTICAST" in row.get("flags", ("MULTICAST",)),
-                *(row[name] if isinstance(row.get(name), int) else None for name in ("gso_max_size", "gso_max_segs")),
+                gso_bytes=_find_number(row, "gso_max_size"), gso_segments=_find_number(row, "gso_max_segs"),
+                parent=str(row.get("link") or ""), vlan=_find_vlan(row),
             )  # fmt: skip
             address_flags |= {
                 str(address["local"]): (
-                    *(file_name for file_name in ("tentative", "dadfailed", "deprecated") if address.get(file_name)),
+                    *(
+                        file_name
+                        for file_name in ("tentative", "dadfailed", "deprecated", "dynamic")
+                        if address.get(file_name)
+                    ),
                     f"scope-{address.get('scope', '')}",
                 )
                 for address in device_addresses
@@ -102,6 +108,7 @@ def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> H
             routes.append(route)
     has_routes = any("dst" in row and "state" not in row and "priority" not in row for row in json_rows)
     has_links = any("addr_info" in row for row in json_rows)
+    first_devices, further_devices = map_address_devices(address_devices)
     return HostTables(
         rules=tuple(rules) or None,
         routes=tuple(routes) if routes or has_routes else None,
@@ -109,11 +116,23 @@ def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> H
         mtus=mtus,
         links=links,
         transport_modes=transport_modes,
-        address_devices=address_devices,
+        address_devices=first_devices,
+        further_devices=further_devices,
         link_details=details,
         address_flags=address_flags,
         neighbors=tuple(neighbors) or None,
     )
+
+
+def _find_number(json_row: Mapping[str, Any], member: str) -> int | None:
+    return json_row[member] if isinstance(json_row.get(member), int) else None
+
+
+def _find_vlan(json_row: Mapping[str, Any]) -> int | None:
+    """The number of a VLAN, which only `ip -d` prints."""
+    link = json_row.get("linkinfo") or {}
+    number = (link.get("info_data") or {}).get("id") if link.get("info_kind") == "vlan" else None
+    return number if isinstance(number, int) else None
 
 
 def _find_transport_mode(json_row: Mapping[str, Any]) -> str:

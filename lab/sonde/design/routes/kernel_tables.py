@@ -18,8 +18,10 @@ from sonde.design.routes.host_tables import (
     ObservedRoute,
     ObservedRule,
     describe_link_state,
+    map_address_devices,
 )
 from sonde.design.routes.port_ranges import PORT_SETTINGS
+from sonde.design.routes.setting_names import find_setting_file
 from sonde.design.routes.setting_rules import list_setting_names
 from sonde.design.routes.table_reader import parse_host_tables
 from sonde.model.errors import MachineError
@@ -30,6 +32,7 @@ _LOWER_UP = 1 << 16  # IFF_LOWER_UP
 _SLAVE = 1 << 11  # IFF_SLAVE, a port of a bond
 _MULTICAST = 1 << 12  # IFF_MULTICAST
 _NO_ARP = 1 << 7  # IFF_NOARP
+_PERMANENT = 0x80  # IFA_F_PERMANENT
 _ADDRESS_FLAGS = {0x08: "dadfailed", 0x20: "deprecated", 0x40: "tentative"}
 _INVERTED = 0x2  # FIB_RULE_INVERT
 _NEIGHBOR_STATES = {0x01: "incomplete", 0x02: "reachable", 0x04: "stale", 0x08: "delay", 0x10: "probe", 0x20: "failed",
@@ -75,11 +78,16 @@ def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
             ]
     except (OSError, NetlinkError) as reason:
         raise MachineError(f"The kernel does not answer questions about routes: {reason}.") from None
+    first_devices, further_devices = map_address_devices(
+        (str(message.get_attr("IFA_ADDRESS")), names.get(message["index"], "")) for message in address_messages
+    )
     return HostTables(
         rules=tuple(rules),
         routes=tuple(message for message in routes if message is not None and message.table != "default"),
         addresses=tuple(addresses),
-        settings=_read_sysctl_settings([*_SETTINGS, *list_setting_names(tuple(names.values())), *settings])
+        settings=_read_sysctl_settings(
+            [*_SETTINGS, *list_setting_names(tuple(names.values())), *settings], tuple(names.values())
+        )
         | _read_device_settings(("all", *names.values())),
         options=_read_kernel_options(),
         mtus=mtus,
@@ -90,9 +98,8 @@ def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
             for index, message in links.items()
         },
         transport_modes={name: mode for name in names.values() if (mode := _read_transport_mode(name))},
-        address_devices={
-            str(message.get_attr("IFA_ADDRESS")): names.get(message["index"], "") for message in address_messages
-        },
+        address_devices=first_devices,
+        further_devices=further_devices,
         link_details={names[index]: _make_link_details(message, names) for index, message in links.items()},
         address_flags={str(message.get_attr("IFA_ADDRESS")): _list_flags(message) for message in address_messages},
         neighbors=tuple(neighbors),
@@ -111,11 +118,24 @@ def _make_link_details(netlink_message: Any, device_names: dict[int, str]) -> Li
         bool(netlink_message["flags"] & _MULTICAST),
         netlink_message.get_attr("IFLA_GSO_MAX_SIZE"),
         netlink_message.get_attr("IFLA_GSO_MAX_SEGS"),
-    )
+        "" if netlink_message.get_attr("IFLA_LINK_NETNSID") is not None
+        else device_names.get(netlink_message.get_attr("IFLA_LINK") or 0, ""),
+        _read_vlan(netlink_message),
+    )  # fmt: skip
+
+
+def _read_vlan(netlink_message: Any) -> int | None:
+    """The number of a VLAN; None for other devices."""
+    link = netlink_message.get_attr("IFLA_LINKINFO")
+    if link is None or link.get_attr("IFLA_INFO_KIND") != "vlan":
+        return None
+    number = link.get_attr("IFLA_INFO_DATA").get_attr("IFLA_VLAN_ID")
+    return int(number) if number is not None else None
 
 
 def _list_flags(message: Any) -> tuple[str, ...]:
-    flags = tuple(name for bit, name in _ADDRESS_FLAGS.items() if message["flags"] & bit)
+    flags = [name for bit, name in _ADDRESS_FLAGS.items() if message["flags"] & bit]
+    flags += [] if message["flags"] & _PERMANENT else ["dynamic"]
     return (*flags, f"scope-{_SCOPES.get(message['scope'], '')}")
 
 
@@ -249,10 +269,10 @@ def _read_device_settings(devices: Iterable[str]) -> dict[str, str]:
     return settings
 
 
-def _read_sysctl_settings(setting_names: Sequence[str]) -> dict[str, str]:
+def _read_sysctl_settings(setting_names: Sequence[str], devices: Sequence[str]) -> dict[str, str]:
     settings = {}
     for name in setting_names:
-        path = Path("/proc/sys") / name.replace(".", "/")
+        path = find_setting_file(name, devices)
         try:
             settings[name] = " ".join(path.read_text(encoding="ascii").split())
         except (OSError, UnicodeDecodeError):

@@ -271,6 +271,13 @@ RULES: Sequence[SettingRule] = (
         roles=("host",),
     ),
     SettingRule(
+        "net.FAMILY.neigh.DEVICE.base_reachable_time_ms",
+        "dead routers are noticed late",
+        "a router that answered once is used without a question for about so many milliseconds",
+        "set it to 30000",
+        most=600_000,
+    ),
+    SettingRule(
         "net.FAMILY.neigh.DEVICE.delay_first_probe_time",
         "dead routers are noticed late",
         "a router that was silent is asked after so many seconds",

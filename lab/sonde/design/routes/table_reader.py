@@ -23,10 +23,13 @@ from sonde.design.routes.host_tables import (
     ObservedRoute,
     ObservedRule,
     describe_link_state,
+    map_address_devices,
     set_versions_of_listings,
 )
 from sonde.design.routes.ip_lines import parse_neighbor_line, parse_route_line, parse_rule_line
 from sonde.design.routes.json_tables import parse_json_tables
+from sonde.design.routes.output_texts import split_outputs
+from sonde.design.routes.setting_names import is_device_split, parse_setting_name
 from sonde.model.errors import UserError
 from sonde.model.file_text import MAX_OUTPUT_BYTES, read_limited_text
 
@@ -85,9 +88,10 @@ def _merge_all(host_tables: Sequence[HostTables]) -> HostTables:
 
 
 def parse_host_tables(table_text: str, file_name: str) -> HostTables:
-    """One text of any kind; `file_name` is for messages. Raises UserError."""
+    """One text of any kind, or several outputs of ip and sysctl one after the other; `file_name` is for messages.
+    Raises UserError."""
     try:
-        return _parse_tables_by_kind(table_text, file_name)
+        return _merge_all([_parse_tables_by_kind(text, file_name) for text in split_outputs(table_text)])
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as reason:
         raise UserError(
             f"{file_name} holds a rule or route that cannot be read ({type(reason).__name__}: {reason});"
@@ -104,13 +108,22 @@ def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
     if re.search(r"^(# )?CONFIG_\w+", table_text, re.MULTILINE):
         return HostTables(options=_parse_kernel_options(table_text))
     if stripped and all(re.match(r"[\w.\-/]+\s*=", line) for line in stripped.splitlines() if _has_content(line)):
-        pairs = (line.partition("=") for line in stripped.splitlines() if _has_content(line))
-        return HostTables(
-            settings={file_name.strip().replace("/", "."): " ".join(value.split()) for file_name, _, value in pairs}
-        )
+        return _make_setting_tables(line.partition("=") for line in stripped.splitlines() if _has_content(line))
     if re.search(r"^\d+: \S+: <[A-Z,_\d-]*>", table_text, re.MULTILINE):
         return _parse_ip_addr_output(table_text)
     return _parse_ip_lines(table_text, file_name)
+
+
+def _make_setting_tables(assignments: Iterable[tuple[str, str, str]]) -> HostTables:
+    """Settings of assignments: the name, "=" and the value. A `-` before the name lets sysctl go on after an error."""
+    settings, unapplied = {}, []
+    for written_name, _, value in assignments:
+        name = written_name.strip().removeprefix("-")
+        if is_device_split(name):
+            unapplied.append(name)
+        else:
+            settings[parse_setting_name(name)] = " ".join(value.split())
+    return HostTables(settings=settings, unapplied_settings=tuple(unapplied))
 
 
 @dataclass
@@ -120,7 +133,7 @@ class _LineTables:
     rules: list[ObservedRule] = field(default_factory=list)
     routes: list[ObservedRoute] = field(default_factory=list)
     neighbors: list[ObservedNeighbor] = field(default_factory=list)
-    settings: dict[str, str] = field(default_factory=dict)
+    assignments: list[tuple[str, str, str]] = field(default_factory=list)
 
 
 def _parse_ip_lines(table_text: str, file_name: str) -> HostTables:
@@ -130,20 +143,23 @@ def _parse_ip_lines(table_text: str, file_name: str) -> HostTables:
         origin = f"{file_name}, line {number}"
         tokens = _split_tokens(line)
         if tokens and (tokens[0] == "sysctl" or tokens[0].endswith("/sysctl")):
-            tables.settings |= dict(_parse_sysctl_command(tokens[1:]))
+            tables.assignments += [
+                token.partition("=") for token in tokens[1:] if "=" in token and not token.startswith("-")
+            ]
         elif is_script and (not tokens or tokens[0] not in _IP):
             continue
         else:
             _parse_ip_line(tables, tokens, line, origin)
-    if not (
-        tables.rules or tables.routes or tables.neighbors or tables.settings or (is_script and "apply()" in table_text)
-        or _NEXT_HOP_OBJECT.match(table_text)
-    ):  # fmt: skip
+    is_empty = not (tables.rules or tables.routes or tables.neighbors or tables.assignments)
+    if is_empty and not (is_script and "apply()" in table_text) and not _NEXT_HOP_OBJECT.match(table_text):
         raise UserError(f"{file_name} {_UNKNOWN_KIND} .config.")
-    return HostTables(
+    settings = _make_setting_tables(tables.assignments) if tables.assignments else HostTables()
+    # one text may list routes twice: `ip route show table all` prints those of IPv6 too
+    routes = {replace(route, origin=""): route for route in reversed(tables.routes)}
+    return replace(
+        settings,
         rules=tuple(tables.rules) or None,
-        routes=tuple(tables.routes) or None,
-        settings=tables.settings or None,
+        routes=tuple(reversed(routes.values())) or None,
         neighbors=tuple(tables.neighbors) or None,
     )
 
@@ -212,13 +228,6 @@ def _split_tokens(line: str) -> list[str]:
     return tokens[:end]
 
 
-def _parse_sysctl_command(arguments: Sequence[str]) -> Iterator[tuple[str, str]]:
-    for argument in arguments:
-        setting, separator, value = argument.partition("=")
-        if separator and not setting.startswith("-"):
-            yield setting.replace("/", "."), " ".join(value.split())
-
-
 def _remove_program_and_verb(tokens: list[str]) -> list[str]:
     """The tokens without the program and its verb: "ip -6 route add X" is "route X". Empty for commands that add
     nothing."""
@@ -239,7 +248,8 @@ def _parse_ip_addr_output(output_text: str) -> HostTables:
     mtus = {name: int(match[1]) for name, _, more in heads if (match := re.search(r"\bmtu (\d+)", more))}
     states = {name: match[1] if (match := re.search(r"\bstate (\w+)", more)) else "" for name, _, more in heads}
     links = {name: describe_link_state(flags.split(","), states[name]) for name, flags, _ in heads}
-    addresses, address_devices, transport_modes, device = [], {}, {}, ""
+    addresses, address_devices, transport_modes, device = [], list[tuple[str, str]](), {}, ""
+    parents = dict(re.findall(r"^\d+: ([^:@\s]+)@([^:\s]+): <", output_text, re.MULTILINE))
     address_flags: dict[str, tuple[str, ...]] = {}
     details = {
         name: LinkDetails(
@@ -250,6 +260,7 @@ def _parse_ip_addr_output(output_text: str) -> HostTables:
             is_switched_off=_find_following_word(more, "protodown") == "on",
             is_bond_port="SLAVE" in flags.split(","),
             has_multicast="MULTICAST" in flags.split(","),
+            parent=parents.get(name, ""),
         )
         for name, flags, more in heads
     }
@@ -262,17 +273,21 @@ def _parse_ip_addr_output(output_text: str) -> HostTables:
             details[device] = replace(details[device], link_address=link[1])
         elif address := re.match(r"\s+inet6? (\S+)(.*)", line):
             addresses.append(address[1])
-            address_devices[address[1].partition("/")[0]] = device
+            address_devices.append((address[1].partition("/")[0], device))
             flags = [*address[2].split(), f"scope-{_find_following_word(address[2], 'scope')}"]
             address_flags[address[1].partition("/")[0]] = tuple(flags)
+        elif (vlan := re.match(r"\s+vlan protocol \S+ id (\d+)", line)) and device in details:  # of `ip -d addr`
+            details[device] = replace(details[device], vlan=int(vlan[1]))
         if (sizes := re.search(r"\bgso_max_size (\d+) gso_max_segs (\d+)", line)) and device in details:
             details[device] = replace(details[device], gso_bytes=int(sizes[1]), gso_segments=int(sizes[2]))
+    first_devices, further_devices = map_address_devices(address_devices)
     return HostTables(
         addresses=tuple(addresses),
         mtus=mtus,
         links=links,
         transport_modes=transport_modes,
-        address_devices=address_devices,
+        address_devices=first_devices,
+        further_devices=further_devices,
         link_details=details,
         address_flags=address_flags,
     )

@@ -39,7 +39,7 @@ class WrittenOption:
 
 def normalize_setting_name(setting_name: str) -> str:
     """A setting of one interface or of all, with DEVICE for the interface."""
-    return re.sub(r"\.conf\.[^.]+\.", ".conf.DEVICE.", setting_name)
+    return re.sub(r"\.conf\..+\.", ".conf.DEVICE.", setting_name)
 
 
 def list_written_options(texts_by_file: Mapping[str, str]) -> Iterator[WrittenOption]:

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Splits a file that holds several outputs of ip and sysctl, one after the other."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+_LINK, _RULE, _SETTING, _ROUTE = "link", "rule", "setting", "route"
+# The first line of a link in `ip addr`, a line of `ip rule`, and one of `sysctl -a`; others are routes or neighbors.
+_FIRST_LINES = (
+    (_LINK, re.compile(r"\d+: \S+: <[A-Z,_\d-]*>")),
+    (_RULE, re.compile(r"(\d+):\s")),
+    (_SETTING, re.compile(r"[\w.\-/]+\s*=")),
+)
+
+
+def split_outputs(output_text: str) -> list[str]:
+    """The outputs of a text, which together have all its lines. Those of lines have empty ones in place of the others,
+    so that numbers of lines stay. A script or a configuration file is one text."""
+    if output_text.lstrip().startswith(("[", "{")):
+        return list(_split_json_documents(output_text))
+    lines = output_text.splitlines()
+    kinds = _number_listings(lines)
+    listings = list(dict.fromkeys(kind for kind in kinds if kind))
+    if len(listings) < 2 or not any(kind in (_LINK, _RULE) for kind, _ in listings) or output_text.startswith("#!"):
+        return [output_text]
+    return ["\n".join(line if kind == listing else "" for line, kind in zip(lines, kinds, strict=True))
+            for listing in listings]  # fmt: skip
+
+
+def _split_json_documents(json_text: str) -> Iterator[str]:
+    """JSON documents one after the other; what follows the last one that can be read is a text too."""
+    decoder, rest = json.JSONDecoder(), json_text.lstrip()
+    while rest.startswith(("[", "{")):
+        try:
+            _, end = decoder.raw_decode(rest)
+        except (ValueError, RecursionError):
+            break
+        yield rest[:end]
+        rest = rest[end:].lstrip()
+    if rest:
+        yield rest
+
+
+def _number_listings(lines: list[str]) -> list[tuple[str, int] | None]:
+    """The kind and number of the listing that each line is part of; None for empty lines. A rule of a lower preference
+    than the one before it begins another listing, as that of the other IP version."""
+    kinds: list[tuple[str, int] | None] = []
+    current, preference, number = _ROUTE, 0, 0
+    for line in lines:
+        if not line.strip() or line.startswith(("#", ";")):
+            kinds.append(None)
+            continue
+        if not line[0].isspace():
+            current = next((kind for kind, form in _FIRST_LINES if form.match(line)), _ROUTE)
+        if current == _RULE and (match := re.match(r"(\d+):", line)):
+            number += int(match[1]) < preference
+            preference = int(match[1])
+        kinds.append((current, number if current == _RULE else 0))
+    return kinds

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names of sysctls. The name of a device may have dots (bond0.210): sysctl writes them as slashes, Sonde as dots."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+
+# Parts of the name of a setting of one device: net.ipv4.conf.eth0.rp_filter.
+_DEVICE_SETTING_PARTS = 5
+
+
+def parse_setting_name(written_name: str) -> str:
+    """The name with dots only, of one that sysctl takes: its first separator tells which one it has between levels."""
+    name = written_name.strip()
+    first = next((character for character in name if character in "./"), ".")
+    levels = name.split(first)
+    return ".".join(level.replace("/" if first == "." else ".", ".") for level in levels)
+
+
+def is_device_split(written_name: str) -> bool:
+    """Whether dots in the name of a device are written as dots, so that sysctl takes them for levels and finds no such
+    setting."""
+    levels = written_name.strip().split(".")
+    return (
+        "/" not in written_name
+        and levels[0] == "net"
+        and levels[2:3] in (["conf"], ["neigh"])
+        and len(levels) > _DEVICE_SETTING_PARTS
+    )
+
+
+def find_setting_file(name: str, devices: Collection[str]) -> Path:
+    """The file below /proc/sys of a setting with dots only, on a machine that has these devices."""
+    for device in sorted(devices, key=len, reverse=True):  # bond0.210 before bond0
+        before, separator, after = name.partition(f".{device}.")
+        if separator:
+            return Path("/proc/sys", before.replace(".", "/"), device, after)
+    return Path("/proc/sys", name.replace(".", "/"))
+
+
+def write_setting_names(text: str, devices: Collection[str]) -> str:
+    """A text with names of settings as sysctl takes them, on a machine that has these devices."""
+    for device in devices:
+        if "." in device:
+            text = text.replace(f".{device}.", f".{device.replace('.', '/')}.")
+    return text

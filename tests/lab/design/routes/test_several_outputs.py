@@ -1,0 +1,98 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several outputs in one file, and the tables of a host of the other side."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dual_stack_host import build_site, check_outputs, print_server_outputs
+
+from sonde.design.routes.check_host import check_host
+from sonde.design.routes.fabric import find_fabrics
+from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.plan import plan_all_routes
+from sonde.design.routes.scripts import make_route_arguments
+from sonde.design.routes.table_reader import parse_host_tables
+from sonde.model.shell import quote_command
+
+OUTPUTS = ("rule", "rule6", "route", "route6", "addr", "sysctl")
+COMPUTE_ADDRESSES = """2: hsn0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP qlen 1000
+    inet 10.150.0.1/16 brd 10.150.255.255 scope global hsn0
+    inet6 fd00:150::1/64 scope global
+"""
+
+
+def read_compute_node(dropped_gateway: str = "") -> HostTables:
+    """A compute node as the plan has it, without the routes by one gateway."""
+    lines = []
+    for plan in plan_all_routes(find_fabrics(build_site())):
+        host = plan.find_host_plan("compute")
+        lines += [quote_command(make_route_arguments(route, host.mtu)) for route in host.routes]
+    text = "\n".join(lines)
+    if dropped_gateway:
+        text = text.replace(f"nexthop via {dropped_gateway} dev hsn0 weight 1 ", "").replace(
+            f" nexthop via {dropped_gateway} dev hsn0 weight 1", ""
+        )
+        assert dropped_gateway in text, "its own table still names it"
+    return parse_host_tables(f"{COMPUTE_ADDRESSES}{text}\n", "all.txt")
+
+
+def test_outputs_in_one_file_are_all_read(tmp_path: Path) -> None:
+    outputs = print_server_outputs()
+    apart = check_outputs(tmp_path / "apart", outputs)
+    together = check_outputs(tmp_path / "together", {"all": "".join(outputs[name] for name in OUTPUTS)})
+    assert together.faults == apart.faults == ()
+    assert sorted(item.subject for item in together.comparisons) == sorted(item.subject for item in apart.comparisons)
+    assert together.unknown == apart.unknown
+
+
+def test_wrong_line_is_found_by_its_number_in_one_file(tmp_path: Path) -> None:
+    outputs = print_server_outputs()
+    text = "".join(outputs[name] for name in OUTPUTS) + "10.150.0.0/17 via 10.160.0.9 dev bond0\n"
+    (fault,) = check_outputs(tmp_path, {"all": text}).faults
+    assert fault.location == f"all, line {len(text.splitlines())}"
+
+
+def test_json_documents_of_one_file_are_all_read() -> None:
+    rules = '[{"priority": 1000, "src": "all", "fwmark": "0x2", "table": "2"}]'
+    routes = '[{"dst": "10.150.0.0/16", "gateway": "10.160.15.1", "dev": "bond0", "flags": []}]'
+    tables = parse_host_tables(f"{rules}\n{routes}\n", "all.json")
+    assert (len(tables.rules or ()), len(tables.routes or ())) == (1, 1)
+
+
+def test_routes_that_are_listed_twice_count_once(tmp_path: Path) -> None:
+    outputs = print_server_outputs()
+    outputs["route"] += outputs.pop("route6") * 2
+    assert check_outputs(tmp_path, outputs).faults == ()
+
+
+def test_other_side_that_answers_has_no_fault() -> None:
+    server = parse_host_tables("".join(print_server_outputs()[name] for name in OUTPUTS), "all")
+    verdict = check_host(build_site(), "nsd1", server, read_compute_node())
+    assert verdict.faults == ()
+    compared = [item for item in verdict.comparisons if item.subject == "the same routers on both sides"]
+    assert len(compared) == 2, "of both IP versions"
+
+
+@pytest.mark.parametrize(("version", "gateway"), [(4, "10.150.255.3"), (6, "fd00:150::f003")])
+def test_router_without_replies_is_named_with_its_version(version: int, gateway: str) -> None:
+    server = parse_host_tables("".join(print_server_outputs()[name] for name in OUTPUTS), "all")
+    (fault,) = check_host(build_site(), "nsd1", server, read_compute_node(gateway)).faults
+    assert (fault.kind, fault.location) == ("one direction only", "gw3")
+    assert fault.problem == (
+        f"hosts of storage-net send IPv{version} packets through gw3, those of hsn send none back through it"
+    )
+
+
+def test_host_of_a_third_network_is_not_compared() -> None:
+    server = parse_host_tables("".join(print_server_outputs()[name] for name in OUTPUTS), "all")
+    third = parse_host_tables(
+        COMPUTE_ADDRESSES.replace("10.150.", "10.99.").replace("fd00:150", "fd00:99")
+        + "10.160.0.0/20 via 10.99.0.9 dev hsn0\n",
+        "all",
+    )
+    verdict = check_host(build_site(), "nsd1", server, third)
+    assert verdict.faults == ()
+    assert any(text.startswith("how hsn answers: ") for text in verdict.unknown)
+    assert not any(item.subject == "the same routers on both sides" for item in verdict.comparisons)

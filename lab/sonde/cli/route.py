@@ -135,7 +135,11 @@ def _write_files(folder: Path, texts_by_name: dict[str, str]) -> None:
 @_system_argument
 @click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @click.option(
-    "--as", "name", metavar="NAME", required=True, help='Whose tables: a class of hosts, a host, or "routers".'
+    "--as",
+    "name",
+    metavar="NAME",
+    required=True,
+    help='Whose tables: a class of hosts, a host, a router, or "routers".',
 )
 @click.option(
     "--other-side",

@@ -15,9 +15,10 @@ from sonde.design.routes.check_directions import check_both_directions, is_host_
 from sonde.design.routes.check_links import MISSING_INTERFACE, find_link_faults
 from sonde.design.routes.check_paths import find_path_faults
 from sonde.design.routes.check_planned import OTHER_SETTING, find_differences_from_plan
+from sonde.design.routes.check_router import check_router_tables
 from sonde.design.routes.check_routes import find_route_faults, list_attributes_not_examined
 from sonde.design.routes.check_rules import find_rule_faults, find_table_faults
-from sonde.design.routes.check_settings import check_router_tables, find_setting_faults
+from sonde.design.routes.check_settings import find_setting_faults
 from sonde.design.routes.check_written import list_options_not_compared
 from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.faults import RouteCheck, RouteFault, list_unknown
@@ -30,13 +31,13 @@ from sonde.design.routes.setting_names import write_setting_names
 def check_host_routes(
     fabrics: Sequence[Fabric], host_or_class: str, host_tables: HostTables, other_tables: HostTables | None = None
 ) -> RouteCheck:
-    """Checks a host, a class of hosts, or "routers"; `other_tables` are those of a host of the other network. Raises
-    UserError when no fabric has the name."""
+    """Checks a host, a class of hosts, a router, or "routers"; `other_tables` are those of a host of the other network.
+    Raises UserError when no fabric has the name."""
     views = find_host_views(fabrics, host_or_class)
     versions = sorted({fabric.version for fabric in fabrics if not views or fabric in [view.fabric for view in views]})
     results = (
-        check_router_tables(fabrics, host_tables)
-        if host_or_class == ROUTERS
+        check_router_tables(fabrics, host_tables, "" if host_or_class == ROUTERS else host_or_class)
+        if not views
         else _check_fabrics_of_host(views, host_tables)
     )
     unknown = list_unknown(host_tables, versions)
@@ -68,6 +69,14 @@ def check_host_routes(
         for view in views
         for text in list_attributes_not_examined(view, host_tables.select_version(view.fabric.version))
     ]
+    leased = [
+        address
+        for view in views
+        for address in view.addresses
+        if "dynamic" in host_tables.address_flags.get(address, ())
+    ]
+    if leased:
+        not_examined.append(f"whether the lease of {', '.join(leased)} is renewed, without which its routes go too")
     return RouteCheck(host_or_class, faults, unknown, comparisons, not_compared, tuple(dict.fromkeys(not_examined)))
 
 

@@ -17,6 +17,7 @@ from sonde.model.system import System
 
 # The members of the tables that `check_host_routes` reads.
 _IP_MEMBERS = ("rules", "routes", "addresses", "settings", "options", "neighbors")
+_OTHER_LNET = ("LNet of the other hosts",)
 _NO_CONFIGURATION = "configuration files, which set all this again at the next start"
 _NEVER_EXAMINED = ("names of hosts (/etc/hosts, DNS)", "modes of bonds", "offloads, rings and pause frames (ethtool)",
                    "firewalls (nft, iptables)")  # fmt: skip
@@ -54,6 +55,9 @@ def check_host(
     if configured_tables is not None and "ip and sysctl" not in reasons:
         configuration = check_host_routes(find_fabrics(system), name, configured_tables)
         checks.append(_select_configuration_faults(configuration, checks[0]))
+    if configured_tables is not None and configured_tables.has_lnet and "LNet" not in reasons:
+        live_lnet = next(check for check in checks if check.unknown == _OTHER_LNET)
+        checks.append(_select_configuration_faults(_check_lnet(system, name, configured_tables, None), live_lnet))
     unused = [*(text for check in checks for text in check.not_examined), *unused]
     lnet_extras = [*host_tables.lnet_extras, *list_unread_tunables(host_tables)]
     extras = [f"{', '.join(lnet_extras)} of LNet"] if lnet_extras else []
@@ -91,4 +95,4 @@ def _select_configuration_faults(configuration: RouteCheck, live: RouteCheck) ->
 
 def _check_lnet(system: System, name: str, host_tables: HostTables, other_tables: HostTables | None) -> RouteCheck:
     faults, comparisons = split_faults_and_comparisons(check_lnet_tables(system, name, host_tables, other_tables))
-    return RouteCheck(name, faults, ("LNet of the other hosts",), comparisons)
+    return RouteCheck(name, faults, _OTHER_LNET, comparisons)

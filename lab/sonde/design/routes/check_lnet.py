@@ -62,9 +62,10 @@ def check_lnet_routes(
     }
     networks = {network for network, _ in planned}
     observed = {(_normalize_lnet_name(route.network), _normalize_nid(route.gateway)): route for route in routes}
-    for (network, gateway), entry in planned.items():
+    for key, entry in planned.items():
+        network, gateway = str(entry["net"]), str(entry["gateway"])
         yield CheckedItem("an LNet route", f"{network} by {gateway}")
-        route = observed.get((network, gateway))
+        route = observed.get(key)
         if route is None:
             yield RouteFault(
                 "LNet route missing", f"{network} by {gateway}", f"no route leads to {network} by {gateway}",
@@ -89,8 +90,8 @@ def check_lnet_routes(
             reason = "no router of this network" if network in networks else "a network that nothing leads to from here"
             yield RouteFault(
                 "unknown LNet route", route.origin,
-                f"the route to {network} by {gateway} names {reason}",
-                f"remove it: lnetctl route del --net {network} --gateway {gateway}",
+                f"the route to {route.network} by {route.gateway} names {reason}",
+                f"remove it: lnetctl route del --net {route.network} --gateway {route.gateway}",
             )  # fmt: skip
 
 
@@ -147,34 +148,57 @@ def _list_planned_lnet_entries(system: System, network_or_host: str) -> list[dic
 def _check_interfaces(
     system: System, hosts: Sequence[str], interfaces: Sequence[LnetInterface]
 ) -> Iterator[RouteFault | CheckedItem]:
-    """Each planned NID of a host needs an NI on its device; of several hosts, one NID of each network."""
+    """Each planned NID of a host needs an NI on its device; of several hosts, one NID of each network. No other NI."""
     planned_by_network: dict[str, dict[str, str]] = {}
     for address in _list_lnet_addresses(system, hosts):
-        planned_by_network.setdefault(_get_lnet_network(address.nid), {})[_normalize_nid(address.nid or "")] = (
-            address.device
-        )
-    for network, device_by_nid in planned_by_network.items():
+        planned_by_network.setdefault(_get_lnet_network(address.nid), {})[address.nid or ""] = address.device
+    foreign = [interface for interface in interfaces if _get_lnet_network(interface.nid) not in planned_by_network]
+    networks = {name: next(iter(nids)).partition("@")[2] for name, nids in planned_by_network.items()}
+    for name, device_by_nid in planned_by_network.items():
+        written_nids = {_normalize_nid(nid): nid for nid in device_by_nid}
         observed = {_normalize_nid(interface.nid): interface for interface in interfaces
-                    if _get_lnet_network(interface.nid) == network}  # fmt: skip
-        present = device_by_nid.keys() & observed.keys()
+                    if _get_lnet_network(interface.nid) == name}  # fmt: skip
+        present = [nid for normal, nid in written_nids.items() if normal in observed]
         missing = [nid for nid in device_by_nid if nid not in present] if len(hosts) == 1 or not present else []
-        yield CheckedItem("the NIDs of an LNet network", network)
+        yield CheckedItem("the NIDs of an LNet network", networks[name])
         if missing:
-            yield _describe_missing_nids(network, missing, device_by_nid, list(observed.values()))
-        for nid, interface in observed.items():
-            yield from _check_interface(nid, interface, device_by_nid)
+            yield _describe_missing_nids(networks[name], missing, device_by_nid, list(observed.values()), foreign)
+            foreign = foreign if observed else []
+        for normal, interface in observed.items():
+            yield from _check_interface(interface, device_by_nid.get(written_nids.get(normal, ""), ""))
+            if present and normal not in written_nids:
+                yield _describe_unplanned_interface(interface, f"has {', '.join(present)} only on {networks[name]}")
+    for interface in foreign:
+        yield _describe_unplanned_interface(interface, f"has NIs on {', '.join(networks.values())} only")
+
+
+def _describe_unplanned_interface(interface: LnetInterface, planned: str) -> RouteFault:
+    network, devices = interface.nid.partition("@")[2], ", ".join(interface.devices)
+    return RouteFault(
+        "LNet NI not planned", interface.origin,
+        f"{interface.nid} on {devices or 'an unknown device'} is an NI of this host, which {planned} in the system"
+        " file: other hosts may send to it past the planned way",
+        f"lnetctl net del --net {network}{f' --if {devices}' if devices else ''}, or describe it in the system file",
+    )  # fmt: skip
 
 
 def _describe_missing_nids(
-    network: str, missing: Sequence[str], device_by_nid: Mapping[str, str], observed: Sequence[LnetInterface]
+    network: str,
+    missing: Sequence[str],
+    device_by_nid: Mapping[str, str],
+    observed: Sequence[LnetInterface],
+    foreign: Sequence[LnetInterface],
 ) -> RouteFault:
     devices = list(dict.fromkeys(device_by_nid[nid] for nid in missing if device_by_nid[nid]))
     planned = f"{', '.join(missing[:2])}{', …' if len(missing) > 2 else ''}"
     planned += f" on {', '.join(devices)}" if devices else ""
     remedy = f"lnetctl net add --net {network} --if {devices[0] if devices else 'DEVICE'}"
     if not observed:
+        others = ", ".join(interface.nid for interface in foreign)
         return RouteFault(
-            "LNet NI missing", network, f"no NI is on {network}; the system file says {planned}", remedy
+            "LNet NI missing", network,
+            f"no NI is on {network}; the system file says {planned}{f', and this host has {others}' if others else ''}",
+            remedy,
         )  # fmt: skip
     present = ", ".join(f"{interface.nid} on {', '.join(interface.devices) or 'no device'}" for interface in observed)
     return RouteFault(
@@ -183,12 +207,9 @@ def _describe_missing_nids(
     )  # fmt: skip
 
 
-def _check_interface(
-    nid: str, interface: LnetInterface, device_by_nid: Mapping[str, str]
-) -> Iterator[RouteFault | CheckedItem]:
-    planned_device = device_by_nid.get(nid, "")
+def _check_interface(interface: LnetInterface, planned_device: str) -> Iterator[RouteFault | CheckedItem]:
     if planned_device and interface.devices:
-        yield CheckedItem("the device of an NI", nid)
+        yield CheckedItem("the device of an NI", interface.nid)
         if not any(_is_same_device(device, planned_device) for device in interface.devices):
             yield RouteFault(
                 "LNet interface differs", interface.origin,
@@ -196,7 +217,7 @@ def _check_interface(
                 f"lnetctl net del, then lnetctl net add with --if {planned_device}",
             )  # fmt: skip
     if interface.is_up is not None:
-        yield CheckedItem("the state of an NI", nid)
+        yield CheckedItem("the state of an NI", interface.nid)
         if not interface.is_up:
             yield RouteFault(
                 "LNet NI down", interface.origin, f"LNet says that {interface.nid} is down",

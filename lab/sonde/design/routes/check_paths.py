@@ -7,6 +7,7 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.check_routes import is_diverting_route
 from sonde.design.routes.fabric import FabricRouter, covers_range, is_address_in_ranges, overlaps_range
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedRoute, describe_rule_selectors
@@ -314,6 +315,15 @@ def _find_standby_faults(host_view: HostView, host_tables: HostTables) -> Iterat
         if len(priorities) == 1 and routers[0] not in host_view.fabric.active_routers:
             same = [router for router in host_view.fabric.routers if router.priority == routers[0].priority]
             yield from compare_next_hops(host_view, route, same)
+        elif diverting := next((other for other in others if is_diverting_route(host_view, other, route)), None):
+            ways = ", ".join(f"{hop.via} on {hop.device or diverting.device}" for hop in diverting.hops)
+            names = ", ".join(router.name for router in routers)
+            yield RouteFault(
+                "traffic diverted", diverting.origin,
+                f"all packets to {route.destination} go to an unknown router, {ways}: its metric"
+                f" {get_metric(diverting, version)} comes before {get_metric(route, version)} of the route by {names}",
+                "remove it, and what adds it (a router advertisement, a DHCP client, another file)",
+            )  # fmt: skip
         elif any(router in host_view.fabric.active_routers for router in routers):
             yield RouteFault(
                 "route never used", route.origin,

@@ -11,6 +11,7 @@ from sonde.design.routes.fabric import FabricSide, covers_range, is_address_in_r
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedHop, ObservedRoute
 from sonde.design.routes.host_view import HostView
+from sonde.design.routes.kernel_lookup import get_metric
 from sonde.design.routes.link_usability import is_device_up
 from sonde.design.routes.plan import find_smallest_mtu
 from sonde.design.routes.route_attributes import find_attribute_faults, list_harmless_attributes
@@ -26,8 +27,10 @@ def find_route_faults(
     """Faults of the routes to one fabric. `all_host_views` are all fabrics of the host: their routers are no
     strangers."""
     by_table: dict[str, list[ObservedRoute]] = {}
+    by_destination: dict[tuple[str, str], list[ObservedRoute]] = {}
     for route in host_tables.routes or ():
         by_table.setdefault(route.table, []).append(route)
+        by_destination.setdefault((route.table, route.destination), []).append(route)
     own_tables = {
         name for name, routes in by_table.items() if name != _MAIN and do_routes_lead_into_fabric([host_view], routes)
     }
@@ -37,7 +40,10 @@ def find_route_faults(
         concerns = _leads_to_other_side(host_view, route)
         if concerns:
             yield CheckedItem("a route", f"{route.destination} in table {route.table}")
-        for hop in route.hops:
+        is_diverting = any(
+            is_diverting_route(host_view, route, other) for other in by_destination[route.table, route.destination]
+        )
+        for hop in route.hops if not is_diverting else ():
             if concerns or route.table in own_tables or _uses_fabric_device(host_view, route, hop):
                 yield from _check_next_hop(host_view, all_host_views, route, hop, concerns_fabric=concerns)
                 yield from _check_dead_hop(route, hop, host_tables)
@@ -48,6 +54,19 @@ def find_route_faults(
         if is_own_network_route(route, host_view.own_side) and route.device in ("", host_view.host_class.device):
             yield from find_own_network_faults(route, host_view.own_side)
         yield from _check_foreign_destination(host_view, all_host_views, route)
+
+
+def is_diverting_route(host_view: HostView, route: ObservedRoute, other: ObservedRoute) -> bool:
+    """Whether a route comes before another one to the same hosts, and leads by none of the routers."""
+    version = host_view.fabric.version
+    return (
+        route.table == other.table == _MAIN
+        and (route.destination, route.service) == (other.destination, other.service)
+        and get_metric(route, version) < get_metric(other, version)
+        and bool(route.hops)
+        and not any(hop.via in host_view.routers_by_gateway for hop in route.hops)
+        and any(hop.via in host_view.routers_by_gateway for hop in other.hops)
+    )
 
 
 def is_own_network_route(route: ObservedRoute, side: FabricSide) -> bool:

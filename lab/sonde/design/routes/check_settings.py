@@ -7,18 +7,9 @@ import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
-from sonde.design.routes.check_interfaces import (
-    find_address_faults,
-    find_device_faults,
-    find_faults_below,
-    find_port_faults,
-    find_wide_prefix_faults,
-)
-from sonde.design.routes.check_limits import find_connection_limits, find_proxy_faults, find_router_limits
-from sonde.design.routes.check_links import LARGEST_DATAGRAM_MTU, find_mtu_faults
-from sonde.design.routes.check_router_paths import find_forwarding_faults
-from sonde.design.routes.check_routes import find_own_network_faults, is_own_network_route
-from sonde.design.routes.fabric import Fabric, FabricRouter
+from sonde.design.routes.check_limits import find_connection_limits, find_proxy_faults
+from sonde.design.routes.check_links import LARGEST_DATAGRAM_MTU
+from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import HostView
@@ -29,7 +20,6 @@ from sonde.design.routes.kernel_settings import (
     list_audited_settings,
     list_missing_kernel_options,
 )
-from sonde.design.routes.link_usability import is_device_up
 
 _STRICT = 1
 # fib_multipath_hash_policy: by addresses, and by addresses inside of tunnels.
@@ -48,8 +38,8 @@ def find_setting_faults(host_view: HostView, host_tables: HostTables) -> Iterato
             )
     if host_tables.settings is None:
         return
-    yield from _check_setting_names(host_tables)
-    yield from _audit_host(add_kernel_release(host_tables.settings, host_view.host_class.operating_system))
+    yield from check_setting_names(host_tables)
+    yield from audit_host_settings(add_kernel_release(host_tables.settings, host_view.host_class.operating_system))
     fabric, device = host_view.fabric, host_view.host_class.device
     policy_name = f"net.{'ipv4' if fabric.version == 4 else 'ipv6'}.fib_multipath_hash_policy"
     policy = host_tables.settings.get(policy_name)
@@ -62,17 +52,19 @@ def find_setting_faults(host_view: HostView, host_tables: HostTables) -> Iterato
             )  # fmt: skip
     yield from _check_dead_neighbors(host_tables.settings, fabric)
     if fabric.version == 4:
-        yield from _check_reverse_path(host_tables.settings, device, len(fabric.routers) > 1)
+        yield from check_reverse_path(host_tables.settings, device, len(fabric.routers) > 1)
         yield from _check_arp_settings(host_view, host_tables)
         yield from find_proxy_faults(host_tables.settings, (device,))
     else:
         has_mtu_fault = host_tables.mtus.get(device, host_view.own_side.mtu) != host_view.own_side.mtu
-        yield from _check_ipv6(host_tables.settings, (device,), None if has_mtu_fault else host_view.own_side.mtu)
+        yield from check_ipv6_settings(
+            host_tables.settings, (device,), None if has_mtu_fault else host_view.own_side.mtu
+        )
     yield from find_connection_limits(host_view, host_tables.settings)
     yield from _check_accepted_redirects(host_tables.settings, device, fabric.version)
 
 
-def _check_ipv6(
+def check_ipv6_settings(
     settings: Mapping[str, str], devices: Sequence[str], network_mtu: int | None = None
 ) -> Iterator[RouteFault | CheckedItem]:
     for device in ("all", *devices):
@@ -81,7 +73,7 @@ def _check_ipv6(
             yield CheckedItem("a setting", name)
         if settings.get(name) == "1":
             yield RouteFault("IPv6 is off", f"{name} = 1", "the kernel uses no IPv6 there", "set it to 0")
-        mtu = _read_number_setting(settings, f"net.ipv6.conf.{device}.mtu")
+        mtu = read_number_setting(settings, f"net.ipv6.conf.{device}.mtu")
         if mtu is not None and network_mtu is not None and mtu < network_mtu and device != "all":
             yield RouteFault(
                 "MTU mismatch", f"net.ipv6.conf.{device}.mtu = {mtu}",
@@ -103,7 +95,7 @@ def _check_dead_neighbors(settings: Mapping[str, str], fabric: Fabric) -> Iterat
         )  # fmt: skip
 
 
-def _check_setting_names(host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+def check_setting_names(host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     for written_name in host_tables.unapplied_settings:
         *levels, device, number, setting = written_name.split(".")
         yield CheckedItem("a setting", written_name)
@@ -114,7 +106,7 @@ def _check_setting_names(host_tables: HostTables) -> Iterator[RouteFault | Check
         )  # fmt: skip
 
 
-def _audit_host(settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
+def audit_host_settings(settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedItem]:
     for name in list_audited_settings(settings):
         yield CheckedItem("a setting", name)
     for finding in audit_settings(settings):
@@ -123,26 +115,26 @@ def _audit_host(settings: Mapping[str, str]) -> Iterator[RouteFault | CheckedIte
         )
 
 
-def _read_number_setting(settings: Mapping[str, str], setting_name: str) -> int | None:
+def read_number_setting(settings: Mapping[str, str], setting_name: str) -> int | None:
     value = settings.get(setting_name, "")
     return int(value) if value.isdigit() else None
 
 
-def _read_interface_setting(
+def read_interface_setting(
     settings: Mapping[str, str], device: str, setting_name: str
 ) -> tuple[int | None, int | None]:
     """The value of net.ipv4.conf for all devices and for one."""
     return (
-        _read_number_setting(settings, f"net.ipv4.conf.all.{setting_name}"),
-        _read_number_setting(settings, f"net.ipv4.conf.{device}.{setting_name}"),
+        read_number_setting(settings, f"net.ipv4.conf.all.{setting_name}"),
+        read_number_setting(settings, f"net.ipv4.conf.{device}.{setting_name}"),
     )
 
 
-def _check_reverse_path(
+def check_reverse_path(
     settings: Mapping[str, str], device: str, has_choice: bool
 ) -> Iterator[RouteFault | CheckedItem]:
     """The kernel uses the larger value of `all` and the device; 1 is strict, 2 is loose."""
-    values = [value for value in _read_interface_setting(settings, device, "rp_filter") if value is not None]
+    values = [value for value in read_interface_setting(settings, device, "rp_filter") if value is not None]
     if not values:
         return
     yield CheckedItem("a setting", f"net.ipv4.conf.{device}.rp_filter")
@@ -158,8 +150,8 @@ def _check_reverse_path(
 
 def _check_arp_settings(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     settings, device = host_tables.settings or {}, host_view.host_class.device
-    ignored = [value for value in _read_interface_setting(settings, device, "arp_ignore") if value is not None]
-    filtered = [value for value in _read_interface_setting(settings, device, "arp_filter") if value is not None]
+    ignored = [value for value in read_interface_setting(settings, device, "arp_ignore") if value is not None]
+    filtered = [value for value in read_interface_setting(settings, device, "arp_filter") if value is not None]
     if ignored:
         yield CheckedItem("a setting", f"net.ipv4.conf.{device}.arp_ignore")
         if max(ignored) >= 3:
@@ -199,9 +191,9 @@ def _check_accepted_redirects(
 ) -> Iterator[RouteFault | CheckedItem]:
     """Hosts that do not forward accept a redirect when `all` or the device allows it; IPv6 has the device only."""
     if version == 6:
-        values = [_read_number_setting(settings, f"net.ipv6.conf.{device}.accept_redirects")]
+        values = [read_number_setting(settings, f"net.ipv6.conf.{device}.accept_redirects")]
     else:
-        values = list(_read_interface_setting(settings, device, "accept_redirects"))
+        values = list(read_interface_setting(settings, device, "accept_redirects"))
     numbers: list[int] = [value for value in values if value is not None]
     if not numbers:
         return
@@ -213,172 +205,3 @@ def _check_accepted_redirects(
             "one redirect message replaces the multipath route to a host by one router",
             "set it to 0, for all and for the device",
         )  # fmt: skip
-
-
-def check_router_tables(fabrics: Sequence[Fabric], host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
-    """Faults of a router: its forwarding, its settings, its addresses, its interfaces."""
-    matching = _find_possible_routers(fabrics, host_tables)
-    if host_tables.addresses is not None and not any(
-        True for fabric in fabrics for _ in _find_routers_of_tables(fabric, host_tables)
-    ):
-        names = ", ".join(fabric.name for fabric in fabrics)
-        yield CheckedItem("the addresses of a router", names)
-        yield RouteFault("not a router", "addresses", f"no router of {names} has one of these", "ask a router")
-    for fabric, routers in matching:
-        tables = host_tables.select_version(fabric.version)
-        if tables.addresses is not None:
-            yield from _check_addresses(fabric, routers, tables)
-        yield from _check_interfaces(fabric, routers, tables)
-        if host_tables.settings is not None:
-            yield from _check_forwarding(fabric, routers, host_tables.settings)
-            yield from find_router_limits(fabric, host_tables.settings)
-    if host_tables.settings is not None:
-        yield from _check_setting_names(host_tables)
-        yield from _audit_host(host_tables.settings)
-
-
-def _find_routers_of_tables(fabric: Fabric, host_tables: HostTables) -> Iterator[FabricRouter]:
-    addresses = {address.split("/")[0] for address in host_tables.addresses or ()}
-    for router in fabric.routers:
-        if addresses & {router.near_address, router.far_address}:
-            yield router
-
-
-def _find_possible_routers(
-    fabrics: Sequence[Fabric], host_tables: HostTables
-) -> list[tuple[Fabric, tuple[FabricRouter, ...]]]:
-    """The routers that these tables may be of: by their addresses, of any IP version, else all."""
-    by_address = [list(_find_routers_of_tables(fabric, host_tables)) for fabric in fabrics]
-    names = {router.name for routers in by_address for router in routers}
-    by_name = [(fabric, tuple(router for router in fabric.routers if router.name in names)) for fabric in fabrics]
-    known_fabrics = [(fabric, routers) for fabric, routers in by_name if routers]
-    return known_fabrics or [(fabric, fabric.routers) for fabric in fabrics]
-
-
-def _check_addresses(
-    fabric: Fabric, own_routers: Sequence[FabricRouter], host_tables: HostTables
-) -> Iterator[RouteFault | CheckedItem]:
-    own_addresses = {address.split("/")[0] for address in host_tables.addresses or ()}
-    if len(own_routers) == len(fabric.routers) and not list(_find_routers_of_tables(fabric, host_tables)):
-        return  # the tables are of no known router
-    complete = [router for router in own_routers if {router.near_address, router.far_address} <= own_addresses]
-    yield from _check_prefixes(fabric, complete, host_tables)
-    for router in own_routers:
-        planned = {router.near_address, router.far_address}
-        yield CheckedItem("the addresses of a router", router.name)
-        if complete and router not in complete and own_addresses & planned:
-            doubled = ", ".join(sorted(own_addresses & planned))
-            yield RouteFault(
-                "address of a router", doubled,
-                f"{complete[0].name} has {doubled} of {router.name}: hosts send its packets to one of both",
-                "remove it here, or correct the system file",
-            )  # fmt: skip
-            continue
-        devices = {router.near_address: router.near_device, router.far_address: router.far_device}
-        # without a device the system file states, or with one that is up: the kernel removes addresses with the device
-        missing = sorted(address for address in planned - own_addresses if is_device_up(devices[address], host_tables)
-                         or devices[address] == "")  # fmt: skip
-        if missing and not (complete and router not in complete):
-            present = ", ".join(sorted(own_addresses & planned))
-            yield RouteFault(
-                "address missing", router.name,
-                f"{router.name} has {present} but not {', '.join(missing)}" if present
-                else f"{router.name} has no address of both networks; the system file says {', '.join(missing)}",
-                "give it its address on both networks",
-            )  # fmt: skip
-
-
-def _check_prefixes(
-    fabric: Fabric, routers: Sequence[FabricRouter], host_tables: HostTables
-) -> Iterator[RouteFault | CheckedItem]:
-    """Prefixes of a router's addresses that leave hosts of a network out of reach."""
-    interfaces = {address.split("/")[0]: ipaddress.ip_interface(address) for address in host_tables.addresses or ()}
-    for router in routers:
-        for address, side in ((router.near_address, fabric.near), (router.far_address, fabric.far)):
-            networks = [ipaddress.ip_network(text, strict=False) for text in side.ranges]
-            network = next((network for network in networks if ipaddress.ip_address(address) in network), None)
-            yield CheckedItem("the prefix of an address", address)
-            yield from find_wide_prefix_faults(interfaces[address], side)
-            if network is not None and interfaces[address].network.prefixlen > network.prefixlen:
-                yield RouteFault(
-                    "hosts out of reach", str(interfaces[address]),
-                    f"{router.name} has {interfaces[address]}, but {side.network} is {network}: other hosts of it are"
-                    " not on its link",
-                    f"give it the prefix /{network.prefixlen}",
-                )  # fmt: skip
-
-
-def _check_interfaces(
-    fabric: Fabric, routers: Sequence[FabricRouter], host_tables: HostTables
-) -> Iterator[RouteFault | CheckedItem]:
-    devices: dict[str, int | None] = {}
-    for router in routers:
-        devices |= {router.near_device: fabric.near.mtu, router.far_device: fabric.far.mtu}
-    yield from find_mtu_faults({device: mtu for device, mtu in devices.items() if device}, host_tables.mtus)
-    for device in devices:
-        if not host_tables.links or not device:
-            continue
-        yield CheckedItem("the state of the interface", device)
-        if host_tables.links.get(device, "missing") != "up":
-            state = host_tables.links.get(device, "missing")
-            yield RouteFault(
-                f"interface {state}", device, f"{device} is {state}: this router carries nothing",
-                f"ip link set {device} up, or look at the cable",
-            )  # fmt: skip
-    for device in devices:
-        yield from find_device_faults(device, host_tables)
-        yield from find_port_faults(device, host_tables)
-        yield from find_faults_below(device, host_tables)
-    for router in routers:
-        for address in (router.near_address, router.far_address):
-            yield from find_address_faults(address, host_tables)
-    for route in host_tables.routes or ():
-        for side in (fabric.near, fabric.far):
-            if is_own_network_route(route, side):
-                yield from find_own_network_faults(route, side)
-    yield from find_forwarding_faults(fabric, routers, host_tables)
-
-
-def _check_forwarding(
-    fabric: Fabric, routers: Sequence[FabricRouter], settings: Mapping[str, str]
-) -> Iterator[RouteFault | CheckedItem]:
-    name = "net.ipv4.ip_forward" if fabric.version == 4 else "net.ipv6.conf.all.forwarding"
-    yield CheckedItem("a setting", name)
-    if settings.get(name, "0") != "1":
-        yield RouteFault(
-            "forwarding off", f"{name} = {settings.get(name, 'not set')}", "nothing passes this router", "set it to 1"
-        )
-    if fabric.version == 6:
-        devices = sorted({device for router in routers for device in (router.near_device, router.far_device) if device})
-        yield from _check_ipv6(settings, devices)
-        return
-    if settings.get(name) == "1" and settings.get("net.ipv4.conf.all.forwarding") == "0":
-        yield RouteFault(
-            "forwarding off", "net.ipv4.conf.all.forwarding = 0", "nothing passes this router", "set it to 1"
-        )
-    yield from find_proxy_faults(settings, tuple(
-        sorted({device for router in routers for device in (router.near_device, router.far_device) if device})
-    ))  # fmt: skip
-    devices = sorted({device for router in routers for device in (router.near_device, router.far_device) if device})
-    for device in devices:
-        if _read_number_setting(settings, f"net.ipv4.conf.{device}.forwarding") == 0 and settings.get(name) == "1":
-            yield RouteFault(
-                "forwarding off", f"net.ipv4.conf.{device}.forwarding = 0",
-                f"packets that arrive on {device} are not forwarded", "set it to 1",
-            )  # fmt: skip
-        yield from _check_reverse_path(settings, device, has_choice=True)
-        all_redirects, own_redirects = _read_interface_setting(settings, device, "send_redirects")
-        redirect_values = [value for value in (all_redirects, own_redirects) if value is not None]
-        if redirect_values:
-            yield CheckedItem("a setting", f"net.ipv4.conf.{device}.send_redirects")
-        if any(redirect_values):
-            yield RouteFault(
-                "redirects sent", f"net.ipv4.conf.{device if own_redirects else 'all'}.send_redirects = 1",
-                "a host that sends to this router may be told to go past it", "set it to 0, for all and for the device",
-            )  # fmt: skip
-        ignored = [value for value in _read_interface_setting(settings, device, "arp_ignore") if value is not None]
-        if ignored and max(ignored) >= 3:
-            yield RouteFault(
-                "ARP not answered", f"net.ipv4.conf.{device}.arp_ignore = {max(ignored)}",
-                "this router does not answer ARP requests: hosts cannot send to it", "set it to 0 or 1",
-            )  # fmt: skip

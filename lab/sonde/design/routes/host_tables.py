@@ -176,6 +176,13 @@ class HostTables:
         """Whether anything is known of LNet."""
         return self.lnet_routes is not None or self.lnet_interfaces is not None or self.is_lnet_routing is not None
 
+    @property
+    def has_lnet_states(self) -> bool:
+        """Whether LNet said what is up: its configuration files do not."""
+        states = [route.is_up for route in self.lnet_routes or ()]
+        states += [interface.is_up for interface in self.lnet_interfaces or ()]
+        return any(state is not None for state in states)
+
     def merge_tables(self, other: HostTables) -> HostTables:
         """Both together; sequences are concatenated, and the other value wins in mappings. A route or address of both
         counts once: `ip route show table all` prints the routes of both IP versions, `ip -6 route` some of them

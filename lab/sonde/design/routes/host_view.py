@@ -32,7 +32,7 @@ class HostView:
 
 
 def find_host_views(fabrics: Sequence[Fabric], host_or_class: str) -> list[HostView]:
-    """Every fabric that a class of hosts or a host is part of. Raises UserError when there is none."""
+    """Every fabric that a class of hosts or a host is part of; none for routers. Raises UserError for other names."""
     views = []
     for fabric in fabrics:
         for own_side, other_side in ((fabric.near, fabric.far), (fabric.far, fabric.near)):
@@ -42,7 +42,8 @@ def find_host_views(fabrics: Sequence[Fabric], host_or_class: str) -> list[HostV
                 elif host_or_class in host_class.hosts:
                     address = host_class.addresses[host_class.hosts.index(host_or_class)]
                     views.append(HostView(fabric, host_class, own_side, other_side, (address,)))
-    if not views and host_or_class != ROUTERS:
+    routers = {router.name for fabric in fabrics for router in fabric.routers}
+    if not views and host_or_class not in (ROUTERS, *routers):
         sides = [side for fabric in fabrics for side in (fabric.near, fabric.far)]
         names = list(dict.fromkeys([*(host_class.name for side in sides for host_class in side.classes), ROUTERS]))
         raise UserError(

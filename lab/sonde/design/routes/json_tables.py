@@ -86,17 +86,7 @@ def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> H
                 gso_bytes=_find_number(row, "gso_max_size"), gso_segments=_find_number(row, "gso_max_segs"),
                 parent=str(row.get("link") or ""), vlan=_find_vlan(row),
             )  # fmt: skip
-            address_flags |= {
-                str(address["local"]): (
-                    *(
-                        file_name
-                        for file_name in ("tentative", "dadfailed", "deprecated", "dynamic")
-                        if address.get(file_name)
-                    ),
-                    f"scope-{address.get('scope', '')}",
-                )
-                for address in device_addresses
-            }
+            address_flags |= {str(address["local"]): _list_address_flags(address) for address in device_addresses}
             if "flags" in row:
                 state = str(row.get("operstate", ""))
                 links[str(row.get("ifname", ""))] = describe_link_state(row["flags"], state)
@@ -122,6 +112,11 @@ def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> H
         address_flags=address_flags,
         neighbors=tuple(neighbors) or None,
     )
+
+
+def _list_address_flags(json_address: Mapping[str, Any]) -> tuple[str, ...]:
+    flags = [flag for flag in ("tentative", "dadfailed", "deprecated", "dynamic") if json_address.get(flag)]
+    return (*flags, f"scope-{json_address.get('scope', '')}")
 
 
 def _find_number(json_row: Mapping[str, Any], member: str) -> int | None:

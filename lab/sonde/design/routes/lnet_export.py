@@ -41,7 +41,9 @@ def read_lnet_export(document: Mapping[str, Any], file_name: str) -> HostTables:
         )  # fmt: skip
     return HostTables(
         lnet_routes=tuple(_read_routes(routes if isinstance(routes, list) else (), file_name)) if has_routes else None,
-        lnet_interfaces=tuple(_read_interfaces(networks, file_name)) if isinstance(networks, list) else None,
+        lnet_interfaces=tuple(_read_interfaces(networks, file_name))
+        if isinstance(networks, list) and _has_nids(networks)
+        else None,
         lnet_peers=tuple(_read_peers(peers, file_name)) if isinstance(peers, list) else None,
         lnet_globals={str(name): str(value) for name, value in global_values.items()}
         if isinstance(global_values, Mapping)
@@ -50,6 +52,14 @@ def read_lnet_export(document: Mapping[str, Any], file_name: str) -> HostTables:
         is_lnet_routing=is_routing,
         lnet_extras=tuple(extras),
     )
+
+
+def _has_nids(network_entries: Sequence[Any]) -> bool:
+    """Whether the NIs have NIDs. A configuration file may name their devices only."""
+    return all(
+        "nid" in interface for entry in network_entries if isinstance(entry, Mapping)
+        for interface in entry.get("local NI(s)") or ()
+    )  # fmt: skip
 
 
 def _read_buffers(routing_entries: Sequence[Any]) -> Iterator[tuple[str, str]]:

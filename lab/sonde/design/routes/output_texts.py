@@ -32,21 +32,21 @@ def split_outputs(output_text: str) -> list[str]:
 
 def _split_json_documents(json_text: str) -> Iterator[str]:
     """JSON documents one after the other; what follows the last one that can be read is a text too."""
-    decoder, rest = json.JSONDecoder(), json_text.lstrip()
-    while rest.startswith(("[", "{")):
+    decoder, remaining_text = json.JSONDecoder(), json_text.lstrip()
+    while remaining_text.startswith(("[", "{")):
         try:
-            _, end = decoder.raw_decode(rest)
+            _, end = decoder.raw_decode(remaining_text)
         except (ValueError, RecursionError):
             break
-        yield rest[:end]
-        rest = rest[end:].lstrip()
-    if rest:
-        yield rest
+        yield remaining_text[:end]
+        remaining_text = remaining_text[end:].lstrip()
+    if remaining_text:
+        yield remaining_text
 
 
 def _number_listings(lines: list[str]) -> list[tuple[str, int] | None]:
-    """The kind and number of the listing that each line is part of; None for empty lines. A rule of a lower preference
-    than the one before it begins another listing, as that of the other IP version."""
+    """The kind and number of the listing that each line is part of; None for empty lines. The rule of preference 0
+    begins another listing of rules, as that of the other IP version."""
     kinds: list[tuple[str, int] | None] = []
     current, preference, number = _ROUTE, 0, 0
     for line in lines:
@@ -56,7 +56,7 @@ def _number_listings(lines: list[str]) -> list[tuple[str, int] | None]:
         if not line[0].isspace():
             current = next((kind for kind, form in _FIRST_LINES if form.match(line)), _ROUTE)
         if current == _RULE and (match := re.match(r"(\d+):", line)):
-            number += int(match[1]) < preference
+            number += int(match[1]) == 0 < preference
             preference = int(match[1])
         kinds.append((current, number if current == _RULE else 0))
     return kinds

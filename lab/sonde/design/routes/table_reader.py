@@ -58,15 +58,23 @@ def read_host_tables(table_files: Iterable[Path]) -> HostTables:
 def read_host_sources(table_files: Iterable[Path]) -> HostSources:
     """Output of programs, and apart from it the configuration files; these stand for both where nothing else is given.
 
-    Assignments in a file *.conf are configuration if another file has output of sysctl. Raises UserError.
+    Assignments in a file *.conf are configuration if another file has output of sysctl, and LNet without states if
+    another file has output of lnetctl. Raises UserError.
     """
     live: list[HostTables] = []
     configured: list[HostTables] = []
     assignments: list[HostTables] = []
+    lnet_files: list[HostTables] = []
     for file in table_files:
         tables = parse_host_tables(_read_text(file), file.name)
-        is_assignments = tables.settings is not None and file.suffix == ".conf"
-        (configured if tables.formats else assignments if is_assignments else live).append(tables)
+        if tables.has_lnet and not tables.has_lnet_states:
+            lnet_files.append(tables)
+        elif tables.formats:
+            configured.append(tables)
+        else:
+            is_assignments = tables.settings is not None and file.suffix == ".conf"
+            (assignments if is_assignments else live).append(tables)
+    (configured if any(tables.has_lnet for tables in live) else live).extend(lnet_files)
     if not live:
         return HostSources(_merge_all([*configured, *assignments]))
     has_sysctl_output = any(tables.settings is not None for tables in live)

@@ -42,7 +42,8 @@ def test_lnet_router_needs_no_route_to_connected_networks(tmp_path: Path, name: 
         (ROUTER_EXPORT, "lnet1", "enable: 1", "enable: 0", "LNet routing off", ("forwards no message",)),
         (ROUTER_EXPORT, "lnet-routers", "enable: 1", "enable: 0", "LNet routing off", ("forwards no message",)),
         (ROUTER_EXPORT, "lnet1", "0: cxi0", "0: cxi1", "LNet interface differs", ("cxi1", "hsn0")),
-        (ROUTER_EXPORT, "lnet1", "@kfi", "@o2ib7", "LNet NI missing", ("kfi0", "10.150.254.1@kfi0")),
+        (ROUTER_EXPORT, "lnet1", "@kfi", "@o2ib7", "LNet NI missing",
+         ("no NI is on kfi;", "10.150.254.1@kfi on hsn0", "this host has 10.150.254.1@o2ib7")),
     ],
 )  # fmt: skip
 def test_wrong_lnet_member_is_reported(
@@ -80,3 +81,32 @@ def test_unused_files_are_reported(tmp_path: Path) -> None:
     assert any(text.startswith("the files of ip and sysctl") for text in verdict.not_examined)
     with pytest.raises(UserError, match="Did you mean"):
         check_outputs(tmp_path, {"lnet": ROUTER_EXPORT, "rule": print_server_outputs()["rule"]}, "store")
+
+
+def test_interface_on_a_foreign_device_is_reported(tmp_path: Path) -> None:
+    extra = (
+        "        - nid: 192.168.9.7@tcp\n          status: up\n          interfaces:\n              0: mgmt\n"
+        "    - net type: o2ib7\n      local NI(s):\n        - nid: 10.9.9.9@o2ib7\n          status: up\n"
+    )
+    faults = check_outputs(tmp_path, {"lnet": LNET_EXPORT.replace("route:\n", f"{extra}route:\n", 1)}).faults
+    assert [fault.kind for fault in faults] == ["LNet NI not planned"] * 2
+    assert "192.168.9.7@tcp on mgmt is an NI of this host, which has 10.160.0.1@tcp only on tcp" in faults[0].problem
+    assert "10.9.9.9@o2ib7 on an unknown device is an NI of this host, which has NIs on tcp only" in faults[1].problem
+
+
+def test_boot_file_of_lnet_is_compared_with_the_plan(tmp_path: Path) -> None:
+    routes = [f"- net: kfi\n  gateway: 10.160.14.{number}@tcp\n" for number in (1, 2)]
+    healthy = check_outputs(tmp_path, {"export": LNET_EXPORT, "lnet.conf": "route:\n" + "".join(routes)})
+    assert healthy.faults == ()
+    (fault,) = check_outputs(tmp_path, {"export": LNET_EXPORT, "lnet.conf": f"route:\n{routes[0]}"}).faults
+    assert (fault.kind, fault.location) == (
+        "LNet route missing", "kfi by 10.160.14.2@tcp in the configuration files"
+    )  # fmt: skip
+    assert fault.remedy == "lnetctl route add --net kfi --gateway 10.160.14.2@tcp"
+    (alone,) = check_outputs(tmp_path / "alone", {"lnet.conf": f"route:\n{routes[0]}"}).faults
+    assert alone.location == "kfi by 10.160.14.2@tcp"
+
+
+def test_boot_file_without_nids_is_read(tmp_path: Path) -> None:
+    text = "net:\n- net type: tcp\n  local NI(s):\n  - interfaces:\n      0: bond0\n"
+    assert check_outputs(tmp_path, {"export": LNET_EXPORT, "lnet.conf": text}).faults == ()

@@ -25,7 +25,7 @@ def test_healthy_server_with_a_vlan_has_no_fault(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "kind", "location", "words"),
+    ("old", "new", "kind", "location", "sentence"),
     [
         ("id 210 <", "id 211 <", "another VLAN", VLAN, "VLAN 211, not 210"),
         (f"{BOND} 9000 qdisc noqueue", f"{BOND} 9000 qdisc tbf", "interface slowed down", "bond0", "is tbf"),
@@ -36,15 +36,15 @@ def test_healthy_server_with_a_vlan_has_no_fault(tmp_path: Path) -> None:
          "10.160.0.1", "bond0 has 10.160.0.1 too, besides bond0.210"),
     ],
 )  # fmt: skip
-def test_fault_below_a_vlan_is_named_once(
-    tmp_path: Path, old: str, new: str, kind: str, location: str, words: str
+def test_fault_below_a_vlan_is_reported_once(
+    tmp_path: Path, old: str, new: str, kind: str, location: str, sentence: str
 ) -> None:
     outputs = print_server_outputs(VLAN)
     assert old in outputs["addr"]
     outputs["addr"] = outputs["addr"].replace(old, new)
     faults = [fault for fault in check_outputs(tmp_path, outputs, device=VLAN).faults if fault.location == location]
     assert [fault.kind for fault in faults] == [kind]
-    assert words in faults[0].problem
+    assert sentence in faults[0].problem
 
 
 def test_json_shows_the_vlan_and_both_devices() -> None:

@@ -40,14 +40,16 @@ def read_compute_node(dropped_gateway: str = "") -> HostTables:
 
 def test_outputs_in_one_file_are_all_read(tmp_path: Path) -> None:
     outputs = print_server_outputs()
-    apart = check_outputs(tmp_path / "apart", outputs)
+    separate = check_outputs(tmp_path / "apart", outputs)
     together = check_outputs(tmp_path / "together", {"all": "".join(outputs[name] for name in OUTPUTS)})
-    assert together.faults == apart.faults == ()
-    assert sorted(item.subject for item in together.comparisons) == sorted(item.subject for item in apart.comparisons)
-    assert together.unknown == apart.unknown
+    assert together.faults == separate.faults == ()
+    assert sorted(item.subject for item in together.comparisons) == sorted(
+        item.subject for item in separate.comparisons
+    )
+    assert together.unknown == separate.unknown
 
 
-def test_wrong_line_is_found_by_its_number_in_one_file(tmp_path: Path) -> None:
+def test_wrong_line_of_a_joint_file_has_its_number(tmp_path: Path) -> None:
     outputs = print_server_outputs()
     text = "".join(outputs[name] for name in OUTPUTS) + "10.150.0.0/17 via 10.160.0.9 dev bond0\n"
     (fault,) = check_outputs(tmp_path, {"all": text}).faults
@@ -61,7 +63,7 @@ def test_json_documents_of_one_file_are_all_read() -> None:
     assert (len(tables.rules or ()), len(tables.routes or ())) == (1, 1)
 
 
-def test_routes_that_are_listed_twice_count_once(tmp_path: Path) -> None:
+def test_repeated_routes_count_once(tmp_path: Path) -> None:
     outputs = print_server_outputs()
     outputs["route"] += outputs.pop("route6") * 2
     assert check_outputs(tmp_path, outputs).faults == ()
@@ -76,7 +78,7 @@ def test_other_side_that_answers_has_no_fault() -> None:
 
 
 @pytest.mark.parametrize(("version", "gateway"), [(4, "10.150.255.3"), (6, "fd00:150::f003")])
-def test_router_without_replies_is_named_with_its_version(version: int, gateway: str) -> None:
+def test_router_without_replies_is_reported_by_version(version: int, gateway: str) -> None:
     server = parse_host_tables("".join(print_server_outputs()[name] for name in OUTPUTS), "all")
     (fault,) = check_host(build_site(), "nsd1", server, read_compute_node(gateway)).faults
     assert (fault.kind, fault.location) == ("one direction only", "gw3")
@@ -96,3 +98,33 @@ def test_host_of_a_third_network_is_not_compared() -> None:
     assert verdict.faults == ()
     assert any(text.startswith("how hsn answers: ") for text in verdict.unknown)
     assert not any(item.subject == "the same routers on both sides" for item in verdict.comparisons)
+
+
+def test_smaller_packets_of_the_other_side_are_reported() -> None:
+    server = parse_host_tables("".join(print_server_outputs()[name] for name in OUTPUTS), "all")
+    text = COMPUTE_ADDRESSES.replace("mtu 9000", "mtu 1500")
+    node = read_compute_node()
+    small = node.merge_tables(HostTables(mtus=parse_host_tables(text, "addr").mtus))
+    faults = check_host(build_site(), "nsd1", server, small).faults
+    assert {(fault.kind, fault.location) for fault in faults} == {("MTU differs", "hsn0 on hsn")}
+    assert "the host of hsn takes packets of 1500 B, the other one 9000 B" in faults[0].problem
+
+
+@pytest.mark.parametrize("metric", [512, 2048])
+def test_route_before_that_of_the_routers_is_one_fault(tmp_path: Path, metric: int) -> None:
+    outputs = print_server_outputs()
+    outputs["route6"] += f"fd00:150::/64 via fe80::bad dev mgmt proto ra metric {metric}\n"
+    faults = check_outputs(tmp_path, outputs).faults
+    if metric == 512:
+        (fault,) = faults
+        assert fault.kind == "traffic diverted"
+        assert "go to an unknown router, fe80::bad on mgmt: its metric 512 comes before 1024" in fault.problem
+    else:
+        assert [fault.kind for fault in faults] == ["next hop out of reach"]
+
+
+def test_lease_of_an_address_is_not_examined(tmp_path: Path) -> None:
+    outputs = print_server_outputs()
+    assert not any("lease" in text for text in check_outputs(tmp_path, outputs).not_examined)
+    outputs["addr"] = outputs["addr"].replace("scope global bond0", "scope global dynamic bond0")
+    assert any("lease of 10.160.0.1" in text for text in check_outputs(tmp_path, outputs).not_examined)

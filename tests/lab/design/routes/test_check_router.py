@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which router some tables are of, addresses of another router, and forwarding of one IP version."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dual_stack_host import check_outputs
+
+from sonde.model.errors import UserError
+
+ADDRESSES = """2: hsn0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP qlen 1000
+    inet 10.150.255.2/16 scope global hsn0
+    inet6 fd00:150::f002/64 scope global
+3: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP qlen 1000
+    inet 10.160.15.2/20 scope global eth0
+    inet6 fd00:160::f002/64 scope global
+"""
+SYSCTL = "net.ipv4.ip_forward = 1\nnet.ipv6.conf.all.forwarding = 1\n"
+
+
+@pytest.mark.parametrize("name", ["routers", "gw2"])
+def test_router_is_checked_by_its_name(tmp_path: Path, name: str) -> None:
+    verdict = check_outputs(tmp_path, {"addr": ADDRESSES, "sysctl": SYSCTL}, name)
+    assert verdict.faults == ()
+    assert ("the addresses of a router", "gw2") in {(item.subject, item.location) for item in verdict.comparisons}
+
+
+@pytest.mark.parametrize("name", ["routers", "gw2"])
+def test_replaced_address_is_a_single_fault(tmp_path: Path, name: str) -> None:
+    addresses = ADDRESSES.replace("10.150.255.2/16", "10.150.255.1/16")
+    (fault,) = check_outputs(tmp_path, {"addr": addresses, "sysctl": SYSCTL}, name).faults
+    assert (fault.kind, fault.location) == ("address of a router", "10.150.255.1")
+    assert fault.problem.startswith("gw2 has 10.150.255.1 of gw1 and not its own, 10.150.255.2: ")
+    assert fault.remedy == "replace it by 10.150.255.2"
+
+
+def test_further_address_of_another_router_is_reported(tmp_path: Path) -> None:
+    addresses = ADDRESSES.replace(
+        "    inet6 fd00:150", "    inet 10.150.255.3/16 scope global hsn0\n    inet6 fd00:150"
+    )
+    (fault,) = check_outputs(tmp_path, {"addr": addresses, "sysctl": SYSCTL}, "routers").faults
+    assert fault.problem.startswith("gw2 has 10.150.255.3 of gw3: ")
+    assert fault.remedy.startswith("remove it here")
+
+
+def test_addresses_of_two_routers_are_of_neither(tmp_path: Path) -> None:
+    addresses = "\n".join(line for line in ADDRESSES.splitlines() if "inet6" not in line)
+    mixed = {"addr": addresses.replace("10.150.255.2/16", "10.150.255.1/16"), "sysctl": SYSCTL}
+    (fault,) = check_outputs(tmp_path, mixed, "routers").faults
+    assert fault.kind == "addresses of several routers"
+    assert "10.150.255.1 of gw1 and 10.160.15.2 of gw2" in fault.problem
+    (named_fault,) = [fault for fault in check_outputs(tmp_path, mixed, "gw2").faults if "10.150" in fault.problem]
+    assert "and not its own, 10.150.255.2" in named_fault.problem
+
+
+def test_tables_of_another_router_are_not_compared(tmp_path: Path) -> None:
+    (fault,) = check_outputs(tmp_path, {"addr": ADDRESSES, "sysctl": SYSCTL}, "gw3").faults
+    assert (fault.kind, fault.remedy) == ("not a router", "check it as gw2")
+    with pytest.raises(UserError, match="no class of hosts"):
+        check_outputs(tmp_path, {"addr": ADDRESSES}, "gw9")
+
+
+@pytest.mark.parametrize(("version", "setting"), [(4, "net.ipv4.ip_forward"), (6, "net.ipv6.conf.all.forwarding")])
+def test_fault_states_which_version_is_not_forwarded(tmp_path: Path, version: int, setting: str) -> None:
+    sysctl = SYSCTL.replace(f"{setting} = 1", f"{setting} = 0")
+    (fault,) = check_outputs(tmp_path, {"addr": ADDRESSES, "sysctl": sysctl}, "gw2").faults
+    assert (fault.location, fault.problem) == (f"{setting} = 0", f"no IPv{version} packet passes this router")

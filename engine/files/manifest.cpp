@@ -146,7 +146,7 @@ void Manifest::stamp_this_process() {
     process_start = read_process_start(pid);
 }
 
-WriterState Manifest::writer_state() const {
+WriterState Manifest::check_writer_liveness() const {
     if (host != host_name()) {
         return WriterState::elsewhere;
     }
@@ -214,10 +214,10 @@ Enum to_enumerator(const json& value, Enum last) {
 /// What the engine never writes, but a hand might: each of these would lead it astray.
 bool is_plausible(const Manifest& m) {
     const plan::Files& f = m.files;
-    constexpr std::size_t most_processes = 1U << 24U;
+    constexpr std::size_t max_processes = 1U << 24U;
     const auto& nodes = m.tasks.node_of_process;
     const bool map = m.tasks.threads > 0 && m.tasks.threads <= 4096 && !nodes.empty() &&
-                     nodes.size() <= most_processes &&
+                     nodes.size() <= max_processes &&
                      nodes.size() * static_cast<std::size_t>(m.tasks.threads) <= INT32_MAX &&
                      std::all_of(nodes.begin(), nodes.end(),
                                  [&](int node) { return node >= 0 && static_cast<std::size_t>(node) < nodes.size(); });

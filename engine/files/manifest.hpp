@@ -74,7 +74,7 @@ struct Manifest {
     /// The manifest in `text`. Throws std::exception when no run can have written it.
     static Manifest parse(const std::string& text);
     /// Of the process that wrote it. `elsewhere`: on another host or in another container, so it cannot be asked.
-    WriterState writer_state() const;
+    WriterState check_writer_liveness() const;
     void stamp_this_process();
     /// Removes the manifest of a directory whose files stay.
     static void remove(const ConfinedDirectory& directory);

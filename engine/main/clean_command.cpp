@@ -55,7 +55,7 @@ bool is_run_directory_name(const std::string& name) {
 
 std::string explain_active_run(const files::Manifest& manifest, bool elsewhere) {
     const std::string who = "its run " + records::json_text(manifest.run);
-    const files::WriterState writer_state = manifest.writer_state();
+    const files::WriterState writer_state = manifest.check_writer_liveness();
     if (writer_state == files::WriterState::alive) {
         return who + " is still going on (process " + std::to_string(manifest.pid) + ")";
     }

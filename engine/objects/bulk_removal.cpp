@@ -11,7 +11,7 @@
 namespace sonde::objects {
 
 BulkRemoval remove_objects(const StoreSettings& settings, const std::vector<std::string>& keys) {
-    constexpr std::size_t most_threads = 16;
+    constexpr std::size_t max_threads = 16;
     constexpr std::size_t keys_per_thread = 16;
     load_curl();  // throws here instead of in a thread
     BulkRemoval result;
@@ -30,7 +30,7 @@ BulkRemoval remove_objects(const StoreSettings& settings, const std::vector<std:
         }
     };
     std::vector<std::thread> threads;
-    const std::size_t count = std::min(most_threads, keys.size() / keys_per_thread);
+    const std::size_t count = std::min(max_threads, keys.size() / keys_per_thread);
     for (std::size_t i = 1; i < count; ++i) {
         threads.emplace_back(work, i);
     }

@@ -47,14 +47,14 @@ void describe_files(Visitor& visitor, Files& files) {
                                                 path.find('\0') == std::string::npos;
                                      },
                                  .error_text = "does not name a file",
-                                 .least_length = 1};
+                                 .min_length = 1};
     constexpr TextRule directory_rule{.accepts =
                                           [](const std::string& path) {
                                               return !path.empty() && path[0] == '/' &&
                                                      path.find('\0') == std::string::npos;
                                           },
                                       .error_text = "is not the path of a directory from the root",
-                                      .least_length = 1};
+                                      .min_length = 1};
     visitor.member("mapping", files.mapping, choice(mappings), "which tasks share a file");
     visitor.member("group_size", files.group_size, IntegerKind(1, 1 << 24), "mapping per_group: tasks per file", unset);
     visitor.member("count", files.count, IntegerKind(1, 100'000'000), "mapping many: files per task");

@@ -21,8 +21,8 @@ constexpr TextRule name_pattern{
         },
     .error_text = "must be a pattern of at most 255 bytes without '/': it is for the name, not for the path",
     .pattern = "^[^/]+$",
-    .least_length = 1,
-    .most_length = longest_name};
+    .min_length = 1,
+    .max_length = longest_name};
 
 void describe_size(Visitor& visitor, EntryFilter& filter) {
     std::optional<Bytes> size;
@@ -211,7 +211,7 @@ static void describe(Visitor& visitor, EntryFilter& filter) {
         "newer_than_file", filter.newer_than_file,
         TextKind(TextRule{.accepts = [](const std::string& file) { return !file.empty(); },
                           .error_text = "is empty: name a file",
-                          .least_length = 1}),
+                          .min_length = 1}),
         "last modified later than this file at the start of the phase; a relative path begins at target.path",
         {.absence = Absence::unset, .replaces = {"newer_than"}});
     visitor.when_reading([&filter](const Reader& in) {

@@ -48,7 +48,7 @@ void describe_stop(Visitor& visitor, Stop& stop) {
     visitor.member("first_done", stop.first_done, FlagKind{}, "the first task to finish stops all");
     visitor.member("operations", stop.operations, IntegerKind(1, INT64_MAX), "limit of operations per file and task");
     visitor.member("items", stop.items, IntegerKind(1, INT64_MAX), "trees: limit of items per task");
-    visitor.member("within", stop.within, TextKind(TextRule{.least_length = 1}),
+    visitor.member("within", stop.within, TextKind(TextRule{.min_length = 1}),
                    "trees, operations that change nothing: id of an earlier phase of the same op and process; each "
                    "task does at most as many operations as in that phase",
                    unset);

@@ -82,7 +82,7 @@ void describe(Visitor& visitor, Striping& striping) {
         .accepts =
             [](const std::string& pool) { return pool.find_first_of(std::string("\0 /\n", 4)) == std::string::npos; },
         .error_text = "must be one name without spaces and '/'",
-        .least_length = 1};
+        .min_length = 1};
     visitor.member("count", striping.count, IntegerKind(-1, most_targets), "targets of a file; -1 is all");
     visitor.when_reading([&striping](const Reader& in) {
         if (striping.count == 0) {
@@ -152,7 +152,7 @@ void describe(Visitor& visitor, ObjectStore& store) {
                                                     text.find_first_of(std::string("@ \n\0", 4)) == std::string::npos;
                                          },
                                      .error_text = "is no address of a server: write https://HOST:PORT",
-                                     .least_length = 1};
+                                     .min_length = 1};
     visitor.member(
         "endpoints", store.endpoints, TextsKind(endpoint_rule),
         "addresses of the service, which tasks use in turn; default: AWS_ENDPOINT_URL, or that of the region", unset);

@@ -12,7 +12,7 @@ namespace sonde::plan {
 namespace {
 
 constexpr double latest_time = 9e9;  // seconds since 1970; a time in ns still fits into 64 bits
-constexpr double least_factor = 1e-6;
+constexpr double min_factor = 1e-6;
 constexpr double greatest_factor = 1e6;
 
 struct UnitStep {
@@ -87,11 +87,11 @@ ordered_json TimeKind::json_schema() {
 
 ordered_json TextRule::json_schema() const {
     ordered_json form{{"type", "string"}};
-    if (least_length > 0) {
-        form["minLength"] = least_length;
+    if (min_length > 0) {
+        form["minLength"] = min_length;
     }
-    if (most_length > 0) {
-        form["maxLength"] = most_length;
+    if (max_length > 0) {
+        form["maxLength"] = max_length;
     }
     if (pattern != nullptr) {
         form["pattern"] = pattern;
@@ -196,7 +196,7 @@ std::map<int, double> TaskFactorsKind::read(const Reader& in, const char* key) {
         int task = -1;
         const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), task);
         const double factor = value.is_number() ? value.get<double>() : 0;
-        if (error != std::errc() || end != name.data() + name.size() || task < 0 || !(factor >= least_factor) ||
+        if (error != std::errc() || end != name.data() + name.size() || task < 0 || !(factor >= min_factor) ||
             !(factor <= greatest_factor)) {
             in.fail(std::string(key) + "." + name, "must be a task number with a factor from 1e-6 to 1e6");
         }
@@ -214,7 +214,7 @@ ordered_json TaskFactorsKind::resolve(const std::map<int, double>& factors) {
 }
 
 ordered_json TaskFactorsKind::json_schema() {
-    return {{"type", "object"}, {"additionalProperties", NumberKind{least_factor, greatest_factor}.json_schema()}};
+    return {{"type", "object"}, {"additionalProperties", NumberKind{min_factor, greatest_factor}.json_schema()}};
 }
 
 }  // namespace sonde::plan

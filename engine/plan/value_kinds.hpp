@@ -73,7 +73,7 @@ struct TextRule {
     bool (*accepts)(const std::string& text) = nullptr;
     const char* error_text = "";
     const char* pattern = nullptr;
-    int least_length = 0, most_length = 0;  ///< 0 = not stated
+    int min_length = 0, max_length = 0;  ///< 0 = not stated
     ordered_json json_schema() const;
 };
 

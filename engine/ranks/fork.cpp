@@ -143,15 +143,15 @@ ProcessCapacity read_process_capacity() {
 
 std::string explain_process_shortage(int processes, const ProcessCapacity& available) {
     // Stack, page tables and private pages of an idle process.
-    constexpr std::uint64_t least_memory = 256U << 10U;
+    constexpr std::uint64_t min_memory = 256U << 10U;
     const auto requested = static_cast<std::uint64_t>(processes);
     const std::string begin = std::to_string(processes) + " processes are more than this node can hold: ";
     if (available.process_ids > 0 && requested > available.process_ids) {
         return begin + std::to_string(available.process_ids) +
                " process numbers are free (kernel.pid_max); ask for fewer, or for threads (tasks.threads)";
     }
-    if (available.memory > 0 && requested > available.memory / least_memory) {
-        return begin + "each takes " + std::to_string(least_memory >> 10U) + " KiB at least, and " +
+    if (available.memory > 0 && requested > available.memory / min_memory) {
+        return begin + "each takes " + std::to_string(min_memory >> 10U) + " KiB at least, and " +
                std::to_string(available.memory >> 20U) +
                " MiB are available; ask for fewer, or for threads (tasks.threads)";
     }

@@ -148,7 +148,7 @@ NodeTeam::NodeTeam(Arena arena, NodeSharedState* head, ProcessLocation location,
     for (Peer& peer : head_->peers()) {
         CPU_OR(&shared_cores, &shared_cores, &peer.cores);
     }
-    cores_ = static_cast<std::uint32_t>(std::max(1, CPU_COUNT(&shared_cores)));
+    core_count_ = static_cast<std::uint32_t>(std::max(1, CPU_COUNT(&shared_cores)));
 }
 
 NodeTeam::~NodeTeam() {

@@ -97,7 +97,7 @@ class NodeTeam : public Team, private LivenessCheck {
     NodeSharedState& head() { return *head_; }
     const NodeSharedState& head() const { return *head_; }
     std::uint32_t count_streams() const;  ///< of this node
-    bool should_spin(std::uint32_t waiters) const { return waiters <= cores_; }
+    bool should_spin(std::uint32_t waiters) const { return waiters <= core_count_; }
     /// Barrier over the main threads of the node.
     bool wait_for_main_threads();
     /// Returns the largest `own_value` of the node in every process.
@@ -115,7 +115,7 @@ class NodeTeam : public Team, private LivenessCheck {
     Arena arena_;
     NodeSharedState* head_;
     std::atomic<std::uint32_t> streams_per_process_{1};
-    std::uint32_t cores_ = 1;         // union of the cores of all processes of this node
+    std::uint32_t core_count_ = 1;    // union of the cores of all processes of this node
     unsigned contribution_slot_ = 0;  // index into votes[]
     bool finished_ = false;
 };

@@ -51,11 +51,13 @@ struct Datagram {
     std::uint32_t reserved = 0;
     Message message{};
 
-    void sign(const HashKey& key) { hash = compute_hash(key); }
-    bool is_authentic(const HashKey& key) const { return kind == Message::kind && hash == compute_hash(key); }
+    void sign(const HashKey& key) { hash = compute_authentication_code(key); }
+    bool is_authentic(const HashKey& key) const {
+        return kind == Message::kind && hash == compute_authentication_code(key);
+    }
 
  private:
-    std::uint64_t compute_hash(const HashKey& key) const {
+    std::uint64_t compute_authentication_code(const HashKey& key) const {
         return compute_keyed_hash(key, reinterpret_cast<const std::byte*>(&sequence), sizeof *this - sizeof hash);
     }
 };

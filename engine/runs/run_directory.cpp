@@ -37,7 +37,7 @@ files::ConfinedDirectory open_new_directory(const files::ConfinedDirectory& targ
 bool was_made_by_run(const files::ConfinedDirectory& directory) {
     try {
         const std::optional<files::Manifest> before = files::Manifest::load(directory, files::Trust::caller);
-        if (before && before->writer_state() == files::WriterState::alive) {
+        if (before && before->check_writer_liveness() == files::WriterState::alive) {
             throw EnvironmentError(directory.path() + " is in use by the run " + before->run + " (process " +
                                    std::to_string(before->pid) + "): wait for it or choose another target.directory");
         }

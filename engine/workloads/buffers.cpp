@@ -35,13 +35,13 @@ struct BufferParts {
 
 }  // namespace
 
-std::uint64_t Buffers::Needs::memory(std::uint64_t period) const {
+std::uint64_t Buffers::Needs::compute_bytes_per_task(std::uint64_t period) const {
     const BufferParts parts(*this, period);
     return (parts.write + parts.read) * slots + parts.expected;
 }
 
 Buffers::Buffers(const payload::PayloadBase& base, const Needs& needs)
-    : size_(std::max<std::uint64_t>(needs.memory(base.period()), 1)) {
+    : size_(std::max<std::uint64_t>(needs.compute_bytes_per_task(base.period()), 1)) {
     const BufferParts parts(needs, base.period());
     const std::uint64_t area = parts.write + parts.read;
     read_offset_ = parts.write;

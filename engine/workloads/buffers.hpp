@@ -22,7 +22,7 @@ class Buffers {
         std::span<std::byte> shared = {};  ///< given memory of at least that size, instead of its own
 
         /// Bytes of one task.
-        std::uint64_t memory(std::uint64_t period) const;
+        std::uint64_t compute_bytes_per_task(std::uint64_t period) const;
     };
     Buffers(const payload::PayloadBase& base, const Needs& needs);
     ~Buffers();

@@ -144,7 +144,7 @@ int PageTransfer::finish(std::uint64_t spent_ns) noexcept {
     page_->activity = PageActivity::No;
     --file.active_calls.in_storage;
     const int error = writes_ ? finish_write() : finish_load();
-    file.changed.notify_all();
+    file.change_condition.notify_all();
     return error;
 }
 

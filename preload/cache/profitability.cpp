@@ -121,8 +121,8 @@ bool count_call(File& file, bool hit) noexcept {
     if (++file.profitability.window_calls < calls) {
         return false;
     }
-    const std::uint32_t least_hits = calls / (has_fast_calls(file) ? max_calls_per_hit_in_memory : max_calls_per_hit);
-    const bool pays = file.profitability.window_hits >= least_hits || !file.rule->may_suspend;
+    const std::uint32_t min_hits = calls / (has_fast_calls(file) ? max_calls_per_hit_in_memory : max_calls_per_hit);
+    const bool pays = file.profitability.window_hits >= min_hits || !file.rule->may_suspend;
     file.profitability.speculative_loads_left =
         std::min(file.profitability.speculative_loads_left + (file.profitability.window_hits * 2 > calls ? 4 : 0), 16);
     file.profitability.window_calls = file.profitability.window_hits = 0;

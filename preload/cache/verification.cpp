@@ -14,8 +14,8 @@ namespace sonde::buffer {
 namespace {
 
 void report_difference(const File& file, std::int64_t offset) noexcept {
-    constexpr std::uint64_t most_reports = 10;  // a program may read the same bytes a million times
-    if (state.process_totals.differences.fetch_add(1, std::memory_order_relaxed) >= most_reports) {
+    constexpr std::uint64_t max_reports = 10;  // a program may read the same bytes a million times
+    if (state.process_totals.differences.fetch_add(1, std::memory_order_relaxed) >= max_reports) {
         return;
     }
     system::Text text;

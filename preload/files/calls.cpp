@@ -128,7 +128,7 @@ void leave_buffered_call(Call& call) noexcept {
     if (call.writes) {
         file.active_calls.is_program_writing = false;
     }
-    file.changed.notify_all();
+    file.change_condition.notify_all();
 }
 
 /// Suspends buffering of the file for `calls` calls. The kernel executes this call, which is the first of them.

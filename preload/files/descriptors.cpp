@@ -303,9 +303,9 @@ void flush_before_detaching(File& file, Description& description, int fd, bool l
 
 /// Destroys a file after its last close. Requires the locks of the file and of the table of files.
 void destroy_file_after_close(File& file) noexcept {
-    constexpr int most_waits = 1000;  // what a handler of the program left by longjmp never comes back
-    for (int waits = 0; file.pass_through_calls.load(std::memory_order_seq_cst) > 0 && waits < most_waits; ++waits) {
-        file.changed.wait(file.lock, 1'000'000);
+    constexpr int max_waits = 1000;  // what a handler of the program left by longjmp never comes back
+    for (int waits = 0; file.pass_through_calls.load(std::memory_order_seq_cst) > 0 && waits < max_waits; ++waits) {
+        file.change_condition.wait(file.lock, 1'000'000);
     }
     destroy_file(file);
 }
@@ -352,7 +352,7 @@ int detach_descriptor(int fd) noexcept {
     if (held_lease && last && file->descriptors.descriptions != nullptr) {
         resume_buffering(*file);  // with a lease on another descriptor
     }
-    file->changed.notify_all();
+    file->change_condition.notify_all();
     if (file->descriptors.descriptions == nullptr) {
         destroy_file_after_close(*file);
     } else {

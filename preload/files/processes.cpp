@@ -90,7 +90,7 @@ void resume_after_fork(bool child) noexcept {
         for (File* first : state.files) {
             for (File* file = first; file != nullptr; file = file->in_bucket) {
                 file->lock.reset();
-                file->changed.reset();
+                file->change_condition.reset();
                 file->pass_through_calls.store(0, std::memory_order_relaxed);
                 file->active_calls.running = file->active_calls.in_storage = 0;
                 file->active_calls.is_gate_closed = false;

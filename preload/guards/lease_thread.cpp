@@ -14,7 +14,7 @@ namespace {
 
 struct LeaseThread {
     system::Lock lock;
-    system::Condition changed;
+    system::Condition change_condition;
     std::atomic<int> thread_id{0};  ///< of the kernel; 0: it is not there
     bool failed = false;
     std::atomic<bool> is_ending{false};
@@ -29,7 +29,7 @@ constexpr std::int64_t thread_end_timeout_ns = 200'000'000;
 void* wait_for_lease_breaks(void*) noexcept {
     lease_thread.lock.lock();
     lease_thread.thread_id = static_cast<int>(raw::call(SYS_gettid));
-    lease_thread.changed.notify_all();
+    lease_thread.change_condition.notify_all();
     lease_thread.lock.unlock();
     // If the signal queue is full, the kernel sends SIGIO without the number of the descriptor.
     const std::uint64_t awaited = std::uint64_t{1} << (lease_signal - 1U) | std::uint64_t{1} << (SIGIO - 1U);
@@ -42,7 +42,7 @@ void* wait_for_lease_breaks(void*) noexcept {
     }
     lease_thread.lock.lock();
     lease_thread.thread_id = 0;
-    lease_thread.changed.notify_all();
+    lease_thread.change_condition.notify_all();
     lease_thread.lock.unlock();
     return nullptr;
 }
@@ -63,7 +63,7 @@ int start_lease_thread() noexcept {
     if (lease_thread.thread_id == 0 && !lease_thread.failed) {
         lease_thread.failed = start_thread(wait_for_lease_breaks) == 0;
         while (lease_thread.thread_id == 0 && !lease_thread.failed) {
-            lease_thread.changed.wait(lease_thread.lock, lease_check_interval_ns);
+            lease_thread.change_condition.wait(lease_thread.lock, lease_check_interval_ns);
         }
     }
     errno = saved_errno;
@@ -83,14 +83,14 @@ void end_lease_thread() noexcept {
     }
     raw::call(SYS_tgkill, raw::call(SYS_getpid), number, lease_signal);
     for (std::int64_t waited = 0; lease_thread.thread_id != 0 && waited < thread_end_timeout_ns; waited += 1'000'000) {
-        lease_thread.changed.wait(lease_thread.lock, 1'000'000);
+        lease_thread.change_condition.wait(lease_thread.lock, 1'000'000);
     }
     wait_for_thread_end(number);
 }
 
 void lease_thread_after_fork() noexcept {
     lease_thread.lock.reset();
-    lease_thread.changed.reset();
+    lease_thread.change_condition.reset();
     lease_thread.thread_id = 0;
     lease_thread.failed = lease_thread.is_ending = false;
 }

@@ -67,8 +67,8 @@ inline bool is_single_threaded() noexcept {
 inline bool count_usual_call(int fd) noexcept {
     std::uint32_t candidate = candidate_state(fd);
     const std::uint32_t calls = ((candidate >> calls_shift) & calls_mask) + 1;
-    const std::uint32_t most_calls = (candidate & slow_bit) != 0 ? calls_on_slow_storage : min_calls_on_fast_storage;
-    if (candidate < first_candidate_state || calls >= most_calls || is_timed(calls)) {
+    const std::uint32_t max_calls = (candidate & slow_bit) != 0 ? calls_on_slow_storage : min_calls_on_fast_storage;
+    if (candidate < first_candidate_state || calls >= max_calls || is_timed(calls)) {
         return false;
     }
     if (is_single_threaded()) [[likely]] {  // a locked instruction would cost more than the rest of this function

@@ -172,7 +172,7 @@ struct File {
     File* in_bucket = nullptr;
     std::uint32_t generation = 0;  ///< lives of this object that are over
     system::Lock lock;
-    system::Condition changed;
+    system::Condition change_condition;
     std::atomic<Mode> mode{Mode::Gone};
     std::atomic<std::int32_t> pass_through_calls{0};  ///< calls in flight while suspended, see bypass.hpp
     std::atomic<std::int32_t> calls_until_retry{0};

@@ -27,7 +27,7 @@ void UnlockedScope::end() noexcept {
 
 void wait_for_change(File& file) noexcept {
     const std::uint64_t began = system::now_ns();
-    file.changed.wait(file.lock);
+    file.change_condition.wait(file.lock);
     file.statistics.wait_ns += system::now_ns() - began;
 }
 

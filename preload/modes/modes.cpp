@@ -39,7 +39,7 @@ void close_gate(File& file) noexcept {
 
 void open_gate(File& file) noexcept {
     file.active_calls.is_gate_closed = false;
-    file.changed.notify_all();
+    file.change_condition.notify_all();
 }
 
 void suspend_buffering(File& file) noexcept {
@@ -67,13 +67,13 @@ namespace {
 /// Waits for a limited time for calls that are in flight to the kernel. One may take long, and one may be our own,
 /// which a handler of the program has interrupted or left for good with longjmp.
 bool wait_for_bypass(File& file) noexcept {
-    constexpr int most_tries = 200;
+    constexpr int max_tries = 200;
     int in_flight = bypass_in_flight(file);
-    for (int tries = 0; in_flight > 0 && tries < most_tries; ++tries) {
+    for (int tries = 0; in_flight > 0 && tries < max_tries; ++tries) {
         if (own_bypass_slot != nullptr && own_bypass_slot->file.load(std::memory_order_relaxed) == &file) {
             return false;
         }
-        file.changed.wait(file.lock, 50'000);
+        file.change_condition.wait(file.lock, 50'000);
         in_flight = bypass_in_flight(file);
     }
     return in_flight == 0;

@@ -30,13 +30,13 @@ struct Scale {
 };
 
 Scale measure_tick_rate() noexcept {
-    constexpr std::uint64_t least_ns = 1'000'000;
+    constexpr std::uint64_t min_ns = 1'000'000;
     std::uint64_t ticks = 0;
     std::uint64_t spent = 0;
     do {  // a shorter time would not say how long a tick is
         ticks = system::ticks() - state.began_ticks;
         spent = system::now_ns() - state.began_ns;
-    } while (spent < least_ns);
+    } while (spent < min_ns);
     __extension__ using Wide = unsigned __int128;
     return {static_cast<std::uint64_t>((static_cast<Wide>(spent) << 32U) / std::max<std::uint64_t>(ticks, 1))};
 }

@@ -281,12 +281,12 @@ class Human final : public OutputLayout {
             return a.bytes_at_deadline < b.bytes_at_deadline;
         };
         const auto least = std::min_element(measurement.tasks.begin(), measurement.tasks.end(), by_operations);
-        const double least_bytes =
+        const double min_bytes =
             std::min_element(measurement.tasks.begin(), measurement.tasks.end(), by_bytes)->bytes_at_deadline;
         out_ << text(
             "stonewalling pairs accessed min: %lld max: %lld -- min data: %.1f GiB mean data: %.1f GiB time: %.1fs\n",
             static_cast<long long>(least->operations_at_deadline), static_cast<long long>(measurement.max_operations),
-            least_bytes / gibi, measurement.stonewall_bytes / test.placement.active_tasks(*test.settings) / gibi,
+            min_bytes / gibi, measurement.stonewall_bytes / test.placement.active_tasks(*test.settings) / gibi,
             measurement.stonewall_seconds);
     }
 

@@ -12,7 +12,7 @@ from engine_under_test import Engine, Plan, Result, Running
 from many_nodes import ManyNodes
 from start_ranks import Launcher, built
 
-MOST_RANKS = 8
+MAX_RANKS = 8
 
 
 class EngineOverNodes(Engine):
@@ -27,7 +27,7 @@ class EngineOverNodes(Engine):
         assert isinstance(plan, dict)
         tasks = plan.get("tasks", {})
         count = tasks.get("processes", 1) * tasks.get("threads", 1)
-        ranks = count if count <= MOST_RANKS else MOST_RANKS
+        ranks = count if count <= MAX_RANKS else MAX_RANKS
         assert count % ranks == 0
         spread = {**plan, "tasks": {**tasks, "processes": 1, "threads": count // ranks}}
         if self.launcher.name == "ssh":

@@ -122,7 +122,7 @@ TEST_CASE("call_waits_for_gate_offset_and_other_write" * doctest::skip(!can_be_s
             CHECK(waited == !other.ended());
             file.lock.lock();
             why = false;
-            file.changed.notify_all();
+            file.change_condition.notify_all();
             file.lock.unlock();
         }
         CHECK(file.active_calls.running == 0);
@@ -156,7 +156,7 @@ TEST_CASE("suspend_waits_for_running_calls_and_admits_none" * doctest::skip(!can
             CHECK(file.active_calls.is_gate_closed);
             CHECK(file.mode.load() == Mode::Active);
             *under_way = 0;
-            file.changed.notify_all();
+            file.change_condition.notify_all();
             file.lock.unlock();
         }
         CHECK(file.mode.load() == Mode::Suspended);
@@ -205,7 +205,7 @@ TEST_CASE("busy_page_is_waited_for" * doctest::skip(!can_be_seen())) {
             waited = other.waits();
             file.lock.lock();
             page->activity = buffer::PageActivity::No;
-            file.changed.notify_all();
+            file.change_condition.notify_all();
             file.lock.unlock();
         }
         return waited;
@@ -237,12 +237,12 @@ TEST_CASE("flush_waits_for_running_write_and_load" * doctest::skip(!can_be_seen(
         file.lock.lock();
         file.active_calls.is_write_in_flight = false;
         file.dirty.first->activity = buffer::PageActivity::Loading;
-        file.changed.notify_all();
+        file.change_condition.notify_all();
         file.lock.unlock();
         CHECK(other.waits());
         file.lock.lock();
         file.dirty.first->activity = buffer::PageActivity::No;
-        file.changed.notify_all();
+        file.change_condition.notify_all();
         file.lock.unlock();
     }
     CHECK(contents(one.path) == one.text);
@@ -326,7 +326,7 @@ TEST_CASE("dirty_page_with_pending_load_is_written_later" * doctest::skip(!can_b
         CHECK(other.waits());
         file.lock.lock();
         file.dirty.first->activity = buffer::PageActivity::No;
-        file.changed.notify_all();
+        file.change_condition.notify_all();
         file.lock.unlock();
     }
     CHECK(buffer::has_dirty_pages(one.fd));  // who waited looks again what there is to do

@@ -39,7 +39,7 @@ class ClientCache final : public RequestOwner {
     void on_request_done(const StorageRequest& request) override;
 
  private:
-    void begin_direct(std::uint32_t call);
+    void begin_uncached_call(std::uint32_t call);
     void register_writer(ClientStream& stream, FileId file);
     void unregister_writer(ClientStream& stream);
     bool reserve_piece(std::uint32_t call, FileId file, std::uint64_t offset);

@@ -53,7 +53,7 @@ Time ClientCache::cache_lock_time(const Client& client, const ModelOperation& op
 
 void ClientCache::begin_read(std::uint32_t call) {
     if (calls_[call].operation.direct) {
-        begin_direct(call);
+        begin_uncached_call(call);
     } else {
         begin_buffered_read(call);
     }

@@ -83,7 +83,7 @@ ServiceTimes serve_from_drives(Medium& medium, const MediaRequest& request, std:
     count_all_drives(medium, load, request.is_write);
     const bool is_sequential = medium.last_object == request.object && medium.last_end == request.offset;
     const auto is_touched = [&load](std::size_t i) { return load.has_full_stripes || load.additional[i] > 0; };
-    const Time least_time = min_access_time(site, request, is_sequential);
+    const Time min_time = min_access_time(site, request, is_sequential);
     std::uint64_t touched_drives = 0;
     for (std::size_t i = 0; i < medium.seek_stations.size(); ++i) {
         touched_drives += is_touched(i) ? 1 : 0;
@@ -109,7 +109,7 @@ ServiceTimes serve_from_drives(Medium& medium, const MediaRequest& request, std:
             count_drive(medium, i, load.additional[i], request.is_write);
         }
         const Time transfer = transfer_time(bytes, share);
-        const Time time = multiply_time(is_touched(i) ? std::max(transfer + additional_time, least_time) : transfer,
+        const Time time = multiply_time(is_touched(i) ? std::max(transfer + additional_time, min_time) : transfer,
                                         i == 0 ? slowdown * medium.first_drive_slowdown : slowdown);
         const SingleServerStation::ServiceInterval service = medium.seek_stations[i].reserve(ready, time);
         if (const Time done = std::max(service.end, add_time(service.start, multiply_time(site.latency, slowdown)));

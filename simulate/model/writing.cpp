@@ -26,7 +26,7 @@ void ClientCache::unregister_writer(ClientStream& stream) {
 }
 
 /// Direct and synchronous calls: sends all requests at once. The call is done when the last request is.
-void ClientCache::begin_direct(std::uint32_t call) {
+void ClientCache::begin_uncached_call(std::uint32_t call) {
     const ModelOperation operation = calls_[call].operation;
     ClientStream& stream = clients_.stream(operation.stream);
     FileState& file = files_[operation.file];
@@ -102,7 +102,7 @@ bool ClientCache::has_space_for_piece(const ModelOperation& operation, std::uint
 void ClientCache::begin_write(std::uint32_t call) {
     const ModelOperation& operation = calls_[call].operation;
     if (operation.direct || operation.sync) {
-        begin_direct(call);
+        begin_uncached_call(call);
     } else if (!buffer_write(call)) {
         wait_for_dirty_room(call);
     }

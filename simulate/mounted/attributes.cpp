@@ -96,7 +96,7 @@ void FuseService::getattr(fuse_req_t request, fuse_ino_t node, Info* info) {
         fuse_reply_err(request, error);
         return;
     }
-    fuse_reply_attr(request, &attributes, make_entry(file, attributes).attr_timeout);
+    fuse_reply_attr(request, &attributes, make_entry_reply(file, attributes).attr_timeout);
 }
 
 void FuseService::setattr(fuse_req_t request, fuse_ino_t node, struct stat* requested, int mask, Info* /*info*/) {
@@ -125,7 +125,7 @@ void FuseService::setattr(fuse_req_t request, fuse_ino_t node, struct stat* requ
         fuse_reply_err(request, error);
         return;
     }
-    fuse_reply_attr(request, &attributes, make_entry(file, attributes).attr_timeout);
+    fuse_reply_attr(request, &attributes, make_entry_reply(file, attributes).attr_timeout);
 }
 
 /// Size and free space are those of the machine where its targets have a capacity. What is available is also limited

@@ -104,7 +104,7 @@ void FuseService::create(fuse_req_t request, fuse_ino_t parent, const char* name
         fuse_reply_err(request, error);
         return;
     }
-    const struct fuse_entry_param entry = make_entry(*created, attributes);
+    const struct fuse_entry_param entry = make_entry_reply(*created, attributes);
     reply_open(request, std::move(file), *info, &entry);
 }
 

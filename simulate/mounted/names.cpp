@@ -41,7 +41,7 @@ ModelOperation FuseService::make_metadata_operation(fuse_req_t request, ModelCal
     return operation;
 }
 
-struct fuse_entry_param FuseService::make_entry(Inode& inode, const struct stat& attributes) const {
+struct fuse_entry_param FuseService::make_entry_reply(Inode& inode, const struct stat& attributes) const {
     struct fuse_entry_param entry {};
     entry.ino = reinterpret_cast<fuse_ino_t>(&inode);
     entry.attr = attributes;
@@ -62,7 +62,7 @@ void FuseService::lookup(fuse_req_t request, fuse_ino_t parent, const char* name
             fuse_reply_err(request, ENOENT);
             return;
         }
-        const struct fuse_entry_param entry = make_entry(file->inode, ControlFiles::get_attributes(*file));
+        const struct fuse_entry_param entry = make_entry_reply(file->inode, ControlFiles::get_attributes(*file));
         fuse_reply_entry(request, &entry);
         return;
     }
@@ -72,7 +72,7 @@ void FuseService::lookup(fuse_req_t request, fuse_ino_t parent, const char* name
         fuse_reply_err(request, errno);
         return;
     }
-    const struct fuse_entry_param entry = make_entry(*created, attributes);
+    const struct fuse_entry_param entry = make_entry_reply(*created, attributes);
     fuse_reply_entry(request, &entry);
 }
 
@@ -122,7 +122,7 @@ void FuseService::reply_created(fuse_req_t request, ModelCallKind kind, Inode& p
         fuse_reply_err(request, error);
         return;
     }
-    const struct fuse_entry_param entry = make_entry(*created, attributes);
+    const struct fuse_entry_param entry = make_entry_reply(*created, attributes);
     fuse_reply_entry(request, &entry);
 }
 

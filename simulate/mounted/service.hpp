@@ -99,7 +99,7 @@ class FuseService {
     ModelOperation make_metadata_operation(fuse_req_t request, ModelCallKind kind, FileId file);
     /// An operation on an open file.
     static ModelOperation make_file_operation(const OpenFile& file, ModelCallKind kind);
-    struct fuse_entry_param make_entry(Inode& inode, const struct stat& attributes) const;
+    struct fuse_entry_param make_entry_reply(Inode& inode, const struct stat& attributes) const;
     /// The inode of a name that was just created. Null: errno is set.
     Inode* find_new_inode(fuse_req_t request, Inode& parent, const char* name, struct stat& attributes);
     /// Completes a create call that arrived at that time of the machine, and replies with the new entry or the error.

@@ -41,7 +41,7 @@ from sonde.store.archive import Archive
 
 PAGE = Path(__file__).parent.parent / "docs" / "tasks" / "replay.md"
 CALIBRATIONS = 5
-BYTES_OF_TASK, MOST_CALLS = 8 << 20, 2000
+BYTES_OF_TASK, MAX_CALLS = 8 << 20, 2000
 WITHIN, WORTH = 0.25, 0.05
 
 
@@ -83,7 +83,7 @@ def make_log(tasks: list[Calls], files: int) -> CallLog:
 
 def make_transfers(kind: CallKind, size: int, file: int, task: int, tasks: int) -> Calls:
     """Calls of one task: every n-th of n tasks on one file."""
-    calls = make_blank_calls(min(MOST_CALLS, BYTES_OF_TASK // size), kind, file)
+    calls = make_blank_calls(min(MAX_CALLS, BYTES_OF_TASK // size), kind, file)
     calls["offset"] = (np.arange(calls.size) * tasks + task) * size
     calls["length"] = size
     return calls

@@ -38,7 +38,7 @@ from sonde.trends.history import History, convert_run_time_to_utc
 from sonde.trends.watch import find_alarms_in_histories, find_alarms_in_rows
 
 HISTORIES_VARIABLE = "SONDE_HISTORIES"
-MOST_FALSE, LEAST_FOUND = 0.35, 0.90
+MAX_FALSE, MIN_FOUND = 0.35, 0.90
 YEARS, RUNS_A_YEAR = 1000, 365
 PROBE_REPEATS = 3
 
@@ -211,12 +211,10 @@ def main() -> int:
         if buffers:
             measure_calibrated_settings("burst buffers", buffers, figures, options)
         run_on_real_histories(series, options)
-        if outcome.false_alarms > MOST_FALSE:
-            broken.append(f"{outcome.false_alarms:.2f} false alarms per 100 runs, more than {MOST_FALSE}")
-        if outcome.cells[0.20].detected_share < LEAST_FOUND:
-            broken.append(
-                f"{outcome.cells[0.20].detected_share:.2f} of the drops of 20 % found, less than {LEAST_FOUND}"
-            )
+        if outcome.false_alarms > MAX_FALSE:
+            broken.append(f"{outcome.false_alarms:.2f} false alarms per 100 runs, more than {MAX_FALSE}")
+        if outcome.cells[0.20].detected_share < MIN_FOUND:
+            broken.append(f"{outcome.cells[0.20].detected_share:.2f} of the drops of 20 % found, less than {MIN_FOUND}")
     else:
         print_unless_quiet(
             f"No histories: name a folder with --data or ${HISTORIES_VARIABLE} to try real noise.", options

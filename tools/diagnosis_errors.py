@@ -28,7 +28,7 @@ from sonde.diagnose.predictions import STRENGTH_STEP, SimulatedEffect, interpola
 from sonde.diagnose.simulation import Simulator  # noqa: E402
 
 # Smaller effects are within the fixed errors.
-_LEAST_RATE, _LEAST_PART = 0.05, 0.1
+_MIN_RATE, _MIN_PART = 0.05, 0.1
 _MIN_STRENGTHS = 4  # three remain, of which the one in the middle states the error
 
 
@@ -60,11 +60,11 @@ def _compare_strength(
 
     for phase, (mean, sd) in prediction.rates.items():
         value = effects[left_out].rates[phase][0]
-        if abs(value) > _LEAST_RATE:
+        if abs(value) > _MIN_RATE:
             yield "rates", (value - select(mean)) / select(sd)
     for key, vector in prediction.vectors.items():
         value = effects[left_out].vectors[key][0]
-        if abs(value) > _LEAST_PART:
+        if abs(value) > _MIN_PART:
             yield "parts", (value - select(vector.inside)) / select(vector.inside_sd)
 
 

@@ -33,7 +33,7 @@ from sonde.launch.engine import find_engine  # noqa: E402
 from sonde.store.archive import Archive  # noqa: E402
 
 RULE = DiagnosisStopRule()
-_FIRST_REFERENCES, _MOST_REFERENCES = 4, 8
+_FIRST_REFERENCES, _MAX_REFERENCES = 4, 8
 
 
 class RealMachine:
@@ -60,7 +60,7 @@ class RealMachine:
             earlier = self._references.setdefault(experiment.id, [])
             count = 1 if earlier else _FIRST_REFERENCES
             earlier += [self.measure(experiment.id) for _ in range(count)]
-            del earlier[:-_MOST_REFERENCES]
+            del earlier[:-_MAX_REFERENCES]
 
     def diagnose(self, fault: RealFault) -> dict[str, Any]:
         """Plants a fault and returns what the diagnosis said."""

@@ -173,7 +173,7 @@ int main(int count, char** arguments) {
         root_bytes += text.size();
     }
     std::printf(
-        "{\"nodes\": %d, \"tasks\": %d, \"leaf_bytes\": %zu, \"messages\": %d, \"most_received\": %d, "
+        "{\"nodes\": %d, \"tasks\": %d, \"leaf_bytes\": %zu, \"messages\": %d, \"max_received\": %d, "
         "\"mean_bytes_per_node\": %.0f, \"root_bytes\": %llu, ",
         nodes, nodes * tasks, leaf(1, tasks).size(), nodes - 1, most, static_cast<double>(all) / nodes,
         static_cast<unsigned long long>(root_bytes));

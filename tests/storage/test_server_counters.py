@@ -18,7 +18,7 @@ from sonde.telemetry.file_format import read_telemetry_files
 pytestmark = [pytest.mark.storage, pytest.mark.root, pytest.mark.serial]
 
 TASKS, BLOCK_MIB = 2, 64
-MOST_DIFFERENCE = 0.02
+MAX_DIFFERENCE = 0.02
 # Before the first output, and each output; the disk of names of Ceph is not among those of data.
 COMMANDS = {
     "gluster": ("gluster volume profile distribute start", "gluster volume profile distribute info"),
@@ -65,5 +65,5 @@ def test_counters_of_servers_have_the_bytes_of_the_run(storage: Storage, user: U
         counted, moved = count_bytes(user, options, command, metric)
         print(f"{storage.name}: {metric} {counted:,.0f}, the run moved {moved:,}: {counted / moved - 1:+.2%}")
         assert moved == TASKS * BLOCK_MIB * MIB
-        assert counted == pytest.approx(moved, rel=MOST_DIFFERENCE)
+        assert counted == pytest.approx(moved, rel=MAX_DIFFERENCE)
     user.room.run("/bin/sh", "-c", 'rm -f "$0".*', files[0])

@@ -40,7 +40,7 @@ from sonde.store.tags import change_tags  # noqa: E402
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHELLS = {"shell", "sh", "bash", "console"}
 # More than these is a page that nobody tries. A dozen stand on the page of clusters, whose jobs test_slurm.py submits.
-MOST_NOT_RUN = 36
+MAX_NOT_RUN = 36
 PLACES = re.compile(r"(?<![\w./-])/(scratch|project|other|mnt)\b")
 MARK = re.compile(r"<!-- not run: (?P<reason>[^:]+): (?P<beginning>.+?) -->")
 
@@ -359,7 +359,7 @@ def test_documented_commands_run_in_order(
 
 def test_few_commands_are_not_run_and_each_has_a_reason() -> None:
     not_run = [command for command in COMMANDS if command.reason]
-    assert len(not_run) <= MOST_NOT_RUN, "\n".join(map(str, not_run))
+    assert len(not_run) <= MAX_NOT_RUN, "\n".join(map(str, not_run))
     assert len(COMMANDS) - len(not_run) >= 60, "the pages lost their commands, or this test cannot read them"
 
 

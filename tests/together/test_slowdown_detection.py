@@ -23,7 +23,7 @@ from sonde.cli.main import main
 from sonde.launch.engine import find_engine
 from sonde.model.errors import UserError
 
-MOST_ROUNDS = 3
+MAX_ROUNDS = 3
 PAIRS = 10
 PLAN = """
 schema = "sonde-plan/2"
@@ -112,7 +112,7 @@ def test_exactly_the_reads_without_read_ahead_are_flagged(
     plan = tmp_path / "acceptance.toml"
     plan.write_text(PLAN, encoding="utf-8")
     flagged: dict[str, Any] = {}
-    for _ in range(MOST_ROUNDS):  # while others use the machine more runs are needed to see it
+    for _ in range(MAX_ROUNDS):  # while others use the machine more runs are needed to see it
         comparison = compare_alternating_settings(plan, point, read_ahead, "1")
         flagged = {
             number["key"]["phase"]: number

@@ -24,8 +24,8 @@ from sonde.model.record import RecordReader
 
 CALL_SIZES = (512, 4096, 32768, 262144, 4194304)
 _CALIBRATION_PHASE_BYTES = 32 << 20  # of all tasks
-_FEWEST_SIZES, _MOST_CALLS, _SYNC_CALLS_PER_PHASE = 2, 1000, 4  # of each task
-_NEW_FILES, _FEWEST_NEW_FILES = 200, 5  # of all tasks, of each task
+_MIN_SIZES, _MAX_CALLS, _SYNC_CALLS_PER_PHASE = 2, 1000, 4  # of each task
+_NEW_FILES, _MIN_NEW_FILES = 200, 5  # of all tasks, of each task
 _TRANSFER_CALL_KINDS = ("new", "again", "read")  # the same bytes: written, written again, read
 
 
@@ -49,10 +49,10 @@ def make_calibration_phases(job: CallLog) -> list[CalibrationPhase]:
     tasks = len(job.tasks)
     most_bytes = min(_CALIBRATION_PHASE_BYTES, sum(int(calls["length"].sum()) for calls in job.tasks)) // tasks
     shares = (False, True) if tasks > 1 else (False,)
-    sizes = [size for index, size in enumerate(CALL_SIZES) if index < _FEWEST_SIZES or size <= most_bytes]
+    sizes = [size for index, size in enumerate(CALL_SIZES) if index < _MIN_SIZES or size <= most_bytes]
     pairs = [(size, is_shared) for is_shared in shares for size in sizes]
     first_new_file = sum(1 if is_shared else tasks for _, is_shared in pairs)
-    new_files = max(_FEWEST_NEW_FILES, _NEW_FILES // tasks)
+    new_files = max(_MIN_NEW_FILES, _NEW_FILES // tasks)
     names = [f"/calibration/{number}" for number in range(first_new_file + new_files * tasks)]
     phases, first_file = [], 0
     for size, is_shared in pairs:
@@ -82,7 +82,7 @@ def _make_transfer_calls(
 ) -> Calls:
     """Consecutive calls on a file of the task, or every n-th of n tasks on one file."""
     (size, count), (task, tasks) = size_and_count, task_and_task_count
-    count = max(1, min(_MOST_CALLS, count))
+    count = max(1, min(_MAX_CALLS, count))
     file = first_file if is_shared else first_file + task
     calls = make_blank_calls(count, CallKind.READ if call_kind == "read" else CallKind.WRITE, file)
     numbers = np.arange(count, dtype=np.int64)

@@ -39,7 +39,7 @@ _RECORD_TYPES = {
 # The newest versions that every supported wheel reads.
 _NEWEST_LIBRARY_VERSIONS = {"DXT_POSIX": 1, "DXT_MPIIO": 2}
 # More bins, components or targets than this in one record: the record is damaged.
-_MOST_BINS, _MOST_PARTS = 1 << 20, 1 << 16
+_MAX_BINS, _MAX_PARTS = 1 << 20, 1 << 16
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class DarshanLog:
         for buffer in self._iterate_records("HEATMAP"):
             record = ffi.cast("struct darshan_heatmap_record *", buffer)
             bins = int(record.nbins)
-            if not 0 < bins <= _MOST_BINS or not record.bin_width_seconds > 0:
+            if not 0 < bins <= _MAX_BINS or not record.bin_width_seconds > 0:
                 continue
             read, write = (
                 np.frombuffer(ffi.buffer(pointer, 8 * bins), dtype=np.int64).copy()
@@ -161,7 +161,7 @@ class DarshanLog:
         for buffer in self._iterate_records("LUSTRE"):
             record = self._backend.ffi.cast("struct darshan_lustre_record *", buffer)
             components, stripes = int(record.num_comps), int(record.num_stripes)
-            if not 0 < components <= _MOST_PARTS or not 0 <= stripes <= _MOST_PARTS:
+            if not 0 < components <= _MAX_PARTS or not 0 <= stripes <= _MAX_PARTS:
                 continue
             targets = self._backend.ffi.unpack(record.ost_ids, stripes) if stripes else []
             stripe_bytes = int(record.comps[0].counters[size_index])

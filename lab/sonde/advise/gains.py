@@ -95,8 +95,8 @@ def _convert_rank_to_job_seconds(job: JobIo, rank_seconds: float) -> tuple[float
     return share * min(job.mean_io_seconds, limit), share * min(job.io_seconds, limit)
 
 
-def _make_upper_bound_gain(most_seconds: float) -> GainEstimate:
-    return GainEstimate(0.0, most_seconds / 2, most_seconds, is_bound=True)
+def _make_upper_bound_gain(max_seconds: float) -> GainEstimate:
+    return GainEstimate(0.0, max_seconds / 2, max_seconds, is_bound=True)
 
 
 def _estimate_unaligned_io(file: FileIo, is_write: bool) -> DirectionIo:

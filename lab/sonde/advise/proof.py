@@ -17,7 +17,7 @@ from sonde.terminal.screen import make_plain_table
 
 PROOF_FORMAT = "sonde-proof/1"
 # A prediction needs calibrations that agree: other programs or the write-back of earlier data make them differ.
-MOST_SPREAD, NO_GAIN = 0.5, 0.05  # of the predicted gain; of the time in calls
+MAX_SPREAD, NO_GAIN = 0.5, 0.05  # of the predicted gain; of the time in calls
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class GainShare:
         if self.low is None or self.high is None:
             return False
         is_no_gain = max(abs(self.low), abs(self.high)) < NO_GAIN
-        return is_no_gain or self.high - self.low <= MOST_SPREAD * abs(self.value)
+        return is_no_gain or self.high - self.low <= MAX_SPREAD * abs(self.value)
 
     def __str__(self) -> str:
         text = f"{100 * self.value:.0f} %"

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sonde.advise.job_io import MOST_TIMELINE_ROWS, TIMELINE_BINS, IoTimeline
+from sonde.advise.job_io import MAX_TIMELINE_ROWS, TIMELINE_BINS, IoTimeline
 
 _CALLS_PER_CHUNK = 8192  # calls that are spread at once, which bounds memory
 
 
 class TimelineBuilder:
-    """Collects the bytes of one job. Several ranks share a row when the job has more than MOST_TIMELINE_ROWS."""
+    """Collects the bytes of one job. Several ranks share a row when the job has more than MAX_TIMELINE_ROWS."""
 
     def __init__(self, process_count: int, job_seconds: float, source_name: str) -> None:
-        self._ranks_per_row = -(-process_count // MOST_TIMELINE_ROWS)
+        self._ranks_per_row = -(-process_count // MAX_TIMELINE_ROWS)
         rows = -(-process_count // self._ranks_per_row)
         self._bin_s = max(job_seconds, 1e-3) / TIMELINE_BINS
         self._edges = np.linspace(0.0, TIMELINE_BINS * self._bin_s, TIMELINE_BINS + 1)

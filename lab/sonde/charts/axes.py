@@ -40,9 +40,9 @@ class Axis:
         return min(1.0, max(0.0, share))
 
 
-def _choose_tick_step(axis_span: float, most_parts: int) -> float:
-    """The round number 1, 2 or 5 times a power of ten that cuts `axis_span` into at most `most_parts` parts."""
-    rough = axis_span / most_parts
+def _choose_tick_step(axis_span: float, max_parts: int) -> float:
+    """The round number 1, 2 or 5 times a power of ten that cuts `axis_span` into at most `max_parts` parts."""
+    rough = axis_span / max_parts
     power = 10.0 ** math.floor(math.log10(rough))
     for factor in (1, 2, 5, 10):
         if factor * power >= rough * 0.999999:
@@ -50,7 +50,7 @@ def _choose_tick_step(axis_span: float, most_parts: int) -> float:
     return 10 * power
 
 
-def build_amount_axis(highest_amount: float, base_unit: str, most_ticks: int = 4) -> Axis:
+def build_amount_axis(highest_amount: float, base_unit: str, max_ticks: int = 4) -> Axis:
     """From zero to a little above `highest_amount`; `base_unit` is "B/s" or "ops/s" and gets the prefix that fits."""
     highest_amount = highest_amount if highest_amount > 0 else 1.0
     factor, prefix = next(
@@ -58,7 +58,7 @@ def build_amount_axis(highest_amount: float, base_unit: str, most_ticks: int = 4
     )
     factor = factor or 1.0
     top = highest_amount * 1.04 / factor
-    step = _choose_tick_step(top, most_ticks)
+    step = _choose_tick_step(top, max_ticks)
     places = max(0, -math.floor(math.log10(step) + 1e-9))
     marks = [step * i for i in range(int(top / step + 1e-9) + 1)]
     ticks = tuple(Tick(mark / top, f"{mark:.{places}f}" if mark else "0") for mark in marks)
@@ -66,13 +66,13 @@ def build_amount_axis(highest_amount: float, base_unit: str, most_ticks: int = 4
     return Axis(0.0, top * factor, ticks, joined)
 
 
-def build_time_axis(end_s: float, most_ticks: int = 8) -> Axis:
+def build_time_axis(end_s: float, max_ticks: int = 8) -> Axis:
     """Seconds from 0 to `end_s`, labeled in the unit that fits; every second tick is minor."""
     end_s = end_s if end_s > 0 else 1.0
     units = (("h", 3600.0, 7200.0), ("min", 60.0, 120.0), ("s", 1.0, 1.0), ("ms", 1e-3, 1e-3), ("µs", 1e-6, 0.0))
     unit, size = next((unit, size) for unit, size, from_s in units if end_s >= from_s)
     span = end_s / size
-    step = _choose_tick_step(span, most_ticks)
+    step = _choose_tick_step(span, max_ticks)
     places = max(0, -math.floor(math.log10(step) + 1e-9))
     ticks = tuple(
         Tick(step * i / span, f"{step * i:.{places}f}", minor=i % 2 == 1) for i in range(int(span / step + 1e-9) + 1)

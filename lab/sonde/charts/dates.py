@@ -22,12 +22,12 @@ def format_utc_date(unix_time: float) -> str:
     return f"{datetime.fromtimestamp(unix_time, UTC):%Y-%m-%d}"
 
 
-def build_date_axis(begin_time: float, end_time: float, most_ticks: int = 8) -> Axis:
+def build_date_axis(begin_time: float, end_time: float, max_ticks: int = 8) -> Axis:
     """From `begin_time` to `end_time` (seconds since 1970) with a little room on both sides; ticks in UTC."""
     room = max((end_time - begin_time) * 0.01, 60.0)
     begin_time, end_time = begin_time - room, end_time + room
     marks = _choose_date_ticks(
-        datetime.fromtimestamp(begin_time, UTC), datetime.fromtimestamp(end_time, UTC), most_ticks
+        datetime.fromtimestamp(begin_time, UTC), datetime.fromtimestamp(end_time, UTC), max_ticks
     )
     axis = Axis(begin_time, end_time)
     ticks = tuple(
@@ -37,21 +37,21 @@ def build_date_axis(begin_time: float, end_time: float, most_ticks: int = 8) -> 
     return Axis(begin_time, end_time, ticks)
 
 
-def _choose_date_ticks(first_moment: datetime, last_moment: datetime, most_ticks: int) -> list[tuple[datetime, str]]:
+def _choose_date_ticks(first_moment: datetime, last_moment: datetime, max_ticks: int) -> list[tuple[datetime, str]]:
     days = (last_moment - first_moment).total_seconds() / _DAY_S
-    if days <= most_ticks / 2:
+    if days <= max_ticks / 2:
         minutes = next(
             step
             for step in _TICK_INTERVALS_MINUTES
-            if days * 1440 / step <= most_ticks or step == _TICK_INTERVALS_MINUTES[-1]
+            if days * 1440 / step <= max_ticks or step == _TICK_INTERVALS_MINUTES[-1]
         )
         start = first_moment.replace(minute=0, second=0, microsecond=0, hour=0)
         return _list_ticks_every(start, first_moment, last_moment, timedelta(minutes=minutes), "%b %d %H:%M")
-    if days <= 7 * most_ticks:
-        step = next(item for item in (1, 2, 7, 14) if days / item <= most_ticks or item == 14)
+    if days <= 7 * max_ticks:
+        step = next(item for item in (1, 2, 7, 14) if days / item <= max_ticks or item == 14)
         start = first_moment.replace(minute=0, second=0, microsecond=0, hour=0)
         return _list_ticks_every(start, first_moment, last_moment, timedelta(days=step), "%b %d")
-    months = next(item for item in (1, 2, 3, 6, 12, 24, 60, 120) if days / 30.4 / item <= most_ticks or item == 120)
+    months = next(item for item in (1, 2, 3, 6, 12, 24, 60, 120) if days / 30.4 / item <= max_ticks or item == 120)
     result: list[tuple[datetime, str]] = []
     number = first_moment.year * 12 + (first_moment.month - 1) // months * months
     while True:

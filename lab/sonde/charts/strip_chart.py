@@ -34,21 +34,21 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class CalendarPeriod:
+class PeriodRuns:
     """The runs of one stretch of the calendar."""
 
     name: str
     values: Floats
 
 
-def split_runs_into_calendar_periods(run_times: Floats, run_values: Floats) -> tuple[str, list[CalendarPeriod]]:
+def split_runs_into_calendar_periods(run_times: Floats, run_values: Floats) -> tuple[str, list[PeriodRuns]]:
     """The word for the length of a period, and the periods that hold runs, the oldest first. The shortest length with
     at most 26 of them is taken. `run_times` are seconds since 1970."""
     for word, name in _PERIOD_NAME_FORMATTERS:
         names = np.array([name(datetime.fromtimestamp(float(time), UTC)) for time in run_times])
         distinct = sorted(set(names.tolist()))
         if len(distinct) <= _MAX_PERIODS or word == _PERIOD_NAME_FORMATTERS[-1][0]:
-            return word, [CalendarPeriod(item, run_values[names == item]) for item in distinct]
+            return word, [PeriodRuns(item, run_values[names == item]) for item in distinct]
     raise AssertionError("the last length always fits")
 
 
@@ -102,7 +102,7 @@ def build_strip_chart(title: str, unit: str, run_times: Floats, run_values: Floa
     )
 
 
-def _choose_ticks(periods: Sequence[CalendarPeriod]) -> tuple[Tick, ...]:
+def _choose_ticks(periods: Sequence[PeriodRuns]) -> tuple[Tick, ...]:
     """Every name while there is room for it, else every second, third, …"""
     every = math.ceil(len(periods) / 7)
     return tuple(
@@ -112,7 +112,7 @@ def _choose_ticks(periods: Sequence[CalendarPeriod]) -> tuple[Tick, ...]:
     )
 
 
-def _draw_period(panel: Panel, period_index: int, period: CalendarPeriod) -> None:
+def _draw_period(panel: Panel, period_index: int, period: PeriodRuns) -> None:
     """One period: the shape, the dots in it, the middle half and the median."""
     center = period_index + 0.5
     inside = np.sort(period.values[period.values <= panel.y.high])
@@ -168,7 +168,7 @@ def _compute_van_der_corput_value(sequence_index: int) -> float:
     return result
 
 
-def _describe_period(period: CalendarPeriod, unit: str) -> list[str]:
+def _describe_period(period: PeriodRuns, unit: str) -> list[str]:
     sentences = [
         period.name,
         quantities.display_count_with_noun(period.values.size, "run"),
@@ -180,7 +180,7 @@ def _describe_period(period: CalendarPeriod, unit: str) -> list[str]:
     return sentences
 
 
-def _make_period_table(period_name: str, periods: Sequence[CalendarPeriod], unit: str) -> Markup:
+def _make_period_table(period_name: str, periods: Sequence[PeriodRuns], unit: str) -> Markup:
     rows = [
         (
             period.name,

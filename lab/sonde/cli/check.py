@@ -26,7 +26,7 @@ from sonde.model.plan import Plan
 from sonde.model.units import format_bytes, format_count_with_noun, format_latency, format_ops, format_rate, format_wait
 from sonde.store.archive import Archive
 from sonde.terminal.run_display import Display, make_display
-from sonde.terminal.run_tables import CLASSIFICATION_STYLES
+from sonde.terminal.run_tables import NUMBER_CLASS_STYLES
 from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
 
 # How the rate of anything else moved is in the report.
@@ -180,7 +180,7 @@ def _make_figure_table(check_figures: list[CheckFigure], is_wide: bool) -> Table
             table.add_row(Text(section, style="bold"))
         latency, text = (
             _format_latency(figure),
-            Text(figure.classification_clause, style=CLASSIFICATION_STYLES[figure.classification]),
+            Text(figure.classification_clause, style=NUMBER_CLASS_STYLES[figure.classification]),
         )
         if figure.caveats:
             labels = dict.fromkeys(label_finding(finding.id) for finding in figure.caveats)

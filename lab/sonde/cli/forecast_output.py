@@ -52,7 +52,7 @@ def _print_cell(console: Console, forecast: Forecast) -> None:
     )
     if forecast.may_fill_storage:
         sentence = (
-            f"  ! may fill the file system: without its stonewall a run writes {format_bytes(forecast.most_space)}; set"
+            f"  ! may fill the file system: without its stonewall a run writes {format_bytes(forecast.max_space)}; set"
             " a volume that fits, or a shorter stonewall"
         )
         console.print(Text(sentence, style="yellow"), soft_wrap=True)
@@ -108,7 +108,7 @@ def convert_forecasts_to_json(experiment: Experiment, forecasts: Sequence[Foreca
                 "tasks": forecast.tasks,
                 "runs": forecast.runs,
                 "space_bytes": forecast.space,
-                "most_space_bytes": forecast.most_space,
+                "most_space_bytes": forecast.max_space,
                 "available_bytes": forecast.available,
                 "command": forecast.equivalent.command or None,
                 "no_command": forecast.equivalent.reason or None,

@@ -167,11 +167,11 @@ def _make_repeat_run_function(archive: Archive, is_quiet: bool) -> Callable[[Sum
 
 
 def _gate_against_limits(
-    run_reference: str, limits: Sequence[StatedLimit], most_retests: int, archive: Archive, output: GateOutput
+    run_reference: str, limits: Sequence[StatedLimit], max_retests: int, archive: Archive, output: GateOutput
 ) -> int:
     """Checks runs against given limits: one run that reaches a limit is enough."""
     verdict = gate_against_limits(
-        archive, run_reference, limits, most_retests, _make_repeat_run_function(archive, output.as_json)
+        archive, run_reference, limits, max_retests, _make_repeat_run_function(archive, output.as_json)
     )
     now, limit_results = verdict.now, verdict.checks
     caveats = _find_gate_caveats(now, [(item.phase, item.runs) for item in limit_results])

@@ -86,12 +86,12 @@ def command(
 
 
 def _select_last_rows(
-    catalog: Catalog, selection: Selection, most_rows: int | None, is_ungrouped: bool
+    catalog: Catalog, selection: Selection, max_rows: int | None, is_ungrouped: bool
 ) -> tuple[list[RunListRow], int]:
     """The last rows of the table, and how many came before. Only the names of the others are read."""
     names = catalog.find_runs(["run", "group"], selection, None).table.to_pylist()
     lines = make_row_for_each_run(names) if is_ungrouped else make_row_for_each_group(names, _SMALLEST_GROUP)
-    last_lines = lines[-(most_rows or _DEFAULT_COUNT) :]
+    last_lines = lines[-(max_rows or _DEFAULT_COUNT) :]
     ids = [row["run"] for line in last_lines for row in line.runs]
     rows = catalog.find_runs(RUN_LIST_COLUMNS, replace(selection, ids=ids), None).table.to_pylist() if ids else []
     by_run = {row["run"]: row for row in rows}

@@ -182,8 +182,8 @@ def _print_survey(survey: Survey, measure: str, events: Sequence[Event]) -> None
 
 
 def _print_joint(console: Console, survey: Survey, joint: JointChange, events: Sequence[Event]) -> None:
-    fewest_runs = min(change.runs_to_notice for change in joint.changes)
-    console.print(f"{format_joint_dates(joint)}, noticed after {fewest_runs} runs", style="bold")
+    min_runs = min(change.runs_to_notice for change in joint.changes)
+    console.print(f"{format_joint_dates(joint)}, noticed after {min_runs} runs", style="bold")
     for part, sentence in zip(joint.parts, describe_joint_change(survey, joint), strict=True):
         console.print(f"  {sentence}", highlight=False)
         named_changes = part.changes[:_MAX_NAMED_HISTORIES] if len(part.changes) > 1 else ()

@@ -32,7 +32,7 @@ from sonde.stats.ranks import Floats
 _TWO_PRIOR, _UNEXPLAINED_SECOND = 0.5, 0.12
 # Coarse search: parts and strengths of each hypothesis, and which pairs are weighed with all strengths, by the
 # logarithm of how much less probable than the best they are.
-_MAX_PROBABLE_PARTS, _COARSE_STRENGTHS, _MAX_LOG_WEIGHT_DIFFERENCE, _MOST_GROUPS = 6, 4, 12.0, 200
+_MAX_PROBABLE_PARTS, _COARSE_STRENGTHS, _MAX_LOG_WEIGHT_DIFFERENCE, _MAX_GROUPS = 6, 4, 12.0, 200
 _PART_MARGIN = 12.0
 # Causes beside which an unexplained second one is weighed, and drawn causes that stand for "unexplained".
 _UNEXPLAINED_FIRSTS, _DRAWN_CAUSE_COUNT = 3, 40
@@ -86,15 +86,15 @@ def _find_hypothesis_index(model: DiagnosisModel, hypothesis_kind: str) -> int:
     return next(index for index, item in enumerate(model.hypotheses) if item.kind == hypothesis_kind)
 
 
-def _list_visible_states(model: DiagnosisModel, single: Sequence[Floats], most_strengths: int) -> CauseStates:
+def _list_visible_states(model: DiagnosisModel, single: Sequence[Floats], max_strengths: int) -> CauseStates:
     """Visible strengths of all causes at their most probable parts, evenly chosen if there are too many."""
     rows = [(_find_hypothesis_index(model, NOTHING), 0, 0)]
     for index, hypothesis in enumerate(model.hypotheses):
         if hypothesis.kind not in (FAULT, CAUSE):
             continue
         strengths = np.flatnonzero(model.find_visible_strengths(index))
-        if len(strengths) > most_strengths:
-            strengths = strengths[np.linspace(0, len(strengths) - 1, most_strengths).round().astype(int)]
+        if len(strengths) > max_strengths:
+            strengths = strengths[np.linspace(0, len(strengths) - 1, max_strengths).round().astype(int)]
         rows += [
             (index, int(member), int(strength))
             for member in _list_most_probable_parts(single[index])
@@ -175,7 +175,7 @@ def _select_likely_groups(
     groups, numbers = _number_groups_of_pairs(states, first_states, second_states)
     totals = np.full(len(groups), -np.inf)
     np.logaddexp.at(totals, numbers, log_weights)
-    ordered = np.argsort(-totals)[:_MOST_GROUPS]
+    ordered = np.argsort(-totals)[:_MAX_GROUPS]
     return [groups[number] for number in ordered if totals[number] > totals[ordered[0]] - _MAX_LOG_WEIGHT_DIFFERENCE]
 
 

@@ -157,7 +157,7 @@ class DiagnosisExperiment:
     )
     clients: str = declare_choice("nodes that take part", ("one", "few", "many"), default="many")
     files: str = declare_choice("distribution of each file", ("one_target", "all_targets"), default="one_target")
-    tasks_per_node: float | None = declare_plain_number("count", "tasks on each node", default=None, least_value=1)
+    tasks_per_node: float | None = declare_plain_number("count", "tasks on each node", default=None, min_value=1)
     plan: Mapping[str, Any] | None = declare_raw_value(
         "the plan; without one it is a contrast", _PLAN_FORM, _find_plan_problem
     )

@@ -21,19 +21,19 @@ Status = Literal["decided", "several_remain", "contradicted", "open"]
 
 @dataclass(frozen=True)
 class DiagnosisStopRule:
-    """A diagnosis ends when one part and cause has this `probability`, when no experiment promises `least_bits`, after
-    `most_experiments`, or when the next experiment would exceed `most_seconds` of cost.
+    """A diagnosis ends when one part and cause has this `probability`, when no experiment promises `min_bits`, after
+    `max_experiments`, or when the next experiment would exceed `max_seconds` of cost.
 
-    Experiments with less than `least_share` of the information of the most informative one are not done: however cheap,
+    Experiments with less than `min_share` of the information of the most informative one are not done: however cheap,
     repeats of them would use up the number of experiments.
     """
 
     probability: float = 0.98
-    least_bits: float = 0.02
-    least_share: float = 0.1
-    most_experiments: int = 12
-    most_repeats: int = 4
-    most_seconds: float = 8 * 3600.0
+    min_bits: float = 0.02
+    min_share: float = 0.1
+    max_experiments: int = 12
+    max_repeats: int = 4
+    max_seconds: float = 8 * 3600.0
 
 
 @dataclass(frozen=True)
@@ -139,24 +139,24 @@ def select_most_informative_experiment(
     runs: dict[str, int] = {}
     for result in results:
         runs[result.experiment] = runs.get(result.experiment, 0) + len(result.runs)
-    if sum(runs.values()) >= stop_rule.most_experiments:
-        return None, [], f"{stop_rule.most_experiments} experiments were done"
+    if sum(runs.values()) >= stop_rule.max_experiments:
+        return None, [], f"{stop_rule.max_experiments} experiments were done"
     spent = sum(count * model.compute_cost_s(name) for name, count in runs.items())
     names = [
         item.id
         for item in model.experiments
-        if runs.get(item.id, 0) < (1 if item.description.message_phases else stop_rule.most_repeats)
+        if runs.get(item.id, 0) < (1 if item.description.message_phases else stop_rule.max_repeats)
         and (allowed_experiments is None or item.id in allowed_experiments)
     ]
     values = estimate_values(names)
-    useful = [item for item in values if item.bits >= stop_rule.least_bits]
+    useful = [item for item in values if item.bits >= stop_rule.min_bits]
     if not useful:
         return None, values, "no experiment promises more information"
-    affordable = [item for item in useful if spent + item.cost_s <= stop_rule.most_seconds]
-    most_bits = max((item.bits for item in affordable), default=0.0)
-    affordable = [item for item in affordable if item.bits >= stop_rule.least_share * most_bits]
+    affordable = [item for item in useful if spent + item.cost_s <= stop_rule.max_seconds]
+    max_bits = max((item.bits for item in affordable), default=0.0)
+    affordable = [item for item in affordable if item.bits >= stop_rule.min_share * max_bits]
     if not affordable:
-        return None, values, f"the next experiment would exceed the limit of {stop_rule.most_seconds:.0f} s"
+        return None, values, f"the next experiment would exceed the limit of {stop_rule.max_seconds:.0f} s"
     return affordable[0], values, ""
 
 

@@ -322,9 +322,9 @@ def simulate_faults(
         for amount in item.strength_grid.amounts
         for seed in range(1, item.strength_grid.seeds + 1)
     ]
-    most_seeds = max((item.strength_grid.seeds for item in faults), default=0)
-    most_seeds = max(most_seeds, _HEALTHY_SEEDS)
-    base = [(experiment, seed) for experiment in experiments for seed in range(1, most_seeds + 1)]
+    max_seeds = max((item.strength_grid.seeds for item in faults), default=0)
+    max_seeds = max(max_seeds, _HEALTHY_SEEDS)
+    base = [(experiment, seed) for experiment in experiments for seed in range(1, max_seeds + 1)]
     requests = [SimulationRequest(experiment, (), seed) for experiment, seed in base]
     requests += [
         SimulationRequest(experiment, (item.format_fault_argument(amount, item.members[0]),), seed)
@@ -348,7 +348,7 @@ def simulate_faults(
         for key, by_amount in runs.items()
     }
     spreads: dict[str, HealthySpread] = {
-        experiment.id: compute_healthy_spread([healthy[experiment.id, seed] for seed in range(1, most_seeds + 1)])
+        experiment.id: compute_healthy_spread([healthy[experiment.id, seed] for seed in range(1, max_seeds + 1)])
         for experiment in experiments
     }
     return effects, spreads, refused

@@ -27,7 +27,7 @@ from sonde.diagnose.diagnosis_text import (
 from sonde.diagnose.likelihood import ExperimentResult
 from sonde.diagnose.measurements import NODES
 
-_MOST_BARS, _MOST_PARTS = 6, 12
+_MAX_BARS, _MAX_PARTS = 6, 12
 _SLOWER_LOG_RATIO, _FASTER_LOG_RATIO = -0.1, 0.1
 _EXPLAINED_HYPOTHESES = 3
 
@@ -92,7 +92,7 @@ def _draw_ranking(ranking: Sequence[RankedHypothesis]) -> Markup:
             describe_candidate(item),
             [AmountBar(item.probability, None, None, "after", format_probability(item.probability))],
         )
-        for item in ranking[:_MOST_BARS]
+        for item in ranking[:_MAX_BARS]
     ]
     return render_amount_bars(rows, "Probabilities of the hypotheses", [("after", "probability")])
 
@@ -104,7 +104,7 @@ def _draw_result_chart(result: ExperimentResult) -> Markup:
     for (phase, kind), values in run.vectors.items():
         if "median" in kind:
             continue
-        slowest = sorted(values.items(), key=lambda item: item[1])[:_MOST_PARTS]
+        slowest = sorted(values.items(), key=lambda item: item[1])[:_MAX_PARTS]
         noun = "nodes" if kind == NODES else "targets"
         deviating = [(name, value) for name, value in slowest if value < 2 * _SLOWER_LOG_RATIO]
         rows += [_make_change_row(f"{phase}: {noun} against their peers", name, value) for name, value in deviating]

@@ -226,10 +226,10 @@ def make_directory_machine(directory: str) -> DiagnosedMachine:
 
 
 def _select_targets_of_complete_units(
-    document: Mapping[str, Any], target_tables: Sequence[Mapping[str, Any]], least_count: int
+    document: Mapping[str, Any], target_tables: Sequence[Mapping[str, Any]], min_count: int
 ) -> list[Mapping[str, Any]]:
     """Returns the first targets, with those that share a unit with them: rates of targets follow from their units."""
-    chosen = {item["id"] for item in target_tables[:least_count]}
+    chosen = {item["id"] for item in target_tables[:min_count]}
     for unit in document.get("units", ()):
         if chosen & set(unit.get("targets", ())):
             chosen |= set(unit["targets"])

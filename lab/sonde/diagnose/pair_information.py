@@ -22,7 +22,7 @@ from sonde.diagnose.noise import NoiseModel
 from sonde.diagnose.posterior import compute_entropy_bits
 from sonde.stats.ranks import Floats
 
-_DRAWS, _MOST_ALTERNATIVES = 48, 300
+_DRAWS, _MAX_ALTERNATIVES = 48, 300
 
 
 def estimate_pair_information_bits(
@@ -53,7 +53,7 @@ def estimate_pair_information_bits(
 
 
 def _select_probable_pairs(pairs: CausePairs) -> Indices:
-    ordered = np.argsort(-pairs.log_weights)[:_MOST_ALTERNATIVES]
+    ordered = np.argsort(-pairs.log_weights)[:_MAX_ALTERNATIVES]
     return np.asarray(ordered)
 
 

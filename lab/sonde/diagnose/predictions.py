@@ -207,14 +207,14 @@ def interpolate_effects(effects: Sequence[SimulatedEffect], amounts: Sequence[st
     scale = _StrengthScale(amounts)
 
     def interpolate_with_errors(
-        simulated_values: Sequence[float], simulated_errors: Sequence[float], least_error: float
+        simulated_values: Sequence[float], simulated_errors: Sequence[float], min_error: float
     ) -> tuple[Floats, Floats]:
         mean, sd = (
             scale.interpolate_to_all_strengths(simulated_values),
             scale.interpolate_to_all_strengths(simulated_errors),
         )
         between = scale.compute_interpolation_errors(simulated_values)
-        return mean, np.asarray(np.sqrt(sd**2 + between**2 + least_error**2 + (_RELATIVE_SD * mean) ** 2))
+        return mean, np.asarray(np.sqrt(sd**2 + between**2 + min_error**2 + (_RELATIVE_SD * mean) ** 2))
 
     rates = {}
     for phase in effects[0].rates:

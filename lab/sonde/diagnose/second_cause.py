@@ -18,7 +18,7 @@ from sonde.diagnose.next_experiment import ExperimentValue
 from sonde.diagnose.pair_information import estimate_pair_information_bits
 
 # Experiments for both causes count.
-SECOND_CAUSE_STOP_RULE = DiagnosisStopRule(most_experiments=20)
+SECOND_CAUSE_STOP_RULE = DiagnosisStopRule(max_experiments=20)
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ class Forecast:
     tasks: int = 0
     phases: tuple[PhaseForecast, ...] = ()
     space: int = 0  # bytes of storage, certainly needed
-    most_space: int = 0  # bytes of storage if no stonewall ends a phase early
+    max_space: int = 0  # bytes of storage if no stonewall ends a phase early
     available: int | None = None
     equivalent: EquivalentCommand = field(default_factory=EquivalentCommand)
     refusal: str = ""  # one sentence why the cell cannot be run or cannot be valid
@@ -65,9 +65,7 @@ class Forecast:
         """Whether only a stonewall keeps a run from using the space that must stay free."""
         if self.available is None or self.refusal:
             return False
-        return (
-            self.most_space > self.space and self.most_space + _get_reserved_bytes(self.prepared.plan) > self.available
-        )
+        return self.max_space > self.space and self.max_space + _get_reserved_bytes(self.prepared.plan) > self.available
 
     @property
     def run_seconds(self) -> float | None:

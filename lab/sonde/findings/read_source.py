@@ -62,18 +62,16 @@ def describe_device_reads(run: RecordedRun, phase: PhaseRecord) -> str:
     if counters is None:
         is_simulated = find_simulated_system(run.run_line, run.nodes) is not None
         return "" if is_simulated else " (device reads were not counted)"
-    if counters.least_fraction >= _MIN_DEVICE_FRACTION:
+    if counters.min_fraction >= _MIN_DEVICE_FRACTION:
         return f", and {counters.part} read all of it"
-    least, most = (
-        quantities.display_percent(fraction) for fraction in (counters.least_fraction, counters.most_fraction)
-    )
+    least, most = (quantities.display_percent(fraction) for fraction in (counters.min_fraction, counters.max_fraction))
     return f", and {counters.part} read between {least} and {most} of the bytes"
 
 
 def _describe_device_read_share(counters: ReadCounters) -> str:
     """Returns how much of the bytes the device read: nothing, or less than or at most a percentage."""
-    most = quantities.display_percent(counters.most_fraction)
-    if counters.most_fraction == 0:
+    most = quantities.display_percent(counters.max_fraction)
+    if counters.max_fraction == 0:
         return f"{counters.part} read none of the bytes"
     if most.startswith("<"):
         return f"{counters.part} read less than {most.lstrip('<').lstrip(quantities.NO_BREAK_SPACE)} of the bytes"
@@ -156,8 +154,8 @@ def _find_median_latency_of_direct_reads(run: RecordedRun, phase: PhaseRecord) -
 
 
 def _find_source_by_counters(run: RecordedRun, phase: PhaseRecord, counters: ReadCounters) -> ReadSource | None:
-    if counters.most_fraction < _MIN_DEVICE_FRACTION:
-        served = "served" if counters.most_fraction < _MAX_MEMORY_DEVICE_FRACTION else "partly served"
+    if counters.max_fraction < _MIN_DEVICE_FRACTION:
+        served = "served" if counters.max_fraction < _MAX_MEMORY_DEVICE_FRACTION else "partly served"
         return ReadSource(True, f"{served} from page cache ({_describe_device_read_share(counters)}): {NOT_STORAGE}")
     if phase.residency is None and _device_read_as_much_as_run(counters):
         return ReadSource(False, f"from storage: {counters.part} read all of it during the phase")
@@ -166,7 +164,7 @@ def _find_source_by_counters(run: RecordedRun, phase: PhaseRecord, counters: Rea
 
 def _device_read_as_much_as_run(read_counters: ReadCounters) -> bool:
     """Whether the device read about as many bytes as the run, so that other traffic cannot stand for them."""
-    return read_counters.least_fraction >= _MIN_DEVICE_FRACTION and read_counters.most_fraction <= _OTHER_TRAFFIC_FACTOR
+    return read_counters.min_fraction >= _MIN_DEVICE_FRACTION and read_counters.max_fraction <= _OTHER_TRAFFIC_FACTOR
 
 
 def find_cache_and_device_contradiction(run: RecordedRun, phase: PhaseRecord) -> Finding | None:
@@ -182,10 +180,10 @@ def find_cache_and_device_contradiction(run: RecordedRun, phase: PhaseRecord) ->
     evidence = {
         "residency": residency,
         "requested_bytes": counters.requested_bytes,
-        "least_device_bytes": counters.least_bytes,
+        "least_device_bytes": counters.min_bytes,
         "most_device_bytes": counters.most_bytes,
     }
-    if counters.most_fraction < 0.5 * missing:
+    if counters.max_fraction < 0.5 * missing:
         text = f"{before}, yet {_describe_device_read_share(counters)} during it."
         advice = "Something read the data in between, or the data are not on this device."
     elif residency >= 0.5 and _device_read_as_much_as_run(counters):

@@ -26,7 +26,7 @@ from sonde.stats.ratio import MIN_RUNS_PER_SIDE
 from sonde.stats.spread import compute_student_quantile
 
 # Blocks are long, so that they depend little on one another and hold enough operations to be a number.
-_MOST_BLOCKS, _OPERATIONS_A_BLOCK = 16, 8
+_MAX_BLOCKS, _OPERATIONS_A_BLOCK = 16, 8
 _MAX_LISTED_TARGETS = 3
 # Of a target, for its median over the whole phase: three of five operations in a tail of 1 % are rare enough.
 _MIN_OPERATIONS = 5
@@ -173,7 +173,7 @@ def compute_relative_rates(answers: Sequence[OperationTimes]) -> list[TargetRate
         return []
     length = max(len(answer.ops) for answer in answers)
     counts = [sum(answer.ops) for answer in answers]
-    blocks = min(length, _MOST_BLOCKS, int(float(np.median(counts)) / _OPERATIONS_A_BLOCK))
+    blocks = min(length, _MAX_BLOCKS, int(float(np.median(counts)) / _OPERATIONS_A_BLOCK))
     if blocks < MIN_RUNS_PER_SIDE:
         return []
     ops = _sum_into_blocks([answer.ops for answer in answers], length, blocks)

@@ -95,7 +95,7 @@ def count_fragments(layout: LayoutLine) -> Fragmentation | None:
     )
 
 
-def describe_pools(layout: LayoutLine) -> str:
+def describe_pool_disks(layout: LayoutLine) -> str:
     """How many disks a pool has that stands as the target, of how many servers; empty where no record says so."""
     reported: dict[str, list[str]] = {}
     for shape in layout.shapes:

@@ -39,7 +39,7 @@ class LogRule:
         "threshold: time in which `count` lines lie; pair: the longest time until the end; single: later matches with "
         "the same title within this time of the first belong to its event",
     )
-    count: int | None = declare_plain_number("count", "threshold: number of lines", least_value=1)
+    count: int | None = declare_plain_number("count", "threshold: number of lines", min_value=1)
     kind: str = declare_choice("kind of the event", EVENT_KINDS, default="other")
     severity: str = declare_choice("how bad it is for measurements", SEVERITIES, default="warning")
     title: str = declare_text(

@@ -214,10 +214,10 @@ def _parse_sec_rule(keywords: dict[str, str], line_number: int) -> SecRule:
         is_context_first=is_first,
         desc=keywords.get("desc", ""),
         actions=parse_action_list(keywords["action"]) if kind != "Suppress" else (),
-        window=_parse_number(keywords.get("window", "0"), "window", least_number=0 if kind == "Pair" else 1)
+        window=_parse_number(keywords.get("window", "0"), "window", min_number=0 if kind == "Pair" else 1)
         if kind not in ("Single", "Suppress")
         else 0,
-        threshold=_parse_number(keywords["thresh"], "thresh", least_number=1) if kind == "SingleWithThreshold" else 0,
+        threshold=_parse_number(keywords["thresh"], "thresh", min_number=1) if kind == "SingleWithThreshold" else 0,
         pattern2=_parse_pattern(keywords["ptype2"], keywords["pattern2"], pattern) if is_pair else None,
         context2=context2,
         is_context2_first=is_first2,
@@ -228,9 +228,9 @@ def _parse_sec_rule(keywords: dict[str, str], line_number: int) -> SecRule:
     )
 
 
-def _parse_number(number_text: str, keyword: str, least_number: int) -> int:
-    if not re.fullmatch(r"[0-9]{1,15}", number_text) or int(number_text) < least_number:
-        raise SecRuleError(f'{keyword} is "{number_text}", not a whole number of at least {least_number}')
+def _parse_number(number_text: str, keyword: str, min_number: int) -> int:
+    if not re.fullmatch(r"[0-9]{1,15}", number_text) or int(number_text) < min_number:
+        raise SecRuleError(f'{keyword} is "{number_text}", not a whole number of at least {min_number}')
     return int(number_text)
 
 

@@ -30,21 +30,23 @@ class RequiredSpace:
 def compute_required_space(plan: Plan, tasks: int, nodes: int = 1, node_memory: int | None = None) -> RequiredSpace:
     """Returns the space of the plan's files. Without `node_memory`, a volume relative to memory counts as one block
     per task."""
-    volumes = compute_phase_volumes(plan, tasks, nodes, node_memory)
-    return RequiredSpace(_sum_bytes_on_target(plan, volumes, False), _sum_bytes_on_target(plan, volumes, True))
-
-
-def _sum_bytes_on_target(plan: Plan, volumes: list[PhaseVolume], counts_stonewalled: bool) -> int:
-    tasks = volumes[0].tasks if volumes else 0
-    return _compute_data_bytes(plan, volumes, counts_stonewalled) * tasks + _compute_tree_bytes(
-        plan, volumes, counts_stonewalled
+    estimated_volumes = compute_phase_volumes(plan, tasks, nodes, node_memory)
+    return RequiredSpace(
+        _sum_bytes_on_target(plan, estimated_volumes, False), _sum_bytes_on_target(plan, estimated_volumes, True)
     )
 
 
-def _compute_data_bytes(plan: Plan, volumes: list[PhaseVolume], counts_stonewalled: bool) -> int:
+def _sum_bytes_on_target(plan: Plan, estimated_volumes: list[PhaseVolume], counts_stonewalled: bool) -> int:
+    tasks = estimated_volumes[0].tasks if estimated_volumes else 0
+    return _compute_data_bytes(plan, estimated_volumes, counts_stonewalled) * tasks + _compute_tree_bytes(
+        plan, estimated_volumes, counts_stonewalled
+    )
+
+
+def _compute_data_bytes(plan: Plan, estimated_volumes: list[PhaseVolume], counts_stonewalled: bool) -> int:
     """Returns the bytes of one task's data files."""
     every_file, by_file = 0, dict[int, int]()
-    for phase, volume in zip(plan.phases, volumes, strict=True):
+    for phase, volume in zip(plan.phases, estimated_volumes, strict=True):
         if plan.is_tree_phase(phase) or not _leaves_bytes_on_target(plan, phase, counts_stonewalled):
             continue
         file_bytes = volume.segments * volume.block_bytes
@@ -74,10 +76,10 @@ def _leaves_bytes_on_target(plan: Plan, phase_table: Mapping[str, Any], counts_s
     return phase_table["op"] in WRITE_OPS and data["backend"] not in BACKENDS_WITHOUT_STORAGE
 
 
-def _compute_tree_bytes(plan: Plan, volumes: list[PhaseVolume], counts_stonewalled: bool) -> int:
+def _compute_tree_bytes(plan: Plan, estimated_volumes: list[PhaseVolume], counts_stonewalled: bool) -> int:
     """Returns the largest number of bytes in trees at one time: created minus removed ones."""
     existing, largest = dict[tuple[str, str], int](), 0
-    for phase, volume in zip(plan.phases, volumes, strict=True):
+    for phase, volume in zip(plan.phases, estimated_volumes, strict=True):
         if not plan.is_tree_phase(phase) or volume.backend in BACKENDS_WITHOUT_STORAGE:
             continue
         meta, stop = plan.resolve_meta(phase), phase.get("stop", {})

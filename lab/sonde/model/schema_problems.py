@@ -57,10 +57,10 @@ def format_member_path(member_steps: Sequence[str | int], document: object) -> s
     return ".".join(names)
 
 
-def format_json_value(json_value: object, most_characters: int = 60) -> str:
-    """Returns a value as JSON, shortened to `most_characters` characters."""
+def format_json_value(json_value: object, max_characters: int = 60) -> str:
+    """Returns a value as JSON, shortened to `max_characters` characters."""
     text = json.dumps(json_value, ensure_ascii=False, default=str)
-    return text if len(text) <= most_characters else text[: most_characters - 1] + "…"
+    return text if len(text) <= max_characters else text[: max_characters - 1] + "…"
 
 
 def find_schema_problems(schema: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:

@@ -32,31 +32,31 @@ class Level:
 
 
 def find_constant_levels(
-    values: Sequence[float], threshold: float = CUT_THRESHOLD, least_change: float = MIN_CHANGE
+    values: Sequence[float], threshold: float = CUT_THRESHOLD, min_change: float = MIN_CHANGE
 ) -> list[Level]:
     """Returns the levels of `values`: one when it is constant, none with too few values."""
     array = np.asarray(values, dtype=float)
     if array.size < 2 * MIN_LEVEL_VALUES:
         return []
-    cuts = _find_cuts(array, 0, threshold, least_change)
+    cuts = _find_cuts(array, 0, threshold, min_change)
     borders = [0, *cuts, array.size]
     parts = [Level(a, b, float(np.median(array[a:b]))) for a, b in itertools.pairwise(borders)]
-    return _merge_similar_levels(parts, array, least_change)
+    return _merge_similar_levels(parts, array, min_change)
 
 
-def _find_cuts(values: Floats, segment_start: int, threshold: float, least_change: float) -> list[int]:
+def _find_cuts(values: Floats, segment_start: int, threshold: float, min_change: float) -> list[int]:
     """Returns the cuts of one segment, recursively on both sides of the best cut."""
-    cut = _find_strongest_cut(values, threshold, least_change)
+    cut = _find_strongest_cut(values, threshold, min_change)
     if cut is None:
         return []
     return [
-        *_find_cuts(values[:cut], segment_start, threshold, least_change),
+        *_find_cuts(values[:cut], segment_start, threshold, min_change),
         segment_start + cut,
-        *_find_cuts(values[cut:], segment_start + cut, threshold, least_change),
+        *_find_cuts(values[cut:], segment_start + cut, threshold, min_change),
     ]
 
 
-def _find_strongest_cut(values: Floats, threshold: float, least_change: float) -> int | None:
+def _find_strongest_cut(values: Floats, threshold: float, min_change: float) -> int | None:
     """Returns the best cut in any window: a stall with equal rates before and after shows only in a smaller window."""
     best: tuple[float, int] | None = None
     for first, end in _list_overlapping_windows(values.size):
@@ -65,7 +65,7 @@ def _find_strongest_cut(values: Floats, threshold: float, least_change: float) -
         left_median, right_median = float(np.median(window[:cut])), float(np.median(window[cut:]))
         if (
             strength >= threshold
-            and _compute_relative_difference(left_median, right_median) >= least_change
+            and _compute_relative_difference(left_median, right_median) >= min_change
             and (best is None or strength > best[0])
         ):
             best = strength, first + cut
@@ -103,12 +103,12 @@ def _compute_relative_difference(first_level: float, second_level: float) -> flo
     return abs(first_level - second_level) / larger if larger > 0 else 0.0
 
 
-def _merge_similar_levels(levels: list[Level], values: Floats, least_change: float) -> list[Level]:
+def _merge_similar_levels(levels: list[Level], values: Floats, min_change: float) -> list[Level]:
     """Merges neighboring levels that are similar after all cuts."""
     merged = levels[:1]
     for part in levels[1:]:
         last = merged[-1]
-        if _compute_relative_difference(last.median, part.median) < least_change:
+        if _compute_relative_difference(last.median, part.median) < min_change:
             merged[-1] = Level(last.first, part.end, float(np.median(values[last.first : part.end])))
         else:
             merged.append(part)

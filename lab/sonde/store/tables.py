@@ -106,14 +106,12 @@ def _write_parquet_table(
             writer.write_table(pa.Table.from_pydict(columns, schema=schema))
 
 
-def _join_small_groups(
-    row_groups: Iterable[Sequence[dict[str, Any]]], least_rows: int
-) -> Iterator[list[dict[str, Any]]]:
-    """Joins groups until they hold `least_rows` rows: small groups would make a file of crumbs."""
+def _join_small_groups(row_groups: Iterable[Sequence[dict[str, Any]]], min_rows: int) -> Iterator[list[dict[str, Any]]]:
+    """Joins groups until they hold `min_rows` rows: small groups would make a file of crumbs."""
     gathered: list[dict[str, Any]] = []
     for rows in row_groups:
         gathered += rows
-        if len(gathered) >= least_rows:
+        if len(gathered) >= min_rows:
             yield gathered
             gathered = []
     if gathered:

@@ -27,8 +27,8 @@ _STOLEN_FRACTION = 0.05
 _RETRANSMITTED_FRACTION = 0.001
 # The counters are those between the samples nearest to the ends of a phase. Where these are further away, as a fraction
 # of the length of the phase, the numbers are not stated; above the second limit no sentence compares bytes.
-_MAX_OFFSET_FRACTION = 0.3
-_MAX_OFFSET_FRACTION_FOR_TRAFFIC = 0.1
+_MAX_SAMPLE_DISTANCE_FRACTION = 0.3
+_MAX_SAMPLE_DISTANCE_FRACTION_FOR_TRAFFIC = 0.1
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class PhaseTelemetry:
             self.device is None
             or moved is None
             or not self.transferred_bytes
-            or self.offset_fraction > _MAX_OFFSET_FRACTION_FOR_TRAFFIC
+            or self.offset_fraction > _MAX_SAMPLE_DISTANCE_FRACTION_FOR_TRAFFIC
         ):
             return []
         name = self.device.device
@@ -149,7 +149,7 @@ def summarize_phase_telemetry(run: RecordedRun, phase: PhaseRecord, telemetry: T
         return None
     start, stop = processors.find_nearest_sample_time(begin), processors.find_nearest_sample_time(end)
     offset_fraction = (abs(start - begin) + abs(stop - end)) / (end - begin)
-    if stop <= start or offset_fraction > _MAX_OFFSET_FRACTION:
+    if stop <= start or offset_fraction > _MAX_SAMPLE_DISTANCE_FRACTION:
         return None
     target = get_text(get_object(get_object(node, "file_system"), "block_device"), "name")
     devices = [

@@ -22,16 +22,16 @@ class ReadCounters:
 
     part: str
     requested_bytes: float  # by the run on this host
-    least_bytes: float  # between the samples inside the phase
+    min_bytes: float  # between the samples inside the phase
     most_bytes: float  # between the samples around the phase
     busy_fraction: float | None  # least part of the phase in which the device had work; None for a network file system
 
     @property
-    def least_fraction(self) -> float:
-        return self.least_bytes / self.requested_bytes
+    def min_fraction(self) -> float:
+        return self.min_bytes / self.requested_bytes
 
     @property
-    def most_fraction(self) -> float:
+    def max_fraction(self) -> float:
         return self.most_bytes / self.requested_bytes
 
 

@@ -72,8 +72,8 @@ class ReopenedKernelFile:
         self._file.close()
 
 
-def limit_reading_cost(reader: SourceReader, most_cost: float = 0.00025, allowance_s: float = 0.02) -> SourceReader:
-    """The reader, called so rarely that it takes at most `most_cost` of one processor; the last values in between.
+def limit_reading_cost(reader: SourceReader, max_cost: float = 0.00025, allowance_s: float = 0.02) -> SourceReader:
+    """The reader, called so rarely that it takes at most `max_cost` of one processor; the last values in between.
 
     The first reads may take `allowance_s` seconds more, so that short runs have several values.
     """
@@ -83,7 +83,7 @@ def limit_reading_cost(reader: SourceReader, most_cost: float = 0.00025, allowan
 
     def read_if_due() -> ReadingsByPart:
         nonlocal last, spent_s
-        if not last or spent_s <= allowance_s + most_cost * (time.monotonic() - begin):
+        if not last or spent_s <= allowance_s + max_cost * (time.monotonic() - begin):
             start = time.thread_time()
             last = reader.read()
             spent_s += time.thread_time() - start

@@ -41,7 +41,7 @@ _RATE_ROWS = (
     ("task_sum", "sum of tasks", "rates of the tasks added up"),
 )
 # Green is a number about storage, yellow one about something else, red is wrong or failed.
-CLASSIFICATION_STYLES = {
+NUMBER_CLASS_STYLES = {
     **dict.fromkeys(Classification, "yellow"),
     **dict.fromkeys((Classification.STORAGE, Classification.BURST), "green"),
     **dict.fromkeys((Classification.INVALID, Classification.FAILED), "red"),
@@ -162,7 +162,7 @@ def _print_assessments(console: Console, run: RecordedRun) -> None:
             assessment = assess_phase_rate(run, phase)
             text = Text(
                 replace_no_break_spaces(assessment.classification_text),
-                style=CLASSIFICATION_STYLES[assessment.classification],
+                style=NUMBER_CLASS_STYLES[assessment.classification],
             )
             for remark in assessment.detail_sentences:
                 text.append(

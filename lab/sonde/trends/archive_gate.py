@@ -46,10 +46,10 @@ class GateVerdict(Generic[GateCheckType]):
 
 
 def gate_against_baseline(
-    archive: Archive, run_reference: str, baseline_reference: str, most_retests: int, repeat_run: RepeatRun
+    archive: Archive, run_reference: str, baseline_reference: str, max_retests: int, repeat_run: RepeatRun
 ) -> GateVerdict[GateCheck]:
     """Checks the runs against the baseline. While a number is too slow, its plan is repeated with `repeat_run`, up to
-    `most_retests` times.
+    `max_retests` times.
 
     `baseline_reference` is the name of a baseline, or a side as `find_compared_side` reads it. Raises UserError, and
     NothingComparedError if both have no number in common.
@@ -66,19 +66,19 @@ def gate_against_baseline(
     def check_side(side: ComparedSide) -> GateVerdict[GateCheck]:
         return GateVerdict(side, check_against_baseline(reference, side), reference)
 
-    return _repeat_slow_runs(now, check_side, most_retests, repeat_run)
+    return _repeat_slow_runs(now, check_side, max_retests, repeat_run)
 
 
 def gate_against_limits(
-    archive: Archive, run_reference: str, limits: Sequence[StatedLimit], most_retests: int, repeat_run: RepeatRun
+    archive: Archive, run_reference: str, limits: Sequence[StatedLimit], max_retests: int, repeat_run: RepeatRun
 ) -> GateVerdict[LimitCheck]:
     """Checks the runs against stated limits. While a number is too slow, its plan is repeated with `repeat_run`, up to
-    `most_retests` times. One run that reaches a limit is enough. Raises UserError."""
+    `max_retests` times. One run that reaches a limit is enough. Raises UserError."""
 
     def check_side(side: ComparedSide) -> GateVerdict[LimitCheck]:
         return GateVerdict(side, [check_limit_against_runs(item, side.runs) for item in limits])
 
-    return _repeat_slow_runs(find_compared_side(archive, run_reference), check_side, most_retests, repeat_run)
+    return _repeat_slow_runs(find_compared_side(archive, run_reference), check_side, max_retests, repeat_run)
 
 
 def _repeat_slow_runs(

@@ -18,7 +18,7 @@ from typing import Any, Literal
 IGNORED_LABELS = ("history", "plan_hash", "epoch")
 # Prices, in histories: of one condition, and of one more description for the same part.
 _COST_PER_TERM, _COST_PER_CLAUSE = 0.5, 1.0
-_MOST_TERMS, _MOST_CLAUSES = 4, 3
+_MAX_TERMS, _MAX_CLAUSES = 4, 3
 # Share of the largest logarithm of a part that another must reach, or how many standard errors it may lie below it.
 _SAME, _DEVIATIONS, _WIDEST = 0.5, 2.5, log(2.0)
 
@@ -150,7 +150,7 @@ def _list_clauses(
 ) -> list[_LabelClause]:
     """Every conjunction of values that occur among the changed histories, the short ones first, each effect once."""
     observed: dict[tuple[frozenset[int], frozenset[int]], _LabelClause] = {}
-    for length in range(min(_MOST_TERMS, len(label_names)) + 1):
+    for length in range(min(_MAX_TERMS, len(label_names)) + 1):
         for subset in itertools.combinations(label_names, length):
             groups: dict[tuple[str, ...], set[int]] = {}
             for index, labels in enumerate(changed_labels):
@@ -170,7 +170,7 @@ def _select_cheapest_clauses(changed_count: int, clauses: Sequence[_LabelClause]
     """The cheapest set of clauses, built greedily; at least one."""
     chosen: list[_LabelClause] = []
     best = _compute_cost_of_clauses(changed_count, chosen)
-    while len(chosen) < _MOST_CLAUSES:
+    while len(chosen) < _MAX_CLAUSES:
         step = min(
             (_compute_cost_of_clauses(changed_count, [*chosen, clause]) for clause in clauses),
             key=lambda item: item.price,

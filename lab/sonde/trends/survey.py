@@ -38,7 +38,7 @@ _LATEST_RUNS = 3
 _NEW_RUNS, _KNOWN_RUNS = 10, 40
 # Runs of a history that its noise is learned from at most, and of all of them together: what more would add to what is
 # known of the noise of a site with hundreds of histories is nothing, and cutting takes the square of the runs.
-_MOST_LEARNED, _LEARNED_TOGETHER = 2000, 200_000
+_MAX_LEARNED, _LEARNED_TOGETHER = 2000, 200_000
 _MIN_TRAINING_RUNS = 500
 # DetectorSettings are learned from what was before the Monday (UTC) of the week of the latest run.
 _WEEK_S, _MONDAY_S = 7 * 86400.0, 4 * 86400.0
@@ -169,7 +169,7 @@ def survey_histories(
     taught = _select_training_runs(long)
     pace = float(np.median([history.runs_per_year for history in taught])) if long else 365.0
     budget = AlarmBudget(alarms_per_year, max(1.0, pace))
-    most = min(_MOST_LEARNED, max(_MIN_TRAINING_RUNS, _LEARNED_TOGETHER // max(1, len(long))))
+    most = min(_MAX_LEARNED, max(_MIN_TRAINING_RUNS, _LEARNED_TOGETHER // max(1, len(long))))
     learned = []
     for done, item in enumerate(taught):
         learned.append(_estimate_noise(item.values[-most:], cache))

@@ -170,9 +170,9 @@ def _compare_interleaved(
     return SearchResult(best_value, ratio, verdict, result.rates, tuple(present), tuple(changed), result.rejected)
 
 
-def decide_tune_verdict(ratio: RateRatio, strict_ratio: RateRatio, least_gain: float) -> str:
+def decide_tune_verdict(ratio: RateRatio, strict_ratio: RateRatio, min_gain: float) -> str:
     """The verdict about a ratio: better when its `strict_ratio` interval is above 1 and the estimate is worth it; no
     difference when the interval is below what is worth it; else undecided."""
-    if strict_ratio.low is not None and strict_ratio.low > 1.0 and strict_ratio.value >= 1.0 + least_gain:
+    if strict_ratio.low is not None and strict_ratio.low > 1.0 and strict_ratio.value >= 1.0 + min_gain:
         return BETTER_VERDICT
-    return NO_DIFFERENCE if ratio.high is not None and ratio.high < 1.0 + least_gain else UNDECIDED_VERDICT
+    return NO_DIFFERENCE if ratio.high is not None and ratio.high < 1.0 + min_gain else UNDECIDED_VERDICT

@@ -121,9 +121,9 @@ def _escape_for_slack(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _shorten_message(message: str, most_characters: int) -> str:
+def _shorten_message(message: str, max_characters: int) -> str:
     """The text, or its beginning with an ellipsis."""
-    return message if len(message) <= most_characters else message[: most_characters - 1] + "…"
+    return message if len(message) <= max_characters else message[: max_characters - 1] + "…"
 
 
 def make_mail(channel: ChannelEntry, notice: Notice, host: str) -> EmailMessage:

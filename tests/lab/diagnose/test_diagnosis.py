@@ -162,7 +162,7 @@ def test_repeats_with_hardly_any_information_are_not_done(
     monkeypatch.setattr(diagnosis, "estimate_experiment_values", lambda *arguments: values)
     choice, _, _ = choose_next_experiment(model, model.prior_probabilities, [], DiagnosisStopRule(), 1)
     assert choice is values[1]
-    choice, _, _ = choose_next_experiment(model, model.prior_probabilities, [], DiagnosisStopRule(least_share=0.05), 1)
+    choice, _, _ = choose_next_experiment(model, model.prior_probabilities, [], DiagnosisStopRule(min_share=0.05), 1)
     assert choice is values[0]
 
 

@@ -23,7 +23,7 @@ from sonde.findings.targets import (
     collect_target_rates,
     collect_target_usage,
     count_fragments,
-    describe_pools,
+    describe_pool_disks,
     describe_slow_targets,
     describe_unknown_layout,
     find_slow_targets,
@@ -222,15 +222,15 @@ def test_local_layout_reports_extents_and_unplaced_bytes() -> None:
 def test_pool_description_counts_disks_and_servers() -> None:
     members = ["nsd1@ec01,ec02", "nsd2@ec02,ec01", "nsd3"]
     shape = [{"pattern": "whole", "start": 0, "stripe_count": 1, "pool": "nlsas", "members": members}]
-    assert replace_no_break_spaces(describe_pools(LayoutLine(kind="gpfs", shapes=(shape, shape)))) == (
+    assert replace_no_break_spaces(describe_pool_disks(LayoutLine(kind="gpfs", shapes=(shape, shape)))) == (
         "pool nlsas is 3 disks of 2 servers: which of them holds which byte nobody tells"
     )
     alone = [{"pattern": "whole", "pool": "system", "members": ["nsd1"]}]
-    assert replace_no_break_spaces(describe_pools(LayoutLine(shapes=(alone,)))) == (
+    assert replace_no_break_spaces(describe_pool_disks(LayoutLine(shapes=(alone,)))) == (
         "pool system is 1 disk: which of them holds which byte nobody tells"
     )
     # A volume below a local file system has members and is no pool; a pool without members says nothing.
-    assert describe_pools(LayoutLine(shapes=([{"members": ["sda", "sdb"]}], [{"pool": "p"}], "?"))) == ""
+    assert describe_pool_disks(LayoutLine(shapes=([{"members": ["sda", "sdb"]}], [{"pool": "p"}], "?"))) == ""
 
 
 def test_target_usage_is_read_by_column_name() -> None:
@@ -281,12 +281,12 @@ def test_three_slowest_targets_are_described_and_more_counted(count: int, ending
 
 def test_names_of_pools_and_reasons_are_cut() -> None:
     def pool(name: str) -> str:
-        return describe_pools(LayoutLine(shapes=([{"pool": name, "members": ["d"]}],)))
+        return describe_pool_disks(LayoutLine(shapes=([{"pool": name, "members": ["d"]}],)))
 
     assert pool("p" * 40).startswith(f"pool {'p' * 40} is")
     assert pool("p" * 41).startswith(f"pool {'p' * 40}… is")
     two = LayoutLine(shapes=(({"pool": "a", "members": ("d@s1", "e@s1,s2,")}, {"pool": "b", "members": ["f@s3"]}),))
-    assert replace_no_break_spaces(describe_pools(two)) == (
+    assert replace_no_break_spaces(describe_pool_disks(two)) == (
         "pool a is 2 disks of 2 servers; pool b is 1 disk of 1 server: which of them holds which byte nobody tells"
     )
     phase = PhaseRecord(PhaseBeginLine(phase="p"))

@@ -20,7 +20,7 @@ from sonde.logs.sec_rules import read_sec_rule_file
 
 LINES = 40
 # Rule sets in which operations that end in one second affect each other may need another of sec's own orders.
-MOST_ORDERS = 12
+MAX_ORDERS = 12
 START = 1_700_000_000
 CLOCK_RULE = (
     "type=Single\ncontinue=EndMatch\nptype=PerlFunc\n"
@@ -172,7 +172,7 @@ def test_engine_acts_as_sec_on_generated_rules(sets: int, min_equal: int, tmp_pa
         expected = run_sec(program, folder, lines, 0)
         if outputs != expected:
             reordered.append(seed)
-            orders = [run_sec(program, folder, lines, order) for order in range(1, MOST_ORDERS)]
+            orders = [run_sec(program, folder, lines, order) for order in range(1, MAX_ORDERS)]
             assert any(order != expected for order in orders), f"seed {seed}:\n{rules}"
             assert outputs in orders, f"seed {seed}:\n{rules}"
         output_count += sum(map(len, expected.values()))

@@ -151,9 +151,9 @@ def test_member_path_uses_ids_of_phases_and_indexes_elsewhere() -> None:
     )
     for path, text in named_places:
         assert format_member_path(path, document) == text
-    assert format_json_value({"a": object}, most_characters=9).endswith("…")
-    assert format_json_value("abcdef", most_characters=8) == '"abcdef"'
-    assert format_json_value("abcdef", most_characters=7) == '"abcde…'
+    assert format_json_value({"a": object}, max_characters=9).endswith("…")
+    assert format_json_value("abcdef", max_characters=8) == '"abcdef"'
+    assert format_json_value("abcdef", max_characters=7) == '"abcde…'
 
 
 def test_problems_are_sorted_by_member_path() -> None:

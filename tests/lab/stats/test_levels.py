@@ -156,7 +156,7 @@ def test_a_cut_that_is_just_strong_enough_counts() -> None:
 def test_level_change_counts_from_a_quarter() -> None:
     for before, after, parts in ((4.0, 3.0, 2), (3.0, 4.0, 2), (4.0, 3.01, 1), (3.01, 4.0, 1)):
         assert len(find_constant_levels([before] * 30 + [after] * 30)) == parts
-    assert len(find_constant_levels([4.0] * 30 + [3.5] * 30, least_change=0.1)) == 2
+    assert len(find_constant_levels([4.0] * 30 + [3.5] * 30, min_change=0.1)) == 2
 
 
 def test_series_with_a_median_of_zero_has_a_single_level() -> None:

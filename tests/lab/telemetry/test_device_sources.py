@@ -224,7 +224,7 @@ def test_costly_source_is_read_rarely() -> None:
             pass
         return {"": (float(len(calls)),)}
 
-    reader = limit_reading_cost(SourceReader(read), most_cost=0.1, allowance_s=0.02)
+    reader = limit_reading_cost(SourceReader(read), max_cost=0.1, allowance_s=0.02)
     start = time.monotonic()
     while time.monotonic() - start < 0.5:
         reader.read()

@@ -29,7 +29,7 @@ from sonde.telemetry.sampler import TelemetrySampler
 
 pytestmark = pytest.mark.nightly  # they compare what the whole machine does, and wait for samples
 WRITTEN = 256 << 20
-MOST_DIFFERENCE = 0.02
+MAX_DIFFERENCE = 0.02
 
 
 def write_to_disk(folder: Path) -> None:
@@ -49,7 +49,7 @@ def require_agreement(compare: Callable[[Path], tuple[float | None, float]], fol
         other, sampled = compare(attempt_folder)
         assert sampled >= 0.9 * WRITTEN
         differences.append(abs((other or 0.0) / sampled - 1))
-        if differences[-1] <= MOST_DIFFERENCE:
+        if differences[-1] <= MAX_DIFFERENCE:
             return
     raise AssertionError(f"differences of {differences}")
 

@@ -33,21 +33,21 @@ def cells(html: str) -> list[list[str]]:
     return [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in rows]
 
 
-def part(name: str, own_ratio: float, **members: object) -> PartChange:
+def part(name: str, rate_ratio: float, **members: object) -> PartChange:
     """A part whose rate changed by that factor."""
-    verdict = "slower" if own_ratio < 0.9 else "faster" if own_ratio > 1.1 else "no change seen"
+    verdict = "slower" if rate_ratio < 0.9 else "faster" if rate_ratio > 1.1 else "no change seen"
     change = PartChange(
         name,
         cast(Any, verdict),
         "",
-        own_ratio,
-        0.9 * own_ratio,
-        1.1 * own_ratio,
-        own_ratio,
+        rate_ratio,
+        0.9 * rate_ratio,
+        1.1 * rate_ratio,
+        rate_ratio,
         None,
         None,
         5e6,
-        5e6 / own_ratio,
+        5e6 / rate_ratio,
         1.0,
         1.0,
     )

@@ -218,9 +218,9 @@ class _PartLoads:
         rate = table.rate
         network = self.system.find_first_reference(link_id, "network")
         if rate is None and network:
-            network_table = self.system.get_part(network).table
-            assert isinstance(network_table, Network)
-            rate = network_table.rate
+            network_record = self.system.get_part(network).table
+            assert isinstance(network_record, Network)
+            rate = network_record.rate
         count = int(table.count) if table.count is not None else 1
         rates = {
             direction: None if value is None else value * count
@@ -243,10 +243,10 @@ class _PartLoads:
             network = self.system.index.resolve_references(
                 self.system.index.get_source(table), "interfaces.network", interface.network, ("networks",)
             )
-            network_table = self.system.get_part(network[0]).table
-            assert isinstance(network_table, Network)
+            network_record = self.system.get_part(network[0]).table
+            assert isinstance(network_record, Network)
             count = int(interface.count) if interface.count is not None else 1
-            for direction, rate in split_rate_by_direction(interface.rate or network_table.rate).items():
+            for direction, rate in split_rate_by_direction(interface.rate or network_record.rate).items():
                 if rate is not None:
                     wires[direction] = (wires[direction] or 0.0) + rate * count
         rates: dict[str, float | None] = {}

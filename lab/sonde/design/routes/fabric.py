@@ -157,7 +157,7 @@ def _make_fabric_side(system: System, network_name: str, ip_version: int) -> Fab
 
 
 def _group_hosts_into_classes(
-    system: System, network: str, ip_version: int, network_table: Network
+    system: System, network: str, ip_version: int, network_record: Network
 ) -> Iterator[HostClass]:
     """Nodes and servers on the network, grouped by their table and device."""
     addresses_by_class: dict[tuple[str, str], list[InterfaceAddress]] = {}
@@ -179,7 +179,7 @@ def _group_hosts_into_classes(
             device,
             tuple(address.host for address in members),
             tuple(address.address or "" for address in members),
-            _find_interface_rate(system, members[0].host, network, network_table),
+            _find_interface_rate(system, members[0].host, network, network_record),
             *_read_settings(system, members[0].host),
             operating_system=getattr(system.get_part(members[0].host).table, "os", ""),
         )
@@ -195,7 +195,7 @@ def _read_settings(system: System, host: str) -> tuple[dict[str, str], dict[str,
     return sysctls, {name: value for name, value in setting_texts.items() if name.startswith("CONFIG_")}
 
 
-def _find_interface_rate(system: System, host: str, network: str, network_table: Network) -> float | None:
+def _find_interface_rate(system: System, host: str, network: str, network_record: Network) -> float | None:
     """Bytes per second of one interface: its described rate, else that of the network; a server may be slower than
     both."""
     host_table = system.get_part(host).table
@@ -203,7 +203,7 @@ def _find_interface_rate(system: System, host: str, network: str, network_table:
         (item for item in getattr(host_table, "interfaces", ()) if system.index.resolve_references(
             system.index.get_source(host_table), "interfaces.network", item.network, ("networks",)) == (network,)), None
     )  # fmt: skip
-    rates = [item for item in (getattr(interface, "rate", None) or network_table.rate,) if item is not None]
+    rates = [item for item in (getattr(interface, "rate", None) or network_record.rate,) if item is not None]
     if isinstance(host_table, Server) and host_table.rate is not None:
         rates.append(host_table.rate)
     values = [float(value) for item in rates for value in (item.read, item.write) if value is not None]

@@ -226,9 +226,9 @@ def watch_routers(
     timing: HealthCheckTiming,
     replace_route: Callable[[PlannedIpRoute], None],
     report_change: Callable[[str], None],
-    most_rounds: int | None = None,
+    max_rounds: int | None = None,
 ) -> None:
-    """Probes the routers in rounds, without end or `most_rounds` times, and calls `replace_route` with each route that
+    """Probes the routers in rounds, without end or `max_rounds` times, and calls `replace_route` with each route that
     has changed, again in later rounds when it cannot be changed now. `report_change` gets a sentence for each router
     that leaves the route or returns to it, and for each reason that a route cannot be changed."""
     pinger = Pinger(watched_routes.plan.version)
@@ -238,7 +238,7 @@ def watch_routers(
     targets += [(host, mark) for host in watched_routes.other_hosts for mark in marks]
     finished_rounds = 0
     is_pending, problem = False, ""
-    while most_rounds is None or finished_rounds < most_rounds:
+    while max_rounds is None or finished_rounds < max_rounds:
         start = time.monotonic()
         answers = pinger.ping_targets(targets, timing.interval_s * _WAIT_SHARE)
         router_count = len(marks)

@@ -31,7 +31,7 @@ class StationGroup:
     shares: tuple[float, ...] = ()
 
     @property
-    def most_operations_per_s(self) -> float:
+    def max_operations_per_s(self) -> float:
         """Operations per second that the fullest station allows; of one client when each client has its own station."""
         if self.seconds <= 0:
             return float("inf")
@@ -69,7 +69,7 @@ def solve_queueing_network(
     queue_factors = np.where(is_per_client, 0.0, client_count - 1.0) + (jobs_per_client - 1) / jobs_per_client
     rate = _solve_client_rate(times * visit_ratios, queue_factors, fixed, jobs_per_client)
     total = rate * client_count
-    utilizations = [(total if station.shares else rate) / station.most_operations_per_s for station in visited]
+    utilizations = [(total if station.shares else rate) / station.max_operations_per_s for station in visited]
     busiest = int(np.argmax(utilizations)) if utilizations else -1
     return QueueSolution(
         total,

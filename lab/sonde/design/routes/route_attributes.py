@@ -15,8 +15,8 @@ from sonde.design.routes.host_tables import ObservedRoute
 _MIB = 1 << 20
 # What the kernel begins with: packets under way (RFC 6928), seconds until a packet is sent again.
 _FIRST_WINDOW = 10
-_LEAST_TIMEOUT_S = 0.2
-_LEAST_REORDERING = 3
+_MIN_TIMEOUT_S = 0.2
+_MIN_REORDERING = 3
 _FEW_HOPS = 8
 _SOUND_CONTROLS = ("cubic", "bbr", "reno", "dctcp", "htcp")
 _LARGEST_PACKET = 65535
@@ -45,14 +45,14 @@ def _describe_packets(name: str, value: str, packet_bytes: int) -> str:
 
 def _describe_timeout(name: str, value: str, packet_bytes: int) -> str:
     seconds = _parse_seconds(value)
-    if seconds is None or seconds <= _LEAST_TIMEOUT_S:
+    if seconds is None or seconds <= _MIN_TIMEOUT_S:
         return ""
     return f"a {'least' if name == 'rto_min' else 'first'} timeout of {seconds:g} s ({name})"
 
 
 def _describe_reordering(name: str, value: str, packet_bytes: int) -> str:
     count = _parse_number(value)
-    is_small = count is not None and count < _LEAST_REORDERING
+    is_small = count is not None and count < _MIN_REORDERING
     return f"{name} of {count}, so that packets in another order count as lost" if is_small else ""
 
 

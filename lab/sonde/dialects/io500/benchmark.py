@@ -291,7 +291,7 @@ class Io500Benchmark:
     def _write_phase_result(self, phase_row: PhaseRow, was_run: bool) -> None:
         phase, paper, figures = phase_row.phase, self._result_file, phase_row.figures
         if was_run and phase.tool == "ior" and phase.writes:
-            paper.write_pair("accessed-pairs", str(figures.most_operations), 2)
+            paper.write_pair("accessed-pairs", str(figures.max_operations), 2)
             if figures.stonewall is not None:
                 paper.write_pair("throughput-stonewall", f"{figures.stonewall:.2f}")
         elif was_run and phase.tool == "mdtest" and phase.writes and figures.stonewall is not None:

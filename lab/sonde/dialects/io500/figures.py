@@ -25,7 +25,7 @@ class PhaseFigures:
     seconds: float = 0.0
     stonewall: float | None = None
     stonewall_s: float = 0.0
-    most_operations: int = 0  # of one task
+    max_operations: int = 0  # of one task
     mismatches: int = 0
     matches: int | None = None
     visited: int | None = None
@@ -46,7 +46,7 @@ def compute_ior_figures(record: RecordReader) -> PhaseFigures:
         seconds=seconds,
         stonewall=wall.bytes_per_s / GIB if wall else None,
         stonewall_s=wall.seconds if wall else 0.0,
-        most_operations=int(max(_sum_task_column(phase, "ops"), default=0)),
+        max_operations=int(max(_sum_task_column(phase, "ops"), default=0)),
         mismatches=end.verify.mismatches if end.verify else 0,
         sentences=_list_ior_sentences(end),
     )
@@ -72,7 +72,7 @@ def compute_mdtest_figures(record: RecordReader) -> PhaseFigures:
         seconds=seconds,
         stonewall=wall.ops_per_s / 1000 if wall else None,
         stonewall_s=wall.seconds if wall else 0.0,
-        most_operations=int(max(items, default=0)),
+        max_operations=int(max(items, default=0)),
         mismatches=sum(
             phase_record.end.verify.mismatches
             for phase_record in record.phases.values()

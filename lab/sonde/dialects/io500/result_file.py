@@ -44,18 +44,18 @@ class ResultFile:
         self._result.close()
         self._summary.close()
 
-    def write_pair(self, key: str, value: str, least_verbosity: int = 0) -> None:
-        """A line `key = value`; not below the verbosity `least_verbosity`."""
-        if self._verbosity >= least_verbosity:
+    def write_pair(self, key: str, value: str, min_verbosity: int = 0) -> None:
+        """A line `key = value`; not below the verbosity `min_verbosity`."""
+        if self._verbosity >= min_verbosity:
             self._write_to_result(f"{key:<15} = {value}")
 
     def write_line(self, output_line: str = "") -> None:
         """Any line of result.txt."""
         self._write_to_result(output_line)
 
-    def write_comment(self, comment: str, least_verbosity: int = 0) -> None:
+    def write_comment(self, comment: str, min_verbosity: int = 0) -> None:
         """A comment."""
-        if self._verbosity >= least_verbosity:
+        if self._verbosity >= min_verbosity:
             self._write_to_result("; " + " ".join(comment.split()))
 
     def write_broken_rule(self, broken_rule: str) -> None:

@@ -18,7 +18,7 @@ class Io500Rules:
         self._config = config
         self.run_is_valid = True
         # 30 s in the Student Cluster Competition, 300 s elsewhere (rules 2.0).
-        self.least_s = 30 if config.get_flag("global", "scc") else 300
+        self.min_s = 30 if config.get_flag("global", "scc") else 300
 
     def check_settings(self, dry_run: bool) -> Iterator[str]:
         """Rules that the settings alone break. IO500 says so of the stonewall and of files-per-dir too, and forgets it
@@ -29,8 +29,8 @@ class Io500Rules:
             broken.append("DRY RUN MODE ACTIVATED")
         if self._config.get_text("debug", "pause-dir") is not None:
             broken.append("PAUSING BETWEEN RUNS ACTIVATED")
-        if wall != self.least_s:
-            broken.append(f"stonewall-time {wall}s != {self.least_s}s")
+        if wall != self.min_s:
+            broken.append(f"stonewall-time {wall}s != {self.min_s}s")
         if uses_several_directories(self._config):
             broken.append("files-per-dir is set")
         self.run_is_valid = self.run_is_valid and not broken
@@ -56,5 +56,5 @@ class Io500Rules:
             yield f"Runtime of phase ({seconds:f}) is below stonewall time. This shouldn't happen!"
         elif not dry_run and figures.value == 0.0:
             yield "Resulting score shouldn't be 0.0"
-        if phase.writes and seconds < self.least_s:
+        if phase.writes and seconds < self.min_s:
             yield "Runtime is smaller than expected minimum runtime"

@@ -68,9 +68,9 @@ def parse_size_in_kib(size_text: str, option_name: str) -> int:
     return int(match[1]) * {"": 1, "k": 1, "m": KIB, "g": KIB * KIB}[match[2].lower()]
 
 
-def _parse_number(number_text: str, option_name: str, least_number: int = 1) -> int:
-    if not number_text.isdigit() or int(number_text) < least_number:
-        raise UserError(f"{option_name} is {number_text}, but must be a whole number from {least_number} on.")
+def _parse_number(number_text: str, option_name: str, min_number: int = 1) -> int:
+    if not number_text.isdigit() or int(number_text) < min_number:
+        raise UserError(f"{option_name} is {number_text}, but must be a whole number from {min_number} on.")
     return int(number_text)
 
 

@@ -257,8 +257,8 @@ def _make_small_files_part(
     tasks = machine.cpus
     wanted = speed.files_per_s * (phase_seconds / 3 if is_durable else phase_seconds)
     if phase_seconds <= QUICK_S:
-        most_files = _QUICK_FILES_DISCARD if machine.discard else _QUICK_FILES
-        wanted = min(wanted, most_files / tasks, _FILE_REMOVAL_S * speed.removal_files_per_s / tasks)
+        max_files = _QUICK_FILES_DISCARD if machine.discard else _QUICK_FILES
+        wanted = min(wanted, max_files / tasks, _FILE_REMOVAL_S * speed.removal_files_per_s / tasks)
     count = max(64, min(int(wanted), 400_000))
     count = max(16, min(count, int(0.1 * machine.available) // (tasks * 2 * SMALL_TRANSFER_BYTES)))
     document = _make_small_files_document(target, count, "end" if is_durable else "none")

@@ -30,10 +30,10 @@ from sonde.model.experiment.experiment import Cell
 from sonde.model.units import parse_bytes
 from sonde.stats.bounds import MIN_VALUES, BoundedValue, bootstrap_statistic, compute_binomial_interval
 from sonde.stats.ranks import Floats, compute_midranks
-from sonde.stats.ratio import MIN_RUNS_PER_SIDE as LEAST_OF_SIDE
+from sonde.stats.ratio import MIN_RUNS_PER_SIDE as MIN_OF_SIDE
 from sonde.stats.ratio import compare_rates
 from sonde.stats.spread import estimate_coefficient_of_variation
-from sonde.stats.stopping import MIN_RUNS as LEAST_OF_MEDIAN
+from sonde.stats.stopping import MIN_RUNS as MIN_OF_MEDIAN
 from sonde.stats.stopping import InterimLook, adjust_level_for_looks
 
 
@@ -60,7 +60,7 @@ class ClaimEvaluator:
             case MetricReference():
                 samples = self._get_samples(expression, context)
                 return EvaluatedValue(
-                    samples.compute_median_bounds(self._confidence), _get_run_count(samples), LEAST_OF_MEDIAN
+                    samples.compute_median_bounds(self._confidence), _get_run_count(samples), MIN_OF_MEDIAN
                 )
             case MetricFunctionCall():
                 return self._evaluate_function(expression, context)
@@ -171,14 +171,14 @@ class ClaimEvaluator:
             ]
             if pairs:
                 return EvaluatedValue(
-                    compute_median_bounds(pairs, numerator.look, self._confidence), len(pairs), LEAST_OF_MEDIAN
+                    compute_median_bounds(pairs, numerator.look, self._confidence), len(pairs), MIN_OF_MEDIAN
                 )
         side_ratio = compare_rates(
             denominator.values,
             numerator.values,
             adjust_level_for_looks([numerator.look, denominator.look], self._confidence),
         )
-        return EvaluatedValue(BoundedValue(side_ratio.value, side_ratio.low, side_ratio.high), runs, LEAST_OF_SIDE)
+        return EvaluatedValue(BoundedValue(side_ratio.value, side_ratio.low, side_ratio.high), runs, MIN_OF_SIDE)
 
     def _evaluate_function(self, function_call: MetricFunctionCall, context: ClaimContext) -> EvaluatedValue:
         simple: Mapping[str, Callable[[MetricFunctionCall, ClaimContext], EvaluatedValue]] = {
@@ -200,7 +200,7 @@ class ClaimEvaluator:
         return EvaluatedValue(
             BoundedValue.from_exact_value(scatter.value) if samples.is_exact else bounds,
             _get_run_count(samples),
-            LEAST_OF_SIDE,
+            MIN_OF_SIDE,
         )
 
     def _evaluate_imbalance(self, function_call: MetricFunctionCall, context: ClaimContext) -> EvaluatedValue:
@@ -224,9 +224,7 @@ class ClaimEvaluator:
             raise MissingError("a run with a rate above 0")
         if self._source.is_deterministic:
             return EvaluatedValue(BoundedValue.from_exact_value(float(np.median(values))), _EXACT_RUNS)
-        return EvaluatedValue(
-            compute_median_bounds(values, interim_look, self._confidence), len(values), LEAST_OF_MEDIAN
-        )
+        return EvaluatedValue(compute_median_bounds(values, interim_look, self._confidence), len(values), MIN_OF_MEDIAN)
 
     def collect_samples_of_metric(self, metric: MetricReference, context: ClaimContext) -> tuple[str, Samples]:
         """Returns cell id and samples of a metric in a context. Raises MissingError."""

@@ -68,9 +68,9 @@ def make_rate_over_time_section(figure: FigureDescription, runs: MeasuredRuns) -
             )
             for coordinates, lines in members
         ]
-        most_runs = max(len(lines) for _, lines in members)
+        max_runs = max(len(lines) for _, lines in members)
         caption = (
-            f"Lines: the median of {display_count_with_noun(most_runs, 'run')}; areas: all runs. Time runs from the "
+            f"Lines: the median of {display_count_with_noun(max_runs, 'run')}; areas: all runs. Time runs from the "
             "start"
         )
         " of the phase."

@@ -48,12 +48,12 @@ class NamedPlan:
 class Clients:
     """Who does the I/O. If nothing is said, the plan's own `tasks` say it."""
 
-    nodes: int | None = declare_plain_number("count", "client nodes", least_value=1)
+    nodes: int | None = declare_plain_number("count", "client nodes", min_value=1)
     per_target: int | None = declare_plain_number(
-        "count", "client nodes for each target of the pool, instead of nodes", least_value=1
+        "count", "client nodes for each target of the pool, instead of nodes", min_value=1
     )
-    tasks_per_node: int | None = declare_plain_number("count", "processes on each node", least_value=1)
-    threads: int | None = declare_plain_number("count", "threads of each process", least_value=1)
+    tasks_per_node: int | None = declare_plain_number("count", "processes on each node", min_value=1)
+    threads: int | None = declare_plain_number("count", "threads of each process", min_value=1)
     mapping: str = declare_choice("how processes are numbered over nodes", ("block", "cyclic"))
     group: str = declare_text("nodes of the system file to use: the name of a group, or a range")
     origin: str = declare_choice(
@@ -77,9 +77,9 @@ class Storage:
     )
     pool: str = declare_text("pool of the system file, or a name that --pool NAME=DIR gives")
     units: int | None = declare_plain_number(
-        "count", "building blocks (SSUs, LUNs) of the pool, for rates per unit", least_value=1
+        "count", "building blocks (SSUs, LUNs) of the pool, for rates per unit", min_value=1
     )
-    targets: int | None = declare_plain_number("count", "targets (OSTs) of the pool", least_value=1)
+    targets: int | None = declare_plain_number("count", "targets (OSTs) of the pool", min_value=1)
     kind: str = declare_choice(
         "kind of file system that it needs", ("any", "local", "lustre", "gpfs", "nfs"), default="any"
     )
@@ -94,7 +94,7 @@ class Storage:
         ),
     )
     stripe_size: int | None = declare_plain_number("size", "on one target before the next")
-    data_width: int | None = declare_plain_number("count", "data drives of a RAID stripe", least_value=1)
+    data_width: int | None = declare_plain_number("count", "data drives of a RAID stripe", min_value=1)
     segment: int | None = declare_plain_number("size", "on one drive before the next")
     peak: float | None = declare_plain_number("rate", "stated peak of all of it, where no system file says it")
 
@@ -157,9 +157,9 @@ class Sweep:
 class RunSchedule:
     """How often each cell is run, and in which order."""
 
-    min: int = declare_plain_number("count", "runs of each cell", default=3, least_value=1)
+    min: int = declare_plain_number("count", "runs of each cell", default=3, min_value=1)
     max: int | None = declare_plain_number(
-        "count", "runs of a cell at most, when interval is given; if absent, 10 times min", least_value=1
+        "count", "runs of a cell at most, when interval is given; if absent, 10 times min", min_value=1
     )
     interval: float | None = declare_plain_number(
         "share", "until half the 95 % interval of the median is at most this share of it"

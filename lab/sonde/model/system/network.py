@@ -84,7 +84,7 @@ class Link(SystemPart):
     far: tuple[str, ...] = declare_references("the part at the other end", required=True)
     network: tuple[str, ...] = declare_references("the network it belongs to", "networks")
     rate: ReadWriteRates | None = declare_rates("of one link")
-    count: Quantity | None = declare_quantity("count", "parallel connections", least_value=1)
+    count: Quantity | None = declare_quantity("count", "parallel connections", min_value=1)
     latency: Quantity | None = declare_quantity("duration", "one way")
     duplex: str = declare_choice("full: each direction has this rate; half: both share it", ("full", "half"))
     model: Mapping[str, Quantity] | None = declare_parameters(
@@ -123,7 +123,7 @@ class Interface:
     )
     prefix: Quantity | None = declare_quantity("count", "length of the prefix in bits, if not that of the network")
     rate: ReadWriteRates | None = declare_rates("if not that of the network")
-    count: Quantity | None = declare_quantity("count", "how many of them", least_value=1)
+    count: Quantity | None = declare_quantity("count", "how many of them", min_value=1)
     mtu: Quantity | None = declare_quantity("size", "largest packet, if not that of the network")
 
 
@@ -162,7 +162,7 @@ class Router(Host):
     )
     protocol: str = declare_choice("what it forwards", ("ip", "lnet"))
     weight: Quantity | None = declare_quantity(
-        "count", "share of the traffic relative to the other routers", least_value=1
+        "count", "share of the traffic relative to the other routers", min_value=1
     )
     priority: Quantity | None = declare_quantity("count", "0 is used first; a higher one only when those fail")
     hops: Quantity | None = declare_quantity("count", "hops to the far network")

@@ -101,7 +101,7 @@ class FileSystem(SystemPart):
     stripe: DefaultStripe | None = declare_table("how files are laid out unless told otherwise", DefaultStripe)
     stripe_unit: Quantity | None = declare_quantity("size", "alignment of allocations (XFS sunit)")
     stripe_width: Quantity | None = declare_quantity("size", "preferred size of an access (XFS swidth)")
-    allocation_groups: Quantity | None = declare_quantity("count", "allocation groups (XFS agcount)", least_value=1)
+    allocation_groups: Quantity | None = declare_quantity("count", "allocation groups (XFS agcount)", min_value=1)
     log: tuple[str, ...] = declare_references("what holds the journal, if not itself", *_STORE_KINDS)
     log_size: Quantity | None = declare_quantity("size", "of the journal")
     max_transfer: Quantity | None = declare_quantity("size", "largest request")
@@ -143,7 +143,7 @@ class Pool(SystemPart):
     targets: tuple[str, ...] = declare_references("its targets", "targets", allows_several=True)
     units: tuple[str, ...] = declare_references("all targets of these units", "units", allows_several=True)
     clients: Quantity | None = declare_quantity("count", "clients to use with it")
-    clients_per_target: Quantity | None = declare_quantity("count", "clients to use for each target", least_value=1)
+    clients_per_target: Quantity | None = declare_quantity("count", "clients to use for each target", min_value=1)
     peak: RatedPeak | None = declare_table("what is expected of it", RatedPeak)
 
 

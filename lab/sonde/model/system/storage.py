@@ -90,7 +90,7 @@ class RaidGroup(SystemPart):
     """RAID groups alike: `data` + `parity` drives each, `segment` bytes on one drive before the next."""
 
     level: str = declare_choice("RAID level", RAID_LEVELS, required=True)
-    data: Quantity | None = declare_quantity("count", "drives' worth of data in one stripe", least_value=1)
+    data: Quantity | None = declare_quantity("count", "drives' worth of data in one stripe", min_value=1)
     parity: Quantity | None = declare_quantity(
         "count", "drives' worth of parity in one stripe; copies count here for mirrors"
     )
@@ -102,7 +102,7 @@ class RaidGroup(SystemPart):
         "hot spares: all for every group, or an equal share for each block", "drives", allows_several=True
     )
     blocks: Quantity | None = declare_quantity(
-        "count", "equal blocks of these groups that share spares, one for each box", least_value=1
+        "count", "equal blocks of these groups that share spares, one for each box", min_value=1
     )
     spare_share: Quantity | None = declare_quantity(
         "share", "spare space spread over the drives of a declustered group"
@@ -129,7 +129,7 @@ class Lun(SystemPart):
     number: Quantity | None = declare_quantity("count", "logical unit number; of the first one when there are several")
     size: Quantity | None = declare_quantity("size", "bytes; absent is what is left of the group")
     controller: tuple[str, ...] = declare_references("the controller that owns it", "controllers")
-    queue_depth: Quantity | None = declare_quantity("count", "commands that may be under way", least_value=1)
+    queue_depth: Quantity | None = declare_quantity("count", "commands that may be under way", min_value=1)
     purpose: str = declare_choice("what it is tuned for", ("transaction", "bandwidth", "capacity"))
     label: str = declare_text("name in the site's tools, like 01d02_A0_L02")
     device: str = declare_text("name on the host, like pm1d1L10")

@@ -70,17 +70,17 @@ def declare_choices(description: str, allowed: tuple[str, ...]) -> Any:
 
 
 def declare_quantity(
-    number_kind: str, description: str, *, required: bool = False, least_value: int | None = None
+    number_kind: str, description: str, *, required: bool = False, min_value: int | None = None
 ) -> Any:
     """A Quantity of one kind of number."""
-    return _declare_member(number_kind, description, required=required, least=least_value)
+    return _declare_member(number_kind, description, required=required, least=min_value)
 
 
 def declare_plain_number(
-    number_kind: str, description: str, *, default: float | None = None, least_value: int | None = None
+    number_kind: str, description: str, *, default: float | None = None, min_value: int | None = None
 ) -> Any:
     """A number without a source: float, or int for counts and sizes; `default` is in base units."""
-    return _declare_member(number_kind, description, default=default, least=least_value, is_plain=True)
+    return _declare_member(number_kind, description, default=default, least=min_value, is_plain=True)
 
 
 def declare_raw_value(

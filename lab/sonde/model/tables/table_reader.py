@@ -131,7 +131,7 @@ def _read_member_value(member: TableMember, raw_value: Any, read_context: ReadCo
 
 
 def read_quantity(
-    number_kind: str, raw_value: Any, read_context: ReadContext, least_value: int | None = None
+    number_kind: str, raw_value: Any, read_context: ReadContext, min_value: int | None = None
 ) -> Quantity:
     """Reads a number, given plainly or as a table {value, source, status, note}."""
     source, status, note, written = read_context.source, read_context.status, "", raw_value
@@ -162,8 +162,8 @@ def read_quantity(
         parsed = NUMBER_PARSERS[number_kind](written)
     except UnitError as error:
         raise read_context.wrap_error(error) from None
-    if least_value is not None and parsed < least_value:
-        raise read_context.make_error(f"is {format_json_value(written)}; it must be at least {least_value}.")
+    if min_value is not None and parsed < min_value:
+        raise read_context.make_error(f"is {format_json_value(written)}; it must be at least {min_value}.")
     return Quantity(parsed, str(written), source, status, note)
 
 

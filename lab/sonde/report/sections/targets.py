@@ -11,7 +11,7 @@ from markupsafe import Markup
 from sonde.charts.plot import render_html_table
 from sonde.findings.phase_summary import AssessedPhase
 from sonde.findings.stragglers import MemberRate
-from sonde.findings.targets import collect_target_rates, collect_target_usage, count_fragments, describe_pools
+from sonde.findings.targets import collect_target_rates, collect_target_usage, count_fragments, describe_pool_disks
 from sonde.model import quantities
 from sonde.model.escaping import escape_line
 from sonde.model.lines import LayoutLine
@@ -65,7 +65,7 @@ def _describe_files_of_targets(
         note += f"; {files} in {quantities.display_count_with_noun(pieces.fragments, 'piece')} on it"
         if pieces.unplaced:
             note += f", {quantities.display_configured_size(pieces.unplaced)} without a place yet"
-    note += f"; {pools}" if (pools := describe_pools(layout_line)) else ""
+    note += f"; {pools}" if (pools := describe_pool_disks(layout_line)) else ""
     return render_html_table(head, rows, note)
 
 

@@ -105,7 +105,7 @@ def test_missing_interface_does_not_end_the_watch(monkeypatch: pytest.MonkeyPatc
             raise MachineError("There is no interface eth0 on this host.")
 
     timing = HealthCheckTiming(0.001, down=1, up=1)
-    health_check.watch_routers(watched, timing, replace_route, reports.append, most_rounds=6)
+    health_check.watch_routers(watched, timing, replace_route, reports.append, max_rounds=6)
     assert len(attempts) == 4, "three in vain, and none after it worked"
     assert [hop.via for hop in attempts[-1].hops] == ["10.1.0.1"]
     assert sum("no interface eth0" in report for report in reports) == 1

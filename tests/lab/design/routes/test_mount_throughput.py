@@ -77,8 +77,7 @@ def test_rate_never_exceeds_station_or_unqueued_rate(
     solution = solve_queueing_network(station_groups, clients, jobs, delay_s)
     unqueued_rate = clients * jobs / (delay_s + sum(group.seconds for group in station_groups))
     max_rate = min(
-        group.most_operations_per_s if group.shares else group.most_operations_per_s * clients
-        for group in station_groups
+        group.max_operations_per_s if group.shares else group.max_operations_per_s * clients for group in station_groups
     )
     assert 0 < solution.rate <= min(unqueued_rate, max_rate) * (1 + 1e-6)
     assert solution.seconds * solution.rate == pytest.approx(clients * jobs), "Little's law"

@@ -4,8 +4,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
 
 from sonde.stats.ranks import Floats
 
@@ -46,20 +49,24 @@ def find_dips(logs: Floats) -> PeriodicDips | None:
     return _describe_dips(logs, *best) if best else None
 
 
+@cache
+def _list_box_widths(max_width: int) -> NDArray[np.int64]:
+    """Widths that grow by a third: the gain hardly depends on a slice more or less."""
+    return np.unique(np.round(np.geomspace(MIN_DIPS, max_width, 14)).astype(np.int64))
+
+
 def _find_best_box(folded: Floats, max_width: int) -> tuple[float, int, int]:
     """Returns the lower interval (cyclic) that reduces the sum of squares most."""
-    n = folded.size
-    sums = np.concatenate([[0.0], np.cumsum(np.concatenate([folded, folded]))])
-    best = (0.0, 0, 1)
-    # widths grow by a third: the gain hardly depends on a slice more or less
-    widths = np.unique(np.round(np.geomspace(MIN_DIPS, max_width, 14)).astype(int))
-    for width in widths:
-        sums_inside = sums[width : width + n] - sums[:n]
-        gains = np.where(sums_inside < 0, sums_inside**2 * n / (width * (n - width)), 0.0)
-        position = int(np.argmax(gains))
-        if gains[position] > best[0]:
-            best = (float(gains[position]), position, position + int(width))
-    return best
+    n, widths = folded.size, _list_box_widths(max_width)
+    sums = np.zeros(2 * n + 1)
+    np.cumsum(np.concatenate([folded, folded]), out=sums[1:])
+    # a row for each width, a column for each start
+    sums_inside = sliding_window_view(sums, n)[widths] - sums[:n]
+    np.minimum(sums_inside, 0.0, out=sums_inside)
+    gains = sums_inside**2 * n / (widths * (n - widths))[:, None]
+    row, position = divmod(int(np.argmax(gains)), n)
+    gain = float(gains[row, position])
+    return (gain, position, position + int(widths[row])) if gain > 0 else (0.0, 0, 1)
 
 
 def _describe_dips(

@@ -234,7 +234,8 @@ def _apply_rules(part: str, location: str, attributes: Mapping[str, str]) -> Ite
                 continue
             yield CheckedItem(rule.attribute, owner)
             if re.fullmatch(rule.faulty, value):
-                yield LayoutFault(rule.kind, owner, rule.problem.format(value=value), rule.cost, rule.remedy)
+                problem = rule.problem.format(value=value)
+                yield LayoutFault(rule.kind, owner, problem, rule.cost, rule.remedy, (rule.attribute,))
 
 
 def _find_values(attribute: str, location: str, attributes: Mapping[str, str]) -> Iterator[tuple[str, str]]:

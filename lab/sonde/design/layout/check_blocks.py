@@ -35,7 +35,7 @@ def find_block_faults(storage: ObservedStorage, file_system: ObservedFileSystem)
         yield LayoutFault(
             "blocks too small", file_system.location, f"a block has {format_bytes(file_system.block)}",
             "four times the metadata of blocks of 4 KiB, and writes smaller than a sector of the drives",
-            "make it with blocks of 4 KiB",
+            "make it with blocks of 4 KiB", ("block",),
         )  # fmt: skip
     yield from _check_sectors(storage, file_system)
 

@@ -12,7 +12,7 @@ from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.geometry import CSM_SEGMENTS, MIB, compute_slice_alignment, parse_geometry
 from sonde.design.layout.live.observations import ObservedDisk, ObservedPath, ObservedSlices, ObservedStorage
 from sonde.model.errors import UserError
-from sonde.model.units import format_bytes
+from sonde.model.units import format_bytes, format_count_with_noun
 
 # Active paths may differ by this fraction of the larger count; the two of the published listing differ by 0.5 %.
 _UNBALANCED = 0.05
@@ -156,6 +156,7 @@ def _check_parity_settings(disk: ObservedDisk) -> Iterator[LayoutFault | Checked
         yield LayoutFault(
             "stripe cache too small", disk.name, f"stripe_cache_size is {cache} pages",
             "full stripes are not gathered: md reads before it writes", "echo 8192 > md/stripe_cache_size",
+            ("stripe_cache_size",),
         )  # fmt: skip
 
 
@@ -251,7 +252,7 @@ def _check_queue(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Layou
         yield LayoutFault(
             "queue too short", disk.name, f"nr_requests is {requests}: so many requests are under way at most",
             "the scheduler cannot merge requests, and drives wait for the next one",
-            f"echo 256 > queue/nr_requests (at least {_LEAST_REQUESTS})",
+            f"echo 256 > queue/nr_requests (at least {_LEAST_REQUESTS})", ("nr_requests",),
         )  # fmt: skip
     most, allowed = (int(queue.get(name, 0) or 0) for name in ("max_sectors_kb", "max_hw_sectors_kb"))
     # a volume splits requests at its members, so a request needs only one unit
@@ -262,7 +263,7 @@ def _check_queue(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Layou
             "requests are cut", disk.name,
             f"max_sectors_kb is {most}, but a full stripe has {format_bytes(stripe)}",
             "one stripe takes several requests, and a controller may write parts of it",
-            f"echo {min(stripe // 1024, allowed, 16384)} > queue/max_sectors_kb",
+            f"echo {min(stripe // 1024, allowed, 16384)} > queue/max_sectors_kb", ("max_sectors_kb",),
         )  # fmt: skip
     chunk = next(
         (array.unit for array in storage.disks.values() if disk.name in array.members and array.kind == "md"), None
@@ -271,19 +272,20 @@ def _check_queue(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Layou
         yield LayoutFault(
             "requests are cut", disk.name, f"max_sectors_kb is {most}, but md writes chunks of {format_bytes(chunk)}",
             "one chunk takes several requests", f"echo {min(chunk // 1024, allowed)} > queue/max_sectors_kb",
+            ("max_sectors_kb",),
         )  # fmt: skip
     scheduler = re.search(r"\[(\w[\w-]*)\]", queue.get("scheduler", ""))
     name = scheduler[1] if scheduler else queue.get("scheduler", "")
     if disk.flash and disk.kind == "disk" and name in ("bfq", "cfq", "kyber") and disk.name.startswith("nvme"):
         yield LayoutFault(
             "scheduler", disk.name, f"the scheduler of a flash drive is {name}",
-            "every request takes locks and processor time", "echo none > queue/scheduler",
+            "every request takes locks and processor time", "echo none > queue/scheduler", ("scheduler",),
         )  # fmt: skip
     elif disk.flash is False and name in ("bfq", "cfq") and disk.kind == "disk":
         yield LayoutFault(
             "scheduler", disk.name, f"the scheduler is {name}",
             "streams of many tasks get slices of time, one after another",
-            "echo mq-deadline > queue/scheduler, or none for a LUN",
+            "echo mq-deadline > queue/scheduler, or none for a LUN", ("scheduler",),
         )  # fmt: skip
     ahead = queue.get("read_ahead_kb", "")
     if disk.full_stripe_bytes and ahead.isdigit() and int(ahead) * 1024 < disk.full_stripe_bytes:
@@ -291,21 +293,23 @@ def _check_queue(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Layou
             "read-ahead too short", disk.name,
             f"read_ahead_kb is {ahead}, less than one stripe of {format_bytes(disk.full_stripe_bytes)}",
             "one task that reads keeps some of the drives busy only",
-            f"echo {2 * disk.full_stripe_bytes // 1024} > queue/read_ahead_kb",
+            f"echo {2 * disk.full_stripe_bytes // 1024} > queue/read_ahead_kb", ("read_ahead_kb",),
         )  # fmt: skip
 
 
 def _check_device(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     if disk.queue_depth is not None and 0 < disk.queue_depth < _LEAST_DEPTH:
         yield LayoutFault(
-            "queue too short", disk.name, f"{disk.queue_depth} commands at a time (queue depth)",
+            "queue too short", disk.name,
+            f"{format_count_with_noun(disk.queue_depth, 'command')} at a time (queue depth)",
             "drives wait for the next command, and cannot sort them", f"set a queue depth of {_LEAST_DEPTH} or more",
+            ("queue_depth",),
         )  # fmt: skip
     merges = disk.queue.get("nomerges", "0")
     if merges.isdigit() and int(merges):
         yield LayoutFault(
             "requests are not merged", disk.name, f"nomerges is {merges}",
-            "adjacent small requests go to the drive one by one", "echo 0 > queue/nomerges",
+            "adjacent small requests go to the drive one by one", "echo 0 > queue/nomerges", ("nomerges",),
         )  # fmt: skip
     timeout = disk.settings.get("timeout", "")
     if timeout.isdigit():
@@ -314,20 +318,20 @@ def _check_device(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
             yield LayoutFault(
                 "timeout too short", disk.name, f"the timeout of commands is {timeout} s",
                 "a drive that repeats a read, or a controller that fails over, is reset and may leave its array",
-                "echo 30 > device/timeout, or what the vendor of the storage asks",
+                "echo 30 > device/timeout, or what the vendor of the storage asks", ("timeout",),
             )  # fmt: skip
         if int(timeout) > _MOST_TIMEOUT_S:
             yield LayoutFault(
                 "timeout too long", disk.name, f"the timeout of commands is {timeout} s",
                 f"a drive or path that hangs holds its requests for {int(timeout) // 60} minutes",
-                "echo 180 > device/timeout, or less where the drive limits its error recovery",
+                "echo 180 > device/timeout, or less where the drive limits its error recovery", ("timeout",),
             )  # fmt: skip
     ahead = disk.queue.get("read_ahead_kb", "")
     if ahead.isdigit() and int(ahead) > _MOST_AHEAD_KIB:
         yield LayoutFault(
             "read-ahead too long", disk.name, f"read_ahead_kb is {ahead}, {int(ahead) // 1024} MiB for each open file",
             "readers that stop or jump have read for nothing, and memory is taken from other data",
-            "set it to two full stripes",
+            "set it to two full stripes", ("read_ahead_kb",),
         )  # fmt: skip
 
 

@@ -61,7 +61,7 @@ def _check_zones(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Layou
         cost = "random writes fill its cache, then each waits until a zone of 256 MiB is written again"
     yield LayoutFault(
         "zoned drive", disk.name, f"it is a zoned drive ({zones}), and {use}", cost,
-        "replace it by a conventional drive (CMR)",
+        "replace it by a conventional drive (CMR)", ("zoned",),
     )  # fmt: skip
 
 
@@ -116,7 +116,7 @@ def _check_failfast(array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
             f"failfast is not the same on all members: {', '.join(odd)} {'has' if len(odd) == 1 else 'have'} another"
             " value than the others",
             "members that fail fast leave the array at a short interruption that the others survive",
-            "echo failfast or -failfast > md/dev-…/state, the same for all members",
+            "echo failfast or -failfast > md/dev-…/state, the same for all members", ("failfast",),
         )  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def _check_parity_order(array: ObservedDisk) -> Iterator[LayoutFault | CheckedIt
             "parity on one drive", array.name,
             f"its layout is {layout}, that of RAID 5 with a drive more: one drive holds all of the second parity",
             "each write of any drive also writes this one, and reads never use it",
-            "mdadm --grow --layout=left-symmetric",
+            "mdadm --grow --layout=left-symmetric", ("layout",),
         )  # fmt: skip
 
 
@@ -148,4 +148,5 @@ def _check_error_recovery(drive: ObservedDisk, array: ObservedDisk) -> Iterator[
         f"its error recovery {text}, but the timeout of commands is {timeout} s",
         f"while it repeats a bad read the kernel resets it, and {array.name} loses the drive instead of a sector",
         "smartctl -l scterc,70,70, or echo 180 > device/timeout where the drive has no such limit",
+        ("error_recovery", "timeout"),
     )  # fmt: skip

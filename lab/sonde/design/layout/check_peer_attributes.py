@@ -30,7 +30,7 @@ _INDIVIDUAL = re.compile(
     r"|max_segment\w*|max_integrity_segments|max_discard_segments|max_hw_sectors_kb|dma_alignment|virt_boundary_mask"
     r"|discard_\w+|write_same_max_bytes|write_zeroes\w*|zone_\w+|nr_zones|max_open_zones|max_active_zones"
     r"|stripe_cache_active|last_sync_action|consistency_policy|rd\d+|component_size|protection|block_device_state"
-    r"|bitmap/(?:backlog|can_clear|location|max_backlog_used|space|time_base|metadata)|uuid_sub|suspend_\w+|safe_mode\w*"
+    r"|%rd|avg \w+|maxor|nor|wait|sz/GBs|bitmap/(?:backlog|can_clear|location|max_backlog_used|space|time_base|metadata)|uuid_sub|suspend_\w+|safe_mode\w*"
 )
 # Facts of targets that count something, identify a target or have a rule in another module.
 _INDIVIDUAL_OF_TARGETS = re.compile(
@@ -106,28 +106,19 @@ def find_attribute_differences(storage: ObservedStorage) -> Iterator[LayoutFault
                     cost = _COSTS.get(attribute, _DEFAULT_COST.format(parts=group.parts))
                     yield LayoutFault(
                         "differs from its peers", part, problem, cost,
-                        "give it the value of the others, or find out why it has another one",
+                        "give it the value of the others, or find out why it has another one", (attribute,),
                     )  # fmt: skip
 
 
 def drop_repeated_differences(results: Iterable[LayoutFault | CheckedItem]) -> list[LayoutFault | CheckedItem]:
-    """The results without differences between peers whose part and attribute another fault names already."""
+    """The results without differences between peers whose part and attribute another fault is about."""
     all_results = list(results)
     others = [each for each in all_results if isinstance(each, LayoutFault) and each.kind != "differs from its peers"]
     return [
         each for each in all_results
         if not (isinstance(each, LayoutFault) and each.kind == "differs from its peers")
-        or not any(_names_same(other, each) for other in others)
+        or not any(other.covers(each.location, attribute) for other in others for attribute in each.attributes)
     ]  # fmt: skip
-
-
-def _names_same(fault: LayoutFault, difference: LayoutFault) -> bool:
-    attribute = difference.problem.partition(" is ")[0]
-    text = f"{fault.location} {fault.problem}"
-    aliases = {"queue_depth": "queue depth", "zoned": "zones"}
-    return difference.location in text and (
-        attribute in fault.problem or aliases.get(attribute, attribute) in f"{fault.kind} {fault.problem}"
-    )
 
 
 def _describe_differences(group: PeerGroup, attribute: str, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -84,7 +84,7 @@ def _compare_array_members(storage: ObservedStorage, array: ObservedDisk) -> Ite
             yield LayoutFault(
                 "unequal members of a stripe", array.name,
                 f"{setting} of {_join_first_names(others)} is {values[others[0]]}; of the other members it is {common}",
-                cost, f"give all members the same {setting}, or replace the odd drive",
+                cost, f"give all members the same {setting}, or replace the odd drive", (setting,), tuple(others),
             )  # fmt: skip
 
 
@@ -116,6 +116,7 @@ def _compare_paths(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Lay
                 "unequal paths", disk.name, f"{setting} differs between the paths of {device}: {text}",
                 "requests that one path takes fail on another, or are split",
                 f"set the same {setting} on all paths, by a udev rule or max_sectors_kb in multipath.conf",
+                (setting,), tuple(values),
             )  # fmt: skip
 
 

@@ -230,7 +230,7 @@ def _compare_setting(disk: ObservedDisk, setting: str, planned: str) -> Iterator
     if is_wrong or is_larger:
         yield LayoutFault(
             "not as planned", disk.name, f"{name} is {observed}; planned is {planned}", cost,
-            f"echo {planned} > {setting}",
+            f"echo {planned} > {setting}", (name,),
         )  # fmt: skip
 
 
@@ -291,7 +291,7 @@ def _check_volume_members(storage: ObservedStorage, plan: FileSystemLayout) -> I
                 "not as planned", disk.name,
                 f"one member holds {format_bytes(disk.unit)} before the next (chunk); planned is"
                 f" {', '.join(map(format_bytes, sorted(units)))}",
-                "another stripe than planned: requests and alignment of the plan do not fit it", _MAKE,
+                "another stripe than planned: requests and alignment of the plan do not fit it", _MAKE, ("unit",),
             )  # fmt: skip
         if disk.kind in ("md", "part") or disk.level == "raid0":
             yield CheckedItem("the planned layout", disk.name)

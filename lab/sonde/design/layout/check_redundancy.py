@@ -73,7 +73,7 @@ def _check_rebuild_rate(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedIte
         yield LayoutFault(
             "rebuild too slow", disk.name,
             f"sync_speed_max is {rate[0]} KiB/s: the rebuild of a drive of {format_bytes(size)} takes {days:.0f} days",
-            "another drive may fail in that time", "echo 200000 > md/sync_speed_max",
+            "another drive may fail in that time", "echo 200000 > md/sync_speed_max", ("sync_speed_max",),
         )  # fmt: skip
 
 
@@ -86,14 +86,14 @@ def _check_metadata(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
         yield LayoutFault(
             "old metadata", disk.name, f"its metadata have version {settings['metadata']}",
             "at most 28 devices of 2 TiB, and a partition at the end of a drive is taken for the whole drive",
-            "assemble it with --update=metadata (1.0), or make it again with 1.2",
+            "assemble it with --update=metadata (1.0), or make it again with 1.2", ("metadata",),
         )  # fmt: skip
     layout = settings.get("layout", "")
     if layout.startswith("parity-"):
         yield LayoutFault(
             "parity on one drive", disk.name, f"its layout is {layout}: one drive holds all parity",
             "each write of any drive also writes this one, and reads never use it",
-            "mdadm --grow --layout=left-symmetric",
+            "mdadm --grow --layout=left-symmetric", ("layout",),
         )  # fmt: skip
     used, size = _read_disk_count(disk, "used_bytes"), min((size for size in disk.member_sizes if size), default=0)
     if used and size:
@@ -145,7 +145,7 @@ def _check_protection(disk: ObservedDisk, *, is_degraded: bool) -> Iterator[Layo
         yield LayoutFault(
             "no bitmap", disk.name, f"{disk.level} {disk.name} has no write-intent bitmap",
             "after a crash or a lost path the whole array is synchronized again, for hours",
-            "mdadm --grow --bitmap=internal, best with --bitmap-chunk=128M",
+            "mdadm --grow --bitmap=internal, best with --bitmap-chunk=128M", ("bitmap", "bitmap_position"),
         )  # fmt: skip
 
 
@@ -168,7 +168,7 @@ def find_path_faults(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
             "multipath policy", disk.name,
             f"{len(equal)} path groups have the same priority {best}: one group is used at a time",
             "equal paths are idle until the first ones fail",
-            'path_grouping_policy "group_by_prio" or "multibus" in multipath.conf',
+            'path_grouping_policy "group_by_prio" or "multibus" in multipath.conf', ("path groups",),
         )  # fmt: skip
     yield from _check_adapters(disk)
     if disk.settings.get("protection") == "ro":
@@ -182,14 +182,14 @@ def find_path_faults(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
             "no hardware handler", disk.name,
             "its path groups have different priorities, but hwhandler is 0",
             "the array is not told to change controllers: after a failover requests fail or are slow",
-            'hardware_handler "1 alua" in multipath.conf',
+            'hardware_handler "1 alua" in multipath.conf', ("handler",),
         )  # fmt: skip
     features = disk.settings.get("features")
     if features is not None and "queue_if_no_path" not in features and len(disk.paths) > 1:
         yield LayoutFault(
             "no queue without paths", disk.name, "requests fail at once when all paths are lost",
             "the restart of a switch or controller of some seconds is an I/O error for the file system",
-            "no_path_retry 30 in multipath.conf, unless a cluster must fail over at once",
+            "no_path_retry 30 in multipath.conf, unless a cluster must fail over at once", ("features",),
         )  # fmt: skip
     features = features or ""
     policy = disk.settings.get("policy", "")
@@ -197,12 +197,12 @@ def find_path_faults(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
         yield LayoutFault(
             "multipath policy", disk.name, f"paths are chosen by {policy}",
             "a slow path gets as many requests as a fast one, and all wait for it",
-            'path_selector "service-time 0" in multipath.conf',
+            'path_selector "service-time 0" in multipath.conf', ("policy",),
         )  # fmt: skip
     if "queue_if_no_path" in features and "pg_init_retries" not in features and len(disk.paths) == 1:
         yield LayoutFault(
             "multipath policy", disk.name, "requests wait without end when its only path is lost",
-            "processes hang until the path returns", "no_path_retry with a number in multipath.conf",
+            "processes hang until the path returns", "no_path_retry with a number in multipath.conf", ("features",),
         )  # fmt: skip
 
 

@@ -58,6 +58,7 @@ class AttributeComparison:
     observe: Observer | None = None
     cost: str = ""
     remedy: str = _MAKE
+    attribute: str = ""  # its name in observations, where peers are compared by it
 
 
 _NAMES = "nothing depends on the name"
@@ -99,12 +100,12 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
     ("mdadm", "--bitmap"): AttributeComparison(
         "the planned position of the bitmap", observe_bitmaps,
         "writes of the bitmap go to other drives than planned",
-        "mdadm --grow --bitmap=none, then --bitmap= with the planned position"),
+        "mdadm --grow --bitmap=none, then --bitmap= with the planned position", "bitmap_position"),
     ("mdadm", "--metadata"): AttributeComparison("the planned version of metadata", observe_array_versions,
-                                        "data begins at another place of the drives"),
+                                        "data begins at another place of the drives", attribute="metadata"),
     ("mdadm", "--layout"): AttributeComparison("the planned layout of copies or parity", observe_array_layouts,
                                       "data and parity or copies lie on other drives: reads have another rate",
-                                      "mdadm --grow --layout= with the planned one, or make it again"),
+                                      "mdadm --grow --layout= with the planned one, or make it again", "layout"),
     ("mdadm", "--spare-devices"): AttributeComparison(
         "the planned number of spares", observe_array_spares,
         "after the loss of fewer drives than planned nothing takes over", "mdadm --manage --add a drive"),
@@ -115,9 +116,11 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
         "what uses /dev/disk/by-partlabel takes another one",
         "sgdisk --change-name as the script of sonde layout plan does"),
     ("pvcreate", "--dataalignment"): AttributeComparison("the planned begin of data in a physical volume",
-                                                observe_physical_starts, "extents do not begin at stripes"),
+                                                observe_physical_starts, "extents do not begin at stripes",
+                                                attribute="data_start"),
     ("vgcreate", "--physicalextentsize"): AttributeComparison("the planned size of extents", observe_extent_sizes,
-                                                     "volumes begin and end at other places"),
+                                                     "volumes begin and end at other places",
+                                                     attribute="extent_bytes"),
     ("lvcreate", "--stripes"): AttributeComparison("the planned number of stripes", observe_stripe_counts,
                                           "another number of members works for a task"),
     ("lvcreate", "--stripesize"): AttributeComparison("the planned stripe size", observe_stripe_sizes,
@@ -177,13 +180,14 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
                                                  "its data is out of reach while its server is down"),
     ("mkfs.lustre", "--backfstype"): AttributeComparison(
         "the planned backend", observe_backends, "other settings apply to it"),
-    **{("mkfs.lustre", f"--mkfsoptions {option}"): AttributeComparison(subject, observe_target_numbers, cost)
-       for option, subject, cost in (
-           ("-b", "the planned block of targets", "metadata take another amount of space"),
-           ("-E stride", "the planned stride of targets", "bitmaps of all groups may lie on one drive"),
-           ("-E stripe_width", "the planned stripe width of targets", "allocations do not begin at stripes"),
-           ("-J size", "the planned journal of targets", "a smaller one limits creates and writes, a larger one takes"
-            " memory of the server"),
+    **{("mkfs.lustre", f"--mkfsoptions {option}"): AttributeComparison(
+        subject, observe_target_numbers, cost, attribute=attribute)
+       for option, subject, attribute, cost in (
+           ("-b", "the planned block of targets", "block", "metadata take another amount of space"),
+           ("-E stride", "the planned stride of targets", "unit", "bitmaps of all groups may lie on one drive"),
+           ("-E stripe_width", "the planned stripe width of targets", "width", "allocations do not begin at stripes"),
+           ("-J size", "the planned journal of targets", "log", "a smaller one limits creates and writes, a larger one"
+            " takes memory of the server"),
     )},
     ("lctl", "brw_size"): AttributeComparison("the planned brw_size", observe_request_sizes,
                                      "requests to the drives are no whole stripes", _SET),
@@ -207,6 +211,7 @@ def find_written_faults(
                     "not as planned", observation.location,
                     f"{name}: {observation.observed}; planned is {observation.planned}",
                     observation.cost or comparison.cost, comparison.remedy,
+                    (comparison.attribute,) if comparison.attribute else (),
                 )  # fmt: skip
 
 

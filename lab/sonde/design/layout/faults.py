@@ -10,13 +10,20 @@ from sonde.design.checked_items import CheckedItem
 
 @dataclass(frozen=True)
 class LayoutFault:
-    """One fault: `kind` for programs, its location, the problem, its cost and a remedy."""
+    """One fault: `kind` for programs, its location, the problem, its cost and a remedy. `attributes` are those that it
+    is about, by their names in observations, and `parts` the parts that have them; empty is its location."""
 
     kind: str
     location: str
     problem: str
     cost: str
     remedy: str
+    attributes: tuple[str, ...] = ()
+    parts: tuple[str, ...] = ()
+
+    def covers(self, part: str, attribute: str) -> bool:
+        """Whether the fault is about an attribute of a part."""
+        return attribute in self.attributes and part in (self.parts or (self.location,))
 
 
 @dataclass(frozen=True)

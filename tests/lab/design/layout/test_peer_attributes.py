@@ -327,3 +327,22 @@ def test_state_of_alua_and_counters_of_paths_differ_without_fault() -> None:
         for letter in "abc" for path, state, count in (("x", "active/optimized", "1"), ("y", "active/unoptimized", "0"))
     )  # fmt: skip
     assert find_faults({"multipath": MAPS, "sysfs": sysfs}) == []
+
+
+def test_fault_of_a_map_is_not_repeated_by_its_peers() -> None:
+    text = MAPS.replace("features='1 queue_if_no_path'", "features='0'", 1)
+    require_single(find_faults({"multipath": text}), "no queue without paths", "dm-10")
+
+
+def test_fault_of_a_similar_name_hides_no_difference() -> None:
+    timeouts = {f"sd{letter}": "30" for letter in "abcdefghij"} | {"sda": "60", "sdaa": "5"}
+    text = "".join(set_values(disk, device__timeout=seconds) for disk, seconds in timeouts.items())
+    faults = find_faults(make_server_outputs() | {"more": text})
+    assert {(fault.kind, fault.location) for fault in faults} == {
+        ("differs from its peers", "sda"), ("timeout too short", "sdaa")}  # fmt: skip
+
+
+def test_counters_of_paths_are_not_compared() -> None:
+    text = "".join(f"pm{number}d1L1 %rd maxor nor wait avg rd avg wrt sz/GBs\n{number} {5 + (number > 2)} 4 0 1 2 583\n"
+                   f"fc{number}d1L1 pri active 866071 812707 0\n" for number in (1, 2, 3))  # fmt: skip
+    assert "differs from its peers" not in {fault.kind for fault in find_faults({"pm": text})}

@@ -13,7 +13,7 @@ from pathlib import Path
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.layout.attribute_rules import find_attribute_faults
 from sonde.design.layout.check_blocks import find_block_faults
-from sonde.design.layout.check_disks import find_disk_faults, find_slice_faults
+from sonde.design.layout.check_disks import find_disk_faults
 from sonde.design.layout.check_drives import find_drive_faults
 from sonde.design.layout.check_inodes import find_inode_faults, find_planned_inode_faults
 from sonde.design.layout.check_mounts import find_covered_mounts, find_mount_faults
@@ -24,6 +24,7 @@ from sonde.design.layout.check_permissions import find_permission_faults
 from sonde.design.layout.check_plan import find_plan_faults, select_planned
 from sonde.design.layout.check_planned_devices import find_device_faults
 from sonde.design.layout.check_pools import find_pool_faults
+from sonde.design.layout.check_slices import find_slice_faults
 from sonde.design.layout.check_targets import find_target_faults
 from sonde.design.layout.check_volumes import find_volume_faults
 from sonde.design.layout.check_written import find_written_faults, list_not_compared
@@ -136,7 +137,7 @@ def _check_file_system(
     if file_system.kind in _STRIPED:
         yield from _check_stripes(storage, file_system, plan)
         yield from _check_log(storage, file_system)
-        yield from find_block_faults(storage, file_system)
+        yield from find_block_faults(storage, file_system, plan.capacity if plan is not None else None)
     if file_system.kind == "xfs":
         yield from _check_groups(file_system, plan)
         yield from _check_blocks(storage, file_system, plan)

@@ -9,16 +9,23 @@ from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.geometry import GIB
 from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage
+from sonde.design.layout.observe_written import list_disks_below
 from sonde.model.units import format_bytes
 
 # On smaller file systems small blocks save space that matters.
 _LARGE = 64 * GIB
 _USUAL_BLOCK = 4096
 _MUCH_RESERVED = 200 * GIB
+# Metadata at the end of a device, and rounding, take less than this fraction of it.
+_SIZE_SHARE = 0.02
 
 
-def find_block_faults(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
-    """All faults of blocks, sectors and journal of one file system."""
+def find_block_faults(
+    storage: ObservedStorage, file_system: ObservedFileSystem, planned_bytes: int | None = None
+) -> Iterator[LayoutFault | CheckedItem]:
+    """All faults of size, blocks, sectors and journal of one file system, for which a plan may have another size than
+    that of its device."""
+    yield from _check_size(storage, file_system, planned_bytes)
     if file_system.facts.get("journal"):
         yield CheckedItem("journal", file_system.location)
     if file_system.facts.get("journal") == "no":
@@ -38,6 +45,29 @@ def find_block_faults(storage: ObservedStorage, file_system: ObservedFileSystem)
             "make it with blocks of 4 KiB", ("block",),
         )  # fmt: skip
     yield from _check_sectors(storage, file_system)
+
+
+def _check_size(
+    storage: ObservedStorage, file_system: ObservedFileSystem, planned_bytes: int | None
+) -> Iterator[LayoutFault | CheckedItem]:
+    """The size of a file system against that of its device; a smaller one may be planned."""
+    device = next(iter(list_disks_below(storage, (file_system,))), None)
+    size = file_system.size_bytes
+    if device is None or not device.size or not size:
+        return
+    yield CheckedItem("the size of its device", file_system.location)
+    texts = f"it has {format_bytes(size)}; its device {device.name} has {format_bytes(device.size)}"
+    is_planned = planned_bytes is not None and abs(size - planned_bytes) <= _SIZE_SHARE * planned_bytes
+    if size < (1 - _SIZE_SHARE) * device.size and not is_planned:
+        yield LayoutFault(
+            "device partly unused", file_system.location, texts, "capacity is lost",
+            "grow it (xfs_growfs, or resize2fs), or make it again without a size", ("blocks",),
+        )  # fmt: skip
+    elif size > device.size:
+        yield LayoutFault(
+            "larger than its device", file_system.location, texts, "what lies beyond the end cannot be read or written",
+            "look whether the device shrank or is another one, before anything is written",
+        )  # fmt: skip
 
 
 def _check_health(file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:

@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks disks, slices, arrays, volumes and paths."""
+"""Checks disks, partitions, arrays, volumes and paths."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_redundancy import find_path_faults, find_redundancy_faults
 from sonde.design.layout.faults import LayoutFault
-from sonde.design.layout.geometry import CSM_SEGMENTS, MIB, compute_slice_alignment, parse_geometry
-from sonde.design.layout.live.observations import ObservedDisk, ObservedPath, ObservedSlices, ObservedStorage
-from sonde.model.errors import UserError
+from sonde.design.layout.geometry import CSM_SEGMENTS, MIB, compute_slice_alignment
+from sonde.design.layout.live.observations import ObservedDisk, ObservedPath, ObservedStorage
 from sonde.model.units import format_bytes, format_count_with_noun
 
 # Active paths may differ by this fraction of the larger count; the two of the published listing differ by 0.5 %.
@@ -25,6 +25,8 @@ _MOST_TIMEOUT_S = 600
 # What the path checker of multipathd reports of a path that does not work.
 _BAD_CHECKS = ("faulty", "shaky", "delayed", "i/o timeout", "undef")
 _MOST_AHEAD_KIB = 256 * 1024
+# Sizes that differ by less than this fraction are given by their difference.
+_SIZE_SHARE = 0.01
 
 
 def find_disk_faults(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
@@ -87,6 +89,20 @@ def _check_alignment(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[L
         )  # fmt: skip
 
 
+def _describe_sizes(disk: ObservedDisk) -> tuple[str, tuple[str, ...]]:
+    """The sizes of unequal members, and the names of those whose size few have."""
+    sizes = disk.member_sizes
+    common, count = Counter(sizes).most_common(1)[0]
+    if len(sizes) != len(disk.members) or 2 * count <= len(sizes):
+        return f"members have {format_bytes(min(sizes))} to {format_bytes(max(sizes))}", ()
+    odd = {name: size for name, size in zip(disk.members, sizes, strict=True) if size != common}
+    texts = []
+    for name, size in odd.items():
+        difference = f"{format_bytes(abs(size - common))} {'less' if size < common else 'more'}"
+        texts.append(f"{name} has {difference if abs(size - common) < _SIZE_SHARE * common else format_bytes(size)}")
+    return f"{', '.join(texts)}; {count} of {len(sizes)} members have {format_bytes(common)}", tuple(odd)
+
+
 def _check_members(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     sizes = disk.member_sizes
     if sizes or any(member in storage.disks for member in disk.members):
@@ -94,10 +110,11 @@ def _check_members(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Lay
     striped = disk.level in ("raid0", "stripe") or bool(disk.unit)
     if striped and sizes and max(sizes) != min(sizes):
         lost = sum(sizes) - len(sizes) * min(sizes)
+        text, odd = _describe_sizes(disk)
         yield LayoutFault(
-            "unequal members of a stripe", disk.name,
-            f"members have {format_bytes(min(sizes))} to {format_bytes(max(sizes))}",
+            "unequal members of a stripe", disk.name, text,
             f"{format_bytes(lost)} cannot be striped over all, or are lost", "give every member the same size",
+            ("size",), odd,
         )  # fmt: skip
     members = [storage.disks[member] for member in disk.members if member in storage.disks]
     inner = [
@@ -333,52 +350,3 @@ def _check_device(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
             "readers that stop or jump have read for nothing, and memory is taken from other data",
             "set it to two full stripes", ("read_ahead_kb",),
         )  # fmt: skip
-
-
-def find_slice_faults(storage: ObservedStorage, slice_table: ObservedSlices) -> Iterator[LayoutFault | CheckedItem]:
-    """Faults of a slice table before it is written: fractions, duplicates, alignment for the geometry of its disk."""
-    yield CheckedItem("slices", slice_table.name)
-    shares = sum(share for _, share, _, _ in slice_table.rows if share is not None)
-    numbers = [number for number, *_ in slice_table.rows]
-    if shares > 1.0001:
-        yield LayoutFault(
-            "more than the whole", slice_table.origin, f"its slices take {100 * shares:.0f} % of the disk",
-            "it cannot be written",
-            "make them 100 % together",
-        )  # fmt: skip
-    if len(set(numbers)) < len(numbers):
-        yield LayoutFault(
-            "slice named twice", slice_table.origin, f"slices are {', '.join(map(str, numbers))}",
-            "the later one replaces the other",
-            "give every slice its own number",
-        )  # fmt: skip
-    geometry = _parse_layout_geometry(slice_table.origin) or next(
-        (
-            disk.geometry
-            for disk in storage.disks.values()
-            if slice_table.disk and slice_table.disk in (disk.name, disk.settings.get("device"))
-        ),
-        "",
-    )
-    if geometry:
-        segment = next((kinds[geometry] for kinds in CSM_SEGMENTS.values() if geometry in kinds), None)
-        stripe = parse_geometry(geometry).compute_full_stripe_bytes(segment) if segment else None
-        step = slice_table.alignment or MIB
-        if stripe and step % stripe:
-            yield LayoutFault(
-                "slice is not aligned", slice_table.origin,
-                f"slices begin at multiples of {format_bytes(step)}, the stripe of {geometry} is "
-                f"{format_bytes(stripe)}",
-                "a request of one full stripe touches two", f"write modulo {compute_slice_alignment(stripe) // MIB}M",
-            )  # fmt: skip
-
-
-def _parse_layout_geometry(file_name: str) -> str:
-    """The geometry in a file name like option-RG11D.cf, which names a layout with one group."""
-    match = re.search(r"RG\d1([0-9A-F])", file_name)
-    if match is None:
-        return ""
-    try:
-        return str(parse_geometry(f"{int(match[1], 16)}+1"))
-    except UserError:
-        return ""

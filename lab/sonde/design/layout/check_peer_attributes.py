@@ -30,7 +30,8 @@ _INDIVIDUAL = re.compile(
     r"|max_segment\w*|max_integrity_segments|max_discard_segments|max_hw_sectors_kb|dma_alignment|virt_boundary_mask"
     r"|discard_\w+|write_same_max_bytes|write_zeroes\w*|zone_\w+|nr_zones|max_open_zones|max_active_zones"
     r"|stripe_cache_active|last_sync_action|consistency_policy|rd\d+|component_size|protection|block_device_state"
-    r"|%rd|avg \w+|maxor|nor|wait|sz/GBs|bitmap/(?:backlog|can_clear|location|max_backlog_used|space|time_base|metadata)|uuid_sub|suspend_\w+|safe_mode\w*"
+    r"|bitmap/(?:backlog|can_clear|location|max_backlog_used|space|time_base|metadata)|uuid_sub|suspend_\w+|safe_mode\w*"
+    r"|failed_devices|%rd|avg \w+|maxor|nor|wait|sz/GBs"  # the second and later ones are counters of pm
 )
 # Facts of targets that count something, identify a target or have a rule in another module.
 _INDIVIDUAL_OF_TARGETS = re.compile(
@@ -111,14 +112,23 @@ def find_attribute_differences(storage: ObservedStorage) -> Iterator[LayoutFault
 
 
 def drop_repeated_differences(results: Iterable[LayoutFault | CheckedItem]) -> list[LayoutFault | CheckedItem]:
-    """The results without differences between peers whose part and attribute another fault is about."""
+    """The results without differences between peers whose parts and attribute another fault is about, and without
+    those between members of an array of which all are faults against the plan."""
     all_results = list(results)
-    others = [each for each in all_results if isinstance(each, LayoutFault) and each.kind != "differs from its peers"]
+    faults = [each for each in all_results if isinstance(each, LayoutFault)]
+    others = [each for each in faults if each.kind != "differs from its peers"]
+    planned = [each for each in faults if each.kind == "not as planned"]
+    covering = {"differs from its peers": others, "unequal members of a stripe": planned}
     return [
         each for each in all_results
-        if not (isinstance(each, LayoutFault) and each.kind == "differs from its peers")
-        or not any(other.covers(each.location, attribute) for other in others for attribute in each.attributes)
+        if not isinstance(each, LayoutFault) or not _is_covered(each, covering.get(each.kind, ()))
     ]  # fmt: skip
+
+
+def _is_covered(difference: LayoutFault, others: Sequence[LayoutFault]) -> bool:
+    parts = difference.parts or (difference.location,)
+    return any(all(any(other.covers(part, attribute) for other in others) for part in parts)
+               for attribute in difference.attributes)  # fmt: skip
 
 
 def _describe_differences(group: PeerGroup, attribute: str, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:

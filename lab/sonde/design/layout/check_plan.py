@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.commands import list_device_settings, list_mount_options
@@ -234,35 +235,65 @@ def _compare_setting(disk: ObservedDisk, setting: str, planned: str) -> Iterator
         )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class _PlannedDrives:
+    """The technology, sizes and sectors of the drives of a plan; empty where they are not known."""
+
+    flash: frozenset[bool]
+    sizes: tuple[int, ...]
+    sectors: frozenset[int]
+    are_disks: bool  # the host sees the drives, not LUNs on them
+
+
+def _list_planned_drives(plan: FileSystemLayout) -> _PlannedDrives | None:
+    devices = [device for base in plan.all_devices for device in base.iterate_top_down()]
+    tables = [device.table for device in devices if isinstance(device.table, Drive)]
+    is_known = all(table.kind in ("nvme", "ssd", "hdd") for table in tables)
+    return _PlannedDrives(
+        frozenset(table.kind != "hdd" for table in tables) if is_known else frozenset(),
+        tuple(int(table.capacity) for table in tables if table.capacity is not None),
+        frozenset(int(table.block) for table in tables if table.block is not None),
+        all(device.kind != "luns" for device in devices),
+    ) if tables else None  # fmt: skip
+
+
 def _check_drives(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
     """The technology, size and sectors of the drives below; where the plan has several kinds, any of them is right."""
-    tables = [device.table for base in plan.all_devices for device in base.iterate_top_down()
-              if isinstance(device.table, Drive)]  # fmt: skip
-    is_known = all(table.kind in ("nvme", "ssd", "hdd") for table in tables)
-    kinds = {table.kind != "hdd" for table in tables} if is_known else set()
-    sizes = [int(table.capacity) for table in tables if table.capacity is not None]
-    sectors = {int(table.block) for table in tables if table.block is not None}
+    planned = _list_planned_drives(plan)
     drives = [disk for disk in list_disks_below(storage, storage.file_systems) if disk.kind == "disk"]
     is_mixed = len({disk.flash for disk in drives if disk.flash is not None}) > 1  # a fault of the array
-    for disk in drives if tables else ():
-        physical = disk.queue.get("physical_block_size", "")
-        rows = (
-            ("technology", not is_mixed and disk.flash is not None and len(kinds) == 1 and disk.flash not in kinds,
-             "flash" if disk.flash else "a rotating drive", "flash" if True in kinds else "a rotating drive",
-             "its rate, its latency and its wear are others than those of the plan"),
-            ("size", disk.size is not None and bool(sizes) and disk.size < (1 - _SIZE_SHARE) * min(sizes),
-             format_bytes(disk.size or 0), format_bytes(min(sizes, default=0)),
-             "the array or volume has the size of its smallest member"),
-            ("physical sector", physical.isdigit() and len(sectors) == 1 and int(physical) not in sectors,
-             physical, " ".join(map(str, sectors)), "writes that suit the planned sectors may read a sector first"),
-        )  # fmt: skip
+    if planned is None:
+        return
+    for disk in drives:
         yield CheckedItem("the planned drives", disk.name)
-        for name, is_wrong, observed, planned, cost in rows:
-            if is_wrong:
-                yield LayoutFault(
-                    "not as planned", disk.name, f"{name} of the drive: {observed}; planned is {planned}", cost,
-                    "replace it by a drive as planned, or correct the plan",
-                )  # fmt: skip
+        for name, attribute, observed, expected, cost in _compare_drive(disk, planned, is_mixed=is_mixed):
+            yield LayoutFault(
+                "not as planned", disk.name, f"{name} of the drive: {observed}; planned is {expected}", cost,
+                "replace it by a drive as planned, or correct the plan", (attribute,),
+            )  # fmt: skip
+
+
+def _compare_drive(
+    disk: ObservedDisk, planned: _PlannedDrives, *, is_mixed: bool
+) -> Iterator[tuple[str, str, str, str, str]]:
+    """What differs from the planned drives: title, attribute, observed and planned value, and cost."""
+    if not is_mixed and disk.flash is not None and planned.flash == {not disk.flash}:
+        observed, expected = ("flash", "a rotating drive") if disk.flash else ("a rotating drive", "flash")
+        cost = "its rate, its latency and its wear are others than those of the plan"
+        yield "technology", "flash", observed, expected, cost
+    if disk.size is not None and planned.sizes:
+        least, most = min(planned.sizes), max(planned.sizes)
+        if disk.size < (1 - _SIZE_SHARE) * least:
+            cost = "the array or volume has the size of its smallest member"
+            yield "size", "size", format_bytes(disk.size), format_bytes(least), cost
+        elif planned.are_disks and disk.size > (1 + _SIZE_SHARE) * most:
+            cost = "it is another model with another rate, or part of it is unused"
+            yield "size", "size", format_bytes(disk.size), format_bytes(most), cost
+    physical = disk.queue.get("physical_block_size", "")
+    if physical.isdigit() and len(planned.sectors) == 1 and int(physical) not in planned.sectors:
+        (sector,) = planned.sectors
+        cost = "writes that suit the planned sectors may read a sector first"
+        yield "physical sector", "physical_block_size", physical, str(sector), cost
 
 
 def _check_volume_members(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:

@@ -29,7 +29,9 @@ def find_redundancy_faults(disk: ObservedDisk) -> Iterator[LayoutFault | Checked
         lost = max(1, missing or 0)
         noun = "a drive" if lost == 1 else f"{lost} drives"
         yield LayoutFault(
-            "degraded", disk.name, f"{disk.level or disk.kind} {disk.name} runs with {noun} missing",
+            "degraded", disk.name,
+            f"{disk.level or disk.kind} {disk.name} runs with {noun} missing"
+            f"{_name_failed_members(disk)}{_name_idle_spares(disk)}",
             f"reads of what it held are computed from all others; {_describe_margin(disk, lost)}",
             "replace the drive (mdadm --manage --add)",
         )  # fmt: skip
@@ -41,7 +43,8 @@ def find_redundancy_faults(disk: ObservedDisk) -> Iterator[LayoutFault | Checked
     failed = _read_disk_count(disk, "failed")
     if failed and not is_degraded:
         yield LayoutFault(
-            "failed drive in an array", disk.name, f"{failed} of its devices are marked as failed",
+            "failed drive in an array", disk.name,
+            f"{failed} of its devices are marked as failed{_name_failed_members(disk)}",
             "a spare took over, or the failed one was a spare: fewer drives can take over next time",
             "mdadm --manage --remove it, and add a new one",
         )  # fmt: skip
@@ -59,6 +62,18 @@ def find_redundancy_faults(disk: ObservedDisk) -> Iterator[LayoutFault | Checked
         )  # fmt: skip
     yield from _check_protection(disk, is_degraded=is_degraded)
     yield from _check_rebuild_rate(disk)
+
+
+def _name_failed_members(disk: ObservedDisk) -> str:
+    names = disk.settings.get("failed_devices", "").split()
+    return f"; failed: {', '.join(names)}" if names else ""
+
+
+def _name_idle_spares(disk: ObservedDisk) -> str:
+    """Spares of a degraded array that is not rebuilt, as far as an output shows whether it is."""
+    is_idle = disk.settings.get("sync_action", "idle" if disk.state else "") == "idle"
+    spares = disk.settings.get("spare_devices", "").split()
+    return f"; no rebuild runs, although it has the spare {', '.join(spares)}" if is_idle and spares else ""
 
 
 def _check_rebuild_rate(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:

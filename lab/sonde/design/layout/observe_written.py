@@ -71,7 +71,7 @@ def _list_top_names(storage: ObservedStorage, file_system: ObservedFileSystem) -
         names = [vdev.name for vdev in file_system.vdevs if not vdev.use]
         drives = {re.sub(r"-part\d+$", "", name).removeprefix("wwn-") for name in names}
         return [name for name, disk in storage.disks.items() if name in drives or disk.settings.get("wwn") in drives]
-    if file_system.kind == "lustre":
+    if file_system.kind in ("lustre", "ldiskfs"):
         # before its first start a target has a colon in its label, and an equals sign after writeconf
         return [name for name, disk in storage.disks.items()
                 if re.sub(r"[:=]", "-", disk.settings.get("fs_label", "")) == file_system.location]  # fmt: skip

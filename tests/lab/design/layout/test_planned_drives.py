@@ -49,6 +49,12 @@ def test_drive_unlike_the_planned_is_reported(old: str, new: str, text: str) -> 
     assert [fault.location for fault in faults if text in fault.problem] == ["sdc"]
 
 
+def test_larger_drive_of_array_is_reported_once() -> None:
+    faults = find_faults(DRIVE, DRIVE.replace("2199023255552", "4398046511104"))
+    assert [(fault.location, fault.problem) for fault in faults] == [
+        ("sdc", "size of the drive: 4 TiB; planned is 2 TiB")]  # fmt: skip
+
+
 def test_drives_of_other_technology_are_reported() -> None:
     faults = find_faults('"type": "disk", "size": 2199023255552, "rota": true', '"type": "disk", "size": 2199023255552,'
                          ' "rota": false')  # fmt: skip

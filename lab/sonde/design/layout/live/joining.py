@@ -80,8 +80,9 @@ def _join_disks(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:
 
 
 def _remove_spares_from_members(disk: ObservedDisk, disks: Mapping[str, ObservedDisk]) -> ObservedDisk:
-    """lsblk lists a spare as a member of its array; mdadm tells them apart."""
-    spares = set(disk.settings.get("spare_devices", "").split()) & set(disk.members)
+    """lsblk lists spares and failed drives as members of their array; mdadm tells them apart."""
+    others = (disk.settings.get(name, "").split() for name in ("spare_devices", "failed_devices"))
+    spares = {name for names in others for name in names} & set(disk.members)
     if not spares:
         return disk
     members = tuple(member for member in disk.members if member not in spares)

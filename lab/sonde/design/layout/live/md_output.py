@@ -69,6 +69,8 @@ def read_mdadm_detail(output_text: str, output_origin: str) -> ObservedStorage:
     )[-1]
     devices = re.findall(r"^MD_DEVICE_\w+_DEV=(\S+)", output_text, re.MULTILINE)
     devices = devices or re.findall(r"^[ \t]+\d+\s+\d+\s+\d+\s+\d+\s+.*?(/dev/\S+)$", output_text, re.MULTILINE)
+    failed = _list_failed_members(output_text)
+    devices = [device for device in devices if device.rsplit("/", 1)[-1] not in failed]
     settings = {"level": level, "devices": str(drives)} | _read_array_fields(output_text, printed, level)
     settings["degraded"] = str(_count_missing_disks(printed, drives) or int("degraded" in printed.get("State", "")))
     if array_name := exported.get("MD_NAME") or printed.get("Name", "").split(" ")[0]:
@@ -90,8 +92,9 @@ def _read_array_fields(detail_text: str, printed: dict[str, str], level: str) ->
     settings |= {"used_bytes": str(int(used[0]) * _KIB)} if used else {}
     rows = _DETAIL_ROW.findall(detail_text)
     lists = {
-        "spare_devices": [device for slot, _, device in rows if slot == "-"],
-        "slots": [f"{slot}={device}" for slot, _, device in rows if slot != "-"],
+        "failed_devices": _list_failed_members(detail_text),
+        "spare_devices": [device for slot, state, device in rows if slot == "-" and "faulty" not in state],
+        "slots": [f"{slot}={device}" for slot, state, device in rows if slot != "-" and "faulty" not in state],
         "write_mostly": [device for _, state, device in rows if "writemostly" in state],
         "failfast": [device for _, state, device in rows if "failfast" in state],
     }
@@ -106,6 +109,11 @@ def _read_array_fields(detail_text: str, printed: dict[str, str], level: str) ->
     if "recover" in state or "resync" in state:
         settings["sync_action"] = "recover"
     return settings
+
+
+def _list_failed_members(detail_text: str) -> list[str]:
+    """The members that mdadm --detail marks as faulty; they belong to no slot of the array."""
+    return [device for _, state, device in _DETAIL_ROW.findall(detail_text) if "faulty" in state]
 
 
 def _count_missing_disks(detail_fields: dict[str, str], listed_count: int) -> int:
@@ -156,10 +164,14 @@ def _read_mdstat_array(name: str, level: str, members_text: str, part: str, orig
     blocks = re.search(r"^[ \t]+(\d+) blocks", part, re.MULTILINE)
     version = re.search(r"^[ \t]+\d+ blocks super (\S+)", part, re.MULTILINE)
     write_mostly = [member for member, flags in members if "(W)" in flags]
+    failed = [member for member, flags in members if "(F)" in flags]
+    spares = [member for member, flags in members if "(S)" in flags]
     settings = {
         "degraded": str(missing),
-        "spares": str(sum("(S)" in flags for _, flags in members)),
-        "failed": str(sum("(F)" in flags for _, flags in members)),
+        "spares": str(len(spares)),
+        "failed": str(len(failed)),
+        **({"failed_devices": " ".join(failed)} if failed else {}),
+        **({"spare_devices": " ".join(spares)} if spares else {}),
         "devices": str(total),
         **({"sync_action": busy[1]} if busy else {}),
         **({} if level in ("raid0", "linear") else {"bitmap": "internal" if "bitmap:" in part else "none"}),

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Failed members, idle spares and members of another size: each is named."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from planted_layout_faults import check_outputs, make_server_outputs
+
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.saved_output import read_saved_output
+
+_TIB = 2**40
+DETAIL = """/dev/md0:
+           Version : 1.2
+        Raid Level : raid6
+      Raid Devices : 4
+     Total Devices : 5
+             State : clean, degraded
+    Active Devices : 3
+    Failed Devices : 1
+     Spare Devices : 1
+            Layout : left-symmetric
+        Chunk Size : 256K
+Consistency Policy : bitmap
+
+    Number   Major   Minor   RaidDevice State
+       0       8        0        0      active sync   /dev/sda
+       1       8       16        1      active sync   /dev/sdb
+       -       0        0        2      removed
+       3       8       48        3      active sync   /dev/sdd
+
+       2       8       32        {slot}      faulty   /dev/sdc
+       4       8       64        -      spare   /dev/sde
+"""
+MDSTAT = """Personalities : [raid6]
+md0 : active raid6 sdd[3] sdb[1] sda[0] sde[4](S) sdc[2](F)
+      3900000000 blocks super 1.2 level 6, 256k chunk, algorithm 2 [4/3] [UU_U]
+      bitmap: 0/15 pages [0KB], 65536KB chunk
+"""
+
+
+def get_degraded(outputs: dict[str, str]) -> LayoutFault:
+    (fault,) = (fault for fault in check_outputs(outputs).faults if fault.kind == "degraded")
+    return fault
+
+
+@pytest.mark.parametrize("text", [DETAIL.format(slot="-"), DETAIL.format(slot="2"), MDSTAT])
+def test_failed_member_and_idle_spare_are_reported(text: str) -> None:
+    fault = get_degraded({"output": text})
+    assert "failed: sdc;" in fault.problem
+    assert fault.problem.endswith("no rebuild runs, although it has the spare sde")
+    assert read_saved_output(text, "output").disks["md0"].members == ("sda", "sdb", "sdd")
+
+
+def test_spare_that_is_rebuilt_is_not_idle() -> None:
+    text = MDSTAT.replace(
+        "      bitmap", "      [=>....]  recovery = 12.6% (1/9) finish=12.1min speed=100K/sec\n      bitmap"
+    )
+    assert "no rebuild" not in get_degraded({"output": text}).problem
+    text = DETAIL.format(slot="-").replace("clean, degraded", "clean, degraded, recovering")
+    assert "no rebuild" not in get_degraded({"output": text}).problem
+
+
+@pytest.mark.parametrize(("size", "text"), [
+    (4 * _TIB, "sdh has 4 TiB; 9 of 10 members have "),
+    (-(2**19), "sdh has 512 KiB less; 9 of 10 members have ")])  # fmt: skip
+def test_odd_member_of_an_array_is_reported(size: int, text: str) -> None:
+    outputs = make_server_outputs()
+    document = json.loads(outputs["lsblk"])
+    for row in document["blockdevices"]:
+        if row["name"] == "sdh":
+            row["size"] = size if size > 0 else row["size"] + size
+    outputs["lsblk"] = json.dumps(document)
+    faults = [fault for fault in check_outputs(outputs).faults if fault.kind == "unequal members of a stripe"]
+    assert [fault.location for fault in faults] == ["md5"]
+    assert faults[0].problem.startswith(text)

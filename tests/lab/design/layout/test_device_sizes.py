@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The size of a file system against that of its device."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from planted_layout_faults import check_outputs
+
+_TIB = 2**40
+LSBLK = json.dumps({"blockdevices": [
+    {"name": "md0", "kname": "md0", "type": "raid6", "size": 8 * _TIB, "fstype": "ext4", "label": "fs-OST0000"},
+    {"name": "md1", "kname": "md1", "type": "raid6", "size": 8 * _TIB, "fstype": "xfs", "mountpoint": "/data"},
+]})  # fmt: skip
+DUMPE2FS = """Filesystem volume name:   fs-OST0000
+Filesystem magic number:  0xEF53
+Filesystem features:      has_journal extent flex_bg
+Filesystem state:         clean
+Inode count:              7630336
+Block count:              {blocks}
+Block size:               4096
+Blocks per group:         32768
+"""
+XFS_INFO = """meta-data=/dev/md1 isize=512 agcount=32, agsize={group} blks
+data     = bsize=4096 blocks={blocks}, imaxpct=5
+         = sunit=64 swidth=512 blks
+log      =internal log bsize=4096 blocks=521728, version=2
+"""
+BLOCKS = 8 * _TIB // 4096
+
+
+@pytest.mark.parametrize(("blocks", "kind"), [
+    (BLOCKS, ""), (BLOCKS - 16384, ""), (BLOCKS // 2, "device partly unused"),
+    (BLOCKS * 2, "larger than its device")])  # fmt: skip
+@pytest.mark.parametrize("location", ["fs-OST0000", "/dev/md1"])
+def test_size_is_compared_with_the_device(location: str, blocks: int, kind: str) -> None:
+    is_target = location.startswith("fs-")
+    text = DUMPE2FS.format(blocks=blocks) if is_target else XFS_INFO.format(blocks=blocks, group=blocks // 32)
+    verdict = check_outputs({"lsblk": LSBLK, "more": text})
+    sizes = [fault for fault in verdict.faults if "device" in fault.kind]
+    assert [fault.kind for fault in sizes] == [kind] * bool(kind)
+    assert all("8 TiB" in fault.problem and ("md0" if is_target else "md1") in fault.problem for fault in sizes)
+    assert "the size of its device" in {item.subject for item in verdict.checked_items}

@@ -286,15 +286,15 @@ def _find_standby_faults(host_view: HostView, host_tables: HostTables) -> Iterat
     """Routes of higher metrics: standby routers belong there, active ones are never used there."""
     version = host_view.fabric.version
     yield from _find_missing_standby(host_view, host_tables.routes or ())
+    by_destination: dict[tuple[str, str], list[ObservedRoute]] = {}
+    for route in host_tables.routes or ():
+        if route.table == _MAIN:
+            by_destination.setdefault((route.destination, route.service), []).append(route)
     for route in host_tables.routes or ():
         others = [
             other
-            for other in host_tables.routes or ()
-            if other is not route
-            and other.service == route.service
-            and other.table == route.table == _MAIN
-            and other.destination == route.destination
-            and get_metric(other, version) <= get_metric(route, version)
+            for other in by_destination.get((route.destination, route.service), ())
+            if other is not route and route.table == _MAIN and get_metric(other, version) <= get_metric(route, version)
         ]
         routers = [
             host_view.routers_by_gateway[hop.via] for hop in route.hops if hop.via in host_view.routers_by_gateway

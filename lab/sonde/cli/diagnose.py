@@ -315,12 +315,7 @@ def show_command(state_file: Path, explain: str, asks_second: bool, archive: Arc
         return print_second_cause_search(session, as_json)
     if not explain:
         return print_diagnosis_state(session, as_json)
-    rows = session.list_evidence_for_hypothesis(explain)
-    if as_json:
-        print_json({"hypothesis": explain, "evidence": [vars(row) | {"comment": row.comment} for row in rows]})
-    else:
-        print_evidence_for_hypothesis(session, explain, rows)
-    return EXIT_OK
+    return print_evidence_for_hypothesis(session, explain, as_json)
 
 
 @command.command("confirm")

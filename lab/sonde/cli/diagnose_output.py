@@ -12,7 +12,6 @@ from sonde.diagnose.description import CauseFile, DiagnosisExperiment
 from sonde.diagnose.diagnosis_session import DiagnosisSession, NextChoice
 from sonde.diagnose.diagnosis_state import DiagnosisState
 from sonde.diagnose.diagnosis_text import (
-    EvidenceRow,
     describe_advice,
     describe_answer,
     describe_candidate,
@@ -180,10 +179,12 @@ def print_next_experiment(session: DiagnosisSession, choice: NextChoice, state_f
     out.print(table)
 
 
-def print_evidence_for_hypothesis(
-    session: DiagnosisSession, hypothesis_name: str, evidence_rows: Sequence[EvidenceRow]
-) -> None:
+def print_evidence_for_hypothesis(session: DiagnosisSession, hypothesis_name: str, as_json: bool) -> int:
     """Prints the evidence for and against one hypothesis."""
+    rows = session.list_evidence_for_hypothesis(hypothesis_name)
+    if as_json:
+        print_json({"hypothesis": hypothesis_name, "evidence": [vars(row) | {"comment": row.comment} for row in rows]})
+        return EXIT_OK
     out = get_results_console()
     candidate = session.find_candidate(hypothesis_name)
     probability = format_probability(candidate.probability)
@@ -195,6 +196,7 @@ def print_evidence_for_hypothesis(
     table = make_plain_table()
     for column in ("experiment", "measured", "predicted", "evidence"):
         table.add_column(column)
-    for row in evidence_rows:
+    for row in rows:
         table.add_row(row.experiment, row.measured, row.predicted, f"{row.comment} (odds × {row.factor:.3g})")
     out.print(table)
+    return EXIT_OK

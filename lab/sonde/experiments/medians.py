@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,11 @@ class CellMedian:
         return ", ".join(
             label_classification(kind) for kind in self.classifications if kind not in _STORAGE_CLASSIFICATIONS
         )
+
+    @property
+    def median_utilization(self) -> float:
+        """Returns the median of the utilizations, of which there must be one."""
+        return statistics.median(self.utilizations)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ Of training input the answer is another one: the largest number of accelerators 
 from __future__ import annotations
 
 import re
-import statistics
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -90,7 +89,7 @@ def _describe_largest_busy_count(phase: str, cells: Sequence[CellMedian], demand
     busy: CellMedian | None = None
     waiting: CellMedian | None = None
     for cell in sorted(cells, key=lambda cell: cell.accelerators):
-        if statistics.median(cell.utilizations) < demanded:
+        if cell.median_utilization < demanded:
             waiting = cell
             break
         busy = cell
@@ -100,16 +99,12 @@ def _describe_largest_busy_count(phase: str, cells: Sequence[CellMedian], demand
         about = f", not of storage ({busy.about})" if busy.about else ""
         sentence = (
             f"{phase}: {format_count_with_noun(busy.accelerators, 'accelerator')} computed"
-            f" {_format_median_utilization(busy)} of the time{about}"
+            f" {100 * busy.median_utilization:.1f} % of the time{about}"
         )
         sentence += f": the most that reached {100 * demanded:.0f} %" if waiting else ""
     if waiting is None:
         return f"{sentence}, {100 * demanded:.0f} % is demanded; no larger number was tried."
-    return f"{sentence}; {waiting.accelerators} computed {_format_median_utilization(waiting)}."
-
-
-def _format_median_utilization(cell: CellMedian) -> str:
-    return f"{100 * statistics.median(cell.utilizations):.1f} %"
+    return f"{sentence}; {waiting.accelerators} computed {100 * waiting.median_utilization:.1f} %."
 
 
 def _remove_constant_axes(cells: Sequence[CellMedian]) -> list[CellMedian]:

@@ -118,7 +118,12 @@ def drop_repeated_differences(results: Iterable[LayoutFault | CheckedItem]) -> l
     faults = [each for each in all_results if isinstance(each, LayoutFault)]
     others = [each for each in faults if each.kind != "differs from its peers"]
     planned = [each for each in faults if each.kind == "not as planned"]
-    covering = {"differs from its peers": others, "unequal members of a stripe": planned}
+    other_targets = [each for each in faults if each.kind == "target with another name"]
+    covering = {
+        "differs from its peers": others,
+        "unequal members of a stripe": planned,
+        "not as planned": other_targets,
+    }
     return [
         each for each in all_results
         if not isinstance(each, LayoutFault) or not _is_covered(each, covering.get(each.kind, ()))

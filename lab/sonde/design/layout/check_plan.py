@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.commands import list_device_settings, list_mount_options
+from sonde.design.layout.cray_x1_notation import shorten_device_name
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
@@ -86,6 +87,7 @@ def find_plan_faults(storage: ObservedStorage, plan: FileSystemLayout) -> Iterat
     yield from _check_settings(storage, plan)
     yield from _check_drives(storage, plan)
     yield from _check_volume_members(storage, plan)
+    yield from _check_xlv_members(storage, plan)
 
 
 def _check_numbers(file_system: ObservedFileSystem, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
@@ -294,6 +296,30 @@ def _compare_drive(
         (sector,) = planned.sectors
         cost = "writes that suit the planned sectors may read a sector first"
         yield "physical sector", "physical_block_size", physical, str(sector), cost
+
+
+def _check_xlv_members(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
+    """The slices of a volume of XLV: those of its data, and those of its log."""
+    data = [member for device in plan.devices for member in device.members] if plan.devices else []
+    for is_striped, devices in ((True, data), (False, [plan.log] if plan.log is not None else [])):
+        planned = [shorten_device_name(device) for device in devices]
+        for disk in storage.disks.values():
+            if disk.kind != "xlv" or (disk.level == "raid0") != is_striped or not planned:
+                continue
+            names = [member.rsplit("/", 1)[-1] for member in disk.members]
+            absent = [name for name in planned if name not in names]
+            if is_striped and len(absent) == len(planned):
+                continue  # the volume of another file system, or the plan has other names
+            yield CheckedItem("the planned physical volumes", disk.name)
+            odd = [name for name in names if name not in planned]
+            if odd:
+                planned_text = f"; planned {'is' if len(absent) == 1 else 'are'} {', '.join(absent)}" if absent else ""
+                yield LayoutFault(
+                    "not as planned", disk.name,
+                    f"{', '.join(odd)} {'are no members' if len(odd) > 1 else 'is no member'} of it in the plan"
+                    f"{planned_text}",
+                    "the volume lies on another LUN than planned, with other rates and failures", _MAKE,
+                )  # fmt: skip
 
 
 def _check_volume_members(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:

@@ -5,12 +5,15 @@ targets and file systems, and mount points."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_planned_pools import compare_pool
 from sonde.design.layout.check_volumes import UNPLANNED_TARGETS
 from sonde.design.layout.device_identity import (
     describe_device,
+    describe_planned_devices,
     find_planned_names,
     is_planned_device,
     split_device_arguments,
@@ -28,6 +31,33 @@ DEVICE_SUBJECTS: Mapping[tuple[str, str], str] = {
     ("mke2fs", ""): "the planned device", ("mount", ""): "the planned mount point",
 }  # fmt: skip
 _CHANGE = "exchange the drives, or change the plan if it is meant so"
+_TARGET_LABEL = re.compile(r"\w+-(?:OST|MDT)[0-9a-f]{4}")
+
+
+@dataclass(frozen=True)
+class _DeviceUse:
+    """What is on a device: subject of the comparison, name in a sentence, and cost and remedy of another device."""
+
+    subject: str
+    owner: str
+    cost: str
+    remedy: str
+
+
+_TARGET = _DeviceUse(
+    "the planned device of a target", "it",
+    "it has the bandwidth, redundancy and server of another device than planned",
+    "look whether labels or devices of two targets are exchanged, and make them as planned",
+)  # fmt: skip
+_FILE_SYSTEM = _DeviceUse(
+    "the planned device", "it", "it has the bandwidth and redundancy of another device than planned",
+    "mount the file system of the planned device, or move the data there",
+)  # fmt: skip
+_LOG = _DeviceUse(
+    "the planned device of the log", "its log",
+    "commits have the latency and redundancy of another device than planned",
+    "make it with the planned log device, and name it in the mount options",
+)  # fmt: skip
 
 
 def find_device_faults(
@@ -48,18 +78,19 @@ def find_device_faults(
     for options in arrays:
         yield from _compare_array(storage, options, spares)
     yield from _find_unplanned_layers(storage, file_systems)
+    yield from _compare_targets(storage, _list_planned_targets(commands.values()))
     for options in commands.values():
         if ("vgcreate", "") in options:
             yield from _compare_volume_group(storage, options["vgcreate", ""])
         if ("zpool", "") in options:
-            yield from _compare_pool(storage, file_systems, options["zpool", ""])
-        if ("mkfs.lustre", "") in options:
-            yield from _compare_target(storage, options)
-        if ("mkfs.xfs", "-l logdev") in options:
-            yield from _compare_log_device(storage, file_systems, options["mkfs.xfs", "-l logdev"])
+            yield from compare_pool(storage, file_systems, options["zpool", ""])
+        for each in file_systems if ("mkfs.xfs", "-l logdev") in options else ():
+            log = _find_disk(storage, each.log_device or "")
+            yield from _compare_device(storage, log, options["mkfs.xfs", "-l logdev"], each.location, _LOG)
         for program in ("mkfs.xfs", "mke2fs"):
-            if (program, "") in options:
-                yield from _compare_file_system(storage, file_systems, options[program, ""])
+            for each in file_systems if (program, "") in options else ():
+                disk = _find_disk(storage, each.device)
+                yield from _compare_device(storage, disk, options[program, ""], each.location, _FILE_SYSTEM)
         if ("mount", "") in options:
             yield from _compare_mount_point(file_systems, options["mount", ""], mount_points)
 
@@ -118,7 +149,9 @@ def _compare_array(
         yield CheckedItem("the planned drives of an array", array.name)
     absent = [path for path in members if not any(path in paths for paths in matches.values())]
     for name in (name for name, paths in matches.items() if not paths):
-        planned_text = f"; planned {'are' if len(absent) > 1 else 'is'} {', '.join(absent[:3])}" if absent else ""
+        planned_text = (
+            f"; planned {'are' if len(absent) > 1 else 'is'} {describe_planned_devices(absent[:3])}" if absent else ""
+        )
         yield LayoutFault(
             "not as planned", array.name,
             f"its member {describe_device(storage.disks[name])} is no drive of the plan for it{planned_text}",
@@ -126,6 +159,7 @@ def _compare_array(
             _CHANGE,
         )  # fmt: skip
     yield from _compare_spares(storage, array, [*members, *all_spares])
+    yield from _find_exchanged_spares(storage, array, members, matches)
     yield from _compare_copies(array, members, matches)
 
 
@@ -144,6 +178,23 @@ def _compare_spares(
                 f"its spare {describe_device(storage.disks[name])} is no drive of the plan for it",
                 "a drive of another size, rate or enclosure takes over, and what the plan has it for lacks it", _CHANGE,
             )  # fmt: skip
+
+
+def _find_exchanged_spares(
+    storage: ObservedStorage, array: ObservedDisk, members: list[str], matches: Mapping[str, list[str]]
+) -> Iterator[LayoutFault]:
+    """Planned spares that are members while planned members are spares. A spare that took over is no fault alone."""
+    active = [name for name, paths in matches.items() if paths and not set(paths) & set(members)]
+    idle = [name for name in array.settings.get("spare_devices", "").split()
+            if name in storage.disks and find_planned_names(storage, members, storage.disks[name])]  # fmt: skip
+    if active and idle:
+        texts = [", ".join(describe_device(storage.disks[name]) for name in names) for names in (active, idle)]
+        yield LayoutFault(
+            "not as planned", array.name,
+            f"its member {texts[0]} is planned as spare, and its spare {texts[1]} as member",
+            "failures that the plan keeps apart may coincide in the array",
+            f"mdadm --replace /dev/{active[0]} --with /dev/{idle[0]}, or change the plan if it is meant so",
+        )  # fmt: skip
 
 
 def _compare_copies(
@@ -182,114 +233,45 @@ def _compare_volume_group(storage: ObservedStorage, arguments: str) -> Iterator[
         if not paths:
             yield LayoutFault(
                 "not as planned", disk.name,
-                f"it is a physical volume of {group}; planned are {', '.join(planned[:4])}",
+                f"it is a physical volume of {group}; planned are {describe_planned_devices(planned[:4])}",
                 "the volume lies on another device than planned, with other rates and failures", _CHANGE,
             )  # fmt: skip
 
 
-def _split_vdevs(arguments: str) -> tuple[list[list[str]], list[str]]:
-    """The planned devices of each vdev of zpool create, and the spares."""
-    vdevs: list[list[str]] = []
-    is_open = False
-    devices = split_device_arguments(arguments)[2:]
-    end = devices.index("spare") if "spare" in devices else len(devices)
-    for argument in devices[:end]:
-        if re.match(r"(mirror|raidz\d?|draid\d?(:\S+)?)$", argument):
-            vdevs.append([])
-            is_open = True
-        elif is_open:
-            vdevs[-1].append(argument)
-        else:
-            vdevs.append([argument])
-    return vdevs, devices[end + 1 :]
+def _list_planned_targets(commands: Iterable[Mapping[tuple[str, str], str]]) -> dict[str, str]:
+    """The planned device of each target by its label."""
+    targets = {}
+    for options in commands:
+        if ("mkfs.lustre", "") in options:
+            index = options.get(("mkfs.lustre", "--index"), "")
+            role = "OST" if ("mkfs.lustre", "--ost") in options else "MDT"
+            label = f"{options['mkfs.lustre', '--fsname']}-{role}{int(index):04x}" if index else "MGS"
+            targets[label] = options["mkfs.lustre", ""]
+    return targets
 
 
-def _find_vdev_disk(storage: ObservedStorage, vdev_name: str) -> ObservedDisk:
-    """The disk of a vdev, whose name may be that of the kernel or of a link; without one, a disk of that link."""
-    name = re.sub(r"-part\d+$", "", vdev_name.removeprefix("/dev/"))
-    for disk in storage.disks.values():
-        links = {link.rpartition("/")[2] for link in disk.settings.get("links", "").split()}
-        if name in (disk.name, disk.settings.get("name"), f"wwn-{disk.settings.get('wwn', '')}") or name in links:
-            return disk
-    folder = "/dev" if re.fullmatch(r"sd[a-z]+|nvme\d+n\d+", name) else "/dev/disk/by-id"
-    return ObservedDisk(name, settings={"links": f"{folder}/{name}"} if folder != "/dev" else {})
-
-
-def _compare_pool(
-    storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem], arguments: str
-) -> Iterator[LayoutFault | CheckedItem]:
-    planned_vdevs, spares = _split_vdevs(arguments)
-    planned = [*(path for paths in planned_vdevs for path in paths), *spares]
-    for pool in (each for each in file_systems if each.kind == "zfs"):
-        groups: dict[str, dict[str, list[str]]] = {}
-        for vdev in pool.vdevs:
-            is_drive = vdev.kind == "drive" and not vdev.use
-            paths = find_planned_names(storage, planned, _find_vdev_disk(storage, vdev.name)) if is_drive else None
-            if paths is not None:
-                yield CheckedItem("the planned drives of vdevs", pool.location)
-                groups.setdefault(vdev.parent or vdev.name, {})[vdev.name] = paths
-        for parent, members in groups.items():
-            all_paths = {path for paths in members.values() for path in paths}
-            usual = max(planned_vdevs, key=lambda vdev: len(all_paths & set(vdev)))
-            if len(groups) > len(planned_vdevs) and not all_paths & set(usual):
-                yield _report_unplanned_vdev(pool, parent, members, spares)
-                continue
-            # a spare may have replaced a drive
-            for name in (name for name, paths in members.items() if not set(paths) & {*usual, *spares}):
-                yield _report_vdev_drive(pool, parent, name, [path for path in usual if path not in all_paths])
-
-
-def _report_unplanned_vdev(
-    pool: ObservedFileSystem, vdev_name: str, members: Mapping[str, list[str]], spares: Collection[str]
-) -> LayoutFault:
-    planned_spares = [name for name, paths in members.items() if set(paths) & set(spares)]
-    verb = "is planned as spare" if len(planned_spares) == 1 else "are planned as spares"
-    spare_text = f"; {', '.join(planned_spares)} {verb}" if planned_spares else ""
-    return LayoutFault(
-        "not as planned", pool.location, f"no vdev like {vdev_name} is planned{spare_text}",
-        "the pool is lost with this vdev" + ", and no spare takes over for these drives" * bool(planned_spares),
-        "save the data, and make the pool again with the script of sonde layout plan: a vdev next to raidz cannot be"
-        " removed",
-    )  # fmt: skip
-
-
-def _report_vdev_drive(pool: ObservedFileSystem, vdev_name: str, drive: str, absent: Sequence[str]) -> LayoutFault:
-    group = next((vdev.group for vdev in pool.vdevs if vdev.name == drive and vdev.parent == vdev_name), "")
-    if group:
-        others = [vdev.name for vdev in pool.vdevs if vdev.group == group and vdev.parent == vdev_name
-                  and vdev.name != drive]  # fmt: skip
-        problem = f"drive {drive} replaces {', '.join(others)} in {vdev_name}; the plan does not have it there"
-    else:
-        absent_text = ", ".join(absent[:3]) or "another drive"
-        problem = f"drive {drive} is in {vdev_name}; planned there {'are' if len(absent) > 1 else 'is'} {absent_text}"
-    return LayoutFault(
-        "not as planned", pool.location, problem,
-        "other drives than planned may fail together, and a vdev may lose more than it bears", _CHANGE,
-    )  # fmt: skip
-
-
-def _compare_target(
-    storage: ObservedStorage, options: Mapping[tuple[str, str], str]
-) -> Iterator[LayoutFault | CheckedItem]:
-    """The device that has the label of a target."""
-    index, path = options.get(("mkfs.lustre", "--index"), ""), options["mkfs.lustre", ""]
-    role = "OST" if ("mkfs.lustre", "--ost") in options else "MDT"
-    label = f"{options['mkfs.lustre', '--fsname']}-{role}{int(index):04x}" if index else "MGS"
-    for disk in list(storage.disks.values()):
-        if re.sub(r"[:=]", "-", disk.settings.get("fs_label", "")) != label:
+def _compare_targets(storage: ObservedStorage, targets: Mapping[str, str]) -> Iterator[LayoutFault | CheckedItem]:
+    """The devices that have the labels of targets."""
+    paths = {path.name for disk in storage.disks.values() for path in disk.paths}  # a path has the label of its map
+    labels = {disk.name: re.sub(r"[:=]", "-", disk.settings.get("fs_label", ""))
+              for disk in storage.disks.values() if disk.name not in paths}  # fmt: skip
+    for name, label in labels.items():
+        if label not in targets and not _TARGET_LABEL.fullmatch(label):
             continue
-        if any(disk.name in {path.name for path in other.paths} for other in storage.disks.values()):
-            continue  # a path has the label of its map
-        answer = is_planned_device(storage, path, disk)
-        if answer is None:
-            continue
-        yield CheckedItem("the planned device of a target", label)
-        if not answer:
+        disk = storage.disks[name]
+        planned = [target for target, path in targets.items() if is_planned_device(storage, path, disk)]
+        missing = [target for target in planned if target not in labels.values()]
+        if missing and label not in planned:
+            yield CheckedItem("the planned device of a target", missing[0])
             yield LayoutFault(
-                "not as planned", label, f"it is on {describe_device(disk)}; planned is {path}",
-                "it has the bandwidth, redundancy and server of another device than planned",
-                "look whether labels or devices of two targets are exchanged, and make them as planned",
+                "target with another name", missing[0],
+                f"it is missing: its device {describe_device(disk)} holds {label}",
+                "clients look for one target in vain, and another one has or takes the name that this one has",
+                "make it again with the planned index (--index), as the script of sonde layout plan does",
+                ("index",), (missing[0], label),
             )  # fmt: skip
+        elif label in targets:
+            yield from _compare_device(storage, disk, targets[label], label, _TARGET)
 
 
 def _find_disk(storage: ObservedStorage, device_path: str) -> ObservedDisk | None:
@@ -299,38 +281,20 @@ def _find_disk(storage: ObservedStorage, device_path: str) -> ObservedDisk | Non
     return next(disks, None)
 
 
-def _compare_file_system(
-    storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem], path: str
+def _compare_device(
+    storage: ObservedStorage, disk: ObservedDisk | None, path: str, location: str, use: _DeviceUse
 ) -> Iterator[LayoutFault | CheckedItem]:
-    for each in file_systems:
-        disk = _find_disk(storage, each.device)
-        answer = is_planned_device(storage, path, disk) if disk is not None else None
-        if disk is None or answer is None:
-            continue
-        yield CheckedItem("the planned device", each.location)
-        if not answer:
-            yield LayoutFault(
-                "not as planned", each.location, f"it is on {describe_device(disk)}; planned is {path}",
-                "it has the bandwidth and redundancy of another device than planned",
-                "mount the file system of the planned device, or move the data there",
-            )  # fmt: skip
-
-
-def _compare_log_device(
-    storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem], path: str
-) -> Iterator[LayoutFault | CheckedItem]:
-    for each in file_systems:
-        disk = _find_disk(storage, each.log_device or "")
-        answer = is_planned_device(storage, path, disk) if disk is not None else None
-        if disk is None or answer is None:
-            continue
-        yield CheckedItem("the planned device of the log", each.location)
-        if not answer:
-            yield LayoutFault(
-                "not as planned", each.location, f"its log is on {describe_device(disk)}; planned is {path}",
-                "commits have the latency and redundancy of another device than planned",
-                "make it with the planned log device, and name it in the mount options",
-            )  # fmt: skip
+    """Whether `disk` is the planned device of a target, file system or log, where an output identifies it."""
+    answer = is_planned_device(storage, path, disk) if disk is not None else None
+    if disk is None or answer is None:
+        return
+    yield CheckedItem(use.subject, location)
+    if not answer:
+        yield LayoutFault(
+            "not as planned", location,
+            f"{use.owner} is on {describe_device(disk)}; planned is {describe_planned_devices([path])}",
+            use.cost, use.remedy,
+        )  # fmt: skip
 
 
 def _compare_mount_point(

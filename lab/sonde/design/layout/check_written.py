@@ -170,7 +170,7 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
     ("mkfs.lustre", "--fsname"): AttributeComparison("the planned file system of targets", observe_target_file_systems,
                                             "its clients do not see these targets"),
     **{("mkfs.lustre", option): AttributeComparison("the planned targets", observe_target_names,
-                                           "clients look for another target, or two stand for one")
+                                           "clients look for another target, or two stand for one", attribute="index")
        for option in ("--index", "--mdt", "--ost")},
     ("mkfs.lustre", "--mgs"): AttributeComparison("the planned management target", observe_management_targets,
                                          "no target can register"),

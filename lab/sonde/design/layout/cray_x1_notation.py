@@ -125,17 +125,17 @@ def _make_volume_commands(layout: FileSystemLayout) -> Iterator[str]:
     yield "/usr/sbin/xlv_make"
     yield f"vol {quote_word(device.id)}"
     if layout.log is not None:
-        yield from ("log", "plex", f"ve {_shorten_device_name(layout.log)}", "end")
+        yield from ("log", "plex", f"ve {shorten_device_name(layout.log)}", "end")
     yield from (
         "data",
         "plex",
         f"ve -stripe -stripe_unit {device.stripe_unit_bytes // 512} "
-        f"{' '.join(map(_shorten_device_name, device.members))}",
+        f"{' '.join(map(shorten_device_name, device.members))}",
     )
     yield "end"
 
 
-def _shorten_device_name(device: BlockDevice) -> str:
+def shorten_device_name(device: BlockDevice) -> str:
     """The name of a slice as XLV writes it: pm1d1L1s11."""
     if getattr(device.table, "device", ""):
         return quote_word(device.device_label.rsplit("/", 1)[-1])
@@ -152,5 +152,5 @@ def _make_mkfs_command(layout: FileSystemLayout) -> str:
         arguments.append(f"-d sunit={layout.unit // 512},swidth={layout.width // 512}")
     if layout.log is None and layout.log_size:
         arguments.append(f"-l size={layout.log_size // layout.block_bytes}b")
-    name = f"/dev/xlv/{layout.first_device.id}" if striped else f"/dev/dsk/{_shorten_device_name(layout.first_device)}"
+    name = f"/dev/xlv/{layout.first_device.id}" if striped else f"/dev/dsk/{shorten_device_name(layout.first_device)}"
     return " ".join([*arguments, name])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 
@@ -95,8 +96,16 @@ def find_planned_names(storage: ObservedStorage, planned_paths: list[str], disk:
     return matching if matching or all(answer is False for answer in answers.values()) else None
 
 
+def describe_planned_devices(planned_paths: Sequence[str]) -> str:
+    """Planned devices as people read them: `$(slice DEVICE NUMBER)` is a partition of a device."""
+    texts = [f"partition {match[2]} of {match[1]}" if (match := _SLICE.fullmatch(path)) else path
+             for path in planned_paths]  # fmt: skip
+    return ", ".join(texts)
+
+
 def describe_device(disk: ObservedDisk) -> str:
     """The name of a device with what identifies it."""
     links = [link for link in disk.settings.get("links", "").split() if link.startswith("/dev/disk/by-")]
-    identity = disk.settings.get("wwn") or disk.settings.get("serial") or (links[0] if links else "")
+    mapper_name = disk.settings.get("name", "") if disk.name.startswith("dm-") else ""
+    identity = disk.settings.get("wwn") or disk.settings.get("serial") or (links[0] if links else mapper_name)
     return f"{disk.name} ({identity})" if identity else disk.name

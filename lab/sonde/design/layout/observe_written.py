@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
+from sonde.design.layout.device_identity import is_planned_device
 from sonde.design.layout.geometry import KIB, MIB
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
 from sonde.design.layout.written_attributes import WrittenAttribute
@@ -70,7 +71,9 @@ def _list_top_names(storage: ObservedStorage, file_system: ObservedFileSystem) -
     if file_system.kind == "zfs":
         names = [vdev.name for vdev in file_system.vdevs if not vdev.use]
         drives = {re.sub(r"-part\d+$", "", name).removeprefix("wwn-") for name in names}
-        return [name for name, disk in storage.disks.items() if name in drives or disk.settings.get("wwn") in drives]
+        return [name for name, disk in storage.disks.items() if drives & {name, disk.settings.get("wwn", "")}
+                or any(link.rpartition("/")[2] in drives for link in disk.settings.get("links", "").split())
+                ]  # fmt: skip
     if file_system.kind in ("lustre", "ldiskfs"):
         # before its first start a target has a colon in its label, and an equals sign after writeconf
         return [name for name, disk in storage.disks.items()
@@ -133,9 +136,16 @@ def observe_array_spares(view: PlanView, key: Key) -> Iterator[Observation]:
     """Arrays may share spares, so all are counted together; a spare that took over is used in its array."""
     arrays = [array for array in view.list_arrays() if array.settings.get("spares", "").isdigit()]
     planned = sum(int(attribute.value) for attribute in view.written if attribute.key == key)
-    # the plan may have further arrays on other servers
-    array_count = len({attribute.number for attribute in view.written if attribute.key == ("mdadm", "--level")})
-    if arrays and len(arrays) >= array_count:
+    commands = {attribute.number: attribute.value for attribute in view.written
+                if attribute.key == ("mdadm", "--create")}  # fmt: skip
+    if len(arrays) < len(commands):
+        # the plan has further arrays on other servers: those that the outputs show are recognized by their names
+        pairs = [(number, array) for number, path in commands.items() for array in arrays
+                 if is_planned_device(view.storage, path, array)]  # fmt: skip
+        arrays, numbers = [array for _, array in pairs], {number for number, _ in pairs}
+        planned = sum(int(attribute.value) for attribute in view.written
+                      if attribute.key == key and attribute.number in numbers)  # fmt: skip
+    if arrays:
         count = sum(int(array.settings["spares"]) for array in arrays)
         yield Observation(", ".join(array.name for array in arrays), str(count), str(planned), count >= planned)
 
@@ -148,7 +158,7 @@ def observe_partitions(view: PlanView, key: Key) -> Iterator[Observation]:
         if start_and_size := _parse_slice(start, size):
             planned.setdefault(number, []).append(start_and_size)
     for disk in view.list_data_disks():
-        match = re.search(r"(\d+)$", disk.name)
+        match = re.search(r"(\d+)$", disk.settings.get("name", "") or disk.name)
         slices = planned.get(match[1], []) if match else []
         if disk.kind != "part" or disk.start is None or disk.size is None or not slices:
             continue

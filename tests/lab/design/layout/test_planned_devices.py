@@ -89,7 +89,13 @@ def test_planned_drives_are_compared_and_sound() -> None:
     verdict = check(print_host(), describe())
     assert verdict.faults == ()
     assert not re.search(r"mdadm(,|$)|mount(,|$)", " ".join(verdict.not_compared).replace(" because", ","))
-    assert check(print_host(slots="123756", spare="4"), describe()).faults == (), "the spare took over"
+    outputs = print_host(slots="123756", spare="4")
+    (fault,) = check(outputs, describe()).faults
+    assert "member sdh (0x5000c50000000007) is planned as spare, and its spare sde" in fault.problem
+    text = re.sub(r".*spare   /dev/sde\n", "", outputs["mdadm"]).replace("Spare Devices : 1", "Spare Devices : 0")
+    verdict = check(outputs | {"mdadm": text}, describe())
+    assert not any("sdh" in fault.problem for fault in verdict.faults), "the spare took over"
+    assert {fault.location for fault in verdict.faults} == {"md127"}
 
 
 @pytest.mark.parametrize(("device", "text"), [
@@ -175,6 +181,22 @@ def test_exchanged_labels_of_targets_are_reported() -> None:
     problems = find_problems("fs-OST0001", "fs-OST0000")
     assert any("fs-OST0000 it is on md127; planned is /dev/md/g0" in text for text in problems)
     assert len(problems) == 2
+
+
+def test_target_with_another_index_is_reported_once() -> None:
+    disk = {"name": "md127", "kname": "md127", "type": "raid6", "size": 4 * _TIB, "fstype": "ext4",
+            "label": "fs-OST0009"}  # fmt: skip
+    outputs = {
+        "lsblk": json.dumps({"blockdevices": [disk]}),
+        "mdadm": print_host()["mdadm"].replace("host:md0", "oss:g1"),
+        "tunefs": "   Read previous values:\nTarget:     fs-OST0009\nIndex:      9\nLustre FS:  fs\n"
+        "Mount type: ldiskfs\nFlags:      0x2\n              (OST )\nPersistent mount opts: ,errors=remount-ro\n"
+        "Parameters: mgsnode=10.0.0.1@o2ib\n",
+    }  # fmt: skip
+    faults = [fault for fault in check(outputs, build_lustre(separate_mgt=True), "fs").faults
+              if "OST" in fault.location]  # fmt: skip
+    assert [(fault.location, fault.problem) for fault in faults] == [
+        ("fs-OST0001", "it is missing: its device md127 holds fs-OST0009")]  # fmt: skip
 
 
 @pytest.mark.parametrize(("path", "disk", "answer"), [

@@ -191,3 +191,20 @@ def test_described_storage_is_reviewed() -> None:
 def test_published_layout_has_no_fault_but_absent_spares() -> None:
     faults = check_described_storage(read_system(find_system_file("cray-x1"))).faults
     assert {fault.kind for fault in faults} <= {"no spare"}
+
+
+def test_empty_outputs_of_the_collector_are_reported(tmp_path: Path) -> None:
+    head = "smartctl 7.4 2023-08-01 r5530\nCopyright (C) 2002-23, Bruce Allen"
+    parts = {
+        "lsblk": LSBLK, "cat /proc/mdstat": "Personalities : [raid6]\nunused devices: <none>",
+        "lvs --segments": '{"report": [{"seg": []}], "log": []}', "pvs": '{ "report": [ { "pv": [ ] } ] }',
+        "dmsetup table": "No devices found", "zpool list": "", "smartctl -l scterc /dev/sda": head,
+        "smartctl -l scterc /dev/sdb": f"{head}\n", "other": "a text",
+    }  # fmt: skip
+    path = tmp_path / "host.txt"
+    path.write_text("".join(f"=== sonde layout collect: {name} ===\n{text}\n\n" for name, text in parts.items()))
+    assert read_files([path]).unknown == (
+        "what other says; it has no known form",
+        "cat /proc/mdstat, lvs --segments, pvs, dmsetup table, zpool list: the output is empty or has no entry",
+        "the error recovery of sda, sdb: smartctl prints none",
+    )

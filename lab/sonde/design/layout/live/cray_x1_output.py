@@ -220,13 +220,16 @@ def read_xlv_output(output_text: str, output_origin: str) -> ObservedStorage:
     """Parses volumes: each volume element is a disk with members, in blocks of 512 B."""
     disks: dict[str, ObservedDisk] = {}
     for name, state, start, end, kind, unit, members in _iterate_volume_elements(output_text):
-        sizes = tuple(size * 512 for _, size in members)
+        sizes, names = tuple(size * 512 for _, size in members), [member for member, _ in members]
+        twice = list(dict.fromkeys(name for name in names if names.count(name) > 1))
         disks[name] = ObservedDisk(
             name, "xlv", (end - start + 1) * 512, members=tuple(member for member, _ in members), member_sizes=sizes,
             level="raid0" if kind == "stripe" else "linear", unit=unit * 512 if unit else None,
             data=len(members) if kind == "stripe" else None, state=state, origin=output_origin,
+            settings={"twice": " ".join(twice)} if twice else {},
         )  # fmt: skip
-        disks |= {member: ObservedDisk(member, "slice", size * 512, origin=output_origin) for member, size in members}
+        disks |= {member: ObservedDisk(member, "slice", size * 512, on=re.sub(r"s\d+$", "", member),
+                                       origin=output_origin) for member, size in members}  # fmt: skip
     if not disks:
         raise UserError(f'{output_origin} has no volume element like "VE xlv0.data.0.0 [active]".')
     return ObservedStorage(disks=disks)

@@ -78,6 +78,24 @@ def read_saved_output(output_text: str, output_origin: str) -> ObservedStorage:
     raise UserError(f"{output_origin} is no output that is known; it may be of {', '.join(FORMS)}.")
 
 
+# Outputs of tools that have nothing to report, by the beginning of the command.
+_EMPTY_REPORT = (
+    r'\{\s*"report"\s*:\s*\[[\s{}\[\]]*(?:"(?:seg|lv|pv)"\s*:\s*\[[\s{}\[\]]*)?(?:,\s*"log"[\s:]*[\s\[\]]*)?\}'
+)
+_EMPTY_FORMS: Mapping[str, str] = {
+    "cat /proc/mdstat": r"Personalities :.*\s*(?:unused devices: <none>)?", "dmsetup": "No devices found",
+    "lvs": _EMPTY_REPORT, "pvs": _EMPTY_REPORT, "": "",
+}  # fmt: skip
+# smartctl prints this header alone for drives without the command, as those of SAS.
+_SMARTCTL_HEADER = re.compile(r"smartctl .*\nCopyright .*")
+
+
+def _is_empty_output(command: str, output_text: str) -> bool:
+    """Whether a tool printed nothing, or that it has nothing to report."""
+    return any(command.startswith(tool) and re.fullmatch(form, output_text.strip()) is not None
+               for tool, form in _EMPTY_FORMS.items())  # fmt: skip
+
+
 # The line before each part of the output of the collector, with the command that printed it.
 _PART = re.compile(r"^=== sonde layout collect: (.*) ===$", re.MULTILINE)
 
@@ -86,10 +104,14 @@ def read_collector_output(output_text: str, output_origin: str) -> ObservedStora
     """The observations in the output of the collector: each part by its own form. A part of no known form is named."""
     storage = ObservedStorage()
     marks = list(_PART.finditer(output_text))
+    empty, silent_drives = list[str](), list[str]()
     for mark, following in zip(marks, [*marks[1:], None], strict=True):
         part = output_text[mark.end() : following.start() if following else len(output_text)].strip("\n")
-        if not part.strip():
-            storage = merge_observations(storage, ObservedStorage(unknown=(f"what {mark[1]} would say",)))
+        if _is_empty_output(mark[1], part):
+            empty.append(mark[1])
+            continue
+        if mark[1].startswith("smartctl -l scterc") and _SMARTCTL_HEADER.fullmatch(part.strip()):
+            silent_drives.append(mark[1].rpartition("/")[2])
             continue
         try:
             storage = merge_observations(storage, read_saved_output(part, f"{output_origin}, {mark[1]}"))
@@ -97,7 +119,9 @@ def read_collector_output(output_text: str, output_origin: str) -> ObservedStora
             storage = merge_observations(
                 storage, ObservedStorage(unknown=(f"what {mark[1]} says; it has no known form",))
             )
-    return storage
+    texts = [f"{', '.join(empty)}: the output is empty or has no entry"] if empty else []
+    texts += [f"the error recovery of {', '.join(silent_drives)}: smartctl prints none"] if silent_drives else []
+    return merge_observations(storage, ObservedStorage(unknown=tuple(texts)))
 
 
 def read_files(paths: Iterable[Path]) -> ObservedStorage:

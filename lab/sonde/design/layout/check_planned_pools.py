@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the drives of the vdevs of ZFS pools with those that a plan names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.device_identity import (
+    describe_planned_devices,
+    find_planned_names,
+    split_device_arguments,
+)
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
+
+
+def _split_vdevs(arguments: str) -> tuple[list[list[str]], list[str]]:
+    """The planned devices of each vdev of zpool create, and the spares."""
+    vdevs: list[list[str]] = []
+    is_open = False
+    devices = split_device_arguments(arguments)[2:]
+    end = devices.index("spare") if "spare" in devices else len(devices)
+    for argument in devices[:end]:
+        if re.match(r"(mirror|raidz\d?|draid\d?(:\S+)?)$", argument):
+            vdevs.append([])
+            is_open = True
+        elif is_open:
+            vdevs[-1].append(argument)
+        else:
+            vdevs.append([argument])
+    return vdevs, devices[end + 1 :]
+
+
+def _find_vdev_disk(storage: ObservedStorage, vdev_name: str) -> ObservedDisk:
+    """The disk of a vdev, whose name may be that of the kernel or of a link; without one, a disk of that link."""
+    name = re.sub(r"-part\d+$", "", vdev_name.removeprefix("/dev/"))
+    for disk in storage.disks.values():
+        links = {link.rpartition("/")[2] for link in disk.settings.get("links", "").split()}
+        if name in (disk.name, disk.settings.get("name"), f"wwn-{disk.settings.get('wwn', '')}") or name in links:
+            return disk
+    folder = "/dev" if re.fullmatch(r"sd[a-z]+|nvme\d+n\d+", name) else "/dev/disk/by-id"
+    return ObservedDisk(name, settings={"links": f"{folder}/{name}"} if folder != "/dev" else {})
+
+
+def compare_pool(
+    storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem], arguments: str
+) -> Iterator[LayoutFault | CheckedItem]:
+    """The drives of each vdev against those in the arguments of zpool create."""
+    planned_vdevs, spares = _split_vdevs(arguments)
+    planned = [*(path for paths in planned_vdevs for path in paths), *spares]
+    for pool in (each for each in file_systems if each.kind == "zfs"):
+        groups: dict[str, dict[str, list[str]]] = {}
+        for vdev in pool.vdevs:
+            is_drive = vdev.kind == "drive" and not vdev.use
+            paths = find_planned_names(storage, planned, _find_vdev_disk(storage, vdev.name)) if is_drive else None
+            if paths is not None:
+                yield CheckedItem("the planned drives of vdevs", pool.location)
+                groups.setdefault(vdev.parent or vdev.name, {})[vdev.name] = paths
+        for parent, members in groups.items():
+            all_paths = {path for paths in members.values() for path in paths}
+            usual = max(planned_vdevs, key=lambda vdev: len(all_paths & set(vdev)))
+            if len(groups) > len(planned_vdevs) and not all_paths & set(usual):
+                yield _report_unplanned_vdev(pool, parent, members, spares)
+                continue
+            # a spare may have replaced a drive
+            for name in (name for name, paths in members.items() if not set(paths) & {*usual, *spares}):
+                yield _report_vdev_drive(pool, parent, name, [path for path in usual if path not in all_paths])
+
+
+def _report_unplanned_vdev(
+    pool: ObservedFileSystem, vdev_name: str, members: Mapping[str, list[str]], spares: Collection[str]
+) -> LayoutFault:
+    planned_spares = [name for name, paths in members.items() if set(paths) & set(spares)]
+    verb = "is planned as spare" if len(planned_spares) == 1 else "are planned as spares"
+    spare_text = f"; {', '.join(planned_spares)} {verb}" if planned_spares else ""
+    return LayoutFault(
+        "not as planned", pool.location, f"no vdev like {vdev_name} is planned{spare_text}",
+        "the pool is lost with this vdev" + ", and no spare takes over for these drives" * bool(planned_spares),
+        "save the data, and make the pool again with the script of sonde layout plan: a vdev next to raidz cannot be"
+        " removed",
+    )  # fmt: skip
+
+
+def _report_vdev_drive(pool: ObservedFileSystem, vdev_name: str, drive: str, absent: Sequence[str]) -> LayoutFault:
+    group = next((vdev.group for vdev in pool.vdevs if vdev.name == drive and vdev.parent == vdev_name), "")
+    if group:
+        others = [vdev.name for vdev in pool.vdevs if vdev.group == group and vdev.parent == vdev_name
+                  and vdev.name != drive]  # fmt: skip
+        problem = f"drive {drive} replaces {', '.join(others)} in {vdev_name}; the plan does not have it there"
+    else:
+        absent_text = describe_planned_devices(absent[:3]) or "another drive"
+        problem = f"drive {drive} is in {vdev_name}; planned there {'are' if len(absent) > 1 else 'is'} {absent_text}"
+    return LayoutFault(
+        "not as planned", pool.location, problem,
+        "other drives than planned may fail together, and a vdev may lose more than it bears",
+        "exchange the drives, or change the plan if it is meant so",
+    )  # fmt: skip

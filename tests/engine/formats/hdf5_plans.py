@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -33,3 +34,9 @@ def make_plan(folder: Path, **data: Any) -> dict[str, Any]:
 def read_record(folder: Path, kind: str) -> list[dict[str, Any]]:
     lines = [json.loads(text) for text in (folder / "record").read_text().splitlines()]
     return [line for line in lines if line["type"] == kind]
+
+
+def read_sentence(result: subprocess.CompletedProcess[str]) -> str:
+    """The only line of the engine; those of a launcher do not count."""
+    (sentence,) = [line for line in result.stderr.splitlines() if line.startswith("sonde-engine: ")]
+    return sentence

@@ -1,32 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The hdf5 backend where something is wrong: library, MPI, file or file system; and what a killed run leaves."""
+"""The hdf5 backend with a wrong library, another MPI or a broken file."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import h5py  # type: ignore[import-untyped]
 import numpy as np
 import pytest
 import start_ranks
-from engine_under_test import Engine, Running, tree, with_ignored_absence
-from hdf5_plans import make_plan, read_record
+from hdf5_plans import make_plan, read_record, read_sentence
 
 pytestmark = pytest.mark.mpi
 RunPlan = Callable[..., "subprocess.CompletedProcess[str]"]
-LONG = [{"id": "first", "op": "write"}, {"id": "long", "op": "rewrite", "stop": {"time": "120s"}}]
-
-
-def read_sentence(result: subprocess.CompletedProcess[str]) -> str:
-    """The only line of the engine; those of a launcher do not count."""
-    (sentence,) = [line for line in result.stderr.splitlines() if line.startswith("sonde-engine: ")]
-    return sentence
 
 
 def test_missing_library_is_one_sentence(run_plan: RunPlan, tmp_path: Path) -> None:
@@ -99,95 +89,3 @@ def test_broken_file_is_reported(run_plan: RunPlan, tmp_path: Path, how: str, se
     assert sentence in read_sentence(result)
     assert all(str(tmp_path / "run/data") in line["path"] for line in read_record(tmp_path, "error"))
     assert read_record(tmp_path, "error")
-
-
-@pytest.fixture
-def small_mount(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 8 MiB in memory."""
-    if os.geteuid() != 0:
-        pytest.skip("mounts a small file system, which takes root")
-    folder = tmp_path / "small"
-    folder.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", str(folder)], check=True)
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-def test_file_system_without_room_is_refused(run_plan: RunPlan, small_mount: Path) -> None:
-    plan = make_plan(small_mount, access={"transfer": 65536, "block": 2 << 20, "segments": 3})
-    result = run_plan(2, plan)
-    assert result.returncode == 3
-    assert "8 MiB free, but the plan needs 12 MiB" in read_sentence(result)
-    assert list(small_mount.iterdir()) == []
-
-
-def test_file_system_that_fills_up_ends_the_run(run_plan: RunPlan, small_mount: Path, tmp_path: Path) -> None:
-    """Another program takes the room after the run has looked. Open MPI 4.1 does not pass on the reason."""
-    plan = make_plan(small_mount, access={"transfer": 65536, "block": 1 << 20, "segments": 2})
-    plan["target"]["keep"] = False
-    plan["phases"] = [{"id": "w", "op": "write", "before": [{"kind": "sleep", "time": "2s"}]}]
-    taker = subprocess.Popen(
-        [
-            "sh",
-            "-c",
-            f"until [ -d {small_mount}/run ]; do sleep 0.05; done; head -c 7900000 /dev/zero >{small_mount}/filler",
-        ]
-    )
-    result = run_plan(2, plan)
-    assert taker.wait() == 0
-    assert result.returncode == 1
-    sentence = read_sentence(result)
-    assert f"write of {small_mount}/run/data" in sentence
-    assert "(ENOSPC)" in sentence
-    assert "the file system is full" in sentence
-    assert [path.name for path in small_mount.iterdir()] == ["filler"]
-
-
-@pytest.mark.parametrize("api", ["HDF5", "POSIX"])
-def test_read_only_file_system_is_refused(start: RunPlan, run_plan: RunPlan, small_mount: Path, api: str) -> None:
-    """The same sentence as for other interfaces, from a plan and from IOR's options."""
-    subprocess.run(["mount", "-o", "remount,ro", str(small_mount)], check=True)
-    plan = make_plan(small_mount) if api == "HDF5" else make_plan(small_mount, backend="posix")
-    for result in (run_plan(2, plan), start(2, *f"ior -a {api} -w -t 4k -b 16k -o {small_mount}/f".split())):
-        assert result.returncode == 3
-        assert f"target {small_mount} is on a read-only file system" in read_sentence(result)
-
-
-def list_engines(running: Running) -> list[int]:
-    """Tasks of a run and their monitors, without launcher and daemons."""
-    pids = running.processes()
-    return [pid for pid in pids if Path(f"/proc/{pid}/comm").read_text().strip() == "sonde-engine"]
-
-
-@pytest.mark.parametrize("mapping", ["shared", "per_task"])
-@pytest.mark.parametrize("victim", ["task", "launcher", "all"])
-def test_killed_run_is_cleaned(
-    hdf5_engine: str, openmpi_launcher: start_ranks.Launcher, tmp_path: Path, mapping: str, victim: str
-) -> None:
-    """By the manifest, and the next run of the same plan finds nothing of it."""
-    target = tmp_path / "target"
-    target.mkdir()
-    plan = make_plan(target, files={"mapping": mapping}, verify="none")
-    plan |= {"phases": LONG, "observe": {"progress": "20ms"}}
-    engine = Engine(Path(hdf5_engine), tmp_path)
-    launcher = [*openmpi_launcher.start, *openmpi_launcher.command(2)]
-    with engine.start(plan, before=launcher) as running:
-        running.wait_for_phase("long")
-        tasks = running.children()
-        assert len(tasks) == 2
-        victims = {"task": tasks[-1:], "launcher": [running.process.pid], "all": running.processes()}[victim]
-        for pid in victims:
-            with_ignored_absence(pid, signal.SIGKILL)
-        assert running.process.wait(timeout=60) != 0
-        until = time.monotonic() + 60
-        while list_engines(running):
-            assert time.monotonic() < until, "tasks outlive the run"
-            time.sleep(0.05)
-    assert tree(target)
-    code, report = engine.clean(target)
-    while "is still going on" in report[0].get("not_removed", ""):  # a process loses its environment before its locks
-        assert time.monotonic() < until, report
-        time.sleep(0.05)
-        code, report = engine.clean(target)
-    assert (code, report[0]["files"], report[0]["remaining"]) == (0, 1 if mapping == "shared" else 2, [])
-    assert tree(target) == []

@@ -17,7 +17,6 @@ LONGEST_FILE = 400  # lines
 LONGER_FILES = {
     "lab/sonde/cli/layout.py": (420, "all subcommands of one verb"),
     "lab/sonde/model/confined_files.py": (450, "the only module that writes files, reviewed as a whole"),
-    "tests/lab/design/layout/test_check.py": (620, "the table of faults and the machine that has none belong together"),
     "tests/preload/programs/same/process.c": (420, "one program with all scenarios of a process"),
 }
 

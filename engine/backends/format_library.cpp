@@ -120,9 +120,4 @@ bool is_out_of_space(int result, const IoRequest& operation, const std::string& 
            static_cast<std::uint64_t>(info.f_bavail) * info.f_frsize < operation.length;
 }
 
-bool bind_symbol(void* handle, const char* name, void** function) {
-    *function = dlsym(handle, name);
-    return *function != nullptr;
-}
-
 }  // namespace sonde::backends

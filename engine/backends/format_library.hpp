@@ -42,7 +42,4 @@ bool must_create_file(const OpenRequest& request);
 /// 4.1 reports a write that the system refused as a short one, so that the library knows no reason (-EIO).
 bool is_out_of_space(int result, const IoRequest& operation, const std::string& path);
 
-/// Sets `function` to the function of this name. False when the library has none.
-bool bind_symbol(void* handle, const char* name, void** function);
-
 }  // namespace sonde::backends

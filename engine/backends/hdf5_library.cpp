@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/hdf5_library.hpp"
 
+#include "backends/runtime_library.hpp"
+
+#include <dlfcn.h>
 #include <algorithm>
 #include <stdexcept>
-#include <utility>
+#include <vector>
 
 namespace sonde::backends {
 namespace {
@@ -19,9 +22,8 @@ const FormatLibrarySearch hdf5_search{
     .package = "libhdf5-openmpi-dev",
 };
 
-/// Binds all functions. Returns the name of the first that is missing, or null.
-const char* bind_functions(void* handle, Hdf5Functions& f) {
-    const std::pair<const char*, void*> symbols[] = {
+std::vector<RuntimeFunction> list_functions(Hdf5Functions& f) {
+    return {
         {"H5open", &f.open},
         {"H5dont_atexit", &f.dont_atexit},
         {"H5get_libversion", &f.get_libversion},
@@ -53,28 +55,23 @@ const char* bind_functions(void* handle, Hdf5Functions& f) {
         {"H5Pset_coll_metadata_write", &f.Pset_coll_metadata_write},
         {"H5Pset_fapl_mpio", &f.Pset_fapl_mpio},
     };
-    for (const auto& [name, function] : symbols) {
-        if (!bind_symbol(handle, name, static_cast<void**>(function))) {
-            return name;
-        }
-    }
-    return nullptr;
 }
 
 /// An identifier that HDF5 keeps in a variable, valid after H5open().
 HdfId read_identifier(void* handle, const char* name) {
-    void* variable = nullptr;
-    return bind_symbol(handle, name, &variable) ? *static_cast<const HdfId*>(variable) : -1;
+    const void* variable = dlsym(handle, name);
+    return variable != nullptr ? *static_cast<const HdfId*>(variable) : -1;
 }
 
 Hdf5Library open_hdf5() {
-    const FormatLibrary found_library = find_format_library(hdf5_search);
-    if (found_library.handle == nullptr) {
-        throw std::runtime_error(found_library.missing_reason);
+    const FormatLibrary located_library = find_format_library(hdf5_search);
+    if (located_library.handle == nullptr) {
+        throw std::runtime_error(located_library.missing_reason);
     }
     Hdf5Library library;
-    if (const char* missing = bind_functions(found_library.handle, library.call); missing != nullptr) {
-        throw std::runtime_error(found_library.file + " has no " + missing +
+    if (const char* missing = bind_functions(located_library.handle, list_functions(library.call));
+        missing != nullptr) {
+        throw std::runtime_error(located_library.file + " has no " + missing +
                                  ": Sonde needs HDF5 1.10 or later; name a newer one in SONDE_HDF5_LIBRARY");
     }
     // MPI_Finalize() ends HDF5. At exit, after a failed run, HDF5 would wait for tasks that are gone, or crash. Before
@@ -84,15 +81,15 @@ Hdf5Library open_hdf5() {
     library.call.get_libversion(&major, &minor, &release);
     library.version = std::to_string(major) + "." + std::to_string(minor) + "." + std::to_string(release);
     if (library.call.open() < 0) {
-        throw std::runtime_error(found_library.file + " (HDF5 " + library.version + ") cannot be started");
+        throw std::runtime_error(located_library.file + " (HDF5 " + library.version + ") cannot be started");
     }
     library.call.Eset_auto2(hdf_default, nullptr, nullptr);
-    library.file_access = read_identifier(found_library.handle, "H5P_CLS_FILE_ACCESS_ID_g");
-    library.dataset_transfer = read_identifier(found_library.handle, "H5P_CLS_DATASET_XFER_ID_g");
-    library.dataset_create = read_identifier(found_library.handle, "H5P_CLS_DATASET_CREATE_ID_g");
-    library.element_type = read_identifier(found_library.handle, "H5T_NATIVE_LLONG_g");
+    library.file_access = read_identifier(located_library.handle, "H5P_CLS_FILE_ACCESS_ID_g");
+    library.dataset_transfer = read_identifier(located_library.handle, "H5P_CLS_DATASET_XFER_ID_g");
+    library.dataset_create = read_identifier(located_library.handle, "H5P_CLS_DATASET_CREATE_ID_g");
+    library.element_type = read_identifier(located_library.handle, "H5T_NATIVE_LLONG_g");
     if (std::min({library.file_access, library.dataset_transfer, library.dataset_create, library.element_type}) < 0) {
-        throw std::runtime_error(found_library.file + " (HDF5 " + library.version +
+        throw std::runtime_error(located_library.file + " (HDF5 " + library.version +
                                  ") lacks its predefined identifiers: name another in SONDE_HDF5_LIBRARY");
     }
     return library;

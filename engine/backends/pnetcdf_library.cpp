@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/pnetcdf_library.hpp"
 
+#include "backends/runtime_library.hpp"
+
 #include <stdexcept>
-#include <utility>
+#include <vector>
 
 namespace sonde::backends {
 namespace {
@@ -24,7 +26,7 @@ PnetcdfFunctions open_pnetcdf() {
         throw std::runtime_error(library.missing_reason);
     }
     PnetcdfFunctions f;
-    const std::pair<const char*, void*> symbols[] = {
+    const std::vector<RuntimeFunction> symbols = {
         {"ncmpi_strerror", &f.strerror},
         {"ncmpi_inq_libvers", &f.inq_libvers},
         {"ncmpi_def_dim", &f.def_dim},
@@ -46,11 +48,9 @@ PnetcdfFunctions open_pnetcdf() {
         {"ncmpi_create", &f.create},
         {"ncmpi_open", &f.open},
     };
-    for (const auto& [name, function] : symbols) {
-        if (!bind_symbol(library.handle, name, static_cast<void**>(function))) {
-            throw std::runtime_error(library.file + " has no " + name +
-                                     ": name a newer PnetCDF in SONDE_PNETCDF_LIBRARY");
-        }
+    if (const char* missing = bind_functions(library.handle, symbols); missing != nullptr) {
+        throw std::runtime_error(library.file + " has no " + missing +
+                                 ": name a newer PnetCDF in SONDE_PNETCDF_LIBRARY");
     }
     return f;
 }

@@ -1,13 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/runtime_library.hpp"
 
-#include "backends/format_library.hpp"
-
 #include <dlfcn.h>
 #include <cstdlib>
 #include <stdexcept>
 
 namespace sonde::backends {
+
+const char* bind_functions(void* handle, const std::vector<RuntimeFunction>& functions) {
+    for (const RuntimeFunction& function : functions) {
+        void*& pointer = *static_cast<void**>(function.pointer);
+        pointer = dlsym(handle, function.name);
+        if (pointer == nullptr) {
+            return function.name;
+        }
+    }
+    return nullptr;
+}
 
 void bind_library(const RuntimeLibrary& library, const std::vector<RuntimeFunction>& functions) {
     const char* forced = std::getenv(library.variable);
@@ -19,11 +28,9 @@ void bind_library(const RuntimeLibrary& library, const std::vector<RuntimeFuncti
                                  (reason != nullptr ? reason : file) + "): " + library.remedy +
                                  ", or name its file in " + library.variable);
     }
-    for (const RuntimeFunction& function : functions) {
-        if (!bind_symbol(handle, function.name, static_cast<void**>(function.pointer))) {
-            throw std::runtime_error(file + " has no " + function.name + ": Sonde needs " + library.version +
-                                     "; name another file in " + library.variable);
-        }
+    if (const char* missing = bind_functions(handle, functions); missing != nullptr) {
+        throw std::runtime_error(file + " has no " + missing + ": Sonde needs " + library.version +
+                                 "; name another file in " + library.variable);
     }
 }
 

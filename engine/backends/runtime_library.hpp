@@ -20,6 +20,9 @@ struct RuntimeFunction {
     void* pointer;  ///< address of the pointer that receives the function
 };
 
+/// Sets all pointers. Returns the name of the first function that the library lacks, or null.
+const char* bind_functions(void* handle, const std::vector<RuntimeFunction>& functions);
+
 /// Loads the library for the rest of the process and sets all pointers. Throws std::runtime_error with one sentence.
 void bind_library(const RuntimeLibrary& library, const std::vector<RuntimeFunction>& functions);
 

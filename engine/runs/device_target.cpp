@@ -90,8 +90,8 @@ std::uint64_t read_device_bytes(int descriptor, const std::string& name) {
 }
 
 /// Checks that nobody else uses the device, and that it may be written to.
-void check_free_for_writing(int descriptor, const std::string& name, const std::string& path,
-                            const struct stat& status) {
+void check_free_for_writing(int descriptor, const std::string& name, const std::string& path, const struct stat& status,
+                            const records::DeviceFamily& family) {
     int is_read_only = 0;
     if (::ioctl(descriptor, BLKROGET, &is_read_only) == 0 && is_read_only != 0) {
         throw EnvironmentError("device " + name + " is read-only: name another device, or let the plan only read");
@@ -99,7 +99,6 @@ void check_free_for_writing(int descriptor, const std::string& name, const std::
     if (::access(path.c_str(), W_OK) != 0) {
         throw EnvironmentError("device " + name + " is not writable for this user: " + std::strerror(errno));
     }
-    const records::DeviceFamily family = records::find_device_family(records::read_device_number(path));
     if (const std::string use = records::describe_device_use(family); !use.empty()) {
         throw EnvironmentError("device " + name + " " + use +
                                ": a plan that writes needs a device that nobody uses, also with --destroy");
@@ -108,7 +107,7 @@ void check_free_for_writing(int descriptor, const std::string& name, const std::
 }
 
 /// Throws when the device holds something that the user did not allow to destroy.
-void check_signature(int descriptor, const std::string& name, const std::string& path) {
+void check_signature(int descriptor, const std::string& name, const records::DeviceFamily& family) {
     const char* remedy = ": name another device, or add --destroy to overwrite it";
     std::string signature;
     try {
@@ -117,7 +116,6 @@ void check_signature(int descriptor, const std::string& name, const std::string&
         throw EnvironmentError("what device " + name + " holds is not known, because " + error.what() +
                                "; or add --destroy to write in any case");
     }
-    const records::DeviceFamily family = records::find_device_family(records::read_device_number(path));
     if (signature.empty() && !family.partitions.empty()) {
         signature = "the partition " + family.partitions.front();
     }
@@ -205,9 +203,10 @@ void claim_device(phases::RunContext& context) {
     const bool writes = writes_to_device(plan);
     const std::uint64_t bytes = read_device_bytes(*descriptor, name);
     if (writes) {
-        check_free_for_writing(*descriptor, name, path, status);
+        const records::DeviceFamily family = records::find_device_family(records::read_device_number(path));
+        check_free_for_writing(*descriptor, name, path, status, family);
         if (!context.options.destroy) {
-            check_signature(*descriptor, name, path);
+            check_signature(*descriptor, name, family);
         }
     }
     check_capacity(context, bytes, name);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/gpu_staging.hpp"
 
+#include "backends/forwarding_channel.hpp"
 #include "backends/gpu_memory.hpp"
 
 #include <cerrno>
@@ -8,24 +9,22 @@
 namespace sonde::backends {
 namespace {
 
-class StagedChannel final : public Channel {
+class StagedChannel final : public ForwardingChannel {
  public:
     StagedChannel(std::unique_ptr<Channel> inner, const ChannelSetup& setup)
-        : memory_(setup), inner_(std::move(inner)), copies_(setup.gpu_copies), in_flight_(setup.buffer_areas.size()) {}
+        : ForwardingChannel(std::move(inner)),
+          memory_(setup),
+          copies_(setup.gpu_copies),
+          in_flight_(setup.buffer_areas.size()) {}
+    ~StagedChannel() override { inner_.reset(); }  // before memory_, because the channel may still use the buffers
 
     int open(std::uint16_t file, const OpenRequest& request) override {
         return memory_.enter_thread() ? inner_->open(file, request) : -EIO;
     }
-    int fsync(std::uint16_t file) override { return inner_->fsync(file); }
-    int close(std::uint16_t file) override { return inner_->close(file); }
-    int stat(Directory root, const char* path) noexcept override { return inner_->stat(root, path); }
-    int remove(Directory root, const char* path) noexcept override { return inner_->remove(root, path); }
-    bool agree_on_stop(bool stop) noexcept override { return inner_->agree_on_stop(stop); }
     void begin_timed_part() noexcept override {
         is_broken_ = !memory_.enter_thread() || (!copies_.before_writes && !memory_.upload_areas());
         inner_->begin_timed_part();
     }
-    std::uint64_t retries() const noexcept override { return inner_->retries(); }
     const char* last_error_text() const noexcept override {
         return *memory_.explanation() != '\0' ? memory_.explanation() : inner_->last_error_text();
     }
@@ -85,8 +84,7 @@ class StagedChannel final : public Channel {
                (!copies_.after_reads || memory_.begin_download(operation.slot, operation.buffer, count));
     }
 
-    GpuMemory memory_;  ///< ended after the channel, which may still use the buffers
-    std::unique_ptr<Channel> inner_;
+    GpuMemory memory_;
     GpuCopies copies_;
     std::vector<IoRequest> in_flight_;  ///< by slot
     bool is_broken_ = false;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workloads/operation_log.hpp"
 
+#include "backends/forwarding_channel.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -12,10 +14,10 @@ namespace {
 using backends::Completion;
 using backends::IoRequest;
 
-class LoggedChannel final : public backends::Channel, private backends::NameOperations {
+class LoggedChannel final : public backends::ForwardingChannel, private backends::NameOperations {
  public:
     LoggedChannel(std::unique_ptr<Channel> inner, const std::string& path, const meters::Clock& clock, unsigned slots)
-        : inner_(std::move(inner)), clock_(clock), path_(path), start_ticks_(slots) {
+        : ForwardingChannel(std::move(inner)), clock_(clock), path_(path), start_ticks_(slots) {
         entries_.reserve(capacity);
         file_ = std::fopen(path.c_str(), "w");
         if (file_ == nullptr || std::fputs("time,runtime,tp\n", file_) < 0) {
@@ -29,8 +31,6 @@ class LoggedChannel final : public backends::Channel, private backends::NameOper
         }
     }
 
-    int open(std::uint16_t file, const backends::OpenRequest& request) override { return inner_->open(file, request); }
-    int fsync(std::uint16_t file) override { return inner_->fsync(file); }
     int close(std::uint16_t file) override {
         const int result = inner_->close(file);
         flush();
@@ -61,10 +61,6 @@ class LoggedChannel final : public backends::Channel, private backends::NameOper
         return name_operations_ == nullptr ? nullptr : this;
     }
 
-    int stat(backends::Directory root, const char* path) noexcept override { return inner_->stat(root, path); }
-    int remove(backends::Directory root, const char* path) noexcept override { return inner_->remove(root, path); }
-    bool agree_on_stop(bool stop) noexcept override { return inner_->agree_on_stop(stop); }
-    std::int64_t virtual_time_ns() const noexcept override { return inner_->virtual_time_ns(); }
     void begin_timed_part() noexcept override {
         inner_->begin_timed_part();
         begin_ = clock_.ticks();
@@ -170,7 +166,6 @@ class LoggedChannel final : public backends::Channel, private backends::NameOper
         }
     }
 
-    std::unique_ptr<Channel> inner_;
     NameOperations* name_operations_ = nullptr;
     const meters::Clock& clock_;
     std::string path_, problem_;

@@ -118,11 +118,11 @@ def drop_repeated_differences(results: Iterable[LayoutFault | CheckedItem]) -> l
     faults = [each for each in all_results if isinstance(each, LayoutFault)]
     others = [each for each in faults if each.kind != "differs from its peers"]
     planned = [each for each in faults if each.kind == "not as planned"]
-    other_targets = [each for each in faults if each.kind == "target with another name"]
+    devices = [each for each in faults if each.kind in ("target with another name", "vdev not planned")]
     covering = {
         "differs from its peers": others,
         "unequal members of a stripe": planned,
-        "not as planned": other_targets,
+        "not as planned": devices,
     }
     return [
         each for each in all_results

@@ -76,10 +76,10 @@ def _report_unplanned_vdev(
     verb = "is planned as spare" if len(planned_spares) == 1 else "are planned as spares"
     spare_text = f"; {', '.join(planned_spares)} {verb}" if planned_spares else ""
     return LayoutFault(
-        "not as planned", pool.location, f"no vdev like {vdev_name} is planned{spare_text}",
+        "vdev not planned", pool.location, f"no vdev like {vdev_name} is planned{spare_text}",
         "the pool is lost with this vdev" + ", and no spare takes over for these drives" * bool(planned_spares),
         "save the data, and make the pool again with the script of sonde layout plan: a vdev next to raidz cannot be"
-        " removed",
+        " removed", ("vdevs",),
     )  # fmt: skip
 
 

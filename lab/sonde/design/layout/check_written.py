@@ -147,7 +147,8 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
     ("mke2fs", "-T"): AttributeComparison("the planned bytes for each inode", observe_bytes_per_inode,
                                  "inodes take space that files need, and make checks longer"),
     # ---- ZFS
-    ("zpool", ""): AttributeComparison("the planned vdevs", observe_vdevs, "other drives may fail, and another rate"),
+    ("zpool", ""): AttributeComparison("the planned vdevs", observe_vdevs, "other drives may fail, and another rate",
+                                     attribute="vdevs"),
     **{("zpool", f"{flag} {name}"): AttributeComparison(f"the planned {name}", observe_pool_properties, cost, remedy)
        for flag, name, cost, remedy in (
            ("-o", "ashift", "writes smaller than a sector of the drives, or lost space", _MAKE),

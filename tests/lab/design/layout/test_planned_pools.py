@@ -102,6 +102,7 @@ def test_spare_as_top_level_vdev_is_reported() -> None:
     (fault,) = [each for each in faults if "no vdev like" in each.problem]
     assert fault.problem.endswith("pci-0000:3b:00.0-sas-phy6-lun-0 is planned as spare")
     assert not any("planned there" in each.problem or "exchange" in each.remedy for each in faults)
+    assert not any("raidz2 of" in each.problem for each in faults), "the numbers of vdevs follow from it"
 
 
 def test_planned_number_of_groups_is_no_fault() -> None:

@@ -27,16 +27,22 @@ bool contains(const std::string& text, const char* part) {
     return text.find(part) != std::string::npos;
 }
 
+bool is_mpich(const std::string& mpi) {
+    return contains(mpi, "mpich") || mpi.ends_with(".so.12");
+}
+
+bool is_standard_abi(const std::string& mpi) {
+    return contains(mpi, "mpi_abi");
+}
+
 /// The names to try. A build for another MPI is not even loaded, because that would start the other MPI's plug-ins.
 std::vector<std::string> list_candidates(const FormatLibrarySearch& search, const std::string& mpi) {
     if (const char* forced = std::getenv(search.variable); forced != nullptr && *forced != '\0') {
         return {forced};
     }
-    const bool is_standard_abi = contains(mpi, "mpi_abi");
-    const bool is_mpich = contains(mpi, "mpich") || mpi.ends_with(".so.12");
     std::vector<const char*> bases;
-    if (!is_standard_abi) {
-        bases = is_mpich ? search.mpich_names : search.openmpi_names;
+    if (!is_standard_abi(mpi)) {
+        bases = is_mpich(mpi) ? search.mpich_names : search.openmpi_names;
     }
     bases.insert(bases.end(), search.names.begin(), search.names.end());
     std::vector<std::string> candidates;
@@ -104,6 +110,17 @@ FormatLibrary find_format_library(const FormatLibrarySearch& search) {
     } catch (const std::exception& error) {
         return {.handle = nullptr, .file = {}, .missing_reason = error.what()};
     }
+}
+
+bool is_ompio_used() {
+    const SondeMpiModule* module = ranks::running_module();
+    const std::string mpi = module != nullptr ? find_library_name(module->implementation()) : "";
+    if (mpi.empty() || is_mpich(mpi) || is_standard_abi(mpi)) {
+        return false;
+    }
+    const char* chosen = std::getenv("OMPI_MCA_io");
+    const std::string component = chosen != nullptr ? chosen : "";
+    return component.empty() || (contains(component, "ompio") && !component.starts_with('^'));
 }
 
 bool must_create_file(const OpenRequest& request) {

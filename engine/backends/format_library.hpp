@@ -34,6 +34,10 @@ FormatLibrary find_format_library(const FormatLibrarySearch& search, const Sonde
 /// The same for the MPI of this run, or, before a run, for the one that a run without a launcher would get.
 FormatLibrary find_format_library(const FormatLibrarySearch& search);
 
+/// Whether MPI-IO of this run is ompio, the default of Open MPI: its module is the running one, and OMPI_MCA_io does
+/// not choose another.
+bool is_ompio_used();
+
 /// Whether there is no file of the format yet: the phase makes a new one, or somebody has made an empty one with its
 /// stripes.
 bool must_create_file(const OpenRequest& request);

@@ -2,6 +2,7 @@
 #include "phases/phase_facts.hpp"
 
 #include "backends/backend.hpp"
+#include "backends/format_library.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,6 +54,13 @@ std::string find_earlier_removal(const plan::Plan& plan, std::size_t index) {
         }
     }
     return id;
+}
+
+/// PnetCDF 1.12 over ompio of Open MPI 4.1 returns success for a write without space; only reading back shows it.
+bool hides_write_errors(const plan::Plan& plan, const plan::Phase& phase) {
+    return phase.data.backend == "pnetcdf" && plan::writes(phase.op) && backends::is_ompio_used() &&
+           std::ranges::all_of(plan.phases,
+                               [](const plan::Phase& item) { return item.data.verify == plan::Verify::none; });
 }
 
 }  // namespace
@@ -110,6 +118,7 @@ results::PhaseCircumstances collect_circumstances(const RunContext& context, std
         .verification_requested =
             plan::reads(phase.op) && (!plan::writes(phase.op) || phase.op == plan::Op::mixed) &&
             (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both),
+        .hides_write_errors = hides_write_errors(context.plan, phase),
         .file_system = context.storage.file_system,
         .earlier_removal = find_earlier_removal(context.plan, index),
         .dropped_metadata_cache = effect.dropped_metadata_cache,

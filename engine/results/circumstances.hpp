@@ -27,6 +27,7 @@ struct PhaseCircumstances {
     double other_cores = -1;  ///< cores of the root's node that other processes used, as a mean; < 0 = unknown
     std::uint64_t maximum_request = 0;  ///< bytes, of the device below the target; 0 = unknown
     bool verification_requested = false;
+    bool hides_write_errors = false;      ///< a write that failed may count as done, and no phase reads it back
     std::string file_system;              ///< type, as in /proc/mounts
     std::string earlier_removal;          ///< trees: phase of this run that removed items before this one; empty = none
     bool dropped_metadata_cache = false;  ///< trees: the name cache of every node was emptied before the phase

@@ -191,6 +191,12 @@ void find_data_problems(FindingList& findings, const Totals& totals, const Phase
             "verify before mixed, duplex or differently laid out writes",
             {{"checked_bytes", totals.checked_bytes}, {"read_bytes", totals.bytes[0]}});
     }
+    if (circumstances.hides_write_errors && totals.bytes[1] > 0) {
+        findings.add("write_errors_unknown", "warning",
+                     "whether every write succeeded is not known: PnetCDF over ompio of Open MPI reports success when "
+                     "there is no space left",
+                     "verify the data, or set OMPI_MCA_io=^ompio", ordered_json::object());
+    }
     if (circumstances.phase->data.io.queue_depth > 1 && totals.checked_bytes > 0) {
         findings.add("verify_disturbs", "info",
                      "comparing while other operations are in flight makes their latencies uncertain",

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import start_ranks
 from engine_under_test import Engine, Running, tree, with_ignored_absence
-from hdf5_plans import make_plan, read_sentence
+from hdf5_plans import make_plan, read_record, read_sentence
 
 pytestmark = pytest.mark.mpi
 RunPlan = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -92,6 +92,22 @@ def test_verification_detects_writes_that_ompio_lost(run_plan: RunPlan, small_mo
     assert "No space left on device" in result.stderr
     assert result.returncode == 4, result.stderr
     assert "reading back phase w" in read_sentence(result)
+
+
+@pytest.mark.parametrize(
+    ("layer", "verify", "backend", "is_unknown"),
+    [("ompio", "none", "pnetcdf", True), ("ompio", "readback", "pnetcdf", False), ("^ompio", "none", "pnetcdf", False),
+     ("ompio", "none", "hdf5", False)],
+)  # fmt: skip
+@pytest.mark.usefixtures("pnetcdf_engine", "hdf5_engine")
+def test_unverified_writes_over_ompio_are_in_doubt(
+    run_plan: RunPlan, tmp_path: Path, layer: str, verify: str, backend: str, is_unknown: bool
+) -> None:
+    plan = make_plan(tmp_path, backend=backend, verify=verify)
+    result = run_plan(2, plan, OMPI_MCA_io=layer)
+    assert result.returncode == 0, result.stderr
+    ids = [line["id"] for line in read_record(tmp_path, "finding")]
+    assert ("write_errors_unknown" in ids) == is_unknown
 
 
 @pytest.mark.parametrize(("backend", "api"), [("hdf5", "HDF5"), ("pnetcdf", "NCMPI"), ("posix", "POSIX")])

@@ -215,6 +215,11 @@ TEST_CASE("findings_about_data") {
               k.phase.data.payload.kind = sonde::plan::PayloadKind::zero;
           }) == "");
     CHECK(list_finding_ids([](MeasuredPhase& k) { k.totals.short_operations = 1; }) == "info:short_operations");
+    CHECK(list_finding_ids([](MeasuredPhase& k) { k.circumstances.hides_write_errors = true; }) == "");
+    CHECK(list_finding_ids([](MeasuredPhase& k) {
+              k.circumstances.hides_write_errors = true;
+              k.totals.bytes[1] = gib;
+          }) == "warning:write_errors_unknown");
     CHECK(list_finding_ids([](MeasuredPhase& k) {
               k.circumstances.verification_requested = true;
               k.totals.checked_bytes = 4 * gib;

@@ -25,7 +25,8 @@ from sonde.design.routes.faults import RouteCheck, RouteFault, list_unknown
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.host_view import ROUTERS, HostView, find_host_views
 from sonde.design.routes.plan import plan_all_routes
-from sonde.design.routes.setting_names import write_setting_names
+from sonde.design.routes.setting_names import expand_setting_globs, write_setting_names
+from sonde.model.errors import UserError
 
 
 def check_host_routes(
@@ -34,6 +35,9 @@ def check_host_routes(
     """Checks a host, a class of hosts, a router, or "routers"; `other_tables` are those of a host of the other network.
     Raises UserError when no fabric has the name."""
     views = find_host_views(fabrics, host_or_class)
+    if host_tables.settings is not None:
+        devices = dict.fromkeys([*host_tables.mtus, *_list_planned_devices(fabrics)])
+        host_tables = replace(host_tables, settings=expand_setting_globs(host_tables.settings, devices))
     versions = sorted({fabric.version for fabric in fabrics if not views or fabric in [view.fabric for view in views]})
     results = (
         check_router_tables(fabrics, host_tables, "" if host_or_class == ROUTERS else host_or_class)
@@ -46,13 +50,14 @@ def check_host_routes(
         unknown = (*unknown, "the other side, so whether replies return the same way")
     else:
         answering = [view for view in views if is_host_of_side(view.fabric, view.other_side, other_tables)]
+        if not answering:
+            _refuse_host_of_same_side(views, other_tables)
         both_sides = _check_directions(answering, host_tables, other_tables)
-        silent = dict.fromkeys(view.other_side.network for view in views if view not in answering)
-        # A host that is part of one fabric is rarely part of the others too.
-        names = [name for name in silent if name not in {view.other_side.network for view in answering}]
         unknown += tuple(
-            f"how {name} answers: the files of --other-side have neither an address of it nor a router on it"
-            for name in names
+            f"how {view.other_side.network} answers by IPv{view.fabric.version}: the files of --other-side have"
+            " neither such an address of it nor a router on it"
+            for view in views
+            if view not in answering
         )
     all_faults, comparisons = split_faults_and_comparisons((*results, *both_sides))
     devices = dict.fromkeys((*host_tables.mtus, *(view.host_class.device for view in views)))
@@ -78,6 +83,25 @@ def check_host_routes(
     if leased:
         not_examined.append(f"whether the lease of {', '.join(leased)} is renewed, without which its routes go too")
     return RouteCheck(host_or_class, faults, unknown, comparisons, not_compared, tuple(dict.fromkeys(not_examined)))
+
+
+def _refuse_host_of_same_side(host_views: Sequence[HostView], other_tables: HostTables) -> None:
+    """Raises UserError for tables of a host of the side that is checked itself."""
+    for view in host_views:
+        if other_tables.addresses is not None and is_host_of_side(view.fabric, view.own_side, other_tables):
+            raise UserError(
+                f"The files of --other-side are of a host of {view.own_side.network}, as those that are checked; give"
+                f" those of a host of {view.other_side.network}."
+            )
+
+
+def _list_planned_devices(fabrics: Sequence[Fabric]) -> list[str]:
+    """The devices of all hosts and routers."""
+    devices: list[str] = []
+    for fabric in fabrics:
+        devices += [item.device for side in (fabric.near, fabric.far) for item in side.classes]
+        devices += [device for router in fabric.routers for device in (router.near_device, router.far_device)]
+    return devices
 
 
 def _check_directions(

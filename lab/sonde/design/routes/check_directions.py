@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.fabric import Fabric, FabricSide, covers_range, map_gateways_to_router_index
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.host_tables import HostTables, ObservedRoute
+from sonde.design.routes.host_tables import HostTables, ObservedHop, ObservedRoute
 from sonde.design.routes.kernel_lookup import get_metric
 
 _MAIN = "main"
+_SHARE_ERROR = 0.005  # weights have few digits
 
 
 def check_both_directions(
@@ -118,6 +119,7 @@ def _compare_routers_of_directions(
                     "name the same routers on both sides",
                 )
             )
+    faults += _compare_weights(fabric, near_tables, far_tables)
     if outbound and inbound and outbound != inbound and set(outbound) == set(inbound):
         faults.append(
             RouteFault(
@@ -131,11 +133,48 @@ def _compare_routers_of_directions(
     return faults
 
 
+def _compare_weights(fabric: Fabric, near_tables: HostTables, far_tables: HostTables) -> Iterator[RouteFault]:
+    """Equal hashes choose equal routers only where both sides divide them alike."""
+    near = _compute_router_shares(fabric, fabric.near, fabric.far, near_tables.routes or ())
+    far = _compute_router_shares(fabric, fabric.far, fabric.near, far_tables.routes or ())
+    if near.keys() == far.keys() and any(abs(near[name] - far[name]) > _SHARE_ERROR for name in near):
+        names = ", ".join(f"{name} {100 * near[name]:.0f} % and {100 * far[name]:.0f} %" for name in near)
+        yield RouteFault(
+            "weights differ", "multipath routes",
+            f"the routers have other shares on {fabric.near.network} than on {fabric.far.network} ({names}): a flow and"
+            " its replies take different routers",
+            "give both sides the same weights",
+        )  # fmt: skip
+
+
+def _compute_router_shares(
+    fabric: Fabric, own_side: FabricSide, other_side: FabricSide, routes: Iterable[ObservedRoute]
+) -> dict[str, float]:
+    """The share of the flows of each router that the main table uses first, by its name."""
+    gateways = map_gateways_to_router_index(fabric, own_side)
+    weights: dict[str, int] = {}
+    for hop in _list_first_hops(fabric, other_side, routes):
+        if hop.via in gateways:
+            name = fabric.routers[gateways[hop.via]].name
+            weights[name] = weights.get(name, 0) + hop.weight
+    return {name: weight / sum(weights.values()) for name, weight in weights.items()}
+
+
 def _list_used_routers(
     fabric: Fabric, own_side: FabricSide, other_side: FabricSide, routes: Iterable[ObservedRoute]
 ) -> list[str]:
     """Routers that the main table of a host uses first, in its order."""
     gateways = map_gateways_to_router_index(fabric, own_side)
+    hop_addresses = [hop.via for hop in _list_first_hops(fabric, other_side, routes)]
+    return [
+        fabric.routers[gateways[hop_address]].name
+        for hop_address in dict.fromkeys(hop_addresses)
+        if hop_address in gateways
+    ]
+
+
+def _list_first_hops(fabric: Fabric, other_side: FabricSide, routes: Iterable[ObservedRoute]) -> list[ObservedHop]:
+    """The next hops of the routes of the main table with the lowest metric to the other side."""
     matching_routes = [
         route
         for route in routes
@@ -143,11 +182,4 @@ def _list_used_routers(
         and any(covers_range(route.destination, address_range) for address_range in other_side.ranges)
     ]
     lowest = min((get_metric(route, fabric.version) for route in matching_routes), default=0)
-    hop_addresses = [
-        hop.via for route in matching_routes if get_metric(route, fabric.version) == lowest for hop in route.hops
-    ]
-    return [
-        fabric.routers[gateways[hop_address]].name
-        for hop_address in dict.fromkeys(hop_addresses)
-        if hop_address in gateways
-    ]
+    return [hop for route in matching_routes if get_metric(route, fabric.version) == lowest for hop in route.hops]

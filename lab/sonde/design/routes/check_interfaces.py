@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.fabric import FabricSide, is_address_in_ranges
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.host_tables import LOOPBACK, HostTables
 from sonde.design.routes.host_view import HostView
 from sonde.design.routes.link_usability import list_bond_ports, list_devices_below
 from sonde.model.units import format_count_with_noun
@@ -43,6 +43,11 @@ def find_interface_faults(host_view: HostView, host_tables: HostTables) -> Itera
             f"{device} sends no multicast packets: neighbor discovery of IPv6 finds no router and no host",
             f"ip link set {device} multicast on",
         )  # fmt: skip
+    if host_tables.links.get(LOOPBACK) == "down":
+        yield RouteFault(
+            "interface down", LOOPBACK, "lo is down: this host does not reach its own addresses",
+            "ip link set lo up",
+        )  # fmt: skip
     yield from find_port_faults(device, host_tables)
     yield from find_faults_below(device, host_tables)
     for text in host_tables.addresses or ():
@@ -52,6 +57,7 @@ def find_interface_faults(host_view: HostView, host_tables: HostTables) -> Itera
         yield from find_address_faults(str(address.ip), host_tables)
         is_planned = str(address.ip) in host_view.addresses
         yield from _check_further_devices(text, host_tables)
+        yield from _check_broadcast(address, side, host_tables)
         if is_planned and host_tables.address_devices.get(str(address.ip), device) == device:
             yield from _check_local_route(str(address.ip), host_tables)
         network = next(network for network in map(ipaddress.ip_network, side.ranges) if address.ip in network)
@@ -99,6 +105,12 @@ def find_faults_below(device: str, host_tables: HostTables) -> Iterator[RouteFau
                 f"{device} has the VLAN {details.vlan}, not {number}: its packets reach another network",
                 f"ip link del {device}, then make it with id {number}, or correct its name",
             )  # fmt: skip
+    if details is not None and details.vlan_protocol == "802.1ad":
+        yield RouteFault(
+            "another VLAN", device,
+            f"{device} tags its packets by 802.1ad (service tags): switches and hosts that expect 802.1Q drop them",
+            f"ip link del {device}, then make it with protocol 802.1Q",
+        )  # fmt: skip
     for lower in below:
         yield from find_device_faults(lower, host_tables)
         if mtu is not None and host_tables.mtus.get(lower, mtu) < mtu:
@@ -111,6 +123,22 @@ def find_faults_below(device: str, host_tables: HostTables) -> Iterator[RouteFau
         yield from _check_bond_ports(bond, host_tables)
         for port in list_bond_ports(bond, host_tables):
             yield from find_device_faults(port, host_tables)
+
+
+def _check_broadcast(
+    address: ipaddress.IPv4Interface | ipaddress.IPv6Interface, side: FabricSide, host_tables: HostTables
+) -> Iterator[RouteFault]:
+    """A broadcast address that is one of a host of the network."""
+    usual = {str(ipaddress.ip_network(text, strict=False).broadcast_address) for text in side.ranges}
+    usual.add(str(address.network.broadcast_address))
+    flags = host_tables.address_flags.get(str(address.ip), ())
+    broadcast = next((flag.removeprefix("brd-") for flag in flags if flag.startswith("brd-")), "")
+    if broadcast and broadcast not in usual and ipaddress.ip_address(broadcast) in address.network:
+        yield RouteFault(
+            "wrong broadcast address", str(address.ip),
+            f"{broadcast} is the broadcast address of {address}: the host of this address cannot be reached",
+            f"remove {address} and add it with brd +",
+        )  # fmt: skip
 
 
 def _check_further_devices(address: str, host_tables: HostTables) -> Iterator[RouteFault]:

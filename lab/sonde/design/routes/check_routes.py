@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
@@ -49,11 +50,22 @@ def find_route_faults(
                 yield from _check_dead_hop(route, hop, host_tables)
         if concerns:
             yield from _check_link_and_mtu(host_view, route, host_tables)
-            yield from _check_route_attributes(host_view, route, host_tables)
+            if not _is_route_of_far_address(host_view, route, host_tables):
+                yield from _check_route_attributes(host_view, route, host_tables)
             yield from find_attribute_faults(route, host_view.own_side.mtu)
         if is_own_network_route(route, host_view.own_side) and route.device in ("", host_view.host_class.device):
             yield from find_own_network_faults(route, host_view.own_side)
         yield from _check_foreign_destination(host_view, all_host_views, route)
+
+
+def _is_route_of_far_address(host_view: HostView, route: ObservedRoute, host_tables: HostTables) -> bool:
+    """Whether the kernel made a route for an address of the other side that this host has: so its source is right."""
+    return route.on_link and any(
+        host_tables.address_devices.get(address.partition("/")[0], "") == route.device
+        and str(ipaddress.ip_interface(address).network) == route.destination
+        for address in host_tables.addresses or ()
+        if is_address_in_ranges(host_view.other_side.ranges, address.partition("/")[0])
+    )
 
 
 def is_diverting_route(host_view: HostView, route: ObservedRoute, other: ObservedRoute) -> bool:
@@ -176,7 +188,9 @@ def _check_link_and_mtu(
             "far network on link", route.origin,
             f"{route.destination} is declared to be on the link of {route.device or 'this host'}, but it is behind the"
             " routers: the host asks for its addresses by ARP, and gets no answer",
-            f"put the network of this side there ({', '.join(host_view.own_side.ranges)})",
+            f"put the network of this side there ({', '.join(host_view.own_side.ranges)})"
+            if route.device in ("", host_view.host_class.device)
+            else "remove this route",
         )  # fmt: skip
     smallest = find_smallest_mtu(host_view.fabric)
     if smallest is None or not route.hops:

@@ -74,9 +74,11 @@ def _iterate_ini_sections(file_text: str) -> Iterator[tuple[str, list[tuple[str,
 
 
 def _parse_networkd_file(file_text: str, file_name: str) -> HostTables:
-    rules, routes = [], []
+    rules, routes, matched_device = [], [], ""
     for number, (section, members) in enumerate(_iterate_ini_sections(file_text)):
         origin, values = f"{file_name}, section {number}", dict(members)
+        if section == "Match" and re.fullmatch(r"[^\s*?\[\]!]+", values.get("Name", "")):
+            matched_device = values["Name"]
         if section == "RoutingPolicyRule":
             mark, _, mask = values.get("FirewallMark", "").partition("/")
             rules.append(
@@ -99,14 +101,16 @@ def _parse_networkd_file(file_text: str, file_name: str) -> HostTables:
                 )
             )
         elif section == "Route":
-            hops = [ObservedHop(values["Gateway"], "", 1)] if "Gateway" in values else []
+            hops = [ObservedHop(values["Gateway"], matched_device, 1)] if "Gateway" in values else []
             for value in (value for member, value in members if member == "MultiPathRoute"):
                 address, _, weight = value.partition(" ")
                 via, _, device = address.partition("@")
-                hops.append(ObservedHop(via, device, int(weight or 1)))
+                hops.append(ObservedHop(via, device or matched_device, int(weight or 1)))
             kind = values.get("Type", "unicast")
             mtu, metric, table = (values.get(member) for member in ("MTUBytes", "Metric", "Table"))
-            route = _make_route(values.get("Destination", "default"), table, hops, origin, metric, mtu, "", kind)
+            route = _make_route(
+                values.get("Destination", "default"), table, hops, origin, metric, mtu, matched_device, kind
+            )
             attributes = tuple(
                 (name, values[member]) for member, name in _NETWORKD_ATTRIBUTES.items() if member in values
             )

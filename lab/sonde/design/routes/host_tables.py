@@ -92,7 +92,8 @@ class LinkDetails:
     """More about one device: the bond, bridge or VRF that it is a port of, its queueing discipline and the length of
     its queue in packets, its link address, whether it uses ARP, whether a program switched it off (protodown), whether
     it is a port of a bond, whether it sends multicast packets, and how many bytes and segments the kernel hands to it
-    at a time (GSO; None: unknown). `parent` is the device below a VLAN, `vlan` its number (None: unknown)."""
+    at a time (GSO; None: unknown). `parent` is the device below a VLAN, `vlan` its number (None: unknown) and
+    `vlan_protocol` its kind of tag ("": unknown)."""
 
     master: str = ""
     queue: str = ""
@@ -106,6 +107,7 @@ class LinkDetails:
     gso_segments: int | None = None
     parent: str = ""
     vlan: int | None = None
+    vlan_protocol: str = ""
 
 
 @dataclass(frozen=True)

@@ -85,6 +85,7 @@ def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> H
                 "SLAVE" in row.get("flags", ()), "MULTICAST" in row.get("flags", ("MULTICAST",)),
                 gso_bytes=_find_number(row, "gso_max_size"), gso_segments=_find_number(row, "gso_max_segs"),
                 parent=str(row.get("link") or ""), vlan=_find_vlan(row),
+                vlan_protocol=str(_read_vlan_data(row).get("protocol", "")),
             )  # fmt: skip
             address_flags |= {str(address["local"]): _list_address_flags(address) for address in device_addresses}
             if "flags" in row:
@@ -116,7 +117,8 @@ def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> H
 
 def _list_address_flags(json_address: Mapping[str, Any]) -> tuple[str, ...]:
     flags = [flag for flag in ("tentative", "dadfailed", "deprecated", "dynamic") if json_address.get(flag)]
-    return (*flags, f"scope-{json_address.get('scope', '')}")
+    broadcast = [f"brd-{json_address['broadcast']}"] if json_address.get("broadcast") else []
+    return (*flags, *broadcast, f"scope-{json_address.get('scope', '')}")
 
 
 def _find_number(json_row: Mapping[str, Any], member: str) -> int | None:
@@ -125,9 +127,13 @@ def _find_number(json_row: Mapping[str, Any], member: str) -> int | None:
 
 def _find_vlan(json_row: Mapping[str, Any]) -> int | None:
     """The number of a VLAN, which only `ip -d` prints."""
-    link = json_row.get("linkinfo") or {}
-    number = (link.get("info_data") or {}).get("id") if link.get("info_kind") == "vlan" else None
+    number = _read_vlan_data(json_row).get("id")
     return number if isinstance(number, int) else None
+
+
+def _read_vlan_data(json_row: Mapping[str, Any]) -> Mapping[str, Any]:
+    link = json_row.get("linkinfo") or {}
+    return (link.get("info_data") or {}) if link.get("info_kind") == "vlan" else {}
 
 
 def _find_transport_mode(json_row: Mapping[str, Any]) -> str:

@@ -32,6 +32,7 @@ _LOWER_UP = 1 << 16  # IFF_LOWER_UP
 _SLAVE = 1 << 11  # IFF_SLAVE, a port of a bond
 _MULTICAST = 1 << 12  # IFF_MULTICAST
 _NO_ARP = 1 << 7  # IFF_NOARP
+_VLAN_PROTOCOLS = {0x8100: "802.1Q", 0x88A8: "802.1ad"}
 _PERMANENT = 0x80  # IFA_F_PERMANENT
 _ADDRESS_FLAGS = {0x08: "dadfailed", 0x20: "deprecated", 0x40: "tentative"}
 _INVERTED = 0x2  # FIB_RULE_INVERT
@@ -120,22 +121,25 @@ def _make_link_details(netlink_message: Any, device_names: dict[int, str]) -> Li
         netlink_message.get_attr("IFLA_GSO_MAX_SEGS"),
         "" if netlink_message.get_attr("IFLA_LINK_NETNSID") is not None
         else device_names.get(netlink_message.get_attr("IFLA_LINK") or 0, ""),
-        _read_vlan(netlink_message),
+        *_read_vlan(netlink_message),
     )  # fmt: skip
 
 
-def _read_vlan(netlink_message: Any) -> int | None:
-    """The number of a VLAN; None for other devices."""
+def _read_vlan(netlink_message: Any) -> tuple[int | None, str]:
+    """The number of a VLAN and the protocol of its tag; None and "" for other devices."""
     link = netlink_message.get_attr("IFLA_LINKINFO")
     if link is None or link.get_attr("IFLA_INFO_KIND") != "vlan":
-        return None
-    number = link.get_attr("IFLA_INFO_DATA").get_attr("IFLA_VLAN_ID")
-    return int(number) if number is not None else None
+        return None, ""
+    data = link.get_attr("IFLA_INFO_DATA")
+    number, protocol = data.get_attr("IFLA_VLAN_ID"), data.get_attr("IFLA_VLAN_PROTOCOL")
+    return None if number is None else int(number), _VLAN_PROTOCOLS.get(protocol, "")
 
 
 def _list_flags(message: Any) -> tuple[str, ...]:
     flags = [name for bit, name in _ADDRESS_FLAGS.items() if message["flags"] & bit]
     flags += [] if message["flags"] & _PERMANENT else ["dynamic"]
+    if broadcast := message.get_attr("IFA_BROADCAST"):
+        flags.append(f"brd-{broadcast}")
     return (*flags, f"scope-{_SCOPES.get(message['scope'], '')}")
 
 

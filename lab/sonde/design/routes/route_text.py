@@ -40,10 +40,15 @@ def make_plan_rows(plan: RoutePlan) -> Iterator[tuple[str, str, str, str]]:
 
 
 def group_faults(faults: Sequence[RouteFault]) -> list[tuple[RouteFault, list[str]]]:
-    """Faults of one kind together: the first of them, and the locations of all."""
-    groups: dict[tuple[str, str], list[RouteFault]] = {}
+    """Faults of one kind together: the first of them, and the locations of all. Different problems of one location are
+    apart: the text of the first would hide them."""
+    groups: dict[tuple[str, str, int], list[RouteFault]] = {}
+    problems: dict[tuple[str, str, str], list[str]] = {}
     for fault in faults:
-        groups.setdefault((fault.kind, fault.remedy), []).append(fault)
+        others = problems.setdefault((fault.kind, fault.remedy, fault.location), [])
+        if fault.problem not in others:
+            others.append(fault.problem)
+        groups.setdefault((fault.kind, fault.remedy, others.index(fault.problem)), []).append(fault)
     return [(group[0], list(dict.fromkeys(fault.location for fault in group))) for group in groups.values()]
 
 

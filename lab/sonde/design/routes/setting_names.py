@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 # Parts of the name of a setting of one device: net.ipv4.conf.eth0.rp_filter.
@@ -45,3 +46,18 @@ def write_setting_names(text: str, devices: Collection[str]) -> str:
         if "." in device:
             text = text.replace(f".{device}.", f".{device.replace('.', '/')}.")
     return text
+
+
+def expand_setting_globs(settings: Mapping[str, str], devices: Collection[str]) -> dict[str, str]:
+    """Settings without `*` on a machine that has these devices: a name that is written out comes before one with `*`,
+    and `-NAME` without a value is left out by those with `*`."""
+    excluded = {name[1:] for name in settings if name.startswith("-")}
+    expanded = {name: value for name, value in settings.items() if "*" not in name and not name.startswith("-")}
+    from_globs: dict[str, str] = {}
+    for pattern, value in settings.items():
+        prefix, separator, setting = pattern.partition(".*.")
+        for device in ("all", "default", *devices) if separator else ():
+            name = f"{prefix}.{device}.{setting}"
+            if fnmatchcase(name, pattern) and name not in excluded:
+                from_globs[name] = value
+    return from_globs | expanded

@@ -292,6 +292,13 @@ RULES: Sequence[SettingRule] = (
         most=30,
     ),
     SettingRule(
+        "net.ipv4.conf.DEVICE.drop_gratuitous_arp",
+        "new link address not learned",
+        "the kernel ignores the announcement with which a router or host takes over an address (gratuitous ARP)",
+        "set it to 0",
+        most=0,
+    ),
+    SettingRule(
         "net.ipv4.conf.DEVICE.arp_ignore",
         "ARP not answered",
         "this interface answers no ARP request (arp_ignore)",

@@ -38,7 +38,14 @@ _NEIGHBOR_STATES = ("REACHABLE", "STALE", "DELAY", "PROBE", "FAILED", "INCOMPLET
 _IP = ("ip", "/sbin/ip", "/usr/sbin/ip", "/bin/ip", "/usr/bin/ip")
 # Next-hop objects: `ip route` also prints the next hops that they stand for.
 _NEXT_HOP_OBJECT = re.compile(r"\s+nh_info |id \d+ (via|dev|group|blackhole|encap)\b")
+# Lines of sysctl.d: an assignment, also to several settings (*), or a setting that those leave out (-NAME).
+_SYSCTL_LINE = re.compile(r"-?[\w.\-/*]+\s*=|-[\w.\-/]+\s*$")
+_SYSCTL_FILE = re.compile(r"^-?[\w.\-/*]+\s*=", re.MULTILINE)
 _UNKNOWN_KIND = "holds no rule, route, address, neighbor, sysctl or kernel option; give saved output of ip, sysctl or"
+
+
+# systemd-sysctl reads files in the order of their names; /etc/sysctl.conf is this one in /etc/sysctl.d.
+_SYSCTL_ORDER = {"sysctl.conf": "99-sysctl.conf"}
 
 
 @dataclass(frozen=True)
@@ -59,11 +66,11 @@ def read_host_sources(table_files: Iterable[Path]) -> HostSources:
     """Output of programs, and apart from it the configuration files; these stand for both where nothing else is given.
 
     Assignments in a file *.conf are configuration if another file has output of sysctl, and LNet without states if
-    another file has output of lnetctl. Raises UserError.
+    another file has output of lnetctl. The names of *.conf files tell their order, as at the start. Raises UserError.
     """
     live: list[HostTables] = []
     configured: list[HostTables] = []
-    assignments: list[HostTables] = []
+    assignments: list[tuple[str, HostTables]] = []
     lnet_files: list[HostTables] = []
     for file in table_files:
         tables = parse_host_tables(_read_text(file), file.name)
@@ -72,13 +79,16 @@ def read_host_sources(table_files: Iterable[Path]) -> HostSources:
         elif tables.formats:
             configured.append(tables)
         else:
-            is_assignments = tables.settings is not None and file.suffix == ".conf"
-            (assignments if is_assignments else live).append(tables)
+            if tables.settings is not None and file.suffix == ".conf":
+                assignments.append((_SYSCTL_ORDER.get(file.name, file.name), tables))
+            else:
+                live.append(tables)
     (configured if any(tables.has_lnet for tables in live) else live).extend(lnet_files)
+    ordered_assignments = [tables for _, tables in sorted(assignments, key=lambda item: item[0])]
     if not live:
-        return HostSources(_merge_all([*configured, *assignments]))
+        return HostSources(_merge_all([*configured, *ordered_assignments]))
     has_sysctl_output = any(tables.settings is not None for tables in live)
-    (configured if has_sysctl_output else live).extend(assignments)
+    (configured if has_sysctl_output else live).extend(ordered_assignments)
     return HostSources(_merge_all(live), _merge_all(configured) if configured else None)
 
 
@@ -115,7 +125,9 @@ def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
         return parse_json_tables(stripped, file_name)
     if re.search(r"^(# )?CONFIG_\w+", table_text, re.MULTILINE):
         return HostTables(options=_parse_kernel_options(table_text))
-    if stripped and all(re.match(r"[\w.\-/]+\s*=", line) for line in stripped.splitlines() if _has_content(line)):
+    if _SYSCTL_FILE.search(stripped) and all(
+        _SYSCTL_LINE.match(line) for line in stripped.splitlines() if _has_content(line)
+    ):
         return _make_setting_tables(line.partition("=") for line in stripped.splitlines() if _has_content(line))
     if re.search(r"^\d+: \S+: <[A-Z,_\d-]*>", table_text, re.MULTILINE):
         return _parse_ip_addr_output(table_text)
@@ -125,9 +137,11 @@ def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
 def _make_setting_tables(assignments: Iterable[tuple[str, str, str]]) -> HostTables:
     """Settings of assignments: the name, "=" and the value. A `-` before the name lets sysctl go on after an error."""
     settings, unapplied = {}, []
-    for written_name, _, value in assignments:
+    for written_name, separator, value in assignments:
         name = written_name.strip().removeprefix("-")
-        if is_device_split(name):
+        if not separator:
+            settings[f"-{parse_setting_name(name)}"] = ""
+        elif is_device_split(name):
             unapplied.append(name)
         else:
             settings[parse_setting_name(name)] = " ".join(value.split())
@@ -283,9 +297,10 @@ def _parse_ip_addr_output(output_text: str) -> HostTables:
             addresses.append(address[1])
             address_devices.append((address[1].partition("/")[0], device))
             flags = [*address[2].split(), f"scope-{_find_following_word(address[2], 'scope')}"]
+            flags += [f"brd-{broadcast}"] if (broadcast := _find_following_word(address[2], "brd")) else []
             address_flags[address[1].partition("/")[0]] = tuple(flags)
-        elif (vlan := re.match(r"\s+vlan protocol \S+ id (\d+)", line)) and device in details:  # of `ip -d addr`
-            details[device] = replace(details[device], vlan=int(vlan[1]))
+        elif (vlan := re.match(r"\s+vlan protocol (\S+) id (\d+)", line)) and device in details:  # of `ip -d addr`
+            details[device] = replace(details[device], vlan=int(vlan[2]), vlan_protocol=vlan[1])
         if (sizes := re.search(r"\bgso_max_size (\d+) gso_max_segs (\d+)", line)) and device in details:
             details[device] = replace(details[device], gso_bytes=int(sizes[1]), gso_segments=int(sizes[2]))
     first_devices, further_devices = map_address_devices(address_devices)

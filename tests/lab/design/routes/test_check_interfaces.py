@@ -27,6 +27,9 @@ def test_healthy_server_has_no_fault(tmp_path: Path, name: str) -> None:
     [
         (ADDRESS, ADDRESS + OTHER, "address of another host", "10.160.0.3"),
         ("    inet6 fe80", f"{OTHER6}    inet6 fe80", "address of another host", "fd00:160::3"),
+        ("brd 10.160.15.255", "brd 10.160.0.255", "wrong broadcast address", "10.160.0.1"),
+        ("lo: <LOOPBACK,UP,LOWER_UP> mtu 65536 qdisc noqueue state UNKNOWN",
+         "lo: <LOOPBACK> mtu 65536 qdisc noqueue state DOWN", "interface down", "lo"),
         ("10.160.0.1/20", "10.160.0.1/16", "prefix too short", "10.160.0.1/16"),
         ("fd00:160::1/64", "fd00:160::1/48", "prefix too short", "fd00:160::1/48"),
         (f"eth3: <BROADCAST,MULTICAST,SLAVE,UP,LOWER_UP> {PORT}",

@@ -28,6 +28,7 @@ def test_healthy_server_with_a_vlan_has_no_fault(tmp_path: Path) -> None:
     ("old", "new", "kind", "location", "sentence"),
     [
         ("id 210 <", "id 211 <", "another VLAN", VLAN, "VLAN 211, not 210"),
+        ("protocol 802.1Q", "protocol 802.1ad", "another VLAN", VLAN, "tags its packets by 802.1ad"),
         (f"{BOND} 9000 qdisc noqueue", f"{BOND} 9000 qdisc tbf", "interface slowed down", "bond0", "is tbf"),
         (f"{PORT} 9000 qdisc mq", f"{PORT} 9000 qdisc netem", "interface slowed down", "eth2", "is netem"),
         (f"{BOND} 9000", f"{BOND} 1500", "MTU mismatch", "bond0", "carries bond0.210, takes packets of 1500 B"),

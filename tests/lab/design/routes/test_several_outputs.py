@@ -3,18 +3,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from time import process_time
 
 import pytest
-from dual_stack_host import build_site, check_outputs, print_server_outputs
+from dual_stack_host import build_site, check_outputs, make_files_of_format, print_server_outputs
 
 from sonde.design.routes.check_host import check_host
 from sonde.design.routes.fabric import find_fabrics
+from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.plan import plan_all_routes
+from sonde.design.routes.route_text import group_faults
 from sonde.design.routes.scripts import make_route_arguments
 from sonde.design.routes.table_reader import parse_host_tables
+from sonde.model.errors import UserError
 from sonde.model.shell import quote_command
 
 OUTPUTS = ("rule", "rule6", "route", "route6", "addr", "sysctl")
@@ -97,8 +101,79 @@ def test_host_of_a_third_network_is_not_compared() -> None:
     )
     verdict = check_host(build_site(), "nsd1", server, third)
     assert verdict.faults == ()
-    assert any(text.startswith("how hsn answers: ") for text in verdict.unknown)
+    assert [text.partition(":")[0] for text in verdict.unknown if text.startswith("how ")] == [
+        "how hsn answers by IPv4", "how hsn answers by IPv6"
+    ]  # fmt: skip
     assert not any(item.subject == "the same routers on both sides" for item in verdict.comparisons)
+
+
+def test_version_that_the_other_side_lost_is_unknown() -> None:
+    server = parse_host_tables("".join(print_server_outputs()[name] for name in OUTPUTS), "all")
+    node = read_compute_node()
+    without_ipv6 = replace(
+        node,
+        addresses=tuple(address for address in node.addresses or () if ":" not in address),
+        routes=tuple(route for route in node.routes or () if ":" not in route.destination),
+    )
+    verdict = check_host(build_site(), "nsd1", server, without_ipv6)
+    assert verdict.faults == ()
+    assert [text.partition(":")[0] for text in verdict.unknown if text.startswith("how ")] == [
+        "how hsn answers by IPv6"
+    ]  # fmt: skip
+
+
+def test_host_of_the_same_side_is_refused() -> None:
+    server = parse_host_tables("".join(print_server_outputs()[name] for name in OUTPUTS), "all")
+    with pytest.raises(
+        UserError, match="are of a host of storage-net, as those that are checked; give those of a host"
+    ):
+        check_host(build_site(), "nsd1", server, server)
+
+
+def test_other_weights_of_the_other_side_are_reported() -> None:
+    server = parse_host_tables("".join(print_server_outputs()[name] for name in OUTPUTS), "all")
+    node = read_compute_node()
+    heavy = tuple(
+        replace(route, hops=(replace(route.hops[0], weight=4), *route.hops[1:])) if len(route.hops) > 1 else route
+        for route in node.routes or ()
+    )
+    faults = check_host(build_site(), "nsd1", server, replace(node, routes=heavy)).faults
+    assert {(fault.kind, fault.location) for fault in faults} == {("weights differ", "multipath routes")}
+    assert "(gw1 67 % and 33 %, gw2 17 % and 33 %, gw3 17 % and 33 %)" in faults[0].problem
+
+
+def test_bridge_with_an_address_of_the_other_side_is_to_be_removed(tmp_path: Path) -> None:
+    outputs = print_server_outputs()
+    outputs["addr"] += "7: br-3f2: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP qlen 1000\n"
+    outputs["addr"] += "    inet 10.150.5.1/24 brd 10.150.5.255 scope global br-3f2\n"
+    outputs["route"] += "10.150.5.0/24 dev br-3f2 proto kernel scope link src 10.150.5.1\n"
+    outputs["route"] += "local 10.150.5.1 dev br-3f2 table local proto kernel scope host src 10.150.5.1\n"
+    remedies = {fault.kind: fault.remedy for fault in check_outputs(tmp_path, outputs).faults}
+    assert remedies == {
+        "address of the other side": "ip addr del 10.150.5.1, or remove the local route",
+        "far network on link": "remove this route",
+    }
+
+
+def test_problems_of_one_location_are_all_printed() -> None:
+    faults = [
+        RouteFault("traffic diverted", "rule 200", f"packets to {name} go elsewhere", "remove it")
+        for name in ("hsn", "archive", "hsn")
+    ] + [RouteFault("traffic diverted", "rule 300", "packets to hsn go elsewhere", "remove it")]
+    groups = [(fault.problem, locations) for fault, locations in group_faults(faults)]
+    assert groups == [
+        ("packets to hsn go elsewhere", ["rule 200", "rule 300"]), ("packets to archive go elsewhere", ["rule 200"])
+    ]  # fmt: skip
+
+
+def test_network_file_for_another_device_is_reported(tmp_path: Path) -> None:
+    files = make_files_of_format("networkd")
+    name = next(name for name in files if "[Route]" in files[name] and "10.150" in files[name])
+    outputs = {Path(other).name: text for other, text in files.items() if other != name}
+    text = f"[Match]\nName=bond0\n\n{files[name]}"
+    assert check_outputs(tmp_path / "right", outputs | {"50-bond0.network": text}).faults == ()
+    wrong = text.replace("Name=bond0", "Name=bond1")
+    assert "wrong device" in {fault.kind for fault in check_outputs(tmp_path, outputs | {"50.network": wrong}).faults}
 
 
 def test_smaller_packets_of_the_other_side_are_reported() -> None:

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Files of sysctl.d: their order, patterns of names, and names that patterns leave out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dual_stack_host import build_site, print_server_outputs
+
+from sonde.design.routes.check_host import check_host
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.setting_names import expand_setting_globs
+from sonde.design.routes.table_reader import parse_host_tables, read_host_sources
+
+STRICT = "net.ipv4.conf.all.rp_filter = 1\nnet.ipv4.conf.bond0.rp_filter = 1\n"
+LOOSE = "net.ipv4.conf.all.rp_filter = 2\nnet.ipv4.conf.bond0.rp_filter = 2\n"
+
+
+def check_files(folder: Path, texts: list[tuple[str, str]]) -> tuple[RouteFault, ...]:
+    """Checks files in this order of arguments."""
+    files = []
+    for name, text in [("sysctl", print_server_outputs()["sysctl"]), *texts]:
+        (folder / name).write_text(text)
+        files.append(folder / name)
+    sources = read_host_sources(files)
+    return check_host(build_site(), "nsd1", sources.live, configured_tables=sources.configured).faults
+
+
+@pytest.mark.parametrize("late", ["99-hardening.conf", "sysctl.conf"])
+@pytest.mark.parametrize("is_reversed", [False, True])
+def test_names_of_files_give_their_order(tmp_path: Path, late: str, is_reversed: bool) -> None:
+    """As at the start, whatever the order of the arguments is."""
+    texts = [("90-routes.conf", LOOSE), (late, STRICT)]
+    faults = check_files(tmp_path, texts[::-1] if is_reversed else texts)
+    assert {fault.kind for fault in faults} == {"strict reverse path"}
+    texts = [("90-routes.conf", STRICT), ("95-routes.conf", LOOSE)]
+    assert check_files(tmp_path, texts[::-1] if is_reversed else texts) == ()
+
+
+def test_default_file_of_systemd_is_read(tmp_path: Path) -> None:
+    text = (
+        "# comment\nnet.ipv4.conf.default.rp_filter = 2\nnet.ipv4.conf.*.rp_filter = 2\n"
+        "-net.ipv4.conf.all.rp_filter\n-net.ipv4.ping_group_range = 0 2147483647\n"
+    )
+    assert check_files(tmp_path, [("50-default.conf", text)]) == ()
+    faults = check_files(tmp_path, [("50-default.conf", text.replace("*.rp_filter = 2", "*.rp_filter = 1"))])
+    assert [(fault.kind, fault.location) for fault in faults] == [
+        ("strict reverse path", "net.ipv4.conf.bond0.rp_filter = 1 in the configuration files")
+    ]
+
+
+def test_patterns_come_after_names_and_leave_out_exclusions() -> None:
+    settings = parse_host_tables(
+        "net.ipv4.conf.*.rp_filter = 1\n-net.ipv4.conf.all.rp_filter\nnet/ipv4/conf/bond0.210/rp_filter = 2\n", "f"
+    ).settings
+    assert settings is not None
+    assert expand_setting_globs(settings, ["bond0", "bond0.210"]) == {
+        "net.ipv4.conf.default.rp_filter": "1",
+        "net.ipv4.conf.bond0.rp_filter": "1",
+        "net.ipv4.conf.bond0.210.rp_filter": "2",
+    }

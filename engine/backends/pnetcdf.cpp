@@ -266,4 +266,8 @@ const Backend pnetcdf_backend{
     .make_channel = make,
 };
 
+bool hides_write_errors(const std::string& backend) {
+    return backend == pnetcdf_backend.name && is_ompio_used();
+}
+
 }  // namespace sonde::backends

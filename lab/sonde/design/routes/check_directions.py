@@ -70,10 +70,9 @@ def _find_packet_size(
     sizes = [(tables.mtus[item.device], item.device) for item in own_side.classes if item.device in tables.mtus]
     sizes += [
         (route.mtu, f"the route to {route.destination}")
-        for route in tables.routes or ()
-        if route.mtu is not None and route.table == _MAIN and route.destination != "default"
-        and any(covers_range(route.destination, address_range) for address_range in other_side.ranges)
-    ]  # fmt: skip
+        for route in _list_main_routes(other_side, tables.routes or ())
+        if route.mtu is not None and route.destination != "default"
+    ]
     return min(sizes, key=lambda item: item[0], default=None)
 
 
@@ -175,11 +174,16 @@ def _list_used_routers(
 
 def _list_first_hops(fabric: Fabric, other_side: FabricSide, routes: Iterable[ObservedRoute]) -> list[ObservedHop]:
     """The next hops of the routes of the main table with the lowest metric to the other side."""
-    matching_routes = [
+    matching_routes = _list_main_routes(other_side, routes)
+    lowest = min((get_metric(route, fabric.version) for route in matching_routes), default=0)
+    return [hop for route in matching_routes if get_metric(route, fabric.version) == lowest for hop in route.hops]
+
+
+def _list_main_routes(other_side: FabricSide, routes: Iterable[ObservedRoute]) -> list[ObservedRoute]:
+    """The routes of the main table to a whole range of the other side."""
+    return [
         route
         for route in routes
         if route.table == _MAIN
         and any(covers_range(route.destination, address_range) for address_range in other_side.ranges)
     ]
-    lowest = min((get_metric(route, fabric.version) for route in matching_routes), default=0)
-    return [hop for route in matching_routes if get_metric(route, fabric.version) == lowest for hop in route.hops]

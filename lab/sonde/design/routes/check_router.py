@@ -218,18 +218,15 @@ def _check_forwarding(
             f"no IPv{fabric.version} packet passes this router",
             "set it to 1",
         )
+    devices = sorted({device for router in routers for device in (router.near_device, router.far_device) if device})
     if fabric.version == 6:
-        devices = sorted({device for router in routers for device in (router.near_device, router.far_device) if device})
         yield from check_ipv6_settings(settings, devices)
         return
     if settings.get(name) == "1" and settings.get("net.ipv4.conf.all.forwarding") == "0":
         yield RouteFault(
             "forwarding off", "net.ipv4.conf.all.forwarding = 0", "no IPv4 packet passes this router", "set it to 1"
         )
-    yield from find_proxy_faults(settings, tuple(
-        sorted({device for router in routers for device in (router.near_device, router.far_device) if device})
-    ))  # fmt: skip
-    devices = sorted({device for router in routers for device in (router.near_device, router.far_device) if device})
+    yield from find_proxy_faults(settings, tuple(devices))
     for device in devices:
         if read_number_setting(settings, f"net.ipv4.conf.{device}.forwarding") == 0 and settings.get(name) == "1":
             yield RouteFault(

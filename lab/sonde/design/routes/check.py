@@ -22,7 +22,7 @@ from sonde.design.routes.check_settings import find_setting_faults
 from sonde.design.routes.check_written import list_options_not_compared
 from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.faults import RouteCheck, RouteFault, list_unknown
-from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.host_tables import AddressDetails, HostTables
 from sonde.design.routes.host_view import ROUTERS, HostView, find_host_views
 from sonde.design.routes.plan import plan_all_routes
 from sonde.design.routes.setting_names import expand_setting_globs, write_setting_names
@@ -35,9 +35,9 @@ def check_host_routes(
     """Checks a host, a class of hosts, a router, or "routers"; `other_tables` are those of a host of the other network.
     Raises UserError when no fabric has the name."""
     views = find_host_views(fabrics, host_or_class)
+    host_tables = replace(host_tables, planned_devices=tuple(_list_planned_devices(fabrics)))
     if host_tables.settings is not None:
-        devices = dict.fromkeys([*host_tables.mtus, *_list_planned_devices(fabrics)])
-        host_tables = replace(host_tables, settings=expand_setting_globs(host_tables.settings, devices))
+        host_tables = replace(host_tables, settings=expand_setting_globs(host_tables.settings, host_tables.devices))
     versions = sorted({fabric.version for fabric in fabrics if not views or fabric in [view.fabric for view in views]})
     results = (
         check_router_tables(fabrics, host_tables, "" if host_or_class == ROUTERS else host_or_class)
@@ -60,11 +60,10 @@ def check_host_routes(
             if view not in answering
         )
     all_faults, comparisons = split_faults_and_comparisons((*results, *both_sides))
-    devices = dict.fromkeys((*host_tables.mtus, *(view.host_class.device for view in views)))
     faults = tuple(
         fault
         if fault.location in host_tables.unapplied_settings
-        else replace(fault, location=write_setting_names(fault.location, devices))
+        else replace(fault, location=write_setting_names(fault.location, host_tables.devices))
         for fault in _drop_repeated_faults(all_faults)
     )
     class_name = views[0].host_class.name if views else None
@@ -78,7 +77,7 @@ def check_host_routes(
         address
         for view in views
         for address in view.addresses
-        if "dynamic" in host_tables.address_flags.get(address, ())
+        if host_tables.address_details.get(address, AddressDetails()).is_leased
     ]
     if leased:
         not_examined.append(f"whether the lease of {', '.join(leased)} is renewed, without which its routes go too")
@@ -118,8 +117,7 @@ def _check_fabrics_of_host(
 ) -> Iterator[RouteFault | CheckedItem]:
     for version in dict.fromkeys(view.fabric.version for view in host_views):
         views = [view for view in host_views if view.fabric.version == version]
-        planned_devices = {view.host_class.device for view in views}
-        tables = host_tables.select_version(version).prefer_devices(planned_devices)
+        tables = host_tables.select_version(version)
         for view in views:
             yield from find_link_faults(view, tables)
             if tables.routes is not None:

@@ -10,26 +10,20 @@ from collections.abc import Iterator
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.fabric import FabricSide, is_address_in_ranges
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.host_tables import LOOPBACK, HostTables
+from sonde.design.routes.host_tables import LOOPBACK, AddressDetails, HostTables
 from sonde.design.routes.host_view import HostView
-from sonde.design.routes.link_usability import list_bond_ports, list_devices_below
+from sonde.design.routes.link_usability import (
+    list_bond_ports,
+    list_devices_below,
+    list_devices_of_host_class,
+)
 from sonde.model.units import format_count_with_noun
 
 _FEW_PACKETS = 32
 _FEW_GSO_BYTES = 16384
 _FEW_GSO_SEGMENTS = 8
 _LIMITING_QUEUES = ("netem", "tbf", "noop")
-_USELESS_FLAGS = {
-    "dadfailed": ("another machine has this address too (duplicate): the kernel does not use it",
-                  "find the other machine, then give one of them another address"),
-    "tentative": ("the kernel still asks whether another machine has it, and does not use it",
-                  "look again in some seconds; where it stays, look for a duplicate or a link without carrier"),
-    "scope-host": ("it is an address of the host only: the kernel does not use it towards other networks",
-                   "add it with scope global"),
-    "scope-link": ("it is an address of this link only: the kernel does not use it towards other networks",
-                   "add it with scope global"),
-    "deprecated": ("it is deprecated: new connections take another source address", "give it a lifetime, or remove it"),
-}  # fmt: skip
+_NARROW_SCOPES = ("host", "link")
 
 
 def find_interface_faults(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
@@ -56,9 +50,9 @@ def find_interface_faults(host_view: HostView, host_tables: HostTables) -> Itera
             continue
         yield from find_address_faults(str(address.ip), host_tables)
         is_planned = str(address.ip) in host_view.addresses
-        yield from _check_further_devices(text, host_tables)
+        yield from _check_further_devices(host_view, str(address.ip), host_tables)
         yield from _check_broadcast(address, side, host_tables)
-        if is_planned and host_tables.address_devices.get(str(address.ip), device) == device:
+        if is_planned and device in host_tables.address_devices.get(str(address.ip), (device,)):
             yield from _check_local_route(str(address.ip), host_tables)
         network = next(network for network in map(ipaddress.ip_network, side.ranges) if address.ip in network)
         yield CheckedItem("the prefix of an address", text)
@@ -131,8 +125,7 @@ def _check_broadcast(
     """A broadcast address that is one of a host of the network."""
     usual = {str(ipaddress.ip_network(text, strict=False).broadcast_address) for text in side.ranges}
     usual.add(str(address.network.broadcast_address))
-    flags = host_tables.address_flags.get(str(address.ip), ())
-    broadcast = next((flag.removeprefix("brd-") for flag in flags if flag.startswith("brd-")), "")
+    broadcast = host_tables.address_details.get(str(address.ip), AddressDetails()).broadcast
     if broadcast and broadcast not in usual and ipaddress.ip_address(broadcast) in address.network:
         yield RouteFault(
             "wrong broadcast address", str(address.ip),
@@ -141,13 +134,15 @@ def _check_broadcast(
         )  # fmt: skip
 
 
-def _check_further_devices(address: str, host_tables: HostTables) -> Iterator[RouteFault]:
-    host = address.partition("/")[0]
-    first, others = host_tables.address_devices.get(host), host_tables.further_devices.get(host, ())
-    if others:
+def _check_further_devices(host_view: HostView, address: str, host_tables: HostTables) -> Iterator[RouteFault]:
+    devices = host_tables.address_devices.get(address, ())
+    if len(devices) > 1:
+        planned = host_tables.list_devices_with_address(address, list_devices_of_host_class(host_view))
+        first = (planned or devices)[0]
+        others = [device for device in devices if device != first]
         yield RouteFault(
-            "address on two interfaces", host,
-            f"{', '.join(others)} {'has' if len(others) == 1 else 'have'} {host} too, besides {first}: packets to"
+            "address on two interfaces", address,
+            f"{', '.join(others)} {'has' if len(others) == 1 else 'have'} {address} too, besides {first}: packets to"
             " the network may leave by either",
             "; ".join(f"ip addr del {address} dev {device}" for device in others),
         )  # fmt: skip
@@ -238,11 +233,22 @@ def find_device_faults(device: str, host_tables: HostTables) -> Iterator[RouteFa
 
 def find_address_faults(address: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
     """An address that the kernel does not use."""
-    flags = host_tables.address_flags.get(address, ())
-    flag = next((name for name in _USELESS_FLAGS if name in flags), None)
-    if flag is not None:
-        reason, remedy = _USELESS_FLAGS[flag]
-        yield RouteFault("address not usable", address, f"{address} is {flag}: {reason}", remedy)
+    details = host_tables.address_details.get(address, AddressDetails())
+    if details.is_duplicate:
+        reason = "dadfailed: another machine has this address too (duplicate): the kernel does not use it"
+        remedy = "find the other machine, then give one of them another address"
+    elif details.is_tentative:
+        reason = "tentative: the kernel still asks whether another machine has it, and does not use it"
+        remedy = "look again in some seconds; where it stays, look for a duplicate or a link without carrier"
+    elif details.scope in _NARROW_SCOPES:
+        part = "the host" if details.scope == "host" else "this link"
+        reason = f"of scope {details.scope}: the kernel does not use it towards networks beyond {part}"
+        remedy = "add it with scope global"
+    elif details.is_deprecated:
+        reason, remedy = "deprecated: new connections take another source address", "give it a lifetime, or remove it"
+    else:
+        return
+    yield RouteFault("address not usable", address, f"{address} is {reason}", remedy)
 
 
 def _check_neighbors(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault]:

@@ -10,7 +10,7 @@ from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_interfaces import find_interface_faults
 from sonde.design.routes.fabric import is_address_in_ranges
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.host_tables import HostTables, ObservedNeighbor
+from sonde.design.routes.host_tables import LOOPBACK, HostTables, ObservedNeighbor
 from sonde.design.routes.host_view import HostView
 from sonde.design.routes.kernel_lookup import find_table_route
 from sonde.design.routes.link_usability import (
@@ -62,7 +62,7 @@ def find_link_faults(host_view: HostView, host_tables: HostTables) -> Iterator[R
 def _check_interface_state(host_view: HostView, host_tables: HostTables, routes_remedy: str) -> Iterator[RouteFault]:
     device, side = host_view.host_class.device, host_view.own_side
     if device not in host_tables.links:
-        holders = [f"{other} has {address}" for address, other in host_tables.address_devices.items()
+        holders = [f"{', '.join(others)} has {address}" for address, others in host_tables.address_devices.items()
                    if address in host_view.addresses]  # fmt: skip
         yield RouteFault(
             MISSING_INTERFACE, device,
@@ -129,12 +129,16 @@ def _check_undescribed_interfaces(host_view: HostView, host_tables: HostTables) 
     """Further interfaces with an address of this side that the system file does not describe."""
     planned = list_devices_of_host_class(host_view)
     has_address = any(
-        device in planned and is_address_in_ranges(host_view.own_side.ranges, address)
-        for address, device in host_tables.address_devices.items()
+        host_tables.list_devices_with_address(address, planned)
+        for address in host_tables.address_devices
+        if is_address_in_ranges(host_view.own_side.ranges, address)
     )
     masters = {host_tables.link_details[name].master for name in planned if name in host_tables.link_details}
-    for address, device in host_tables.address_devices.items():
-        if device in planned or device in masters or device == "lo" or device not in host_tables.links:
+    for address, devices in host_tables.address_devices.items():
+        device = devices[0]
+        if host_tables.list_devices_with_address(address, (*planned, *masters, LOOPBACK)):
+            continue  # that further devices have it too is reported with the address
+        if device not in host_tables.links:
             continue
         if host_view.host_class.device in host_tables.links and is_address_in_ranges(
             host_view.own_side.ranges, address
@@ -167,7 +171,7 @@ def _check_source_address(host_view: HostView, host_tables: HostTables) -> Itera
     interfaces = [ipaddress.ip_interface(text) for text in host_tables.addresses or ()]
     own_addresses = [
         str(interface.ip) for interface in interfaces
-        if host_tables.address_devices.get(str(interface.ip), "") in devices
+        if host_tables.list_devices_with_address(str(interface.ip), devices)
         and any(gateway in interface.network for gateway in gateways)
     ]  # fmt: skip
     planned = [address for address in own_addresses if address in host_view.addresses]
@@ -178,9 +182,10 @@ def _check_source_address(host_view: HostView, host_tables: HostTables) -> Itera
     is_reported = own_addresses[0] in owners or own_addresses[0] in host_view.routers_by_gateway
     is_stated = any(route.source == planned[0] and route.hops for route in host_tables.routes or ())
     if own_addresses[0] not in host_view.addresses and not (is_stated or is_reported):
+        device = host_tables.list_devices_with_address(planned[0], devices)[0]
         yield RouteFault(
             "another source address", own_addresses[0],
-            f"{own_addresses[0]} comes before {planned[0]} on {host_tables.address_devices[planned[0]]}: packets"
+            f"{own_addresses[0]} comes before {planned[0]} on {device}: packets"
             " through the routers are sent from it, which is not the address of this host in the system file",
             f"remove {own_addresses[0]} and add it again after {planned[0]}, or state src {planned[0]} in the routes",
         )  # fmt: skip

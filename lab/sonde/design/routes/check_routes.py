@@ -61,7 +61,7 @@ def find_route_faults(
 def _is_route_of_far_address(host_view: HostView, route: ObservedRoute, host_tables: HostTables) -> bool:
     """Whether the kernel made a route for an address of the other side that this host has: so its source is right."""
     return route.on_link and any(
-        host_tables.address_devices.get(address.partition("/")[0], "") == route.device
+        route.device in host_tables.address_devices.get(address.partition("/")[0], ())
         and str(ipaddress.ip_interface(address).network) == route.destination
         for address in host_tables.addresses or ()
         if is_address_in_ranges(host_view.other_side.ranges, address.partition("/")[0])

@@ -111,6 +111,20 @@ class LinkDetails:
 
 
 @dataclass(frozen=True)
+class AddressDetails:
+    """More about one address: whether another machine has it too (dadfailed), whether the kernel still asks for that
+    (tentative), whether new connections avoid it (deprecated), whether it has a lifetime (dynamic), its scope and its
+    broadcast address ("": unknown)."""
+
+    is_duplicate: bool = False
+    is_tentative: bool = False
+    is_deprecated: bool = False
+    is_leased: bool = False
+    scope: str = ""
+    broadcast: str = ""
+
+
+@dataclass(frozen=True)
 class LnetRoute:
     """One LNet route: the network that it leads to, its gateway, and whether LNet calls it up (None: unknown)."""
 
@@ -159,10 +173,10 @@ class HostTables:
     mtus: Mapping[str, int] = field(default_factory=dict)  # by device, bytes
     links: Mapping[str, str] = field(default_factory=dict)  # by device: "up" or "down"
     transport_modes: Mapping[str, str] = field(default_factory=dict)  # by IPoIB device: "connected" or "datagram"
-    address_devices: Mapping[str, str] = field(default_factory=dict)  # device by address, without prefix
-    further_devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by address: others that have it too
+    address_devices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by address, without prefix
+    address_details: Mapping[str, AddressDetails] = field(default_factory=dict)  # by address, without prefix
     link_details: Mapping[str, LinkDetails] = field(default_factory=dict)  # by device
-    address_flags: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # by address: tentative, dadfailed, …
+    planned_devices: tuple[str, ...] = ()  # of the system file, which settings may name although the host lacks them
     neighbors: tuple[ObservedNeighbor, ...] | None = None
     lnet_routes: tuple[LnetRoute, ...] | None = None
     lnet_interfaces: tuple[LnetInterface, ...] | None = None
@@ -172,6 +186,11 @@ class HostTables:
     is_lnet_routing: bool | None = None  # whether LNet forwards messages of other hosts
     lnet_extras: tuple[str, ...] = ()  # members of an LNet export that no check reads
     formats: tuple[str, ...] = ()  # of configuration files among the sources, by their names in sonde route plan
+
+    @property
+    def devices(self) -> tuple[str, ...]:
+        """All devices that settings may name: those of the host, then the planned ones."""
+        return tuple(dict.fromkeys((*self.mtus, *self.planned_devices)))
 
     @property
     def has_lnet(self) -> bool:
@@ -200,9 +219,9 @@ class HostTables:
             links={**self.links, **other.links},
             transport_modes={**self.transport_modes, **other.transport_modes},
             address_devices={**self.address_devices, **other.address_devices},
-            further_devices={**self.further_devices, **other.further_devices},
+            address_details={**self.address_details, **other.address_details},
             link_details={**self.link_details, **other.link_details},
-            address_flags={**self.address_flags, **other.address_flags},
+            planned_devices=tuple(dict.fromkeys((*self.planned_devices, *other.planned_devices))),
             neighbors=_join_known(self.neighbors, other.neighbors),
             lnet_routes=_concatenate_known(self.lnet_routes, other.lnet_routes),
             lnet_interfaces=_concatenate_known(self.lnet_interfaces, other.lnet_interfaces),
@@ -214,15 +233,9 @@ class HostTables:
             formats=tuple(dict.fromkeys((*self.formats, *other.formats))),
         )
 
-    def prefer_devices(self, planned_devices: Collection[str]) -> HostTables:
-        """The tables with a planned device first, of the devices that have an address."""
-        first, further = dict(self.address_devices), dict(self.further_devices)
-        for address, others in self.further_devices.items():
-            chosen = next((device for device in others if device in planned_devices), None)
-            if chosen is not None and first[address] not in planned_devices:
-                further[address] = (first[address], *(device for device in others if device != chosen))
-                first[address] = chosen
-        return replace(self, address_devices=first, further_devices=further)
+    def list_devices_with_address(self, address: str, devices: Collection[str]) -> tuple[str, ...]:
+        """Those of some devices that have an address."""
+        return tuple(device for device in self.address_devices.get(address, ()) if device in devices)
 
     def select_version(self, version: int) -> HostTables:
         """The tables of one IP version. Rules and addresses are unknown where only those of the other version were
@@ -294,16 +307,13 @@ def describe_link_state(link_flags: Collection[str], operational_state: str) -> 
     return "up" if "LOWER_UP" in link_flags and operational_state.upper() not in _IDLE_STATES else "down"
 
 
-def map_address_devices(
-    addresses_and_devices: Iterable[tuple[str, str]],
-) -> tuple[dict[str, str], dict[str, tuple[str, ...]]]:
-    """The first device of each address, and the further ones of an address that several have."""
-    first: dict[str, str] = {}
-    further: dict[str, tuple[str, ...]] = {}
+def map_address_devices(addresses_and_devices: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
+    """The devices of each address, in the order of the pairs."""
+    devices: dict[str, tuple[str, ...]] = {}
     for address, device in addresses_and_devices:
-        if first.setdefault(address, device) != device and device not in further.get(address, ()):
-            further[address] = (*further.get(address, ()), device)
-    return first, further
+        if device not in devices.get(address, ()):
+            devices[address] = (*devices.get(address, ()), device)
+    return devices
 
 
 def set_versions_of_listings(all_tables: Sequence[HostTables]) -> list[HostTables]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from sonde.design.routes.host_tables import (
     DISCARDING_KINDS,
+    AddressDetails,
     HostTables,
     LinkDetails,
     ObservedHop,
@@ -67,7 +68,7 @@ def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> H
     transport_modes: dict[str, str] = {}
     address_devices: list[tuple[str, str]] = []
     details: dict[str, LinkDetails] = {}
-    address_flags: dict[str, tuple[str, ...]] = {}
+    address_details: dict[str, AddressDetails] = {}
     for number, row in enumerate(json_rows, start=1):
         origin = f"{file_name}, entry {number}"
         if "addr_info" in row:
@@ -87,7 +88,7 @@ def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> H
                 parent=str(row.get("link") or ""), vlan=_find_vlan(row),
                 vlan_protocol=str(_read_vlan_data(row).get("protocol", "")),
             )  # fmt: skip
-            address_flags |= {str(address["local"]): _list_address_flags(address) for address in device_addresses}
+            address_details |= {str(address["local"]): _make_address_details(address) for address in device_addresses}
             if "flags" in row:
                 state = str(row.get("operstate", ""))
                 links[str(row.get("ifname", ""))] = describe_link_state(row["flags"], state)
@@ -99,7 +100,6 @@ def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> H
             routes.append(route)
     has_routes = any("dst" in row and "state" not in row and "priority" not in row for row in json_rows)
     has_links = any("addr_info" in row for row in json_rows)
-    first_devices, further_devices = map_address_devices(address_devices)
     return HostTables(
         rules=tuple(rules) or None,
         routes=tuple(routes) if routes or has_routes else None,
@@ -107,18 +107,22 @@ def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> H
         mtus=mtus,
         links=links,
         transport_modes=transport_modes,
-        address_devices=first_devices,
-        further_devices=further_devices,
+        address_devices=map_address_devices(address_devices),
+        address_details=address_details,
         link_details=details,
-        address_flags=address_flags,
         neighbors=tuple(neighbors) or None,
     )
 
 
-def _list_address_flags(json_address: Mapping[str, Any]) -> tuple[str, ...]:
-    flags = [flag for flag in ("tentative", "dadfailed", "deprecated", "dynamic") if json_address.get(flag)]
-    broadcast = [f"brd-{json_address['broadcast']}"] if json_address.get("broadcast") else []
-    return (*flags, *broadcast, f"scope-{json_address.get('scope', '')}")
+def _make_address_details(json_address: Mapping[str, Any]) -> AddressDetails:
+    return AddressDetails(
+        is_duplicate=bool(json_address.get("dadfailed")),
+        is_tentative=bool(json_address.get("tentative")),
+        is_deprecated=bool(json_address.get("deprecated")),
+        is_leased=bool(json_address.get("dynamic")),
+        scope=str(json_address.get("scope", "")),
+        broadcast=str(json_address.get("broadcast", "")),
+    )
 
 
 def _find_number(json_row: Mapping[str, Any], member: str) -> int | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.design.routes.host_tables import (
+    AddressDetails,
     HostTables,
     LinkDetails,
     ObservedHop,
@@ -34,7 +35,7 @@ _MULTICAST = 1 << 12  # IFF_MULTICAST
 _NO_ARP = 1 << 7  # IFF_NOARP
 _VLAN_PROTOCOLS = {0x8100: "802.1Q", 0x88A8: "802.1ad"}
 _PERMANENT = 0x80  # IFA_F_PERMANENT
-_ADDRESS_FLAGS = {0x08: "dadfailed", 0x20: "deprecated", 0x40: "tentative"}
+_DUPLICATE, _DEPRECATED, _TENTATIVE = 0x08, 0x20, 0x40  # IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE
 _INVERTED = 0x2  # FIB_RULE_INVERT
 _NEIGHBOR_STATES = {0x01: "incomplete", 0x02: "reachable", 0x04: "stale", 0x08: "delay", 0x10: "probe", 0x20: "failed",
                     0x40: "noarp", 0x80: "permanent"}  # fmt: skip
@@ -79,9 +80,6 @@ def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
             ]
     except (OSError, NetlinkError) as reason:
         raise MachineError(f"The kernel does not answer questions about routes: {reason}.") from None
-    first_devices, further_devices = map_address_devices(
-        (str(message.get_attr("IFA_ADDRESS")), names.get(message["index"], "")) for message in address_messages
-    )
     return HostTables(
         rules=tuple(rules),
         routes=tuple(message for message in routes if message is not None and message.table != "default"),
@@ -99,10 +97,13 @@ def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
             for index, message in links.items()
         },
         transport_modes={name: mode for name in names.values() if (mode := _read_transport_mode(name))},
-        address_devices=first_devices,
-        further_devices=further_devices,
+        address_devices=map_address_devices(
+            (str(message.get_attr("IFA_ADDRESS")), names.get(message["index"], "")) for message in address_messages
+        ),
+        address_details={
+            str(message.get_attr("IFA_ADDRESS")): _make_address_details(message) for message in address_messages
+        },
         link_details={names[index]: _make_link_details(message, names) for index, message in links.items()},
-        address_flags={str(message.get_attr("IFA_ADDRESS")): _list_flags(message) for message in address_messages},
         neighbors=tuple(neighbors),
     )
 
@@ -135,12 +136,16 @@ def _read_vlan(netlink_message: Any) -> tuple[int | None, str]:
     return None if number is None else int(number), _VLAN_PROTOCOLS.get(protocol, "")
 
 
-def _list_flags(message: Any) -> tuple[str, ...]:
-    flags = [name for bit, name in _ADDRESS_FLAGS.items() if message["flags"] & bit]
-    flags += [] if message["flags"] & _PERMANENT else ["dynamic"]
-    if broadcast := message.get_attr("IFA_BROADCAST"):
-        flags.append(f"brd-{broadcast}")
-    return (*flags, f"scope-{_SCOPES.get(message['scope'], '')}")
+def _make_address_details(netlink_message: Any) -> AddressDetails:
+    flags = netlink_message["flags"]
+    return AddressDetails(
+        is_duplicate=bool(flags & _DUPLICATE),
+        is_tentative=bool(flags & _TENTATIVE),
+        is_deprecated=bool(flags & _DEPRECATED),
+        is_leased=not flags & _PERMANENT,
+        scope=_SCOPES.get(netlink_message["scope"], ""),
+        broadcast=str(netlink_message.get_attr("IFA_BROADCAST") or ""),
+    )
 
 
 def _read_transport_mode(device: str) -> str:

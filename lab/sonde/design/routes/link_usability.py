@@ -81,6 +81,8 @@ def _iterate_own_networks(
     devices = list_own_devices(host_view, host_tables)
     for text in host_tables.addresses or ():
         address = ipaddress.ip_interface(text)
-        device = host_tables.address_devices.get(str(address.ip), host_view.host_class.device)
-        if device in devices and is_address_in_ranges(host_view.own_side.ranges, str(address.ip)):
+        is_on_own_device = str(address.ip) not in host_tables.address_devices or host_tables.list_devices_with_address(
+            str(address.ip), devices
+        )
+        if is_on_own_device and is_address_in_ranges(host_view.own_side.ranges, str(address.ip)):
             yield address.network

@@ -16,14 +16,12 @@ from functools import reduce
 from pathlib import Path
 
 from sonde.design.routes import configuration_reader
+from sonde.design.routes.address_lines import parse_address_output
 from sonde.design.routes.host_tables import (
     HostTables,
-    LinkDetails,
     ObservedNeighbor,
     ObservedRoute,
     ObservedRule,
-    describe_link_state,
-    map_address_devices,
     set_versions_of_listings,
 )
 from sonde.design.routes.ip_lines import parse_neighbor_line, parse_route_line, parse_rule_line
@@ -130,7 +128,7 @@ def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
     ):
         return _make_setting_tables(line.partition("=") for line in stripped.splitlines() if _has_content(line))
     if re.search(r"^\d+: \S+: <[A-Z,_\d-]*>", table_text, re.MULTILINE):
-        return _parse_ip_addr_output(table_text)
+        return parse_address_output(table_text)
     return _parse_ip_lines(table_text, file_name)
 
 
@@ -262,61 +260,3 @@ def _remove_program_and_verb(tokens: list[str]) -> list[str]:
         else:
             return []  # show, del, flush: nothing that is added
     return tokens
-
-
-def _parse_ip_addr_output(output_text: str) -> HostTables:
-    """The text of `ip addr`: links with their MTU and state, and their addresses."""
-    heads = re.findall(r"^\d+: ([^:@\s]+)(?:@\S+)?: <([A-Z,_\d-]*)>(.*)$", output_text, re.MULTILINE)
-    mtus = {name: int(match[1]) for name, _, more in heads if (match := re.search(r"\bmtu (\d+)", more))}
-    states = {name: match[1] if (match := re.search(r"\bstate (\w+)", more)) else "" for name, _, more in heads}
-    links = {name: describe_link_state(flags.split(","), states[name]) for name, flags, _ in heads}
-    addresses, address_devices, transport_modes, device = [], list[tuple[str, str]](), {}, ""
-    parents = dict(re.findall(r"^\d+: ([^:@\s]+)@([^:\s]+): <", output_text, re.MULTILINE))
-    address_flags: dict[str, tuple[str, ...]] = {}
-    details = {
-        name: LinkDetails(
-            _find_following_word(more, "master"),
-            _find_following_word(more, "qdisc"),
-            uses_arp="NOARP" not in flags.split(","),
-            queue_length=int(length) if (length := _find_following_word(more, "qlen")).isdigit() else None,
-            is_switched_off=_find_following_word(more, "protodown") == "on",
-            is_bond_port="SLAVE" in flags.split(","),
-            has_multicast="MULTICAST" in flags.split(","),
-            parent=parents.get(name, ""),
-        )
-        for name, flags, more in heads
-    }
-    for line in output_text.splitlines():
-        if head := re.match(r"\d+: ([^:@\s]+)", line):
-            device = head[1]
-        elif mode := re.match(r"\s+ipoib\b.*\bmode (\w+)", line):  # printed by `ip -d addr`
-            transport_modes[device] = mode[1]
-        elif (link := re.match(r"\s+link/\w+ (\S+)", line)) and device in details:
-            details[device] = replace(details[device], link_address=link[1])
-        elif address := re.match(r"\s+inet6? (\S+)(.*)", line):
-            addresses.append(address[1])
-            address_devices.append((address[1].partition("/")[0], device))
-            flags = [*address[2].split(), f"scope-{_find_following_word(address[2], 'scope')}"]
-            flags += [f"brd-{broadcast}"] if (broadcast := _find_following_word(address[2], "brd")) else []
-            address_flags[address[1].partition("/")[0]] = tuple(flags)
-        elif (vlan := re.match(r"\s+vlan protocol (\S+) id (\d+)", line)) and device in details:  # of `ip -d addr`
-            details[device] = replace(details[device], vlan=int(vlan[2]), vlan_protocol=vlan[1])
-        if (sizes := re.search(r"\bgso_max_size (\d+) gso_max_segs (\d+)", line)) and device in details:
-            details[device] = replace(details[device], gso_bytes=int(sizes[1]), gso_segments=int(sizes[2]))
-    first_devices, further_devices = map_address_devices(address_devices)
-    return HostTables(
-        addresses=tuple(addresses),
-        mtus=mtus,
-        links=links,
-        transport_modes=transport_modes,
-        address_devices=first_devices,
-        further_devices=further_devices,
-        link_details=details,
-        address_flags=address_flags,
-    )
-
-
-def _find_following_word(line_text: str, preceding_word: str) -> str:
-    """The word that follows a name, or nothing."""
-    match = re.search(rf"\b{preceding_word} (\S+)", line_text)
-    return match[1] if match else ""

@@ -56,9 +56,8 @@ def test_json_shows_the_vlan_and_both_devices() -> None:
     )
     tables = parse_host_tables(f"[{row % VLAN},{row % 'bond1.210'}]", "addr.json")
     assert (tables.link_details[VLAN].parent, tables.link_details[VLAN].vlan) == ("bond0", 211)
-    assert tables.address_devices == {"10.160.0.1": VLAN}
-    assert tables.further_devices == {"10.160.0.1": ("bond1.210",)}
-    assert tables.prefer_devices(["bond1.210"]).address_devices == {"10.160.0.1": "bond1.210"}
+    assert tables.address_devices == {"10.160.0.1": (VLAN, "bond1.210")}
+    assert tables.list_devices_with_address("10.160.0.1", ["bond1.210"]) == ("bond1.210",)
 
 
 def test_dots_in_a_device_name_are_no_levels(tmp_path: Path) -> None:

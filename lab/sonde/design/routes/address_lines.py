@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the text of `ip addr`: links with their MTU, their state and what carries them, and their addresses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from sonde.design.routes.host_tables import (
+    AddressDetails,
+    HostTables,
+    LinkDetails,
+    describe_link_state,
+    map_address_devices,
+)
+
+# The first line of a link: its name, the device below it, its flags and what follows them.
+_FIRST_LINE = re.compile(r"^\d+: ([^:@\s]+)(?:@([^:\s]+))?: <([A-Z,_\d-]*)>(.*)$", re.MULTILINE)
+
+
+def parse_address_output(output_text: str) -> HostTables:
+    """The tables in the text of `ip addr` or `ip -d addr`."""
+    heads = _FIRST_LINE.findall(output_text)
+    details = {name: _parse_first_line(flags.split(","), parent, more) for name, parent, flags, more in heads}
+    addresses, address_devices, address_details = [], list[tuple[str, str]](), dict[str, AddressDetails]()
+    transport_modes: dict[str, str] = {}
+    for device, line in _iterate_lines_of_links(output_text):
+        if mode := re.match(r"\s+ipoib\b.*\bmode (\w+)", line):  # printed by `ip -d addr`
+            transport_modes[device] = mode[1]
+        if address := re.match(r"\s+inet6? (\S+)(.*)", line):
+            host = address[1].partition("/")[0]
+            addresses.append(address[1])
+            address_devices.append((host, device))
+            address_details[host] = _parse_address_details(address[2])
+        elif device in details:
+            details[device] = _add_link_line(details[device], line)
+    return HostTables(
+        addresses=tuple(addresses),
+        mtus={name: int(match[1]) for name, _, _, more in heads if (match := re.search(r"\bmtu (\d+)", more))},
+        links={
+            name: describe_link_state(flags.split(","), _find_following_word(more, "state"))
+            for name, _, flags, more in heads
+        },
+        transport_modes=transport_modes,
+        address_devices=map_address_devices(address_devices),
+        address_details=address_details,
+        link_details=details,
+    )
+
+
+def _iterate_lines_of_links(output_text: str) -> Iterator[tuple[str, str]]:
+    """The lines after the first one of each link, with the name of the link."""
+    device = ""
+    for line in output_text.splitlines():
+        if head := re.match(r"\d+: ([^:@\s]+)", line):
+            device = head[1]
+        else:
+            yield device, line
+
+
+def _parse_first_line(link_flags: list[str], parent: str, line_end: str) -> LinkDetails:
+    return LinkDetails(
+        _find_following_word(line_end, "master"),
+        _find_following_word(line_end, "qdisc"),
+        uses_arp="NOARP" not in link_flags,
+        queue_length=int(length) if (length := _find_following_word(line_end, "qlen")).isdigit() else None,
+        is_switched_off=_find_following_word(line_end, "protodown") == "on",
+        is_bond_port="SLAVE" in link_flags,
+        has_multicast="MULTICAST" in link_flags,
+        parent=parent,
+    )
+
+
+def _add_link_line(link_details: LinkDetails, line: str) -> LinkDetails:
+    """The details of a link with those of one more line of it; `ip -d addr` prints the later ones."""
+    if link := re.match(r"\s+link/\w+ (\S+)", line):
+        link_details = replace(link_details, link_address=link[1])
+    elif vlan := re.match(r"\s+vlan protocol (\S+) id (\d+)", line):
+        link_details = replace(link_details, vlan=int(vlan[2]), vlan_protocol=vlan[1])
+    if sizes := re.search(r"\bgso_max_size (\d+) gso_max_segs (\d+)", line):
+        link_details = replace(link_details, gso_bytes=int(sizes[1]), gso_segments=int(sizes[2]))
+    return link_details
+
+
+def _parse_address_details(line_end: str) -> AddressDetails:
+    flags = line_end.split()
+    return AddressDetails(
+        is_duplicate="dadfailed" in flags,
+        is_tentative="tentative" in flags,
+        is_deprecated="deprecated" in flags,
+        is_leased="dynamic" in flags,
+        scope=_find_following_word(line_end, "scope"),
+        broadcast=_find_following_word(line_end, "brd"),
+    )
+
+
+def _find_following_word(line_text: str, preceding_word: str) -> str:
+    """The word that follows a name, or nothing."""
+    match = re.search(rf"\b{preceding_word} (\S+)", line_text)
+    return match[1] if match else ""

@@ -14,7 +14,8 @@ from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_lnet_tunables import find_tunable_faults
 from sonde.design.routes.configurations import make_lnet_files
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.host_tables import HostTables, LnetInterface, LnetRoute
+from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.lnet_records import LnetInterface, LnetPeer, LnetRoute
 from sonde.model.errors import UserError, suggest_close_name
 from sonde.model.system import System
 from sonde.model.system.addressing import InterfaceAddress
@@ -36,6 +37,8 @@ def check_lnet_tables(
     gateways = {_normalize_nid(route.gateway) for route in host_tables.lnet_routes or ()}
     down = {_normalize_nid(route.gateway) for route in host_tables.lnet_routes or () if route.is_up is False}
     yield from find_tunable_faults(host_tables, other_tables, gateways - down, _normalize_nid)
+    if host_tables.lnet_peers:
+        yield from _check_peer_owners(system, host_tables.lnet_peers)
 
 
 def list_unknown_lnet(system: System, network_or_host: str, host_tables: HostTables) -> tuple[str, ...]:
@@ -249,6 +252,28 @@ def _check_routing(
         yield RouteFault(
             "LNet routing on", "routing, enable: 1", f"{name} forwards messages, but is no LNet router",
             "lnetctl set routing 0, or describe it as a router in the system file",
+        )  # fmt: skip
+
+
+def _check_peer_owners(system: System, peers: Sequence[LnetPeer]) -> Iterator[RouteFault | CheckedItem]:
+    """Peers whose NIDs the system file gives to different hosts: LNet takes them for one host."""
+    hosts = [host for kind in ("nodes", "servers", "routers") for host in system.list_part_ids(kind)]
+    owners = {_normalize_nid(address.nid or ""): address.host for address in _list_lnet_addresses(system, hosts)}
+    crossed = []
+    for peer in peers:
+        owner, primary_owner = (owners.get(_normalize_nid(nid)) for nid in (peer.nid, peer.primary_nid))
+        if owner is None or primary_owner is None:
+            continue
+        yield CheckedItem("the host of a peer", peer.nid)
+        if owner != primary_owner:
+            crossed.append((f"{peer.nid} of {owner} is under {peer.primary_nid} of {primary_owner}", peer))
+    if crossed:
+        yield RouteFault(
+            "LNet peer of two hosts", ", ".join(peer.origin for _, peer in crossed),
+            f"{', '.join(text for text, _ in crossed)}: LNet takes both for one host and sends messages to the wrong"
+            " host",
+            "; ".join(f"lnetctl peer del --prim_nid {peer.primary_nid} --nid {peer.nid}" for _, peer in crossed)
+            + ", then lnetctl discover",
         )  # fmt: skip
 
 

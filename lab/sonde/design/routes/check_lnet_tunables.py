@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.host_tables import HostTables, LnetInterface, LnetPeer
+from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.lnet_records import LnetInterface, LnetPeer
 
 _BEST_HEALTH = 1000
 
@@ -41,6 +42,8 @@ _GLOBAL_RULES = (
              least=10),
     LnetRule("transaction_timeout", "a lost message is noticed after so many seconds", most=600),
     LnetRule("lnd_timeout", "a slow connection is closed after so many seconds", least=3),
+    LnetRule("drop_asym_route", "messages that arrive by a gateway without a live route of this host are dropped",
+             most=0),
 )  # fmt: skip
 
 
@@ -114,7 +117,7 @@ def _apply_rules(
         if (rule.least is not None and number < rule.least) or (rule.most is not None and number > rule.most):
             yield RouteFault(
                 "LNet tunable", origin, f"{subject} has {rule.name} {number}: {rule.effect}",
-                f"set it to {limit} or {'more' if rule.least is not None else 'less'} ({remedy})",
+                f"set it to {limit}{' or more' if rule.least else ' or less' if limit else ''} ({remedy})",
             )  # fmt: skip
 
 

@@ -12,7 +12,6 @@ import yaml
 
 from sonde.design.routes.host_tables import (
     HostTables,
-    LnetRoute,
     ObservedHop,
     ObservedRoute,
     ObservedRule,
@@ -21,6 +20,7 @@ from sonde.design.routes.host_tables import (
 )
 from sonde.design.routes.ip_lines import parse_rule_line
 from sonde.design.routes.lnet_export import read_lnet_export
+from sonde.design.routes.lnet_records import LnetRoute
 from sonde.model.documents import parse_yaml
 from sonde.model.errors import UserError
 

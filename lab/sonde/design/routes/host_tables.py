@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
+from sonde.design.routes.lnet_records import LnetInterface, LnetPeer, LnetRoute
+
 Item = TypeVar("Item")
 # Kinds of routes and actions of rules that drop packets.
 DISCARDING_KINDS = ("blackhole", "unreachable", "prohibit")
@@ -122,42 +124,6 @@ class AddressDetails:
     is_leased: bool = False
     scope: str = ""
     broadcast: str = ""
-
-
-@dataclass(frozen=True)
-class LnetRoute:
-    """One LNet route: the network that it leads to, its gateway, and whether LNet calls it up (None: unknown)."""
-
-    network: str
-    gateway: str
-    hops: int | None
-    priority: int | None
-    is_up: bool | None
-    origin: str
-
-
-@dataclass(frozen=True)
-class LnetInterface:
-    """One LNet network interface (NI): its NID, the devices below it, whether LNet calls it up (None: unknown), its
-    tunables by name, and its health (1000 is best; None: unknown)."""
-
-    nid: str
-    devices: tuple[str, ...]
-    is_up: bool | None
-    origin: str
-    tunables: tuple[tuple[str, str], ...] = ()
-    health: int | None = None
-
-
-@dataclass(frozen=True)
-class LnetPeer:
-    """One NID of another host as this host knows it: whether LNet calls it up (None: unknown), and the values that it
-    shares with other peers of its kind."""
-
-    nid: str
-    is_up: bool | None
-    values: tuple[tuple[str, str], ...]
-    origin: str
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sonde.design.routes.host_tables import HostTables, LnetInterface, LnetPeer, LnetRoute
+from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.lnet_records import LnetInterface, LnetPeer, LnetRoute
 
 # What `read_lnet_export` reads of an export, of each NI and of each NID of a peer. Counters depend on the time.
 _SECTIONS = ("net", "route", "routing", "peer", "global")
@@ -113,5 +114,9 @@ def _read_peers(peer_entries: Sequence[Mapping[str, Any]], file_name: str) -> It
             values = [*shared, *((name, str(item[name])) for name in _PEER_VALUES if name in item)]
             nid = str(item["nid"])
             yield LnetPeer(
-                nid, _STATES.get(str(item.get("state", "")).lower()), tuple(values), f"{file_name}, peer {nid}"
+                nid,
+                str(entry.get("primary nid", nid)),
+                _STATES.get(str(item.get("state", "")).lower()),
+                tuple(values),
+                f"{file_name}, peer {nid}",
             )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -123,3 +124,28 @@ def test_tunables_of_both_sides_are_compared() -> None:
     )
     (fault,) = check_host(build_site(), "nsd1", tables, other).faults
     assert fault.problem == "10.160.14.1@tcp has peer_credits 32; 10.160.0.1@tcp has 8"
+
+
+def test_dropped_replies_of_other_gateways_are_reported(tmp_path: Path) -> None:
+    export = make_export().replace("    discovery: 1\n", "    discovery: 1\n    drop_asym_route: 1\n")
+    (fault,) = check_outputs(tmp_path, {"lnet": export}).faults
+    assert (fault.kind, fault.remedy) == ("LNet tunable", "set it to 0 (lnetctl set)")
+    assert fault.problem.startswith("LNet has drop_asym_route 1: ")
+    assert check_outputs(tmp_path, {"lnet": export.replace("asym_route: 1", "asym_route: 0")}).faults == ()
+
+
+def test_peer_with_the_nid_of_another_host_is_reported(tmp_path: Path) -> None:
+    export = make_export()
+    before, separator, peers = export.partition("\npeer:\n")
+    crossed = re.sub(
+        r"(?m)^        - nid: 10.160.14.(\d)@tcp$",
+        lambda match: f"        - nid: 10.160.14.{3 - int(match[1])}@tcp0",
+        peers,
+    )
+    assert crossed != peers
+    crossed = f"{before}{separator}{crossed}"
+    (fault,) = check_outputs(tmp_path, {"lnet": crossed}).faults
+    assert fault.kind == "LNet peer of two hosts"
+    assert fault.problem.startswith("10.160.14.2@tcp0 of lnet2 is under 10.160.14.1@tcp of lnet1, 10.160.14.1@tcp0")
+    second_network = export.replace("        - nid: 10.160.14.1@tcp\n", "        - nid: 10.150.254.1@kfi\n")
+    assert check_outputs(tmp_path, {"lnet": second_network}).faults == ()

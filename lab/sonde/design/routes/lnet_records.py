@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What LNet knows: its routes, its network interfaces and other hosts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class LnetRoute:
+    """One LNet route: the network that it leads to, its gateway, and whether LNet calls it up (None: unknown)."""
+
+    network: str
+    gateway: str
+    hops: int | None
+    priority: int | None
+    is_up: bool | None
+    origin: str
+
+
+@dataclass(frozen=True)
+class LnetInterface:
+    """One LNet network interface (NI): its NID, the devices below it, whether LNet calls it up (None: unknown), its
+    tunables by name, and its health (1000 is best; None: unknown)."""
+
+    nid: str
+    devices: tuple[str, ...]
+    is_up: bool | None
+    origin: str
+    tunables: tuple[tuple[str, str], ...] = ()
+    health: int | None = None
+
+
+@dataclass(frozen=True)
+class LnetPeer:
+    """One NID of another host as this host knows it: the NID that names the host, whether LNet calls it up (None:
+    unknown), and the values that it shares with other peers of its kind."""
+
+    nid: str
+    primary_nid: str
+    is_up: bool | None
+    values: tuple[tuple[str, str], ...]
+    origin: str

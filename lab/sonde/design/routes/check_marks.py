@@ -156,6 +156,12 @@ def _check_marked_lookup(
     return None
 
 
+def _has_route_by_router(host_tables: HostTables, table: str) -> bool:
+    """Whether a table has a route with a next hop, or nothing but default routes."""
+    routes = [route for route in host_tables.routes or () if route.table == table]
+    return any(route.hops for route in routes) or all(route.destination == "default" for route in routes)
+
+
 def _check_bypassed_rule(
     host_view: HostView,
     host_tables: HostTables,
@@ -176,6 +182,8 @@ def _check_bypassed_rule(
             continue  # too late, which is reported with the rules
         router = host_view.routers_by_gateway[gateway]
         is_suppressed = rule.suppressed_prefix is not None
+        if is_thrown and not _has_route_by_router(host_tables, rule.table):
+            continue  # reported with the table
         if is_thrown:
             return RouteFault(
                 "mark without effect", route.origin,

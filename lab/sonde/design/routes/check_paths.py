@@ -117,6 +117,13 @@ def _make_missing_route_fault(
             " side",
             f"ip rule add pref {MAIN_PREFERENCE} from all lookup main",
         )  # fmt: skip
+    if route is not None and route.kind == "throw":
+        return RouteFault(
+            "no route", route.origin,
+            f"the route to {route.destination} in the main table gives packets back (throw), and no other table leads"
+            f" to {target} ({network}): this host cannot reach it",
+            "remove this route, and add the multipath route of the plan where it is missing",
+        )  # fmt: skip
     return RouteFault(
         "no route", "main table",
         f"nothing leads to {target} ({network}): this host cannot reach the other side",

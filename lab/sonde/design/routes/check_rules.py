@@ -40,10 +40,13 @@ def find_table_faults(host_views: Sequence[HostView], host_tables: HostTables) -
         narrow_faults = list(_find_narrow_routes(host_views, table, routes))
         if not far_routes and not narrow_faults:
             networks = ", ".join(dict.fromkeys(view.other_side.network for view in host_views))
+            thrown = [route.destination for route in routes
+                      if route.kind == "throw" and _leads_to_other_side(host_views, route)]  # fmt: skip
+            given_back = f" (the one to {', '.join(thrown)} gives packets back: throw)" if thrown else ""
             yield RouteFault(
                 "table without a route", f"table {table}",
-                f"no route of table {table} leads to {networks}: packets that are sent there fall through",
-                "add the route through one router",
+                f"no route of table {table} leads to {networks}{given_back}: packets that are sent there fall through",
+                f"{'replace it by' if thrown else 'add'} the route through one router",
             )  # fmt: skip
         yield from narrow_faults
         for gateway in sorted({hop.via for route in routes for hop in route.hops} & set(gateways)):

@@ -113,6 +113,26 @@ def test_empty_table_of_a_router_is_one_fault(tmp_path: Path, is_table_empty: bo
     ]
 
 
+@pytest.mark.parametrize("destination", ["10.150.0.0/16", "default"])
+def test_table_that_gives_packets_back_is_one_fault(tmp_path: Path, destination: str) -> None:
+    outputs = print_server_outputs()
+    pattern = r"(?m)^10\.150\S* .*table 2 .*$"
+    outputs["route"], count = re.subn(pattern, f"throw {destination} table 2", outputs["route"])
+    assert count == 1
+    (fault,) = check_outputs(tmp_path, outputs).faults
+    assert (fault.kind, fault.location) == ("table without a route", "table 2")
+    assert f"(the one to {destination} gives packets back: throw)" in fault.problem
+
+
+def test_main_table_that_gives_packets_back_is_reported(tmp_path: Path) -> None:
+    outputs = print_server_outputs()
+    outputs["route"] += "throw 10.150.7.0/24\n"
+    (fault,) = check_outputs(tmp_path, outputs).faults
+    assert fault.kind == "no route"
+    assert fault.problem.startswith("the route to 10.150.7.0/24 in the main table gives packets back (throw)")
+    assert fault.remedy.startswith("remove this route")
+
+
 def test_missing_active_route_is_reported(tmp_path: Path) -> None:
     outputs = print_server_outputs()
     outputs["route"] = re.sub(r"^10\.150\S* (?!.*(table|metric)).*\n", "", outputs["route"], flags=re.MULTILINE)

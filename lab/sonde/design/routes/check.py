@@ -11,8 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
-from sonde.design.routes.check_directions import check_both_directions, is_host_of_side
+from sonde.design.routes.check_directions import check_both_directions, find_router_of_tables, is_host_of_side
 from sonde.design.routes.check_links import MISSING_INTERFACE, find_link_faults
+from sonde.design.routes.check_neighbors import FIXED_NEIGHBOR, WRONG_LINK_ADDRESS, compare_link_addresses
 from sonde.design.routes.check_paths import find_path_faults
 from sonde.design.routes.check_planned import OTHER_SETTING, find_differences_from_plan
 from sonde.design.routes.check_router import check_router_tables
@@ -45,20 +46,12 @@ def check_host_routes(
         else _check_fabrics_of_host(views, host_tables)
     )
     unknown = list_unknown(host_tables, versions)
-    both_sides: Iterator[RouteFault | CheckedItem] = iter(())
+    both_sides: list[RouteFault | CheckedItem] = []
     if other_tables is None:
         unknown = (*unknown, "the other side, so whether replies return the same way")
     else:
-        answering = [view for view in views if is_host_of_side(view.fabric, view.other_side, other_tables)]
-        if not answering:
-            _refuse_host_of_same_side(views, other_tables)
-        both_sides = _check_directions(answering, host_tables, other_tables)
-        unknown += tuple(
-            f"how {view.other_side.network} answers by IPv{view.fabric.version}: the files of --other-side have"
-            " neither such an address of it nor a router on it"
-            for view in views
-            if view not in answering
-        )
+        both_sides, further_unknown = _check_other_side(fabrics, views, host_tables, other_tables)
+        unknown += further_unknown
     all_faults, comparisons = split_faults_and_comparisons((*results, *both_sides))
     faults = tuple(
         fault
@@ -82,6 +75,30 @@ def check_host_routes(
     if leased:
         not_examined.append(f"whether the lease of {', '.join(leased)} is renewed, without which its routes go too")
     return RouteCheck(host_or_class, faults, unknown, comparisons, not_compared, tuple(dict.fromkeys(not_examined)))
+
+
+def _check_other_side(
+    fabrics: Sequence[Fabric], host_views: Sequence[HostView], host_tables: HostTables, other_tables: HostTables
+) -> tuple[list[RouteFault | CheckedItem], tuple[str, ...]]:
+    """Faults of both hosts together, and what the files of the other side leave unknown. Raises UserError for a host of
+    the same side."""
+    router = find_router_of_tables(fabrics, other_tables)
+    answering = [
+        view for view in host_views if not router and is_host_of_side(view.fabric, view.other_side, other_tables)
+    ]
+    if not answering and not router:
+        _refuse_host_of_same_side(host_views, other_tables)
+    reason = f"are of the router {router}" if router else "have neither such an address of it nor a router on it"
+    unknown = tuple(
+        f"how {view.other_side.network} answers by IPv{view.fabric.version}: the files of --other-side {reason}"
+        for view in host_views
+        if view not in answering
+    )
+    results = [
+        *_check_directions(answering, host_tables, other_tables),
+        *compare_link_addresses(host_tables, other_tables),
+    ]
+    return results, unknown
 
 
 def _refuse_host_of_same_side(host_views: Sequence[HostView], other_tables: HostTables) -> None:
@@ -130,13 +147,16 @@ def _check_fabrics_of_host(
 
 
 def _drop_repeated_faults(faults: Iterable[RouteFault]) -> Iterator[RouteFault]:
-    """The faults without those that follow for the other IP version too: a missing interface, and a setting that
-    differs from the system file for a reason that another fault states."""
+    """The faults without those that follow for the other IP version too (a missing interface), and without those that
+    another fault explains: a setting that differs from the system file, a fixed link address that is wrong."""
     faults = tuple(faults)
     explained = {fault.location for fault in faults if fault.kind != OTHER_SETTING}
+    wrong_neighbors = {fault.location for fault in faults if fault.kind == WRONG_LINK_ADDRESS}
     missing_interfaces: set[str] = set()
     for fault in faults:
         if fault.kind == OTHER_SETTING and fault.location in explained:
+            continue
+        if fault.kind == FIXED_NEIGHBOR and wrong_neighbors.issuperset(fault.location.split(", ")):
             continue
         if fault.kind == MISSING_INTERFACE:
             if fault.location in missing_interfaces:

@@ -40,6 +40,18 @@ def is_host_of_side(fabric: Fabric, side: FabricSide, host_tables: HostTables) -
     return any(hop.via in gateways for route in tables.routes or () for hop in route.hops)
 
 
+def find_router_of_tables(fabrics: Iterable[Fabric], host_tables: HostTables) -> str:
+    """The name of the router that has its addresses on both networks in the tables; "" for other machines."""
+    present = {address.partition("/")[0] for address in host_tables.addresses or ()}
+    names = (
+        router.name
+        for fabric in fabrics
+        for router in fabric.routers
+        if {router.near_address, router.far_address} <= present
+    )
+    return next(names, "")
+
+
 def _compare_packet_sizes(
     fabric: Fabric, near_tables: HostTables, far_tables: HostTables
 ) -> Iterator[RouteFault | CheckedItem]:

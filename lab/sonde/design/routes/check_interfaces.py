@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the interface of a host beyond its state: ports of bonds and VRFs, queues that slow down, ARP, addresses that
-are not usable, prefixes, and neighbors with the host's own link address."""
+are not usable, and prefixes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,6 @@ def find_interface_faults(host_view: HostView, host_tables: HostTables) -> Itera
                 f"give it the prefix /{network.prefixlen}",
             )  # fmt: skip
         yield from find_wide_prefix_faults(address, side)
-    yield from _check_neighbors(host_view, host_tables)
 
 
 def find_wide_prefix_faults(
@@ -249,18 +248,3 @@ def find_address_faults(address: str, host_tables: HostTables) -> Iterator[Route
     else:
         return
     yield RouteFault("address not usable", address, f"{address} is {reason}", remedy)
-
-
-def _check_neighbors(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault]:
-    own_devices = {details.link_address.lower(): device for device, details in host_tables.link_details.items()
-           if details.link_address}  # fmt: skip
-    for neighbor in host_tables.neighbors or ():
-        router = host_view.routers_by_gateway.get(neighbor.address)
-        device = own_devices.get(neighbor.link_address.lower()) if neighbor.link_address else None
-        if router is not None and device is not None:
-            yield RouteFault(
-                "router with the own link address", neighbor.address,
-                f"{router.name} ({neighbor.address}) has the link address of {device} of this host,"
-                f" {neighbor.link_address}: packets to it do not leave the host",
-                f"look for proxy ARP and copied addresses, then ip neigh del {neighbor.address} dev {neighbor.device}",
-            )  # fmt: skip

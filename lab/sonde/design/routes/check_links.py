@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks the interface, the addresses, the MTU and the neighbors of a host on its network."""
+"""Checks the interface, the addresses and the MTU of a host on its network."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_interfaces import find_interface_faults
+from sonde.design.routes.check_neighbors import find_gateway_faults
 from sonde.design.routes.fabric import is_address_in_ranges
 from sonde.design.routes.faults import RouteFault
-from sonde.design.routes.host_tables import LOOPBACK, HostTables, ObservedNeighbor
+from sonde.design.routes.host_tables import LOOPBACK, HostTables
 from sonde.design.routes.host_view import HostView
 from sonde.design.routes.kernel_lookup import find_table_route
 from sonde.design.routes.link_usability import (
@@ -25,8 +26,6 @@ from sonde.design.routes.link_usability import (
 # The largest MTU of IPoIB in datagram mode: an InfiniBand packet of 4096 B without the header of 4 B.
 LARGEST_DATAGRAM_MTU = 4092
 MISSING_INTERFACE = "interface missing"
-_UNANSWERED = ("failed", "incomplete")
-_FIXED = ("permanent", "noarp")
 
 
 def find_link_faults(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
@@ -56,7 +55,7 @@ def find_link_faults(host_view: HostView, host_tables: HostTables) -> Iterator[R
     yield from find_interface_faults(host_view, host_tables)
     yield from _find_ipoib_mode_faults(device, side.mtu, host_tables)
     if is_device_up(device, host_tables):
-        yield from _find_neighbor_faults(host_view, host_tables.neighbors or ())
+        yield from find_gateway_faults(host_view, host_tables)
 
 
 def _check_interface_state(host_view: HostView, host_tables: HostTables, routes_remedy: str) -> Iterator[RouteFault]:
@@ -278,46 +277,3 @@ def _find_ipoib_mode_faults(
             f" {network_mtu} B",
             f"echo connected > /sys/class/net/{device}/mode, then ip link set {device} mtu {network_mtu}",
         )  # fmt: skip
-
-
-def _find_neighbor_faults(
-    host_view: HostView, neighbors: tuple[ObservedNeighbor, ...]
-) -> Iterator[RouteFault | CheckedItem]:
-    """Routers that do not answer, entries that never change, and two routers with one link address."""
-    routers: dict[str, list[str]] = {}
-    devices = list_devices_of_host_class(host_view)
-    for neighbor in neighbors:
-        if neighbor.address not in host_view.routers_by_gateway:
-            continue
-        router = host_view.routers_by_gateway[neighbor.address].name
-        yield CheckedItem("the link address of a router", neighbor.address)
-        if neighbor.device and neighbor.device not in devices and neighbor.state not in _UNANSWERED:
-            yield RouteFault(
-                "wrong device", neighbor.address,
-                f"{router} ({neighbor.address}) answered on {neighbor.device}; {host_view.own_side.network} is on"
-                f" {host_view.host_class.device}",
-                "look for a bridge or proxy ARP between both networks, then ip neigh flush",
-            )  # fmt: skip
-        if neighbor.state in _UNANSWERED:
-            yield RouteFault(
-                "router does not answer", neighbor.address,
-                f"{router} ({neighbor.address}) does not answer on {neighbor.device} (neighbor {neighbor.state}):"
-                " packets that are sent to it wait and are dropped",
-                "look at the router and its link",
-            )  # fmt: skip
-        elif neighbor.state in _FIXED:
-            yield RouteFault(
-                "fixed neighbor", neighbor.address,
-                f"the link address of {router} ({neighbor.address}) is fixed to {neighbor.link_address}"
-                f" ({neighbor.state}): after its interface is replaced, packets go to the old one",
-                f"ip neigh del {neighbor.address} dev {neighbor.device}",
-            )  # fmt: skip
-        if neighbor.link_address and neighbor.state not in _UNANSWERED:
-            routers.setdefault(neighbor.link_address.lower(), []).append(neighbor.address)
-    for link_address, addresses in routers.items():
-        if len(set(addresses)) > 1:
-            yield RouteFault(
-                "two routers, one link address", ", ".join(addresses),
-                f"{' and '.join(addresses)} both have {link_address}: one machine gets the traffic of all of them",
-                "look for a stale entry, a doubled address or proxy ARP: ip neigh flush, then ask again",
-            )  # fmt: skip

@@ -42,6 +42,9 @@ _SYSCTL_FILE = re.compile(r"^-?[\w.\-/*]+\s*=", re.MULTILINE)
 _UNKNOWN_KIND = "holds no rule, route, address, neighbor, sysctl or kernel option; give saved output of ip, sysctl or"
 
 
+# Listings that are empty on some hosts, by the names of their files.
+_EMPTY_LISTINGS = ((re.compile("neigh|arp", re.IGNORECASE), HostTables(neighbors=())),)
+
 # systemd-sysctl reads files in the order of their names; /etc/sysctl.conf is this one in /etc/sysctl.d.
 _SYSCTL_ORDER = {"sysctl.conf": "99-sysctl.conf"}
 
@@ -104,8 +107,12 @@ def _merge_all(host_tables: Sequence[HostTables]) -> HostTables:
 
 
 def parse_host_tables(table_text: str, file_name: str) -> HostTables:
-    """One text of any kind, or several outputs of ip and sysctl one after the other; `file_name` is for messages.
-    Raises UserError."""
+    """One text of any kind, or several outputs of ip and sysctl one after the other; `file_name` is for messages, and
+    shows of what kind an empty listing is. Raises UserError."""
+    if not table_text.strip(" \t\r\n[]"):
+        empty_listing = next((tables for form, tables in _EMPTY_LISTINGS if form.search(file_name)), None)
+        if empty_listing is not None:
+            return empty_listing
     try:
         return _merge_all([_parse_tables_by_kind(text, file_name) for text in split_outputs(table_text)])
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as reason:

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the link addresses of neighbors: of routers as a host has them, of hosts and routers as a router has them, and
+against the interfaces of a host of the other side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.fabric import Fabric, FabricRouter, FabricSide
+from sonde.design.routes.faults import RouteFault
+from sonde.design.routes.host_tables import HostTables, ObservedNeighbor
+from sonde.design.routes.host_view import HostView
+from sonde.design.routes.link_usability import list_devices_of_host_class
+from sonde.model.units import format_count_with_noun
+
+FIXED_NEIGHBOR = "fixed neighbor"
+WRONG_LINK_ADDRESS = "wrong link address"
+_UNANSWERED = ("failed", "incomplete")
+_FIXED = ("permanent", "noarp")
+# How many fixed entries are written out.
+_WRITTEN_ENTRIES = 3
+
+
+def find_gateway_faults(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """Routers that do not answer, entries that never change, and link addresses that two routers or this host have."""
+    names = {address: router.name for address, router in host_view.routers_by_gateway.items()}
+    entries = [neighbor for neighbor in host_tables.neighbors or () if neighbor.address in names]
+    devices = list_devices_of_host_class(host_view)
+    for neighbor in entries:
+        router = names[neighbor.address]
+        yield CheckedItem("the link address of a router", neighbor.address)
+        if neighbor.device and neighbor.device not in devices and neighbor.state not in _UNANSWERED:
+            yield RouteFault(
+                "wrong device", neighbor.address,
+                f"{router} ({neighbor.address}) answered on {neighbor.device}; {host_view.own_side.network} is on"
+                f" {host_view.host_class.device}",
+                "look for a bridge or proxy ARP between both networks, then ip neigh flush",
+            )  # fmt: skip
+        if neighbor.state in _UNANSWERED:
+            yield RouteFault(
+                "router does not answer", neighbor.address,
+                f"{router} ({neighbor.address}) does not answer on {neighbor.device} (neighbor {neighbor.state}):"
+                " packets that are sent to it wait and are dropped",
+                "look at the router and its link",
+            )  # fmt: skip
+        elif neighbor.state in _FIXED:
+            yield RouteFault(
+                FIXED_NEIGHBOR, neighbor.address,
+                f"the link address of {router} ({neighbor.address}) is fixed to {neighbor.link_address}"
+                f" ({neighbor.state}): after its interface is replaced, packets go to the old one",
+                f"ip neigh del {neighbor.address} dev {neighbor.device}",
+            )  # fmt: skip
+    yield from _find_shared_link_addresses(entries, names, host_tables, "routers")
+
+
+def find_neighbor_faults_of_router(
+    fabric: Fabric, router: FabricRouter, host_tables: HostTables
+) -> Iterator[RouteFault | CheckedItem]:
+    """Hosts and other routers of both networks whose link addresses never change, are those of this router or of each
+    other, or that answered on the interface of the other network."""
+    for side, device, other_device in (
+        (fabric.near, router.near_device, router.far_device),
+        (fabric.far, router.far_device, router.near_device),
+    ):
+        names = _map_names_of_side(fabric, side)
+        entries = [
+            neighbor
+            for neighbor in host_tables.neighbors or ()
+            if neighbor.address in names and neighbor.state not in _UNANSWERED
+        ]
+        if not entries:
+            continue
+        yield CheckedItem("the link addresses of neighbors", side.network)
+        for neighbor in entries:
+            if device != other_device and neighbor.device == other_device != "":
+                yield RouteFault(
+                    "wrong device", neighbor.address,
+                    f"{names[neighbor.address]} ({neighbor.address}) answered on {neighbor.device}; {side.network} is"
+                    f" on {device}",
+                    "look for a bridge or proxy ARP between both networks, then ip neigh flush",
+                )  # fmt: skip
+        yield from _describe_fixed_entries([each for each in entries if each.state in _FIXED], names)
+        yield from _find_shared_link_addresses(entries, names, host_tables, "hosts")
+
+
+def _map_names_of_side(fabric: Fabric, side: FabricSide) -> dict[str, str]:
+    """The hosts and routers of one network by their addresses."""
+    names = {
+        address: host
+        for host_class in side.classes
+        for address, host in zip(host_class.addresses, host_class.hosts, strict=True)
+    }
+    is_near = side is fabric.near
+    return names | {(router.near_address if is_near else router.far_address): router.name for router in fabric.routers}
+
+
+def _describe_fixed_entries(entries: Sequence[ObservedNeighbor], names: Mapping[str, str]) -> Iterator[RouteFault]:
+    """One fault for all fixed entries of a network: a script sets them together."""
+    if not entries:
+        return
+    texts = [
+        f"{names[each.address]} ({each.address}) to {each.link_address} ({each.state})"
+        for each in entries[:_WRITTEN_ENTRIES]
+    ]
+    further = len(entries) - len(texts)
+    more = f" and {format_count_with_noun(further, 'further entry')}" if further else ""
+    yield RouteFault(
+        FIXED_NEIGHBOR, ", ".join(each.address for each in entries[:_WRITTEN_ENTRIES]) + (", …" if further else ""),
+        f"this router has fixed {', '.join(texts)}{more}: after an interface is replaced, packets go to the old one",
+        "; ".join(f"ip neigh del {each.address} dev {each.device}" for each in entries[:_WRITTEN_ENTRIES]),
+    )  # fmt: skip
+
+
+def _find_shared_link_addresses(
+    entries: Sequence[ObservedNeighbor], names: Mapping[str, str], host_tables: HostTables, noun: str
+) -> Iterator[RouteFault]:
+    """Link addresses that two neighbors have, or that are of this host itself. `noun` is what the neighbors are."""
+    own_devices = {details.link_address.lower(): device for device, details in host_tables.link_details.items()
+                   if details.link_address}  # fmt: skip
+    by_link_address: dict[str, dict[str, str]] = {}
+    for neighbor in entries:
+        link_address = neighbor.link_address.lower()
+        if link_address in own_devices:
+            yield RouteFault(
+                f"{noun.removesuffix('s')} with the own link address", neighbor.address,
+                f"{names[neighbor.address]} ({neighbor.address}) has the link address of {own_devices[link_address]} of"
+                f" this host, {neighbor.link_address}: packets to it do not leave the host",
+                f"look for proxy ARP and copied addresses, then ip neigh del {neighbor.address} dev {neighbor.device}",
+            )  # fmt: skip
+        if link_address and neighbor.state not in _UNANSWERED:
+            by_link_address.setdefault(link_address, {})[neighbor.address] = names[neighbor.address]
+    for link_address, owners in by_link_address.items():
+        if len(set(owners.values())) > 1:
+            yield RouteFault(
+                f"two {noun}, one link address", ", ".join(owners),
+                f"{' and '.join(owners)} both have {link_address}: one machine gets the traffic of all of them",
+                "look for a stale entry, a doubled address or proxy ARP: ip neigh flush, then ask again",
+            )  # fmt: skip
+
+
+def compare_link_addresses(host_tables: HostTables, other_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """The link addresses that two hosts have of each other, and those of their interfaces."""
+    for tables, owner, text in (
+        (host_tables, other_tables, "this host has"),
+        (other_tables, host_tables, "the host of the other side has"),
+    ):
+        for neighbor in tables.neighbors or ():
+            devices = owner.address_devices.get(neighbor.address, ())
+            link_addresses = {
+                device: owner.link_details[device].link_address
+                for device in devices
+                if device in owner.link_details and owner.link_details[device].link_address
+            }
+            if not link_addresses or not neighbor.link_address or neighbor.state in _UNANSWERED:
+                continue
+            yield CheckedItem("the link address of the other side", neighbor.address)
+            if neighbor.link_address.lower() not in {each.lower() for each in link_addresses.values()}:
+                actual = ", ".join(f"{address} on {device}" for device, address in link_addresses.items())
+                yield RouteFault(
+                    WRONG_LINK_ADDRESS, neighbor.address,
+                    f"{text} {neighbor.address} at {neighbor.link_address} ({neighbor.state}), but it is at {actual}:"
+                    " packets to it go to another machine, or to none",
+                    f"ip neigh del {neighbor.address} dev {neighbor.device}; look for a second machine with this"
+                    " address",
+                )  # fmt: skip

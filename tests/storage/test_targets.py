@@ -110,7 +110,7 @@ def test_silent_monitors_report_the_pool_instead_of_osds(storage: Storage, user:
 
 def slow_ones(phase: PhaseRecord) -> list[SlowTarget]:
     """By operations and by whole files."""
-    rates = collect_target_rates(phase, operations=False)
+    rates = collect_target_rates(phase, counts_operations=False)
     print(
         *(f"{target.name}: {len(target.rates)} files of {median(target.rates) / 1e6:.1f} MB/s" for target in rates),
         sep=", ",
@@ -162,7 +162,7 @@ def only_one_is_named(storage: Storage, user: User, slower: Callable[[int], Abst
         phase, message = used_again(storage, user)
         assert slow_ones(phase) == [], message
         number = storage.targets.index(
-            max(collect_target_rates(phase, operations=False), key=lambda target: len(target.rates)).name
+            max(collect_target_rates(phase, counts_operations=False), key=lambda target: len(target.rates)).name
         )
         with slower(number):
             phase, message = used_again(storage, user)

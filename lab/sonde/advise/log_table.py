@@ -191,19 +191,19 @@ def _count_processors() -> int:
 
 
 def _read_rows_in_worker_threads(
-    paths: list[Path], make_row: Callable[[Path], dict[str, Any]], workers: int
+    paths: list[Path], make_row: Callable[[Path], dict[str, Any]], worker_count: int
 ) -> Iterator[dict[str, Any]]:
     """The rows in the order in which they are finished. Each worker starts one process, which reads its logs."""
     with ExitStack() as stack:
         idle: queue.SimpleQueue[IsolatedLogReader] = queue.SimpleQueue()
-        for _ in range(min(workers, len(paths))):
+        for _ in range(min(worker_count, len(paths))):
             idle.put(stack.enter_context(IsolatedLogReader(_TIMEOUT_S)))
-        pool = stack.enter_context(ThreadPoolExecutor(workers))
+        pool = stack.enter_context(ThreadPoolExecutor(worker_count))
         stack.callback(pool.shutdown, wait=False, cancel_futures=True)
         remaining, running = iter(paths), set[Future[dict[str, Any]]]()
         for path in remaining:
             running.add(pool.submit(_read_row_in_reader_process, idle, make_row, path))
-            if len(running) >= 4 * workers:
+            if len(running) >= 4 * worker_count:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 yield from (future.result() for future in done)
         yield from (future.result() for future in wait(running).done)

@@ -84,11 +84,11 @@ def command(
 
 
 def _compute_volumes_with_engine(
-    engine: Engine, plan: Plan, processes: int, volumes: list[PhaseVolume]
+    engine: Engine, plan: Plan, process_count: int, volumes: list[PhaseVolume]
 ) -> tuple[list[PhaseVolume], RequiredSpace]:
     """Returns the engine's volumes and required space: only the engine knows the sizes of existing files."""
     try:
-        resolved = engine.resolve_plan(plan.document, processes)
+        resolved = engine.resolve_plan(plan.document, process_count)
     except UserError as reason:
         raise UserError(f"{plan.origin}: {str(reason).removeprefix('plan: ')}") from None
     counted = [
@@ -136,15 +136,17 @@ def _probe_target_directory(engine: Engine | None, plan: Plan) -> dict[str, Any]
 
 
 def _print_plan(
-    console: Console, plan: Plan, tasks: int, volumes: list[PhaseVolume], space: str, memory: int | None
+    console: Console, plan: Plan, task_count: int, volumes: list[PhaseVolume], space_text: str, memory: int | None
 ) -> None:
     console.print(Text(plan.title, style="bold"))
     for note in plan.document.get("notes", ()):
         console.print(Text(f"  {note}", style="dim"), soft_wrap=True)
     console.print(f"Target  {plan.target_name}", soft_wrap=True)
-    processes = tasks // plan.threads
-    console.print(f"Tasks   {tasks} ({processes} process{'es' if processes != 1 else ''} x {plan.threads} threads)")
-    console.print(f"Space   {space}")
+    processes = task_count // plan.threads
+    console.print(
+        f"Tasks   {task_count} ({processes} process{'es' if processes != 1 else ''} x {plan.threads} threads)"
+    )
+    console.print(f"Space   {space_text}")
     if plan.stage_count > 1:
         console.print(f"Stages  {plan.stage_count}: a fresh process starts where a phase asks for one")
     console.print()
@@ -210,15 +212,15 @@ def _get_reserved_bytes(plan: Plan) -> int:
     return parse_bytes(plan.resolve()["target"]["min_free"])
 
 
-def _describe_space(space: RequiredSpace, plan: Plan, tasks: int, facts: dict[str, Any]) -> str:
-    available, needed = _get_available_bytes(facts), space.bytes
+def _describe_space(space_text: RequiredSpace, plan: Plan, task_count: int, facts: dict[str, Any]) -> str:
+    available, needed = _get_available_bytes(facts), space_text.bytes
     text = f"{format_bytes(needed)} needed"
-    if space.most_bytes > needed:
-        text += f", up to {format_bytes(space.most_bytes)} if storage is faster than the stonewall"
+    if space_text.most_bytes > needed:
+        text += f", up to {format_bytes(space_text.most_bytes)} if storage is faster than the stonewall"
     if available is None:
         return text
     text += f", {format_bytes(available)} available"
-    if _does_plan_fit_into_space(space.most_bytes, plan, facts):
+    if _does_plan_fit_into_space(space_text.most_bytes, plan, facts):
         return text
     if _does_plan_fit_into_space(needed, plan, facts):
         return (
@@ -230,11 +232,11 @@ def _describe_space(space: RequiredSpace, plan: Plan, tasks: int, facts: dict[st
             f"{text}, of which {format_bytes(_get_reserved_bytes(plan))} must stay free: does not fit;"
             " --set target.min_free=0"
         )
-    volume = _compute_fitting_task_volume(available, tasks, plan)
+    volume = _compute_fitting_task_volume(available, task_count, plan)
     return f"{text}: does not fit; make it smaller, like --set data.access.volume={volume}"
 
 
-def _compute_fitting_task_volume(available: int, tasks: int, plan: Plan) -> str:
+def _compute_fitting_task_volume(available_bytes: int, task_count: int, plan: Plan) -> str:
     """Returns a volume for each task that fits into the free space."""
-    room = max(0, available - _get_reserved_bytes(plan)) // max(1, tasks)
+    room = max(0, available_bytes - _get_reserved_bytes(plan)) // max(1, task_count)
     return f"{max(1, room >> 20)}MiB"

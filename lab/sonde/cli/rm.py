@@ -42,7 +42,7 @@ def command(runs: tuple[str, ...], groups: bool, wanted: Selection, yes: bool, d
     """
     archive.recover_unfinished_runs()
     for name in () if groups else runs:
-        members = archive.find_run_folders(name, calibrations=True)
+        members = archive.find_run_folders(name, includes_calibrations=True)
         if len(members) > 1:
             raise UserError(
                 f'"{name}" means the {len(members):,} runs of a group; say --group to remove them all, or name one run.'

@@ -121,7 +121,7 @@ def select_run_folders(
         dict.fromkeys(
             folder
             for name in run_references
-            for folder in archive.find_run_folders(name, calibrations=command_verb == "remove")
+            for folder in archive.find_run_folders(name, includes_calibrations=command_verb == "remove")
         )
     )
     if has_no_filter(selection):

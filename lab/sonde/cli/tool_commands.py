@@ -87,14 +87,15 @@ def _exec_engine_as_rank(tool_command: ToolCommand, mpi_module: Path | None) -> 
     os.execv(engine, [str(engine), tool_command.tool, *tool_command.arguments, *module])
 
 
-def _check_launcher(plans: list[Plan], launcher: str, tasks: int) -> None:
+def _check_launcher(plans: list[Plan], launcher: str, task_count: int) -> None:
     if (
         launcher == LOCAL
-        and tasks > 1
+        and task_count > 1
         and any(plan.document.get("data", {}).get("backend") in ("mpiio", "hdf5", "pnetcdf") for plan in plans)
     ):
         raise UserError(
-            f"I/O through MPI by {tasks} tasks needs processes that an MPI started: add --launcher mpiexec (or srun)."
+            f"I/O through MPI by {task_count} tasks needs processes that an MPI started: "
+            "add --launcher mpiexec (or srun)."
         )
 
 

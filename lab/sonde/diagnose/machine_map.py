@@ -94,30 +94,30 @@ class _PartSignatures:
     def __init__(self, part_tables: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> None:
         self._parts = {name: (kind, part) for kind, items in part_tables.items() for name, part in items.items()}
 
-    def make_signature(self, part_name: str, depth: int = 0) -> Any:
+    def make_signature(self, part_name: str, max_depth: int = 0) -> Any:
         kind, part = self._parts[part_name]
-        if depth > _MAX_REFERENCE_DEPTH:
+        if max_depth > _MAX_REFERENCE_DEPTH:
             return kind
         return [
             kind,
             {
-                key: self._remove_identity_members(value, depth)
+                key: self._remove_identity_members(value, max_depth)
                 for key, value in part.items()
                 if key not in _IDENTITY_MEMBERS
             },
         ]
 
-    def _remove_identity_members(self, member: Any, depth: int) -> Any:
+    def _remove_identity_members(self, member: Any, max_depth: int) -> Any:
         if isinstance(member, str):
-            return self.make_signature(member, depth + 1) if member in self._parts else member
+            return self.make_signature(member, max_depth + 1) if member in self._parts else member
         if isinstance(member, Mapping):
             return {
-                key: self._remove_identity_members(item, depth)
+                key: self._remove_identity_members(item, max_depth)
                 for key, item in member.items()
                 if key not in _IDENTITY_MEMBERS
             }
         if isinstance(member, Sequence):
-            return [self._remove_identity_members(item, depth) for item in member]
+            return [self._remove_identity_members(item, max_depth) for item in member]
         return member
 
 

@@ -35,9 +35,9 @@ class NoiseModel:
     busy_sd: float = 0.15
     part_sd: float = 0.06
 
-    def draw_run_deviations(self, generator: np.random.Generator, phases: int) -> Floats:
+    def draw_run_deviations(self, generator: np.random.Generator, phase_count: int) -> Floats:
         """Draws the factors of the phases of one run."""
-        factors = generator.normal(0.0, self.run_sd, phases)
+        factors = generator.normal(0.0, self.run_sd, phase_count)
         if generator.random() < self.busy_share:
             factors += generator.normal(self.busy_shift, self.busy_sd)
         return np.asarray(factors)

@@ -82,8 +82,10 @@ class Forecast:
 class Forecaster:
     """Computes forecasts from the engine's resolved plan and the free space of the file systems."""
 
-    def __init__(self, engine: Engine, rate: float | None = None, runs: int = 1, launcher: str = "") -> None:
-        self._engine, self._rate, self._runs, self._launcher = engine, rate, runs, launcher
+    def __init__(
+        self, engine: Engine, bytes_per_s: float | None = None, run_count: int = 1, launcher: str = ""
+    ) -> None:
+        self._engine, self._rate, self._runs, self._launcher = engine, bytes_per_s, run_count, launcher
         self._facts = cache(self._probe_directory)
 
     def _probe_directory(self, directory: str) -> Mapping[str, Any]:

@@ -53,7 +53,7 @@ def run_plan_once(plan: Plan, setup: RunSetup, observer: LineObserver, labels: R
 
 @contextmanager
 def prepare_simulation(
-    machine: System, mount: str, faults: Sequence[str], seed: int, nodes: int | None, tasks: int | None
+    machine: System, mount: str, faults: Sequence[str], seed: int, node_count: int | None, task_count: int | None
 ) -> Iterator[SimulatedLauncher]:
     """Yields the launcher of the simulator, whose files exist until the end of the block. Raises MachineError."""
     with tempfile.TemporaryDirectory(prefix="sonde-system-") as folder:
@@ -65,8 +65,8 @@ def prepare_simulation(
             mount=mount,
             faults=tuple(faults),
             seed=seed,
-            nodes=nodes,
-            processes=tasks,
+            nodes=node_count,
+            processes=task_count,
         )
 
 

@@ -149,7 +149,7 @@ def _replace_operations_by_files(run: RecordedRun, phase: PhaseRecord, rate_text
 
 
 def _describe_phase_variation(
-    phase: PhaseRecord, timeline: PhaseTimeline | None, operations: bool, interval: str
+    phase: PhaseRecord, timeline: PhaseTimeline | None, counts_operations: bool, interval: str
 ) -> str:
     rates = phase.end.rates if phase.end else PhaseRates()
     rate = getattr(rates, interval) or rates.total
@@ -157,21 +157,21 @@ def _describe_phase_variation(
         return ""
     if phase.end and phase.end.training and any(finding.id == "rate_limited" for finding in phase.findings):
         return ""  # first the queues of samples fill, then accelerators take what they need
-    variation = timeline.get_variation(operations)
-    if not variation.has_levels_of_rate(rate.ops_per_s if operations else rate.bytes_per_s):
+    variation = timeline.get_variation(counts_operations)
+    if not variation.has_levels_of_rate(rate.ops_per_s if counts_operations else rate.bytes_per_s):
         return ""
     fsync_s = (phase.end.seconds.fsync or 0.0) if phase.end else 0.0
-    return describe_variation(variation, operations, timeline.edges[-1], fsync_s)
+    return describe_variation(variation, counts_operations, timeline.edges[-1], fsync_s)
 
 
-def describe_variation(variation: RateVariation, operations: bool, seconds: float, fsync_s: float = 0.0) -> str:
+def describe_variation(variation: RateVariation, counts_operations: bool, seconds: float, fsync_s: float = 0.0) -> str:
     """How the rate varied during `seconds`, as one clause; empty when the phase was too short for a statement.
 
     `fsync_s`: from the first fsync to the end of the last. Nothing is transferred then, which is no fall of the rate.
     """
 
     def format_rate(rate: float) -> str:
-        return format_phase_rate(rate, operations)
+        return format_phase_rate(rate, counts_operations)
 
     if variation.kind == "steps":
         times = [str(quantities.display_seconds(start)) for start, _ in variation.parts]
@@ -207,8 +207,8 @@ def _choose_direction_verb(rate_before: float, rate_after: float) -> str:
     return "rose" if rate_after > rate_before else "fell"
 
 
-def _describe_stragglers(run: RecordedRun, phase: PhaseRecord, operations: bool) -> str:
-    stragglers = find_slowest_straggler(collect_task_rates(run, phase, operations))
+def _describe_stragglers(run: RecordedRun, phase: PhaseRecord, counts_operations: bool) -> str:
+    stragglers = find_slowest_straggler(collect_task_rates(run, phase, counts_operations))
     if stragglers is None:
         return ""
     slowest, median, count = stragglers
@@ -216,8 +216,8 @@ def _describe_stragglers(run: RecordedRun, phase: PhaseRecord, operations: bool)
     others = f"{quantities.display_count_with_noun(count - 1, 'other task')} {'was' if count == 2 else 'were'} slow too"
     suffix = f"; {others}" if count > 1 else ""
     return (
-        f"{slowest.name}{host} reached {format_phase_rate(slowest.value, operations)},"
-        f" the median task {format_phase_rate(median, operations)}{suffix}"
+        f"{slowest.name}{host} reached {format_phase_rate(slowest.value, counts_operations)},"
+        f" the median task {format_phase_rate(median, counts_operations)}{suffix}"
     )
 
 

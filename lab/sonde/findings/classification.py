@@ -165,12 +165,12 @@ def _classify_name_operation(run: RecordedRun, phase: PhaseRecord) -> tuple[Clas
 
 def _classify_storage_number_by_duration(
     phase: PhaseRecord,
-    operations_are_files: bool,
+    counts_files: bool,
     classification: Classification,
     reason_clause: str,
     interval_name: str = "total",
 ) -> tuple[Classification, str]:
-    """Divides storage numbers by duration: sustained, a burst, or too short. `operations_are_files`: each operation is
+    """Divides storage numbers by duration: sustained, a burst, or too short. `counts_files`: each operation is
     one file."""
     rates = phase.end.rates if phase.end else PhaseRates()
     rate = getattr(rates, interval_name) or rates.total or rates.transfer
@@ -179,7 +179,7 @@ def _classify_storage_number_by_duration(
     duration = quantities.display_seconds(rate.seconds)
     if rate.seconds >= MIN_SUSTAINED_S:
         return classification, f"{reason_clause}; sustained for {duration}"
-    if rate.seconds < (MIN_SMALL_FILE_PHASE_S if operations_are_files else MIN_PHASE_S):
+    if rate.seconds < (MIN_SMALL_FILE_PHASE_S if counts_files else MIN_PHASE_S):
         return Classification.SHORT, f"{reason_clause}; over in {duration}: too short to trust"
     return Classification.BURST, f"{reason_clause}; a burst of {duration}"
 

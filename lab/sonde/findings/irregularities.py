@@ -13,10 +13,12 @@ from sonde.stats.shapes import find_rate_shape
 
 
 def describe_irregularities(
-    run: RecordedRun, phase: PhaseRecord, timeline: PhaseTimeline | None, operations: bool
+    run: RecordedRun, phase: PhaseRecord, timeline: PhaseTimeline | None, counts_operations: bool
 ) -> list[str]:
     """One sentence for each irregularity, late tasks first."""
-    return [text for text in (describe_late_tasks(run, phase), describe_periodic_dips(timeline, operations)) if text]
+    return [
+        text for text in (describe_late_tasks(run, phase), describe_periodic_dips(timeline, counts_operations)) if text
+    ]
 
 
 def describe_late_tasks(run: RecordedRun, phase: PhaseRecord) -> str:
@@ -34,11 +36,11 @@ def describe_late_tasks(run: RecordedRun, phase: PhaseRecord) -> str:
     )
 
 
-def describe_periodic_dips(timeline: PhaseTimeline | None, operations: bool) -> str:
+def describe_periodic_dips(timeline: PhaseTimeline | None, counts_operations: bool) -> str:
     """Depth and period of recurring dips of the rate; empty without them."""
     if timeline is None:
         return ""
-    shape = find_rate_shape(timeline.ops_per_s if operations else timeline.bytes_per_s)
+    shape = find_rate_shape(timeline.ops_per_s if counts_operations else timeline.bytes_per_s)
     if shape is None or shape.name != "periodic dips" or shape.period is None:
         return ""
     period = quantities.display_seconds(shape.period * timeline.edges[-1])

@@ -160,13 +160,15 @@ def describe_access(run: RecordedRun, phase: PhaseRecord) -> str:
     return quantities.FACT_SEPARATOR.join([*parts, describe_flush(run, phase)] if describe_flush(run, phase) else parts)
 
 
-def _format_rates(run: RecordedRun, phase: PhaseRecord, operations: bool) -> tuple[DisplayQuantity | None, str, str]:
+def _format_rates(
+    run: RecordedRun, phase: PhaseRecord, counts_operations: bool
+) -> tuple[DisplayQuantity | None, str, str]:
     """The rate, the rate in the other unit with its duration, and numerator and interval of the rate."""
     total = phase.end.rates.total if phase.end else None
     if total is None:
         return None, "", ""
-    terms = f"{format_rate_terms(total, operations)}, first open to last close"
-    if operations:
+    terms = f"{format_rate_terms(total, counts_operations)}, first open to last close"
+    if counts_operations:
         rate = quantities.display_operation_rate(total.ops_per_s)
         if is_one_file_per_operation(run, phase):
             unit = "dirs/s" if phase.begin.op in DIRECTORY_CHANGING_OPS else "files/s"
@@ -177,11 +179,11 @@ def _format_rates(run: RecordedRun, phase: PhaseRecord, operations: bool) -> tup
     return quantities.display_byte_rate(total.bytes_per_s), other, terms
 
 
-def format_rate_terms(rate: Rate, operations: bool) -> str:
+def format_rate_terms(rate: Rate, counts_operations: bool) -> str:
     """ "1,073,741,824 B / 1.302 s": numerator and interval of a rate, unrounded."""
     amount = (
         f"{quantities.display_count(rate.ops)} operations"
-        if operations
+        if counts_operations
         else f"{quantities.display_count(rate.bytes)} B"
     )
     return f"{amount.replace(' ', quantities.NO_BREAK_SPACE)} / {quantities.display_exact_seconds(rate.seconds)}"

@@ -42,9 +42,9 @@ class PhaseTimeline:
     variation: RateVariation
     operations_variation: RateVariation
 
-    def get_variation(self, operations: bool) -> RateVariation:
+    def get_variation(self, counts_operations: bool) -> RateVariation:
         """How the total rate moved while all tasks were at work."""
-        return self.operations_variation if operations else self.variation
+        return self.operations_variation if counts_operations else self.variation
 
 
 def build_timeline(phase: PhaseRecord) -> PhaseTimeline | None:

@@ -57,20 +57,20 @@ def compute_median_node_rates(spread_line: SeriesLine, counts_operations: bool) 
     return list((spread_line.node_ops_rate if counts_operations else spread_line.node_rate).p50)
 
 
-def find_slow_intervals(phase: PhaseRecord, operations: bool) -> list[SlowInterval]:
+def find_slow_intervals(phase: PhaseRecord, counts_operations: bool) -> list[SlowInterval]:
     """Stretches of time in which a node was slow, the one that cost most first; one a node. Empty when none was."""
     result = select_node_series(phase)
     several = find_node_spread_series(phase)
     if len(result) < MIN_NODES:
         return []
     length = max(len(item.bytes) for item in result)
-    slices = _pad_node_slices(result, length, operations)
+    slices = _pad_node_slices(result, length, counts_operations)
     cells = _choose_cell_count(result, length)
     if cells < _MIN_CELLS:
         return []
     moved = np.array([sum_into_bins(row, cells) for row in slices])
     middle = (
-        _compute_median_of_many_nodes(several, operations, length, result[0].slice_s, cells)
+        _compute_median_of_many_nodes(several, counts_operations, length, result[0].slice_s, cells)
         if several
         else _compute_median_over_nodes(moved)
     )
@@ -89,9 +89,9 @@ def find_slow_intervals(phase: PhaseRecord, operations: bool) -> list[SlowInterv
     return sorted(stretches, key=lambda stretch: -(1 - 1 / stretch.factor) * (stretch.end_s - stretch.start_s))
 
 
-def describe_slow_intervals(run: RecordedRun, phase: PhaseRecord, operations: bool) -> str:
+def describe_slow_intervals(run: RecordedRun, phase: PhaseRecord, counts_operations: bool) -> str:
     """The slow stretches as sentences; empty when there are none."""
-    intervals = find_slow_intervals(phase, operations)
+    intervals = find_slow_intervals(phase, counts_operations)
     hosts = map_nodes_to_hosts(run)
     sentences = []
     for interval in intervals[:_MAX_LISTED_INTERVALS]:

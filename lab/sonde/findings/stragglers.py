@@ -24,10 +24,10 @@ class MemberRate:
     host: str = ""
 
 
-def collect_task_rates(run: RecordedRun, phase: PhaseRecord, operations: bool) -> list[MemberRate]:
+def collect_task_rates(run: RecordedRun, phase: PhaseRecord, counts_operations: bool) -> list[MemberRate]:
     """Every task with its own rate: what it moved over the time it took."""
     rows = concatenate_table_lines(phase.tasks)
-    rates = _list_recorded_rates(rows, operations) if rows else None
+    rates = _list_recorded_rates(rows, counts_operations) if rows else None
     if rows is None or rates is None:
         return []
     ids = get_column_numbers(rows, "task") or [float(index) for index in range(len(rates))]
@@ -37,18 +37,18 @@ def collect_task_rates(run: RecordedRun, phase: PhaseRecord, operations: bool) -
     return [MemberRate(f"task {int(task)}", rate, host) for task, rate, host in zip(ids, rates, hosts, strict=True)]
 
 
-def read_task_rates(phase: PhaseRecord, operations: bool) -> dict[int, float]:
+def read_task_rates(phase: PhaseRecord, counts_operations: bool) -> dict[int, float]:
     """Task -> its own rate; empty when not recorded."""
     rows = concatenate_table_lines(phase.tasks)
-    rates = _list_recorded_rates(rows, operations) if rows else None
+    rates = _list_recorded_rates(rows, counts_operations) if rows else None
     ids = get_column_numbers(rows, "task") if rows else None
     return {} if rates is None or ids is None else {int(task): rate for task, rate in zip(ids, rates, strict=True)}
 
 
-def collect_node_rates(run: RecordedRun, phase: PhaseRecord, operations: bool) -> list[MemberRate]:
+def collect_node_rates(run: RecordedRun, phase: PhaseRecord, counts_operations: bool) -> list[MemberRate]:
     """Every node with the rate of its tasks together."""
     rows = concatenate_table_lines(phase.nodes)
-    rates = _list_recorded_rates(rows, operations) if rows else None
+    rates = _list_recorded_rates(rows, counts_operations) if rows else None
     if rows is None or rates is None:
         return []
     ids = get_column_numbers(rows, "node") or [float(index) for index in range(len(rates))]

@@ -112,12 +112,12 @@ def describe_pool_disks(layout: LayoutLine) -> str:
     return f"{'; '.join(sentences)}: which of them holds which byte nobody tells" if sentences else ""
 
 
-def collect_target_rates(phase: PhaseRecord, operations: bool) -> list[TargetRates]:
+def collect_target_rates(phase: PhaseRecord, counts_operations: bool) -> list[TargetRates]:
     """By name. Files that several tasks use or that lie on several targets say nothing here; empty without others."""
     if phase.layout is None:
         return []
     rows = list(_iterate_selected_columns(phase.layout.columns, phase.layout.rows, "task", "targets"))
-    rates = read_task_rates(phase, operations)
+    rates = read_task_rates(phase, counts_operations)
     # Of a task with many files only the sum of its time is known.
     files_of = Counter(task for task, _ in rows if isinstance(task, int))
     result: dict[str, list[float]] = {}
@@ -148,9 +148,9 @@ def find_slow_targets(targets: Sequence[TargetRates]) -> list[SlowTarget]:
     return sorted(slow, key=lambda target: -target.factor)
 
 
-def describe_slow_targets(phase: PhaseRecord, operations: bool) -> str:
+def describe_slow_targets(phase: PhaseRecord, counts_operations: bool) -> str:
     """The slow targets as sentences; empty when none is, or nothing is known."""
-    slow = find_slow_targets(collect_target_rates(phase, operations))
+    slow = find_slow_targets(collect_target_rates(phase, counts_operations))
     sentences = [
         f"Files on target {escape_line(item.name, 60)} ({quantities.display_count_with_noun(item.files, 'file')}) were"
         f" {item.factor:.1f} times"

@@ -66,7 +66,7 @@ class Job:
                 continue
         return codes
 
-    def read_output(self, lines: int = 20) -> str:
+    def read_output(self, line_count: int = 20) -> str:
         """The last lines that the job printed."""
         try:
             with open_file(self.folder / OUTPUT_FILE) as file:
@@ -74,7 +74,7 @@ class Job:
                 text = file.read(_MAX_OUTPUT_BYTES).decode("utf-8", "replace")
         except OSError:
             return ""
-        return "\n".join(text.splitlines()[-lines:])
+        return "\n".join(text.splitlines()[-line_count:])
 
 
 def make_exit_code_file_name(array_number: int) -> str:

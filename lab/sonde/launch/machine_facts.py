@@ -105,15 +105,14 @@ def _make_cpu_fact(node: dict[str, Any]) -> MachineFact:
     return MachineFact("machine", YES, f"{node.get('host', platform.node())}: {text}, Linux {platform.release()}")
 
 
-def _make_load_fact(cores: int) -> MachineFact:
+def _make_load_fact(core_count: int) -> MachineFact:
     """Load by other programs: a run measures it together with its own."""
     try:
         load = os.getloadavg()[0]
     except OSError:
         return MachineFact("load", PARTLY, "unknown")
-    text = (
-        f"{load:.1f} processes were runnable on average in the last minute, on {format_count_with_noun(cores, 'core')}"
-    )
+    cores = format_count_with_noun(core_count, "core")
+    text = f"{load:.1f} processes were runnable on average in the last minute, on {cores}"
     if load < _MIN_BUSY_LOAD:
         return MachineFact("load", YES, text)
     return MachineFact("load", PARTLY, text, "Other programs use this machine: numbers are doubtful until they end.")

@@ -31,16 +31,16 @@ class TargetParents:
 
     def find_server_of_target(self, target_name: str) -> str | None:
         """Returns the server of a target."""
-        return self._find_part_of_target(target_name, among_servers=True)
+        return self._find_part_of_target(target_name, searches_servers=True)
 
     def find_unit_of_target(self, target_name: str) -> str | None:
         """Returns the unit of a target."""
-        return self._find_part_of_target(target_name, among_servers=False)
+        return self._find_part_of_target(target_name, searches_servers=False)
 
-    def _find_part_of_target(self, target_name: str, among_servers: bool) -> str | None:
+    def _find_part_of_target(self, target_name: str, searches_servers: bool) -> str | None:
         name = strip_host_suffix(target_name)
         for level, parts in self.levels.items():
-            if (level in (GENERIC_SERVER_LEVEL, *SERVER_LEVELS.values())) == among_servers:
+            if (level in (GENERIC_SERVER_LEVEL, *SERVER_LEVELS.values())) == searches_servers:
                 for part, targets in parts.items():
                     if name in targets:
                         return part

@@ -29,7 +29,7 @@ _IGNORED_PHASE_MEMBERS = ("id", "valid", "data_of", "operations_file", "open")
 
 
 def compute_plan_hash(
-    document: Mapping[str, Any], processes: int | None, threads: int | None, nodes: int | None
+    document: Mapping[str, Any], process_count: int | None, thread_count: int | None, node_count: int | None
 ) -> str:
     """Returns twelve hexadecimal digits for a plan and its geometry: the actual processes, threads per process, nodes.
 
@@ -39,7 +39,7 @@ def compute_plan_hash(
         content: Any = _canonicalize_plan(Plan.from_document(document, "the plan of the record"))
     except (UserError, ValueError, TypeError, KeyError, AttributeError):
         content = {"foreign": document}
-    return hash_json([f"sonde-plan-hash/{HASH_VERSION}", content, processes, threads, nodes])
+    return hash_json([f"sonde-plan-hash/{HASH_VERSION}", content, process_count, thread_count, node_count])
 
 
 def hash_json(json_value: Any, hex_digits: int = 12) -> str:

@@ -245,10 +245,10 @@ def read_record(record_file: Path) -> RecordReader:
     return reader
 
 
-def read_record_from_open_file(file: BinaryIO, block_size: int = 1 << 20) -> RecordReader:
-    """Reads the record in an open file, `block_size` bytes at a time."""
+def read_record_from_open_file(file: BinaryIO, block_bytes: int = 1 << 20) -> RecordReader:
+    """Reads the record in an open file, `block_bytes` bytes at a time."""
     reader = RecordReader()
-    while piece := file.read(block_size):
+    while piece := file.read(block_bytes):
         reader.parse_chunk(piece)
     reader.finish_input()
     return reader

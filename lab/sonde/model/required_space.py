@@ -27,10 +27,12 @@ class RequiredSpace:
     most_bytes: int
 
 
-def compute_required_space(plan: Plan, tasks: int, nodes: int = 1, node_memory: int | None = None) -> RequiredSpace:
+def compute_required_space(
+    plan: Plan, task_count: int, node_count: int = 1, node_memory: int | None = None
+) -> RequiredSpace:
     """Returns the space of the plan's files. Without `node_memory`, a volume relative to memory counts as one block
     per task."""
-    estimated_volumes = compute_phase_volumes(plan, tasks, nodes, node_memory)
+    estimated_volumes = compute_phase_volumes(plan, task_count, node_count, node_memory)
     return RequiredSpace(
         _sum_bytes_on_target(plan, estimated_volumes, False), _sum_bytes_on_target(plan, estimated_volumes, True)
     )

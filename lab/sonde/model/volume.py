@@ -39,9 +39,11 @@ class PhaseVolume:
     stonewall_s: float | None  # seconds, when the phase may end earlier
 
 
-def compute_phase_volumes(plan: Plan, tasks: int, nodes: int = 1, node_memory: int | None = None) -> list[PhaseVolume]:
+def compute_phase_volumes(
+    plan: Plan, task_count: int, node_count: int = 1, node_memory: int | None = None
+) -> list[PhaseVolume]:
     """Returns one entry per phase. Without `node_memory`, a volume relative to memory counts as one block per task."""
-    return [_compute_phase(plan, phase, tasks, nodes, node_memory) for phase in plan.phases]
+    return [_compute_phase(plan, phase, task_count, node_count, node_memory) for phase in plan.phases]
 
 
 def count_task_items(tree: Mapping[str, Any]) -> int:
@@ -51,15 +53,15 @@ def count_task_items(tree: Mapping[str, Any]) -> int:
     return int(tree.get("items_per_dir", 0)) * count_item_directories(tree)
 
 
-def _compute_tree_phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int) -> PhaseVolume:
+def _compute_tree_phase(plan: Plan, phase: Mapping[str, Any], task_count: int, node_count: int) -> PhaseVolume:
     meta = plan.resolve_meta(phase)
     tree, file, stop = meta["tree"], meta["file"], phase.get("stop", {})
-    active_tasks = min(tasks, int(plan.document.get("tasks", {}).get("active", tasks)))
+    active_tasks = min(task_count, int(plan.document.get("tasks", {}).get("active", task_count)))
     items_per_task = count_task_items(tree)
     if "window" in meta:
         items_per_task = int(meta["window"]["count"]) * (items_per_task // max(1, int(tree.get("items_per_dir", 0))))
     items = min(items_per_task, int(stop.get("items", items_per_task))) * active_tasks
-    tree_count = {"shared": 1, "per_task": active_tasks, "per_node": nodes}[tree["scope"]]
+    tree_count = {"shared": 1, "per_task": active_tasks, "per_node": node_count}[tree["scope"]]
     directory_count = count_directories(tree) * int(tree["copies"]) * tree_count
     op = phase["op"]
     file_bytes = parse_bytes(file["write"] if op == "create" else file["read"] if op == "read" else 0)
@@ -86,16 +88,18 @@ def _compute_tree_phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes:
     )
 
 
-def _compute_phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int, memory: int | None) -> PhaseVolume:
+def _compute_phase(
+    plan: Plan, phase: Mapping[str, Any], task_count: int, node_count: int, memory: int | None
+) -> PhaseVolume:
     if plan.is_tree_phase(phase):
-        return _compute_tree_phase(plan, phase, tasks, nodes)
+        return _compute_tree_phase(plan, phase, task_count, node_count)
     data = plan.resolve_data(phase)
-    tasks = min(tasks, int(plan.document.get("tasks", {}).get("active", tasks)))
+    task_count = min(task_count, int(plan.document.get("tasks", {}).get("active", task_count)))
     access, files = data["access"], data["files"]
     transfer, block = parse_bytes(access["transfer"]), parse_bytes(access["block"])
     files_per_task = len(phase.get("files", ())) or (files["count"] if files["mapping"] == "many" else 1)
     if "volume" in access:
-        volume = _compute_task_volume(access["volume"], tasks, nodes, memory, block)
+        volume = _compute_task_volume(access["volume"], task_count, node_count, memory, block)
         file_volume = -(-volume // files_per_task)
         segments = max(1, -(-file_volume // block))
     else:
@@ -103,31 +107,31 @@ def _compute_phase(plan: Plan, phase: Mapping[str, Any], tasks: int, nodes: int,
     is_metadata_op = phase["op"] in ("stat", "remove")
     # How much a replay moves is in its list of operations only.
     slots = 0 if phase["op"] == "replay" else segments * block // transfer * files_per_task  # of a task
-    moved_bytes = 0 if is_metadata_op else _count_bytes(access, slots) * tasks
+    moved_bytes = 0 if is_metadata_op else _count_bytes(access, slots) * task_count
     stop = phase.get("stop", {})
     return PhaseVolume(
         id=phase["id"],
         op=phase["op"],
         backend=data["backend"],
         mapping=files["mapping"],
-        tasks=tasks,
-        files=_count_files(files, files_per_task, tasks, nodes),
+        tasks=task_count,
+        files=_count_files(files, files_per_task, task_count, node_count),
         transfer_bytes=transfer,
         block_bytes=block,
         segments=segments,
         bytes=moved_bytes,
-        operations=(files_per_task if is_metadata_op else slots) * tasks,
+        operations=(files_per_task if is_metadata_op else slots) * task_count,
         time_limit_s=_parse_stop_time(stop, "time"),
         stonewall_s=_parse_stop_time(stop, "stonewall"),
     )
 
 
-def _count_bytes(access: Mapping[str, Any], operations: int) -> int:
+def _count_bytes(access: Mapping[str, Any], operation_count: int) -> int:
     """Returns the bytes that so many operations move; with mixed sizes their expectation."""
     if not access.get("sizes"):
-        return operations * parse_bytes(access["transfer"])
+        return operation_count * parse_bytes(access["transfer"])
     mean = sum(parse_bytes(entry["size"]) * float(entry["percent"]) / 100 for entry in access["sizes"])
-    return math.floor(operations * mean + 0.5)
+    return math.floor(operation_count * mean + 0.5)
 
 
 def _parse_stop_time(stop_rule: Mapping[str, Any], rule_name: str) -> float | None:
@@ -149,12 +153,12 @@ def _compute_task_volume(
     return -(-total // divisor)
 
 
-def _count_files(mapping: Mapping[str, Any], files_per_task: int, tasks: int, nodes: int) -> int:
+def _count_files(mapping: Mapping[str, Any], files_per_task: int, task_count: int, node_count: int) -> int:
     mapping_name = mapping["mapping"]
     if mapping_name == "shared":
         return int(mapping.get("count", 1))
     if mapping_name == "per_node":
-        return nodes
+        return node_count
     if mapping_name == "per_group":
-        return math.ceil(tasks / max(1, int(mapping.get("group_size", 1))))
-    return tasks * files_per_task
+        return math.ceil(task_count / max(1, int(mapping.get("group_size", 1))))
+    return task_count * files_per_task

@@ -240,8 +240,8 @@ class GateNumbers(Rows[GateNumber]):
     }
 
     @staticmethod
-    def _to_row(item: GateNumber) -> Mapping[str, Any]:
-        return {**vars(item), "measured": item.measured[-1] if item.measured else None}
+    def _to_row(gate_number: GateNumber) -> Mapping[str, Any]:
+        return {**vars(gate_number), "measured": gate_number.measured[-1] if gate_number.measured else None}
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,8 @@ class ExperimentCells(Rows[ExperimentCell]):
     }
 
     @staticmethod
-    def _to_row(item: ExperimentCell) -> Mapping[str, Any]:
-        return {**asdict(item), "axis_values": json.dumps(dict(item.axis_values), default=str)}
+    def _to_row(cell: ExperimentCell) -> Mapping[str, Any]:
+        return {**asdict(cell), "axis_values": json.dumps(dict(cell.axis_values), default=str)}
 
 
 @dataclass(frozen=True)

@@ -122,8 +122,8 @@ class RunFindings(Rows[RunFinding]):
     _kinds = dict.fromkeys(("id", "severity", "phase", "text", "advice", "evidence"), "text")
 
     @staticmethod
-    def _to_row(item: RunFinding) -> Mapping[str, Any]:
-        return {**vars(item), "evidence": json.dumps(dict(item.evidence), ensure_ascii=False, default=str)}
+    def _to_row(finding: RunFinding) -> Mapping[str, Any]:
+        return {**vars(finding), "evidence": json.dumps(dict(finding.evidence), ensure_ascii=False, default=str)}
 
 
 def read_recorded_run(run_folder: Path) -> RecordedRun:

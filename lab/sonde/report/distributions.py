@@ -190,7 +190,7 @@ def _thin_out_steps(sorted_rates: Sequence[float]) -> tuple[list[float], list[fl
     return edges, heights
 
 
-def _make_member_tips(ordered: Sequence[MemberRate], operations: bool) -> list[ChartTooltip]:
+def _make_member_tips(ordered: Sequence[MemberRate], counts_operations: bool) -> list[ChartTooltip]:
     count = len(ordered)
     group = max(1, -(-count // 80))
     tips: list[ChartTooltip] = []
@@ -200,11 +200,13 @@ def _make_member_tips(ordered: Sequence[MemberRate], operations: bool) -> list[C
         name = item.name + (f" on {item.host}" if item.host else "")
         if stop - index > 1:
             name = f"{index + 1} to {stop} of {quantities.display_count(count)}\nfrom {name}"
-        tips.append(ChartTooltip(index / count, stop / count, f"{name}\n{format_phase_rate(item.value, operations)}"))
+        tips.append(
+            ChartTooltip(index / count, stop / count, f"{name}\n{format_phase_rate(item.value, counts_operations)}")
+        )
     return tips
 
 
-def _make_members_table(ordered: Sequence[MemberRate], operations: bool) -> Markup:
+def _make_members_table(ordered: Sequence[MemberRate], counts_operations: bool) -> Markup:
     """All of them up to 64; beyond that the slowest twenty, evenly chosen ones, and the fastest five."""
     chosen: Sequence[int] = range(len(ordered))
     text = "Sorted by rate"
@@ -213,7 +215,8 @@ def _make_members_table(ordered: Sequence[MemberRate], operations: bool) -> Mark
         chosen = sorted({*range(20), *even, *range(len(ordered) - 5, len(ordered))})
         text = f"{len(chosen)} of {quantities.display_count(len(ordered))}, sorted by rate; the record has them all"
     rows = [
-        (ordered[i].name, ordered[i].host, f"{i + 1}", format_phase_rate(ordered[i].value, operations)) for i in chosen
+        (ordered[i].name, ordered[i].host, f"{i + 1}", format_phase_rate(ordered[i].value, counts_operations))
+        for i in chosen
     ]
     return render_html_table(["Which", "Host", "Place", "Rate"], rows, text, text_columns=2)
 

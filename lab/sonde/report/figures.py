@@ -20,7 +20,7 @@ from sonde.report.facts import LabelsAndValues
 FourTexts = tuple[str, str, str, str]
 
 
-def list_rates(phase: PhaseRecord, operations: bool) -> tuple[tuple[RateDefinition, str, str, str], ...]:
+def list_rates(phase: PhaseRecord, counts_operations: bool) -> tuple[tuple[RateDefinition, str, str, str], ...]:
     """(definition, rate, the same in the other unit, numerator / interval) for every rate that applies."""
     rows = []
     for name, definition in RATE_DEFINITIONS.items():
@@ -28,12 +28,12 @@ def list_rates(phase: PhaseRecord, operations: bool) -> tuple[tuple[RateDefiniti
         if rate is None:
             continue
         by_bytes = quantities.display_byte_rate(rate.bytes_per_s)
-        if operations:
+        if counts_operations:
             values = (str(quantities.display_operation_rate(rate.ops_per_s)), str(by_bytes))
         else:
             values = (str(by_bytes), str(quantities.display_binary_byte_rate(rate.bytes_per_s)))
         # A sum of rates has no single interval to divide by.
-        exact = format_rate_terms(rate, operations) if definition.one_interval else ""
+        exact = format_rate_terms(rate, counts_operations) if definition.one_interval else ""
         rows.append((definition, *values, exact))
     return tuple(rows)
 

@@ -34,9 +34,9 @@ def choose_style_class(classification: Classification) -> str:
     return _STYLE_CLASSES.get(classification, "dull")
 
 
-def render_sparkline(timeline: PhaseTimeline, operations: bool, css: str) -> Markup:
+def render_sparkline(timeline: PhaseTimeline, counts_operations: bool, css: str) -> Markup:
     """The curve of the total rate without axes, from zero, for a line of the summary."""
-    rates = timeline.ops_per_s if operations else timeline.bytes_per_s
+    rates = timeline.ops_per_s if counts_operations else timeline.bytes_per_s
     group = max(1, -(-len(rates) // 60))
     values: list[float | None] = []
     edges = [*timeline.edges[:-1:group], timeline.edges[-1]]
@@ -177,11 +177,11 @@ def _render_legend_key(mark_kind: str, css_class: str, label: str) -> Markup:
     return Markup('<span class="key {} {}"></span>{}').format(mark_kind, css_class, label)
 
 
-def _make_caption(timeline: PhaseTimeline, spread: bool, css: str) -> Markup:
+def _make_caption(timeline: PhaseTimeline, shows_spread: bool, css: str) -> Markup:
     parts = [_render_legend_key("line", css, "total")]
     if timeline.steady:
         parts.append(_render_legend_key("mean", "", "mean of the steady window"))
-    if spread:
+    if shows_spread:
         if timeline.tasks >= MIN_TASKS_FOR_QUANTILES:
             parts.append(_render_legend_key("median", css, "median task"))
             parts.append(_render_legend_key("half", css, "middle half of the tasks (p25–p75)"))
@@ -197,7 +197,7 @@ def _make_caption(timeline: PhaseTimeline, spread: bool, css: str) -> Markup:
     )
 
 
-def _make_table(timeline: PhaseTimeline, operations: bool) -> Markup:
+def _make_table(timeline: PhaseTimeline, counts_operations: bool) -> Markup:
     """At most 40 rows; the record has them all."""
     count = len(timeline.active)
     group = max(1, -(-count // 40))

@@ -67,7 +67,7 @@ def build_site(
 class _SiteContent:
     """Data that all pages are rendered from: runs, histories, survey and events."""
 
-    def __init__(self, catalog: Catalog, reports: int, progress: OpenProgressBar) -> None:
+    def __init__(self, catalog: Catalog, report_count: int, progress: OpenProgressBar) -> None:
         request = SurveyRequest()
         self.root = catalog.root
         self.survey, self.histories = read_survey_and_histories(catalog, request, progress)
@@ -81,7 +81,7 @@ class _SiteContent:
         self.lists: list[RunListPage] = list(split_runs(self.runs))
         self.run_links = {run: f"{page.name}#{run}" for page in self.lists for run in page.run_ids}
         self.tagged = _find_runs_tagged_as_baseline(self.runs)
-        self.reports = self._choose_runs_with_report(reports)
+        self.reports = self._choose_runs_with_report(report_count)
         analyses = {analysis.history.labels["history"]: analysis for analysis in self.survey.analyses}
         self.entries = [
             HistoryEntry(

@@ -56,11 +56,11 @@ def build_overview(
     survey: Survey,
     events: Sequence[Event],
     incidents: Sequence[Incident],
-    runs: int,
+    run_count: int,
 ) -> SitePage:
     """``index.html``."""
     times = [time for entry in entries for time in (entry.history.times[0], entry.history.times[-1])]
-    facts = [("Runs", f"{runs:,}"), ("Histories", f"{len(entries):,}"), ("Events", f"{len(events):,}")]
+    facts = [("Runs", f"{run_count:,}"), ("Histories", f"{len(entries):,}"), ("Events", f"{len(events):,}")]
     if times:
         facts.append(("Time", format_date_span(format_utc_date(float(min(times))), format_utc_date(float(max(times))))))
     open_incidents = [incident for incident in incidents if incident.status == "open"]

@@ -80,9 +80,9 @@ def _read_output_of_command(output_text: str, import_defaults: ImportDefaults) -
     )
 
 
-def _describe_table(iterations: int, has_rates: bool) -> Iterator[Mapping[str, str]]:
-    if iterations > 1:
-        text = f"Each rate is a mean of {iterations} iterations."
+def _describe_table(iteration_count: int, has_rates: bool) -> Iterator[Mapping[str, str]]:
+    if iteration_count > 1:
+        text = f"Each rate is a mean of {iteration_count} iterations."
         yield {"id": "mean_of_iterations", "severity": "info", "text": text}
     if not has_rates:
         text = "mdtest printed times only (option -Z): the phases have a duration and no rate."

@@ -80,27 +80,27 @@ def _combine_bounds(
     return BoundedValue(value, min(corners), max(corners))
 
 
-def compute_binomial_interval(successes: int, trials: int, confidence: float = CONFIDENCE) -> BoundedValue:
+def compute_binomial_interval(success_count: int, trial_count: int, confidence: float = CONFIDENCE) -> BoundedValue:
     """Returns a fraction of runs with its exact interval (Clopper, Pearson 1934). Raises ValueError."""
-    if not 0 <= successes <= trials or trials < 1:
-        raise ValueError(f"{successes} of {trials} is no share")
+    if not 0 <= success_count <= trial_count or trial_count < 1:
+        raise ValueError(f"{success_count} of {trial_count} is no share")
     tail = (1 - confidence) / 2
 
     def probability_at_least(success_probability: float) -> float:
         return sum(
-            math.comb(trials, k) * success_probability**k * (1 - success_probability) ** (trials - k)
-            for k in range(successes, trials + 1)
+            math.comb(trial_count, k) * success_probability**k * (1 - success_probability) ** (trial_count - k)
+            for k in range(success_count, trial_count + 1)
         )
 
     def probability_at_most(success_probability: float) -> float:
         return sum(
-            math.comb(trials, k) * success_probability**k * (1 - success_probability) ** (trials - k)
-            for k in range(successes + 1)
+            math.comb(trial_count, k) * success_probability**k * (1 - success_probability) ** (trial_count - k)
+            for k in range(success_count + 1)
         )
 
-    low = 0.0 if successes == 0 else _find_root_by_bisection(lambda p: probability_at_least(p) - tail)
-    high = 1.0 if successes == trials else _find_root_by_bisection(lambda p: tail - probability_at_most(p))
-    return BoundedValue(successes / trials, low, high)
+    low = 0.0 if success_count == 0 else _find_root_by_bisection(lambda p: probability_at_least(p) - tail)
+    high = 1.0 if success_count == trial_count else _find_root_by_bisection(lambda p: tail - probability_at_most(p))
+    return BoundedValue(success_count / trial_count, low, high)
 
 
 def _find_root_by_bisection(function: Callable[[float], float]) -> float:

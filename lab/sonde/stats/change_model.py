@@ -45,15 +45,15 @@ def interpolate_thresholds(arl0: float) -> Floats:
     return np.concatenate([np.full(MIN_RUNS, np.inf), interpolated])
 
 
-def simulate_thresholds(arl0: float, series: int, seed: int, settling_steps: int = 30) -> Floats:
-    """The thresholds for `MIN_RUNS` … `WINDOW_RUNS` runs, from `series` series of uniform noise.
+def simulate_thresholds(arl0: float, series_count: int, seed: int, settling_steps: int = 30) -> Floats:
+    """The thresholds for `MIN_RUNS` … `WINDOW_RUNS` runs, from `series_count` series of uniform noise.
 
     A window that has just become full still knows what its series did not do before; the last threshold is the mean
     over `settling_steps` steps after ten such. Counts are smoothed by a parabola, which the noise of the simulation
     hides in.
     """
     random = np.random.default_rng(seed)
-    window = RankWindow(series, WINDOW_RUNS)
+    window = RankWindow(series_count, WINDOW_RUNS)
     limits: list[float] = []
     for step in range(1, WINDOW_RUNS + 10 + settling_steps):
         window.append_values(random.random(window.filled.size))

@@ -148,22 +148,22 @@ def _find_detectable_shifts(old_samples: Floats, new_samples: Floats, level: flo
     return shifts
 
 
-def _compute_small_sample_factor(runs: int) -> float:
+def _compute_small_sample_factor(run_count: int) -> float:
     """What residuals of so few runs in all lack; found by simulation over the six kinds of noise named above."""
-    return 1 + 1.6 / runs + 9 / runs**2
+    return 1 + 1.6 / run_count + 9 / run_count**2
 
 
 def simulate_detectable_drop(
-    residuals: ArrayLike, runs_before: int, runs_after: int, draw_count: int = 1000, seed: int = 1
+    residuals: ArrayLike, run_count_before: int, run_count_after: int, draw_count: int = 1000, seed: int = 1
 ) -> float | None:
     """The same by drawing from `residuals` (logarithms without their level), whatever shape their noise has."""
     noise = np.asarray(residuals, dtype=float)
-    if noise.size < 20 or 1.0 / _count_divisions_into_groups(runs_before, runs_after) > _SIGNIFICANCE_LEVEL:
+    if noise.size < 20 or 1.0 / _count_divisions_into_groups(run_count_before, run_count_after) > _SIGNIFICANCE_LEVEL:
         return None
     random = np.random.default_rng(seed)
-    old, new = random.choice(noise, (draw_count, runs_before)), random.choice(noise, (draw_count, runs_after))
+    old, new = random.choice(noise, (draw_count, run_count_before)), random.choice(noise, (draw_count, run_count_after))
     max_significant_u = (
-        find_rank_sum_cut(runs_before, runs_after, _SIGNIFICANCE_LEVEL) - 1
+        find_rank_sum_cut(run_count_before, run_count_after, _SIGNIFICANCE_LEVEL) - 1
     )  # U up to this is significant
 
     # U counts the pairs in which the new value is the higher one: it is small enough as long as no more than `most` of

@@ -342,7 +342,7 @@ class Archive:
         except OSError as reason:
             raise MachineError(f"The archive {self.root} cannot be read: {reason.strerror}.") from None
 
-    def find_run_folders(self, run_reference: str, calibrations: bool = False) -> list[Path]:
+    def find_run_folders(self, run_reference: str, includes_calibrations: bool = False) -> list[Path]:
         """Folders of what `run_reference` means: a path, a run, a group of runs, a unique beginning of either, or
         "last". The calibrations of a group are left out unless they are asked for."""
         as_path = Path(run_reference).expanduser()
@@ -353,7 +353,7 @@ class Archive:
             return [folder]
         from sonde.store.names import find_run_folders_by_name
 
-        return find_run_folders_by_name(self.root, run_reference, calibrations)
+        return find_run_folders_by_name(self.root, run_reference, includes_calibrations)
 
 
 def parse_run_id(folder_name: str) -> str:

@@ -15,7 +15,7 @@ from sonde.store.catalog import Catalog
 _MAX_COMPARED_NAMES = 1000  # runs whose names are compared with a misspelled one
 
 
-def find_run_folders_by_name(archive_root: Path, run_reference: str, calibrations: bool = False) -> list[Path]:
+def find_run_folders_by_name(archive_root: Path, run_reference: str, includes_calibrations: bool = False) -> list[Path]:
     """Folders of a run, of a group of runs, of a unique beginning of either, or of "last". Raises UserError."""
     runs = Catalog(archive_root).read_run_table(["run", "folder", "group", "role"])
     if not len(runs):
@@ -24,7 +24,7 @@ def find_run_folders_by_name(archive_root: Path, run_reference: str, calibration
         last = compute.max(runs["run"]).as_py()
         (row,) = runs.filter(compute.equal(runs["run"], last)).slice(0, 1).to_pylist()
         return (
-            _find_run_folders_of_group(archive_root, runs, row["group"], calibrations)
+            _find_run_folders_of_group(archive_root, runs, row["group"], includes_calibrations)
             if row["group"]
             else [archive_root / row["folder"]]
         )
@@ -32,8 +32,8 @@ def find_run_folders_by_name(archive_root: Path, run_reference: str, calibration
     if len(exact):
         return [archive_root / exact["folder"][0].as_py()]
     if compute.any(compute.equal(runs["group"], run_reference)).as_py():  # acc, although there is acc2
-        return _find_run_folders_of_group(archive_root, runs, run_reference, calibrations)
-    return _find_folders_by_name_start(archive_root, runs, run_reference, calibrations)
+        return _find_run_folders_of_group(archive_root, runs, run_reference, includes_calibrations)
+    return _find_folders_by_name_start(archive_root, runs, run_reference, includes_calibrations)
 
 
 def find_folders_of_group(archive_root: Path, group_name: str) -> list[Path]:
@@ -42,7 +42,7 @@ def find_folders_of_group(archive_root: Path, group_name: str) -> list[Path]:
         archive_root,
         Catalog(archive_root).read_run_table(["run", "folder", "group", "role"]),
         group_name,
-        calibrations=True,
+        includes_calibrations=True,
     )
 
 
@@ -52,7 +52,9 @@ def count_runs_by_group(archive_root: Path) -> Counter[str]:
     return Counter(groups)
 
 
-def _find_folders_by_name_start(archive_root: Path, run_table: Any, name_start: str, calibrations: bool) -> list[Path]:
+def _find_folders_by_name_start(
+    archive_root: Path, run_table: Any, name_start: str, includes_calibrations: bool
+) -> list[Path]:
     in_group = run_table.filter(compute.fill_null(compute.starts_with(run_table["group"], name_start), False))
     singles = run_table.filter(compute.starts_with(run_table["run"], name_start))
     groups = set(in_group["group"].unique().to_pylist())
@@ -61,7 +63,7 @@ def _find_folders_by_name_start(archive_root: Path, run_table: Any, name_start: 
     count = len(groups) + len(alone)
     if count == 1:
         return (
-            _find_run_folders_of_group(archive_root, run_table, names[0], calibrations)
+            _find_run_folders_of_group(archive_root, run_table, names[0], includes_calibrations)
             if groups
             else [archive_root / alone["folder"][0].as_py()]
         )
@@ -74,9 +76,11 @@ def _find_folders_by_name_start(archive_root: Path, run_table: Any, name_start: 
     raise UserError(f'"{name_start}" could mean {count} runs ({examples}); give more of the name.')
 
 
-def _find_run_folders_of_group(archive_root: Path, run_table: Any, group_name: str, calibrations: bool) -> list[Path]:
+def _find_run_folders_of_group(
+    archive_root: Path, run_table: Any, group_name: str, includes_calibrations: bool
+) -> list[Path]:
     wanted = compute.equal(run_table["group"], group_name)
-    if not calibrations:
+    if not includes_calibrations:
         wanted = compute.and_(wanted, compute.not_equal(run_table["role"], "calibration"))
     return [
         archive_root / folder for folder in run_table.filter(compute.fill_null(wanted, False))["folder"].to_pylist()

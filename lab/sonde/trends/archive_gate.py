@@ -82,10 +82,10 @@ def gate_against_limits(
 
 
 def _repeat_slow_runs(
-    now: ComparedSide, check: Callable[[ComparedSide], GateVerdict[GateCheckType]], retests: int, repeat: RepeatRun
+    now: ComparedSide, check: Callable[[ComparedSide], GateVerdict[GateCheckType]], retest_count: int, repeat: RepeatRun
 ) -> GateVerdict[GateCheckType]:
     verdict = check(now)
-    for _ in range(retests):
+    for _ in range(retest_count):
         slow_runs: list[Summary] = _find_slow_runs(now, verdict.checks)
         if not slow_runs:
             break

@@ -64,13 +64,13 @@ BETTER_VERDICT, NO_DIFFERENCE, UNDECIDED_VERDICT, NOTHING_TO_TRY = (
 )
 
 
-def estimate_runs(candidates: int, rule: SearchRule) -> tuple[int, int]:
+def estimate_runs(candidate_count: int, rule: SearchRule) -> tuple[int, int]:
     """The fewest and the most runs that a search of so many values takes."""
-    rounds, remaining = 0, candidates
+    rounds, remaining = 0, candidate_count
     while remaining > 1:
         rounds += rule.blocks_per_round * remaining
         remaining = math.ceil(remaining / 2)
-    return (rounds + 2 * MIN_RUNS_PER_SIDE, rounds + 2 * rule.max_blocks) if candidates else (0, 0)
+    return (rounds + 2 * MIN_RUNS_PER_SIDE, rounds + 2 * rule.max_blocks) if candidate_count else (0, 0)
 
 
 def search_best_value(

@@ -98,7 +98,7 @@ def checked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> CheckResult:
     ]
     monkeypatch.setattr("sonde.experiments.check.figures.list_possible_figures", lambda *_: rows)
     record = read_record(folder / "record.ndjson")
-    figures = compute_figures({"0": (folder.name, record)}, MACHINE, queued=True)
+    figures = compute_figures({"0": (folder.name, record)}, MACHINE, is_queued=True)
     return CheckResult("group", folder, MACHINE, full=False, figures=figures)
 
 

@@ -122,7 +122,9 @@ def show_runs(archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         ],
     )
     records = {str(index): (folder.name, read_record(folder / "record.ndjson")) for index, folder in enumerate(folders)}
-    result = CheckResult("group", tmp_path, MACHINE, full=False, figures=compute_figures(records, MACHINE, queued=True))
+    result = CheckResult(
+        "group", tmp_path, MACHINE, full=False, figures=compute_figures(records, MACHINE, is_queued=True)
+    )
     checked = io.StringIO()
     print_check_result(Console(file=checked, width=200), result, None)
     return {

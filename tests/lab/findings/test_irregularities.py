@@ -41,7 +41,7 @@ def test_periodic_dips_are_reported_with_their_period() -> None:
     rates[np.arange(200) % 25 < 5] *= 0.3
     match = re.fullmatch(
         r"The rate fell by (\d+) % again and again: 8 dips, one every (\S+)\s+s\.",
-        describe_periodic_dips(timeline(rates), operations=False),
+        describe_periodic_dips(timeline(rates), counts_operations=False),
     )
     assert match
     assert int(match[1]) == pytest.approx(70, abs=3)
@@ -51,10 +51,10 @@ def test_periodic_dips_are_reported_with_their_period() -> None:
 def test_single_dip_is_not_reported_as_periodic() -> None:
     random = np.random.default_rng(2)
     rates = 1e8 * np.exp(random.normal(0, 0.1, 200))
-    assert describe_periodic_dips(timeline(rates), operations=False) == ""
+    assert describe_periodic_dips(timeline(rates), counts_operations=False) == ""
     rates[50:60] *= 0.1
-    assert describe_periodic_dips(timeline(rates), operations=False) == ""
-    assert describe_periodic_dips(None, operations=False) == ""
+    assert describe_periodic_dips(timeline(rates), counts_operations=False) == ""
+    assert describe_periodic_dips(None, counts_operations=False) == ""
 
 
 def late(seconds: list[float], stopped_by: str = "volume", tasks_a_node: int = 100) -> str:
@@ -67,7 +67,7 @@ def late(seconds: list[float], stopped_by: str = "volume", tasks_a_node: int = 1
     record.nodes = [NodeLine(node=number, host=f"nid{number}") for number in range(5)]
     record.phases["p"] = phase
     run = make_recorded_run(record)
-    assert describe_irregularities(run, phase, None, operations=False) == [
+    assert describe_irregularities(run, phase, None, counts_operations=False) == [
         text for text in [describe_late_tasks(run, phase)] if text
     ]
     return replace_no_break_spaces(describe_late_tasks(run, phase))
@@ -103,11 +103,11 @@ def test_dips_of_operations_are_reported_for_operation_phases() -> None:
     line = SeriesLine(phase="read", slice_s=0.1, scope="all", bytes=(10**8,) * 200, ops=ops, active=(2,) * 200)
     phase = replace(PhaseRecord(PhaseBeginLine(phase="read")), series=[line])
     timeline, run = build_timeline(phase), make_recorded_run(RecordReader())
-    assert describe_periodic_dips(timeline, operations=False) == ""
-    text = describe_periodic_dips(timeline, operations=True)
+    assert describe_periodic_dips(timeline, counts_operations=False) == ""
+    text = describe_periodic_dips(timeline, counts_operations=True)
     assert replace_no_break_spaces(text) == "The rate fell by 69 % again and again: 8 dips, one every 2.47 s."
-    assert describe_irregularities(run, phase, timeline, operations=True) == [text]
-    assert describe_irregularities(run, phase, timeline, operations=False) == []
+    assert describe_irregularities(run, phase, timeline, counts_operations=True) == [text]
+    assert describe_irregularities(run, phase, timeline, counts_operations=False) == []
 
 
 def test_nothing_is_remarked_of_a_phase_without_an_end() -> None:

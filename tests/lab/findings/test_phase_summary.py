@@ -91,9 +91,9 @@ def test_a_phase_without_an_end_has_no_rate() -> None:
 
 def test_rate_terms_have_full_precision() -> None:
     rate = Rate(bytes=1_234_567, ops=8_901, seconds=0.25)
-    assert replace_no_break_spaces(format_rate_terms(rate, operations=False)) == "1,234,567 B / 0.250000 s"
-    assert replace_no_break_spaces(format_rate_terms(rate, operations=True)) == "8,901 operations / 0.250000 s"
-    assert " " not in format_rate_terms(rate, operations=True).split(" / ")[0], "a number stays with its unit"
+    assert replace_no_break_spaces(format_rate_terms(rate, counts_operations=False)) == "1,234,567 B / 0.250000 s"
+    assert replace_no_break_spaces(format_rate_terms(rate, counts_operations=True)) == "8,901 operations / 0.250000 s"
+    assert " " not in format_rate_terms(rate, counts_operations=True).split(" / ")[0], "a number stays with its unit"
 
 
 def test_a_verdict_holds_its_name_its_details_and_all_remarks() -> None:

@@ -91,8 +91,8 @@ def test_joined_slices_sum_bytes_and_average_spreads() -> None:
 def test_bytes_and_operations_have_separate_variations() -> None:
     """The last slices, in which nothing happened, are no part of the movement."""
     timeline = build_known_timeline(bytes=(8,) * 40 + (0,) * 5, ops=(4,) * 20 + (2,) * 20, active=(1,) * 40)
-    assert timeline.get_variation(operations=False).kind == "steady"
-    assert timeline.get_variation(operations=True).parts == ((0.0, 4.0), (20.0, 2.0))
+    assert timeline.get_variation(counts_operations=False).kind == "steady"
+    assert timeline.get_variation(counts_operations=True).parts == ((0.0, 4.0), (20.0, 2.0))
     assert timeline.variation.mean == 8.0
 
 

@@ -71,7 +71,7 @@ def test_temporarily_slow_node_is_reported_with_the_interval() -> None:
         nodes = int(random.integers(3, 60))
         moved = weather(random, nodes, 200)
         moved[1, 60:120] = np.round(moved[1, 60:120] / 3)
-        stretches = find_slow_intervals(phase_of(moved), operations=False)
+        stretches = find_slow_intervals(phase_of(moved), counts_operations=False)
         assert {interval.node for interval in stretches} <= {1}
         if stretches:
             found_count += 1
@@ -89,14 +89,14 @@ def test_no_slow_interval_is_reported_for_noise(draws: int) -> None:
     for seed in range(draws):
         random = np.random.default_rng(1000 + seed)
         moved = weather(random, int(random.integers(3, 100)), int(random.integers(20, 120)))
-        named_count += bool(find_slow_intervals(phase_of(moved), operations=bool(seed % 2)))
+        named_count += bool(find_slow_intervals(phase_of(moved), counts_operations=bool(seed % 2)))
     assert named_count == 0
 
 
 def test_slowdown_of_all_nodes_is_no_slow_interval() -> None:
     moved = weather(np.random.default_rng(3), 20, 200)
     moved[:, 50:100] = np.round(moved[:, 50:100] / 10)
-    assert find_slow_intervals(phase_of(moved), operations=False) == []
+    assert find_slow_intervals(phase_of(moved), counts_operations=False) == []
 
 
 def test_a_node_that_comes_later_or_ends_earlier_is_not_slow_then() -> None:
@@ -104,7 +104,7 @@ def test_a_node_that_comes_later_or_ends_earlier_is_not_slow_then() -> None:
     active = np.ones(moved.shape, dtype=int)
     moved[3, :55] = active[3, :55] = 0
     moved[7, 140:] = active[7, 140:] = 0
-    assert find_slow_intervals(phase_of(moved, active), operations=False) == []
+    assert find_slow_intervals(phase_of(moved, active), counts_operations=False) == []
 
 
 def test_permanently_slow_and_stalled_nodes_are_described() -> None:
@@ -112,7 +112,7 @@ def test_permanently_slow_and_stalled_nodes_are_described() -> None:
     moved[4] = np.round(moved[4] / 4)
     moved[9, 80:130] = 0
     phase = phase_of(moved)
-    text = replace_no_break_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    text = replace_no_break_spaces(describe_slow_intervals(run_of(phase), phase, counts_operations=False))
     first, second = text.split(". ", 1)
     match = re.fullmatch(r"Node nid004 was (\d\.\d) times slower than the middle node all through", first)
     assert match
@@ -141,11 +141,11 @@ def test_phase_assessment_names_slow_interval() -> None:
 def test_two_nodes_and_a_phase_of_few_operations_are_not_judged() -> None:
     two = weather(np.random.default_rng(6), 2, 200)
     two[1] /= 5
-    assert find_slow_intervals(phase_of(np.round(two)), operations=False) == []
+    assert find_slow_intervals(phase_of(np.round(two)), counts_operations=False) == []
     few = np.zeros((10, 200))
     few[:, ::40] = 1
     few[2, 40:] = 0
-    assert find_slow_intervals(phase_of(few), operations=False) == []
+    assert find_slow_intervals(phase_of(few), counts_operations=False) == []
 
 
 def test_extreme_nodes_are_compared_with_the_median_of_all() -> None:
@@ -159,11 +159,11 @@ def test_extreme_nodes_are_compared_with_the_median_of_all() -> None:
     spread = RateSpread(p50=tuple(float(value) * MIB / SLICE_S for value in np.median(moved, axis=0)))
     band = SeriesLine(t=0.0, phase="write", scope="nodes", nodes=1000, slice_s=SLICE_S, node_rate=spread)
     phase = replace(all_nodes, series=[band, *(all_nodes.series[node] for node in extremes)])
-    assert [interval.node for interval in find_slow_intervals(phase, operations=False)] == [12]
+    assert [interval.node for interval in find_slow_intervals(phase, counts_operations=False)] == [12]
     # joined in pairs, as the engine does with very long series
     pairs = phase_of(moved[:, ::2] + moved[:, 1::2])
     wide = [replace(pairs.series[node], slice_s=2 * SLICE_S) for node in extremes]
-    intervals = find_slow_intervals(replace(all_nodes, series=[band, *wide]), operations=False)
+    intervals = find_slow_intervals(replace(all_nodes, series=[band, *wide]), counts_operations=False)
     assert [interval.node for interval in intervals] == [12]
     assert intervals[0].factor == pytest.approx(3, rel=0.2)
 
@@ -178,7 +178,7 @@ def test_interval_with_the_higher_cost_is_reported() -> None:
     moved = even(5, 64)
     moved[2, 10:13] = 20
     moved[2, 30:35] = 70
-    (interval,) = find_slow_intervals(phase_of(moved), operations=False)
+    (interval,) = find_slow_intervals(phase_of(moved), counts_operations=False)
     assert (interval.node, interval.covers_all_time) == (2, False)
     assert (interval.start_s, interval.end_s, interval.factor) == pytest.approx((1.0, 1.3, 5.0))
 
@@ -186,24 +186,24 @@ def test_interval_with_the_higher_cost_is_reported() -> None:
 def test_two_cells_in_a_row_are_chance_and_three_are_not() -> None:
     moved = even(5, 64)
     moved[2, 10:12] = 20
-    assert find_slow_intervals(phase_of(moved), operations=False) == []
+    assert find_slow_intervals(phase_of(moved), counts_operations=False) == []
     moved[2, 12] = 20
-    assert [interval.node for interval in find_slow_intervals(phase_of(moved), operations=False)] == [2]
+    assert [interval.node for interval in find_slow_intervals(phase_of(moved), counts_operations=False)] == [2]
 
 
 def test_the_first_and_the_last_slice_are_full_in_part_only() -> None:
     """Of 128 slices two make a cell; the first cell holds the first slice, and is not compared."""
     moved = even(5, 128)
     moved[2, :6] = 20
-    assert find_slow_intervals(phase_of(moved), operations=False) == []
+    assert find_slow_intervals(phase_of(moved), counts_operations=False) == []
     moved[2, 6:8] = 20
-    (interval,) = find_slow_intervals(phase_of(moved), operations=False)
+    (interval,) = find_slow_intervals(phase_of(moved), counts_operations=False)
     assert (interval.start_s, interval.end_s) == pytest.approx((0.2, 0.8))
     moved = even(5, 128)
     moved[2, -6:] = 20
-    assert find_slow_intervals(phase_of(moved), operations=False) == []
+    assert find_slow_intervals(phase_of(moved), counts_operations=False) == []
     moved[2, -8:-6] = 20
-    (interval,) = find_slow_intervals(phase_of(moved), operations=False)
+    (interval,) = find_slow_intervals(phase_of(moved), counts_operations=False)
     assert (interval.start_s, interval.end_s) == pytest.approx((12.0, 12.6))
 
 
@@ -211,18 +211,18 @@ def test_the_first_and_the_last_slice_are_full_in_part_only() -> None:
 def test_slowdown_below_30_percent_is_no_finding(share: int, is_named: bool) -> None:
     moved = even(5, 64)
     moved[2, 10:20] = share
-    assert bool(find_slow_intervals(phase_of(moved), operations=False)) == is_named
+    assert bool(find_slow_intervals(phase_of(moved), counts_operations=False)) == is_named
 
 
 def test_slowdown_beyond_1000_times_is_a_standstill() -> None:
     moved = even(5, 64, 1200)
     moved[2, 10:20] = 2
     phase = phase_of(moved)
-    text = replace_no_break_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    text = replace_no_break_spaces(describe_slow_intervals(run_of(phase), phase, counts_operations=False))
     assert text == "Node nid002 was 600.0 times slower than the middle node from 1.00 s to 2.00 s."
     moved[2, 10:20] = 1
     phase = phase_of(moved)
-    text = replace_no_break_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    text = replace_no_break_spaces(describe_slow_intervals(run_of(phase), phase, counts_operations=False))
     assert text == "Node nid002 stood still from 1.00 s to 2.00 s, while the middle node moved."
 
 
@@ -231,7 +231,7 @@ def test_three_slow_nodes_are_described_and_more_counted() -> None:
     for node in range(5):
         moved[node, 10 : 20 + node] = 20
     phase = phase_of(moved)
-    text = replace_no_break_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    text = replace_no_break_spaces(describe_slow_intervals(run_of(phase), phase, counts_operations=False))
     assert [text.index(f"nid00{node}") for node in (4, 3, 2)] == sorted(
         text.index(f"nid00{node}") for node in (4, 3, 2)
     )
@@ -245,7 +245,7 @@ def test_intervals_need_eight_cells_of_eight_operations(operations: float, judge
     moved = np.floor(np.cumsum(even(5, 65), axis=1) / 100 * operations)
     moved = np.diff(moved, axis=1)
     moved[2, 16:56] = 0
-    assert bool(find_slow_intervals(phase_of(moved), operations=True)) == judged
+    assert bool(find_slow_intervals(phase_of(moved), counts_operations=True)) == judged
 
 
 def test_empty_series_and_series_of_targets_are_not_nodes() -> None:
@@ -253,10 +253,10 @@ def test_empty_series_and_series_of_targets_are_not_nodes() -> None:
     moved = even(3, 64)
     moved[0, 10:20] = 20
     phase = phase_of(moved)
-    (interval,) = find_slow_intervals(phase, operations=False)
+    (interval,) = find_slow_intervals(phase, counts_operations=False)
     assert (interval.node, interval.factor) == (0, 5.0)
     empty = replace(phase, series=[*phase.series[:2], replace(phase.series[2], slice_s=0.0)])
-    assert find_slow_intervals(empty, operations=False) == []
+    assert find_slow_intervals(empty, counts_operations=False) == []
     others = replace(phase, series=[*phase.series, replace(phase.series[2], scope="target", node=7)])
     assert len(select_node_series(others)) == 3
 
@@ -266,13 +266,13 @@ def test_three_nodes_are_compared_from_eight_cells_of_each_on(slices: int, judge
     """The first and the last cell are full in part only."""
     moved = even(3, slices)
     moved[1, 2:6] = 20
-    assert bool(find_slow_intervals(phase_of(moved), operations=True)) == judged
+    assert bool(find_slow_intervals(phase_of(moved), counts_operations=True)) == judged
 
 
 def test_seven_cells_are_too_few_however_many_nodes_there_are() -> None:
     moved = even(40, 7)
     moved[1, 2:6] = 20
-    assert find_slow_intervals(phase_of(moved), operations=False) == []
+    assert find_slow_intervals(phase_of(moved), counts_operations=False) == []
 
 
 def test_the_stretch_that_cost_most_comes_first() -> None:
@@ -281,14 +281,14 @@ def test_the_stretch_that_cost_most_comes_first() -> None:
     moved[1, 10:30] = 50
     moved[2, 10:22] = 10
     moved[3, 40:50] = 10
-    assert [interval.node for interval in find_slow_intervals(phase_of(moved), operations=False)] == [2, 1, 3]
+    assert [interval.node for interval in find_slow_intervals(phase_of(moved), counts_operations=False)] == [2, 1, 3]
 
 
 def test_longer_slow_interval_after_a_gap_is_reported() -> None:
     moved = even(5, 64)
     moved[2, 10:12] = 70
     moved[2, 13:16] = 70
-    (interval,) = find_slow_intervals(phase_of(moved), operations=False)
+    (interval,) = find_slow_intervals(phase_of(moved), counts_operations=False)
     assert (interval.start_s, interval.end_s, interval.factor) == pytest.approx((1.3, 1.6, 100 / 70))
 
 
@@ -296,10 +296,10 @@ def test_standstill_without_any_operation_counts_as_factor_2000() -> None:
     moved = even(5, 64, 1000)
     moved[2, 10:20] = 1
     phase = phase_of(moved)
-    text = replace_no_break_spaces(describe_slow_intervals(run_of(phase), phase, operations=False))
+    text = replace_no_break_spaces(describe_slow_intervals(run_of(phase), phase, counts_operations=False))
     assert text == "Node nid002 stood still from 1.00 s to 2.00 s, while the middle node moved."
     moved[2, 10:20] = 0
-    (interval,) = find_slow_intervals(phase_of(moved), operations=False)
+    (interval,) = find_slow_intervals(phase_of(moved), counts_operations=False)
     assert interval.factor == 2000.0
 
 
@@ -310,7 +310,7 @@ def test_unnamed_node_has_its_number_and_a_fourth_is_counted() -> None:
     phase = phase_of(moved)
     nobody = RecordReader()
     text = replace_no_break_spaces(
-        describe_slow_intervals(RecordedRun(Path("r"), nobody, (), {}, {}, ()), phase, operations=False)
+        describe_slow_intervals(RecordedRun(Path("r"), nobody, (), {}, {}, ()), phase, counts_operations=False)
     )
     assert text == (
         "Node 3 was 5.0 times slower than the middle node from 1.00 s to 2.30 s."

@@ -83,20 +83,20 @@ def in_run(phase: PhaseRecord) -> RecordedRun:
 def test_tasks_have_the_numbers_and_the_nodes_that_are_recorded() -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
     phase.tasks.append(table(("task", "node", "bytes_per_s"), (5, 0, 10.0), (9, 1, 20.0)))
-    rates = collect_task_rates(in_run(phase), phase, operations=False)
+    rates = collect_task_rates(in_run(phase), phase, counts_operations=False)
     assert rates == [MemberRate("task 5", 10.0, "alpha"), MemberRate("task 9", 20.0, "node 1")]
-    assert read_task_rates(phase, operations=False) == {5: 10.0, 9: 20.0}
+    assert read_task_rates(phase, counts_operations=False) == {5: 10.0, 9: 20.0}
 
 
 def test_tasks_without_numbers_are_counted_and_have_no_host() -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
     phase.tasks.append(table(("bytes_per_s",), (10.0,), (20.0,)))
-    assert collect_task_rates(in_run(phase), phase, operations=False) == [
+    assert collect_task_rates(in_run(phase), phase, counts_operations=False) == [
         MemberRate("task 0", 10.0),
         MemberRate("task 1", 20.0),
     ]
-    assert read_task_rates(phase, operations=False) == {}
-    assert collect_task_rates(in_run(phase), phase, operations=True) == [], "operations are not recorded"
+    assert read_task_rates(phase, counts_operations=False) == {}
+    assert collect_task_rates(in_run(phase), phase, counts_operations=True) == [], "operations are not recorded"
 
 
 def test_task_rate_is_recorded_or_bytes_over_task_time() -> None:
@@ -104,16 +104,16 @@ def test_task_rate_is_recorded_or_bytes_over_task_time() -> None:
     phase.tasks.append(
         table(("task", "bytes", "ops", "start_s", "end_s"), (0, 100, 8, 1.0, 5.0), (1, 100, 8, 2.0, 2.0))
     )
-    assert read_task_rates(phase, operations=False) == {0: 25.0, 1: 0.0}
-    assert read_task_rates(phase, operations=True) == {0: 2.0, 1: 0.0}
+    assert read_task_rates(phase, counts_operations=False) == {0: 25.0, 1: 0.0}
+    assert read_task_rates(phase, counts_operations=True) == {0: 2.0, 1: 0.0}
     phase.nodes.append(
         table(("node", "bytes", "ops", "seconds", "bytes_per_s"), (0, 100, 8, 4.0, 30.0), (7, 50, 4, 0.5, 90.0))
     )
-    assert collect_node_rates(in_run(phase), phase, operations=False) == [
+    assert collect_node_rates(in_run(phase), phase, counts_operations=False) == [
         MemberRate("alpha", 30.0),
         MemberRate("node 7", 90.0),
     ]
-    assert collect_node_rates(in_run(phase), phase, operations=True) == [
+    assert collect_node_rates(in_run(phase), phase, counts_operations=True) == [
         MemberRate("alpha", 2.0),
         MemberRate("node 7", 8.0),
     ]
@@ -165,20 +165,23 @@ def test_a_node_is_slow_over_many_runs_by_the_same_rule(rate: float, slow: bool)
 def test_task_rate_uses_the_recorded_seconds() -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
     phase.tasks.append(table(("task", "bytes", "seconds", "start_s", "end_s"), (0, 100, 2.0, 1.0, 6.0)))
-    assert read_task_rates(phase, operations=False) == {0: 50.0}
+    assert read_task_rates(phase, counts_operations=False) == {0: 50.0}
     lacking = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
     lacking.tasks.append(table(("task", "seconds"), (0, 2.0)))
-    assert read_task_rates(lacking, operations=False) == {}
+    assert read_task_rates(lacking, counts_operations=False) == {}
     lacking.tasks[:] = [table(("task", "bytes", "end_s"), (0, 100, 2.0))]
-    assert read_task_rates(lacking, operations=False) == {}
+    assert read_task_rates(lacking, counts_operations=False) == {}
 
 
 def test_nodes_without_numbers_are_counted_and_long_names_are_cut() -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
     phase.nodes.append(table(("bytes_per_s",), (10.0,), (20.0,)))
     run = in_run(phase)
-    assert collect_node_rates(run, phase, operations=False) == [MemberRate("alpha", 10.0), MemberRate("node 1", 20.0)]
-    assert collect_node_rates(run, phase, operations=True) == []
+    assert collect_node_rates(run, phase, counts_operations=False) == [
+        MemberRate("alpha", 10.0),
+        MemberRate("node 1", 20.0),
+    ]
+    assert collect_node_rates(run, phase, counts_operations=True) == []
     run.record.nodes[:] = [NodeLine(node=0, host="x" * 80), NodeLine(node=1, host="y" * 81), NodeLine(node=2)]
     assert map_nodes_to_hosts(run) == {0: "x" * 80, 1: "y" * 80 + "…"}
 

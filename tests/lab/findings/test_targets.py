@@ -152,11 +152,11 @@ def test_only_single_task_files_on_a_single_target_count() -> None:
             (8, 5, [first]),
         ]
     )
-    rates = {target.name: target.rates for target in collect_target_rates(phase, operations=False)}
+    rates = {target.name: target.rates for target in collect_target_rates(phase, counts_operations=False)}
     assert rates == {"OST0000": (10.0, 15.0), "OST0001": (11.0,)}
     phase.layout = None
-    assert collect_target_rates(phase, operations=False) == []
-    assert describe_slow_targets(phase, operations=False) == ""
+    assert collect_target_rates(phase, counts_operations=False) == []
+    assert describe_slow_targets(phase, counts_operations=False) == ""
 
 
 def test_slow_target_is_reported_and_page_shows_the_layout(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_malformed_layout_gives_no_rates(broken: list[Any]) -> None:
     phase = PhaseRecord(PhaseBeginLine(t=0.0, phase="write", op="write"))
     phase.tasks.append(TableLine(t=0.0, phase="write", columns=("task", "bytes_per_s"), rows=((0, 10.0),)))
     phase.layout = layout(broken)
-    assert collect_target_rates(phase, operations=False) == []
+    assert collect_target_rates(phase, counts_operations=False) == []
 
 
 def test_local_layout_reports_extents_and_unplaced_bytes() -> None:
@@ -268,7 +268,7 @@ def test_three_slowest_targets_are_described_and_more_counted(count: int, ending
     rows = tuple((task, rate) for task, (_, rate) in enumerate(rates))
     phase.tasks.append(TableLine(phase="write", columns=("task", "bytes_per_s"), rows=rows))
     phase.layout = layout([(task, task, [[name, 100]]) for task, (name, _) in enumerate(rates)])
-    text = replace_no_break_spaces(describe_slow_targets(phase, operations=False))
+    text = replace_no_break_spaces(describe_slow_targets(phase, counts_operations=False))
     worst = count - 1
     assert text.startswith(
         f"Files on target t{worst} (12 files) were {worst + 2:.1f} times slower than those on the others (95 % interval"

@@ -253,7 +253,7 @@ def test_random_member_value_is_valid_or_gets_a_one_line_error(name: str, value:
 def test_the_arithmetic_of_a_plan(tmp_path: Path) -> None:
     file = tmp_path / "p.toml"
     file.write_text(TOML)
-    write, small = compute_phase_volumes(Plan.read(str(file)), tasks=4)
+    write, small = compute_phase_volumes(Plan.read(str(file)), task_count=4)
     assert (write.segments, write.bytes, write.operations, write.files) == (2, 4 * 32 << 20, 128, 4)
     assert (small.segments, small.bytes, small.operations) == (16, 4 << 20, 1024)
 
@@ -271,7 +271,7 @@ def test_the_arithmetic_of_a_plan(tmp_path: Path) -> None:
 )
 def test_volumes_are_divided_among_tasks(volume: Any, per_task: int) -> None:
     plan = plan_of({"data": {"access": {"transfer": "1MiB", "volume": volume}}})
-    (phase_volume,) = compute_phase_volumes(plan, tasks=4, nodes=2, node_memory=1 << 30)
+    (phase_volume,) = compute_phase_volumes(plan, task_count=4, node_count=2, node_memory=1 << 30)
     assert phase_volume.bytes == 4 * per_task
 
 
@@ -286,14 +286,14 @@ def test_volumes_are_divided_among_tasks(volume: Any, per_task: int) -> None:
     ],
 )
 def test_files_of_a_mapping(files: dict[str, Any], count: int) -> None:
-    (volume,) = compute_phase_volumes(plan_of({"data": {"files": files}}), tasks=6, nodes=2)
+    (volume,) = compute_phase_volumes(plan_of({"data": {"files": files}}), task_count=6, node_count=2)
     assert volume.files == count
 
 
 def test_operations_on_names_move_no_bytes() -> None:
     phases = [{"id": "w", "op": "write"}, {"id": "s", "op": "stat"}, {"id": "r", "op": "remove"}]
     data = {"files": {"mapping": "many", "count": 10}, "access": {"transfer": "4KiB"}}
-    write, stat, remove = compute_phase_volumes(plan_of({"data": data, "phases": phases}), tasks=3)
+    write, stat, remove = compute_phase_volumes(plan_of({"data": data, "phases": phases}), task_count=3)
     assert write.bytes == 30 * 4096
     assert (stat.bytes, stat.operations, stat.files) == (0, 30, 30)
     assert remove.operations == 30

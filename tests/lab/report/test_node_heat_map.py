@@ -50,7 +50,7 @@ def store_known_run(folder: Path) -> tuple[RecordedRun, PhaseRecord]:
 
 def test_each_node_has_a_row_and_the_slow_row_is_dark(tmp_path: Path) -> None:
     run, phase = store_known_run(tmp_path / "run")
-    html = str(render_node_heat_map(run, phase, operations=False))
+    html = str(render_node_heat_map(run, phase, counts_operations=False))
     assert "Nodes over time" in html
     pixels = picture(html)
     assert pixels.shape[0] == 4
@@ -64,9 +64,9 @@ def test_each_node_has_a_row_and_the_slow_row_is_dark(tmp_path: Path) -> None:
 
 def test_single_node_or_missing_series_have_no_heat_map(tmp_path: Path) -> None:
     run, phase = store_known_run(tmp_path / "run")
-    assert render_node_heat_map(run, replace(phase, series=phase.series[:1]), operations=False) is None
-    assert render_node_heat_map(run, replace(phase, series=phase.series[:2]), operations=False) is None
-    assert render_node_heat_map(run, replace(phase, series=[]), operations=False) is None
+    assert render_node_heat_map(run, replace(phase, series=phase.series[:1]), counts_operations=False) is None
+    assert render_node_heat_map(run, replace(phase, series=phase.series[:2]), counts_operations=False) is None
+    assert render_node_heat_map(run, replace(phase, series=[]), counts_operations=False) is None
 
 
 def test_heat_map_of_many_nodes_compares_extremes_with_the_median(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_heat_map_of_many_nodes_compares_extremes_with_the_median(tmp_path: Path
         )
     band = SeriesLine(t=0.0, phase="write", scope="nodes", nodes=1000, slice_s=1.0)
     band = replace(band, node_rate=RateSpread(p50=(100.0,) * 20))
-    html = str(render_node_heat_map(run, replace(phase, series=[band, *node_series]), operations=False))
+    html = str(render_node_heat_map(run, replace(phase, series=[band, *node_series]), counts_operations=False))
     assert "The slowest and the fastest nodes over time" in html
     assert "4 of 1,000 nodes" in html
     pixels = picture(html)

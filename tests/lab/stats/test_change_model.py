@@ -19,7 +19,7 @@ from sonde.stats.ranks import RankWindow
 
 
 def test_threshold_table_is_reproduced_by_simulation() -> None:
-    derived = simulate_thresholds(100, series=8000, seed=5)
+    derived = simulate_thresholds(100, series_count=8000, seed=5)
     assert derived == pytest.approx(np.array(DETECTION_THRESHOLDS[100]), abs=0.06)
 
 
@@ -94,11 +94,11 @@ def test_threshold_is_exceeded_by_one_series_in_arl0(monkeypatch: pytest.MonkeyP
     Those above it leave. Tops on a parabola stay as they are; with the window full it is the mean of the steps 90 to
     90 + `settling_steps`."""
     monkeypatch.setattr("sonde.stats.change_model.RankWindow", _Told)
-    thresholds = simulate_thresholds(100, series=1001, seed=1)
+    thresholds = simulate_thresholds(100, series_count=1001, seed=1)
     counts = np.arange(MIN_RUNS, WINDOW_RUNS)
     assert thresholds[:-1] == pytest.approx(0.99 * (2 + 0.01 * counts + 0.0001 * counts**2))
     assert thresholds[-1] == pytest.approx(0.99 * np.mean(range(90, 120)))
-    assert simulate_thresholds(100, series=1001, seed=1, settling_steps=4)[-1] == pytest.approx(
+    assert simulate_thresholds(100, series_count=1001, seed=1, settling_steps=4)[-1] == pytest.approx(
         0.99 * np.mean(range(90, 94))
     )
 
@@ -114,5 +114,5 @@ def test_series_above_its_threshold_leave_the_simulation(
             self.filled = self.filled[keep]
 
     monkeypatch.setattr("sonde.stats.change_model.RankWindow", Counted)
-    simulate_thresholds(100, series=101, seed=1)
+    simulate_thresholds(100, series_count=101, seed=1)
     assert dropped_counts[0] == 1  # of 101 the hundredth is the threshold itself

@@ -71,6 +71,8 @@ ALL_PHASES: tuple[Io500Phase, ...] = (
 )
 
 
-def list_io500_phases(extended: bool, cleanup: bool = False) -> list[Io500Phase]:
-    """The phases of a mode; `cleanup`: only those that remove."""
-    return [phase for phase in ALL_PHASES if (extended or not phase.extra) and (phase.removes or not cleanup)]
+def list_io500_phases(is_extended: bool, includes_removal: bool = False) -> list[Io500Phase]:
+    """The phases of a mode; `includes_removal`: only those that remove."""
+    return [
+        phase for phase in ALL_PHASES if (is_extended or not phase.extra) and (phase.removes or not includes_removal)
+    ]

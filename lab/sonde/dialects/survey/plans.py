@@ -115,13 +115,13 @@ def compute_survey_results(record: RecordReader, survey: SurveySettings) -> list
     return test_results
 
 
-def compute_rate_samples(series: SeriesLine | None, targets: int) -> list[float]:
+def compute_rate_samples(series: SeriesLine | None, target_count: int) -> list[float]:
     """MiB/s of one target in each whole second; the last, which ends early, is none."""
     if series is None or series.slice_s <= 0:
         return []
     width = max(1, math.ceil(_SAMPLE_S / series.slice_s - 1e-9))
     sample_count = (len(series.bytes) - 1) // width
     return [
-        sum(series.bytes[index * width : (index + 1) * width]) / (width * series.slice_s) / targets / _MIB
+        sum(series.bytes[index * width : (index + 1) * width]) / (width * series.slice_s) / target_count / _MIB
         for index in range(sample_count)
     ]

@@ -85,13 +85,13 @@ class FigureRow:
 _RANDOM_SECTION, _SMALL_FILES_SECTION = "Random, 4 KiB transfers", "Small files, 4 KiB each"
 
 
-def list_possible_figures(cpus: int, queued: bool, memory_backed: bool = False) -> list[FigureRow]:
+def list_possible_figures(cpu_count: int, is_queued: bool, is_memory_backed: bool = False) -> list[FigureRow]:
     """Returns all possible figures in the order of display; a phase that was not run gives none."""
-    sequential = _list_memory_rows if memory_backed else _list_sequential_rows
-    all_rows = sequential("1", "1 task") + sequential("all", f"{cpus} tasks")
+    sequential = _list_memory_rows if is_memory_backed else _list_sequential_rows
+    all_rows = sequential("1", "1 task") + sequential("all", f"{cpu_count} tasks")
     for op in ("read", "write"):
         for depth in (1, QUEUE_DEPTH):
-            load = f"{depth} in flight" if queued or depth == 1 else f"{depth} tasks"
+            load = f"{depth} in flight" if is_queued or depth == 1 else f"{depth} tasks"
             key = f"{op}-{depth}"
             all_rows.append(
                 FigureRow("random", key, f"random-{key}", _RANDOM_SECTION, f"{op}, {load}", "ops_per_s", latency=op)
@@ -130,11 +130,11 @@ def _list_memory_rows(suffix: str, crowd: str) -> list[FigureRow]:
 
 
 def compute_figures(
-    records: Mapping[str, tuple[str, RecordReader]], machine: CheckedMachine, queued: bool
+    records: Mapping[str, tuple[str, RecordReader]], machine: CheckedMachine, is_queued: bool
 ) -> list[CheckFigure]:
     """Returns the figures of all parts that were run; `records` maps a part's key to id and record of its run."""
     computed = []
-    for row in list_possible_figures(machine.cpus, queued, machine.memory_backed):
+    for row in list_possible_figures(machine.cpus, is_queued, machine.memory_backed):
         if row.part not in records:
             continue
         run_id, record = records[row.part]

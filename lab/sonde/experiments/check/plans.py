@@ -102,13 +102,13 @@ def estimate_check_seconds(machine: CheckedMachine, speed: CalibratedSpeed, is_f
     return total
 
 
-def build_calibration_plan(target: str, volume_bytes: int, evict_method: str, direct_io: bool) -> dict[str, Any]:
+def build_calibration_plan(target: str, volume_bytes: int, evict_method: str, uses_direct_io: bool) -> dict[str, Any]:
     """Returns a plan that measures rates with one task and tests whether `evict_method` and O_DIRECT work."""
     phases: list[dict[str, Any]] = [
         {"id": "write", "op": "write"},
         {"id": "read", "op": "read", "before": [{"kind": "sync"}, {"kind": evict_method}]},
     ]
-    if direct_io:
+    if uses_direct_io:
         phases.append({"id": "direct", "op": "read", "io": {"direct": True}, "stop": {"time": "0.2s"}})
     return {
         "id": "check-calibration",
@@ -153,10 +153,15 @@ def _compute_sequential_volume(
 
 
 def _make_sequential_part(
-    target: str, machine: CheckedMachine, speed: CalibratedSpeed, tasks: int, phase_seconds: float, is_full_check: bool
+    target: str,
+    machine: CheckedMachine,
+    speed: CalibratedSpeed,
+    task_count: int,
+    phase_seconds: float,
+    is_full_check: bool,
 ) -> CheckPart:
     volume = _compute_sequential_volume(machine, speed, phase_seconds, is_full_check)
-    per_task = max(8 * MIB, volume // tasks // MIB * MIB)
+    per_task = max(8 * MIB, volume // task_count // MIB * MIB)
     # Limits the phase to a few times `phase_seconds`, since the calibrated rate may be that of a burst.
     write = {"stop": {"stonewall": f"{3 * phase_seconds:g}s"}, "valid": {"min_time": "1s"}}
     phases: list[dict[str, Any]] = [{"id": "write", "op": "write", **write}]
@@ -179,14 +184,14 @@ def _make_sequential_part(
         }
         phases.append({"id": "write-direct", "op": "rewrite", **direct})
         phases.append({"id": "read-direct", "op": "read", **direct})
-    load = "1 task" if tasks == 1 else f"{tasks} tasks"
-    key = "sequential-1" if tasks == 1 else "sequential-all"
+    load = "1 task" if task_count == 1 else f"{task_count} tasks"
+    key = "sequential-1" if task_count == 1 else "sequential-all"
     document: dict[str, Any] = {
         "id": f"check-{key}",
         "title": f"Sequential, {load}, {format_bytes(SEQUENTIAL_TRANSFER_BYTES)} transfers",
         "calibrated": ["data.access.volume"],
         "target": {"path": target},
-        "tasks": {"threads": tasks},
+        "tasks": {"threads": task_count},
         "data": {
             "access": {
                 "transfer": format_exact_bytes(SEQUENTIAL_TRANSFER_BYTES),
@@ -197,7 +202,7 @@ def _make_sequential_part(
         "phases": phases,
         "limits": _make_time_limit(phase_seconds, len(phases)),
     }
-    return CheckPart(key, document["title"], document, tasks)
+    return CheckPart(key, document["title"], document, task_count)
 
 
 def _make_random_part(

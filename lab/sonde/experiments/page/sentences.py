@@ -15,12 +15,12 @@ from sonde.stats.bounds import BoundedValue
 _MAX_LISTED_CELLS = 3
 
 
-def format_number(value: float, digits: int = 3) -> str:
+def format_number(value: float, significant_digits: int = 3) -> str:
     """Formats a number with significant digits, and a letter for a power of 1000 if it is large."""
     for size, letter in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
-            return f"{format_significant_digits(value / size, digits)} {letter}"
-    return f"{value:.{digits}g}"
+            return f"{format_significant_digits(value / size, significant_digits)} {letter}"
+    return f"{value:.{significant_digits}g}"
 
 
 def format_unit_suffix(unit: str) -> str:
@@ -33,14 +33,14 @@ def format_amount(value: float, unit: str) -> str:
     return format_value_with_unit(value, format_unit_suffix(unit))
 
 
-def format_interval(bounds: BoundedValue, digits: int = 3) -> str:
+def format_interval(bounds: BoundedValue, significant_digits: int = 3) -> str:
     """Formats a value with its interval, for example 1.99 [1.87, 2.11]; without an interval only the value."""
     if bounds.low is None or bounds.high is None:
-        return format_number(bounds.value, digits)
+        return format_number(bounds.value, significant_digits)
     if bounds.low == bounds.high:
-        return format_number(bounds.value, digits)
-    low, high = format_number(bounds.low, digits), format_number(bounds.high, digits)
-    return f"{format_number(bounds.value, digits)} [{low}, {high}]"
+        return format_number(bounds.value, significant_digits)
+    low, high = format_number(bounds.low, significant_digits), format_number(bounds.high, significant_digits)
+    return f"{format_number(bounds.value, significant_digits)} [{low}, {high}]"
 
 
 def _describe_comparison(comparison_result: ComparisonResult) -> str:

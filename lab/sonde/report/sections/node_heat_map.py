@@ -27,7 +27,7 @@ from sonde.stats.bins import pad_with_zeros, sum_into_bins
 _MAX_COLUMNS = 300
 
 
-def render_node_heat_map(run: RecordedRun, phase: PhaseRecord, operations: bool) -> Markup | None:
+def render_node_heat_map(run: RecordedRun, phase: PhaseRecord, counts_operations: bool) -> Markup | None:
     """The heat map, each value by the median of all nodes and slices at work; None with fewer than two such series.
 
     Of more than 256 nodes the record has the series of the slowest and of the fastest: these are drawn, by the median
@@ -40,14 +40,14 @@ def render_node_heat_map(run: RecordedRun, phase: PhaseRecord, operations: bool)
     if not length:
         return None
     columns = min(length, _MAX_COLUMNS)
-    values = np.array([_sum_amounts_by_column(line, length, columns, operations) for line in series])
+    values = np.array([_sum_amounts_by_column(line, length, columns, counts_operations) for line in series])
     several = find_node_spread_series(phase)
-    usual = _compute_median_amount_of_nodes(values, several, series[0].slice_s * length / columns, operations)
+    usual = _compute_median_amount_of_nodes(values, several, series[0].slice_s * length / columns, counts_operations)
     if not usual > 0:
         return None
     hosts = map_nodes_to_hosts(run)
     names = [hosts.get(line.node or 0, f"node {line.node}") for line in series]
-    slow = {interval.node for interval in find_slow_intervals(phase, operations)}
+    slow = {interval.node for interval in find_slow_intervals(phase, counts_operations)}
     marked = [index for index, line in enumerate(series) if line.node in slow]
     if several is None:
         title, text = "Nodes over time", "One row a node, over the time of the phase; each value by the median of all."

@@ -77,7 +77,7 @@ def test_every_phase_has_section_and_can_be_disabled() -> None:
 
 
 def test_cleanup_runs_only_the_delete_phases() -> None:
-    assert [phase.name for phase in list_io500_phases(False, cleanup=True)] == [
+    assert [phase.name for phase in list_io500_phases(False, includes_removal=True)] == [
         "mdtest-easy-delete",
         "mdtest-hard-delete",
     ]

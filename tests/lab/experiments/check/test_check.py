@@ -175,7 +175,7 @@ def phase(
 
 def test_figure_limited_by_one_task_is_marked() -> None:
     result = {key: (f"run-{key}", _record(key, rate)) for key, rate in (("sequential-1", 1e9), ("sequential-all", 3e9))}
-    figures = compute_figures(result, ORDINARY, queued=True)
+    figures = compute_figures(result, ORDINARY, is_queued=True)
     verdicts = {figure.key: figure.classification_clause for figure in figures}
     assert "limited by one task" in verdicts["read-direct-1"]
     assert "limited by one task" not in verdicts["read-direct-all"]

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """When two plans are the same work: a hash of what is done, and of nothing else.
 
-Two plans that mean the same have the same hash however they are written: sizes as text or as numbers, defaults
-written out or left out, members in ``data`` or in each phase. What changes neither the work nor its order does not
-count: names, titles, notes, where the directory lies, how finely it is observed, when it is given up. Of seeds only
-counts which of them are equal: a read in the order of the write is another read than one in an order of its own.
+Two plans that mean the same have the same hash however they are written: sizes as text or as numbers, 1 or 1.0,
+defaults written out or left out, members in ``data`` or in each phase. What changes neither the work nor its order
+does not count: names, titles, notes, where the directory lies, how finely it is observed, when it is given up. Of seeds
+only counts which of them are equal: a read in the order of the write is another read than one in an order of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sonde.model.schemas import load_plan_schema
 
 # Which rules made a hash. It is part of what is hashed, so hashes of two versions are never equal. It must change when
 # a default, a name or what counts changes.
-HASH_VERSION = 4
+HASH_VERSION = 5
 # Members that say where, how closely or under which name, not what.
 _TARGET_MEMBERS = ("use_existing", "striping", "device")
 _TASK_MEMBERS = ("pin", "active")
@@ -36,7 +36,7 @@ def compute_plan_hash(
     A document that is not a valid plan (for example of a newer version) is hashed unchanged.
     """
     try:
-        content: Any = _canonicalize_plan(Plan.from_document(document, "the plan of the record"))
+        content: Any = _unify_numbers(_canonicalize_plan(Plan.from_document(document, "the plan of the record")))
     except (UserError, ValueError, TypeError, KeyError, AttributeError):
         content = {"foreign": document}
     return hash_json([f"sonde-plan-hash/{HASH_VERSION}", content, process_count, thread_count, node_count])
@@ -46,6 +46,15 @@ def hash_json(json_value: Any, hex_digits: int = 12) -> str:
     """Hash of a JSON-like value that does not depend on the order of members."""
     text = json.dumps(json_value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:hex_digits]
+
+
+def _unify_numbers(json_value: Any) -> Any:
+    """`json_value` with an int for each float that is a whole number, so that numbers of equal value have one text."""
+    if isinstance(json_value, Mapping):
+        return {name: _unify_numbers(item) for name, item in json_value.items()}
+    if isinstance(json_value, list | tuple):
+        return [_unify_numbers(item) for item in json_value]
+    return int(json_value) if isinstance(json_value, float) and json_value.is_integer() else json_value
 
 
 def _canonicalize_plan(plan: Plan) -> Any:

@@ -200,20 +200,8 @@ def convert_to_base_units(plan_value: Any, schema: Table) -> Any:
         converted = {name: convert_to_base_units(item, members.get(name, {})) for name, item in plan_value.items()}
         return {name: item for name, item in converted.items() if item not in ({}, [], None)}
     if isinstance(plan_value, list):
-        items = schema.get("items", {})
-        return [_convert_numbers_of_entry(convert_to_base_units(item, items), items) for item in plan_value]
+        return [convert_to_base_units(item, schema.get("items", {})) for item in plan_value]
     return plan_value
-
-
-def _convert_numbers_of_entry(list_entry: Any, schema: Table) -> Any:
-    """The entry of a list with its numbers as the engine resolves them: 75 and 75.0 are one plan."""
-    if not isinstance(list_entry, Mapping):
-        return list_entry
-    members = schema.get("properties", {})
-    return {
-        name: float(value) if isinstance(value, int) and members.get(name, {}).get("type") == "number" else value
-        for name, value in list_entry.items()
-    }
 
 
 def _simplify_amount(amount: dict[str, Any]) -> Any:

@@ -3,7 +3,7 @@
 its probabilities are calibrated.
 
 Usage: .venv/bin/python tools/diagnosis_calibration.py [--minutes N] [--rounds N] [--drawn N] [--seed N] [--write].
-Results are appended to build/diagnosis/trials.jsonl as they come; the same command goes on where it was interrupted.
+Results are appended to build/diagnosis/trials.jsonl as they come; the same command resumes an interrupted calibration.
 --write replaces docs/concepts/diagnosis-figures.json, the tables of docs/concepts/diagnosis.md and diagnosis.svg there.
 --page writes page and diagram from the stored figures.
 """

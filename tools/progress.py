@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a command and shows that it goes on: at least every five seconds one line with the time and the newest output.
+"""Runs a command and shows its progress: at least every five seconds one line with the time and the newest output.
 
 Usage: python3 tools/progress.py WHAT LOG COMMAND...      WHAT is said before it begins, LOG is a file for all output.
 On a terminal one line is written again and again; elsewhere each is a line of its own. A command that fails has its

@@ -3,7 +3,7 @@
 
 Usage: .venv/bin/python tools/tidy.py [FOLDER]…   (engine preload simulate; a folder inside of them or a file will do)
 A file is known by its own text, that of all headers of ours that it includes, its compile command and .clang-tidy: who
-changes one of them has it looked at again. What was found clean is kept in build/tidy, so an interrupted run goes on.
+changes one of them has it looked at again. Clean files are recorded in build/tidy, so an interrupted run can resume.
 The program is PyPI's, of the release in pyproject.toml: what is found depends on it. Needs build/dev to be configured.
 Exit code 0 when nothing was found, 1 when something was.
 """

@@ -67,7 +67,7 @@ struct GpuCopies {
     bool after_reads = false;    ///< what was read is compared in the host's memory
 };
 
-/// What a channel needs to know once, before its first file is opened.
+/// Settings of a channel that hold before it opens its first file.
 struct ChannelSetup {
     const plan::Io* io = nullptr;
     const plan::Paced* paced = nullptr;

@@ -44,7 +44,7 @@ struct CuFileFunctions {
 /// std::runtime_error with one sentence.
 const CuFileFunctions& load_cufile();
 
-/// What an error of cuFile means: "GPUDirect Storage not supported on current file".
+/// The text of a cuFile error: "GPUDirect Storage not supported on current file".
 std::string describe_cufile_error(int error);
 
 }  // namespace sonde::backends

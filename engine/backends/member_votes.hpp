@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Agreement of the tasks that have one file open together. Syncing and closing such a file takes all of them, but a
-// task that failed goes straight to closing. So they first ask each other, and no task enters a call that others do
+// failed task closes the file at once. So they first ask each other, and no task enters a call that others do
 // not.
 #pragma once
 

@@ -18,7 +18,7 @@ namespace sonde::dialects {
 /// Where a session prints what the tool itself does not print. By default no reader of the output of the tool sees it.
 enum class ReportStream { errors, output, none };
 
-/// Who takes part, known once the processes have met.
+/// The processes of the run, known after their rendezvous.
 struct SessionSetup {
     int tasks = 1;                          ///< one a process: these tools know no threads
     int nodes = 1;                          ///< numbered in the order of their lowest task

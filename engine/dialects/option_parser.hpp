@@ -54,7 +54,7 @@ std::vector<ToolOption<S>> with_idle_options(std::vector<ToolOption<S>> options)
     return options;
 }
 
-/// What a tool is called and takes.
+/// Name, options and operands of a tool.
 template <class S>
 struct OptionLanguage {
     const char* tool;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the phases so far have left on the target: who wrote how much of what, and which version it is. A read never
+// State of the data files after the phases so far: writer, written bytes and version of each part. A read never
 // asks for more than was really written, and verification knows which generation to expect.
 #pragma once
 

@@ -73,7 +73,8 @@ struct Manifest {
     static std::optional<Manifest> load(const ConfinedDirectory& directory, Trust trust);
     /// The manifest in `text`. Throws std::exception when no run can have written it.
     static Manifest parse(const std::string& text);
-    /// Of the process that wrote it. `elsewhere`: on another host or in another container, so it cannot be asked.
+    /// Returns the state of the process that wrote the manifest. `elsewhere`: the process is on another host or in
+    /// another container, so its state is unknown.
     WriterState check_writer_liveness() const;
     void stamp_this_process();
     /// Removes the manifest of a directory whose files stay.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a run has in a bucket: the objects below its prefix, among them its manifest.
+// The objects of a run in a bucket: all below its prefix, including its manifest.
 #pragma once
 
 #include "files/manifest.hpp"

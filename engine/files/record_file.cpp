@@ -75,7 +75,7 @@ void RecordFile::open_beneath_folder() {
     name_ = slash == std::string::npos ? path_ : path_.substr(slash + 1);
     std::string folder = slash == std::string::npos ? "." : path_.substr(0, std::max<std::size_t>(slash, 1));
     while (folder.size() > 1 && folder.back() == '/') {
-        folder.pop_back();  // behind a slash, the kernel would follow a link
+        folder.pop_back();  // with a slash at the end, the kernel would follow a symbolic link
     }
     folder_ = ConfinedDirectory::open_made(folder);
     if (!folder_) {

@@ -124,7 +124,7 @@ GpfsOutput run_gpfs_program(const std::vector<std::string>& command) {
         if (output.ok() || output.late) {
             return {output.ok(), output.late, output.text};
         }
-        // Of one that is there it tells why; of one that is not, nothing is gained by a second "no such file".
+        // If the program exists, its own message explains the error; if not, a second "no such file" adds nothing.
         if (answer.text.empty() || output.code > 0) {
             answer.text = output.first_line();
         }

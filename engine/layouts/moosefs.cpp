@@ -19,7 +19,7 @@ std::optional<std::uint64_t> chunk_number(std::string_view line) {
 
 using Copies = std::vector<std::string>;
 
-/// Who has a valid copy of each chunk, in the order of the file. What was cut off in the middle of a line is no part.
+/// The servers with a valid copy of each chunk, in file order. What was cut off in the middle of a line is no part.
 std::vector<Copies> parse_chunk_copies(std::string_view text) {
     std::vector<Copies> chunks;
     for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != std::string_view::npos; begin = end + 1) {

@@ -21,7 +21,7 @@ std::optional<std::uint64_t> parse_number(std::string_view text, std::string_vie
 std::optional<std::uint64_t> parse_size(std::string_view text);
 /// The text without blanks, tabs and carriage returns at both ends.
 std::string_view trim(std::string_view text);
-/// What follows `name` on the line that begins with it; absent when no line begins so.
+/// The text after `name` on the line that begins with `name`; absent without such a line.
 std::optional<std::string_view> find_field(std::string_view text, std::string_view name);
 
 }  // namespace sonde::layouts

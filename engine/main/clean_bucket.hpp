@@ -18,7 +18,7 @@ int clean_bucket(const CleanArguments& arguments, nlohmann::ordered_json& report
 /// Adds what was removed, and what could not be, to the entry of a run. Returns whether nothing remains.
 bool report_removal(const files::Removal& removal, nlohmann::ordered_json& entry);
 
-/// Why a run must not be removed: it goes on, or nobody can tell. Empty when its process has ended.
+/// Why a run must not be removed: it is active, or its state is unknown. Empty when its process has ended.
 std::string explain_active_run(const files::Manifest& manifest, bool elsewhere);
 
 }  // namespace sonde

@@ -48,7 +48,8 @@ void Slices::advance_to(std::uint64_t tick) noexcept {
 void Slices::add(std::uint64_t from, std::uint64_t to, std::uint64_t length) noexcept {
     from = std::max(from, start_);
     to = std::max(to, from);
-    // First, so that the width does not change while the bytes are spread. What ends with a slice belongs to it.
+    // First, so that the width does not change while the bytes are spread. An operation that ends exactly with a slice
+    // belongs to that slice.
     advance_to(to > from ? to - 1 : to);
     const std::uint64_t last = current_;
     const std::uint64_t first = (from - start_) / width_;

@@ -36,7 +36,7 @@ struct TargetBoard {
     std::array<TargetSlot, TargetMeter::max_targets> targets;
 
     /// Adds a stream, whose slices become as wide as 2^`doublings` first widths. Processes may do so at the same time.
-    /// What lies on a target that finds no place any more is left out.
+    /// Targets beyond the capacity of the board are not counted.
     void add(const TargetsServed& stream, std::uint32_t doublings) noexcept;
     /// Clears the board. Must not run concurrently with other calls.
     void clear() noexcept;

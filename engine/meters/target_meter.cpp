@@ -114,7 +114,8 @@ void TargetMeter::add_proportionally(unsigned kind, std::uint32_t target, std::u
                                      std::uint64_t bytes) noexcept {
     from = std::max(from, start_);
     to = std::max(to, from);
-    // First, so that the width does not change while the bytes are spread. What ends with a slice belongs to it.
+    // First, so that the width does not change while the bytes are spread. An operation that ends exactly with a slice
+    // belongs to that slice.
     advance_to(to > from ? to - 1 : to);
     const std::uint64_t duration = to - from;
     std::uint64_t remaining = bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What one stream moved to and from each storage target: bytes and operations in slices of time, and latencies. Memory
+// Transfers of one stream per storage target: bytes and operations by time slice, and latencies. Memory
 // is bounded by the targets that its files lie on; it is taken when a file is opened, never while operations run.
 //
 // An operation whose bytes all lie on one target is *single*: its latency is that target's. One over several is
@@ -169,7 +169,7 @@ class TargetMeter {
     std::uint32_t capacity_ = max_rows, doublings_ = 0;
 };
 
-/// What a stream counted of each target.
+/// The counters of one stream for each target.
 struct TargetsServed {
     const TargetMeter* meter = nullptr;  ///< null: no file of the stream has a layout that is known
     std::uint64_t files = 0;             ///< that it opened

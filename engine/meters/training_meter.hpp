@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stream with op train measures of its emulated accelerator.
+// Measurements of the emulated accelerator of a stream with op train.
 #pragma once
 
 #include <cstdint>

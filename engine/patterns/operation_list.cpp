@@ -157,7 +157,7 @@ class OperationChecker {
     explicit OperationChecker(const OperationListTables& tables)
         : tables_(tables), open_(tables.header.handles, no_file) {}
 
-    /// What is wrong with the next operation; empty: nothing.
+    /// The error in the next operation; empty if it is valid.
     std::string find_error(const ListedOperation& operation) {
         const auto kind = static_cast<std::size_t>(operation.kind);
         if (kind >= operation_kinds) {

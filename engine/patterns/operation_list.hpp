@@ -44,7 +44,7 @@ struct OperationListHeader {
 };
 static_assert(sizeof(OperationListHeader) == 64);
 
-/// What one task does.
+/// The operations of one task.
 struct TaskOperations {
     std::vector<ListedOperation> operations;
     std::uint64_t bytes = 0;  ///< of reads and writes

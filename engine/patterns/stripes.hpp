@@ -25,7 +25,7 @@ struct StripePart {
     std::vector<std::string> targets = {};  ///< by stripe, a name as often as it holds stripes; empty: not known
     bool is_pending = false;                ///< its targets are chosen when somebody writes there
 };
-/// Of one file, in any order, none over another. Empty: not known.
+/// The pieces of one file, in any order, none over another. Empty: not known.
 using FileStripes = std::vector<StripePart>;
 
 /// Division by a number that stays the same, exact for all 64 bits: a shift where it is a power of two, as stripes are,

@@ -31,9 +31,9 @@ constexpr bool is_ior_payload(plan::PayloadKind kind) {
            kind == plan::PayloadKind::ior_incompressible || kind == plan::PayloadKind::ior_random;
 }
 
-/// What all transfers of a writer have in common. `length` in bytes.
+/// Writes the part of the content that all transfers of a writer share. `length` in bytes.
 void fill_packet(const IorPacket& packet, std::byte* transfer, std::uint64_t length) noexcept;
-/// What depends on the place of the transfer in the file; `transfer` was prepared.
+/// Writes the part that depends on the file offset of the transfer; fill_packet() has prepared `transfer`.
 void set_packet_offset(const IorPacket& packet, std::byte* transfer, std::uint64_t length,
                        std::uint64_t offset) noexcept;
 

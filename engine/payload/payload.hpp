@@ -81,8 +81,8 @@ class PayloadBase {
 /// A task's place to make content: memory that holds the image of any part of a file up to `max_length` bytes.
 class PayloadImage {
  public:
-    /// What of the base a task has for itself. With the whole period an operation only puts its stamps into it; with
-    /// room for one transfer it is copied first.
+    /// How much of the base content a task stores for itself. With the whole period an operation only writes its stamps
+    /// into it; with room for one transfer the engine copies the content first.
     enum class BaseStorage { whole_period, one_transfer };
     /// The whole period as long as all images of the node take no more than 64 MiB: a write then costs no copy. Beyond
     /// that, transfers up to 64 KiB are copied from the base, which the tasks of a process share.

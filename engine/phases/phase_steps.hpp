@@ -38,7 +38,7 @@ class PhaseSteps {
     /// Facts for the findings. At the root.
     virtual results::PhaseCircumstances collect_circumstances(const TimedResult& result,
                                                               const TreatmentEffect& effect) = 0;
-    /// What follows a phase whose streams all ended in good order; ends its treatments.
+    /// Finishes a phase whose streams all ended without error, and ends its treatments.
     virtual bool end_phase(TreatmentEffect& effect) = 0;
 
     RunContext& context() const { return context_; }

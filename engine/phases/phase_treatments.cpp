@@ -54,7 +54,7 @@ std::vector<std::string> list_node_files(const RunContext& context, const plan::
     return paths;
 }
 
-/// What a phase accesses of a block device, all tasks together.
+/// The byte range of a block device that all tasks of a phase access.
 treatments::DeviceRange find_device_range(const RunContext& context, const plan::Phase& phase) {
     if (!phase.data.files.is_device()) {
         return {};

@@ -156,7 +156,7 @@ std::shared_ptr<const workloads::TrainingJob> make_training_job(const RunContext
     return std::make_shared<const workloads::TrainingJob>(std::move(job));
 }
 
-/// What a task does in a replay; null in other phases.
+/// The operations of a task in a replay; null in other phases.
 std::shared_ptr<const patterns::TaskOperations> read_replayed_operations(const plan::Phase& phase, int task) {
     return phase.op == Op::replay ? std::make_shared<const patterns::TaskOperations>(
                                         patterns::read_task_operations(phase.replay_file, task))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan must not ask of a backend that stores data in the datasets of a file format (HDF5, netCDF).
+// Rejects plan members that do not apply to backends that store data in the datasets of a file format (HDF5, netCDF).
 #pragma once
 
 #include "plan/capabilities.hpp"

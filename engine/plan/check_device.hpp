@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan must not ask of a block device, which has no files.
+// Rejects plan members that do not apply to a block device, which has no files.
 #pragma once
 
 #include "plan/capabilities.hpp"

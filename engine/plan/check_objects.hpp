@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan must not ask of an object store, which stores whole objects by key.
+// Rejects plan members that do not apply to an object store, which stores complete objects by key.
 #pragma once
 
 #include "plan/capabilities.hpp"

@@ -56,7 +56,7 @@ struct ListRules {
 class Visitor;
 using DescribeMembers = std::function<void(Visitor&)>;
 
-/// What a visitor sees of one member.
+/// The description of one member that a visitor receives.
 struct Member {
     const char* key;
     const char* meaning;

@@ -9,7 +9,7 @@
 
 namespace sonde::plan {
 
-/// What a phase needs of its plan when it is read.
+/// Facts about the plan that the reader of a phase needs.
 struct PhaseContext {
     bool plan_has_data = false;
     bool plan_has_meta = false;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a walk searches for. Values only; the JSON form is meta.find of schema/plan.
+// The search conditions of a walk. Values only; the JSON form is meta.find of schema/plan.
 #pragma once
 
 #include <cstdint>

@@ -68,7 +68,7 @@ struct TimeKind {
     static ordered_json json_schema();
 };
 
-/// What a text must be. The reader applies `holds`; the schema states the rest.
+/// The required form of a text. The reader applies `holds`; the schema states the rest.
 struct TextRule {
     bool (*accepts)(const std::string& text) = nullptr;
     const char* error_text = "";

@@ -45,7 +45,7 @@ class FrameLink {
     int output() const { return out_; }
     bool is_open() const { return in_ >= 0; }
     void close();
-    /// Tells the other side that nothing more comes. What it sends can still be read.
+    /// Signals the end of the stream to the other side, whose data can still be read.
     void close_output();
 
     /// Reads what has arrived. Returns false at the end of the stream; what came before it can still be taken.

@@ -12,7 +12,7 @@
 
 namespace sonde::ranks {
 
-/// What a process reports about itself. Plain data that is sent between machines of the same architecture.
+/// The report of a process about itself. Plain data that is sent between machines of the same architecture.
 struct ProcessIdentity {
     /// Equal for processes that can share memory and sockets: made of the boot id, the host name and the network
     /// namespace, because containers may agree in any one or two of them.

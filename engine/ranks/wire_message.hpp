@@ -119,7 +119,7 @@ class ReportTable {
     std::int64_t last_check_ns_ = 0;  // 0 = not yet
 };
 
-/// What the leader of a node tells the wire process of its node when the team is formed.
+/// Message from the leader of a node to its wire process when the team is formed.
 struct WireProcessSettings {
     int node = 0, nodes = 1;
     int process = 0;  ///< of the leader: it is reported as lost when it dies

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who uses a block device: file systems, swap, other devices made of it, loop devices on it.
+// Users of a block device: file systems, swap, other devices made of it, loop devices on it.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct DeviceFamily {
 /// Of the device "major:minor"; an empty name when there is none.
 DeviceFamily find_device_family(const std::string& number);
 
-/// Who uses the device, one of its partitions, or its disk: "is mounted on /home", "holds swap space that is in use
+/// The users of the device, one of its partitions, or its disk: "is mounted on /home", "holds swap space that is in use
 /// (/dev/sda2)", "is part of md0". Empty when nobody does as far as this process can see. The kernel knows more: a
 /// device is free when it can also be opened with O_EXCL.
 std::string describe_device_use(const DeviceFamily& family);

@@ -233,7 +233,7 @@ void SshNode::forward_from_hub() {
     }
 }
 
-/// The signal for the processes of this host when the run cannot go on. On the root's host they get SIGTERM, so that
+/// The signal for the processes of this host when the run cannot continue. On the root's host they get SIGTERM, so that
 /// the root completes the record. On other hosts they get SIGKILL, so that the root reports them as lost and not the
 /// run as interrupted.
 int SshNode::ending_signal() const {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a hub tells the node command of a host to start, and how the two recognize each other.
+// The start order from a hub to the node command of a host, and how the two recognize each other.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace sonde::remote {
 
-/// What the hub sends to a node command.
+/// The start order of the hub for a node command.
 struct StartOrder {
     int first_process = 0, process_count = 1;  ///< processes of this host
     int processes = 1, nodes = 1;              ///< of the run

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a block device holds, as libblkid recognizes it.
+// The content type of a block device, as libblkid recognizes it.
 #pragma once
 
 #include <string>

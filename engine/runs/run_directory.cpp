@@ -33,7 +33,7 @@ files::ConfinedDirectory open_new_directory(const files::ConfinedDirectory& targ
 }
 
 /// Whether a manifest in a directory that was there before shows that a run of the caller has made the directory.
-/// Throws EnvironmentError when that run goes on.
+/// Throws EnvironmentError when that run is still active.
 bool was_made_by_run(const files::ConfinedDirectory& directory) {
     try {
         const std::optional<files::Manifest> before = files::Manifest::load(directory, files::Trust::caller);

@@ -12,7 +12,7 @@ namespace sonde::workloads {
 
 class Buffers {
  public:
-    /// What a task has in memory: `slots` areas. An area for writes holds a payload image; one for reads holds the
+    /// Memory of a task: `slots` areas. An area for writes holds a payload image; one for reads holds the
     /// longest operation. To verify takes one image more.
     struct Needs {
         std::size_t slots = 1;

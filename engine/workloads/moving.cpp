@@ -14,7 +14,7 @@ using backends::IoRequest;
 
 namespace {
 
-/// What is left of an operation when `moved` bytes of it are done.
+/// The remaining part of an operation after `moved` bytes.
 IoRequest remaining_part(IoRequest operation, std::uint32_t moved) noexcept {
     operation.offset += moved;
     operation.buffer += moved;

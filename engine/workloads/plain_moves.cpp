@@ -9,7 +9,7 @@
 
 namespace sonde::workloads {
 
-/// How long a task may go on before it looks whether it was told to stop: one operation when that takes longer.
+/// How long a task may run before it checks for a request to stop: one operation when that takes longer.
 constexpr std::uint64_t stop_check_interval_ns = 100'000;
 
 namespace {
@@ -149,7 +149,7 @@ typename DataStream<Time>::LoopEnd DataStream<Time>::simple_loop(const IoPath& i
     return LoopEnd::finished;
 }
 
-/// Counts operations of which at most the last one ended at the expected event. How the loop is to go on.
+/// Counts operations of which at most the last one ended at the expected event. Returns how the loop continues.
 template <class Time>
 typename DataStream<Time>::LoopEnd DataStream<Time>::count_batch(unsigned kind, const std::uint64_t* times,
                                                                  std::size_t count, std::uint64_t event_at) noexcept {

@@ -21,7 +21,7 @@ class EntrySearch {
     bool matches_size_and_time(const backends::EntryAttributes& attributes) const noexcept;
     /// Whether the name and the kind do not decide.
     bool needs_attributes() const noexcept { return statx_fields_ != 0; }
-    /// What statx(2) is asked for.
+    /// The fields that statx(2) must return.
     std::uint32_t statx_fields() const noexcept { return statx_fields_; }
 
  private:

@@ -93,8 +93,8 @@ class TimedStream : public TaskStream {
     /// Closes file 0 of the channel and counts the time; `path` is for the error.
     bool close_file(const std::string& path);
     bool needs_another_pass() const;
-    /// After the deadline all tasks meet once, learn the count of the fastest, and go on to it. With barriers between
-    /// open, transfer and close too, all meet in one order, whatever becomes of a task: open, deadline, close.
+    /// After the deadline all tasks synchronize once, learn the count of the fastest, and continue to it. With barriers
+    /// between open, transfer and close too, all meet in one order, whatever becomes of a task: open, deadline, close.
     void continue_to_wearout_target();
     bool must_wear_out() const { return job_.phase->stop.wearout && job_.timed && !wearout_ended_; }
     /// Barrier between open, transfer and close (barrier = "intra"): exactly two a stream, also when it failed.

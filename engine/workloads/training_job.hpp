@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a stream with op train reads.
+// The samples that a stream with op train reads.
 #pragma once
 
 #include "patterns/sample_order.hpp"

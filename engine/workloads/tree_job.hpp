@@ -83,7 +83,7 @@ struct TreeJob {
         const std::uint64_t ring = part.items > 1 ? part.items - 1 : 1;
         return item < ring ? (item + part.rotation) % ring : item;
     }
-    /// What tells items of a window apart, in IOR's content: no two of a task have the same.
+    /// Number that distinguishes the items of a window in IOR's content: unique within a task.
     std::uint64_t content_number(std::uint64_t copy, std::uint64_t number) const {
         return number * shape.copies() + copy;
     }

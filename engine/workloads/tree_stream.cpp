@@ -92,7 +92,7 @@ std::span<const std::byte> TreeStream<Time>::make_packet(std::size_t k) {
     return packet_;
 }
 
-/// What is written to the k-th file of the batch.
+/// The data to write to the k-th file of the batch.
 template <class Time>
 std::span<const std::byte> TreeStream<Time>::make_content(std::size_t k) {
     if (length_ == 0) {
@@ -293,7 +293,7 @@ bool TreeStream<Time>::run_directories(std::uint64_t& next, std::uint64_t to) {
     return true;
 }
 
-/// What is wrong with the k-th file, and where; empty when nothing is.
+/// The mismatch in the k-th file and its position; empty if the content is correct.
 template <class Time>
 std::string TreeStream<Time>::describe_difference(std::size_t k, std::int64_t got, std::uint64_t& offset) {
     const std::byte* data = buffers_->read_buffer(0);

@@ -268,7 +268,7 @@ bool WalkStream<Time>::walk_directory(const std::string& path) {
 }
 
 /// The first stream of a node puts its share of the directories below the roots on its stack. With several nodes each
-/// lists the upper levels, and counts its share of them, until there are enough directories to deal out.
+/// lists the upper levels, and counts its share of them, until there are enough directories to distribute.
 template <class Time>
 bool WalkStream<Time>::divide_roots() {
     std::vector<std::string> share = list_roots();

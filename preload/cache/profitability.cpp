@@ -36,7 +36,7 @@ bool is_storage_fast(const File& file) noexcept {
            !uses_direct_io(file);
 }
 
-/// Returns whether too few bytes were transferred to decide whether a full page or a thread pays.
+/// Returns whether too few bytes were transferred to decide whether full pages or threads are profitable.
 bool is_rate_unknown(const File& file) noexcept {
     return file.profitability.measured_transfers < min_measured_transfers &&
            file.pages.page_size >= max_small_call_bytes && file.rule->may_suspend && !uses_direct_io(file);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether buffering pays: how fast storage answers, what was gained, and when a file goes to sleep. The lock of the
+// Profitability of buffering: response time of storage, time gained, and when a file is suspended. The lock of the
 // file is held.
 #pragma once
 
@@ -18,13 +18,14 @@ void record_call_time(File& file, std::uint64_t bytes, std::uint64_t ns) noexcep
 void record_transfer_time(File& file, std::uint64_t bytes, std::uint64_t ns) noexcept;
 /// Returns whether storage answers about as fast as memory (thresholds: profitability.cpp).
 bool is_storage_fast(const File& file) noexcept;
-/// Returns whether too few bytes were transferred to decide whether a full page or a thread pays.
+/// Returns whether too few bytes were transferred to decide whether full pages or threads are profitable.
 bool is_rate_unknown(const File& file) noexcept;
 /// Returns whether transfers use O_DIRECT: then the speed of the kernel's cache does not matter.
 bool uses_direct_io(const File& file) noexcept;
-/// Counts a call, with or without a cache hit. Returns true if buffering does not pay and the file should be suspended.
+/// Counts a call, with or without a cache hit. Returns true if buffering is not profitable and the file should be
+/// suspended.
 bool count_call(File& file, bool hit) noexcept;
-/// Returns the calls of the next suspension, which is longer if buffering did not pay after the last one either.
+/// Returns the length of the next suspension in calls; longer if buffering was unprofitable after the last one too.
 std::uint32_t compute_next_suspension_calls(const File& file) noexcept;
 
 }  // namespace sonde::buffer

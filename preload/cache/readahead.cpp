@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Predicts the next accesses, and decides whether buffering pays. Read-ahead begins once accesses form a stream and
-// stops when it does not help, because a wrong prediction costs a full page.
+// Predicts the next accesses, and decides whether buffering is profitable. Read-ahead begins once accesses form a
+// stream and stops when it does not help, because a wrong prediction costs a full page.
 
 #include "cache/readahead.hpp"
 

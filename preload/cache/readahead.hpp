@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Detects streams of accesses, predicts the next ones, and decides whether buffering pays. Functions require the lock
-// of the file unless stated otherwise.
+// Detects streams of accesses, predicts the next ones, and decides whether buffering is profitable. Functions require
+// the lock of the file unless stated otherwise.
 #pragma once
 
 #include "model/file.hpp"

@@ -6,8 +6,8 @@
 
 namespace sonde::buffer {
 
-/// `bytes` at `at`, page by page. What was moved, also when an error ends it early, or a negative errno. `hit` becomes
-/// false when storage had to be asked.
+/// Reads `bytes` at `offset`, page by page. Returns the transferred bytes, also if an error ended the transfer early,
+/// or a negative errno. `hit` becomes false when data came from storage.
 ssize_t read_through_pages(File& file, const AccessForecast& forecast, char* to, std::size_t bytes, std::int64_t offset,
                            bool& hit) noexcept;
 ssize_t write_through_pages(File& file, const AccessForecast& forecast, const char* from, std::size_t bytes,

@@ -73,7 +73,7 @@ void prepare_child_process(ChildKind kind) noexcept {
 }
 
 void prepare_fork_of_files() noexcept {
-    ++system::thread_state.depth;  // until resume_after_fork(), in both processes
+    ++system::thread_state.depth;  // stays raised until resume_after_fork() in parent and child
     prepare_child_process(ChildKind::Copy);
     state.files_lock.lock();
 }

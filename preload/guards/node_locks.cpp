@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who else on this node uses a file. Each process that buffers a file holds a lock on two bytes of one small file in
-// memory: the kernel gives it back however the process ends. One byte is held by those who buffer (shared by readers,
-// alone by a writer); another one, far from it, by those who came later and could not, as a sign for the others to
-// stop.
+// Detects other users of a file on this node. Each process that buffers a file holds a lock on two bytes of one small
+// file in memory: the kernel releases it however the process ends. Buffering processes lock the first byte (shared
+// by readers, exclusive by a writer). Processes that came later and could not lock it lock the second byte, far from
+// it, as a sign for the others to stop.
 #include "guards/node_locks.hpp"
 
 #include "model/state.hpp"

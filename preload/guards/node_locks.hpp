@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who else on this node uses a file.
+// Detects other users of a file on this node.
 #pragma once
 
 #include "model/file.hpp"

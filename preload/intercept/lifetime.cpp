@@ -114,7 +114,7 @@ __attribute__((constructor)) void initialize_library() {
 }
 
 /// Other libraries end after us and still write (unclosed units of a Fortran program): all calls stay usable, and what
-/// comes now goes straight to the kernel.
+/// comes now bypasses the library.
 __attribute__((destructor)) void finalize_library() {
     flush_at_process_end();
 }

@@ -117,7 +117,7 @@ void describe_process() noexcept {
     }
 }
 
-/// SONDE_IOBUF chooses the stage; `off` is dealt with before.
+/// SONDE_IOBUF selects the mode; the caller has already handled `off`.
 void choose_stage() noexcept {
     const bool counts = is_set_to("SONDE_IOBUF", "count");
     if (is_set_to("SONDE_IOBUF", "verify")) {

@@ -16,7 +16,7 @@ using namespace sonde;
 constexpr int max_signals = 65;
 constexpr std::size_t kernel_mask_bytes = 8;
 
-/// What the program asked for.
+/// The signal handler that the program installed.
 struct ProgramAction {
     std::atomic<void*> handler{nullptr};
     std::atomic<bool> once{false};     ///< SA_RESETHAND

@@ -130,14 +130,14 @@ struct ActiveCalls {
     bool is_program_writing = false;  ///< one write of the program at a time, as in the kernel
 };
 
-/// What storage refused.
+/// Write errors of the storage.
 struct StorageErrors {
     int last_errno = 0;       ///< errno
     std::uint32_t count = 0;  ///< so far: each description has seen some of them
     std::uint64_t retry_after_ns = 0;
 };
 
-/// Whether buffering pays, counted over windows of calls (see profitability.cpp).
+/// Profitability of buffering, measured over windows of calls (see profitability.cpp).
 struct Profitability {
     std::uint32_t window_calls = 0, window_hits = 0;
     std::uint32_t suspension_calls = 0;       ///< of the last suspension

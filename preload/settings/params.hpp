@@ -23,7 +23,7 @@ struct Rule {
     bool is_only_user = false;  ///< the user says that no other process uses the file: a refused lease does not count
     bool is_disabled = false;   ///< files that match are not buffered
     bool automatic = false;     ///< buffered only under a lease; size, count and prefetch follow from the first calls
-    bool may_suspend = false;   ///< as `automatic`: calls that gain nothing go straight, files that gain nothing sleep
+    bool may_suspend = false;   ///< as `automatic`; calls and files without benefit bypass the buffer
     std::uint32_t match_count = 0;
 };
 
@@ -35,7 +35,7 @@ struct Limits {
     std::uint32_t age_ms = 200;  ///< no data waits longer than about this before it is handed to the kernel
 };
 
-/// What the library does with the files that the entries cover (SONDE_IOBUF).
+/// Mode of the library for the files that match the entries (SONDE_IOBUF).
 enum class Stage : std::uint8_t {
     Buffer,
     Count,   ///< nothing is buffered; files are watched as with option auto, and counted

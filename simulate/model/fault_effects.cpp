@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What each fault changes in the machine when it begins, and restores when it ends.
+// Changes of the machine by each fault: applied when the fault begins, restored when it ends.
 #include "model/fault_switch.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user of the model chooses beside the system.
+// Options of the model that do not follow from the system.
 #pragma once
 
 #include "kernel/time.hpp"

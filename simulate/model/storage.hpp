@@ -43,7 +43,7 @@ struct Link {
     LinkTransit transmit_message(Time head, Time tail, std::uint64_t length, bool is_write) noexcept;
 };
 
-/// What one drive, or several together, did.
+/// Work of one drive, or the sum over several.
 struct DriveCounters {
     std::uint64_t reads = 0, read_bytes = 0, writes = 0, written_bytes = 0;
     void add(bool is_write, double length) noexcept {
@@ -88,7 +88,7 @@ struct Medium {
         std::uint64_t reread_bytes = 0;             ///< old data and parity
     };
     DriveLoad compute_load(std::uint64_t from, std::uint64_t until, bool is_write) const noexcept;
-    /// Of the busiest drive.
+    /// Busy time of the busiest drive.
     Time busy_time() const noexcept;
 };
 

@@ -126,7 +126,7 @@ void add_client_software(SystemModel& site, const json& mount) {
     }
 }
 
-/// What a router must forward for a kind of file system.
+/// The network protocol that a router must forward for a kind of file system.
 std::string protocol_of(const std::string& file_system_kind) {
     return file_system_kind == "lustre" ? "lnet" : "ip";
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all phases of a simulation share besides the engine's context: the machine, its tasks and its backends.
+// State that all phases of a simulation share besides the engine's context: the machine, its tasks and its backends.
 #pragma once
 
 #include "model/machine.hpp"

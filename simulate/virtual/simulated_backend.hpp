@@ -8,7 +8,7 @@
 
 namespace sonde::simulate {
 
-/// What the channels of one simulation share. It outlives the channels.
+/// State that the channels of one simulation share. It outlives the channels.
 struct SimulatedStorage {
     TaskScheduler& scheduler;
     SimulatedDirectories& directories;

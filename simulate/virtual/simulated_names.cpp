@@ -172,7 +172,7 @@ int SimulatedNameOperations::remove_directory(Directory parent, const char* name
 
 namespace {
 
-/// What read_entries() writes into the buffer for next_entry(), instead of the entries that a kernel writes.
+/// The format in which read_entries() passes entries to next_entry(), instead of the entries that a kernel writes.
 struct ListingPointer {
     const std::vector<DirectoryListings::ListedName>* entries = nullptr;
 };

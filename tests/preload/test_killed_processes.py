@@ -151,7 +151,7 @@ WRITER = """
 import os, sys
 fd = os.open("data", os.O_RDWR | os.O_CREAT)
 for _ in range(16):
-    os.write(fd, b"-")  # the first writes of a file may go straight
+    os.write(fd, b"-")  # the first writes of a file may bypass the buffer
 for sign in (b"a", b"b"):
     os.write(fd, sign * 100)
     print("written", flush=True)

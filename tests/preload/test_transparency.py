@@ -12,7 +12,7 @@ from preload_under_test import RUNNER, Plain, Preload
 
 Program = Callable[[str], Path]
 
-# From pages smaller than a record to one page for everything; with and without guessing what pays.
+# From pages smaller than a record to one page for everything; with and without adaptive suspension.
 PARAMS = {
     "tiny": "*:size=512:count=3:alone",
     "small": "*:size=4k:count=4:alone",

@@ -211,7 +211,7 @@ def test_killed_process_leaves_a_prefix_of_its_file(
 def test_an_extra_descriptor_per_file_does_not_damage_files(
     preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
 ) -> None:
-    """The last files that could be opened without may be missing. The others are whole."""
+    """Fewer files can be open with the library: the last ones may be missing, all others are complete."""
     without, under = outcomes(preload, plain, same_program(name), scenario, tmp_path, params)
     assert under.code == 0
     assert under.files.items() <= without.files.items()

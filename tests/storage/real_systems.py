@@ -64,7 +64,7 @@ class Storage(Protocol):
         ...
 
     def wake(self, number: int) -> None:
-        """It goes on."""
+        """Resumes it."""
         ...
 
     def start(self, number: int) -> None:

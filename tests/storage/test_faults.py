@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.storage, pytest.mark.root, pytest.mark.serial]
 def start_run_to_interrupt(
     storage: Storage, user: User, folder: Path, seconds: int = 40, limit: int = 60
 ) -> subprocess.Popen[str]:
-    """A run whose first phase is over and whose second one goes on, for so many seconds at most."""
+    """A run whose first phase has ended and whose second phase runs for at most so many seconds."""
     plan = user.plan(
         "dying",
         target={"path": str(folder)},

@@ -61,7 +61,7 @@ class User:
         self.environment["PATH"] = f"{folder}:{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 
     def incoming(self) -> list[Path]:
-        """Records of runs that go on."""
+        """Records of active runs."""
         return list(self.folder.glob("sonde-archive/.incoming-*/record.ndjson"))
 
 

@@ -83,7 +83,7 @@ def looks_like_commands(block: list[tuple[int, str]]) -> bool:
 
 
 def joined(block: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Lines that end in a backslash go on in the next one."""
+    """Joins lines that end in a backslash with the next line."""
     begun: tuple[int, str] | None = None
     for number, line in block:
         first_number, text = (begun[0], begun[1] + line.strip()) if begun else (number, line)
@@ -140,7 +140,7 @@ def cluster_page(folder: Path) -> None:
 
 
 def compare_page(folder: Path) -> None:
-    """Two months, two tags and the baseline that the page goes on to define."""
+    """Two months, two tags and the baseline that the page defines later."""
     archive = folder / "sonde-archive"
     runs(archive, *month("2026-08"), *month("2026-12"))
     for folders, tag in (("2026-08", "old-client"), ("2026-12", "new-client"), ("2026-08", "baseline:acceptance")):

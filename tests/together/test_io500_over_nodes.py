@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sonde io500` over several nodes (network namespaces): each phase launched by mpiexec, and the search dealt out."""
+"""`sonde io500` over several nodes (network namespaces): each phase launched by mpiexec, and the search distributed."""
 
 from __future__ import annotations
 

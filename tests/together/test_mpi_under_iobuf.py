@@ -39,8 +39,8 @@ class Told:
 
     @property
     def is_a_twentieth(self) -> bool:
-        """At most a twentieth of the calls reached the kernel, but for the first writes of a file: these go straight
-        while storage answers at once."""
+        """At most a twentieth of the calls reached the kernel, except the first writes of a file: these bypass the
+        buffer while storage answers at once."""
         return (self.below - min(self.writes, FIRST)) * 20 < self.calls
 
 

@@ -73,7 +73,7 @@ def test_stripes_of_a_plan_use_the_targets_of_the_machine(tmp_path: Path, edison
     plan["target"]["striping"] = {"count": 1, "start": 3}  # all on one target, which all tasks share
     simulated(tmp_path, edison, plan, "--mount", "fs2", "--nodes", "8")
     assert rate(tmp_path, "write") == pytest.approx(500e6, rel=0.15)
-    plan["target"]["striping"] = {"count": 1}  # dealt in turn: a target each
+    plan["target"]["striping"] = {"count": 1}  # assigned round robin: one target each
     simulated(tmp_path, edison, plan, "--mount", "fs2", "--nodes", "8")
     assert rate(tmp_path, "write") == pytest.approx(8 * 500e6, rel=0.15)
 

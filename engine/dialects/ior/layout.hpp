@@ -37,7 +37,7 @@ class OutputLayout {
     virtual void end_test(const IorTest& test) = 0;
     /// Why the program ends before its time, as IOR says it.
     virtual void write_error(const std::string& /*reason*/) {}
-    /// What IOR warns of in its output; false where this layout has no room for that.
+    /// Prints a warning where IOR does; returns false if this layout has no line for warnings.
     virtual bool write_warning(const std::string& /*sentence*/) { return false; }
     /// `complete`: all tests came to their end. IOR that fails says no more.
     virtual void end_output(const std::vector<const IorTest*>& tests, bool complete) = 0;
@@ -48,7 +48,7 @@ std::unique_ptr<OutputLayout> make_json(std::ostream& out, int verbose,
                                         bool with_figures);  ///< own: with members named "sonde"
 std::unique_ptr<OutputLayout> make_csv(std::ostream& out);
 
-/// What both readable layouts say alike.
+/// The lines that both human-readable layouts share.
 std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));  ///< at most 1023 letters
 std::string date_now();                                                           ///< "Sun Nov 22 00:01:47 2026"
 std::string machine(int verbose);  ///< "Linux host"; from verbose 2 on with release, version and hardware

@@ -11,7 +11,7 @@
 
 namespace sonde::dialects::ior {
 
-/// What a write has left in a status file; nothing when there is none.
+/// The content of the status file of an earlier write; empty without a file.
 std::optional<std::int64_t> read_status(const std::string& path);
 std::string store_status(const IorTest& test);
 /// Adds the tasks of a write or read.

@@ -310,7 +310,7 @@ class PlanBuilder {
         add_phase(step);
     }
 
-    /// As many tasks on as `nodes` nodes have.
+    /// Shifts by the number of tasks on `nodes` nodes.
     void shift_by(ordered_json& step, std::int64_t nodes) const {
         const int active = placement_.active_tasks(settings_);
         const std::int64_t tasks =

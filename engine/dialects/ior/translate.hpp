@@ -12,7 +12,7 @@
 
 namespace sonde::dialects::ior {
 
-/// Who takes part.
+/// The processes of the run.
 struct TaskPlacement {
     int tasks = 1;  ///< that there are
     int nodes = 1;

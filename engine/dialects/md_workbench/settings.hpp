@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a command line of md-workbench says.
+// The settings of an md-workbench command line.
 #pragma once
 
 #include "dialects/option_parser.hpp"

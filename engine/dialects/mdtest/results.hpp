@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the record says about each test of each iteration, and mdtest's arithmetic on it.
+// The results of each test and iteration from the record, and mdtest's statistics of them.
 #pragma once
 
 #include "dialects/mdtest/translate.hpp"

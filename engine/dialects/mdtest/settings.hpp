@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an mdtest command line says, before it is known who takes part.
+// The settings of an mdtest command line, before the number of processes is known.
 #pragma once
 
 #include "dialects/option_parser.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What mdtest prints of its results, and what Sonde adds.
+// mdtest's tables of results, and the lines that Sonde adds.
 #pragma once
 
 #include "dialects/mdtest/results.hpp"

@@ -128,7 +128,8 @@ class _JobReader:
             self._folder.fold_cheapest_files(self._files)
 
     def _add_rank_times(self, module_name: str, file: FileIo, file_record: CounterRecord, io_seconds: float) -> None:
-        """Adds the time of a record to its rank. Of a shared record the log has the sum and the extreme ranks."""
+        """Adds the time of a record to its rank. A shared record holds the sum over ranks, and the fastest and slowest
+        rank."""
         ranks = self._rank_seconds.size
         if 0 <= file_record.rank < ranks:
             self._rank_seconds[file_record.rank] += io_seconds

@@ -29,7 +29,8 @@ SIMULATED_TARGET = "/simulated"
 
 @dataclass
 class ReplayRunner:
-    """Executes plans of replays one after the other. `folder` is where their lists lie until the runner is closed."""
+    """Executes plans of replays one after the other. `folder` holds their lists of operations until the runner is
+    closed."""
 
     setup: RunSetup
     display: Display

@@ -36,7 +36,7 @@ _ARM_CALL = re.compile(
 
 @dataclass(frozen=True)
 class ElfHeader:
-    """What the ELF file of a program states."""
+    """Facts from the ELF header of a program."""
 
     bits: int
     machine: int

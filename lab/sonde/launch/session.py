@@ -50,7 +50,7 @@ NO_DEVICE = DevicePermission()
 
 @dataclass(frozen=True)
 class EngineLaunch:
-    """What to launch, and the folder for its files."""
+    """A program to launch, and the folder for its files."""
 
     engine: Engine
     launcher: Launcher

@@ -59,7 +59,7 @@ class LogLine:
 
 @dataclass(frozen=True)
 class LineContext:
-    """What lines leave out: their zone, the time of the last change of the file, the boot time, and the host."""
+    """Facts that lines omit: their time zone, the time of the last change of the file, the boot time, and the host."""
 
     zone: tzinfo = UTC
     written: datetime | None = None

@@ -80,7 +80,7 @@ def open_unread_files(log_file: Path, log_position: LogPosition) -> tuple[list[U
 
 
 def _sort_oldest_first_and_follow_rotation(log_file: Path, newest_first: list[UnreadFile]) -> list[UnreadFile]:
-    """Oldest first. Reading of the log itself goes on where logrotate moves it."""
+    """Oldest first. Reading of a log continues in the file to which logrotate renamed it."""
     for unread in newest_first:
         unread.file.seek(unread.offset)
         if unread.path == log_file:

@@ -22,7 +22,7 @@ _UNLIMITED_WINDOW = timedelta(days=36500)
 
 @dataclass(frozen=True)
 class LogEvent:
-    """What a rule made of one or more lines."""
+    """The event that a rule derived from one or more lines."""
 
     rule: str
     kind: str
@@ -58,7 +58,7 @@ class OperationState:
 
 @dataclass(frozen=True)
 class EngineState:
-    """What a `RuleEngine` expects of the next lines: its operations, and the ends of its contexts."""
+    """State of a `RuleEngine` between lines: its operations, and the ends of its contexts."""
 
     operations: tuple[OperationState, ...] = ()
     contexts: dict[str, str] = field(default_factory=dict)

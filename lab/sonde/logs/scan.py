@@ -41,7 +41,7 @@ class ProblemLineCount:
 
 @dataclass
 class LogReport:
-    """What happened to one file. `matched` lines are those that a rule used."""
+    """The result of scanning one file. `matched` lines are those that a rule used."""
 
     path: Path
     lines: int = 0
@@ -80,7 +80,7 @@ class LogReport:
 
 @dataclass(frozen=True)
 class LogDefaults:
-    """What the user states about files: the zone of their times, the boot time of kernel clocks, and the host."""
+    """Facts that the user states about files: the zone of their times, the boot time of kernel clocks, and the host."""
 
     zone: tzinfo = UTC
     boot: datetime | None = None

@@ -137,7 +137,7 @@ class SecEngine:
         return position + 1
 
     def _start_operation(self, rule: SecRule, match_values: MatchValues) -> None:
-        """What a rule does after its first pattern matched."""
+        """Starts the operation of a rule whose first pattern matched."""
         if rule.type == "Suppress":
             return
         desc = substitute_match_variables(rule.desc, match_values, "$")

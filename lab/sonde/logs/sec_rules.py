@@ -95,7 +95,7 @@ class SecPattern:
 
 @dataclass
 class SecRule:
-    """One rule. `next_rule` says where matching goes on: the position of a rule, or -1 for no more rules at all."""
+    """One rule. `next_rule` is the position of the rule with which matching continues, or -1 for none."""
 
     type: str
     line: int

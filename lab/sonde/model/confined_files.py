@@ -260,11 +260,11 @@ class ConfinedDirectory:
         self.remove_empty_directory(directory_name)
 
     def fsync_directory(self) -> None:
-        """The names in the directory are on storage."""
+        """Makes the names in the directory durable."""
         os.fsync(self.descriptor)
 
     def fsync_file(self, file_name: str) -> None:
-        """What was written to the file is on storage."""
+        """Makes the data written to the file durable."""
         with self.open_file(file_name) as file:
             os.fsync(file.fileno())
 

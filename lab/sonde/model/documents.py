@@ -18,7 +18,7 @@ MAX_JSON_BYTES = 64 << 20  # of a JSON file in an archive
 
 
 class DocumentError(ValueError):
-    """A document that goes beyond a limit. The text goes on after "… is not valid TOML: "."""
+    """A document that exceeds a limit. The text continues "… is not valid TOML: "."""
 
 
 def parse_toml(toml_text: str) -> dict[str, Any]:

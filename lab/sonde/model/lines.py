@@ -208,7 +208,7 @@ class TableLine(RecordLine):
 
 @dataclass(frozen=True)
 class TargetsLine(RecordLine):
-    """What each storage target served: one row for each target and kind of operation."""
+    """I/O of each storage target: one row for each target and kind of operation."""
 
     phase: str = ""
     files: int = 0

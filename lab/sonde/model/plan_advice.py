@@ -3,8 +3,8 @@
 preallocation.
 
 Source of the principles and of the limit of 1 MB: Cray X1 System Performance, Cray User Group 2004, "General
-principles" and "Direct I/O summary". The size at which direct I/O pays is half of this node's memory instead of the
-talk's "few GB".
+principles" and "Direct I/O summary". The size from which direct I/O is faster is half of this node's memory instead of
+the talk's "few GB".
 """
 
 from __future__ import annotations

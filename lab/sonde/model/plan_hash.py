@@ -89,7 +89,7 @@ def _remove_calibrated_member(plan: dict[str, Any], member_path: str) -> None:
 
 
 def _canonicalize_data_table(data_table: Mapping[str, Any], is_paced: bool) -> Any:
-    """What all phases share; the rest stands in each of them. A plan about names has none."""
+    """The members that all phases share; each phase holds the others. A plan about names has none."""
     files = {name: value for name, value in data_table.get("files", {}).items() if name not in ("name", "suffix")}
     for name in ("paths", "across"):
         if name in files:

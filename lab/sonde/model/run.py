@@ -71,7 +71,7 @@ class RecordedRun:
 
     @property
     def title(self) -> str:
-        """What the plan calls itself."""
+        """The title of the plan."""
         return get_text(self.plan, "title") or get_text(self.plan, "id") or self.folder.name
 
     @cached_property

@@ -161,7 +161,7 @@ class ArchiveReader:
         return database.execute_query(self._open_catalog(), Selection(), sql, allow_files).table
 
     def _open_catalog(self) -> Catalog:
-        # pyarrow takes a while to import: who only asks for the version does not pay
+        # importing pyarrow takes long, and a caller that needs only the version does not need it
         from sonde.store.catalog import Catalog
 
         return Catalog(self.root)

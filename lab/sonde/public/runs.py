@@ -39,7 +39,7 @@ _PHASE_TABLE_COLUMNS = ("id", "op", "bytes", "seconds", "bytes_per_s", "ops_per_
 
 @dataclass(frozen=True)
 class Phase:
-    """One phase of a run. What is not known is None.
+    """One phase of a run. Unknown values are None.
 
     Rates are the total rate: everything from the first open to the last close of any task.
     """
@@ -105,7 +105,7 @@ class Run:
 
     @cached_property
     def findings(self) -> RunFindings:
-        """What was noticed about the run and its phases."""
+        """The findings about the run and its phases."""
         return read_stored_findings(self.folder, self.document)
 
     def _repr_html_(self) -> str:

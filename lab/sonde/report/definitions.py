@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What each rate divides by what: the words of the report for the rates of the record."""
+"""Numerator and denominator of each rate of the record, in the terms of the report."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class SiteFolder:
         self._write_manifest(self._new)
 
     def save_progress(self) -> None:
-        """Writes the manifest of an unfinished site, so that the next build goes on there."""
+        """Writes the manifest of an unfinished site, so that the next build continues there."""
         self._write_manifest({**self._old, **self._new})
 
     def _write_manifest(self, pages: dict[str, str]) -> None:

@@ -33,7 +33,7 @@ def estimate_clock_offset(
     """The offset at which most events of equal kind coincide within `match_tolerance_s`.
 
     Times are in seconds, by kind of event. Returns None with fewer than three coincidences, or when another offset has
-    more than half as many: then the coincidences may be chance. Of each kind the first 300 times count.
+    more than half as many: then the coincidences may be chance. Only the first 300 times of each kind count.
     """
     pairs = [
         (_sort_times(reference_events[kind]), _sort_times(observed_events[kind]))

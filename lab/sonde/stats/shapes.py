@@ -2,8 +2,8 @@
 """What a rate over time looks like, by name: each shape is fitted to the curve, and the best one must earn its name.
 
 Fits are least squares on logarithms (noise of rates multiplies), with a floor so that a standstill is a deep dip and
-not minus infinity. A shape with more freedom pays for it (Schwarz's criterion, each freedom three times over because
-neighboring slices are not independent), and a change that is too small to matter has no name.
+not minus infinity. A shape with more free parameters gets a penalty (Schwarz's criterion, each freedom three times over
+because neighboring slices are not independent), and a change that is too small to matter has no name.
 """
 
 from __future__ import annotations

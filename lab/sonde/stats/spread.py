@@ -130,7 +130,7 @@ def compute_student_quantile(probability: float, degrees_of_freedom: int) -> flo
 
 @dataclass(frozen=True)
 class ProbeSummary:
-    """What the repeats of one probe say. Others' traffic only slows down, so the second best (of three or fewer: the
+    """Summary of the repeats of one probe. Others' traffic only slows down, so the second best (of three or fewer: the
     best) tells what the system *can* do, the median what users *get*."""
 
     capability: float

@@ -270,8 +270,8 @@ class Archive:
     def _claim_dead_run(
         self, archive_directory: ConfinedDirectory, draft_directory: ConfinedDirectory, folder_name: str
     ) -> ConfinedDirectory:
-        """Of several that find the same dead run one gets it: the one whose rename succeeds. It is claimed before, too:
-        under its new name it must never be seen with the dead owner, or somebody takes it over from us."""
+        """If several processes recover the same dead run, the one whose rename succeeds gets it. It is claimed before,
+        too: under its new name it must never be seen with the dead owner, or somebody takes it over from us."""
         new_name = f"{_INCOMING_PREFIX}{parse_run_id(folder_name)}~{secrets.token_hex(3)}"
         owner.claim_directory(draft_directory, [os.getpid()])
         archive_directory.rename_entry(folder_name, archive_directory, new_name)

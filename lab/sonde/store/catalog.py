@@ -127,7 +127,7 @@ class Catalog:
         return self._parts.tables[table_name]
 
     def list_index_stamps(self) -> list[str] | None:
-        """What the files of the index are named by: the same names mean the same runs. None while rows are in memory
+        """The key of the index files: equal names mean equal runs. None while rows are in memory
         only, or were read so soon after a change that they are read again."""
         names = [file.name for files in self._parts.files.values() for file in files]
         sure = not any(self._parts.tables.values()) and not any(_RECOVERED_RUN_SUFFIX.search(name) for name in names)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is still writing a run: processes by host, id and start time.
+"""Identifies the processes that still write a run: by host, process id and start time.
 
 Two archives on two machines may be one folder on a parallel file system, and such a file system need not support locks:
 so a run that is being written says who writes it, and only a machine that can see those processes gone may finish it.

@@ -2,7 +2,7 @@
 """Runs as one file to carry elsewhere, a tar or a zip, and back.
 
 Coming back is idempotent: a run that is there already stays as it is, and one of the same name with other content is
-refused with a sentence. What a pack holds beside runs is not looked at.
+refused with a sentence. Files of a pack that belong to no run are ignored.
 """
 
 from __future__ import annotations

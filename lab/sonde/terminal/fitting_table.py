@@ -130,7 +130,7 @@ def _encode_cell(cell: object) -> Text:
 
 
 def _make_unbreakable_line(text: Text, style: str) -> Text:
-    """A line that nothing cuts: a name longer than the terminal goes on in the next line of it."""
+    """A line that is never cut: a name wider than the terminal continues in the next terminal line."""
     text.no_wrap, text.overflow = True, "ignore"
     if style:
         text.stylize_before(style)

@@ -73,7 +73,7 @@ class _EscapingConsole(Console):
 
 
 class _NonCroppingConsole(_EscapingConsole):
-    """A console that cuts no line: what is longer than the terminal goes on in its next line. In a file or a pipe no
+    """A console that cuts no line: text wider than the terminal continues in the next line. In a file or a pipe no
     line ends in blanks."""
 
     def print(self, *objects: Any, crop: bool = False, **options: Any) -> None:

@@ -31,7 +31,7 @@ LARGE_DROP_DEVIATIONS = 4.0
 
 @dataclass(frozen=True)
 class DetectorSettings:
-    """What counts as a change, as fractions of the level before.
+    """Thresholds of a change, as fractions of the level before it.
 
     `arl0` is the mean number of runs between false alarms of the drift detector for independent runs. The collapse
     detector reports a drop by `large_drop` also where noise requires larger `collapse_deviations`.

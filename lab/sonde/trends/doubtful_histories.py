@@ -17,7 +17,7 @@ def add_caveats_to_survey(survey: Survey, archive_root: Path) -> Survey:
     """The survey with what speaks against the last runs of each of its histories, as the archive at `archive_root`
     holds them.
 
-    Of the repeats of one probe the first is looked at. A run that is not there, or cannot be read, is not counted.
+    Only the first of the repeats of a probe is checked. A run that is not there, or cannot be read, is not counted.
     """
     summaries: dict[str, Summary | None] = {}
 

@@ -3,7 +3,7 @@
 itself.
 
 Taken from the head of the records, whatever members they have: what a later engine writes about the machine is compared
-without a change here. What always changes (load, free space, clocks, ids) is left out.
+without a change here. Facts that always change (load, free space, clocks, ids) are ignored.
 """
 
 from __future__ import annotations
@@ -111,7 +111,8 @@ def compare_environments(runs_before: Sequence[Summary], runs_after: Sequence[Su
 def list_plan_differences(folder_before: Path, folder_after: Path) -> list[tuple[str, str, str]]:
     """Members in which the plans of two runs differ: ``data.io.direct``, before, after ("not set" where absent).
 
-    What names a run or a place (id, title, target.path) is left out. Empty when a plan cannot be read.
+    Members that only identify a run or a directory (id, title, target.path) are ignored. Empty when a plan cannot be
+    read.
     """
     both = [_read_plan_members(folder / PLAN_FILE) for folder in (folder_before, folder_after)]
     if not all(both):

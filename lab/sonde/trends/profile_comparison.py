@@ -37,7 +37,7 @@ class ProfileComparison:
 
 
 class RunRecords:
-    """The records of some runs, each read once. What cannot be read is left out."""
+    """The records of some runs, each read once. Unreadable records are skipped."""
 
     def __init__(self, runs: Sequence[Summary]) -> None:
         self._readers: list[RecordReader] = []

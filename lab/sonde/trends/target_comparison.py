@@ -51,7 +51,7 @@ class TargetComparison:
 
 
 def compare_targets(comparison: Comparison, machine: System | None = None) -> list[TargetComparison]:
-    """Of each number whose records tell of targets, in the order of the numbers.
+    """One comparison for each number whose records contain targets, in the order of the numbers.
 
     `machine` says which server and unit has which target; without it run.json does. The latest runs of a side are read.
     """

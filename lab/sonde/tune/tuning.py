@@ -217,7 +217,7 @@ class TuningSession:
         return _get_plan_member(self.plan, tunable.name) if tunable.kind == "plan" else _NOT_STATED
 
     def _apply_winners(self, winners: Mapping[str, str]) -> tuple[str, ...]:
-        """Sets the better values of the machine for good. What was there before stays in the journal."""
+        """Sets the better values of the machine permanently. The earlier values stay in the journal."""
         names = tuple(name for name in winners if name in self._changes)
         with block_stop_signals():
             self.journal.mark_changes_applied(set(names))

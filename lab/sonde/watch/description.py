@@ -71,7 +71,7 @@ class ChannelEntry:
 
 @dataclass(frozen=True, kw_only=True)
 class WatchFile:
-    """What `sonde watch` probes, when, and whom it notifies."""
+    """The probes of `sonde watch`, their schedule, and the people that it notifies."""
 
     schema: str = declare_choice("version of this format", (WATCH_FORMAT,), required=True)
     zone: str = declare_text(

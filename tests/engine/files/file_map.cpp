@@ -19,7 +19,7 @@ using sonde::plan::ShiftBy;
 
 namespace {
 
-// Three nodes with 2, 1 and 2 processes of 2 threads, the processes dealt in turn.
+// Three nodes with 2, 1 and 2 processes of 2 threads, the processes assigned round robin.
 const TaskMap uneven{2, {0, 1, 2, 0, 2}};
 
 Files files_like(Mapping mapping) {

@@ -206,7 +206,7 @@ void views_show_only_their_blocks(ranks::Team& team, const std::string& names) {
     team.all_true(true);
 }
 
-/// One task fails, leaves the loop and closes, while the others go on to fsync: nobody hangs, nobody syncs alone.
+/// One task fails, leaves the loop and closes, while the others continue to fsync: no task hangs, and none syncs alone.
 void failures_do_not_hang(ranks::Team& team, const std::string& names) {
     plan::Io io;
     io.collective = true;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operations on names by ranks of several nodes: shifts by nodes, trees of nodes, and a walk that is dealt out."""
+"""Operations on names by ranks of several nodes: shifts by nodes, trees of nodes, and a distributed walk."""
 
 from __future__ import annotations
 

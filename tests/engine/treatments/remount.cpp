@@ -30,7 +30,7 @@ int remount_once(const std::string& image, const std::string& point) {
     if (::unshare(CLONE_NEWNS) != 0 || ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
         return skipped;
     }
-    // `-o loop` makes a device that vanishes with its last user, which a remount must survive.
+    // `-o loop` makes a device that vanishes with its last user: a remount must not lose it.
     if (!run_shell("mount -o loop,noatime '" + image + "' '" + point + "'", nullptr).ok()) {
         return skipped;
     }

@@ -179,7 +179,7 @@ def test_writer_of_a_shared_file_is_determined_by_the_offset(engine: Engine, tar
 
 @pytest.mark.parametrize("depth", [2, 8])
 def test_short_queued_operations_are_completed(engine: Engine, target: Path, depth: int) -> None:
-    """Short operations go on through the queue between the completions of others: none is lost or mistaken."""
+    """Short operations continue through the queue between completions of others: none is lost or mixed up."""
     backends = {line["name"]: line for line in json.loads(engine.ask("backends", "--json").out)}
     if not backends["io_uring"]["usable"]:
         pytest.skip(backends["io_uring"]["why"])

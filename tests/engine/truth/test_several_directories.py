@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are dealt out over several directories: where they lie, who reads them, and that none is left."""
+"""Files distributed over several directories: their location, their readers, and their removal."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The order of runs: blocks, drawn anew from the seed; cells go on until their interval is narrow."""
+"""The order of runs: blocks in an order drawn from the seed; cells repeat until their interval is narrow."""
 
 from __future__ import annotations
 

@@ -247,7 +247,7 @@ def test_several_runs_share_one_summary(page: Pages) -> None:
 def test_five_thousand_tasks_are_written_quickly_and_stay_small(tmp_path: Path) -> None:
     took, out = {}, tmp_path / "report.html"
     folders = {name: write_run(tmp_path / name, SCENARIOS[name]) for name in ("typical", "many tasks")}
-    for name in ("typical", "typical", "many tasks"):  # the first pays for imports and templates
+    for name in ("typical", "typical", "many tasks"):  # the first one includes the time of imports and templates
         begun = time.process_time()
         write_report([folders[name]], out)
         took[name] = time.process_time() - begun

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is seen while a run goes on: on a terminal, in a log, and without the letters of Unicode."""
+"""The display of an active run: on a terminal, in a log, and in ASCII only."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tests the access pattern of a call and whether buffering pays, against figures calculated by hand.
+// Tests the access pattern of a call and the profitability of buffering, against figures calculated by hand.
 #include "cache/readahead.hpp"
 
 #include "buffered.hpp"
@@ -283,7 +283,7 @@ TEST_CASE("long_stream_drops_its_pages_on_fast_storage") {
     CHECK_FALSE(passes(16, 4096));
     CHECK(passes(17, 4096));
     CHECK_FALSE(passes(17, 4096, true));
-    CHECK_FALSE(passes(20, 8192));  // which go straight
+    CHECK_FALSE(passes(20, 8192));  // which bypass the buffer
     unseen.rule.may_suspend = false;
     CHECK_FALSE(passes(17, 4096));
 }

@@ -210,7 +210,7 @@ TEST_CASE("call_is_a_hit_when_answered_here_or_page_sized") {
     CHECK(hits(4095, 8192) == 2);
     CHECK(file.statistics.read.hits == before + 1);
     CHECK(file.profitability.window_calls == 4);
-    CHECK(hits(1, 4096) == 2);  // a whole page went straight, and is not here
+    CHECK(hits(1, 4096) == 2);  // a complete page bypassed the buffer, so it is not cached
 }
 
 TEST_CASE("free space is looked at after 16 MiB that were accepted") {

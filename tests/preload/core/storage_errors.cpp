@@ -213,7 +213,7 @@ TEST_CASE("straight_write_invalidates_pages_but_keeps_newer_data") {
         fixture.file->lock.unlock();
         return pwrite64(fixture.fd, from, bytes, offset);
     });
-    fixture.file->profitability.best_bytes_per_us = 1U << 30U;  // large calls go straight
+    fixture.file->profitability.best_bytes_per_us = 1U << 30U;  // large calls bypass the buffer
     REQUIRE(fixture.write(3 * 4096 - 10, 4 * 4096) == 3 * 4096 - 10);
     CHECK(buffer::find_page(*fixture.file, 4) == nullptr);
     CHECK(buffer::find_page(*fixture.file, 6) == nullptr);

@@ -154,7 +154,7 @@ TEST_CASE("calls_over_pages_split_and_full_pages_bypass_the_buffer") {
     one.file->profitability.probes = 9;  // not to see how fast storage is
     CHECK(one.read(0, 100) == 4096);
     CHECK(one.read(100, 3 * 4096) ==
-          2 * 4096 + 4096);  // the rest of the first is here, two go straight, the last is loaded
+          2 * 4096 + 4096);  // the end of the first page is cached, two pages bypass the buffer, the last is loaded
     CHECK(buffer::find_page(*one.file, 1) == nullptr);
     CHECK(buffer::find_page(*one.file, 3) != nullptr);
     CHECK(one.file->pages.count == 2);

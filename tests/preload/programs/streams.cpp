@@ -115,7 +115,7 @@ std::ofstream& everywhere() {
     return out;
 }
 void left_open() {
-    put(everywhere(), 60000, 'a');  // the first 16 writes of a file may go straight
+    put(everywhere(), 60000, 'a');  // the first 16 writes of a file may bypass the buffer
 }
 
 void empties_it() {

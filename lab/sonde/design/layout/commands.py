@@ -277,7 +277,7 @@ def _is_under_controller(block_device: BlockDevice) -> bool:
 
 
 def list_declustered_pools(block_device: BlockDevice) -> list[BlockDevice]:
-    """The declustered pools below, which the tool of their controller or software makes."""
+    """The declustered pools below a device, which the tool of their controller or software creates."""
     return [
         device
         for device in block_device.iterate_top_down()

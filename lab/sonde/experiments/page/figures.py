@@ -174,7 +174,7 @@ def _make_published_curves(
 def _scale_published_lines(
     figure: FigureDescription, points: Sequence[FigurePoint], runs: MeasuredRuns
 ) -> tuple[list[PublishedLine], float, str]:
-    """Returns the published lines of a chart, their scale factor, and a sentence on it."""
+    """Returns the published lines of a chart, their scale factor, and a sentence that explains the factor."""
     shared = {
         name: points[0].coordinates.get(name)
         for name in points[0].coordinates

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an experiment file may hold."""
+"""The tables and members of an experiment file."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class NamedPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Clients:
-    """Who does the I/O. If nothing is said, the plan's own `tasks` say it."""
+    """The nodes and tasks that do the I/O. If nothing is said, the plan's own `tasks` say it."""
 
     nodes: int | None = declare_plain_number("count", "client nodes", min_value=1)
     per_target: int | None = declare_plain_number(
@@ -66,7 +66,7 @@ class Clients:
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """What is measured, where that is more than the directory of a plan's target."""
+    """The measured storage, where it is more than the directory of a plan's target."""
 
     system: str = declare_text("system file, or the name of a described one in systems/")
     file_systems: tuple[str, ...] = declare_texts(

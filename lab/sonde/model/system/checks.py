@@ -26,7 +26,7 @@ def check_system(part_index: PartIndex) -> None:
 
 
 def find_system_problems(part_index: PartIndex) -> Iterator[SystemFileError]:
-    """Yields every problem. A rule that cannot go on, because a name leads nowhere, ends with that problem."""
+    """Yields every problem. A rule that cannot continue, because a name refers to no part, ends with that problem."""
     rules: list[Callable[[], Iterator[SystemFileError]]] = [
         *(partial(_check_references, part_index, source) for source in part_index.sources),
         *(partial(rule, part_index) for rule in _CHECKS),

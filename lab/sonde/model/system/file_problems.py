@@ -20,7 +20,7 @@ from sonde.model.tables.table_reader import ReadContext, find_table_problems, re
 
 @dataclass
 class _FileProblems:
-    """What reading the files has given: readable tables, problems, and names of the tables that are not readable."""
+    """Results of reading the files: readable tables, problems, and names of the tables that are not readable."""
 
     sources: list[PartSource] = field(default_factory=list)
     problems: list[UserError] = field(default_factory=list)

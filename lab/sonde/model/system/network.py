@@ -41,7 +41,7 @@ NETWORK_KINDS = (
 
 @dataclass(frozen=True, kw_only=True)
 class SystemPart:
-    """What every part may say."""
+    """Members that every part may have."""
 
     id: str = declare_text(
         "the name of the part, or a range like oss[001-036] for many alike", required=True, pattern=_PART_ID_PATTERN
@@ -129,7 +129,7 @@ class Interface:
 
 @dataclass(frozen=True, kw_only=True)
 class Host(SystemPart):
-    """What nodes, routers and servers have in common."""
+    """Members that nodes, routers and servers share."""
 
     sockets: Quantity | None = declare_quantity("count", "processors")
     cores: Quantity | None = declare_quantity("count", "processor cores")

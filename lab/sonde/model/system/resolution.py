@@ -15,7 +15,7 @@ from sonde.model.tables.quantity import Quantity, ReadWriteRates
 
 
 class ResolvableSystem(Protocol):
-    """What the resolved form needs of a system. Capacities and stripes are in bytes."""
+    """Facts about a system that the resolved form needs. Capacities and stripes are in bytes."""
 
     @property
     def id(self) -> str: ...

@@ -67,7 +67,7 @@ class DefaultStripe:
 
 @dataclass(frozen=True, kw_only=True)
 class RatedPeak:
-    """What is promised."""
+    """Rated values."""
 
     read: Quantity | None = declare_quantity("rate", "reading")
     write: Quantity | None = declare_quantity("rate", "writing")
@@ -80,7 +80,7 @@ class RatedPeak:
 
 @dataclass(frozen=True, kw_only=True)
 class FileSystemRequirement:
-    """What a file system that is to be laid out should offer."""
+    """Requirements on a file system that the planner lays out."""
 
     capacity: Quantity | None = declare_quantity("size", "that files can fill")
     read: Quantity | None = declare_quantity("rate", "reading")

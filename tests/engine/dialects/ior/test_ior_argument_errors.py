@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong words: one sentence that says what and what to do, exit code 2, and nothing left behind. IOR prints pages,
-aborts its ranks or goes on with something else; on some of these it exits with 0.
+aborts its ranks or continues with something else; on some of these it exits with 0.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def test_asynchronous_transfers_leave_the_same_files(engine_path: Path, tmp_path
 
 
 def test_a_shared_file_in_random_order_is_as_large_and_verifies(engine_path: Path, tmp_path: Path) -> None:
-    """Who writes which transfer is dealt otherwise than by IOR, evenly, so the content differs in the task numbers."""
+    """The engine assigns transfers to tasks evenly, unlike IOR, so the content differs in the task numbers."""
     command_line = "-w -r -R -k -G 5 -o f -z -t 4k -b 64k -s 2 --random-offset-seed=3 --sonde-record=r"
     files = run_ours(Case(command_line, 2), engine_path, tmp_path / "ours")
     assert files["f"][0] == 2 * 2 * 65536

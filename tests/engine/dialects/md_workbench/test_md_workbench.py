@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """md-workbench's command line: IOR's own tests of it run, its lines have the form of the real ones, and phases that are
-run one at a time go on where the last one ended.
+run one at a time continue where the last one ended.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ def test_required_lustre_gets_targets_on_servers() -> None:
 
 
 def capacity_of_drives(plan: LayoutPlan, layout: FileSystemLayout) -> int:
-    """Bytes of data drives beneath, less what parity and copies take."""
+    """Capacity of the drives below a layout without the share of parity and copies, in bytes."""
     total = 0
     for group in {group.id: group for store in layout.devices for group in store.list_raid_groups()}.values():
         drives = [device.capacity or 0 for device in group.iterate_top_down() if device.kind == "drives"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a table refers to is dealt out to its parts in order; includes, groups, resolved numbers, and what is needed."""
+"""References of a table are distributed over its parts in order; includes, groups, resolved numbers, requirements."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which members name other parts, whether one, several dealt out or several for all, and which of them are needed."""
+"""Members that name other parts: one, several distributed ones or several for all, and which are required."""
 
 from __future__ import annotations
 

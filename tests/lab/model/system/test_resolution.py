@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The resolved form of a system part by part: numbers in base units, ids dealt out, and what follows from both."""
+"""The resolved form of a system part by part: numbers in base units, distributed ids, and values derived from both."""
 
 from __future__ import annotations
 

@@ -78,6 +78,14 @@ def _add_link_line(link_details: LinkDetails, line: str) -> LinkDetails:
         link_details = replace(link_details, link_address=link[1])
     elif vlan := re.match(r"\s+vlan protocol (\S+) id (\d+)", line):
         link_details = replace(link_details, vlan=int(vlan[2]), vlan_protocol=vlan[1])
+    elif re.match(r"\s+bond(_slave)? ", line):
+        number = _find_following_word(line, "ad_aggregator(?:_id)?")
+        link_details = replace(
+            link_details,
+            aggregator=int(number) if number.isdigit() else None,
+            lacp_partner=_find_following_word(line, "ad_partner_mac"),
+            has_port_failed=_find_following_word(line, "mii_status") == "DOWN",
+        )
     if sizes := re.search(r"\bgso_max_size (\d+) gso_max_segs (\d+)", line):
         link_details = replace(link_details, gso_bytes=int(sizes[1]), gso_segments=int(sizes[2]))
     return link_details
@@ -96,6 +104,6 @@ def _parse_address_details(line_end: str) -> AddressDetails:
 
 
 def _find_following_word(line_text: str, preceding_word: str) -> str:
-    """The word that follows a name, or nothing."""
+    """The word that follows a name or pattern, or nothing."""
     match = re.search(rf"\b{preceding_word} (\S+)", line_text)
     return match[1] if match else ""

@@ -52,7 +52,9 @@ def check_host_routes(
     else:
         both_sides, further_unknown = _check_other_side(fabrics, views, host_tables, other_tables)
         unknown += further_unknown
-    all_faults, comparisons = split_faults_and_comparisons((*results, *both_sides))
+    all_faults, comparisons = split_faults_and_comparisons(
+        (*results, *_find_inactive_profiles(host_tables), *both_sides)
+    )
     faults = tuple(
         fault
         if fault.location in host_tables.unapplied_settings
@@ -75,6 +77,13 @@ def check_host_routes(
     if leased:
         not_examined.append(f"whether the lease of {', '.join(leased)} is renewed, without which its routes go too")
     return RouteCheck(host_or_class, faults, unknown, comparisons, not_compared, tuple(dict.fromkeys(not_examined)))
+
+
+def _find_inactive_profiles(host_tables: HostTables) -> Iterator[RouteFault]:
+    for profile in host_tables.inactive_profiles:
+        yield RouteFault(
+            "not applied at the start", f"{profile.origin}, {profile.option}", profile.effect, profile.remedy
+        )
 
 
 def _check_other_side(

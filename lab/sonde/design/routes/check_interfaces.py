@@ -148,12 +148,15 @@ def _check_further_devices(host_view: HostView, address: str, host_tables: HostT
 
 
 def _check_bond_ports(device: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
-    """Ports of a bond that are down, or that take shorter packets than the bond sends."""
+    """Ports of a bond that are down or that it does not use, or that take shorter packets than the bond sends."""
+    yield from _check_aggregators(device, host_tables)
     for port in list_bond_ports(device, host_tables):
         yield CheckedItem("a port of a bond", port)
-        if host_tables.links.get(port) == "down":
+        is_down = host_tables.links.get(port) == "down"
+        if is_down or host_tables.link_details[port].has_port_failed:
+            state = "is down" if is_down else "has a link, but the bond calls it down (mii_status)"
             yield RouteFault(
-                "bond port down", port, f"{port}, a port of {device}, is down: the bond has lost this link",
+                "bond port down", port, f"{port}, a port of {device}, {state}: the bond has lost this link",
                 f"ip link set {port} up, or look at the cable and the switch",
             )  # fmt: skip
         mtu, bond_mtu = host_tables.mtus.get(port), host_tables.mtus.get(device)
@@ -162,6 +165,37 @@ def _check_bond_ports(device: str, host_tables: HostTables) -> Iterator[RouteFau
                 "MTU mismatch", port, f"{port}, a port of {device}, takes packets of {mtu} B, {device} {bond_mtu} B",
                 f"ip link set {port} mtu {bond_mtu}",
             )  # fmt: skip
+
+
+def _check_aggregators(bond: str, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
+    """Ports that LACP has not joined to the links that the bond uses, and a bond whose switch does not speak LACP."""
+    details = host_tables.link_details.get(bond)
+    ports = {
+        port: host_tables.link_details[port].aggregator
+        for port in list_bond_ports(bond, host_tables)
+        if host_tables.links.get(port) != "down" and not host_tables.link_details[port].has_port_failed
+    }
+    numbers = [number for number in ports.values() if number is not None]
+    if details is None or not numbers:
+        return
+    yield CheckedItem("the aggregator of a bond", bond)
+    if details.lacp_partner and not details.lacp_partner.strip("0:"):
+        yield RouteFault(
+            "bond without a partner", bond,
+            f"no switch has answered {bond} by LACP (partner {details.lacp_partner}): it sends by one port only, or by"
+            " none",
+            "make the ports of the switch one port channel with LACP, or choose another mode of the bond",
+        )  # fmt: skip
+        return
+    active = details.aggregator if details.aggregator is not None else max(set(numbers), key=numbers.count)
+    unused = [port for port, number in ports.items() if number is not None and number != active]
+    if unused:
+        yield RouteFault(
+            "bond port not used", ", ".join(unused),
+            f"{', '.join(f'{port} is in aggregator {ports[port]}' for port in unused)}, and {bond} sends by aggregator"
+            f" {active} only: the bond has lost {'this link' if len(unused) == 1 else 'these links'}",
+            "look at the port channel of the switch: LACP joins ports of one channel with one speed",
+        )  # fmt: skip
 
 
 def _check_local_route(address: str, tables: HostTables) -> Iterator[RouteFault | CheckedItem]:

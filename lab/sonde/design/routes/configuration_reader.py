@@ -12,6 +12,7 @@ import yaml
 
 from sonde.design.routes.host_tables import (
     HostTables,
+    InactiveProfile,
     ObservedHop,
     ObservedRoute,
     ObservedRule,
@@ -36,6 +37,9 @@ _NETWORKD_ATTRIBUTES = {"InitialCongestionWindow": "initcwnd", "InitialAdvertise
                         "TCPRetransmissionTimeoutSec": "rto_min", "HopLimit": "hoplimit"}  # fmt: skip
 # Options of routes in keyfiles that `_make_route` reads, or on which no packet depends.
 _KEYFILE_OPTIONS = ("weight", "table", "mtu", "type", "scope", "onlink")
+_TRUE, _FALSE = ("yes", "true", "1", "on"), ("no", "false", "0", "off")
+_UNCONFIGURED = ("disabled", "ignore")
+_MANUAL_POLICIES = ("manual", "down", "always-down")
 _LNET_LINE = re.compile(r"^[ \t]*net\s+(\S+)\s+hops\s+(-?\d+)\s+gw\s+(\S+)\s+(up|down)", re.MULTILINE)
 
 
@@ -75,8 +79,11 @@ def _iterate_ini_sections(file_text: str) -> Iterator[tuple[str, list[tuple[str,
 
 def _parse_networkd_file(file_text: str, file_name: str) -> HostTables:
     rules, routes, matched_device = [], [], ""
+    inactive_profiles: list[InactiveProfile] = []
     for number, (section, members) in enumerate(_iterate_ini_sections(file_text)):
         origin, values = f"{file_name}, section {number}", dict(members)
+        if section == "Link":
+            inactive_profiles += _list_inactive_profiles(values, file_name)
         if section == "Match" and re.fullmatch(r"[^\s*?\[\]!]+", values.get("Name", "")):
             matched_device = values["Name"]
         if section == "RoutingPolicyRule":
@@ -93,7 +100,7 @@ def _parse_networkd_file(file_text: str, file_name: str) -> HostTables:
                     mask=int(mask, 0) if mask else 0xFFFFFFFF,
                     version=_RULE_FAMILIES.get(values.get("Family", "")),
                     interface=values.get("IncomingInterface", ""),
-                    inverted=values.get("InvertRule", "").lower() in ("yes", "true", "1", "on"),
+                    inverted=values.get("InvertRule", "").lower() in _TRUE,
                     suppressed_prefix=int(values["SuppressPrefixLength"]) if "SuppressPrefixLength" in values else None,
                     selectors=" ".join(
                         f"{name} {values[member]}" for member, name in _NETWORKD_SELECTORS.items() if member in values
@@ -115,7 +122,26 @@ def _parse_networkd_file(file_text: str, file_name: str) -> HostTables:
                 (name, values[member]) for member, name in _NETWORKD_ATTRIBUTES.items() if member in values
             )
             routes.append(replace(route, attributes=attributes))
-    return HostTables(rules=tuple(rules) or None, routes=tuple(routes) or None, formats=("networkd",))
+    return HostTables(
+        rules=tuple(rules) or None,
+        routes=tuple(routes) or None,
+        formats=("networkd",),
+        inactive_profiles=tuple(inactive_profiles),
+    )
+
+
+def _list_inactive_profiles(link_values: Mapping[str, str], file_name: str) -> Iterator[InactiveProfile]:
+    """What the section Link says against using the file at the start."""
+    effect = "systemd-networkd does not {} at the start of the host, and then there are none of its routes"
+    if (text := link_values.get("Unmanaged", "no")).lower() in _TRUE:
+        yield InactiveProfile(
+            file_name, f"Unmanaged={text}", effect.format("use this interface"), "remove Unmanaged, or set it to no"
+        )
+    if (text := link_values.get("ActivationPolicy", "up")).lower() in _MANUAL_POLICIES:
+        yield InactiveProfile(
+            file_name, f"ActivationPolicy={text}", effect.format("bring this interface up"),
+            "remove ActivationPolicy, or set it to up",
+        )  # fmt: skip
 
 
 def _make_route(
@@ -147,8 +173,10 @@ def _parse_keyfile(file_text: str, file_name: str) -> HostTables:
     """A profile of NetworkManager: routes that differ in their next hops only form one multipath route."""
     rules, parts = [], []
     device = ""
+    inactive_profiles: list[InactiveProfile] = []
     for section, members in _iterate_ini_sections(file_text):
         values = dict(members)
+        inactive_profiles += _list_inactive_parts(section, values, file_name)
         if section == "connection":
             device = values.get("interface-name", "")
         if section not in ("ipv4", "ipv6"):
@@ -159,14 +187,36 @@ def _parse_keyfile(file_text: str, file_name: str) -> HostTables:
                 destination, gateway, metric = (*value.split(","), "", "")[:3]
                 options = dict(option.split("=") for option in values.get(f"{member}_options", "").split(",") if option)
                 hops = [ObservedHop(gateway, device, int(options.get("weight", 1)))] if gateway else []
-                table, mtu, kind = options.get("table"), options.get("mtu"), options.get("type", "unicast")
+                table = options.get("table") or values.get("route-table")
+                mtu, kind = options.get("mtu"), options.get("type", "unicast")
                 route = _make_route(destination, table, hops, origin, metric or None, mtu, device, kind)
                 attributes = tuple(pair for pair in options.items() if pair[0] not in _KEYFILE_OPTIONS)
                 parts.append(replace(route, attributes=attributes))
             elif re.fullmatch(r"routing-rule\d+", member):
                 rules.append(_parse_keyfile_rule(value, origin, _RULE_FAMILIES[section]))
     routes = tuple(_join_routes_into_multipath(parts)) or None
-    return HostTables(rules=tuple(rules) or None, routes=routes, formats=("networkmanager",))
+    return HostTables(
+        rules=tuple(rules) or None,
+        routes=routes,
+        formats=("networkmanager",),
+        inactive_profiles=tuple(inactive_profiles),
+    )
+
+
+def _list_inactive_parts(section: str, values: Mapping[str, str], file_name: str) -> Iterator[InactiveProfile]:
+    """What a section of a keyfile says against applying its profile, or its routes of one IP version, at the start."""
+    effect = "NetworkManager does not {} at the start of the host, and then there are none of its routes"
+    if section == "connection" and (text := values.get("autoconnect", "true")).lower() in _FALSE:
+        yield InactiveProfile(
+            file_name, f"autoconnect={text}", effect.format("apply this profile"),
+            "remove autoconnect, which is true without it",
+        )  # fmt: skip
+    is_version = section in _RULE_FAMILIES
+    if is_version and values.get("method") in _UNCONFIGURED and any(name.startswith("route") for name in values):
+        yield InactiveProfile(
+            file_name, f"[{section}] method={values['method']}", effect.format("configure this IP version"),
+            "set method to manual, or to auto",
+        )  # fmt: skip
 
 
 def _parse_keyfile_rule(rule_text: str, origin: str, version: int) -> ObservedRule:

@@ -95,7 +95,9 @@ class LinkDetails:
     its queue in packets, its link address, whether it uses ARP, whether a program switched it off (protodown), whether
     it is a port of a bond, whether it sends multicast packets, and how many bytes and segments the kernel hands to it
     at a time (GSO; None: unknown). `parent` is the device below a VLAN, `vlan` its number (None: unknown) and
-    `vlan_protocol` its kind of tag ("": unknown)."""
+    `vlan_protocol` its kind of tag ("": unknown). `aggregator` is the number of the links that a bond uses by LACP, or
+    of those that a port belongs to (None: unknown or without LACP). `lacp_partner` is the link address of the switch
+    that a bond agreed with ("": unknown). `has_port_failed` says that the bond calls its port down (MII)."""
 
     master: str = ""
     queue: str = ""
@@ -110,6 +112,9 @@ class LinkDetails:
     parent: str = ""
     vlan: int | None = None
     vlan_protocol: str = ""
+    aggregator: int | None = None
+    lacp_partner: str = ""
+    has_port_failed: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,6 +129,16 @@ class AddressDetails:
     is_leased: bool = False
     scope: str = ""
     broadcast: str = ""
+
+
+@dataclass(frozen=True)
+class InactiveProfile:
+    """A configuration file whose option keeps its manager from applying it at the start of the host."""
+
+    origin: str
+    option: str
+    effect: str
+    remedy: str
 
 
 @dataclass(frozen=True)
@@ -152,6 +167,7 @@ class HostTables:
     is_lnet_routing: bool | None = None  # whether LNet forwards messages of other hosts
     lnet_extras: tuple[str, ...] = ()  # members of an LNet export that no check reads
     formats: tuple[str, ...] = ()  # of configuration files among the sources, by their names in sonde route plan
+    inactive_profiles: tuple[InactiveProfile, ...] = ()  # configuration files that do not take effect at the start
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -197,6 +213,7 @@ class HostTables:
             is_lnet_routing=self.is_lnet_routing if other.is_lnet_routing is None else other.is_lnet_routing,
             lnet_extras=tuple(dict.fromkeys((*self.lnet_extras, *other.lnet_extras))),
             formats=tuple(dict.fromkeys((*self.formats, *other.formats))),
+            inactive_profiles=tuple(dict.fromkeys((*self.inactive_profiles, *other.inactive_profiles))),
         )
 
     def list_devices_with_address(self, address: str, devices: Collection[str]) -> tuple[str, ...]:

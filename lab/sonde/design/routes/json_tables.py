@@ -86,7 +86,7 @@ def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> H
                 "SLAVE" in row.get("flags", ()), "MULTICAST" in row.get("flags", ("MULTICAST",)),
                 gso_bytes=_find_number(row, "gso_max_size"), gso_segments=_find_number(row, "gso_max_segs"),
                 parent=str(row.get("link") or ""), vlan=_find_vlan(row),
-                vlan_protocol=str(_read_vlan_data(row).get("protocol", "")),
+                vlan_protocol=str(_read_vlan_data(row).get("protocol", "")), **_read_bond_state(row),
             )  # fmt: skip
             address_details |= {str(address["local"]): _make_address_details(address) for address in device_addresses}
             if "flags" in row:
@@ -138,6 +138,21 @@ def _find_vlan(json_row: Mapping[str, Any]) -> int | None:
 def _read_vlan_data(json_row: Mapping[str, Any]) -> Mapping[str, Any]:
     link = json_row.get("linkinfo") or {}
     return (link.get("info_data") or {}) if link.get("info_kind") == "vlan" else {}
+
+
+def _read_bond_state(json_row: Mapping[str, Any]) -> dict[str, Any]:
+    """What LACP says of a bond or of a port of one, by the members of `LinkDetails`; only `ip -d` prints it."""
+    link = json_row.get("linkinfo") or {}
+    if link.get("info_kind") == "bond":
+        state = (link.get("info_data") or {}).get("ad_info") or {}
+        return {"aggregator": _find_number(state, "aggregator"), "lacp_partner": str(state.get("partner_mac", ""))}
+    if link.get("info_slave_kind") == "bond":
+        state = link.get("info_slave_data") or {}
+        return {
+            "aggregator": _find_number(state, "ad_aggregator_id"),
+            "has_port_failed": state.get("mii_status") == "DOWN",
+        }
+    return {}
 
 
 def _find_transport_mode(json_row: Mapping[str, Any]) -> str:

@@ -34,6 +34,7 @@ _SLAVE = 1 << 11  # IFF_SLAVE, a port of a bond
 _MULTICAST = 1 << 12  # IFF_MULTICAST
 _NO_ARP = 1 << 7  # IFF_NOARP
 _VLAN_PROTOCOLS = {0x8100: "802.1Q", 0x88A8: "802.1ad"}
+_BOND_LINK_DOWN = 2
 _PERMANENT = 0x80  # IFA_F_PERMANENT
 _DUPLICATE, _DEPRECATED, _TENTATIVE = 0x08, 0x20, 0x40  # IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE
 _INVERTED = 0x2  # FIB_RULE_INVERT
@@ -123,6 +124,7 @@ def _make_link_details(netlink_message: Any, device_names: dict[int, str]) -> Li
         "" if netlink_message.get_attr("IFLA_LINK_NETNSID") is not None
         else device_names.get(netlink_message.get_attr("IFLA_LINK") or 0, ""),
         *_read_vlan(netlink_message),
+        *_read_bond_state(netlink_message),
     )  # fmt: skip
 
 
@@ -134,6 +136,23 @@ def _read_vlan(netlink_message: Any) -> tuple[int | None, str]:
     data = link.get_attr("IFLA_INFO_DATA")
     number, protocol = data.get_attr("IFLA_VLAN_ID"), data.get_attr("IFLA_VLAN_PROTOCOL")
     return None if number is None else int(number), _VLAN_PROTOCOLS.get(protocol, "")
+
+
+def _read_bond_state(netlink_message: Any) -> tuple[int | None, str, bool]:
+    """The aggregator and the partner of a bond, or the aggregator of a port and whether the bond calls it down."""
+    link = netlink_message.get_attr("IFLA_LINKINFO")
+    bond_data = (
+        link.get_attr("IFLA_INFO_DATA") if link is not None and link.get_attr("IFLA_INFO_KIND") == "bond" else None
+    )
+    state = bond_data.get_attr("IFLA_BOND_AD_INFO") if bond_data is not None else None
+    if state is not None:
+        partner = str(state.get_attr("IFLA_BOND_AD_INFO_PARTNER_MAC") or "")
+        return state.get_attr("IFLA_BOND_AD_INFO_AGGREGATOR"), partner, False
+    if link is None or link.get_attr("IFLA_INFO_SLAVE_KIND") != "bond":
+        return None, "", False
+    port_data = link.get_attr("IFLA_INFO_SLAVE_DATA")
+    has_failed = port_data.get_attr("IFLA_BOND_SLAVE_MII_STATUS") == _BOND_LINK_DOWN
+    return port_data.get_attr("IFLA_BOND_SLAVE_AD_AGGREGATOR_ID"), "", has_failed
 
 
 def _make_address_details(netlink_message: Any) -> AddressDetails:

@@ -75,3 +75,47 @@ def test_dots_in_a_device_name_are_no_levels(tmp_path: Path) -> None:
     del outputs["90-routes.conf"]
     faults = [fault for fault in check_outputs(tmp_path, outputs, device=VLAN).faults if "rp_filter" in fault.location]
     assert "net.ipv4.conf.bond0/210.rp_filter = 1" in [fault.location for fault in faults], "sysctl takes it so"
+
+
+BOND_LINE = "    bond mode 802.3ad miimon 100 ad_aggregator {} ad_num_ports 2 ad_actor_key 15 ad_partner_mac {} "
+PORT_LINE = "    bond_slave state ACTIVE mii_status {} link_failure_count 0 perm_hwaddr 52:54:00:a0:00:03 queue_id 0 "
+SWITCH, NO_SWITCH = "aa:bb:cc:00:00:01", "00:00:00:00:00:00"
+
+
+@pytest.mark.parametrize(
+    ("aggregators", "partner", "state", "faults"),
+    [
+        ((1, 1, 1), SWITCH, "UP", []),
+        ((2, 2, 1), SWITCH, "UP", [("bond port not used", "eth3")]),
+        ((1, 2, 1), SWITCH, "UP", [("bond port not used", "eth2")]),
+        ((1, 1, 2), SWITCH, "DOWN", [("bond port down", "eth3")]),
+        ((1, 1, 2), NO_SWITCH, "UP", [("bond without a partner", "bond0")]),
+    ],
+)
+def test_port_outside_the_aggregator_is_reported(
+    tmp_path: Path, aggregators: tuple[int, int, int], partner: str, state: str, faults: list[tuple[str, str]]
+) -> None:
+    bond, first, second = aggregators
+    outputs = print_server_outputs()
+    lines = outputs["addr"].splitlines()
+    for device, line in (
+        ("bond0:", BOND_LINE.format(bond, partner)),
+        ("eth2:", f"{PORT_LINE.format('UP')}ad_aggregator_id {first} ad_actor_oper_port_state 61 "),
+        ("eth3:", f"{PORT_LINE.format(state)}ad_aggregator_id {second} ad_actor_oper_port_state 61 "),
+    ):
+        index = next(number for number, text in enumerate(lines) if f" {device}" in text)
+        lines.insert(index + 2, line)
+    outputs["addr"] = "\n".join(lines) + "\n"
+    verdict = check_outputs(tmp_path, outputs)
+    assert [(fault.kind, fault.location) for fault in verdict.faults] == faults
+    assert "the aggregator of a bond" in {item.subject for item in verdict.comparisons}
+
+
+def test_json_shows_the_aggregator_of_a_bond_and_its_port() -> None:
+    text = """[{"ifname": "bond0", "addr_info": [], "linkinfo": {"info_kind": "bond", "info_data": {"mode": "802.3ad",
+      "ad_info": {"aggregator": 3, "num_ports": 1, "partner_mac": "aa:bb:cc:00:00:01"}}}},
+     {"ifname": "eth3", "addr_info": [], "master": "bond0", "flags": ["SLAVE"], "linkinfo": {"info_slave_kind": "bond",
+      "info_slave_data": {"state": "ACTIVE", "mii_status": "DOWN", "ad_aggregator_id": 2}}}]"""
+    details = parse_host_tables(text, "addr.json").link_details
+    assert (details["bond0"].aggregator, details["bond0"].lacp_partner) == (3, "aa:bb:cc:00:00:01")
+    assert (details["eth3"].aggregator, details["eth3"].has_port_failed) == (2, True)

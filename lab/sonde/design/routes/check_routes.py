@@ -53,9 +53,27 @@ def find_route_faults(
             if not _is_route_of_far_address(host_view, route, host_tables):
                 yield from _check_route_attributes(host_view, route, host_tables)
             yield from find_attribute_faults(route, host_view.own_side.mtu)
+            yield from _check_next_hop_group(host_view, route, host_tables)
         if is_own_network_route(route, host_view.own_side) and route.device in ("", host_view.host_class.device):
             yield from find_own_network_faults(route, host_view.own_side)
         yield from _check_foreign_destination(host_view, all_host_views, route)
+
+
+def _check_next_hop_group(
+    host_view: HostView, route: ObservedRoute, host_tables: HostTables
+) -> Iterator[RouteFault | CheckedItem]:
+    """A group of next hops that the kernel does not choose from by the hash of a flow alone."""
+    group_type = host_tables.next_hop_types.get(route.next_hop_id)
+    if group_type is None:
+        return
+    yield CheckedItem("the type of a next-hop group", route.next_hop_id)
+    if group_type == "resilient" and len(host_view.fabric.routers) > 1:
+        yield RouteFault(
+            "resilient next hops", route.origin,
+            f"the route to {route.destination} uses the next-hop group {route.next_hop_id} of type resilient: its table"
+            " of next hops also depends on earlier traffic, so a flow and its replies take different routers",
+            f"ip nexthop replace id {route.next_hop_id} group … without a type, or put the next hops into the route",
+        )  # fmt: skip
 
 
 def _is_route_of_far_address(host_view: HostView, route: ObservedRoute, host_tables: HostTables) -> bool:
@@ -112,7 +130,12 @@ def find_own_network_faults(route: ObservedRoute, side: FabricSide) -> Iterator[
 def list_attributes_not_examined(host_view: HostView, host_tables: HostTables) -> list[str]:
     """Attributes of the routes to the other side that the plan does not set and no check reads."""
     routes = [route for route in host_tables.routes or () if _leads_to_other_side(host_view, route)]
-    return list_harmless_attributes(routes, host_view.own_side.mtu)
+    groups = [
+        f"the type of the next-hop object {route.next_hop_id} of the route to {route.destination} (ip nexthop)"
+        for route in routes
+        if route.next_hop_id and len(route.hops) > 1 and route.next_hop_id not in host_tables.next_hop_types
+    ]
+    return [*list_harmless_attributes(routes, host_view.own_side.mtu), *groups]
 
 
 def _leads_to_other_side(host_view: HostView, route: ObservedRoute) -> bool:

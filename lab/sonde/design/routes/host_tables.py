@@ -50,6 +50,7 @@ class ObservedRoute:
     service: str = ""  # tos or dsfield: only packets with it take this route
     largest_segment: int | None = None  # advmss, bytes
     attributes: tuple[tuple[str, str], ...] = ()  # those that no other member holds, by name, as ip prints them
+    next_hop_id: str = ""  # of the next-hop object or group that its next hops are of
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,7 @@ class HostTables:
     link_details: Mapping[str, LinkDetails] = field(default_factory=dict)  # by device
     planned_devices: tuple[str, ...] = ()  # of the system file, which settings may name although the host lacks them
     neighbors: tuple[ObservedNeighbor, ...] | None = None
+    next_hop_types: Mapping[str, str] = field(default_factory=dict)  # "resilient", "mpath" or "single", by id
     lnet_routes: tuple[LnetRoute, ...] | None = None
     lnet_interfaces: tuple[LnetInterface, ...] | None = None
     lnet_peers: tuple[LnetPeer, ...] | None = None
@@ -205,6 +207,7 @@ class HostTables:
             link_details={**self.link_details, **other.link_details},
             planned_devices=tuple(dict.fromkeys((*self.planned_devices, *other.planned_devices))),
             neighbors=_join_known(self.neighbors, other.neighbors),
+            next_hop_types={**self.next_hop_types, **other.next_hop_types},
             lnet_routes=_concatenate_known(self.lnet_routes, other.lnet_routes),
             lnet_interfaces=_concatenate_known(self.lnet_interfaces, other.lnet_interfaces),
             lnet_peers=_join_known(self.lnet_peers, other.lnet_peers),

@@ -33,6 +33,8 @@ _ROUTE_FLAGS = ("onlink", "pervasive", "dead", "linkdown", "offload", "trap", "o
 # Attributes of routes that other members of `ObservedRoute` hold, or on which no packet depends.
 _STORED_ATTRIBUTES = ("dev", "via", "table", "metric", "weight", "src", "tos", "advmss", "mtu", "scope", "proto",
                       "pref", "nhid", "error", "type")  # fmt: skip
+# A next-hop object in `ip nexthop` or `ip -d route`: its id, what it is of, and its other attributes.
+_NEXT_HOP_OBJECT = re.compile(r"^(?:\s+nh_info )?id (\d+) (via|dev|group|blackhole|encap)\b(.*)$", re.MULTILINE)
 _AFTER_ENCAPSULATION = ("via", "dev", "proto", "scope", "nexthop", "metric", "table")
 
 
@@ -71,6 +73,16 @@ def parse_rule_line(tokens: Sequence[str], line: str, origin: str) -> ObservedRu
         selectors=" ".join(selectors),
         is_detached="[detached]" in flags,
     )
+
+
+def find_next_hop_types(output_text: str) -> dict[str, str]:
+    """The types of next-hop objects by their ids, as `ip nexthop` and `ip -d route` print them: "single", "mpath" or
+    "resilient"."""
+    types: dict[str, str] = {}
+    for match in _NEXT_HOP_OBJECT.finditer(output_text):
+        group_type = re.search(r"\btype (\w+)", match[3])
+        types[match[1]] = "single" if match[2] != "group" else group_type[1] if group_type else "mpath"
+    return types
 
 
 def parse_neighbor_line(tokens: Sequence[str]) -> ObservedNeighbor:
@@ -113,6 +125,7 @@ def parse_route_line(tokens: Sequence[str], origin: str, ip_version: int | None)
             for name, value in attributes.items()
             if name not in _STORED_ATTRIBUTES or (name == "mtu" and value.startswith("lock "))
         ),
+        next_hop_id=attributes.get("nhid", ""),
     )
 
 

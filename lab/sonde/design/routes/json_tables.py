@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads rules, routes, addresses and neighbors as `ip -j` prints them."""
+"""Reads rules, routes, addresses, neighbors and next-hop objects as `ip -j` prints them."""
 
 from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sonde.design.routes.host_tables import (
@@ -62,55 +63,85 @@ def _keep_first_members(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _read_json_rows(json_rows: Sequence[Mapping[str, Any]], file_name: str) -> HostTables:
-    rules, routes, addresses, neighbors = [], [], [], []
-    mtus: dict[str, int] = {}
-    links: dict[str, str] = {}
-    transport_modes: dict[str, str] = {}
-    address_devices: list[tuple[str, str]] = []
-    details: dict[str, LinkDetails] = {}
-    address_details: dict[str, AddressDetails] = {}
+    rules, routes, neighbors = [], [], []
+    next_hop_types: dict[str, str] = {}
     for number, row in enumerate(json_rows, start=1):
         origin = f"{file_name}, entry {number}"
         if "addr_info" in row:
-            device_addresses = [address for address in row["addr_info"] if "local" in address]
-            addresses += [f"{address['local']}/{address['prefixlen']}" for address in device_addresses]
-            address_devices += [(str(address["local"]), str(row.get("ifname", ""))) for address in device_addresses]
-            if isinstance(row.get("mtu"), int):
-                mtus[str(row.get("ifname", ""))] = row["mtu"]
-            if mode := _find_transport_mode(row):
-                transport_modes[str(row.get("ifname", ""))] = mode
-            details[str(row.get("ifname", ""))] = LinkDetails(
-                str(row.get("master", "")), str(row.get("qdisc", "")), str(row.get("address", "")),
-                "NOARP" not in row.get("flags", ()),
-                _find_number(row, "txqlen"), bool(row.get("protodown")),
-                "SLAVE" in row.get("flags", ()), "MULTICAST" in row.get("flags", ("MULTICAST",)),
-                gso_bytes=_find_number(row, "gso_max_size"), gso_segments=_find_number(row, "gso_max_segs"),
-                parent=str(row.get("link") or ""), vlan=_find_vlan(row),
-                vlan_protocol=str(_read_vlan_data(row).get("protocol", "")), **_read_bond_state(row),
-            )  # fmt: skip
-            address_details |= {str(address["local"]): _make_address_details(address) for address in device_addresses}
-            if "flags" in row:
-                state = str(row.get("operstate", ""))
-                links[str(row.get("ifname", ""))] = describe_link_state(row["flags"], state)
-        elif "state" in row and "dst" in row:
+            continue
+        if "state" in row and "dst" in row:
             neighbors.append(_parse_neighbor(row))
         elif "priority" in row and "flags" not in row:
             rules.append(_parse_rule(row, origin))
-        elif "dst" in row and (route := _parse_route(row, origin)) is not None:
-            routes.append(route)
+        elif "id" in row and "dst" not in row:
+            next_hop_types |= _read_next_hop_type(row)
+        elif "dst" in row:
+            if "nh_info" in row:  # printed by `ip -d route`
+                next_hop_types |= _read_next_hop_type(row["nh_info"])
+            if (route := _parse_route(row, origin)) is not None:
+                routes.append(route)
     has_routes = any("dst" in row and "state" not in row and "priority" not in row for row in json_rows)
-    has_links = any("addr_info" in row for row in json_rows)
-    return HostTables(
+    return replace(
+        _read_links([row for row in json_rows if "addr_info" in row]),
         rules=tuple(rules) or None,
         routes=tuple(routes) if routes or has_routes else None,
-        addresses=tuple(addresses) if has_links else None,
+        neighbors=tuple(neighbors) or None,
+        next_hop_types=next_hop_types,
+    )
+
+
+def _read_next_hop_type(json_object: Mapping[str, Any]) -> dict[str, str]:
+    """The type of a next-hop object by its id."""
+    return {str(json_object["id"]): str(json_object.get("type", "mpath")) if "group" in json_object else "single"}
+
+
+def _read_links(json_rows: Sequence[Mapping[str, Any]]) -> HostTables:
+    """The tables in the rows of `ip -j addr`, one for each link."""
+    addresses: list[str] = []
+    address_devices: list[tuple[str, str]] = []
+    address_details: dict[str, AddressDetails] = {}
+    mtus: dict[str, int] = {}
+    links: dict[str, str] = {}
+    transport_modes: dict[str, str] = {}
+    for row in json_rows:
+        device = str(row.get("ifname", ""))
+        device_addresses = [address for address in row["addr_info"] if "local" in address]
+        addresses += [f"{address['local']}/{address['prefixlen']}" for address in device_addresses]
+        address_devices += [(str(address["local"]), device) for address in device_addresses]
+        address_details |= {str(address["local"]): _make_address_details(address) for address in device_addresses}
+        if isinstance(row.get("mtu"), int):
+            mtus[device] = row["mtu"]
+        if mode := _find_transport_mode(row):
+            transport_modes[device] = mode
+        if "flags" in row:
+            links[device] = describe_link_state(row["flags"], str(row.get("operstate", "")))
+    return HostTables(
+        addresses=tuple(addresses) if json_rows else None,
         mtus=mtus,
         links=links,
         transport_modes=transport_modes,
         address_devices=map_address_devices(address_devices),
         address_details=address_details,
-        link_details=details,
-        neighbors=tuple(neighbors) or None,
+        link_details={str(row.get("ifname", "")): _make_link_details(row) for row in json_rows},
+    )
+
+
+def _make_link_details(json_row: Mapping[str, Any]) -> LinkDetails:
+    return LinkDetails(
+        str(json_row.get("master", "")),
+        str(json_row.get("qdisc", "")),
+        str(json_row.get("address", "")),
+        "NOARP" not in json_row.get("flags", ()),
+        _find_number(json_row, "txqlen"),
+        bool(json_row.get("protodown")),
+        "SLAVE" in json_row.get("flags", ()),
+        "MULTICAST" in json_row.get("flags", ("MULTICAST",)),
+        gso_bytes=_find_number(json_row, "gso_max_size"),
+        gso_segments=_find_number(json_row, "gso_max_segs"),
+        parent=str(json_row.get("link") or ""),
+        vlan=_find_vlan(json_row),
+        vlan_protocol=str(_read_vlan_data(json_row).get("protocol", "")),
+        **_read_bond_state(json_row),
     )
 
 
@@ -234,6 +265,7 @@ def _parse_route(json_row: Mapping[str, Any], origin: str) -> ObservedRoute | No
         service="" if "encap" in json_row else str(json_row.get("tos", "")),  # that of the encapsulation
         largest_segment=int(metrics["advmss"]) if "advmss" in metrics else None,
         attributes=tuple(_list_attributes(json_row, metrics)),
+        next_hop_id=str(json_row.get("nhid", "")),
     )
 
 

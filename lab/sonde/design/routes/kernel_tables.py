@@ -36,6 +36,7 @@ _NO_ARP = 1 << 7  # IFF_NOARP
 _VLAN_PROTOCOLS = {0x8100: "802.1Q", 0x88A8: "802.1ad"}
 _BOND_LINK_DOWN = 2
 _PERMANENT = 0x80  # IFA_F_PERMANENT
+_NEXT_HOP_ID = 30  # RTA_NH_ID
 _DUPLICATE, _DEPRECATED, _TENTATIVE = 0x08, 0x20, 0x40  # IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE
 _INVERTED = 0x2  # FIB_RULE_INVERT
 _NEIGHBOR_STATES = {0x01: "incomplete", 0x02: "reachable", 0x04: "stale", 0x08: "delay", 0x10: "probe", 0x20: "failed",
@@ -226,6 +227,14 @@ def _make_observed_route(netlink_message: Any, device_names: dict[int, str], ip_
         service=str(netlink_message["tos"] or ""),
         attributes=tuple(_list_attributes(netlink_message, metrics)),
         largest_segment=int(metrics.get_attr("RTAX_ADVMSS") or 0) or None if metrics is not None else None,
+        next_hop_id="without its number" if _has_next_hop_object(netlink_message) else "",
+    )
+
+
+def _has_next_hop_object(netlink_message: Any) -> bool:
+    """Whether a route is of a next-hop object, whose attribute pyroute2 does not decode."""
+    return any(
+        name == "UNKNOWN" and value["header"]["type"] == _NEXT_HOP_ID for name, value in netlink_message["attrs"]
     )
 
 

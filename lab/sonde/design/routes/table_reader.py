@@ -24,7 +24,7 @@ from sonde.design.routes.host_tables import (
     ObservedRule,
     set_versions_of_listings,
 )
-from sonde.design.routes.ip_lines import parse_neighbor_line, parse_route_line, parse_rule_line
+from sonde.design.routes.ip_lines import find_next_hop_types, parse_neighbor_line, parse_route_line, parse_rule_line
 from sonde.design.routes.json_tables import parse_json_tables
 from sonde.design.routes.output_texts import split_outputs
 from sonde.design.routes.setting_names import is_device_split, parse_setting_name
@@ -177,14 +177,16 @@ def _parse_ip_lines(table_text: str, file_name: str) -> HostTables:
             continue
         else:
             _parse_ip_line(tables, tokens, line, origin)
-    is_empty = not (tables.rules or tables.routes or tables.neighbors or tables.assignments)
-    if is_empty and not (is_script and "apply()" in table_text) and not _NEXT_HOP_OBJECT.match(table_text):
+    next_hop_types = find_next_hop_types(table_text)
+    is_empty = not (tables.rules or tables.routes or tables.neighbors or tables.assignments or next_hop_types)
+    if is_empty and not (is_script and "apply()" in table_text):
         raise UserError(f"{file_name} {_UNKNOWN_KIND} .config.")
     settings = _make_setting_tables(tables.assignments) if tables.assignments else HostTables()
     # one text may list routes twice: `ip route show table all` prints those of IPv6 too
     routes = {replace(route, origin=""): route for route in reversed(tables.routes)}
     return replace(
         settings,
+        next_hop_types=next_hop_types,
         rules=tuple(tables.rules) or None,
         routes=tuple(reversed(routes.values())) or None,
         neighbors=tuple(tables.neighbors) or None,

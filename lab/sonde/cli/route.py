@@ -153,9 +153,10 @@ def _write_files(folder: Path, texts_by_name: dict[str, str]) -> None:
 def check_command(system: str, files: tuple[Path, ...], name: str, other_files: tuple[Path, ...], as_json: bool) -> int:
     """Say what is wrong with rules, routes and settings of a host of SYSTEM.
 
-    FILES are saved output of `ip -j rule`, `ip -j route show table all`, `ip -j addr`, `ip -j neigh`, `sysctl -a`, a
-    kernel .config, `lnetctl export`, `lctl route_list`, or any file that `sonde route plan` writes. Without FILES this
-    host is asked. Exit code 1 when something is wrong, 6 when nothing could be compared.
+    FILES are saved output of `ip -j rule`, `ip -j route show table all`, `ip -d -j addr`, `ip -j neigh`, `ip -j
+    nexthop`, `ip xfrm policy`, `sysctl -a`, a kernel .config, `lnetctl export`, `lctl route_list`, or any file that
+    `sonde route plan` writes. Without FILES this host is asked. Exit code 1 when something is wrong, 6 when nothing
+    could be compared.
 
     \b
     Examples:

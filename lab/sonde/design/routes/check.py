@@ -16,6 +16,7 @@ from sonde.design.routes.check_links import MISSING_INTERFACE, find_link_faults
 from sonde.design.routes.check_neighbors import FIXED_NEIGHBOR, WRONG_LINK_ADDRESS, compare_link_addresses
 from sonde.design.routes.check_paths import find_path_faults
 from sonde.design.routes.check_planned import OTHER_SETTING, find_differences_from_plan
+from sonde.design.routes.check_policies import find_policy_faults_of_host
 from sonde.design.routes.check_router import check_router_tables
 from sonde.design.routes.check_routes import find_route_faults, list_attributes_not_examined
 from sonde.design.routes.check_rules import find_rule_faults, find_table_faults
@@ -146,6 +147,7 @@ def _check_fabrics_of_host(
         tables = host_tables.select_version(version)
         for view in views:
             yield from find_link_faults(view, tables)
+            yield from find_policy_faults_of_host(view, tables)
             if tables.routes is not None:
                 yield from find_path_faults(view, tables)
                 yield from find_route_faults(view, host_views, tables)

@@ -71,9 +71,18 @@ def check_host(
             *unused,
             *extras,
             *(() if has_configuration else (_NO_CONFIGURATION,)),
+            *_list_not_given(host_tables),
             *_NEVER_EXAMINED,
         ),
     )
+
+
+def _list_not_given(host_tables: HostTables) -> tuple[str, ...]:
+    """What a check reads that few hosts have, where its output was not given."""
+    bond_ports = [details for details in host_tables.link_details.values() if details.is_bond_port]
+    policies = () if host_tables.security_policies is not None else ("IPsec policies (ip xfrm policy)",)
+    has_aggregators = all(details.aggregator is not None for details in bond_ports)
+    return (*policies, *(() if has_aggregators else ("which ports LACP has joined to a bond (ip -d addr)",)))
 
 
 def _select_configuration_faults(configuration: RouteCheck, live: RouteCheck) -> RouteCheck:

@@ -17,6 +17,7 @@ from sonde.design.routes.check_interfaces import (
 from sonde.design.routes.check_limits import find_proxy_faults, find_router_limits
 from sonde.design.routes.check_links import find_mtu_faults
 from sonde.design.routes.check_neighbors import find_neighbor_faults_of_router
+from sonde.design.routes.check_policies import find_policy_faults_of_router
 from sonde.design.routes.check_router_paths import find_forwarding_faults
 from sonde.design.routes.check_routes import find_own_network_faults, is_own_network_route
 from sonde.design.routes.check_settings import (
@@ -205,6 +206,7 @@ def _check_interfaces(
             if is_own_network_route(route, side):
                 yield from find_own_network_faults(route, side)
     yield from find_forwarding_faults(fabric, routers, host_tables)
+    yield from find_policy_faults_of_router(fabric, host_tables)
     if len(routers) == 1:
         yield from find_neighbor_faults_of_router(fabric, routers[0], host_tables)
 

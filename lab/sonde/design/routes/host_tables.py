@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from sonde.design.routes.lnet_records import LnetInterface, LnetPeer, LnetRoute
+from sonde.design.routes.security_policies import SecurityPolicy
 
 Item = TypeVar("Item")
 # Kinds of routes and actions of rules that drop packets.
@@ -160,6 +161,7 @@ class HostTables:
     link_details: Mapping[str, LinkDetails] = field(default_factory=dict)  # by device
     planned_devices: tuple[str, ...] = ()  # of the system file, which settings may name although the host lacks them
     neighbors: tuple[ObservedNeighbor, ...] | None = None
+    security_policies: tuple[SecurityPolicy, ...] | None = None  # of IPsec
     next_hop_types: Mapping[str, str] = field(default_factory=dict)  # "resilient", "mpath" or "single", by id
     lnet_routes: tuple[LnetRoute, ...] | None = None
     lnet_interfaces: tuple[LnetInterface, ...] | None = None
@@ -207,6 +209,7 @@ class HostTables:
             link_details={**self.link_details, **other.link_details},
             planned_devices=tuple(dict.fromkeys((*self.planned_devices, *other.planned_devices))),
             neighbors=_join_known(self.neighbors, other.neighbors),
+            security_policies=_join_known(self.security_policies, other.security_policies),
             next_hop_types={**self.next_hop_types, **other.next_hop_types},
             lnet_routes=_concatenate_known(self.lnet_routes, other.lnet_routes),
             lnet_interfaces=_concatenate_known(self.lnet_interfaces, other.lnet_interfaces),

@@ -7,6 +7,7 @@ import gzip
 import platform
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
 
 
 def _make_link_details(netlink_message: Any, device_names: dict[int, str]) -> LinkDetails:
-    return LinkDetails(
+    details = LinkDetails(
         device_names.get(netlink_message.get_attr("IFLA_MASTER") or 0, ""),
         str(netlink_message.get_attr("IFLA_QDISC") or ""),
         str(netlink_message.get_attr("IFLA_ADDRESS") or ""),
@@ -125,8 +126,8 @@ def _make_link_details(netlink_message: Any, device_names: dict[int, str]) -> Li
         "" if netlink_message.get_attr("IFLA_LINK_NETNSID") is not None
         else device_names.get(netlink_message.get_attr("IFLA_LINK") or 0, ""),
         *_read_vlan(netlink_message),
-        *_read_bond_state(netlink_message),
     )  # fmt: skip
+    return _add_bond_state(details, netlink_message)
 
 
 def _read_vlan(netlink_message: Any) -> tuple[int | None, str]:
@@ -139,21 +140,25 @@ def _read_vlan(netlink_message: Any) -> tuple[int | None, str]:
     return None if number is None else int(number), _VLAN_PROTOCOLS.get(protocol, "")
 
 
-def _read_bond_state(netlink_message: Any) -> tuple[int | None, str, bool]:
-    """The aggregator and the partner of a bond, or the aggregator of a port and whether the bond calls it down."""
+def _add_bond_state(link_details: LinkDetails, netlink_message: Any) -> LinkDetails:
+    """The details of a bond with its aggregator and partner, or those of a port with its aggregator and state."""
     link = netlink_message.get_attr("IFLA_LINKINFO")
-    bond_data = (
-        link.get_attr("IFLA_INFO_DATA") if link is not None and link.get_attr("IFLA_INFO_KIND") == "bond" else None
-    )
-    state = bond_data.get_attr("IFLA_BOND_AD_INFO") if bond_data is not None else None
-    if state is not None:
-        partner = str(state.get_attr("IFLA_BOND_AD_INFO_PARTNER_MAC") or "")
-        return state.get_attr("IFLA_BOND_AD_INFO_AGGREGATOR"), partner, False
-    if link is None or link.get_attr("IFLA_INFO_SLAVE_KIND") != "bond":
-        return None, "", False
-    port_data = link.get_attr("IFLA_INFO_SLAVE_DATA")
-    has_failed = port_data.get_attr("IFLA_BOND_SLAVE_MII_STATUS") == _BOND_LINK_DOWN
-    return port_data.get_attr("IFLA_BOND_SLAVE_AD_AGGREGATOR_ID"), "", has_failed
+    if link is None:
+        return link_details
+    if link.get_attr("IFLA_INFO_KIND") == "bond":
+        data = link.get_attr("IFLA_INFO_DATA")
+        state = data.get_attr("IFLA_BOND_AD_INFO") if data is not None else None
+        return link_details if state is None else replace(
+            link_details,
+            aggregator=state.get_attr("IFLA_BOND_AD_INFO_AGGREGATOR"),
+            lacp_partner=str(state.get_attr("IFLA_BOND_AD_INFO_PARTNER_MAC") or ""),
+        )  # fmt: skip
+    port = link.get_attr("IFLA_INFO_SLAVE_DATA") if link.get_attr("IFLA_INFO_SLAVE_KIND") == "bond" else None
+    return link_details if port is None else replace(
+        link_details,
+        aggregator=port.get_attr("IFLA_BOND_SLAVE_AD_AGGREGATOR_ID"),
+        has_port_failed=port.get_attr("IFLA_BOND_SLAVE_MII_STATUS") == _BOND_LINK_DOWN,
+    )  # fmt: skip
 
 
 def _make_address_details(netlink_message: Any) -> AddressDetails:

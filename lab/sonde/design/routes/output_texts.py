@@ -7,11 +7,13 @@ import json
 import re
 from collections.abc import Iterator
 
-_LINK, _RULE, _SETTING, _ROUTE = "link", "rule", "setting", "route"
-# The first line of a link in `ip addr`, a line of `ip rule`, and one of `sysctl -a`; others are routes or neighbors.
+_LINK, _RULE, _POLICY, _SETTING, _ROUTE = "link", "rule", "policy", "setting", "route"
+# The first line of a link in `ip addr`, a line of `ip rule`, the first line of a policy in `ip xfrm policy`, and a line
+# of `sysctl -a`; others are routes or neighbors.
 _FIRST_LINES = (
     (_LINK, re.compile(r"\d+: \S+: <[A-Z,_\d-]*>")),
     (_RULE, re.compile(r"(\d+):\s")),
+    (_POLICY, re.compile(r"src \S+ dst \S+")),
     (_SETTING, re.compile(r"[\w.\-/]+\s*=")),
 )
 
@@ -24,7 +26,11 @@ def split_outputs(output_text: str) -> list[str]:
     lines = output_text.splitlines()
     kinds = _number_listings(lines)
     listings = list(dict.fromkeys(kind for kind in kinds if kind))
-    if len(listings) < 2 or not any(kind in (_LINK, _RULE) for kind, _ in listings) or output_text.startswith("#!"):
+    if (
+        len(listings) < 2
+        or not any(kind in (_LINK, _RULE, _POLICY) for kind, _ in listings)
+        or output_text.startswith("#!")
+    ):
         return [output_text]
     return ["\n".join(line if kind == listing else "" for line, kind in zip(lines, kinds, strict=True))
             for listing in listings]  # fmt: skip

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the tables and settings of a host from saved output of its tools, from scripts and from configuration files.
 
-Accepted are ``ip -j rule``, ``ip -j route show table all``, ``ip -j addr`` and ``ip -j neigh`` (JSON), the same without
--j, scripts of ``ip rule add`` and ``ip route add`` commands, rule- and route- files, ``sysctl -a``, kernel
-configurations, and the files of networkd, NetworkManager, nmstate and LNet that ``sonde route plan`` writes.
+Accepted are ``ip -j rule``, ``ip -j route show table all``, ``ip -j addr``, ``ip -j neigh`` and ``ip -j nexthop``
+(JSON), the same without -j, ``ip xfrm policy``, scripts of ``ip rule add`` and ``ip route add`` commands, rule- and
+route- files, ``sysctl -a``, kernel configurations, and the files of networkd, NetworkManager, nmstate and LNet that
+``sonde route plan`` writes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from sonde.design.routes.host_tables import (
 from sonde.design.routes.ip_lines import find_next_hop_types, parse_neighbor_line, parse_route_line, parse_rule_line
 from sonde.design.routes.json_tables import parse_json_tables
 from sonde.design.routes.output_texts import split_outputs
+from sonde.design.routes.security_policies import is_policy_listing, parse_policy_listing
 from sonde.design.routes.setting_names import is_device_split, parse_setting_name
 from sonde.model.errors import UserError
 from sonde.model.file_text import MAX_OUTPUT_BYTES, read_limited_text
@@ -43,7 +45,10 @@ _UNKNOWN_KIND = "holds no rule, route, address, neighbor, sysctl or kernel optio
 
 
 # Listings that are empty on some hosts, by the names of their files.
-_EMPTY_LISTINGS = ((re.compile("neigh|arp", re.IGNORECASE), HostTables(neighbors=())),)
+_EMPTY_LISTINGS = (
+    (re.compile("neigh|arp", re.IGNORECASE), HostTables(neighbors=())),
+    (re.compile("xfrm|ipsec", re.IGNORECASE), HostTables(security_policies=())),
+)
 
 # systemd-sysctl reads files in the order of their names; /etc/sysctl.conf is this one in /etc/sysctl.d.
 _SYSCTL_ORDER = {"sysctl.conf": "99-sysctl.conf"}
@@ -128,6 +133,8 @@ def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
         return configuration_reader.parse_network_configuration(table_text, file_name)
     if stripped.startswith(("[", "{")):
         return parse_json_tables(stripped, file_name)
+    if is_policy_listing(table_text):
+        return HostTables(security_policies=parse_policy_listing(table_text, file_name))
     if re.search(r"^(# )?CONFIG_\w+", table_text, re.MULTILINE):
         return HostTables(options=_parse_kernel_options(table_text))
     if _SYSCTL_FILE.search(stripped) and all(

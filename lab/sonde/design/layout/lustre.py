@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sonde.design.layout.block_devices import BlockDevice, resolve_block_device
+from sonde.design.layout.commands import list_host_raid_groups
 from sonde.design.layout.device_names import DeviceNames
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import MIB
@@ -38,6 +39,23 @@ def list_lustre_targets(system: System, layout: FileSystemLayout) -> Iterator[Lu
                 yield LustreTarget(name, kind, resolve_block_device(system, below[0]), server)
     for name, device in zip(layout.targets, layout.devices, strict=False):
         yield LustreTarget(name, "ost", device, system.find_first_reference(name, "server") or "")
+
+
+def divide_spares(system: System, targets_by_server: Mapping[str, Sequence[LustreTarget]]) -> dict[str, set[str]]:
+    """The spares of each server. md of two servers must not use one drive: spares of arrays on several servers are
+    divided among these in turn."""
+    servers_by_spare: dict[str, list[str]] = {}
+    for server, targets in targets_by_server.items():
+        groups = [group.id for target in targets for group in list_host_raid_groups(target.device)]
+        for spare in dict.fromkeys(spare for group in groups for spare in system.find_references(group, "spares")):
+            servers_by_spare.setdefault(spare, []).append(server)
+    divided: dict[str, set[str]] = {server: set() for server in targets_by_server}
+    turns: dict[tuple[str, ...], int] = {}
+    for spare, names in servers_by_spare.items():
+        servers = tuple(names)
+        turn = turns[servers] = turns.get(servers, -1) + 1
+        divided[servers[turn % len(servers)]].add(spare)
+    return divided
 
 
 def find_management_servers(system: System, layout: FileSystemLayout) -> tuple[str, ...]:

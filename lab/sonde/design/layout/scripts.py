@@ -6,7 +6,7 @@ Each script first prints what it would destroy. It refuses disks that hold anyth
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from sonde.design.layout.block_devices import BlockDevice
 from sonde.design.layout.commands import (
@@ -21,7 +21,13 @@ from sonde.design.layout.commands import (
 )
 from sonde.design.layout.device_names import DeviceNames, find_bitmap_file
 from sonde.design.layout.file_system_layout import FileSystemLayout
-from sonde.design.layout.lustre import LustreTarget, choose_request_size, list_lustre_targets, make_mkfs_lustre_command
+from sonde.design.layout.lustre import (
+    LustreTarget,
+    choose_request_size,
+    divide_spares,
+    list_lustre_targets,
+    make_mkfs_lustre_command,
+)
 from sonde.design.layout.placement import LOCAL
 from sonde.design.layout.plan import LayoutPlan
 from sonde.model.shell import Argument, ShellScript, ShellWord, concatenate_into_word
@@ -260,20 +266,17 @@ def _make_server_scripts(system: System, layout: FileSystemLayout) -> dict[str, 
     """One script per server, with the targets that it serves in normal operation; for Lustre also its parameters."""
     by_server: dict[str, list[LustreTarget]] = {}
     is_lustre = layout.table.kind == "lustre"
-    targets = (
-        list(list_lustre_targets(system, layout))
-        if is_lustre
-        else [
-            LustreTarget(name, "", device, system.find_first_reference(name, "server") or "")
-            for name, device in zip(layout.targets, layout.devices, strict=False)
-        ]
-    )
+    targets = list(list_lustre_targets(system, layout)) if is_lustre else [
+        LustreTarget(name, "", device, system.find_first_reference(name, "server") or "")
+        for name, device in zip(layout.targets, layout.devices, strict=False)
+    ]  # fmt: skip
     for target in targets:
         by_server.setdefault(target.server or "server", []).append(target)
     files = {}
+    spares = divide_spares(system, by_server)
     for server, server_targets in by_server.items():
         name = f"{layout.id}-{server}.sh"
-        files[name] = _make_server_script(system, layout, server_targets, name, f"{layout.id} on {server}")
+        files[name] = _make_server_script(system, layout, server_targets, name, server, spares[server])
     request = choose_request_size(layout) if is_lustre else None
     if request is not None:
         files[f"{layout.id}-parameters.sh"] = _make_parameter_script(layout, request)
@@ -281,13 +284,19 @@ def _make_server_scripts(system: System, layout: FileSystemLayout) -> dict[str, 
 
 
 def _make_server_script(
-    system: System, layout: FileSystemLayout, targets: Sequence[LustreTarget], server_name: str, script_title: str
+    system: System,
+    layout: FileSystemLayout,
+    targets: Sequence[LustreTarget],
+    script_name: str,
+    server: str,
+    server_spares: Collection[str],
 ) -> str:
     device_names, body = DeviceNames(system), ShellScript()
     used_spares: dict[str, None] = {}
     groups = {group.id: group for target in targets for group in list_host_raid_groups(target.device)}
     for group in groups.values():
-        spares = tuple(spare for spare in system.find_references(group.id, "spares") if spare not in used_spares)
+        spares = tuple(spare for spare in system.find_references(group.id, "spares")
+                       if spare in server_spares and spare not in used_spares)  # fmt: skip
         used_spares |= dict.fromkeys(spares)
         body.add_blank_line()
         body.add_comment(
@@ -317,7 +326,7 @@ def _make_server_script(
     bottom = [part_id for target in targets for part_id in _list_lowest_devices(target.device)]
     disks = [device_names.make_device_argument(disk) for disk in dict.fromkeys((*bottom, *used_spares))]
     folders = _list_bitmap_folders(system, list(groups.values()))
-    return _make_script(server_name, script_title, disks, device_names, body, folders)
+    return _make_script(script_name, f"{layout.id} on {server}", disks, device_names, body, folders)
 
 
 def _list_lowest_devices(device: BlockDevice, *, opens_drives: bool = False) -> list[str]:

@@ -82,14 +82,21 @@ def test_missing_segments_are_chosen_and_reported() -> None:
 def test_server_scripts_have_spares_and_queues() -> None:
     script = make_scripts(build_lustre())["fs-oss1.sh"]
     (array,) = find_commands(script, "mdadm")
-    assert "--spare-devices=2" in array
-    assert array[-2:] == ["/dev/disk/by-id/d20", "/dev/disk/by-id/d21"]
+    assert "--spare-devices=1" in array
+    assert array[-1] == "/dev/disk/by-id/d20"
     settings = {tokens[1]: tokens[2] for tokens in find_commands(script, "queue ")}
     assert settings["md/stripe_cache_size"] == "8192"
     assert settings["md/group_thread_cnt"] == "4"
     assert settings["queue/nr_requests"] == "256"
     (disks,) = find_commands(script, "set -- ")
     assert "/dev/disk/by-id/d20" in disks
+
+
+def test_spares_of_two_servers_are_divided() -> None:
+    scripts = make_scripts(build_lustre())
+    for name, drive, other in (("fs-oss1.sh", "d20", "d21"), ("fs-oss2.sh", "d21", "d20")):
+        assert f"/dev/disk/by-id/{drive}" in scripts[name]
+        assert f"/dev/disk/by-id/{other}" not in scripts[name]
 
 
 def test_described_bitmap_files_are_used() -> None:

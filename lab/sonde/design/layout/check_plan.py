@@ -14,6 +14,7 @@ from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
 from sonde.design.layout.observe_written import list_disks_below
+from sonde.design.layout.planned_roles import split_by_role
 from sonde.model.system.storage import Drive
 from sonde.model.units import format_bytes
 
@@ -84,9 +85,10 @@ def find_plan_faults(storage: ObservedStorage, plan: FileSystemLayout) -> Iterat
                 "files on it have another rate, and the file system is lost with that device", _MAKE,
             )  # fmt: skip
         yield from _check_mount_options(file_system, plan)
-    yield from _check_settings(storage, plan)
-    yield from _check_drives(storage, plan)
-    yield from _check_volume_members(storage, plan)
+    for part, part_plan in split_by_role(storage, plan):
+        yield from _check_settings(part, part_plan)
+        yield from _check_drives(part, part_plan)
+        yield from _check_volume_members(part, part_plan)
     yield from _check_xlv_members(storage, plan)
 
 

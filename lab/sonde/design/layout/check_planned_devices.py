@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_planned_arrays import compare_arrays
 from sonde.design.layout.check_planned_pools import compare_pool
 from sonde.design.layout.check_volumes import UNPLANNED_TARGETS
 from sonde.design.layout.device_identity import (
@@ -21,7 +22,7 @@ from sonde.design.layout.device_identity import (
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
 from sonde.design.layout.observe_written import list_disks_below
-from sonde.design.layout.written_attributes import WrittenAttribute
+from sonde.design.layout.written_attributes import WrittenAttribute, group_by_command
 
 # The subjects of the comparisons of devices by the command whose arguments name them.
 DEVICE_SUBJECTS: Mapping[tuple[str, str], str] = {
@@ -30,7 +31,7 @@ DEVICE_SUBJECTS: Mapping[tuple[str, str], str] = {
     ("mkfs.lustre", ""): "the planned device of a target", ("mkfs.xfs", ""): "the planned device",
     ("mke2fs", ""): "the planned device", ("mount", ""): "the planned mount point",
 }  # fmt: skip
-_CHANGE = "exchange the drives, or change the plan if it is meant so"
+_CHANGE = "exchange the devices, or change the plan if it is meant so"
 _TARGET_LABEL = re.compile(r"\w+-(?:OST|MDT)[0-9a-f]{4}")
 
 
@@ -70,13 +71,8 @@ def find_device_faults(
     those that the plan has on any node."""
     names = {attribute.value for attribute in written if attribute.key == ("mkfs.lustre", "--fsname")}
     yield from _compare_client_mounts(storage.file_systems, names, mount_points)
-    commands: dict[int, dict[tuple[str, str], str]] = {}
-    for attribute in written:
-        commands.setdefault(attribute.number, {})[attribute.key] = attribute.value
-    arrays = [options for options in commands.values() if ("mdadm", "") in options]
-    spares = [path for options in arrays for path in _split_spares(options)[1]]
-    for options in arrays:
-        yield from _compare_array(storage, options, spares)
+    commands = group_by_command(written)
+    yield from compare_arrays(storage, commands.values())
     yield from _find_unplanned_layers(storage, file_systems)
     yield from _compare_targets(storage, _list_planned_targets(commands.values()))
     for options in commands.values():
@@ -108,116 +104,6 @@ def _find_unplanned_layers(
             yield LayoutFault(
                 "not as planned", disk.name, f"a layer that the plan does not have lies below: {target}",
                 UNPLANNED_TARGETS[target], "make the file system on the planned device, or correct the plan",
-            )  # fmt: skip
-
-
-def _split_spares(options: Mapping[tuple[str, str], str]) -> tuple[list[str], list[str]]:
-    """The planned members of an array in the order of their slots, and its spares."""
-    paths = split_device_arguments(options["mdadm", ""])
-    count = int(options.get(("mdadm", "--raid-devices"), str(len(paths))))
-    return paths[:count], paths[count:]
-
-
-def _find_array(storage: ObservedStorage, options: Mapping[tuple[str, str], str]) -> ObservedDisk | None:
-    """The observed array of a command: that of its name, else the one that has most of its members."""
-    arrays = [disk for disk in storage.disks.values() if disk.kind == "md"]
-    path = options.get(("mdadm", "--create"), "")
-    by_name = [array for array in arrays if is_planned_device(storage, path, array)]
-    if by_name:
-        return by_name[0]
-    members, _ = _split_spares(options)
-    scores = {array.name: sum(bool(find_planned_names(storage, members, storage.disks[name]))
-                              for name in array.members if name in storage.disks) for array in arrays}  # fmt: skip
-    best = max(scores, key=lambda name: scores[name], default="")
-    return storage.disks[best] if best and scores[best] else None
-
-
-def _compare_array(
-    storage: ObservedStorage, options: Mapping[tuple[str, str], str], all_spares: Sequence[str]
-) -> Iterator[LayoutFault | CheckedItem]:
-    array = _find_array(storage, options)
-    if array is None:
-        return
-    members, _ = _split_spares(options)
-    matches: dict[str, list[str]] = {}
-    for name in array.members:
-        disk = storage.disks.get(name)
-        planned = find_planned_names(storage, [*members, *all_spares], disk) if disk is not None else None
-        if disk is None or planned is None:
-            continue
-        matches[name] = planned
-        yield CheckedItem("the planned drives of an array", array.name)
-    absent = [path for path in members if not any(path in paths for paths in matches.values())]
-    for name in (name for name, paths in matches.items() if not paths):
-        planned_text = (
-            f"; planned {'are' if len(absent) > 1 else 'is'} {describe_planned_devices(absent[:3])}" if absent else ""
-        )
-        yield LayoutFault(
-            "not as planned", array.name,
-            f"its member {describe_device(storage.disks[name])} is no drive of the plan for it{planned_text}",
-            "failures that the plan keeps apart may coincide, and it may have another size or rate",
-            _CHANGE,
-        )  # fmt: skip
-    yield from _compare_spares(storage, array, [*members, *all_spares])
-    yield from _find_exchanged_spares(storage, array, members, matches)
-    yield from _compare_copies(array, members, matches)
-
-
-def _compare_spares(
-    storage: ObservedStorage, array: ObservedDisk, planned: list[str]
-) -> Iterator[LayoutFault | CheckedItem]:
-    """Spares that the plan neither has as spares nor as members, which a spare may have replaced."""
-    for name in array.settings.get("spare_devices", "").split():
-        paths = find_planned_names(storage, planned, storage.disks[name]) if name in storage.disks else None
-        if paths is None:
-            continue
-        yield CheckedItem("the planned spares of an array", array.name)
-        if not paths:
-            yield LayoutFault(
-                "not as planned", array.name,
-                f"its spare {describe_device(storage.disks[name])} is no drive of the plan for it",
-                "a drive of another size, rate or enclosure takes over, and what the plan has it for lacks it", _CHANGE,
-            )  # fmt: skip
-
-
-def _find_exchanged_spares(
-    storage: ObservedStorage, array: ObservedDisk, members: list[str], matches: Mapping[str, list[str]]
-) -> Iterator[LayoutFault]:
-    """Planned spares that are members while planned members are spares. A spare that took over is no fault alone."""
-    active = [name for name, paths in matches.items() if paths and not set(paths) & set(members)]
-    idle = [name for name in array.settings.get("spare_devices", "").split()
-            if name in storage.disks and find_planned_names(storage, members, storage.disks[name])]  # fmt: skip
-    if active and idle:
-        texts = [", ".join(describe_device(storage.disks[name]) for name in names) for names in (active, idle)]
-        yield LayoutFault(
-            "not as planned", array.name,
-            f"its member {texts[0]} is planned as spare, and its spare {texts[1]} as member",
-            "failures that the plan keeps apart may coincide in the array",
-            f"mdadm --replace /dev/{active[0]} --with /dev/{idle[0]}, or change the plan if it is meant so",
-        )  # fmt: skip
-
-
-def _compare_copies(
-    array: ObservedDisk, members: Sequence[str], matches: Mapping[str, list[str]]
-) -> Iterator[LayoutFault | CheckedItem]:
-    """The drives that hold copies of the same data in RAID 10 with near copies: neighbors in the order of slots."""
-    copies = re.fullmatch(r"near=(\d+)", array.settings.get("layout", ""))
-    slots = dict(entry.split("=", 1) for entry in array.settings.get("slots", "").split())
-    if array.level != "raid10" or copies is None or not slots:
-        return
-    size = int(copies[1])
-    set_by_path = {path: index // size for index, path in enumerate(members)}
-    sets: dict[int, list[tuple[str, int]]] = {}
-    for slot, name in slots.items():
-        planned = [set_by_path[path] for path in matches.get(name, []) if path in set_by_path]
-        if planned:
-            sets.setdefault(int(slot) // size, []).append((name, planned[0]))
-    for pairs in sets.values():
-        if len({planned for _, planned in pairs}) > 1:
-            names = " and ".join(name for name, _ in pairs)
-            yield LayoutFault(
-                "not as planned", array.name, f"{names} hold copies of the same data; the plan pairs each with another",
-                "both copies may be lost with one enclosure or path that the plan keeps apart", _CHANGE,
             )  # fmt: skip
 
 

@@ -58,6 +58,7 @@ def compare_pool(
             if paths is not None:
                 yield CheckedItem("the planned drives of vdevs", pool.location)
                 groups.setdefault(vdev.parent or vdev.name, {})[vdev.name] = paths
+        yield from _compare_pool_spares(storage, pool, planned, spares)
         for parent, members in groups.items():
             all_paths = {path for paths in members.values() for path in paths}
             usual = max(planned_vdevs, key=lambda vdev: len(all_paths & set(vdev)))
@@ -67,6 +68,26 @@ def compare_pool(
             # a spare may have replaced a drive
             for name in (name for name, paths in members.items() if not set(paths) & {*usual, *spares}):
                 yield _report_vdev_drive(pool, parent, name, [path for path in usual if path not in all_paths])
+
+
+def _compare_pool_spares(
+    storage: ObservedStorage, pool: ObservedFileSystem, planned: list[str], spares: Sequence[str]
+) -> Iterator[LayoutFault | CheckedItem]:
+    """Planned spares that the pool has neither as spare nor in a vdev, where outputs identify all of its drives."""
+    drives = [_find_vdev_disk(storage, vdev.name) for vdev in pool.vdevs if vdev.kind == "drive"]
+    answers = [find_planned_names(storage, planned, drive) for drive in drives]
+    if not spares or not answers or None in answers:
+        return
+    yield CheckedItem("the planned spares of a pool", pool.location)
+    present = {path for paths in answers for path in paths or ()}
+    absent = [path for path in spares if path not in present]
+    if absent:
+        verb = "is no spare" if len(absent) == 1 else "are no spares"
+        yield LayoutFault(
+            "not as planned", pool.location, f"{describe_planned_devices(absent)} {verb} of it; planned are"
+            f" {len(spares)}", "after the loss of fewer drives than planned nothing takes over",
+            f"zpool add {pool.location} spare {' '.join(absent)}", ("spares",),
+        )  # fmt: skip
 
 
 def _report_unplanned_vdev(

@@ -6,11 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
-from sonde.design.layout.device_identity import is_planned_device
+from sonde.design.layout.check_planned_arrays import PlannedArray, list_absent_spares, list_planned_arrays, pair_arrays
 from sonde.design.layout.geometry import KIB, MIB
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
-from sonde.design.layout.written_attributes import WrittenAttribute
+from sonde.design.layout.written_attributes import WrittenAttribute, group_by_command
 from sonde.model.units import format_bytes
 
 Key = tuple[str, str]
@@ -47,6 +48,17 @@ class PlanView:
     def list_data_disks(self) -> list[ObservedDisk]:
         """Disks below the file systems; all disks where no file system has one."""
         return list_disks_below(self.storage, self.file_systems)
+
+    @cached_property
+    def _array_pairs(self) -> dict[str, PlannedArray]:
+        return pair_arrays(self.storage, list_planned_arrays(group_by_command(self.written).values()))
+
+    def list_array_values(self, key: Key, array: ObservedDisk) -> list[str]:
+        """The written values of an option for one array; those for all arrays where the planned one is not known."""
+        planned = self._array_pairs.get(array.name)
+        if planned is None:
+            return self.list_values(key)
+        return [planned.options[key]] if key in planned.options else []
 
     def list_arrays(self) -> list[ObservedDisk]:
         """Arrays of md below the file systems."""
@@ -92,41 +104,44 @@ def _compare_texts(location: str, observed: str, planned_values: list[str]) -> O
 
 
 def observe_array_levels(view: PlanView, key: Key) -> Iterator[Observation]:
-    levels = [value if value == "linear" else f"raid{value}" for value in view.list_values(key)]
     for array in view.list_arrays():
-        if array.level:
+        values = view.list_array_values(key, array)
+        levels = [value if value == "linear" else f"raid{value}" for value in values]
+        if array.level and levels:
             yield _compare_texts(array.name, array.level, levels)
 
 
 def observe_array_drives(view: PlanView, key: Key) -> Iterator[Observation]:
     for array in view.list_arrays():
-        if count := array.settings.get("devices", ""):
-            yield _compare_texts(array.name, count, view.list_values(key))
+        if (count := array.settings.get("devices", "")) and (values := view.list_array_values(key, array)):
+            yield _compare_texts(array.name, count, values)
 
 
 def observe_array_versions(view: PlanView, key: Key) -> Iterator[Observation]:
     for array in view.list_arrays():
-        if version := array.settings.get("metadata", ""):
-            yield _compare_texts(array.name, version, view.list_values(key))
+        if (version := array.settings.get("metadata", "")) and (values := view.list_array_values(key, array)):
+            yield _compare_texts(array.name, version, values)
 
 
 def observe_bitmaps(view: PlanView, key: Key) -> Iterator[Observation]:
     """Where write-intent bitmaps are: inside of the array or in a file."""
     for array in view.list_arrays():
-        policy = array.settings.get("bitmap", "")
-        if policy not in ("", "none", "internal", "bitmap"):  # journal or ppl
-            yield _compare_texts(array.name, policy, view.list_values(key))
+        policy, values = array.settings.get("bitmap", ""), view.list_array_values(key, array)
+        if not values:
+            continue
+        if policy not in ("", "none", "internal"):  # journal or ppl
+            yield _compare_texts(array.name, policy, values)
         elif position := array.settings.get("bitmap_position", ""):
             cost = "each first write also writes the bitmap on the drives of the data" * (position == "internal")
-            yield replace(_compare_texts(array.name, position, view.list_values(key)), cost=cost)
+            yield replace(_compare_texts(array.name, position, values), cost=cost)
 
 
 def observe_array_layouts(view: PlanView, key: Key) -> Iterator[Observation]:
     """The copies of RAID 10, and the order of parity of RAID 5 and 6."""
-    values = view.list_values(key)
-    copies = [f"near={value[1:]}" for value in values if re.fullmatch(r"n\d+", value)]
-    orders = [value for value in values if not re.fullmatch(r"n\d+", value)]
     for array in view.list_arrays():
+        values = view.list_array_values(key, array)
+        copies = [f"near={value[1:]}" for value in values if re.fullmatch(r"n\d+", value)]
+        orders = [value for value in values if not re.fullmatch(r"n\d+", value)]
         planned = copies if array.level == "raid10" else orders if array.level in ("raid5", "raid6") else []
         if planned and (layout := array.settings.get("layout", "")):
             yield _compare_texts(array.name, layout, planned)
@@ -134,20 +149,21 @@ def observe_array_layouts(view: PlanView, key: Key) -> Iterator[Observation]:
 
 def observe_array_spares(view: PlanView, key: Key) -> Iterator[Observation]:
     """Arrays may share spares, so all are counted together; a spare that took over is used in its array."""
+    commands = group_by_command(view.written)
+    planned_arrays = list_planned_arrays(commands.values())
     arrays = [array for array in view.list_arrays() if array.settings.get("spares", "").isdigit()]
-    planned = sum(int(attribute.value) for attribute in view.written if attribute.key == key)
-    commands = {attribute.number: attribute.value for attribute in view.written
-                if attribute.key == ("mdadm", "--create")}  # fmt: skip
-    if len(arrays) < len(commands):
-        # the plan has further arrays on other servers: those that the outputs show are recognized by their names
-        pairs = [(number, array) for number, path in commands.items() for array in arrays
-                 if is_planned_device(view.storage, path, array)]  # fmt: skip
-        arrays, numbers = [array for _, array in pairs], {number for number, _ in pairs}
-        planned = sum(int(attribute.value) for attribute in view.written
-                      if attribute.key == key and attribute.number in numbers)  # fmt: skip
-    if arrays:
-        count = sum(int(array.settings["spares"]) for array in arrays)
-        yield Observation(", ".join(array.name for array in arrays), str(count), str(planned), count >= planned)
+    local = planned_arrays
+    if len(arrays) < len(planned_arrays):
+        # the plan has further arrays on other servers
+        pairs = pair_arrays(view.storage, planned_arrays)
+        arrays = [array for array in arrays if array.name in pairs]
+        local = [pairs[array.name] for array in arrays]
+    count, planned = sum(int(array.settings["spares"]) for array in arrays), sum(len(each.spares) for each in local)
+    if arrays and any(each.spares for each in planned_arrays):
+        absent = list_absent_spares(view.storage, local) if count < planned else []
+        absent_text = f" (without {', '.join(absent)})" if absent else ""
+        names = ", ".join(array.name for array in arrays)
+        yield Observation(names, f"{count}{absent_text}", str(planned), count >= planned)
 
 
 def observe_partitions(view: PlanView, key: Key) -> Iterator[Observation]:
@@ -248,6 +264,15 @@ def observe_bytes_per_inode(view: PlanView, key: Key) -> Iterator[Observation]:
         agrees = MIB // _INODE_FACTOR <= observed <= MIB * _INODE_FACTOR
         cost = "creates fail while there is space for files of 1 MiB" if observed > MIB else ""
         yield Observation(file_system.location, format_bytes(observed), planned, agrees, cost)
+
+
+def observe_reserved_space(view: PlanView, key: Key) -> Iterator[Observation]:
+    """The percentage of blocks that only root may use."""
+    for file_system in view.file_systems:
+        reserved = file_system.facts.get("reserved", "")
+        for value in view.list_values(key)[:1] if reserved.isdigit() and file_system.blocks else ():
+            percent = 100 * int(reserved) / (file_system.blocks or 1)
+            yield Observation(file_system.location, f"{percent:.1f} %", f"{value} %", abs(percent - int(value)) < 0.1)
 
 
 def observe_pool_properties(view: PlanView, key: Key) -> Iterator[Observation]:

@@ -14,7 +14,7 @@ from sonde.model.system import System
 
 # Options whose value is the next argument.
 _VALUE_OPTIONS = frozenset({
-    "-L", "-b", "-d", "-l", "-t", "-E", "-J", "-T", "-o", "-O", "--label", "--name", "--create", "--update",
+    "-L", "-b", "-d", "-l", "-m", "-t", "-E", "-J", "-T", "-o", "-O", "--label", "--name", "--create", "--update",
     "--stripes", "--stripesize", "--extents", "--dataalignment", "--physicalextentsize",
 })  # fmt: skip
 # Options that hold further options, separated by commas.
@@ -41,6 +41,14 @@ def list_written_attributes(system: System, layout: FileSystemLayout) -> tuple[W
     """All attributes that the scripts of one file system write."""
     scripts = make_file_system_scripts(system, layout).values()
     return tuple(parse_script_attributes(scripts))
+
+
+def group_by_command(written: Iterable[WrittenAttribute]) -> dict[int, dict[tuple[str, str], str]]:
+    """The options of each command with their values; of an option that is given twice the last value."""
+    commands: dict[int, dict[tuple[str, str], str]] = {}
+    for attribute in written:
+        commands.setdefault(attribute.number, {})[attribute.key] = attribute.value
+    return commands
 
 
 def parse_script_attributes(script_texts: Iterable[str]) -> Iterator[WrittenAttribute]:

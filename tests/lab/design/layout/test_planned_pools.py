@@ -97,6 +97,14 @@ def test_drive_and_its_replacement_are_one_member(kind: str, new: int, problems:
     assert [fault.problem for fault in faults if fault.kind == "not as planned"] == problems
 
 
+def test_absent_spare_of_a_pool_is_reported() -> None:
+    verdict = check_pool(print_pool(print_raidz(), spare=None))
+    assert f"{PATHS}6-lun-0 is no spare of it; planned are 1" in [fault.problem for fault in verdict.faults]
+    in_use = "".join(print_drive(2, number) for number in range(5)) + print_row(2, "spare-5") + print_drive(3, 5)
+    pool = print_pool(print_row(1, "raidz2-0") + in_use + print_drive(3, 6), spare=None)
+    assert not any("is no spare" in fault.problem for fault in check_pool(pool).faults)
+
+
 def test_spare_as_top_level_vdev_is_reported() -> None:
     faults = check_pool(print_pool(print_raidz() + print_drive(1, 6), None)).faults
     (fault,) = [each for each in faults if "no vdev like" in each.problem]

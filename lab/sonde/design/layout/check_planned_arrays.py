@@ -1,0 +1,258 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the members and spares of arrays of md with the drives that a plan names for each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.device_identity import (
+    describe_device,
+    describe_planned_devices,
+    find_planned_names,
+    is_planned_device,
+    split_device_arguments,
+)
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
+
+_CHANGE = "exchange the drives, or change the plan if it is meant so"
+_MOST_NAMES = 3
+
+
+@dataclass(frozen=True)
+class PlannedArray:
+    """One array that a plan makes: its device, its members in the order of their slots, its spares, and all options
+    of the command."""
+
+    path: str
+    members: tuple[str, ...]
+    spares: tuple[str, ...]
+    options: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+
+def list_planned_arrays(commands: Iterable[Mapping[tuple[str, str], str]]) -> list[PlannedArray]:
+    """The arrays of the mdadm commands of a plan, on all of its servers."""
+    arrays = []
+    for options in commands:
+        if ("mdadm", "") in options:
+            paths = split_device_arguments(options["mdadm", ""])
+            count = int(options.get(("mdadm", "--raid-devices"), str(len(paths))))
+            device = options.get(("mdadm", "--create"), "")
+            arrays.append(PlannedArray(device, tuple(paths[:count]), tuple(paths[count:]), options))
+    return arrays
+
+
+def pair_arrays(storage: ObservedStorage, planned: Sequence[PlannedArray]) -> dict[str, PlannedArray]:
+    """The planned array of each observed one: that of its name, else the one with which it has most members in common.
+    Each is used once; arrays of other servers stay without a pair."""
+    observed = [disk for disk in storage.disks.values() if disk.kind == "md"]
+    pairs: dict[str, PlannedArray] = {}
+    for array in planned:
+        names = [disk.name for disk in observed if is_planned_device(storage, array.path, disk)]
+        if names and names[0] not in pairs:
+            pairs[names[0]] = array
+    scores = [
+        (_count_planned_members(storage, disk, array), disk.name, array)
+        for disk in observed if disk.name not in pairs
+        for array in planned if array not in pairs.values()
+    ]  # fmt: skip
+    for score, name, array in sorted(scores, key=lambda entry: -entry[0]):
+        if score and name not in pairs and array not in pairs.values():
+            pairs[name] = array
+    return pairs
+
+
+def _count_planned_members(storage: ObservedStorage, disk: ObservedDisk, array: PlannedArray) -> int:
+    members = [storage.disks[name] for name in disk.members if name in storage.disks]
+    return sum(bool(find_planned_names(storage, list(array.members), member)) for member in members)
+
+
+def compare_arrays(
+    storage: ObservedStorage, commands: Iterable[Mapping[tuple[str, str], str]]
+) -> Iterator[LayoutFault | CheckedItem]:
+    """Members and spares that are not those of the plan, for the arrays that the outputs show."""
+    planned = list_planned_arrays(commands)
+    pairs = pair_arrays(storage, planned)
+    local_spares = [path for array in pairs.values() for path in array.spares]
+    matches = {name: _match_members(storage, name, array, local_spares) for name, array in pairs.items()}
+    members = _find_strays(storage, planned, {
+        array: [name for name, paths in each.items() if not paths] for array, each in matches.items()
+    })  # fmt: skip
+    spares = _find_strays(storage, planned, {
+        name: _list_stray_spares(storage, storage.disks[name], array, local_spares) for name, array in pairs.items()
+    })  # fmt: skip
+    absent = {name: [path for path in array.members if path not in {each for paths in matches[name].values()
+                                                                   for each in paths}]
+              for name, array in pairs.items()}  # fmt: skip
+    for noun, strays in (("member", members), ("spare", spares)):
+        yield from _report_strays(storage, noun, pairs, strays, absent)
+    for name, array in pairs.items():
+        disk = storage.disks[name]
+        if matches[name]:
+            yield CheckedItem("the planned drives of an array", name)
+        if _list_spares(storage, disk):
+            yield CheckedItem("the planned spares of an array", name)
+        yield from _find_exchanged_spares(storage, disk, array.members, matches[name])
+        yield from _compare_copies(disk, array.members, matches[name])
+
+
+def _match_members(
+    storage: ObservedStorage, array_name: str, array: PlannedArray, spares: Sequence[str]
+) -> dict[str, list[str]]:
+    """The planned paths of each member that outputs identify; a spare may have replaced a member."""
+    matches = {}
+    for name in storage.disks[array_name].members:
+        disk = storage.disks.get(name)
+        paths = find_planned_names(storage, [*array.members, *spares], disk) if disk is not None else None
+        if paths is not None:
+            matches[name] = paths
+    return matches
+
+
+def _list_spares(storage: ObservedStorage, array: ObservedDisk) -> list[ObservedDisk]:
+    names = array.settings.get("spare_devices", "").split()
+    return [storage.disks[name] for name in names if name in storage.disks]
+
+
+def _list_stray_spares(
+    storage: ObservedStorage, disk: ObservedDisk, array: PlannedArray, local_spares: Sequence[str]
+) -> list[str]:
+    """Spares that are neither those of the array nor its members, which a spare may have replaced. An array without
+    spares shares those of this machine, and so does one whose spare was used."""
+    members = [storage.disks[name] for name in disk.members if name in storage.disks]
+    has_used_spare = any(find_planned_names(storage, list(array.spares), member) for member in members)
+    allowed = [*array.members, *(local_spares if has_used_spare or not array.spares else array.spares)]
+    return [each.name for each in _list_spares(storage, disk) if find_planned_names(storage, allowed, each) == []]
+
+
+def _find_strays(
+    storage: ObservedStorage, planned: Sequence[PlannedArray], names_by_array: Mapping[str, Sequence[str]]
+) -> dict[tuple[str, str], list[str]]:
+    """Drives by the array that has them and the device of the array that the plan has them for, which may be empty."""
+    strays: dict[tuple[str, str], list[str]] = {}
+    for array_name, names in names_by_array.items():
+        for name in names:
+            disk = storage.disks[name]
+            owner = next((array.path for array in planned
+                          if find_planned_names(storage, [*array.members, *array.spares], disk)), "")  # fmt: skip
+            strays.setdefault((array_name, owner), []).append(name)
+    return strays
+
+
+def _report_strays(
+    storage: ObservedStorage,
+    noun: str,
+    pairs: Mapping[str, PlannedArray],
+    strays: Mapping[tuple[str, str], list[str]],
+    absent: Mapping[str, Sequence[str]],
+) -> Iterator[LayoutFault]:
+    """Drives that the plan does not have in their array; those that two arrays have of each other are one fault."""
+    names_by_path = {array.path: name for name, array in pairs.items()}
+    done: set[tuple[str, str]] = set()
+    for (array_name, owner), names in strays.items():
+        other_name = names_by_path.get(owner, "")
+        opposite = (other_name, pairs[array_name].path)
+        if (array_name, owner) in done:
+            continue
+        if opposite in strays:
+            done.add(opposite)
+            yield _report_exchange(storage, noun, (array_name, other_name), (names, strays[opposite]))
+        else:
+            missing = absent[array_name] if noun == "member" else ()
+            yield _report_odd_drives(storage, noun, array_name, names, owner, missing)
+
+
+def _describe_devices(storage: ObservedStorage, names: Sequence[str]) -> str:
+    texts = [describe_device(storage.disks[name]) for name in names[:_MOST_NAMES]]
+    return ", ".join(texts) + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
+
+
+def _report_exchange(
+    storage: ObservedStorage, noun: str, arrays: tuple[str, str], names: tuple[Sequence[str], Sequence[str]]
+) -> LayoutFault:
+    first, second = (_describe_devices(storage, each) for each in names)
+    verbs = ["is" if len(each) == 1 else "are" for each in names]
+    return LayoutFault(
+        "not as planned", ", ".join(arrays),
+        f"{noun}s are exchanged: {first} in {arrays[0]} {verbs[0]} planned for {arrays[1]}, and {second} in"
+        f" {arrays[1]} {verbs[1]} planned for {arrays[0]}",
+        "failures that the plan keeps apart may coincide, and drives may have another size or rate", _CHANGE,
+        parts=arrays,
+    )  # fmt: skip
+
+
+def _report_odd_drives(
+    storage: ObservedStorage, noun: str, array_name: str, names: Sequence[str], owner: str, absent: Sequence[str]
+) -> LayoutFault:
+    planned = describe_planned_devices(absent[:_MOST_NAMES])
+    planned_text = f"; planned {'are' if len(absent) > 1 else 'is'} {planned}" if absent else ""
+    text = f"{noun} {_describe_devices(storage, names)} is no drive"
+    if len(names) > 1:
+        text = f"{noun}s {_describe_devices(storage, names)} are no drives"
+    owner_text = f" but of that for {owner}" if owner else ""
+    cost = (
+        "a drive of another size, rate or enclosure takes over, and what the plan has it for lacks it"
+        if noun == "spare"
+        else "failures that the plan keeps apart may coincide, and it may have another size or rate"
+    )
+    return LayoutFault(
+        "not as planned", array_name, f"its {text} of the plan for it{owner_text}{planned_text}", cost, _CHANGE
+    )
+
+
+def list_absent_spares(storage: ObservedStorage, arrays: Sequence[PlannedArray]) -> list[str]:
+    """Planned spares that no observed array has, as spare or as member, where outputs identify all of its drives."""
+    names = [
+        name for disk in storage.disks.values() if disk.kind == "md"
+        for name in (*disk.members, *disk.settings.get("spare_devices", "").split()) if name in storage.disks
+    ]  # fmt: skip
+    spares = [path for array in arrays for path in array.spares]
+    answers = {path: [is_planned_device(storage, path, storage.disks[name]) for name in names] for path in spares}
+    return [path for path, states in answers.items() if states and not any(state is not False for state in states)]
+
+
+def _find_exchanged_spares(
+    storage: ObservedStorage, array: ObservedDisk, members: Sequence[str], matches: Mapping[str, list[str]]
+) -> Iterator[LayoutFault]:
+    """Planned spares that are members while planned members are spares. A spare that took over is no fault alone."""
+    active = [name for name, paths in matches.items() if paths and not set(paths) & set(members)]
+    idle = [name for name in array.settings.get("spare_devices", "").split()
+            if name in storage.disks and find_planned_names(storage, list(members), storage.disks[name])]  # fmt: skip
+    if active and idle:
+        slots = [slot for slot, _, name in (entry.partition("=") for entry in array.settings.get("slots", "").split())
+                 if name in active]  # fmt: skip
+        slot_text = f" of slot {', '.join(slots)}" if slots else ""
+        texts = [", ".join(describe_device(storage.disks[name]) for name in names) for names in (active, idle)]
+        yield LayoutFault(
+            "not as planned", array.name,
+            f"its member {texts[0]} is planned as spare, and its spare {texts[1]} as member{slot_text}",
+            "failures that the plan keeps apart may coincide in the array",
+            f"mdadm --replace /dev/{active[0]} --with /dev/{idle[0]}, or change the plan if it is meant so",
+        )  # fmt: skip
+
+
+def _compare_copies(
+    array: ObservedDisk, members: Sequence[str], matches: Mapping[str, list[str]]
+) -> Iterator[LayoutFault | CheckedItem]:
+    """The drives that hold copies of the same data in RAID 10 with near copies: neighbors in the order of slots."""
+    copies = re.fullmatch(r"near=(\d+)", array.settings.get("layout", ""))
+    slots = dict(entry.split("=", 1) for entry in array.settings.get("slots", "").split())
+    if array.level != "raid10" or copies is None or not slots:
+        return
+    size = int(copies[1])
+    set_by_path = {path: index // size for index, path in enumerate(members)}
+    sets: dict[int, list[tuple[str, int]]] = {}
+    for slot, name in slots.items():
+        planned = [set_by_path[path] for path in matches.get(name, []) if path in set_by_path]
+        if planned:
+            sets.setdefault(int(slot) // size, []).append((name, planned[0]))
+    for pairs in sets.values():
+        if len({planned for _, planned in pairs}) > 1:
+            names = " and ".join(name for name, _ in pairs)
+            yield LayoutFault(
+                "not as planned", array.name, f"{names} hold copies of the same data; the plan pairs each with another",
+                "both copies may be lost with one enclosure or path that the plan keeps apart", _CHANGE,
+            )  # fmt: skip

@@ -220,6 +220,7 @@ Filesystem features:      has_journal ext_attr {"extent" if state.get("mke2fs", 
 Filesystem state:         clean
 Inode count:              {capacity // inode_bytes}
 Block count:              {capacity // block}
+Reserved block count:     {capacity // block * int(state.get("mke2fs", "-m")) // 100}
 Block size:               {block}
 Blocks per group:         32768
 RAID stride:              {state.get("mke2fs", "-E stride")}

@@ -16,6 +16,8 @@ from sonde.model.units import format_bytes
 _LARGE = 64 * GIB
 _USUAL_BLOCK = 4096
 _MUCH_RESERVED = 200 * GIB
+# mkfs.lustre reserves 5 % of a target, and the manual of Lustre advises against less.
+_RESERVE_OF_TARGETS = 0.051
 # Metadata at the end of a device, and rounding, take less than this fraction of it.
 _SIZE_SHARE = 0.02
 
@@ -81,11 +83,16 @@ def _check_health(file_system: ObservedFileSystem) -> Iterator[LayoutFault | Che
             "parts of it are wrong: it may become read-only or lose files", "unmount it, and run e2fsck",
         )  # fmt: skip
     reserved = file_system.facts.get("reserved", "")
-    if reserved.isdigit() and file_system.block and int(reserved) * file_system.block > _MUCH_RESERVED:
+    if (
+        reserved.isdigit()
+        and file_system.block
+        and int(reserved) * file_system.block > _MUCH_RESERVED
+        and not (file_system.kind == "ldiskfs" and int(reserved) <= _RESERVE_OF_TARGETS * (file_system.blocks or 0))
+    ):
         yield LayoutFault(
             "space reserved for root", file_system.location,
             f"{format_bytes(int(reserved) * file_system.block)} are reserved for root", "users cannot use them",
-            "tune2fs -m 0 or -r with a number of blocks; root needs some only where it writes",
+            "tune2fs -m 0 or -r with a number of blocks; root needs some only where it writes", ("reserved",),
         )  # fmt: skip
 
 

@@ -46,7 +46,7 @@ def find_mount_faults(storage: ObservedStorage, file_system: ObservedFileSystem)
         if name in _COSTLY:
             cost, remedy = _COSTLY[name]
             yield LayoutFault("mount option", file_system.location, f"it is mounted with {option}", cost, remedy)
-    if "ro" in file_system.options:
+    if "ro" in file_system.options and not _is_mount_of_target(file_system):
         yield LayoutFault(
             "mounted read-only", file_system.location, "it is mounted read-only",
             "nothing can be written; after an error kernels mount a file system so",
@@ -63,6 +63,11 @@ def find_mount_faults(storage: ObservedStorage, file_system: ObservedFileSystem)
     yield from _check_log_buffers(file_system)
     yield from _check_log_buffer_count(file_system)
     yield from _check_device(storage, file_system)
+
+
+def _is_mount_of_target(file_system: ObservedFileSystem) -> bool:
+    """Whether a server of Lustre mounts one of its targets there: the kernel shows such a mount as read-only."""
+    return file_system.kind == "lustre" and any(option.startswith("svname=") for option in file_system.options)
 
 
 def find_covered_mounts(file_systems: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault]:

@@ -20,7 +20,7 @@ _MOST_ODD = 1 / 3
 _FEWEST_PEERS = 3
 # Attributes that identify a part, count something or follow from its model: they differ between equals.
 _INDIVIDUAL = re.compile(
-    r"name|array_name|number|links|serial|wwn|wwid|uuid|fs_uuid|fs_label|mountpoint|partlabel|hctl|model|rev|vendor|product"
+    r"name|array_name|spare_group|number|links|serial|wwn|wwid|uuid|fs_uuid|fs_label|mountpoint|partlabel|hctl|model|rev|vendor|product"
     r"|rotational|size|slots|spare_devices|spares|failed|degraded|sync_action|sync_completed|sync_speed|mismatch_cnt"
     r"|reshape_position|resync_start|array_state|devices|raid_disks|level|used_bytes|superblock_version|array_size"
     r"|volume_group|volume_type|origin|data_percent|twice|mapper_targets|group_of_pv|bad_blocks|map_size|dev"
@@ -118,7 +118,8 @@ def drop_repeated_differences(results: Iterable[LayoutFault | CheckedItem]) -> l
     faults = [each for each in all_results if isinstance(each, LayoutFault)]
     others = [each for each in faults if each.kind != "differs from its peers"]
     planned = [each for each in faults if each.kind == "not as planned"]
-    devices = [each for each in faults if each.kind in ("target with another name", "vdev not planned")]
+    explaining_kinds = ("target with another name", "vdev not planned", "space reserved for root")
+    devices = [each for each in faults if each.kind in explaining_kinds]
     covering = {
         "differs from its peers": others,
         "unequal members of a stripe": planned,

@@ -70,7 +70,7 @@ def _check_vdevs(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem
         yield LayoutFault(
             "no spare", pool.location, "the pool has no spare",
             "after the loss of a drive it stays degraded until somebody replaces it",
-            f"zpool add {pool.location} spare DRIVE",
+            f"zpool add {pool.location} spare DRIVE", ("spares",),
         )  # fmt: skip
 
 

@@ -60,7 +60,7 @@ def find_redundancy_faults(disk: ObservedDisk) -> Iterator[LayoutFault | Checked
             "rebuilding", disk.name, f"md is busy: {action}", "the rebuild takes its share of every drive's rate",
             "measure after it has ended (cat /proc/mdstat)",
         )  # fmt: skip
-    yield from _check_protection(disk, is_degraded=is_degraded)
+    yield from _check_bitmap(disk)
     yield from _check_rebuild_rate(disk)
 
 
@@ -139,20 +139,10 @@ def _describe_margin(disk: ObservedDisk, lost: int) -> str:
     return "one more loses everything"
 
 
-def _check_protection(disk: ObservedDisk, *, is_degraded: bool) -> Iterator[LayoutFault | CheckedItem]:
-    """Spares and bitmap of an md array with redundancy."""
+def _check_bitmap(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    """The write-intent bitmap of an md array with redundancy."""
     if disk.level not in ("raid1", "raid4", "raid5", "raid6", "raid10"):
         return
-    spares = _read_disk_count(disk, "spares")
-    if spares is not None and disk.level != "raid1":
-        yield CheckedItem("spares", disk.name)
-        # the spare of an array that is degraded is being used, or is what is missing
-        if not spares and not is_degraded:
-            yield LayoutFault(
-                "no spare", disk.name, f"{disk.level} {disk.name} has no hot spare",
-                "after the loss of a drive it stays degraded until somebody replaces it",
-                "mdadm --manage --add a drive, or share one by a spare-group in mdadm.conf",
-            )  # fmt: skip
     bitmap = disk.settings.get("bitmap")
     if bitmap is not None:
         yield CheckedItem("bitmap", disk.name)

@@ -30,6 +30,7 @@ from sonde.design.layout.observe_written import (
     observe_partitions,
     observe_physical_starts,
     observe_pool_properties,
+    observe_reserved_space,
     observe_stripe_counts,
     observe_stripe_sizes,
     observe_vdevs,
@@ -144,6 +145,8 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
     ("mke2fs", "-E stride"): AttributeComparison("the planned sunit"),
     ("mke2fs", "-E stripe_width"): AttributeComparison("the planned swidth"),
     ("mke2fs", "-J size"): AttributeComparison("the planned size of the log"),
+    ("mke2fs", "-m"): AttributeComparison("the planned space for root", observe_reserved_space,
+                                 "users cannot use it", "tune2fs -m 0", attribute="reserved"),
     ("mke2fs", "-T"): AttributeComparison("the planned bytes for each inode", observe_bytes_per_inode,
                                  "inodes take space that files need, and make checks longer"),
     # ---- ZFS

@@ -171,6 +171,8 @@ def make_ext4_options(layout: FileSystemLayout) -> list[Argument]:
         arguments += ["-J", f"size={layout.log_size // MIB}"]
     if layout.table.purpose in ("scratch", "checkpoint", "archive"):
         arguments += ["-T", "largefile"]
+    if layout.table.purpose == "home" or layout.table.purpose not in SYSTEM_PURPOSES:
+        arguments += ["-m", "0"]  # root writes nothing there, and mke2fs reserves 5 %
     return arguments
 
 

@@ -61,6 +61,7 @@ def test_incomplete_output_is_one_sentence(form: str) -> None:
         "df -i": "Filesystem Inodes IUsed IFree\n", "smartctl -l scterc": "SCT Error Recovery Control:\n",
         "ls -l /dev/disk/by-id": "lrwx a -> ../../\n", "dmsetup table": "vol: 0 8 linear\n",
         "tunefs.lustre --dryrun": "Lustre FS:  fs1\n", "lfs df": "UUID 1K-blocks Used\n",
+        "mdadm.conf": "MAILADDR root\n",
     }  # fmt: skip
     with pytest.raises(UserError) as reason:
         read_saved_output(heads[form], "saved.txt")

@@ -46,6 +46,7 @@ OTHER_VALUES: dict[tuple[str, str], str] = {
     ("lvcreate", "--extents"): "50%FREE", ("pvcreate", "--dataalignment"): "1025k",
     ("sgdisk", "--change-name"): "1:other", ("sgdisk", "--new"): "1:4096K:+2147483648K",
     ("mkfs.xfs", "-L"): "other", ("mke2fs", "-L"): "other", ("mke2fs", "-t"): "ext3", ("mke2fs", "-T"): "default",
+    ("mke2fs", "-m"): "5",
     ("mke2fs", "-b"): "2048", ("zpool", ""): "create scratch raidz1 a b c d e f", ("zpool", "-O atime"): "on",
     ("zpool", "-O xattr"): "on", ("zpool", "-O compression"): "off", ("zfs", "mountpoint"): "/other",
     ("queue", "queue/scheduler"): "bfq", ("mkfs.lustre", "--fsname"): "other", ("mkfs.lustre", "--index"): "7",

@@ -20,6 +20,9 @@ part findmnt --json --real --output TARGET,SOURCE,FSTYPE,OPTIONS
 part find /dev -path /dev/char -prune -o -path /dev/block -prune -o -type l -printf '%p %l\n'
 part blkid
 [ ! -r /proc/mdstat ] || part cat /proc/mdstat
+for file in /etc/mdadm.conf /etc/mdadm/mdadm.conf; do
+    [ ! -r "$file" ] || part cat "$file"
+done
 for array in /sys/block/md*; do
     [ ! -d "$array/md" ] || part mdadm --detail "/dev/${array##*/}"
     for member in "$array"/md/dev-*; do

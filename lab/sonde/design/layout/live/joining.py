@@ -19,9 +19,24 @@ _KERNEL_NAME = re.compile(r"md\d+")
 
 def join_observations(storage: ObservedStorage) -> ObservedStorage:
     """The same observations with each device and each file system once."""
-    disks = _join_disks(_name_numbered_members(storage.disks))
+    disks = _join_disks(_name_numbered_members(_join_configured_arrays(storage.disks)))
     file_systems = [_find_device(file_system, disks) for file_system in _add_kinds(storage.file_systems)]
     return replace(storage, disks=disks, file_systems=tuple(_join_file_systems(file_systems)))
+
+
+def _join_configured_arrays(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:
+    """Gives arrays what mdadm.conf says of them: it names an array as its superblock does, not as the kernel. Arrays
+    of the file that no other output shows are left out."""
+    joined = dict(disks)
+    for name, disk in disks.items():
+        if disk.kind != "md" or "spare_group" not in disk.settings or disk.level or disk.members:
+            continue
+        del joined[name]
+        for other_name, other in disks.items():
+            if other.level and other.settings.get("array_name", "") == disk.settings["array_name"]:
+                spare_group = {"spare_group": disk.settings["spare_group"]}
+                joined[other_name] = replace(other, settings={**other.settings, **spare_group})
+    return joined
 
 
 def _name_numbered_members(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:

@@ -101,7 +101,7 @@ def _read_array_fields(detail_text: str, printed: dict[str, str], level: str) ->
     settings |= {member: " ".join(names) for member, names in lists.items() if names}
     if printed and level not in ("raid0", "linear"):
         policy = printed.get("Consistency Policy", "bitmap" if "Intent Bitmap" in printed else "resync")
-        settings["bitmap"] = "none" if policy == "resync" else policy
+        settings["bitmap"] = {"resync": "none", "bitmap": "internal"}.get(policy, policy)
         position = printed.get("Intent Bitmap", "")
         position = "internal" if position.startswith("Internal") else position
         settings |= {"bitmap_position": position} if position else {}
@@ -137,6 +137,20 @@ def read_mdadm_examine(output_text: str, output_origin: str) -> ObservedStorage:
         disks[head[1]] = ObservedDisk(head[1], settings=settings, origin=output_origin)
     if not disks:
         raise UserError(f"{output_origin} names no member; it should be what mdadm --examine prints.")
+    return ObservedStorage(disks=disks)
+
+
+def read_mdadm_configuration(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses the ARRAY lines of mdadm.conf: the group whose arrays share their spares."""
+    disks = {}
+    text = re.sub(r"\n[ \t]+", " ", output_text)  # a line that begins with a blank continues the one before it
+    for device, options_text in re.findall(r"^ARRAY[ \t]+(\S+)(.*)$", text, re.MULTILINE | re.IGNORECASE):
+        fields = dict(option.split("=", 1) for option in options_text.split() if "=" in option)
+        name = (fields.get("name", "").rpartition(":")[2] or device).rpartition("/")[2]
+        settings = {"array_name": name, "spare_group": fields.get("spare-group", "none")}
+        disks[name] = ObservedDisk(name, "md", settings=settings, origin=output_origin)
+    if not disks:
+        raise UserError(f"{output_origin} names no array; it should be mdadm.conf with its ARRAY lines.")
     return ObservedStorage(disks=disks)
 
 

@@ -44,6 +44,7 @@ FORMS: Mapping[str, tuple[str, Reader]] = {
     "zpool status": (r"^[ \t]*pool: ", zpool_output.read_zpool_status),
     "zpool get, zfs get": (zpool_output.PROPERTIES_FORM, zpool_output.read_zfs_properties),
     "zpool list": (r"^NAME\s+SIZE\s+ALLOC\s+FREE", zpool_output.read_zpool_list),
+    "mdadm.conf": (r"^(?:ARRAY|MAILADDR|MAILFROM|DEVICE|CREATE|HOMEHOST)[ \t]+\S+", md_output.read_mdadm_configuration),
     "/proc/mdstat": (r"^Personalities :|^md\S* : (in)?active", md_output.read_mdstat),
     "df -i": (device_output.DF_FORM, device_output.read_df_inodes),
     "smartctl -l scterc": (device_output.SCTERC_FORM, device_output.read_smartctl_scterc),
@@ -84,6 +85,7 @@ _EMPTY_REPORT = (
 )
 _EMPTY_FORMS: Mapping[str, str] = {
     "cat /proc/mdstat": r"Personalities :.*\s*(?:unused devices: <none>)?", "dmsetup": "No devices found",
+    "cat /etc/mdadm": r"(?:(?!ARRAY).*\n?)*",
     "lvs": _EMPTY_REPORT, "pvs": _EMPTY_REPORT, "": "",
 }  # fmt: skip
 # smartctl prints this header alone for drives without the command, as those of SAS.

@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks that each array of md with redundancy has a spare, its own or one that arrays of its spare-group share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
+
+_LEVELS = ("raid4", "raid5", "raid6", "raid10")
+
+
+def find_spare_faults(storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+    """Arrays without a spare. Where no output shows mdadm.conf, an array next to one of its level with spares may share
+    those, so it is no fault."""
+    for array in _list_arrays(storage):
+        if _may_share_spares(storage, array):
+            continue
+        yield CheckedItem("spares", array.name)
+        # the spare of an array that is degraded is being used, or is what is missing
+        is_degraded = array.settings.get("degraded", "0") != "0" or "degraded" in array.state.lower()
+        if not _count_spares(array) and not is_degraded and not _shares_spares(storage, array):
+            yield LayoutFault(
+                "no spare", array.name, f"{array.level} {array.name} has no hot spare",
+                "after the loss of a drive it stays degraded until somebody replaces it",
+                "mdadm --manage --add a drive, or share one by a spare-group in mdadm.conf", ("spares",),
+            )  # fmt: skip
+
+
+def list_unknown_spare_groups(storage: ObservedStorage) -> list[str]:
+    """What is not known of arrays that may share spares."""
+    names = [array.name for array in _list_arrays(storage) if _may_share_spares(storage, array)]
+    if not names:
+        return []
+    return [f"whether {', '.join(names)} {'shares' if len(names) == 1 else 'share'} spares: no output shows mdadm.conf"]
+
+
+def _list_arrays(storage: ObservedStorage) -> list[ObservedDisk]:
+    return [
+        disk for disk in storage.disks.values()
+        if disk.kind == "md" and disk.level in _LEVELS and disk.settings.get("spares", "").isdigit()
+    ]  # fmt: skip
+
+
+def _count_spares(array: ObservedDisk) -> int:
+    return int(array.settings["spares"])
+
+
+def _shares_spares(storage: ObservedStorage, array: ObservedDisk) -> bool:
+    group = array.settings.get("spare_group", "none")
+    return group != "none" and any(
+        _count_spares(each) for each in _list_arrays(storage) if each.settings.get("spare_group") == group
+    )
+
+
+def _may_share_spares(storage: ObservedStorage, array: ObservedDisk) -> bool:
+    return (
+        not _count_spares(array)
+        and "spare_group" not in array.settings
+        and any(_count_spares(each) and each.level == array.level for each in _list_arrays(storage))
+    )

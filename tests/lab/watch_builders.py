@@ -84,7 +84,7 @@ def make_watch(folder: Path, directories: int = 1, plans: int = 1, localize: str
 
 
 def run_day(
-    watch: WatchFile,
+    watch_settings: WatchFile,
     folder: Path,
     runner: ModelRunner,
     day: int,
@@ -93,9 +93,9 @@ def run_day(
     """One round on that day, with a new process's view of the state, and the delivery of its notices."""
     runner.clock[0] = START + (day + 0.5) * DAY_S
     store = StateStore(folder / "watch")
-    watcher = Watcher(watch, store, runner, "node1", lambda: runner.clock[0], describe_events=describe_events)
+    watcher = Watcher(watch_settings, store, runner, "node1", lambda: runner.clock[0], describe_events=describe_events)
     report = watcher.run_round()
-    assert deliver_notices(watch, watcher.state, store, "node1") == []
+    assert deliver_notices(watch_settings, watcher.state, store, "node1") == []
     return report
 
 

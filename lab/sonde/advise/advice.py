@@ -78,12 +78,12 @@ def advise_job(job: JobIo, storage_rates: StorageRates | None = None) -> JobAdvi
 
 
 def build_log_set_document(
-    advised: Sequence[JobAdvice], refused: Sequence[str], slow_target_result: SlowTargetResult, pages: Sequence[Path]
+    job_advice: Sequence[JobAdvice], refused: Sequence[str], slow_target_result: SlowTargetResult, pages: Sequence[Path]
 ) -> dict[str, Any]:
     """The advice for several logs as JSON."""
     return {
         "schema": ADVICE_FORMAT,
-        "jobs": [build_advice_document(result) for result in advised],
+        "jobs": [build_advice_document(result) for result in job_advice],
         "refused": list(refused),
         "targets_compared": slow_target_result.compared,
         "slow_targets": [asdict(target) for target in slow_target_result.slow],

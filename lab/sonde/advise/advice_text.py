@@ -23,13 +23,13 @@ _PROCESS_NOUNS = {True: "process", False: "processes"}
 
 def print_log_set(
     console: Console,
-    advised: Sequence[JobAdvice],
+    job_advice: Sequence[JobAdvice],
     refused: Sequence[str],
     slow_target_result: SlowTargetResult,
     pages: Sequence[Path],
 ) -> None:
     """Prints the advice for each job, then what concerns all logs."""
-    for result in advised:
+    for result in job_advice:
         print_advice(console, result)
         console.print()
     for sentence in describe_slow_storage_targets(slow_target_result):

@@ -44,10 +44,10 @@ class CalibrationPhase:
         return f"{self.kind}-{'shared' if self.is_shared else 'own'}-{self.size}"
 
 
-def make_calibration_phases(job: CallLog) -> list[CalibrationPhase]:
+def make_calibration_phases(call_log: CallLog) -> list[CalibrationPhase]:
     """The phases of a calibration for the tasks and bytes of a job, in their order. All have the same files."""
-    tasks = len(job.tasks)
-    most_bytes = min(_CALIBRATION_PHASE_BYTES, sum(int(calls["length"].sum()) for calls in job.tasks)) // tasks
+    tasks = len(call_log.tasks)
+    most_bytes = min(_CALIBRATION_PHASE_BYTES, sum(int(calls["length"].sum()) for calls in call_log.tasks)) // tasks
     shares = (False, True) if tasks > 1 else (False,)
     sizes = [size for index, size in enumerate(CALL_SIZES) if index < _MIN_SIZES or size <= most_bytes]
     pairs = [(size, is_shared) for is_shared in shares for size in sizes]
@@ -169,9 +169,9 @@ def find_first_opens(task: NDArray[Any]) -> NDArray[np.bool_]:
     return is_first
 
 
-def find_new_writes(task: NDArray[Any], exists: NDArray[np.int64]) -> NDArray[np.bool_]:
+def find_new_writes(task: NDArray[Any], file_existed: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Which operations write beyond what the task wrote before, in a file that the replay does not prepare."""
-    ends = dict(enumerate(exists.tolist()))
+    ends = dict(enumerate(file_existed.tolist()))
     is_new = np.zeros(task.size, dtype=bool)
     for index in np.flatnonzero(task["kind"] == CallKind.WRITE).tolist():
         file, end = int(task["file"][index]), int(task["offset"][index]) + int(task["length"][index])

@@ -63,12 +63,12 @@ def make_ready_settings(job: JobIo, patterns: Sequence[IoPattern]) -> list[Ready
     return []
 
 
-def _advise_buffering(files: Sequence[FileIo], effect: CostKind) -> list[ReadySetting]:
+def _advise_buffering(files: Sequence[FileIo], cost_kind: CostKind) -> list[ReadySetting]:
     """Files of one rank each: only these may be buffered without knowing what other ranks do."""
     single_rank_files = [file for file in files if not file.has_several_ranks and re.match("/[^/]", file.path)]
     if not single_rank_files:
         return []
-    prefetch = ":prefetch=2" if effect is not CostKind.WRITES else ""
+    prefetch = ":prefetch=2" if cost_kind is not CostKind.WRITES else ""
     entries = [
         f"{escape_path_as_pattern(file.path)}:size={_choose_page_bytes(file)}:count={_BUFFER_PAGES}{prefetch}"
         for file in single_rank_files
@@ -92,11 +92,11 @@ def _choose_page_bytes(file: FileIo) -> int:
     return page
 
 
-def _advise_collective_calls(job: JobIo, files: Sequence[FileIo], effect: CostKind) -> list[ReadySetting]:
+def _advise_collective_calls(job: JobIo, files: Sequence[FileIo], cost_kind: CostKind) -> list[ReadySetting]:
     shared = [file for file in files if file.has_several_ranks or file.is_mpi_io]
     if not shared or "MPI-IO" not in job.modules:
         return []
-    direction = "read" if effect is CostKind.READS else "write"
+    direction = "read" if cost_kind is CostKind.READS else "write"
     nodes = len(job.hosts)
     stripe = max((file.stripe_bytes for file in shared), default=0) or 4 * _STRIPE_BYTES
     lines = [f"romio_cb_{direction} enable", f"cb_buffer_size {max(stripe, 4 * _STRIPE_BYTES)}"]
@@ -110,7 +110,7 @@ def _advise_collective_calls(job: JobIo, files: Sequence[FileIo], effect: CostKi
         )
     ]
     mpi = job.mpi
-    collective = mpi.collective_reads if effect is CostKind.READS else mpi.collective_writes
+    collective = mpi.collective_reads if cost_kind is CostKind.READS else mpi.collective_writes
     if not collective:
         call = f"MPI_File_{direction}_at_all"
         settings.append(

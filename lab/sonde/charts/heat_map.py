@@ -51,26 +51,26 @@ def build_time_labels(seconds: float) -> list[tuple[float, str]]:
     ]
 
 
-def render_heat_map(heat: HeatMap) -> Markup:
+def render_heat_map(heat_map: HeatMap) -> Markup:
     """The figure as HTML."""
-    chosen = _select_rows(heat)
-    values = heat.values[chosen]
-    height = max(1.0, min(_MAX_ROW_HEIGHT_PX, _MAX_HEIGHT_PX / len(chosen)))
-    total = max(14.0, height * len(chosen))
+    selected_indices = _select_rows(heat_map)
+    values = heat_map.values[selected_indices]
+    height = max(1.0, min(_MAX_ROW_HEIGHT_PX, _MAX_HEIGHT_PX / len(selected_indices)))
+    total = max(14.0, height * len(selected_indices))
     names = Markup("").join(
         Markup('<span class="{}" style="top:{}">{}</span>').format(
-            "slow" if row in heat.marked else "",
-            format_css_percentage((index + 0.5) / len(chosen)),
-            escape_line(heat.rows[row], 60),
+            "slow" if row in heat_map.marked else "",
+            format_css_percentage((index + 0.5) / len(selected_indices)),
+            escape_line(heat_map.rows[row], 60),
         )
-        for index, row in _select_labels(chosen, heat.marked, height)
+        for index, row in _select_labels(selected_indices, heat_map.marked, height)
     )
     below = Markup("").join(
         Markup('<span style="left:{}">{}</span>').format(format_css_percentage(position), escape_line(label, 40))
-        for position, label in heat.columns
+        for position, label in heat_map.columns
     )
-    left_out = len(heat.rows) - len(chosen)
-    note = f" The {len(chosen)} rows furthest from usual; {left_out} more are not drawn." if left_out else ""
+    left_out = len(heat_map.rows) - len(selected_indices)
+    note = f" The {len(selected_indices)} rows furthest from usual; {left_out} more are not drawn." if left_out else ""
     legend = Markup(
         '<span class="keys"><span class="ki">half as fast <span class="scale"></span> twice as fast</span>'
         '<span class="ki"><span class="key absent"></span>took no part</span></span>'
@@ -81,38 +81,42 @@ def render_heat_map(heat: HeatMap) -> Markup:
         '<img alt="" src="{}" style="height:{}px"><div class="hcolumns" aria-hidden="true">{}</div></div>'
         '<figcaption><span class="caption-text">{}{}</span> {}</figcaption></figure>'
     ).format(
-        escape_line(heat.title),
-        heat.summary,
+        escape_line(heat_map.title),
+        heat_map.summary,
         f"{total:.0f}",
         names,
         _encode_palette_png(values),
         f"{total:.0f}",
         below,
-        heat.summary,
+        heat_map.summary,
         note,
         legend,
     )
 
 
-def _select_rows(heat: HeatMap) -> list[int]:
-    count = len(heat.rows)
+def _select_rows(heat_map: HeatMap) -> list[int]:
+    count = len(heat_map.rows)
     if count <= MAX_ROWS:
         return list(range(count))
     with np.errstate(divide="ignore", invalid="ignore"):
-        far = np.nanmax(np.abs(np.log(np.where(np.isnan(heat.values), 1.0, heat.values))), axis=1)
-    far[list(heat.marked)] = np.inf
+        far = np.nanmax(np.abs(np.log(np.where(np.isnan(heat_map.values), 1.0, heat_map.values))), axis=1)
+    far[list(heat_map.marked)] = np.inf
     return sorted(np.argsort(-far, kind="stable")[:MAX_ROWS].tolist())
 
 
-def _select_labels(chosen: Sequence[int], marked: Sequence[int], height: float) -> list[tuple[int, int]]:
+def _select_labels(
+    selected_indices: Sequence[int], marked_indices: Sequence[int], height: float
+) -> list[tuple[int, int]]:
     """Place and row of the names that fit: the marked ones first."""
     distance = max(1, round(_MIN_LABELED_ROW_HEIGHT_PX / height + 0.49))
     occupied: list[int] = []
-    ordered = [index for index, row in enumerate(chosen) if row in marked] + list(range(0, len(chosen), distance))
+    ordered = [index for index, row in enumerate(selected_indices) if row in marked_indices] + list(
+        range(0, len(selected_indices), distance)
+    )
     for index in ordered:
         if all(abs(index - other) >= distance for other in occupied):
             occupied.append(index)
-    return [(index, chosen[index]) for index in sorted(occupied)]
+    return [(index, selected_indices[index]) for index in sorted(occupied)]
 
 
 def _encode_palette_png(color_indices: NDArray[np.float64]) -> str:

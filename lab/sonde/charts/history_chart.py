@@ -148,17 +148,17 @@ def _draw_events(panel: Panel, events: Sequence[EventLine]) -> None:
             last = position
 
 
-def _make_tooltips(history: HistoryCurve, axis: Axis) -> list[ChartTooltip]:
+def _make_tooltips(history_curve: HistoryCurve, axis: Axis) -> list[ChartTooltip]:
     """One tip for each interval of the time axis that holds runs or events."""
-    times, values = np.asarray(history.times, dtype=float), np.asarray(history.values, dtype=float)
+    times, values = np.asarray(history_curve.times, dtype=float), np.asarray(history_curve.values, dtype=float)
     edges = np.linspace(axis.low, axis.high, min(_MAX_TOOLTIPS, max(2, len(times))) + 1)
     tips = []
     for left_edge, right_edge in itertools.pairwise(edges.tolist()):
         inside = (times >= left_edge) & (times <= right_edge)
-        events = [event.text for event in history.events if left_edge <= event.time < right_edge]
+        events = [event.text for event in history_curve.events if left_edge <= event.time < right_edge]
         text = ""
         if inside.any():
-            rate = format_rate_with_unit(float(np.median(values[inside])), history.unit)
+            rate = format_rate_with_unit(float(np.median(values[inside])), history_curve.unit)
             text = f"{format_utc_date(float(times[inside][0]))}\n{rate}"
             text += f"\n{quantities.display_count_with_noun(int(inside.sum()), 'run')}" if inside.sum() > 1 else ""
         if text or events:
@@ -169,13 +169,14 @@ def _make_tooltips(history: HistoryCurve, axis: Axis) -> list[ChartTooltip]:
     return tips
 
 
-def _make_table(history: HistoryCurve) -> Markup:
+def _make_table(history_curve: HistoryCurve) -> Markup:
     rows = [
         (
             f"{format_utc_date(segment.start)} – {format_utc_date(segment.end)}",
-            format_rate_with_unit(segment.level, history.unit),
-            f"{format_rate_with_unit(segment.low, history.unit)} – {format_rate_with_unit(segment.high, history.unit)}",
+            format_rate_with_unit(segment.level, history_curve.unit),
+            f"{format_rate_with_unit(segment.low, history_curve.unit)} – "
+            f"{format_rate_with_unit(segment.high, history_curve.unit)}",
         )
-        for segment in history.segments
+        for segment in history_curve.segments
     ]
     return render_html_table(["Time", "Level", "Eight of ten runs"], rows, "Levels of the history")

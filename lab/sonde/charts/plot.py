@@ -173,13 +173,13 @@ class Panel:
         ).format(title, self.height, NOTE_ROW_HEIGHT_PX * self.rows, scale, svg, Markup("").join(self.labels), tips)
 
 
-def _render_tooltip(tip: ChartTooltip) -> Markup:
+def _render_tooltip(tooltip: ChartTooltip) -> Markup:
     # Tips of the right half open to the left, so that they stay on the page.
     return Markup('<i class="{}" style="left:{};width:{}" data-tip="{}"></i>').format(
-        "r" if tip.start > 0.5 else "l",
-        format_css_percentage(tip.start),
-        format_css_percentage(max(0.0, tip.end - tip.start)),
-        escape_tooltip(tip.text),
+        "r" if tooltip.start > 0.5 else "l",
+        format_css_percentage(tooltip.start),
+        format_css_percentage(max(0.0, tooltip.end - tooltip.start)),
+        escape_tooltip(tooltip.text),
     )
 
 

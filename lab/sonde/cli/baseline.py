@@ -134,14 +134,13 @@ def remove_command(name: str, archive: Archive) -> int:
     return 0
 
 
-def _require_one_origin(runs: Sequence[Summary]) -> None:
+def _require_one_origin(run_summaries: Sequence[Summary]) -> None:
     """Raises UserError unless all runs are measured or all are simulated."""
-    simulated = sum(is_simulated_document(run.document) for run in runs)
-    if 0 < simulated < len(runs):
+    simulated = sum(is_simulated_document(run.document) for run in run_summaries)
+    if 0 < simulated < len(run_summaries):
         raise UserError(
-            f"{simulated} of {format_count_with_noun(len(runs), 'run')} are simulated: a baseline is of measured "
-            "runs or of simulated"
-            " runs, never of both. `sonde list` shows which are simulated."
+            f"{simulated} of {format_count_with_noun(len(run_summaries), 'run')} are simulated: a baseline is of "
+            "measured runs or of simulated runs, never of both. `sonde list` shows which are simulated."
         )
 
 

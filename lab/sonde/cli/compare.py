@@ -126,8 +126,8 @@ def _parse_units(units: tuple[str, ...]) -> dict[str, float]:
 
 def _write_comparison_page(
     comparison: Comparison,
-    environment: list[EnvironmentDifference],
-    targets: list[TargetComparison],
+    environment_differences: list[EnvironmentDifference],
+    target_comparisons: list[TargetComparison],
     units: dict[str, float],
     output: Path,
     quiet: bool,
@@ -137,12 +137,18 @@ def _write_comparison_page(
     from sonde.trends.comparison_page import build_comparison_page
 
     return write_page_with_status(
-        lambda: write_study_page(build_comparison_page(comparison, environment, units, targets), output), output, quiet
+        lambda: write_study_page(
+            build_comparison_page(comparison, environment_differences, units, target_comparisons), output
+        ),
+        output,
+        quiet,
     )
 
 
 def _print_comparison(
-    comparison: Comparison, environment: list[EnvironmentDifference], targets: list[TargetComparison]
+    comparison: Comparison,
+    environment_differences: list[EnvironmentDifference],
+    target_comparisons: list[TargetComparison],
 ) -> None:
     console = get_results_console()
     keys = [number.key for number in comparison.numbers]
@@ -186,21 +192,21 @@ def _print_comparison(
         console.print(f"! Doubtful {sentence}", style="yellow", soft_wrap=True)
     for side, unmatched in comparison.unpaired:
         console.print(f"Only {side} has {unmatched.key.phase} ({unmatched.key.op}).", style="dim", soft_wrap=True)
-    print_target_tables(console, targets, keys)
-    _print_environment(environment)
+    print_target_tables(console, target_comparisons, keys)
+    _print_environment(environment_differences)
 
 
-def _print_environment(environment: list[EnvironmentDifference]) -> None:
+def _print_environment(environment_differences: list[EnvironmentDifference]) -> None:
     console = get_results_console()
     console.print()
-    if not environment:
+    if not environment_differences:
         console.print("The recorded environments do not differ.")
         return
     console.print("Differences of the environment")
     table = make_plain_table()
     for title in ("", "before", "after", ""):
         table.add_column(title, overflow="fold")
-    for difference in environment:
+    for difference in environment_differences:
         table.add_row(
             difference.name,
             difference.before or "-",
@@ -242,9 +248,11 @@ def _convert_variation_to_json(variation: CoefficientOfVariation | None) -> dict
 
 
 def _convert_comparison_to_json(
-    comparison: Comparison, environment: list[EnvironmentDifference], targets: list[TargetComparison]
+    comparison: Comparison,
+    environment_differences: list[EnvironmentDifference],
+    target_comparisons: list[TargetComparison],
 ) -> dict[str, Any]:
-    by_number = {id(item.number): item.to_json() for item in targets}
+    by_number = {id(item.number): item.to_json() for item in target_comparisons}
     return {
         "before": _convert_side_to_json(comparison.before),
         "after": _convert_side_to_json(comparison.after),
@@ -271,5 +279,5 @@ def _convert_comparison_to_json(
             for number in comparison.numbers
         ],
         "only_in": [{"side": side, "key": asdict(item.key)} for side, item in comparison.unpaired],
-        "environment": [asdict(item) for item in environment],
+        "environment": [asdict(item) for item in environment_differences],
     }

@@ -50,10 +50,10 @@ class GateOutput:
             raise UserError(f"{self.junit} cannot be written: the directory {self.junit.parent} {reason}.")
 
     def write_junit_and_annotations(
-        self, gate_cases: Sequence[GateCase], reference_name: str, caveats: Sequence[CaveatCount]
+        self, gate_cases: Sequence[GateCase], reference_name: str, caveat_counts: Sequence[CaveatCount]
     ) -> None:
         """Writes the JUnit file and prints the annotations. Raises UserError if the file cannot be written."""
-        sentences = list_caveat_sentences(caveats)
+        sentences = list_caveat_sentences(caveat_counts)
         if self.junit is not None:
             try:
                 write_file(self.junit, format_junit_document(gate_cases, reference_name, sentences))
@@ -150,11 +150,11 @@ def _choose_exit_code(verdict: GateVerdict[Any]) -> int:
 def _make_repeat_run_function(archive: Archive, is_quiet: bool) -> Callable[[Summary], Summary]:
     """Returns a function that runs the plan of a run once more and shows the progress."""
 
-    def repeat(run: Summary) -> Summary:
+    def repeat(run_summary: Summary) -> Summary:
         display = make_display(get_messages_console(), is_quiet)
         try:
             return repeat_run(
-                run,
+                run_summary,
                 archive,
                 display.show_record_line,
                 display.report_stop_signal,
@@ -186,7 +186,7 @@ def _gate_against_limits(
     return _choose_exit_code(verdict)
 
 
-def _print_limits(verdict: GateVerdict[LimitCheck], caveats: Sequence[CaveatCount]) -> None:
+def _print_limits(verdict: GateVerdict[LimitCheck], caveat_counts: Sequence[CaveatCount]) -> None:
     table = make_plain_table()
     for title in ("phase", "limit", "measured", ""):
         table.add_column(title, justify="right" if title in ("limit", "measured") else "left")
@@ -195,9 +195,9 @@ def _print_limits(verdict: GateVerdict[LimitCheck], caveats: Sequence[CaveatCoun
         table.add_row(item.phase, item.format_rate(item.least), measured, _format_limit_verdict(item),
                       style="bold red" if item.is_too_slow else None)  # fmt: skip
     get_results_console().print(table)
-    heading = _make_verdict_heading(verdict, caveats)
+    heading = _make_verdict_heading(verdict, caveat_counts)
     get_results_console().print(f"{heading}: {_format_run_count(verdict.now)} against the given limits.", style="bold")
-    _print_caveats(caveats)
+    _print_caveats(caveat_counts)
 
 
 def _format_run_count(side: ComparedSide) -> str:
@@ -214,7 +214,7 @@ def _format_limit_verdict(limit_check: LimitCheck) -> str:
 
 
 def _print_gate_table(
-    verdict: GateVerdict[GateCheck], baseline_side: ComparedSide, caveats: Sequence[CaveatCount]
+    verdict: GateVerdict[GateCheck], baseline_side: ComparedSide, caveat_counts: Sequence[CaveatCount]
 ) -> None:
     console, now, judged = get_results_console(), verdict.now, verdict.checks
     keys = [item.key for item in judged]
@@ -238,12 +238,12 @@ def _print_gate_table(
         for name, old, new in item.differs_in:
             console.print(f"{item.key.phase}: not the same {name}: {old or '-'} → {new or '-'}", soft_wrap=True)
     against = f"against {len(baseline_side.runs)} of {baseline_side.name}"
-    heading = _make_verdict_heading(verdict, caveats)
+    heading = _make_verdict_heading(verdict, caveat_counts)
     console.print(
         f"{heading}: {format_count_with_noun(len(judged), 'number')} compared, {_format_run_count(now)} {against}.",
         style="bold",
     )
-    _print_caveats(caveats)
+    _print_caveats(caveat_counts)
 
 
 def _find_gate_caveats(
@@ -258,13 +258,13 @@ def _find_gate_caveats(
     return [*count_caveats_of_numbers("now", measured_side.runs, measured), *baseline_caveats]
 
 
-def _make_verdict_heading(verdict: GateVerdict[Any], caveats: Sequence[CaveatCount]) -> str:
+def _make_verdict_heading(verdict: GateVerdict[Any], caveat_counts: Sequence[CaveatCount]) -> str:
     missing = sum(bool(item.not_judged) for item in verdict.checks)
     heading = {True: "Good", False: "Too slow", None: "Not judged"}[verdict.is_good]
     if verdict.is_good is not None and missing:
         heading += f", {missing} of {format_count_with_noun(len(verdict.checks), 'number')} not judged"
     heading += ", simulated" if verdict.now.is_simulated else ""
-    return f"{heading}, but doubtful" if caveats else heading
+    return f"{heading}, but doubtful" if caveat_counts else heading
 
 
 def _convert_verdict_to_json(verdict: GateVerdict[Any]) -> dict[str, Any]:
@@ -272,8 +272,8 @@ def _convert_verdict_to_json(verdict: GateVerdict[Any]) -> dict[str, Any]:
     return {"good": verdict.is_good, "simulated": verdict.now.is_simulated}
 
 
-def _print_caveats(caveats: Sequence[CaveatCount]) -> None:
-    for sentence in list_caveat_sentences(caveats):
+def _print_caveats(caveat_counts: Sequence[CaveatCount]) -> None:
+    for sentence in list_caveat_sentences(caveat_counts):
         get_results_console().print(f"! Doubtful {sentence}", style="yellow", soft_wrap=True)
 
 
@@ -290,7 +290,7 @@ def _make_verdict_cell(gate_check: GateCheck) -> str:
 
 
 def _convert_gate_to_json(
-    verdict: GateVerdict[GateCheck], baseline_side: ComparedSide, caveats: Sequence[CaveatCount]
+    verdict: GateVerdict[GateCheck], baseline_side: ComparedSide, caveat_counts: Sequence[CaveatCount]
 ) -> dict[str, Any]:
     return {
         **_convert_verdict_to_json(verdict),
@@ -310,5 +310,5 @@ def _convert_gate_to_json(
             }
             for item in verdict.checks
         ],
-        "caveats": [item.to_json() for item in caveats],
+        "caveats": [item.to_json() for item in caveat_counts],
     }

@@ -63,23 +63,24 @@ def _print_failures(plan: LayoutPlan, layout: FileSystemLayout) -> None:
     get_results_console().print(table)
 
 
-def print_layout_check(storage: ObservedStorage, verdict: LayoutCheck, as_json: bool) -> None:
+def print_layout_check(storage: ObservedStorage, layout_check: LayoutCheck, as_json: bool) -> None:
     if as_json:
-        print_json({"seen": asdict(storage), "faults": [asdict(item) for item in verdict.faults],
-                    "compared": [asdict(item) for item in verdict.checked_items],
-                    "not_known": list(verdict.unknown), "not_compared": list(verdict.not_compared)})  # fmt: skip
+        print_json({"seen": asdict(storage), "faults": [asdict(item) for item in layout_check.faults],
+                    "compared": [asdict(item) for item in layout_check.checked_items],
+                    "not_known": list(layout_check.unknown),
+                    "not_compared": list(layout_check.not_compared)})  # fmt: skip
     else:
         console = get_results_console()
         for line in layout_tables.describe_observations(storage):
             console.print(line, soft_wrap=True, highlight=False, markup=False)
-        for fault in verdict.faults:
+        for fault in layout_check.faults:
             console.print(f"{fault.kind}  {fault.location}", style="bold red", soft_wrap=True, highlight=False)
             console.print(f"  {fault.problem}. Cost: {fault.cost}.", soft_wrap=True, highlight=False, markup=False)
             console.print(f"  Remedy: {fault.remedy}.", soft_wrap=True, highlight=False, markup=False)
-        summary = summarize_comparisons(len(verdict.faults), verdict.checked_items)
-        unchecked = f" Not known, so not checked: {'; '.join(verdict.unknown)}." if verdict.unknown else ""
+        summary = summarize_comparisons(len(layout_check.faults), layout_check.checked_items)
+        unchecked = f" Not known, so not checked: {'; '.join(layout_check.unknown)}." if layout_check.unknown else ""
         console.print(f"{summary}.{unchecked}", soft_wrap=True, highlight=False, markup=False)
-        for text in verdict.not_compared:
+        for text in layout_check.not_compared:
             console.print(f"Of the plan not compared: {text}.", soft_wrap=True, highlight=False, markup=False)
 
 

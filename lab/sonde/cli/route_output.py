@@ -22,38 +22,38 @@ from sonde.model.units import format_count_with_noun
 from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 
 
-def print_route_check(verdict: RouteCheck, as_json: bool) -> None:
+def print_route_check(route_check: RouteCheck, as_json: bool) -> None:
     """Prints a check, as JSON or for people."""
     if as_json:
         print_json(
             {
-                "host": verdict.host,
-                "faults": [asdict(fault) for fault in verdict.faults],
-                "compared": [asdict(item) for item in verdict.comparisons],
-                "not_given": list(verdict.unknown),
-                "not_compared": list(verdict.not_compared),
-                "not_examined": list(verdict.not_examined),
+                "host": route_check.host,
+                "faults": [asdict(fault) for fault in route_check.faults],
+                "compared": [asdict(item) for item in route_check.comparisons],
+                "not_given": list(route_check.unknown),
+                "not_compared": list(route_check.not_compared),
+                "not_examined": list(route_check.not_examined),
             }
         )
     else:
-        _print_route_faults(verdict)
+        _print_route_faults(route_check)
 
 
-def _print_route_faults(verdict: RouteCheck) -> None:
+def _print_route_faults(route_check: RouteCheck) -> None:
     console = get_results_console()
-    for fault, locations in group_faults(verdict.faults):
+    for fault, locations in group_faults(route_check.faults):
         location = locations[0] if len(locations) == 1 else f"{locations[0]}, and {len(locations) - 1} more like it"
         console.print(f"{fault.kind}  {location}", style="bold red", soft_wrap=True)
         console.print(f"  {fault.problem}: {fault.remedy}.", soft_wrap=True, highlight=False)
-    for text in verdict.not_compared if verdict.comparisons else ():
+    for text in route_check.not_compared if route_check.comparisons else ():
         console.print(f"Of the plan not compared: {text}.", soft_wrap=True, highlight=False, markup=False)
-    if verdict.not_examined:
+    if route_check.not_examined:
         console.print(
-            f"Not examined: {'; '.join(verdict.not_examined)}.", soft_wrap=True, highlight=False, markup=False
+            f"Not examined: {'; '.join(route_check.not_examined)}.", soft_wrap=True, highlight=False, markup=False
         )
-    unchecked = f" Not given, so not checked: {', '.join(verdict.unknown)}." if verdict.unknown else ""
-    summary = summarize_comparisons(len(verdict.faults), verdict.comparisons)
-    console.print(f"{verdict.host}: {summary}.{unchecked}", soft_wrap=True, highlight=False)
+    unchecked = f" Not given, so not checked: {', '.join(route_check.unknown)}." if route_check.unknown else ""
+    summary = summarize_comparisons(len(route_check.faults), route_check.comparisons)
+    console.print(f"{route_check.host}: {summary}.{unchecked}", soft_wrap=True, highlight=False)
 
 
 def print_mount_comparison(operation_comparisons: Sequence[OperationComparison], striping_text: str) -> None:

@@ -105,18 +105,18 @@ def _read_record_of_run(run_folder: Path) -> RecordReader:
         raise MachineError(f"{run_folder / RECORD} cannot be read: {reason.strerror}.") from None
 
 
-def _build_recorded_run(run_folder: Path, record: RecordReader, machine: System | None) -> RecordedRun:
+def _build_recorded_run(run_folder: Path, record: RecordReader, system: System | None) -> RecordedRun:
     run = make_recorded_run(record, run_folder, read_json_file(run_folder / SUMMARY_FILE))
-    return add_target_parents(run, machine) if machine else run
+    return add_target_parents(run, system) if system else run
 
 
-def _make_run_document(run_folder: Path, record: RecordReader | None, machine: System | None) -> dict[str, Any]:
+def _make_run_document(run_folder: Path, record: RecordReader | None, system: System | None) -> dict[str, Any]:
     summary = read_json_file(run_folder / SUMMARY_FILE) or {}
     summary |= {"tags": read_tags(run_folder)}
     if record is None:
         return {**summary, "folder": str(run_folder)}
     phases = []
-    run = _build_recorded_run(run_folder, record, machine)
+    run = _build_recorded_run(run_folder, record, system)
     for phase in record.phases.values():
         entry = asdict(phase.begin)
         if phase.end is not None:

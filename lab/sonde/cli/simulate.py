@@ -157,7 +157,7 @@ def command(
 def _simulate_plan(
     plan: Plan,
     launcher: SimulatedLauncher,
-    machine: System,
+    system: System,
     archive: Archive,
     labels: RunLabels,
     stores_traces: bool,
@@ -165,7 +165,7 @@ def _simulate_plan(
     as_json: bool,
 ) -> int:
     display = make_display(get_messages_console(), quiet)
-    setup = RunSetup(find_engine(), archive, on_stop=display.report_stop_signal, system=machine)
+    setup = RunSetup(find_engine(), archive, on_stop=display.report_stop_signal, system=system)
     display.begin_run(plan.title, 1, 1, plan)
     try:
         result = simulate_plan_once(plan, setup, display.show_record_line, launcher, labels, stores_traces)

@@ -181,10 +181,10 @@ def _print_survey(survey: Survey, measure: str, events: Sequence[Event]) -> None
     console.print("detectable: the smallest drop that ten runs show with a probability of 80 %.", style="dim")
 
 
-def _print_joint(console: Console, survey: Survey, joint: JointChange, events: Sequence[Event]) -> None:
-    min_runs = min(change.runs_to_notice for change in joint.changes)
-    console.print(f"{format_joint_dates(joint)}, noticed after {min_runs} runs", style="bold")
-    for part, sentence in zip(joint.parts, describe_joint_change(survey, joint), strict=True):
+def _print_joint(console: Console, survey: Survey, joint_change: JointChange, events: Sequence[Event]) -> None:
+    min_runs = min(change.runs_to_notice for change in joint_change.changes)
+    console.print(f"{format_joint_dates(joint_change)}, noticed after {min_runs} runs", style="bold")
+    for part, sentence in zip(joint_change.parts, describe_joint_change(survey, joint_change), strict=True):
         console.print(f"  {sentence}", highlight=False)
         named_changes = part.changes[:_MAX_NAMED_HISTORIES] if len(part.changes) > 1 else ()
         for change in named_changes:
@@ -196,19 +196,19 @@ def _print_joint(console: Console, survey: Survey, joint: JointChange, events: S
             )
         if len(part.changes) > _MAX_NAMED_HISTORIES:
             console.print(f"    and {len(part.changes) - _MAX_NAMED_HISTORIES} more", style="dim")
-    for nearby in find_nearby_events(joint, events):
+    for nearby in find_nearby_events(joint_change, events):
         console.print(f"  {nearby.describe_in_sentence()}", highlight=False)
 
 
-def _make_history_cells(standing: HistoryAnalysis, survey: Survey) -> tuple[str, ...]:
-    last_change = standing.changes[-1] if standing.changes else None
+def _make_history_cells(history_analysis: HistoryAnalysis, survey: Survey) -> tuple[str, ...]:
+    last_change = history_analysis.changes[-1] if history_analysis.changes else None
     return (
-        make_history_name(standing.history, survey.distinguishing_labels),
-        f"{len(standing.history):,}",
-        format_history_value(standing.current_level, standing.history),
-        format_history_value(standing.now, standing.history),
-        f"{100 * standing.noise:.1f} %",
-        f"{100 * standing.visible:.0f} %" if standing.visible is not None else "-",
+        make_history_name(history_analysis.history, survey.distinguishing_labels),
+        f"{len(history_analysis.history):,}",
+        format_history_value(history_analysis.current_level, history_analysis.history),
+        format_history_value(history_analysis.now, history_analysis.history),
+        f"{100 * history_analysis.noise:.1f} %",
+        f"{100 * history_analysis.visible:.0f} %" if history_analysis.visible is not None else "-",
         f"{convert_run_time_to_utc(last_change.first_after):%Y-%m-%d} {format_change(last_change)}"
         if last_change
         else "",

@@ -165,33 +165,47 @@ def command(
 
 
 def _make_tuning(
-    stack: ExitStack, call: _TuneArguments, requests: Sequence[TuneRequest], archive: Archive
+    stack: ExitStack, tune_arguments: _TuneArguments, requests: Sequence[TuneRequest], archive: Archive
 ) -> TuningSession:
     """The tuning on this machine or on a model, with its journal open until the stack is closed."""
-    display = make_display(get_messages_console(), call.quiet)
+    display = make_display(get_messages_console(), tune_arguments.quiet)
     stack.callback(display.end_display)
     group = make_run_id("tune")
     setup = RunSetup(find_engine(), archive, on_stop=display.report_stop_signal)
     runner: EngineTuneRunner
-    if call.system is None:
-        if call.directory is None:
+    if tune_arguments.system is None:
+        if tune_arguments.directory is None:
             raise UserError("Say what to tune: --on DIR, or --system FILE for a model.")
-        plan = load_plan(call.plan, call.settings, call.directory)
-        directory = require_existing_directory(call.directory)
-        runner = EngineTuneRunner(setup, display, call.phase, group)
+        plan = load_plan(tune_arguments.plan, tune_arguments.settings, tune_arguments.directory)
+        directory = require_existing_directory(tune_arguments.directory)
+        runner = EngineTuneRunner(setup, display, tune_arguments.phase, group)
     else:
-        machine = read_system(find_system_file(call.system))
-        launcher = stack.enter_context(prepare_simulation(machine, call.mount, (), call.seed * 1000, None, None))
-        find_model_changes(machine, call.mount, {})
-        plan, directory = load_plan(call.plan, ("target.path=/simulated", *call.settings), None), launcher.system.parent
-        runner = SimulatedTuneRunner(setup, display, call.phase, group, launcher=launcher, system=machine)
-    require_phase(plan, call.phase)
+        machine = read_system(find_system_file(tune_arguments.system))
+        launcher = stack.enter_context(
+            prepare_simulation(machine, tune_arguments.mount, (), tune_arguments.seed * 1000, None, None)
+        )
+        find_model_changes(machine, tune_arguments.mount, {})
+        plan, directory = (
+            load_plan(tune_arguments.plan, ("target.path=/simulated", *tune_arguments.settings), None),
+            launcher.system.parent,
+        )
+        runner = SimulatedTuneRunner(setup, display, tune_arguments.phase, group, launcher=launcher, system=machine)
+    require_phase(plan, tune_arguments.phase)
     for request in requests:
         require_possible_value(setup.engine, plan, request)
     archive.recover_unfinished_runs()
     journal = stack.enter_context(open_journal())
     require_clean_journal(journal)
-    return TuningSession(plan, directory, runner, journal, call.rule, call.seed, call.device, display.print_message)
+    return TuningSession(
+        plan,
+        directory,
+        runner,
+        journal,
+        tune_arguments.rule,
+        tune_arguments.seed,
+        tune_arguments.device,
+        display.print_message,
+    )
 
 
 def _restore_settings(as_json: bool) -> int:

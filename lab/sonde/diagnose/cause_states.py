@@ -223,13 +223,13 @@ def _compute_hiding_probability(
     return np.where(np.any(hidden_values != 0, axis=1) & ~is_single, probability, 0.0)
 
 
-def list_vector_names(runs: Sequence[RunMeasurement]) -> dict[VectorKey, tuple[str, ...]]:
+def list_vector_names(run_measurements: Sequence[RunMeasurement]) -> dict[VectorKey, tuple[str, ...]]:
     """Returns the parts of each vector of the first run."""
-    return {key: tuple(values) for key, values in runs[0].vectors.items()}
+    return {key: tuple(values) for key, values in run_measurements[0].vectors.items()}
 
 
 def compute_pair_density(
-    predictions: CombinedPredictions, result: ExperimentResult, noise: NoiseModel, is_exact: bool = True
+    predictions: CombinedPredictions, result: ExperimentResult, noise_model: NoiseModel, is_exact: bool = True
 ) -> Floats:
     """Returns the log density of a result under each pair. Inexact: repeats count as one run, which takes less time."""
     total = np.zeros(len(predictions.rates))
@@ -242,7 +242,7 @@ def compute_pair_density(
         values = np.array([[run.rates.get(phase, np.nan) for phase in phases] for run in runs])
         deviations = values - predictions.rates[:, None, columns]
         usual, odd = (
-            _compute_rates_density(deviations, error, noise, is_exact) for error in (sd, np.hypot(sd, _ODD_SD))
+            _compute_rates_density(deviations, error, noise_model, is_exact) for error in (sd, np.hypot(sd, _ODD_SD))
         )
         total += np.where(predictions.is_single, usual, _mix_log_densities(usual, odd, _ODD_SHARE))
     for run in runs:
@@ -252,7 +252,7 @@ def compute_pair_density(
                 densities = []
                 for item in predictions.vectors[key]:
                     sd = np.hypot(item.sd, np.where(item.mean < 0, result.part_sd, 0))
-                    parts_density = _compute_parts_density(values - item.mean, sd, predictions, noise)
+                    parts_density = _compute_parts_density(values - item.mean, sd, predictions, noise_model)
                     densities.append(item.log_weights + parts_density)
                 total += np.logaddexp.reduce(densities)
         for kind, is_logged in run.messages.items():
@@ -262,17 +262,17 @@ def compute_pair_density(
     return total
 
 
-def _compute_rates_density(deviations: Floats, sd: Floats, noise: NoiseModel, is_exact: bool) -> Floats:
+def _compute_rates_density(deviations: Floats, sd: Floats, noise_model: NoiseModel, is_exact: bool) -> Floats:
     if (is_exact and deviations.shape[1] > 1) or np.any(np.isnan(deviations[0])):
-        return noise.compute_joint_log_density_of_runs(deviations, sd)
-    return np.asarray(np.mean(noise.compute_log_density_of_run(deviations, sd[:, None, :]), axis=1))
+        return noise_model.compute_joint_log_density_of_runs(deviations, sd)
+    return np.asarray(np.mean(noise_model.compute_log_density_of_run(deviations, sd[:, None, :]), axis=1))
 
 
 def _compute_parts_density(
-    deviations: Floats, sd: Floats, predictions: CombinedPredictions, noise: NoiseModel
+    deviations: Floats, sd: Floats, predictions: CombinedPredictions, noise_model: NoiseModel
 ) -> Floats:
-    usual = noise.compute_log_density_of_part(deviations, sd)
-    odd = noise.compute_log_density_of_part(deviations, _ODD_PART_SD)
+    usual = noise_model.compute_log_density_of_part(deviations, sd)
+    odd = noise_model.compute_log_density_of_part(deviations, _ODD_PART_SD)
     mixed = np.where(predictions.is_single[:, None], usual, _mix_log_densities(usual, odd, _ODD_PART_SHARE))
     return np.asarray(np.nansum(mixed, axis=1))
 

@@ -165,10 +165,10 @@ def _reads_from_device_instead_of_cache(
 ) -> bool | None:
     """Whether the same buffered read came from memory before and comes from the device now."""
 
-    def compute_shares(sampled: Sequence[_SampledPhase]) -> dict[str, float]:
+    def compute_shares(sampled_phases: Sequence[_SampledPhase]) -> dict[str, float]:
         return {
             phase.id: phase.counters.device.read_bytes / phase.counters.transferred_bytes
-            for phase in sampled
+            for phase in sampled_phases
             if phase.is_read and not phase.is_direct and phase.counters.device and phase.counters.transferred_bytes
         }
 

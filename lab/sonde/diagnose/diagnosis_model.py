@@ -207,8 +207,8 @@ class HypothesisLibrary:
     faults: Collection[str] = frozenset(FAULT_GRIDS)
 
 
-def _find_strengths_visible_in_any_experiment(predictions: Sequence[Prediction], noise: NoiseModel) -> Floats:
-    flags = np.broadcast_arrays(*(item.find_strengths_above_noise(noise) for item in predictions))
+def _find_strengths_visible_in_any_experiment(predictions: Sequence[Prediction], noise_model: NoiseModel) -> Floats:
+    flags = np.broadcast_arrays(*(item.find_strengths_above_noise(noise_model) for item in predictions))
     return np.asarray(np.max(np.stack(flags), axis=0))
 
 
@@ -234,8 +234,8 @@ def is_within_complaint(cause: CauseFile, complaint: Mapping[str, str]) -> bool:
 
 def build_diagnosis_model(
     machine: DiagnosedMachine,
-    simulator: MachineModel,
-    noise: NoiseModel,
+    machine_model: MachineModel,
+    noise_model: NoiseModel,
     complaint: Mapping[str, str] | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
     hypothesis_library: HypothesisLibrary | None = None,
@@ -250,7 +250,7 @@ def build_diagnosis_model(
         item for item in list_hypotheses(machine, eligible) if not item.fault or item.fault in hypothesis_library.faults
     ]
     simulated = [item for item in experiments if not item.description.is_contrast]
-    effects, spreads, refused = simulate_faults(hypotheses, simulated, simulator, on_progress)
+    effects, spreads, refused = simulate_faults(hypotheses, simulated, machine_model, on_progress)
     candidates = [item for item in hypotheses if item.id not in refused]
     predictions: dict[str, dict[str, Prediction]] = {item.id: {} for item in candidates}
     for experiment in [*simulated, *(item for item in experiments if item.description.is_contrast)]:
@@ -259,12 +259,12 @@ def build_diagnosis_model(
             predictions[item.id][experiment.id] = add_healthy_spread_to_prediction(
                 prediction, *spreads.get(experiment.id, ({}, {}))
             )
-    return assemble_diagnosis_model(machine, noise, experiments, candidates, predictions, refused)
+    return assemble_diagnosis_model(machine, noise_model, experiments, candidates, predictions, refused)
 
 
 def assemble_diagnosis_model(
     machine: DiagnosedMachine,
-    noise: NoiseModel,
+    noise_model: NoiseModel,
     experiments: tuple[ScaledExperiment, ...],
     candidate_hypotheses: Sequence[Hypothesis],
     predictions: Mapping[str, Mapping[str, Prediction]],
@@ -275,11 +275,11 @@ def assemble_diagnosis_model(
         item
         for item in candidate_hypotheses
         if item.kind not in (FAULT, CAUSE)
-        or np.any(_find_strengths_visible_in_any_experiment(list(predictions[item.id].values()), noise))
+        or np.any(_find_strengths_visible_in_any_experiment(list(predictions[item.id].values()), noise_model))
     ]
     final = assign_priors(visible)
     covered = [predictions[item.id] for item in final if item.kind != UNEXPLAINED]
-    unknown = draw_unknown_causes(experiments, predictions[NOTHING], covered, noise)
+    unknown = draw_unknown_causes(experiments, predictions[NOTHING], covered, noise_model)
 
     def get_prediction(hypothesis: Hypothesis, experiment: str) -> Prediction:
         is_covered = hypothesis.kind != UNEXPLAINED or bool(predictions[UNEXPLAINED][experiment].messages)
@@ -287,7 +287,7 @@ def assemble_diagnosis_model(
 
     return DiagnosisModel(
         machine=machine,
-        noise=noise,
+        noise=noise_model,
         hypotheses=final,
         experiments=experiments,
         predictions={item.id: [get_prediction(hypothesis, item.id) for hypothesis in final] for item in experiments},
@@ -300,7 +300,7 @@ def assemble_diagnosis_model(
 def simulate_faults(
     hypotheses: Sequence[Hypothesis],
     experiments: Sequence[ScaledExperiment],
-    simulator: MachineModel,
+    machine_model: MachineModel,
     on_progress: Callable[[int, int], None],
 ) -> tuple[dict[tuple[str, str], list[SimulatedEffect]], dict[str, HealthySpread], dict[str, str]]:
     """Returns effects by (hypothesis, experiment), weakest first, the spread of healthy machines by experiment, and the
@@ -312,7 +312,7 @@ def simulate_faults(
         SimulationRequest(first, (item.format_fault_argument(item.strength_grid.amounts[-1], item.members[0]),))
         for item in faults
     ]
-    answers = simulator.simulate_requests(checks, on_progress)
+    answers = machine_model.simulate_requests(checks, on_progress)
     refused = {item.id: answer for item, answer in zip(faults, answers, strict=True) if isinstance(answer, str)}
     jobs = [
         (item, experiment, amount, seed)
@@ -330,7 +330,9 @@ def simulate_faults(
         SimulationRequest(experiment, (item.format_fault_argument(amount, item.members[0]),), seed)
         for item, experiment, amount, seed in jobs
     ]
-    measured = [item for item in simulator.simulate_requests(requests, on_progress) if isinstance(item, RunMeasurement)]
+    measured = [
+        item for item in machine_model.simulate_requests(requests, on_progress) if isinstance(item, RunMeasurement)
+    ]
     healthy = {(key[0].id, key[1]): value for key, value in zip(base, measured, strict=False)}
     runs: dict[tuple[str, str], dict[str, list[RunMeasurement]]] = {}
     for (item, experiment, amount, _), value in zip(jobs, measured[len(base) :], strict=True):

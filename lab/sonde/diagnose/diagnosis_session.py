@@ -118,7 +118,7 @@ class Confirmation:
 class DiagnosisSession:
     """A diagnosis with its model. Open one with `open`."""
 
-    def __init__(self, state: DiagnosisState, model: DiagnosisModel, simulator: MachineModel) -> None:
+    def __init__(self, state: DiagnosisState, model: DiagnosisModel, machine_model: MachineModel) -> None:
         self.state = state
         self.model = replace(
             model,
@@ -127,7 +127,7 @@ class DiagnosisSession:
             joint_change=state.joint_change,
             events=state.events,
         )
-        self._simulator = simulator
+        self._simulator = machine_model
 
     @classmethod
     def open_session(

@@ -40,17 +40,18 @@ def format_probability(value: float) -> str:
     return "< 1 %" if value < 0.005 else "> 99 %" if value > 0.995 else f"{100 * value:.0f} %"
 
 
-def describe_candidate(candidate: RankedHypothesis) -> str:
+def describe_candidate(ranked_hypothesis: RankedHypothesis) -> str:
     """Returns hypothesis and most probable part in one phrase."""
-    hypothesis = candidate.hypothesis
-    if not candidate.part:
+    hypothesis = ranked_hypothesis.hypothesis
+    if not ranked_hypothesis.part:
         return hypothesis.title
-    if candidate.part_probability < 0.5 and len(hypothesis.members) > 1:
+    if ranked_hypothesis.part_probability < 0.5 and len(hypothesis.members) > 1:
         first, last = hypothesis.members[0], hypothesis.members[-1]
         return f"{hypothesis.title} (one of {len(hypothesis.members)}: {first} to {last})"
-    if candidate.part_probability < _MIN_CERTAIN_PART_PROBABILITY:
-        return f"{hypothesis.title}: perhaps {candidate.part} ({format_probability(candidate.part_probability)})"
-    return f"{hypothesis.title}: {candidate.part}"
+    if ranked_hypothesis.part_probability < _MIN_CERTAIN_PART_PROBABILITY:
+        probability = format_probability(ranked_hypothesis.part_probability)
+        return f"{hypothesis.title}: perhaps {ranked_hypothesis.part} ({probability})"
+    return f"{hypothesis.title}: {ranked_hypothesis.part}"
 
 
 def describe_second_cause(causes: TwoCauses) -> list[str]:
@@ -238,13 +239,17 @@ def describe_closest_alternative(model: DiagnosisModel, answer: DiagnosisAnswer)
     return f"The second hypothesis is {second.title}; the experiment {best_name} separates them most."
 
 
-def describe_advice(candidate: RankedHypothesis) -> str:
+def describe_advice(ranked_hypothesis: RankedHypothesis) -> str:
     """Returns what to do when the first candidate is the cause."""
-    hypothesis = candidate.hypothesis
+    hypothesis = ranked_hypothesis.hypothesis
     if hypothesis.cause is not None:
         return hypothesis.cause.advice + "."
     if hypothesis.kind == FAULT:
-        where = f" at {candidate.part}" if candidate.part and candidate.part_probability >= 0.5 else ""
+        where = (
+            f" at {ranked_hypothesis.part}"
+            if ranked_hypothesis.part and ranked_hypothesis.part_probability >= 0.5
+            else ""
+        )
         return f"Check{where}: {hypothesis.title}. After the fix run `sonde diagnose confirm`."
     if hypothesis.kind == UNEXPLAINED:
         return "Describe the cause in a file of its own, or check whether the system file describes this machine."

@@ -69,31 +69,37 @@ class PartMasks:
 def compute_joint_log_density(
     hypothesis: Hypothesis,
     prediction: Prediction,
-    healthy: Prediction,
-    runs: Sequence[RunMeasurement],
+    healthy_prediction: Prediction,
+    run_measurements: Sequence[RunMeasurement],
     part_masks: PartMasks,
     experiment: ScaledExperiment,
-    noise: NoiseModel,
+    noise_model: NoiseModel,
     reference_sd: float = 0.0,
     part_sd: float = 0.0,
 ) -> Floats:
     """Returns log densities of all runs together, with strengths as first and members as second axis."""
     if prediction.messages:
-        return np.asarray(np.sum(compute_message_densities(prediction, runs), axis=0))
+        return np.asarray(np.sum(compute_message_densities(prediction, run_measurements), axis=0))
     if hypothesis.kind == UNEXPLAINED:
-        return compute_unexplained_densities(prediction, healthy, [runs], noise, reference_sd).T
+        return compute_unexplained_densities(
+            prediction, healthy_prediction, [run_measurements], noise_model, reference_sd
+        ).T
     members = len(hypothesis.members)
 
     def compute_density_of_runs(expected: Prediction) -> Floats:
-        return _integrate_shared_errors(expected, runs, part_masks, members, noise, reference_sd, part_sd)
+        return _integrate_shared_errors(
+            expected, run_measurements, part_masks, members, noise_model, reference_sd, part_sd
+        )
 
-    return _combine_exposed_and_other_parts(compute_density_of_runs, prediction, healthy, part_masks, experiment)
+    return _combine_exposed_and_other_parts(
+        compute_density_of_runs, prediction, healthy_prediction, part_masks, experiment
+    )
 
 
-def compute_message_densities(prediction: Prediction, runs: Sequence[RunMeasurement]) -> Floats:
+def compute_message_densities(prediction: Prediction, run_measurements: Sequence[RunMeasurement]) -> Floats:
     """Log probabilities that servers logged the kinds of messages of each run; axes: runs, strengths, one member."""
     rows = []
-    for run in runs:
+    for run in run_measurements:
         row = np.zeros(1)
         for kind, share in prediction.messages.items():
             if kind in run.messages:
@@ -105,7 +111,7 @@ def compute_message_densities(prediction: Prediction, runs: Sequence[RunMeasurem
 def _combine_exposed_and_other_parts(
     compute_density: Callable[[Prediction], Floats],
     prediction: Prediction,
-    healthy: Prediction,
+    healthy_prediction: Prediction,
     part_masks: PartMasks,
     experiment: ScaledExperiment,
 ) -> Floats:
@@ -114,105 +120,111 @@ def _combine_exposed_and_other_parts(
     exposed = part_masks.select_exposed_parts(experiment)
     if np.all(exposed):
         return total
-    return np.asarray(np.where(exposed > 0, total, compute_density(healthy)))
+    return np.asarray(np.where(exposed > 0, total, compute_density(healthy_prediction)))
 
 
 def _integrate_shared_errors(
     prediction: Prediction,
-    runs: Sequence[RunMeasurement],
+    run_measurements: Sequence[RunMeasurement],
     part_masks: PartMasks,
     part_count: int,
-    noise: NoiseModel,
+    noise_model: NoiseModel,
     reference_sd: float,
     part_sd: float,
 ) -> Floats:
     """The errors of the prediction and of the reference are the same in all runs."""
-    phases = [phase for phase in prediction.rates if any(phase in run.rates for run in runs)]
+    phases = [phase for phase in prediction.rates if any(phase in run.rates for run in run_measurements)]
     strengths = next((len(mean) for mean, _ in prediction.rates.values()), 1)
     total = np.zeros((strengths, part_count))
     if phases:
         mean = np.stack([prediction.rates[phase][0] for phase in phases], axis=-1)
         sd = np.hypot(np.stack([prediction.rates[phase][1] for phase in phases], axis=-1), reference_sd)
-        values = np.array([[run.rates.get(phase, np.nan) for phase in phases] for run in runs])
-        total += noise.compute_joint_log_density_of_runs(values - mean[:, None, :], sd)[:, None]
-    for run in runs:
-        total += _compute_vector_densities(prediction, [run], part_masks, part_count, noise, part_sd)[0]
+        values = np.array([[run.rates.get(phase, np.nan) for phase in phases] for run in run_measurements])
+        total += noise_model.compute_joint_log_density_of_runs(values - mean[:, None, :], sd)[:, None]
+    for run in run_measurements:
+        total += _compute_vector_densities(prediction, [run], part_masks, part_count, noise_model, part_sd)[0]
     return total
 
 
 def compute_log_densities_of_runs(
     hypothesis: Hypothesis,
     prediction: Prediction,
-    healthy: Prediction,
-    runs: Sequence[RunMeasurement],
+    healthy_prediction: Prediction,
+    run_measurements: Sequence[RunMeasurement],
     part_masks: PartMasks,
     experiment: ScaledExperiment,
-    noise: NoiseModel,
+    noise_model: NoiseModel,
     reference_sd: float = 0.0,
 ) -> Floats:
     """Returns log densities of each run alone: axes are runs, strengths and members. All runs have the same phases."""
     if prediction.messages:
-        return compute_message_densities(prediction, runs)
+        return compute_message_densities(prediction, run_measurements)
     if hypothesis.kind == UNEXPLAINED:
-        groups = [[run] for run in runs]
-        return compute_unexplained_densities(prediction, healthy, groups, noise, reference_sd)[:, :, None]
+        groups = [[run] for run in run_measurements]
+        return compute_unexplained_densities(prediction, healthy_prediction, groups, noise_model, reference_sd)[
+            :, :, None
+        ]
     members = len(hypothesis.members)
 
     def compute_density_of_each_run(expected: Prediction) -> Floats:
-        return _compute_density_of_each_run(expected, runs, part_masks, members, noise, reference_sd)
+        return _compute_density_of_each_run(expected, run_measurements, part_masks, members, noise_model, reference_sd)
 
-    return _combine_exposed_and_other_parts(compute_density_of_each_run, prediction, healthy, part_masks, experiment)
+    return _combine_exposed_and_other_parts(
+        compute_density_of_each_run, prediction, healthy_prediction, part_masks, experiment
+    )
 
 
 def _compute_density_of_each_run(
     prediction: Prediction,
-    runs: Sequence[RunMeasurement],
+    run_measurements: Sequence[RunMeasurement],
     part_masks: PartMasks,
     part_count: int,
-    noise: NoiseModel,
+    noise_model: NoiseModel,
     reference_sd: float,
 ) -> Floats:
     strengths = next((len(mean) for mean, _ in prediction.rates.values()), 1)
-    total = np.zeros((len(runs), strengths, part_count))
-    phases = [phase for phase in prediction.rates if phase in runs[0].rates]
+    total = np.zeros((len(run_measurements), strengths, part_count))
+    phases = [phase for phase in prediction.rates if phase in run_measurements[0].rates]
     if phases:
         mean = np.stack([prediction.rates[phase][0] for phase in phases], axis=-1)
         sd = np.stack([prediction.rates[phase][1] for phase in phases], axis=-1)
-        values = np.array([[run.rates[phase] for phase in phases] for run in runs])
-        density = noise.compute_log_density_of_run(values[:, None, :] - mean, np.hypot(sd, reference_sd))
+        values = np.array([[run.rates[phase] for phase in phases] for run in run_measurements])
+        density = noise_model.compute_log_density_of_run(values[:, None, :] - mean, np.hypot(sd, reference_sd))
         total += density[:, :, None]
-    return np.asarray(total + _compute_vector_densities(prediction, runs, part_masks, part_count, noise))
+    return np.asarray(
+        total + _compute_vector_densities(prediction, run_measurements, part_masks, part_count, noise_model)
+    )
 
 
 def _compute_vector_densities(
     prediction: Prediction,
-    runs: Sequence[RunMeasurement],
+    run_measurements: Sequence[RunMeasurement],
     part_masks: PartMasks,
     part_count: int,
-    noise: NoiseModel,
+    noise_model: NoiseModel,
     part_sd: float = 0.0,
 ) -> Floats:
     strengths = next((len(mean) for mean, _ in prediction.rates.values()), 1)
-    total = np.zeros((len(runs), strengths, part_count))
+    total = np.zeros((len(run_measurements), strengths, part_count))
     for key, vector in prediction.vectors.items():
-        if key in runs[0].vectors:
-            names = tuple(runs[0].vectors[key])
-            parts = np.array([[run.vectors[key][name] for name in names] for run in runs])
+        if key in run_measurements[0].vectors:
+            names = tuple(run_measurements[0].vectors[key])
+            parts = np.array([[run.vectors[key][name] for name in names] for run in run_measurements])
             total += _compute_vector_density(
-                vector, parts, part_masks.select_vector_parts(key[1], names), noise, part_sd
+                vector, parts, part_masks.select_vector_parts(key[1], names), noise_model, part_sd
             )
     return total
 
 
 def _compute_vector_density(
-    vector: VectorPrediction, values: Floats, part_mask: Floats, noise: NoiseModel, part_sd: float
+    vector: VectorPrediction, values: Floats, part_mask: Floats, noise_model: NoiseModel, part_sd: float
 ) -> Floats:
     """All parts as predicted for untouched ones, plus the difference for those that a member touches."""
     deviations = values[:, None, :] - vector.outside[:, None]
-    outside = noise.compute_log_density_of_part(deviations, vector.outside_sd[:, None])
+    outside = noise_model.compute_log_density_of_part(deviations, vector.outside_sd[:, None])
     alone = np.sum(outside, axis=-1)[..., None]
     if not np.any(part_mask):
         return np.asarray(alone)
     inside_sd = np.hypot(vector.inside_sd, part_sd)[:, None]
-    inside = noise.compute_log_density_of_part(values[:, None, :] - vector.inside[:, None], inside_sd)
+    inside = noise_model.compute_log_density_of_part(values[:, None, :] - vector.inside[:, None], inside_sd)
     return np.asarray(alone + (inside - outside) @ part_mask.T)

@@ -36,45 +36,47 @@ class ModeledTruth:
     seed: int = 1
 
     def run_experiment(
-        self, experiment: ScaledExperiment, repeat_number: int, simulator: MachineModel, noise: NoiseModel
+        self, experiment: ScaledExperiment, repeat_number: int, machine_model: MachineModel, noise_model: NoiseModel
     ) -> ExperimentResult:
         """Returns the result of one repeat; the same seed and `repeat_number` give the same result."""
         generator = np.random.default_rng([self.seed, repeat_number, *experiment.id.encode()])
         if experiment.description.message_phases:
-            return self._read_messages(experiment, simulator, generator)
+            return self._read_messages(experiment, machine_model, generator)
         if experiment.description.is_contrast:
-            return self._simulate_contrast(experiment, repeat_number, simulator, noise, generator)
-        run = self._simulate_repeat(experiment, repeat_number, simulator)
+            return self._simulate_contrast(experiment, repeat_number, machine_model, noise_model, generator)
+        run = self._simulate_repeat(experiment, repeat_number, machine_model)
         healthy = compute_median_measurement(
-            [_require_measurement(simulator, experiment, (), _FIRST_SEED + index) for index in range(_SEEDS)]
+            [_require_measurement(machine_model, experiment, (), _FIRST_SEED + index) for index in range(_SEEDS)]
         )
         ratio = subtract_reference(run, healthy)
-        factors = noise.draw_run_deviations(generator, len(ratio.rates))
+        factors = noise_model.draw_run_deviations(generator, len(ratio.rates))
         rates = {phase: value + factors[index] for index, (phase, value) in enumerate(ratio.rates.items())}
         # The reference is the median of earlier runs with noise of their own, the same for all repeats.
         earlier = np.random.default_rng([self.seed, *experiment.id.encode()])
-        error = earlier.normal(0.0, noise.run_sd * sqrt(np.pi / 2 / _REFERENCE_RUNS), len(rates))
+        error = earlier.normal(0.0, noise_model.run_sd * sqrt(np.pi / 2 / _REFERENCE_RUNS), len(rates))
         rates = {phase: value - error[index] for index, (phase, value) in enumerate(rates.items())}
         if self.cause is not None:
             rates = {phase: value + self._compute_change(experiment, phase) for phase, value in rates.items()}
         vectors = {}
         for key, values in ratio.vectors.items():
-            factors_by_part = dict(zip(values, noise.draw_part_deviations(generator, len(values)), strict=True))
+            factors_by_part = dict(zip(values, noise_model.draw_part_deviations(generator, len(values)), strict=True))
             vectors[key] = {name: value + float(factors_by_part[name]) for name, value in values.items()}
         measurement = RunMeasurement({phase: float(value) for phase, value in rates.items()}, vectors)
-        reference_sd = noise.run_sd * sqrt(np.pi / 2 / _REFERENCE_RUNS)
+        reference_sd = noise_model.run_sd * sqrt(np.pi / 2 / _REFERENCE_RUNS)
         return ExperimentResult(experiment.id, (measurement,), reference_sd)
 
     def _simulate_repeat(
-        self, experiment: ScaledExperiment, repeat_number: int, simulator: MachineModel
+        self, experiment: ScaledExperiment, repeat_number: int, machine_model: MachineModel
     ) -> RunMeasurement:
-        return _require_measurement(simulator, experiment, self.faults, _FIRST_SEED + repeat_number % _SEEDS)
+        return _require_measurement(machine_model, experiment, self.faults, _FIRST_SEED + repeat_number % _SEEDS)
 
     def _read_messages(
-        self, experiment: ScaledExperiment, simulator: MachineModel, generator: np.random.Generator
+        self, experiment: ScaledExperiment, machine_model: MachineModel, generator: np.random.Generator
     ) -> ExperimentResult:
         """Messages that the simulated servers logged; some are missing, and some have other reasons."""
-        run = _require_measurement(simulator, _scale_experiment(SIMULATED_WITH, simulator), self.faults, _FIRST_SEED)
+        run = _require_measurement(
+            machine_model, _scale_experiment(SIMULATED_WITH, machine_model), self.faults, _FIRST_SEED
+        )
         messages = {}
         for phase in experiment.description.message_phases:
             share = LOGGED_WITH_CAUSE if run.messages.get(phase.id) else LOGGED_BY_CHANCE
@@ -95,8 +97,8 @@ class ModeledTruth:
         self,
         experiment: ScaledExperiment,
         repeat_number: int,
-        simulator: MachineModel,
-        noise: NoiseModel,
+        machine_model: MachineModel,
+        noise_model: NoiseModel,
         generator: np.random.Generator,
     ) -> ExperimentResult:
         """A contrast: both sides have noise, and only one has faults that the contrast removes."""
@@ -107,19 +109,19 @@ class ModeledTruth:
             removed = tuple(fault for fault in self.faults if changed & set(_find_grid_traits(fault)))
             if removed and phase.like:
                 name, _, like_phase = phase.like.partition(".")
-                like = _scale_experiment(name, simulator)
-                run = _require_measurement(simulator, like, removed, _FIRST_SEED + repeat_number % _SEEDS)
-                healthy = _require_measurement(simulator, like, (), _FIRST_SEED + repeat_number % _SEEDS)
+                like = _scale_experiment(name, machine_model)
+                run = _require_measurement(machine_model, like, removed, _FIRST_SEED + repeat_number % _SEEDS)
+                healthy = _require_measurement(machine_model, like, (), _FIRST_SEED + repeat_number % _SEEDS)
                 change += subtract_reference(run, healthy).rates[like_phase]
             # Both sides are repeated in turns, and the better half of each is compared, so load by others cancels.
-            rates[phase.id] = change + float(generator.normal(0.0, noise.run_sd))
+            rates[phase.id] = change + float(generator.normal(0.0, noise_model.run_sd))
         return ExperimentResult(experiment.id, (RunMeasurement(rates),))
 
 
-def _scale_experiment(experiment_id: str, simulator: MachineModel) -> ScaledExperiment:
+def _scale_experiment(experiment_id: str, machine_model: MachineModel) -> ScaledExperiment:
     from sonde.diagnose.experiment_plan import scale_experiment_to_machine
 
-    return scale_experiment_to_machine(find_diagnosis_experiment(experiment_id), simulator.machine)
+    return scale_experiment_to_machine(find_diagnosis_experiment(experiment_id), machine_model.machine)
 
 
 def _find_grid_traits(fault: str) -> tuple[str, ...]:
@@ -129,9 +131,9 @@ def _find_grid_traits(fault: str) -> tuple[str, ...]:
 
 
 def _require_measurement(
-    simulator: MachineModel, experiment: ScaledExperiment, faults: tuple[str, ...], seed: int
+    machine_model: MachineModel, experiment: ScaledExperiment, faults: tuple[str, ...], seed: int
 ) -> RunMeasurement:
-    result = simulator.simulate_request(SimulationRequest(experiment, faults, seed))
+    result = machine_model.simulate_request(SimulationRequest(experiment, faults, seed))
     if isinstance(result, str):
         raise UserError(result[:1].upper() + result[1:] + ("" if result.endswith(".") else "."))
     return result

@@ -54,7 +54,7 @@ def estimate_information_bits(
     predictions: Sequence[Prediction],
     masks_by_hypothesis: Sequence[PartMasks],
     machine: DiagnosedMachine,
-    noise: NoiseModel,
+    noise_model: NoiseModel,
     generator: np.random.Generator,
 ) -> float:
     """Returns the expected decrease of entropy over hypotheses and parts by one repeat, in bits."""
@@ -84,7 +84,7 @@ def estimate_information_bits(
                 masks_by_hypothesis[index],
                 experiment,
                 machine,
-                noise,
+                noise_model,
                 generator,
             )
         )
@@ -96,7 +96,7 @@ def estimate_information_bits(
             outcomes,
             masks_by_hypothesis[index],
             experiment,
-            noise,
+            noise_model,
         )
         for index in live
     ]
@@ -108,11 +108,11 @@ def draw_measurement(
     posterior: Posterior,
     hypothesis_index: int,
     prediction: Prediction,
-    healthy: Prediction,
+    healthy_prediction: Prediction,
     part_masks: PartMasks,
     experiment: ScaledExperiment,
     machine: DiagnosedMachine,
-    noise: NoiseModel,
+    noise_model: NoiseModel,
     generator: np.random.Generator,
 ) -> RunMeasurement:
     """Draws a result under one hypothesis, with a strength and a part drawn from their probabilities."""
@@ -123,11 +123,11 @@ def draw_measurement(
         shares = {kind: item[min(strength, len(item) - 1)] for kind, item in prediction.messages.items()}
         return RunMeasurement({}, {}, {kind: bool(generator.random() < share) for kind, share in shares.items()})
     if posterior.hypotheses[hypothesis_index].kind == UNEXPLAINED:
-        return _draw_unexplained(prediction, strength, experiment, machine, noise, generator)
-    source = prediction if part_masks.select_exposed_parts(experiment)[member] else healthy
+        return _draw_unexplained(prediction, strength, experiment, machine, noise_model, generator)
+    source = prediction if part_masks.select_exposed_parts(experiment)[member] else healthy_prediction
     strength = strength if source is prediction else 0
     rates = list(source.rates)
-    deviations = noise.draw_run_deviations(generator, len(rates))
+    deviations = noise_model.draw_run_deviations(generator, len(rates))
     means = np.array([source.rates[phase][0][strength] for phase in rates])
     errors = np.array([source.rates[phase][1][strength] for phase in rates])
     values = means + generator.normal(0.0, 1.0, len(rates)) * errors + deviations
@@ -138,7 +138,9 @@ def draw_measurement(
         mean = np.where(inside, vector.inside[strength], vector.outside[strength])
         error = np.where(inside, vector.inside_sd[strength], vector.outside_sd[strength])
         sampled = (
-            mean + generator.normal(0.0, 1.0, len(names)) * error + noise.draw_part_deviations(generator, len(names))
+            mean
+            + generator.normal(0.0, 1.0, len(names)) * error
+            + noise_model.draw_part_deviations(generator, len(names))
         )
         vectors[key] = dict(zip(names, (sampled - np.median(sampled)).tolist(), strict=True))
     return RunMeasurement(dict(zip(rates, values.tolist(), strict=True)), vectors)
@@ -149,15 +151,15 @@ def _draw_unexplained(
     element: int,
     experiment: ScaledExperiment,
     machine: DiagnosedMachine,
-    noise: NoiseModel,
+    noise_model: NoiseModel,
     generator: np.random.Generator,
 ) -> RunMeasurement:
     phases = list(causes.rates)
-    values = draw_unexplained_rates(causes, phases, element, noise, generator)
+    values = draw_unexplained_rates(causes, phases, element, noise_model, generator)
     vectors = {}
     for key in causes.vectors:
         names = list_measured_parts(key[1], experiment, machine)
-        parts = draw_unexplained_parts(causes, element, len(names), noise, generator)
+        parts = draw_unexplained_parts(causes, element, len(names), noise_model, generator)
         vectors[key] = dict(zip(names, (parts - np.median(parts)).tolist(), strict=True))
     return RunMeasurement(dict(zip(phases, values.tolist(), strict=True)), vectors)
 

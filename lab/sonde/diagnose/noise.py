@@ -124,13 +124,13 @@ def _compute_log_normal_density(deviations: Floats, variance: Floats | float) ->
     return np.asarray(-0.5 * np.square(deviations) / variance - 0.5 * np.log(variance) - _LOG_ROOT)
 
 
-def scale_noise(noise: NoiseModel, measured_sd: float) -> NoiseModel:
+def scale_noise(noise_model: NoiseModel, measured_sd: float) -> NoiseModel:
     """Returns the model for a site whose histories have this robust standard deviation of logarithms."""
-    factor = measured_sd / noise.run_sd
+    factor = measured_sd / noise_model.run_sd
     return NoiseModel(
         run_sd=measured_sd,
-        busy_share=noise.busy_share,
-        busy_shift=noise.busy_shift * factor,
-        busy_sd=noise.busy_sd * factor,
-        part_sd=noise.part_sd * sqrt(factor),
+        busy_share=noise_model.busy_share,
+        busy_shift=noise_model.busy_shift * factor,
+        busy_sd=noise_model.busy_sd * factor,
+        part_sd=noise_model.part_sd * sqrt(factor),
     )

@@ -65,31 +65,41 @@ def _prepend_healthy_state(used_states: Indices, pair_positions: Indices) -> tup
 
 
 def _compute_densities(
-    combined: CombinedPredictions, alternatives: Indices, noise: NoiseModel, generator: np.random.Generator
+    combined_predictions: CombinedPredictions,
+    alternatives: Indices,
+    noise_model: NoiseModel,
+    generator: np.random.Generator,
 ) -> Floats:
     """Draws a result under each of some alternatives, and returns its log density under all: draws are first."""
-    total = np.zeros((len(alternatives), len(combined.rates)))
-    if combined.phases:
-        factors = np.stack([noise.draw_run_deviations(generator, len(combined.phases)) for _ in alternatives])
-        errors = generator.normal(size=factors.shape) * combined.rates_sd[alternatives]
-        values = combined.rates[alternatives] + errors + factors
-        total += noise.compute_log_density_of_run(values[:, None, :] - combined.rates, combined.rates_sd)
-    for predictions in combined.vectors.values():
-        parts = _draw_parts(predictions, alternatives, noise, generator)
+    total = np.zeros((len(alternatives), len(combined_predictions.rates)))
+    if combined_predictions.phases:
+        factors = np.stack(
+            [noise_model.draw_run_deviations(generator, len(combined_predictions.phases)) for _ in alternatives]
+        )
+        errors = generator.normal(size=factors.shape) * combined_predictions.rates_sd[alternatives]
+        values = combined_predictions.rates[alternatives] + errors + factors
+        total += noise_model.compute_log_density_of_run(
+            values[:, None, :] - combined_predictions.rates, combined_predictions.rates_sd
+        )
+    for predictions in combined_predictions.vectors.values():
+        parts = _draw_parts(predictions, alternatives, noise_model, generator)
         parts -= np.median(parts, axis=1)[:, None]
         for number, row in enumerate(parts):
             total[number] += np.logaddexp.reduce([
-                item.log_weights + np.sum(noise.compute_log_density_of_part(row - item.mean, item.sd), axis=1)
+                item.log_weights + np.sum(noise_model.compute_log_density_of_part(row - item.mean, item.sd), axis=1)
                 for item in predictions
             ])  # fmt: skip
-    for share in combined.messages.values():
+    for share in combined_predictions.messages.values():
         is_logged = generator.random(len(alternatives)) < share[alternatives]
         total += np.where(is_logged[:, None], np.log(share), np.log(1 - share))
     return total
 
 
 def _draw_parts(
-    predictions: Sequence[PartPrediction], pair_numbers: Indices, noise: NoiseModel, generator: np.random.Generator
+    predictions: Sequence[PartPrediction],
+    pair_numbers: Indices,
+    noise_model: NoiseModel,
+    generator: np.random.Generator,
 ) -> Floats:
     """Draws the values of the parts for each pair, each by one of its alternatives."""
     levels = np.cumsum([np.exp(item.log_weights[pair_numbers]) for item in predictions], axis=0)
@@ -97,7 +107,7 @@ def _draw_parts(
     rows = []
     for alternative, pair in zip(chosen, pair_numbers, strict=True):
         item = predictions[alternative]
-        deviations = noise.draw_part_deviations(generator, item.mean.shape[1])
+        deviations = noise_model.draw_part_deviations(generator, item.mean.shape[1])
         rows.append(item.mean[pair] + deviations + generator.normal(size=item.mean.shape[1]) * item.sd[pair])
     return np.stack(rows)
 

@@ -56,10 +56,10 @@ class Prediction:
     vectors: Mapping[tuple[str, str], VectorPrediction] = field(default_factory=dict)
     messages: Mapping[str, Floats] = field(default_factory=dict)
 
-    def find_strengths_above_noise(self, noise: NoiseModel) -> Floats:
+    def find_strengths_above_noise(self, noise_model: NoiseModel) -> Floats:
         """Returns for each strength 1 where it changes a rate, or a part, by more than the noise, else 0."""
-        changes = [np.abs(mean) / noise.run_sd for mean, _ in self.rates.values()]
-        part_sd = noise.part_sd * PART_OUTLIER_FACTOR
+        changes = [np.abs(mean) / noise_model.run_sd for mean, _ in self.rates.values()]
+        part_sd = noise_model.part_sd * PART_OUTLIER_FACTOR
         changes += [np.abs(item.inside - item.outside) / part_sd for item in self.vectors.values()]
         return np.asarray(np.max(changes, axis=0) >= _VISIBLE_SDS, dtype=float) if changes else np.zeros(1)
 
@@ -137,12 +137,14 @@ def predict_fault_in_contrast(
 
 def compute_simulated_effect(
     simulated: Sequence[RunMeasurement],
-    healthy: Sequence[RunMeasurement],
+    healthy_measurements: Sequence[RunMeasurement],
     targets: frozenset[str],
     nodes: frozenset[str],
 ) -> SimulatedEffect:
     """Compares runs with a fault with healthy runs of the same seeds. `targets` and `nodes` are what it slows."""
-    differences = [subtract_reference(item, reference) for item, reference in zip(simulated, healthy, strict=True)]
+    differences = [
+        subtract_reference(item, reference) for item, reference in zip(simulated, healthy_measurements, strict=True)
+    ]
     # The mean of few seeds has an error too, and their spread is known badly.
     factor = float(np.sqrt((len(simulated) + 1) / max(1, len(simulated) - 1)))
     rates: dict[str, tuple[float, float]] = {}
@@ -244,16 +246,16 @@ def predict_messages(
 
 
 def compute_healthy_spread(
-    healthy: Sequence[RunMeasurement],
+    healthy_measurements: Sequence[RunMeasurement],
 ) -> tuple[dict[str, float], dict[tuple[str, str], float]]:
     """Standard deviations over seeds of a healthy machine: of each phase, and of single parts relative to their peers.
 
     A fault and a healthy machine are simulated with the same seeds, so their difference lacks this spread.
     """
-    reference = compute_median_measurement(healthy)
+    reference = compute_median_measurement(healthy_measurements)
     # Each run is one of those that the reference is made of.
-    factor = float(np.sqrt((len(healthy) + 1) / max(1, len(healthy) - 1)))
-    differences = [subtract_reference(item, reference) for item in healthy]
+    factor = float(np.sqrt((len(healthy_measurements) + 1) / max(1, len(healthy_measurements) - 1)))
+    differences = [subtract_reference(item, reference) for item in healthy_measurements]
     rates = {
         phase: factor * float(np.sqrt(np.mean([item.rates[phase] ** 2 for item in differences])))
         for phase in reference.rates
@@ -285,9 +287,10 @@ def add_healthy_spread_to_prediction(
 
 
 def fill_missing_measurements_as_healthy(
-    prediction: Prediction, healthy: Prediction, strength_count: int
+    prediction: Prediction, healthy_prediction: Prediction, strength_count: int
 ) -> Prediction:
-    """Returns the prediction for exactly the measurements of `healthy`; what a simulation did not show is as healthy.
+    """Returns the prediction for exactly the measurements of `healthy_prediction`; what a simulation did not show is as
+    healthy.
 
     Hypotheses can only be compared when all of them predict the same measurements.
     """
@@ -297,7 +300,7 @@ def fill_missing_measurements_as_healthy(
 
     rates = {
         phase: prediction.rates.get(phase, (repeat_for_strengths(mean), repeat_for_strengths(sd)))
-        for phase, (mean, sd) in healthy.rates.items()
+        for phase, (mean, sd) in healthy_prediction.rates.items()
     }
     vectors = {
         key: prediction.vectors.get(
@@ -309,6 +312,6 @@ def fill_missing_measurements_as_healthy(
                 repeat_for_strengths(item.outside_sd),
             ),
         )
-        for key, item in healthy.vectors.items()
+        for key, item in healthy_prediction.vectors.items()
     }
     return Prediction(rates, vectors)

@@ -62,7 +62,11 @@ def check_runs_against_hypothesis(
 
 
 def _compute_tail_probabilities(
-    model: DiagnosisModel, weights: Floats, result: ExperimentResult, run: RunMeasurement, hypothesis_index: int
+    model: DiagnosisModel,
+    weights: Floats,
+    result: ExperimentResult,
+    run_measurement: RunMeasurement,
+    hypothesis_index: int,
 ) -> list[tuple[float, str]]:
     """Probability that each phase and part of a run is as slow as measured."""
     experiment = model.find_experiment(result.experiment)
@@ -75,7 +79,7 @@ def _compute_tail_probabilities(
     exposed_weights, unexposed_weight = weights @ exposed, float(np.sum(weights @ (1 - exposed)))
     noise = model.noise
     tails = []
-    for phase, value in run.rates.items():
+    for phase, value in run_measurement.rates.items():
         if phase in prediction.rates:
             below = 0.0
             for (mean, sd), share in (
@@ -85,7 +89,7 @@ def _compute_tail_probabilities(
                 error = np.hypot(sd, result.reference_sd)
                 below += float(np.sum(share * noise.compute_cumulative_probability_of_phase(value - mean, error)))
             tails.append((below, phase))
-    for key, values in run.vectors.items():
+    for key, values in run_measurement.vectors.items():
         if key in prediction.vectors:
             vector = prediction.vectors[key]
             names = tuple(values)

@@ -63,9 +63,9 @@ class UnknownCauses:
 
 def draw_unknown_causes(
     experiments: Sequence[ScaledExperiment],
-    healthy: Mapping[str, Prediction],
+    healthy_predictions: Mapping[str, Prediction],
     hypotheses: Sequence[Mapping[str, Prediction]],
-    noise: NoiseModel,
+    noise_model: NoiseModel,
     seed: int = 0,
 ) -> UnknownCauses:
     """Draws causes that some experiment separates from each of the `hypotheses`, given as predictions by experiment."""
@@ -74,12 +74,12 @@ def draw_unknown_causes(
     phases = list_rate_phases(experiments)
     accepted = np.any(np.abs(changes) > 0, axis=1)
     for predictions in hypotheses:
-        accepted &= compute_separation(changes, phases, predictions, noise) >= MIN_SEPARATION
+        accepted &= compute_separation(changes, phases, predictions, noise_model) >= MIN_SEPARATION
     chosen = changes[accepted][:_DRAWN_CAUSES]
     predictions_by_experiment = {}
     for item in experiments:
         columns = {phase: chosen[:, phases.index((item.id, phase))] for phase in item.phase_ids}
-        errors_by_phase = {phase: healthy[item.id].rates[phase][1][0] for phase in item.phase_ids}
+        errors_by_phase = {phase: healthy_predictions[item.id].rates[phase][1][0] for phase in item.phase_ids}
         rates = {
             phase: (
                 values,
@@ -87,7 +87,7 @@ def draw_unknown_causes(
             )
             for phase, values in columns.items()
         }
-        predictions_by_experiment[item.id] = Prediction(rates, healthy[item.id].vectors)
+        predictions_by_experiment[item.id] = Prediction(rates, healthy_predictions[item.id].vectors)
     return UnknownCauses(predictions_by_experiment, len(chosen))
 
 
@@ -97,7 +97,7 @@ def list_rate_phases(experiments: Sequence[ScaledExperiment]) -> list[tuple[str,
 
 
 def compute_separation(
-    changes: Floats, phases: Sequence[tuple[str, str]], predictions: Mapping[str, Prediction], noise: NoiseModel
+    changes: Floats, phases: Sequence[tuple[str, str]], predictions: Mapping[str, Prediction], noise_model: NoiseModel
 ) -> Floats:
     """Returns for each row of log factors by phase the largest deviation from a hypothesis at its nearest strength, in
     standard deviations of one run."""
@@ -105,7 +105,7 @@ def compute_separation(
     errors = np.stack([predictions[name].rates[phase][1] for name, phase in phases], axis=-1)
     nearest = np.full(len(changes), np.inf)
     for mean, error in zip(means, errors, strict=True):
-        scale = np.sqrt(error**2 + noise.run_sd**2)
+        scale = np.sqrt(error**2 + noise_model.run_sd**2)
         nearest = np.minimum(nearest, np.max(np.abs(changes - mean) / scale, axis=1))
     return nearest
 
@@ -154,21 +154,27 @@ def _matches_traits(effect: Mapping[str, str], traits: Mapping[str, str]) -> boo
 
 def compute_unexplained_densities(
     causes: Prediction,
-    healthy: Prediction,
-    groups: Sequence[Sequence[RunMeasurement]],
-    noise: NoiseModel,
+    healthy_prediction: Prediction,
+    measurement_groups: Sequence[Sequence[RunMeasurement]],
+    noise_model: NoiseModel,
     reference_sd: float = 0.0,
 ) -> Floats:
     """Returns log densities of groups of runs; axes are groups, and the elements of `UnknownCauses.shares`.
 
     Causes, changes and the share of slow parts are the same in all runs of a group; all groups have as many runs.
     """
-    phases = [phase for phase in healthy.rates if any(phase in run.rates for group in groups for run in group)]
-    values = np.array([[[run.rates.get(phase, np.nan) for phase in phases] for run in group] for group in groups])
-    sd = np.array([float(np.hypot(healthy.rates[phase][1][0], reference_sd)) for phase in phases])
-    even, uneven = _compute_part_densities(healthy, groups, noise)
-    structured = _compute_density_of_causes(causes, phases, values, noise, reference_sd)
-    unstructured = _compute_density_of_unstructured_changes(values, sd, noise)
+    phases = [
+        phase
+        for phase in healthy_prediction.rates
+        if any(phase in run.rates for group in measurement_groups for run in group)
+    ]
+    values = np.array(
+        [[[run.rates.get(phase, np.nan) for phase in phases] for run in group] for group in measurement_groups]
+    )
+    sd = np.array([float(np.hypot(healthy_prediction.rates[phase][1][0], reference_sd)) for phase in phases])
+    even, uneven = _compute_part_densities(healthy_prediction, measurement_groups, noise_model)
+    structured = _compute_density_of_causes(causes, phases, values, noise_model, reference_sd)
+    unstructured = _compute_density_of_unstructured_changes(values, sd, noise_model)
     parts = np.logaddexp(log(1 - _UNEVEN_SHARE) + even, log(_UNEVEN_SHARE) + uneven)
     return np.concatenate(
         [structured + even[:, None], structured + uneven[:, None], (unstructured + parts)[:, None]], axis=1
@@ -179,7 +185,7 @@ def _compute_density_of_causes(
     cause_prediction: Prediction,
     phase_ids: Sequence[str],
     measured_values: Floats,
-    noise: NoiseModel,
+    noise_model: NoiseModel,
     reference_sd: float,
 ) -> Floats:
     count = len(next(iter(cause_prediction.rates.values()))[0])
@@ -189,17 +195,19 @@ def _compute_density_of_causes(
     mean = np.stack([cause_prediction.rates[phase][0] for phase in phase_ids], axis=-1)
     sd = np.hypot(np.stack([cause_prediction.rates[phase][1] for phase in phase_ids], axis=-1), reference_sd)
     if measured_values.shape[1] == 1:
-        return noise.compute_log_density_of_run(measured_values - mean, sd)
+        return noise_model.compute_log_density_of_run(measured_values - mean, sd)
     return np.stack(
-        [noise.compute_joint_log_density_of_runs(group - mean[:, None, :], sd) for group in measured_values]
+        [noise_model.compute_joint_log_density_of_runs(group - mean[:, None, :], sd) for group in measured_values]
     )
 
 
-def _compute_density_of_unstructured_changes(measured_values: Floats, measured_sd: Floats, noise: NoiseModel) -> Floats:
+def _compute_density_of_unstructured_changes(
+    measured_values: Floats, measured_sd: Floats, noise_model: NoiseModel
+) -> Floats:
     """Changes without structure: the distribution of each phase's change is integrated numerically."""
     deviations = np.moveaxis(measured_values, 1, 2)[:, :, None, :, None] - _QUADRATURE_LOG_CHANGES[:, None, None]
     densities = np.sum(
-        np.nan_to_num(noise.compute_log_density_of_run(deviations, measured_sd[:, None, None, None])), axis=-1
+        np.nan_to_num(noise_model.compute_log_density_of_run(deviations, measured_sd[:, None, None, None])), axis=-1
     )
     weights = np.exp(-0.5 * ((_QUADRATURE_LOG_CHANGES[:-1] - _CHANGE_MEAN) / _CHANGE_SD) ** 2)
     changed = np.logaddexp.reduce(densities[..., :-1] + np.log(weights / np.sum(weights)), axis=-1)
@@ -208,37 +216,37 @@ def _compute_density_of_unstructured_changes(measured_values: Floats, measured_s
 
 
 def _compute_part_densities(
-    healthy: Prediction, groups: Sequence[Sequence[RunMeasurement]], noise: NoiseModel
+    healthy_prediction: Prediction, measurement_groups: Sequence[Sequence[RunMeasurement]], noise_model: NoiseModel
 ) -> tuple[Floats, Floats]:
     """Log densities of the parts of each group, when all are alike and when an unknown share of them is slow."""
-    even = np.zeros(len(groups))
-    uneven = np.zeros((len(groups), len(_SLOW_PART_SHARES)))
-    for key, vector in healthy.vectors.items():
-        for position in range(len(groups[0])):
-            values = [np.array(list(group[position].vectors.get(key, {}).values())) for group in groups]
+    even = np.zeros(len(measurement_groups))
+    uneven = np.zeros((len(measurement_groups), len(_SLOW_PART_SHARES)))
+    for key, vector in healthy_prediction.vectors.items():
+        for position in range(len(measurement_groups[0])):
+            values = [np.array(list(group[position].vectors.get(key, {}).values())) for group in measurement_groups]
             rows = np.stack(values) if len({len(item) for item in values}) == 1 else None
             if rows is not None and rows.shape[1]:
-                usual, mixed = _compute_density_of_vectors(rows, vector, noise)
+                usual, mixed = _compute_density_of_vectors(rows, vector, noise_model)
                 even += usual
                 uneven += mixed
     return even, np.logaddexp.reduce(uneven, axis=1) - log(len(_SLOW_PART_SHARES))
 
 
 def _compute_density_of_vectors(
-    vector_values: Floats, vector: VectorPrediction, noise: NoiseModel
+    vector_values: Floats, vector: VectorPrediction, noise_model: NoiseModel
 ) -> tuple[Floats, Floats]:
-    usual = noise.compute_log_density_of_part(vector_values, float(vector.outside_sd[0]))
+    usual = noise_model.compute_log_density_of_part(vector_values, float(vector.outside_sd[0]))
     slow = -0.5 * ((vector_values - _CHANGE_MEAN) / _CHANGE_SD) ** 2 - log(_CHANGE_SD * (2 * np.pi) ** 0.5)
     mixed = [np.sum(np.logaddexp(log(1 - share) + usual, log(share) + slow), axis=1) for share in _SLOW_PART_SHARES]
     return np.sum(usual, axis=1), np.stack(mixed, axis=1)
 
 
 def draw_unexplained_rates(
-    causes: Prediction, phases: Sequence[str], element: int, noise: NoiseModel, generator: np.random.Generator
+    causes: Prediction, phases: Sequence[str], element: int, noise_model: NoiseModel, generator: np.random.Generator
 ) -> Floats:
     """Draws the rates of the phases of one run under an element of `UnknownCauses.shares`."""
     count = len(next(iter(causes.rates.values()))[0])
-    factors = noise.draw_run_deviations(generator, len(phases))
+    factors = noise_model.draw_run_deviations(generator, len(phases))
     if element < 2 * count:
         mean = np.array([causes.rates[phase][0][element % count] for phase in phases])
         sd = np.array([causes.rates[phase][1][element % count] for phase in phases])
@@ -248,11 +256,15 @@ def draw_unexplained_rates(
 
 
 def draw_unexplained_parts(
-    cause_prediction: Prediction, share_index: int, part_count: int, noise: NoiseModel, generator: np.random.Generator
+    cause_prediction: Prediction,
+    share_index: int,
+    part_count: int,
+    noise_model: NoiseModel,
+    generator: np.random.Generator,
 ) -> Floats:
     """Draws the values of parts relative to their peers under an element of `UnknownCauses.shares`."""
     count = len(next(iter(cause_prediction.rates.values()))[0])
-    values = noise.draw_part_deviations(generator, part_count)
+    values = noise_model.draw_part_deviations(generator, part_count)
     is_uneven = share_index >= count if share_index < 2 * count else generator.random() < _UNEVEN_SHARE
     if is_uneven:
         slow = generator.random(part_count) < float(generator.choice(_SLOW_PART_SHARES))

@@ -47,10 +47,10 @@ def _read_summary_if_present(run_folder: Path) -> Summary | None:
         return None
 
 
-def _list_serious_findings(run: Summary) -> list[tuple[str, Mapping[str, object]]]:
-    measured = [row for row in run.phases if row.get("measured", True)]
+def _list_serious_findings(run_summary: Summary) -> list[tuple[str, Mapping[str, object]]]:
+    measured = [row for row in run_summary.phases if row.get("measured", True)]
     return [
         (str(row.get("phase")), finding)
         for row in measured
-        for finding in select_phase_caveats(run.document, str(row.get("phase")), get_stored_classification(row))
+        for finding in select_phase_caveats(run_summary.document, str(row.get("phase")), get_stored_classification(row))
     ]

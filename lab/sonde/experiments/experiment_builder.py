@@ -34,7 +34,7 @@ def apply_command_line(
     document: Mapping[str, Any],
     repeat: int | None = None,
     warmup: int | None = None,
-    prepare: str | None = None,
+    prepare_command: str | None = None,
     sweeps: Sequence[str] = (),
 ) -> dict[str, Any]:
     """Returns the experiment with the command-line options applied. Raises UserError for an invalid sweep."""
@@ -43,8 +43,8 @@ def apply_command_line(
     # Numbers of the command line override those of profiles.
     for name, members in changed.get("profiles", {}).items():
         changed["profiles"][name] = _override_profile(members, repeat, warmup)
-    if prepare:
-        treatment = {"kind": "command", "command": prepare, "when": "run", "need": "required"}
+    if prepare_command:
+        treatment = {"kind": "command", "command": prepare_command, "when": "run", "need": "required"}
         changed["treatments"] = [*changed.get("treatments", []), treatment]
     if sweeps:
         changed["sweep"] = [*changed.get("sweep", []), *(parse_sweep(sweep) for sweep in sweeps)]

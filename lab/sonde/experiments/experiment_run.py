@@ -202,8 +202,12 @@ def convert_results_to_json(experiment_run: ExperimentRun) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _describe_training(cell: CellMedian) -> dict[str, Any]:
-    return {"accelerators": cell.accelerators, "utilizations": list(cell.utilizations)} if cell.utilizations else {}
+def _describe_training(cell_median: CellMedian) -> dict[str, Any]:
+    return (
+        {"accelerators": cell_median.accelerators, "utilizations": list(cell_median.utilizations)}
+        if cell_median.utilizations
+        else {}
+    )
 
 
 def describe_failure(experiment_run: ExperimentRun) -> str:

@@ -91,18 +91,22 @@ class Forecaster:
     def _probe_directory(self, directory: str) -> Mapping[str, Any]:
         return self._engine.probe_directory(Path(directory))
 
-    def forecast_cell(self, prepared: PreparedCell) -> Forecast:
+    def forecast_cell(self, prepared_cell: PreparedCell) -> Forecast:
         """Returns the forecast of a cell; `refusal` holds the reason if it cannot be run."""
-        if prepared.refusal:
-            return Forecast(prepared, refusal=prepared.refusal, exit_code=prepared.exit_code)
-        plan, processes = prepared.plan, prepared.plan.processes
+        if prepared_cell.refusal:
+            return Forecast(prepared_cell, refusal=prepared_cell.refusal, exit_code=prepared_cell.exit_code)
+        plan, processes = prepared_cell.plan, prepared_cell.plan.processes
         try:
-            facts = self._facts(prepared.directory)
+            facts = self._facts(prepared_cell.directory)
             resolved = self._engine.resolve_plan(plan.document, processes)
         except UserError as reason:
-            return Forecast(prepared, refusal=str(reason).removeprefix("plan: "), exit_code=reason.exit_code)
+            return Forecast(prepared_cell, refusal=str(reason).removeprefix("plan: "), exit_code=reason.exit_code)
         memory, tasks = facts.get("memory_bytes"), processes * plan.threads
-        nodes = 1 if (self._launcher or prepared.clients.launcher) in LOCAL_LAUNCHERS else prepared.clients.nodes or 1
+        nodes = (
+            1
+            if (self._launcher or prepared_cell.clients.launcher) in LOCAL_LAUNCHERS
+            else prepared_cell.clients.nodes or 1
+        )
         volumes = compute_phase_volumes(plan, tasks, nodes, memory)
         space = compute_required_space(plan, tasks, nodes, memory)
         if nodes == 1:  # The engine's counts are exact, but only for one node.
@@ -111,9 +115,9 @@ class Forecaster:
                 replace(volume, **{name: answered_phase[name] for name in ("files", "segments", "operations", "bytes")})
                 for volume, answered_phase in zip(volumes, resolved["phases"], strict=True)
             ]
-        available = self._get_available_bytes(prepared)
+        available = self._get_available_bytes(prepared_cell)
         forecast = Forecast(
-            prepared,
+            prepared_cell,
             tasks,
             tuple(
                 self._forecast_phase(plan, phase, volume, memory, nodes)
@@ -132,12 +136,12 @@ class Forecaster:
             exit_code=EXIT_ENVIRONMENT if missing_space else EXIT_BAD_INPUT,
         )
 
-    def _get_available_bytes(self, prepared: PreparedCell) -> int | None:
+    def _get_available_bytes(self, prepared_cell: PreparedCell) -> int | None:
         """Returns the free space in bytes.
 
         For a pool: what fits if files are distributed evenly over its directories.
         """
-        directories = prepared.measured_directories
+        directories = prepared_cell.measured_directories
         available = {
             directory: (self._facts(directory).get("file_system") or {}).get("available_bytes")
             for directory in directories

@@ -210,12 +210,12 @@ def _check_clients_origin(
         yield f"it requires {required} nodes, and these are {' and '.join(sorted(roles - {''}))} nodes."
 
 
-def _find_role_of_node(node: NodeLine, system: System | None) -> str:
+def _find_role_of_node(node_line: NodeLine, system: System | None) -> str:
     """The role of a node in the system file; empty when that is unknown."""
     if system is None:
         return ""
     try:
-        return getattr(system.get_part(node.host.split(".")[0]).table, "role", "") or "compute"
+        return getattr(system.get_part(node_line.host.split(".")[0]).table, "role", "") or "compute"
     except (SystemFileError, KeyError):
         return ""
 

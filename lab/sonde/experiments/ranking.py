@@ -58,11 +58,11 @@ def _drop_repeated_reasons(sentences: Sequence[str]) -> list[str]:
     return results
 
 
-def _describe_busy_accelerators(phase: str, cells: Sequence[CellMedian]) -> list[str]:
+def _describe_busy_accelerators(phase: str, cell_medians: Sequence[CellMedian]) -> list[str]:
     """How many accelerators compute for the demanded shares of the time, for all cells with the same other axes."""
     groups: dict[tuple[tuple[str, str], ...], list[CellMedian]] = {}
-    counting_axes = _find_axes_of_accelerator_count(cells)
-    for cell in _remove_constant_axes(cells):
+    counting_axes = _find_axes_of_accelerator_count(cell_medians)
+    for cell in _remove_constant_axes(cell_medians):
         others = tuple((axis, str(value)) for axis, value in cell.axis_values.items() if axis not in counting_axes)
         groups.setdefault(others, []).append(cell)
     sentences = []
@@ -72,23 +72,23 @@ def _describe_busy_accelerators(phase: str, cells: Sequence[CellMedian]) -> list
     return sentences
 
 
-def _find_axes_of_accelerator_count(cells: Sequence[CellMedian]) -> set[str]:
+def _find_axes_of_accelerator_count(cell_medians: Sequence[CellMedian]) -> set[str]:
     """The axes that set the number of accelerators: each value has one number, and not all the same."""
     counting_axes = set()
-    for axis in cells[0].axis_values:
+    for axis in cell_medians[0].axis_values:
         numbers: dict[str, set[int]] = {}
-        for cell in cells:
+        for cell in cell_medians:
             numbers.setdefault(str(cell.axis_values.get(axis)), set()).add(cell.accelerators)
         if all(len(of_value) == 1 for of_value in numbers.values()) and len(set(map(tuple, numbers.values()))) > 1:
             counting_axes.add(axis)
     return counting_axes
 
 
-def _describe_largest_busy_count(phase: str, cells: Sequence[CellMedian], demanded: float) -> str:
+def _describe_largest_busy_count(phase: str, cell_medians: Sequence[CellMedian], demanded: float) -> str:
     """The largest number of accelerators that, like all smaller numbers tried, computed for the demanded share."""
     busy: CellMedian | None = None
     waiting: CellMedian | None = None
-    for cell in sorted(cells, key=lambda cell: cell.accelerators):
+    for cell in sorted(cell_medians, key=lambda cell: cell.accelerators):
         if cell.median_utilization < demanded:
             waiting = cell
             break
@@ -107,26 +107,29 @@ def _describe_largest_busy_count(phase: str, cells: Sequence[CellMedian], demand
     return f"{sentence}; {waiting.accelerators} computed {100 * waiting.median_utilization:.1f} %."
 
 
-def _remove_constant_axes(cells: Sequence[CellMedian]) -> list[CellMedian]:
+def _remove_constant_axes(cell_medians: Sequence[CellMedian]) -> list[CellMedian]:
     """The cells without the axes that have one value in all of them: these distinguish nothing."""
-    names = [name for name in cells[0].axis_values if len({cell.axis_values.get(name) for cell in cells}) > 1]
-    return [replace(cell, axis_values={name: cell.axis_values[name] for name in names}) for cell in cells]
+    names = [
+        name for name in cell_medians[0].axis_values if len({cell.axis_values.get(name) for cell in cell_medians}) > 1
+    ]
+    return [replace(cell, axis_values={name: cell.axis_values[name] for name in names}) for cell in cell_medians]
 
 
-def _describe_best_cell(phase: str, ranked: Sequence[CellMedian]) -> str:
-    best = ranked[0]
+def _describe_best_cell(phase: str, ranked_medians: Sequence[CellMedian]) -> str:
+    best = ranked_medians[0]
     about = f", not of storage ({best.about})" if best.about else ""
     return (
-        f"{phase}: {describe_cell_axes(best)} has the highest median of {len(ranked)} cells, "
+        f"{phase}: {describe_cell_axes(best)} has the highest median of {len(ranked_medians)} cells, "
         f"{_format_median(best)}{about}."
     )
 
 
-def _describe_ratios_to_best_cell(ranked: Sequence[CellMedian]) -> list[str]:
-    others = list(ranked[1:])
+def _describe_ratios_to_best_cell(ranked_medians: Sequence[CellMedian]) -> list[str]:
+    others = list(ranked_medians[1:])
     printed_cells = others if len(others) <= _MAX_PRINTED_RATIOS else [*others[: _MAX_PRINTED_RATIOS - 1], others[-1]]
     return [
-        describe_cell_ratio(ranked[0], other, compare_rates(other.rates, ranked[0].rates)) for other in printed_cells
+        describe_cell_ratio(ranked_medians[0], other, compare_rates(other.rates, ranked_medians[0].rates))
+        for other in printed_cells
     ]
 
 

@@ -158,10 +158,10 @@ def find_unfinished_run_directories(archive: Archive, run_group: str) -> list[Pa
     return directories
 
 
-def find_placement(run: Summary) -> Mapping[str, Any] | None:
+def find_placement(run_summary: Summary) -> Mapping[str, Any] | None:
     """Returns a run's placement in an experiment, or None. (Imported runs of other tools have a member of the same name
     with different content.)"""
-    placement = run.document.get(PLACEMENT_MEMBER)
+    placement = run_summary.document.get(PLACEMENT_MEMBER)
     return placement if isinstance(placement, Mapping) and {"cell", "repeat", "number"} <= placement.keys() else None
 
 

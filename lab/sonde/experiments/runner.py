@@ -255,20 +255,22 @@ class ExperimentRunner:
         for folder in find_folders_of_group(self._archive.root, self._request.group):
             self._record_run(read_summary(folder))
 
-    def _record_run(self, run: Summary, total_seconds: float | None = None) -> None:
+    def _record_run(self, run_summary: Summary, total_seconds: float | None = None) -> None:
         """Records a run. `total_seconds` includes preparation and undo; None for runs of earlier sessions."""
-        placement = find_placement(run)
+        placement = find_placement(run_summary)
         if placement is None:
             return
         self._number = max(self._number, int(placement["number"]) + 1)
-        if run.status != "done":
+        if run_summary.status != "done":
             return
         state = self._get_cell_state(str(placement["cell"]))
-        state.seconds.append(total_seconds if total_seconds is not None else run.seconds or 0.0)
+        state.seconds.append(total_seconds if total_seconds is not None else run_summary.seconds or 0.0)
         if placement["warm_up"]:
             state.warm_ups.add(int(placement["repeat"]))
         else:
-            state.rates[int(placement["repeat"])] = {phase: rate for phase, _, rate in iterate_measured_phases(run)}
+            state.rates[int(placement["repeat"])] = {
+                phase: rate for phase, _, rate in iterate_measured_phases(run_summary)
+            }
 
     def _compute_progress(self, schedule: Schedule) -> tuple[int, int, float | None]:
         """Returns the number of the run that begins, the expected number of runs, and the estimated remaining

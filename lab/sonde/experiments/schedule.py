@@ -32,11 +32,11 @@ class ScheduledRun:
     warm_up: bool
 
 
-def make_stopping_rule(repeat: RunSchedule) -> StopRule:
+def make_stopping_rule(run_schedule: RunSchedule) -> StopRule:
     """Returns the rule that decides when a cell has enough repeats."""
-    if repeat.interval is None:
-        return StopRule(repeat.min, repeat.min)
-    return StopRule(repeat.min, repeat.max or _DEFAULT_MAX_FACTOR * repeat.min, repeat.interval)
+    if run_schedule.interval is None:
+        return StopRule(run_schedule.min, run_schedule.min)
+    return StopRule(run_schedule.min, run_schedule.max or _DEFAULT_MAX_FACTOR * run_schedule.min, run_schedule.interval)
 
 
 class Schedule:

@@ -53,12 +53,12 @@ def run_plan_once(plan: Plan, setup: RunSetup, observer: LineObserver, labels: R
 
 @contextmanager
 def prepare_simulation(
-    machine: System, mount: str, faults: Sequence[str], seed: int, node_count: int | None, task_count: int | None
+    system: System, mount: str, faults: Sequence[str], seed: int, node_count: int | None, task_count: int | None
 ) -> Iterator[SimulatedLauncher]:
     """Yields the launcher of the simulator, whose files exist until the end of the block. Raises MachineError."""
     with tempfile.TemporaryDirectory(prefix="sonde-system-") as folder:
         resolved = Path(folder) / "system.json"
-        write_file(resolved, machine.to_json())
+        write_file(resolved, system.to_json())
         yield SimulatedLauncher(
             simulator=find_simulator(),
             system=resolved,
@@ -71,12 +71,12 @@ def prepare_simulation(
 
 
 def load_simulated_plan(
-    plan_name: str, settings: Sequence[str], plan_document: dict[str, Any], machine: System, mount_name: str
+    plan_name: str, settings: Sequence[str], plan_document: dict[str, Any], system: System, mount_name: str
 ) -> Plan:
     """Returns the plan of the document. A plan without a target has the mount point on the machine's nodes."""
     target_table = plan_document.setdefault("target", {})
     if isinstance(target_table, dict):
-        target_table.setdefault("path", _find_mount_point(machine, mount_name))
+        target_table.setdefault("path", _find_mount_point(system, mount_name))
     return load_plan(plan_name, settings, None, plan_document)
 
 
@@ -110,9 +110,9 @@ def simulate_plan_once(
     return result
 
 
-def _find_mount_point(machine: System, mount: str) -> str:
+def _find_mount_point(system: System, mount: str) -> str:
     """Returns the path of the mount, or of the first mount, on the machine's nodes."""
-    for item in machine.list_parts("mounts"):
+    for item in system.list_parts("mounts"):
         table = item.table
         if not mount or mount in (item.id, getattr(table, "file_system", "")):
             return str(getattr(table, "path", "") or "/")

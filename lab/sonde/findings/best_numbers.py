@@ -126,25 +126,25 @@ def _select_best_of_each_kind(candidates: Iterable[BestCandidate]) -> list[BestC
     return [result[kind] for kind in sorted(result, key=lambda kind: (kind.position_in_sentence, kind.random))]
 
 
-def is_simulated(quoted: Sequence[BestCandidate]) -> bool:
+def is_simulated(quoted_candidates: Sequence[BestCandidate]) -> bool:
     """Whether the best numbers are of a model."""
-    return any(candidate.classification is Classification.SIMULATED for candidate in quoted)
+    return any(candidate.classification is Classification.SIMULATED for candidate in quoted_candidates)
 
 
-def describe_best(quoted: Sequence[BestCandidate]) -> str:
+def describe_best(quoted_candidates: Sequence[BestCandidate]) -> str:
     """One sentence with the numbers, preceded by their caveats."""
-    if not quoted:
+    if not quoted_candidates:
         return NO_STORAGE_NUMBER
-    if is_simulated(quoted):
-        numbers = ", ".join(_describe_candidate(candidate) for candidate in quoted)
-        return f"{_make_caveat_sentence(quoted)}Simulated, not measured. Best in the model: {numbers}."
+    if is_simulated(quoted_candidates):
+        numbers = ", ".join(_describe_candidate(candidate) for candidate in quoted_candidates)
+        return f"{_make_caveat_sentence(quoted_candidates)}Simulated, not measured. Best in the model: {numbers}."
     lasting = (
         "sustained"
-        if all(candidate.classification is Classification.STORAGE for candidate in quoted)
+        if all(candidate.classification is Classification.STORAGE for candidate in quoted_candidates)
         else "in bursts of seconds"
     )
-    numbers = ", ".join(_describe_candidate(candidate) for candidate in quoted)
-    return f"{_make_caveat_sentence(quoted)}Best from storage, {lasting}: {numbers}."
+    numbers = ", ".join(_describe_candidate(candidate) for candidate in quoted_candidates)
+    return f"{_make_caveat_sentence(quoted_candidates)}Best from storage, {lasting}: {numbers}."
 
 
 def _describe_candidate(candidate: BestCandidate) -> str:
@@ -155,14 +155,14 @@ def _describe_candidate(candidate: BestCandidate) -> str:
     return f"{count} random {kind.random} {kind.verb} a second"
 
 
-def _make_caveat_sentence(quoted: Sequence[BestCandidate]) -> str:
+def _make_caveat_sentence(quoted_candidates: Sequence[BestCandidate]) -> str:
     """Why the sentence is doubtful, each kind of caveat once; empty without caveats."""
     kinds: dict[str, list[Finding]] = {}
-    for number in quoted:
+    for number in quoted_candidates:
         for caveat in number.caveats:
             kinds.setdefault(caveat.id, []).append(caveat)
     clauses = []
     for caveats in kinds.values():
-        of = "" if len(caveats) == len(quoted) else f" ({len(caveats)} of {len(quoted)} numbers)"
+        of = "" if len(caveats) == len(quoted_candidates) else f" ({len(caveats)} of {len(quoted_candidates)} numbers)"
         clauses.append(f"{format_caveat(caveats[0])}{of}")
     return f"Doubtful: {'; '.join(clauses)}. " if clauses else ""

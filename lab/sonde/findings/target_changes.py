@@ -350,12 +350,12 @@ def _describe_bytes_without_target(sides_known: Sequence[Sequence[tuple[Recorded
     return sentences
 
 
-def _describe_no_change(changes: LevelChanges, judged: Sequence[PartChange]) -> str:
+def _describe_no_change(changes: LevelChanges, judged_changes: Sequence[PartChange]) -> str:
     """A sentence that no part differs, with the smallest change that would have been seen: the widest interval."""
-    widest = max(MIN_SLOWNESS_FACTOR, *(math.sqrt((part.high or 1.0) / (part.low or 1.0)) for part in judged))
+    widest = max(MIN_SLOWNESS_FACTOR, *(math.sqrt((part.high or 1.0) / (part.low or 1.0)) for part in judged_changes))
     return (
-        f"Of {_format_part_count(len(judged), changes.level)} none answered otherwise than before, held against the"
-        f" others (a change by less than a factor of {widest:.1f} would not show)."
+        f"Of {_format_part_count(len(judged_changes), changes.level)} none answered otherwise than before, held "
+        f"against the others (a change by less than a factor of {widest:.1f} would not show)."
     )
 
 

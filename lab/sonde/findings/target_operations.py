@@ -158,26 +158,26 @@ def _compute_relative_median_latencies(phase: PhaseRecord) -> list[TargetRates]:
     ]
 
 
-def _is_slower_than_by_chance(row: TargetOperations, other_rows: Sequence[TargetOperations]) -> bool:
-    median = row.p50_ns or 0.0
-    if row.single_ops >= 3:
+def _is_slower_than_by_chance(target_operations: TargetOperations, other_rows: Sequence[TargetOperations]) -> bool:
+    median = target_operations.p50_ns or 0.0
+    if target_operations.single_ops >= 3:
         counted = [other for other in other_rows if other.single_ops >= _MIN_OPERATIONS]
         return median > max(other.p90_ns or math.inf for other in counted)
     longest = max(other.max_ns or math.inf for other in other_rows)
-    return median > longest * (_SINGLE_OPERATION_FACTOR if row.single_ops == 1 else 1.0)
+    return median > longest * (_SINGLE_OPERATION_FACTOR if target_operations.single_ops == 1 else 1.0)
 
 
-def compute_relative_rates(answers: Sequence[OperationTimes]) -> list[TargetRates]:
+def compute_relative_rates(operation_times: Sequence[OperationTimes]) -> list[TargetRates]:
     """Rates of targets, or of groups of targets, relative to their median in each block of time."""
-    if len(answers) < 2:
+    if len(operation_times) < 2:
         return []
-    length = max(len(answer.ops) for answer in answers)
-    counts = [sum(answer.ops) for answer in answers]
+    length = max(len(answer.ops) for answer in operation_times)
+    counts = [sum(answer.ops) for answer in operation_times]
     blocks = min(length, _MAX_BLOCKS, int(float(np.median(counts)) / _OPERATIONS_A_BLOCK))
     if blocks < MIN_RUNS_PER_SIDE:
         return []
-    ops = _sum_into_blocks([answer.ops for answer in answers], length, blocks)
-    seconds = _sum_into_blocks([answer.ns for answer in answers], length, blocks) / 1e9
+    ops = _sum_into_blocks([answer.ops for answer in operation_times], length, blocks)
+    seconds = _sum_into_blocks([answer.ns for answer in operation_times], length, blocks) / 1e9
     enough = (ops >= _OPERATIONS_A_BLOCK / 2) & (seconds > 0)
     rates = np.where(enough, ops / np.where(enough, seconds, 1.0), np.nan)
     sentences = [index for index in range(blocks) if np.count_nonzero(enough[:, index]) >= 2]
@@ -186,7 +186,7 @@ def compute_relative_rates(answers: Sequence[OperationTimes]) -> list[TargetRate
     shares = rates[:, sentences] / np.nanmedian(rates[:, sentences], axis=0)
     return [
         TargetRates(answer.name, tuple(float(share) for share in row if np.isfinite(share)))
-        for answer, row in zip(answers, shares, strict=True)
+        for answer, row in zip(operation_times, shares, strict=True)
     ]
 
 
@@ -234,13 +234,15 @@ def _estimate_level_noise(target_rates: Sequence[TargetRates]) -> list[float]:
     return [math.sqrt(max(1.0, middle / rate.operations)) if rate.operations else 1.0 for rate in target_rates]
 
 
-def _is_slow_in_nearly_all_blocks(rates: TargetRates) -> bool:
+def _is_slow_in_nearly_all_blocks(target_rates: TargetRates) -> bool:
     """Whether nearly all blocks are slow; in a sound target a few long operations slow half of them.
 
     With few blocks one of four may be fast: their few operations vary.
     """
-    share = 0.75 if len(rates.rates) < _MANY_BLOCKS else 0.9
-    return rates.operations is not None or float(np.quantile(rates.rates, share)) < 1 / math.sqrt(MIN_SLOWNESS_FACTOR)
+    share = 0.75 if len(target_rates.rates) < _MANY_BLOCKS else 0.9
+    return target_rates.operations is not None or float(np.quantile(target_rates.rates, share)) < 1 / math.sqrt(
+        MIN_SLOWNESS_FACTOR
+    )
 
 
 @dataclass(frozen=True)

@@ -64,12 +64,12 @@ class TargetUsage:
     bytes: int
 
 
-def collect_target_usage(layout: LayoutLine) -> list[TargetUsage]:
+def collect_target_usage(layout_line: LayoutLine) -> list[TargetUsage]:
     """Every target of the files that were looked at, in the order of the record."""
     return [
         TargetUsage(str(name), files, held)
         for name, files, held in _iterate_selected_columns(
-            layout.target_columns, layout.targets, "target", "files", "bytes"
+            layout_line.target_columns, layout_line.targets, "target", "files", "bytes"
         )
         if isinstance(files, int) and isinstance(held, int)
     ]
@@ -84,9 +84,9 @@ class Fragmentation:
     unplaced: int
 
 
-def count_fragments(layout: LayoutLine) -> Fragmentation | None:
+def count_fragments(layout_line: LayoutLine) -> Fragmentation | None:
     """Fragmentation of the files whose extents were counted; None where none were counted."""
-    rows = _iterate_selected_columns(layout.columns, layout.rows, "fragments", "unplaced_bytes")
+    rows = _iterate_selected_columns(layout_line.columns, layout_line.rows, "fragments", "unplaced_bytes")
     known_values = [row for row in rows if all(isinstance(value, int) for value in row)]
     return (
         Fragmentation(len(known_values), sum(row[0] for row in known_values), sum(row[1] for row in known_values))
@@ -95,10 +95,10 @@ def count_fragments(layout: LayoutLine) -> Fragmentation | None:
     )
 
 
-def describe_pool_disks(layout: LayoutLine) -> str:
+def describe_pool_disks(layout_line: LayoutLine) -> str:
     """How many disks a pool has that stands as the target, of how many servers; empty where no record says so."""
     reported: dict[str, list[str]] = {}
-    for shape in layout.shapes:
+    for shape in layout_line.shapes:
         for part in shape if isinstance(shape, list | tuple) else ():
             if isinstance(part, dict) and part.get("pool") and isinstance(part.get("members"), list | tuple):
                 reported[str(part["pool"])] = [str(item) for item in part["members"]]
@@ -128,12 +128,12 @@ def collect_target_rates(phase: PhaseRecord, counts_operations: bool) -> list[Ta
     return [TargetRates(name, tuple(rates)) for name, rates in sorted(result.items())]
 
 
-def find_slow_targets(targets: Sequence[TargetRates]) -> list[SlowTarget]:
+def find_slow_targets(target_rates: Sequence[TargetRates]) -> list[SlowTarget]:
     """The slow ones, worst first. A target needs five files, and so do the others together."""
-    judged = [target for target in targets if target.has_enough_rates]
+    judged = [target for target in target_rates if target.has_enough_rates]
     slow = []
     for item in judged:
-        others = [rate for other in targets if other is not item for rate in other.rates]
+        others = [rate for other in target_rates if other is not item for rate in other.rates]
         if len(others) < MIN_RUNS_PER_SIDE:
             continue
         # Each target is a chance to be wrong.

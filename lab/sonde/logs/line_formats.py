@@ -95,10 +95,12 @@ def _convert_month_time(line_match: re.Match[str], line_context: LineContext) ->
 
 
 def _make_datetime_or_none(
-    year: int, month: int, day: int, clock: tuple[int, int, int], zone: tzinfo
+    year: int, month: int, day: int, time_of_day: tuple[int, int, int], zone: tzinfo
 ) -> datetime | None:
     try:
-        return datetime(year, month, day, clock[0], clock[1], min(clock[2], 59), tzinfo=zone)  # 60: a leap second
+        return datetime(
+            year, month, day, time_of_day[0], time_of_day[1], min(time_of_day[2], 59), tzinfo=zone
+        )  # 60: a leap second
     except ValueError:
         return None
 

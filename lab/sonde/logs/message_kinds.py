@@ -105,10 +105,10 @@ class MessageKindMiner:
         )
 
 
-def _compile_patterns(compiled: CompiledRule) -> re.Pattern[str]:
+def _compile_patterns(compiled_rule: CompiledRule) -> re.Pattern[str]:
     """One pattern of all lines that a rule uses."""
-    end = _PLACEHOLDER.sub(".*", compiled.rule.end_pattern) if compiled.rule.type == "pair" else ""
-    return re.compile(f"{compiled.pattern.pattern}|(?:{end})") if end else compiled.pattern
+    end = _PLACEHOLDER.sub(".*", compiled_rule.rule.end_pattern) if compiled_rule.rule.type == "pair" else ""
+    return re.compile(f"{compiled_rule.pattern.pattern}|(?:{end})") if end else compiled_rule.pattern
 
 
 def find_new_message_kinds(

@@ -99,7 +99,7 @@ def classify_cache(cache: str, findings: Iterable[str]) -> str:
     return "cached" if cache == "warm" or "cache_suspect" in findings else cache or "unknown"
 
 
-def describe_node_class(nodes: Iterable[NodeLine]) -> str:
+def describe_node_class(node_lines: Iterable[NodeLine]) -> str:
     """Returns the distinct node hardware: ``AMD EPYC 7763, 128 cpus, 256 GiB``; "" when it is not recorded."""
     classes = {
         ", ".join(
@@ -111,7 +111,7 @@ def describe_node_class(nodes: Iterable[NodeLine]) -> str:
             )
             if part
         )
-        for node in nodes
+        for node in node_lines
     }
     return " + ".join(sorted(classes - {""}))
 

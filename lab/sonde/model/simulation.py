@@ -17,12 +17,12 @@ _SOURCE_PREFIX = "sonde:"  # of a mounted model; the name of its system follows
 _SYSTEM_PREFIX = "simulated "  # of the system in a history key
 
 
-def find_simulated_system(run: RunLine, nodes: Sequence[NodeLine]) -> str | None:
+def find_simulated_system(run_line: RunLine, node_lines: Sequence[NodeLine]) -> str | None:
     """The name of the simulated system that a run used, "" if it has no name; None for a measured run."""
-    if run.simulated:
-        return str(run.simulated.get("system") or "")
-    if nodes and nodes[0].file_system.type == MOUNTED_MODEL_TYPE:
-        return nodes[0].file_system.source.removeprefix(_SOURCE_PREFIX)
+    if run_line.simulated:
+        return str(run_line.simulated.get("system") or "")
+    if node_lines and node_lines[0].file_system.type == MOUNTED_MODEL_TYPE:
+        return node_lines[0].file_system.source.removeprefix(_SOURCE_PREFIX)
     return None
 
 

@@ -190,13 +190,13 @@ def _thin_out_steps(sorted_rates: Sequence[float]) -> tuple[list[float], list[fl
     return edges, heights
 
 
-def _make_member_tips(ordered: Sequence[MemberRate], counts_operations: bool) -> list[ChartTooltip]:
-    count = len(ordered)
+def _make_member_tips(sorted_members: Sequence[MemberRate], counts_operations: bool) -> list[ChartTooltip]:
+    count = len(sorted_members)
     group = max(1, -(-count // 80))
     tips: list[ChartTooltip] = []
     for index in range(0, count, group):
         stop = min(index + group, count)
-        item = ordered[index]
+        item = sorted_members[index]
         name = item.name + (f" on {item.host}" if item.host else "")
         if stop - index > 1:
             name = f"{index + 1} to {stop} of {quantities.display_count(count)}\nfrom {name}"
@@ -206,16 +206,23 @@ def _make_member_tips(ordered: Sequence[MemberRate], counts_operations: bool) ->
     return tips
 
 
-def _make_members_table(ordered: Sequence[MemberRate], counts_operations: bool) -> Markup:
+def _make_members_table(sorted_members: Sequence[MemberRate], counts_operations: bool) -> Markup:
     """All of them up to 64; beyond that the slowest twenty, evenly chosen ones, and the fastest five."""
-    chosen: Sequence[int] = range(len(ordered))
+    chosen: Sequence[int] = range(len(sorted_members))
     text = "Sorted by rate"
-    if len(ordered) > 64:
-        even = {round(i * (len(ordered) - 1) / 20) for i in range(21)}
-        chosen = sorted({*range(20), *even, *range(len(ordered) - 5, len(ordered))})
-        text = f"{len(chosen)} of {quantities.display_count(len(ordered))}, sorted by rate; the record has them all"
+    if len(sorted_members) > 64:
+        even = {round(i * (len(sorted_members) - 1) / 20) for i in range(21)}
+        chosen = sorted({*range(20), *even, *range(len(sorted_members) - 5, len(sorted_members))})
+        text = (
+            f"{len(chosen)} of {quantities.display_count(len(sorted_members))}, sorted by rate; the record has them all"
+        )
     rows = [
-        (ordered[i].name, ordered[i].host, f"{i + 1}", format_phase_rate(ordered[i].value, counts_operations))
+        (
+            sorted_members[i].name,
+            sorted_members[i].host,
+            f"{i + 1}",
+            format_phase_rate(sorted_members[i].value, counts_operations),
+        )
         for i in chosen
     ]
     return render_html_table(["Which", "Host", "Place", "Rate"], rows, text, text_columns=2)

@@ -34,7 +34,7 @@ def choose_style_class(classification: Classification) -> str:
     return _STYLE_CLASSES.get(classification, "dull")
 
 
-def render_sparkline(timeline: PhaseTimeline, counts_operations: bool, css: str) -> Markup:
+def render_sparkline(timeline: PhaseTimeline, counts_operations: bool, css_class: str) -> Markup:
     """The curve of the total rate without axes, from zero, for a line of the summary."""
     rates = timeline.ops_per_s if counts_operations else timeline.bytes_per_s
     group = max(1, -(-len(rates) // 60))
@@ -50,12 +50,17 @@ def render_sparkline(timeline: PhaseTimeline, counts_operations: bool, css: str)
     return Markup(
         '<svg class="spark {}" viewBox="0 0 1000 40" preserveAspectRatio="none" aria-hidden="true" focusable="false">'
         "{}</svg>"
-    ).format(css, Markup("").join(panel.marks))
+    ).format(css_class, Markup("").join(panel.marks))
 
 
-def build_rate_chart(run: RecordedRun, assessed: AssessedPhase) -> Chart | None:
+def build_rate_chart(run: RecordedRun, assessed_phase: AssessedPhase) -> Chart | None:
     """Rate over time of one phase: total, per task, and how many tasks were at work. None without a series."""
-    phase, timeline, result, operations = assessed.phase, assessed.timeline, assessed.summary, assessed.operations
+    phase, timeline, result, operations = (
+        assessed_phase.phase,
+        assessed_phase.timeline,
+        assessed_phase.summary,
+        assessed_phase.operations,
+    )
     if timeline is None:
         return None
     axis = build_time_axis(timeline.edges[-1])
@@ -116,21 +121,23 @@ def _make_total_rate_panel(
     return panel
 
 
-def _make_task_panel(timeline: PhaseTimeline, axis: Axis, css: str) -> Panel:
+def _make_task_panel(timeline: PhaseTimeline, axis: Axis, css_class: str) -> Panel:
     rates = timeline.task_rate
     top = max((value for value in rates["max"] if value is not None), default=0.0)
     scale = build_amount_axis(top, "B/s", 3)
     panel = Panel(axis, scale, 90, f"Each task, {scale.unit}")
     panel.add_path(
-        f"band all {css}", panel.make_area_path(timeline.edges, rates["min"], rates["max"]), "Slowest to fastest task"
+        f"band all {css_class}",
+        panel.make_area_path(timeline.edges, rates["min"], rates["max"]),
+        "Slowest to fastest task",
     )
     if timeline.tasks >= MIN_TASKS_FOR_QUANTILES:
         panel.add_path(
-            f"band half {css}",
+            f"band half {css_class}",
             panel.make_area_path(timeline.edges, rates["p25"], rates["p75"]),
             "Middle half of the tasks",
         )
-        panel.add_path(f"median {css}", panel.make_step_path(timeline.edges, rates["p50"]), "Median task")
+        panel.add_path(f"median {css_class}", panel.make_step_path(timeline.edges, rates["p50"]), "Median task")
     panel.tips = _make_rate_tooltips(timeline, "task")
     return panel
 
@@ -177,15 +184,15 @@ def _render_legend_key(mark_kind: str, css_class: str, label: str) -> Markup:
     return Markup('<span class="key {} {}"></span>{}').format(mark_kind, css_class, label)
 
 
-def _make_caption(timeline: PhaseTimeline, shows_spread: bool, css: str) -> Markup:
-    parts = [_render_legend_key("line", css, "total")]
+def _make_caption(timeline: PhaseTimeline, shows_spread: bool, css_class: str) -> Markup:
+    parts = [_render_legend_key("line", css_class, "total")]
     if timeline.steady:
         parts.append(_render_legend_key("mean", "", "mean of the steady window"))
     if shows_spread:
         if timeline.tasks >= MIN_TASKS_FOR_QUANTILES:
-            parts.append(_render_legend_key("median", css, "median task"))
-            parts.append(_render_legend_key("half", css, "middle half of the tasks (p25–p75)"))
-        parts.append(_render_legend_key("all", css, "slowest to fastest task"))
+            parts.append(_render_legend_key("median", css_class, "median task"))
+            parts.append(_render_legend_key("half", css_class, "middle half of the tasks (p25–p75)"))
+        parts.append(_render_legend_key("all", css_class, "slowest to fastest task"))
     width = quantities.display_seconds(timeline.slice_s)
     slices = f"Slices of {width}"
     if timeline.joined > 1:

@@ -336,20 +336,20 @@ def _make_finding_view(severity: str, phases_and_findings: Sequence[tuple[str, F
     )
 
 
-def _make_phase_view(run: RecordedRun, assessed: AssessedPhase, run_index: int, phase_position: int) -> PhaseView:
-    phase = assessed.phase
-    drawing = draw_sections_of_phase(run, assessed)
+def _make_phase_view(run: RecordedRun, assessed_phase: AssessedPhase, run_index: int, phase_position: int) -> PhaseView:
+    phase = assessed_phase.phase
+    drawing = draw_sections_of_phase(run, assessed_phase)
     streams, stream_words = figures.list_streams(run, phase)
     return PhaseView(
         anchor=f"r{run_index}p{phase_position}",
         position=phase_position,
         id=escape_line(phase.id, 80),
         tasks=quantities.display_count_with_noun(run.tasks, "task"),
-        summary=assessed.summary,
-        tone=choose_style_class(assessed.summary.classification),
+        summary=assessed_phase.summary,
+        tone=choose_style_class(assessed_phase.summary.classification),
         measured=phase.begin.measured,
         figures=figures.list_phase_figures(run, phase),
-        rates=figures.list_rates(phase, assessed.operations),
+        rates=figures.list_rates(phase, assessed_phase.operations),
         wide=drawing["wide"],
         narrow=drawing["narrow"],
         small=drawing["small"],
@@ -364,7 +364,9 @@ def _make_phase_view(run: RecordedRun, assessed: AssessedPhase, run_index: int, 
             ),
             *(
                 ("info", irregularity)
-                for irregularity in describe_irregularities(run, phase, assessed.timeline, assessed.operations)
+                for irregularity in describe_irregularities(
+                    run, phase, assessed_phase.timeline, assessed_phase.operations
+                )
             ),
         ),
         streams=streams,

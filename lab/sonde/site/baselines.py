@@ -28,13 +28,13 @@ class BaselineRatio:
 
 
 def compute_baseline_ratio(
-    history: History, analysis: HistoryAnalysis | None, tagged: Collection[str]
+    history: History, analysis: HistoryAnalysis | None, tagged_run_ids: Collection[str]
 ) -> BaselineRatio | None:
-    """The ratio of a history; None while it has too few runs. `tagged`: runs of a baseline."""
+    """The ratio of a history; None while it has too few runs. `tagged_run_ids`: runs of a baseline."""
     if analysis is None:
         return None
     level = analysis.current_level
-    chosen = [index for index, run in enumerate(history.runs) if run in tagged] if tagged else []
+    chosen = [index for index, run in enumerate(history.runs) if run in tagged_run_ids] if tagged_run_ids else []
     if len(chosen) >= MIN_BASELINE_RUNS:
         values = history.values[chosen]
         baseline, limit = compute_median_and_limit(values.tolist())

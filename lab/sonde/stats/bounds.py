@@ -131,17 +131,17 @@ def bootstrap_statistic(
     return BoundedValue(value, min(float(low), value), max(float(high), value))
 
 
-def estimate_more_runs(run_count: int, bounded: BoundedValue, threshold: float) -> int | None:
+def estimate_more_runs(run_count: int, bounded_value: BoundedValue, threshold: float) -> int | None:
     """Estimates how many more runs decide whether the value is above `threshold`.
 
     Intervals shrink with the square root of the number of runs. Returns None when the value is so close to the
     threshold that no practical number of runs decides.
     """
-    if not bounded.has_interval:
+    if not bounded_value.has_interval:
         return max(1, MIN_VALUES - run_count)
-    low, high = bounded.limits
-    distance = abs(bounded.value - threshold)
-    half_width = bounded.value - low if bounded.value >= threshold else high - bounded.value
+    low, high = bounded_value.limits
+    distance = abs(bounded_value.value - threshold)
+    half_width = bounded_value.value - low if bounded_value.value >= threshold else high - bounded_value.value
     if distance == 0 or half_width / distance > 30:
         return None
     return max(1, math.ceil(run_count * (half_width / distance) ** 2) - run_count)

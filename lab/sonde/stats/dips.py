@@ -30,10 +30,10 @@ class PeriodicDips:
     cost: float
 
 
-def find_dips(logs: Floats) -> PeriodicDips | None:
-    """Returns the periodic dips that explain most of `logs`, or None without at least three dips."""
-    n = logs.size
-    centered = logs - logs.mean()
+def find_dips(log_rates: Floats) -> PeriodicDips | None:
+    """Returns the periodic dips that explain most of `log_rates`, or None without at least three dips."""
+    n = log_rates.size
+    centered = log_rates - log_rates.mean()
     positions = np.arange(n) + 0.5
     best: tuple[float, float, float, float] | None = None  # gain, period, phase, width
     frequencies = np.arange((MIN_DIPS - 0.4) / n, 1 / 3, 0.25 / n)
@@ -46,7 +46,7 @@ def find_dips(logs: Floats) -> PeriodicDips | None:
             low, high = float(sorted_phases[first]), float(sorted_phases[end % n])
             width = (high - low) % period
             best = gain, float(period), low - 0.5, width
-    return _describe_dips(logs, *best) if best else None
+    return _describe_dips(log_rates, *best) if best else None
 
 
 @cache

@@ -171,8 +171,8 @@ def simulate_detectable_drop(
     differences = (old[:, None, :] - new[:, :, None]).reshape(draw_count, -1)
     detectable_shifts = np.partition(differences, max_significant_u, axis=1)[:, max_significant_u]
 
-    def compute_power(drop: float) -> float:
-        return float(np.mean(detectable_shifts >= np.log(1 - drop)))
+    def compute_power(relative_drop: float) -> float:
+        return float(np.mean(detectable_shifts >= np.log(1 - relative_drop)))
 
     low, high = 0.0, 0.99
     if compute_power(high) < _TEST_POWER:

@@ -111,25 +111,25 @@ def _convert_to_lost_share(log_difference: float) -> float:
     return 1.0 - float(np.exp(-log_difference))
 
 
-def _fit_decline(logs: Floats) -> _Fit:
+def _fit_decline(log_rates: Floats) -> _Fit:
     """A straight line down from start to end, of the rate or of its logarithm."""
     ends = np.linspace(0.04, 0.96, 47)[:, None]  # the rate at the end, of that at the start
-    u = _compute_slice_centers(logs.size)
+    u = _compute_slice_centers(log_rates.size)
     lines = np.concatenate([np.log(1 - (1 - ends) * u), np.log(ends) * u])
-    residuals = logs - logs.mean() - (lines - lines.mean(axis=1, keepdims=True))
+    residuals = log_rates - log_rates.mean() - (lines - lines.mean(axis=1, keepdims=True))
     costs = np.sum(residuals * residuals, axis=1)
     best = int(np.argmin(costs))
     return _Fit(float(costs[best]), 1, RateShape("steady decline", 0.0, 1.0, 1 - float(ends[best % ends.size, 0])))
 
 
-def _fit_hinges(logs: Floats, is_late: bool) -> tuple[float, int, float]:
+def _fit_hinges(log_rates: Floats, is_late: bool) -> tuple[float, int, float]:
     """The best of: level and then a straight line (`late`), or a straight line and then level. (cost, bend, slope)"""
-    n = logs.size
+    n = log_rates.size
     u = _compute_slice_centers(n)
     bends = np.arange(2, n - 2)
     ramp = np.maximum(0.0, u[None, :] - u[bends, None]) if is_late else np.maximum(0.0, u[bends, None] - u[None, :])
     ramp_mean = ramp.mean(axis=1, keepdims=True)
-    centered = logs - logs.mean()
+    centered = log_rates - log_rates.mean()
     squares = np.sum((ramp - ramp_mean) ** 2, axis=1)
     slopes = (ramp - ramp_mean) @ centered / squares
     costs = np.sum(centered**2) - slopes**2 * squares
@@ -138,24 +138,24 @@ def _fit_hinges(logs: Floats, is_late: bool) -> tuple[float, int, float]:
     return float(costs[best]), int(bends[best]), float(slopes[best])
 
 
-def _fit_steps(logs: Floats, is_down: bool) -> tuple[float, int, float]:
+def _fit_steps(log_rates: Floats, is_down: bool) -> tuple[float, int, float]:
     """The best of two levels, the second the lower one (`down`) or the higher one. (cost, cut, difference)"""
-    n = logs.size
+    n = log_rates.size
     cuts = np.arange(2, n - 1)
-    sums, total = np.cumsum(logs)[cuts - 1], float(logs.sum())
+    sums, total = np.cumsum(log_rates)[cuts - 1], float(log_rates.sum())
     left_mean, right_mean = sums / cuts, (total - sums) / (n - cuts)
-    costs = float(np.sum(logs**2)) - cuts * left_mean**2 - (n - cuts) * right_mean**2
+    costs = float(np.sum(log_rates**2)) - cuts * left_mean**2 - (n - cuts) * right_mean**2
     costs = np.where((right_mean < left_mean) == is_down, costs, np.inf)
     best = int(np.argmin(costs))
     return float(costs[best]), int(cuts[best]), float(abs(right_mean[best] - left_mean[best]))
 
 
-def _fit_slow_start(logs: Floats) -> _Fit:
+def _fit_slow_start(log_rates: Floats) -> _Fit:
     """Low at first, then level: by a ramp or by a step."""
-    n = logs.size
-    cost, bend, slope = _fit_hinges(logs, is_late=False)
+    n = log_rates.size
+    cost, bend, slope = _fit_hinges(log_rates, is_late=False)
     low = -slope * bend / n
-    step_cost, cut, difference = _fit_steps(logs, is_down=False)
+    step_cost, cut, difference = _fit_steps(log_rates, is_down=False)
     if step_cost < cost:
         cost, bend, low = step_cost, cut, difference
     shape = (
@@ -166,16 +166,16 @@ def _fit_slow_start(logs: Floats) -> _Fit:
     return _Fit(cost, 2, shape)
 
 
-def _fit_drop_until_end(logs: Floats) -> _Fit:
+def _fit_drop_until_end(log_rates: Floats) -> _Fit:
     """Level, then lower until the end: at once (a cliff), or little by little while hardly anything moves (a tail)."""
-    n = logs.size
-    step_cost, cut, difference = _fit_steps(logs, is_down=True)
-    ramp_cost, bend, slope = _fit_hinges(logs, is_late=True)
+    n = log_rates.size
+    step_cost, cut, difference = _fit_steps(log_rates, is_down=True)
+    ramp_cost, bend, slope = _fit_hinges(log_rates, is_late=True)
     ramp = -slope * (n - bend) / n
     position, depth, cost = (cut, difference, step_cost) if step_cost <= ramp_cost else (bend, ramp, ramp_cost)
     if not np.isfinite(cost):
         return _Fit(cost, 2, None)
-    amounts = np.exp(logs)
+    amounts = np.exp(log_rates)
     share = float(amounts[position:].sum() / amounts.sum())
     level = float(np.median(amounts[position:]) / np.median(amounts[:position]))
     is_tail = share <= _TAIL_BYTES and level <= _TAIL_LEVEL and (n - position) / n >= _TAIL_TIME
@@ -188,17 +188,17 @@ def _fit_drop_until_end(logs: Floats) -> _Fit:
     return _Fit(cost, 2, RateShape("steady decline", position / n, 1.0, _convert_to_lost_share(depth)))
 
 
-def _fit_stall(logs: Floats) -> _Fit:
+def _fit_stall(log_rates: Floats) -> _Fit:
     """Level but for one block that is lower, with the same level before and after it."""
-    n = logs.size
-    sums = np.concatenate([[0.0], np.cumsum(logs)])
+    n = log_rates.size
+    sums = np.concatenate([[0.0], np.cumsum(log_rates)])
     start, end = np.triu_indices(n + 1, 1)
     length = end - start
     inside = (start >= 2) & (end <= n - 2) & (length <= n // 2)
     start, end, length = start[inside], end[inside], length[inside]
-    block, total = sums[end] - sums[start], float(logs.sum())
+    block, total = sums[end] - sums[start], float(log_rates.sum())
     level, rest_level = block / length, (total - block) / (n - length)
-    costs = float(np.sum(logs**2)) - length * level**2 - (n - length) * rest_level**2
+    costs = float(np.sum(log_rates**2)) - length * level**2 - (n - length) * rest_level**2
     costs = np.where(level < rest_level, costs, np.inf)
     best = int(np.argmin(costs))
     if not np.isfinite(costs[best]):
@@ -207,8 +207,8 @@ def _fit_stall(logs: Floats) -> _Fit:
     return _Fit(float(costs[best]), 3, RateShape("stall", int(start[best]) / n, int(end[best]) / n, depth))
 
 
-def _fit_dips(logs: Floats, dips: PeriodicDips) -> _Fit:
-    n = logs.size
+def _fit_dips(log_rates: Floats, dips: PeriodicDips) -> _Fit:
+    n = log_rates.size
     shape = RateShape(
         "periodic dips", dips.first / n, 1.0, _convert_to_lost_share(dips.depth), dips.period / n, dips.count
     )

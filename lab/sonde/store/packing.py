@@ -172,10 +172,10 @@ def copy_runs(
 class _IncomingRuns:
     """Gathers the files of one run after the other and makes each run visible when it is whole."""
 
-    def __init__(self, archive: Archive, where: str, brought: UnpackResult) -> None:
+    def __init__(self, archive: Archive, where: str, unpack_result: UnpackResult) -> None:
         self._archive = archive
         self._where = where
-        self._brought = brought
+        self._brought = unpack_result
         self._run = ""
         self._directory: ConfinedDirectory | None = None
 

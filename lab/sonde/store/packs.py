@@ -79,9 +79,9 @@ class UnpackLimitCounter:
 class _CountedFile(io.RawIOBase):
     """A stream whose bytes are counted as they are read."""
 
-    def __init__(self, source: Any, meter: UnpackLimitCounter) -> None:
+    def __init__(self, source: Any, limit_counter: UnpackLimitCounter) -> None:
         self._source = source
-        self._meter = meter
+        self._meter = limit_counter
 
     def readable(self) -> bool:
         return True

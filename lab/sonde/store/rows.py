@@ -103,17 +103,17 @@ def read_folder_rows(run_folder: Path, folder_name: str, changed_ns: int) -> tup
     return {"run": run_folder.name, "folder": folder_name, "changed_ns": changed_ns, "problem": problem}, []
 
 
-def _make_run_row(run: Summary, folder_name: str, changed_ns: int, tags: Sequence[str]) -> Row:
-    document = run.document
+def _make_run_row(run_summary: Summary, folder_name: str, changed_ns: int, tags: Sequence[str]) -> Row:
+    document = run_summary.document
     findings = [finding for finding in document.get("findings") or () if isinstance(finding, Mapping)]
-    caveats = _select_run_caveats(run, findings)
-    key = make_history_key(run)
+    caveats = _select_run_caveats(run_summary, findings)
+    key = make_history_key(run_summary)
     row: Row = {
-        "run": run.id,
+        "run": run_summary.id,
         "folder": folder_name,
         "changed_ns": changed_ns,
-        "started_s": parse_epoch_seconds(run.started),
-        "validity": _determine_run_validity(run, caveats),
+        "started_s": parse_epoch_seconds(run_summary.started),
+        "validity": _determine_run_validity(run_summary, caveats),
         "findings": _list_finding_ids(findings),
         "caveats": _list_finding_ids(caveats),
         "tags": sorted(tags),
@@ -137,15 +137,15 @@ def _make_run_row(run: Summary, folder_name: str, changed_ns: int, tags: Sequenc
         "nodes",
         "seconds",
     )
-    row |= {name: getattr(run, name) for name in members}
+    row |= {name: getattr(run_summary, name) for name in members}
     for direction, ops in (("write", WRITE_ONLY_OPS), ("read", READ_ONLY_OPS)):
-        row |= _find_fastest_phase(run.phases, direction, ops)
+        row |= _find_fastest_phase(run_summary.phases, direction, ops)
     return row
 
 
-def _select_run_caveats(run: Summary, findings: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _select_run_caveats(run_summary: Summary, findings: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Returns the findings that are caveats: a number that counts as cached is not also possibly cached."""
-    classifications = {str(phase.get("phase")): get_stored_classification(phase) for phase in run.phases}
+    classifications = {str(phase.get("phase")): get_stored_classification(phase) for phase in run_summary.phases}
     return [
         finding
         for finding in findings
@@ -153,10 +153,12 @@ def _select_run_caveats(run: Summary, findings: Iterable[Mapping[str, Any]]) -> 
     ]
 
 
-def _determine_run_validity(run: Summary, caveats: Iterable[Mapping[str, Any]]) -> str | None:
+def _determine_run_validity(run_summary: Summary, caveats: Iterable[Mapping[str, Any]]) -> str | None:
     """None without a number: the run failed and no phase ended by itself."""
-    finished = any(phase.get("done") and phase.get("stopped_by") not in ("error", "interrupt") for phase in run.phases)
-    if run.status in ("failed", "lost") and not finished:
+    finished = any(
+        phase.get("done") and phase.get("stopped_by") not in ("error", "interrupt") for phase in run_summary.phases
+    )
+    if run_summary.status in ("failed", "lost") and not finished:
         return None
     return determine_validity(str(finding.get("severity")) for finding in caveats)
 
@@ -197,12 +199,18 @@ def read_classification(phase: Mapping[str, Any]) -> str | None:
     return Classification.CACHE.value if _classify_phase_cache(phase) == "cached" else None
 
 
-def _make_phase_rows(run: Summary) -> list[Row]:
-    key = make_history_key(run)
+def _make_phase_rows(run_summary: Summary) -> list[Row]:
+    key = make_history_key(run_summary)
     rows = []
-    started_s = parse_epoch_seconds(run.started)
-    for position, phase in enumerate(run.phases):
-        row: Row = {"run": run.id, "started_s": started_s, "plan": run.plan, "group": run.group, "position": position}
+    started_s = parse_epoch_seconds(run_summary.started)
+    for position, phase in enumerate(run_summary.phases):
+        row: Row = {
+            "run": run_summary.id,
+            "started_s": started_s,
+            "plan": run_summary.plan,
+            "group": run_summary.group,
+            "position": position,
+        }
         row |= {name: _convert_to_text_or_none(phase.get(name)) for name in _PHASE_TEXTS}
         row |= {"measured": phase.get("measured", True) is not False, "done": phase.get("done") is True}
         row |= {name: _convert_to_whole_number(phase.get(name)) for name in ("bytes", "ops", "failed")}
@@ -211,7 +219,7 @@ def _make_phase_rows(run: Summary) -> list[Row]:
             "cache": _classify_phase_cache(phase),
             "findings": [str(finding) for finding in phase.get("findings") or ()],
         }
-        counted = make_history_key_and_value(key, phase) if key and is_counted_in_histories(run) else None
+        counted = make_history_key_and_value(key, phase) if key and is_counted_in_histories(run_summary) else None
         if counted is not None:
             history, value = counted
             row |= {"value": value, **_make_key_columns(history)}
@@ -220,19 +228,19 @@ def _make_phase_rows(run: Summary) -> list[Row]:
 
 
 @lru_cache(maxsize=4096)
-def _make_key_columns(history: HistoryKey) -> Mapping[str, str]:
+def _make_key_columns(history_key: HistoryKey) -> Mapping[str, str]:
     """Id and text of a key: the same few stand in most rows."""
-    return {"history": history.id, "key": json.dumps(asdict(history), ensure_ascii=False)}
+    return {"history": history_key.id, "key": json.dumps(asdict(history_key), ensure_ascii=False)}
 
 
-def is_counted_in_histories(run: Summary) -> bool:
+def is_counted_in_histories(run_summary: Summary) -> bool:
     """Whether the numbers of a run are part of any history."""
-    return run.role != "calibration" and run.status != "mismatch"
+    return run_summary.role != "calibration" and run_summary.status != "mismatch"
 
 
-def make_history_key(run: Summary) -> RunKey | None:
+def make_history_key(run_summary: Summary) -> RunKey | None:
     """The run's part of the key of its histories; None when it has none, or its plan was hashed by another rule."""
-    shared = run.document.get("history")
+    shared = run_summary.document.get("history")
     if not isinstance(shared, Mapping) or str(shared.get("version", HASH_VERSION)) != str(HASH_VERSION):
         return None
     try:

@@ -276,10 +276,10 @@ def _format_host_list(hosts: Sequence[str]) -> str:
     return first_hosts if len(hosts) <= 3 else f"{first_hosts} and {len(hosts) - 3} more"
 
 
-def format_device(device: DeviceTelemetry) -> str:
+def format_device(device_telemetry: DeviceTelemetry) -> str:
     """One line on a device during a phase."""
     return (
-        f"{device.device}: read {display_transferred_bytes(device.read_bytes)}, wrote "
-        f"{display_transferred_bytes(device.written_bytes)},"
-        f" busy {display_percent(device.busy_fraction)}, {device.queue:.1f} requests outstanding"
+        f"{device_telemetry.device}: read {display_transferred_bytes(device_telemetry.read_bytes)}, wrote "
+        f"{display_transferred_bytes(device_telemetry.written_bytes)},"
+        f" busy {display_percent(device_telemetry.busy_fraction)}, {device_telemetry.queue:.1f} requests outstanding"
     )

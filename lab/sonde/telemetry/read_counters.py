@@ -58,9 +58,9 @@ def count_phase_reads(run: RecordedRun, phase: PhaseRecord) -> ReadCounters | No
     return ReadCounters(part, requested, *bounds, _compute_busy_fraction(telemetry, part, node.host, start, stop))
 
 
-def _choose_read_counter(node: NodeLine) -> tuple[str, str]:
+def _choose_read_counter(node_line: NodeLine) -> tuple[str, str]:
     """Metric and part that count the reads of the file system; an empty part without one."""
-    file_system = node.file_system
+    file_system = node_line.file_system
     if file_system.type.startswith("nfs"):
         return "nfs_read_bytes", file_system.mount_point
     if file_system.network or file_system.type in _COMPRESSING_FILE_SYSTEMS:

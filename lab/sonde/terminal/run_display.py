@@ -370,10 +370,10 @@ class LiveDisplay(Display):
         return " " * 4 + " · ".join(sentences) if not self._plain else " " * 4 + ", ".join(sentences)
 
 
-def _describe_location(node: NodeLine) -> str:
-    system = node.file_system
+def _describe_location(node_line: NodeLine) -> str:
+    system = node_line.file_system
     location = f"{system.type} at {system.mount_point}" if system.mount_point else system.type
-    return f"  on {node.host}: {location}" if location else f"  on {node.host}"
+    return f"  on {node_line.host}: {location}" if location else f"  on {node_line.host}"
 
 
 def make_display(console: Console, quiet: bool) -> Display:

@@ -66,14 +66,14 @@ def make_row_for_each_group(index_rows: Sequence[Row], smallest_group: int) -> l
     return [RunListRow(name, runs) for (_, name), runs in lines.items()]
 
 
-def print_run_list(lines: Sequence[RunListRow]) -> None:
+def print_run_list(rows: Sequence[RunListRow]) -> None:
     """Prints the table."""
-    tagged = any(row["tags"] for line in lines for row in line.runs)
+    tagged = any(row["tags"] for line in rows for row in line.runs)
     table = make_plain_table()
     for title in [*_COLUMN_TITLES, *(["tags"] if tagged else [])]:
         right = title in ("tasks", "time") or "fastest" in title
         table.add_column(title, justify="right" if right else "left", no_wrap=title == "run")
-    for line in lines:
+    for line in rows:
         tags = dict.fromkeys(tag for row in line.runs for tag in row["tags"] or ())
         table.add_row(
             line.name if len(line.runs) == 1 else f"{line.name} ({len(line.runs):,} runs)",

@@ -241,12 +241,12 @@ def _print_findings(console: Console, run: RecordedRun) -> None:
         console.print()
 
 
-def _print_finding(alike: list[Finding]) -> Text:
+def _print_finding(equal_findings: list[Finding]) -> Text:
     """Findings with equal text in several phases are printed once, with the phases."""
-    finding = alike[0]
+    finding = equal_findings[0]
     mark, style = _SEVERITY_SYMBOLS_AND_STYLES.get(finding.severity, ("·", "dim"))
     text = Text(f"{mark} ", style=style)
-    phases = ", ".join(dict.fromkeys(finding.phase for finding in alike if finding.phase))
+    phases = ", ".join(dict.fromkeys(finding.phase for finding in equal_findings if finding.phase))
     if phases:
         text.append(f"{phases}: ", style="default")
     text.append(format_as_sentence(finding.text), style="default")

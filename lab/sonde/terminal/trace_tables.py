@@ -59,14 +59,14 @@ def print_trace(console: Console, trace: Trace) -> None:
             console.print(f"{file.path}: {remark}", soft_wrap=True)
 
 
-def _count_listed_files(ordered: Sequence[TracedFile]) -> int:
+def _count_listed_files(sorted_files: Sequence[TracedFile]) -> int:
     """How many of the files, the dearest first, make up the time that counts; one at least, where there is one."""
-    wanted, reported = _LISTED_TIME_SHARE * sum(file.call_seconds for file in ordered), 0.0
-    for count, file in enumerate(ordered[:_MAX_LISTED_FILES]):
+    wanted, reported = _LISTED_TIME_SHARE * sum(file.call_seconds for file in sorted_files), 0.0
+    for count, file in enumerate(sorted_files[:_MAX_LISTED_FILES]):
         if count and reported >= wanted:
             return count
         reported += file.call_seconds
-    return min(len(ordered), _MAX_LISTED_FILES)
+    return min(len(sorted_files), _MAX_LISTED_FILES)
 
 
 def _format_transfer_cells(transfers: TransferCounters) -> tuple[str, str, str, str]:

@@ -30,10 +30,10 @@ def compare_archive_sides(
     refusal_hint: str,
     smallest_change: float = MIN_CHANGE,
     with_simulated: bool = False,
-    machine: System | None = None,
+    system: System | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ArchiveComparison:
-    """Compares the runs that the texts mean (see `find_compared_side`). `machine` names the server and unit of each
+    """Compares the runs that the texts mean (see `find_compared_side`). `system` names the server and unit of each
     target.
 
     Raises UserError, with the sentence `refusal_hint`, if one side is simulated and the other is not, unless
@@ -47,4 +47,4 @@ def compare_archive_sides(
         old, new = require_runs_of_same_origin(old, new, refusal_hint)
     comparison = compare_sides(old, new, smallest_change)
     environment = compare_environments(comparison.before.runs, comparison.after.runs)
-    return ArchiveComparison(comparison, environment, compare_targets(comparison, machine))
+    return ArchiveComparison(comparison, environment, compare_targets(comparison, system))

@@ -82,19 +82,24 @@ def gate_against_limits(
 
 
 def _repeat_slow_runs(
-    now: ComparedSide, check: Callable[[ComparedSide], GateVerdict[GateCheckType]], retest_count: int, repeat: RepeatRun
+    measured_side: ComparedSide,
+    check: Callable[[ComparedSide], GateVerdict[GateCheckType]],
+    retest_count: int,
+    repeat: RepeatRun,
 ) -> GateVerdict[GateCheckType]:
-    verdict = check(now)
+    verdict = check(measured_side)
     for _ in range(retest_count):
-        slow_runs: list[Summary] = _find_slow_runs(now, verdict.checks)
+        slow_runs: list[Summary] = _find_slow_runs(measured_side, verdict.checks)
         if not slow_runs:
             break
-        now = ComparedSide(now.name, (*now.runs, *(repeat(run) for run in slow_runs)), now.left_out)
-        verdict = check(now)
+        measured_side = ComparedSide(
+            measured_side.name, (*measured_side.runs, *(repeat(run) for run in slow_runs)), measured_side.left_out
+        )
+        verdict = check(measured_side)
     return verdict
 
 
-def _find_slow_runs(now: ComparedSide, checks: Sequence[GateCheckType]) -> list[Summary]:
+def _find_slow_runs(measured_side: ComparedSide, checks: Sequence[GateCheckType]) -> list[Summary]:
     """Returns for each number that is too slow the newest run that measured the number and can be repeated.
 
     A group holds runs of several plans: only a run of the same plan measures the number again.
@@ -102,35 +107,41 @@ def _find_slow_runs(now: ComparedSide, checks: Sequence[GateCheckType]) -> list[
     runs: dict[str, Summary] = {}
     for item in checks:
         measured_by = (
-            [run for run in now.runs if run.id in item.runs and is_repeatable(run)] if item.is_too_slow else []
+            [run for run in measured_side.runs if run.id in item.runs and is_repeatable(run)]
+            if item.is_too_slow
+            else []
         )
         if measured_by:
             runs[measured_by[-1].id] = measured_by[-1]
     return list(runs.values())
 
 
-def is_repeatable(run: Summary) -> bool:
+def is_repeatable(run_summary: Summary) -> bool:
     """Returns whether the run has a plan that can be repeated on this machine: imported and simulated runs do not."""
-    return (run.folder / PLAN_FILE).is_file() and not is_simulated_document(run.document)
+    return (run_summary.folder / PLAN_FILE).is_file() and not is_simulated_document(run_summary.document)
 
 
 def repeat_run(
-    run: Summary,
+    run_summary: Summary,
     archive: Archive,
     observer: LineObserver,
     on_stop: Callable[[], None] = lambda: None,
     on_begin: Callable[[Plan], None] = lambda plan: None,
 ) -> Summary:
-    """Runs the plan of `run` once more, with its launcher, and stores the run as a retest. Raises UserError if it
-    fails."""
-    plan_file = str(run.folder / PLAN_FILE)
+    """Runs the plan of `run_summary` once more, with its launcher, and stores the run as a retest. Raises UserError if
+    it fails."""
+    plan_file = str(run_summary.folder / PLAN_FILE)
     plan = Plan.from_document(read_plan_document(plan_file), plan_file)
-    name = str(run.document.get("launcher") or LOCAL)
-    ranks = run.document.get("processes")
-    launcher = make_launcher(name, ranks if isinstance(ranks, int) and name != LOCAL else 1, _get_launcher_args(run))
+    name = str(run_summary.document.get("launcher") or LOCAL)
+    ranks = run_summary.document.get("processes")
+    launcher = make_launcher(
+        name, ranks if isinstance(ranks, int) and name != LOCAL else 1, _get_launcher_args(run_summary)
+    )
     setup = RunSetup(find_engine(), archive, launcher, None, on_stop)
     on_begin(plan)
-    result = conduct_run(plan, setup, observer, facts={"role": RETEST_ROLE, "group": run.group or run.id})
+    result = conduct_run(
+        plan, setup, observer, facts={"role": RETEST_ROLE, "group": run_summary.group or run_summary.id}
+    )
     if result.exit_code != EXIT_OK:
         raise make_engine_failure(result.exit_code, result.text)
     return read_summary(result.folder)
@@ -151,9 +162,9 @@ def _resolve_baseline(archive: Archive, baseline_text: str) -> str:
     return f"{BASELINE_PREFIX}{baseline_text}"
 
 
-def _get_launcher_args(run: Summary) -> str:
+def _get_launcher_args(run_summary: Summary) -> str:
     """Returns the value of --launcher-args in the run's command line."""
-    command = run.document.get("command")
+    command = run_summary.document.get("command")
     arguments = [str(argument) for argument in command] if isinstance(command, list) else []
     for index, argument in enumerate(arguments):
         if argument == "--launcher-args" and index + 1 < len(arguments):

@@ -73,20 +73,22 @@ def compute_median_and_limit(
 
 
 def check_against_baseline(
-    baseline: ComparedSide, now: ComparedSide, settings: DetectorSettings | None = None
+    baseline_side: ComparedSide, measured_side: ComparedSide, settings: DetectorSettings | None = None
 ) -> list[GateCheck]:
     """Each number that baseline and runs have in common. Raises NothingComparedError when there is none, UserError
     when the baseline has too few runs."""
-    both = pair_comparable_values(collect_values_by_number(baseline.runs), collect_values_by_number(now.runs))
+    both = pair_comparable_values(
+        collect_values_by_number(baseline_side.runs), collect_values_by_number(measured_side.runs)
+    )
     if not both:
         raise NothingComparedError(
-            f"{baseline.name} and {now.name} have no number in common; set a baseline of the same experiment on the"
-            " same storage with `sonde baseline set`."
+            f"{baseline_side.name} and {measured_side.name} have no number in common; set a baseline of the same "
+            "experiment on the same storage with `sonde baseline set`."
         )
     few = [old for old, _ in both if len(old.values) < MIN_BASELINE_RUNS]
     if few:
         raise UserError(
-            f"{baseline.name} holds {format_count_with_noun(len(few[0].values), 'run')} of {few[0].key.phase}; a "
+            f"{baseline_side.name} holds {format_count_with_noun(len(few[0].values), 'run')} of {few[0].key.phase}; a "
             f"limit needs {MIN_BASELINE_RUNS}"
             " at least, and ten are better: add runs with `sonde baseline set`."
         )
@@ -94,30 +96,30 @@ def check_against_baseline(
 
 
 def _check_number_against_baseline(
-    baseline: SideValues, candidate: SideValues, settings: DetectorSettings | None
+    baseline_values: SideValues, measured_values: SideValues, settings: DetectorSettings | None
 ) -> GateCheck:
-    differs = tuple(list_key_differences(baseline.key, candidate.key))
-    before, after = baseline.select_judged_values(), candidate.select_judged_values()
+    differs = tuple(list_key_differences(baseline_values.key, measured_values.key))
+    before, after = baseline_values.select_judged_values(), measured_values.select_judged_values()
     reason = ""
     if not after.values:
-        reason = f"not a storage number ({candidate.classification_text})"
+        reason = f"not a storage number ({measured_values.classification_text})"
     elif len(before.values) < MIN_BASELINE_RUNS:
         reason = (
-            f"{len(before.values)} of {format_count_with_noun(len(baseline.values), 'baseline run')} have a storage "
-            f"number ({baseline.classification_text})"
+            f"{len(before.values)} of {format_count_with_noun(len(baseline_values.values), 'baseline run')} have a "
+            f"storage number ({baseline_values.classification_text})"
         )
     if reason:
-        before, after = baseline, candidate
+        before, after = baseline_values, measured_values
     usual, limit = compute_median_and_limit(before.values, settings)
     return GateCheck(
-        candidate.key,
-        candidate.plan,
+        measured_values.key,
+        measured_values.plan,
         before.values,
         usual,
         limit,
         after.values,
         differs,
         reason,
-        candidate.classification_text,
+        measured_values.classification_text,
         after.runs,
     )

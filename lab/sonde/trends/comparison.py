@@ -77,10 +77,12 @@ class Comparison:
     unpaired: tuple[tuple[str, SideValues], ...]
     caveats: tuple[CaveatCount, ...] = ()  # what speaks against runs of either side
 
-    def list_caveats_of_number(self, number: NumberComparison) -> list[CaveatCount]:
+    def list_caveats_of_number(self, number_comparison: NumberComparison) -> list[CaveatCount]:
         """Caveats about the phase of a number in its plan."""
         return [
-            caveat for caveat in self.caveats if caveat.phase == number.key.phase and caveat.plan in ("", number.plan)
+            caveat
+            for caveat in self.caveats
+            if caveat.phase == number_comparison.key.phase and caveat.plan in ("", number_comparison.plan)
         ]
 
     @property

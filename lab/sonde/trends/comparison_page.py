@@ -48,10 +48,10 @@ def build_comparison_page(
     comparison: Comparison,
     differences: Sequence[EnvironmentDifference],
     units: Mapping[str, float],
-    targets: Sequence[TargetComparison] = (),
+    target_comparisons: Sequence[TargetComparison] = (),
 ) -> Study:
-    """The page. `targets` are those of the numbers whose records tell of any; `units` are pieces of hardware by file
-    system, for rates by unit."""
+    """The page. `target_comparisons` are those of the numbers whose records tell of any; `units` are pieces of hardware
+    by file system, for rates by unit."""
     sections = [
         _make_change_chart(comparison),
         *_make_differences_section(comparison),
@@ -59,7 +59,7 @@ def build_comparison_page(
         *_make_change_matrix_section(comparison),
         *_make_rate_curve_section(comparison),
         *_make_node_rate_section(comparison),
-        *build_target_sections(targets),
+        *build_target_sections(target_comparisons),
         *_make_scatter_chart(comparison),
         *_make_storage_unit_table(comparison, units),
     ]
@@ -73,7 +73,7 @@ def build_comparison_page(
         title=f"{comparison.after.name} against {comparison.before.name}",
         lead=_make_lead_sentence(comparison),
         facts=[("Before", _describe_side(comparison.before)), ("After", _describe_side(comparison.after))],
-        alarms=[*text, *list_target_alarms(targets)],
+        alarms=[*text, *list_target_alarms(target_comparisons)],
         sections=[*sections, _make_environment_section(differences)],
     )
 
@@ -84,12 +84,12 @@ def _describe_side(side: ComparedSide) -> str:
     return f"{side.name}: {format_count_with_noun(len(side.runs), 'run')}, {dates}" + (f", {origin}" if origin else "")
 
 
-def _list_changed_numbers(numbers: Sequence[NumberComparison]) -> str:
+def _list_changed_numbers(number_comparisons: Sequence[NumberComparison]) -> str:
     displayed = [
         f"{number.plan} {number.key.op} on {number.location} ({format_change_percent(number.ratio.value - 1)})"
-        for number in numbers[:6]
+        for number in number_comparisons[:6]
     ]
-    return "; ".join(displayed) + (f"; and {len(numbers) - 6} more" if len(numbers) > 6 else "")
+    return "; ".join(displayed) + (f"; and {len(number_comparisons) - 6} more" if len(number_comparisons) > 6 else "")
 
 
 def _make_lead_sentence(comparison: Comparison) -> str:
@@ -118,9 +118,9 @@ def _make_lead_sentence(comparison: Comparison) -> str:
     return text + (f" {len(few)} have too few runs." if few and len(few) < len(comparison.numbers) else "")
 
 
-def _make_number_label(number: NumberComparison) -> str:
-    phase = "" if number.key.phase in (number.key.op, "") else f" · {number.key.phase}"
-    return f"{number.plan or number.key.plan_hash}{phase} · {number.key.op}"
+def _make_number_label(number_comparison: NumberComparison) -> str:
+    phase = "" if number_comparison.key.phase in (number_comparison.key.op, "") else f" · {number_comparison.key.phase}"
+    return f"{number_comparison.plan or number_comparison.key.plan_hash}{phase} · {number_comparison.key.op}"
 
 
 def _make_change_chart(comparison: Comparison) -> StudySection:
@@ -183,19 +183,22 @@ def _make_caveat_section(comparison: Comparison) -> list[StudySection]:
     ]
 
 
-def _make_number_comment(number: NumberComparison) -> str:
-    if number.classification_text:
-        return f"not a storage number ({number.classification_text}); {_describe_values_of_number(number)}"
-    return _describe_values_of_number(number)
+def _make_number_comment(number_comparison: NumberComparison) -> str:
+    if number_comparison.classification_text:
+        values = _describe_values_of_number(number_comparison)
+        return f"not a storage number ({number_comparison.classification_text}); {values}"
+    return _describe_values_of_number(number_comparison)
 
 
-def _describe_values_of_number(number: NumberComparison) -> str:
-    if number.verdict == "too few runs":
-        return number.ratio.why
-    before, after = (format_history_rate(level, number.key.unit) for level in number.levels_before_and_after)
+def _describe_values_of_number(number_comparison: NumberComparison) -> str:
+    if number_comparison.verdict == "too few runs":
+        return number_comparison.ratio.why
+    before, after = (
+        format_history_rate(level, number_comparison.key.unit) for level in number_comparison.levels_before_and_after
+    )
     rates = f"{before} → {after}"
-    if number.verdict == "no change seen" and number.visible is not None:
-        return f"{rates}; smallest detectable drop: {100 * number.visible:.0f} %"
+    if number_comparison.verdict == "no change seen" and number_comparison.visible is not None:
+        return f"{rates}; smallest detectable drop: {100 * number_comparison.visible:.0f} %"
     return rates
 
 

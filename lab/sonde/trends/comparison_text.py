@@ -38,9 +38,9 @@ def format_change_percent(relative_change: float) -> str:
     return f"{text} %"
 
 
-def format_change_interval(change: RateRatio) -> str:
+def format_change_interval(rate_ratio: RateRatio) -> str:
     """The change with its interval: "−71 % [−76, −65]"."""
-    return format_ratio_interval(change.value, change.low, change.high)
+    return format_ratio_interval(rate_ratio.value, rate_ratio.low, rate_ratio.high)
 
 
 def format_ratio_interval(ratio: float | None, low_ratio: float | None, high_ratio: float | None) -> str:
@@ -53,19 +53,25 @@ def format_ratio_interval(ratio: float | None, low_ratio: float | None, high_rat
     return f"{format_change_percent(ratio - 1)} [{ends[0]}, {ends[1]}]"
 
 
-def format_change_verdict(number: NumberComparison, is_doubtful: bool = False) -> Text:
+def format_change_verdict(number_comparison: NumberComparison, is_doubtful: bool = False) -> Text:
     """Verdict on a number; "no change" includes the smallest change that would have been seen."""
-    text: str = number.verdict
-    if number.verdict == "no change seen" and number.visible is not None:
-        text += f" (smallest detectable drop: {100 * number.visible:.0f} %)"
-    text += f"; not a storage number ({number.classification_text})" if number.classification_text else ""
+    text: str = number_comparison.verdict
+    if number_comparison.verdict == "no change seen" and number_comparison.visible is not None:
+        text += f" (smallest detectable drop: {100 * number_comparison.visible:.0f} %)"
+    text += (
+        f"; not a storage number ({number_comparison.classification_text})"
+        if number_comparison.classification_text
+        else ""
+    )
     text += ", doubtful" if is_doubtful else ""
-    return Text(text, style=VERDICT_STYLES[number.verdict])
+    return Text(text, style=VERDICT_STYLES[number_comparison.verdict])
 
 
-def list_missing_interval_sentences(numbers: Sequence[NumberComparison]) -> list[str]:
+def list_missing_interval_sentences(number_comparisons: Sequence[NumberComparison]) -> list[str]:
     """Returns one sentence for each reason why numbers have no verdict, with the number of them."""
-    reasons = Counter(number.ratio.why for number in numbers if number.verdict == "too few runs" and number.ratio.why)
+    reasons = Counter(
+        number.ratio.why for number in number_comparisons if number.verdict == "too few runs" and number.ratio.why
+    )
     return [
         f"Too few runs for {format_count_with_noun(count, 'number')}: {reason.rstrip('.')}."
         for reason, count in reasons.items()

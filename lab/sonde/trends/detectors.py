@@ -110,22 +110,22 @@ class DetectorBank:
             None if np.isnan(reference[0]) else (float(reference[0]), float(reference[1])),
         )
 
-    def resume_history(self, history_index: int, state: DetectorState, logarithms: Floats) -> None:
-        """Resumes one history from a state; `logarithms` are its runs, at least those before the state."""
-        self.window.replace_values(history_index, logarithms[state.runs - state.filled : state.runs])
+    def resume_history(self, history_index: int, state: DetectorState, log_rates: Floats) -> None:
+        """Resumes one history from a state; `log_rates` are its runs, at least those before the state."""
+        self.window.replace_values(history_index, log_rates[state.runs - state.filled : state.runs])
         self._run_numbers[history_index, WINDOW_RUNS - state.filled :] = np.arange(
             state.runs - state.filled, state.runs
         )
         self._runs[history_index] = state.runs
         self._reference[history_index] = state.reference or np.nan
 
-    def select_histories(self, keep: NDArray[np.bool_]) -> None:
+    def select_histories(self, is_selected: NDArray[np.bool_]) -> None:
         """Drops all other histories and renumbers those that remain."""
-        self.window.select_series(keep)
+        self.window.select_series(is_selected)
         self._runs, self._run_numbers, self._reference = (
-            self._runs[keep],
-            self._run_numbers[keep],
-            self._reference[keep],
+            self._runs[is_selected],
+            self._run_numbers[is_selected],
+            self._reference[is_selected],
         )
 
     def push_runs(self, newest_logarithms: Floats) -> list[Alarm]:
@@ -144,14 +144,14 @@ class DetectorBank:
         self._reference[self.window.filled >= MIN_RUNS] = np.nan
         return alarms
 
-    def _detect_collapses(self, measured: NDArray[np.bool_]) -> list[Alarm]:
+    def _detect_collapses(self, is_measured: NDArray[np.bool_]) -> list[Alarm]:
         window = self.window
         last = window.ranks[:, -_MIN_COLLAPSE_RUNS:]
         has_level = window.filled >= _REFERENCE_RUNS + _MIN_COLLAPSE_RUNS
         reference = ~np.isnan(self._reference[:, 0]) & (window.filled >= _MIN_COLLAPSE_RUNS)
         # Three runs below the median rank are a necessary condition that leaves few histories.
         low = np.max(last, axis=1) <= (window.filled + 1) / 2
-        candidates = np.flatnonzero(measured & ((has_level & low) | reference))
+        candidates = np.flatnonzero(is_measured & ((has_level & low) | reference))
         if not candidates.size:
             return []
         medians, spreads = self._compute_reference_levels(candidates)
@@ -183,14 +183,14 @@ class DetectorBank:
         medians, spreads = np.where(stored, reference[:, 0], medians), np.where(stored, reference[:, 1], spreads)
         return medians, np.maximum(spreads, self.settings.min_spread)
 
-    def _compute_level(self, logarithms: Floats) -> tuple[float, float]:
-        median = float(np.median(logarithms))
-        spread = MAD_TO_SD * float(np.median(np.abs(logarithms - median)))
+    def _compute_level(self, log_rates: Floats) -> tuple[float, float]:
+        median = float(np.median(log_rates))
+        spread = MAD_TO_SD * float(np.median(np.abs(log_rates - median)))
         return median, max(spread, self.settings.min_spread)
 
-    def _detect_drifts(self, measured: NDArray[np.bool_]) -> list[Alarm]:
+    def _detect_drifts(self, is_measured: NDArray[np.bool_]) -> list[Alarm]:
         window = self.window
-        ready = measured & (window.filled >= MIN_RUNS)
+        ready = is_measured & (window.filled >= MIN_RUNS)
         if not ready.any():
             return []
         strength, newer = window.find_strongest_split(MIN_SIDE_RUNS)

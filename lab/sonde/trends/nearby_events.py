@@ -37,9 +37,11 @@ class NearbyEvent:
         return f'Event "{event.title}" ({event.kind}{parts}), {when}: {relation}.'
 
 
-def find_nearby_events(joint: JointChange, events: Iterable[Event]) -> list[NearbyEvent]:
+def find_nearby_events(joint_change: JointChange, events: Iterable[Event]) -> list[NearbyEvent]:
     """The nearest events of a joint change, at most three, the nearest first."""
-    return find_events_between(min(change.last_before for change in joint.changes), joint.end_time, events)
+    return find_events_between(
+        min(change.last_before for change in joint_change.changes), joint_change.end_time, events
+    )
 
 
 def find_events_between(last_before: float, first_after: float, events: Iterable[Event]) -> list[NearbyEvent]:

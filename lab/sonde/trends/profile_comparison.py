@@ -39,9 +39,9 @@ class ProfileComparison:
 class RunRecords:
     """The records of some runs, each read once. Unreadable records are skipped."""
 
-    def __init__(self, runs: Sequence[Summary]) -> None:
+    def __init__(self, run_summaries: Sequence[Summary]) -> None:
         self._readers: list[RecordReader] = []
-        for run in runs[-MAX_COMPARED_RUNS:]:
+        for run in run_summaries[-MAX_COMPARED_RUNS:]:
             try:
                 self._readers.append(read_record(run.folder / RECORD))
             except OSError:

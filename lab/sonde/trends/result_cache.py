@@ -109,16 +109,16 @@ class ResultCache:
             self._before.get(_make_watch_key(history, settings)), convert_watch_from_json
         )
 
-    def store_watch(self, history: History, settings: DetectorSettings, watched: HistoryWatch) -> None:
+    def store_watch(self, history: History, settings: DetectorSettings, history_watch: HistoryWatch) -> None:
         """Stores the watch of a history after all its runs."""
         self._now[_make_watch_key(history, settings)] = {
             "values": compute_digest(history.values),
-            "runs": watched.state.runs,
-            "filled": watched.state.filled,
-            "reference": watched.state.reference,
+            "runs": history_watch.state.runs,
+            "filled": history_watch.state.filled,
+            "reference": history_watch.state.reference,
             "alarms": [
                 [alarm.detector, alarm.noticed, alarm.first, alarm.before, alarm.after, alarm.strength]
-                for alarm in watched.alarms
+                for alarm in history_watch.alarms
             ],
         }
 

@@ -48,11 +48,11 @@ class CaveatCount:
         return asdict(self)
 
 
-def count_caveats(side_name: str, runs: Sequence[Summary], phase_ids: Iterable[str]) -> list[CaveatCount]:
+def count_caveats(side_name: str, run_summaries: Sequence[Summary], phase_ids: Iterable[str]) -> list[CaveatCount]:
     """The caveats about these phases of the runs, the oldest run first."""
     result = []
     for phase in dict.fromkeys(phase_ids):
-        having = [run for run in runs if any(item.get("phase") == phase for item in run.phases)]
+        having = [run for run in run_summaries if any(item.get("phase") == phase for item in run.phases)]
         kinds: dict[str, list[str]] = {}
         for run in having:
             for finding in {str(item.get("id")): item for item in _list_phase_caveats(run, phase)}.values():
@@ -65,19 +65,21 @@ def count_caveats(side_name: str, runs: Sequence[Summary], phase_ids: Iterable[s
 
 
 def count_caveats_of_numbers(
-    side_name: str, runs: Sequence[Summary], numbers: Iterable[tuple[str, str, Collection[str]]]
+    side_name: str, run_summaries: Sequence[Summary], numbers: Iterable[tuple[str, str, Collection[str]]]
 ) -> list[CaveatCount]:
     """The caveats of numbers: each is a plan, a phase and the ids of the runs that measured it."""
     return [
         replace(caveat, plan=plan)
         for plan, phase, run_ids in numbers
-        for caveat in count_caveats(side_name, [run for run in runs if run.id in run_ids], [phase])
+        for caveat in count_caveats(side_name, [run for run in run_summaries if run.id in run_ids], [phase])
     ]
 
 
-def count_runs_without_storage_number(side_name: str, runs: Sequence[Summary], phase_id: str) -> list[CaveatCount]:
+def count_runs_without_storage_number(
+    side_name: str, run_summaries: Sequence[Summary], phase_id: str
+) -> list[CaveatCount]:
     """Counts, by classification, the runs in which `phase_id` did not measure storage (for example, the page cache)."""
-    rows = [row for run in runs for row in run.phases if row.get("phase") == phase_id]
+    rows = [row for run in run_summaries for row in run.phases if row.get("phase") == phase_id]
     kinds = Counter(str(row.get("classification") or "") for row in rows)
     return [
         CaveatCount(side_name, phase_id, kind, f"not a storage number ({label_classification(kind)})", count, len(rows))
@@ -86,15 +88,17 @@ def count_runs_without_storage_number(side_name: str, runs: Sequence[Summary], p
     ]
 
 
-def _list_phase_caveats(run: Summary, phase: str) -> list[Mapping[str, Any]]:
-    classification = next((get_stored_classification(item) for item in run.phases if item.get("phase") == phase), "")
-    return select_phase_caveats(run.document, phase, classification)
+def _list_phase_caveats(run_summary: Summary, phase: str) -> list[Mapping[str, Any]]:
+    classification = next(
+        (get_stored_classification(item) for item in run_summary.phases if item.get("phase") == phase), ""
+    )
+    return select_phase_caveats(run_summary.document, phase, classification)
 
 
-def list_caveat_sentences(caveats: Sequence[CaveatCount]) -> list[str]:
+def list_caveat_sentences(caveat_counts: Sequence[CaveatCount]) -> list[str]:
     """A sentence for each kind of caveat on each side, with its phases: the count, or the worst phase's as "up to"."""
     kinds: dict[tuple[str, str], list[CaveatCount]] = {}
-    for caveat in caveats:
+    for caveat in caveat_counts:
         kinds.setdefault((caveat.side, caveat.id), []).append(caveat)
     sentences = []
     for (side, _), alike in kinds.items():

@@ -145,10 +145,10 @@ def _parse_selection(side_text: str) -> Selection | None:
     return None
 
 
-def collect_values_by_number(runs: Sequence[Summary]) -> list[SideValues]:
+def collect_values_by_number(run_summaries: Sequence[Summary]) -> list[SideValues]:
     """The numbers of the runs, by histories; what differs only in epoch is one number."""
     gathered: dict[HistoryKey, list[tuple[Summary, HistoryKey, float, str]]] = {}
-    for run in runs:
+    for run in run_summaries:
         for key, value, classification in _iterate_history_values(run):
             gathered.setdefault(_remove_epoch_from_key(key), []).append((run, key, value, classification))
     return [
@@ -164,9 +164,9 @@ def collect_values_by_number(runs: Sequence[Summary]) -> list[SideValues]:
     ]
 
 
-def _iterate_history_values(run: Summary) -> Iterator[tuple[HistoryKey, float, str]]:
-    key = make_history_key(run)
-    for phase in run.phases if key else ():
+def _iterate_history_values(run_summary: Summary) -> Iterator[tuple[HistoryKey, float, str]]:
+    key = make_history_key(run_summary)
+    for phase in run_summary.phases if key else ():
         result = make_history_key_and_value(key, phase) if key else None
         if result is not None:
             yield *result, read_classification(phase) or ""

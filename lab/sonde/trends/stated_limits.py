@@ -59,11 +59,11 @@ def parse_limit(limit_text: str) -> StatedLimit:
     return StatedLimit(rates[1], rate * (1 - share), operations)
 
 
-def check_limit_against_runs(limit: StatedLimit, runs: Sequence[Summary]) -> LimitCheck:
+def check_limit_against_runs(limit: StatedLimit, run_summaries: Sequence[Summary]) -> LimitCheck:
     """The limit against the runs that have this phase. Raises UserError when none has."""
     name = "ops_per_s" if limit.operations else "bytes_per_s"
     rates, others, names = list[tuple[float, str]](), dict[str, list[tuple[float, str]]](), dict[str, None]()
-    for run in runs:
+    for run in run_summaries:
         for phase in run.phases:
             if phase.get(name):
                 names[str(phase["phase"])] = None

@@ -201,17 +201,17 @@ def survey_histories(
     return Survey(tuple(analyses), joint, budget, calibration, len(histories) - len(long))
 
 
-def _select_training_runs(long: Sequence[History]) -> list[History]:
+def _select_training_runs(long_histories: Sequence[History]) -> list[History]:
     """The runs that noise and pace are learned from: of histories that are long enough those before the week of the
     latest run of all. So settings stand for a week, and a new run costs a look at its own history."""
-    latest = max((float(history.times[-1]) for history in long), default=0.0)
+    latest = max((float(history.times[-1]) for history in long_histories), default=0.0)
     week = (latest - _MONDAY_S) // _WEEK_S * _WEEK_S + _MONDAY_S
-    counts = [int(np.searchsorted(history.times, week)) for history in long]
+    counts = [int(np.searchsorted(history.times, week)) for history in long_histories]
     return [
         History(history.labels, history.times[:count], history.values[:count], history.unit)
         if count >= MIN_NOISE_RUNS
         else history
-        for history, count in zip(long, counts, strict=True)
+        for history, count in zip(long_histories, counts, strict=True)
     ]
 
 

@@ -108,13 +108,13 @@ def _make_joint_change_section(survey: Survey, events: Sequence[Event]) -> Study
     return StudySection("Joint changes", sentences, parts)
 
 
-def _list_joint_members(survey: Survey, joint: JointChange) -> str:
+def _list_joint_members(survey: Survey, joint_change: JointChange) -> str:
     names = [
         f"{make_history_name(survey.histories[change.history], survey.distinguishing_labels)} "
         f"{format_dated_change(change)}"
-        for change in joint.changes[:8]
+        for change in joint_change.changes[:8]
     ]
-    return "; ".join(names) + (f"; and {len(joint.changes) - 8} more" if len(joint.changes) > 8 else "")
+    return "; ".join(names) + (f"; and {len(joint_change.changes) - 8} more" if len(joint_change.changes) > 8 else "")
 
 
 def _make_charts_section(survey: Survey, begin_time: float, end_time: float, event_marks: EventMarks) -> StudySection:
@@ -147,7 +147,7 @@ def make_chart_legend(event_marks: EventMarks) -> Markup:
 
 
 def build_history_curve(
-    analysis: HistoryAnalysis, title: str, changes_elsewhere: Sequence[float], events: EventMarks
+    analysis: HistoryAnalysis, title: str, changes_elsewhere: Sequence[float], event_marks: EventMarks
 ) -> HistoryCurve:
     """Data of the chart of a history. `changes_elsewhere`: times of joint changes of other histories."""
     values, times = analysis.history.values, analysis.history.times
@@ -171,7 +171,7 @@ def build_history_curve(
         values.tolist(),
         segments,
         [*marks, *others],
-        events.make_chart_lines(),
+        event_marks.make_chart_lines(),
     )
 
 

@@ -93,10 +93,12 @@ def format_utc_day(unix_time: float) -> str:
     return f"{convert_run_time_to_utc(unix_time):%Y-%m-%d}"
 
 
-def format_joint_dates(joint: JointChange) -> str:
+def format_joint_dates(joint_change: JointChange) -> str:
     """When a joint change happened: its time, or first and last day where its members have several."""
-    first, last = format_utc_day(joint.begin_time), format_utc_day(joint.end_time)
-    return f"{convert_run_time_to_utc(joint.begin_time):%Y-%m-%d %H:%M}" if first == last else f"{first} to {last}"
+    first, last = format_utc_day(joint_change.begin_time), format_utc_day(joint_change.end_time)
+    return (
+        f"{convert_run_time_to_utc(joint_change.begin_time):%Y-%m-%d %H:%M}" if first == last else f"{first} to {last}"
+    )
 
 
 def describe_caveats(survey: Survey) -> str:
@@ -128,9 +130,9 @@ def format_caveat_share(analysis: HistoryAnalysis) -> str:
     return f"{most.runs} of {most.of}" if most else ""
 
 
-def describe_joint_change(survey: Survey, joint: JointChange) -> list[str]:
+def describe_joint_change(survey: Survey, joint_change: JointChange) -> list[str]:
     """Describes a joint change, one sentence for each part."""
-    return [_describe_changed_part(survey, part) for part in joint.parts]
+    return [_describe_changed_part(survey, part) for part in joint_change.parts]
 
 
 def _does_scope_cover_history(scope: Scope, history: History) -> bool:
@@ -181,8 +183,10 @@ def _capitalize_unless_archive_name(phrase: str) -> str:
     return phrase[:1].upper() + phrase[1:] if phrase.startswith("everything that is measured") else phrase
 
 
-def _describe_certainty(why: JointChangeExplanation) -> str:
-    return {"clear": "clear", "likely": "likely, not certain"}.get(why.certainty, "other explanations fit as well")
+def _describe_certainty(explanation: JointChangeExplanation) -> str:
+    return {"clear": "clear", "likely": "likely, not certain"}.get(
+        explanation.certainty, "other explanations fit as well"
+    )
 
 
 def _describe_sizes(changes: Sequence[Change]) -> str:

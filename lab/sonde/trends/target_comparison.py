@@ -50,12 +50,12 @@ class TargetComparison:
         return {"levels": levels, "sentences": [replace_no_break_spaces(text) for text in self.sentences]}
 
 
-def compare_targets(comparison: Comparison, machine: System | None = None) -> list[TargetComparison]:
+def compare_targets(comparison: Comparison, system: System | None = None) -> list[TargetComparison]:
     """One comparison for each number whose records contain targets, in the order of the numbers.
 
-    `machine` says which server and unit has which target; without it run.json does. The latest runs of a side are read.
+    `system` says which server and unit has which target; without it run.json does. The latest runs of a side are read.
     """
-    sides = [list(_read_target_runs(side.runs, machine)) for side in (comparison.before, comparison.after)]
+    sides = [list(_read_target_runs(side.runs, system)) for side in (comparison.before, comparison.after)]
     if not any(run for side in sides for _, run in side):
         return []
     comparisons = [TargetComparison(number, _compare_targets_of_phase(number, *sides)) for number in comparison.numbers]
@@ -85,9 +85,11 @@ def _iterate_phases_of_runs(
             yield run or make_recorded_run(RecordReader()), phase_record or PhaseRecord(PhaseBeginLine(phase=phase_id))
 
 
-def _read_target_runs(runs: Sequence[Summary], machine: System | None) -> Iterator[tuple[Summary, RecordedRun | None]]:
+def _read_target_runs(
+    run_summaries: Sequence[Summary], system: System | None
+) -> Iterator[tuple[Summary, RecordedRun | None]]:
     """Each run with its record where that tells of targets: all others need not be understood."""
-    for summary in runs[-MAX_COMPARED_RUNS:]:
+    for summary in run_summaries[-MAX_COMPARED_RUNS:]:
         path = summary.folder / RECORD
         try:
             with open_file(path) as file:
@@ -98,4 +100,4 @@ def _read_target_runs(runs: Sequence[Summary], machine: System | None) -> Iterat
             yield summary, None
             continue
         run = make_recorded_run(read_record(path), summary.folder, summary.document)
-        yield summary, add_target_parents(run, machine) if machine else run
+        yield summary, add_target_parents(run, system) if system else run

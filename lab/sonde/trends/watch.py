@@ -55,9 +55,9 @@ def find_alarms_in_histories(
     return sorted(alarms, key=lambda alarm: float(histories[alarm.history].times[alarm.noticed]))
 
 
-def sort_alarms(watched: Sequence[HistoryWatch]) -> list[Alarm]:
+def sort_alarms(history_watches: Sequence[HistoryWatch]) -> list[Alarm]:
     """All alarms in order of runs; at the same run those of the collapse detector come first."""
-    alarms = [alarm for watch in watched for alarm in watch.alarms]
+    alarms = [alarm for watch in history_watches for alarm in watch.alarms]
     return sorted(alarms, key=lambda alarm: (alarm.noticed, alarm.detector != "collapse", alarm.history))
 
 

@@ -110,7 +110,7 @@ def compare_candidate_with_present_value(
 
 
 def _select_by_successive_halving(
-    remaining: list[str],
+    remaining_values: list[str],
     measure_rate: MeasureRate,
     search_rule: SearchRule,
     random_order: random.Random,
@@ -118,27 +118,27 @@ def _select_by_successive_halving(
     rejected: dict[str, str],
 ) -> str | None:
     """The value that remains after rounds in each of which the worse half is left out."""
-    while len(remaining) > 1:
-        deviations: dict[str, list[float]] = {value: [] for value in remaining}
+    while len(remaining_values) > 1:
+        deviations: dict[str, list[float]] = {value: [] for value in remaining_values}
         for _ in range(search_rule.blocks_per_round):
             block: dict[str, float] = {}
-            for value in random_order.sample(remaining, len(remaining)):
+            for value in random_order.sample(remaining_values, len(remaining_values)):
                 try:
                     block[value] = measure_rate(value)
                 except RejectedValueError as reason:
                     rejected[value] = str(reason)
                 else:
                     rates.setdefault(value, []).append(block[value])
-            remaining = [value for value in remaining if value not in rejected]
+            remaining_values = [value for value in remaining_values if value not in rejected]
             level = float(np.mean(np.log(list(block.values())))) if block else 0.0
-            for value in remaining:
+            for value in remaining_values:
                 deviations[value].append(math.log(block[value]) - level)
-            if len(remaining) < 2:
+            if len(remaining_values) < 2:
                 break
-        ranked = sorted(remaining, key=lambda value: -float(np.median(deviations[value])))
+        ranked = sorted(remaining_values, key=lambda value: -float(np.median(deviations[value])))
         keep_count = math.ceil(len(ranked) / 2)
-        remaining = [value for value in remaining if value in ranked[:keep_count]]
-    return remaining[0] if remaining else None
+        remaining_values = [value for value in remaining_values if value in ranked[:keep_count]]
+    return remaining_values[0] if remaining_values else None
 
 
 def _rank_values(rates_by_value: dict[str, list[float]]) -> list[str]:

@@ -199,10 +199,10 @@ def _require_mount(directory: Path) -> MountEntry:
     return mount
 
 
-def _read_mount_option(mount: MountEntry, option_name: str) -> str:
+def _read_mount_option(mount_entry: MountEntry, option_name: str) -> str:
     if option_name == "atime":
-        return next((name for name in _ATIME_OPTIONS if name in mount.options), "strictatime")
-    values = [text.partition("=")[2] for text in mount.options if text.startswith(f"{option_name}=")]
+        return next((name for name in _ATIME_OPTIONS if name in mount_entry.options), "strictatime")
+    values = [text.partition("=")[2] for text in mount_entry.options if text.startswith(f"{option_name}=")]
     return values[-1] if values else "1"  # nconnect is absent at its default
 
 

@@ -93,11 +93,11 @@ class ArchiveRunner:
         return read_summary(result.folder)
 
 
-def convert_to_probe_run(run: Summary) -> ProbeRun:
+def convert_to_probe_run(run_summary: Summary) -> ProbeRun:
     """The numbers of a stored run that may be judged: storage numbers, not those of caches or too short phases."""
     measurements = []
     not_judged: list[str] = []
-    for number in collect_values_by_number([run]):
+    for number in collect_values_by_number([run_summary]):
         judged = number.select_judged_values()
         if not judged.values:
             not_judged.append(f"{number.key.phase} {number.classification_text}")
@@ -107,7 +107,11 @@ def convert_to_probe_run(run: Summary) -> ProbeRun:
         unit = {"bytes_per_s": "bytes/s", "ops_per_s": "op/s"}.get(key.unit, key.unit)
         measurements.append(ProbeNumber(key.id, labels, unit, judged.values[-1]))
     return ProbeRun(
-        run.id, parse_epoch_seconds(run.started), run.seconds or 0.0, tuple(measurements), ", ".join(not_judged)
+        run_summary.id,
+        parse_epoch_seconds(run_summary.started),
+        run_summary.seconds or 0.0,
+        tuple(measurements),
+        ", ".join(not_judged),
     )
 
 

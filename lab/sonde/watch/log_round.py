@@ -37,14 +37,21 @@ class LogRound:
 
 
 def read_watched_logs(
-    watch: WatchFile, state_store: StateStore, watch_state: WatchState, archive_root: Path, host: str, now: float
+    watch_settings: WatchFile,
+    state_store: StateStore,
+    watch_state: WatchState,
+    archive_root: Path,
+    host: str,
+    now: float,
 ) -> LogRound:
     """Reads what the logs got since the last round, saves the state after each, and adds notices to it. Never raises
     UserError: a log that cannot be read is a problem of the round."""
     result = LogRound()
-    for entry in watch.logs:
+    for entry in watch_settings.logs:
         try:
-            documents, problems = _read_new_log_lines(watch, entry, state_store, watch_state, archive_root, host, now)
+            documents, problems = _read_new_log_lines(
+                watch_settings, entry, state_store, watch_state, archive_root, host, now
+            )
         except UserError as error:
             result.problems.append(f"{entry.id}: {error}")
             continue
@@ -55,7 +62,7 @@ def read_watched_logs(
 
 
 def _read_new_log_lines(
-    watch: WatchFile,
+    watch_settings: WatchFile,
     log_entry: LogEntry,
     state_store: StateStore,
     watch_state: WatchState,
@@ -65,13 +72,13 @@ def _read_new_log_lines(
 ) -> tuple[tuple[dict[str, Any], ...], tuple[str, ...]]:
     """New events of one log and its problems."""
     path, earlier = Path(log_entry.path), watch_state.logs.get(log_entry.id)
-    defaults = LogDefaults(parse_time_zone(watch.zone), host=host, now=datetime.fromtimestamp(now, UTC))
+    defaults = LogDefaults(parse_time_zone(watch_settings.zone), host=host, now=datetime.fromtimestamp(now, UTC))
     new = follow_log(path, earlier or LogState(), load_log_rules(log_entry), defaults)
     if documents := select_new_events(archive_root, new.documents):
         add_archive_events(archive_root, documents)
     watch_state.logs[log_entry.id] = new.state
     if earlier is not None:  # in the first round the log may be years old
-        _add_log_notice(watch, log_entry, watch_state, new.documents, now)
+        _add_log_notice(watch_settings, log_entry, watch_state, new.documents, now)
     state_store.save_state(watch_state)
     is_absent = not new.state.position.inode
     problems = (
@@ -88,7 +95,7 @@ def load_log_rules(log_entry: LogEntry) -> Sequence[CompiledRule]:
 
 
 def _add_log_notice(
-    watch: WatchFile,
+    watch_settings: WatchFile,
     log_entry: LogEntry,
     watch_state: WatchState,
     event_documents: tuple[dict[str, Any], ...],
@@ -105,7 +112,7 @@ def _add_log_notice(
     titles = [f"{document['when'].partition('/')[0]} {document['title']}" for document in severe[:_MAX_LISTED_EVENTS]]
     more = len(severe) - len(titles)
     text = "; ".join(titles) + (f"; and {more} more, see `sonde event list`." if more else ".")
-    channels = [channel.id for channel in watch.channels if channel.to != "metrics"]
+    channels = [channel.id for channel in watch_settings.channels if channel.to != "metrics"]
     notice_id = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%d}-log-{log_entry.id}-{watch_state.log_notice_count}"
     title = f"{format_count_with_noun(len(severe), 'event')} in {log_entry.path}"
     watch_state.notices.append(Notice(notice_id, "log", "", now, title, text, channels))

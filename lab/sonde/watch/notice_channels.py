@@ -29,9 +29,11 @@ _MAX_CHAT_CHARACTERS = 4000  # characters of a title or text in a chat
 _MAX_FAILURES = 50  # rounds; then the notice is only in the status
 
 
-def deliver_notices(watch: WatchFile, watch_state: WatchState, state_store: StateStore, host: str) -> list[str]:
+def deliver_notices(
+    watch_settings: WatchFile, watch_state: WatchState, state_store: StateStore, host: str
+) -> list[str]:
     """Sends each notice to the channels that lack it and saves after each. Returns one sentence for each failure."""
-    channels = {channel.id: channel for channel in watch.channels}
+    channels = {channel.id: channel for channel in watch_settings.channels}
     problems: list[str] = []
     for notice in list(watch_state.notices):
         for name in notice.channels:
@@ -54,13 +56,13 @@ def deliver_notices(watch: WatchFile, watch_state: WatchState, state_store: Stat
     return problems
 
 
-def send_test_notice(watch: WatchFile, host: str, now: float) -> list[str]:
+def send_test_notice(watch_settings: WatchFile, host: str, now: float) -> list[str]:
     """Sends a test to every channel. Returns one sentence, beginning with the channel, for each that failed."""
     stamp = f"{datetime.fromtimestamp(now, UTC):%Y-%m-%dT%H:%M:%S}"
     text = "This is a test: notices of sonde watch arrive here."
     notice = Notice(f"{stamp}-test", "test", "", now, "Test of sonde watch", text, [])
     problems = []
-    for channel in watch.channels:
+    for channel in watch_settings.channels:
         if channel.to in SENDERS:
             try:
                 SENDERS[channel.to](channel, notice, host)

@@ -27,17 +27,17 @@ class ProbeDecision:
     skip_reason: str = ""
 
 
-def compute_schedule_slot(probe: ProbeEntry, watch: WatchFile, now: float, host: str) -> int:
+def compute_schedule_slot(probe: ProbeEntry, watch_settings: WatchFile, now: float, host: str) -> int:
     """The number of the current interval of the probe: it is due once in each slot."""
     hour, minute = (int(part) for part in (probe.start_time or "00:00").split(":"))
-    anchor = datetime(1970, 1, 1, hour, minute, tzinfo=parse_time_zone(watch.zone)).timestamp()
+    anchor = datetime(1970, 1, 1, hour, minute, tzinfo=parse_time_zone(watch_settings.zone)).timestamp()
     digest = hashlib.sha256(f"{host}\0{probe.id}".encode()).digest()
     offset = int.from_bytes(digest[:4], "big") / 2**32 * probe.spread
     return int((now - anchor - offset) // probe.every)
 
 
 def find_due_probes(
-    watch: WatchFile,
+    watch_settings: WatchFile,
     slots: Mapping[str, int],
     durations: Mapping[str, Sequence[tuple[float, float]]],
     now: float,
@@ -51,26 +51,28 @@ def find_due_probes(
     """
     decisions: list[ProbeDecision] = []
     planned_s: dict[str, float] = {}
-    for probe in watch.probes:
-        slot = compute_schedule_slot(probe, watch, now, host)
+    for probe in watch_settings.probes:
+        slot = compute_schedule_slot(probe, watch_settings, now, host)
         if slots.get(probe.id) == slot:
             continue
         earlier = [seconds for _, seconds in durations.get(probe.id, ())]
         expected_s = median(earlier[-10:]) if earlier else _ASSUMED_FIRST_DURATION_S
         used_s = planned_s.get(probe.on, 0.0) + sum(
             seconds
-            for other in watch.probes
+            for other in watch_settings.probes
             if other.on == probe.on
             for start, seconds in durations.get(other.id, ())
             if start > now - DAY_S
         )
-        reason = find_quiet_reason(watch, now)
-        if not reason and watch.busy is not None and io_stall is not None and io_stall > watch.busy:
-            reason = f"the node is busy: tasks wait for I/O {io_stall:.0%} of the time, more than {watch.busy:.0%}"
-        if not reason and earlier and used_s + expected_s > watch.budget * DAY_S:
+        reason = find_quiet_reason(watch_settings, now)
+        if not reason and watch_settings.busy is not None and io_stall is not None and io_stall > watch_settings.busy:
+            reason = (
+                f"the node is busy: tasks wait for I/O {io_stall:.0%} of the time, more than {watch_settings.busy:.0%}"
+            )
+        if not reason and earlier and used_s + expected_s > watch_settings.budget * DAY_S:
             reason = (
                 f"the budget is used: probes took {used_s:.0f} s of the last 24 hours on {probe.on}, this one takes"
-                f" about {expected_s:.0f} s, and {watch.budget * DAY_S:.0f} s are allowed"
+                f" about {expected_s:.0f} s, and {watch_settings.budget * DAY_S:.0f} s are allowed"
             )
         if not reason:
             planned_s[probe.on] = planned_s.get(probe.on, 0.0) + expected_s
@@ -78,10 +80,10 @@ def find_due_probes(
     return decisions
 
 
-def find_quiet_reason(watch: WatchFile, now: float) -> str:
+def find_quiet_reason(watch_settings: WatchFile, now: float) -> str:
     """Why no probe may run at this time of day; empty when it may."""
-    clock = datetime.fromtimestamp(now, UTC).astimezone(parse_time_zone(watch.zone)).time()
-    for text in watch.quiet:
+    clock = datetime.fromtimestamp(now, UTC).astimezone(parse_time_zone(watch_settings.zone)).time()
+    for text in watch_settings.quiet:
         begin, end = parse_quiet_hours(text)
         if _is_within_hours(clock, begin, end):
             return f"these are quiet hours ({text})"

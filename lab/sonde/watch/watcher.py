@@ -205,11 +205,11 @@ class Watcher:
                 changed[name] = drop
         return changed
 
-    def _update_incidents(self, report: RoundReport, changes: dict[str, DetectedDrop]) -> Incident | None:
+    def _update_incidents(self, report: RoundReport, detected_drops: dict[str, DetectedDrop]) -> Incident | None:
         """Opens an incident for the changes, or adds them to a recent one, which is returned. Closes incidents that are
         over."""
         now = self.clock()
-        changed_incident = self._open_incident(report, changes, now) if changes else None
+        changed_incident = self._open_incident(report, detected_drops, now) if detected_drops else None
         for incident in self.state.list_open_incidents():
             histories = [self.state.histories[name] for name in incident.histories if name in self.state.histories]
             if histories and all(history.is_recovered for history in histories):

@@ -36,8 +36,8 @@ def write_log(folder: Path, processes: int = 1) -> Path:
     return log.write(folder / "job.darshan")
 
 
-def find_gain(result: JobAdvice, effect: CostKind) -> tuple[float, float, float]:
-    (gain,) = (item.gain for item in result.advice if item.effect is effect)
+def find_gain(result: JobAdvice, cost_kind: CostKind) -> tuple[float, float, float]:
+    (gain,) = (item.gain for item in result.advice if item.effect is cost_kind)
     return gain.low, gain.value, gain.high
 
 

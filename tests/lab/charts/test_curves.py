@@ -27,8 +27,8 @@ def render_chart(**changes: object) -> str:
     return str(build_curve_chart(figure).render())
 
 
-def path(page: str, css: str) -> list[tuple[float, float]]:
-    (data,) = re.findall(rf'<path class="curve {css}" d="([^"]*)"', page)
+def path(page: str, css_class: str) -> list[tuple[float, float]]:
+    (data,) = re.findall(rf'<path class="curve {css_class}" d="([^"]*)"', page)
     return [(float(x), float(y)) for x, y in re.findall(r"([\d.]+) ([\d.]+)", data)]
 
 

@@ -14,12 +14,12 @@ CELLS = [Cell("", {"size": size}, ()) for size in ("1", "2", "3", "4", "5")]
 
 
 def turns(
-    repeat: RunSchedule, seed: int = 1, rates: Any = None, given_up: Any = None, cells: Any = None
+    run_schedule: RunSchedule, seed: int = 1, rates: Any = None, given_up: Any = None, cells: Any = None
 ) -> list[ScheduledRun]:
     """All turns; `rates` gives the rate of each repeat of a cell, known as soon as it was run."""
     rates_of_cells: dict[str, dict[int, dict[str, float]]] = {}
     schedule = Schedule(
-        cells or CELLS, repeat, seed, lambda cell: rates_of_cells.get(cell, {}), given_up or (lambda cell: False)
+        cells or CELLS, run_schedule, seed, lambda cell: rates_of_cells.get(cell, {}), given_up or (lambda cell: False)
     )
     turn_list = []
     for turn in schedule.iterate_runs():

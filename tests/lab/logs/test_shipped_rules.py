@@ -21,8 +21,8 @@ CONTEXT = LineContext(written=datetime(2024, 6, 1, tzinfo=UTC))
 PREFILTER = build_prefilter(RULES)
 
 
-def rule_id(compiled: CompiledRule) -> str:
-    return compiled.rule.id
+def rule_id(compiled_rule: CompiledRule) -> str:
+    return compiled_rule.rule.id
 
 
 def test_each_supported_system_has_rules() -> None:
@@ -30,34 +30,34 @@ def test_each_supported_system_has_rules() -> None:
     assert len(RULES) > 50
 
 
-@pytest.mark.parametrize("compiled", RULES, ids=rule_id)
-def test_samples_of_a_rule_yield_a_single_event(compiled: CompiledRule, tmp_path: Path) -> None:
+@pytest.mark.parametrize("compiled_rule", RULES, ids=rule_id)
+def test_samples_of_a_rule_yield_a_single_event(compiled_rule: CompiledRule, tmp_path: Path) -> None:
     """The samples, repeated as often as the rule counts, are one event with a title and without a placeholder."""
-    assert compiled.rule.samples
-    for sample in compiled.rule.samples:
-        engine = RuleEngine([compiled])
+    assert compiled_rule.rule.samples
+    for sample in compiled_rule.rule.samples:
+        engine = RuleEngine([compiled_rule])
         line = LineParser(CONTEXT).parse_line(sample)
         assert line.time is not None
         assert line.host or not sample.startswith("Mar 17")
         assert PREFILTER.find_lines(sample.encode()), "the prefilter skips the line"
-        for second in range(compiled.rule.count or 1):
+        for second in range(compiled_rule.rule.count or 1):
             assert engine.process_line(line, line.time + timedelta(seconds=second))
         events = engine.finish_all_operations()
-        if compiled.rule.type == "repeat":
+        if compiled_rule.rule.type == "repeat":
             assert events == []
             continue
         assert len(events) == 1
         assert events[0].title == events[0].title.strip() or "{" not in events[0].title
         added = add_archive_events(tmp_path, [{**make_event_document(events[0]), "id": f"e{hash(sample)}"}])
-        assert added[0].kind == compiled.rule.kind
+        assert added[0].kind == compiled_rule.rule.kind
 
 
-@pytest.mark.parametrize("compiled", [rule for rule in RULES if rule.rule.type == "pair"], ids=rule_id)
-def test_pair_ends_with_its_end_samples(compiled: CompiledRule) -> None:
-    assert compiled.rule.end_samples
-    for sample in compiled.rule.end_samples:
-        engine = RuleEngine([compiled])
-        begin = LineParser(CONTEXT).parse_line(compiled.rule.samples[0])
+@pytest.mark.parametrize("compiled_rule", [rule for rule in RULES if rule.rule.type == "pair"], ids=rule_id)
+def test_pair_ends_with_its_end_samples(compiled_rule: CompiledRule) -> None:
+    assert compiled_rule.rule.end_samples
+    for sample in compiled_rule.rule.end_samples:
+        engine = RuleEngine([compiled_rule])
+        begin = LineParser(CONTEXT).parse_line(compiled_rule.rule.samples[0])
         end = LineParser(CONTEXT).parse_line(sample)
         assert begin.time is not None
         assert end.time is not None
@@ -69,26 +69,26 @@ def test_pair_ends_with_its_end_samples(compiled: CompiledRule) -> None:
         assert (event.last - event.first, event.is_open) == (timedelta(seconds=60), False)
 
 
-@pytest.mark.parametrize("compiled", [rule for rule in RULES if rule.rule.type == "threshold"], ids=rule_id)
-def test_threshold_needs_all_its_lines(compiled: CompiledRule) -> None:
-    engine = RuleEngine([compiled])
-    line = LineParser(CONTEXT).parse_line(compiled.rule.samples[0])
+@pytest.mark.parametrize("compiled_rule", [rule for rule in RULES if rule.rule.type == "threshold"], ids=rule_id)
+def test_threshold_needs_all_its_lines(compiled_rule: CompiledRule) -> None:
+    engine = RuleEngine([compiled_rule])
+    line = LineParser(CONTEXT).parse_line(compiled_rule.rule.samples[0])
     assert line.time is not None
-    assert compiled.rule.count is not None
-    for _ in range(compiled.rule.count - 1):
+    assert compiled_rule.rule.count is not None
+    for _ in range(compiled_rule.rule.count - 1):
         engine.process_line(line, line.time)
     assert engine.finish_all_operations() == []
 
 
-@pytest.mark.parametrize("compiled", RULES, ids=rule_id)
-def test_rule_ignores_samples_of_other_systems(compiled: CompiledRule) -> None:
+@pytest.mark.parametrize("compiled_rule", RULES, ids=rule_id)
+def test_rule_ignores_samples_of_other_systems(compiled_rule: CompiledRule) -> None:
     """Samples of other files match a rule only where both systems report the same thing."""
     matches = {
         other.rule.id
         for other in RULES
-        if other.file != compiled.file
+        if other.file != compiled_rule.file
         for sample in other.rule.samples
-        if RuleEngine([compiled]).process_line(
+        if RuleEngine([compiled_rule]).process_line(
             line := LineParser(CONTEXT).parse_line(sample), line.time or datetime.now(UTC)
         )
     }

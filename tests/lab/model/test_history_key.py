@@ -140,8 +140,8 @@ def test_plan_of_unknown_schema_has_a_distinct_digest() -> None:
     assert digest({}) != digest(PLAN)
 
 
-def key(node: NodeLine = NODE, target: str = "/scratch/probe", run: RunLine = RUN, **site: str) -> Any:
-    return compute_run_key(run, [node], target, site)
+def key(node_line: NodeLine = NODE, target: str = "/scratch/probe", run_line: RunLine = RUN, **site: str) -> Any:
+    return compute_run_key(run_line, [node_line], target, site)
 
 
 SAME_KEY: list[tuple[str, Any]] = [
@@ -168,8 +168,8 @@ OTHER_KEY: list[tuple[str, Any]] = [
     ("less memory", key(replace(NODE, memory_bytes=125 << 30))),
     ("fewer cores", key(replace(NODE, cpus=32))),
     ("another processor", key(replace(NODE, cpu_model="Intel Xeon Phi 7250"))),
-    ("geometry", key(run=replace(RUN, processes=4, threads=1))),
-    ("counted by another definition", key(run=replace(RUN, schema="sonde-record/3"))),
+    ("geometry", key(run_line=replace(RUN, processes=4, threads=1))),
+    ("counted by another definition", key(run_line=replace(RUN, schema="sonde-record/3"))),
     ("the site said that from here on all is different", key(epoch="2026-refit")),
 ]
 

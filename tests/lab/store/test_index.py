@@ -287,7 +287,7 @@ def test_many_writers_and_readers_at_once(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "expected"),
+    ("selection", "expected"),
     [
         (Selection(), {"a", "b", "c", "d"}),
         (Selection(calibrations=True), {"a", "b", "c", "d", "e"}),
@@ -315,7 +315,7 @@ def test_many_writers_and_readers_at_once(root: Path) -> None:
         (Selection(plan="nothing like it"), set()),
     ],
 )
-def test_each_filter_selects_its_runs(archive: Path, wanted: Selection, expected: set[str]) -> None:
+def test_each_filter_selects_its_runs(archive: Path, selection: Selection, expected: set[str]) -> None:
     short = [{"id": "too_short", "severity": "warning"}]
     spoiled = [*short, {"id": "cache_suspect", "severity": "invalid"}]
     edison = {**run_builders.KEY, "system": "edison", "plan_hash": "f" * 12}
@@ -336,7 +336,7 @@ def test_each_filter_selects_its_runs(archive: Path, wanted: Selection, expected
     for name, tag_names in (("a", ["keep"]), ("b", ["keep", "v2"])):
         (folder,) = archive.glob(f"*/*-{name}-0000")
         tags.change_tags(folder, tag_names)
-    run_ids = Catalog(archive).read_run_table(["run"], wanted)["run"].to_pylist()
+    run_ids = Catalog(archive).read_run_table(["run"], selection)["run"].to_pylist()
     assert {run_id.split("-")[1] for run_id in run_ids} == expected
     assert run_ids == sorted(run_ids), "in the order of their start"
 

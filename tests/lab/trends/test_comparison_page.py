@@ -61,9 +61,9 @@ def build_page(
     *numbers: NumberComparison,
     differences: Sequence[EnvironmentDifference] = (),
     units: dict[str, float] | None = None,
-    caveats: tuple[CaveatCount, ...] = (),
+    caveat_counts: tuple[CaveatCount, ...] = (),
 ) -> Study:
-    compared = Comparison(make_side("old", 1, 2, 5), make_side("new", 9), numbers, (), caveats)
+    compared = Comparison(make_side("old", 1, 2, 5), make_side("new", 9), numbers, (), caveat_counts)
     return build_comparison_page(compared, differences, units or {})
 
 
@@ -140,12 +140,12 @@ def test_caveats_appear_per_side_and_are_counted_in_the_lead() -> None:
         CaveatCount("before", "p1", "noisy_node", "others used it.", 2, 3),
         CaveatCount("after", "x", "y", "", 1, 1),
     )
-    page = build_page(number(0.5), number(0.5, phase="p2"), caveats=caveats)
+    page = build_page(number(0.5), number(0.5, phase="p2"), caveat_counts=caveats)
     assert page.lead.endswith("1 of them is doubtful; see why.")
     (table,) = section(page, "Doubtful runs").parts
     assert cells(table) == [["before", "p1", "others used it (in 2 of 3 runs)"], ["after", "x", "y"]]
     assert 'class="n"' not in table
-    two = build_page(number(0.5), number(0.5, op="write"), caveats=caveats)
+    two = build_page(number(0.5), number(0.5, op="write"), caveat_counts=caveats)
     assert two.lead.endswith("2 of them are doubtful; see why.")
 
 
@@ -267,8 +267,8 @@ def test_curves_and_nodes_are_of_the_runs_of_their_number(monkeypatch: pytest.Mo
     read: list[list[int]] = []
 
     class Noted:
-        def __init__(self, runs: Sequence[Summary]) -> None:
-            self.days = [int(run.started[8:10]) for run in runs]
+        def __init__(self, run_summaries: Sequence[Summary]) -> None:
+            self.days = [int(run.started[8:10]) for run in run_summaries]
 
         def list_phase_records(self, phase_id: str) -> list[int]:
             assert phase_id == "p1"

@@ -110,10 +110,10 @@ def test_gate_on_a_group_repeats_the_plan_of_the_slow_number(
     add_group(add_run)
     plans: list[str] = []
 
-    def repeat(run: Summary) -> Summary:
-        plans.append(run.plan)
-        rates = {(str(phase["phase"]), str(phase["op"])): 3e9 for phase in run.phases}
-        return read_summary(add_run(1, rates, plan=run.plan, group="check"))
+    def repeat(run_summary: Summary) -> Summary:
+        plans.append(run_summary.plan)
+        rates = {(str(phase["phase"]), str(phase["op"])): 3e9 for phase in run_summary.phases}
+        return read_summary(add_run(1, rates, plan=run_summary.plan, group="check"))
 
     verdict = gate_against_limits(Archive(archive), "check", [parse_limit(text) for text in limits], 2, repeat)
     assert verdict.is_good
@@ -128,8 +128,8 @@ def test_gate_against_a_baseline_repeats_the_plan_of_the_slow_number(
     add_group(add_run)
     plans: list[str] = []
 
-    def repeat(run: Summary) -> Summary:
-        plans.append(run.plan)
+    def repeat(run_summary: Summary) -> Summary:
+        plans.append(run_summary.plan)
         return read_summary(add_run(1, {("write", "write"): 1e9}, plan="w", group="check"))
 
     verdict = gate_against_baseline(Archive(archive), "check", "plan:w", 2, repeat)

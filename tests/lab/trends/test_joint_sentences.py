@@ -38,9 +38,9 @@ def analysis(examined: History, *own_changes: Change, visible: float | None = 0.
     return HistoryAnalysis(examined, segments, 1e9, 0.05, visible, own_changes)
 
 
-def survey_histories(*analyses: HistoryAnalysis, joint: tuple[JointChange, ...] = (), short: int = 0) -> Survey:
+def survey_histories(*analyses: HistoryAnalysis, joint_change: tuple[JointChange, ...] = (), short: int = 0) -> Survey:
     calibration_made = DetectorCalibration(DetectorSettings(), 0.2, 120, True)
-    return Survey(analyses, joint, AlarmBudget(1.0, 365.0), calibration_made, short)
+    return Survey(analyses, joint_change, AlarmBudget(1.0, 365.0), calibration_made, short)
 
 
 FS1_READ = history(experiment="io", operation="read", file_system="fs1")

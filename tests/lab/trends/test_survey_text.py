@@ -62,9 +62,9 @@ def analysis(examined: History, *own_changes: Change, visible: float | None = 0.
     return HistoryAnalysis(examined, segments, 1e9, 0.05, visible, own_changes)
 
 
-def survey_histories(*analyses: HistoryAnalysis, joint: tuple[JointChange, ...] = (), short: int = 0) -> Survey:
+def survey_histories(*analyses: HistoryAnalysis, joint_change: tuple[JointChange, ...] = (), short: int = 0) -> Survey:
     calibration_made = DetectorCalibration(DetectorSettings(), 0.2, 120, True)
-    return Survey(analyses, joint, AlarmBudget(1.0, 365.0), calibration_made, short)
+    return Survey(analyses, joint_change, AlarmBudget(1.0, 365.0), calibration_made, short)
 
 
 READ = history(experiment="io", phase="read", operation="read", system="a", file_system="fs1")
@@ -238,7 +238,7 @@ def test_latest_joint_change_is_first_and_old_changes_separate() -> None:
     def joint_on(day: int) -> JointChange:
         return JointChange((JointChangePart((change(0, 0.4, run_index=day, noticed=day + 2),), make_explanation()),))
 
-    table = texts(survey_histories(analysis(READ), joint=tuple(joint_on(day) for day in range(10, 24))))[0]
+    table = texts(survey_histories(analysis(READ), joint_change=tuple(joint_on(day) for day in range(10, 24))))[0]
     days = [table.index(f"2026-01-{1 + day}") for day in range(10, 24)]
     assert days == sorted(days, reverse=True)
     older = table.index("Older joint changes")
@@ -269,7 +269,7 @@ def test_joint_change_of_three_is_marked_in_other_charts(moved: int, marked: boo
     together = JointChange(
         (JointChangePart(tuple(analysis_made.changes[0] for analysis_made in analyses), make_explanation()),)
     )
-    pictures = texts(survey_histories(*analyses, other, joint=(together,)))[1]
+    pictures = texts(survey_histories(*analyses, other, joint_change=(together,)))[1]
     assert ('class="elsewhere' in pictures) == marked
 
 
@@ -376,7 +376,7 @@ def test_survey_table_columns_match_their_headings() -> None:
         ["io · read · fs1", "60", "1.00 GB/s", "1.00 GB/s", "5.0 %", "20 %", "2026-02-20", "−60 %"],
         ["io · write · fs2", "60", "2.00 GB/s", "1.00 GB/s", "5.0 %", "-", "", ""],
     ]
-    joint_table = texts(survey_histories(fell, quiet, joint=(joint(0.4, of=make_explanation()),)))[0]
+    joint_table = texts(survey_histories(fell, quiet, joint_change=(joint(0.4, of=make_explanation()),)))[0]
     assert 'class="n"' not in joint_table, "all of it is words"
     (row,) = [re.findall(r"<td[^>]*>([^<]*)</td>", row_html) for row_html in joint_table.split("<tr>")[2:]]
     assert row == [

@@ -46,12 +46,12 @@ def make_log_watch(folder: Path, notify: str = "error") -> WatchFile:
     return WatchFile(schema="sonde-watch/1", logs=(log,), channels=(channel,))
 
 
-def run_round(folder: Path, watch: WatchFile | None = None, now: float = START + DAY_S) -> LogRound:
+def run_round(folder: Path, watch_settings: WatchFile | None = None, now: float = START + DAY_S) -> LogRound:
     """The part of a round that is about logs, as a new process does it, and the delivery of its notices."""
-    watch, store = watch or make_log_watch(folder), StateStore(folder / "watch")
+    watch_settings, store = watch_settings or make_log_watch(folder), StateStore(folder / "watch")
     state = store.load_state()
-    result = read_watched_logs(watch, store, state, folder, "n1", now)
-    assert deliver_notices(watch, state, store, "n1") == []
+    result = read_watched_logs(watch_settings, store, state, folder, "n1", now)
+    assert deliver_notices(watch_settings, state, store, "n1") == []
     return result
 
 

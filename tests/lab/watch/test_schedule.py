@@ -17,8 +17,10 @@ WATCH = WatchFile(schema="sonde-watch/1", probes=(PROBE,), quiet=("22:00-02:00",
 NOON = 20_000 * DAY_S + DAY_S / 2
 
 
-def find_reason(now: float, watch: WatchFile = WATCH, stall: float | None = None, *earlier: tuple[float, float]) -> str:
-    (decision,) = find_due_probes(watch, {}, {"a": earlier}, now, "node1", stall)
+def find_reason(
+    now: float, watch_settings: WatchFile = WATCH, stall: float | None = None, *earlier: tuple[float, float]
+) -> str:
+    (decision,) = find_due_probes(watch_settings, {}, {"a": earlier}, now, "node1", stall)
     return decision.skip_reason
 
 

@@ -39,14 +39,17 @@ def format_table_of_sonde_rates(phase_rows: Sequence[PhaseRow]) -> str:
     return _SONDE_RATES_HEADING + "\n".join(lines)
 
 
-def make_result_sections(outcome: BenchmarkResult) -> list[StudySection]:
+def make_result_sections(benchmark_result: BenchmarkResult) -> list[StudySection]:
     """Returns the sections with score, sub-scores, phases in IO500's units, and the reasons for INVALID."""
-    score = outcome.score
+    score = benchmark_result.score
     sentences = [
         f"Bandwidth {score.bandwidth:.3f} GiB/s, metadata {score.metadata:.3f} kIOPS, total {score.total_score:.3f}:"
-        f" {'valid by the rules' if outcome.valid else 'INVALID by the rules'}."
+        f" {'valid by the rules' if benchmark_result.valid else 'INVALID by the rules'}."
     ]
-    broken = [*outcome.broken, *(f"{row.phase.name}: {text}" for row in outcome.rows for text in row.broken)]
+    broken = [
+        *benchmark_result.broken,
+        *(f"{row.phase.name}: {text}" for row in benchmark_result.rows for text in row.broken),
+    ]
     rows = [
         [
             Markup('<span class="name">{}</span>').format(row.phase.name),
@@ -56,7 +59,7 @@ def make_result_sections(outcome: BenchmarkResult) -> list[StudySection]:
             _convert_sonde_rate(row),
             "INVALID" if row.broken else "valid",
         ]
-        for row in outcome.rows
+        for row in benchmark_result.rows
         if row.phase.is_measured
     ]
     columns = ["phase", "result", "unit", "time", "by Sonde", "rules"]

@@ -212,18 +212,18 @@ def _split_option_value(option_name: str, argument: str, position: int) -> tuple
     return "", position
 
 
-def _pop_option_value(option_name: str, value_in_word: str, remaining: _ArgumentReader) -> str:
+def _pop_option_value(option_name: str, value_in_word: str, argument_reader: _ArgumentReader) -> str:
     if value_in_word:
         return value_in_word
-    if not remaining.has_arguments():
+    if not argument_reader.has_arguments():
         raise UserError(f"-{option_name} needs a value after it.")
-    return remaining.pop_argument()
+    return argument_reader.pop_argument()
 
 
-def _pop_file_names(remaining: _ArgumentReader, first_file_name: str) -> list[str]:
+def _pop_file_names(argument_reader: _ArgumentReader, first_file_name: str) -> list[str]:
     names = [first_file_name] if first_file_name else []
-    while remaining.has_arguments() and not remaining.peek_argument().startswith("-"):
-        names.append(remaining.pop_argument())
+    while argument_reader.has_arguments() and not argument_reader.peek_argument().startswith("-"):
+        names.append(argument_reader.pop_argument())
     if not names:
         raise UserError("-F needs the names of the files after it, one for each child.")
     return names

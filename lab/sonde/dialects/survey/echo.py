@@ -42,9 +42,11 @@ class LustreDevice:
 class EchoSurvey:
     """Drives the echo clients of one survey."""
 
-    def __init__(self, survey: SurveySettings, lctl: LctlRunner, clock: Callable[[], float] = time.monotonic) -> None:
-        self._survey, self._lctl, self._clock = survey, lctl, clock
-        self._below = "osc" if survey.case == "netdisk" else "obdfilter"
+    def __init__(
+        self, survey_settings: SurveySettings, lctl: LctlRunner, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._survey, self._lctl, self._clock = survey_settings, lctl, clock
+        self._below = "osc" if survey_settings.case == "netdisk" else "obdfilter"
 
     def list_devices(self) -> list[LustreDevice]:
         """Lustre devices that are set up on this machine."""

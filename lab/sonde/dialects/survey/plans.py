@@ -37,15 +37,15 @@ class SurveyResult:
     each: tuple[float | None, ...] = ()
 
 
-def build_point_plan(survey: SurveySettings, point: SurveyPoint) -> Plan:
+def build_point_plan(survey_settings: SurveySettings, point: SurveyPoint) -> Plan:
     """Returns the plan of a combination. Each object is a file; its threads use separate parts of it."""
-    targets = [target.rstrip("/") or "/" for target in survey.targets]
+    targets = [target.rstrip("/") or "/" for target in survey_settings.targets]
     name = f"survey-{point.record}k-{point.objects}obj-{point.threads}thr"
-    per_thread = point.record * survey.count_records_per_thread(point) * 1024
+    per_thread = point.record * survey_settings.count_records_per_thread(point) * 1024
     phases: list[dict[str, Any]] = []
-    for test in survey.tests:
+    for test in survey_settings.tests:
         phase: dict[str, Any] = {"id": test, "op": _OPERATIONS_BY_TEST[test]}
-        if survey.verify and "read" in test:
+        if survey_settings.verify and "read" in test:
             phase["verify"] = "on_read"
         phases.append(phase)
     phases.append({"id": "destroy", "op": "remove", "measure": False})
@@ -62,7 +62,7 @@ def build_point_plan(survey: SurveySettings, point: SurveyPoint) -> Plan:
                 "paths": [f"{target}/sonde-survey-object" for target in targets],
             },
             "access": {"transfer": point.record * 1024, "block": per_thread},
-            "io": {"direct": not survey.buffered, **({"fsync": "end"} if survey.buffered else {})},
+            "io": {"direct": not survey_settings.buffered, **({"fsync": "end"} if survey_settings.buffered else {})},
         },
         "phases": phases,
         "observe": {"slice": "100ms"},
@@ -70,11 +70,11 @@ def build_point_plan(survey: SurveySettings, point: SurveyPoint) -> Plan:
     return Plan.from_document(document, "obdfilter-survey")
 
 
-def format_result_line_start(survey: SurveySettings, point: SurveyPoint) -> str:
+def format_result_line_start(survey_settings: SurveySettings, point: SurveyPoint) -> str:
     """Returns the start of a result line, before the measurement."""
-    count = len(survey.targets)
+    count = len(survey_settings.targets)
     return (
-        f"ost {count:2d} sz {survey.compute_total_kib(point):8d}K rsz {point.record:4d}K"
+        f"ost {count:2d} sz {survey_settings.compute_total_kib(point):8d}K rsz {point.record:4d}K"
         f" obj {point.objects * count:4d} thr {point.threads * count:4d} "
     )
 
@@ -93,15 +93,15 @@ def format_result_line_end(survey_results: Sequence[SurveyResult]) -> str:
     return line
 
 
-def compute_survey_results(record: RecordReader, survey: SurveySettings) -> list[SurveyResult]:
+def compute_survey_results(record: RecordReader, survey_settings: SurveySettings) -> list[SurveyResult]:
     """The tests of one plan. All targets run at the same time, so the rate of one is taken as its share of all."""
     test_results = []
-    for name in survey.tests:
+    for name in survey_settings.tests:
         phase = record.phases.get(name)
         if phase is None or phase.end is None:
             continue
         moved, elapsed = phase.end.bytes.transferred or 0, phase.end.seconds.elapsed or 0.0
-        samples = compute_rate_samples(phase.total_series, len(survey.targets))
+        samples = compute_rate_samples(phase.total_series, len(survey_settings.targets))
         failed = bool(phase.errors)
         test_results.append(
             SurveyResult(

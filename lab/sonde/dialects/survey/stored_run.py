@@ -23,7 +23,7 @@ def normalize_target_name(device: str) -> str:
 
 
 def make_imported_run(
-    survey: SurveySettings,
+    survey_settings: SurveySettings,
     point: SurveyPoint,
     survey_results: Sequence[SurveyResult],
     start_time: datetime,
@@ -37,13 +37,13 @@ def make_imported_run(
     The total is all data by the time of the slowest target, as in the line of the survey. That of an OST is its data
     by its own time, that of an OSS the sum of its OSTs.
     """
-    names = [normalize_target_name(item) for item in survey.targets]
+    names = [normalize_target_name(item) for item in survey_settings.targets]
     phases: list[ImportedPhase] = []
     for figure in survey_results:
-        moved = survey.compute_total_kib(point) * 1024
+        moved = survey_settings.compute_total_kib(point) * 1024
         phases.append(_make_phase(figure.name, figure.name, "", figure.rate, moved))
         rates_by_target = {name: rate for name, rate in zip(names, figure.each, strict=False) if rate is not None}
-        for server, targets in _group_targets_by_server(survey, names, host, target_parents).items():
+        for server, targets in _group_targets_by_server(survey_settings, names, host, target_parents).items():
             rates = [rates_by_target[name] for name in targets if name in rates_by_target]
             if len(rates) == len(targets):
                 share = moved // len(names) * len(targets)
@@ -55,9 +55,9 @@ def make_imported_run(
         name=f"survey-{point.record}k-{point.objects}obj-{point.threads}thr",
         started=start_time,
         experiment={
-            "case": survey.case,
+            "case": survey_settings.case,
             "osts": len(names),
-            "size_mib": survey.size,
+            "size_mib": survey_settings.size,
             "record_kib": point.record,
             "objects": point.objects,
             "threads": point.threads,
@@ -65,13 +65,13 @@ def make_imported_run(
         phases=phases,
         title=f"obdfilter-survey: {point.objects} objects, {point.threads} threads, records of {point.record} KiB",
         host=host,
-        target=" ".join(survey.targets),
+        target=" ".join(survey_settings.targets),
         file_system="lustre",
         tasks=point.threads * len(names),
         seconds=seconds,
         group=group,
         status="failed" if any(item.failed for item in survey_results) else "done",
-        context={"osts": dict(_iterate_targets_with_server(survey, names, host, target_parents))},
+        context={"osts": dict(_iterate_targets_with_server(survey_settings, names, host, target_parents))},
     )
 
 
@@ -91,18 +91,18 @@ def _make_phase(phase_name: str, test_name: str, part_name: str, rate: float, tr
 
 
 def _iterate_targets_with_server(
-    survey: SurveySettings, target_names: Sequence[str], host: str, target_parents: TargetParents
+    survey_settings: SurveySettings, target_names: Sequence[str], host: str, target_parents: TargetParents
 ) -> Iterator[tuple[str, str]]:
     for name in target_names:
-        server = target_parents.find_server_of_target(name) or (host if survey.case == "disk" else None)
+        server = target_parents.find_server_of_target(name) or (host if survey_settings.case == "disk" else None)
         if server is not None:
             yield name, server
 
 
 def _group_targets_by_server(
-    survey: SurveySettings, target_names: Sequence[str], host: str, target_parents: TargetParents
+    survey_settings: SurveySettings, target_names: Sequence[str], host: str, target_parents: TargetParents
 ) -> Mapping[str, list[str]]:
     targets_by_server: dict[str, list[str]] = {}
-    for name, server in _iterate_targets_with_server(survey, target_names, host, target_parents):
+    for name, server in _iterate_targets_with_server(survey_settings, target_names, host, target_parents):
         targets_by_server.setdefault(server, []).append(name)
     return targets_by_server

@@ -110,13 +110,13 @@ def store_check_result(result: CheckResult, archive: Archive) -> Path:
 class FileSystemCheck:
     """Runs one check of one directory."""
 
-    def __init__(self, target: Path, setup: RunSetup, is_full_check: bool, watcher: CheckObserver) -> None:
+    def __init__(self, target: Path, setup: RunSetup, is_full_check: bool, observer: CheckObserver) -> None:
         self._target = target.absolute()
         self._setup = replace(setup, on_stop=self._request_stop)
         self._forward_stop = setup.on_stop
         self._stopped = False
         self._full = is_full_check
-        self._observer = watcher
+        self._observer = observer
         self._group = make_run_id("check")
         self._notes: list[str] = []
 
@@ -155,12 +155,12 @@ class FileSystemCheck:
         )
         return max((compute_required_space(plan, tasks).most_bytes for plan, tasks in plans), default=0)
 
-    def _record_run(self, result: CheckResult, part: CheckPart, run: RunResult) -> None:
-        result.runs.append(run)
-        if run.exit_code != EXIT_OK:
-            self._notes.append(f"{part.title}: {run.text}")
+    def _record_run(self, result: CheckResult, part: CheckPart, run_result: RunResult) -> None:
+        result.runs.append(run_result)
+        if run_result.exit_code != EXIT_OK:
+            self._notes.append(f"{part.title}: {run_result.text}")
         # A part that reached its time limit was not interrupted by the user: the check continues.
-        code = EXIT_FAILED if run.exit_code == EXIT_INTERRUPTED else run.exit_code
+        code = EXIT_FAILED if run_result.exit_code == EXIT_INTERRUPTED else run_result.exit_code
         result.exit_code = result.exit_code or code
 
     def _request_stop(self) -> None:
@@ -254,14 +254,14 @@ class FileSystemCheck:
             raise StoppedError(run.text or "The check was interrupted.")
         return run
 
-    def _apply_calibration(self, machine: CheckedMachine, run: RunResult) -> CheckedMachine:
+    def _apply_calibration(self, machine: CheckedMachine, run_result: RunResult) -> CheckedMachine:
         """Returns the machine facts, corrected by what the calibration showed about direct I/O and cache eviction."""
-        direct = run.record.phases.get("direct")
+        direct = run_result.record.phases.get("direct")
         if machine.direct and (direct is None or direct.end is None or not direct.end.ops.done):
             machine = replace(machine, direct=False)
-            reason = direct.errors[0].text if direct and direct.errors else run.text
+            reason = direct.errors[0].text if direct and direct.errors else run_result.text
             self._notes.append(f"Direct I/O does not work here, so there are no direct figures: {reason}")
-        read = run.record.phases.get("read")
+        read = run_result.record.phases.get("read")
         residency_after = read.residency_after_treatments if read else None
         if machine.evict and residency_after is not None and residency_after > MAX_COLD_RESIDENCY:
             # POSIX_FADV_DONTNEED affects only our files; dropping all caches slows every user of this machine.
@@ -288,10 +288,10 @@ class FileSystemCheck:
         )
 
 
-def _compute_removal_seconds(run: RunResult) -> float:
+def _compute_removal_seconds(run_result: RunResult) -> float:
     """Returns the seconds from the end of the last phase to the end of the run, in which the files are removed."""
-    ends = [phase.end.t for phase in run.record.phases.values() if phase.end]
-    end = run.record.end
+    ends = [phase.end.t for phase in run_result.record.phases.values() if phase.end]
+    end = run_result.record.end
     return max(1e-3, end.t - max(ends)) if end and ends else 1e-3
 
 

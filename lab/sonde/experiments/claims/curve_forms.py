@@ -46,11 +46,10 @@ def classify_form(curve: RateCurve) -> str:
     return "dips" if variation_found.kind == "stalls" else SHAPES[0]
 
 
-def _is_rising(variation_found: RateVariation) -> bool:
+def _is_rising(rate_variation: RateVariation) -> bool:
     """Returns whether the rate rose. The named shapes only fall or recover, so levels and trends decide."""
-    if variation_found.kind == "drift":
-        return variation_found.after > variation_found.before
+    if rate_variation.kind == "drift":
+        return rate_variation.after > rate_variation.before
     return (
-        variation_found.kind == "steps"
-        and variation_found.parts[-1][1] > MIN_CHANGE_RATIO * variation_found.parts[0][1]
+        rate_variation.kind == "steps" and rate_variation.parts[-1][1] > MIN_CHANGE_RATIO * rate_variation.parts[0][1]
     )

@@ -181,10 +181,14 @@ def _evaluate_comparison(
     )
 
 
-def _estimate_more_runs(evaluated: EvaluatedValue, threshold: float) -> int | None:
-    if not evaluated.bounds.has_interval:  # too few runs, or a divisor that may be 0
-        return evaluated.runs_needed - evaluated.runs if evaluated.runs < evaluated.runs_needed else None
-    return estimate_more_runs(evaluated.runs, evaluated.bounds, threshold)
+def _estimate_more_runs(evaluated_value: EvaluatedValue, threshold: float) -> int | None:
+    if not evaluated_value.bounds.has_interval:  # too few runs, or a divisor that may be 0
+        return (
+            evaluated_value.runs_needed - evaluated_value.runs
+            if evaluated_value.runs < evaluated_value.runs_needed
+            else None
+        )
+    return estimate_more_runs(evaluated_value.runs, evaluated_value.bounds, threshold)
 
 
 def _evaluate_form_comparison(
@@ -213,7 +217,7 @@ def _evaluate_form_comparison(
     )
 
 
-def convert_verdicts_to_json(verdicts: Sequence[ClaimResult]) -> list[dict[str, Any]]:
+def convert_verdicts_to_json(claim_results: Sequence[ClaimResult]) -> list[dict[str, Any]]:
     """Returns the verdicts as JSON members."""
     return [
         {
@@ -244,5 +248,5 @@ def convert_verdicts_to_json(verdicts: Sequence[ClaimResult]) -> list[dict[str, 
                 for cell in verdict.contexts
             ],
         }
-        for verdict in verdicts
+        for verdict in claim_results
     ]

@@ -29,20 +29,20 @@ MAX_DRAWN_CALLS = 2000
 _SECONDS_COLUMN = "runtime"
 
 
-def make_call_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+def make_call_section(figure: FigureDescription, measured_runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
     """Returns messages and one chart with a color for each cell, from the first task of the first run."""
     dots: list[DotSeries] = []
     messages = dict[str, None]()
-    for cell, phase in iterate_selected_phases(figure, runs.experiment):
-        name = _get_operations_file(runs.experiment.plans[cell.plan]["phases"], phase)
-        times = read_call_seconds(runs.list_run_folders(cell), name) if name else []
+    for cell, phase in iterate_selected_phases(figure, measured_runs.experiment):
+        name = _get_operations_file(measured_runs.experiment.plans[cell.plan]["phases"], phase)
+        times = read_call_seconds(measured_runs.list_run_folders(cell), name) if name else []
         if not times:
             messages[f"Not drawn: no run of cell {cell.id} has a log of the operations of {phase}."] = None
             continue
-        cell_axes = {**get_cell_coordinates(runs.experiment, cell), PHASE_COORDINATE: phase}
+        cell_axes = {**get_cell_coordinates(measured_runs.experiment, cell), PHASE_COORDINATE: phase}
         dots.append(
             DotSeries(
-                format_axis_name_and_value(runs.experiment, figure.series, cell_axes.get(figure.series)),
+                format_axis_name_and_value(measured_runs.experiment, figure.series, cell_axes.get(figure.series)),
                 *select_calls_to_draw(times),
             )
         )

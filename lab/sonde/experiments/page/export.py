@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 ResultRow = dict[str, Any]
 
 
-def build_result_table(runs: MeasuredRuns) -> pyarrow.Table:
+def build_result_table(measured_runs: MeasuredRuns) -> pyarrow.Table:
     """Columns: experiment, cell, one for each axis, phase, metric, unit, run, value; published, published_to (upper end
     of a range), published_limit, published_unit, published_source, ratio (value / published).
 
@@ -28,17 +28,19 @@ def build_result_table(runs: MeasuredRuns) -> pyarrow.Table:
     """
     import pyarrow  # takes longer to import than most commands take to run
 
-    experiment = runs.experiment
+    experiment = measured_runs.experiment
     axes = list(dict.fromkeys(name for cell in experiment.cells for name in get_cell_coordinates(experiment, cell)))
-    comparisons = compare_published(runs, None)
+    comparisons = compare_published(measured_runs, None)
     by_metric: dict[tuple[str, str, str], PublishedComparison] = {}
     for comparison in comparisons:
         if isinstance(comparison.value_expression, MetricReference) and comparison.measured is not None:
             by_metric.setdefault((comparison.cell, comparison.phase, comparison.value_expression.name), comparison)
-    rows = list(_iterate_measured_rows(runs, by_metric))
+    rows = list(_iterate_measured_rows(measured_runs, by_metric))
     shown_in_rows = {id(comparison) for comparison in by_metric.values()}
     rows += [
-        _make_row_without_run(runs, comparison) for comparison in comparisons if id(comparison) not in shown_in_rows
+        _make_row_without_run(measured_runs, comparison)
+        for comparison in comparisons
+        if id(comparison) not in shown_in_rows
     ]
     text_columns = ["experiment", "cell", *axes, "phase", "metric", "unit", "run"]
     published_columns = ["published", "published_to", "published_limit", "published_unit", "published_source", "ratio"]
@@ -50,15 +52,15 @@ def build_result_table(runs: MeasuredRuns) -> pyarrow.Table:
 
 
 def _iterate_measured_rows(
-    runs: MeasuredRuns, comparisons: dict[tuple[str, str, str], PublishedComparison]
+    measured_runs: MeasuredRuns, comparisons: dict[tuple[str, str, str], PublishedComparison]
 ) -> Iterator[ResultRow]:
-    experiment = runs.experiment
+    experiment = measured_runs.experiment
     for cell in experiment.cells:
         axis_texts = {name: str(value) for name, value in get_cell_coordinates(experiment, cell).items()}
         for phase in (str(phase_entry["id"]) for phase_entry in experiment.plans[cell.plan]["phases"]):
             for metric, (unit, _) in METRICS.items():
                 try:
-                    samples = runs.collect_samples(metric, phase, cell)
+                    samples = measured_runs.collect_samples(metric, phase, cell)
                 except MissingError:
                     continue
                 comparison = comparisons.get((cell.id, phase, metric))
@@ -74,20 +76,20 @@ def _iterate_measured_rows(
                     yield {**head, "unit": unit, "run": run, "value": float(value), **published}
 
 
-def _make_row_without_run(runs: MeasuredRuns, comparison: PublishedComparison) -> ResultRow:
+def _make_row_without_run(measured_runs: MeasuredRuns, comparison: PublishedComparison) -> ResultRow:
     """Returns the row of a published number without a run."""
     axis_values, metric = dict(comparison.context), comparison.published.of
     if isinstance(comparison.value_expression, MetricReference):
         axis_values, metric = (
             {
-                **canonicalize_axis_values(runs.experiment, comparison.value_expression.coordinates),
+                **canonicalize_axis_values(measured_runs.experiment, comparison.value_expression.coordinates),
                 **comparison.context,
             },
             comparison.value_expression.name,
         )
     measured = None if comparison.measured is None else comparison.measured.value
     return {
-        "experiment": runs.experiment.id,
+        "experiment": measured_runs.experiment.id,
         "cell": comparison.cell,
         **{name: str(value) for name, value in axis_values.items()},
         "phase": comparison.phase,

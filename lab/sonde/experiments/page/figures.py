@@ -38,16 +38,16 @@ from sonde.stats.bounds import BoundedValue
 from sonde.stats.stopping import MIN_RUNS
 
 
-def make_figure_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+def make_figure_section(figure: FigureDescription, measured_runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
     """Returns the messages and charts of a figure."""
     parts = {"over_time": make_rate_over_time_section, "calls": make_call_section, "nodes": make_node_section}.get(
         figure.kind, _make_point_section
-    )(figure, runs)
+    )(figure, measured_runs)
     return parts
 
 
-def _make_point_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
-    selection = collect_points(figure, runs)
+def _make_point_section(figure: FigureDescription, measured_runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+    selection = collect_points(figure, measured_runs)
     messages = [make_not_drawn_sentence("Not drawn", reason) for reason in selection.missing[:3]]
     if not selection.points:
         return messages or ["Nothing of this figure was measured."], []
@@ -60,7 +60,7 @@ def _make_point_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[
     }[figure.kind]
     parts = []
     for shared, points in groups[:MAX_CHARTS]:
-        chart = draw(figure, make_chart_title(runs.experiment, shared), points, runs)
+        chart = draw(figure, make_chart_title(measured_runs.experiment, shared), points, measured_runs)
         if chart is not None:
             parts.append(chart)
     if len(groups) > MAX_CHARTS:
@@ -69,17 +69,17 @@ def _make_point_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[
 
 
 def _group_by_series(
-    figure: FigureDescription, points: Sequence[FigurePoint], runs: MeasuredRuns
+    figure: FigureDescription, points: Sequence[FigurePoint], measured_runs: MeasuredRuns
 ) -> list[tuple[str, list[FigurePoint]]]:
     """Returns name and points of each line or color."""
     if not figure.series:
         return [(figure.title or figure.id, list(points))]
     values = order_axis_values(
-        runs.experiment, figure.series, [point.coordinates.get(figure.series) for point in points]
+        measured_runs.experiment, figure.series, [point.coordinates.get(figure.series) for point in points]
     )
     return [
         (
-            format_axis_name_and_value(runs.experiment, figure.series, value),
+            format_axis_name_and_value(measured_runs.experiment, figure.series, value),
             [p for p in points if str(p.coordinates.get(figure.series)) == str(value)],
         )
         for value in values
@@ -87,10 +87,12 @@ def _group_by_series(
 
 
 def _arrange_x_axis_values(
-    figure: FigureDescription, points: Sequence[FigurePoint], runs: MeasuredRuns
+    figure: FigureDescription, points: Sequence[FigurePoint], measured_runs: MeasuredRuns
 ) -> tuple[list[Any], list[float], dict[float, str]]:
     """Returns the places on the x axis, the position of each, and the label by position."""
-    values = order_axis_values(runs.experiment, figure.x, [point.coordinates.get(figure.x) for point in points])
+    values = order_axis_values(
+        measured_runs.experiment, figure.x, [point.coordinates.get(figure.x) for point in points]
+    )
     positions = parse_axis_numbers(values)
     if positions is None:
         positions = [float(position) for position in range(len(values))]
@@ -101,7 +103,7 @@ def _arrange_x_axis_values(
         values,
         positions,
         {
-            position: format_axis_value(runs.experiment, figure.x, value)
+            position: format_axis_value(measured_runs.experiment, figure.x, value)
             for position, value in zip(positions, values, strict=True)
         },
     )
@@ -123,16 +125,16 @@ def _describe_run_count(points: Sequence[FigurePoint]) -> str:
 
 
 def _draw_curves(
-    figure: FigureDescription, title: str, points: Sequence[FigurePoint], runs: MeasuredRuns
+    figure: FigureDescription, title: str, points: Sequence[FigurePoint], measured_runs: MeasuredRuns
 ) -> Markup | None:
-    values, numbers_at, names = _arrange_x_axis_values(figure, points, runs)
+    values, numbers_at, names = _arrange_x_axis_values(figure, points, measured_runs)
     positions = {str(value): number for value, number in zip(values, numbers_at, strict=True)}
     curves = []
-    for name, series_points in _group_by_series(figure, points, runs):
+    for name, series_points in _group_by_series(figure, points, measured_runs):
         curves.append(make_curve_of_medians(name, _list_medians_by_x_position(positions, figure, series_points)))
     if not curves:
         return None
-    published, published_text = _make_published_curves(figure, points, runs, positions)
+    published, published_text = _make_published_curves(figure, points, measured_runs, positions)
     caption = f"{_describe_run_count(points)}{published_text}"
     return build_curve_chart(
         CurveChartData(
@@ -148,11 +150,14 @@ def _draw_curves(
 
 
 def _make_published_curves(
-    figure: FigureDescription, points: Sequence[FigurePoint], runs: MeasuredRuns, x_positions: Mapping[str, float]
+    figure: FigureDescription,
+    points: Sequence[FigurePoint],
+    measured_runs: MeasuredRuns,
+    x_positions: Mapping[str, float],
 ) -> tuple[list[Curve], str]:
     """Returns the published lines of this chart and a sentence on them. A numeric axis also has places that were not
     measured."""
-    lines, factor, published_text = _scale_published_lines(figure, points, runs)
+    lines, factor, published_text = _scale_published_lines(figure, points, measured_runs)
     is_numeric = parse_axis_numbers([point.coordinates.get(figure.x) for point in points[:1]]) is not None
     curves = []
     for line in lines:
@@ -163,7 +168,7 @@ def _make_published_curves(
         pairs = sorted((x, factor * value) for x, value in values_at.items() if x is not None)
         if pairs:
             name = (
-                format_axis_name_and_value(runs.experiment, figure.series, line.series)
+                format_axis_name_and_value(measured_runs.experiment, figure.series, line.series)
                 if figure.series
                 else figure.title or figure.id
             )
@@ -172,7 +177,7 @@ def _make_published_curves(
 
 
 def _scale_published_lines(
-    figure: FigureDescription, points: Sequence[FigurePoint], runs: MeasuredRuns
+    figure: FigureDescription, points: Sequence[FigurePoint], measured_runs: MeasuredRuns
 ) -> tuple[list[PublishedLine], float, str]:
     """Returns the published lines of a chart, their scale factor, and a sentence that explains the factor."""
     shared = {
@@ -180,7 +185,7 @@ def _scale_published_lines(
         for name in points[0].coordinates
         if name not in (figure.x, figure.series) and len({str(point.coordinates.get(name)) for point in points}) == 1
     }
-    lines = make_published_curves(figure, runs, shared, [point.coordinates.get(figure.x) for point in points])
+    lines = make_published_curves(figure, measured_runs, shared, [point.coordinates.get(figure.x) for point in points])
     factor = compute_published_scale(
         [point.samples.compute_median_bounds().value for point in points],
         [value for line in lines for value in line.values.values()],
@@ -200,7 +205,7 @@ def _list_medians_by_x_position(
 
 
 def _draw_scaling_chart(
-    figure: FigureDescription, title: str, points: Sequence[FigurePoint], runs: MeasuredRuns
+    figure: FigureDescription, title: str, points: Sequence[FigurePoint], measured_runs: MeasuredRuns
 ) -> Markup | None:
     """Draws the rate over the size: a number, or the storage units of a pool. The dotted line is proportional."""
     sizes: dict[str, float] = {}
@@ -208,14 +213,14 @@ def _draw_scaling_chart(
         value = point.coordinates.get(figure.x)
         number = parse_axis_numbers([value])
         try:
-            sizes[str(value)] = number[0] if number is not None else runs.count_storage_units(point.cell)
+            sizes[str(value)] = number[0] if number is not None else measured_runs.count_storage_units(point.cell)
         except MissingError:
-            return _draw_bar_chart(figure, title, points, runs)
-    names = {size: format_axis_value(runs.experiment, figure.x, value) for value, size in sizes.items()}
+            return _draw_bar_chart(figure, title, points, measured_runs)
+    names = {size: format_axis_value(measured_runs.experiment, figure.x, value) for value, size in sizes.items()}
     curves, growth_texts = [], []
     series = [
         (name, sorted(series_points, key=lambda point: sizes[str(point.coordinates.get(figure.x))]))
-        for name, series_points in _group_by_series(figure, points, runs)
+        for name, series_points in _group_by_series(figure, points, measured_runs)
     ]
     for name, series_points in series:
         pairs = _list_medians_by_x_position(sizes, figure, series_points)
@@ -232,23 +237,23 @@ def _draw_scaling_chart(
     curves.append(
         Curve(f"{reference.name}, proportional", ideal_sizes, [start_rate * size / start_size for size in ideal_sizes])
     )
-    published, published_text = _make_published_curves(figure, points, runs, sizes)
+    published, published_text = _make_published_curves(figure, points, measured_runs, sizes)
     curves += published
     caption = f"{_describe_run_count(points)} {'; '.join(growth_texts)}.{published_text}"
     chart = CurveChartData(
         title, caption, curves, format_unit_suffix(points[0].unit), figure.x, lambda x: names.get(x, f"{x:g}")
     )
-    return build_curve_chart(chart).render() + make_scaling_table(figure, runs, series, sizes)
+    return build_curve_chart(chart).render() + make_scaling_table(figure, measured_runs, series, sizes)
 
 
 def _draw_bar_chart(
-    figure: FigureDescription, title: str, points: Sequence[FigurePoint], runs: MeasuredRuns
+    figure: FigureDescription, title: str, points: Sequence[FigurePoint], measured_runs: MeasuredRuns
 ) -> Markup | None:
-    series = _group_by_series(figure, points, runs)
+    series = _group_by_series(figure, points, measured_runs)
     keys = [(f"c{index % CURVE_COLOR_COUNT}", name) for index, (name, _) in enumerate(series)]
     rows = []
-    published, factor, published_text = _scale_published_lines(figure, points, runs)
-    for value in _arrange_x_axis_values(figure, points, runs)[0]:
+    published, factor, published_text = _scale_published_lines(figure, points, measured_runs)
+    for value in _arrange_x_axis_values(figure, points, measured_runs)[0]:
         amounts = []
         for (color, _), (_, series_points) in zip(keys, series, strict=True):
             for point in series_points:
@@ -267,7 +272,7 @@ def _draw_bar_chart(
                 "unknown",
                 f"{format_amount(published_value, points[0].unit)} published"
                 + (
-                    f", {format_axis_name_and_value(runs.experiment, figure.series, line.series)}"
+                    f", {format_axis_name_and_value(measured_runs.experiment, figure.series, line.series)}"
                     if figure.series
                     else ""
                 ),
@@ -276,7 +281,7 @@ def _draw_bar_chart(
             for key, published_value in line.values.items()
             if str(key) == str(value)
         ]
-        rows.append((format_axis_value(runs.experiment, figure.x, value), amounts))
+        rows.append((format_axis_value(measured_runs.experiment, figure.x, value), amounts))
     note = f" For each {figure.per}." if figure.per else ""
     note += published_text if published else ""
     return (
@@ -287,11 +292,11 @@ def _draw_bar_chart(
 
 
 def _draw_percent_change_chart(
-    figure: FigureDescription, title: str, points: Sequence[FigurePoint], runs: MeasuredRuns
+    figure: FigureDescription, title: str, points: Sequence[FigurePoint], measured_runs: MeasuredRuns
 ) -> Markup | None:
     """Draws the change of every series against the baseline series."""
     rows = []
-    for value in _arrange_x_axis_values(figure, points, runs)[0]:
+    for value in _arrange_x_axis_values(figure, points, measured_runs)[0]:
         points_here = [point for point in points if str(point.coordinates.get(figure.x)) == str(value)]
         base = next(
             (point for point in points_here if str(point.coordinates.get(figure.series)) == figure.baseline), None
@@ -304,8 +309,8 @@ def _draw_percent_change_chart(
                 color = "slower" if change.value < 1 else "faster"
             rows.append(
                 ChangeRow(
-                    group=format_axis_value(runs.experiment, figure.x, value),
-                    name=f"{_make_series_label(figure, runs, point)} · {point.phase}",
+                    group=format_axis_value(measured_runs.experiment, figure.x, value),
+                    name=f"{_make_series_label(figure, measured_runs, point)} · {point.phase}",
                     change=change.value - 1,
                     low=None if change.low is None else change.low - 1,
                     high=None if change.high is None else change.high - 1,
@@ -321,5 +326,5 @@ def _draw_percent_change_chart(
     return _make_chart_heading(title) + render_change_bars(rows, title)
 
 
-def _make_series_label(figure: FigureDescription, runs: MeasuredRuns, point: FigurePoint) -> str:
-    return format_axis_value(runs.experiment, figure.series, point.coordinates.get(figure.series))
+def _make_series_label(figure: FigureDescription, measured_runs: MeasuredRuns, point: FigurePoint) -> str:
+    return format_axis_value(measured_runs.experiment, figure.series, point.coordinates.get(figure.series))

@@ -93,21 +93,23 @@ def write_experiment_page(
     return tables, convert_verdicts_to_json(verdicts)
 
 
-def build_experiment_page(results: Results, runs: MeasuredRuns, verdicts: Sequence[ClaimResult]) -> Study:
+def build_experiment_page(results: Results, measured_runs: MeasuredRuns, claim_results: Sequence[ClaimResult]) -> Study:
     """Builds the page."""
     file = results.experiment.file
-    sections = [_make_verdict_section(verdicts)] if verdicts else []
+    sections = [_make_verdict_section(claim_results)] if claim_results else []
     medians = compute_medians(results)
     figures = list_figures_or_default(results.experiment, medians)
     if ranking := describe_ranking(medians):
         sections.append(StudySection("Ranking", ranking, []))
-    sections += [_make_figure_or_table_section(item, "Figure", make_figure_section, runs) for item in figures]
-    sections += [_make_figure_or_table_section(item, "Table", make_table_section, runs) for item in file.tables]
-    messages, comparison_parts = make_published_section(runs, results.simulated)
+    sections += [_make_figure_or_table_section(item, "Figure", make_figure_section, measured_runs) for item in figures]
+    sections += [
+        _make_figure_or_table_section(item, "Table", make_table_section, measured_runs) for item in file.tables
+    ]
+    messages, comparison_parts = make_published_section(measured_runs, results.simulated)
     if messages:
         sections.append(StudySection(SECTION_TITLES[results.simulated], messages, comparison_parts))
     others = describe_non_storage_numbers(medians)
-    cell_messages, parts = make_all_cells_section(runs)
+    cell_messages, parts = make_all_cells_section(measured_runs)
     cell_messages = [*others, *cell_messages]
     sections.append(StudySection("All cells", cell_messages, parts))
     sections += _make_missing_cells_section(results)
@@ -116,20 +118,20 @@ def build_experiment_page(results: Results, runs: MeasuredRuns, verdicts: Sequen
         sections.append(StudySection("What was assumed", [], [Markup('<ul class="remarks">{}</ul>').format(notes)]))
     return Study(
         title=results.experiment.title,
-        lead=_make_lead_text(results, runs, verdicts),
-        facts=_make_fact_rows(results, runs),
-        alarms=[*_make_alarm_texts(results, verdicts), *describe_run_caveats(results)],
+        lead=_make_lead_text(results, measured_runs, claim_results),
+        facts=_make_fact_rows(results, measured_runs),
+        alarms=[*_make_alarm_texts(results, claim_results), *describe_run_caveats(results)],
         sections=sections,
     )
 
 
-def _make_lead_text(results: Results, runs: MeasuredRuns, verdicts: Sequence[ClaimResult]) -> str:
-    if not verdicts:
+def _make_lead_text(results: Results, measured_runs: MeasuredRuns, claim_results: Sequence[ClaimResult]) -> str:
+    if not claim_results:
         return "This experiment has no claims; these are its results."
-    unfinished = runs.count_unfinished_runs()
+    unfinished = measured_runs.count_unfinished_runs()
     text = (
-        f"Of {replace_no_break_spaces(display_count_with_noun(len(verdicts), 'expectation'))} "
-        f"{count_verdicts(verdicts)}."
+        f"Of {replace_no_break_spaces(display_count_with_noun(len(claim_results), 'expectation'))} "
+        f"{count_verdicts(claim_results)}."
     )
     return text + (
         f" {replace_no_break_spaces(display_count_with_noun(unfinished, 'run'))} did not finish and are left out."
@@ -138,7 +140,7 @@ def _make_lead_text(results: Results, runs: MeasuredRuns, verdicts: Sequence[Cla
     )
 
 
-def _make_fact_rows(results: Results, runs: MeasuredRuns) -> list[tuple[str, str]]:
+def _make_fact_rows(results: Results, measured_runs: MeasuredRuns) -> list[tuple[str, str]]:
     file = results.experiment.file
     cells = len(results.experiment.cells)
     facts = [
@@ -149,7 +151,8 @@ def _make_fact_rows(results: Results, runs: MeasuredRuns) -> list[tuple[str, str
         (
             "Runs",
             replace_no_break_spaces(
-                f"{display_count_with_noun(runs.run_count(), 'run')} of {display_count_with_noun(cells, 'cell')}"
+                f"{display_count_with_noun(measured_runs.run_count(), 'run')} of "
+                f"{display_count_with_noun(cells, 'cell')}"
             ),
         ),
         ("On", ", ".join(dict.fromkeys(results.directories.values())) or "not known"),
@@ -160,8 +163,8 @@ def _make_fact_rows(results: Results, runs: MeasuredRuns) -> list[tuple[str, str
     return [(name, text) for name, text in facts if text.strip()]
 
 
-def _make_alarm_texts(results: Results, verdicts: Sequence[ClaimResult]) -> list[str]:
-    failed = [verdict.expectation.id for verdict in verdicts if verdict.outcome is ClaimVerdict.FAILS]
+def _make_alarm_texts(results: Results, claim_results: Sequence[ClaimResult]) -> list[str]:
+    failed = [verdict.expectation.id for verdict in claim_results if verdict.outcome is ClaimVerdict.FAILS]
     alarms = [f"Not as expected: {', '.join(failed)}."] if failed else []
     if results.failures:
         reason = next(iter(results.failures.values()))
@@ -172,7 +175,7 @@ def _make_alarm_texts(results: Results, verdicts: Sequence[ClaimResult]) -> list
     return alarms
 
 
-def _make_verdict_section(verdicts: Sequence[ClaimResult]) -> StudySection:
+def _make_verdict_section(claim_results: Sequence[ClaimResult]) -> StudySection:
     rows = Markup("").join(
         Markup('<tr><td class="{}">{}{}</td><td>{}</td><td>{}<code>{}</code>{}{}</td></tr>').format(
             _CSS_CLASSES_BY_VERDICT[verdict.outcome],
@@ -184,7 +187,7 @@ def _make_verdict_section(verdicts: Sequence[ClaimResult]) -> StudySection:
             _make_reason_markup("Published: ", verdict.expectation.published),
             _make_reason_markup("Because ", verdict.expectation.why),
         )
-        for verdict in verdicts
+        for verdict in claim_results
     )
     body = Markup(
         '<table class="claims"><colgroup><col class="o"><col class="i"><col></colgroup>'
@@ -204,9 +207,9 @@ def _make_figure_or_table_section(
     figure_or_table: FigureDescription | TableDescription,
     kind: str,
     make_texts_and_charts: Callable[..., tuple[list[str], list[Markup]]],
-    runs: MeasuredRuns,
+    measured_runs: MeasuredRuns,
 ) -> StudySection:
-    messages, parts = make_texts_and_charts(figure_or_table, runs)
+    messages, parts = make_texts_and_charts(figure_or_table, measured_runs)
     source = [f"In the form of: {figure_or_table.source}."] if figure_or_table.source else []
     return StudySection(figure_or_table.title or f"{kind} {figure_or_table.id}", [*source, *messages], parts)
 

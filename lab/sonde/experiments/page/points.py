@@ -45,21 +45,23 @@ class PointSelection:
     missing: tuple[str, ...]
 
 
-def collect_points(figure_or_table: FigureDescription | TableDescription, runs: MeasuredRuns) -> PointSelection:
+def collect_points(
+    figure_or_table: FigureDescription | TableDescription, measured_runs: MeasuredRuns
+) -> PointSelection:
     """Returns the measured points of a figure or table."""
     points, missing = [], dict[str, None]()
     for metric in figure_or_table.metrics:
-        for cell, phase in iterate_selected_phases(figure_or_table, runs.experiment):
+        for cell, phase in iterate_selected_phases(figure_or_table, measured_runs.experiment):
             try:
-                samples = runs.collect_samples(metric, phase, cell)
+                samples = measured_runs.collect_samples(metric, phase, cell)
                 if figure_or_table.per:
-                    divisor = _get_divisor(figure_or_table.per, runs, cell, phase)
+                    divisor = _get_divisor(figure_or_table.per, measured_runs, cell, phase)
                     samples = replace(samples, values=tuple(value / divisor for value in samples.values))
             except MissingError as reason:
                 missing[str(reason)] = None
                 continue
             coordinates = {
-                **get_cell_coordinates(runs.experiment, cell),
+                **get_cell_coordinates(measured_runs.experiment, cell),
                 PHASE_COORDINATE: phase,
                 METRIC_COORDINATE: metric,
             }
@@ -113,12 +115,12 @@ def canonicalize_axis_values(experiment: Experiment, values_by_axis: Mapping[str
     }
 
 
-def _get_divisor(divisor_kind: str, runs: MeasuredRuns, cell: Cell, phase: str) -> float:
+def _get_divisor(divisor_kind: str, measured_runs: MeasuredRuns, cell: Cell, phase: str) -> float:
     if divisor_kind == "unit":
-        return runs.count_storage_units(cell)
+        return measured_runs.count_storage_units(cell)
     if divisor_kind == "target":
-        return runs.count_storage_targets(cell)
-    _, record, _ = runs.list_phase_records(phase, cell)[0]
+        return measured_runs.count_storage_targets(cell)
+    _, record, _ = measured_runs.list_phase_records(phase, cell)[0]
     run_line = record.run
     if divisor_kind == "node":
         return float((run_line.nodes if run_line else None) or 1)

@@ -70,37 +70,39 @@ class PublishedComparison:
         return self.measured / BoundedValue.from_exact_value(self.value)
 
 
-def compare_published(runs: MeasuredRuns, max_contexts: int | None = MAX_CONTEXTS) -> list[PublishedComparison]:
+def compare_published(
+    measured_runs: MeasuredRuns, max_contexts: int | None = MAX_CONTEXTS
+) -> list[PublishedComparison]:
     """Returns a comparison for every published number, at up to `most_places` values of its open axes."""
-    grid = CellGrid(runs.experiment)
-    values = ClaimEvaluator(grid, runs, CONFIDENCE)
+    grid = CellGrid(measured_runs.experiment)
+    values = ClaimEvaluator(grid, measured_runs, CONFIDENCE)
     return [
         comparison
-        for published in runs.experiment.file.published
+        for published in measured_runs.experiment.file.published
         for comparison in _compare_published_number(published, grid, values, max_contexts)
     ]
 
 
 def _compare_published_number(
-    published: PublishedNumber, grid: CellGrid, evaluator: ClaimEvaluator, max_contexts: int | None
+    published_number: PublishedNumber, grid: CellGrid, evaluator: ClaimEvaluator, max_contexts: int | None
 ) -> list[PublishedComparison]:
-    value_expression = parse_claim_value(published.of)
+    value_expression = parse_claim_value(published_number.of)
     unit = find_unit_of_value(value_expression)
     value, upper = (
-        parse_published_number(published.value, unit),
-        None if published.to is None else parse_published_number(published.to, unit),
+        parse_published_number(published_number.value, unit),
+        None if published_number.to is None else parse_published_number(published_number.to, unit),
     )
     try:
-        contexts = grid.find_contexts(wrap_value_in_claim(published.of, value_expression))
+        contexts = grid.find_contexts(wrap_value_in_claim(published_number.of, value_expression))
     except MissingError as reason:
-        return [PublishedComparison(published, value_expression, unit, value, upper, {}, None, str(reason))]
+        return [PublishedComparison(published_number, value_expression, unit, value, upper, {}, None, str(reason))]
     comparisons = []
     for context in contexts[:max_contexts]:
         cell, phase = _find_cell_and_phase(value_expression, context, grid)
         try:
             comparisons.append(
                 PublishedComparison(
-                    published,
+                    published_number,
                     value_expression,
                     unit,
                     value,
@@ -115,7 +117,7 @@ def _compare_published_number(
         except MissingError as reason:
             comparisons.append(
                 PublishedComparison(
-                    published, value_expression, unit, value, upper, context, None, str(reason), cell, phase
+                    published_number, value_expression, unit, value, upper, context, None, str(reason), cell, phase
                 )
             )
     return comparisons
@@ -132,15 +134,15 @@ def _find_cell_and_phase(value_expression: ClaimExpression, context: ClaimContex
         return cell.id, ""
 
 
-def make_published_section(runs: MeasuredRuns, is_simulated: bool = False) -> tuple[list[str], list[Markup]]:
+def make_published_section(measured_runs: MeasuredRuns, is_simulated: bool = False) -> tuple[list[str], list[Markup]]:
     """Returns messages and the table; both empty if the document has no numbers. `is_simulated`: the runs are of a
     model."""
-    comparisons = compare_published(runs)
+    comparisons = compare_published(measured_runs)
     if not comparisons:
         return [], []
     origin = "simulated" if is_simulated else "measured"
     columns = ["of", "source", "published", origin, f"{origin} ÷ published", "shape: published", origin]
-    body = [_make_table_row(runs, comparison, comparisons) for comparison in comparisons]
+    body = [_make_table_row(measured_runs, comparison, comparisons) for comparison in comparisons]
     reasons = list(dict.fromkeys(comparison.missing for comparison in comparisons if comparison.measured is None))
     messages = [PUBLISHED_NUMBERS_EXPLANATION, "Shape: the number / the first number of the same phase in this table."]
     if reasons:
@@ -149,10 +151,11 @@ def make_published_section(runs: MeasuredRuns, is_simulated: bool = False) -> tu
 
 
 def _make_table_row(
-    runs: MeasuredRuns, comparison: PublishedComparison, comparisons: Sequence[PublishedComparison]
+    measured_runs: MeasuredRuns, comparison: PublishedComparison, comparisons: Sequence[PublishedComparison]
 ) -> list[str]:
     context_text = ", ".join(
-        f"{name} {format_axis_value(runs.experiment, name, value)}" for name, value in comparison.context.items()
+        f"{name} {format_axis_value(measured_runs.experiment, name, value)}"
+        for name, value in comparison.context.items()
     )
     name = f"{comparison.published.of} ({context_text})" if context_text else comparison.published.of
     description = f"{name}: {comparison.published.quote}" if comparison.published.quote else name
@@ -175,14 +178,15 @@ def format_published(comparison: PublishedComparison) -> str:
     )
 
 
-def _format_median_and_bounds(bounds: BoundedValue | None, unit: str) -> str:
-    if bounds is None:
+def _format_median_and_bounds(bounded_value: BoundedValue | None, unit: str) -> str:
+    if bounded_value is None:
         return "–"
-    if bounds.low is None or bounds.high is None:
-        return format_amount(bounds.value, unit)
-    return (
-        f"{format_amount(bounds.value, unit)} [{format_amount(bounds.low, unit)}, {format_amount(bounds.high, unit)}]"
+    if bounded_value.low is None or bounded_value.high is None:
+        return format_amount(bounded_value.value, unit)
+    value, low, high = (
+        format_amount(number, unit) for number in (bounded_value.value, bounded_value.low, bounded_value.high)
     )
+    return f"{value} [{low}, {high}]"
 
 
 def _format_measured_to_published_ratio(ratio: BoundedValue | None) -> str:
@@ -226,13 +230,13 @@ class PublishedLine:
 
 
 def make_published_curves(
-    figure: FigureDescription, runs: MeasuredRuns, shared_coordinates: Mapping[str, Any], places: Sequence[Any]
+    figure: FigureDescription, measured_runs: MeasuredRuns, shared_coordinates: Mapping[str, Any], places: Sequence[Any]
 ) -> list[PublishedLine]:
     """Returns the lines of published numbers in one chart. `shared_coordinates` has the coordinates that all its points
     share; `places` are the measured places on the x axis. A number without such a place is drawn at each of them."""
     lines: dict[str, tuple[Any, dict[Any, float]]] = {}
-    fixed_places = {**canonicalize_axis_values(runs.experiment, figure.where or {}), **shared_coordinates}
-    for published in runs.experiment.file.published:
+    fixed_places = {**canonicalize_axis_values(measured_runs.experiment, figure.where or {}), **shared_coordinates}
+    for published in measured_runs.experiment.file.published:
         metric = parse_claim_value(published.of)
         if (
             not isinstance(metric, MetricReference)
@@ -246,7 +250,7 @@ def make_published_curves(
         ):
             continue
         metric_places = {
-            **canonicalize_axis_values(runs.experiment, metric.coordinates),
+            **canonicalize_axis_values(measured_runs.experiment, metric.coordinates),
             PHASE_COORDINATE: metric.phase,
             METRIC_COORDINATE: metric.name,
         }

@@ -28,13 +28,15 @@ from sonde.model.quantities import display_count_with_noun
 MAX_DRAWN_RUNS = 12
 
 
-def make_rate_over_time_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+def make_rate_over_time_section(
+    figure: FigureDescription, measured_runs: MeasuredRuns
+) -> tuple[list[str], list[Markup]]:
     """Draws the overlaid curves of all runs of each phase (or series) over seconds."""
     curves_by_cell: list[tuple[dict[str, Any], list[tuple[tuple[float, ...], float]]]] = []
     messages = dict[str, None]()
-    for cell, phase in iterate_selected_phases(figure, runs.experiment):
+    for cell, phase in iterate_selected_phases(figure, measured_runs.experiment):
         try:
-            curves = runs.collect_rate_curves(figure.metrics[0], phase, cell)
+            curves = measured_runs.collect_rate_curves(figure.metrics[0], phase, cell)
         except MissingError as reason:
             messages[make_not_drawn_sentence("Not drawn", reason)] = None
             continue
@@ -42,7 +44,9 @@ def make_rate_over_time_section(figure: FigureDescription, runs: MeasuredRuns) -
             (tuple(value / curve.slice_s for value in curve.amounts), curve.slice_s)
             for curve in curves[:MAX_DRAWN_RUNS]
         ]
-        curves_by_cell.append(({**get_cell_coordinates(runs.experiment, cell), PHASE_COORDINATE: phase}, lines))
+        curves_by_cell.append(
+            ({**get_cell_coordinates(measured_runs.experiment, cell), PHASE_COORDINATE: phase}, lines)
+        )
     if not curves_by_cell:
         return list(messages)[:3] or ["Nothing of this figure was measured."], []
     names = sorted({name for coordinates, _ in curves_by_cell for name in coordinates})
@@ -56,11 +60,11 @@ def make_rate_over_time_section(figure: FigureDescription, runs: MeasuredRuns) -
         groups.setdefault(tuple(str(cell_axes.get(name)) for name in split_names), []).append((cell_axes, lines))
     parts = []
     for members in list(groups.values())[:MAX_CHARTS]:
-        title = make_chart_title(runs.experiment, {name: members[0][0].get(name) for name in split_names})
+        title = make_chart_title(measured_runs.experiment, {name: members[0][0].get(name) for name in split_names})
         lines_drawn = [
             TimeChartLine(
                 format_axis_name_and_value(
-                    runs.experiment,
+                    measured_runs.experiment,
                     figure.series or PHASE_COORDINATE,
                     coordinates.get(figure.series or PHASE_COORDINATE),
                 ),
@@ -81,30 +85,30 @@ def make_rate_over_time_section(figure: FigureDescription, runs: MeasuredRuns) -
     return list(messages)[:3], parts
 
 
-def make_node_section(figure: FigureDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+def make_node_section(figure: FigureDescription, measured_runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
     """Draws the rate of each node or task, as the median over runs: one line for each phase."""
     member_kind = "task" if figure.x == "task" else "node"
     groups: dict[tuple[str, ...], tuple[dict[str, Any], list[Curve]]] = {}
     messages = dict[str, None]()
-    for cell, phase in iterate_selected_phases(figure, runs.experiment):
+    for cell, phase in iterate_selected_phases(figure, measured_runs.experiment):
         try:
-            members = runs.collect_member_values(figure.metrics[0], phase, cell, member_kind)
+            members = measured_runs.collect_member_values(figure.metrics[0], phase, cell, member_kind)
         except MissingError as reason:
             messages[make_not_drawn_sentence("Not drawn", reason)] = None
             continue
         member_count = min(len(run) for run in members)
         bounds = [
-            compute_median_bounds([run[axis_values] for run in members], runs.determine_interim_look(cell))
+            compute_median_bounds([run[axis_values] for run in members], measured_runs.determine_interim_look(cell))
             for axis_values in range(member_count)
         ]
-        axis_values = get_cell_coordinates(runs.experiment, cell)
+        axis_values = get_cell_coordinates(measured_runs.experiment, cell)
         key = tuple(str(value) for value in axis_values.values())
         curve = make_curve_of_medians(phase, [(float(number), bound) for number, bound in enumerate(bounds)])
         groups.setdefault(key, (axis_values, []))[1].append(curve)
     parts = [
         build_curve_chart(
             CurveChartData(
-                make_chart_title(runs.experiment, axis_values),
+                make_chart_title(measured_runs.experiment, axis_values),
                 f"Medians over the runs, for each {member_kind}.",
                 curves,
                 "B/s",

@@ -32,7 +32,7 @@ def compute_scaling_ratio(smallest_size_point: FigurePoint, point: FigurePoint) 
 
 def make_scaling_table(
     figure: FigureDescription,
-    runs: MeasuredRuns,
+    measured_runs: MeasuredRuns,
     named_lines: Sequence[tuple[str, Sequence[FigurePoint]]],
     sizes_by_place: Mapping[str, float],
 ) -> Markup:
@@ -51,13 +51,13 @@ def make_scaling_table(
             rows.append(
                 [
                     name,
-                    format_axis_value(runs.experiment, figure.x, point.coordinates.get(figure.x)),
+                    format_axis_value(measured_runs.experiment, figure.x, point.coordinates.get(figure.x)),
                     f"{size:g}",
                     format_amount(rate.value, point.unit),
                     "–" if growth is None else format_interval(growth),
                     efficiency,
                     format_amount(rate.value / size, point.unit),
-                    _format_peak_share(runs, point),
+                    _format_peak_share(measured_runs, point),
                 ]
             )
     columns = ["", figure.x, "size", "rate", "S(k)", "E(k)", "for each unit of size", "of the stated peak"]
@@ -66,14 +66,14 @@ def make_scaling_table(
     )
 
 
-def _format_peak_share(runs: MeasuredRuns, point: FigurePoint) -> str:
+def _format_peak_share(measured_runs: MeasuredRuns, point: FigurePoint) -> str:
     """Returns the fraction of the stated peak in percent; a dash if no peak is stated or no bytes are counted."""
     if point.unit != "B/s":
         return "–"
-    phases = runs.experiment.plans[point.cell.plan]["phases"]
+    phases = measured_runs.experiment.plans[point.cell.plan]["phases"]
     op = next(str(phase["op"]) for phase in phases if phase["id"] == point.phase)
     try:
-        peak = runs.get_peak_rate(point.cell, "read" if "read" in op else "write")
+        peak = measured_runs.get_peak_rate(point.cell, "read" if "read" in op else "write")
     except MissingError:
         return "–"
     return f"{100 * point.samples.compute_median_bounds().value / peak:.3g} %"

@@ -33,14 +33,17 @@ def format_amount(value: float, unit: str) -> str:
     return format_value_with_unit(value, format_unit_suffix(unit))
 
 
-def format_interval(bounds: BoundedValue, significant_digits: int = 3) -> str:
+def format_interval(bounded_value: BoundedValue, significant_digits: int = 3) -> str:
     """Formats a value with its interval, for example 1.99 [1.87, 2.11]; without an interval only the value."""
-    if bounds.low is None or bounds.high is None:
-        return format_number(bounds.value, significant_digits)
-    if bounds.low == bounds.high:
-        return format_number(bounds.value, significant_digits)
-    low, high = format_number(bounds.low, significant_digits), format_number(bounds.high, significant_digits)
-    return f"{format_number(bounds.value, significant_digits)} [{low}, {high}]"
+    if bounded_value.low is None or bounded_value.high is None:
+        return format_number(bounded_value.value, significant_digits)
+    if bounded_value.low == bounded_value.high:
+        return format_number(bounded_value.value, significant_digits)
+    low, high = (
+        format_number(bounded_value.low, significant_digits),
+        format_number(bounded_value.high, significant_digits),
+    )
+    return f"{format_number(bounded_value.value, significant_digits)} [{low}, {high}]"
 
 
 def _describe_comparison(comparison_result: ComparisonResult) -> str:
@@ -88,17 +91,19 @@ def describe_verdict(claim_result: ClaimResult) -> str:
     return text.replace("\N{NO-BREAK SPACE}", " ")
 
 
-def _describe_deciding_runs(verdict: ClaimResult) -> str:
+def _describe_deciding_runs(claim_result: ClaimResult) -> str:
     """Returns how many more runs would decide the claim, or that more runs would hardly help."""
-    if verdict.runs_needed is not None:
-        return f" About {display_count_with_noun(verdict.runs_needed, 'more run')} of each cell would decide it."
-    parts = [part for cell in verdict.contexts for part in cell.comparisons if part.outcome is ClaimVerdict.UNDECIDED]
+    if claim_result.runs_needed is not None:
+        return f" About {display_count_with_noun(claim_result.runs_needed, 'more run')} of each cell would decide it."
+    parts = [
+        part for cell in claim_result.contexts for part in cell.comparisons if part.outcome is ClaimVerdict.UNDECIDED
+    ]
     if any(part.runs_needed is None and part.value is not None and part.value.has_interval for part in parts):
         return " More runs would hardly decide it: the interval is wide, and the value is close to the threshold."
     return ""
 
 
-def count_verdicts(verdicts: Sequence[ClaimResult]) -> str:
+def count_verdicts(claim_results: Sequence[ClaimResult]) -> str:
     """Returns the counts, for example "3 hold, 1 fails, 2 are undecided"."""
     names = {
         ClaimVerdict.HOLDS: ("holds", "hold"),
@@ -106,7 +111,7 @@ def count_verdicts(verdicts: Sequence[ClaimResult]) -> str:
         ClaimVerdict.UNDECIDED: ("is undecided", "are undecided"),
         ClaimVerdict.NOT_JUDGED: ("is not judged", "are not judged"),
     }
-    counts_by_outcome = {outcome: sum(verdict.outcome is outcome for verdict in verdicts) for outcome in names}
+    counts_by_outcome = {outcome: sum(verdict.outcome is outcome for verdict in claim_results) for outcome in names}
     return ", ".join(f"{count} {names[outcome][count != 1]}" for outcome, count in counts_by_outcome.items() if count)
 
 

@@ -27,10 +27,10 @@ from sonde.stats.spread import COVERAGE_STATEMENT, estimate_coefficient_of_varia
 MAX_ROWS = 200
 
 
-def make_table_section(table_entry: TableDescription, runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+def make_table_section(table_entry: TableDescription, measured_runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
     """Returns messages and the table: a row for each combination of `rows`; for each metric the median, its interval
     and the scatter of the runs."""
-    selection = collect_points(table_entry, runs)
+    selection = collect_points(table_entry, measured_runs)
     messages = [make_not_drawn_sentence("Left out", reason) for reason in selection.missing[:3]]
     if not selection.points:
         return messages or ["Nothing of this table was measured."], []
@@ -42,7 +42,9 @@ def make_table_section(table_entry: TableDescription, runs: MeasuredRuns) -> tup
     names = [*rows, *other_names]
     lines: dict[tuple[str, ...], dict[str, FigurePoint]] = {}
     for point in selection.points:
-        key = tuple(format_axis_value(runs.experiment, name, point.coordinates.get(name, "")) for name in names)
+        key = tuple(
+            format_axis_value(measured_runs.experiment, name, point.coordinates.get(name, "")) for name in names
+        )
         lines.setdefault(key, {})[point.metric] = point
     columns = [
         *names,
@@ -89,16 +91,16 @@ def _format_run_count(points_by_metric: dict[str, FigurePoint]) -> str:
     return str(max(point.samples.count for point in points_by_metric.values()))
 
 
-def make_all_cells_section(runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
+def make_all_cells_section(measured_runs: MeasuredRuns) -> tuple[list[str], list[Markup]]:
     """Returns messages and the table of all phases of all cells: rate, interval and scatter."""
     columns = ["cell", "phase", "rate", "95 % interval", "COV", "time", "runs"]
     body, reasons = [], dict[str, None]()
-    for cell in runs.experiment.cells:
-        for phase in runs.experiment.plans[cell.plan]["phases"]:
+    for cell in measured_runs.experiment.cells:
+        for phase in measured_runs.experiment.plans[cell.plan]["phases"]:
             if not phase.get("measure", True):
                 continue
             try:
-                body.append(_make_cell_row(runs, cell, str(phase["id"])))
+                body.append(_make_cell_row(measured_runs, cell, str(phase["id"])))
             except MissingError as reason:
                 reasons[str(reason)] = None
     messages = [make_not_drawn_sentence("Left out", reason) for reason in list(reasons)[:5]]
@@ -110,16 +112,16 @@ def make_all_cells_section(runs: MeasuredRuns) -> tuple[list[str], list[Markup]]
     ] if body else []
 
 
-def _make_cell_row(runs: MeasuredRuns, cell: Cell, phase: str) -> list[str]:
+def _make_cell_row(measured_runs: MeasuredRuns, cell: Cell, phase: str) -> list[str]:
     try:
-        metric, samples = "bandwidth", runs.collect_samples("bandwidth", phase, cell)
+        metric, samples = "bandwidth", measured_runs.collect_samples("bandwidth", phase, cell)
     except MissingError:
-        metric, samples = "operations", runs.collect_samples("operations", phase, cell)
+        metric, samples = "operations", measured_runs.collect_samples("operations", phase, cell)
     bounds, unit = samples.compute_median_bounds(), METRICS[metric][0]
     has_interval = bounds.low is not None and bounds.high is not None
     interval_text = (
         f"{format_amount(bounds.limits[0], unit)} … {format_amount(bounds.limits[1], unit)}" if has_interval else "–"
     )
-    time = runs.collect_samples("time", phase, cell).compute_median_bounds().value
+    time = measured_runs.collect_samples("time", phase, cell).compute_median_bounds().value
     rate, scatter = format_amount(bounds.value, unit), _format_scatter(FigurePoint({}, cell, phase, metric, samples))
     return [cell.id, phase, rate, interval_text, scatter, f"{time:.3g} s", str(samples.count)]

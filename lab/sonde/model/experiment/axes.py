@@ -112,18 +112,22 @@ def _build_axis(sweep: Sweep) -> SweepAxis:
     return SweepAxis(name, tuple(axis_values), sweep.kind == "one_at_a_time", sweep.plans)
 
 
-def expand_values(declared: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
+def expand_values(declared_values: Sequence[Any] | Mapping[str, Any]) -> list[Any]:
     """Returns the values of a sweep: a list unchanged, or from … to by a factor or a step. Raises AxisError."""
-    if not isinstance(declared, Mapping):
-        return list(declared)
-    ends = declared["from"], declared["to"]
+    if not isinstance(declared_values, Mapping):
+        return list(declared_values)
+    ends = declared_values["from"], declared_values["to"]
     has_sizes = any(isinstance(value, str) for value in ends)
     try:
         first, last = (parse_bytes(value) if has_sizes else value for value in ends)
-        step = parse_bytes(declared["step"]) if isinstance(declared.get("step"), str) else declared.get("step")
+        step = (
+            parse_bytes(declared_values["step"])
+            if isinstance(declared_values.get("step"), str)
+            else declared_values.get("step")
+        )
     except UnitError as reason:
         raise AxisError(f"cannot be read: {reason}") from None
-    factor = declared.get("factor")
+    factor = declared_values.get("factor")
     if last < first or (factor is not None and first <= 0) or (step is not None and step <= 0):
         raise AxisError(f"runs from {ends[0]} to {ends[1]}, which never arrives; write the smaller end first, above 0.")
     values = []

@@ -14,9 +14,11 @@ from sonde.report.over_time import choose_style_class
 from sonde.report.sections.section import ChartWidth, PhaseSection
 
 
-def _draw_latency(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
-    for line in assessed.phase.histograms:
-        chart = build_latency_chart(assessed.phase, line, choose_style_class(assessed.summary.classification))
+def _draw_latency(run: RecordedRun, assessed_phase: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
+    for line in assessed_phase.phase.histograms:
+        chart = build_latency_chart(
+            assessed_phase.phase, line, choose_style_class(assessed_phase.summary.classification)
+        )
         if chart:
             yield "narrow" if chart.about in ("read", "write") else "small", chart.render()
 

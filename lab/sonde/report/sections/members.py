@@ -15,13 +15,21 @@ from sonde.report.over_time import choose_style_class
 from sonde.report.sections.section import ChartWidth, PhaseSection
 
 
-def _draw_member_rates(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
-    css = choose_style_class(assessed.summary.classification)
-    nodes, tasks = (of(run, assessed.phase, assessed.operations) for of in (collect_node_rates, collect_task_rates))
+def _draw_member_rates(run: RecordedRun, assessed_phase: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
+    css = choose_style_class(assessed_phase.summary.classification)
+    nodes, tasks = (
+        of(run, assessed_phase.phase, assessed_phase.operations) for of in (collect_node_rates, collect_task_rates)
+    )
     if len(nodes) > 1:
-        yield "wide", build_member_rate_chart("nodes", "Rate of each node", nodes, assessed.operations, css).render()
+        yield (
+            "wide",
+            build_member_rate_chart("nodes", "Rate of each node", nodes, assessed_phase.operations, css).render(),
+        )
     if len(tasks) > 1:
-        yield "narrow", build_member_rate_chart("tasks", "Rate of each task", tasks, assessed.operations, css).render()
+        yield (
+            "narrow",
+            build_member_rate_chart("tasks", "Rate of each task", tasks, assessed_phase.operations, css).render(),
+        )
 
 
 SECTION = PhaseSection(30, _draw_member_rates)

@@ -82,8 +82,8 @@ def _compute_median_amount_of_nodes(
     return float(np.median(working)) if working.size else 0.0
 
 
-def _draw_node_heat_map(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
-    heat = render_node_heat_map(run, assessed.phase, assessed.operations)
+def _draw_node_heat_map(run: RecordedRun, assessed_phase: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
+    heat = render_node_heat_map(run, assessed_phase.phase, assessed_phase.operations)
     if heat:
         yield "wide", heat
 

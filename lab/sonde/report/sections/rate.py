@@ -13,8 +13,8 @@ from sonde.report.over_time import build_rate_chart
 from sonde.report.sections.section import ChartWidth, PhaseSection
 
 
-def _draw_rate_over_time(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
-    chart = build_rate_chart(run, assessed)
+def _draw_rate_over_time(run: RecordedRun, assessed_phase: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
+    chart = build_rate_chart(run, assessed_phase)
     if chart:
         yield "wide", chart.render()
 

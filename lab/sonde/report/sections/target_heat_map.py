@@ -154,8 +154,8 @@ def _format_time(ns: float | None) -> str:
     return "" if ns is None else str(quantities.display_seconds(ns / 1e9))
 
 
-def _draw_target_heat_map(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
-    phase = assessed.phase
+def _draw_target_heat_map(run: RecordedRun, assessed_phase: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
+    phase = assessed_phase.phase
     if heat := render_target_heat_map(phase):
         yield "wide", heat
     if phase.targets is None:

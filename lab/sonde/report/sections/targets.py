@@ -21,23 +21,24 @@ from sonde.report.over_time import choose_style_class
 from sonde.report.sections.section import ChartWidth, PhaseSection
 
 
-def _draw_targets(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
-    layout = assessed.phase.layout
+def _draw_targets(run: RecordedRun, assessed_phase: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
+    layout = assessed_phase.phase.layout
     if layout is None:
         return
     rates = {
-        rate.name: statistics.median(rate.rates) for rate in collect_target_rates(assessed.phase, assessed.operations)
+        rate.name: statistics.median(rate.rates)
+        for rate in collect_target_rates(assessed_phase.phase, assessed_phase.operations)
     }
     if len(rates) > 1:
         members = [MemberRate(escape_line(name, 60), rate) for name, rate in rates.items()]
-        css = choose_style_class(assessed.summary.classification)
+        css = choose_style_class(assessed_phase.summary.classification)
         yield (
             "wide",
             build_member_rate_chart(
-                "targets", "Median file of each target", members, assessed.operations, css
+                "targets", "Median file of each target", members, assessed_phase.operations, css
             ).render(),
         )
-    yield "narrow", _describe_files_of_targets(layout, rates, assessed.operations)
+    yield "narrow", _describe_files_of_targets(layout, rates, assessed_phase.operations)
 
 
 def _describe_files_of_targets(

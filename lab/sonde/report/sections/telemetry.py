@@ -28,24 +28,24 @@ from sonde.telemetry.phase_telemetry import (
 _MIN_INTERVALS = 3
 
 
-def _draw_telemetry(run: RecordedRun, assessed: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
+def _draw_telemetry(run: RecordedRun, assessed_phase: AssessedPhase) -> Iterator[tuple[ChartWidth, Markup]]:
     data = load_telemetry(run.folder)
-    summary = summarize_phase_telemetry(run, assessed.phase, data)
+    summary = summarize_phase_telemetry(run, assessed_phase.phase, data)
     if summary is None or summary.device is None:
         return
-    chart = build_device_chart(run, assessed, data, summary)
+    chart = build_device_chart(run, assessed_phase, data, summary)
     if chart is not None:
         yield "wide", chart.render()
 
 
 def build_device_chart(
-    run: RecordedRun, assessed: AssessedPhase, telemetry: TelemetryData, phase_telemetry: PhaseTelemetry
+    run: RecordedRun, assessed_phase: AssessedPhase, telemetry: TelemetryData, phase_telemetry: PhaseTelemetry
 ) -> Chart | None:
     """The chart of the device under the target; None with too few samples in the phase."""
-    epoch, end, device = find_run_start_time(run), assessed.phase.end, phase_telemetry.device
+    epoch, end, device = find_run_start_time(run), assessed_phase.phase.end, phase_telemetry.device
     if epoch is None or end is None or device is None:
         return None
-    start, stop = epoch + assessed.phase.begin.t, epoch + end.t
+    start, stop = epoch + assessed_phase.phase.begin.t, epoch + end.t
     edges, rates = _sum_rates_within_phase(
         telemetry, ("disk_read_bytes", "disk_written_bytes"), device.device, start, stop, phase_telemetry.host
     )

@@ -15,7 +15,6 @@ CODE = {".cpp", ".hpp", ".py", ".cmake", ".toml", ".cff"}
 LONGEST_FILE = 400  # lines
 # Longer files, with their limit and the reason.
 LONGER_FILES = {
-    "lab/sonde/cli/layout.py": (420, "all subcommands of one verb"),
     "lab/sonde/model/confined_files.py": (450, "the only module that writes files, reviewed as a whole"),
     "tests/preload/programs/same/process.c": (420, "one program with all scenarios of a process"),
 }

@@ -8,28 +8,23 @@ from pathlib import Path
 
 import click
 
+from sonde.cli.layout_check import check_command, collect_command
 from sonde.cli.layout_output import (
     make_layout_plan_document,
     make_lun_deletion_document,
-    print_layout_check,
     print_layout_plan,
     print_lun_deletion,
 )
-from sonde.cli.options import OutputFile, VerbGroup, add_archive_option, add_json_option
-from sonde.design.checked_items import choose_exit_code
+from sonde.cli.layout_verify import verify_command
+from sonde.cli.options import OutputFile, VerbGroup, add_json_option
 from sonde.design.layout import layout_tables
-from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import parse_geometry
-from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.plan import LayoutPlan, format_system_file, make_system_file, plan_layout
 from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import write_file
 from sonde.model.errors import EXIT_FAILED, EXIT_OK, MachineError, UserError, suggest_close_name
-from sonde.model.plan import Plan
-from sonde.model.record import RecordReader
 from sonde.model.system import System, read_system
-from sonde.store.archive import Archive
-from sonde.terminal.screen import get_messages_console, get_results_console, make_plain_table, print_json
+from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 
 
 @click.group("layout", cls=VerbGroup)
@@ -44,6 +39,9 @@ def command() -> None:
     More: sonde help tasks/layout
     """
 
+
+for subcommand in (check_command, collect_command, verify_command):
+    command.add_command(subcommand)
 
 _system_argument = click.argument("system", metavar="SYSTEM")
 
@@ -164,71 +162,6 @@ def _print_alternative_layouts(
     return 0
 
 
-@command.command("check")
-@click.argument("locations", nargs=-1, metavar="[MOUNT|DEVICE|FILE]...")
-@click.option(
-    "--from",
-    "saved_outputs",
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="Saved output instead of this machine: of `layout collect`, lsblk, mdadm, lvs, multipath, xfs_info, zpool …",
-)
-@click.option("--plan", "system", metavar="SYSTEM", help="Compare with the layout of this system.")
-@click.option("--as", "name", metavar="NAME", help="Which of its file systems (default: that of the mount point).")
-@add_json_option
-def check_command(
-    locations: tuple[str, ...], saved_outputs: tuple[Path, ...], system: str | None, name: str | None, as_json: bool
-) -> int:
-    """Say what is wrong with the storage beneath a mount point, a directory, a device, or in saved outputs.
-
-    --plan alone reviews the storage that the system file describes.
-
-    Read are sysfs, superblocks, ioctls and tools; nothing is written. For a FILE its extents are looked at too. Exit
-    code 1 when something is wrong, 6 when nothing could be compared.
-
-    \b
-    Examples:
-      sonde layout check /scratch
-      sonde layout check /scratch --plan layout/system.toml --as scratch
-      sonde layout check --from lsblk.json --from xfs_info.txt
-    """
-    from sonde.design.layout.check import check_layout
-    from sonde.design.layout.check_system import check_described_storage
-    from sonde.design.layout.live.inspection import inspect_storage
-    from sonde.design.layout.live.joining import join_observations
-    from sonde.design.layout.live.observations import merge_observations
-    from sonde.design.layout.live.saved_output import read_files
-    from sonde.design.layout.written_attributes import list_written_attributes
-
-    if not locations and not saved_outputs and (system is None or name is not None):
-        raise UserError(
-            "There is nothing to check; name a mount point, a device, saved outputs with --from, or with --plan alone"
-            " a system whose description is reviewed."
-        )
-    if system is not None and not locations and not saved_outputs:
-        verdict = check_described_storage(read_system(find_system_file(system)))
-        print_layout_check(ObservedStorage(), verdict, as_json)
-        return choose_exit_code(len(verdict.faults), verdict.checked_items)
-    storage = read_files(saved_outputs)
-    for item in locations:
-        storage = merge_observations(storage, inspect_storage(item))
-    storage, planned, planned_mounts, machine = join_observations(storage), None, list[str](), None
-    if system is not None:
-        machine_plan = plan_layout(read_system(find_system_file(system)))
-        mount_points = [item.location for item in storage.file_systems]
-        machine = machine_plan.system
-        planned = _find_planned_layout(machine, machine_plan, name, mount_points)
-        planned_mounts = _list_mount_points(machine, planned.id)
-    elif name is not None:
-        raise UserError("--as names a file system of a system; give the system with --plan.")
-    directories = [path for item in locations if (path := Path(item)).is_dir()]
-    written = list_written_attributes(machine, planned) if machine is not None and planned is not None else ()
-    verdict = check_layout(storage, planned, directories, planned_mounts, written)
-    print_layout_check(storage, verdict, as_json)
-    return choose_exit_code(len(verdict.faults), verdict.checked_items)
-
-
 @command.command("delete")
 @_system_argument
 @click.argument("enclosure", metavar="ENCLOSURE")
@@ -254,136 +187,6 @@ def delete_command(system: str, enclosure: str, output: Path | None, as_json: bo
     else:
         print_lun_deletion(deletion)
     return EXIT_OK
-
-
-@command.command("collect")
-def collect_command() -> int:
-    """Print a shell script that collects, on a machine without Sonde, everything that `layout check --from` reads.
-
-    The script only reads; run it as root to see superblocks.
-
-    \b
-    Examples:
-      sonde layout collect > collect.sh
-      sonde layout collect | ssh oss01 sh > oss01.txt
-    """
-    from sonde.design.layout.live.collector import make_collector
-
-    get_results_console().print(make_collector(), markup=False, highlight=False, soft_wrap=True, end="")
-    return EXIT_OK
-
-
-@command.command("verify")
-@click.argument("directory", metavar="MOUNT", type=click.Path(exists=True, file_okay=False))
-@click.option("--plan", "system", metavar="SYSTEM", help="Compare with the layout of this system.")
-@click.option("--as", "name", metavar="NAME", help="Which of its file systems (default: that of the mount point).")
-@click.option("--segment", metavar="SIZE", help="On one drive before the next, where nobody else knows it: 256KiB.")
-@click.option("--stripe", metavar="SIZE", help="Of all data drives together: 2MiB.")
-@click.option("--parity/--no-parity", default=None, help="RAID 5 or 6, or not, where nobody else knows it.")
-@click.option("--volume", metavar="SIZE", help="Bytes of each case (default: 16 full widths, 64 MiB at least).")
-@click.option("--repeats", type=click.IntRange(1, 100), default=6, show_default=True, help="Of each case, in turn.")
-@click.option("--buffered", is_flag=True, help="Through the page cache, where O_DIRECT does not work.")
-@click.option("--simulated", metavar="RUN", help="A run of the same plan that the simulator computed.")
-@add_archive_option
-@add_json_option
-def verify_command(
-    directory: str, system: str | None, name: str | None, segment: str | None, stripe: str | None, parity: bool | None,
-    volume: str | None, repeats: int, buffered: bool, simulated: str | None, archive: Archive, as_json: bool,
-) -> int:  # fmt: skip
-    """Measure what alignment and width matter beneath MOUNT, and say whether the predictions hold.
-
-    Files are written below MOUNT and removed; devices are never written to. Measured are requests of a full stripe that
-    begin at one and inside of one, and requests of one stripe unit and of all. Exit code 1 when a prediction does not
-    hold.
-
-    \b
-    Examples:
-      sonde layout verify /scratch
-      sonde layout verify /scratch --plan layout/system.toml --as scratch
-      sonde layout verify /scratch --segment 256KiB --stripe 2MiB
-    """
-    from sonde.design.layout import stripe_measurement
-    from sonde.design.layout.live.inspection import inspect_storage
-    from sonde.model.units import parse_bytes
-
-    if (segment is None) != (stripe is None):
-        raise UserError("--segment and --stripe go together: what one drive holds before the next, and what all do.")
-    given_stripe = (parse_bytes(segment), parse_bytes(stripe)) if segment is not None and stripe is not None else None
-    storage = inspect_storage(directory)
-    planned = None
-    if system is not None:
-        machine = read_system(find_system_file(system))
-        planned = _find_planned_layout(
-            machine, plan_layout(machine), name, [file_system.location for file_system in storage.file_systems]
-        )
-    geometry = stripe_measurement.choose_stripe_geometry(storage, planned, given_stripe, parity)
-    document = stripe_measurement.make_stripe_plan_document(
-        directory, geometry, parse_bytes(volume) if volume is not None else None, repeats, uses_direct_io=not buffered
-    )
-    record = _measure_plan(Plan.from_document(document, "layout verify"), archive, as_json)
-    rates, simulated_rates = stripe_measurement.read_rates_by_case(record), None
-    if simulated is not None:
-        simulated_rates = stripe_measurement.read_rates_by_case(_read_record_of_run(archive, simulated))
-    assessment = stripe_measurement.evaluate_stripe_measurement(rates, geometry, planned, simulated_rates)
-    if as_json:
-        print_json({"stripe": asdict(geometry), **asdict(assessment), "holds": assessment.holds})
-    else:
-        for line in layout_tables.describe_measurement(geometry, assessment):
-            get_results_console().print(line, soft_wrap=True, highlight=False, markup=False)
-    return 0 if assessment.holds else EXIT_FAILED
-
-
-def _measure_plan(plan: Plan, archive: Archive, quiet: bool) -> RecordReader:
-    from sonde.conduct.run import RunSetup, conduct_run, make_engine_failure
-    from sonde.launch.engine import find_engine
-    from sonde.terminal.run_display import make_display
-
-    archive.recover_unfinished_runs()
-    display = make_display(get_messages_console(), quiet)
-    setup = RunSetup(find_engine(), archive, on_stop=display.report_stop_signal)
-    display.begin_run(plan.title, 1, 1, plan)
-    try:
-        result = conduct_run(plan, setup, display.show_record_line, plan.id)
-    finally:
-        display.end_display()
-    if result.exit_code != EXIT_OK:
-        raise make_engine_failure(result.exit_code, result.text)
-    return result.record
-
-
-def _read_record_of_run(archive: Archive, run_reference: str) -> RecordReader:
-    from sonde.model.record import read_record
-    from sonde.store.archive import RECORD
-
-    return read_record(archive.find_run_folders(run_reference)[-1] / RECORD)
-
-
-def _find_planned_layout(
-    system: System, plan: LayoutPlan, file_system_id: str | None, mount_points: list[str]
-) -> FileSystemLayout:
-    """The file system of the plan that is meant: named, or mounted at one of the places, or the only one."""
-    names = [candidate.id for candidate in plan.file_systems]
-    if file_system_id is None:
-        mounted = [
-            file_system for item in plan.system.list_parts("mounts") if getattr(item.table, "path", "") in mount_points
-            for file_system in plan.system.find_references(item.id, "file_system")
-        ]  # fmt: skip
-        candidates = [candidate for candidate in dict.fromkeys(mounted) if candidate in names] or names
-        if len(candidates) != 1:
-            raise UserError(f"{system.id} has {', '.join(names)}; say with --as which one is meant.")
-        file_system_id = candidates[0]
-    if file_system_id not in names:
-        raise UserError(
-            f'{system.id} lays out no file system "{file_system_id}".{suggest_close_name(file_system_id, names)}'
-        )
-    return plan.get_layout(file_system_id)
-
-
-def _list_mount_points(system: System, file_system: str) -> list[str]:
-    return [
-        getattr(item.table, "path", "") for item in system.list_parts("mounts")
-        if file_system in system.find_references(item.id, "file_system")
-    ]  # fmt: skip
 
 
 def _make_layout_files(plan: LayoutPlan, binary: bool) -> dict[str, str]:

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The verbs of ``sonde layout`` that look at storage: ``check`` and ``collect``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from sonde.cli.layout_file_system import find_planned_layout, list_mount_points
+from sonde.cli.layout_output import print_layout_check
+from sonde.cli.options import add_json_option
+from sonde.design.checked_items import choose_exit_code
+from sonde.design.layout.live.observations import ObservedStorage
+from sonde.design.layout.plan import plan_layout
+from sonde.model.bundled_files import find_system_file
+from sonde.model.errors import EXIT_OK, UserError
+from sonde.model.system import read_system
+from sonde.terminal.screen import get_results_console
+
+
+@click.command("check")
+@click.argument("locations", nargs=-1, metavar="[MOUNT|DEVICE|FILE]...")
+@click.option(
+    "--from",
+    "saved_outputs",
+    multiple=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Saved output instead of this machine: of `layout collect`, lsblk, mdadm, lvs, multipath, xfs_info, zpool …",
+)
+@click.option("--plan", "system", metavar="SYSTEM", help="Compare with the layout of this system.")
+@click.option("--as", "name", metavar="NAME", help="Which of its file systems (default: that of the mount point).")
+@add_json_option
+def check_command(
+    locations: tuple[str, ...], saved_outputs: tuple[Path, ...], system: str | None, name: str | None, as_json: bool
+) -> int:
+    """Say what is wrong with the storage beneath a mount point, a directory, a device, or in saved outputs.
+
+    --plan alone reviews the storage that the system file describes.
+
+    Read are sysfs, superblocks, ioctls and tools; nothing is written. For a FILE its extents are looked at too. Exit
+    code 1 when something is wrong, 6 when nothing could be compared.
+
+    \b
+    Examples:
+      sonde layout check /scratch
+      sonde layout check /scratch --plan layout/system.toml --as scratch
+      sonde layout check --from lsblk.json --from xfs_info.txt
+    """
+    from sonde.design.layout.check import check_layout
+    from sonde.design.layout.check_system import check_described_storage
+    from sonde.design.layout.live.inspection import inspect_storage
+    from sonde.design.layout.live.joining import join_observations
+    from sonde.design.layout.live.observations import merge_observations
+    from sonde.design.layout.live.saved_output import read_files
+    from sonde.design.layout.written_attributes import list_written_attributes
+
+    if not locations and not saved_outputs and (system is None or name is not None):
+        raise UserError(
+            "There is nothing to check; name a mount point, a device, saved outputs with --from, or with --plan alone"
+            " a system whose description is reviewed."
+        )
+    if system is not None and not locations and not saved_outputs:
+        verdict = check_described_storage(read_system(find_system_file(system)))
+        print_layout_check(ObservedStorage(), verdict, as_json)
+        return choose_exit_code(len(verdict.faults), verdict.checked_items)
+    storage = read_files(saved_outputs)
+    for item in locations:
+        storage = merge_observations(storage, inspect_storage(item))
+    storage, planned, planned_mounts, machine = join_observations(storage), None, list[str](), None
+    if system is not None:
+        machine_plan = plan_layout(read_system(find_system_file(system)))
+        mount_points = [item.location for item in storage.file_systems]
+        machine = machine_plan.system
+        planned = find_planned_layout(machine, machine_plan, name, mount_points)
+        planned_mounts = list_mount_points(machine, planned.id)
+    elif name is not None:
+        raise UserError("--as names a file system of a system; give the system with --plan.")
+    directories = [path for item in locations if (path := Path(item)).is_dir()]
+    written = list_written_attributes(machine, planned) if machine is not None and planned is not None else ()
+    verdict = check_layout(storage, planned, directories, planned_mounts, written)
+    print_layout_check(storage, verdict, as_json)
+    return choose_exit_code(len(verdict.faults), verdict.checked_items)
+
+
+@click.command("collect")
+def collect_command() -> int:
+    """Print a shell script that collects, on a machine without Sonde, everything that `layout check --from` reads.
+
+    The script only reads; run it as root to see superblocks.
+
+    \b
+    Examples:
+      sonde layout collect > collect.sh
+      sonde layout collect | ssh oss01 sh > oss01.txt
+    """
+    from sonde.design.layout.live.collector import make_collector
+
+    get_results_console().print(make_collector(), markup=False, highlight=False, soft_wrap=True, end="")
+    return EXIT_OK

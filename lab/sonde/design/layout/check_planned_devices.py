@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_planned_arrays import compare_arrays
 from sonde.design.layout.check_planned_pools import compare_pool
+from sonde.design.layout.check_target_devices import find_unmounted_targets, list_target_labels
 from sonde.design.layout.check_volumes import UNPLANNED_TARGETS
 from sonde.design.layout.device_identity import (
     describe_device,
@@ -74,10 +75,13 @@ def find_device_faults(
     commands = group_by_command(written)
     yield from compare_arrays(storage, commands.values())
     yield from _find_unplanned_layers(storage, file_systems)
-    yield from _compare_targets(storage, _list_planned_targets(commands.values()))
+    targets = list_planned_targets(commands.values())
+    yield from _compare_targets(storage, targets)
+    yield from find_unmounted_targets(storage, targets)
     for options in commands.values():
         if ("vgcreate", "") in options:
             yield from _compare_volume_group(storage, options["vgcreate", ""])
+            yield from _compare_volume_members(storage, options["vgcreate", ""])
         if ("zpool", "") in options:
             yield from compare_pool(storage, file_systems, options["zpool", ""])
         for each in file_systems if ("mkfs.xfs", "-l logdev") in options else ():
@@ -121,10 +125,30 @@ def _compare_volume_group(storage: ObservedStorage, arguments: str) -> Iterator[
                 "not as planned", disk.name,
                 f"it is a physical volume of {group}; planned are {describe_planned_devices(planned[:4])}",
                 "the volume lies on another device than planned, with other rates and failures", _CHANGE,
+                ("physical volume",),
             )  # fmt: skip
 
 
-def _list_planned_targets(commands: Iterable[Mapping[tuple[str, str], str]]) -> dict[str, str]:
+def _compare_volume_members(storage: ObservedStorage, arguments: str) -> Iterator[LayoutFault]:
+    """Planned physical volumes that a striped volume of the group does not use."""
+    group, *planned = split_device_arguments(arguments)
+    for disk in storage.disks.values():
+        if disk.settings.get("volume_group") != group or disk.level != "raid0":
+            continue
+        answers = [find_planned_names(storage, planned, storage.disks[name]) for name in disk.members
+                   if name in storage.disks]  # fmt: skip
+        present = {path for paths in answers for path in paths or ()}
+        absent = [path for path in planned if path not in present] if answers and None not in answers else []
+        if absent:
+            yield LayoutFault(
+                "not as planned", disk.name,
+                f"it does not use {describe_planned_devices(absent)}, which {'is' if len(absent) == 1 else 'are'}"
+                " planned for it", "other capacity and bandwidth",
+                "make the volume again over all physical volumes", ("members",),
+            )  # fmt: skip
+
+
+def list_planned_targets(commands: Iterable[Mapping[tuple[str, str], str]]) -> dict[str, str]:
     """The planned device of each target by its label."""
     targets = {}
     for options in commands:
@@ -138,26 +162,43 @@ def _list_planned_targets(commands: Iterable[Mapping[tuple[str, str], str]]) -> 
 
 def _compare_targets(storage: ObservedStorage, targets: Mapping[str, str]) -> Iterator[LayoutFault | CheckedItem]:
     """The devices that have the labels of targets."""
-    paths = {path.name for disk in storage.disks.values() for path in disk.paths}  # a path has the label of its map
-    labels = {disk.name: re.sub(r"[:=]", "-", disk.settings.get("fs_label", ""))
-              for disk in storage.disks.values() if disk.name not in paths}  # fmt: skip
+    labels = list_target_labels(storage)
+    owners = {name: [label for label, path in targets.items() if is_planned_device(storage, path, storage.disks[name])]
+              for name in labels}  # fmt: skip
+    done: set[str] = set()
     for name, label in labels.items():
         if label not in targets and not _TARGET_LABEL.fullmatch(label):
             continue
         disk = storage.disks[name]
-        planned = [target for target, path in targets.items() if is_planned_device(storage, path, disk)]
-        missing = [target for target in planned if target not in labels.values()]
-        if missing and label not in planned:
+        missing = [target for target in owners[name] if target not in labels.values()]
+        other = next((each for each, text in labels.items() if text in owners[name] and label in owners[each]), name)
+        if missing and label not in owners[name]:
             yield CheckedItem("the planned device of a target", missing[0])
             yield LayoutFault(
                 "target with another name", missing[0],
                 f"it is missing: its device {describe_device(disk)} holds {label}",
                 "clients look for one target in vain, and another one has or takes the name that this one has",
                 "make it again with the planned index (--index), as the script of sonde layout plan does",
-                ("index",), (missing[0], label),
+                ("index", "file_system"), (missing[0], label),
             )  # fmt: skip
+        elif other != name and label not in owners[name]:
+            done.add(name)
+            if other not in done:
+                yield CheckedItem("the planned device of a target", label)
+                yield _report_exchanged_targets(storage, ((label, name), (labels[other], other)))
         elif label in targets:
             yield from _compare_device(storage, disk, targets[label], label, _TARGET)
+
+
+def _report_exchanged_targets(
+    storage: ObservedStorage, targets: tuple[tuple[str, str], tuple[str, str]]
+) -> LayoutFault:
+    names = tuple(sorted(label for label, _ in targets))
+    texts = [f"{label} is on {describe_device(storage.disks[name])}" for label, name in sorted(targets)]
+    return LayoutFault(
+        "not as planned", ", ".join(names), f"their devices are exchanged: {' and '.join(texts)}",
+        _TARGET.cost, _TARGET.remedy, ("device",), names,
+    )  # fmt: skip
 
 
 def _find_disk(storage: ObservedStorage, device_path: str) -> ObservedDisk | None:
@@ -179,7 +220,7 @@ def _compare_device(
         yield LayoutFault(
             "not as planned", location,
             f"{use.owner} is on {describe_device(disk)}; planned is {describe_planned_devices([path])}",
-            use.cost, use.remedy,
+            use.cost, use.remedy, ("device",),
         )  # fmt: skip
 
 

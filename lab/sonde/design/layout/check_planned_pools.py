@@ -52,6 +52,7 @@ def compare_pool(
     planned = [*(path for paths in planned_vdevs for path in paths), *spares]
     for pool in (each for each in file_systems if each.kind == "zfs"):
         groups: dict[str, dict[str, list[str]]] = {}
+        strays: list[tuple[str, str, list[str], list[str], list[str]]] = []
         for vdev in pool.vdevs:
             is_drive = vdev.kind == "drive" and not vdev.use
             paths = find_planned_names(storage, planned, _find_vdev_disk(storage, vdev.name)) if is_drive else None
@@ -65,9 +66,45 @@ def compare_pool(
             if len(groups) > len(planned_vdevs) and not all_paths & set(usual):
                 yield _report_unplanned_vdev(pool, parent, members, spares)
                 continue
+            absent = [path for path in usual if path not in all_paths]
+            if absent and len(members) < len(usual):
+                yield _report_missing_drives(pool, parent, len(members), absent)
             # a spare may have replaced a drive
-            for name in (name for name, paths in members.items() if not set(paths) & {*usual, *spares}):
-                yield _report_vdev_drive(pool, parent, name, [path for path in usual if path not in all_paths])
+            strays += [(parent, name, paths, absent, usual) for name, paths in members.items()
+                       if not set(paths) & {*usual, *spares}]  # fmt: skip
+        yield from _report_stray_drives(pool, strays)
+
+
+def _report_missing_drives(pool: ObservedFileSystem, vdev_name: str, count: int, absent: Sequence[str]) -> LayoutFault:
+    return LayoutFault(
+        "not as planned", pool.location,
+        f"{vdev_name} has {count} drives without {describe_planned_devices(absent)}; planned are"
+        f" {count + len(absent)}", "other drives may fail, and another rate and capacity",
+        "save the data, and make the pool again with the script of sonde layout plan", ("vdevs", "vdev drives"),
+    )  # fmt: skip
+
+
+def _report_stray_drives(
+    pool: ObservedFileSystem, strays: Sequence[tuple[str, str, list[str], list[str], list[str]]]
+) -> Iterator[LayoutFault]:
+    """Drives in vdevs that the plan does not have them in; those that two vdevs have of each other are one fault. Each
+    stray is the vdev, the drive, its planned paths, and the absent and all planned paths of the vdev."""
+    done: set[str] = set()
+    for parent, name, paths, absent, usual in strays:
+        opposite = next((each for each in strays if set(each[2]) & set(usual) and set(paths) & set(each[4])), None)
+        if name in done:
+            continue
+        if opposite is None or opposite[0] == parent or opposite[1] in done:
+            yield _report_vdev_drive(pool, parent, name, absent)
+            continue
+        done.add(opposite[1])
+        yield LayoutFault(
+            "not as planned", pool.location,
+            f"drives are exchanged: {name} in {parent} is planned where {opposite[0]} is, and {opposite[1]} in"
+            f" {opposite[0]} where {parent} is",
+            "other drives than planned may fail together, and a vdev may lose more than it bears",
+            "exchange the drives, or change the plan if it is meant so",
+        )  # fmt: skip
 
 
 def _compare_pool_spares(

@@ -61,7 +61,7 @@ def _check_vdevs(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem
     if len(shapes) > 1 and not any(kind == "drive" for kind, _ in shapes):
         yield LayoutFault(
             "unequal members of a stripe", pool.location, f"its vdevs differ: {pool.facts.get('vdevs', '')}",
-            "the pool is as fast as its slowest vdev", "make every vdev of equal drives",
+            "the pool is as fast as its slowest vdev", "make every vdev of equal drives", ("vdevs",),
         )  # fmt: skip
     spares = [vdev for vdev in tops if vdev.use == "spares"]
     parity = [vdev for vdev in data if vdev.kind.startswith(("raidz", "draid"))]
@@ -90,23 +90,34 @@ def _check_pool_state(pool: ObservedFileSystem) -> Iterator[LayoutFault | Checke
     for vdev in pool.vdevs:
         if vdev.use == "spares" and vdev.state == "INUSE":
             yield LayoutFault(
-                "spare in use", pool.location, f"spare {vdev.name} stands for a drive that failed",
+                "spare in use", pool.location, f"spare {vdev.name} stands for {_name_replaced_drive(pool, vdev.name)}",
                 "there is one spare less", "zpool replace the drive that failed; the spare is free again then",
             )  # fmt: skip
     if state not in ("ONLINE", "") or sick:
+        drives = [vdev for vdev in pool.vdevs if vdev.kind == "drive" and vdev.use not in _AUXILIARY_USES
+                  and vdev.parent and vdev.state not in _GOOD_STATES]  # fmt: skip
         names = ", ".join(f"{vdev.name} {vdev.state}" for vdev in sick)
+        names += f"; {', '.join(f'{drive.name} {drive.state}' for drive in drives)}" if drives else ""
         yield LayoutFault(
             "degraded",
             pool.location,
             f"the pool is {state} {names}".strip(),
             _describe_remaining_redundancy(pool, sick),
             "zpool replace the drive that failed",
+            parts=(pool.location, *(drive.name for drive in drives)),
         )
     if scan := pool.facts.get("scan", ""):
         yield LayoutFault(
             "rebuilding", pool.location, f"the pool is busy: {scan}", "it takes its share of every drive's rate",
             "measure after it has ended (zpool status)",
         )  # fmt: skip
+
+
+def _name_replaced_drive(pool: ObservedFileSystem, spare: str) -> str:
+    """The drive that a spare stands for: the other one of its group."""
+    groups = {(vdev.parent, vdev.group) for vdev in pool.vdevs if vdev.name == spare and vdev.group}
+    drives = [vdev for vdev in pool.vdevs if (vdev.parent, vdev.group) in groups and vdev.name != spare]
+    return ", ".join(f"{vdev.name} of {vdev.parent} ({vdev.state})" for vdev in drives) or "a drive that failed"
 
 
 def _describe_remaining_redundancy(pool: ObservedFileSystem, faulty_vdevs: list[ObservedVdev]) -> str:
@@ -145,6 +156,7 @@ def _check_pool_errors(pool: ObservedFileSystem) -> Iterator[LayoutFault | Check
                 "errors of a drive", f"{pool.location} {vdev.name}", f"{vdev.name} has counted {text} errors",
                 "data was wrong or missing and was repaired from its redundancy, where there is any",
                 "look at cable, port and drive (smartctl), then zpool clear and zpool scrub",
+                parts=(vdev.name,),
             )  # fmt: skip
 
 
@@ -156,6 +168,7 @@ def _check_pool_properties(pool: ObservedFileSystem) -> Iterator[LayoutFault | C
             yield LayoutFault(
                 "sectors too small", pool.location, f"ashift is {shift}, sectors of {1 << int(shift)} bytes",
                 "drives with sectors of 4 KiB read before they write", "make the pool again with ashift=12",
+                ("ashift",),
             )  # fmt: skip
     fragmentation = pool.facts.get("fragmentation", "").rstrip("%")
     if fragmentation.isdigit():

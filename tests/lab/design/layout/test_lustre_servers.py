@@ -54,7 +54,7 @@ def test_metadata_array_is_compared_with_its_plan() -> None:
 
 def test_rotating_drives_of_metadata_are_reported() -> None:
     problems = find_problems(print_metadata_server(rotating=True))
-    assert problems == [f"sd{letter}: technology of the drive: a rotating drive; planned is flash" for letter in "abcd"]
+    assert problems == ["sda, sdb, sdc, sdd: technology of the drive: a rotating drive; planned is flash"]
 
 
 @pytest.mark.parametrize(
@@ -82,3 +82,46 @@ Block size:               4096
 """
     faults = check_outputs({"dumpe2fs": dump}, describe_servers(), "fs").faults
     assert ("space reserved for root" in {fault.kind for fault in faults}) == is_fault
+
+
+def print_object_server(mounted: bool = True, first: str = "md0", second: str = "md1") -> dict[str, str]:
+    """The outputs of a server of two object targets, the second of which may not be mounted."""
+    rows: list[dict[str, Any]] = [
+        {"name": name, "kname": name, "type": "raid6", "size": 10**13} for name in ("md0", "md1")
+    ]
+    for name, index in ((first, 0), (second, 1)):
+        label = {"fstype": "ext4", "label": f"fs-OST000{index}", "uuid": f"u{index}"}
+        if name in ("md0", "md1"):
+            rows[int(name[2])] |= label
+        else:
+            part = {"name": name, "kname": name, "type": "part", "size": 5 * 10**12, "start": 2048, **label}
+            rows[0].setdefault("children", []).append(part)
+    mounts = [{"target": f"/ost{index}", "source": f"/dev/{name}", "fstype": "lustre",
+               "options": f"ro,svname=fs-OST000{index},osd=osd-ldiskfs"}
+              for name, index in ((first, 0), *([(second, 1)] if mounted else []))]  # fmt: skip
+    return {"lsblk": json.dumps({"blockdevices": rows}), "findmnt": json.dumps({"filesystems": mounts})}
+
+
+def test_planned_target_that_is_not_mounted_is_reported() -> None:
+    assert find_problems(print_object_server()) == []
+    (problem,) = find_problems(print_object_server(mounted=False))
+    assert problem == "fs-OST0001: its device md1 runs here, but no target of it is mounted"
+    outputs = print_object_server(mounted=False)
+    active = outputs | {"lctl": " 0 UP obdfilter fs-OST0001 fs-OST0001_UUID 9\n"}
+    assert find_problems(active) == []
+
+
+def test_targets_on_one_array_are_reported() -> None:
+    problems = find_problems(print_object_server(first="md0p1", second="md0p2"))
+    assert [problem for problem in problems if "object targets are on md0" in problem] == [
+        "fs-OST0000, fs-OST0001: 2 object targets are on md0: fs-OST0000 on md0p1, fs-OST0001 on md0p2"]  # fmt: skip
+    assert not any("planned is" in problem for problem in problems)
+
+
+def test_targets_on_slices_of_one_array_are_sound_when_planned() -> None:
+    document = describe_servers()
+    document["slices"] = [{"id": "s[0-1]", "on": "g0", "share": "50 %"}]
+    document["targets"][0]["on"] = "s[0-1]"
+    outputs = print_object_server(first="md0p1", second="md0p2")
+    kinds = {fault.kind for fault in check_outputs(outputs, document, "fs").faults}
+    assert "targets share a device" not in kinds

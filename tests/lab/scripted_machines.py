@@ -357,8 +357,8 @@ def _print_target_arrays(state: WrittenState, targets: Sequence[str]) -> list[st
         drives = [f"sd{'abcd'[position]}{letter}" for letter in "abcdefghijklmnop"[: _count_devices(target_state)]]
         top = {"name": array, "kname": array, "type": f"raid{level}", "size": 4 * _TIB, "rota": "OST" in label,
                "fstype": "ext4", "label": label}  # fmt: skip
-        rows += [{"name": name, "kname": name, "type": "disk", "size": 2 * _TIB, "rota": "OST" in label,
-                  "children": [top]} for name in drives]  # fmt: skip
+        rows += [{"name": name, "kname": name, "type": "disk", "size": (4 if "OST" in label else 1) * 10**12,
+                  "rota": "OST" in label, "children": [top]} for name in drives]  # fmt: skip
         details.append(_print_mdadm(target_state, array, drives))
         settings += _print_settings(target_state, {name: [array] if name in _ARRAY_SETTINGS else drives
                                                    for name in _list_settings(target_state)})  # fmt: skip

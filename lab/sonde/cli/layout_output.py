@@ -76,6 +76,9 @@ def print_layout_check(storage: ObservedStorage, layout_check: LayoutCheck, as_j
         for fault in layout_check.faults:
             console.print(f"{fault.kind}  {fault.location}", style="bold red", soft_wrap=True, highlight=False)
             console.print(f"  {fault.problem}. Cost: {fault.cost}.", soft_wrap=True, highlight=False, markup=False)
+            if fault.consequences:
+                text = f"  It explains: {'; '.join(fault.consequences)}."
+                console.print(text, soft_wrap=True, highlight=False, markup=False)
             console.print(f"  Remedy: {fault.remedy}.", soft_wrap=True, highlight=False, markup=False)
         summary = summarize_comparisons(len(layout_check.faults), layout_check.checked_items)
         unchecked = f" Not known, so not checked: {'; '.join(layout_check.unknown)}." if layout_check.unknown else ""

@@ -18,14 +18,15 @@ from sonde.design.layout.check_drives import find_drive_faults
 from sonde.design.layout.check_inodes import find_inode_faults, find_planned_inode_faults
 from sonde.design.layout.check_mounts import find_covered_mounts, find_mount_faults
 from sonde.design.layout.check_objects import find_object_faults
-from sonde.design.layout.check_peer_attributes import drop_repeated_differences, find_attribute_differences
+from sonde.design.layout.check_peer_attributes import find_attribute_differences
 from sonde.design.layout.check_peers import find_peer_faults
 from sonde.design.layout.check_permissions import find_permission_faults
 from sonde.design.layout.check_plan import find_plan_faults, select_planned
-from sonde.design.layout.check_planned_devices import find_device_faults
+from sonde.design.layout.check_planned_devices import find_device_faults, list_planned_targets
 from sonde.design.layout.check_pools import find_pool_faults
 from sonde.design.layout.check_slices import find_slice_faults
 from sonde.design.layout.check_spares import find_spare_faults, list_unknown_spare_groups
+from sonde.design.layout.check_target_devices import find_shared_devices
 from sonde.design.layout.check_targets import find_target_faults
 from sonde.design.layout.check_volumes import find_volume_faults
 from sonde.design.layout.check_written import find_written_faults, list_not_compared
@@ -33,8 +34,9 @@ from sonde.design.layout.faults import LayoutCheck, LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import GIB, MIB
 from sonde.design.layout.live.observations import FileExtents, ObservedDisk, ObservedFileSystem, ObservedStorage
+from sonde.design.layout.merge_faults import merge_faults
 from sonde.design.layout.observe_written_lustre import list_target_names
-from sonde.design.layout.written_attributes import WrittenAttribute
+from sonde.design.layout.written_attributes import WrittenAttribute, group_by_command
 from sonde.design.layout.xfs import LEGACY_LARGEST_LOG, LEGACY_LOG_RATE, SMALLEST_LOG
 from sonde.model.units import format_bytes, format_count_with_noun
 
@@ -75,6 +77,7 @@ def check_layout(
     results += find_inode_faults(storage.file_systems)
     results += find_covered_mounts(storage.file_systems)
     results += find_target_faults(storage.file_systems)
+    results += find_shared_devices(storage, list_planned_targets(group_by_command(written).values()))
     for table in storage.slices:
         results += find_slice_faults(storage, table)
     for file in storage.files:
@@ -86,7 +89,7 @@ def check_layout(
         results += find_planned_inode_faults(storage.file_systems, list_target_names(written))
         for directory in directories if plan.table.purpose == "checkpoint" else ():
             results += find_permission_faults(directory)
-    faults, checked_items = split_faults_and_comparisons(drop_repeated_differences(results))
+    faults, checked_items = split_faults_and_comparisons(merge_faults(results, storage))
     not_compared = list_not_compared(written, {item.subject for item in checked_items}, storage)
     return LayoutCheck(faults, tuple(dict.fromkeys(unknown)), checked_items, not_compared)
 
@@ -222,6 +225,7 @@ def _check_log(storage: ObservedStorage, file_system: ObservedFileSystem) -> Ite
             "log too small", file_system.location, f"the log has {format_bytes(file_system.log)}",
             f"writing that allocates stops growing at about {LEGACY_LOG_RATE / 1e6:.0f} to 350 MB/s, and creates wait",
             f"make it with -l size={LEGACY_LARGEST_LOG // 4096}b (128 MiB) or more, or give it an external log",
+            ("log",),
         )  # fmt: skip
     if file_system.log_device and file_system.log_device.startswith("/dev/") and disk is not None:
         data_disks = {inner.name for inner in storage.iterate_disks_below(disk.name)}

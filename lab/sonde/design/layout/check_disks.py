@@ -130,7 +130,7 @@ def _check_members(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Lay
         yield LayoutFault(
             "unequal members of a stripe", disk.name, f"members are {kinds_text}",
             "the volume is as fast as its slowest member",
-            "stripe over members of one geometry and segment",
+            "stripe over members of one geometry and segment", ("geometry",),
         )  # fmt: skip
     wholes = [device.on or device.name for device in members]
     shared = {disk_name for disk_name in wholes if wholes.count(disk_name) > 1} | set(
@@ -149,7 +149,7 @@ def _check_members(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Lay
                 f"the stripe unit is {format_bytes(disk.unit)}, but the full stripe of a member is "
                 f"{format_bytes(stripe)}",
                 "parts of stripes are written, and RAID 5 and 6 read before that",
-                f"stripe with a unit of {format_bytes(stripe)}",
+                f"stripe with a unit of {format_bytes(stripe)}", ("stripe_unit",),
             )  # fmt: skip
     places = {match[1] for member in disk.members if (match := re.search(r"/(pm\d+d\d+)L", member))}
     if striped and len(disk.members) > 2 and len(places) == 1:

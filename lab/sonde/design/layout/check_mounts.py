@@ -109,7 +109,7 @@ def _check_mounted_stripe(file_system: ObservedFileSystem) -> Iterator[LayoutFau
                 f"it is mounted with {name}={value}, a stripe of {format_bytes(value * step)}; it was made with"
                 f" {format_bytes(stored_size)}",
                 "allocations do not begin at stripes",
-                f"mount it without {name}=, or with {name}={stored_size // step}",
+                f"mount it without {name}=, or with {name}={stored_size // step}", ("stripe",),
             )  # fmt: skip
 
 

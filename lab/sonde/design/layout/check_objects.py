@@ -109,7 +109,7 @@ def _check_parameters(file_system: ObservedFileSystem) -> Iterator[LayoutFault |
         if int(value) < least:
             yield LayoutFault(
                 "parameter too small", f"{file_system.location} {name}", f"{name} is {value}", cost,
-                f"{command} …{name}={least} on the management server",
+                f"{command} …{name}={least} on the management server", (name,), (file_system.location,),
             )  # fmt: skip
     state, active = facts.get("device_state", ""), facts.get("active", "")
     if state or active:

@@ -118,8 +118,7 @@ def drop_repeated_differences(results: Iterable[LayoutFault | CheckedItem]) -> l
     faults = [each for each in all_results if isinstance(each, LayoutFault)]
     others = [each for each in faults if each.kind != "differs from its peers"]
     planned = [each for each in faults if each.kind == "not as planned"]
-    explaining_kinds = ("target with another name", "vdev not planned", "space reserved for root")
-    devices = [each for each in faults if each.kind in explaining_kinds]
+    devices = [each for each in faults if each.kind in ("target with another name", "vdev not planned")]
     covering = {
         "differs from its peers": others,
         "unequal members of a stripe": planned,

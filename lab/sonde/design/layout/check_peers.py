@@ -158,6 +158,7 @@ def _find_copies(storage: ObservedStorage) -> Iterator[LayoutFault]:
                 "one label twice", _join_first_names([disk.name for disk in tops]),
                 f"{len(tops)} file systems have the label {tops[0].settings['fs_label']}",
                 "a mount by label takes either of them", "give each its own label (xfs_admin -L, e2label)",
+                ("index",), (tops[0].settings["fs_label"],),
             )  # fmt: skip
     for disks in _group_by(mounted, lambda disk: disk.settings.get("fs_uuid", "")):
         tops = _list_top_disks(storage, disks)

@@ -110,7 +110,12 @@ def _check_numbers(file_system: ObservedFileSystem, plan: FileSystemLayout) -> I
         if observed != planned:
             texts = (format_bytes(observed), format_bytes(planned)) if size else (f"{observed:,}", f"{planned:,}")
             yield LayoutFault(
-                "not as planned", file_system.location, f"{name} is {texts[0]}; planned is {texts[1]}", cost, _MAKE
+                "not as planned",
+                file_system.location,
+                f"{name} is {texts[0]}; planned is {texts[1]}",
+                cost,
+                _MAKE,
+                (name,),
             )
     if file_system.size_bytes is not None and plan.capacity is not None:
         yield CheckedItem("the planned capacity", file_system.location)
@@ -123,7 +128,7 @@ def _check_numbers(file_system: ObservedFileSystem, plan: FileSystemLayout) -> I
             "not as planned", file_system.location,
             f"it has {format_bytes(file_system.size_bytes)}; planned are {format_bytes(plan.capacity)}",
             "it is on a smaller device, or part of the device is unused" if file_system.size_bytes < plan.capacity
-            else "it is on another device than planned, which is larger", _MAKE,
+            else "it is on another device than planned, which is larger", _MAKE, ("capacity",),
         )  # fmt: skip
 
 
@@ -137,7 +142,7 @@ def _check_log_against_plan(
             "not as planned", file_system.location,
             f"its log has {format_bytes(file_system.log)}; planned are {format_bytes(plan.log_size)}",
             "it limits creates and writes more than planned" if file_system.log < plan.log_size
-            else "it takes more space, and recovery after a crash takes longer", _MAKE,
+            else "it takes more space, and recovery after a crash takes longer", _MAKE, ("log",),
         )  # fmt: skip
     if file_system.log_device is not None:
         yield CheckedItem("the planned position of the log", file_system.location)
@@ -338,12 +343,12 @@ def _check_volume_members(storage: ObservedStorage, plan: FileSystemLayout) -> I
         if disk.level == "raid0" and len(disk.members) > 1 and member_count and len(disk.members) != member_count:
             yield LayoutFault(
                 "not as planned", disk.name, f"it has {len(disk.members)} members; planned are {member_count}",
-                "other capacity and bandwidth", _MAKE,
+                "other capacity and bandwidth", _MAKE, ("members",),
             )  # fmt: skip
         if disk.kind == "md" and disk.geometry and disk.level != "raid0" and planned and disk.geometry not in planned:
             yield LayoutFault(
                 "not as planned", disk.name, f"it is {disk.geometry}; planned is {', '.join(sorted(planned))}",
-                "another stripe, and other drives may fail", _MAKE,
+                "another stripe, and other drives may fail", _MAKE, ("geometry",),
             )  # fmt: skip
         if disk.kind == "md" and disk.unit and disk.level != "raid0" and units and disk.unit not in units:
             yield LayoutFault(

@@ -37,11 +37,12 @@ def list_planned_arrays(commands: Iterable[Mapping[tuple[str, str], str]]) -> li
     """The arrays of the mdadm commands of a plan, on all of its servers."""
     arrays = []
     for options in commands:
-        if ("mdadm", "") in options:
-            paths = split_device_arguments(options["mdadm", ""])
+        if ("mdadm", "--create") in options:
+            paths = split_device_arguments(options.get(("mdadm", ""), ""))
             count = int(options.get(("mdadm", "--raid-devices"), str(len(paths))))
-            device = options.get(("mdadm", "--create"), "")
-            arrays.append(PlannedArray(device, tuple(paths[:count]), tuple(paths[count:]), options))
+            arrays.append(
+                PlannedArray(options["mdadm", "--create"], tuple(paths[:count]), tuple(paths[count:]), options)
+            )
     return arrays
 
 

@@ -113,13 +113,14 @@ def _compare_written_targets(targets: Sequence[ObservedFileSystem]) -> Iterator[
             "another management server", target.location,
             f"its management server is {management}; the other targets have {usual}",
             "it asks another server, or finds none after a failover", f"tunefs.lustre --mgsnode={usual}",
+            ("management",),
         )  # fmt: skip
     for member, kind in (("file_system", "file system name"), ("backend", "backend")):
         for target, value, usual in _find_unusual_facts(targets, member):
             yield LayoutFault(
                 "targets differ", target.location, f"its {kind} is {value}; that of the other targets is {usual}",
                 "it belongs to another file system, or behaves in another way than its peers",
-                "make it again like the others, if it is not meant so",
+                "make it again like the others, if it is not meant so", (member,),
             )  # fmt: skip
     yield from _compare_two_targets(targets)
     for role in ("OST", "MDT"):
@@ -265,4 +266,5 @@ def _compare_parameter(
                 f"{parameter_name} is {common} on {count} of {len(peers)} targets, but {values}",
                 "files on these targets have another rate than on the others",
                 f"lctl set_param -P with the same {parameter_name} for all, on the management server",
+                (parameter_name,), tuple(peer.location for peer in others),
             )  # fmt: skip

@@ -94,9 +94,9 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
     # ---- arrays, slices and volumes
     ("mdadm", "--level"): AttributeComparison(
         "the planned RAID level", observe_array_levels,
-        "another number of drives may fail, and writes take another number of transfers"),
+        "another number of drives may fail, and writes take another number of transfers", attribute="level"),
     ("mdadm", "--raid-devices"): AttributeComparison("the planned number of drives", observe_array_drives,
-                                            "another stripe, and other drives may fail"),
+                                            "another stripe, and other drives may fail", attribute="devices"),
     ("mdadm", "--chunk"): AttributeComparison("the planned chunk"),
     ("mdadm", "--bitmap"): AttributeComparison(
         "the planned position of the bitmap", observe_bitmaps,
@@ -109,7 +109,7 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
                                       "mdadm --grow --layout= with the planned one, or make it again", "layout"),
     ("mdadm", "--spare-devices"): AttributeComparison(
         "the planned number of spares", observe_array_spares,
-        "after the loss of fewer drives than planned nothing takes over", "mdadm --manage --add a drive"),
+        "after the loss of fewer drives than planned nothing takes over", "mdadm --manage --add a drive", "spares"),
     ("sgdisk", "--new"): AttributeComparison(
         "the planned slices", observe_partitions, "slices begin or end at other places"),
     ("sgdisk", "--change-name"): AttributeComparison(
@@ -123,9 +123,10 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
                                                      "volumes begin and end at other places",
                                                      attribute="extent_bytes"),
     ("lvcreate", "--stripes"): AttributeComparison("the planned number of stripes", observe_stripe_counts,
-                                          "another number of members works for a task"),
+                                          "another number of members works for a task", attribute="stripes"),
     ("lvcreate", "--stripesize"): AttributeComparison("the planned stripe size", observe_stripe_sizes,
-                                             "requests of the preferred size leave members out"),
+                                             "requests of the preferred size leave members out",
+                                             attribute="stripe_unit"),
     ("lvcreate", "--extents"): AttributeComparison("the planned capacity"),
     # ---- local file systems
     ("mkfs.xfs", "-L"): AttributeComparison("the planned label", observe_labels, "the line of fstab does not find it"),
@@ -152,7 +153,8 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
     # ---- ZFS
     ("zpool", ""): AttributeComparison("the planned vdevs", observe_vdevs, "other drives may fail, and another rate",
                                      attribute="vdevs"),
-    **{("zpool", f"{flag} {name}"): AttributeComparison(f"the planned {name}", observe_pool_properties, cost, remedy)
+    **{("zpool", f"{flag} {name}"): AttributeComparison(f"the planned {name}", observe_pool_properties, cost, remedy,
+                                                          name)
        for flag, name, cost, remedy in (
            ("-o", "ashift", "writes smaller than a sector of the drives, or lost space", _MAKE),
            ("-O", "recordsize", "requests to the drives have another size", _SET),
@@ -179,7 +181,8 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
     ("mkfs.lustre", "--mgs"): AttributeComparison("the planned management target", observe_management_targets,
                                          "no target can register"),
     ("mkfs.lustre", "--mgsnode"): AttributeComparison("the planned management servers", observe_management_nodes,
-                                             "it does not find the management server, or not after a failover"),
+                                             "it does not find the management server, or not after a failover",
+                                             attribute="management"),
     ("mkfs.lustre", "--servicenode"): AttributeComparison("the planned failover servers", observe_failover_nodes,
                                                  "its data is out of reach while its server is down"),
     ("mkfs.lustre", "--backfstype"): AttributeComparison(

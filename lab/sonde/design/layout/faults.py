@@ -11,7 +11,8 @@ from sonde.design.checked_items import CheckedItem
 @dataclass(frozen=True)
 class LayoutFault:
     """One fault: `kind` for programs, its location, the problem, its cost and a remedy. `attributes` are those that it
-    is about, by their names in observations, and `parts` the parts that have them; empty is its location."""
+    is about, by their names in observations, and `parts` the parts that have them; empty is its location.
+    `consequences` are further findings that follow from it."""
 
     kind: str
     location: str
@@ -20,6 +21,7 @@ class LayoutFault:
     remedy: str
     attributes: tuple[str, ...] = ()
     parts: tuple[str, ...] = ()
+    consequences: tuple[str, ...] = ()
 
     def covers(self, part: str, attribute: str) -> bool:
         """Whether the fault is about an attribute of a part."""

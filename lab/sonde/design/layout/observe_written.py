@@ -158,8 +158,9 @@ def observe_array_spares(view: PlanView, key: Key) -> Iterator[Observation]:
         pairs = pair_arrays(view.storage, planned_arrays)
         arrays = [array for array in arrays if array.name in pairs]
         local = [pairs[array.name] for array in arrays]
-    count, planned = sum(int(array.settings["spares"]) for array in arrays), sum(len(each.spares) for each in local)
-    if arrays and any(each.spares for each in planned_arrays):
+    count = sum(int(array.settings["spares"]) for array in arrays)
+    planned = sum(int(each.options.get(key, "0")) for each in local)
+    if arrays:
         absent = list_absent_spares(view.storage, local) if count < planned else []
         absent_text = f" (without {', '.join(absent)})" if absent else ""
         names = ", ".join(array.name for array in arrays)

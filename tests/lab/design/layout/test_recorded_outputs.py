@@ -22,7 +22,7 @@ DATA = Path(__file__).resolve().parents[3] / "data" / "layout"
         ("mdadm-export.txt", set()),
         ("mdadm-detail.txt", {"degraded", "rebuilding", "no bitmap"}),
         ("lvs.json", set()),
-        ("multipathd.json", {"one path for all", "path errors", "path failed"}),
+        ("multipathd.json", {"path errors", "path failed"}),
         ("dumpe2fs.txt", set()),
         ("getstripe.txt", {"stripe does not fit RPCs", "objects on one target", "objects are missing"}),
         ("zpool.txt", {"unequal members of a stripe", "degraded", "sectors too small", "too full", "no spare"}),

@@ -64,6 +64,9 @@ REASONS_OF_FAULTS: dict[tuple[str, str], str] = {
     ("mkfs.lustre", "--mdt"): "targets|used twice", ("mkfs.lustre", "--ost"): "targets|used twice",
     ("mkfs.lustre", "--index"): "targets", ("mkfs.lustre", "--mgs"): "management",
     ("mkfs.lustre", "--fsname"): "its file system name is other",
+    ("mkfs.lustre", "--mgsnode"): "its management server is .*; planned is",
+    ("mkfs.lustre", "--mkfsoptions -b"): "a block has 2 KiB; planned is 4 KiB",
+    ("mke2fs", "-m"): "reserved for root; planned is 0 %",
 }  # fmt: skip
 ROLES = {("mkfs.lustre", "--ost"): "--mdt", ("mkfs.lustre", "--mdt"): "--ost"}
 # Places that two commands write.
@@ -132,7 +135,7 @@ def test_changed_attribute_is_reported_by_check(name: str, index: int) -> None:
     key = machine.written[index].key
     reason = REASONS_OF_FAULTS.get(key) or re.escape(COMPARISONS[key].subject.removeprefix("the planned "))
     faults = machine.check(change(machine, index)).faults
-    texts = [f"{fault.kind} {fault.problem}" for fault in faults]
+    texts = [f"{fault.kind} {fault.problem} {' '.join(fault.consequences)}" for fault in faults]
     assert any(re.search(reason, text) for text in texts), texts
 
 

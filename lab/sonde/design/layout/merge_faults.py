@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Makes one fault of findings that have one cause: the others become its consequences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_peer_attributes import drop_repeated_differences
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedStorage
+from sonde.design.layout.observe_written import list_disks_below
+
+_PLANNED = "not as planned"
+_PEERS = "differs from its peers"
+_UNEQUAL = "unequal members of a stripe"
+_SHARED = "targets share a device"
+_SIZES = frozenset({"capacity", "agcount", "agsize in blocks"})
+_GEOMETRY = frozenset({"geometry", "unit"})
+_ANY = frozenset[str]()
+
+
+@dataclass(frozen=True)
+class CauseRule:
+    """Findings of the kind `effect` that follow from one of the kind `cause`: of the same parts, or, where `is_above`,
+    of devices and file systems that its parts lie below. Without attributes a rule is about all of a kind."""
+
+    cause: str
+    cause_attributes: frozenset[str]
+    effect: str
+    effect_attributes: frozenset[str]
+    is_above: bool = False
+
+
+# The rules apply in this order; an effect has one cause.
+RULES: Sequence[CauseRule] = (
+    CauseRule(_PLANNED, frozenset({"spares"}), "no spare", _ANY),
+    CauseRule(_PLANNED, frozenset({"geometry"}), _PLANNED, frozenset({"level", "devices"})),
+    CauseRule(_PLANNED, _GEOMETRY, _UNEQUAL, frozenset({"geometry", "size"}), is_above=True),
+    CauseRule(_PLANNED, _GEOMETRY, "unit does not fit the stripe", _ANY, is_above=True),
+    CauseRule(_PLANNED, _GEOMETRY, "requests are cut", _ANY),
+    CauseRule(_PLANNED, _GEOMETRY, _PEERS, frozenset({"minimum_io_size", "optimal_io_size"})),
+    CauseRule(_PLANNED, _GEOMETRY | {"size", "members"}, _PLANNED, _SIZES, is_above=True),
+    CauseRule(_PLANNED, frozenset({"size"}), _UNEQUAL, frozenset({"size"}), is_above=True),
+    CauseRule(_PLANNED, frozenset({"flash"}), _PLANNED, frozenset({"size", "physical_block_size"})),
+    CauseRule(_PLANNED, frozenset({"members"}), _PLANNED, frozenset({"stripes", "members"})),
+    CauseRule(_PLANNED, frozenset({"members"}), _PLANNED, frozenset({"swidth"}), is_above=True),
+    CauseRule(_PLANNED, frozenset({"members"}), "groups begin on one drive", _ANY, is_above=True),
+    CauseRule(_PLANNED, frozenset({"physical volume"}), _PLANNED, frozenset({"members"}), is_above=True),
+    CauseRule(_PLANNED, frozenset({"sunit"}), _PLANNED, frozenset({"swidth"})),
+    CauseRule(_PLANNED, frozenset({"unit"}), _PLANNED, frozenset({"width"})),
+    CauseRule(_PLANNED, frozenset({"sunit", "swidth"}), "groups begin on one drive", _ANY),
+    CauseRule(_PLANNED, frozenset({"sunit", "swidth"}), "mount option", frozenset({"stripe"})),
+    CauseRule("no active path", _ANY, "path failed", _ANY),
+    CauseRule("path failed", _ANY, "one path for all", _ANY),
+    CauseRule("single path", _ANY, "multipath policy", frozenset({"features"})),
+    CauseRule("target with another name", _ANY, "index used twice", _ANY),
+    CauseRule("target with another name", _ANY, "one label twice", frozenset({"index"})),
+    CauseRule("index used twice", _ANY, "one label twice", frozenset({"index"})),
+    CauseRule("target with another name", _ANY, "targets differ", frozenset({"file_system"})),
+    CauseRule(_SHARED, _ANY, _PLANNED, frozenset({"device"})),
+    CauseRule(_PLANNED, frozenset({"vdev drives"}), _PLANNED, frozenset({"vdevs"})),
+    CauseRule("degraded", _ANY, "spare in use", _ANY),
+    CauseRule("degraded", _ANY, "errors of a drive", _ANY),
+    CauseRule("parameter too small", frozenset({"brw_size"}), "targets differ", frozenset({"brw_size"})),
+)
+
+
+def merge_faults(
+    results: Iterable[LayoutFault | CheckedItem], storage: ObservedStorage
+) -> list[LayoutFault | CheckedItem]:
+    """The results with one fault for each cause. What a rule and the plan both say of an attribute is one fault, and
+    so is what is said of several parts in the same words."""
+    remaining = drop_repeated_differences(results)
+    items = [each for each in remaining if not isinstance(each, LayoutFault)]
+    faults = _join_equal_faults([each for each in remaining if isinstance(each, LayoutFault)])
+    paths = {path.name: disk.name for disk in storage.disks.values() for path in disk.paths}
+    faults = _absorb(faults, partial(_is_about_paths, paths))
+    faults = _absorb(faults, _says_rule_and_plan)
+    for rule in RULES:
+        faults = _absorb(faults, partial(_follows, storage, rule))
+    return [*items, *faults]
+
+
+def list_fault_parts(fault: LayoutFault) -> tuple[str, ...]:
+    """The parts that a fault is about; of a path its map too."""
+    return fault.parts or tuple(name for name in re.split(r", | ", fault.location) if name)
+
+
+def _join_equal_faults(faults: Sequence[LayoutFault]) -> list[LayoutFault]:
+    groups: dict[tuple[object, ...], list[LayoutFault]] = {}
+    for fault in faults:
+        key = (fault.kind, fault.problem, fault.cost, fault.remedy, fault.attributes, fault.consequences)
+        groups.setdefault(key, []).append(fault)
+    joined = []
+    for group in groups.values():
+        parts = dict.fromkeys(part for fault in group for part in list_fault_parts(fault))
+        location = ", ".join(dict.fromkeys(fault.location for fault in group))
+        joined.append(replace(group[0], location=location, parts=tuple(parts)) if len(group) > 1 else group[0])
+    return joined
+
+
+def _absorb(faults: Sequence[LayoutFault], follows: Callable[[LayoutFault, LayoutFault], bool]) -> list[LayoutFault]:
+    """The faults without those that follow from another one, which lists them as consequences."""
+    remaining = list(faults)
+    for effect in faults:
+        cause = next((each for each in remaining if each is not effect and follows(each, effect)), None)
+        if cause is not None and any(each is effect for each in remaining):
+            position = next(index for index, each in enumerate(remaining) if each is cause)
+            remaining[position] = _add_consequence(cause, effect)
+            remaining = [each for each in remaining if each is not effect]
+    return remaining
+
+
+def _add_consequence(cause: LayoutFault, effect: LayoutFault) -> LayoutFault:
+    planned = re.search(r"; planned (?:is|are) .*", effect.problem)
+    if _shares_attribute(cause, effect) and effect.kind == _PLANNED and cause.kind != _SHARED:
+        # the same attribute of the same parts: only the planned value is new
+        suffix = planned[0] if planned and "; planned " not in cause.problem else ""
+        return replace(cause, problem=cause.problem + suffix, consequences=(*cause.consequences, *effect.consequences))
+    text = f"{effect.location}: {effect.problem}"
+    return replace(cause, consequences=(*cause.consequences, text, *effect.consequences))
+
+
+def _shares_attribute(cause: LayoutFault, effect: LayoutFault) -> bool:
+    return bool(set(cause.attributes) & set(effect.attributes))
+
+
+def _says_rule_and_plan(cause: LayoutFault, effect: LayoutFault) -> bool:
+    return (
+        effect.kind == _PLANNED
+        and cause.kind not in (_PLANNED, _PEERS, "no spare")
+        and _shares_attribute(cause, effect)
+        and set(list_fault_parts(effect)) == set(list_fault_parts(cause))
+    )
+
+
+def _is_about_paths(maps_by_path: dict[str, str], cause: LayoutFault, effect: LayoutFault) -> bool:
+    """Whether an attribute of paths follows from, or is, that of their maps."""
+    parts = list_fault_parts(effect)
+    maps = {maps_by_path.get(part, "") for part in parts}
+    if effect.kind != _PEERS and cause.kind not in (_PEERS, "zoned drive"):
+        return False
+    return _shares_attribute(cause, effect) and maps <= set(list_fault_parts(cause)) and "" not in maps
+
+
+def _follows(storage: ObservedStorage, rule: CauseRule, cause: LayoutFault, effect: LayoutFault) -> bool:
+    if (cause.kind, effect.kind) != (rule.cause, rule.effect):
+        return False
+    for fault, attributes in ((cause, rule.cause_attributes), (effect, rule.effect_attributes)):
+        if attributes and not attributes & set(fault.attributes):
+            return False
+    causing, affected = set(list_fault_parts(cause)), set(list_fault_parts(effect))
+    if affected <= causing or (not rule.is_above and rule.cause in _OF_SOME_PARTS and affected & causing):
+        return True
+    return rule.is_above and all(causing & _list_names_below(storage, part) for part in affected)
+
+
+# Findings whose consequences name one of their parts, and others.
+_OF_SOME_PARTS = frozenset({"path failed", "no active path", "target with another name", _SHARED})
+
+
+def _list_names_below(storage: ObservedStorage, part: str) -> set[str]:
+    """The names of all devices that a device or file system consists of, with the paths of its maps."""
+    tops = [part]
+    for file_system in storage.file_systems:
+        if file_system.location == part and file_system.device:
+            tops += [disk.name for disk in list_disks_below(storage, (file_system,))]
+    below = [disk for top in tops for disk in storage.iterate_disks_below(top)]
+    return {disk.name for disk in below} | {path.name for disk in below for path in disk.paths}

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Findings of one cause are one fault: its consequences, the planned value, and equal findings of several parts."""
+
+from __future__ import annotations
+
+import pytest
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import (
+    ObservedDisk,
+    ObservedFileSystem,
+    ObservedPath,
+    ObservedStorage,
+)
+from sonde.design.layout.merge_faults import RULES, CauseRule, merge_faults
+
+PATHS = tuple(ObservedPath(name, None, True) for name in ("sda", "sdb"))
+STORAGE = ObservedStorage(
+    (ObservedFileSystem("/scratch", "xfs", "/dev/dm-9"),),
+    {
+        "dm-9": ObservedDisk("dm-9", "lvm", members=("md0", "md1")),
+        "md0": ObservedDisk("md0", "md", members=("dm-0", "sdc")),
+        "md1": ObservedDisk("md1", "md", members=("sdd",)),
+        "dm-0": ObservedDisk("dm-0", "multipath", paths=PATHS),
+        **{name: ObservedDisk(name) for name in ("sda", "sdb", "sdc", "sdd")},
+    },
+)
+
+
+def make_fault(kind: str, location: str, attribute: str = "", problem: str = "it is wrong") -> LayoutFault:
+    return LayoutFault(kind, location, problem, "time", "repair it", (attribute,) if attribute else ())
+
+
+def merge(*faults: LayoutFault) -> list[LayoutFault]:
+    return [each for each in merge_faults(faults, STORAGE) if isinstance(each, LayoutFault)]
+
+
+def test_small_drive_explains_array_and_file_system() -> None:
+    drive = make_fault("not as planned", "sda", "size", "size of the drive: 1 TiB; planned is 2 TiB")
+    volume = make_fault("unequal members of a stripe", "dm-9", "size", "md0 has 4 TiB")
+    capacity = make_fault("not as planned", "/scratch", "capacity", "it has 8 TiB; planned are 9 TiB")
+    (fault,) = merge(capacity, volume, drive)
+    assert (fault.location, fault.problem) == ("sda", drive.problem)
+    assert set(fault.consequences) == {"dm-9: md0 has 4 TiB", "/scratch: it has 8 TiB; planned are 9 TiB"}
+
+
+def test_fault_of_other_devices_is_no_consequence() -> None:
+    drive = make_fault("not as planned", "sdd", "size")
+    array = make_fault("unequal members of a stripe", "md0", "size", "dm-0 has 4 TiB")
+    assert len(merge(drive, array)) == 2
+
+
+def test_rule_and_plan_of_one_setting_are_one_fault() -> None:
+    rule = make_fault("read-ahead too short", "dm-9", "read_ahead_kb", "read_ahead_kb is 128")
+    plan = make_fault("not as planned", "dm-9", "read_ahead_kb", "read_ahead_kb is 128; planned is 8192")
+    (fault,) = merge(plan, rule)
+    assert (fault.kind, fault.problem) == ("read-ahead too short", "read_ahead_kb is 128; planned is 8192")
+    assert len(merge(plan, make_fault("read-ahead too short", "md0", "read_ahead_kb"))) == 2
+
+
+def test_equal_findings_are_one_fault_of_all_parts() -> None:
+    faults = [make_fault("not as planned", name, "scheduler", "scheduler is none") for name in ("sdc", "sdd")]
+    (fault,) = merge(*faults, make_fault("not as planned", "md0", "chunk"))[:1]
+    assert (fault.location, fault.parts) == ("sdc, sdd", ("sdc", "sdd"))
+    assert fault.covers("sdd", "scheduler")
+
+
+def test_setting_of_paths_is_that_of_their_map() -> None:
+    peers = make_fault("differs from its peers", "dm-0", "max_sectors_kb", "max_sectors_kb is 128")
+    paths = [
+        make_fault("not as planned", name, "max_sectors_kb", "it is 128; planned is 1024") for name in ("sda", "sdb")
+    ]
+    (fault,) = merge(*paths, peers)
+    assert (fault.location, fault.problem) == ("dm-0", "max_sectors_kb is 128; planned is 1024")
+    assert len(merge(make_fault("not as planned", "sdc", "max_sectors_kb"), peers)) == 2
+
+
+@pytest.mark.parametrize("rule", RULES, ids=[f"{rule.cause}-{rule.effect}" for rule in RULES])
+def test_each_rule_needs_its_parts_and_attributes(rule: CauseRule) -> None:
+    causes = sorted(rule.cause_attributes) or [""]
+    effects = sorted(rule.effect_attributes) or [""]
+    cause = make_fault(rule.cause, "md0", causes[0], "the cause")
+    effect = make_fault(rule.effect, "dm-9" if rule.is_above else "md0", effects[0], "the effect")
+    (fault,) = merge(effect, cause)
+    assert fault.problem == "the cause"
+    elsewhere = make_fault(rule.effect, "md1" if rule.is_above else "sdd", effects[0], "the effect")
+    assert len(merge(elsewhere, cause)) == 2
+
+
+def test_comparisons_stay_in_the_results() -> None:
+    item = CheckedItem("queue settings", "sda")
+    assert merge_faults([item, make_fault("log", "md0")], STORAGE)[0] == item

@@ -25,7 +25,7 @@ from sonde.design.layout.check_plan import find_plan_faults, select_planned
 from sonde.design.layout.check_planned_devices import find_device_faults, list_planned_targets
 from sonde.design.layout.check_pools import find_pool_faults
 from sonde.design.layout.check_slices import find_slice_faults
-from sonde.design.layout.check_spares import find_spare_faults, list_unknown_spare_groups
+from sonde.design.layout.check_spares import find_pool_spare_faults, find_spare_faults, list_unknown_spare_groups
 from sonde.design.layout.check_target_devices import find_shared_devices
 from sonde.design.layout.check_targets import find_target_faults
 from sonde.design.layout.check_volumes import find_volume_faults
@@ -73,6 +73,7 @@ def check_layout(
     results += find_volume_faults(storage)
     results += find_drive_faults(storage)
     results += find_spare_faults(storage)
+    results += find_pool_spare_faults(storage)
     unknown += list_unknown_spare_groups(storage)
     results += find_inode_faults(storage.file_systems)
     results += find_covered_mounts(storage.file_systems)

@@ -70,7 +70,7 @@ def find_planned_inode_faults(
             f"it has an inode for {format_bytes(ratio)}; mkfs.lustre makes one for {format_bytes(usual)}",
             "creates fail while it has space for smaller files" if ratio > usual
             else "inodes take space that objects need, and make checks longer",
-            "make it again without -i in --mkfsoptions, as the script of sonde layout plan does",
+            "make it again without -i in --mkfsoptions, as the script of sonde layout plan does", ("inodes",),
         )  # fmt: skip
 
 
@@ -143,5 +143,5 @@ def _find_odd_numbers(fact: str, values: dict[str, int], cost: str) -> Iterator[
         yield LayoutFault(
             "targets differ", name,
             f"its {title} is {texts[0]}; {count} of {len(values)} targets have {texts[1]}", cost,
-            "make it again like the others, if it is not meant so",
+            "make it again like the others, if it is not meant so", (fact,),
         )  # fmt: skip

@@ -75,7 +75,7 @@ def _compare_array_members(storage: ObservedStorage, array: ObservedDisk) -> Ite
             [name for name in kinds if name not in flash], "rotating drives")  # fmt: skip
         yield LayoutFault(
             "unequal members of a stripe", array.name, f"{_join_first_names(few)} of it are {text}, the others are not",
-            "the array is as fast as its slowest drive", "build an array of drives of one kind",
+            "the array is as fast as its slowest drive", "build an array of drives of one kind", ("flash",),
         )  # fmt: skip
     for setting, cost in _MEMBER_SETTINGS.items():
         values = {name: drive.queue[setting] for name, drive in drives.items() if setting in drive.queue}

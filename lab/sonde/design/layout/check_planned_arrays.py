@@ -200,8 +200,9 @@ def _report_odd_drives(
         else "failures that the plan keeps apart may coincide, and it may have another size or rate"
     )
     return LayoutFault(
-        "not as planned", array_name, f"its {text} of the plan for it{owner_text}{planned_text}", cost, _CHANGE
-    )
+        "not as planned", array_name, f"its {text} of the plan for it{owner_text}{planned_text}", cost, _CHANGE,
+        ("member",), (array_name, *names),
+    )  # fmt: skip
 
 
 def list_absent_spares(storage: ObservedStorage, arrays: Sequence[PlannedArray]) -> list[str]:
@@ -250,10 +251,11 @@ def _compare_copies(
         planned = [set_by_path[path] for path in matches.get(name, []) if path in set_by_path]
         if planned:
             sets.setdefault(int(slot) // size, []).append((name, planned[0]))
-    for pairs in sets.values():
-        if len({planned for _, planned in pairs}) > 1:
-            names = " and ".join(name for name, _ in pairs)
-            yield LayoutFault(
-                "not as planned", array.name, f"{names} hold copies of the same data; the plan pairs each with another",
-                "both copies may be lost with one enclosure or path that the plan keeps apart", _CHANGE,
-            )  # fmt: skip
+    odd = [" and ".join(name for name, _ in pairs) for pairs in sets.values() if len({each for _, each in pairs}) > 1]
+    if odd:
+        others = f", and so do {', '.join(odd[1:])}" if len(odd) > 1 else ""
+        yield LayoutFault(
+            "not as planned", array.name,
+            f"{odd[0]} hold copies of the same data{others}; the plan pairs each with another",
+            "both copies may be lost with one enclosure or path that the plan keeps apart", _CHANGE,
+        )  # fmt: skip

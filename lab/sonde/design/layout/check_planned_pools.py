@@ -33,7 +33,7 @@ def _split_vdevs(arguments: str) -> tuple[list[list[str]], list[str]]:
     return vdevs, devices[end + 1 :]
 
 
-def _find_vdev_disk(storage: ObservedStorage, vdev_name: str) -> ObservedDisk:
+def find_vdev_disk(storage: ObservedStorage, vdev_name: str) -> ObservedDisk:
     """The disk of a vdev, whose name may be that of the kernel or of a link; without one, a disk of that link."""
     name = re.sub(r"-part\d+$", "", vdev_name.removeprefix("/dev/"))
     for disk in storage.disks.values():
@@ -55,7 +55,7 @@ def compare_pool(
         strays: list[tuple[str, str, list[str], list[str], list[str]]] = []
         for vdev in pool.vdevs:
             is_drive = vdev.kind == "drive" and not vdev.use
-            paths = find_planned_names(storage, planned, _find_vdev_disk(storage, vdev.name)) if is_drive else None
+            paths = find_planned_names(storage, planned, find_vdev_disk(storage, vdev.name)) if is_drive else None
             if paths is not None:
                 yield CheckedItem("the planned drives of vdevs", pool.location)
                 groups.setdefault(vdev.parent or vdev.name, {})[vdev.name] = paths
@@ -111,7 +111,7 @@ def _compare_pool_spares(
     storage: ObservedStorage, pool: ObservedFileSystem, planned: list[str], spares: Sequence[str]
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Planned spares that the pool has neither as spare nor in a vdev, where outputs identify all of its drives."""
-    drives = [_find_vdev_disk(storage, vdev.name) for vdev in pool.vdevs if vdev.kind == "drive"]
+    drives = [find_vdev_disk(storage, vdev.name) for vdev in pool.vdevs if vdev.kind == "drive"]
     answers = [find_planned_names(storage, planned, drive) for drive in drives]
     if not spares or not answers or None in answers:
         return

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks that each array of md with redundancy has a spare, its own or one that arrays of its spare-group share."""
+"""Checks spares: that each array of md with redundancy has one, its own or that of its spare-group, and their size."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.check_planned_pools import find_vdev_disk
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
+from sonde.model.units import format_bytes
 
 _LEVELS = ("raid4", "raid5", "raid6", "raid10")
 
@@ -27,6 +29,24 @@ def find_spare_faults(storage: ObservedStorage) -> Iterator[LayoutFault | Checke
                 "after the loss of a drive it stays degraded until somebody replaces it",
                 "mdadm --manage --add a drive, or share one by a spare-group in mdadm.conf", ("spares",),
             )  # fmt: skip
+
+
+def find_pool_spare_faults(storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+    """Spares of ZFS pools that are smaller than the drives of their vdevs."""
+    for pool in storage.file_systems:
+        sizes = {vdev.name: find_vdev_disk(storage, vdev.name).size for vdev in pool.vdevs if vdev.kind == "drive"}
+        least = min((size for vdev in pool.vdevs if not vdev.use and (size := sizes.get(vdev.name))), default=0)
+        for vdev in pool.vdevs if least else ():
+            size = sizes.get(vdev.name)
+            if vdev.use != "spares" or size is None:
+                continue
+            yield CheckedItem("the size of a spare", vdev.name)
+            if size < least:
+                yield LayoutFault(
+                    "spare too small", pool.location,
+                    f"spare {vdev.name} has {format_bytes(size)}, the drives of vdevs have {format_bytes(least)}",
+                    "it cannot replace a drive that fails", "add a spare at least as large as the drives",
+                )  # fmt: skip
 
 
 def list_unknown_spare_groups(storage: ObservedStorage) -> list[str]:

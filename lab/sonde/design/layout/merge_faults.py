@@ -46,6 +46,9 @@ RULES: Sequence[CauseRule] = (
     CauseRule(_PLANNED, _GEOMETRY | {"size", "members"}, _PLANNED, _SIZES, is_above=True),
     CauseRule(_PLANNED, frozenset({"size"}), _UNEQUAL, frozenset({"size"}), is_above=True),
     CauseRule(_PLANNED, frozenset({"flash"}), _PLANNED, frozenset({"size", "physical_block_size"})),
+    CauseRule(_PLANNED, frozenset({"member"}), _PLANNED, frozenset({"size", "flash", "physical_block_size"})),
+    CauseRule(_PLANNED, frozenset({"member"}), _UNEQUAL, frozenset({"size", "flash"})),
+    CauseRule(_PLANNED, frozenset({"member"}), "one disk in several arrays", _ANY),
     CauseRule(_PLANNED, frozenset({"members"}), _PLANNED, frozenset({"stripes", "members"})),
     CauseRule(_PLANNED, frozenset({"members"}), _PLANNED, frozenset({"swidth"}), is_above=True),
     CauseRule(_PLANNED, frozenset({"members"}), "groups begin on one drive", _ANY, is_above=True),
@@ -56,6 +59,8 @@ RULES: Sequence[CauseRule] = (
     CauseRule(_PLANNED, frozenset({"sunit", "swidth"}), "mount option", frozenset({"stripe"})),
     CauseRule("no active path", _ANY, "path failed", _ANY),
     CauseRule("path failed", _ANY, "one path for all", _ANY),
+    CauseRule("path failed", _ANY, "not optimal", _ANY),
+    CauseRule("reshape not finished", _ANY, "rebuilding", _ANY),
     CauseRule("single path", _ANY, "multipath policy", frozenset({"features"})),
     CauseRule("target with another name", _ANY, "index used twice", _ANY),
     CauseRule("target with another name", _ANY, "one label twice", frozenset({"index"})),
@@ -63,6 +68,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule("target with another name", _ANY, "targets differ", frozenset({"file_system"})),
     CauseRule(_SHARED, _ANY, _PLANNED, frozenset({"device"})),
     CauseRule(_PLANNED, frozenset({"vdev drives"}), _PLANNED, frozenset({"vdevs"})),
+    CauseRule("device partly unused", _ANY, "targets differ", frozenset({"inodes", "kib"})),
     CauseRule("degraded", _ANY, "spare in use", _ANY),
     CauseRule("degraded", _ANY, "errors of a drive", _ANY),
     CauseRule("parameter too small", frozenset({"brw_size"}), "targets differ", frozenset({"brw_size"})),
@@ -117,9 +123,9 @@ def _absorb(faults: Sequence[LayoutFault], follows: Callable[[LayoutFault, Layou
 
 def _add_consequence(cause: LayoutFault, effect: LayoutFault) -> LayoutFault:
     planned = re.search(r"; planned (?:is|are) .*", effect.problem)
-    if _shares_attribute(cause, effect) and effect.kind == _PLANNED and cause.kind != _SHARED:
+    if planned and _shares_attribute(cause, effect) and effect.kind == _PLANNED and cause.kind != _SHARED:
         # the same attribute of the same parts: only the planned value is new
-        suffix = planned[0] if planned and "; planned " not in cause.problem else ""
+        suffix = planned[0] if "; planned " not in cause.problem else ""
         return replace(cause, problem=cause.problem + suffix, consequences=(*cause.consequences, *effect.consequences))
     text = f"{effect.location}: {effect.problem}"
     return replace(cause, consequences=(*cause.consequences, text, *effect.consequences))
@@ -154,7 +160,8 @@ def _follows(storage: ObservedStorage, rule: CauseRule, cause: LayoutFault, effe
         if attributes and not attributes & set(fault.attributes):
             return False
     causing, affected = set(list_fault_parts(cause)), set(list_fault_parts(effect))
-    if affected <= causing or (not rule.is_above and rule.cause in _OF_SOME_PARTS and affected & causing):
+    is_partial = rule.cause in _OF_SOME_PARTS or rule.effect == "one disk in several arrays"
+    if affected <= causing or (not rule.is_above and is_partial and affected & causing):
         return True
     return rule.is_above and all(causing & _list_names_below(storage, part) for part in affected)
 

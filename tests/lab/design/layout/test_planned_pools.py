@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -60,12 +61,12 @@ def print_raidz(numbers: str = "012345", group: str = "") -> str:
     return print_row(1, "raidz2-0") + drives + group
 
 
-def check_pool(status: str) -> LayoutCheck:
+def check_pool(status: str, lsblk: str = '{"blockdevices": []}') -> LayoutCheck:
     """The check of a pool against its plan."""
     plan = plan_layout(make_system(describe_pool(), "pool.toml"))
     links = "".join(f"{PATHS}{number}-lun-0 ../../sd{chr(97 + number)}\n" for number in range(10))
     storage = ObservedStorage()
-    for name, text in (("zpool", status), ("links", links)):
+    for name, text in (("zpool", status), ("links", links), *([("lsblk", lsblk)] if "name" in lsblk else [])):
         storage = merge_observations(storage, read_saved_output(text, name))
     layout = plan.get_layout("scratch")
     return check_layout(join_observations(storage), layout, (), (), list_written_attributes(plan.system, layout))
@@ -103,6 +104,14 @@ def test_absent_spare_of_a_pool_is_reported() -> None:
     in_use = "".join(print_drive(2, number) for number in range(5)) + print_row(2, "spare-5") + print_drive(3, 5)
     pool = print_pool(print_row(1, "raidz2-0") + in_use + print_drive(3, 6), spare=None)
     assert not any("is no spare" in fault.problem for fault in check_pool(pool).faults)
+
+
+@pytest.mark.parametrize(("size", "is_fault"), [(10**12, True), (2 * 10**12, False)])
+def test_spare_smaller_than_the_drives_is_reported(size: int, is_fault: bool) -> None:
+    disks = [{"name": f"sd{letter}", "kname": f"sd{letter}", "type": "disk", "rota": True,
+              "size": size if letter == "g" else 2 * 10**12} for letter in "abcdefg"]  # fmt: skip
+    verdict = check_pool(print_pool(print_raidz()), json.dumps({"blockdevices": disks}))
+    assert ("spare too small" in {fault.kind for fault in verdict.faults}) == is_fault
 
 
 def test_spare_as_top_level_vdev_is_reported() -> None:

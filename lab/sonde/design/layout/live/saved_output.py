@@ -88,6 +88,7 @@ _EMPTY_FORMS: Mapping[str, str] = {
     "cat /etc/mdadm": r"(?:(?!ARRAY).*\n?)*",
     "lvs": _EMPTY_REPORT, "pvs": _EMPTY_REPORT, "": "",
 }  # fmt: skip
+_MOST_NAMES = 4
 # smartctl prints this header alone for drives without the command, as those of SAS.
 _SMARTCTL_HEADER = re.compile(r"smartctl .*\nCopyright .*")
 
@@ -122,7 +123,10 @@ def read_collector_output(output_text: str, output_origin: str) -> ObservedStora
                 storage, ObservedStorage(unknown=(f"what {mark[1]} says; it has no known form",))
             )
     texts = [f"{', '.join(empty)}: the output is empty or has no entry"] if empty else []
-    texts += [f"the error recovery of {', '.join(silent_drives)}: smartctl prints none"] if silent_drives else []
+    if silent_drives:
+        names = ", ".join(silent_drives[:_MOST_NAMES])
+        more = len(silent_drives) - _MOST_NAMES
+        texts.append(f"the error recovery of {names}{f' and {more} more' * (more > 0)}: smartctl prints none")
     return merge_observations(storage, ObservedStorage(unknown=tuple(texts)))
 
 

@@ -235,7 +235,7 @@ ROUTE_MISTAKES: list[RouteMistake] = [
         edit_route(r"nexthop via (\S+) dev eth0", "nexthop dev eth0"),
         ("router not used",),
     ),
-    RouteMistake("the far address of a router", "4", "out of reach", _far_address_of_router, ("router not used",)),
+    RouteMistake("the far address of a router", "4", "out of reach", _far_address_of_router),
     RouteMistake(
         "the route in the default table",
         "4",

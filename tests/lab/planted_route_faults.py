@@ -208,7 +208,7 @@ HOST_FAULTS: list[tuple[str, str, Edit]] = [
     ("redirects are accepted", "redirects accepted", set_sysctl(f"{DEVICE_CONF}.accept_redirects", 1)),
     ("memory in bytes", "setting wrong", set_sysctl("net.ipv4.tcp_mem", "4096 87380 268435456")),
     # drawn after the rules were written
-    ("half of the far network", "standby used first", change(
+    ("half of the far network", "route for a part", change(
         "routes", "10.2.0.0/16 proto 77 mtu 9000 nexthop", "10.2.0.0/17 proto 77 mtu 9000 nexthop")),
     ("a prohibited part", "traffic discarded", add("routes", "prohibit 10.2.77.0/24")),
     ("a rule on the own address", "traffic discarded", add("rules", "300:\tfrom 10.1.0.100 unreachable")),

@@ -14,6 +14,7 @@ from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.routes.check_directions import check_both_directions, find_router_of_tables, is_host_of_side
 from sonde.design.routes.check_links import MISSING_INTERFACE, find_link_faults
 from sonde.design.routes.check_neighbors import FIXED_NEIGHBOR, WRONG_LINK_ADDRESS, compare_link_addresses
+from sonde.design.routes.check_next_hops import OTHER_ORDER
 from sonde.design.routes.check_paths import find_path_faults
 from sonde.design.routes.check_planned import OTHER_SETTING, find_differences_from_plan
 from sonde.design.routes.check_policies import find_policy_faults_of_host
@@ -47,12 +48,14 @@ def check_host_routes(
         else _check_fabrics_of_host(views, host_tables)
     )
     unknown = list_unknown(host_tables, versions)
+    has_both_sides = False
     both_sides: list[RouteFault | CheckedItem] = []
     if other_tables is None:
         unknown = (*unknown, "the other side, so whether replies return the same way")
     else:
         both_sides, further_unknown = _check_other_side(fabrics, views, host_tables, other_tables)
         unknown += further_unknown
+        has_both_sides = not further_unknown
     all_faults, comparisons = split_faults_and_comparisons(
         (*results, *_find_inactive_profiles(host_tables), *both_sides)
     )
@@ -61,6 +64,7 @@ def check_host_routes(
         if fault.location in host_tables.unapplied_settings
         else replace(fault, location=write_setting_names(fault.location, host_tables.devices))
         for fault in _drop_repeated_faults(all_faults)
+        if not (has_both_sides and fault.kind == OTHER_ORDER)  # the routes of both sides have been compared
     )
     class_name = views[0].host_class.name if views else None
     not_compared = list_options_not_compared(plan_all_routes(fabrics), class_name, host_tables.formats, comparisons)
@@ -69,6 +73,7 @@ def check_host_routes(
         for view in views
         for text in list_attributes_not_examined(view, host_tables.select_version(view.fabric.version))
     ]
+    not_examined += _list_unknown_mtus(views, host_tables)
     leased = [
         address
         for view in views
@@ -78,6 +83,15 @@ def check_host_routes(
     if leased:
         not_examined.append(f"whether the lease of {', '.join(leased)} is renewed, without which its routes go too")
     return RouteCheck(host_or_class, faults, unknown, comparisons, not_compared, tuple(dict.fromkeys(not_examined)))
+
+
+def _list_unknown_mtus(host_views: Sequence[HostView], host_tables: HostTables) -> list[str]:
+    """Interfaces on networks whose MTU the system file does not state."""
+    return [
+        f"the MTU of {device}, {host_tables.mtus[device]} B (the system file states none of {view.own_side.network})"
+        for view in host_views
+        if view.own_side.mtu is None and (device := view.host_class.device) in host_tables.mtus
+    ]
 
 
 def _find_inactive_profiles(host_tables: HostTables) -> Iterator[RouteFault]:
@@ -149,8 +163,8 @@ def _check_fabrics_of_host(
             yield from find_link_faults(view, tables)
             yield from find_policy_faults_of_host(view, tables)
             if tables.routes is not None:
-                yield from find_path_faults(view, tables)
-                yield from find_route_faults(view, host_views, tables)
+                yield from find_path_faults(view, views, tables)
+                yield from find_route_faults(view, views, tables)
             yield from find_setting_faults(view, tables)
             yield from find_differences_from_plan(view, tables)
         yield from find_table_faults(views, tables)

@@ -77,8 +77,13 @@ def _check_interface_state(host_view: HostView, host_tables: HostTables, routes_
 
 
 def _does_interface_explain_address(host_view: HostView, host_tables: HostTables) -> bool:
-    """Whether the interface is missing, or down with IPv6: the kernel then removes its addresses."""
+    """Whether the interface is missing, down with IPv6, or without IPv6: the kernel then removes its addresses."""
     device = host_view.host_class.device
+    settings = host_tables.settings or {}
+    if host_view.fabric.version == 6 and any(
+        settings.get(f"net.ipv6.conf.{name}.disable_ipv6") == "1" for name in ("all", device)
+    ):
+        return True  # reported with the setting
     if not host_tables.links:
         return False
     return device not in host_tables.links or (host_tables.links[device] == "down" and host_view.fabric.version == 6)

@@ -21,6 +21,9 @@ from sonde.model.system import System
 from sonde.model.system.addressing import InterfaceAddress
 from sonde.model.system.network import Router
 
+# How many gateways of a network a fault writes out.
+_WRITTEN_GATEWAYS = 3
+
 
 def check_lnet_tables(
     system: System, network_or_host: str, host_tables: HostTables, other_tables: HostTables | None = None
@@ -64,16 +67,14 @@ def check_lnet_routes(
         for entry in _list_planned_lnet_entries(system, network_or_host)
     }
     networks = {network for network, _ in planned}
+    missing: dict[str, list[str]] = {}
     observed = {(_normalize_lnet_name(route.network), _normalize_nid(route.gateway)): route for route in routes}
     for key, entry in planned.items():
         network, gateway = str(entry["net"]), str(entry["gateway"])
         yield CheckedItem("an LNet route", f"{network} by {gateway}")
         route = observed.get(key)
         if route is None:
-            yield RouteFault(
-                "LNet route missing", f"{network} by {gateway}", f"no route leads to {network} by {gateway}",
-                f"lnetctl route add --net {network} --gateway {gateway}",
-            )  # fmt: skip
+            missing.setdefault(network, []).append(gateway)
             continue
         if route.is_up is False:
             yield RouteFault(
@@ -88,14 +89,55 @@ def check_lnet_routes(
                     f"the route to {network} by {gateway} has {member} {value}; the system file says {wanted}",
                     f"remove it and add it with {member} {wanted}",
                 )  # fmt: skip
-    for (network, gateway), route in observed.items():
-        if (network, gateway) not in planned:
-            reason = "no router of this network" if network in networks else "a network that nothing leads to from here"
+    unknown: dict[str, list[LnetRoute]] = {}
+    for key, route in observed.items():
+        if key not in planned:
+            unknown.setdefault(route.network, []).append(route)
+    yield from _describe_lnet_route_differences(missing, unknown, networks)
+
+
+def _describe_lnet_route_differences(
+    missing: Mapping[str, Sequence[str]], unknown: Mapping[str, Sequence[LnetRoute]], planned_networks: Collection[str]
+) -> Iterator[RouteFault]:
+    """One fault for the gateways that a network lacks, one for those that it should not have. Routes to another network
+    by the gateways that are missing have its wrong name."""
+    renamed: dict[str, str] = {}
+    for network, routes in unknown.items():
+        nids = {_normalize_nid(route.gateway) for route in routes}
+        planned = next((name for name, gateways in missing.items() if {*map(_normalize_nid, gateways)} == nids), None)
+        if planned is not None and _normalize_lnet_name(network) not in planned_networks:
+            renamed[planned] = network
             yield RouteFault(
-                "unknown LNet route", route.origin,
-                f"the route to {route.network} by {route.gateway} names {reason}",
-                f"remove it: lnetctl route del --net {route.network} --gateway {route.gateway}",
+                "LNet network differs", routes[0].origin,
+                f"the routes by {_list_some([route.gateway for route in routes])} lead to {network}; the system file"
+                f" says {planned}",
+                f"lnetctl route del --net {network} for each gateway, then lnetctl route add --net {planned}",
             )  # fmt: skip
+    for network, gateways in missing.items():
+        if network not in renamed:
+            text = _list_some(gateways)
+            yield RouteFault(
+                "LNet route missing", f"{network} by {text}", f"no route leads to {network} by {text}",
+                "; ".join(f"lnetctl route add --net {network} --gateway {nid}" for nid in gateways[:_WRITTEN_GATEWAYS]),
+            )  # fmt: skip
+    for network, routes in unknown.items():
+        if network in renamed.values():
+            continue
+        is_planned = _normalize_lnet_name(network) in planned_networks
+        reason = "no router of this network" if is_planned else "a network that nothing leads to from here"
+        is_single = len(routes) == 1
+        yield RouteFault(
+            "unknown LNet route", ", ".join(route.origin for route in routes[:_WRITTEN_GATEWAYS]),
+            f"the route{'' if is_single else 's'} to {network} by {_list_some([route.gateway for route in routes])}"
+            f" name{'s' if is_single else ''} {reason}",
+            f"remove {'it' if is_single else 'them'}: " + "; ".join(
+                f"lnetctl route del --net {network} --gateway {route.gateway}" for route in routes[:_WRITTEN_GATEWAYS]),
+        )  # fmt: skip
+
+
+def _list_some(names: Sequence[str]) -> str:
+    """The first of some names."""
+    return ", ".join(names[:_WRITTEN_GATEWAYS]) + (f", … ({len(names)})" if len(names) > _WRITTEN_GATEWAYS else "")
 
 
 def _find_lnet_hosts(system: System, network_or_host: str) -> tuple[str, ...]:

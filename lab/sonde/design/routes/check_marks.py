@@ -64,9 +64,13 @@ def find_mark_faults(host_views: Sequence[HostView], host_tables: HostTables) ->
         planned = by_mark.get(rule.mark) if rule.mark is not None else None
         if planned is None or rule.table in _COMMON_TABLES or rule.inverted:
             continue
+        if _is_behind_rule_of_same_mark(host_views, host_tables.rules or (), rule):
+            continue  # its packets never reach it
         reached = _list_routers_of_table(host_views, host_tables, rule.table, gateways)
         if reached and planned.name not in reached:
             reported.add(rule.origin)
+            if rule.table == str(planned.table) and _is_hop_of_several_tables(host_tables, rule.table, gateways):
+                continue  # reported with the tables
             yield RouteFault(
                 "mark of another router", rule.origin,
                 f"mark {rule.mark} is that of {planned.name}, but its table {rule.table} leads to"
@@ -76,6 +80,27 @@ def find_mark_faults(host_views: Sequence[HostView], host_tables: HostTables) ->
     if host_tables.routes is not None:
         for view in host_views:
             yield from _check_effective_marks(view, host_tables, reported)
+
+
+def _is_behind_rule_of_same_mark(
+    host_views: Sequence[HostView], rules: Sequence[ObservedRule], rule: ObservedRule
+) -> bool:
+    """Whether an earlier rule takes all packets with the mark of a rule."""
+    return any(
+        earlier.mark == rule.mark
+        and earlier.preference is not None
+        and rule.preference is not None
+        and earlier.preference < rule.preference
+        and all(does_rule_lead_all_packets(view, earlier, rule.mark or 0) for view in host_views)
+        for earlier in rules
+    )
+
+
+def _is_hop_of_several_tables(host_tables: HostTables, table: str, gateways: Mapping[str, FabricRouter]) -> bool:
+    """Whether a router of a table is also that of another table."""
+    routes = [route for route in host_tables.routes or () if route.table not in _COMMON_TABLES]
+    hops = {hop.via for route in routes if route.table == table for hop in route.hops if hop.via in gateways}
+    return any(hop.via in hops for route in routes if route.table != table for hop in route.hops)
 
 
 def _list_routers_of_table(

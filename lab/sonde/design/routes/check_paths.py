@@ -7,8 +7,9 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
-from sonde.design.routes.check_routes import is_diverting_route
-from sonde.design.routes.fabric import FabricRouter, covers_range, is_address_in_ranges, overlaps_range
+from sonde.design.routes.check_next_hops import compare_next_hops
+from sonde.design.routes.check_standby import find_standby_faults, is_standby_gateway
+from sonde.design.routes.fabric import covers_range, is_address_in_ranges, overlaps_range
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedRoute, describe_rule_selectors
 from sonde.design.routes.host_view import HostView
@@ -18,7 +19,6 @@ from sonde.design.routes.kernel_lookup import (
     RouteLookup,
     find_kernel_route,
     find_table_route,
-    get_metric,
     list_probe_addresses,
 )
 from sonde.design.routes.link_usability import has_usable_link
@@ -26,14 +26,17 @@ from sonde.design.routes.link_usability import has_usable_link
 _MAIN = "main"
 
 
-def find_path_faults(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
-    """Faults of the routes that unmarked packets to the other side take."""
+def find_path_faults(
+    host_view: HostView, all_host_views: Sequence[HostView], host_tables: HostTables
+) -> Iterator[RouteFault | CheckedItem]:
+    """Faults of the routes that unmarked packets to the other side take. `all_host_views` are all fabrics of the host
+    of this IP version."""
     sources = _list_source_addresses(host_view, host_tables)
     for far_range in host_view.other_side.ranges:
         yield CheckedItem("the way to the other side", far_range)
         for source in sources:
-            yield from _check_routes_to_range(host_view, host_tables, far_range, source)
-    yield from _find_standby_faults(host_view, host_tables)
+            yield from _check_routes_to_range(host_view, all_host_views, host_tables, far_range, source)
+    yield from find_standby_faults(host_view, host_tables)
 
 
 def _list_source_addresses(host_view: HostView, host_tables: HostTables) -> list[IpAddress | None]:
@@ -50,7 +53,11 @@ def _list_source_addresses(host_view: HostView, host_tables: HostTables) -> list
 
 
 def _check_routes_to_range(
-    host_view: HostView, host_tables: HostTables, far_range: str, source_address: IpAddress | None
+    host_view: HostView,
+    all_host_views: Sequence[HostView],
+    host_tables: HostTables,
+    far_range: str,
+    source_address: IpAddress | None,
 ) -> Iterator[RouteFault]:
     outcomes: dict[object, tuple[IpAddress, RouteLookup | None]] = {}
     selecting_rules = [rule for rule in host_tables.rules or () if rule.selectors and not rule.inverted]
@@ -64,7 +71,12 @@ def _check_routes_to_range(
     is_usable = has_usable_link(host_view, host_tables)
     for address, lookup in outcomes.values():
         target = far_range if len(outcomes) == 1 else str(address)
-        if lookup is None:
+        is_missed = _misses_active_route(host_view, lookup)
+        if is_missed and _has_misplaced_destination(host_view, all_host_views, host_tables):
+            continue  # reported with its destination
+        if is_missed and is_usable and (narrow := _list_narrow_routes(host_view, host_tables, far_range)):
+            yield _describe_partial_route(host_view, narrow, far_range, str(address), lookup)
+        elif lookup is None:
             if not is_usable:
                 continue  # the kernel has removed the routes
             yield _make_missing_route_fault(host_view, host_tables, address, target)
@@ -88,6 +100,75 @@ def _check_routes_to_range(
             assert lookup.route is not None
             if is_usable or lookup.route.destination != "default" or lookup.rule.table != _MAIN:
                 yield from _check_effective_route(host_view, host_tables, lookup, far_range)
+
+
+def _misses_active_route(host_view: HostView, lookup: RouteLookup | None) -> bool:
+    """Whether a packet takes no route, the default route or a route of standby routers only, of the main table."""
+    if lookup is None:
+        return True
+    if lookup.route is None or lookup.rule.table != _MAIN:
+        return False
+    gateways = [hop.via for hop in lookup.route.hops if hop.via in host_view.routers_by_gateway]
+    is_standby = bool(gateways) and all(is_standby_gateway(host_view, gateway) for gateway in gateways)
+    return lookup.route.destination == "default" or is_standby
+
+
+def _has_misplaced_destination(
+    host_view: HostView, all_host_views: Sequence[HostView], host_tables: HostTables
+) -> bool:
+    """Whether a multipath route by active routers leads to where the other side has no hosts, or, on a host of a single
+    fabric, to a wider range than the other side has."""
+    far_ranges = host_view.other_side.ranges
+    is_single = len(all_host_views) == 1
+    return any(
+        not any(overlaps_range(route.destination, far_range) for far_range in far_ranges)
+        or (is_single and any(covers_range(route.destination, far_range) for far_range in far_ranges))
+        for route in _list_active_routes(host_view, host_tables)
+        if len(route.hops) > 1 and route.destination not in far_ranges
+    )
+
+
+def _list_active_routes(host_view: HostView, host_tables: HostTables) -> list[ObservedRoute]:
+    """The routes of the main table by active routers alone, without default routes."""
+    return [
+        route
+        for route in host_tables.routes or ()
+        if route.table == _MAIN
+        and route.destination != "default"
+        and route.hops
+        and all(
+            hop.via in host_view.routers_by_gateway and not is_standby_gateway(host_view, hop.via) for hop in route.hops
+        )
+    ]
+
+
+def _list_narrow_routes(host_view: HostView, host_tables: HostTables, far_range: str) -> list[ObservedRoute]:
+    """Routes of the main table that lead to a part of a range by the active routers."""
+    return [
+        route
+        for route in _list_active_routes(host_view, host_tables)
+        if overlaps_range(route.destination, far_range) and not covers_range(route.destination, far_range)
+    ]
+
+
+def _describe_partial_route(
+    host_view: HostView,
+    narrow_routes: Sequence[ObservedRoute],
+    far_range: str,
+    uncovered_address: str,
+    lookup: RouteLookup | None,
+) -> RouteFault:
+    destinations = ", ".join(route.destination for route in narrow_routes)
+    route = lookup.route if lookup is not None else None
+    hops = ", ".join(hop.via or hop.device for hop in route.hops) or route.device if route is not None else ""
+    is_default = route is not None and route.destination == "default"
+    fate = f"take {'the default route' if is_default else 'standby routers'} ({hops})" if route else "have no route"
+    return RouteFault(
+        "route for a part", narrow_routes[0].origin,
+        f"the main table leads to {destinations} only by the routers, a part of {far_range}"
+        f" ({host_view.other_side.network}): packets to the other hosts, as {uncovered_address}, {fate}",
+        f"lead to {far_range}, with the multipath route of the plan",
+    )  # fmt: skip
 
 
 def _make_missing_route_fault(
@@ -151,14 +232,14 @@ def _check_effective_route(
             yield _make_default_route_fault(host_view, route, far_range, strangers)
         return  # other unknown next hops are reported with the routes
     if lookup.rule.table != _MAIN:
-        active = [gateway for gateway in host_view.routers_by_gateway if not _is_standby_gateway(host_view, gateway)]
+        active = [gateway for gateway in host_view.routers_by_gateway if not is_standby_gateway(host_view, gateway)]
         if set(hop_addresses) != set(active):
             yield _make_diversion_fault(host_view, route, lookup, ", ".join(hop_addresses))
         return
     standby = [
         gateway
         for gateway in hop_addresses
-        if gateway in host_view.routers_by_gateway and _is_standby_gateway(host_view, gateway)
+        if gateway in host_view.routers_by_gateway and is_standby_gateway(host_view, gateway)
     ]
     if standby and len(standby) == len(set(hop_addresses) & set(host_view.routers_by_gateway)):
         if not _has_active_route(host_view, host_tables, far_range):
@@ -177,7 +258,11 @@ def _check_effective_route(
             "give the route of the active routers the lower metric",
         )  # fmt: skip
         return
-    yield from compare_next_hops(host_view, route, host_view.fabric.active_routers)
+    is_narrow = not covers_range(route.destination, far_range)
+    wider = next((other for other in host_tables.routes or () if is_narrow and other.table == _MAIN
+                  and other.destination != "default" and covers_range(other.destination, far_range)
+                  and any(hop.via in host_view.routers_by_gateway for hop in other.hops)), None)  # fmt: skip
+    yield from compare_next_hops(host_view, route, host_view.fabric.active_routers, wider)
 
 
 def _has_active_route(host_view: HostView, host_tables: HostTables, far_range: str) -> bool:
@@ -186,15 +271,10 @@ def _has_active_route(host_view: HostView, host_tables: HostTables, far_range: s
         route.table == _MAIN
         and (covers_range(route.destination, far_range) or overlaps_range(route.destination, far_range))
         and any(
-            hop.via in host_view.routers_by_gateway and not _is_standby_gateway(host_view, hop.via)
-            for hop in route.hops
+            hop.via in host_view.routers_by_gateway and not is_standby_gateway(host_view, hop.via) for hop in route.hops
         )
         for route in host_tables.routes or ()
     )
-
-
-def _is_standby_gateway(host_view: HostView, gateway: str) -> bool:
-    return host_view.routers_by_gateway[gateway] not in host_view.fabric.active_routers
 
 
 def _make_default_route_fault(host_view: HostView, route: ObservedRoute, far_range: str, next_hop: str) -> RouteFault:
@@ -214,127 +294,3 @@ def _make_diversion_fault(host_view: HostView, route: ObservedRoute, lookup: Rou
         " alone: the multipath route is not used for them",
         "remove the rule, or select by the firewall mark of one router",
     )  # fmt: skip
-
-
-def compare_next_hops(
-    host_view: HostView, route: ObservedRoute, expected_routers: Sequence[FabricRouter]
-) -> Iterator[RouteFault]:
-    """Routers that a route leaves out, names twice, or weighs differently."""
-    hop_addresses = [hop.via for hop in route.hops]
-    wanted = {address: router for address, router in host_view.routers_by_gateway.items() if router in expected_routers}
-    missing = [address for address in wanted if address not in hop_addresses]
-    if missing:
-        names = ", ".join(wanted[address].name for address in missing)
-        yield RouteFault(
-            "router not used", route.origin,
-            f"the route to {route.destination} leaves out {names} ({', '.join(missing)}): its share goes to the others",
-            "name every router once",
-        )  # fmt: skip
-    extra = [address for address in hop_addresses if address in host_view.routers_by_gateway and address not in wanted]
-    if extra:
-        names = ", ".join(host_view.routers_by_gateway[address].name for address in extra)
-        yield RouteFault(
-            "wrong priority", route.origin,
-            f"the route to {route.destination} names {names}, which the system file gives another priority",
-            "name routers of one priority in one route",
-        )  # fmt: skip
-    for address in sorted({address for address in hop_addresses if hop_addresses.count(address) > 1}):
-        yield RouteFault(
-            "router named twice", route.origin,
-            f"the route to {route.destination} names {address}"
-            f" {hop_addresses.count(address)} times: it gets that many shares",
-            "name it once, and give it a weight where it should carry more",
-        )  # fmt: skip
-    shares = {hop.via: hop.weight for hop in route.hops if hop.via in wanted}
-    planned = {address: wanted[address].weight for address in shares}
-    if len(shares) > 1 and _compute_proportions(shares) != _compute_proportions(planned):
-        yield RouteFault(
-            "weights differ", route.origin,
-            f"the weights of the route to {route.destination} are {_format_weights(shares)}; the system file says"
-            f" {_format_weights(planned)}",
-            "set the weights of the plan",
-        )  # fmt: skip
-
-
-def _compute_proportions(weights_by_router: dict[str, int]) -> dict[str, float]:
-    total = sum(weights_by_router.values())
-    return {name: round(weight / total, 9) for name, weight in weights_by_router.items()}
-
-
-def _format_weights(weights_by_router: dict[str, int]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in weights_by_router.items())
-
-
-def _find_missing_standby(host_view: HostView, routes: Sequence[ObservedRoute]) -> Iterator[RouteFault]:
-    """Standby routers that no route to a range of the other side names."""
-    for far_range in host_view.other_side.ranges:
-        hops = {
-            hop.via
-            for route in routes
-            if route.table == _MAIN and covers_range(route.destination, far_range)
-            for hop in route.hops
-        }
-        absent = [
-            gateway
-            for gateway in host_view.routers_by_gateway
-            if _is_standby_gateway(host_view, gateway) and gateway not in hops
-        ]
-        if absent and hops & set(host_view.routers_by_gateway):
-            names = ", ".join(host_view.routers_by_gateway[gateway].name for gateway in absent)
-            yield RouteFault(
-                "standby missing", "main table",
-                f"no route to {far_range} names the standby routers {names} ({', '.join(absent)}):"
-                " nothing takes over when the active ones fail",
-                "add their route with a higher metric",
-            )  # fmt: skip
-
-
-def _find_standby_faults(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault]:
-    """Routes of higher metrics: standby routers belong there, active ones are never used there."""
-    version = host_view.fabric.version
-    yield from _find_missing_standby(host_view, host_tables.routes or ())
-    by_destination: dict[tuple[str, str], list[ObservedRoute]] = {}
-    for route in host_tables.routes or ():
-        if route.table == _MAIN:
-            by_destination.setdefault((route.destination, route.service), []).append(route)
-    for route in host_tables.routes or ():
-        others = [
-            other
-            for other in by_destination.get((route.destination, route.service), ())
-            if other is not route and route.table == _MAIN and get_metric(other, version) <= get_metric(route, version)
-        ]
-        routers = [
-            host_view.routers_by_gateway[hop.via] for hop in route.hops if hop.via in host_view.routers_by_gateway
-        ]
-        if not others or not routers or route.destination == "default":
-            continue
-        if all(get_metric(other, version) == get_metric(route, version) for other in others):
-            if not any(hop.via in host_view.routers_by_gateway for other in others for hop in other.hops):
-                continue  # that other route is reported by itself
-            yield RouteFault(
-                "equal metrics", route.origin,
-                f"another route to {route.destination} has the same metric, {get_metric(route, version)}: IPv4 uses the"
-                " first of them, IPv6 all their next hops",
-                "give the route of the standby routers a higher metric, and name the others in one route",
-            )  # fmt: skip
-            continue
-        priorities = {router.priority for router in routers}
-        if len(priorities) == 1 and routers[0] not in host_view.fabric.active_routers:
-            same = [router for router in host_view.fabric.routers if router.priority == routers[0].priority]
-            yield from compare_next_hops(host_view, route, same)
-        elif diverting := next((other for other in others if is_diverting_route(host_view, other, route)), None):
-            ways = ", ".join(f"{hop.via} on {hop.device or diverting.device}" for hop in diverting.hops)
-            names = ", ".join(router.name for router in routers)
-            yield RouteFault(
-                "traffic diverted", diverting.origin,
-                f"all packets to {route.destination} go to an unknown router, {ways}: its metric"
-                f" {get_metric(diverting, version)} comes before {get_metric(route, version)} of the route by {names}",
-                "remove it, and what adds it (a router advertisement, a DHCP client, another file)",
-            )  # fmt: skip
-        elif any(router in host_view.fabric.active_routers for router in routers):
-            yield RouteFault(
-                "route never used", route.origin,
-                f"another route to {route.destination} has a lower metric than"
-                f" {get_metric(route, version)}: this one carries nothing",
-                "keep one of them",
-            )  # fmt: skip

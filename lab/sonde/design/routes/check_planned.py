@@ -84,6 +84,8 @@ def _compare_own_networks(
                 " through to other tables",
                 f"ip route add {planned.destination} dev {device} table {planned.table}",
             )  # fmt: skip
+        elif any(hop.device == own_route.device != device for route in in_table for hop in route.hops):
+            continue  # the whole table is on another device, which is reported with its next hops
         elif own_route.device not in ("", device) or own_route.hops:
             next_hop = own_route.hops[0].via if own_route.hops else own_route.device
             yield RouteFault(

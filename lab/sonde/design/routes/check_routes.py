@@ -7,13 +7,19 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
+from sonde.design.routes.check_next_hops import (
+    describe_wrong_devices,
+    find_dead_hop_faults,
+    find_far_router,
+    find_next_hop_faults,
+    is_on_wrong_device,
+)
 from sonde.design.routes.check_rules import do_routes_lead_into_fabric
 from sonde.design.routes.fabric import FabricSide, covers_range, is_address_in_ranges, overlaps_range
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedHop, ObservedRoute
 from sonde.design.routes.host_view import HostView
 from sonde.design.routes.kernel_lookup import get_metric
-from sonde.design.routes.link_usability import is_device_up
 from sonde.design.routes.plan import find_smallest_mtu
 from sonde.design.routes.route_attributes import find_attribute_faults, list_harmless_attributes
 
@@ -25,8 +31,8 @@ _HEADER_BYTES = {4: 40, 6: 60}
 def find_route_faults(
     host_view: HostView, all_host_views: Sequence[HostView], host_tables: HostTables
 ) -> Iterator[RouteFault | CheckedItem]:
-    """Faults of the routes to one fabric. `all_host_views` are all fabrics of the host: their routers are no
-    strangers."""
+    """Faults of the routes to one fabric. `all_host_views` are all fabrics of the host of this IP version: the routers
+    of these are no strangers."""
     by_table: dict[str, list[ObservedRoute]] = {}
     by_destination: dict[tuple[str, str], list[ObservedRoute]] = {}
     for route in host_tables.routes or ():
@@ -35,6 +41,7 @@ def find_route_faults(
     own_tables = {
         name for name, routes in by_table.items() if name != _MAIN and do_routes_lead_into_fabric([host_view], routes)
     }
+    misplaced: list[tuple[ObservedRoute, ObservedHop]] = []
     for route in host_tables.routes or ():
         if route.table in ("local", "default"):
             continue
@@ -46,8 +53,9 @@ def find_route_faults(
         )
         for hop in route.hops if not is_diverting else ():
             if concerns or route.table in own_tables or _uses_fabric_device(host_view, route, hop):
-                yield from _check_next_hop(host_view, all_host_views, route, hop, concerns_fabric=concerns)
-                yield from _check_dead_hop(route, hop, host_tables)
+                yield from find_next_hop_faults(host_view, all_host_views, route, hop, concerns_fabric=concerns)
+                yield from find_dead_hop_faults(route, hop, host_tables)
+                misplaced += [(route, hop)] if is_on_wrong_device(host_view, all_host_views, hop) else []
         if concerns:
             yield from _check_link_and_mtu(host_view, route, host_tables)
             if not _is_route_of_far_address(host_view, route, host_tables):
@@ -57,6 +65,7 @@ def find_route_faults(
         if is_own_network_route(route, host_view.own_side) and route.device in ("", host_view.host_class.device):
             yield from find_own_network_faults(route, host_view.own_side)
         yield from _check_foreign_destination(host_view, all_host_views, route)
+    yield from describe_wrong_devices(host_view, misplaced)
 
 
 def _check_next_hop_group(
@@ -95,6 +104,7 @@ def is_diverting_route(host_view: HostView, route: ObservedRoute, other: Observe
         and get_metric(route, version) < get_metric(other, version)
         and bool(route.hops)
         and not any(hop.via in host_view.routers_by_gateway for hop in route.hops)
+        and not any(find_far_router(host_view, hop.via) for hop in route.hops)  # reported as out of reach
         and any(hop.via in host_view.routers_by_gateway for hop in other.hops)
     )
 
@@ -148,59 +158,6 @@ def _leads_to_other_side(host_view: HostView, route: ObservedRoute) -> bool:
 def _uses_fabric_device(host_view: HostView, route: ObservedRoute, next_hop: ObservedHop) -> bool:
     """Whether a multipath route uses the device of this fabric; other routes elsewhere do not concern it."""
     return next_hop.device == host_view.host_class.device and len(route.hops) > 1 and route.destination != "default"
-
-
-def _check_next_hop(
-    host_view: HostView,
-    all_host_views: Sequence[HostView],
-    route: ObservedRoute,
-    next_hop: ObservedHop,
-    *,
-    concerns_fabric: bool,
-) -> Iterator[RouteFault]:
-    device, side = host_view.host_class.device, host_view.own_side
-    if not next_hop.via:
-        return
-    all_gateways = {address for each in all_host_views for address in each.routers_by_gateway}
-    own_ranges = [address_range for each in all_host_views for address_range in each.own_side.ranges]
-    if not is_address_in_ranges(side.ranges if concerns_fabric else own_ranges, next_hop.via):
-        yield RouteFault(
-            "next hop out of reach", route.origin,
-            f"next hop {next_hop.via} of the route to {route.destination} is not on {side.network}"
-            f" ({', '.join(side.ranges)})",
-            "name the router's address on this side",
-        )  # fmt: skip
-    elif next_hop.via not in (host_view.routers_by_gateway if concerns_fabric else all_gateways):
-        yield RouteFault(
-            "unknown router", route.origin,
-            f"next hop {next_hop.via} of the route to {route.destination} is no router of {host_view.fabric.name}",
-            f"the routers are {', '.join(host_view.routers_by_gateway)}",
-        )  # fmt: skip
-    if (
-        next_hop.device
-        and next_hop.device != device
-        and next_hop.via in host_view.routers_by_gateway
-        and not _has_fabric_device(all_host_views, next_hop)
-    ):
-        yield RouteFault(
-            "wrong device", route.origin,
-            f"next hop {next_hop.via} is sought on {next_hop.device}; {side.network} is on "
-            f"{device}", f"name dev {device}",
-        )  # fmt: skip
-
-
-def _check_dead_hop(route: ObservedRoute, next_hop: ObservedHop, host_tables: HostTables) -> Iterator[RouteFault]:
-    """A dead next hop, where its interface is not reported as down or missing."""
-    if next_hop.via and next_hop.dead and is_device_up(next_hop.device or route.device, host_tables):
-        yield RouteFault(
-            "next hop dead", route.origin, f"the kernel marks next hop {next_hop.via} as dead", "look at its link"
-        )
-
-
-def _has_fabric_device(all_host_views: Sequence[HostView], next_hop: ObservedHop) -> bool:
-    return any(
-        next_hop.device == view.host_class.device and next_hop.via in view.routers_by_gateway for view in all_host_views
-    )
 
 
 def _check_link_and_mtu(
@@ -290,9 +247,8 @@ def _check_foreign_destination(
     ):
         yield RouteFault(
             "unknown destination", route.origin,
-            f"{route.destination} is neither {host_view.other_side.network} "
-            f"({', '.join(host_view.other_side.ranges)}) nor part"
-            " of it",
+            f"{route.destination} is neither {host_view.other_side.network} ({', '.join(host_view.other_side.ranges)})"
+            " nor a part of it",
             f"name {', '.join(host_view.other_side.ranges)}",
         )  # fmt: skip
     wider = (address_range for address_range in ranges if covers_range(route.destination, address_range))

@@ -116,11 +116,16 @@ def _compare_router_tables(
 ) -> Iterator[RouteFault]:
     """Routers with several tables, and routers without one. A table that a rule leads into is reported with it."""
     tables_of_rules = {rule.table for rule in host_tables.rules or ()}
+    routers = _map_routers_by_gateway(host_views)
+    planned_tables = {str(router.table): router for router in routers.values()}
     for gateway, names in tables_by_gateway.items():
         if len(set(names)) > 1:
+            others = [f"table {name} is that of {planned_tables[name].name} in the plan" for name in names
+                      if name in planned_tables and planned_tables[name] is not routers[gateway]]  # fmt: skip
             yield RouteFault(
                 "router in several tables", f"tables {', '.join(names)}",
-                f"{gateway} is the next hop of {len(names)} tables; a router that one of them is for has no table",
+                f"{gateway} ({routers[gateway].name}) is the next hop of {len(names)} tables; "
+                + (", ".join(others) or "a router that one of them is for has no table"),
                 "one table for each router",
             )  # fmt: skip
     for view in host_views:

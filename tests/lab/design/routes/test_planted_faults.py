@@ -21,11 +21,9 @@ CONSEQUENCES = {
     "far network on link": {"table without a route", "router without a table", "prefix too short"},
     "rule without a table": {"router without a table"},
     "all rules in one table": {"table without a rule", "mark of another router"},
-    "router in several tables": {"router without a table", "mark of another router"},
+    "router in several tables": {"router without a table"},
     "router not used": {"route never used"},
     "no route": {"rule without a table"},
-    "next hop out of reach": {"router not used"},
-    "unknown router": {"router not used"},
     "ARP not answered": {"wrong device"},
 }
 

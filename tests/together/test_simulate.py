@@ -215,6 +215,22 @@ def test_sweep_reports_how_many_accelerators_a_machine_feeds(sonde: Any, runs: A
     assert "both set the number of tasks" in refused.stderr
 
 
+def test_tasks_option_states_the_total_number_of_tasks(sonde: Any, runs: Any) -> None:
+    result = sonde("simulate", "quick", "--system", "edison", "--tasks", "6", "--set", "data.access.volume=1MiB")
+    assert result.returncode == 0, result.stderr
+    assert runs()[0]["tasks"] == 6
+    refused = sonde("simulate", "quick", "--system", "edison", "--tasks", "6", "--set", "tasks.threads=2")
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+    assert "both set the number of tasks" in refused.stderr
+
+
+def test_default_target_is_the_mount_that_is_simulated(sonde: Any, runs: Any) -> None:
+    """The first mount of edison, /global, has no storage in its file; the simulator takes the second."""
+    result = sonde("simulate", "quick", "--system", "edison", "--set", "data.access.volume=1MiB")
+    assert result.returncode == 0, result.stderr
+    assert runs()[0]["target"] == "/scratch1"
+
+
 def test_variants_that_change_a_real_program_are_not_simulated(sonde: Any, runs: Any) -> None:
     result = sonde("simulate", "edison-mpiio-10k", "--profile", "ci", "--system", "edison")
     assert "which a model of a machine does not know" in result.stdout + result.stderr

@@ -65,7 +65,7 @@ def _list_faults(ctx: click.Context, _option: click.Parameter, is_requested: boo
 )
 @click.option("--seed", type=click.IntRange(0, 2**62), default=1, help="Seed of the random numbers.")
 @click.option("--nodes", type=click.IntRange(1, 10_000_000), help="Nodes to use; default: one core for each task.")
-@click.option("--tasks", type=click.IntRange(1, 10_000_000), help="Processes, instead of those of the plan.")
+@click.option("--tasks", type=click.IntRange(1, 10_000_000), help="Tasks, each a process; default: those of the plan.")
 @click.option("--traces", is_flag=True, help="Store counters and messages of the servers with the record.")
 @click.option(
     "--set",
@@ -144,7 +144,7 @@ def command(
             return run_experiment_file(source, request, output)
         if profile:
             raise UserError("--profile belongs to an experiment, and this is a plan.")
-        checked = load_simulated_plan(plan, settings, document, machine, mount)
+        checked = load_simulated_plan(plan, settings, document, machine, mount, tasks)
         if request.is_experiment:
             if traces:
                 raise UserError("--traces is of one run; leave out --sweep and --repeat.")

@@ -134,7 +134,7 @@ def compute_system_changes(system: System, mount_or_pool: str, clients: Clients,
     `mount_or_pool` is the cell's pool, mount or file system; empty: the first mount with storage.
     """
     changes: dict[str, Any] = {}
-    mount = _find_mount(system, mount_or_pool)
+    mount = find_mount(system, mount_or_pool)
     if mount and (nodes := _list_calling_nodes(system, mount, clients)):
         changes[f"mounts.{mount}.on"] = nodes
     file_system = _find_file_system(system, mount) if mount else mount_or_pool
@@ -152,12 +152,13 @@ def compute_system_changes(system: System, mount_or_pool: str, clients: Clients,
     return changes
 
 
-def _find_mount(system: System, mount_or_pool: str) -> str:
-    """Returns the mount of a pool or file system, or the mount itself; empty if there is none."""
+def find_mount(system: System, mount_or_pool: str) -> str:
+    """Returns the mount that the simulator uses: that of a pool or file system, the mount itself, or without a name the
+    first one with storage; empty if there is none."""
     mounts = system.list_part_ids("mounts")
     if mount_or_pool in mounts:
         return mount_or_pool
-    if not mount_or_pool:  # the simulator's default: the first mount with storage
+    if not mount_or_pool:
         return next((mount for mount in mounts if _has_storage(system, _find_file_system(system, mount))), "")
     owner = (
         _find_file_system(system, mount_or_pool) if mount_or_pool in system.list_part_ids("pools") else mount_or_pool

@@ -12,16 +12,19 @@ from typing import Any
 
 from sonde.conduct.run import RunResult, RunSetup, conduct_run
 from sonde.experiments.plan_loading import load_plan
-from sonde.experiments.simulated_executor import run_plan_in_simulator
+from sonde.experiments.simulated_executor import find_mount, run_plan_in_simulator
 from sonde.launch.session import LineObserver
 from sonde.launch.simulator import MESSAGES_FILE, SimulatedLauncher, find_simulator
 from sonde.logs.log_findings import find_logged_events
 from sonde.model.confined_files import ConfinedDirectory, write_file
+from sonde.model.errors import UserError
 from sonde.model.plan import Plan
 from sonde.model.record import RecordReader
 from sonde.model.system import System
 from sonde.store.groups import check_group_name
 from sonde.store.tags import change_tags, check_tag
+
+_TASK_COUNT_MEMBERS = ("tasks.processes=", "tasks.threads=")
 
 
 @dataclass(frozen=True)
@@ -71,13 +74,23 @@ def prepare_simulation(
 
 
 def load_simulated_plan(
-    plan_name: str, settings: Sequence[str], plan_document: dict[str, Any], system: System, mount_name: str
+    plan_name: str,
+    settings: Sequence[str],
+    plan_document: dict[str, Any],
+    system: System,
+    mount_name: str,
+    task_count: int | None = None,
 ) -> Plan:
-    """Returns the plan of the document. A plan without a target has the mount point on the machine's nodes."""
+    """Returns the plan of the document. A plan without a target has the mount point on the machine's nodes. With a
+    `task_count` each task is a process with one thread. Raises UserError if `settings` state the tasks, too.
+    """
+    if task_count and any(setting.strip().startswith(_TASK_COUNT_MEMBERS) for setting in settings):
+        raise UserError("--tasks and --set tasks.… both set the number of tasks; leave out one of them.")
     target_table = plan_document.setdefault("target", {})
     if isinstance(target_table, dict):
         target_table.setdefault("path", _find_mount_point(system, mount_name))
-    return load_plan(plan_name, settings, None, plan_document)
+    plan = load_plan(plan_name, settings, None, plan_document)
+    return plan.with_settings(["tasks.threads=1"]) if task_count else plan
 
 
 def simulate_plan_once(
@@ -111,9 +124,6 @@ def simulate_plan_once(
 
 
 def _find_mount_point(system: System, mount: str) -> str:
-    """Returns the path of the mount, or of the first mount, on the machine's nodes."""
-    for item in system.list_parts("mounts"):
-        table = item.table
-        if not mount or mount in (item.id, getattr(table, "file_system", "")):
-            return str(getattr(table, "path", "") or "/")
-    return "/"
+    """Returns the path of the mount that the simulator uses."""
+    mount_id = find_mount(system, mount)
+    return str(getattr(system.get_part(mount_id).table, "path", "") or "/") if mount_id else "/"

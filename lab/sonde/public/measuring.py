@@ -107,7 +107,7 @@ def simulate(
     """
     machine = read_system(find_system_file(str(system)))
     name, document = _read_plan_document(plan)
-    loaded = load_simulated_plan(name, list(settings), document, machine, mount)
+    loaded = load_simulated_plan(name, list(settings), document, machine, mount, tasks)
     labels = RunLabels(group, tuple(tags))
     folder = open_archive_folder(archive)
     with (

@@ -6,7 +6,7 @@ from __future__ import annotations
 import click
 
 from sonde.cli.options import VerbGroup, add_json_option
-from sonde.design.system_text import count_parts, describe_part, describe_system
+from sonde.design.system_text import count_parts, describe_part, describe_part_counts, describe_system
 from sonde.model.bundled_files import find_system_file
 from sonde.model.errors import EXIT_BAD_INPUT, EXIT_OK
 from sonde.model.system import find_system_file_problems, read_system
@@ -56,8 +56,8 @@ def check_command(system: str, as_json: bool) -> int:
         get_messages_console().print(f"{format_count_with_noun(len(problems), 'problem')}.", style="bold red")
         return EXIT_BAD_INPUT
     valid = read_system(path)
-    counts = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in count_parts(valid).items())
-    get_results_console().print(f"{valid.id} is valid: {counts or 'no parts'}.", soft_wrap=True, highlight=False)
+    counts = describe_part_counts(valid) or "no parts"
+    get_results_console().print(f"{valid.id} is valid: {counts}.", soft_wrap=True, highlight=False)
     return EXIT_OK
 
 

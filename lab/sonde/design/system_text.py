@@ -15,6 +15,8 @@ from sonde.model.tables.quantity import Quantity, ReadWriteRates
 from sonde.model.units import format_bytes, format_count_with_noun
 
 _LONGEST_LIST = 8
+# Nouns of kinds of parts that are not their plural without its "s".
+_PART_NOUNS = {"raid_groups": "RAID group", "luns": "LUN", "telemetry": "telemetry source"}
 
 
 def count_parts(system: System) -> dict[str, int]:
@@ -22,10 +24,17 @@ def count_parts(system: System) -> dict[str, int]:
     return {kind: len(system.list_parts(kind)) for kind in PART_KINDS if system.list_parts(kind)}
 
 
+def describe_part_counts(system: System) -> str:
+    """The parts by kind, as "1 network, 5,588 nodes"; empty without parts."""
+    return ", ".join(
+        format_count_with_noun(count, _PART_NOUNS.get(kind, kind.removesuffix("s").replace("_", " ")))
+        for kind, count in count_parts(system).items()
+    )
+
+
 def describe_system(system: System) -> Iterator[str]:
     """Lines that explain a system: kinds of parts, networks, file systems, mounts, notes."""
-    counts = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in count_parts(system).items())
-    yield f"{system.title or system.id}: {counts}."
+    yield f"{system.title or system.id}: {describe_part_counts(system)}."
     yield f"Read from {', '.join(system.files)}."
     for item in system.list_parts("networks"):
         yield _describe_network(system, item.id, item.table)

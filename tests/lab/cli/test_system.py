@@ -99,6 +99,13 @@ def test_shipped_systems_are_valid_and_can_be_displayed(sonde: Any, name: str) -
     assert "file system " in result.out
 
 
+def test_counts_of_parts_agree_with_their_nouns(sonde: Any) -> None:
+    for verb in ("check", "show"):
+        output = sonde("system", verb, "laptop-md").out
+        assert "1 node, 8 drives, 2 RAID groups, " in output
+        assert "1 telemetry source, 1 log." in output
+
+
 def test_system_show_prints_addresses_and_users_of_a_part(sonde: Any) -> None:
     output = sonde("system", "show", "cumulus", "router1").out
     assert "on aries: ipogif0 10.100.0.91" in output

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,23 @@ def test_ior_output_is_printed_and_the_run_is_archived(sonde: Sonde, runs: Runs,
     # The kept plan is what was run, with as many tasks: it can be run again.
     plan = json.loads((folder / "plan.json").read_text())
     assert [phase["id"] for phase in plan["phases"]][:3] == ["write-0", "read-0", "remove-0"]
+
+
+@pytest.mark.parametrize(("form", "beginning"), [("JSON", "{"), ("CSV", "access,")])
+def test_results_stay_readable_in_a_log_that_takes_messages(
+    engine: Path, tmp_path: Path, form: str, beginning: str
+) -> None:
+    """With `> log 2>&1` progress and remarks would be between the lines of JSON and CSV."""
+    arguments = ["ior", "-w", "-t", "4k", "-b", "64k", "-O", f"summaryFormat={form}", "-o", "f"]
+    environment = {**os.environ, "SONDE_ENGINE": str(engine), "PYTHONPATH": str(ROOT / "lab")}
+    command = [sys.executable, "-m", "sonde", *arguments]
+    with (tmp_path / "log").open("wb") as log:
+        subprocess.run(command, cwd=tmp_path, env=environment, stdout=log, stderr=subprocess.STDOUT, check=True)
+    text = (tmp_path / "log").read_text()
+    assert text.startswith(beginning)
+    assert "sonde:" not in text
+    if form == "JSON":
+        assert json.loads(text)["tests"]
 
 
 def test_each_test_of_a_script_is_a_run(sonde: Sonde, runs: Runs, tmp_path: Path) -> None:

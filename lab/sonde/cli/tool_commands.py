@@ -22,7 +22,10 @@ from sonde.model.plan import Plan
 from sonde.store.archive import Archive
 from sonde.terminal.encoding import print_plain_text
 from sonde.terminal.run_display import make_display
-from sonde.terminal.screen import get_messages_console
+from sonde.terminal.screen import do_messages_share_output, get_messages_console
+
+# How IOR's JSON and CSV begin. Other lines in the same file (`> log 2>&1`) would break them.
+_MACHINE_READABLE_BEGINNINGS = ("{", "access,bw(MiB/s)")
 
 TOOL_CONTEXT_SETTINGS = {"ignore_unknown_options": True, "allow_interspersed_args": False}
 
@@ -52,7 +55,7 @@ def make_tool_command(name: str, help_text: str) -> click.Command:
         started = detect_launcher_rank()
         if started is not None and started.rank > 0 and launcher == LOCAL:
             _exec_engine_as_rank(line, mpi_module)
-        display = make_display(get_messages_console(), quiet)
+        display = make_display(get_messages_console(), quiet or do_messages_share_output())
         chosen = make_launcher(launcher, tasks, launcher_args)
         setup = RunSetup(find_engine(), archive, chosen, mpi_module, display.report_stop_signal)
         plans = resolve_plans_of_tool(line, setup)
@@ -108,6 +111,8 @@ def _run_engine_alone(tool_command: ToolCommand, setup: RunSetup) -> int:
 
 def _print_tool_result(tool_result: ToolResult, writes_report: bool, quiet: bool) -> None:
     print_plain_text(tool_result.output, line_end="")
+    if do_messages_share_output() and tool_result.output.lstrip().startswith(_MACHINE_READABLE_BEGINNINGS):
+        quiet = True
     console = get_messages_console()
     for remark in tool_result.engine_messages.splitlines() if not quiet else ():
         # main prints the final error message once.

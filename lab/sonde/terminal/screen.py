@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -93,6 +94,15 @@ def get_results_console() -> Console:
     return _NonCroppingConsole(
         width=None if sys.stdout.isatty() else _FILE_OUTPUT_WIDTH, **_make_color_options(), **_LITERAL_PRINT_OPTIONS
     )
+
+
+def do_messages_share_output() -> bool:
+    """Whether messages and results go to the same file or pipe, as with `> log 2>&1`, and not to a terminal."""
+    try:
+        results, messages = os.fstat(sys.stdout.fileno()), os.fstat(sys.stderr.fileno())
+    except (OSError, ValueError):  # one of them is closed, or is no file
+        return False
+    return (results.st_dev, results.st_ino) == (messages.st_dev, messages.st_ino) and not sys.stdout.isatty()
 
 
 def get_messages_console() -> Console:

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sonde.experiments.results import Results
 from sonde.model.errors import RecordError
+from sonde.model.settings import parse_setting
 from sonde.model.units import format_count_with_noun
 from sonde.store.summary import Summary, read_summary
 
@@ -33,24 +34,34 @@ def describe_smoke_test(results: Results) -> str:
 
 
 def describe_profile_changes(results: Results) -> str:
-    """One sentence on the members that the profile changes in the experiment that the titles describe; empty without
-    changes.
+    """One sentence on the members that profile and settings change in the experiment that the titles describe; empty
+    without changes. A member of the profile that a setting changes again is named with the value of the setting.
 
     Equal members of several plans are listed once: ``data.backend = posix (2 plans)``.
     """
+    settings = {".".join(steps): value for steps, value in map(parse_setting, results.settings)}
+    profile = (results.experiment.file.profiles or {}).get(results.profile, {})
+    parts = [
+        f"{origin} sets {_list_changes(changes)}"
+        for origin, changes in (
+            (f"profile {results.profile}", {path: value for path, value in profile.items() if path not in settings}),
+            ("--set", settings),
+        )
+        if changes
+    ]
+    return f"Titles describe the whole experiment; {'; '.join(parts)}." if parts else ""
+
+
+def _list_changes(value_by_path: Mapping[str, Any]) -> str:
     plans_by_change: dict[str, int] = {}
-    for path, value in (results.experiment.file.profiles or {}).get(results.profile, {}).items():
+    for path, value in value_by_path.items():
         steps = path.split(".")
         member = ".".join(steps[2:]) if steps[0] == "plans" and len(steps) > 2 else path
         change = f"{member} = {_format_setting(value)}"
         plans_by_change[change] = plans_by_change.get(change, 0) + (member != path)
-    if not plans_by_change:
-        return ""
     changes = [f"{change} ({count} plans)" if count > 1 else change for change, count in plans_by_change.items()]
     more = f" and {len(changes) - _MAX_LISTED_CHANGES} more members" if len(changes) > _MAX_LISTED_CHANGES else ""
-    return f"Titles describe the whole experiment; profile {results.profile} sets " + (
-        f"{', '.join(changes[:_MAX_LISTED_CHANGES])}{more}."
-    )
+    return f"{', '.join(changes[:_MAX_LISTED_CHANGES])}{more}"
 
 
 def _format_setting(setting_value: Any) -> str:

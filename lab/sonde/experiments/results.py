@@ -74,6 +74,7 @@ class Results:
     simulated: bool = False
     folder: Path = Path()  # in the archive: experiment.json and the page
     system: str = ""  # system file that the runs were given: a path, or the name of a shipped one
+    settings: tuple[str, ...] = ()  # as path=value
 
     def list_runs_of_cell(self, cell: str, warm_up: bool = False) -> tuple[CellRun, ...]:
         """Returns the runs of one cell in order of time: the measured runs or the warm-ups."""
@@ -134,6 +135,7 @@ def read_group_results(archive: Archive, group_reference: str) -> Results:
         bool(stored.get("simulated")),
         locate_group_folder(archive.root, name),
         _read_system_name(stored),
+        tuple(str(setting) for setting in stored["settings"]),
     )
 
 

@@ -110,6 +110,16 @@ def test_profile_that_contradicts_titles_lists_its_members() -> None:
     assert describe_profile_changes(Results(experiment, "group", (), {}, profile="published")) == ""
 
 
+def test_setting_replaces_the_profile_value_that_it_overrides() -> None:
+    experiment = read_experiment(list_shipped_experiments()["edison-slow-target"], "ci")
+    text = describe_profile_changes(
+        Results(experiment, "group", (), {}, profile="ci", settings=("data.access.volume=64MiB",))
+    )
+    assert text.endswith("; --set sets data.access.volume = 64MiB.")
+    assert "16MiB" not in text
+    assert "profile ci sets clients.nodes = 1, " in text
+
+
 def test_axis_values_in_a_single_directory_are_reported() -> None:
     tested = build_experiment(sweep=[{"name": "oss", "paths": "data.access.transfer", "values": ["1MiB", "2MiB"]}])
     directories = {cell.id: "/a" for cell in tested.cells}

@@ -137,8 +137,9 @@ def describe_cell_ratio(first_median: CellMedian, second_median: CellMedian, rat
     """How many times as fast `first_median` is as `second_median`, with the 95 % interval, or why there is none."""
     # two digits would print a ratio near 1 as 1
     digits = 2 if abs(ratio.value - 1) >= _MIN_DIFFERENCE_IN_TWO_DIGITS else 3
+    factor = f"{ratio.value:.{digits}g}"
     sentence = (
-        f"{describe_cell_axes(first_median)} is {ratio.value:.{digits}g} times as fast as"
+        f"{describe_cell_axes(first_median)} is {'' if factor == '1' else f'{factor} times '}as fast as"
         f" {describe_cell_axes(second_median)}"
     )
     if ratio.low is None or ratio.high is None:

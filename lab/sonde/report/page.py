@@ -218,15 +218,15 @@ def _describe_number_counts(summary_rows: Sequence[SummaryRow]) -> str:
         return ""
     assessments = [row.summary.assessment for row in summary_rows]
     stored = sum(assessment.classification in STORAGE_CLASSIFICATIONS for assessment in assessments)
-    text = (
-        f"Of {quantities.display_count_with_noun(len(assessments), 'number')} {stored} "
-        f"{'is' if stored == 1 else 'are'} of storage"
-    )
+    numbers = quantities.display_count_with_noun(len(assessments), "number")
+    text = f"Of {numbers} {stored or 'none'} {'are' if stored > 1 else 'is'} of storage"
     counts = [
         (sum(assessment.validity == validity for assessment in assessments), validity)
         for validity in ("doubtful", "invalid")
     ]
     doubted = " and ".join(f"{count} {validity}" for count, validity in counts if count)
+    if not stored and not doubted:
+        return f"{text}."
     return f"{text}; {doubted or 'nothing speaks against any of them'}."
 
 

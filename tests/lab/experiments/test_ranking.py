@@ -74,6 +74,7 @@ def test_ratio_near_1_is_not_rounded_to_1(archive: Path, target: Path) -> None:
     results = run_sweep(archive, target, {"4KiB": 1e9, "8KiB": 1.04e9, "16KiB": 1.04e9}, repeat={"min": 2, "seed": 5})
     sentences = describe_ranking(compute_medians(results))
     assert any("is 1.04 times as fast as transfer=4KiB" in sentence for sentence in sentences), sentences
+    assert sentences[1].startswith("transfer=8KiB is as fast as transfer=16KiB (an interval needs 5 runs"), sentences
 
 
 def test_page_of_a_sweep_without_claims_has_no_claims_section(archive: Path, target: Path) -> None:

@@ -244,6 +244,13 @@ def test_several_runs_share_one_summary(page: Pages) -> None:
     assert anchors <= ids
 
 
+def test_runs_without_a_storage_number_are_not_praised(tmp_path: Path) -> None:
+    folders = [write_run(tmp_path / f"run-{index}", Scene(works=[CACHED])) for index in range(2)]
+    text = Words(write_report(folders, tmp_path / "report.html").read_text(encoding="utf-8")).text
+    assert re.search(r"Of \d+ numbers none is of storage", text)
+    assert "nothing speaks against any of them" not in text
+
+
 def test_five_thousand_tasks_are_written_quickly_and_stay_small(tmp_path: Path) -> None:
     took, out = {}, tmp_path / "report.html"
     folders = {name: write_run(tmp_path / name, SCENARIOS[name]) for name in ("typical", "many tasks")}

@@ -39,6 +39,8 @@ def check_command(
 
     --plan alone reviews the storage that the system file describes.
 
+    Collected outputs of several hosts are checked host by host, and their Lustre targets together.
+
     Read are sysfs, superblocks, ioctls and tools; nothing is written. For a FILE its extents are looked at too. Exit
     code 1 when something is wrong, 6 when nothing could be compared.
 
@@ -49,11 +51,12 @@ def check_command(
       sonde layout check --from lsblk.json --from xfs_info.txt
     """
     from sonde.design.layout.check import check_layout
+    from sonde.design.layout.check_hosts import check_hosts
     from sonde.design.layout.check_system import check_described_storage
     from sonde.design.layout.live.inspection import inspect_storage
     from sonde.design.layout.live.joining import join_observations
     from sonde.design.layout.live.observations import merge_observations
-    from sonde.design.layout.live.saved_output import read_files
+    from sonde.design.layout.live.saved_output import read_hosts
     from sonde.design.layout.written_attributes import list_written_attributes
 
     if not locations and not saved_outputs and (system is None or name is not None):
@@ -63,15 +66,19 @@ def check_command(
         )
     if system is not None and not locations and not saved_outputs:
         verdict = check_described_storage(read_system(find_system_file(system)))
-        print_layout_check(ObservedStorage(), verdict, as_json)
+        print_layout_check({"": ObservedStorage()}, verdict, as_json)
         return choose_exit_code(len(verdict.faults), verdict.checked_items)
-    storage = read_files(saved_outputs)
+    hosts = read_hosts(saved_outputs)
+    if locations and len(hosts) > 1:
+        raise UserError("Collected outputs of several hosts are checked alone; leave out the mount points and devices.")
+    storage = next(iter(hosts.values()))
     for item in locations:
         storage = merge_observations(storage, inspect_storage(item))
     storage, planned, planned_mounts, machine = join_observations(storage), None, list[str](), None
     if system is not None:
         machine_plan = plan_layout(read_system(find_system_file(system)))
-        mount_points = [item.location for item in storage.file_systems]
+        storages = hosts.values() if len(hosts) > 1 else [storage]
+        mount_points = [item.location for each in storages for item in each.file_systems]
         machine = machine_plan.system
         planned = find_planned_layout(machine, machine_plan, name, mount_points)
         planned_mounts = list_mount_points(machine, planned.id)
@@ -79,8 +86,12 @@ def check_command(
         raise UserError("--as names a file system of a system; give the system with --plan.")
     directories = [path for item in locations if (path := Path(item)).is_dir()]
     written = list_written_attributes(machine, planned) if machine is not None and planned is not None else ()
-    verdict = check_layout(storage, planned, directories, planned_mounts, written)
-    print_layout_check(storage, verdict, as_json)
+    if len(hosts) > 1:
+        verdict = check_hosts(hosts, planned, planned_mounts, written)
+    else:
+        hosts = {"": storage}
+        verdict = check_layout(storage, planned, directories, planned_mounts, written)
+    print_layout_check(hosts, verdict, as_json)
     return choose_exit_code(len(verdict.faults), verdict.checked_items)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -63,16 +64,22 @@ def _print_failures(plan: LayoutPlan, layout: FileSystemLayout) -> None:
     get_results_console().print(table)
 
 
-def print_layout_check(storage: ObservedStorage, layout_check: LayoutCheck, as_json: bool) -> None:
+def print_layout_check(hosts: Mapping[str, ObservedStorage], layout_check: LayoutCheck, as_json: bool) -> None:
+    """Prints what was observed on each host, the faults and what was not compared. The name of a single host is
+    empty."""
     if as_json:
-        print_json({"seen": asdict(storage), "faults": [asdict(item) for item in layout_check.faults],
+        observed = {host: asdict(storage) for host, storage in hosts.items()}
+        print_json({"seen": observed.get("", observed), "faults": [asdict(item) for item in layout_check.faults],
                     "compared": [asdict(item) for item in layout_check.checked_items],
                     "not_known": list(layout_check.unknown),
                     "not_compared": list(layout_check.not_compared)})  # fmt: skip
     else:
         console = get_results_console()
-        for line in layout_tables.describe_observations(storage):
-            console.print(line, soft_wrap=True, highlight=False, markup=False)
+        for host, storage in hosts.items():
+            if host:
+                console.print(f"{host}:", style="bold", soft_wrap=True, highlight=False, markup=False)
+            for line in layout_tables.describe_observations(storage):
+                console.print(line, soft_wrap=True, highlight=False, markup=False)
         for fault in layout_check.faults:
             console.print(f"{fault.kind}  {fault.location}", style="bold red", soft_wrap=True, highlight=False)
             console.print(f"  {fault.problem}. Cost: {fault.cost}.", soft_wrap=True, highlight=False, markup=False)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from sonde.design.layout.live import (
@@ -131,15 +131,36 @@ def read_collector_output(output_text: str, output_origin: str) -> ObservedStora
 
 
 def read_files(paths: Iterable[Path]) -> ObservedStorage:
-    """The observations in several files. Raises UserError."""
+    """The observations in several files of one host. Raises UserError."""
     storage = ObservedStorage()
     for path in paths:
-        try:
-            text = read_limited_text(path, MAX_OUTPUT_BYTES)
-        except UnicodeDecodeError as reason:
-            raise UserError(f"{path} is not a text file: byte {reason.start} is not UTF-8.") from None
-        except OSError as reason:
-            raise UserError(f"{path} cannot be read: {reason.strerror}.") from None
+        text = _read_text(path)
         reader = read_collector_output if _PART.search(text) else read_saved_output
         storage = merge_observations(storage, reader(text, str(path)))
     return join_observations(storage)
+
+
+def read_hosts(paths: Sequence[Path]) -> dict[str, ObservedStorage]:
+    """The observations in several files by host: several outputs of the collector are of several hosts, whose devices
+    have equal names; other files are of one host. Raises UserError."""
+    collected = [path for path in paths if _PART.search(_read_text(path))]
+    if len(collected) < 2:
+        return {"": read_files(paths)}
+    others = [path for path in paths if path not in collected]
+    if others:
+        raise UserError(
+            f"{others[0]} may be of any of the {len(collected)} hosts whose collected outputs are given; give it with"
+            " the output of its host alone."
+        )
+    stems = [path.stem for path in collected]
+    names = stems if len(set(stems)) == len(stems) else [str(path) for path in collected]
+    return {name: read_files([path]) for name, path in zip(names, collected, strict=True)}
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return read_limited_text(path, MAX_OUTPUT_BYTES)
+    except UnicodeDecodeError as reason:
+        raise UserError(f"{path} is not a text file: byte {reason.start} is not UTF-8.") from None
+    except OSError as reason:
+        raise UserError(f"{path} cannot be read: {reason.strerror}.") from None

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collected outputs of several hosts: each is checked with its own devices, and the Lustre targets of all together."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from array_host import PATHS, PrintedArray, describe_arrays, name_drive, print_detail
+
+from sonde.design.layout.check_hosts import check_hosts
+from sonde.design.layout.faults import LayoutCheck
+from sonde.design.layout.live.saved_output import read_hosts
+from sonde.design.layout.plan import plan_layout
+from sonde.design.layout.written_attributes import list_written_attributes
+from sonde.model.errors import UserError
+from sonde.model.system import make_system
+
+TARGET = """   Read previous values:
+Target:     fs-OST000{0}
+Index:      {0}
+Lustre FS:  fs
+Mount type: ldiskfs
+Flags:      0x2
+              (OST )
+Persistent mount opts: errors=remount-ro
+Parameters:  mgsnode={1}
+"""
+
+
+def write_host(folder: Path, name: str, **outputs: str) -> Path:
+    """A file as the collector writes it."""
+    path = folder / f"{name}.txt"
+    path.write_text("".join(f"=== sonde layout collect: {command} ===\n{text}\n" for command, text in outputs.items()))
+    return path
+
+
+def write_array_host(folder: Path, host: str, number: int, drives: list[int]) -> Path:
+    """A host with one of the two planned arrays; its drives have the names sda, sdb, ... on each host."""
+    links = "".join(f"{PATHS}{drive}-lun-0 ../../{name_drive(position)}\n" for position, drive in enumerate(drives))
+    array = PrintedArray(f"md{number}", range(6), [6])
+    return write_host(folder, host, find=links, mdadm=print_detail(array))
+
+
+def check(paths: list[Path]) -> LayoutCheck:
+    plan = plan_layout(make_system(describe_arrays(), "system.toml"))
+    layout = plan.get_layout("scratch")
+    return check_hosts(read_hosts(paths), layout, (), list_written_attributes(plan.system, layout))
+
+
+def test_equal_device_names_of_two_hosts_are_sound(tmp_path: Path) -> None:
+    first = write_array_host(tmp_path, "alpha", 0, [0, 1, 2, 3, 4, 5, 12])
+    second = write_array_host(tmp_path, "beta", 1, [6, 7, 8, 9, 10, 11, 13])
+    verdict = check([first, second])
+    assert verdict.faults == ()
+    locations = {item.location for item in verdict.checked_items if item.subject == "the planned drives of an array"}
+    assert locations == {"alpha: md0", "beta: md1"}
+
+
+def test_fault_of_one_host_is_reported_with_its_name(tmp_path: Path) -> None:
+    first = write_array_host(tmp_path, "alpha", 0, [0, 1, 2, 3, 4, 5, 12])
+    second = write_array_host(tmp_path, "beta", 1, [6, 7, 8, 9, 10, 4, 13])
+    (fault,) = check([first, second]).faults
+    assert fault.location == "beta: md1"
+    assert "sdf" in fault.problem
+
+
+def test_targets_of_all_hosts_are_compared(tmp_path: Path) -> None:
+    paths = [
+        write_host(tmp_path, f"oss{number}", **{f"tunefs.lustre --dryrun /dev/md{number}": TARGET.format(number, mgs)})
+        for number, mgs in enumerate(("10.0.0.1@o2ib", "10.0.0.1@o2ib", "10.0.0.9@o2ib"))
+    ]
+    (fault,) = check_hosts(read_hosts(paths)).faults
+    assert (fault.kind, fault.location) == ("another management server", "fs-OST0002")
+    twice = write_host(tmp_path, "oss9", **{"tunefs.lustre --dryrun /dev/md9": TARGET.format(0, "10.0.0.1@o2ib")})
+    (fault,) = check_hosts(read_hosts([*paths[:2], twice])).faults
+    assert (fault.kind, fault.location) == ("index used twice", "fs-OST0000")
+
+
+def test_output_of_no_certain_host_is_rejected(tmp_path: Path) -> None:
+    paths = [write_array_host(tmp_path, name, 0, [0, 1, 2, 3, 4, 5, 12]) for name in ("alpha", "beta")]
+    other = tmp_path / "mdadm.txt"
+    other.write_text(print_detail(PrintedArray("md0", range(6))))
+    with pytest.raises(UserError, match=r"mdadm.txt may be of any of the 2 hosts"):
+        read_hosts([*paths, other])
+    assert list(read_hosts([paths[0], other])) == [""]

@@ -231,6 +231,13 @@ def test_default_target_is_the_mount_that_is_simulated(sonde: Any, runs: Any) ->
     assert runs()[0]["target"] == "/scratch1"
 
 
+def test_runs_of_a_simulated_experiment_are_on_the_modeled_mount(sonde: Any, runs: Any) -> None:
+    """The empty directory that stands in for it on this machine is no place of the model."""
+    result = sonde("simulate", "cumulus-single-client", "--profile", "ci", "--system", "cumulus")
+    assert {run["target"] for run in runs()} == {"/wolf", "/dvs/wolf"}
+    assert "gpfs in /wolf, /dvs/wolf." in result.stdout
+
+
 def test_variants_that_change_a_real_program_are_not_simulated(sonde: Any, runs: Any) -> None:
     result = sonde("simulate", "edison-mpiio-10k", "--profile", "ci", "--system", "edison")
     assert "which a model of a machine does not know" in result.stdout + result.stderr

@@ -78,7 +78,7 @@ def describe_executed_runs(results: Results) -> str:
     if backends:
         parts.append(" and ".join(backends))
     file_systems = " and ".join(_list_distinct(run.file_system for run in runs)) or "an unknown file system"
-    directories = _list_distinct(results.directories.values()) or _list_distinct(run.target for run in runs)
+    directories = _list_run_directories(results, runs)
     more = (
         f" and {len(directories) - _MAX_LISTED_DIRECTORIES} more" if len(directories) > _MAX_LISTED_DIRECTORIES else ""
     )
@@ -87,6 +87,12 @@ def describe_executed_runs(results: Results) -> str:
     )
     verb = "Simulated" if results.simulated else "Ran"
     return f"{verb}: {', '.join(parts)}."
+
+
+def _list_run_directories(results: Results, runs: Sequence[Summary]) -> list[str]:
+    """The directories of the runs. Those of simulated runs are paths on the machine that is modeled."""
+    prepared = [] if results.simulated else _list_distinct(results.directories.values())
+    return prepared or _list_distinct(run.target for run in runs)
 
 
 def describe_shared_directories(results: Results) -> list[str]:

@@ -7,6 +7,7 @@ the nodes that make calls, and the stripe count of files.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -77,8 +78,10 @@ class SimulatedExecutor(StoppableExecutor):
                 clients, attempt.storage, record, attempt.plan, self.system, attempt.swept, is_simulated=True
             )
 
+        # The directory that the runner prepared is on this machine, and nothing is written there.
+        plan = attempt.plan.with_settings([f"target.path={json.dumps(find_mount_path(self.system, part))}"])
         return run_plan_in_simulator(
-            attempt.plan, setup, self.observer, launcher, attempt.name, attempt.facts, find_unused_plan_members
+            plan, setup, self.observer, launcher, attempt.name, attempt.facts, find_unused_plan_members
         )
 
     def _require_simulated_variant(self, variant: Variant) -> None:
@@ -134,7 +137,7 @@ def compute_system_changes(system: System, mount_or_pool: str, clients: Clients,
     `mount_or_pool` is the cell's pool, mount or file system; empty: the first mount with storage.
     """
     changes: dict[str, Any] = {}
-    mount = find_mount(system, mount_or_pool)
+    mount = _find_mount(system, mount_or_pool)
     if mount and (nodes := _list_calling_nodes(system, mount, clients)):
         changes[f"mounts.{mount}.on"] = nodes
     file_system = _find_file_system(system, mount) if mount else mount_or_pool
@@ -152,9 +155,15 @@ def compute_system_changes(system: System, mount_or_pool: str, clients: Clients,
     return changes
 
 
-def find_mount(system: System, mount_or_pool: str) -> str:
-    """Returns the mount that the simulator uses: that of a pool or file system, the mount itself, or without a name the
-    first one with storage; empty if there is none."""
+def find_mount_path(system: System, mount_or_pool: str) -> str:
+    """Returns the path of the mount that the simulator uses: that of a pool or file system, the mount itself, or the
+    first one with storage where none is stated."""
+    mount = _find_mount(system, mount_or_pool)
+    return str(getattr(system.get_part(mount).table, "path", "") or "/") if mount else "/"
+
+
+def _find_mount(system: System, mount_or_pool: str) -> str:
+    """Returns the mount that the simulator uses; empty if there is none."""
     mounts = system.list_part_ids("mounts")
     if mount_or_pool in mounts:
         return mount_or_pool

@@ -12,7 +12,7 @@ from typing import Any
 
 from sonde.conduct.run import RunResult, RunSetup, conduct_run
 from sonde.experiments.plan_loading import load_plan
-from sonde.experiments.simulated_executor import find_mount, run_plan_in_simulator
+from sonde.experiments.simulated_executor import find_mount_path, run_plan_in_simulator
 from sonde.launch.session import LineObserver
 from sonde.launch.simulator import MESSAGES_FILE, SimulatedLauncher, find_simulator
 from sonde.logs.log_findings import find_logged_events
@@ -88,7 +88,7 @@ def load_simulated_plan(
         raise UserError("--tasks and --set tasks.… both set the number of tasks; leave out one of them.")
     target_table = plan_document.setdefault("target", {})
     if isinstance(target_table, dict):
-        target_table.setdefault("path", _find_mount_point(system, mount_name))
+        target_table.setdefault("path", find_mount_path(system, mount_name))
     plan = load_plan(plan_name, settings, None, plan_document)
     return plan.with_settings(["tasks.threads=1"]) if task_count else plan
 
@@ -121,9 +121,3 @@ def simulate_plan_once(
     if labels.tags:
         change_tags(result.folder, added_tags=labels.tags)
     return result
-
-
-def _find_mount_point(system: System, mount: str) -> str:
-    """Returns the path of the mount that the simulator uses."""
-    mount_id = find_mount(system, mount)
-    return str(getattr(system.get_part(mount_id).table, "path", "") or "/") if mount_id else "/"

@@ -155,7 +155,7 @@ def _make_fact_rows(results: Results, measured_runs: MeasuredRuns) -> list[tuple
                 f"{display_count_with_noun(cells, 'cell')}"
             ),
         ),
-        ("On", ", ".join(dict.fromkeys(results.directories.values())) or "not known"),
+        ("On", "" if results.simulated else ", ".join(dict.fromkeys(results.directories.values())) or "not known"),
         ("Source", ", ".join(file.source) + (f" ({file.status})" if file.status else "")),
     ]
     if results.simulated:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -81,17 +82,30 @@ def print_layout_check(hosts: Mapping[str, ObservedStorage], layout_check: Layou
             for line in layout_tables.describe_observations(storage):
                 console.print(line, soft_wrap=True, highlight=False, markup=False)
         for fault in layout_check.faults:
-            console.print(f"{fault.kind}  {fault.location}", style="bold red", soft_wrap=True, highlight=False)
+            location = _name_maps(hosts, fault.location)
+            console.print(f"{fault.kind}  {location}", style="bold red", soft_wrap=True, highlight=False)
             console.print(f"  {fault.problem}. Cost: {fault.cost}.", soft_wrap=True, highlight=False, markup=False)
-            if fault.consequences:
-                text = f"  It explains: {'; '.join(fault.consequences)}."
-                console.print(text, soft_wrap=True, highlight=False, markup=False)
+            for text in fault.consequences:
+                console.print(f"  It explains {text}.", soft_wrap=True, highlight=False, markup=False)
             console.print(f"  Remedy: {fault.remedy}.", soft_wrap=True, highlight=False, markup=False)
         summary = summarize_comparisons(len(layout_check.faults), layout_check.checked_items)
         unchecked = f" Not known, so not checked: {'; '.join(layout_check.unknown)}." if layout_check.unknown else ""
         console.print(f"{summary}.{unchecked}", soft_wrap=True, highlight=False, markup=False)
         for text in layout_check.not_compared:
             console.print(f"Of the plan not compared: {text}.", soft_wrap=True, highlight=False, markup=False)
+
+
+def _name_maps(hosts: Mapping[str, ObservedStorage], location: str) -> str:
+    """A location with the names that an administrator gave mapped devices (dm-3): they tell where a drive is."""
+    host = location.partition(": ")[0]
+    storage = hosts.get(host) or hosts.get("") or ObservedStorage()
+
+    def add_name(match: re.Match[str]) -> str:
+        disk = storage.disks.get(match[0])
+        name = disk.settings.get("name", "") if disk is not None else ""
+        return f"{match[0]} ({name})" if name not in ("", match[0]) else match[0]
+
+    return re.sub(r"\bdm-\d+\b", add_name, location)
 
 
 def make_layout_plan_document(plan: LayoutPlan, *, show_failures: bool) -> dict[str, Any]:

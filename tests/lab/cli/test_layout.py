@@ -46,6 +46,29 @@ def test_failed_parts_and_alternatives_are_printed(sonde: Any) -> None:
     assert "RAID-5/8+1/256KB" in report
 
 
+def test_map_is_printed_with_its_name_and_consequences(sonde: Any, tmp_path: Path) -> None:
+    listing = "jb-03 (35000cca2c4a60003) dm-3 HGST,HUH721212AL5200\nsize=11T features='1 queue_if_no_path'"
+    listing += " hwhandler='0' wp=rw\n`-+- policy='service-time 0' prio=1 status=active\n"
+    listing += "  `- 1:0:3:0 sde 8:64 active ready running\n"
+    (tmp_path / "multipath.txt").write_text(listing, encoding="utf-8")
+    result = sonde("layout", "check", "--from", tmp_path / "multipath.txt")
+    assert result.code == 1
+    assert "single path  dm-3 (jb-03)\n" in result.out
+    assert "It explains dm-3: requests wait without end when its only path is lost.\n" in result.out
+
+
+def test_collected_outputs_of_two_hosts_are_checked_alone(sonde: Any, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}.txt" for name in ("oss1", "oss2")]
+    for path, nomerges in zip(paths, (0, 2), strict=True):
+        line = f"/sys/block/sda/queue/nomerges:{nomerges}\n"
+        path.write_text(f"=== sonde layout collect: grep -H ===\n{line}", encoding="utf-8")
+    result = sonde("layout", "check", "--from", paths[0], "--from", paths[1])
+    assert result.code == 1
+    assert "requests are not merged  oss2: sda\n" in result.out
+    assert list(sonde("layout", "check", "--from", paths[0], "--from", paths[1], "--json").json["seen"]) == [
+        "oss1", "oss2"]  # fmt: skip
+
+
 def test_unmet_requirement_is_reported_and_fails(sonde: Any, tmp_path: Path) -> None:
     path = tmp_path / "site.toml"
     path.write_text(

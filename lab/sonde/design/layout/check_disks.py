@@ -31,7 +31,7 @@ _SIZE_SHARE = 0.01
 
 def find_disk_faults(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     """All faults of one disk."""
-    yield from find_redundancy_faults(disk)
+    yield from find_redundancy_faults(storage, disk)
     if disk.kind == "part":
         yield from _check_alignment(storage, disk)
     if disk.members:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.faults import LayoutFault
-from sonde.design.layout.live.observations import ObservedDisk
+from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 from sonde.model.units import format_bytes
 
 _TOLERATED = {"raid0": 0, "linear": 0, "raid4": 1, "raid5": 1, "raid6": 2}
@@ -17,7 +17,7 @@ _USED_SHARE = 0.9
 _FINE_STATES = frozenset({"", "optimal", "active", "running", "live", "clean", "optimal active", "active sync"})
 
 
-def find_redundancy_faults(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def find_redundancy_faults(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     """Faults of the state, the spares and the bitmap of one disk."""
     missing = _read_disk_count(disk, "degraded")
     state = disk.state.lower().strip()
@@ -31,7 +31,7 @@ def find_redundancy_faults(disk: ObservedDisk) -> Iterator[LayoutFault | Checked
         yield LayoutFault(
             "degraded", disk.name,
             f"{disk.level or disk.kind} {disk.name} runs with {noun} missing"
-            f"{_name_failed_members(disk)}{_name_idle_spares(disk)}",
+            f"{_name_failed_members(storage, disk)}{_name_idle_spares(storage, disk)}",
             f"reads of what it held are computed from all others; {_describe_margin(disk, lost)}",
             "replace the drive (mdadm --manage --add)",
         )  # fmt: skip
@@ -44,7 +44,7 @@ def find_redundancy_faults(disk: ObservedDisk) -> Iterator[LayoutFault | Checked
     if failed and not is_degraded:
         yield LayoutFault(
             "failed drive in an array", disk.name,
-            f"{failed} of its devices are marked as failed{_name_failed_members(disk)}",
+            f"{failed} of its devices are marked as failed{_name_failed_members(storage, disk)}",
             "a spare took over, or the failed one was a spare: fewer drives can take over next time",
             "mdadm --manage --remove it, and add a new one",
         )  # fmt: skip
@@ -64,15 +64,21 @@ def find_redundancy_faults(disk: ObservedDisk) -> Iterator[LayoutFault | Checked
     yield from _check_rebuild_rate(disk)
 
 
-def _name_failed_members(disk: ObservedDisk) -> str:
-    names = disk.settings.get("failed_devices", "").split()
+def _name_devices(storage: ObservedStorage, names_text: str) -> list[str]:
+    """Names of the kernel, those of maps with the name of the map, which says where the drive is."""
+    maps = {name: storage.disks[name].settings.get("name", "") for name in names_text.split() if name in storage.disks}
+    return [f"{name} ({maps[name]})" if maps.get(name, name) not in ("", name) else name for name in names_text.split()]
+
+
+def _name_failed_members(storage: ObservedStorage, disk: ObservedDisk) -> str:
+    names = _name_devices(storage, disk.settings.get("failed_devices", ""))
     return f"; failed: {', '.join(names)}" if names else ""
 
 
-def _name_idle_spares(disk: ObservedDisk) -> str:
+def _name_idle_spares(storage: ObservedStorage, disk: ObservedDisk) -> str:
     """Spares of a degraded array that is not rebuilt, as far as an output shows whether it is."""
     is_idle = disk.settings.get("sync_action", "idle" if disk.state else "") == "idle"
-    spares = disk.settings.get("spare_devices", "").split()
+    spares = _name_devices(storage, disk.settings.get("spare_devices", ""))
     return f"; no rebuild runs, although it has the spare {', '.join(spares)}" if is_idle and spares else ""
 
 

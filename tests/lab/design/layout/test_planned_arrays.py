@@ -78,6 +78,17 @@ def test_shared_spares_follow_from_mdadm_conf(conf: str, kinds: list[str], unkno
     assert any("whether md1 shares spares" in text for text in verdict.unknown) == unknown
 
 
+def test_failed_map_of_an_array_is_reported_with_its_name() -> None:
+    rows = [{"name": "jb-07", "kname": "dm-7", "type": "mpath", "size": 2 * 10**12}]
+    detail = print_detail(PrintedArray("md0", FIRST)).replace("State : clean", "State : clean, degraded")
+    detail = detail.replace("Active Devices : 6", "Active Devices : 5").replace(
+        "Failed Devices : 0", "Failed Devices : 1"
+    )
+    detail = detail.replace("        5      active sync   /dev/sdf", "        -      faulty   /dev/dm-7")
+    faults = check_outputs({"detail": detail, "lsblk": json.dumps({"blockdevices": rows})}, describe_arrays()).faults
+    assert any("failed: dm-7 (jb-07)" in fault.problem for fault in faults)
+
+
 def test_bitmap_is_equal_in_detail_and_mdstat() -> None:
     members = " ".join(f"{name_drive(number)}[{slot}]" for slot, number in enumerate(SECOND))
     mdstat = f"""Personalities : [raid6]

@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sonde.design.checked_items import split_faults_and_comparisons
 from sonde.design.routes.check import check_host_routes
+from sonde.design.routes.check_absent_settings import find_absent_settings
 from sonde.design.routes.check_lnet import check_lnet_tables, list_unknown_lnet
 from sonde.design.routes.check_lnet_tunables import list_unread_tunables
-from sonde.design.routes.fabric import find_fabrics
+from sonde.design.routes.fabric import Fabric, find_fabrics
 from sonde.design.routes.faults import RouteCheck
 from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.plan import plan_all_routes
 from sonde.model.errors import UserError
 from sonde.model.system import System
 
@@ -54,7 +57,8 @@ def check_host(
     unknown += list_unknown_lnet(system, name, host_tables) if "LNet" not in reasons else []
     if configured_tables is not None and "ip and sysctl" not in reasons:
         configuration = check_host_routes(find_fabrics(system), name, configured_tables)
-        checks.append(_select_configuration_faults(configuration, checks[0]))
+        absent = _check_absent_settings(find_fabrics(system), name, host_tables, configured_tables)
+        checks += [_select_configuration_faults(check, checks[0]) for check in (configuration, absent)]
     if configured_tables is not None and configured_tables.has_lnet and "LNet" not in reasons:
         live_lnet = next(check for check in checks if check.unknown == _OTHER_LNET)
         checks.append(_select_configuration_faults(_check_lnet(system, name, configured_tables, None), live_lnet))
@@ -75,6 +79,24 @@ def check_host(
             *_NEVER_EXAMINED,
         ),
     )
+
+
+def _check_absent_settings(
+    fabrics: Sequence[Fabric], name: str, host_tables: HostTables, configured_tables: HostTables
+) -> RouteCheck:
+    """The settings of configuration files that this host does not have."""
+    hosts = [
+        host
+        for plan in plan_all_routes(fabrics)
+        for host in plan.host_plans
+        if name == host.host_class.name or name in host.host_class.hosts
+    ]
+    planned_names = {setting for host in hosts for setting in host.settings}
+    devices = (*host_tables.devices, *(host.host_class.device for host in hosts))
+    faults, comparisons = split_faults_and_comparisons(
+        find_absent_settings(host_tables.settings or {}, configured_tables.settings or {}, planned_names, devices)
+    )
+    return RouteCheck(name, faults, (), comparisons)
 
 
 def _list_not_given(host_tables: HostTables) -> tuple[str, ...]:

@@ -113,8 +113,14 @@ def _describe_lnet_route_differences(
                 f" says {planned}",
                 f"lnetctl route del --net {network} for each gateway, then lnetctl route add --net {planned}",
             )  # fmt: skip
+    replaced = {
+        network: missing[planned]
+        for network, routes in unknown.items()
+        for planned in missing
+        if _normalize_lnet_name(network) == _normalize_lnet_name(planned) and len(routes) == len(missing[planned])
+    }
     for network, gateways in missing.items():
-        if network not in renamed:
+        if network not in renamed and gateways not in replaced.values():
             text = _list_some(gateways)
             yield RouteFault(
                 "LNet route missing", f"{network} by {text}", f"no route leads to {network} by {text}",
@@ -129,7 +135,8 @@ def _describe_lnet_route_differences(
         yield RouteFault(
             "unknown LNet route", ", ".join(route.origin for route in routes[:_WRITTEN_GATEWAYS]),
             f"the route{'' if is_single else 's'} to {network} by {_list_some([route.gateway for route in routes])}"
-            f" name{'s' if is_single else ''} {reason}",
+            f" name{'s' if is_single else ''} {reason}"
+            f"{f', instead of {_list_some(replaced[network])}' if network in replaced else ''}",
             f"remove {'it' if is_single else 'them'}: " + "; ".join(
                 f"lnetctl route del --net {network} --gateway {route.gateway}" for route in routes[:_WRITTEN_GATEWAYS]),
         )  # fmt: skip

@@ -135,7 +135,7 @@ def _check_effective_marks(
                 lookup = find_kernel_route(host_tables, target, packet_mark=router.mark)
                 if lookup is None or lookup.rule.origin in reported_rules:
                     continue
-                fault = _check_marked_lookup(host_view, gateway, target, lookup)
+                fault = _check_marked_lookup(host_view, host_tables, gateway, target, lookup)
                 fault = fault or _check_bypassed_rule(host_view, host_tables, gateway, target, lookup, mark_rules)
                 if fault is not None:
                     reported_rules.add(lookup.rule.origin)
@@ -143,9 +143,10 @@ def _check_effective_marks(
 
 
 def _check_marked_lookup(
-    host_view: HostView, gateway: str, target: IpAddress, lookup: RouteLookup
+    host_view: HostView, host_tables: HostTables, gateway: str, target: IpAddress, lookup: RouteLookup
 ) -> RouteFault | None:
-    """A fault of the route that packets with the mark of a router take by a rule on marks."""
+    """A fault of the route that packets with the mark of a router take by a rule on marks. A route that another table
+    lacks is reported with that table."""
     router, rule = host_view.routers_by_gateway[gateway], lookup.rule
     if not rule.mark or rule.inverted:  # mark 0 also takes packets without a mark, which is reported with the paths
         return None
@@ -170,7 +171,8 @@ def _check_marked_lookup(
             f" {', '.join(reached)}: a health check asks the wrong router",
             "match the whole mark, and give each mark one rule",
         )  # fmt: skip
-    if len(reached) > 1:
+    extra = [each for each in host_view.fabric.routers if each.name in reached and each is not router]
+    if extra and not all(_lacks_route_by_router(host_tables, str(each.table)) for each in extra):
         return RouteFault(
             "mark of several routers", rule.origin,
             f"packets with mark {router.mark} of {router.name} match this rule{mask}, whose table {rule.table} spreads"
@@ -179,6 +181,12 @@ def _check_marked_lookup(
             f" {router.mark} table {router.table}",
         )  # fmt: skip
     return None
+
+
+def _lacks_route_by_router(host_tables: HostTables, table: str) -> bool:
+    """Whether a table has routes, but none with a next hop."""
+    routes = [route for route in host_tables.routes or () if route.table == table]
+    return bool(routes) and not any(route.hops for route in routes)
 
 
 def _has_route_by_router(host_tables: HostTables, table: str) -> bool:

@@ -143,6 +143,7 @@ def _check_addresses(
         )  # fmt: skip
     for router in own_routers:
         yield CheckedItem("the addresses of a router", router.name)
+        yield from _check_devices_of_addresses(router, host_tables)
         devices = {router.near_address: router.near_device, router.far_address: router.far_device}
         # without a device the system file states, or with one that is up: the kernel removes addresses with the device
         missing = sorted(address for address in {*devices} - present - {*replaced}
@@ -155,6 +156,22 @@ def _check_addresses(
                 else f"{router.name} has no address of both networks; the system file says {', '.join(missing)}",
                 "give it its address on both networks",
             )  # fmt: skip
+
+
+def _check_devices_of_addresses(router: FabricRouter, host_tables: HostTables) -> Iterator[RouteFault]:
+    """Addresses that are on another interface than that of their network, as after an exchange of two names."""
+    misplaced = []
+    for address, device in ((router.near_address, router.near_device), (router.far_address, router.far_device)):
+        devices = host_tables.address_devices.get(address, ())
+        if devices and device in host_tables.links and device not in devices:
+            misplaced.append((f"{address} on {', '.join(devices)}", f"{address} on {device}"))
+    if misplaced:
+        yield RouteFault(
+            "wrong interface", router.name,
+            f"{router.name} has {' and '.join(actual for actual, _ in misplaced)}; the system file says"
+            f" {' and '.join(planned for _, planned in misplaced)}",
+            "move the addresses, or correct the devices in the system file",
+        )  # fmt: skip
 
 
 def _check_prefixes(

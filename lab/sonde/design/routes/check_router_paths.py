@@ -8,7 +8,7 @@ import ipaddress
 from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
-from sonde.design.routes.fabric import Fabric, FabricRouter, FabricSide, overlaps_range
+from sonde.design.routes.fabric import Fabric, FabricRouter, FabricSide, is_address_in_ranges, overlaps_range
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, describe_rule_selectors
 from sonde.design.routes.kernel_lookup import IpAddress, RouteLookup, find_kernel_route, list_probe_addresses
@@ -30,8 +30,10 @@ def find_forwarding_faults(
         (near_device, far_device, fabric.near, fabric.far),
         (far_device, near_device, fabric.far, fabric.near),
     ):
-        if not outgoing or not is_device_up(outgoing, host_tables) or not _has_address(host_tables, target_side):
+        if not outgoing or not is_device_up(outgoing, host_tables):
             continue
+        if not _has_address(host_tables, target_side) or _is_on_other_device(host_tables, target_side, outgoing):
+            continue  # reported with the address
         for target_range in target_side.ranges:
             yield CheckedItem("the way of forwarded packets", target_range)
             lookups = _list_lookups(host_tables, target_range, incoming, source_side, own_addresses)
@@ -49,6 +51,17 @@ def _has_address(host_tables: HostTables, side: FabricSide) -> bool:
         for interface in interfaces
         for network in networks
     )
+
+
+def _is_on_other_device(host_tables: HostTables, side: FabricSide, outgoing: str) -> bool:
+    """Whether the addresses of a side are known, and none is on its interface."""
+    devices = [
+        device
+        for address, names in host_tables.address_devices.items()
+        if is_address_in_ranges(side.ranges, address)
+        for device in names
+    ]
+    return bool(devices) and outgoing not in devices
 
 
 def _list_lookups(

@@ -42,10 +42,12 @@ def find_table_faults(host_views: Sequence[HostView], host_tables: HostTables) -
             networks = ", ".join(dict.fromkeys(view.other_side.network for view in host_views))
             thrown = [route.destination for route in routes
                       if route.kind == "throw" and _leads_to_other_side(host_views, route)]  # fmt: skip
+            elsewhere = _describe_route_in_other_table(host_views, host_tables, table)
             given_back = f" (the one to {', '.join(thrown)} gives packets back: throw)" if thrown else ""
             yield RouteFault(
                 "table without a route", f"table {table}",
-                f"no route of table {table} leads to {networks}{given_back}: packets that are sent there fall through",
+                f"no route of table {table} leads to {networks}{given_back}: packets that are sent there fall through"
+                f"{elsewhere}",
                 f"{'replace it by' if thrown else 'add'} the route through one router",
             )  # fmt: skip
         yield from narrow_faults
@@ -59,6 +61,16 @@ def find_table_faults(host_views: Sequence[HostView], host_tables: HostTables) -
                 "add a rule for it, or remove it",
             )  # fmt: skip
     yield from _compare_router_tables(host_views, tables_by_gateway, host_tables)
+
+
+def _describe_route_in_other_table(host_views: Sequence[HostView], host_tables: HostTables, table: str) -> str:
+    """Which other table has the route by the router of a table besides its own, as the end of a sentence; "" for
+    none."""
+    for gateway, router in _map_routers_by_gateway(host_views).items():
+        for route in host_tables.routes or () if str(router.table) == table else ():
+            if route.table not in (*_COMMON_TABLES, table) and gateway in [hop.via for hop in route.hops]:
+                return f"; table {route.table} has the one through {router.name} ({gateway})"
+    return ""
 
 
 def _is_table_of_planned_mark(host_views: Sequence[HostView], rules: Sequence[ObservedRule], table: str) -> bool:

@@ -67,3 +67,16 @@ def test_fault_states_which_version_is_not_forwarded(tmp_path: Path, version: in
     sysctl = SYSCTL.replace(f"{setting} = 1", f"{setting} = 0")
     (fault,) = check_outputs(tmp_path, {"addr": ADDRESSES, "sysctl": sysctl}, "gw2").faults
     assert (fault.location, fault.problem) == (f"{setting} = 0", f"no IPv{version} packet passes this router")
+
+
+def test_addresses_on_exchanged_interfaces_are_one_fault(tmp_path: Path) -> None:
+    addresses = ADDRESSES.replace("hsn0", "X").replace("eth0", "hsn0").replace("X", "eth0")
+    routes = "10.150.0.0/16 dev eth0 proto kernel scope link\n10.160.0.0/20 dev hsn0 proto kernel scope link\n"
+    outputs = {"addr": addresses, "sysctl": SYSCTL, "route": routes, "rule": "0: from all lookup local\n"}
+    faults = check_outputs(tmp_path, outputs, "gw2").faults
+    assert [(fault.kind, fault.location) for fault in faults] == [("wrong interface", "gw2")] * 2
+    assert faults[0].problem == (
+        "gw2 has 10.150.255.2 on eth0 and 10.160.15.2 on hsn0; the system file says 10.150.255.2 on hsn0 and"
+        " 10.160.15.2 on eth0"
+    )
+    assert "fd00:150::f002 on eth0" in faults[1].problem

@@ -174,3 +174,41 @@ def test_weights_of_many_routers_are_not_all_written(tmp_path: Path) -> None:
     assert len(routers) > 3
     (fault,) = check_edited(tmp_path, "route", "(nexthop via 10.160.15.2 dev bond0) weight 1", r"\1 weight 2")
     assert "are 10.160.15.1 1, 10.160.15.2 2, 10.160.15.3 1; the system file says 10.160.15.1 1" in fault.problem
+
+
+def test_wrong_gateway_of_an_lnet_route_is_one_fault(tmp_path: Path) -> None:
+    export = LNET_EXPORT.replace("gateway: 10.160.14.2@tcp", "gateway: 10.160.14.2@tcp1")
+    (fault,) = check_outputs(tmp_path, {"lnet": export}).faults
+    assert fault.kind == "unknown LNet route"
+    assert fault.problem.endswith("by 10.160.14.2@tcp1 names no router of this network, instead of 10.160.14.2@tcp")
+
+
+@pytest.mark.parametrize(("line", "location", "remedy"), [
+    ("net.ipv4.conf.bond0.rp_fliter = 2", "net.ipv4.conf.bond0.rp_fliter = 2", "write net.ipv4.conf.bond0.rp_filter"),
+    ("net.ipv4.conf.bond7.rp_filter = 2", "net.ipv4.conf.bond7.rp_filter = 2", "write net.ipv4.conf.bond0.rp_filter"),
+    ("net.core.no_such_thing = 1", "net.core.no_such_thing = 1", "correct its name, or remove it"),
+    ("net.ipv4.conf.bond0.rp_filter = 2", "", ""), ("net.ipv4.fib_multipath_hash_seed = 20240601", "", ""),
+    ("net.ipv4.conf.*.rp_filter = 2", "", ""), ("net.netfilter.nf_conntrack_max = 1048576", "", ""),
+])  # fmt: skip
+def test_setting_that_the_host_lacks_is_reported(tmp_path: Path, line: str, location: str, remedy: str) -> None:
+    outputs = print_server_outputs()
+    files = {"99-site.conf": f"{line}\n"}
+    some = check_outputs(tmp_path / "some", outputs | files)
+    assert some.faults == ()
+    outputs["sysctl"] += "".join(f"net.ipv4.neigh.dummy{number}.gc_stale_time = 60\n" for number in range(200))
+    outputs["sysctl"] = outputs["sysctl"].replace("net.ipv4.fib_multipath_hash_seed = 20240601\n", "")
+    faults = check_outputs(tmp_path / "all", outputs | files).faults
+    assert [(fault.kind, fault.location, fault.remedy) for fault in faults] == (
+        [("setting not applied", f"{location} in the configuration files", remedy)] if location else []
+    )
+
+
+def test_route_in_the_table_of_another_router_is_one_fault(tmp_path: Path) -> None:
+    files = {name.rpartition("/")[2]: text for name, text in make_files_of_format("networkmanager").items()}
+    name = "bond0.nmconnection"
+    assert "route4_options=table=2,mtu" in files[name]
+    files[name] = files[name].replace("route4_options=table=2,mtu", "route4_options=table=3,mtu")
+    (fault,) = check_outputs(tmp_path, {**print_server_outputs(), **files}).faults
+    assert fault.kind == "table without a route"
+    assert "no route of table 2 leads to hsn" in fault.problem
+    assert fault.problem.endswith("; table 3 has the one through gw2 (10.160.15.2)")

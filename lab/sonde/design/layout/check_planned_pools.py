@@ -110,20 +110,25 @@ def _report_stray_drives(
 def _compare_pool_spares(
     storage: ObservedStorage, pool: ObservedFileSystem, planned: list[str], spares: Sequence[str]
 ) -> Iterator[LayoutFault | CheckedItem]:
-    """Planned spares that the pool has neither as spare nor in a vdev, where outputs identify all of its drives."""
-    drives = [find_vdev_disk(storage, vdev.name) for vdev in pool.vdevs if vdev.kind == "drive"]
-    answers = [find_planned_names(storage, planned, drive) for drive in drives]
+    """Planned spares that are none: absent, or a member of a vdev for good. Outputs must identify all drives."""
+    vdevs = [vdev for vdev in pool.vdevs if vdev.kind == "drive"]
+    answers = [find_planned_names(storage, planned, find_vdev_disk(storage, vdev.name)) for vdev in vdevs]
     if not spares or not answers or None in answers:
         return
     yield CheckedItem("the planned spares of a pool", pool.location)
-    present = {path for paths in answers for path in paths or ()}
-    absent = [path for path in spares if path not in present]
+    drives_by_path = {path: vdev for vdev, paths in zip(vdevs, answers, strict=True) for path in paths or ()}
+    reserve = {path for path, vdev in drives_by_path.items() if vdev.use == "spares"}
+    reserve |= {path for path, vdev in drives_by_path.items() if vdev.group}  # a spare that is in use
+    absent = [path for path in spares if path not in reserve]
     if absent:
         verb = "is no spare" if len(absent) == 1 else "are no spares"
+        members = [f"{vdev.name} is a drive of {vdev.parent}" for path in absent
+                   if (vdev := drives_by_path.get(path)) is not None]  # fmt: skip
+        member_text = f", {', '.join(members)}" if members else ""
         yield LayoutFault(
-            "not as planned", pool.location, f"{describe_planned_devices(absent)} {verb} of it; planned are"
-            f" {len(spares)}", "after the loss of fewer drives than planned nothing takes over",
-            f"zpool add {pool.location} spare {' '.join(absent)}", ("spares",),
+            "not as planned", pool.location, f"{describe_planned_devices(absent)} {verb} of it{member_text}; planned"
+            f" are {len(spares)}", "after the loss of fewer drives than planned nothing takes over",
+            f"zpool add {pool.location} spare, with as many drives", ("spares",),
         )  # fmt: skip
 
 

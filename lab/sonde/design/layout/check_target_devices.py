@@ -60,11 +60,13 @@ def _find_base_device(storage: ObservedStorage, name: str) -> ObservedDisk | Non
 def find_unmounted_targets(
     storage: ObservedStorage, planned_targets: Mapping[str, str]
 ) -> Iterator[LayoutFault | CheckedItem]:
-    """Planned targets whose array runs on this server, which mounts others. Only one server of a pair runs an array."""
+    """Planned targets whose array runs on this server, where outputs show its mounts. Only one server of a pair runs an
+    array."""
     mounted = {_read_device_name(storage, each.device) for each in storage.file_systems
                if each.kind == "lustre" and any(option.startswith("svname=") for option in each.options)}  # fmt: skip
     running = {each.location for each in storage.file_systems if each.facts.get("device_state") == "UP"}
-    for label, path in planned_targets.items() if mounted else ():
+    shows_mounts = any(each.options and each.location.startswith("/") for each in storage.file_systems)
+    for label, path in planned_targets.items() if shows_mounts else ():
         for disk in storage.disks.values():
             if disk.kind != "md" or not is_planned_device(storage, path, disk):
                 continue

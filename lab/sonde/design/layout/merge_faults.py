@@ -44,6 +44,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule(_PLANNED, _GEOMETRY, "requests are cut", _ANY),
     CauseRule(_PLANNED, _GEOMETRY, _PEERS, frozenset({"minimum_io_size", "optimal_io_size"})),
     CauseRule(_PLANNED, _GEOMETRY | {"size", "members"}, _PLANNED, _SIZES, is_above=True),
+    CauseRule(_PLANNED, _GEOMETRY, _PLANNED, frozenset({"unit", "width", "sunit", "swidth"}), is_above=True),
     CauseRule(_PLANNED, frozenset({"size"}), _UNEQUAL, frozenset({"size"}), is_above=True),
     CauseRule(_PLANNED, frozenset({"flash"}), _PLANNED, frozenset({"size", "physical_block_size"})),
     CauseRule(_PLANNED, frozenset({"member"}), _PLANNED, frozenset({"size", "flash", "physical_block_size"})),
@@ -123,7 +124,8 @@ def _absorb(faults: Sequence[LayoutFault], follows: Callable[[LayoutFault, Layou
 
 def _add_consequence(cause: LayoutFault, effect: LayoutFault) -> LayoutFault:
     planned = re.search(r"; planned (?:is|are) .*", effect.problem)
-    if planned and _shares_attribute(cause, effect) and effect.kind == _PLANNED and cause.kind != _SHARED:
+    is_same = cause.kind == _PEERS or set(list_fault_parts(cause)) == set(list_fault_parts(effect))
+    if planned and is_same and _shares_attribute(cause, effect) and effect.kind == _PLANNED:
         # the same attribute of the same parts: only the planned value is new
         suffix = planned[0] if "; planned " not in cause.problem else ""
         return replace(cause, problem=cause.problem + suffix, consequences=(*cause.consequences, *effect.consequences))
@@ -174,7 +176,7 @@ def _list_names_below(storage: ObservedStorage, part: str) -> set[str]:
     """The names of all devices that a device or file system consists of, with the paths of its maps."""
     tops = [part]
     for file_system in storage.file_systems:
-        if file_system.location == part and file_system.device:
+        if file_system.location == part:
             tops += [disk.name for disk in list_disks_below(storage, (file_system,))]
     below = [disk for top in tops for disk in storage.iterate_disks_below(top)]
     return {disk.name for disk in below} | {path.name for disk in below for path in disk.paths}

@@ -77,6 +77,11 @@ def test_targets_of_all_hosts_are_compared(tmp_path: Path) -> None:
     assert (fault.kind, fault.location) == ("index used twice", "fs-OST0000")
 
 
+def test_device_list_without_targets_is_empty(tmp_path: Path) -> None:
+    path = write_host(tmp_path, "mds1", **{"lctl dl": "  0 UP mgc MGC10.0.0.1@o2ib 1f4e 4\n  1 UP mds MDS MDS_uuid 2"})
+    assert read_hosts([path])[""].unknown == ("lctl dl: the output is empty or has no entry",)
+
+
 def test_output_of_no_certain_host_is_rejected(tmp_path: Path) -> None:
     paths = [write_array_host(tmp_path, name, 0, [0, 1, 2, 3, 4, 5, 12]) for name in ("alpha", "beta")]
     other = tmp_path / "mdadm.txt"

@@ -107,6 +107,9 @@ def test_planned_target_that_is_not_mounted_is_reported() -> None:
     (problem,) = find_problems(print_object_server(mounted=False))
     assert problem == "fs-OST0001: its device md1 runs here, but no target of it is mounted"
     outputs = print_object_server(mounted=False)
+    root = {"target": "/", "source": "/dev/sdz1", "fstype": "xfs", "options": "rw"}
+    idle = outputs | {"findmnt": json.dumps({"filesystems": [root]})}
+    assert len([problem for problem in find_problems(idle) if "runs here" in problem]) == 2
     active = outputs | {"lctl": " 0 UP obdfilter fs-OST0001 fs-OST0001_UUID 9\n"}
     assert find_problems(active) == []
 

@@ -59,6 +59,13 @@ def test_rule_and_plan_of_one_setting_are_one_fault() -> None:
     assert len(merge(plan, make_fault("read-ahead too short", "md0", "read_ahead_kb"))) == 2
 
 
+def test_planned_value_of_other_parts_is_a_consequence() -> None:
+    array = make_fault("not as planned", "md0", "unit", "chunk of 64 KiB; planned is 128 KiB")
+    target = make_fault("not as planned", "/scratch", "unit", "stride of 64 KiB; planned is 128 KiB")
+    (fault,) = merge(target, array)
+    assert fault.consequences == ("/scratch: stride of 64 KiB; planned is 128 KiB",)
+
+
 def test_equal_findings_are_one_fault_of_all_parts() -> None:
     faults = [make_fault("not as planned", name, "scheduler", "scheduler is none") for name in ("sdc", "sdd")]
     (fault,) = merge(*faults, make_fault("not as planned", "md0", "chunk"))[:1]

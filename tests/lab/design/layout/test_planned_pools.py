@@ -102,8 +102,11 @@ def test_absent_spare_of_a_pool_is_reported() -> None:
     verdict = check_pool(print_pool(print_raidz(), spare=None))
     assert f"{PATHS}6-lun-0 is no spare of it; planned are 1" in [fault.problem for fault in verdict.faults]
     in_use = "".join(print_drive(2, number) for number in range(5)) + print_row(2, "spare-5") + print_drive(3, 5)
-    pool = print_pool(print_row(1, "raidz2-0") + in_use + print_drive(3, 6), spare=None)
+    pool = print_pool(print_row(1, "raidz2-0") + in_use + print_drive(3, 6))
     assert not any("is no spare" in fault.problem for fault in check_pool(pool).faults)
+    (*_, fault) = check_pool(print_pool(print_raidz("012346"), spare=None)).faults
+    name = f"{PATHS}6-lun-0".rpartition("/")[2]
+    assert f"{PATHS}6-lun-0 is no spare of it, {name} is a drive of raidz2-0; planned are 1" in fault.problem
 
 
 @pytest.mark.parametrize(("size", "is_fault"), [(10**12, True), (2 * 10**12, False)])

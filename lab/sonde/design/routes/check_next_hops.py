@@ -34,9 +34,9 @@ def find_next_hop_faults(
     all_gateways = {address for each in all_host_views for address in each.routers_by_gateway}
     own_ranges = [address_range for each in all_host_views for address_range in each.own_side.ranges]
     instead = _describe_replaced_routers(host_view, route) if concerns_fabric else ""
-    far_hops = [hop.via for hop in route.hops if find_far_router(host_view, hop.via)]
-    far_router = find_far_router(host_view, next_hop.via)
-    far_text = f": it is the address of {far_router} on {host_view.other_side.network}" if far_router else ""
+    far_hops = [hop.via for hop in route.hops if hop.via in host_view.routers_by_far_address]
+    far_router = host_view.routers_by_far_address.get(next_hop.via)
+    far_text = f": it is the address of {far_router.name} on {host_view.other_side.network}" if far_router else ""
     if len(far_hops) > 1 and next_hop.via in far_hops:
         if next_hop.via == far_hops[0]:
             yield RouteFault(
@@ -60,17 +60,6 @@ def find_next_hop_faults(
             f"{instead}",
             f"the routers are {', '.join(host_view.routers_by_gateway)}",
         )  # fmt: skip
-
-
-def find_far_router(host_view: HostView, gateway: str) -> str:
-    """The name of the router that has an address on the other side; "" for other addresses."""
-    is_near = host_view.own_side is host_view.fabric.near
-    names = (
-        router.name
-        for router in host_view.fabric.routers
-        if gateway == (router.far_address if is_near else router.near_address)
-    )
-    return next(names, "")
 
 
 def _describe_replaced_routers(host_view: HostView, route: ObservedRoute) -> str:

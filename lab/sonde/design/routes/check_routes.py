@@ -10,7 +10,6 @@ from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_next_hops import (
     describe_wrong_devices,
     find_dead_hop_faults,
-    find_far_router,
     find_next_hop_faults,
     is_on_wrong_device,
 )
@@ -104,7 +103,7 @@ def is_diverting_route(host_view: HostView, route: ObservedRoute, other: Observe
         and get_metric(route, version) < get_metric(other, version)
         and bool(route.hops)
         and not any(hop.via in host_view.routers_by_gateway for hop in route.hops)
-        and not any(find_far_router(host_view, hop.via) for hop in route.hops)  # reported as out of reach
+        and not any(hop.via in host_view.routers_by_far_address for hop in route.hops)  # reported as out of reach
         and any(hop.via in host_view.routers_by_gateway for hop in other.hops)
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from sonde.design.routes.fabric import Fabric, FabricRouter, FabricSide, HostClass, map_gateways_to_router_index
 from sonde.model.errors import UserError, suggest_close_name
@@ -22,13 +23,19 @@ class HostView:
     other_side: FabricSide
     addresses: tuple[str, ...]
 
-    @property
+    @cached_property
     def routers_by_gateway(self) -> Mapping[str, FabricRouter]:
         """The routers by their address on this side."""
-        return {
-            address: self.fabric.routers[index]
-            for address, index in map_gateways_to_router_index(self.fabric, self.own_side).items()
-        }
+        return self._map_routers(self.own_side)
+
+    @cached_property
+    def routers_by_far_address(self) -> Mapping[str, FabricRouter]:
+        """The routers by their address on the other side."""
+        return self._map_routers(self.other_side)
+
+    def _map_routers(self, side: FabricSide) -> dict[str, FabricRouter]:
+        indices = map_gateways_to_router_index(self.fabric, side)
+        return {address: self.fabric.routers[index] for address, index in indices.items()}
 
 
 def find_host_views(fabrics: Sequence[Fabric], host_or_class: str) -> list[HostView]:

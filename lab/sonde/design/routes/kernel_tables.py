@@ -106,12 +106,13 @@ def read_this_host(version: int, settings: Sequence[str] = ()) -> HostTables:
         address_details={
             str(message.get_attr("IFA_ADDRESS")): _make_address_details(message) for message in address_messages
         },
-        link_details={names[index]: _make_link_details(message, names) for index, message in links.items()},
+        link_details={names[index]: make_link_details(message, names) for index, message in links.items()},
         neighbors=tuple(neighbors),
     )
 
 
-def _make_link_details(netlink_message: Any, device_names: dict[int, str]) -> LinkDetails:
+def make_link_details(netlink_message: Any, device_names: dict[int, str]) -> LinkDetails:
+    """The details of one device from its netlink message; `device_names` are those of all devices by index."""
     details = LinkDetails(
         device_names.get(netlink_message.get_attr("IFLA_MASTER") or 0, ""),
         str(netlink_message.get_attr("IFLA_QDISC") or ""),

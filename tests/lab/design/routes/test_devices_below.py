@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from dual_stack_host import VLAN, check_outputs, print_server_outputs
 
+from sonde.design.routes.kernel_tables import make_link_details
 from sonde.design.routes.table_reader import parse_host_tables
 
 BOND = "bond0: <BROADCAST,MULTICAST,MASTER,UP,LOWER_UP> mtu"
@@ -119,3 +120,24 @@ def test_json_shows_the_aggregator_of_a_bond_and_its_port() -> None:
     details = parse_host_tables(text, "addr.json").link_details
     assert (details["bond0"].aggregator, details["bond0"].lacp_partner) == (3, "aa:bb:cc:00:00:01")
     assert (details["eth3"].aggregator, details["eth3"].has_port_failed) == (2, True)
+
+
+class Attributes(dict[str, object]):
+    """A netlink message or attribute by the names that pyroute2 gives its parts."""
+
+    def get_attr(self, name: str) -> object:
+        return self.get(name)
+
+
+def test_netlink_shows_the_aggregator_of_a_bond_and_its_port() -> None:
+    state = Attributes(IFLA_BOND_AD_INFO_AGGREGATOR=3, IFLA_BOND_AD_INFO_PARTNER_MAC=SWITCH)
+    bond = Attributes(IFLA_INFO_KIND="bond", IFLA_INFO_DATA=Attributes(IFLA_BOND_AD_INFO=state))
+    data = Attributes(IFLA_BOND_SLAVE_MII_STATUS=2, IFLA_BOND_SLAVE_AD_AGGREGATOR_ID=1)
+    port = Attributes(IFLA_INFO_SLAVE_KIND="bond", IFLA_INFO_SLAVE_DATA=data)
+    details = [
+        make_link_details(Attributes(IFLA_IFNAME=name, IFLA_LINKINFO=link, flags=0), {})
+        for name, link in (("bond0", bond), ("eth3", port), ("lo", None))
+    ]
+    assert [(each.aggregator, each.lacp_partner, each.has_port_failed) for each in details] == [
+        (3, SWITCH, False), (1, "", True), (None, "", False)
+    ]  # fmt: skip

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from sonde.experiments.source_documents import DOCUMENT_TITLES
+
 ROOT = Path(__file__).resolve().parents[1]
 SHAPES_FILE = ROOT / "docs" / "published" / "shapes.toml"
 NUMBERS_FOLDER = ROOT / "docs" / "published" / "simulated"
@@ -23,11 +25,11 @@ HOLDS, FAILS, NOT_SEEN, ABSENT = "holds", "**fails**", "not looked at", "not in 
 REASONS = {"construction": "holds by construction", "equality": "holds by equality"}
 # Letter of the shapes, folder of the experiments, system, and title of each document.
 DOCUMENTS: tuple[tuple[str, str, str, str], ...] = (
-    ("A", "cray-x1", "cray-x1", "Cray X1 System Performance (CUG 2004)"),
-    ("B", "edison", "edison", "I/O Performance on Cray XC30 (CUG 2014)"),
-    ("C", "cumulus", "cumulus", "Native Spectrum Scale clients on a Cray XC"),
-    ("D", "sonexion-1300", "sonexion-1300", "Evaluation of the Sonexion 1300 (CSCS 2012)"),
-    ("E", "hpcs", "hpcs-demo", "HPCS I/O Scenarios Update (LUG 2013)"),
+    ("A", "cray-x1", "cray-x1", DOCUMENT_TITLES["A"]),
+    ("B", "edison", "edison", DOCUMENT_TITLES["B"]),
+    ("C", "cumulus", "cumulus", DOCUMENT_TITLES["C"]),
+    ("D", "sonexion-1300", "sonexion-1300", DOCUMENT_TITLES["D"]),
+    ("E", "hpcs", "hpcs-demo", DOCUMENT_TITLES["E"]),
 )
 INTRODUCTION = """# Five documents, simulated
 

@@ -21,9 +21,13 @@ from sonde.experiments.page.page import build_experiment_page, write_experiment_
 from sonde.experiments.page.sentences import describe_verdict, list_verdict_lines
 from sonde.experiments.page.tables import make_all_cells_section, make_table_section
 from sonde.experiments.results import CellRun, Results
+from sonde.experiments.shipped_experiments import list_shipped_experiments
+from sonde.experiments.source_documents import DOCUMENT_TITLES, describe_sources
+from sonde.model.experiment import read_experiment
 from sonde.model.experiment.experiment import Experiment
 from sonde.stats.bounds import BoundedValue
 
+ROOT = Path(__file__).resolve().parents[3]
 SCATTER = (0.98, 1.03, 1.0, 0.99, 1.02, 1.01)
 PLAN = {
     "data": {"access": {"transfer": "1MiB", "volume": "4MiB"}},
@@ -266,6 +270,21 @@ def test_page_begins_with_verdicts_and_escapes_text(tmp_path: Path) -> None:
     assert "<i>note" not in html
     assert all(path.stat().st_size > 100 for path in tables)
     assert [(verdict["id"], verdict["verdict"]) for verdict in judged] == [("C1", "holds")]
+
+
+def test_page_names_the_document_of_published_items() -> None:
+    shipped = read_experiment(list_shipped_experiments()["edison-slow-target"], "ci")
+    assert describe_sources(shipped) == "B36 (inferred): items of I/O Performance on Cray XC30 (CUG 2014)"
+    assert describe_sources(build_experiment(source=["B36"], status="proposed")) == "B36 (proposed)"
+    page = (ROOT / "docs" / "concepts" / "reproduction.md").read_text(encoding="utf-8")
+    assert all(f"## {title}\n" in page for title in DOCUMENT_TITLES.values())
+
+
+def test_short_times_in_the_table_of_all_cells_have_a_unit() -> None:
+    experiment = build_experiment()
+    work = Made(seconds=53.1e-6)
+    _, parts = make_all_cells_section(measured(experiment, {"base": [record([work])] * 6}))
+    assert "53.1 µs" in " ".join(parts)
 
 
 def test_simulated_experiment_is_marked_first() -> None:

@@ -29,6 +29,7 @@ from sonde.experiments.page.sentences import count_verdicts, describe_verdict
 from sonde.experiments.page.tables import make_all_cells_section, make_table_section
 from sonde.experiments.ranking import describe_ranking, list_figures_or_default
 from sonde.experiments.results import Results
+from sonde.experiments.source_documents import describe_sources
 from sonde.model.bundled_files import find_system_file
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.experiment.description import FigureDescription, TableDescription
@@ -141,7 +142,6 @@ def _make_lead_text(results: Results, measured_runs: MeasuredRuns, claim_results
 
 
 def _make_fact_rows(results: Results, measured_runs: MeasuredRuns) -> list[tuple[str, str]]:
-    file = results.experiment.file
     cells = len(results.experiment.cells)
     facts = [
         ("Group", results.group),
@@ -156,7 +156,7 @@ def _make_fact_rows(results: Results, measured_runs: MeasuredRuns) -> list[tuple
             ),
         ),
         ("On", "" if results.simulated else ", ".join(dict.fromkeys(results.directories.values())) or "not known"),
-        ("Source", ", ".join(file.source) + (f" ({file.status})" if file.status else "")),
+        ("Source", describe_sources(results.experiment)),
     ]
     if results.simulated:
         facts.append(("Machine", "simulated: no storage was measured"))

@@ -21,6 +21,7 @@ from sonde.experiments.page.sentences import format_amount
 from sonde.model.experiment.claims import METRICS
 from sonde.model.experiment.description import TableDescription
 from sonde.model.experiment.experiment import Cell
+from sonde.model.units import format_seconds
 from sonde.stats.spread import COVERAGE_STATEMENT, estimate_coefficient_of_variation
 
 # Maximum rows of a table on the page; the export has all rows.
@@ -124,4 +125,4 @@ def _make_cell_row(measured_runs: MeasuredRuns, cell: Cell, phase: str) -> list[
     )
     time = measured_runs.collect_samples("time", phase, cell).compute_median_bounds().value
     rate, scatter = format_amount(bounds.value, unit), _format_scatter(FigurePoint({}, cell, phase, metric, samples))
-    return [cell.id, phase, rate, interval_text, scatter, f"{time:.3g} s", str(samples.count)]
+    return [cell.id, phase, rate, interval_text, scatter, format_seconds(time), str(samples.count)]

@@ -23,6 +23,8 @@ from sonde.trends.scope import UNEXPLAINED, JointChangeExplanation, explain_chan
 
 # Changes of different histories are a joint change when they lie this many runs apart at most.
 MAX_RUNS_BETWEEN_JOINT_CHANGES = 3
+# Changes at most this many runs from each other are of the same round of runs, which no group splits.
+_RUNS_WITHIN_ROUND = 0.5
 # Runs on each side that the size of a change is estimated from.
 _RUNS_AROUND_CHANGE = 30
 # Standard error of a logarithm of a change that too few runs measured for an interval.
@@ -152,19 +154,25 @@ def group_changes(
     """Groups of changes, the oldest first.
 
     A group reaches no further than three runs (of the slower history) from its first change, so that a chain of small
-    distances does not join what is weeks apart. A history is in a group once.
+    distances does not join what is weeks apart. Where it ends within a round of runs, the changes of that round are in
+    the next group. A history is in a group once.
     """
     intervals = [history.usual_interval_s for history in histories]
+
+    def is_near(change: Change, earlier: Change, runs: float) -> bool:
+        interval = max(intervals[change.history], intervals[earlier.history])
+        return change.first_after - earlier.first_after <= runs * interval
+
     groups: list[list[Change]] = []
     for change in sorted(changes, key=lambda change: change.first_after):
         group = groups[-1] if groups else []
-        near = bool(group) and change.first_after - group[0].first_after <= MAX_RUNS_BETWEEN_JOINT_CHANGES * max(
-            intervals[change.history], intervals[group[0].history]
-        )
+        near = bool(group) and is_near(change, group[0], MAX_RUNS_BETWEEN_JOINT_CHANGES)
         if near and all(other.history != change.history for other in group):
             group.append(change)
-        else:
-            groups.append([change])
+            continue
+        of_round = [] if near else [other for other in group[1:] if is_near(change, other, _RUNS_WITHIN_ROUND)]
+        group[:] = [other for other in group if other not in of_round]
+        groups.append([*of_round, change])
     surroundings = _HistoriesWithChanges(histories, changes)
     return [_make_joint_change(surroundings, group, ratio_of, get_explanations) for group in groups]
 

@@ -220,6 +220,13 @@ def test_joint_change_has_each_history_once_and_no_long_chains() -> None:
     assert group_changes(daily, []) == []
 
 
+def test_round_of_runs_is_not_split_between_joint_changes() -> None:
+    """A group that began three days before would end between two runs of one morning."""
+    daily = [History({"phase": f"p{index}"}, DAY * np.arange(60.0), np.full(60, 1e9)) for index in range(4)]
+    changes = [make_change(index, 0.5, day) for index, day in enumerate((10, 12.99, 13.01, 13.02))]
+    assert [[change.history for change in joint.changes] for joint in group_changes(daily, changes)] == [[0], [1, 2, 3]]
+
+
 def test_simultaneous_rises_and_drops_are_two_parts() -> None:
     """Two fell and two rose; the fifth stood. Each part counts the other one as having moved otherwise."""
     labels = [{"file_system": name} for name in ("a", "a", "b", "b", "c")]

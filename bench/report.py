@@ -29,7 +29,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "tests" / "lab")]
 
-from browser import Page, browser, installed  # noqa: E402
+from browser import Page, browser, find_browser  # noqa: E402
 
 RECORD_MB, OPEN_S, TRIES = 20.0, 1.0, 5
 PAGE_OPEN_SCRIPT = (
@@ -161,7 +161,7 @@ def measure_report(options: argparse.Namespace, folder: Path) -> dict[str, Any]:
         "report_mib": round(used.ru_maxrss / 1024),
         "page_kb": round(page.stat().st_size / 1e3),
     }
-    if installed():
+    if find_browser():
         figures["opens_s"] = measure_page_open(page)
     return figures
 

@@ -70,7 +70,7 @@ def _format() -> Draft202012Validator:
     return Draft202012Validator(json.loads(schema.read_text(encoding="utf-8")))
 
 
-def complaints(line: Line) -> list[str]:
+def find_schema_errors(line: Line) -> list[str]:
     """What the format of records has against a line, also members that it does not declare: readers ignore them, but
     the engine writes none."""
     schema: Plan = dict(_format().schema)  # type: ignore[arg-type]
@@ -176,11 +176,13 @@ class Running:
 
     def processes(self) -> list[int]:
         """All processes that this start has brought about and that still run, found by their environment."""
-        return sorted(pid for pid, environment in environments() if f"{TOKEN}={self.token}".encode() in environment)
+        return sorted(
+            pid for pid, environment in iterate_environments() if f"{TOKEN}={self.token}".encode() in environment
+        )
 
     def children(self) -> list[int]:
         """Processes that the first one has started itself."""
-        return [pid for pid in self.processes() if parent_of(pid) == self.process.pid]
+        return [pid for pid in self.processes() if read_parent_pid(pid) == self.process.pid]
 
     def text(self) -> str:
         """What this start has added to the record so far."""
@@ -257,7 +259,7 @@ class Engine:
         return answer.code, json.loads(answer.out) if answer.out else []
 
 
-def environments() -> Iterator[tuple[int, bytes]]:
+def iterate_environments() -> Iterator[tuple[int, bytes]]:
     """Process number and environment of all processes that may be looked at and are not zombies."""
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():
@@ -268,7 +270,7 @@ def environments() -> Iterator[tuple[int, bytes]]:
             continue
 
 
-def parent_of(pid: int) -> int:
+def read_parent_pid(pid: int) -> int:
     """0 when it is gone."""
     try:
         return int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
@@ -284,6 +286,6 @@ def with_ignored_absence(pid: int, number: int) -> None:
         return
 
 
-def tree(folder: Path) -> list[str]:
+def list_tree(folder: Path) -> list[str]:
     """Everything below a folder, as relative paths."""
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))

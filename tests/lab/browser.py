@@ -35,7 +35,7 @@ FLAGS = (
 )
 
 
-def installed() -> str | None:
+def find_browser() -> str | None:
     """The browser's program, or None."""
     return next((program for name in NAMES if (program := shutil.which(name))), None)
 
@@ -152,7 +152,7 @@ class Page:
 @contextmanager
 def browser() -> Iterator[Page]:
     """A tab of a fresh browser that ends with the block."""
-    program = installed()
+    program = find_browser()
     if program is None:
         raise RuntimeError("no Chromium is installed")
     to_read, to_write = os.pipe()

@@ -10,7 +10,7 @@ import numpy as np
 Random = np.random.Generator
 
 
-def noise(random: Random, count: int, sd: float = 0.15, alike: float = 0.3) -> np.ndarray:
+def draw_noise(random: Random, count: int, sd: float = 0.15, alike: float = 0.3) -> np.ndarray:
     steps = random.normal(0, sd * np.sqrt(1 - alike**2), count)
     out = np.empty(count)
     last = random.normal(0, sd)
@@ -20,20 +20,20 @@ def noise(random: Random, count: int, sd: float = 0.15, alike: float = 0.3) -> n
     return np.exp(out)
 
 
-def flat(random: Random, u: np.ndarray) -> np.ndarray:
+def make_flat_curve(random: Random, u: np.ndarray) -> np.ndarray:
     return np.ones(u.size)
 
 
-def decline(random: Random, u: np.ndarray) -> np.ndarray:
+def make_declining_curve(random: Random, u: np.ndarray) -> np.ndarray:
     end = random.uniform(0.15, 0.5)
     return 1 - (1 - end) * u if random.random() < 0.5 else np.exp(np.log(end) * u)
 
 
-def cliff(random: Random, u: np.ndarray) -> np.ndarray:
+def make_curve_with_cliff(random: Random, u: np.ndarray) -> np.ndarray:
     return np.where(u < random.uniform(0.1, 0.5), 1.0, random.uniform(0.3, 0.6))
 
 
-def tail(random: Random, u: np.ndarray) -> np.ndarray:
+def make_curve_with_tail(random: Random, u: np.ndarray) -> np.ndarray:
     begin = random.uniform(0.5, 0.8)
     low = random.uniform(0.03, 0.1)
     if random.random() < 0.5:
@@ -47,33 +47,33 @@ def slow_start(random: Random, u: np.ndarray) -> np.ndarray:
     return np.where(u < ready, low + (1 - low) * u / ready, 1.0)
 
 
-def stall(random: Random, u: np.ndarray) -> np.ndarray:
+def make_curve_with_stall(random: Random, u: np.ndarray) -> np.ndarray:
     begin, length = random.uniform(0.2, 0.7), random.uniform(0.05, 0.2)
     return np.where((u > begin) & (u < begin + length), random.uniform(0.0, 0.2), 1.0)
 
 
-def period_of(random: Random) -> float:
+def draw_period(random: Random) -> float:
     return float(random.uniform(0.06, 0.2))
 
 
-def dips(random: Random, u: np.ndarray, period: float | None = None) -> np.ndarray:
-    period = period_of(random) if period is None else period
+def make_curve_with_dips(random: Random, u: np.ndarray, period: float | None = None) -> np.ndarray:
+    period = draw_period(random) if period is None else period
     low = ((u + random.uniform(0, period)) % period) < random.uniform(0.15, 0.35) * period
     return np.where(low, random.uniform(0.2, 0.5), 1.0)
 
 
 SHAPES: dict[str, Callable[[Random, np.ndarray], np.ndarray]] = {
-    "steady decline": decline,
-    "cliff": cliff,
-    "long tail": tail,
+    "steady decline": make_declining_curve,
+    "cliff": make_curve_with_cliff,
+    "long tail": make_curve_with_tail,
     "slow start": slow_start,
-    "stall": stall,
-    "periodic dips": dips,
+    "stall": make_curve_with_stall,
+    "periodic dips": make_curve_with_dips,
 }
 
 
-def curve(kind: Callable[[Random, np.ndarray], np.ndarray], random: Random) -> np.ndarray:
+def draw_curve(kind: Callable[[Random, np.ndarray], np.ndarray], random: Random) -> np.ndarray:
     """Rates over 100 to 400 slices, at any level."""
     count = int(random.integers(100, 400))
     u = (np.arange(count) + 0.5) / count
-    return np.asarray(10 ** random.uniform(6, 10) * kind(random, u) * noise(random, count))
+    return np.asarray(10 ** random.uniform(6, 10) * kind(random, u) * draw_noise(random, count))

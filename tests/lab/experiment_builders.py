@@ -19,7 +19,7 @@ def build_experiment(**members: Any) -> Experiment:
     return make_experiment({name: value for name, value in document.items() if value is not None}, "x.toml")
 
 
-def plans(**members: Any) -> Experiment:
+def make_experiment_with_plans(**members: Any) -> Experiment:
     """Of two plans, the second of which has one phase more."""
     two = {"phases": [*PHASES, {"id": "s", "op": "stat"}]}
     document = {"schema": "sonde-experiment/2", "plans": [{"id": "a", "plan": PLAN}, {"id": "b", "plan": two}]}

@@ -39,7 +39,7 @@ SLICES = 60
 stop = 0
 
 
-def note_signal(number: int, _frame: object) -> None:
+def record_signal(number: int, _frame: object) -> None:
     global stop
     stop = number
 
@@ -57,7 +57,7 @@ class Writer:
         self.file.flush()
 
 
-def node_facts() -> dict[str, Any]:
+def make_node_facts() -> dict[str, Any]:
     memory = TYPE in ("tmpfs", "ramfs")
     return {
         "host": "fakehost",
@@ -80,7 +80,7 @@ def node_facts() -> dict[str, Any]:
     }
 
 
-def sizes(plan: dict[str, Any], phase: dict[str, Any]) -> tuple[int, int]:
+def estimate_sizes(plan: dict[str, Any], phase: dict[str, Any]) -> tuple[int, int]:
     """Transfer and bytes of a phase, roughly: enough for plans that the lab makes itself."""
     units = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "MB": 10**6, "GB": 10**9, "kB": 1000, "B": 1}
 
@@ -106,7 +106,7 @@ def run_phase(out: Writer, plan: dict[str, Any], index: int, phase: dict[str, An
     """One phase; the exit code it leads to, 0 when it went well."""
     name, op = phase["id"], phase["op"]
     io = {**plan.get("data", {}).get("io", {}), **phase.get("io", {})}
-    transfer, planned = sizes(plan, phase)
+    transfer, planned = estimate_sizes(plan, phase)
     for treatment in phase.get("before", ()):
         out.line(
             "treatment",
@@ -138,7 +138,7 @@ def run_phase(out: Writer, plan: dict[str, Any], index: int, phase: dict[str, An
         out.line("error", phase=name, task=0, node=0, host="fakehost", path="/fake/data", offset=0, what="open",
                  errno=22, name="EINVAL", text=text)  # fmt: skip
         return 3
-    code = progress(out, name, planned, transfer)
+    code = write_progress(out, name, planned, transfer)
     if code:
         return code
     if op in ("stat", "remove"):
@@ -149,7 +149,7 @@ def run_phase(out: Writer, plan: dict[str, Any], index: int, phase: dict[str, An
     return 0
 
 
-def progress(out: Writer, name: str, planned: int, transfer: int) -> int:
+def write_progress(out: Writer, name: str, planned: int, transfer: int) -> int:
     begin = time.monotonic()
     while (spent := time.monotonic() - begin) < SECONDS:
         share = spent / SECONDS
@@ -237,7 +237,7 @@ def finish(
 def resolve(request: dict[str, Any]) -> dict[str, Any]:
     """The answer to what a plan would touch."""
     plan = request["plan"]
-    sizes_of_phases = [(phase["id"], *sizes(plan, phase)) for phase in plan["phases"]]
+    sizes_of_phases = [(phase["id"], *estimate_sizes(plan, phase)) for phase in plan["phases"]]
     phases = [
         {"phase": name, "files": 1, "segments": 1, "operations": volume // transfer, "bytes": volume}
         for name, transfer, volume in sizes_of_phases
@@ -275,7 +275,7 @@ def write_record(out: Writer, plan: dict[str, Any], options: dict[str, str], sta
              started="2026-11-21T20:45:01Z", command=["sonde-engine", "run"], launch="single",
              tasks=processes * threads, processes=1 if MODE == "alone" else processes, threads=threads, nodes=1,
              clock="tsc", plan=plan)  # fmt: skip
-    out.line("node", node=0, **node_facts())
+    out.line("node", node=0, **make_node_facts())
     number = 0
     status, code, text = "done", 0, ""
     for index, phase in enumerate(plan["phases"]):
@@ -316,7 +316,7 @@ def main(arguments: list[str]) -> int:
         with open(os.environ["FAKE_LOG"], "a", encoding="utf-8") as log:
             log.write(json.dumps(arguments) + "\n")
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1):
-        signal.signal(number, note_signal)
+        signal.signal(number, record_signal)
     match arguments[:1]:
         case ["--version"]:
             print("sonde-engine 0.0.fake")
@@ -324,7 +324,7 @@ def main(arguments: list[str]) -> int:
             backends = [{"name": "posix", "usable": True, "why": ""}, {"name": "io_uring", "usable": True, "why": ""}]
             print(json.dumps(backends))
         case ["probe"]:
-            print(json.dumps(node_facts()))
+            print(json.dumps(make_node_facts()))
         case ["resolve"]:
             print(json.dumps(resolve(json.loads(sys.stdin.read()))))
         case ["run"]:

@@ -110,12 +110,12 @@ def build_experiment(**members: Any) -> Experiment:
     return make_experiment(document, "made.toml")
 
 
-def claim(text: str, **members: Any) -> dict[str, Any]:
+def make_claim(text: str, **members: Any) -> dict[str, Any]:
     """One expectation with a claim."""
     return {"id": "C1", "level": "measured", "claim": text, **members}
 
 
-def measured(
+def make_measured_runs(
     experiment: Experiment, records: Mapping[str, Sequence[RecordReader]], system: System | None = None, **members: Any
 ) -> MeasuredRuns:
     """The source of these records, by id of the cell."""

@@ -29,8 +29,8 @@ stonewall-time = 60
 
 
 def test_phases_and_search_are_shared_by_all_nodes(engine: Path, tmp_path: Path, short_io500: str) -> None:
-    launcher, module = start_ranks.mpich(), start_ranks.built("sonde-mpi-abi.so")
-    reason = many_nodes.why_not()
+    launcher, module = start_ranks.find_mpich(), start_ranks.find_built_program("sonde-mpi-abi.so")
+    reason = many_nodes.explain_unavailability()
     if reason or launcher is None or module is None:
         pytest.skip(reason or "needs the Python package mpich and sonde-mpi-abi.so")
     (tmp_path / "my.ini").write_text(short_io500.replace("[debug]\nstonewall-time = 1\n", LONG))

@@ -74,7 +74,7 @@ CASES = [
 ]
 
 
-def row_of(tool: str, name: str) -> str:
+def find_row(tool: str, name: str) -> str:
     """What the page says of an option; a row may name many (`--dfs.*`)."""
     options = (PAGES / f"{tool}.md").read_text(encoding="utf-8").partition("## Options\n")[2]
     for line in options.splitlines():
@@ -93,7 +93,7 @@ def test_every_option_of_the_peer_is_accepted_or_refused_on_its_page(
     wrong = []
     for _, option in (case for case in CASES if case[0] == tool):
         name = option.partition("=")[0]
-        row_text = row_of(tool, name)
+        row_text = find_row(tool, name)
         arguments = [option] if name.startswith("-") else ["-O", option]
         command = [str(engine_path), tool, *arguments, *BESIDE[tool].get(name, "").split(), "--sonde-plan"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from engine_under_test import DONE, FAILED, tree
+from engine_under_test import DONE, FAILED, list_tree
 
 
 def run(engine: Path, command_line: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -29,19 +29,19 @@ def mdtest_folder(engine_path: Path, tmp_path: Path) -> Path:
 def test_lost_file_is_reported_and_the_remaining_are_processed(
     operation: str, engine_path: Path, mdtest_folder: Path
 ) -> None:
-    before = tree(mdtest_folder)
+    before = list_tree(mdtest_folder)
     result = run(engine_path, f"mdtest {operation} -F -n 10 -w 64 -d m", mdtest_folder)
     assert result.returncode == FAILED
     assert "file.mdtest.0.4 failed: No such file or directory" in result.stderr
     assert ("WARNING: unable to stat file" in result.stdout) is ("-T" in operation)
     assert "sonde: file-stat                 9 " in result.stderr or "-T" not in operation
-    assert tree(mdtest_folder) == before  # no file is missing, and no file that we made remains
+    assert list_tree(mdtest_folder) == before  # no file is missing, and no file that we made remains
 
 
 def test_removal_continues_after_a_lost_file(engine_path: Path, mdtest_folder: Path) -> None:
     result = run(engine_path, "mdtest -r -F -n 10 -d m", mdtest_folder)
     assert result.returncode == FAILED
-    assert tree(mdtest_folder) == ["m"]
+    assert list_tree(mdtest_folder) == ["m"]
 
 
 def test_run_that_fails_before_start_leaves_no_files(engine_path: Path, mdtest_folder: Path) -> None:
@@ -49,9 +49,9 @@ def test_run_that_fails_before_start_leaves_no_files(engine_path: Path, mdtest_f
     for path in mdtest_folder.rglob("file.*"):
         path.unlink()
         path.mkdir()
-    before = tree(mdtest_folder)
+    before = list_tree(mdtest_folder)
     assert run(engine_path, "mdtest -E -e 64 -w 64 -F -n 10 -d m", mdtest_folder).returncode == FAILED
-    assert tree(mdtest_folder) == before
+    assert list_tree(mdtest_folder) == before
 
 
 @pytest.fixture

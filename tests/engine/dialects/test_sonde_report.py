@@ -25,14 +25,14 @@ def run_with_joined_output(engine: Path, command_line: str, folder: Path) -> str
     return result.stdout
 
 
-def grep(text: str, pattern: str) -> list[str]:
+def find_matching_lines(text: str, pattern: str) -> list[str]:
     return [line for line in text.splitlines() if re.search(pattern, line)]
 
 
 @pytest.mark.parametrize("row", MDTEST_ROWS)
 def test_grep_for_an_mdtest_row_finds_exactly_that_row(row: str, mdtest_output: str, tmp_path: Path) -> None:
     """`grep "File creation" | awk '{print $3}' | tail -1`, and its kin."""
-    matches = grep(mdtest_output, re.escape(row))
+    matches = find_matching_lines(mdtest_output, re.escape(row))
     assert len(matches) == 1
     assert re.fullmatch(rf"   {row} +(\d+\.\d{{3}} +){{3}}\d+\.\d{{3}}", matches[0])
 
@@ -55,9 +55,9 @@ def test_sonde_report_of_mdtest_is_on_standard_error_only(engine_path: Path, tmp
 def test_grep_for_an_operation_finds_only_rows_of_ior(word: str, engine_path: Path, tmp_path: Path) -> None:
     """`grep -w write | tail -1` and its kin: rows begin with it, ours do not."""
     text = run_with_joined_output(engine_path, "ior -w -r -F -i 2 -t 4k -b 64k -o f --sonde-processes=2", tmp_path)
-    assert len(grep(text, rf"^\s*{word}\b")) == 3  # two repetitions and the summary
-    assert grep(text, rf"^sonde: {word.capitalize()} of test 0, iteration 1: transfers ")
-    assert not [line for line in grep(text, rf":\s*{word}\b") if line.startswith("sonde")]
+    assert len(find_matching_lines(text, rf"^\s*{word}\b")) == 3  # two repetitions and the summary
+    assert find_matching_lines(text, rf"^sonde: {word.capitalize()} of test 0, iteration 1: transfers ")
+    assert not [line for line in find_matching_lines(text, rf":\s*{word}\b") if line.startswith("sonde")]
 
 
 @pytest.mark.parametrize("layout", ["default", "JSON", "CSV"])

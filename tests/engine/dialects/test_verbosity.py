@@ -54,18 +54,18 @@ def run(engine: Path, command_line: str, folder: Path) -> str:
     return result.stdout
 
 
-def ior(engine: Path, folder: Path, level: int, more: str = "") -> str:
+def run_ior(engine: Path, folder: Path, level: int, more: str = "") -> str:
     return run(engine, f"ior -t 4k -b 8k -i 2 -G 5 -o f {more} {'-v ' * level}", folder)
 
 
 def test_ior_without_v_prints_no_details(engine_path: Path, tmp_path: Path) -> None:
-    output = ior(engine_path, tmp_path, 0)
+    output = run_ior(engine_path, tmp_path, 0)
     for title in ("remove ", "Max Write", "Time Stamp", "Parameters", "Time=", "verbose"):
         assert title not in output
 
 
 def test_ior_shows_the_signature_before_each_repetition(engine_path: Path, tmp_path: Path) -> None:
-    output = ior(engine_path, tmp_path, 2)
+    output = run_ior(engine_path, tmp_path, 2)
     assert re.search(r"^Machine +: Linux \S+ \S+ .+ \S+$", output, re.MULTILINE)
     stamp = "Using Time Stamp 5 (0x5) for Data Signature"
     rows = [line.split()[0] for line in output.split("Results:")[1].splitlines() if line.strip() and "Max" not in line]
@@ -75,7 +75,7 @@ def test_ior_shows_the_signature_before_each_repetition(engine_path: Path, tmp_p
 
 
 def test_ior_with_v_prints_parameters_and_task_times(engine_path: Path, tmp_path: Path) -> None:
-    output = ior(engine_path, tmp_path, 3, "-F -w -r -W --sonde-processes=2")
+    output = run_ior(engine_path, tmp_path, 3, "-F -w -r -W --sonde-processes=2")
     assert re.search(r"^Parameters: $", output, re.MULTILINE)
     for name, value in (("transferSize", "4096"), ("data packet type", "g"), ("verbose", "3"), ("filePerProc", "1")):
         assert re.search(rf"^{name} *: {value}$", output, re.MULTILINE), name

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from engine_under_test import BAD_PLAN, Engine, Plan, Result
-from file_systems import command
+from file_systems import run_command
 
 MIB = 1 << 20
 SIZE = 64 * MIB
@@ -62,4 +62,4 @@ def make_file_system(device: str) -> None:
     maker = shutil.which("mkfs.ext4")
     if maker is None:
         pytest.skip("mkfs.ext4 is not installed")
-    assert command(maker, "-q", "-F", device).returncode == 0
+    assert run_command(maker, "-q", "-F", device).returncode == 0

@@ -16,12 +16,12 @@ import pytest
 SIZE_MIB = {"ext4": 64, "xfs": 320}
 
 
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run_command(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs a command; what it printed is kept."""
     return subprocess.run(arguments, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
 
 
-def need_root() -> None:
+def skip_without_root() -> None:
     """Skips where file systems cannot be mounted."""
     if os.geteuid() != 0:
         pytest.skip("needs root (mounts)")
@@ -30,16 +30,16 @@ def need_root() -> None:
 @contextmanager
 def mounted(mount_arguments: tuple[str, ...], point: Path) -> Iterator[Path]:
     """`mount WORDS POINT`, undone however the test ends."""
-    need_root()
+    skip_without_root()
     point.mkdir(parents=True, exist_ok=True)
-    done = command("mount", *mount_arguments, str(point))
+    done = run_command("mount", *mount_arguments, str(point))
     if done.returncode != 0:
         pytest.skip(f"cannot mount here: {done.stderr.strip()}")
     try:
         yield point
     finally:
-        while os.path.ismount(point) and command("umount", str(point)).returncode != 0:
-            if command("umount", "-l", str(point)).returncode != 0:
+        while os.path.ismount(point) and run_command("umount", str(point)).returncode != 0:
+            if run_command("umount", "-l", str(point)).returncode != 0:
                 break
 
 
@@ -53,21 +53,21 @@ def tmpfs(folder: Path, mib: int) -> Iterator[Path]:
 @contextmanager
 def loop_device(image: Path) -> Iterator[str]:
     """A loop device on a file."""
-    need_root()
-    done = command("losetup", "--find", "--show", str(image))
+    skip_without_root()
+    done = run_command("losetup", "--find", "--show", str(image))
     if done.returncode != 0:
         pytest.skip(f"no loop device here: {done.stderr.strip()}")
     device = done.stdout.strip()
     try:
         yield device
     finally:
-        command("losetup", "--detach", device)
+        run_command("losetup", "--detach", device)
 
 
 @contextmanager
 def file_system(kind: str, folder: Path, image_folder: Path | None = None, options: str = "") -> Iterator[Path]:
     """A file system of `kind` (ext4, xfs) mounted below `folder`, on a sparse image in `image_folder`."""
-    need_root()
+    skip_without_root()
     maker = shutil.which(f"mkfs.{kind}")
     if maker is None:
         pytest.skip(f"mkfs.{kind} is not installed")
@@ -75,7 +75,7 @@ def file_system(kind: str, folder: Path, image_folder: Path | None = None, optio
     with image.open("wb") as file:
         file.truncate(SIZE_MIB[kind] << 20)
     force = {"ext4": ("-F", "-q", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1"), "xfs": ("-f", "-q")}
-    completed = command(maker, *force[kind], str(image))
+    completed = run_command(maker, *force[kind], str(image))
     assert completed.returncode == 0, completed.stderr
     with loop_device(image) as device:
         mount_options = ("-t", kind, *(("-o", options) if options else ()), device)
@@ -83,7 +83,7 @@ def file_system(kind: str, folder: Path, image_folder: Path | None = None, optio
             yield point
 
 
-def free_bytes(point: Path) -> int:
+def measure_free_bytes(point: Path) -> int:
     """What a user can still write there."""
     facts = os.statvfs(point)
     return facts.f_bavail * facts.f_frsize
@@ -91,4 +91,4 @@ def free_bytes(point: Path) -> int:
 
 def fill_command(point: Path, leave: int) -> str:
     """A shell command that takes all space but `leave` bytes."""
-    return f"fallocate -l {max(4096, free_bytes(point) - leave)} {point}/ballast"
+    return f"fallocate -l {max(4096, measure_free_bytes(point) - leave)} {point}/ballast"

@@ -31,7 +31,7 @@ def change_plan_members(plan: Plan, changes: dict[str, Any]) -> Plan:
     return plan
 
 
-def names(folder: Path) -> set[str]:
+def list_names(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
@@ -61,7 +61,7 @@ def test_a_wrong_plan_is_refused_in_one_sentence(engine: Engine, target: Path, w
     for part in wrong.says:
         assert part in sentence
     check_nothing_ran(result)
-    assert names(target) == {"taken"}
+    assert list_names(target) == {"taken"}
     assert (target / "taken" / "precious").read_text(encoding="utf-8") == "mine"
 
 
@@ -118,7 +118,7 @@ def test_a_wrong_command_line_is_refused_in_one_sentence(
     assert says.lower() in done.stderr.lower()
     assert done.stderr.count("\n") == 1, done.stderr
     check_sentence(done.stderr.strip())
-    assert names(tmp_path / "target") == set()
+    assert list_names(tmp_path / "target") == set()
 
 
 def test_a_plan_that_never_ends_is_refused(engine: Engine) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_under_test import DONE, ENVIRONMENT, FAILED, Engine, Plan, tree, write_plan
+from engine_under_test import DONE, ENVIRONMENT, FAILED, Engine, Plan, list_tree, write_plan
 from killed_runs import MANIFEST, kill_a_run, read_manifest, write_manifest
 
 LAYOUTS: list[Plan] = [
@@ -28,20 +28,20 @@ def test_clean_removes_all_files_of_a_killed_run(engine: Engine, target: Path, d
     run_directory = kill_a_run(engine, target, **data)
     files = [path for path in run_directory.rglob("*") if path.is_file() and path.name != MANIFEST]
     assert files
-    before = tree(target)
+    before = list_tree(target)
     code, report = engine.clean(target, "--dry-run")
     assert (code, report[0]["files"]) == (DONE, len(files))
-    assert tree(target) == before
+    assert list_tree(target) == before
     code, report = engine.clean(target)
     assert (code, report[0]["files"], report[0]["remaining"]) == (DONE, len(files), [])
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_clean_accepts_the_run_directory_itself(engine: Engine, target: Path) -> None:
     run_directory = kill_a_run(engine, target)
     code, report = engine.clean(run_directory)
     assert (code, len(report)) == (DONE, 1)
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_clean_removes_several_runs_and_no_foreign_files(engine: Engine, target: Path) -> None:
@@ -53,7 +53,7 @@ def test_clean_removes_several_runs_and_no_foreign_files(engine: Engine, target:
     (target / "data.t00000000").write_text("thesis", encoding="utf-8")
     code, report = engine.clean(target)
     assert (code, len(report)) == (DONE, 2)
-    assert tree(target) == ["data.t00000000", "precious", "precious/data.t00000000"]
+    assert list_tree(target) == ["data.t00000000", "precious", "precious/data.t00000000"]
 
 
 NEIGHBORS = ["data.t00000002", "data.t0", "data.t00000000.bak", "data", "notes.txt", "xdata.t00000000", "data.n000000"]
@@ -70,14 +70,14 @@ def test_clean_preserves_and_reports_foreign_files_in_a_run(engine: Engine, targ
     assert report[0]["files"] == 2
     assert report[0]["remaining"] == [f"{run_directory} holds files that this run did not make: left alone"]
     # The manifest stays too, so that a second attempt knows what is ours.
-    assert sorted(tree(run_directory)) == sorted([*NEIGHBORS, "folder", "t00000000", MANIFEST])
+    assert sorted(list_tree(run_directory)) == sorted([*NEIGHBORS, "folder", "t00000000", MANIFEST])
     assert all((run_directory / name).read_text(encoding="utf-8") == "mine" for name in NEIGHBORS)
     for name in NEIGHBORS:
         (run_directory / name).unlink()
     (run_directory / "folder").rmdir()
     (run_directory / "t00000000").rmdir()
     assert engine.clean(target)[0] == DONE
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_no_symbolic_link_leads_out_of_the_directory(engine: Engine, target: Path) -> None:
@@ -141,10 +141,10 @@ def test_files_that_cannot_be_removed_are_reported(engine: Engine, target: Path)
     assert len(report[0]["remaining"]) == 2
     assert all("could not be removed" in line for line in report[0]["remaining"])
     assert engine.clean(target)[0] == DONE
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
-def existing_plan(target: Path, *phases: Plan, **members: Any) -> Plan:
+def make_plan_for_existing_directory(target: Path, *phases: Plan, **members: Any) -> Plan:
     return write_plan(target, *phases, target={"directory": "mine", "use_existing": True, **members})
 
 
@@ -152,11 +152,11 @@ def test_a_directory_that_was_there_before_is_never_removed(engine: Engine, targ
     user_directory = target / "mine"
     user_directory.mkdir()
     (user_directory / "data.t00000000").write_bytes(b"thesis" * 200_000)
-    result = engine.run(existing_plan(target, {"id": "r", "op": "read"}))
+    result = engine.run(make_plan_for_existing_directory(target, {"id": "r", "op": "read"}))
     assert result.code == DONE, result.err
-    assert tree(target) == ["mine", "mine/data.t00000000"]
+    assert list_tree(target) == ["mine", "mine/data.t00000000"]
     # Killed: the manifest stays, but nothing in that directory is known to be ours.
-    plan = existing_plan(target, {"id": "long", "op": "read", "stop": {"time": "60s"}})
+    plan = make_plan_for_existing_directory(target, {"id": "long", "op": "read", "stop": {"time": "60s"}})
     plan["observe"] = {"progress": "20ms"}
     with engine.start(plan) as running:
         running.wait_for_phase("long")
@@ -171,11 +171,11 @@ def test_a_directory_that_was_there_before_is_never_removed(engine: Engine, targ
 def test_files_of_a_run_with_keep_can_be_reused_and_removed_later(engine: Engine, target: Path) -> None:
     keep = write_plan(target, target={"directory": "mine", "keep": True})
     assert engine.run(keep).code == DONE
-    assert tree(target) == ["mine", f"mine/{MANIFEST}", "mine/data.t00000000"]
-    assert engine.run(existing_plan(target, {"id": "r", "op": "read"})).code == DONE
-    assert "mine/data.t00000000" in tree(target)
+    assert list_tree(target) == ["mine", f"mine/{MANIFEST}", "mine/data.t00000000"]
+    assert engine.run(make_plan_for_existing_directory(target, {"id": "r", "op": "read"})).code == DONE
+    assert "mine/data.t00000000" in list_tree(target)
     assert engine.clean(target)[0] == DONE
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_a_directory_in_use_by_another_run_is_refused(engine: Engine, target: Path) -> None:
@@ -187,7 +187,9 @@ def test_a_directory_in_use_by_another_run_is_refused(engine: Engine, target: Pa
     )
     with engine.start(plan) as running:
         running.wait_for_phase("long")
-        other = engine.run(existing_plan(target, {"id": "r", "op": "read"}), record=engine.folder / "other.ndjson")
+        other = engine.run(
+            make_plan_for_existing_directory(target, {"id": "r", "op": "read"}), record=engine.folder / "other.ndjson"
+        )
         assert other.code == ENVIRONMENT
         assert "is in use by the run" in other.only_sentence
         assert running.process.poll() is None
@@ -203,10 +205,10 @@ def test_a_run_directory_that_is_a_link_or_a_file_is_refused(engine: Engine, tar
         (target / "mine").symlink_to(outside)
     else:
         (target / "mine").write_text("", encoding="utf-8")
-    result = engine.run(existing_plan(target, {"id": "w", "op": "write"}))
+    result = engine.run(make_plan_for_existing_directory(target, {"id": "w", "op": "write"}))
     assert result.code == ENVIRONMENT
     assert "mine is not a directory" in result.only_sentence
-    assert tree(outside) == []
+    assert list_tree(outside) == []
 
 
 def test_existing_directory_is_rejected_without_use_existing(engine: Engine, target: Path) -> None:
@@ -214,7 +216,7 @@ def test_existing_directory_is_rejected_without_use_existing(engine: Engine, tar
     result = engine.run(write_plan(target, target={"directory": "mine"}))
     assert result.code == ENVIRONMENT
     assert "already exists: choose another target.directory" in result.only_sentence
-    assert tree(target) == ["mine"]
+    assert list_tree(target) == ["mine"]
 
 
 @pytest.mark.parametrize("op", ["write", "rewrite"])
@@ -228,7 +230,7 @@ def test_planted_link_or_fifo_is_not_written_through(engine: Engine, target: Pat
         link.symlink_to(precious)
     else:
         os.mkfifo(link)
-    result = engine.run(existing_plan(target, {"id": "w", "op": op, "open": "overwrite"}))
+    result = engine.run(make_plan_for_existing_directory(target, {"id": "w", "op": op, "open": "overwrite"}))
     assert result.code == FAILED
     assert f"{link} is not a regular file" in result.only_sentence
     assert precious.read_bytes() == b"thesis" * 200_000

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_under_test import DONE, FAILED, LIMIT_S, Engine, tree, write_plan
+from engine_under_test import DONE, FAILED, LIMIT_S, Engine, list_tree, write_plan
 from killed_runs import MANIFEST, Manifest, kill_a_run, read_manifest, write_manifest
 
 
@@ -22,15 +22,15 @@ def test_clean_preserves_a_running_run(engine: Engine, target: Path) -> None:
     plan = write_plan(target, {"id": "long", "op": "write", "stop": {"time": "60s"}}, observe={"progress": "20ms"})
     with engine.start(plan) as running:
         running.wait_for_phase("long")
-        before = tree(target)
+        before = list_tree(target)
         code, report = engine.clean(target)
         assert code == DONE
         assert "is still going on" in report[0]["not_removed"]
         assert engine.clean(target, "--elsewhere")[1][0]["not_removed"] == report[0]["not_removed"]
-        assert tree(target) == before
+        assert list_tree(target) == before
         running.process.send_signal(signal.SIGTERM)
         running.result()
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_zombie_process_counts_as_dead(engine: Engine, target: Path) -> None:
@@ -45,7 +45,7 @@ def test_zombie_process_counts_as_dead(engine: Engine, target: Path) -> None:
             assert time.monotonic() < until
             time.sleep(0.01)
         assert engine.clean(target)[0] == DONE
-        assert tree(target) == []
+        assert list_tree(target) == []
 
 
 def test_reused_process_number_counts_as_dead(engine: Engine, target: Path) -> None:
@@ -54,7 +54,7 @@ def test_reused_process_number_counts_as_dead(engine: Engine, target: Path) -> N
     manifest["pid"] = os.getpid()
     write_manifest(run_directory, manifest)
     assert engine.clean(target)[0] == DONE
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 @pytest.mark.parametrize(
@@ -68,14 +68,14 @@ def test_clean_preserves_runs_of_other_hosts_or_containers(
     manifest = read_manifest(run_directory)
     manifest[member] = value
     write_manifest(run_directory, manifest)
-    before = tree(target)
+    before = list_tree(target)
     code, report = engine.clean(target)
     assert code == DONE
     assert "cannot be asked from here" in report[0]["not_removed"]
     assert "--elsewhere" in report[0]["not_removed"]
-    assert tree(target) == before
+    assert list_tree(target) == before
     assert engine.clean(target, "--elsewhere")[0] == DONE
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_run_before_the_last_boot_counts_as_dead(engine: Engine, target: Path) -> None:
@@ -85,14 +85,14 @@ def test_run_before_the_last_boot_counts_as_dead(engine: Engine, target: Path) -
     manifest.update(boot="another", pid=os.getpid())
     write_manifest(run_directory, manifest)
     assert engine.clean(target)[0] == DONE
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_clean_removes_a_run_killed_during_its_first_manifest(engine: Engine, target: Path) -> None:
     run_directory = kill_a_run(engine, target)
     (run_directory / MANIFEST).rename(run_directory / (MANIFEST + ".new"))
     assert engine.clean(target)[0] == DONE
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def make_damaged_manifests(manifest: Manifest) -> Iterator[tuple[str, Manifest | str]]:
@@ -142,17 +142,17 @@ def test_a_damaged_or_hostile_manifest_removes_nothing(engine: Engine, target: P
     precious = target.parent / "precious"
     precious.mkdir()
     (precious / "data.t00000000").write_text("thesis", encoding="utf-8")
-    before = tree(target.parent)
+    before = list_tree(target.parent)
     for name, manifest in make_damaged_manifests(good):
         write_manifest(run_directory, manifest)
         code, report = engine.clean(target)
         assert code == FAILED, name
         assert "damaged or was not written by Sonde" in report[0]["not_removed"], name
         assert str(run_directory) in report[0]["not_removed"], name
-        assert tree(target.parent) == before, name
+        assert list_tree(target.parent) == before, name
     write_manifest(run_directory, good)
     assert engine.clean(target)[0] == DONE
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 @pytest.mark.parametrize("kind", ["pipe", "directory", "symlink", "device"])
@@ -173,7 +173,7 @@ def test_a_manifest_that_is_no_file_is_not_opened(engine: Engine, target: Path, 
     code, report = engine.clean(target)
     assert code == FAILED
     assert "damaged" in report[0]["not_removed"]
-    assert tree(target) == ["trap", f"trap/{MANIFEST}"]
+    assert list_tree(target) == ["trap", f"trap/{MANIFEST}"]
 
 
 def test_run_directory_without_manifest_is_reported_and_preserved(engine: Engine, target: Path) -> None:

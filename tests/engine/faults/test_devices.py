@@ -18,8 +18,8 @@ from device_plans import (
     run,
     run_rejected_plan,
 )
-from engine_under_test import BAD_PLAN, DONE, ENVIRONMENT, MISMATCH, Engine, Plan, complaints
-from file_systems import command, loop_device, need_root
+from engine_under_test import BAD_PLAN, DONE, ENVIRONMENT, MISMATCH, Engine, Plan, find_schema_errors
+from file_systems import loop_device, run_command, skip_without_root
 
 
 @pytest.mark.parametrize("backend", ["posix", "io_uring", "mmap"])
@@ -27,7 +27,7 @@ def test_blocks_are_written_and_verified(engine: Engine, image: Path, device: st
     reread: Plan = {"id": "read", "op": "read", "before": [{"kind": "drop_page_cache"}]}
     result = run(engine, make_plan(device, WRITE, reread, backend=backend, verify="both"), *allow_device(device))
     assert result.code == DONE, result.err
-    assert not [text for line in result.lines for text in complaints(line)]
+    assert not [text for line in result.lines for text in find_schema_errors(line)]
     assert result.finished("read")["verify"] == {"checked_bytes": 16 * MIB, "mismatches": 0}
     assert result.of("verification")[0]["checked_bytes"] == 16 * MIB
     os.sync()
@@ -167,8 +167,8 @@ def test_random_range_beyond_device_is_refused(engine: Engine, image: Path, devi
 
 
 def test_unaligned_direct_io_is_refused(engine: Engine, image: Path) -> None:
-    need_root()
-    done = command("losetup", "--find", "--show", "--sector-size", "4096", str(image))
+    skip_without_root()
+    done = run_command("losetup", "--find", "--show", "--sector-size", "4096", str(image))
     if done.returncode != 0:
         pytest.skip(f"no loop device with blocks of 4 KiB here: {done.stderr.strip()}")
     device = done.stdout.strip()
@@ -176,18 +176,18 @@ def test_unaligned_direct_io_is_refused(engine: Engine, image: Path) -> None:
         plan = make_plan(device, io={"direct": True}, access={"transfer": 512, "block": 512, "segments": 4})
         assert "logical blocks of 4096 B" in run_rejected_plan(engine, image, plan, *allow_device(device))
     finally:
-        command("losetup", "--detach", device)
+        run_command("losetup", "--detach", device)
 
 
 def test_read_only_device_is_refused_for_writing(engine: Engine, image: Path, device: str) -> None:
-    assert command("blockdev", "--setro", device).returncode == 0
+    assert run_command("blockdev", "--setro", device).returncode == 0
     try:
         assert "is read-only" in run_rejected_plan(
             engine, image, make_plan(device), *allow_device(device), code=ENVIRONMENT
         )
         assert run(engine, make_plan(device, READ), *allow_device(device)).code == DONE
     finally:
-        command("blockdev", "--setrw", device)  # it outlasts losetup --detach
+        run_command("blockdev", "--setrw", device)  # it outlasts losetup --detach
 
 
 @pytest.mark.serial  # another test would take the loop device as soon as it is free

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from device_plans import READ, WRITE, allow_device, make_file_system, make_plan, run, run_rejected_plan
 from engine_under_test import DONE, ENVIRONMENT, Engine, Plan
-from file_systems import command, loop_device, mounted, need_root
+from file_systems import loop_device, mounted, run_command, skip_without_root
 
 
 def test_mounted_device_is_refused_but_read(engine: Engine, image: Path, device: str, tmp_path: Path) -> None:
@@ -23,7 +23,7 @@ def test_mounted_device_is_refused_but_read(engine: Engine, image: Path, device:
             assert result.code == ENVIRONMENT
             assert f"is mounted on {tmp_path / 'mounted'}" in result.only_sentence
         assert run(engine, make_plan(device, READ), *allow_device(device)).code == DONE
-    assert command("fsck.ext4", "-n", "-f", device).returncode == 0
+    assert run_command("fsck.ext4", "-n", "-f", device).returncode == 0
 
 
 def test_file_system_needs_destroy(engine: Engine, image: Path, device: str) -> None:
@@ -37,43 +37,43 @@ def test_destroy_of_a_reading_plan_is_refused(engine: Engine, image: Path, devic
 
 
 def test_swap_signature_needs_destroy(engine: Engine, image: Path, device: str) -> None:
-    assert command("mkswap", device).returncode == 0
+    assert run_command("mkswap", device).returncode == 0
     assert "(swap)" in run_rejected_plan(engine, image, make_plan(device), *allow_device(device))
 
 
 def test_swap_in_use_is_refused(engine: Engine, image: Path, device: str) -> None:
-    assert command("mkswap", device).returncode == 0
-    if command("swapon", device).returncode != 0:
+    assert run_command("mkswap", device).returncode == 0
+    if run_command("swapon", device).returncode != 0:
         pytest.skip("swapon is not allowed here")
     try:
         result = run(engine, make_plan(device), *allow_device(device), "--destroy")
         assert result.code == ENVIRONMENT
         assert "holds swap space that is in use" in result.only_sentence
     finally:
-        assert command("swapoff", device).returncode == 0
+        assert run_command("swapoff", device).returncode == 0
 
 
 @contextmanager
 def partitioned(image: Path) -> Iterator[tuple[str, str]]:
     """A loop device with one partition: both paths."""
-    need_root()
+    skip_without_root()
     # One entry of a table of DOS partitions: Linux (0x83), sectors 2048 to 67583.
     entry = struct.pack("<B3sB3sII", 0, b"", 0x83, b"", 2048, 65536)
     with image.open("r+b") as file:
         file.seek(446)
         file.write(entry.ljust(64, b"\0") + b"\x55\xaa")
-    done = command("losetup", "--find", "--show", "--partscan", str(image))
+    done = run_command("losetup", "--find", "--show", "--partscan", str(image))
     if done.returncode != 0:
         pytest.skip(f"no loop device here: {done.stderr.strip()}")
     device = done.stdout.strip()
     try:
         # Not every kernel reads tables of partitions.
-        if not Path(f"{device}p1").exists() and command("addpart", device, "1", "2048", "65536").returncode != 0:
+        if not Path(f"{device}p1").exists() and run_command("addpart", device, "1", "2048", "65536").returncode != 0:
             pytest.skip("the kernel makes no partitions of loop devices here")
         yield device, f"{device}p1"
     finally:
-        command("delpart", device, "1")
-        command("losetup", "--detach", device)
+        run_command("delpart", device, "1")
+        run_command("losetup", "--detach", device)
 
 
 def test_partition_table_needs_destroy(engine: Engine, image: Path) -> None:

@@ -22,7 +22,7 @@ print(json.dumps([done.returncode, resource.getrusage(resource.RUSAGE_CHILDREN).
 """
 
 
-def peak_kib(engine: Engine, plan: Plan, record: Path) -> tuple[int, int]:
+def measure_peak_kib(engine: Engine, plan: Plan, record: Path) -> tuple[int, int]:
     """Exit code, and the largest resident memory of any process of a run."""
     command = [str(engine.path), "run", str(engine.plan_file(plan)), "--record", str(record)]
     answer = subprocess.run([sys.executable, "-c", MEASURE, *command], capture_output=True, text=True, check=True)
@@ -30,7 +30,7 @@ def peak_kib(engine: Engine, plan: Plan, record: Path) -> tuple[int, int]:
     return int(code), int(peak)
 
 
-def null_plan(target: Path, operations: int) -> Plan:
+def make_null_plan(target: Path, operations: int) -> Plan:
     access = {"transfer": "4KiB", "block": "4KiB", "segments": operations}
     return write_plan(
         target,
@@ -49,7 +49,7 @@ def test_memory_does_not_grow_with_the_length_of_a_run(engine: Engine, target: P
         measured = []
         for attempt in range(3):  # the peak varies with what threads touch by chance: the least counts
             record = tmp_path / f"{operations}-{attempt}.ndjson"
-            code, peak = peak_kib(engine, null_plan(target, operations), record)
+            code, peak = measure_peak_kib(engine, make_null_plan(target, operations), record)
             assert code == DONE
             measured.append(peak)
         peaks[operations] = min(measured)
@@ -79,7 +79,7 @@ def test_each_of_many_tasks_uses_at_most_128_kib(engine: Engine, target: Path, t
             observe={"progress": "1s"},
         )
         record = tmp_path / f"{tasks}.ndjson"
-        code, peaks[tasks] = peak_kib(engine, plan, record)
+        code, peaks[tasks] = measure_peak_kib(engine, plan, record)
         assert code == DONE
         ends = [line for line in parse_record(record.read_text(encoding="utf-8")) if line["type"] == "phase_end"]
         assert [end["bytes"]["transferred"] for end in ends] == [tasks * 64 * 1024] * 2
@@ -101,11 +101,11 @@ def test_memory_use_does_not_depend_on_the_duration(engine: Engine, target: Path
             observe={"slice": "1ms"},
         )
         record = tmp_path / f"{seconds}.ndjson"
-        code, peak = peak_kib(engine, plan, record)
+        code, peak = measure_peak_kib(engine, plan, record)
         assert code == DONE
         [end] = [line for line in parse_record(record.read_text(encoding="utf-8")) if line["type"] == "phase_end"]
         assert end["seconds"]["elapsed"] == pytest.approx(seconds, rel=0.01)
-        again = [peak_kib(engine, plan, tmp_path / f"{seconds}-{time}.ndjson")[1] for time in range(3)]
+        again = [measure_peak_kib(engine, plan, tmp_path / f"{seconds}-{time}.ndjson")[1] for time in range(3)]
         peaks.append(min(peak, *again))  # chance only adds
         assert record.stat().st_size < 200_000
     assert peaks[1] <= peaks[0] + CHANCE_KIB

@@ -9,7 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_under_test import DONE, ENVIRONMENT, Engine, Plan, Running, complaints, parse_record, tree, write_plan
+from engine_under_test import (
+    DONE,
+    ENVIRONMENT,
+    Engine,
+    Plan,
+    Running,
+    find_schema_errors,
+    list_tree,
+    parse_record,
+    write_plan,
+)
 from file_systems import tmpfs
 
 LONG: list[Plan] = [{"id": "first", "op": "write"}, {"id": "long", "op": "rewrite", "stop": {"time": "60s"}}]
@@ -21,7 +31,7 @@ def test_a_record_that_cannot_be_written_is_noticed_before_the_run(engine: Engin
     result = engine.ask("run", str(engine.plan_file(write_plan(target))), "--record", str(engine.folder / location))
     assert result.code == ENVIRONMENT
     assert f"cannot write the record {engine.folder / location}: " in result.only_sentence
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 @pytest.mark.parametrize("existing", ["", '{"type":"end","t":1.0,"status":"done"}\n'])
@@ -66,7 +76,7 @@ def test_record_on_full_file_system_has_only_complete_lines(engine: Engine, targ
             f"a line of the record {folder}/record.ndjson could not be written: No sp"
         )
         assert result.lines[0]["type"] == "run"
-        assert tree(target) == []
+        assert list_tree(target) == []
 
 
 @pytest.mark.root
@@ -127,7 +137,7 @@ def test_a_killed_run_without_progress_lines_has_an_end_as_well(engine: Engine, 
         result = running.result()
     assert result.end["status"] == "lost"
     assert result.of("progress") == []
-    assert complaints(result.end) == []
+    assert find_schema_errors(result.end) == []
 
 
 ENDINGS: list[tuple[str, Plan]] = [
@@ -144,7 +154,7 @@ def test_every_record_line_follows_the_schema_at_any_end(engine: Engine, target:
     result = engine.run(plan)
     assert result.lines
     for line in result.lines:
-        assert complaints(line) == [], line
+        assert find_schema_errors(line) == [], line
     assert result.end
 
 

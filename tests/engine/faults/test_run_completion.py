@@ -17,7 +17,7 @@ from engine_under_test import BAD_PLAN, DONE, FAILED, Engine, Plan
 PLANS, A_BATCH = 96, 12
 
 
-def phase_of(chance: random.Random, number: int) -> Plan:
+def make_phase(chance: random.Random, number: int) -> Plan:
     op = chance.choice(["read", "rewrite", "reread", "mixed"]) if number else "write"
     phase: Plan = {"id": f"p{number}", "op": op, "barrier": chance.choice(["none", "phase", "intra", "intra"])}
     stop: Plan = {}
@@ -63,7 +63,7 @@ def plan_of(seed: int, target: Path) -> Plan:
             "files": {"mapping": chance.choice(["per_task", "shared"])},
             "access": {"transfer": "1MiB", "block": chance.choice(["1MiB", "8MiB", "32MiB"]), "segments": 2},
         },
-        "phases": [phase_of(chance, number) for number in range(chance.choice([1, 2, 3]))],
+        "phases": [make_phase(chance, number) for number in range(chance.choice([1, 2, 3]))],
     }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from engine_under_test import FAILED, INTERRUPTED, LIMIT_S, Engine, Plan, Running, tree, write_plan
+from engine_under_test import FAILED, INTERRUPTED, LIMIT_S, Engine, Plan, Running, list_tree, write_plan
 
 # The second phase runs until something ends it.
 LONG: list[Plan] = [{"id": "first", "op": "write"}, {"id": "long", "op": "rewrite", "stop": {"time": "60s"}}]
@@ -29,7 +29,7 @@ def start_long(engine: Engine, target: Path, tasks: Plan, **members: object) -> 
     return running
 
 
-def workers(running: Running) -> list[int]:
+def list_workers(running: Running) -> list[int]:
     """Forked workers, the root first."""
     return running.children()
 
@@ -50,7 +50,7 @@ def test_one_signal_ends_the_phase_and_the_run_in_good_order(
     # What the running phase had done is kept as well, and said to be partial.
     assert result.finished("long")["stopped_by"] == "interrupt"
     assert result.finished("long")["ops"]["done"] > 0
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 @TEAMS
@@ -65,7 +65,7 @@ def test_signal_to_process_and_group_counts_once(engine: Engine, target: Path, t
     assert result.code == INTERRUPTED
     assert result.only_sentence == "interrupted in phase long; finished phases are kept"
     assert result.end["files_left"] == []
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 @pytest.fixture
@@ -96,10 +96,10 @@ def test_second_signal_ends_the_run_at_once(
     assert "ended at once by a second signal" in result.only_sentence
     assert result.end["status"] == "lost"
     assert result.finished("first")["stopped_by"] == "volume"
-    assert tree(target) != []
+    assert list_tree(target) != []
     code, report = engine.clean(target)
     assert (code, len(report)) == (0, 1)
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 @TEAMS
@@ -109,7 +109,7 @@ def test_the_time_limit_of_a_plan_ends_the_run(engine: Engine, target: Path, tas
     assert result.only_sentence == "the time limit of the run ended phase long; finished phases are kept"
     assert result.end["status"] == "interrupted"
     assert result.finished("long")["stopped_by"] == "time_limit"
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_a_time_limit_between_two_phases_names_the_next(engine: Engine, target: Path) -> None:
@@ -123,13 +123,13 @@ def test_a_time_limit_between_two_phases_names_the_next(engine: Engine, target: 
     assert result.code == INTERRUPTED
     assert "later" in result.only_sentence
     assert result.finished("first")["stopped_by"] == "volume"
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 @pytest.mark.parametrize("victim", [1, 2])
 def test_killed_worker_is_reported_and_peers_clean_up(engine: Engine, target: Path, victim: int) -> None:
     with start_long(engine, target, FORKED) as running:
-        os.kill(workers(running)[victim], signal.SIGKILL)
+        os.kill(list_workers(running)[victim], signal.SIGKILL)
         result = running.result()
     assert result.code == FAILED
     assert result.only_sentence.startswith(f"process {victim} on ")
@@ -137,19 +137,19 @@ def test_killed_worker_is_reported_and_peers_clean_up(engine: Engine, target: Pa
     assert result.end["status"] == "failed"
     assert result.end["exit_code"] == FAILED
     assert result.finished("first")["stopped_by"] == "volume"
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_when_the_root_is_killed_the_monitor_completes_the_record(engine: Engine, target: Path) -> None:
     with start_long(engine, target, FORKED) as running:
-        os.kill(workers(running)[0], signal.SIGKILL)
+        os.kill(list_workers(running)[0], signal.SIGKILL)
         result = running.result()
     assert result.code == FAILED
     assert "process 0 was killed by signal 9" in result.only_sentence
     assert result.end["status"] == "lost"
     assert result.finished("first")["stopped_by"] == "volume"
     engine.clean(target)
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 @pytest.mark.parametrize("tasks", [ONE, THREADS], ids=["one", "threads"])
@@ -165,7 +165,7 @@ def test_monitor_completes_record_when_only_process_is_killed(engine: Engine, ta
     code, report = engine.clean(target)
     assert (code, len(report)) == (0, 1)
     assert report[0]["files"] == tasks.get("threads", 1)
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_workers_end_cleanly_when_parent_is_killed(engine: Engine, target: Path) -> None:
@@ -174,7 +174,7 @@ def test_workers_end_cleanly_when_parent_is_killed(engine: Engine, target: Path)
         result = running.result()
     assert result.end["status"] == "interrupted"
     assert result.finished("long")["stopped_by"] == "interrupt"
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_run_continues_after_its_monitor_is_killed(engine: Engine, target: Path) -> None:
@@ -186,14 +186,14 @@ def test_run_continues_after_its_monitor_is_killed(engine: Engine, target: Path)
         result = running.result()
     assert result.code == 0, result.err
     assert result.end["status"] == "done"
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_stopped_and_continued_task_only_delays_the_run(engine: Engine, target: Path) -> None:
     phases: list[Plan] = [{"id": "w", "op": "write", "stop": {"time": "4s"}}]
     with engine.start(write_plan(target, *phases, tasks=FORKED, observe=OBSERVE)) as running:
         running.wait_for_phase("w")
-        hung = workers(running)[1]
+        hung = list_workers(running)[1]
         os.kill(hung, signal.SIGSTOP)
         time.sleep(4.5)
         assert running.process.poll() is None, "the others must wait for a task that may come back"
@@ -203,12 +203,12 @@ def test_stopped_and_continued_task_only_delays_the_run(engine: Engine, target: 
     end = result.finished("w")
     assert end["seconds"]["elapsed"] > 4.4
     assert end["imbalance"]["slowest"]
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_signal_reaches_a_run_with_a_hanging_task(engine: Engine, target: Path) -> None:
     with start_long(engine, target, FORKED) as running:
-        hung = workers(running)[2]
+        hung = list_workers(running)[2]
         os.kill(hung, signal.SIGSTOP)
         running.process.send_signal(signal.SIGTERM)
         time.sleep(0.3)
@@ -217,7 +217,7 @@ def test_signal_reaches_a_run_with_a_hanging_task(engine: Engine, target: Path) 
         result = running.result()
     assert result.code == INTERRUPTED
     assert result.end["status"] == "interrupted"
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_a_signal_ends_a_treatment(engine: Engine, target: Path) -> None:
@@ -231,7 +231,7 @@ def test_a_signal_ends_a_treatment(engine: Engine, target: Path) -> None:
     assert result.code == INTERRUPTED
     assert "interrupted" in result.only_sentence
     assert result.finished("w")["stopped_by"] == "volume"
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_a_closed_terminal_ends_the_run_in_good_order(engine: Engine, target: Path) -> None:
@@ -247,4 +247,4 @@ def test_a_closed_terminal_ends_the_run_in_good_order(engine: Engine, target: Pa
         running.process.send_signal(signal.SIGHUP)
         code = running.process.wait(timeout=LIMIT_S)
     assert code == INTERRUPTED
-    assert tree(target) == []
+    assert list_tree(target) == []

@@ -14,14 +14,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from engine_under_test import ENVIRONMENT, FAILED, Engine, Plan, Result, tree, write_plan
+from engine_under_test import ENVIRONMENT, FAILED, Engine, Plan, Result, list_tree, write_plan
 from file_systems import file_system, fill_command, tmpfs
 
 MIB = 1 << 20
 HOST = socket.gethostname()
 
 
-def small_then_full(point: Path, **second: object) -> Plan:
+def make_plan_that_fills_storage(point: Path, **second: object) -> Plan:
     """A small phase that succeeds, then one that finds the file system full."""
     fill: Plan = {"kind": "command", "command": fill_command(point, 12 * MIB), "need": "required"}
     return write_plan(
@@ -76,7 +76,7 @@ def test_no_space_left_on_device_is_reported(
     engine: Engine, tmp_path: Path, kind: str, members: Plan, call: str
 ) -> None:
     with file_system(kind, tmp_path) as point:
-        result = engine.run(small_then_full(point, **members))
+        result = engine.run(make_plan_that_fills_storage(point, **members))
         if result.code == ENVIRONMENT and "cannot run here" in result.err:
             pytest.skip(result.sentence)
         if members.get("backend") == "mmap":
@@ -84,19 +84,19 @@ def test_no_space_left_on_device_is_reported(
         assert_error_is_named(result, "full", call, errno.ENOSPC)
         assert result.finished("small")["stopped_by"] == "volume"
         # What the test itself put there stays.
-        assert [name for name in tree(point) if name != "lost+found"] == ["ballast"]
+        assert [name for name in list_tree(point) if name != "lost+found"] == ["ballast"]
         assert result.end["files_left"] == []
 
 
 @pytest.mark.root
 def test_forked_tasks_of_a_full_file_system_speak_once(engine: Engine, tmp_path: Path) -> None:
     with file_system("ext4", tmp_path) as point:
-        plan = small_then_full(point)
+        plan = make_plan_that_fills_storage(point)
         plan["tasks"] = {"processes": 4}
         result = engine.run(plan)
         assert_error_is_named(result, "full", "write", errno.ENOSPC)
         assert result.err.count("\n") == 1
-        assert [name for name in tree(point) if name != "lost+found"] == ["ballast"]
+        assert [name for name in list_tree(point) if name != "lost+found"] == ["ballast"]
 
 
 @pytest.mark.root
@@ -119,7 +119,7 @@ def test_volume_of_a_stonewalled_phase_is_only_an_upper_limit(engine: Engine, tm
         assert engine.run(plan).code == 0
         plan["data"]["io"]["preallocate"] = "fallocate"
         assert engine.run(plan).code == ENVIRONMENT
-        assert tree(point) == []
+        assert list_tree(point) == []
 
 
 @pytest.mark.root
@@ -130,7 +130,7 @@ def test_too_few_inodes_are_noticed_before_the_first_file(engine: Engine, tmp_pa
         result = engine.run(plan)
         assert result.code == ENVIRONMENT
         assert "free inodes, but the plan makes 50 files" in result.only_sentence
-        assert tree(point) == []
+        assert list_tree(point) == []
 
 
 @pytest.mark.root
@@ -172,7 +172,7 @@ def test_an_error_of_any_call_ends_the_phase(
     result = engine.run(plan, env=failing_calls(call, errno.EIO))
     assert_error_is_named(result, "fails", operation, errno.EIO)
     assert "dmesg" in result.sentence
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 @pytest.mark.parametrize("threads", [1, 3])
@@ -188,7 +188,7 @@ def test_the_error_is_counted_where_it_happened(
     assert bad["bytes"]["transferred"] == 5 * 65536
     if threads == 1:
         assert result.of("error")[0]["offset"] == 5 * 65536
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_short_transfers_are_continued_and_counted(
@@ -213,7 +213,7 @@ def test_a_file_that_ends_too_early_is_an_error(
     assert result.code == FAILED
     assert "the file ends before the data that was expected" in result.only_sentence
     assert result.of("error")[0]["offset"] == 65536
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_paced_operations_that_fail_are_not_counted_as_done(engine: Engine, target: Path) -> None:
@@ -235,7 +235,7 @@ def test_a_file_size_limit_is_an_error_and_no_signal(engine: Engine, target: Pat
     result = engine.run(plan, before=["bash", "-c", 'ulimit -f 71680; exec "$@"', "limited"])
     assert_error_is_named(result, "write", "write", errno.EFBIG)
     assert "ulimit -f" in result.sentence
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 @pytest.mark.root
@@ -252,7 +252,7 @@ def test_directory_of_another_user_is_rejected_as_target(engine_path: Path) -> N
         result = engine.run(write_plan(target), before=become, record=record)
         assert result.code == ENVIRONMENT
         assert f"target {target} is not writable for this user" in result.only_sentence
-        assert tree(target) == []
+        assert list_tree(target) == []
         target.chmod(0o777)
         assert engine.run(write_plan(target), before=become, record=record).code == 0
 
@@ -308,4 +308,4 @@ def test_a_run_directory_that_is_removed_during_the_run(engine: Engine, target: 
     )
     result = engine.run(plan)
     assert_error_is_named(result, "last", "open", errno.ENOENT)
-    assert tree(target) == []
+    assert list_tree(target) == []

@@ -16,7 +16,7 @@ RENAME_EXCHANGE = 2
 AT_FDCWD = -100
 
 
-def as_user(user: int, action: Callable[[], object]) -> int:
+def start_child_as_user(user: int, action: Callable[[], object]) -> int:
     """Starts a child of that user; its process number."""
     child = os.fork()
     if child == 0:
@@ -32,7 +32,7 @@ def as_user(user: int, action: Callable[[], object]) -> int:
 
 
 def do_as(user: int, action: Callable[[], object]) -> None:
-    assert os.waitpid(as_user(user, action), 0)[1] == 0
+    assert os.waitpid(start_child_as_user(user, action), 0)[1] == 0
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def exchanging(user: int, first: Path, second: Path, pause_s: float = 0) -> Iter
             if pause_s > 0:
                 time.sleep(random.uniform(0, pause_s))
 
-    child = as_user(user, loop)
+    child = start_child_as_user(user, loop)
     try:
         yield
     finally:

@@ -18,7 +18,7 @@ FILES = {"mapping": "many", "count": 600, "directories": "per_task"}
 SMALL = {"transfer": "4KiB", "block": "4KiB", "segments": 1}
 
 
-def data_plan(target: Path) -> Plan:
+def make_data_plan(target: Path) -> Plan:
     """Two tasks write, look at, read and remove 600 files each, in a directory for each task."""
     phases = [{"id": op, "op": op} for op in ("write", "stat", "read", "remove")]
     return write_plan(
@@ -43,7 +43,7 @@ def exchange_during_runs(engine: Engine, base: Path, victim: Path, second_user: 
         for task in range(2):
             do_as(second_user, partial((other / f"t{task:08}").symlink_to, victim.parent))
         with exchanging(second_user, target / "run", other, pause_s):
-            codes.append(engine.run(data_plan(target)).code)
+            codes.append(engine.run(make_data_plan(target)).code)
     return codes
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_under_test import BAD_PLAN, DONE, FAILED, Engine, Line, tree
-from neighbor import as_user, do_as, exchanging
+from engine_under_test import BAD_PLAN, DONE, FAILED, Engine, Line, list_tree
+from neighbor import do_as, exchanging, start_child_as_user
 
 MANIFEST = ".sonde-manifest.json"
 
@@ -67,7 +67,7 @@ def test_planted_manifest_is_ignored(
     assert "is ignored" in entry["not_removed"]
     assert "let its owner run `sonde clean`" in entry["not_removed"]
     assert victim.exists()
-    assert tree(scratch) == ["etc", f"etc/{MANIFEST}"]
+    assert list_tree(scratch) == ["etc", f"etc/{MANIFEST}"]
 
 
 def test_planted_manifest_in_the_cleaned_directory_is_ignored(
@@ -107,17 +107,17 @@ def test_manifest_in_a_writable_directory_is_ignored(engine: Engine, scratch: Pa
         in get_single_line(report)["not_removed"]
     )
     assert f"chmod go-w {run}" in get_single_line(report)["not_removed"]
-    assert tree(scratch) == ["run", f"run/{MANIFEST}", "run/shadow"]
+    assert list_tree(scratch) == ["run", f"run/{MANIFEST}", "run/shadow"]
     run.chmod(0o1777 if mode == 0o777 else 0o755)
     assert engine.clean(scratch)[0] == DONE
-    assert tree(scratch) == []
+    assert list_tree(scratch) == []
 
 
 def test_directories_outside_need_consent(engine: Engine, shared_folder: Path, scratch: Path) -> None:
     others = [shared_folder / "disk1", shared_folder / "disk2"]
     run = scratch / "run"
     make_run_with_files(run, *others)
-    before = tree(shared_folder)
+    before = list_tree(shared_folder)
     roots = [str(run), *(str(path / "run") for path in others)]
 
     code, report = engine.clean(scratch, "--dry-run")
@@ -140,20 +140,20 @@ def test_directories_outside_need_consent(engine: Engine, shared_folder: Path, s
     code, _, err = clean_as_text(engine, scratch)
     assert code == BAD_PLAN
     assert err == f"sonde-engine: {run} is not removed: {get_single_line(report)['not_removed']}\n"
-    assert tree(shared_folder) == before
+    assert list_tree(shared_folder) == before
 
     code, out, _ = clean_as_text(engine, scratch, "--yes")
     assert code == DONE
     assert all(path in out for path in roots)
-    assert tree(scratch) == []
-    assert [tree(path) for path in others] == [[], []]
+    assert list_tree(scratch) == []
+    assert [list_tree(path) for path in others] == [[], []]
 
 
 def test_directories_below_the_cleaned_one_need_no_consent(engine: Engine, scratch: Path) -> None:
     make_run_with_files(scratch / "run", scratch / "disk")
     code, report = engine.clean(scratch)
     assert (code, get_single_line(report)["outside"], len(get_single_line(report)["directories"])) == (DONE, [], 2)
-    assert tree(scratch) == ["disk"]
+    assert list_tree(scratch) == ["disk"]
 
 
 @pytest.mark.parametrize("arguments", [("--yes",), ("--yes", "--dry-run"), ()])
@@ -162,12 +162,12 @@ def test_directories_of_another_user_are_rejected(
 ) -> None:
     make_run_with_files(scratch / "run", shared_folder / "disk")
     os.chown(shared_folder / "disk" / "run", second_user, second_user)
-    before = tree(shared_folder)
+    before = list_tree(shared_folder)
     code, report = engine.clean(scratch, *arguments)
     assert code == BAD_PLAN
     assert get_single_line(report)["not_removed"].startswith("its list names directories that are not yours")
     assert str(shared_folder / "disk" / "run") in get_single_line(report)["not_removed"]
-    assert tree(shared_folder) == before
+    assert list_tree(shared_folder) == before
 
 
 def test_user_cannot_be_led_to_directories_of_root(
@@ -181,7 +181,7 @@ def test_user_cannot_be_led_to_directories_of_root(
     def clean() -> None:
         os._exit(subprocess.run([program, "clean", str(scratch), "--yes"], capture_output=True, check=False).returncode)
 
-    status = os.waitpid(as_user(second_user, clean), 0)[1]
+    status = os.waitpid(start_child_as_user(second_user, clean), 0)[1]
     assert os.waitstatus_to_exitcode(status) == BAD_PLAN
     assert victim.exists()
 
@@ -201,8 +201,8 @@ def test_target_that_is_a_link_is_cleaned(engine: Engine, shared_folder: Path, s
     (shared_folder / "link").symlink_to(scratch / "run")
     code, report = engine.clean(shared_folder / "link", "--yes")
     assert (code, get_single_line(report)["remaining"]) == (DONE, [])
-    assert tree(scratch) == []
-    assert tree(shared_folder / "disk") == []
+    assert list_tree(scratch) == []
+    assert list_tree(shared_folder / "disk") == []
 
 
 def test_target_dot_refers_to_the_run_directory(engine: Engine, shared_folder: Path, scratch: Path) -> None:
@@ -210,8 +210,8 @@ def test_target_dot_refers_to_the_run_directory(engine: Engine, shared_folder: P
     (shared_folder / "disk" / "shadow").write_text("not of the run", encoding="utf-8")
     result = engine.ask("clean", ".", "--yes", cwd=scratch / "run")
     assert result.code == DONE, result.err
-    assert tree(scratch) == []
-    assert tree(shared_folder / "disk") == ["shadow"]
+    assert list_tree(scratch) == []
+    assert list_tree(shared_folder / "disk") == ["shadow"]
 
 
 @pytest.mark.parametrize("kind", ["link", "directory"])

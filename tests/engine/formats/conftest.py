@@ -23,8 +23,8 @@ RunPlan = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="session")
 def hdf5_engine() -> str:
-    path = start_ranks.built("sonde-engine")
-    if path is None or start_ranks.built("sonde-mpi-site.so") is None:
+    path = start_ranks.find_built_program("sonde-engine")
+    if path is None or start_ranks.find_built_program("sonde-mpi-site.so") is None:
         pytest.skip("the engine or sonde-mpi-site.so is not built")
     if ctypes.util.find_library("hdf5_openmpi") is None:
         pytest.skip("HDF5 for Open MPI is not installed: tools/system-packages tests")
@@ -40,7 +40,7 @@ def pnetcdf_engine(hdf5_engine: str) -> str:
 
 @pytest.fixture(scope="session")
 def openmpi_launcher() -> start_ranks.Launcher:
-    launcher = start_ranks.openmpi()
+    launcher = start_ranks.find_openmpi()
     if launcher is None:
         pytest.skip("Open MPI is not installed: tools/system-packages tests")
     return launcher

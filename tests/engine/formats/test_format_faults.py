@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import start_ranks
-from engine_under_test import Engine, Running, tree, with_ignored_absence
+from engine_under_test import Engine, Running, list_tree, with_ignored_absence
 from hdf5_plans import make_plan, read_record, read_sentence
 
 pytestmark = pytest.mark.mpi
@@ -143,7 +143,7 @@ def test_folder_without_write_permission_is_refused(
     result = run_powerless(hdf5_engine, openmpi_launcher, tmp_path, make_plan(target, backend=backend))
     assert result.returncode == 3, result.stderr
     assert f"target {target} is not writable for this user" in read_sentence(result)
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_file_without_write_permission_ends_the_run(
@@ -196,11 +196,11 @@ def test_killed_run_is_cleaned(
         while list_engines(running):
             assert time.monotonic() < until, "tasks outlive the run"
             time.sleep(0.05)
-    assert tree(target)
+    assert list_tree(target)
     code, report = engine.clean(target)
     while "is still going on" in report[0].get("not_removed", ""):  # a process loses its environment before its locks
         assert time.monotonic() < until, report
         time.sleep(0.05)
         code, report = engine.clean(target)
     assert (code, report[0]["files"], report[0]["remaining"]) == (0, 1 if mapping == "shared" else 2, [])
-    assert tree(target) == []
+    assert list_tree(target) == []

@@ -37,8 +37,8 @@ def test_library_without_mpi_is_refused(run_plan: RunPlan, tmp_path: Path) -> No
 @pytest.mark.parametrize("library", ["", "libhdf5_openmpi.so.103"])
 def test_library_of_another_mpi_is_refused(hdf5_engine: str, tmp_path: Path, library: str) -> None:
     """Under MPICH, for which there is no HDF5 here: neither the search nor a forced name mixes two MPIs."""
-    launcher = start_ranks.mpich()
-    if launcher is None or start_ranks.built(launcher.module) is None:
+    launcher = start_ranks.find_mpich()
+    if launcher is None or start_ranks.find_built_program(launcher.module) is None:
         pytest.skip("needs the mpiexec of MPICH and a module for it")
     (tmp_path / "plan.json").write_text(json.dumps(make_plan(tmp_path)))
     variables = {"SONDE_HDF5_LIBRARY": library} if library else {}

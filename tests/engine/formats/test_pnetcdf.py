@@ -122,7 +122,7 @@ def test_time_limit_leaves_a_readable_file(run_plan: RunPlan, tmp_path: Path) ->
     assert 0 < len(read_records(tmp_path / "run/data")) <= 3 * 400
 
 
-def access(**members: Any) -> dict[str, Any]:
+def make_access(**members: Any) -> dict[str, Any]:
     return {"access": {"transfer": TRANSFER, "block": BLOCK, "segments": 1, **members}}
 
 
@@ -134,10 +134,10 @@ WRONG = [
     ({"io": {"fsync": "per_op"}}, "flush takes all tasks"),
     ({"io": {"preallocate": "truncate"}}, "allocates its datasets itself"),
     ({"files": {"mapping": "per_group", "group_size": 2}}, "either all do or none"),
-    (access(gap=8), "access.gap has no meaning"),
-    (access(offset=8), "access.offset has no meaning"),
-    (access(order="stride", stride=1 << 20), "access.order"),
-    (access(sizes=[{"size": 4096, "weight": 1}, {"size": 8192, "weight": 1}]), "access.sizes"),
+    (make_access(gap=8), "access.gap has no meaning"),
+    (make_access(offset=8), "access.offset has no meaning"),
+    (make_access(order="stride", stride=1 << 20), "access.order"),
+    (make_access(sizes=[{"size": 4096, "weight": 1}, {"size": 8192, "weight": 1}]), "access.sizes"),
 ]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_under_test import BAD_PLAN, DONE, ENVIRONMENT, FAILED, MISMATCH, ROOT, Engine, Plan, tree, write_plan
+from engine_under_test import BAD_PLAN, DONE, ENVIRONMENT, FAILED, MISMATCH, ROOT, Engine, Plan, list_tree, write_plan
 
 SIZE = 1 << 20
 
@@ -79,7 +79,7 @@ def test_error_ends_the_run_in_one_sentence(
     result = engine.run(make_plan(target), env={**gpu_environment, "FAKE_CUFILE_FAIL": failing})
     assert result.code in (FAILED, ENVIRONMENT)
     assert sentence in result.sentence
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_missing_library_is_refused_before_files_are_created(
     result = engine.run(make_plan(target), env={**gpu_environment, **environment})
     assert result.code == ENVIRONMENT
     assert sentence in result.only_sentence
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_plan_without_gpus_is_refused(engine: Engine, target: Path, gpu_environment: dict[str, str]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_under_test import BAD_PLAN, DONE, ENVIRONMENT, FAILED, MISMATCH, ROOT, Engine, Plan, tree, write_plan
+from engine_under_test import BAD_PLAN, DONE, ENVIRONMENT, FAILED, MISMATCH, ROOT, Engine, Plan, list_tree, write_plan
 
 SOURCES = Path(__file__).parent
 
@@ -137,7 +137,7 @@ def test_missing_gpu_is_refused_before_files_are_created(
     result = engine.run(make_plan(target), env={"SONDE_CUDA_LIBRARY": driver, **environment})
     assert result.code == ENVIRONMENT
     assert sentence in result.only_sentence
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 @pytest.mark.parametrize("failing", ["cuMemAlloc", "cuDevicePrimaryCtxRetain"])
@@ -145,7 +145,7 @@ def test_gpu_without_room_ends_the_run_in_one_sentence(engine: Engine, target: P
     result = engine.run(make_plan(target), env={"SONDE_CUDA_LIBRARY": driver, "FAKE_CUDA_FAIL": failing})
     assert result.code in (FAILED, ENVIRONMENT)
     assert "out of memory" in result.sentence
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 @pytest.mark.parametrize("failing", ["cuMemcpyHtoDAsync", "cuMemcpyDtoHAsync", "cuStreamSynchronize"])
@@ -157,7 +157,7 @@ def test_failed_copy_fails_the_operation(
     result = engine.run(plan, env={"SONDE_CUDA_LIBRARY": driver, "FAKE_CUDA_FAIL": failing})
     assert result.code == FAILED
     assert "unknown error" in result.sentence
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 @pytest.mark.parametrize(

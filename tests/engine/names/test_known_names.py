@@ -26,7 +26,7 @@ def plan_of(target: Path, phase: Plan, paced: Plan, tasks: int = 3, **meta: Any)
     }
 
 
-def rows(result: Any) -> list[dict[str, float]]:
+def list_table_rows(result: Any) -> list[dict[str, float]]:
     return [dict(zip(line["columns"], row, strict=True)) for line in result.of("tasks") for row in line["rows"]]
 
 
@@ -79,8 +79,8 @@ def test_after_the_stonewall_all_go_on_to_the_count_of_the_fastest(engine: Engin
     assert end["stopped_by"] == "stonewall"
     # 1, 2 and 4 ms an item: 400, 200 and 100 at the wall; the slowest needs 1.6 s for the 400 of the fastest.
     assert end["rates"]["stonewall"]["ops"] == pytest.approx(700, abs=3)
-    assert {row["ops"] for row in rows(result)} == {max(row["ops"] for row in rows(result))}
-    assert max(row["ops"] for row in rows(result)) == pytest.approx(400, abs=1)
+    assert {row["ops"] for row in list_table_rows(result)} == {max(row["ops"] for row in list_table_rows(result))}
+    assert max(row["ops"] for row in list_table_rows(result)) == pytest.approx(400, abs=1)
     assert end["seconds"]["elapsed"] == pytest.approx(1.6, rel=0.01)
 
 

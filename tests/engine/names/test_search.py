@@ -54,7 +54,7 @@ def list_entries_below(folder: Path) -> list[tuple[str, os.stat_result]]:
     return entries
 
 
-def kind_of(status: os.stat_result) -> str:
+def describe_file_kind(status: os.stat_result) -> str:
     for name, holds in (("file", stat.S_ISREG), ("directory", stat.S_ISDIR), ("link", stat.S_ISLNK)):
         if holds(status.st_mode):
             return name
@@ -65,14 +65,14 @@ def matches_conditions(name: str, status: os.stat_result, find: dict[str, Any]) 
     """The conditions as Python understands them."""
     return (
         fnmatch.fnmatchcase(name.replace("\n", "_"), find.get("name", "*"))
-        and find.get("type", "any") in ("any", kind_of(status))
+        and find.get("type", "any") in ("any", describe_file_kind(status))
         and find.get("size", status.st_size) == status.st_size
         and find.get("size_min", 0) <= status.st_size <= find.get("size_max", 1 << 62)
         and status.st_mtime_ns > find.get("newer_than", -1) * 10**9
     )
 
 
-def search(
+def run_search(
     engine: Engine, target: Path, find: dict[str, Any], tasks: int = 1, library: str = "", **lookup: Any
 ) -> dict[str, Any]:
     phase = {"id": "find", "op": "walk", "meta": {"find": find, "lookup": {"walk_from": "directory", **lookup}}}
@@ -111,9 +111,9 @@ def test_search_counts_the_matching_entries(engine: Engine, target: Path, folder
     plain = {**find, "name": find["name"].replace("\\[", "[[]")} if "name" in find else find
     counts = []
     for tasks in (1, 2, 16):
-        end = search(engine, target, find, tasks)
+        end = run_search(engine, target, find, tasks)
         assert end["entries"] == len(expected)
-        assert end["walk"]["directories"] == sum(kind_of(status) == "directory" for _, status in expected)
+        assert end["walk"]["directories"] == sum(describe_file_kind(status) == "directory" for _, status in expected)
         counts.append(end["walk"]["matched"])
     assert counts == [sum(matches_conditions(name, status, plain) for name, status in expected)] * 3
 
@@ -137,18 +137,18 @@ def test_every_entry_is_examined_when_listings_have_no_types(
 ) -> None:
     expected = list_entries_below(folder)
     for find in ({"type": "file", "name": "*01*"}, {"type": "directory"}, {"size": 3901}):
-        end = search(engine, target, find, tasks, untyped_listing)
+        end = run_search(engine, target, find, tasks, untyped_listing)
         assert end["entries"] == end["walk"]["examined"] == len(expected)
-        assert end["walk"]["directories"] == sum(kind_of(status) == "directory" for _, status in expected)
+        assert end["walk"]["directories"] == sum(describe_file_kind(status) == "directory" for _, status in expected)
         assert end["walk"]["matched"] == sum(matches_conditions(name, status, find) for name, status in expected)
 
 
 def test_entries_are_examined_only_where_a_condition_needs_it(engine: Engine, target: Path, folder: Path) -> None:
     expected = list_entries_below(folder)
     matching_names = sum("01" in name for name, _ in expected)
-    assert search(engine, target, {"name": "*01*", "type": "file"})["walk"]["examined"] == 0
-    assert search(engine, target, {"name": "*01*", "size": 1})["walk"]["examined"] == matching_names
-    everything = search(engine, target, {"name": "*01*"}, examine_all=True)
+    assert run_search(engine, target, {"name": "*01*", "type": "file"})["walk"]["examined"] == 0
+    assert run_search(engine, target, {"name": "*01*", "size": 1})["walk"]["examined"] == matching_names
+    everything = run_search(engine, target, {"name": "*01*"}, examine_all=True)
     assert everything["walk"]["examined"] == len(expected) == everything["latency"]["stat"]["count"]
 
 
@@ -158,7 +158,7 @@ def test_newer_than_file_uses_the_time_of_a_file(engine: Engine, target: Path, f
     expected = sum(status.st_mtime_ns > NEW * 10**9 + 4 for _, status in list_entries_below(folder))
     assert expected > 0
     for name in ("stamp", str(target / "stamp")):
-        assert search(engine, target, {"newer_than_file": name}, 2)["walk"]["matched"] == expected
+        assert run_search(engine, target, {"newer_than_file": name}, 2)["walk"]["matched"] == expected
 
 
 def test_missing_newer_than_file_is_reported_before_the_walk(engine: Engine, target: Path, folder: Path) -> None:
@@ -172,7 +172,7 @@ def test_walk_without_conditions_counts_directories_too(engine: Engine, target: 
     phase = {"id": "walk", "op": "walk", "meta": {"lookup": {"walk_from": "directory"}}}
     result = engine.run(plan_of(target, Tree(), phase, target={"use_existing": True}))
     expected = list_entries_below(folder)
-    folders = sum(kind_of(status) == "directory" for _, status in expected)
+    folders = sum(describe_file_kind(status) == "directory" for _, status in expected)
     assert result.finished("walk")["walk"] == {"directories": folders, "examined": len(expected)}
 
 

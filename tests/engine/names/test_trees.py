@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_under_test import BAD_PLAN, DONE, ENVIRONMENT, FAILED, MISMATCH, Engine, Plan, tree
+from engine_under_test import BAD_PLAN, DONE, ENVIRONMENT, FAILED, MISMATCH, Engine, Plan, list_tree
 from reference import Tree
 
 MANIFEST = ".sonde-manifest.json"
@@ -54,7 +54,7 @@ def plan_of(target_path: Path, shape: Tree, *phases: Plan, tasks: int = 3, **mem
     }
 
 
-def left_in(run: Path) -> tuple[set[str], set[str]]:
+def list_remaining_names(run: Path) -> tuple[set[str], set[str]]:
     """(directories, files) below a run directory, without the manifest."""
     every = [path for path in run.rglob("*") if path.name != MANIFEST]
     folders = {str(path.relative_to(run)) for path in every if path.is_dir()}
@@ -68,7 +68,7 @@ def test_created_tree_has_the_computed_shape(engine: Engine, target: Path, shape
     result = engine.run(plan)
     assert result.code == DONE, result.err
     folders, items = shape.holds(3)
-    assert left_in(target / "run") == (folders, items)
+    assert list_remaining_names(target / "run") == (folders, items)
     assert result.finished("mktree")["ops"]["done"] == len(folders) - shape.copies
     assert result.finished("create")["ops"]["done"] == len(items)
 
@@ -88,7 +88,7 @@ def test_every_operation_covers_every_item_and_cleans_up(
     assert result.finished("walk")["entries"] == len(items) + len(folders) - shape.copies
     trees = shape.copies * len(shape.branches(3))
     assert result.finished("readdir")["entries"] == len(items) + len(folders) - shape.copies - trees
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 @pytest.mark.parametrize("length", [1, 100, 4096, 9000])
@@ -121,7 +121,7 @@ def test_changed_file_is_detected_and_located(engine: Engine, target: Path) -> N
     result = engine.run(plan_of(target, Tree(), *phases, meta=meta))
     assert result.code == MISMATCH
     assert [(Path(line["path"]).name, line["task"]) for line in result.of("error")] == [("file.1.3", 1)]
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 @pytest.mark.parametrize("order", ["replace", "zipf"])
@@ -152,7 +152,7 @@ def test_inactive_tasks_only_wait(engine: Engine, target: Path) -> None:
     plan["tasks"] = {"processes": 4, "active": 2}
     result = engine.run(plan)
     assert result.code == DONE, result.err
-    assert left_in(target / "run") == Tree(scope="per_task").holds(2)
+    assert list_remaining_names(target / "run") == Tree(scope="per_task").holds(2)
 
 
 def test_stopped_removal_does_not_count_as_complete(engine: Engine, target: Path) -> None:
@@ -160,7 +160,7 @@ def test_stopped_removal_does_not_count_as_complete(engine: Engine, target: Path
     result = engine.run(plan_of(target, Tree(), *phases))
     assert result.code == BAD_PLAN
     assert 'phase "stat" needs the items of phase "create"' in result.sentence
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_missing_item_is_reported_with_its_error(engine: Engine, target: Path) -> None:
@@ -169,21 +169,21 @@ def test_missing_item_is_reported_with_its_error(engine: Engine, target: Path) -
     assert result.code == FAILED
     assert f"task 2 on {os.uname().nodename}: stat of {target}/run/items-0/branch.0/file.2.1 failed" in result.sentence
     assert "(ENOENT)" in result.sentence
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_a_second_creation_of_the_same_items_is_an_error(engine: Engine, target: Path) -> None:
     result = engine.run(plan_of(target, Tree(), *FULL[:2], {"id": "again", "op": "create"}))
     assert result.code == FAILED
     assert "(EEXIST)" in result.sentence
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_a_tree_that_is_not_empty_is_not_removed(engine: Engine, target: Path) -> None:
     result = engine.run(plan_of(target, Tree(), *FULL[:2], FULL[-1]))
     assert result.code == FAILED
     assert "(ENOTEMPTY)" in result.sentence
-    assert tree(target) == []  # the end of the run takes what it made
+    assert list_tree(target) == []  # the end of the run takes what it made
 
 
 def kill_run_during_stat(engine: Engine, target_path: Path, **members: Any) -> None:
@@ -214,7 +214,7 @@ def test_clean_removes_only_files_that_match_the_tree_rule(engine: Engine, targe
     for path in root.rglob("file.*"):
         path.unlink()
     assert engine.clean(target)[0] == DONE
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_foreign_files_in_the_target_directory_are_preserved(engine: Engine, target: Path) -> None:
@@ -281,7 +281,7 @@ def test_more_items_than_inodes_are_rejected_before_creation(engine: Engine, tar
     result = engine.run(plan_of(target, Tree(per_dir=10**11), *FULL[:2]))
     assert result.code == ENVIRONMENT
     assert "free inodes" in result.sentence
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def measure_peak_bytes(engine: Engine, target: Path, items: int) -> int:
@@ -316,4 +316,4 @@ def test_separate_process_uses_items_of_an_earlier_process(engine: Engine, targe
     assert result.code == DONE, result.err
     assert result.finished("read")["verify"] == {"checked_bytes": 9 * 50, "mismatches": 0}
     assert result.finished("remove")["ops"]["done"] == 9
-    assert tree(target) == []
+    assert list_tree(target) == []

@@ -83,7 +83,7 @@ class ObjectServer:
         s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object(BUCKET, key, content)
 
 
-def error_body(code: str, message: str) -> bytes:
+def make_error_body(code: str, message: str) -> bytes:
     return f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
 
 
@@ -105,7 +105,7 @@ def run_object_server(certificate: ssl.SSLContext | None = None) -> Iterator[Obj
         for fault in service.faults:
             if fault.matches(environ):
                 environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-                body = error_body(fault.code, fault.message)
+                body = make_error_body(fault.code, fault.message)
                 start_response(fault.status, [("Content-Length", str(len(body))), ("Content-Type", "application/xml")])
                 return [body]
         if "list-type" in query and "max-keys" not in query:

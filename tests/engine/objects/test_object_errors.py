@@ -13,17 +13,17 @@ from typing import Any
 import pytest
 from engine_under_test import BAD_PLAN, DONE, ENVIRONMENT, FAILED, Engine, Plan
 from object_server import BUCKET, Fault, ObjectServer, run_object_server
-from test_objects import LARGE, object_plan
+from test_objects import LARGE, make_object_plan
 
 WRITE: Plan = {"id": "w", "op": "write"}
 TREE: Plan = {"backend": "s3", "tree": {"items_per_dir": 2}}
 
 
-def phase(**members: Any) -> list[Plan]:
+def make_write_phases(**members: Any) -> list[Plan]:
     return [{**WRITE, **members}]
 
 
-def data(**members: Any) -> Plan:
+def make_data(**members: Any) -> Plan:
     return {"data": members}
 
 
@@ -31,34 +31,50 @@ def data(**members: Any) -> Plan:
 WRONG_PLANS: dict[str, tuple[list[Plan], Plan, str]] = {
     "rewrite": ([WRITE, {"id": "x", "op": "rewrite"}], {}, "changes parts of objects"),
     "mixed": ([WRITE, {"id": "x", "op": "mixed", "access": {"read_ratio": 0.5}}], {}, "changes parts of objects"),
-    "overwrite": (phase(open="overwrite"), {}, "changes parts of objects"),
-    "shared": (phase(), data(files={"mapping": "shared"}), "several tasks write one object"),
-    "per_node": (phase(), data(files={"mapping": "per_node"}), "several tasks write one object"),
-    "group": (phase(), data(files={"mapping": "per_group", "group_size": 2}), "several tasks write one object"),
-    "gap": (phase(), data(access={"transfer": "8MiB", "gap": "1MiB"}), "leaves holes"),
-    "offset": (phase(), data(access={"transfer": "8MiB", "offset": "1MiB"}), "leaves holes"),
-    "stride": (phase(), data(access={"transfer": "8MiB", "order": "stride", "stride": "9MiB"}), "leaves holes"),
-    "random_replace": (phase(), data(access={"transfer": "8MiB", "order": "random_replace"}), "leaves holes"),
-    "small_part": (phase(), data(access={"transfer": "1MiB", "segments": 2}), "at least 5 MiB"),
+    "overwrite": (make_write_phases(open="overwrite"), {}, "changes parts of objects"),
+    "shared": (make_write_phases(), make_data(files={"mapping": "shared"}), "several tasks write one object"),
+    "per_node": (make_write_phases(), make_data(files={"mapping": "per_node"}), "several tasks write one object"),
+    "group": (
+        make_write_phases(),
+        make_data(files={"mapping": "per_group", "group_size": 2}),
+        "several tasks write one object",
+    ),
+    "gap": (make_write_phases(), make_data(access={"transfer": "8MiB", "gap": "1MiB"}), "leaves holes"),
+    "offset": (make_write_phases(), make_data(access={"transfer": "8MiB", "offset": "1MiB"}), "leaves holes"),
+    "stride": (
+        make_write_phases(),
+        make_data(access={"transfer": "8MiB", "order": "stride", "stride": "9MiB"}),
+        "leaves holes",
+    ),
+    "random_replace": (
+        make_write_phases(),
+        make_data(access={"transfer": "8MiB", "order": "random_replace"}),
+        "leaves holes",
+    ),
+    "small_part": (make_write_phases(), make_data(access={"transfer": "1MiB", "segments": 2}), "at least 5 MiB"),
     "reverse_stop": (
-        phase(stop={"time": "1s"}),
-        data(access={"transfer": "5MiB", "segments": 2, "order": "reverse"}),
+        make_write_phases(stop={"time": "1s"}),
+        make_data(access={"transfer": "5MiB", "segments": 2, "order": "reverse"}),
         "parts missing in the middle",
     ),
-    "fsync": (phase(), data(io={"fsync": "end"}), "has no meaning for S3"),
-    "sync": (phase(), data(io={"sync": "dsync"}), "no page cache"),
-    "direct": (phase(), data(io={"direct": True}), "no page cache"),
-    "preallocate": (phase(), data(io={"preallocate": "truncate"}), "has its size when it is stored"),
-    "collective": (phase(), data(io={"collective": True}), "mpiio"),
-    "paths": (phase(), data(files={"paths": ["/tmp/a"]}), "the target is a bucket"),
-    "across": (phase(), data(files={"mapping": "many", "across": ["/tmp"]}), "the target is a bucket"),
-    "use_existing": (phase(), {"target": {"use_existing": True}}, "the target is a bucket"),
-    "striping": (phase(), {"target": {"striping": {"count": 1}}}, "the target is a bucket"),
-    "posix": (phase(), data(backend="posix"), 'use "s3"'),
-    "directory": (phase(), {"target": {"path": "/tmp"}}, "needs a bucket"),
-    "remount": (phase(before=[{"kind": "remount"}]), {}, "has a remount"),
-    "endpoint": (phase(), {"target": {"s3": {"endpoints": ["ftp://host"]}}}, "is no address of a server"),
-    "key_in_endpoint": (phase(), {"target": {"s3": {"endpoints": ["http://a:b@host"]}}}, "is no address of a server"),
+    "fsync": (make_write_phases(), make_data(io={"fsync": "end"}), "has no meaning for S3"),
+    "sync": (make_write_phases(), make_data(io={"sync": "dsync"}), "no page cache"),
+    "direct": (make_write_phases(), make_data(io={"direct": True}), "no page cache"),
+    "preallocate": (make_write_phases(), make_data(io={"preallocate": "truncate"}), "has its size when it is stored"),
+    "collective": (make_write_phases(), make_data(io={"collective": True}), "mpiio"),
+    "paths": (make_write_phases(), make_data(files={"paths": ["/tmp/a"]}), "the target is a bucket"),
+    "across": (make_write_phases(), make_data(files={"mapping": "many", "across": ["/tmp"]}), "the target is a bucket"),
+    "use_existing": (make_write_phases(), {"target": {"use_existing": True}}, "the target is a bucket"),
+    "striping": (make_write_phases(), {"target": {"striping": {"count": 1}}}, "the target is a bucket"),
+    "posix": (make_write_phases(), make_data(backend="posix"), 'use "s3"'),
+    "directory": (make_write_phases(), {"target": {"path": "/tmp"}}, "needs a bucket"),
+    "remount": (make_write_phases(before=[{"kind": "remount"}]), {}, "has a remount"),
+    "endpoint": (make_write_phases(), {"target": {"s3": {"endpoints": ["ftp://host"]}}}, "is no address of a server"),
+    "key_in_endpoint": (
+        make_write_phases(),
+        {"target": {"s3": {"endpoints": ["http://a:b@host"]}}},
+        "is no address of a server",
+    ),
     "mktree": ([{"id": "x", "op": "mktree"}], {"meta": TREE}, "prefixes"),
     "rmtree": ([{"id": "x", "op": "rmtree"}], {"meta": TREE}, "prefixes"),
     "rename": ([{"id": "c", "op": "create"}, {"id": "x", "op": "rename"}], {"meta": TREE}, "does not exist in S3"),
@@ -75,7 +91,7 @@ WRONG_PLANS: dict[str, tuple[list[Plan], Plan, str]] = {
 @pytest.mark.parametrize("name", WRONG_PLANS)
 def test_impossible_plan_is_rejected(engine: Engine, service: ObjectServer, name: str) -> None:
     phases, members, fragment = WRONG_PLANS[name]
-    result = engine.run(object_plan(*phases, **json.loads(json.dumps(members))))
+    result = engine.run(make_object_plan(*phases, **json.loads(json.dumps(members))))
     assert result.code == BAD_PLAN, result.err
     assert fragment in result.only_sentence
     assert sum(service.requests.values()) == 0
@@ -99,7 +115,7 @@ REFUSALS: dict[str, tuple[Fault, int, str]] = {
 def test_refusal_before_the_run_is_one_sentence(engine: Engine, service: ObjectServer, name: str) -> None:
     fault, code, fragment = REFUSALS[name]
     service.faults.append(Fault(fault.status, fault.code, fault.message))
-    result = engine.run(object_plan(target={"s3": {"retries": 1}}))
+    result = engine.run(make_object_plan(target={"s3": {"retries": 1}}))
     assert result.code == code
     assert fragment in result.only_sentence
     assert result.lines == []
@@ -107,7 +123,7 @@ def test_refusal_before_the_run_is_one_sentence(engine: Engine, service: ObjectS
 
 
 def test_missing_bucket_is_reported(engine: Engine, service: ObjectServer) -> None:
-    result = engine.run(object_plan(target={"path": "s3://absent/x"}))
+    result = engine.run(make_object_plan(target={"path": "s3://absent/x"}))
     assert result.code == BAD_PLAN
     assert "bucket absent at" in result.only_sentence
 
@@ -116,7 +132,7 @@ def test_missing_credentials_are_explained(
     engine: Engine, service: ObjectServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    result = engine.run(object_plan())
+    result = engine.run(make_object_plan())
     assert result.code == ENVIRONMENT
     assert "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY" in result.only_sentence
 
@@ -125,20 +141,20 @@ def test_unreachable_server_is_reported(engine: Engine, service: ObjectServer) -
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        result = engine.run(object_plan(target={"s3": {"endpoints": [endpoint], "retries": 1}}))
+        result = engine.run(make_object_plan(target={"s3": {"endpoints": [endpoint], "retries": 1}}))
     assert result.code == ENVIRONMENT
     assert endpoint in result.only_sentence
 
 
 def test_unknown_host_is_reported(engine: Engine, service: ObjectServer) -> None:
-    result = engine.run(object_plan(target={"s3": {"endpoints": ["http://s3.invalid"], "retries": 0}}))
+    result = engine.run(make_object_plan(target={"s3": {"endpoints": ["http://s3.invalid"], "retries": 0}}))
     assert result.code == ENVIRONMENT
     assert "s3.invalid" in result.only_sentence
 
 
 def test_storm_of_503_is_retried_and_counted(engine: Engine, service: ObjectServer) -> None:
     service.faults.append(Fault(method="PUT", url="/data", times=3))
-    result = engine.run(object_plan())
+    result = engine.run(make_object_plan())
     assert result.code == DONE, result.err
     end = result.finished("w")
     assert end["ops"]["retries"] == 3
@@ -150,7 +166,7 @@ def test_storm_of_503_is_retried_and_counted(engine: Engine, service: ObjectServ
 
 def test_queued_requests_are_retried_and_counted(engine: Engine, service: ObjectServer) -> None:
     service.faults.append(Fault(method="PUT", url="partNumber=2", times=2))
-    result = engine.run(object_plan(WRITE, {"id": "r", "op": "read", "verify": "on_read"},
+    result = engine.run(make_object_plan(WRITE, {"id": "r", "op": "read", "verify": "on_read"},
                                     data={**LARGE, "io": {"queue_depth": 3}}))  # fmt: skip
     assert result.code == DONE, result.err
     assert result.finished("w")["ops"]["retries"] == 2
@@ -160,7 +176,7 @@ def test_queued_requests_are_retried_and_counted(engine: Engine, service: Object
 @pytest.mark.parametrize("depth", [1, 4])
 def test_lasting_503_fails_and_leaves_nothing(engine: Engine, service: ObjectServer, depth: int) -> None:
     service.faults.append(Fault(method="PUT", url="partNumber=2"))
-    plan = object_plan(data={**LARGE, "io": {"queue_depth": depth}}, target={"s3": {"retries": 2}})
+    plan = make_object_plan(data={**LARGE, "io": {"queue_depth": depth}}, target={"s3": {"retries": 2}})
     result = engine.run(plan)
     assert result.code == FAILED
     assert "503 SlowDown: Please reduce your request rate., also after 2 retries (EBUSY)" in result.sentence
@@ -170,7 +186,7 @@ def test_lasting_503_fails_and_leaves_nothing(engine: Engine, service: ObjectSer
 
 def test_rejected_write_names_task_and_object(engine: Engine, service: ObjectServer) -> None:
     service.faults.append(Fault("403 Forbidden", "AccessDenied", "No more", method="PUT", url="/data", after=3))
-    result = engine.run(object_plan())
+    result = engine.run(make_object_plan())
     assert result.code == FAILED
     error = result.of("error")[0]
     assert (error["task"], error["name"]) == (0, "EACCES")
@@ -181,7 +197,7 @@ def test_rejected_write_names_task_and_object(engine: Engine, service: ObjectSer
 
 def test_failed_completion_is_an_error_of_close(engine: Engine, service: ObjectServer) -> None:
     service.faults.append(Fault("400 Bad Request", "InvalidPart", "A part is gone", method="POST", url="uploadId="))
-    result = engine.run(object_plan(data=LARGE))
+    result = engine.run(make_object_plan(data=LARGE))
     assert result.code == FAILED
     assert "close of" in result.sentence
     assert "InvalidPart" in result.sentence
@@ -190,7 +206,7 @@ def test_failed_completion_is_an_error_of_close(engine: Engine, service: ObjectS
 
 def test_vanished_object_is_reported(engine: Engine, service: ObjectServer) -> None:
     service.faults.append(Fault("404 Not Found", "NoSuchKey", "The key does not exist", method="GET", url="/data"))
-    result = engine.run(object_plan(WRITE, {"id": "r", "op": "read"}))
+    result = engine.run(make_object_plan(WRITE, {"id": "r", "op": "read"}))
     assert result.code == FAILED
     assert "404 NoSuchKey" in result.sentence
     assert service.keys() == []
@@ -200,7 +216,7 @@ def test_exclusive_write_of_an_existing_object_fails(engine: Engine, service: Ob
     service.faults.append(
         Fault("412 Precondition Failed", "PreconditionFailed", "It exists", method="PUT", url="/data")
     )
-    result = engine.run(object_plan(*phase(open="exclusive")))
+    result = engine.run(make_object_plan(*make_write_phases(open="exclusive")))
     assert result.code == FAILED
     assert result.of("error")[0]["name"] == "EEXIST"
     assert any(headers.get("HTTP_IF_NONE_MATCH") == "*" for headers in service.headers)
@@ -208,16 +224,16 @@ def test_exclusive_write_of_an_existing_object_fails(engine: Engine, service: Ob
 
 def test_too_many_parts_are_rejected(engine: Engine, service: ObjectServer) -> None:
     parts = {"files": {"mapping": "per_task"}, "access": {"transfer": "5MiB", "segments": 10001}}
-    result = engine.run(object_plan(data=parts))
+    result = engine.run(make_object_plan(data=parts))
     assert result.code == FAILED
     assert "S3 allows 10000" in result.sentence
 
 
 def test_run_prefix_of_another_run_is_not_overwritten(engine: Engine, service: ObjectServer) -> None:
     keep = {"keep": True, "directory": "kept"}
-    assert engine.run(object_plan(target=keep)).code == DONE
+    assert engine.run(make_object_plan(target=keep)).code == DONE
     before = service.keys()
-    again = engine.run(object_plan(target=keep))
+    again = engine.run(make_object_plan(target=keep))
     assert again.code == ENVIRONMENT
     assert "already exists" in again.sentence
     assert service.keys() == before
@@ -243,18 +259,18 @@ def test_certificate_is_checked(engine: Engine, service: ObjectServer, tmp_path:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     with run_object_server(context) as secure:
-        refused = engine.run(object_plan(target={"s3": {"endpoints": [secure.url]}}))
+        refused = engine.run(make_object_plan(target={"s3": {"endpoints": [secure.url]}}))
         assert refused.code == ENVIRONMENT
         assert "certificate" in refused.only_sentence
         store = {"endpoints": [secure.url], "ca_file": str(certificate)}
-        trusted = engine.run(object_plan(target={"s3": store}))
+        trusted = engine.run(make_object_plan(target={"s3": store}))
         assert trusted.code == DONE, trusted.err
 
 
 def test_absent_library_is_explained(engine: Engine, service: ObjectServer, tmp_path: Path) -> None:
     (tmp_path / "libcurl.so.4").write_bytes(b"no library")
     environment = {"LD_LIBRARY_PATH": str(tmp_path)}
-    result = engine.run(object_plan(), env=environment)
+    result = engine.run(make_object_plan(), env=environment)
     assert result.code == ENVIRONMENT
     assert "install libcurl 7.88 or later" in result.only_sentence
     assert os.linesep.join(service.keys()) == ""

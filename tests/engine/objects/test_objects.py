@@ -8,14 +8,14 @@ import signal
 from typing import Any
 
 import pytest
-from engine_under_test import DONE, INTERRUPTED, MISMATCH, Engine, Plan, complaints
+from engine_under_test import DONE, INTERRUPTED, MISMATCH, Engine, Plan, find_schema_errors
 from object_server import BUCKET, KEY, SECRET, Fault, ObjectServer
 
 KIB = 1024
 MIB = 1024 * KIB
 
 
-def object_plan(*phases: Plan, **members: Any) -> Plan:
+def make_object_plan(*phases: Plan, **members: Any) -> Plan:
     """A plan of eight objects of 64 KiB per task."""
     target = {"path": f"s3://{BUCKET}/bench", **members.pop("target", {})}
     if "meta" in members:
@@ -37,9 +37,9 @@ LARGE = {"files": {"mapping": "per_task"}, "access": {"transfer": "5MiB", "segme
 
 def test_objects_are_written_verified_and_removed(engine: Engine, service: ObjectServer) -> None:
     phases = [{"id": "w", "op": "write"}, {"id": "r", "op": "read", "verify": "on_read"}, {"id": "s", "op": "stat"}]
-    result = engine.run(object_plan(*phases, tasks={"threads": 2}))
+    result = engine.run(make_object_plan(*phases, tasks={"threads": 2}))
     assert result.code == DONE, result.err
-    assert [complaint for line in result.lines for complaint in complaints(line)] == []
+    assert [complaint for line in result.lines for complaint in find_schema_errors(line)] == []
     assert result.finished("w")["bytes"]["written"] == 16 * 64 * KIB
     assert result.finished("r")["verify"] == {"checked_bytes": 16 * 64 * KIB, "mismatches": 0}
     assert service.requests["HEAD"] == 16
@@ -50,7 +50,7 @@ def test_objects_are_written_verified_and_removed(engine: Engine, service: Objec
 
 
 def test_removal_phase_deletes_each_object_once(engine: Engine, service: ObjectServer) -> None:
-    result = engine.run(object_plan({"id": "w", "op": "write"}, {"id": "d", "op": "remove"}))
+    result = engine.run(make_object_plan({"id": "w", "op": "write"}, {"id": "d", "op": "remove"}))
     assert result.code == DONE
     assert result.finished("d")["ops"]["done"] == 8
     assert service.requests["DELETE"] == 8 + 1  # the manifest
@@ -58,7 +58,7 @@ def test_removal_phase_deletes_each_object_once(engine: Engine, service: ObjectS
 
 def test_large_object_is_a_multipart_upload(engine: Engine, service: ObjectServer) -> None:
     reads = {"id": "r", "op": "read", "verify": "on_read", "access": {"transfer": "64KiB", "block": "15MiB"}}
-    result = engine.run(object_plan({"id": "w", "op": "write"}, reads, data=LARGE))
+    result = engine.run(make_object_plan({"id": "w", "op": "write"}, reads, data=LARGE))
     assert result.code == DONE, result.err
     assert service.requests["POST uploads"] == 1
     assert service.requests["PUT uploadId"] == 3
@@ -73,7 +73,7 @@ def test_queued_requests_are_in_flight_together(engine: Engine, service: ObjectS
     service.delay_s = 0.02
     data = {**LARGE, "io": {"queue_depth": 8}}
     reads = {"id": "r", "op": "read", "verify": "on_read", "access": {"transfer": "640KiB", "block": "15MiB"}}
-    result = engine.run(object_plan({"id": "w", "op": "write"}, reads, data=data))
+    result = engine.run(make_object_plan({"id": "w", "op": "write"}, reads, data=data))
     assert result.code == DONE, result.err
     read = result.finished("r")
     assert read["verify"] == {"checked_bytes": 15 * MIB, "mismatches": 0}
@@ -83,7 +83,7 @@ def test_queued_requests_are_in_flight_together(engine: Engine, service: ObjectS
 
 def test_changed_byte_is_a_mismatch(engine: Engine, service: ObjectServer) -> None:
     keep = {"keep": True, "directory": "kept"}
-    assert engine.run(object_plan({"id": "w", "op": "write"}, target=keep)).code == DONE
+    assert engine.run(make_object_plan({"id": "w", "op": "write"}, target=keep)).code == DONE
     stored = service.keys()
     key = next(name for name in stored if not name.endswith(".json"))
     content = bytearray(service.bucket.keys[key].value)
@@ -99,7 +99,7 @@ def test_changed_byte_is_a_mismatch(engine: Engine, service: ObjectServer) -> No
     service.reset()
     service.faults.append(Corrupting())
     reads = {"id": "r", "op": "read", "verify": "on_read"}
-    result = engine.run(object_plan({"id": "w", "op": "write"}, reads))
+    result = engine.run(make_object_plan({"id": "w", "op": "write"}, reads))
     assert result.code == MISMATCH
     assert result.finished("r")["verify"]["mismatches"] == 1
     assert result.of("error")[0]["offset"] == 5000
@@ -118,7 +118,7 @@ def test_metadata_phases_count_requests_by_method(engine: Engine, service: Objec
         {"id": "l", "op": "readdir"},
         {"id": "d", "op": "remove"},
     ]
-    result = engine.run(object_plan(*phases, meta=meta, tasks={"threads": 2}))
+    result = engine.run(make_object_plan(*phases, meta=meta, tasks={"threads": 2}))
     assert result.code == DONE, result.err
     assert {phase: result.finished(phase)["ops"]["done"] for phase in "csrd"} == dict.fromkeys("csrd", 30)
     assert result.finished("r")["verify"]["mismatches"] == 0
@@ -131,7 +131,7 @@ def test_metadata_phases_count_requests_by_method(engine: Engine, service: Objec
 def test_listing_of_several_pages_is_complete(engine: Engine, service: ObjectServer) -> None:
     service.page_keys = 10
     meta = {"backend": "s3", "tree": {"items_per_dir": 55}}
-    result = engine.run(object_plan({"id": "c", "op": "create"}, {"id": "l", "op": "readdir"}, meta=meta))
+    result = engine.run(make_object_plan({"id": "c", "op": "create"}, {"id": "l", "op": "readdir"}, meta=meta))
     assert result.code == DONE, result.err
     assert result.finished("l")["entries"] == 55
     assert result.end["files_removed"] == 55
@@ -143,7 +143,7 @@ def test_killed_run_is_removed_by_clean(engine: Engine, service: ObjectServer) -
     service.put("bench/users-own", b"data")
     data = {"files": {"mapping": "per_task"}, "access": {"transfer": "5MiB", "segments": 100}}
     service.delay_s = 0.05
-    with engine.start(object_plan(data=data)) as running:
+    with engine.start(make_object_plan(data=data)) as running:
         running.wait_for_phase("w")
         running.process.kill()
         running.process.wait()
@@ -158,7 +158,7 @@ def test_killed_run_is_removed_by_clean(engine: Engine, service: ObjectServer) -
 
 def test_clean_preserves_objects_of_no_run(engine: Engine, service: ObjectServer) -> None:
     keep = {"keep": True, "directory": "kept"}
-    assert engine.run(object_plan(target=keep)).code == DONE
+    assert engine.run(make_object_plan(target=keep)).code == DONE
     service.put("bench/kept/users-own", b"data")
     answer = engine.ask("clean", f"s3://{BUCKET}/bench", "--json")
     (entry,) = json.loads(answer.out)
@@ -169,7 +169,7 @@ def test_clean_preserves_objects_of_no_run(engine: Engine, service: ObjectServer
 def test_interrupted_run_leaves_nothing(engine: Engine, service: ObjectServer) -> None:
     data = {"files": {"mapping": "per_task"}, "access": {"transfer": "5MiB", "segments": 100}}
     service.delay_s = 0.05
-    with engine.start(object_plan(data=data)) as running:
+    with engine.start(make_object_plan(data=data)) as running:
         running.wait_for_phase("w")
         running.process.send_signal(signal.SIGINT)
         result = running.result()
@@ -180,14 +180,14 @@ def test_interrupted_run_leaves_nothing(engine: Engine, service: ObjectServer) -
 
 def test_later_process_reads_objects_of_an_earlier_process(engine: Engine, service: ObjectServer) -> None:
     reads = {"id": "r", "op": "read", "verify": "on_read", "process": "separate"}
-    result = engine.run(object_plan({"id": "w", "op": "write"}, reads))
+    result = engine.run(make_object_plan({"id": "w", "op": "write"}, reads))
     assert result.code == DONE, result.err
     assert result.finished("r")["verify"] == {"checked_bytes": 8 * 64 * KIB, "mismatches": 0}
     assert service.keys() == []
 
 
 def test_requests_are_signed_without_the_secret(engine: Engine, service: ObjectServer) -> None:
-    result = engine.run(object_plan(target={"s3": {"region": "eu-test-1"}}))
+    result = engine.run(make_object_plan(target={"s3": {"region": "eu-test-1"}}))
     assert result.code == DONE
     signatures = {headers.get("HTTP_AUTHORIZATION", "") for headers in service.headers}
     assert all(f"Credential={KEY}/" in text and "/eu-test-1/s3/aws4_request" in text for text in signatures)
@@ -202,13 +202,13 @@ def test_credentials_file_is_used_without_variables(
     file = engine.folder / "credentials"
     file.write_text("[default]\naws_access_key_id = no\n[lab]\naws_access_key_id = FROMFILE\naws_secret_access_key=x\n")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
-    assert engine.run(object_plan()).code == DONE
+    assert engine.run(make_object_plan()).code == DONE
     assert all("Credential=FROMFILE/" in headers["HTTP_AUTHORIZATION"] for headers in service.headers)
 
 
 def test_endpoints_are_used_in_turn(engine: Engine, service: ObjectServer) -> None:
     endpoints = [service.url, service.url.replace("localhost", "127.0.0.1")]
-    result = engine.run(object_plan(target={"s3": {"endpoints": endpoints}}, tasks={"threads": 2}))
+    result = engine.run(make_object_plan(target={"s3": {"endpoints": endpoints}}, tasks={"threads": 2}))
     assert result.code == DONE, result.err
     hosts = [headers["HTTP_HOST"].partition(":")[0] for headers in service.headers]
     assert {host: hosts.count(host) >= 8 for host in set(hosts)} == {"localhost": True, "127.0.0.1": True}

@@ -10,13 +10,13 @@ NO_END = (1 << 64) - 1
 Parts = list[tuple[int, int, bytes]]
 
 
-def lov(stripe: int, *osts: int, count: int | None = None) -> bytes:
+def pack_lov_layout(stripe: int, *osts: int, count: int | None = None) -> bytes:
     """struct lov_user_md_v1 of lustre_user.h with its objects; without them when only a `count` was asked for."""
     head = struct.pack("<IIQQIHH", 0x0BD10BD0, 1, 17, 0, stripe, len(osts) if count is None else count, 0)
     return head + b"".join(struct.pack("<QQII", 5, 0, 0, ost) for ost in osts)
 
 
-def composite(parts: Parts) -> bytes:
+def pack_composite_layout(parts: Parts) -> bytes:
     """struct lov_comp_md_v1: components (start, end, layout)."""
     blob_offset = 32 + 48 * len(parts)
     entries, blobs = b"", b""

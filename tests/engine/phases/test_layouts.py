@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from engine_under_test import Engine, complaints, write_plan
-from lustre_layouts import KIB64, lov
+from engine_under_test import Engine, find_schema_errors, write_plan
+from lustre_layouts import KIB64, pack_lov_layout
 
 
 @pytest.fixture
@@ -23,7 +23,9 @@ def test_each_file_of_a_task_has_its_row_and_targets_their_sums(
     engine: Engine, target: Path, layout_folder: Path
 ) -> None:
     for task in range(3):
-        (layout_folder / f"data.t{task:08d}").write_bytes(lov(KIB64, task) if task < 2 else lov(KIB64, 1, 7))
+        (layout_folder / f"data.t{task:08d}").write_bytes(
+            pack_lov_layout(KIB64, task) if task < 2 else pack_lov_layout(KIB64, 1, 7)
+        )
     plan = write_plan(target, tasks={"threads": 4}, data={"files": {"mapping": "per_task", "name": "data"}})
     result = engine.run(plan, env={"SONDE_PRETEND_LAYOUTS": str(layout_folder)})
     assert result.code == 0, result.err
@@ -41,11 +43,11 @@ def test_each_file_of_a_task_has_its_row_and_targets_their_sums(
     assert line["shapes"] == [[{**shape, "stripe_count": 1}], [{**shape, "stripe_count": 2}]]
     sums = [["OST0000", 1, 16 * KIB64], ["OST0001", 2, 24 * KIB64], ["OST0007", 1, 8 * KIB64]]
     assert line["targets"] == sums
-    assert complaints(line) == []
+    assert find_schema_errors(line) == []
 
 
 def test_shared_file_belongs_to_no_task_in_the_layout(engine: Engine, target: Path, layout_folder: Path) -> None:
-    (layout_folder / "data").write_bytes(lov(KIB64, 3, 4))
+    (layout_folder / "data").write_bytes(pack_lov_layout(KIB64, 3, 4))
     plan = write_plan(target, tasks={"threads": 2}, data={"files": {"mapping": "shared", "name": "data"}})
     result = engine.run(plan, env={"SONDE_PRETEND_LAYOUTS": str(layout_folder)})
     (line,) = result.of("layout")
@@ -53,7 +55,7 @@ def test_shared_file_belongs_to_no_task_in_the_layout(engine: Engine, target: Pa
 
 
 def test_invalid_layout_is_reported_and_the_run_continues(engine: Engine, target: Path, layout_folder: Path) -> None:
-    (layout_folder / "data").write_bytes(lov(KIB64, 3, 4)[:40])
+    (layout_folder / "data").write_bytes(pack_lov_layout(KIB64, 3, 4)[:40])
     plan = write_plan(target, data={"files": {"mapping": "shared", "name": "data"}})
     result = engine.run(plan, env={"SONDE_PRETEND_LAYOUTS": str(layout_folder)})
     assert result.code == 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_under_test import BAD_PLAN, DONE, FAILED, Engine, Result, complaints
+from engine_under_test import BAD_PLAN, DONE, FAILED, Engine, Result, find_schema_errors
 from operation_lists import (
     COUNTS,
     OPEN,
@@ -32,7 +32,7 @@ def operations(tmp_path: Path) -> Path:
     return path
 
 
-def counts_of(result: Result) -> dict[str, int]:
+def count_operations(result: Result) -> dict[str, int]:
     return {line["kind"]: line["count"] for line in result.of("histogram")}
 
 
@@ -40,9 +40,9 @@ def test_replay_issues_each_operation_once(engine: Engine, target: Path, operati
     plan = make_replay_plan(target, operations, phase={"think_time": "none"}, target={"keep": True})
     result = engine.run(plan)
     assert result.code == DONE, result.err
-    assert [text for line in result.lines for text in complaints(line)] == []
+    assert [text for line in result.lines for text in find_schema_errors(line)] == []
     end = result.finished("replay")
-    assert counts_of(result) == COUNTS
+    assert count_operations(result) == COUNTS
     assert (end["bytes"]["written"], end["bytes"]["read"], end["bytes"]["planned"]) == (
         WRITTEN,
         READ_BYTES,
@@ -95,31 +95,34 @@ def test_read_beyond_the_end_fails_with_its_offset(engine: Engine, target: Path,
     assert list(target.iterdir()) == []
 
 
-def wrong(**members: Any) -> dict[str, Any]:
+def make_plan_changes(**members: Any) -> dict[str, Any]:
     return members
 
 
 WRONG_PLANS: list[tuple[str, dict[str, Any]]] = [
-    ("replay_file is missing", wrong(phase={"replay_file": ""})),
-    ("cannot be read: No such file", wrong(phase={"replay_file": "/nowhere/list"})),
-    ("is no regular file", wrong(phase={"replay_file": "/tmp"})),
-    ("think_time", wrong(phase={"think_time": "double"})),
-    ("is for 2 tasks, but the run has 3", wrong(tasks={"processes": 3})),
-    ("is for 3 files: set data.files.count", wrong(data={"files": {"mapping": "shared", "count": 4}})),
-    ("operations of up to 4096 B: set data.access.transfer", wrong(data={"access": {"transfer": 2048, "block": 2048}})),
-    ('data.files.mapping must be "shared"', wrong(data={"files": {"mapping": "many", "count": 3}})),
-    ("target.use_existing does not go with", wrong(target={"use_existing": True})),
-    ('"mmap" cannot replay operations on names', wrong(data={"backend": "mmap"})),
-    ("io.queue_depth does not go with", wrong(data={"backend": "io_uring", "io": {"queue_depth": 4}})),
-    ("io.fsync does not go with", wrong(data={"io": {"fsync": "end"}})),
-    ("io.pause does not go with", wrong(data={"io": {"pause": "1ms"}})),
-    ("phases[0].stop does not go with", wrong(phase={"stop": {"time": "1s"}})),
-    ("phases[0].verify does not go with", wrong(phase={"verify": "on_read"})),
-    ("phases[0].shift does not go with", wrong(phase={"shift": {"by": "tasks", "n": 1}})),
-    ("phases[0].data_of does not go with", wrong(phase={"data_of": "x"})),
-    ("phases[0].barrier does not go with", wrong(phase={"barrier": "intra"})),
-    ("phases[0].files does not go with", wrong(phase={"files": [0]})),
-    ('replay_file is only used with op = "replay"', wrong(phase={"op": "write"}, data={"files": {}})),
+    ("replay_file is missing", make_plan_changes(phase={"replay_file": ""})),
+    ("cannot be read: No such file", make_plan_changes(phase={"replay_file": "/nowhere/list"})),
+    ("is no regular file", make_plan_changes(phase={"replay_file": "/tmp"})),
+    ("think_time", make_plan_changes(phase={"think_time": "double"})),
+    ("is for 2 tasks, but the run has 3", make_plan_changes(tasks={"processes": 3})),
+    ("is for 3 files: set data.files.count", make_plan_changes(data={"files": {"mapping": "shared", "count": 4}})),
+    (
+        "operations of up to 4096 B: set data.access.transfer",
+        make_plan_changes(data={"access": {"transfer": 2048, "block": 2048}}),
+    ),
+    ('data.files.mapping must be "shared"', make_plan_changes(data={"files": {"mapping": "many", "count": 3}})),
+    ("target.use_existing does not go with", make_plan_changes(target={"use_existing": True})),
+    ('"mmap" cannot replay operations on names', make_plan_changes(data={"backend": "mmap"})),
+    ("io.queue_depth does not go with", make_plan_changes(data={"backend": "io_uring", "io": {"queue_depth": 4}})),
+    ("io.fsync does not go with", make_plan_changes(data={"io": {"fsync": "end"}})),
+    ("io.pause does not go with", make_plan_changes(data={"io": {"pause": "1ms"}})),
+    ("phases[0].stop does not go with", make_plan_changes(phase={"stop": {"time": "1s"}})),
+    ("phases[0].verify does not go with", make_plan_changes(phase={"verify": "on_read"})),
+    ("phases[0].shift does not go with", make_plan_changes(phase={"shift": {"by": "tasks", "n": 1}})),
+    ("phases[0].data_of does not go with", make_plan_changes(phase={"data_of": "x"})),
+    ("phases[0].barrier does not go with", make_plan_changes(phase={"barrier": "intra"})),
+    ("phases[0].files does not go with", make_plan_changes(phase={"files": [0]})),
+    ('replay_file is only used with op = "replay"', make_plan_changes(phase={"op": "write"}, data={"files": {}})),
 ]
 
 

@@ -14,12 +14,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 import start_ranks
 from start_ranks import Launcher
 
-FOUND: dict[str, Callable[[], Launcher | None]] = {"mpich": start_ranks.mpich, "openmpi": start_ranks.openmpi}
+FOUND: dict[str, Callable[[], Launcher | None]] = {"mpich": start_ranks.find_mpich, "openmpi": start_ranks.find_openmpi}
 
 
 @pytest.fixture(scope="session")
 def team_probe() -> str:
-    path = start_ranks.built("team-probe")
+    path = start_ranks.find_built_program("team-probe")
     if path is None:
         pytest.skip("team-probe is not built: cmake --preset dev && cmake --build --preset dev, or set SONDE_BUILD")
     return str(path)
@@ -27,7 +27,7 @@ def team_probe() -> str:
 
 @pytest.fixture(scope="session")
 def mpiio_probe() -> str:
-    path = start_ranks.built("mpiio-probe")
+    path = start_ranks.find_built_program("mpiio-probe")
     if path is None:
         pytest.skip("mpiio-probe is not built: cmake --preset dev && cmake --build --preset dev, or set SONDE_BUILD")
     return str(path)
@@ -45,7 +45,7 @@ def launcher(request: pytest.FixtureRequest) -> Launcher:
 @pytest.fixture(scope="session")
 def mpi_launcher(launcher: Launcher) -> Launcher:
     """A launcher whose MPI there is a module for."""
-    if start_ranks.built(launcher.module) is None:
+    if start_ranks.find_built_program(launcher.module) is None:
         pytest.skip(f"{launcher.module} is not built")
     return launcher
 
@@ -53,7 +53,7 @@ def mpi_launcher(launcher: Launcher) -> Launcher:
 @pytest.fixture(scope="session", params=[*sorted(FOUND), "ssh"])
 def node_launcher(request: pytest.FixtureRequest) -> Launcher:
     """Each way to start processes on several nodes: with MPI, where there is a module for it, and over ssh."""
-    launcher_found = start_ranks.ssh() if request.param == "ssh" else FOUND[request.param]()
-    if launcher_found is None or start_ranks.built(launcher_found.module) is None:
+    launcher_found = start_ranks.make_ssh_launcher() if request.param == "ssh" else FOUND[request.param]()
+    if launcher_found is None or start_ranks.find_built_program(launcher_found.module) is None:
         pytest.skip(f"no launcher of {request.param} here, or no module for it")
     return launcher_found

@@ -10,7 +10,7 @@ from typing import Any
 
 from engine_under_test import Engine, Plan, Result, Running
 from many_nodes import ManyNodes
-from start_ranks import Launcher, built
+from start_ranks import Launcher, find_built_program
 
 MAX_RANKS = 8
 
@@ -37,7 +37,7 @@ class EngineOverNodes(Engine):
             script.chmod(0o755)
             return Engine(script, self.folder).start(spread, *arguments, before=before, **options)
         start = self.nodes.start(self.launcher.name, self.launcher.start, ranks)
-        module = str(built(self.launcher.module))
+        module = str(find_built_program(self.launcher.module))
         return super().start(spread, "--mpi-module", module, *arguments, before=[*before, *start], **options)
 
     def run(self, plan: Plan | str | bytes, *arguments: str, **options: Any) -> Result:

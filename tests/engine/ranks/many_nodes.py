@@ -22,7 +22,7 @@ exec nsenter --net=/run/netns/{prefix}$host unshare --uts --mount --propagation 
 NETWORK = "10.94.0.0/24"
 
 
-def why_not() -> str:
+def explain_unavailability() -> str:
     """Empty when this machine can play several nodes, else the reason for a skip."""
     if os.geteuid() != 0:
         return "needs root: network namespaces"

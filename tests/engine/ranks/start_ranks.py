@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 LIMIT_S = 120  # only there so that a hang fails instead of hanging the tests
 
 
-def built(program: str) -> Path | None:
+def find_built_program(program: str) -> Path | None:
     """Returns the path of `program` in the build tree SONDE_BUILD (default: the tree whose tests were built last).
 
     None: there is no such tree, or the program was not built in it.
@@ -52,10 +52,10 @@ class Launcher:
         arguments = [*self.start, *segments[0]]
         for segment in segments[1:]:
             arguments += [":", *segment]
-        return run(arguments, env)
+        return run_command(arguments, env)
 
 
-def run(arguments: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+def run_command(arguments: list[str], env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
     """Runs a command without terminal input; what it printed is kept."""
     return subprocess.run(
         arguments,
@@ -67,7 +67,7 @@ def run(arguments: list[str], env: dict[str, str] | None = None) -> subprocess.C
     )
 
 
-def mpich() -> Launcher | None:
+def find_mpich() -> Launcher | None:
     """The mpiexec of the Python package mpich, which is in the environment that runs the tests or in .venv."""
     for prefix in (Path(sys.prefix), ROOT / ".venv"):
         if (prefix / "bin" / "mpicxx_abi").exists() and (prefix / "bin" / "mpiexec").exists():
@@ -76,15 +76,15 @@ def mpich() -> Launcher | None:
     return None
 
 
-def openmpi() -> Launcher | None:
+def find_openmpi() -> Launcher | None:
     """Open MPI of the system."""
     program = shutil.which("mpirun.openmpi") or shutil.which("mpirun")
-    if program is None or not re.search("Open MPI|OpenRTE", run([program, "--version"]).stdout):
+    if program is None or not re.search("Open MPI|OpenRTE", run_command([program, "--version"]).stdout):
         return None
     start = (program, "--oversubscribe", *(("--allow-run-as-root",) if os.geteuid() == 0 else ()))
     return Launcher("openmpi", start, ("-x", "{name}={value}"), "sonde-mpi-site.so")
 
 
-def ssh() -> Launcher:
+def make_ssh_launcher() -> Launcher:
     """The engine itself, which needs no MPI: only ManyNodes can start it, as it starts nothing but itself."""
     return Launcher("ssh", (), (), "sonde-engine")

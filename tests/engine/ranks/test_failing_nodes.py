@@ -16,7 +16,16 @@ import many_nodes
 import pytest
 import start_ranks
 from engine_over_nodes import EngineOverNodes
-from engine_under_test import ENVIRONMENT, Line, Plan, Running, environments, parse_record, tree, write_plan
+from engine_under_test import (
+    ENVIRONMENT,
+    Line,
+    Plan,
+    Running,
+    iterate_environments,
+    list_tree,
+    parse_record,
+    write_plan,
+)
 from many_nodes import ManyNodes
 from start_ranks import Launcher
 
@@ -28,46 +37,46 @@ LONG: list[Plan] = [{"id": "first", "op": "write"}, {"id": "long", "op": "rewrit
 @pytest.fixture
 def each_start(node_launcher: Launcher) -> Launcher:
     """MPICH, ssh, and Open MPI where it is installed: their daemons fail in different ways."""
-    if reason := many_nodes.why_not():
+    if reason := many_nodes.explain_unavailability():
         pytest.skip(reason)
     return node_launcher
 
 
-STARTS = {"mpich": start_ranks.mpich, "openmpi": start_ranks.openmpi, "ssh": start_ranks.ssh}
+STARTS = {"mpich": start_ranks.find_mpich, "openmpi": start_ranks.find_openmpi, "ssh": start_ranks.make_ssh_launcher}
 
 
 @pytest.fixture(params=["mpich", "ssh", pytest.param("openmpi", marks=pytest.mark.nightly)])
 def start(request: pytest.FixtureRequest) -> Launcher:
     """The same; of Open MPI at night only, for what does not depend on its daemons."""
     launcher_found = STARTS[request.param]()
-    if reason := many_nodes.why_not():
+    if reason := many_nodes.explain_unavailability():
         pytest.skip(reason)
-    if launcher_found is None or start_ranks.built(launcher_found.module) is None:
+    if launcher_found is None or start_ranks.find_built_program(launcher_found.module) is None:
         pytest.skip(f"needs the launcher of {request.param} and a module for it")
     return launcher_found
 
 
-def of_host(running: Running, name: str) -> list[int]:
+def list_processes_of_host(running: Running, name: str) -> list[int]:
     """The processes of this start on one node, found by their host name."""
-    pids = [pid for pid, environment in environments() if running.token.encode() in environment]
-    return [pid for pid in pids if host_of(pid) == name]
+    pids = [pid for pid, environment in iterate_environments() if running.token.encode() in environment]
+    return [pid for pid in pids if read_host_name(pid) == name]
 
 
-def host_of(pid: int) -> str:
+def read_host_name(pid: int) -> str:
     command = ["nsenter", f"--uts=/proc/{pid}/ns/uts", "hostname"]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
-def vanish(nodes: ManyNodes, running: Running, name: str) -> None:
+def unplug_node(nodes: ManyNodes, running: Running, name: str) -> None:
     nodes.unplug(name)
 
 
 def stop_processes_of_node(nodes: ManyNodes, running: Running, name: str) -> None:
-    for pid in of_host(running, name):
+    for pid in list_processes_of_host(running, name):
         os.kill(pid, signal.SIGSTOP)
 
 
-@pytest.mark.parametrize("fail", [vanish, stop_processes_of_node])
+@pytest.mark.parametrize("fail", [unplug_node, stop_processes_of_node])
 def test_vanished_or_hanging_node_is_reported_by_name(
     fail: Callable[[ManyNodes, Running, str], None],
     engine_path: Path, each_start: Launcher, target: Path, tmp_path: Path,
@@ -98,13 +107,13 @@ def test_nodes_that_lose_the_root_end_by_themselves(
         engine = EngineOverNodes(engine_path, tmp_path, nodes, start)
         with engine.start(plan, env=PATIENCE) as running:
             running.wait_for('"nodes_seen":2')
-            survivors = of_host(running, "n2")
+            survivors = list_processes_of_host(running, "n2")
             nodes.unplug("n1")
             running.wait_for('"type":"end"')  # the root gives n2 up as well
-            until_gone(survivors)
+            wait_until_gone(survivors)
 
 
-def until_gone(processes: list[int]) -> None:
+def wait_until_gone(processes: list[int]) -> None:
     engines = [pid for pid in processes if Path(f"/proc/{pid}/comm").exists() and name_of(pid) == "sonde-engine"]
     for pid in engines:
         try:
@@ -151,7 +160,7 @@ def test_node_with_another_engine_is_reported_before_the_run(
     assert ended.code == ENVIRONMENT, ended.err
     other_host = "head" if start.name == "ssh" else "n1"
     assert ended.sentence.startswith(f"n2 would run engine {version[:-1]}9, and {other_host} engine {version}: ")
-    assert (ended.lines, tree(target)) == ([], [])
+    assert (ended.lines, list_tree(target)) == ([], [])
 
 
 @pytest.mark.parametrize("location", ["run directory", "in place"])
@@ -169,4 +178,4 @@ def test_node_with_another_target_is_reported_before_any_phase(
             ended = running.result()
     assert ended.code == ENVIRONMENT, ended.err
     assert ended.sentence.startswith("n2 sees another target than the root: ")
-    assert (ended.lines, tree(target)) == ([], [])
+    assert (ended.lines, list_tree(target)) == ([], [])

@@ -32,24 +32,24 @@ for number in range(count):
 
 @pytest.fixture
 def mpich() -> Launcher:
-    if reason := many_nodes.why_not():
+    if reason := many_nodes.explain_unavailability():
         pytest.skip(reason)
-    launcher = start_ranks.mpich()
-    if launcher is None or start_ranks.built(launcher.module) is None:
+    launcher = start_ranks.find_mpich()
+    if launcher is None or start_ranks.find_built_program(launcher.module) is None:
         pytest.skip("needs the mpiexec of the Python package mpich and a module for it")
     return launcher
 
 
-def in_network(nodes: ManyNodes, name: str, *arguments: str) -> str:
+def run_in_network(nodes: ManyNodes, name: str, *arguments: str) -> str:
     command = ["nsenter", f"--net=/run/netns/{nodes.prefix}{name}", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def udp_sockets(nodes: ManyNodes, name: str) -> list[tuple[str, int]]:
+def list_udp_sockets(nodes: ManyNodes, name: str) -> list[tuple[str, int]]:
     """Local addresses and ports of the UDP sockets in the network of a node."""
     lines = (
-        in_network(nodes, name, "cat", "/proc/net/udp").splitlines()[1:]
-        + in_network(nodes, name, "cat", "/proc/net/udp6").splitlines()[1:]
+        run_in_network(nodes, name, "cat", "/proc/net/udp").splitlines()[1:]
+        + run_in_network(nodes, name, "cat", "/proc/net/udp6").splitlines()[1:]
     )
     locals_ = [line.split()[1].split(":") for line in lines]
     return [
@@ -57,7 +57,7 @@ def udp_sockets(nodes: ManyNodes, name: str) -> list[tuple[str, int]]:
     ]
 
 
-def timed_plan(target: Path) -> Plan:
+def make_timed_plan(target: Path) -> Plan:
     """Two tasks write 1 MiB each, which is the known answer, and then write it again and again for 5 s."""
     phases: list[Plan] = [{"id": "first", "op": "write"}, {"id": "timed", "op": "rewrite", "stop": {"time": "5s"}}]
     return write_plan(target, *phases, tasks={"threads": 2}, observe={"progress": "50ms"})
@@ -69,12 +69,12 @@ def test_flood_of_foreign_datagrams_changes_no_number(
     count = 100_000
     with ManyNodes(2, tmp_path) as nodes:
         engine = EngineOverNodes(engine_path, tmp_path, nodes, mpich)
-        with engine.start(timed_plan(target), env={"SONDE_NODE_PATIENCE": "2"}) as running:
+        with engine.start(make_timed_plan(target), env={"SONDE_NODE_PATIENCE": "2"}) as running:
             running.wait_for('"nodes_seen":2')
-            (hub,) = udp_sockets(nodes, "n1")
-            (other,) = udp_sockets(nodes, "n2")
+            (hub,) = list_udp_sockets(nodes, "n1")
+            (other,) = list_udp_sockets(nodes, "n2")
             for address, port in (hub, other):
-                in_network(nodes, "head", sys.executable, "-c", INTRUDER, address, str(port), str(count // 2))
+                run_in_network(nodes, "head", sys.executable, "-c", INTRUDER, address, str(port), str(count // 2))
             result = running.result()
     assert hub[0] == "10.94.0.1"
     assert other[0] == "10.94.0.2"
@@ -99,14 +99,14 @@ def test_undisturbed_run_has_no_rejected_messages_finding(
 
 
 def test_run_on_one_node_opens_no_udp_socket(engine_path: Path, mpich: Launcher, target: Path, tmp_path: Path) -> None:
-    plan = timed_plan(target)
+    plan = make_timed_plan(target)
     plan["tasks"] = {"threads": 1, "processes": 2}
     with (
         ManyNodes(1, tmp_path) as nodes,
         EngineOverNodes(engine_path, tmp_path, nodes, mpich).start(plan) as running,
     ):
         running.wait_for('"type":"progress"')
-        assert udp_sockets(nodes, "n1") == []
+        assert list_udp_sockets(nodes, "n1") == []
         result = running.result()
     assert result.code == DONE, result.err
     assert result.of("run")[0]["nodes"] == 1

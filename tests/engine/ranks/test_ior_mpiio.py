@@ -28,7 +28,7 @@ IOR STOP
 
 @pytest.fixture(scope="module")
 def engine() -> str:
-    path = start_ranks.built("sonde-engine")
+    path = start_ranks.find_built_program("sonde-engine")
     if path is None:
         pytest.skip("the engine is not built")
     return str(path)

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 import start_ranks
-from many_nodes import ManyNodes, why_not
+from many_nodes import ManyNodes, explain_unavailability
 
 pytestmark = pytest.mark.mpi
 
 
 @pytest.mark.parametrize(("options", "shift"), [("-C", 2), ("-C -Q 2", 0), ("", 0)])
 def test_constant_reordering_moves_on_by_a_node(options: str, shift: int, tmp_path: Path) -> None:
-    engine, module = start_ranks.built("sonde-engine"), start_ranks.built("sonde-mpi-abi.so")
+    engine, module = start_ranks.find_built_program("sonde-engine"), start_ranks.find_built_program("sonde-mpi-abi.so")
     mpiexec = Path(sys.prefix) / "bin" / "mpiexec"
-    if reason := why_not():
+    if reason := explain_unavailability():
         pytest.skip(reason)
     if engine is None or module is None or not mpiexec.exists():
         pytest.skip("needs the engine, its module for the MPI standard ABI, and the mpiexec of the package mpich")

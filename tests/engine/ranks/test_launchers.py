@@ -15,7 +15,7 @@ from start_ranks import Launcher
 pytestmark = pytest.mark.mpi
 
 
-def line(result: Any) -> dict[str, Any]:
+def parse_root_line(result: Any) -> dict[str, Any]:
     """The line that the root printed; launchers may print more around it."""
     assert result.returncode == 0, result.stderr
     lines = [text for text in result.stdout.splitlines() if text.startswith("{")]
@@ -24,7 +24,7 @@ def line(result: Any) -> dict[str, Any]:
     return document
 
 
-def offsets(reduced: str) -> list[tuple[str, int, int]]:
+def list_clock_offsets(reduced: str) -> list[tuple[str, int, int]]:
     """(node, offset, error) in the order in which the reduction joined them."""
     rows = [part.split() for part in reduced.split("|")]
     return [(node, int(offset), int(error)) for node, offset, error in rows]
@@ -33,7 +33,7 @@ def offsets(reduced: str) -> list[tuple[str, int, int]]:
 @pytest.mark.parametrize("ranks", [1, 2, 4, 16])
 def test_one_node_needs_no_mpi(launcher: Launcher, team_probe: str, ranks: int) -> None:
     # A module that cannot be loaded: whoever tries MPI fails.
-    description = line(
+    description = parse_root_line(
         launcher.run(launcher.command(ranks, team_probe, "--threads", "2"), env={"SONDE_MPI_MODULE": "/none"})
     )
     assert description["ok"]
@@ -46,26 +46,26 @@ def test_one_node_needs_no_mpi(launcher: Launcher, team_probe: str, ranks: int) 
 @pytest.mark.parametrize("ranks", [1, 2, 4, 16])
 def test_mpi_on_request(mpi_launcher: Launcher, team_probe: str, ranks: int) -> None:
     probe_command = [team_probe, "--launch", "mpi", "--threads", "2"]
-    description = line(mpi_launcher.run(mpi_launcher.command(ranks, *probe_command)))
+    description = parse_root_line(mpi_launcher.run(mpi_launcher.command(ranks, *probe_command)))
     assert description["ok"]
     assert description["description"].startswith("mpi (")
     assert (description["processes"], description["nodes"]) == (ranks, 1)
 
 
 def test_mpi_without_a_launcher_is_one_process(team_probe: str) -> None:
-    if start_ranks.built("sonde-mpi-abi.so") is None or start_ranks.mpich() is None:
+    if start_ranks.find_built_program("sonde-mpi-abi.so") is None or start_ranks.find_mpich() is None:
         pytest.skip("sonde-mpi-abi.so is not built")
-    description = line(start_ranks.run([team_probe, "--launch", "mpi"]))
+    description = parse_root_line(start_ranks.run_command([team_probe, "--launch", "mpi"]))
     assert (description["ok"], description["processes"]) == (True, 1)
 
 
 def test_a_single_rank_may_fork(launcher: Launcher, team_probe: str) -> None:
-    description = line(launcher.run(launcher.command(1, team_probe, "--processes", "3")))
+    description = parse_root_line(launcher.run(launcher.command(1, team_probe, "--processes", "3")))
     assert (description["ok"], description["description"], description["processes"]) == (True, "forked", 3)
 
 
 def test_64_ranks_on_one_node(launcher: Launcher, team_probe: str) -> None:
-    assert line(launcher.run(launcher.command(64, team_probe)))["ok"]
+    assert parse_root_line(launcher.run(launcher.command(64, team_probe)))["ok"]
 
 
 @pytest.mark.parametrize("layout", [[2, 2, 1], [1, 1], [1] * 7, [1, 3]])
@@ -75,11 +75,11 @@ def test_pretended_nodes(mpi_launcher: Launcher, team_probe: str, layout: list[i
         mpi_launcher.command(ranks, team_probe, "--launch", "mpi", variables={"SONDE_PRETEND_NODE": f"host{node}"})
         for node, ranks in enumerate(layout)
     ]
-    description = line(mpi_launcher.run(*segments))
+    description = parse_root_line(mpi_launcher.run(*segments))
     assert description["ok"]
     assert description["nodes"] == len(layout)
     assert description["node_of"] == [node for node, ranks in enumerate(layout) for _ in range(ranks)]
-    clocks = offsets(description["reduced"])
+    clocks = list_clock_offsets(description["reduced"])
     assert [name for name, _, _ in clocks] == [f"{node}@host{node}" for node in range(len(layout))]
     assert clocks[0][1:] == (0, 0)
     for _, offset, error in clocks[1:]:
@@ -89,7 +89,7 @@ def test_pretended_nodes(mpi_launcher: Launcher, team_probe: str, layout: list[i
 def test_a_module_for_another_mpi_is_refused(mpi_launcher: Launcher, team_probe: str) -> None:
     """Ranks that do not see each other must not run side by side as if each were the whole run."""
     other = "sonde-mpi-site.so" if mpi_launcher.name == "mpich" else "sonde-mpi-abi.so"
-    module = start_ranks.built(other)
+    module = start_ranks.find_built_program(other)
     if module is None:
         pytest.skip(f"{other} is not built")
     result = mpi_launcher.run(
@@ -102,7 +102,7 @@ def test_a_module_for_another_mpi_is_refused(mpi_launcher: Launcher, team_probe:
 
 
 def test_processes_that_mpi_cannot_fork(team_probe: str) -> None:
-    result = start_ranks.run([team_probe, "--launch", "mpi", "--processes", "3"])
+    result = start_ranks.run_command([team_probe, "--launch", "mpi", "--processes", "3"])
     assert result.returncode == 3
     assert "mpiexec -n 3" in result.stderr
 
@@ -110,15 +110,17 @@ def test_processes_that_mpi_cannot_fork(team_probe: str) -> None:
 def test_several_nodes(team_probe: str, tmp_path: Path) -> None:
     """Network namespaces: different host names, addresses and /proc/self/ns/net, so real nodes to everything but the
     hardware. Here the wire works: progress and stop flags travel while nobody is at a barrier."""
-    with nodes(3, tmp_path) as cluster:
-        mpiexec = Path(mpich_with_module().start[0])
-        description = line(start_ranks.run(cluster.mpiexec(mpiexec, 2, team_probe, "--threads", "2")))
+    with make_nodes(3, tmp_path) as cluster:
+        mpiexec = Path(find_mpich_with_module().start[0])
+        description = parse_root_line(
+            start_ranks.run_command(cluster.mpiexec(mpiexec, 2, team_probe, "--threads", "2"))
+        )
         assert (description["ok"], description["nodes"], description["node_of"]) == (True, 3, [0, 0, 1, 1, 2, 2])
-        clocks = offsets(description["reduced"])
+        clocks = list_clock_offsets(description["reduced"])
         assert [name for name, _, _ in clocks] == ["0@n1", "1@n2", "2@n3"]
         assert all(abs(offset) <= error for _, offset, error in clocks)
 
-        news = line(start_ranks.run(cluster.mpiexec(mpiexec, 2, team_probe, "--do", "stop")))
+        news = parse_root_line(start_ranks.run_command(cluster.mpiexec(mpiexec, 2, team_probe, "--do", "stop")))
         assert news["stop"] == 1
         assert news["slowest_ms"] < 10_000  # the probe's own limit: the flag never came
         assert (news["heard"], news["bytes"], news["operations"]) == (2, 4000, 4)
@@ -127,14 +129,14 @@ def test_several_nodes(team_probe: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("victim", [0, 2, 3])
 def test_several_nodes_learn_of_a_death(team_probe: str, tmp_path: Path, victim: int) -> None:
     """Whoever the launcher leaves alive comes out of the barrier and knows that somebody is gone."""
-    with nodes(2, tmp_path) as cluster:
-        mpiexec = Path(mpich_with_module().start[0])
+    with make_nodes(2, tmp_path) as cluster:
+        mpiexec = Path(find_mpich_with_module().start[0])
         command = cluster.mpiexec(
             mpiexec, 2, team_probe, "--do", "lose", "--victim", str(victim), "--folder", str(tmp_path)
         )
         position = command.index(str(mpiexec))
         command.insert(position + 1, "-disable-auto-cleanup")
-        assert start_ranks.run(command).returncode != 0
+        assert start_ranks.run_command(command).returncode != 0
     reports = {
         rank: json.loads((tmp_path / str(rank)).read_text()) for rank in range(4) if (tmp_path / str(rank)).exists()
     }
@@ -145,15 +147,15 @@ def test_several_nodes_learn_of_a_death(team_probe: str, tmp_path: Path, victim:
     assert all((report["stop"], report["all"]) == (3, False) for report in reports.values())
 
 
-def mpich_with_module() -> Launcher:
-    launcher_found = start_ranks.mpich()
-    if launcher_found is None or start_ranks.built(launcher_found.module) is None:
+def find_mpich_with_module() -> Launcher:
+    launcher_found = start_ranks.find_mpich()
+    if launcher_found is None or start_ranks.find_built_program(launcher_found.module) is None:
         pytest.skip("needs the Python package mpich and sonde-mpi-abi.so")
     return launcher_found
 
 
-def nodes(count: int, folder: Path) -> many_nodes.ManyNodes:
-    reason = many_nodes.why_not()
+def make_nodes(count: int, folder: Path) -> many_nodes.ManyNodes:
+    reason = many_nodes.explain_unavailability()
     if reason:
         pytest.skip(reason)
     return many_nodes.ManyNodes(count, folder)

@@ -13,7 +13,7 @@ from start_ranks import Launcher
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "truth"))
 
-from test_training import train_plan
+from test_training import make_training_plan
 
 pytestmark = pytest.mark.mpi
 
@@ -26,14 +26,14 @@ def test_all_kinds_of_access(mpi_launcher: Launcher, mpiio_probe: str, tmp_path:
 
 
 def test_mpi_io_works_without_a_launcher(mpiio_probe: str, tmp_path: Path) -> None:
-    if start_ranks.built("sonde-mpi-abi.so") is None or start_ranks.mpich() is None:
+    if start_ranks.find_built_program("sonde-mpi-abi.so") is None or start_ranks.find_mpich() is None:
         pytest.skip("sonde-mpi-abi.so is not built")
-    result = start_ranks.run([mpiio_probe, str(tmp_path)])
+    result = start_ranks.run_command([mpiio_probe, str(tmp_path)])
     assert result.returncode == 0, result.stderr
 
 
 def test_missing_mpi_module_is_reported_with_the_reason(mpiio_probe: str, tmp_path: Path) -> None:
-    result = start_ranks.run([mpiio_probe, str(tmp_path)], env={"SONDE_MPI_MODULE": "/no/such/module.so"})
+    result = start_ranks.run_command([mpiio_probe, str(tmp_path)], env={"SONDE_MPI_MODULE": "/no/such/module.so"})
     assert result.returncode == 1
     assert "the MPI module that was asked for cannot be used" in result.stderr
 
@@ -42,10 +42,10 @@ def test_missing_mpi_module_is_reported_with_the_reason(mpiio_probe: str, tmp_pa
 def test_training_epoch_reads_all_samples(
     mpi_launcher: Launcher, engine_path: Path, target: Path, tmp_path: Path, mapping: dict[str, object]
 ) -> None:
-    plan = train_plan(target, {"batch_size": 2, "compute_time": "1ms"}, tasks=1, backend="mpiio", files=mapping)
+    plan = make_training_plan(target, {"batch_size": 2, "compute_time": "1ms"}, tasks=1, backend="mpiio", files=mapping)
     del plan["data"]["paced"]
     plan["data"]["access"] = {"transfer": "4KiB", "block": "32KiB", "segments": 4}
-    module = str(start_ranks.built(mpi_launcher.module))
+    module = str(start_ranks.find_built_program(mpi_launcher.module))
     start = [*mpi_launcher.start, *mpi_launcher.command(3)]
     result = Engine(engine_path, tmp_path).run(plan, "--mpi-module", module, before=start)
     assert result.code == DONE, result.err

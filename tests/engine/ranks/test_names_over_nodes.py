@@ -21,9 +21,9 @@ NEXT = {"by": "nodes", "n": 1}
 
 @pytest.mark.parametrize(("scope", "trees"), [("shared", 1), ("per_node", NODES)])
 def test_each_name_is_met_once_over_all_nodes(scope: str, trees: int, engine_path: Path, tmp_path: Path) -> None:
-    launcher = start_ranks.mpich()
-    module = start_ranks.built("sonde-mpi-abi.so")
-    reason = many_nodes.why_not()
+    launcher = start_ranks.find_mpich()
+    module = start_ranks.find_built_program("sonde-mpi-abi.so")
+    reason = many_nodes.explain_unavailability()
     if reason or launcher is None or module is None:
         pytest.skip(reason or "needs the Python package mpich and sonde-mpi-abi.so")
     target = tmp_path / "target"

@@ -22,10 +22,10 @@ from engine_under_test import (
     INTERRUPTED,
     Plan,
     Running,
-    environments,
-    parent_of,
+    iterate_environments,
+    list_tree,
     parse_record,
-    tree,
+    read_parent_pid,
     write_plan,
 )
 from many_nodes import ManyNodes
@@ -54,7 +54,7 @@ Host *
 
 @pytest.fixture(autouse=True)
 def _nodes_can_be_made() -> None:
-    if reason := many_nodes.why_not():
+    if reason := many_nodes.explain_unavailability():
         pytest.skip(reason)
 
 
@@ -103,12 +103,12 @@ def test_real_sshd_on_two_nodes_starts_a_run(nodes: ManyNodes, engine_path: Path
     lines = parse_record(done.stdout)
     assert (lines[0]["processes"], lines[0]["nodes"]) == (4, 2)
     assert [line["host"] for line in lines if line["type"] == "node"] == nodes.names
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def find_processes(running: Running, argument: str) -> list[int]:
     """The engine's processes of this run that were started with this argument."""
-    pids = [pid for pid, environment in environments() if running.token.encode() in environment]
+    pids = [pid for pid, environment in iterate_environments() if running.token.encode() in environment]
     return [pid for pid in pids if argument.encode() in read_arguments(pid)[:2]]
 
 
@@ -122,8 +122,8 @@ def read_arguments(pid: int) -> list[bytes]:
 def find_process_of_second_host(running: Running) -> int:
     """One that the node command of n2 has started; the root is on n1."""
     commands = find_processes(running, "ssh-node")
-    others = {pid for pid, environment in environments() if b"SONDE_SSH_HOST=n2\0" in environment}
-    return max(pid for pid in find_processes(running, "run") if pid in others and parent_of(pid) in commands)
+    others = {pid for pid, environment in iterate_environments() if b"SONDE_SSH_HOST=n2\0" in environment}
+    return max(pid for pid in find_processes(running, "run") if pid in others and read_parent_pid(pid) in commands)
 
 
 def kill_process(running: Running) -> None:
@@ -131,7 +131,7 @@ def kill_process(running: Running) -> None:
 
 
 def kill_node_command(running: Running) -> None:
-    os.kill(parent_of(find_process_of_second_host(running)), signal.SIGKILL)
+    os.kill(read_parent_pid(find_process_of_second_host(running)), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("end", [kill_process, kill_node_command])
@@ -139,7 +139,7 @@ def test_run_ends_when_a_part_of_it_is_killed(
     end: Callable[[Running], None], nodes: ManyNodes, engine_path: Path, target: Path, tmp_path: Path
 ) -> None:
     plan = write_plan(target, *LONG, tasks={"threads": 4}, observe={"progress": "50ms"})
-    engine = EngineOverNodes(engine_path, tmp_path, nodes, start_ranks.ssh())
+    engine = EngineOverNodes(engine_path, tmp_path, nodes, start_ranks.make_ssh_launcher())
     with engine.start(plan, env={"SONDE_NODE_PATIENCE": "2"}) as running:
         running.wait_for_phase("long")
         running.wait_for('"nodes_seen":2')
@@ -149,14 +149,14 @@ def test_run_ends_when_a_part_of_it_is_killed(
     assert result.code == 1, result.err
     assert result.of("end")[0]["status"] == "failed"
     assert result.finished("first")["bytes"]["transferred"] == 4 << 20
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_processes_end_in_good_order_without_the_hub(
     nodes: ManyNodes, engine_path: Path, target: Path, tmp_path: Path
 ) -> None:
     plan = write_plan(target, *LONG, tasks={"threads": 4}, observe={"progress": "50ms"})
-    engine = EngineOverNodes(engine_path, tmp_path, nodes, start_ranks.ssh())
+    engine = EngineOverNodes(engine_path, tmp_path, nodes, start_ranks.make_ssh_launcher())
     with engine.start(plan) as running:
         running.wait_for_phase("long")
         (hub,) = find_processes(running, "ssh")
@@ -167,7 +167,7 @@ def test_processes_end_in_good_order_without_the_hub(
             time.sleep(0.05)
         end = parse_record(running.text())[-1]
     assert (end["type"], end["status"]) == ("end", "interrupted")
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -175,7 +175,7 @@ def test_a_signal_to_the_hub_ends_all_processes_in_good_order(
     number: signal.Signals, nodes: ManyNodes, engine_path: Path, target: Path, tmp_path: Path
 ) -> None:
     plan = write_plan(target, *LONG, tasks={"threads": 4})
-    engine = EngineOverNodes(engine_path, tmp_path, nodes, start_ranks.ssh())
+    engine = EngineOverNodes(engine_path, tmp_path, nodes, start_ranks.make_ssh_launcher())
     with engine.start(plan) as running:
         running.wait_for_phase("long")
         (hub,) = find_processes(running, "ssh")
@@ -184,7 +184,7 @@ def test_a_signal_to_the_hub_ends_all_processes_in_good_order(
     assert result.code == INTERRUPTED, result.err
     assert result.of("end")[0]["status"] == "interrupted"
     assert result.finished("first")["bytes"]["transferred"] == 4 << 20
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 SHELLS = {
@@ -207,7 +207,7 @@ def test_nothing_starts_when_a_host_does_not_answer(
     result = start_over_shell(engine_path, shell, tmp_path, target)
     assert result.returncode == ENVIRONMENT
     assert result.stderr.splitlines()[-1].startswith(f"sonde-engine: {message}"), result.stderr
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_login_shell_output_is_not_parsed_as_messages(engine_path: Path, target: Path, tmp_path: Path) -> None:
@@ -267,11 +267,11 @@ def test_mpi_io_is_rejected_before_any_file_is_created(
     nodes: ManyNodes, engine_path: Path, target: Path, tmp_path: Path
 ) -> None:
     plan = write_plan(target, tasks={"threads": 2}, data={"backend": "mpiio"})
-    with EngineOverNodes(engine_path, tmp_path, nodes, start_ranks.ssh()).start(plan) as running:
+    with EngineOverNodes(engine_path, tmp_path, nodes, start_ranks.make_ssh_launcher()).start(plan) as running:
         result = running.result()
     assert result.code == ENVIRONMENT
     assert result.sentence.startswith("the backend needs MPI, and processes started over ssh have none")
-    assert (result.lines, tree(target)) == ([], [])
+    assert (result.lines, list_tree(target)) == ([], [])
 
 
 def test_other_command_lines_print_on_standard_output(nodes: ManyNodes, engine_path: Path, target: Path) -> None:

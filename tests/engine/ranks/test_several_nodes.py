@@ -18,9 +18,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "truth"))
 
 from engine_over_nodes import EngineOverNodes
 from engine_under_test import Line, Result
-from schedule import task
-from test_known_answers import MIB, STEPPED, check, check_latency, plan_of, rate
-from test_training import EXACT, RATE, follow_queue, train_plan
+from schedule import schedule_task
+from test_known_answers import MIB, STEPPED, check_latency, check_phase_end, get_byte_rate, plan_of
+from test_training import EXACT, RATE, follow_queue, make_training_plan
 
 pytestmark = [pytest.mark.mpi, pytest.mark.root]
 HALF_S, PPM = 500_000_000, 100
@@ -28,11 +28,11 @@ HALF_S, PPM = 500_000_000, 100
 
 @pytest.fixture(autouse=True)
 def _nodes_can_be_made() -> None:
-    if reason := many_nodes.why_not():
+    if reason := many_nodes.explain_unavailability():
         pytest.skip(reason)
 
 
-def by_node(result: Result, phase: str = "p") -> list[Line]:
+def list_lines_by_node(result: Result, phase: str = "p") -> list[Line]:
     line = next(line for line in result.of("nodes") if line["phase"] == phase)
     return [dict(zip(line["columns"], row, strict=True)) for row in line["rows"]]
 
@@ -44,17 +44,17 @@ def test_tasks_on_several_nodes_match_the_paced_truth(
     plan = plan_of(target, STEPPED, threads=count, paced={"latency": "1ms", "slow_tasks": {"1": 10}})
     with ManyNodes(count, tmp_path) as nodes:
         result = EngineOverNodes(engine_path, tmp_path, nodes, node_launcher).run(plan)
-    truth = [task(256, MIB, STEPPED, latency=1e-3, slow=10 if n == 1 else 1) for n in range(count)]
-    check_latency(check(result, truth), truth)
+    truth = [schedule_task(256, MIB, STEPPED, latency=1e-3, slow=10 if n == 1 else 1) for n in range(count)]
+    check_latency(check_phase_end(result, truth), truth)
     assert result.of("run")[0]["nodes"] == count
-    assert [row["host"] for row in by_node(result)] == nodes.names
+    assert [row["host"] for row in list_lines_by_node(result)] == nodes.names
 
 
 @pytest.mark.parametrize("count", [2, 8])
 def test_training_on_several_nodes_matches_the_queue(
     count: int, engine_path: Path, node_launcher: Launcher, target: Path, tmp_path: Path
 ) -> None:
-    plan = train_plan(target, {"batch_size": 2, "compute_time": "60ms", "prefetch": 2}, tasks=count)
+    plan = make_training_plan(target, {"batch_size": 2, "compute_time": "60ms", "prefetch": 2}, tasks=count)
     with ManyNodes(count, tmp_path) as nodes:
         result = EngineOverNodes(engine_path, tmp_path, nodes, node_launcher).run(plan)
     training = result.finished("epoch0")["training"]
@@ -63,10 +63,10 @@ def test_training_on_several_nodes_matches_the_queue(
     assert training["lowest_utilization"] == pytest.approx(utilization, rel=EXACT)
     assert training["first_batch_s"] == pytest.approx(first, rel=EXACT)
     assert (training["accelerators"], training["samples"]) == (count, count * 12)
-    assert [row["host"] for row in by_node(result, "epoch0")] == nodes.names
+    assert [row["host"] for row in list_lines_by_node(result, "epoch0")] == nodes.names
 
 
-def library(folder: Path) -> Path:
+def compile_library(folder: Path) -> Path:
     compiler = shutil.which("cc")
     if compiler is None:
         pytest.skip("no C compiler for the library of another clock")
@@ -85,7 +85,7 @@ def test_clock_offset_and_drift_are_recorded_and_change_no_rate(
     plan["data"]["paced"]["virtual_clock"] = False
     elapsed = 128 * MIB / 100e6
     errors: list[float] = []
-    clock = library(tmp_path)
+    clock = compile_library(tmp_path)
     with ManyNodes(3, tmp_path) as nodes:
         for name, sign in (("n2", 1), ("n3", -1)):
             names = {"CLOCK_AHEAD_NS": sign * HALF_S, "CLOCK_PPM": sign * PPM, "CLOCK_ORIGIN_NS": time.monotonic_ns()}
@@ -96,11 +96,11 @@ def test_clock_offset_and_drift_are_recorded_and_change_no_rate(
             result = engine.run(plan, record=tmp_path / f"try-{len(errors)}.ndjson")
             line = result.finished("p")
             truths = {"total": 300e6, "transfer": 300e6, "task_sum": 300e6, "first_done": 300e6}
-            errors.append(max(abs(rate(line, name) / truth - 1) for name, truth in truths.items()))
+            errors.append(max(abs(get_byte_rate(line, name) / truth - 1) for name, truth in truths.items()))
     assert min(errors) < 0.01, errors
     node_lines = result.of("node")
     assert [node["host"] for node in node_lines] == ["n1", "n2", "n3"]
-    for node, row, sign in zip(node_lines, by_node(result), (0, 1, -1), strict=True):
+    for node, row, sign in zip(node_lines, list_lines_by_node(result), (0, 1, -1), strict=True):
         drift_ns = sign * PPM * 1e-6 * elapsed * 1e9
         for times in (node, row):  # since the origin, less than 50 s ago
             assert abs(times["clock_offset_ns"] + sign * HALF_S) <= times["clock_error_ns"] + 50 * PPM * 1000

@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.mpi, pytest.mark.root, pytest.mark.nightly]
 
 @pytest.fixture(scope="module", params=[2, 4, 8])
 def nodes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ManyNodes]:
-    if reason := many_nodes.why_not():
+    if reason := many_nodes.explain_unavailability():
         pytest.skip(reason)
     prefix = f"sonde{os.getpid()}-{request.param}-"
     with ManyNodes(request.param, tmp_path_factory.mktemp("nodes"), prefix) as started_nodes:

@@ -8,7 +8,7 @@ import json
 from pathlib import Path
 
 import pytest
-from engine_under_test import ROOT, Engine, Plan, complaints, write_plan
+from engine_under_test import ROOT, Engine, Plan, find_schema_errors, write_plan
 
 EXAMPLE = [
     json.loads(line) for line in (ROOT / "schema/record/example.ndjson").read_text(encoding="utf-8").splitlines()
@@ -16,7 +16,7 @@ EXAMPLE = [
 
 
 def test_example_has_declared_members_only() -> None:
-    assert [complaint for line in EXAMPLE for complaint in complaints(line)] == []
+    assert [complaint for line in EXAMPLE for complaint in find_schema_errors(line)] == []
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_undeclared_member_is_reported(kind: str, path: tuple[str, ...], complai
     for name in path:
         table = table[name]
     table["extra"] = 1
-    assert complaints(line) == [f"{complaint} is not declared in record.schema.json"]
+    assert find_schema_errors(line) == [f"{complaint} is not declared in record.schema.json"]
 
 
 def test_engine_writes_declared_members_only(engine: Engine, tmp_path: Path) -> None:
@@ -57,4 +57,4 @@ def test_engine_writes_declared_members_only(engine: Engine, tmp_path: Path) -> 
         result = engine.run(plan)
         assert result.code == 0, result.err
         assert {"run", "node", "phase_begin", "phase_end", "end"} <= {line["type"] for line in result.lines}
-        assert [complaint for line in result.lines for complaint in complaints(line)] == []
+        assert [complaint for line in result.lines for complaint in find_schema_errors(line)] == []

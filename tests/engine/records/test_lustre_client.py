@@ -7,7 +7,7 @@ import threading
 import time
 from pathlib import Path
 
-from engine_under_test import Engine, complaints, write_plan
+from engine_under_test import Engine, find_schema_errors, write_plan
 
 # As `lctl get_param osc.*.import` prints it, shortened.
 IMPORT = """import:
@@ -32,11 +32,11 @@ def write_files(root: Path, files: dict[str, str]) -> Path:
     return root
 
 
-def lustre_of(engine: Engine, target: Path, root: Path) -> dict[str, object] | None:
+def read_lustre_facts(engine: Engine, target: Path, root: Path) -> dict[str, object] | None:
     result = engine.run(write_plan(target), env={"SONDE_LUSTRE_ROOT": str(root)})
     assert result.code == 0, result.err
     (node,) = result.of("node")
-    assert complaints(node) == []
+    assert find_schema_errors(node) == []
     lustre: dict[str, object] | None = node.get("lustre")
     return lustre
 
@@ -56,7 +56,7 @@ def test_settings_of_a_new_client_are_read_from_sys_proc_and_debugfs(
     files |= {f"{mdc}/max_rpcs_in_flight": "8\n", f"{mdc}/max_mod_rpcs_in_flight": "7\n"}
     files |= {f"{mdc.replace('sys/fs', 'proc/fs')}/import": IMPORT.format(version="2.14.0.12")}
     files |= {"sys/fs/lustre/llite/scratch-ffff9c0c4e5a3800/max_read_ahead_mb": "1024\n"}
-    assert lustre_of(engine, target, write_files(tmp_path / "root", files)) == {
+    assert read_lustre_facts(engine, target, write_files(tmp_path / "root", files)) == {
         "client_version": "2.15.3",
         "server_version": "2.15.3.0 on 3, 2.14.0.12 on 1",
         "debug": "ioctl neterror warning error",
@@ -83,7 +83,7 @@ def test_old_lustre_client_is_read_from_proc(engine: Engine, target: Path, tmp_p
         f"{locks}/lock_unused_count": "17\n",
         f"{locks}/lru_max_age": "36000000\n",
     }
-    assert lustre_of(engine, target, write_files(tmp_path / "root", files)) == {
+    assert read_lustre_facts(engine, target, write_files(tmp_path / "root", files)) == {
         "client_version": "1.8.9",
         "debug": "0",
         "osc": {"checksums": "0", "max_dirty_mb": "256"},
@@ -92,13 +92,13 @@ def test_old_lustre_client_is_read_from_proc(engine: Engine, target: Path, tmp_p
 
 
 def test_record_without_lustre_client_has_no_lustre_member(engine: Engine, target: Path, tmp_path: Path) -> None:
-    assert lustre_of(engine, target, tmp_path) is None
+    assert read_lustre_facts(engine, target, tmp_path) is None
 
 
 # --- locks ----------------------------------------------------------------------------------------------------------
 
 
-def held_locks(root: Path, *unused: int) -> list[Path]:
+def list_lock_files(root: Path, *unused: int) -> list[Path]:
     folders = [root / f"sys/fs/lustre/ldlm/namespaces/scratch-OST{index:04x}-osc-ff" for index in range(len(unused))]
     for folder, count in zip(folders, unused, strict=True):
         write_files(
@@ -116,7 +116,7 @@ def run_lock_treatment(
     return result.code, line, result.err
 
 
-def client(folder: Path, released: list[str]) -> None:
+def simulate_lustre_client(folder: Path, released: list[str]) -> None:
     """Gives locks back when it is told to, as the client of Lustre does."""
     ends = time.monotonic() + 30
     while time.monotonic() < ends:
@@ -130,9 +130,11 @@ def client(folder: Path, released: list[str]) -> None:
 
 
 def test_locks_are_counted_before_and_after_their_release(engine: Engine, target: Path, tmp_path: Path) -> None:
-    folders = held_locks(tmp_path, 12, 30)
+    folders = list_lock_files(tmp_path, 12, 30)
     released: list[str] = []
-    threads = [threading.Thread(target=client, args=(folder, released), daemon=True) for folder in folders]
+    threads = [
+        threading.Thread(target=simulate_lustre_client, args=(folder, released), daemon=True) for folder in folders
+    ]
     for thread in threads:
         thread.start()
     code, line, _ = run_lock_treatment(engine, target, tmp_path, "required")
@@ -144,7 +146,7 @@ def test_locks_are_counted_before_and_after_their_release(engine: Engine, target
 
 
 def test_unreleased_locks_fail_the_treatment(engine: Engine, target: Path, tmp_path: Path) -> None:
-    held_locks(tmp_path, 5)
+    list_lock_files(tmp_path, 5)
     code, line, complaint = run_lock_treatment(engine, target, tmp_path, "required")
     assert (code, line["outcome"], line["locks_before"], line["locks_after"]) == (3, "failed", 5, 5)
     assert "Not all locks were given back" in str(line["text"])
@@ -152,7 +154,7 @@ def test_unreleased_locks_fail_the_treatment(engine: Engine, target: Path, tmp_p
 
 
 def test_lock_release_without_permission_explains_the_remedy(engine: Engine, target: Path, tmp_path: Path) -> None:
-    (folder,) = held_locks(tmp_path, 5)
+    (folder,) = list_lock_files(tmp_path, 5)
     (folder / "lru_size").unlink()
     (folder / "lru_size").mkdir()
     code, line, _ = run_lock_treatment(engine, target, tmp_path)

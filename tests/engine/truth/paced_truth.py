@@ -31,7 +31,7 @@ UNITS = {
 }
 
 
-def quantity(text: str | float) -> float:
+def parse_quantity(text: str | float) -> float:
     """Seconds, bytes or bytes per second."""
     if not isinstance(text, str):
         return text
@@ -46,8 +46,8 @@ class Served:
     def __init__(self, paced: Plan, task: int) -> None:
         steps = paced.get("schedule") or [{"at": 0, "rate": paced["rate"]}]
         slower: float = paced.get("slow_tasks", {}).get(str(task), 1)
-        self.at: list[float] = [quantity(step.get("at", 0)) for step in steps]
-        self.rate: list[float] = [quantity(step["rate"]) / slower for step in steps]
+        self.at: list[float] = [parse_quantity(step.get("at", 0)) for step in steps]
+        self.rate: list[float] = [parse_quantity(step["rate"]) / slower for step in steps]
         self.slope = [0.0] * len(steps)
         if paced.get("ramp"):
             for i in range(len(steps) - 1):
@@ -150,8 +150,8 @@ class Server:
     def __init__(self, plan: Plan, task: int) -> None:
         data = plan["data"]
         self.served = Served(data["paced"], task)
-        self.length = int(quantity(data["access"]["transfer"]))
-        self.latency = quantity(data["paced"].get("latency", 0))
+        self.length = int(parse_quantity(data["access"]["transfer"]))
+        self.latency = parse_quantity(data["paced"].get("latency", 0))
         self.depth = data.get("io", {}).get("queue_depth", 1)
         self.task = Task(self.length)
         self.free = 0.0  # when the server has moved all bytes so far
@@ -175,15 +175,15 @@ class Server:
         return passed is not None
 
 
-def truth_of(plan: Plan) -> Truth:
+def compute_truth(plan: Plan) -> Truth:
     """The first phase of a plan with the backend `paced`."""
     stop = plan["phases"][0].get("stop", {})
     tasks = plan.get("tasks", {})
     access = plan["data"]["access"]
-    in_pass = int(quantity(access["block"]) / quantity(access["transfer"])) * access.get("segments", 1)
+    in_pass = int(parse_quantity(access["block"]) / parse_quantity(access["transfer"])) * access.get("segments", 1)
     servers = [Server(plan, task) for task in range(tasks.get("processes", 1) * tasks.get("threads", 1))]
-    wall = quantity(stop.get("stonewall", stop.get("time", math.inf)))
-    at_least = quantity(stop.get("min_time", stop.get("time", 0)))
+    wall = parse_quantity(stop.get("stonewall", stop.get("time", math.inf)))
+    at_least = parse_quantity(stop.get("min_time", stop.get("time", 0)))
     stopped_by = "time" if "time" in stop else "volume"
     for server in servers:
         passed = server.go(wall, in_pass)

@@ -60,7 +60,9 @@ class Task:
         return [end - before for before, end in zip([0.0, *self.ends], self.ends, strict=False)]
 
 
-def task(count: int, transfer: int, steps: Steps, ramp: bool = False, latency: float = 0.0, slow: float = 1.0) -> Task:
+def schedule_task(
+    count: int, transfer: int, steps: Steps, ramp: bool = False, latency: float = 0.0, slow: float = 1.0
+) -> Task:
     """`count` operations, one after the other; each takes its bytes over the rate, plus the latency."""
     scaled = [(start, rate / slow) for start, rate in steps]
     task_truth = Task(transfer)

@@ -26,7 +26,7 @@ MASK = 2**64 - 1
 # The reference -------------------------------------------------------------------------------------------------------
 
 
-def mix(x: int) -> int:
+def mix_bits(x: int) -> int:
     """The finalizer of SplitMix64."""
     x = (x + 0x9E3779B97F4A7C15) & MASK
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
@@ -35,9 +35,9 @@ def mix(x: int) -> int:
 
 
 @lru_cache(maxsize=512)
-def noise(key: int, length: int, compressible: float) -> bytes:
+def make_noise(key: int, length: int, compressible: float) -> bytes:
     """Pseudo-random bytes; of every 64 the share `compressible` at the front is zero."""
-    words64 = [mix((key + i) & MASK) for i in range(0, length, 8)]
+    words64 = [mix_bits((key + i) & MASK) for i in range(0, length, 8)]
     out = bytearray(struct.pack(f"<{len(words64)}Q", *words64))
     zeros = int(compressible * 64 + 0.5)
     for start in range(0, length, 64):
@@ -57,7 +57,7 @@ class Payload:
         return self.identity(file, offset) >> 11 < int(self.duplicates * 2**53)
 
     def identity(self, file: int, offset: int) -> int:
-        return mix((mix(file ^ self.seed) + offset) & MASK)
+        return mix_bits((mix_bits(file ^ self.seed) + offset) & MASK)
 
     def granule(self, file: int, offset: int, generation: int, period: int) -> bytes:
         """The 4 KiB of a file that begin at `offset`."""
@@ -67,14 +67,14 @@ class Payload:
         stamp_offset = 0
         if self.kind == "random":
             identity = self.identity(file, offset)
-            key = mix(self.seed + identity % 64) if duplicate else mix(identity ^ generation)
-            body = noise(key, GRANULE, self.compressible)
+            key = mix_bits(self.seed + identity % 64) if duplicate else mix_bits(identity ^ generation)
+            body = make_noise(key, GRANULE, self.compressible)
         else:
             places = period // GRANULE
-            rotation = GRANULE * (((mix(file) + generation * 2654435761) & MASK) % places)
+            rotation = GRANULE * (((mix_bits(file) + generation * 2654435761) & MASK) % places)
             start = (offset + rotation) % period
             stamp_offset = start // GRANULE % min(64, places) * 64
-            body = noise(mix(self.seed), period, self.compressible)[start : start + GRANULE]
+            body = make_noise(mix_bits(self.seed), period, self.compressible)[start : start + GRANULE]
         fields = (0, 0, 0) if duplicate else (file, offset, generation)
         return body[:stamp_offset] + struct.pack("<4Q", MAGIC ^ self.seed, *fields) + body[stamp_offset + 32 :]
 

@@ -33,15 +33,15 @@ def plan_of(target: Path, *phases: Plan, threads: int = 2, **data: Any) -> Plan:
     }
 
 
-def write(name: str = "write", **more: Any) -> Plan:
+def make_write_phase(name: str = "write", **more: Any) -> Plan:
     return {"id": name, "op": "write", **more}
 
 
-def rewrite(name: str = "rewrite", **more: Any) -> Plan:
+def make_rewrite_phase(name: str = "rewrite", **more: Any) -> Plan:
     return {"id": name, "op": "rewrite", **more}
 
 
-def read(**more: Any) -> Plan:
+def make_read_phase(**more: Any) -> Plan:
     return {"id": "read", "op": "read", "verify": "on_read", **more}
 
 
@@ -67,8 +67,10 @@ def test_a_rewrite_that_was_stopped_leaves_two_versions(
 ) -> None:
     """Wherever it stopped: each operation is expected in its own version."""
     access = {"transfer": "4KiB", "block": "8MiB", "segments": 1, "order": order, "scope": scope}
-    stopped = rewrite(stop={"stonewall": "1ms"})
-    plan = plan_of(target, write(), stopped, read(data_of="write"), files={"mapping": mapping}, access=access)
+    stopped = make_rewrite_phase(stop={"stonewall": "1ms"})
+    plan = plan_of(
+        target, make_write_phase(), stopped, make_read_phase(data_of="write"), files={"mapping": mapping}, access=access
+    )
     result = engine.run(plan)
     assert_clean(result, 2 * 8192 * KIB)
     done = result.finished("rewrite")["bytes"]["transferred"]
@@ -78,8 +80,12 @@ def test_a_rewrite_that_was_stopped_leaves_two_versions(
 @pytest.mark.parametrize("access", [SMALL, OTHER])
 @pytest.mark.parametrize("files", [[0], [2, 0], [1, 2]])
 def test_rewritten_files_have_a_newer_version(engine: Engine, target: Path, access: Plan, files: list[int]) -> None:
-    for later in (rewrite(files=files), write("again", files=files, open="overwrite"), write("fresh", files=files)):
-        plan = plan_of(target, write(), later, read(access=access), files=MANY)
+    for later in (
+        make_rewrite_phase(files=files),
+        make_write_phase("again", files=files, open="overwrite"),
+        make_write_phase("fresh", files=files),
+    ):
+        plan = plan_of(target, make_write_phase(), later, make_read_phase(access=access), files=MANY)
         assert_clean(engine.run(plan), 2 * 3 * 128 * KIB)
 
 
@@ -87,14 +93,14 @@ def test_rewritten_files_have_a_newer_version(engine: Engine, target: Path, acce
 def test_another_geometry_reads_complete_data_of_any_order(engine: Engine, target: Path, shift: Plan) -> None:
     orders = ("sequential", "reverse", "random_permute")
     for mapping, order in itertools.product(("shared", "per_task"), orders):
-        first = write(access={**SMALL, "order": order, "scope": "file" if mapping == "shared" else "task"})
-        second = read(access={**OTHER, "order": "random_permute", "seed": 5}, shift=shift)
+        first = make_write_phase(access={**SMALL, "order": order, "scope": "file" if mapping == "shared" else "task"})
+        second = make_read_phase(access={**OTHER, "order": "random_permute", "seed": 5}, shift=shift)
         assert_clean(engine.run(plan_of(target, first, second, files={"mapping": mapping})), 2 * 128 * KIB)
 
 
 def test_data_at_an_offset_is_verified(engine: Engine, target: Path) -> None:
-    first = write(access={**SMALL, "offset": "1MiB"})
-    plan = plan_of(target, first, read(access={**OTHER, "offset": "1MiB", "order": "random_permute"}))
+    first = make_write_phase(access={**SMALL, "offset": "1MiB"})
+    plan = plan_of(target, first, make_read_phase(access={**OTHER, "offset": "1MiB", "order": "random_permute"}))
     assert_clean(engine.run(plan), 2 * 128 * KIB)
 
 
@@ -109,22 +115,22 @@ def test_data_at_an_offset_is_verified(engine: Engine, target: Path) -> None:
 )
 def test_holes_are_not_read_as_data(engine: Engine, target: Path, holes: Plan) -> None:
     """Zeros that nobody wrote are very fast."""
-    plan = plan_of(target, write(access={**SMALL, **holes}), read(access=OTHER, verify="none"))
+    plan = plan_of(target, make_write_phase(access={**SMALL, **holes}), make_read_phase(access=OTHER, verify="none"))
     result = engine.run(plan)
     assert result.code == BAD_PLAN
     assert result.only_sentence.startswith('plan: phase "read" reads with another geometry than phase "write" wrote')
 
 
 def test_data_not_hit_by_a_random_rewrite_remains_readable(engine: Engine, target: Path) -> None:
-    anywhere = rewrite(access={**SMALL, "order": "random_replace"})
-    result = engine.run(plan_of(target, write(), anywhere, read(access=OTHER, verify="none")))
+    anywhere = make_rewrite_phase(access={**SMALL, "order": "random_replace"})
+    result = engine.run(plan_of(target, make_write_phase(), anywhere, make_read_phase(access=OTHER, verify="none")))
     assert result.code == DONE, result.err
     assert result.finished("read")["bytes"]["read"] == 2 * 128 * KIB
 
 
 def test_mixed_phase_makes_only_its_files_unverifiable(engine: Engine, target: Path) -> None:
     mixed = {"id": "mixed", "op": "mixed", "files": [1], "access": {"read_ratio": 0.5}}
-    plan = plan_of(target, write(), mixed, read(), files=MANY)
+    plan = plan_of(target, make_write_phase(), mixed, make_read_phase(), files=MANY)
     assert_clean(engine.run(plan), 2 * 3 * 128 * KIB, checked=2 * 2 * 128 * KIB)
 
 
@@ -132,8 +138,8 @@ def test_mixed_phase_makes_only_its_files_unverifiable(engine: Engine, target: P
 def test_partial_write_is_read_up_to_its_end(engine: Engine, target: Path, mapping: str) -> None:
     """The write stops early; a read of other operations stays inside what every task has written."""
     access = {"transfer": "4KiB", "block": "4KiB", "segments": 65536}
-    stopped = write(stop={"stonewall": "40ms"})
-    second = read(access={"transfer": "8KiB", "block": "8KiB", "segments": 32768})
+    stopped = make_write_phase(stop={"stonewall": "40ms"})
+    second = make_read_phase(access={"transfer": "8KiB", "block": "8KiB", "segments": 32768})
     plan = plan_of(target, stopped, second, files={"mapping": mapping}, access=access)
     for attempt in range(10):
         result = engine.run(plan, record=engine.folder / f"{attempt}.ndjson")
@@ -149,8 +155,8 @@ def test_partial_write_is_read_up_to_its_end(engine: Engine, target: Path, mappi
 
 def test_separate_process_restores_data_versions_from_the_manifest(engine: Engine, target: Path) -> None:
     """The manifest carries the versions from stage to stage."""
-    separate = read(access=OTHER, process="separate")
-    plan = plan_of(target, write(), rewrite(files=[1], process="separate"), separate, files=MANY)
+    separate = make_read_phase(access=OTHER, process="separate")
+    plan = plan_of(target, make_write_phase(), make_rewrite_phase(files=[1], process="separate"), separate, files=MANY)
     result = engine.run(plan)
     assert result.code == DONE, result.err
     assert result.finished("read")["verify"] == {"checked_bytes": 2 * 3 * 128 * KIB, "mismatches": 0}
@@ -159,7 +165,7 @@ def test_separate_process_restores_data_versions_from_the_manifest(engine: Engin
 def test_duplex_writes_are_a_version_too(engine: Engine, target: Path) -> None:
     streams = [{"id": "out", "op": "write", "file": 0}, {"id": "in", "op": "read", "file": 1}]
     duplex = {"id": "duplex", "op": "duplex", "streams": streams}
-    plan = plan_of(target, write(), duplex, read(), files=MANY)
+    plan = plan_of(target, make_write_phase(), duplex, make_read_phase(), files=MANY)
     assert_clean(engine.run(plan), 2 * 3 * 128 * KIB)
 
 
@@ -170,7 +176,9 @@ def test_writer_of_a_shared_file_is_determined_by_the_offset(engine: Engine, tar
         f" printf x | dd of={target}/run/data bs=1 seek=140000 conv=notrunc status=none"
     )
     damage = [{"kind": "command", "command": spoil, "need": "required"}]
-    result = engine.run(plan_of(target, write(), read(access=OTHER, before=damage), files={"mapping": "shared"}))
+    result = engine.run(
+        plan_of(target, make_write_phase(), make_read_phase(access=OTHER, before=damage), files={"mapping": "shared"})
+    )
     assert result.code == MISMATCH
     writers = {error["offset"]: re.search(r"written by task (\d+)", error["text"]) for error in result.of("error")}
     # Blocks of 64 KiB in turn: 70000 lies in the one of task 1, 140000 again in one of task 0.
@@ -184,8 +192,8 @@ def test_short_queued_operations_are_completed(engine: Engine, target: Path, dep
     if not backends["io_uring"]["usable"]:
         pytest.skip(backends["io_uring"]["why"])
     cut = [{"kind": "command", "command": f"truncate -s 100001 {target}/run/data.t00000000", "need": "required"}]
-    second = read(before=cut, backend="io_uring", io={"queue_depth": depth})
-    result = engine.run(plan_of(target, write(), second, threads=1))
+    second = make_read_phase(before=cut, backend="io_uring", io={"queue_depth": depth})
+    result = engine.run(plan_of(target, make_write_phase(), second, threads=1))
     assert result.code == MISMATCH
     end = result.finished("read")
     assert end["verify"] == {"checked_bytes": 128 * KIB, "mismatches": 8}
@@ -200,7 +208,7 @@ MIXED_ACCESS: Plan = {
 }  # fmt: skip
 
 
-def mixed(**more: Any) -> Plan:
+def make_mixed_phase(**more: Any) -> Plan:
     """Reads and writes at random places, each read compared."""
     access = {**MIXED_ACCESS, **more.pop("access", {})}
     return {"id": "read", "op": "mixed", "verify": "on_read", "access": access, "stop": {"min_time": "100ms"}, **more}
@@ -219,7 +227,14 @@ def test_mixed_phase_reads_old_data_or_data_of_the_same_task(
     engine: Engine, target: Path, mapping: str, backend: str, access: Plan
 ) -> None:
     filled = {"transfer": "64KiB", "block": "256KiB", "segments": 4}
-    plan = plan_of(target, write(), mixed(access=access), files={"mapping": mapping}, access=filled, backend=backend)
+    plan = plan_of(
+        target,
+        make_write_phase(),
+        make_mixed_phase(access=access),
+        files={"mapping": mapping},
+        access=filled,
+        backend=backend,
+    )
     result = engine.run(plan)
     assert result.code == DONE, result.err
     end = result.finished("read")
@@ -232,14 +247,18 @@ def test_mixed_reads_find_damage(engine: Engine, target: Path) -> None:
     spoil = "for f in $(find . -name 'data*'); do printf x | dd of=$f bs=1 seek=5000 conv=notrunc status=none; done"
     before = [{"kind": "command", "command": f"cd {target} && {spoil}"}]
     filled = {"transfer": "64KiB", "block": "256KiB", "segments": 4}
-    result = engine.run(plan_of(target, write(), mixed(before=before, access={"read_ratio": 0.99}), access=filled))
+    result = engine.run(
+        plan_of(target, make_write_phase(), make_mixed_phase(before=before, access={"read_ratio": 0.99}), access=filled)
+    )
     assert result.code == MISMATCH, result.err
     assert result.finished("read")["verify"]["mismatches"] > 0
 
 
 def test_mixed_result_has_directions_and_latency_of_all(engine: Engine, target: Path) -> None:
     filled = {"transfer": "64KiB", "block": "256KiB", "segments": 4}
-    result = engine.run(plan_of(target, write(), mixed(access={"read_ratio": 0.7}), access=filled))
+    result = engine.run(
+        plan_of(target, make_write_phase(), make_mixed_phase(access={"read_ratio": 0.7}), access=filled)
+    )
     end = result.finished("read")
     read_rate, write_rate, latency = end["directions"]["read"], end["directions"]["write"], end["latency"]
     assert (read_rate["bytes"], read_rate["ops"]) == (end["bytes"]["read"], end["ops"]["read"])
@@ -258,15 +277,15 @@ def test_mixed_result_has_directions_and_latency_of_all(engine: Engine, target: 
 @pytest.mark.parametrize(
     ("phase", "files", "sentence"),
     [
-        (mixed(access={"transfer": "1KiB"}), "per_task", "multiples of 4 KiB"),
-        (mixed(backend="io_uring", io={"queue_depth": 4}), "per_task", "needs queue_depth = 1"),
-        (mixed(access={"scope": "file"}), "shared", "needs files of one task"),
-        (mixed(access={"within": "64KiB"}), "shared", "needs files of one task"),
+        (make_mixed_phase(access={"transfer": "1KiB"}), "per_task", "multiples of 4 KiB"),
+        (make_mixed_phase(backend="io_uring", io={"queue_depth": 4}), "per_task", "needs queue_depth = 1"),
+        (make_mixed_phase(access={"scope": "file"}), "shared", "needs files of one task"),
+        (make_mixed_phase(access={"within": "64KiB"}), "shared", "needs files of one task"),
     ],
 )
 def test_mixed_verification_that_could_err_is_refused(
     engine: Engine, target: Path, phase: Plan, files: str, sentence: str
 ) -> None:
-    result = engine.run(plan_of(target, write(), phase, files={"mapping": files}))
+    result = engine.run(plan_of(target, make_write_phase(), phase, files={"mapping": files}))
     assert result.code == BAD_PLAN
     assert sentence in result.only_sentence

@@ -47,14 +47,14 @@ class Place:
     index: int
 
 
-def task_count(plan: Plan) -> int:
+def count_tasks(plan: Plan) -> int:
     return int(plan["tasks"]["processes"] * plan["tasks"]["threads"])
 
 
-def places(plan: Plan, task: int) -> list[Place]:
+def list_places(plan: Plan, task: int) -> list[Place]:
     """The files of a task in the order in which it goes through them. All tasks are on one node."""
     files = plan["data"]["files"]
-    tasks = task_count(plan)
+    tasks = count_tasks(plan)
     size, count = files.get("group_size", tasks), files.get("count", 1)
     sharers: dict[str, list[int]] = {
         "shared": list(range(tasks)),
@@ -80,25 +80,25 @@ def places(plan: Plan, task: int) -> list[Place]:
     ]
 
 
-def segment_count(plan: Plan) -> int:
+def count_segments(plan: Plan) -> int:
     access = plan["data"]["access"]
     if "segments" in access:
         return int(access["segments"])
     volume = access["volume"]
     if isinstance(volume, dict):
-        shared_by = 1 if volume["per"] == "task" else task_count(plan)
+        shared_by = 1 if volume["per"] == "task" else count_tasks(plan)
         volume = math.ceil(volume["bytes"] / shared_by)
-    files = len(places(plan, 0))
+    files = len(list_places(plan, 0))
     segments: int = math.ceil(math.ceil(volume / files) / access["block"])
     return segments
 
 
-def slots(plan: Plan, share: Place) -> list[list[int]]:
+def list_slot_offsets(plan: Plan, share: Place) -> list[list[int]]:
     """Offsets of the task's transfers in a file in sequential order, one list a segment."""
     access = plan["data"]["access"]
     block, transfer, gap, first = access["block"], access["transfer"], access.get("gap", 0), access.get("offset", 0)
     in_block = block // transfer
-    segments = range(segment_count(plan))
+    segments = range(count_segments(plan))
     if access["order"] == "stride":
         step = access["stride"]
         return [
@@ -111,21 +111,21 @@ def slots(plan: Plan, share: Place) -> list[list[int]]:
     ]
 
 
-def flatten(lists: list[list[int]]) -> list[int]:
+def flatten_lists(lists: list[list[int]]) -> list[int]:
     return [item for part in lists for item in part]
 
 
-def owner(plan: Plan, task: int, by: str, n: int) -> int:
+def find_owner(plan: Plan, task: int, by: str, n: int) -> int:
     """Whose data a reading task reads."""
-    step = {"none": 0, "tasks": n, "nodes": n * task_count(plan)}[by]
-    return (task + step) % task_count(plan)
+    step = {"none": 0, "tasks": n, "nodes": n * count_tasks(plan)}[by]
+    return (task + step) % count_tasks(plan)
 
 
 # Plans ---------------------------------------------------------------------------------------------------------------
 
 
 @st.composite
-def file_mappings(draw: st.DrawFn, mapping: str) -> Plan:
+def draw_file_mapping(draw: st.DrawFn, mapping: str) -> Plan:
     files: Plan = {"mapping": mapping}
     if mapping == "per_group":
         files["group_size"] = draw(st.integers(1, 5))
@@ -137,7 +137,7 @@ def file_mappings(draw: st.DrawFn, mapping: str) -> Plan:
 
 
 @st.composite
-def plans(draw: st.DrawFn, order: str, scope: str, mapping: str) -> Plan:
+def draw_plan(draw: st.DrawFn, order: str, scope: str, mapping: str) -> Plan:
     transfer = draw(st.sampled_from([1, 47, 512, 4096, 10_000, 1 << 20]))
     block = transfer * draw(st.integers(1, 6))
     access: Plan = {"transfer": transfer, "block": block, "order": order, "scope": scope}
@@ -155,7 +155,7 @@ def plans(draw: st.DrawFn, order: str, scope: str, mapping: str) -> Plan:
         access["volume"] = amount
     else:
         access["volume"] = {"of": "bytes", "bytes": amount * draw(st.integers(1, 4)), "per": kind}
-    files = draw(file_mappings(mapping))
+    files = draw(draw_file_mapping(mapping))
     phase: Plan = {"id": "write", "op": "write"}
     if files["mapping"] == "many" and draw(st.booleans()):
         chosen = st.lists(st.integers(0, files["count"] - 1), min_size=1, unique=True)
@@ -180,7 +180,7 @@ def list_accesses(engine: Path, plan: Plan) -> dict[str, Accesses]:
     )
     assert answer.returncode == 0, answer.stderr
     phases: dict[str, Accesses] = {phase["id"]: defaultdict(lambda: defaultdict(list)) for phase in plan["phases"]}
-    numbers = {share.path: share.number for task in range(task_count(plan)) for share in places(plan, task)}
+    numbers = {share.path: share.number for task in range(count_tasks(plan)) for share in list_places(plan, task)}
     for text in answer.stdout.splitlines():
         line = json.loads(text)
         assert line["length"] == plan["data"]["access"]["transfer"]
@@ -189,7 +189,7 @@ def list_accesses(engine: Path, plan: Plan) -> dict[str, Accesses]:
     return phases
 
 
-def by_file(offsets_of: Accesses) -> Iterator[tuple[str, list[int]]]:
+def iterate_offsets_by_file(offsets_of: Accesses) -> Iterator[tuple[str, list[int]]]:
     """Path and the offsets of all tasks."""
     joined: dict[str, list[int]] = defaultdict(list)
     for of_task in offsets_of.values():
@@ -202,7 +202,7 @@ def check_files_whole(plan: Plan, offsets_of: Accesses) -> None:
     """Seen from the files alone: nothing twice, nothing left out but the gaps that were asked for."""
     access = plan["data"]["access"]
     transfer, first = access["transfer"], access.get("offset", 0)
-    for path, offsets in by_file(offsets_of):
+    for path, offsets in iterate_offsets_by_file(offsets_of):
         line = sorted(offsets)
         assert line[0] == first, path
         steps = [after - before for before, after in pairwise(line)]
@@ -218,8 +218,8 @@ def check_order(plan: Plan, share: Place, offsets: list[int], scope: str) -> Non
     """The transfers of one task in one file."""
     access = plan["data"]["access"]
     order, in_block = access["order"], access["block"] // access["transfer"]
-    task_slots = slots(plan, share)
-    everything = flatten(task_slots)
+    task_slots = list_slot_offsets(plan, share)
+    everything = flatten_lists(task_slots)
     assert len(offsets) == len(everything)
     segments = [offsets[i : i + in_block] for i in range(0, len(offsets), in_block)]
     if order in ("sequential", "stride"):
@@ -239,7 +239,7 @@ def check_order(plan: Plan, share: Place, offsets: list[int], scope: str) -> Non
             assert len(everything) < ENOUGH or offsets != everything
     else:
         sharers = [Place(share.path, share.number, share.sharers, index) for index in range(share.sharers)]
-        assert set(offsets) <= {x for sharer in sharers for x in flatten(slots(plan, sharer))}
+        assert set(offsets) <= {x for sharer in sharers for x in flatten_lists(list_slot_offsets(plan, sharer))}
 
 
 # The tests -----------------------------------------------------------------------------------------------------------
@@ -251,20 +251,20 @@ def test_accessed_offsets_match_the_plan(engine_path: Path, order: str, scope: s
     seen_plans: set[str] = set()
 
     @IN_TIME
-    @given(plan=plans(order, scope, mapping))
+    @given(plan=draw_plan(order, scope, mapping))
     def compare(plan: Plan) -> None:
         seen_plans.add(json.dumps(plan, sort_keys=True))
         offsets_of = list_accesses(engine_path, plan)["write"]
-        assert sorted(offsets_of) == list(range(task_count(plan)))
+        assert sorted(offsets_of) == list(range(count_tasks(plan)))
         for task, of_task in offsets_of.items():
-            wanted = places(plan, task)
+            wanted = list_places(plan, task)
             assert list(of_task) == [share.path for share in wanted]
             for share in wanted:
                 check_order(plan, share, of_task[share.path], scope)
         if order != "random_replace":
             check_files_whole(plan, offsets_of)
         if (order, scope) == ("random_permute", "file"):
-            for path, offsets in by_file(offsets_of):
+            for path, offsets in iterate_offsets_by_file(offsets_of):
                 assert len(offsets) < ENOUGH or offsets != sorted(offsets), path
 
     compare()
@@ -276,7 +276,7 @@ def test_accessed_offsets_match_the_plan(engine_path: Path, order: str, scope: s
 def test_shifted_readers_read_one_writers_data(engine_path: Path, by: str, mapping: str) -> None:
     @IN_TIME
     @given(
-        plan=st.sampled_from(["sequential", "reverse"]).flatmap(lambda order: plans(order, "task", mapping)),
+        plan=st.sampled_from(["sequential", "reverse"]).flatmap(lambda order: draw_plan(order, "task", mapping)),
         n=st.integers(-7, 12),
         seed=st.integers(0, 2**31),
     )
@@ -290,11 +290,11 @@ def test_shifted_readers_read_one_writers_data(engine_path: Path, by: str, mappi
             writers = [writer for writer, offsets in written.items() if offsets == of_task]
             assert len(writers) == 1, f"task {task} reads a mixture of several tasks' data"
             owners += writers
-        assert len(owners) == task_count(plan)
+        assert len(owners) == count_tasks(plan)
         if by == "permute":
-            assert sorted(owners) == list(range(task_count(plan)))
+            assert sorted(owners) == list(range(count_tasks(plan)))
         elif by != "random":
-            assert owners == [owner(plan, task, by, n) for task in range(task_count(plan))]
+            assert owners == [find_owner(plan, task, by, n) for task in range(count_tasks(plan))]
 
     compare()
 
@@ -321,7 +321,7 @@ def test_draws_with_replacement_are_spread(engine_path: Path, scope: str) -> Non
     offsets_of = list_accesses(engine_path, plan)["write"]
     for task, of_task in offsets_of.items():
         [offsets] = of_task.values()
-        task_slots = set(flatten(slots(plan, places(plan, task)[0])))
+        task_slots = set(flatten_lists(list_slot_offsets(plan, list_places(plan, task)[0])))
         # From the whole file there are four times as many slots: 64 draws reach 56.6, and a quarter of them is own.
         low, high = (46, 64) if scope == "file" else (28, 53)
         assert low <= len(set(offsets)) <= high
@@ -334,7 +334,7 @@ def test_random_permute_distributes_a_file_over_all_tasks(engine_path: Path) -> 
     plan = make_plan_of_four_tasks("random_permute", "file")
     for task, of_task in list_accesses(engine_path, plan)["write"].items():
         [offsets] = of_task.values()
-        task_slots = set(flatten(slots(plan, places(plan, task)[0])))
+        task_slots = set(flatten_lists(list_slot_offsets(plan, list_places(plan, task)[0])))
         assert 3 <= sum(x in task_slots for x in offsets) <= 29
 
 

@@ -143,7 +143,7 @@ class Setup:
         )
 
 
-def command(script: Path, **options: object) -> Plan:
+def make_command_treatment(script: Path, **options: object) -> Plan:
     command_line = [sys.executable, "-I", "-S", str(script), json.dumps(options)]
     return {"kind": "command", "need": "required", "command": shlex.join(command_line)}
 
@@ -152,9 +152,9 @@ def run_damaged(engine: Engine, setup: Setup, tmp_path: Path, kind: str, block: 
     script = tmp_path / "damage.py"
     script.write_text(DAMAGE, encoding="utf-8")
     old = tmp_path / "old"
-    keep = command(script, kind="keep", place=[str(setup.folder)], old=[str(old)], length=0)
+    keep = make_command_treatment(script, kind="keep", place=[str(setup.folder)], old=[str(old)], length=0)
     older = (str(old / Path(block[0]).name), block[1])
-    harm = command(script, kind=kind, place=block, other=other, old=older, length=setup.length)
+    harm = make_command_treatment(script, kind=kind, place=block, other=other, old=older, length=setup.length)
     return engine.run(
         setup.plan(
             setup.folder.parent,
@@ -211,7 +211,7 @@ WORDS = {
 }
 
 
-def words_for(kind: str, size: str) -> str:
+def describe_damage(kind: str, size: str) -> str:
     """How the error calls the damage."""
     if (kind, size) == ("torn", "64KiB"):
         return WORDS["stale"]  # half of sixteen blocks: all of the first wrong 4 KiB is old
@@ -242,7 +242,7 @@ def test_damaged_block_is_detected_and_located(engine: Engine, setup: Setup, tmp
         [damaged_block] = [
             p for p in damaged if p[0] == error["path"] and p[1] <= error["offset"] < p[1] + setup.length
         ]
-        check_error(error, damaged_block, setup.length, damaged.pop(damaged_block), words_for(kind, setup.size))
+        check_error(error, damaged_block, setup.length, damaged.pop(damaged_block), describe_damage(kind, setup.size))
     if kind == "flipped":
         assert errors[0]["offset"] == block[1] + setup.length // 2
     if kind == "torn":

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from engine_under_test import DONE, Engine, Line, Plan, Result
-from schedule import Steps, Task, task
+from schedule import Steps, Task, schedule_task
 
 KIB, MIB = 1024, 1024 * 1024
 EXACT = 1e-3
@@ -40,15 +40,15 @@ def plan_of(target: Path, steps: Steps, *phases: Plan, threads: int = 1, process
     }
 
 
-def rate(line: Line, name: str) -> float:
+def get_byte_rate(line: Line, name: str) -> float:
     return float(line["rates"][name]["bytes_per_s"])
 
 
-def series(result: Result, phase: str = "p") -> Line:
+def find_series_line(result: Result, phase: str = "p") -> Line:
     return next(line for line in result.of("series") if line["phase"] == phase)
 
 
-def rows(result: Result, phase: str = "p") -> list[dict[str, float]]:
+def list_task_rows(result: Result, phase: str = "p") -> list[dict[str, float]]:
     rows_found = []
     for line in result.of("tasks"):
         if line["phase"] == phase:
@@ -56,7 +56,7 @@ def rows(result: Result, phase: str = "p") -> list[dict[str, float]]:
     return rows_found
 
 
-def check(result: Result, tasks: list[Task], phase: str = "p", within: float = EXACT) -> Line:
+def check_phase_end(result: Result, tasks: list[Task], phase: str = "p", within: float = EXACT) -> Line:
     """Everything that is true of a phase that ran to its end, whatever its schedule."""
     assert result.code == 0, result.err
     line = result.finished(phase)
@@ -64,17 +64,17 @@ def check(result: Result, tasks: list[Task], phase: str = "p", within: float = E
     elapsed = max(t.ends[-1] for t in tasks)
     assert line["bytes"]["transferred"] == volume
     assert line["seconds"]["elapsed"] == pytest.approx(elapsed, rel=within)
-    assert rate(line, "total") == pytest.approx(volume / elapsed, rel=within)
-    assert rate(line, "transfer") == pytest.approx(volume / elapsed, rel=within)
-    assert rate(line, "task_sum") == pytest.approx(
+    assert get_byte_rate(line, "total") == pytest.approx(volume / elapsed, rel=within)
+    assert get_byte_rate(line, "transfer") == pytest.approx(volume / elapsed, rel=within)
+    assert get_byte_rate(line, "task_sum") == pytest.approx(
         sum(len(t.ends) * t.transfer / t.ends[-1] for t in tasks), rel=within
     )
     first = min(t.ends[-1] for t in tasks)
-    series_line = series(result, phase)
+    series_line = find_series_line(result, phase)
     slice_s = series_line["slice_s"]
     if first > 50 * slice_s:  # interpolated inside a slice
         truth = sum(t.bytes_until(first) for t in tasks) / first
-        assert rate(line, "first_done") == pytest.approx(truth, rel=max(within, 5e-3))
+        assert get_byte_rate(line, "first_done") == pytest.approx(truth, rel=max(within, 5e-3))
     assert sum(series_line["bytes"]) == volume, "the slices are the bytes"
     assert sum(series_line["ops"]) == sum(len(t.ends) for t in tasks)
     for index, moved in enumerate(series_line["bytes"]):
@@ -82,7 +82,7 @@ def check(result: Result, tasks: list[Task], phase: str = "p", within: float = E
         assert moved == pytest.approx(
             truth, rel=within, abs=len(tasks) * 4 + within * volume / len(series_line["bytes"])
         )
-    by_task = {int(row["task"]): row for row in rows(result, phase)}
+    by_task = {int(row["task"]): row for row in list_task_rows(result, phase)}
     for number, truth_task in enumerate(tasks):
         assert by_task[number]["end_s"] == pytest.approx(truth_task.ends[-1], rel=within)
         assert by_task[number]["bytes"] == len(truth_task.ends) * truth_task.transfer
@@ -108,8 +108,8 @@ def test_rates_series_and_percentiles_are_the_truth(
     engine: Engine, target: Path, steps: Steps, ramp: bool, threads: int, processes: int
 ) -> None:
     plan = plan_of(target, steps, threads=threads, processes=processes, paced={"ramp": ramp, "latency": "1ms"})
-    truth = [task(256, MIB, steps, ramp, latency=1e-3)] * (threads * processes)
-    line = check(engine.run(plan), truth)
+    truth = [schedule_task(256, MIB, steps, ramp, latency=1e-3)] * (threads * processes)
+    line = check_phase_end(engine.run(plan), truth)
     check_latency(line, truth)
 
 
@@ -117,17 +117,17 @@ def test_repeatedly_doubled_slices_remain_exact(engine: Engine, target: Path) ->
     plan = plan_of(target, STEPPED, threads=3)
     plan["observe"].update({"slice": "1ms", "max_slices": 16})
     result = engine.run(plan)
-    check(result, [task(256, MIB, STEPPED)] * 3)
-    assert series(result)["slice_s"] >= 64e-3
-    assert len(series(result)["bytes"]) <= 16
+    check_phase_end(result, [schedule_task(256, MIB, STEPPED)] * 3)
+    assert find_series_line(result)["slice_s"] >= 64e-3
+    assert len(find_series_line(result)["bytes"]) <= 16
 
 
 @pytest.mark.parametrize("tasks", [2, 16, 64])
 def test_ten_times_slower_task_is_reported_and_counted(engine: Engine, target: Path, tasks: int) -> None:
     plan = plan_of(target, STEADY, threads=tasks, paced={"slow_tasks": {"1": 10}})
-    truth = [task(256, MIB, STEADY, slow=10 if number == 1 else 1) for number in range(tasks)]
+    truth = [schedule_task(256, MIB, STEADY, slow=10 if number == 1 else 1) for number in range(tasks)]
     result = engine.run(plan)
-    line = check(result, truth)
+    line = check_phase_end(result, truth)
     assert line["imbalance"]["slowest"][0]["task"] == 1
     assert line["imbalance"]["slowest"][0]["bytes_per_s"] == pytest.approx(10e6, rel=EXACT)
     assert any(finding["id"] == "imbalance" and "task 1 " in finding["text"] for finding in result.of("finding"))
@@ -141,7 +141,7 @@ def test_stonewall_counts_bytes_until_the_deadline(engine: Engine, target: Path,
     plan = plan_of(target, STEPPED, phase, threads=tasks, paced={"slow_tasks": {"0": 3}})
     result = engine.run(plan)
     line = result.finished("p")
-    truth = [task(256, MIB, STEPPED, slow=3 if number == 0 else 1) for number in range(tasks)]
+    truth = [schedule_task(256, MIB, STEPPED, slow=3 if number == 0 else 1) for number in range(tasks)]
     assert line["stopped_by"] == "stonewall"
     moved = sum(t.bytes_until(0.7) for t in truth)
     assert line["rates"]["stonewall"]["seconds"] == pytest.approx(0.7, rel=EXACT)
@@ -158,7 +158,7 @@ def test_wearout_brings_all_tasks_to_the_count_of_the_fastest(
     slow = {str(number): 1 + number for number in range(threads * processes)}
     plan = plan_of(target, STEADY, phase, threads=threads, processes=processes, paced={"slow_tasks": slow})
     line = engine.run(plan).finished("p")
-    truth = [task(256, MIB, STEADY, slow=1 + number) for number in range(threads * processes)]
+    truth = [schedule_task(256, MIB, STEADY, slow=1 + number) for number in range(threads * processes)]
     most = max(t.done_until(1.0) for t in truth) + 1
     assert line["ops"]["done"] == most * len(truth)
     stonewall = sum(t.bytes_until(1.0) for t in truth)
@@ -184,7 +184,7 @@ def test_early_finishers_wait_for_deadline_before_closing_files(
     assert result.code == DONE, result.err
     line = result.finished("p")
     assert line["ops"]["done"] == 64 * tasks
-    truth = [task(64, MIB, STEADY, slow=3 if number % 2 else 1) for number in range(tasks)]
+    truth = [schedule_task(64, MIB, STEADY, slow=3 if number % 2 else 1) for number in range(tasks)]
     assert line["rates"]["stonewall"]["bytes"] == pytest.approx(sum(t.bytes_until(1.0) for t in truth), rel=EXACT)
     assert line["seconds"]["elapsed"] == pytest.approx(truth[1].ends[-1], rel=EXACT)
 
@@ -195,7 +195,7 @@ def test_time_limit_repeats_the_pattern_until_the_limit(engine: Engine, target: 
     assert line["stopped_by"] == "time"
     assert "planned" not in line["bytes"]
     assert line["seconds"]["elapsed"] == pytest.approx(10.0, abs=MIB / 100e6)
-    assert rate(line, "total") == pytest.approx(200e6, rel=EXACT)
+    assert get_byte_rate(line, "total") == pytest.approx(200e6, rel=EXACT)
 
 
 def test_minimum_time_ends_after_complete_passes(engine: Engine, target: Path) -> None:
@@ -274,7 +274,7 @@ def test_a_real_clock_shows_the_truth_within_a_hundredth(engine: Engine, target:
     errors: list[float] = []
     for _ in range(10):
         line = engine.run(plan, record=engine.folder / f"try-{len(errors)}.ndjson").finished("p")
-        errors.append(abs(rate(line, "total") / (tasks * 100e6) - 1))
+        errors.append(abs(get_byte_rate(line, "total") / (tasks * 100e6) - 1))
         if errors[-1] < 0.01:
             break
     assert min(errors) < 0.01, errors

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 from engine_under_test import ROOT, Engine
-from schedule import task
-from test_known_answers import MIB, STEPPED, check, check_latency, plan_of
+from schedule import schedule_task
+from test_known_answers import MIB, STEPPED, check_latency, check_phase_end, plan_of
 
 
-def mpiexec() -> str | None:
+def find_mpiexec() -> str | None:
     """That of the Python package mpich: the engine's module for the MPI standard ABI finds its library by it."""
     places = [Path(sys.prefix) / "bin" / "mpiexec", ROOT / ".venv" / "bin" / "mpiexec"]
     program = next((str(path) for path in places if path.exists()), None)
@@ -23,7 +23,7 @@ def mpiexec() -> str | None:
 @pytest.mark.parametrize("kind", ["node", "mpi"])
 @pytest.mark.parametrize(("ranks", "threads"), [(1, 1), (2, 1), (4, 2)])
 def test_known_answers_under_a_launcher(engine: Engine, target: Path, kind: str, ranks: int, threads: int) -> None:
-    start = mpiexec()
+    start = find_mpiexec()
     if start is None:
         pytest.skip("no mpiexec: pip install 'mpich>=5.0.2' into the environment of the tests")
     if kind == "mpi" and not (engine.path.parent / "sonde-mpi-abi.so").exists():
@@ -32,8 +32,10 @@ def test_known_answers_under_a_launcher(engine: Engine, target: Path, kind: str,
     plan = plan_of(target, STEPPED, threads=threads, paced={"latency": "1ms", "slow_tasks": slow})
     result = engine.run(plan, "--launch", kind, before=[start, "-n", str(ranks)])
     numbers = range(ranks * threads)
-    truth = [task(256, MIB, STEPPED, latency=1e-3, slow=10 if n == ranks * threads - 1 else 1) for n in numbers]
-    line = check(result, truth)
+    truth = [
+        schedule_task(256, MIB, STEPPED, latency=1e-3, slow=10 if n == ranks * threads - 1 else 1) for n in numbers
+    ]
+    line = check_phase_end(result, truth)
     check_latency(line, truth)
     assert result.of("run")[0]["launch"].startswith(kind if ranks > 1 or kind == "mpi" else "single")
     assert line["imbalance"]["slowest"][0]["task"] == ranks * threads - 1

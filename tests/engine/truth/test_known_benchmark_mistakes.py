@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_under_test import DONE, FAILED, MISMATCH, Engine, Plan, tree, write_plan
-from schedule import task
+from engine_under_test import DONE, FAILED, MISMATCH, Engine, Plan, list_tree, write_plan
+from schedule import schedule_task
 from test_known_answers import MIB, STEADY, plan_of
 
 KIB = 1024
 
 
-def corrupt(count: int) -> Plan:
+def make_corrupting_treatment(count: int) -> Plan:
     """A treatment that overwrites one byte in each of the first `count` blocks of 4 KiB of the only file."""
     script = (
         "import pathlib;p=next(pathlib.Path('{dir}').glob('data*'));b=bytearray(p.read_bytes());\n"
@@ -44,7 +44,7 @@ def make_verified_plan(target: Path, *before: Plan, **access: Any) -> Plan:
 @pytest.mark.parametrize("blocks", [1, 64, 128, 256, 300])
 def test_corrupt_data_is_an_exit_code_that_does_not_wrap(engine: Engine, target: Path, blocks: int) -> None:
     """W0: IOR exits with twice the number of errors modulo 256, which is 0 for 128 bad blocks."""
-    result = engine.run(make_verified_plan(target, corrupt(blocks)))
+    result = engine.run(make_verified_plan(target, make_corrupting_treatment(blocks)))
     assert result.code == MISMATCH
     assert result.finished("read")["verify"]["mismatches"] == blocks
 
@@ -218,8 +218,8 @@ def test_run_writes_nothing_but_its_record_and_cleans_up(engine: Engine, target:
     env = {"HOME": str(home), "TMPDIR": str(home), "XDG_CACHE_HOME": str(home)}
     result = engine.run(write_plan(target), cwd=home, env=env)
     assert result.code == DONE, result.err
-    assert tree(home) == []
-    assert tree(target) == []
+    assert list_tree(home) == []
+    assert list_tree(target) == []
 
 
 def test_second_write_creates_a_new_inode_and_a_rewrite_does_not(engine: Engine, target: Path) -> None:
@@ -246,7 +246,7 @@ def test_queued_latency_covers_submission_to_completion(engine: Engine, target: 
     """W23: completion latency alone shows 71 ns where an operation takes 967 ns."""
     plan = plan_of(target, STEADY, io={"queue_depth": 4}, access={"block": 64 * MIB})
     line = engine.run(plan).finished("p")
-    alone = task(1, MIB, STEADY).ends[0]
+    alone = schedule_task(1, MIB, STEADY).ends[0]
     assert line["latency"]["write"]["p50_ns"] == pytest.approx(4 * alone * 1e9, rel=0.01), (
         "three before it, then itself"
     )

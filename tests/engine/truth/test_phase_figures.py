@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from engine_under_test import DONE, Engine, Plan, Result
-from paced_truth import Truth, truth_of
+from paced_truth import Truth, compute_truth
 
 EXACT = 1e-3
 STEADY: Plan = {"rate": "200MB/s"}
@@ -25,7 +25,7 @@ RAMPING: Plan = {
 }
 
 
-def paced_plan(paced: Plan, volume_mb: int = 1000, **more: Any) -> Plan:
+def make_paced_plan(paced: Plan, volume_mb: int = 1000, **more: Any) -> Plan:
     """Operations of 100 kB; `more` are stop, tasks, io, observe, op and target members of the plan."""
     access = {"transfer": "100kB", "block": "10MB", "segments": volume_mb // 10}
     access.update(more.get("access", {}))
@@ -91,14 +91,14 @@ def assert_tasks(rows: list[dict[str, Any]], truth: Truth) -> None:
         assert row["bytes_per_s"] == pytest.approx(task.bytes / task.end, rel=EXACT)
 
 
-def task_rows(result: Result) -> list[dict[str, Any]]:
+def list_task_rows(result: Result) -> list[dict[str, Any]]:
     return [dict(zip(line["columns"], row, strict=True)) for line in result.of("tasks") for row in line["rows"]]
 
 
 def assert_truth(result: Result, plan: Plan) -> None:
     """Everything that the record says about the only phase of `plan`, which ran on the virtual clock."""
     assert result.code == DONE, result.err
-    truth = truth_of(plan)
+    truth = compute_truth(plan)
     kind = "write" if plan["phases"][0]["op"] == "write" else "read"
     end, series = result.finished("it"), result.of("series")[0]
     assert end["stopped_by"] == truth.stopped_by
@@ -109,7 +109,7 @@ def assert_truth(result: Result, plan: Plan) -> None:
     assert_rates(end, truth, series["slice_s"], EXACT)
     assert_latencies(end, truth, kind)
     assert_series(series, truth)
-    assert_tasks(task_rows(result), truth)
+    assert_tasks(list_task_rows(result), truth)
     counted = sum(row[2] for line in result.of("histogram") if line["kind"] == kind for row in line["buckets"])
     assert counted == len(truth.latencies())
 
@@ -119,37 +119,37 @@ WALL: Plan = {"stonewall": "2.5s"}
 WORN: Plan = {"stonewall": "2.5s", "wearout": True}
 
 STORAGES: dict[str, Plan] = {
-    "steady": paced_plan(STEADY),
-    "stepped": paced_plan(STEPPED),
-    "ramping": paced_plan(RAMPING),
-    "read": paced_plan(STEADY, op="read"),
-    "latency": paced_plan({**STEADY, "latency": "1ms"}),
-    "only-latency": paced_plan({"schedule": [{"at": "0s", "rate": "1000GB/s"}], "latency": "250us"}),
-    "stepped-latency": paced_plan({**STEPPED, "latency": "2ms"}, tasks={"threads": 3}),
-    "one-operation": paced_plan(STEADY, access={"transfer": "100MB", "block": "100MB", "segments": 1}),
-    "large-operations": paced_plan(STEPPED, access={"transfer": "30MB", "block": "30MB", "segments": 20}),
-    "tiny-operations": paced_plan(STEADY, access={"transfer": "512B", "block": "512B", "segments": 100_000}),
+    "steady": make_paced_plan(STEADY),
+    "stepped": make_paced_plan(STEPPED),
+    "ramping": make_paced_plan(RAMPING),
+    "read": make_paced_plan(STEADY, op="read"),
+    "latency": make_paced_plan({**STEADY, "latency": "1ms"}),
+    "only-latency": make_paced_plan({"schedule": [{"at": "0s", "rate": "1000GB/s"}], "latency": "250us"}),
+    "stepped-latency": make_paced_plan({**STEPPED, "latency": "2ms"}, tasks={"threads": 3}),
+    "one-operation": make_paced_plan(STEADY, access={"transfer": "100MB", "block": "100MB", "segments": 1}),
+    "large-operations": make_paced_plan(STEPPED, access={"transfer": "30MB", "block": "30MB", "segments": 20}),
+    "tiny-operations": make_paced_plan(STEADY, access={"transfer": "512B", "block": "512B", "segments": 100_000}),
 }
 STOPS: dict[str, Plan] = {
-    "time": paced_plan(STEPPED, stop={"time": "6s"}, tasks={"threads": 2}),
-    "time-many-passes": paced_plan(STEADY, volume_mb=20, stop={"time": "3s"}),
-    "min-time": paced_plan(STEADY, volume_mb=100, stop={"min_time": "2.2s"}, tasks={"threads": 2}),
-    "min-time-already": paced_plan(STEADY, stop={"min_time": "2.2s"}),
-    "stonewall": paced_plan(STEPPED, stop=WALL, tasks={"threads": 4}),
-    "stonewall-between-operations": paced_plan(STEADY, stop={"stonewall": "1s"}),
-    "stonewall-inside-operation": paced_plan(
+    "time": make_paced_plan(STEPPED, stop={"time": "6s"}, tasks={"threads": 2}),
+    "time-many-passes": make_paced_plan(STEADY, volume_mb=20, stop={"time": "3s"}),
+    "min-time": make_paced_plan(STEADY, volume_mb=100, stop={"min_time": "2.2s"}, tasks={"threads": 2}),
+    "min-time-already": make_paced_plan(STEADY, stop={"min_time": "2.2s"}),
+    "stonewall": make_paced_plan(STEPPED, stop=WALL, tasks={"threads": 4}),
+    "stonewall-between-operations": make_paced_plan(STEADY, stop={"stonewall": "1s"}),
+    "stonewall-inside-operation": make_paced_plan(
         STEADY, stop={"stonewall": "1.7s"}, access={"transfer": "50MB", "block": "50MB", "segments": 20}
     ),
-    "stonewall-too-late": paced_plan(STEADY, stop={"stonewall": "60s"}, tasks={"threads": 2}),
-    "wearout": paced_plan(SLOW_ONE, stop=WORN, tasks={"threads": 4}),
-    "wearout-equal-tasks": paced_plan(RAMPING, stop=WORN, tasks={"threads": 4}),
-    "wearout-some-finished": paced_plan(SLOW_ONE, volume_mb=300, stop=WORN, tasks={"threads": 3}),
-    "wall-and-min-time": paced_plan(
+    "stonewall-too-late": make_paced_plan(STEADY, stop={"stonewall": "60s"}, tasks={"threads": 2}),
+    "wearout": make_paced_plan(SLOW_ONE, stop=WORN, tasks={"threads": 4}),
+    "wearout-equal-tasks": make_paced_plan(RAMPING, stop=WORN, tasks={"threads": 4}),
+    "wearout-some-finished": make_paced_plan(SLOW_ONE, volume_mb=300, stop=WORN, tasks={"threads": 3}),
+    "wall-and-min-time": make_paced_plan(
         SLOW_ONE, volume_mb=50, stop={"stonewall": "3s", "min_time": "2s"}, tasks={"threads": 3}
     ),
 }
 QUEUES: dict[str, Plan] = {
-    f"{name}-{depth}": paced_plan({**paced, "latency": "4ms"}, io={"queue_depth": depth}, stop=stop, tasks=tasks)
+    f"{name}-{depth}": make_paced_plan({**paced, "latency": "4ms"}, io={"queue_depth": depth}, stop=stop, tasks=tasks)
     for depth in (2, 7, 32)
     for name, paced, stop, tasks in (
         ("queue", STEADY, {}, {}),
@@ -159,15 +159,15 @@ QUEUES: dict[str, Plan] = {
     )
 }
 SLICES: dict[str, Plan] = {
-    "doubled-often": paced_plan(STEPPED, observe={"slice": "10us", "max_slices": 64}, tasks={"threads": 2}),
-    "few-slices": paced_plan(RAMPING, observe={"slice": "1ms", "max_slices": 16}),
-    "never-doubled": paced_plan(STEADY, observe={"slice": "20ms", "max_slices": 512}),
-    "odd-width": paced_plan(STEPPED, observe={"slice": "1234567ns", "max_slices": 500}, tasks={"threads": 3}),
+    "doubled-often": make_paced_plan(STEPPED, observe={"slice": "10us", "max_slices": 64}, tasks={"threads": 2}),
+    "few-slices": make_paced_plan(RAMPING, observe={"slice": "1ms", "max_slices": 16}),
+    "never-doubled": make_paced_plan(STEADY, observe={"slice": "20ms", "max_slices": 512}),
+    "odd-width": make_paced_plan(STEPPED, observe={"slice": "1234567ns", "max_slices": 500}, tasks={"threads": 3}),
     # The slow task's slices double more often than the others'.
-    "doubled-differently": paced_plan(SLOW_ONE, observe={"slice": "1ms", "max_slices": 128}, tasks={"threads": 3}),
+    "doubled-differently": make_paced_plan(SLOW_ONE, observe={"slice": "1ms", "max_slices": 128}, tasks={"threads": 3}),
 }
 TASKS: dict[str, Plan] = {
-    f"{name}-{processes}x{threads}": paced_plan(
+    f"{name}-{processes}x{threads}": make_paced_plan(
         paced, volume_mb=200, tasks={"processes": processes, "threads": threads}, stop=stop
     )
     for name, paced, stop in (("ramping", RAMPING, {}), ("slow-one", SLOW_ONE, WORN))
@@ -183,22 +183,22 @@ def test_all_figures_are_the_truth(engine: Engine, name: str) -> None:
 
 def test_reference_model_agrees_with_hand_calculation() -> None:
     """200 MB/s, then from 1 s on 50 MB/s, then from 4 s on 400 MB/s: 200 + 150 + 650 MB take 5.625 s."""
-    truth = truth_of(paced_plan(STEPPED))
+    truth = compute_truth(make_paced_plan(STEPPED))
     assert truth.end == pytest.approx(5.625)
     assert truth.until(2) == pytest.approx(250e6)
     # 20 to 300 MB/s in 3 s is 480 MB; 300 to 40 MB/s in 4 s is 680 MB.
-    ramp = truth_of(paced_plan(RAMPING, volume_mb=1160))
+    ramp = compute_truth(make_paced_plan(RAMPING, volume_mb=1160))
     assert ramp.end == pytest.approx(7)
     assert ramp.until(3) == pytest.approx(480e6, rel=1e-3)
     # In a queue of two with a latency of 9 ms and 1 ms of service, two operations take 10 ms + 1 ms, then every 10 ms.
-    queue = truth_of(paced_plan({"rate": "100MB/s", "latency": "9ms"}, volume_mb=10, io={"queue_depth": 2}))
+    queue = compute_truth(make_paced_plan({"rate": "100MB/s", "latency": "9ms"}, volume_mb=10, io={"queue_depth": 2}))
     assert [start for start, _ in queue.tasks[0].spans[:5]] == pytest.approx([0, 0, 0.010, 0.011, 0.020])
     assert [end for _, end in queue.tasks[0].spans[:5]] == pytest.approx([0.010, 0.011, 0.020, 0.021, 0.030])
 
 
 def test_example_of_the_rates_page_has_the_documented_figures(engine: Engine) -> None:
     """The figures that docs/concepts/rates names for its plan."""
-    plan = paced_plan(
+    plan = make_paced_plan(
         {"rate": "200MB/s", "slow_tasks": {"1": 2}},
         access={"transfer": "100MB", "block": "100MB", "segments": 10},
         tasks={"threads": 2},
@@ -218,7 +218,7 @@ def test_example_of_the_rates_page_has_the_documented_figures(engine: Engine) ->
 
 def test_mixed_operations_are_chosen_per_file(engine: Engine) -> None:
     """One operation in each of 2,000 files: each must be chosen anew, not once for all files of a task."""
-    plan = paced_plan(STEADY, op="mixed", access={"read_ratio": 0.3, "block": "100kB", "segments": 1})
+    plan = make_paced_plan(STEADY, op="mixed", access={"read_ratio": 0.3, "block": "100kB", "segments": 1})
     plan["data"]["files"] = {"mapping": "many", "count": 2000}
     end = engine.run(plan).finished("it")
     assert end["ops"]["done"] == 2000
@@ -228,21 +228,21 @@ def test_mixed_operations_are_chosen_per_file(engine: Engine) -> None:
 # The real clock ------------------------------------------------------------------------------------------------------
 
 REAL: dict[str, Plan] = {
-    "steady": paced_plan(STEADY, volume_mb=200),
-    "stepped": paced_plan(
+    "steady": make_paced_plan(STEADY, volume_mb=200),
+    "stepped": make_paced_plan(
         {"schedule": [{"at": "0s", "rate": "200MB/s"}, {"at": "400ms", "rate": "100MB/s"}]}, volume_mb=160
     ),
-    "latency-queue": paced_plan({**STEADY, "latency": "20ms"}, volume_mb=200, io={"queue_depth": 4}),
-    "slow-one": paced_plan(
+    "latency-queue": make_paced_plan({**STEADY, "latency": "20ms"}, volume_mb=200, io={"queue_depth": 4}),
+    "slow-one": make_paced_plan(
         {"rate": "200MB/s", "slow_tasks": {"1": 4}}, volume_mb=200, tasks={"processes": 2}, stop={"stonewall": "700ms"}
     ),
-    "wearout": paced_plan(
+    "wearout": make_paced_plan(
         {"rate": "200MB/s", "slow_tasks": {"1": 2}},
         volume_mb=400,
         tasks={"threads": 2},
         stop={"stonewall": "500ms", "wearout": True},
     ),
-    "time": paced_plan(STEADY, volume_mb=20, stop={"time": "1s"}),
+    "time": make_paced_plan(STEADY, volume_mb=20, stop={"time": "1s"}),
 }
 
 
@@ -253,7 +253,7 @@ def slow_plan_to_real_time(plan: Plan) -> Plan:
     return {**plan, "data": {**data, "access": access, "paced": {**data["paced"], "virtual_clock": False}}}
 
 
-def best_of_ten(engine: Engine, plan: Plan, wrong_by: Any) -> float:
+def find_smallest_error_of_ten(engine: Engine, plan: Plan, wrong_by: Any) -> float:
     """The smallest of up to ten errors: another process may take the processor away for a moment."""
     errors: list[float] = []
     while len(errors) < 10 and (not errors or min(errors) > 0.01):
@@ -267,7 +267,7 @@ def best_of_ten(engine: Engine, plan: Plan, wrong_by: Any) -> float:
 @pytest.mark.parametrize("name", REAL)
 def test_on_the_real_clock_rates_are_within_one_percent(engine: Engine, name: str) -> None:
     plan = slow_plan_to_real_time(REAL[name])
-    truth = truth_of(plan)
+    truth = compute_truth(plan)
 
     def wrong_by(result: Result) -> float:
         end, series = result.finished("it"), result.of("series")[0]
@@ -279,24 +279,24 @@ def test_on_the_real_clock_rates_are_within_one_percent(engine: Engine, name: st
         names = [n for n in exact if n != "steady"]  # the window is cut to slices that begin a little later
         return max(abs(float(end["rates"][n]["bytes_per_s"]) / exact[n] - 1) for n in names)
 
-    assert best_of_ten(engine, plan, wrong_by) <= 0.01
+    assert find_smallest_error_of_ten(engine, plan, wrong_by) <= 0.01
 
 
 @pytest.mark.serial
 def test_first_done_stops_the_remaining_tasks(engine: Engine) -> None:
     """Task 0 needs 0.6 s for its volume; task 1 is three times slower and has then done a third of its operations."""
     plan = slow_plan_to_real_time(
-        paced_plan({"rate": "200MB/s", "slow_tasks": {"1": 3}}, volume_mb=120, tasks={"threads": 2})
+        make_paced_plan({"rate": "200MB/s", "slow_tasks": {"1": 3}}, volume_mb=120, tasks={"threads": 2})
     )
     plan["phases"][0]["stop"] = {"first_done": True}
-    truth = truth_of({**plan, "phases": [{"id": "it", "op": "write"}]})
+    truth = compute_truth({**plan, "phases": [{"id": "it", "op": "write"}]})
 
     def wrong_by(result: Result) -> float:
         end = result.finished("it")
         assert end["stopped_by"] == "first_done"
-        rows = task_rows(result)
+        rows = list_task_rows(result)
         assert rows[0]["ops"] == 60
         rate = float(end["rates"]["first_done"]["bytes_per_s"]) / (truth.until(truth.first_end) / truth.first_end)
         return max(abs(int(rows[1]["ops"]) - 20) / 100, abs(rate - 1))
 
-    assert best_of_ten(engine, plan, wrong_by) <= 0.01
+    assert find_smallest_error_of_ten(engine, plan, wrong_by) <= 0.01

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engine_under_test import BAD_PLAN, DONE, ENVIRONMENT, FAILED, MISMATCH, Engine, Plan, Result, tree, write_plan
+from engine_under_test import BAD_PLAN, DONE, ENVIRONMENT, FAILED, MISMATCH, Engine, Plan, Result, list_tree, write_plan
 
 SEPARATE = {"process": "separate"}
 
 
-def staged_plan(target: Path, tasks: int = 1, **read: Any) -> Plan:
+def make_staged_plan(target: Path, tasks: int = 1, **read: Any) -> Plan:
     """Write in a first process, rewrite the same files in a second, read and verify in a third."""
     return write_plan(
         target,
@@ -36,25 +36,25 @@ def check_whole(result: Result, target: Path) -> None:
     assert result.finished("read")["verify"]["checked_bytes"] == result.finished("write")["bytes"]["written"]
     times = [line["t"] for line in result.lines if line["type"] in ("phase_begin", "phase_end")]
     assert times == sorted(times), "a later stage begins after the one before it"
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 @pytest.mark.parametrize("tasks", [1, 4])
 def test_one_command_runs_all_stages(engine: Engine, target: Path, tasks: int) -> None:
-    check_whole(engine.run(staged_plan(target, tasks)), target)
+    check_whole(engine.run(make_staged_plan(target, tasks)), target)
 
 
 def test_a_launcher_may_start_each_stage(engine: Engine, target: Path) -> None:
-    plan = staged_plan(target, 2)
+    plan = make_staged_plan(target, 2)
     codes = []
     for stage in range(3):
         part = engine.run(plan, "--stage", str(stage), "--run-id", "one-run")
         codes.append(part.code)
         assert [line["phase"] for line in part.of("phase_end")] == [["write", "again", "read"][stage]]
         if stage < 2:
-            assert tree(target), "the files of a stage wait for the next one"
+            assert list_tree(target), "the files of a stage wait for the next one"
     assert codes == [DONE, DONE, DONE]
-    assert tree(target) == []
+    assert list_tree(target) == []
     record_text = (engine.folder / "record.ndjson").read_text(encoding="utf-8")
     ends = [json.loads(line) for line in record_text.splitlines() if '"phase_end"' in line]
     assert ends[-1]["verify"]["mismatches"] == 0
@@ -64,7 +64,7 @@ def test_a_launcher_may_start_each_stage(engine: Engine, target: Path) -> None:
 
 def test_later_stage_detects_damage_between_stages(engine: Engine, target: Path) -> None:
     """Damage between two stages is found by the next, which has never seen the right bytes."""
-    plan = staged_plan(target)
+    plan = make_staged_plan(target)
     for stage in range(2):
         assert engine.run(plan, "--stage", str(stage), "--run-id", "r").code == DONE
     [data] = [path for path in target.rglob("data*") if path.is_file()]
@@ -78,11 +78,11 @@ def test_later_stage_detects_damage_between_stages(engine: Engine, target: Path)
     [error] = result.of("error")
     assert error["offset"] == 300_000
     assert "generation 2" in error["text"]
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_old_data_between_stages_is_reported_as_stale(engine: Engine, target: Path) -> None:
-    plan = staged_plan(target)
+    plan = make_staged_plan(target)
     assert engine.run(plan, "--stage", "0", "--run-id", "r").code == DONE
     [data] = [path for path in target.rglob("data*") if path.is_file()]
     before = data.read_bytes()
@@ -95,31 +95,31 @@ def test_old_data_between_stages_is_reported_as_stale(engine: Engine, target: Pa
 
 
 def test_stage_without_the_previous_stage_is_rejected(engine: Engine, target: Path) -> None:
-    result = engine.run(staged_plan(target), "--stage", "1")
+    result = engine.run(make_staged_plan(target), "--stage", "1")
     assert result.code == ENVIRONMENT
     assert "continues an earlier stage" in result.only_sentence
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_stage_with_another_task_count_is_rejected_without_cleanup(engine: Engine, target: Path) -> None:
-    assert engine.run(staged_plan(target, 2), "--stage", "0", "--run-id", "r").code == DONE
-    files_before = tree(target)
-    result = engine.run(staged_plan(target, 3), "--stage", "1", "--run-id", "r")
+    assert engine.run(make_staged_plan(target, 2), "--stage", "0", "--run-id", "r").code == DONE
+    files_before = list_tree(target)
+    result = engine.run(make_staged_plan(target, 3), "--stage", "1", "--run-id", "r")
     assert result.code in (BAD_PLAN, ENVIRONMENT)
     assert "as many tasks as the stage before" in result.only_sentence
-    assert set(files_before) <= set(tree(target)), "somebody may still want to run it rightly"
+    assert set(files_before) <= set(list_tree(target)), "somebody may still want to run it rightly"
     code, _ = engine.clean(target)
     assert code == DONE
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_after_a_failed_stage_no_other_is_started(engine: Engine, target: Path) -> None:
-    plan = staged_plan(target)
+    plan = make_staged_plan(target)
     plan["phases"][1]["before"] = [{"kind": "command", "command": "exit 7", "need": "required"}]
     result = engine.run(plan)
     assert result.code in (FAILED, ENVIRONMENT)
     assert [line["phase"] for line in result.of("phase_end")] == ["write"]
-    assert tree(target) == []
+    assert list_tree(target) == []
 
 
 def test_separate_duplex_phase_is_verified_against_both_halves(engine: Engine, target: Path) -> None:

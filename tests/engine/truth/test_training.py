@@ -14,7 +14,7 @@ RATE = 100e6
 EXACT = 1e-3
 
 
-def train_plan(target: Path, training: Plan, tasks: int = 2, epochs: int = 1, **data: Any) -> Plan:
+def make_training_plan(target: Path, training: Plan, tasks: int = 2, epochs: int = 1, **data: Any) -> Plan:
     """Files of four samples of 2 MiB, three of each task, on the backend `paced` unless told otherwise."""
     train = [{"id": f"epoch{n}", "op": "train", "training": training} for n in range(epochs)]
     return {
@@ -54,7 +54,7 @@ def test_utilization_follows_from_the_queue(
     engine: Engine, target: Path, prefetch: int, compute_ms: int, batch_size: int
 ) -> None:
     training = {"batch_size": batch_size, "compute_time": f"{compute_ms}ms", "prefetch": prefetch}
-    result = engine.run(train_plan(target, training))
+    result = engine.run(make_training_plan(target, training))
     assert result.code == DONE, result.err
     end = result.finished("epoch0")
     truth = follow_queue(12 // batch_size, batch_size * 2 * MIB / RATE, compute_ms / 1e3, prefetch)
@@ -67,12 +67,12 @@ def test_utilization_follows_from_the_queue(
     assert end["training"]["batches"] == 2 * 12 // batch_size
     rated = (12 - batch_size) / ((12 / batch_size - 1) * compute_ms / 1e3 / utilization)
     assert end["training"]["samples_per_s"] == pytest.approx(2 * rated, rel=EXACT)
-    assert max(row["end_s"] for row in rows(result)) <= elapsed * (1 + EXACT)
+    assert max(row["end_s"] for row in list_task_rows(result)) <= elapsed * (1 + EXACT)
     assert end["bytes"]["read"] == 2 * 12 * 2 * MIB
     assert end["ops"]["read"] == 2 * 12 * 2
 
 
-def rows(result: Any) -> list[dict[str, float]]:
+def list_task_rows(result: Any) -> list[dict[str, float]]:
     lines = [line for line in result.of("tasks") if line["phase"] == "epoch0"]
     return [dict(zip(line["columns"], row, strict=True)) for line in lines for row in line["rows"]]
 
@@ -86,7 +86,7 @@ def test_every_epoch_reads_all_samples_of_real_files(
     engine: Engine, target: Path, backend: Plan, mapping: Plan, shuffle: str
 ) -> None:
     training = {"batch_size": 2, "compute_time": "1ms", "shuffle": shuffle}
-    plan = train_plan(target, training, epochs=2, files=mapping, **backend)
+    plan = make_training_plan(target, training, epochs=2, files=mapping, **backend)
     plan["data"]["access"] = {"transfer": "4KiB", "block": "32KiB", "segments": 4}
     result = engine.run(plan)
     assert result.code == DONE, result.err
@@ -99,7 +99,7 @@ def test_every_epoch_reads_all_samples_of_real_files(
 
 
 def test_time_limit_ends_an_epoch_while_the_accelerator_computes(engine: Engine, target: Path) -> None:
-    plan = train_plan(target, {"batch_size": 12, "compute_time": "10s"})
+    plan = make_training_plan(target, {"batch_size": 12, "compute_time": "10s"})
     plan["phases"][1]["stop"] = {"time": "2s"}
     end = engine.run(plan).finished("epoch0")
     assert end["training"]["batches"] == 2
@@ -120,7 +120,7 @@ def test_time_limit_ends_an_epoch_while_the_accelerator_computes(engine: Engine,
     ],
 )
 def test_wrong_training_phase_is_refused(engine: Engine, target: Path, member: str, value: Any, sentence: str) -> None:
-    plan = train_plan(target, {"batch_size": 1, "compute_time": "1s"}, backend="posix")
+    plan = make_training_plan(target, {"batch_size": 1, "compute_time": "1s"}, backend="posix")
     plan["data"].pop("paced")
     plan["phases"][1][member] = value
     if value is None:

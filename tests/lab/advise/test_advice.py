@@ -10,7 +10,7 @@ from typing import Any
 import darshan
 import numpy as np
 import pytest
-from browser import browser, installed
+from browser import browser, find_browser
 from darshan_builder import DarshanBuilder
 
 from sonde.advise.advice import JobAdvice, advise_job
@@ -222,7 +222,7 @@ def test_trace_of_sonde_is_advised(sonde: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(installed() is None, reason="no Chromium is installed (Debian: apt install chromium)")
+@pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed (Debian: apt install chromium)")
 def test_page_fits_desktop_and_phone(sonde: Any, tmp_path: Path) -> None:
     log = DarshanBuilder(processes=8, seconds=60)
     for rank in range(8):

@@ -27,41 +27,41 @@ def render_chart(**changes: object) -> str:
     return str(build_curve_chart(figure).render())
 
 
-def path(page: str, css_class: str) -> list[tuple[float, float]]:
+def list_path_points(page: str, css_class: str) -> list[tuple[float, float]]:
     (data,) = re.findall(rf'<path class="curve {css_class}" d="([^"]*)"', page)
     return [(float(x), float(y)) for x, y in re.findall(r"([\d.]+) ([\d.]+)", data)]
 
 
 def test_doubled_values_are_equidistant_on_a_logarithmic_axis() -> None:
-    points = path(render_chart(), "c0")
+    points = list_path_points(render_chart(), "c0")
     assert [x for x, _ in points] == pytest.approx([0, 250, 500, 750, 1000])
 
 
 def test_x_axis_follows_the_scale_of_the_figure() -> None:
     few = [Curve("a", [1, 2, 4], [1.0, 1.0, 1.0])]
-    assert path(render_chart(curves=few, log_places=True), "c0")[1][0] == pytest.approx(500)
-    assert path(render_chart(curves=few), "c0")[1][0] == pytest.approx(1000 / 3, abs=0.2)
+    assert list_path_points(render_chart(curves=few, log_places=True), "c0")[1][0] == pytest.approx(500)
+    assert list_path_points(render_chart(curves=few), "c0")[1][0] == pytest.approx(1000 / 3, abs=0.2)
 
 
 def test_heights_are_in_proportion_to_the_values() -> None:
     page = render_chart()
-    below = [220 - y for _, y in path(page, "c0")]
+    below = [220 - y for _, y in list_path_points(page, "c0")]
     assert below[1] == pytest.approx(2 * below[0], rel=0.01)
     assert below[3] == below[4] == pytest.approx(8 * below[0], rel=0.01)
-    assert path(page, "c1")[1] == pytest.approx((1000, path(page, "c0")[2][1]), rel=0.01)
+    assert list_path_points(page, "c1")[1] == pytest.approx((1000, list_path_points(page, "c0")[2][1]), rel=0.01)
 
 
 def test_logarithmic_scale_spaces_powers_of_ten_equally() -> None:
     page = render_chart(curves=[Curve("a", [1, 2, 3], [10.0, 100.0, 1000.0])], unit="op/s", log_values=True)
-    heights = [y for _, y in path(page, "c0")]
+    heights = [y for _, y in list_path_points(page, "c0")]
     assert heights[0] - heights[1] == pytest.approx(heights[1] - heights[2], abs=0.2)
-    assert [x for x, _ in path(page, "c0")] == pytest.approx([0, 500, 1000]), "a short range is linear"
+    assert [x for x, _ in list_path_points(page, "c0")] == pytest.approx([0, 500, 1000]), "a short range is linear"
 
 
 def test_interval_whisker_extends_between_its_bounds() -> None:
     page = render_chart()
     whiskers = re.findall(r'<path class="curve whisker c0" d="M([\d.]+) ([\d.]+)V([\d.]+)"', page)
-    points = path(page, "c0")
+    points = list_path_points(page, "c0")
     assert len(whiskers) == 5
     assert all(float(low) > y > float(high) for (_, low, high), (_, y) in zip(whiskers[1:4], points[1:4], strict=True))
 
@@ -74,7 +74,7 @@ def test_every_value_is_in_the_table_and_absent_values_are_empty() -> None:
 
 
 def test_chart_of_a_single_point_works_and_of_none_fails() -> None:
-    assert path(render_chart(curves=[Curve("a", [4], [1.0])]), "c0")
+    assert list_path_points(render_chart(curves=[Curve("a", [4], [1.0])]), "c0")
     with pytest.raises(ValueError, match="needs values"):
         render_chart(curves=[])
 

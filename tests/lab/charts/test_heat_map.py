@@ -13,7 +13,7 @@ import numpy as np
 from sonde.charts.heat_map import MAX_ROWS, HeatMap, render_heat_map
 
 
-def picture(html: str) -> np.ndarray:
+def decode_picture(html: str) -> np.ndarray:
     """The indices into the palette, rows x columns."""
     match = re.search(r"data:image/png;base64,([A-Za-z0-9+/=]+)", html)
     assert match
@@ -34,7 +34,7 @@ def picture(html: str) -> np.ndarray:
 
 def test_values_become_colors_in_order() -> None:
     values = np.array([[0.25, 0.5, 0.8], [1.0, 2.0, np.nan]])
-    pixels = picture(str(render_heat_map(HeatMap("Nodes", "words", ["a", "b"], values, []))))
+    pixels = decode_picture(str(render_heat_map(HeatMap("Nodes", "words", ["a", "b"], values, []))))
     assert pixels.tolist()[0][:2] == [0, 0]
     assert 0 < pixels[0, 2] < 127
     assert pixels.tolist()[1] == [127, 254, 255]
@@ -45,7 +45,7 @@ def test_unusual_rows_are_displayed_if_there_are_too_many() -> None:
     values[1234] = 0.4
     names = [f"nid{number:05d}" for number in range(5000)]
     html = str(render_heat_map(HeatMap("Nodes", "words", names, values, [], marked=[1234])))
-    assert picture(html).shape == (MAX_ROWS, 60)
+    assert decode_picture(html).shape == (MAX_ROWS, 60)
     assert '<span class="slow" style="top:' in html
     assert "nid01234" in html
     assert "4600 more are not drawn" in html

@@ -132,7 +132,7 @@ def test_ten_thousand_runs_are_a_small_page_without_script(history_of_many: Path
 @pytest.mark.slow
 @pytest.mark.browser
 def test_ten_thousand_runs_have_no_element_each(history_of_many: Path) -> None:
-    if browser.installed() is None:
+    if browser.find_browser() is None:
         pytest.skip("there is no Chromium here")
     with browser.browser() as tab:
         tab.open(history_of_many)

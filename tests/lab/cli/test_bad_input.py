@@ -84,7 +84,7 @@ SETTINGS: list[tuple[str, list[str]]] = [
 ]
 
 
-def as_plan(tmp_path: Path, document: Any) -> Path:
+def write_as_plan(tmp_path: Path, document: Any) -> Path:
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(document))
     return file
@@ -96,7 +96,7 @@ def as_plan(tmp_path: Path, document: Any) -> Path:
 def test_invalid_setting_prints_one_sentence(
     sonde: Any, fake_engine: Callable[..., Path], tmp_path: Path, archive: Path, setting: str, fragments: list[str]
 ) -> None:
-    result = sonde("run", as_plan(tmp_path, BASE), "--set", setting)
+    result = sonde("run", write_as_plan(tmp_path, BASE), "--set", setting)
     assert result.code == 2
     assert result.out == ""
     assert len(result.sentences) == 1
@@ -111,7 +111,7 @@ def test_invalid_setting_prints_one_sentence(
 def test_settings_at_limits_are_accepted(
     sonde: Any, fake_engine: Callable[..., Path], tmp_path: Path, setting: str
 ) -> None:
-    assert sonde("plan", as_plan(tmp_path, BASE), "--set", setting).code == 0
+    assert sonde("plan", write_as_plan(tmp_path, BASE), "--set", setting).code == 0
 
 
 FILES: list[tuple[str, bytes, list[str]]] = [
@@ -215,7 +215,7 @@ def test_invalid_command_line_prints_one_sentence(
 
 
 def test_message_names_every_problem_of_a_plan(sonde: Any, fake_engine: Callable[..., Path], tmp_path: Path) -> None:
-    result = sonde("plan", as_plan(tmp_path, BASE), "--set", "tasks.threads=0", "--set", "data.io.direct=3")
+    result = sonde("plan", write_as_plan(tmp_path, BASE), "--set", "tasks.threads=0", "--set", "data.io.direct=3")
     assert result.code == 2
     assert len(result.err.splitlines()) == 1
     assert "tasks.threads" in result.err
@@ -224,7 +224,7 @@ def test_message_names_every_problem_of_a_plan(sonde: Any, fake_engine: Callable
 
 def test_engine_rejection_names_plan_file(sonde: Any, fake_engine: Callable[..., Path], tmp_path: Path) -> None:
     fake_engine("refuse")
-    file = as_plan(tmp_path, BASE)
+    file = write_as_plan(tmp_path, BASE)
     for verb in ("run", "plan"):
         result = sonde(verb, file)
         assert result.code == 2

@@ -26,12 +26,12 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m sonde "$@"\n', encoding="utf-8")
     program.chmod(0o755)
     command = [sys.executable, str(ROOT / "tools" / "man-pages"), str(folder)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment(folder))
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=make_environment(folder))
     store_run(folder / "archive", RUN, Scene())
     return folder
 
 
-def environment(prefix: Path) -> dict[str, str]:
+def make_environment(prefix: Path) -> dict[str, str]:
     variables = {"PATH": f"{prefix}/bin:{os.environ['PATH']}", "SONDE_ARCHIVE": str(prefix / "archive")}
     return {**os.environ, **variables, "HOME": str(prefix), "SOURCE_DATE_EPOCH": "1767225600"}
 
@@ -83,7 +83,12 @@ def test_names_complete_in_real_shell(prefix: Path, shell: str, line: str, expec
     options = ["--no-config"] if shell == "fish" else ["-f"] if shell == "zsh" else ["--norc"]
     text = script.format(file=prefix / file, words=line)
     done = subprocess.run(
-        [shell, *options, "-c", text], env=environment(prefix), capture_output=True, text=True, check=False, timeout=60
+        [shell, *options, "-c", text],
+        env=make_environment(prefix),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
     )
     answers = [line.split("\t")[0].split(":")[0] for line in done.stdout.splitlines()]
     assert expected in answers, done.stderr
@@ -107,7 +112,7 @@ def test_mandoc_finds_nothing_wrong(prefix: Path) -> None:
 
 def test_man_pages_are_reproducible(prefix: Path, tmp_path: Path) -> None:
     command = [sys.executable, str(ROOT / "tools" / "man-pages"), str(tmp_path)]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment(prefix))
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=make_environment(prefix))
     for path in (prefix / "share").rglob("*"):
         if path.is_file():
             assert (tmp_path / path.relative_to(prefix)).read_bytes() == path.read_bytes()

@@ -23,12 +23,12 @@ TOOLS = {"ior", "mdtest", "md-workbench", "iozone", "obdfilter-survey", "io500"}
 LETTERS = {"--dry-run": "-n", "--quiet": "-q", "--output": "-o", "--yes": "-y", "--all": "-a"}
 
 
-def commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
+def iterate_commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Command]]:
     context = click.Context(group)
     for name in group.list_commands(context):
         command = group.get_command(context, name)
         if isinstance(command, click.Group):
-            yield from commands(command, f"{path} {name}".strip())
+            yield from iterate_commands(command, f"{path} {name}".strip())
         elif command is not None:
             yield f"{path} {name}".strip(), command
 
@@ -36,7 +36,7 @@ def commands(group: click.Group, path: str = "") -> Iterator[tuple[str, click.Co
 def test_option_has_same_letter_in_all_verbs() -> None:
     wrong = [
         (verb, option.opts)
-        for verb, command_found in commands(command)
+        for verb, command_found in iterate_commands(command)
         if verb.split()[0] not in TOOLS
         for option in command_found.params
         if isinstance(option, click.Option)
@@ -87,7 +87,9 @@ def test_overview_shows_first_verbs_and_names_all(sonde: Any) -> None:
     assert set(list_verbs()) <= {re.sub(r"\s", "", name) for name in names}
 
 
-@pytest.mark.parametrize(("name", "verb"), list(commands(command)), ids=[name for name, _ in commands(command)])
+@pytest.mark.parametrize(
+    ("name", "verb"), list(iterate_commands(command)), ids=[name for name, _ in iterate_commands(command)]
+)
 def test_verb_has_two_examples(name: str, verb: click.Command) -> None:
     examples = [line for line in (verb.help or "").splitlines() if line.strip().startswith(f"sonde {name}")]
     assert len(examples) >= 2, verb.help

@@ -72,13 +72,13 @@ def hostile_text(request: pytest.FixtureRequest, archive: Path) -> str:
         lines = [json.loads(line) for line in (folder / "record.ndjson").read_text().splitlines()]
         (folder / "record.ndjson").write_text("".join(json.dumps(append_to_texts(line, text)) + "\n" for line in lines))
         (folder / "tags.json").write_text(json.dumps({"tags": [f"tag{text}", "all"]}))
-        (folder / SAMPLED_FILE).write_text("".join(json.dumps(line) + "\n" for line in telemetry_lines(text)))
+        (folder / SAMPLED_FILE).write_text("".join(json.dumps(line) + "\n" for line in make_telemetry_lines(text)))
     event = {"schema": "sonde-event/1", "id": "repair", "kind": "repair", "when": "2026-01-03"}
     (archive / EVENTS_FILE).write_text(json.dumps({**event, "title": f"Replaced{text}", "who": text, "source": text}))
     return text
 
 
-def telemetry_lines(text: str) -> list[dict[str, Any]]:
+def make_telemetry_lines(text: str) -> list[dict[str, Any]]:
     """Counters of a device and a file server whose names hold `text`, and a source that ended."""
     sources = {"disks": ["disk_read_bytes", "disk_written_bytes"]}
     times = [1767225600 + second for second in (0, 1, 2, 3600)]  # from 2026-01-01T00:00:00Z

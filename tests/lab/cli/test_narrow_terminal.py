@@ -62,7 +62,7 @@ def archive_with_long_names(archive: Path, history_archive: Path) -> Path:
     return archive
 
 
-def quantities(text: str) -> Counter[str]:
+def count_quantities(text: str) -> Counter[str]:
     """All of them; space that is available is one, whatever it is at that moment."""
     return Counter(QUANTITY.findall(re.sub(r"[\d.]+(?=[\s\xa0]+[KMGTP]iB[\s\xa0]+available)", "1", text)))
 
@@ -76,11 +76,11 @@ def test_names_and_numbers_are_not_cut(
         return str(sonde(*VERBS[verb]).out)
 
     wide = list_runs(400)
-    assert quantities(wide) or verb in ("tag", "rm"), "nothing was said that could be cut"
+    assert count_quantities(wide) or verb in ("tag", "rm"), "nothing was said that could be cut"
     for width in (80, 60):
         narrow = list_runs(width)
         # titles of columns may be said with every row
-        assert not quantities(wide) - quantities(narrow), "a number was cut, or parted from its unit"
+        assert not count_quantities(wide) - count_quantities(narrow), "a number was cut, or parted from its unit"
         for folder in archive_with_long_names.glob("20*/*"):
             assert (folder.name in wide) == (folder.name in narrow)
         assert narrow.count("…") <= wide.count("…")

@@ -46,7 +46,7 @@ def experiment(tmp_path: Path) -> Path:
     return path
 
 
-def runs(archive: Path) -> list[dict[str, Any]]:
+def read_runs(archive: Path) -> list[dict[str, Any]]:
     return [json.loads(path.read_text()) for path in sorted(archive.glob("20*/*/run.json"))]
 
 
@@ -59,12 +59,12 @@ def test_experiment_run_prints_medians(
     assert "64KiB" in result.out
     assert "Stored as mine" in result.out
     assert "Seed of the order: 3" in result.err
-    stored_runs = runs(archive)
+    stored_runs = read_runs(archive)
     assert len(stored_runs) == 4
     assert {run["experiment"]["cell"] for run in stored_runs} == {"transfer=64KiB", "transfer=128KiB"}
     assert {(run["group"], run["note"]) for run in stored_runs} == {("mine", "n")}
     assert sonde("run", experiment, "--on", target, "--group", "mine", "--quiet").out.strip() == "mine"
-    assert len(runs(archive)) == 4, "the same group again runs nothing anew"
+    assert len(read_runs(archive)) == 4, "the same group again runs nothing anew"
     assert sonde("show", "mine").code == 0
     assert "t1" in sonde("list", "--tag", "t1", "--json").out
 
@@ -146,7 +146,7 @@ def test_experiment_rejected_in_all_cells_stores_nothing(
     assert result.code == 2
     assert result.sentences[0].startswith("sonde: Nothing was run. transfer=")
     assert result.sentences[0].endswith("is not what this fake engine likes. (1 more cells were not run.)")
-    assert runs(archive) == []
+    assert read_runs(archive) == []
 
 
 @pytest.mark.parametrize(
@@ -203,7 +203,7 @@ def test_single_run_stores_tag_note_and_group(fake_engine: Fake, sonde: Any, tar
         sonde("run", "quick", "--on", target, "--tag", "a", "--note", "b", "--group", "c", "-q", "--no-report").code
         == 0
     )
-    (run,) = runs(archive)
+    (run,) = read_runs(archive)
     assert (run["note"], run["group"]) == ("b", "c")
     assert json.loads(next(archive.glob("20*/*/tags.json")).read_text())["tags"] == ["a"]
 
@@ -270,6 +270,6 @@ def test_interrupt_keeps_runs_and_prints_how_to_resume(
     assert result.code == 5
     assert result.sentences == ["sonde: The experiment was interrupted; finished runs are stored."]
     assert "the same command with --resume continues it" in result.out
-    assert len(runs(archive)) == 2
+    assert len(read_runs(archive)) == 2
     assert sonde("run", experiment, "--on", target, "--no-report", "--resume").code == 0
-    assert len(runs(archive)) == 4
+    assert len(read_runs(archive)) == 4

@@ -41,7 +41,7 @@ def mpi(engine: Engine) -> None:
         pytest.skip(str(reason))
 
 
-def left_behind(target: Path) -> list[str]:
+def list_remaining_files(target: Path) -> list[str]:
     return [str(path) for path in target.rglob("*")]
 
 
@@ -59,7 +59,7 @@ def test_run_leaves_record_and_no_target_files(sonde: Any, target: Path, archive
     assert result.code == 0, result.err
     assert [phase["phase"] for phase in result.json["phases"]] == ["write", "read", "random-read"]
     assert all(phase["bytes"] > 0 for phase in result.json["phases"])
-    assert left_behind(target) == []
+    assert list_remaining_files(target) == []
     record = read_record(Path(result.json["folder"]) / "record.ndjson")
     assert record.problems == []
     assert record.phases["read"].end is not None
@@ -87,7 +87,7 @@ def test_every_shipped_plan_runs(sonde: Any, target: Path) -> None:
         result = sonde("run", name, "--on", target, "--json", *arguments)
         assert result.code == 0, f"{name}: {result.err}"
         assert result.json["status"] == "done"
-    assert left_behind(target) == []
+    assert list_remaining_files(target) == []
 
 
 def test_engine_rejection_names_plan(sonde: Any, target: Path, archive: Path) -> None:
@@ -115,7 +115,7 @@ def test_stages_run_in_separate_processes(sonde: Any, target: Path) -> None:
     assert [line["t"] for line in lines if line["type"] == "phase_end"] == sorted(
         line["t"] for line in lines if line["type"] == "phase_end"
     )
-    assert left_behind(target) == []
+    assert list_remaining_files(target) == []
 
 
 def start(arguments: list[str], archive: Path) -> subprocess.Popen[str]:
@@ -167,7 +167,7 @@ def test_signal_keeps_finished_phases_and_removes_files(
     summary = json.loads((folder / "run.json").read_text())
     assert summary["status"] == "interrupted"
     assert summary["phases"][0]["done"]
-    assert left_behind(target) == []
+    assert list_remaining_files(target) == []
 
 
 def test_next_command_recovers_killed_lab(
@@ -186,16 +186,16 @@ def test_next_command_recovers_killed_lab(
         time.sleep(0.1)
     assert [run["status"] for run in runs] == ["lost"]
     assert runs[0]["phases"][0]["done"]
-    assert left_behind(target) != []
+    assert list_remaining_files(target) != []
     for _ in range(100):
         result = sonde("clean", target, "--dry-run")
         if "still going on" not in result.out:
             break
         time.sleep(0.1)  # killed, but not yet buried by its new parent
     assert "would remove" in result.out
-    assert left_behind(target) != []
+    assert list_remaining_files(target) != []
     assert sonde("clean", target).code == 0
-    assert left_behind(target) == []
+    assert list_remaining_files(target) == []
 
 
 def test_clean_removes_only_files_of_killed_runs(sonde: Any, target: Path) -> None:
@@ -215,7 +215,7 @@ def test_ranks_run_under_launcher(sonde: Any, mpi: None, target: Path, arguments
     assert result.json["tasks"] == 4
     assert result.json["processes"] == (2 if "--processes" in arguments else 4)
     assert result.json["phases"][0]["bytes"] == 4 * 8 << 20
-    assert left_behind(target) == []
+    assert list_remaining_files(target) == []
 
 
 @pytest.mark.mpi
@@ -226,7 +226,7 @@ def test_stages_run_under_launcher(sonde: Any, mpi: None, target: Path) -> None:
     )
     assert result.code == 0, result.err
     assert [phase["done"] for phase in result.json["phases"]] == [True, True, True]
-    assert left_behind(target) == []
+    assert list_remaining_files(target) == []
 
 
 def test_doctor_reports_this_machine(sonde: Any, target: Path) -> None:
@@ -247,4 +247,4 @@ def test_check_of_real_storage_completes(sonde: Any, target: Path, archive: Path
         assert keys[key]["value"] > 0, key
     assert keys["read-cached-1"]["classification"] in ("cache", "memory")
     assert Path(result.json["report"]).is_file()
-    assert left_behind(target) == []
+    assert list_remaining_files(target) == []

@@ -13,23 +13,30 @@ from sonde.diagnose.noise import NoiseModel, scale_noise
 NOISE = NoiseModel()
 
 
-def normal(value: float, sd: float) -> float:
+def compute_normal_density(value: float, sd: float) -> float:
     return exp(-0.5 * (value / sd) ** 2) / (sd * sqrt(2 * pi))
 
 
 def test_one_phase_density_is_a_mixture_of_two_normals() -> None:
-    expected = 0.84 * normal(-0.2, 0.095) + 0.16 * normal(-0.2 + 0.35, sqrt(0.15**2 + 0.095**2))
+    expected = 0.84 * compute_normal_density(-0.2, 0.095) + 0.16 * compute_normal_density(
+        -0.2 + 0.35, sqrt(0.15**2 + 0.095**2)
+    )
     density = NOISE.compute_log_density_of_run(np.array([-0.2]), np.zeros(1))
     assert exp(float(density)) == pytest.approx(expected, rel=1e-12)
 
 
 def test_two_phases_share_the_shift_of_a_busy_run() -> None:
     shifts = np.linspace(-1.6, 0.9, 20001)
-    weights = [normal(shift + 0.35, 0.15) * normal(-0.4 - shift, 0.1) * normal(-0.3 - shift, 0.12) for shift in shifts]
+    weights = [
+        compute_normal_density(shift + 0.35, 0.15)
+        * compute_normal_density(-0.4 - shift, 0.1)
+        * compute_normal_density(-0.3 - shift, 0.12)
+        for shift in shifts
+    ]
     busy = float(np.trapezoid(weights, shifts))
     noise = NoiseModel(run_sd=0.06)
     extra = np.array([0.08, sqrt(0.12**2 - 0.06**2)])
-    quiet = normal(-0.4, 0.1) * normal(-0.3, 0.12)
+    quiet = compute_normal_density(-0.4, 0.1) * compute_normal_density(-0.3, 0.12)
     density = noise.compute_log_density_of_run(np.array([-0.4, -0.3]), extra)
     assert exp(float(density)) == pytest.approx(0.84 * quiet + 0.16 * busy, rel=1e-6)
 
@@ -43,14 +50,19 @@ def test_repeats_share_the_error_of_the_prediction() -> None:
         for second in (False, True):
             weight = (0.2 if first else 0.8) * (0.2 if second else 0.8)
             shifts = np.linspace(-1.2, 0.5, 1701) if first else np.zeros(1)
-            prior = np.array([normal(shift + 0.35, 0.15) for shift in shifts]) if first else np.ones(1)
+            prior = np.array([compute_normal_density(shift + 0.35, 0.15) for shift in shifts]) if first else np.ones(1)
             sd, shift = (np.hypot(0.1, 0.15), -0.35) if second else (0.1, 0.0)
             inner = [
                 np.trapezoid(
-                    [normal(e, 0.2) * normal(-0.3 - e - s, 0.1) * normal(-0.2 - e - shift, sd) for e in errors[::20]],
+                    [
+                        compute_normal_density(e, 0.2)
+                        * compute_normal_density(-0.3 - e - s, 0.1)
+                        * compute_normal_density(-0.2 - e - shift, sd)
+                        for e in errors[::20]
+                    ],
                     errors[::20],
                 )
-                * normal(0.1 - s, np.hypot(0.1, 0.05))
+                * compute_normal_density(0.1 - s, np.hypot(0.1, 0.05))
                 for s in shifts[::10]
             ]
             density += weight * (float(np.trapezoid(inner * prior[::10], shifts[::10])) if first else inner[0])

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from draw_counts import draw_by_day_and_night
-from in_memory_runs import Made, build_experiment, claim, measured, record
+from in_memory_runs import Made, build_experiment, make_claim, make_measured_runs, record
 from numpy.typing import NDArray
 
 from sonde.experiments.claims.grid import CellGrid
@@ -97,7 +97,7 @@ def simulate_trials(
 @pytest.mark.parametrize("kind", KINDS)
 @draw_by_day_and_night(400, 1000)
 def test_interval_of_adaptive_repeats_covers_truth(draws: int, kind: str, share: float) -> None:
-    experiment = build_experiment(expect=[claim("bandwidth(write) >= 1")])
+    experiment = build_experiment(expect=[make_claim("bandwidth(write) >= 1")])
     cell, written = experiment.cells[0], experiment.claims["C1"].comparisons[0].left_operand
     hits = 0
     for rates, look in simulate_trials(kind, 1, draws, share, seed=13):
@@ -112,7 +112,7 @@ def test_interval_of_adaptive_repeats_covers_truth(draws: int, kind: str, share:
 
 @draw_by_day_and_night(400, 1000)
 def test_threshold_at_truth_is_decided_at_most_5_percent(draws: int) -> None:
-    experiment = build_experiment(expect=[claim("bandwidth(write) >= 1")])
+    experiment = build_experiment(expect=[make_claim("bandwidth(write) >= 1")])
     outcomes = [
         evaluate_claims(experiment, GivenRates({experiment.cells[0].id: rates[0]}, look))[0].outcome
         for rates, look in simulate_trials("normal", 1, draws, 0.1, seed=17)
@@ -154,7 +154,7 @@ def test_stated_detectable_effect_has_80_percent_power(kind: str) -> None:
 
 def _judged(rates: Sequence[float], most: int) -> Experiment:
     return build_experiment(
-        repeat={"min": 6, "max": most, "interval": 0.0001, "seed": 1}, expect=[claim("bandwidth(write) >= 1 B/s")]
+        repeat={"min": 6, "max": most, "interval": 0.0001, "seed": 1}, expect=[make_claim("bandwidth(write) >= 1 B/s")]
     )
 
 
@@ -163,13 +163,13 @@ def test_measured_runs_report_how_repeats_ended() -> None:
     halves: list[float] = []
     for most, look in ((8, InterimLook.LAST), (30, InterimLook.BETWEEN)):
         experiment = _judged(rates, most)
-        source = measured(experiment, {"base": [record([Made(rate=rate)]) for rate in rates]})
+        source = make_measured_runs(experiment, {"base": [record([Made(rate=rate)]) for rate in rates]})
         assert source.determine_interim_look(experiment.cells[0]) is look
         samples = source.collect_samples("bandwidth", "write", experiment.cells[0])
         assert samples.look is look
         halves.append(samples.compute_median_bounds().relative_half_width or 0.0)
     fixed_experiment = build_experiment(repeat={"min": 8, "seed": 1})
-    fixed = measured(fixed_experiment, {"base": [record([Made(rate=rate)]) for rate in rates]})
+    fixed = make_measured_runs(fixed_experiment, {"base": [record([Made(rate=rate)]) for rate in rates]})
     assert fixed.determine_interim_look(fixed_experiment.cells[0]) is InterimLook.ONLY
     halves.insert(
         0,

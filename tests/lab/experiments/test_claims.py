@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from in_memory_runs import Made, build_experiment, claim, measured, record
+from in_memory_runs import Made, build_experiment, make_claim, make_measured_runs, record
 
 from sonde.experiments.claims.curve_forms import classify_form
 from sonde.experiments.claims.samples import MissingError, RateCurve
@@ -38,9 +38,11 @@ def evaluate_claim_over_six_runs(text: str, phases: list[Made], storage: Any = N
     if any(phase.op == "duplex" for phase in phases):
         data["files"] = {"mapping": "many", "count": 2}
     document = {"plan": {"data": data, "phases": phase_documents}, **({"storage": storage} if storage else {})}
-    experiment = build_experiment(**document, expect=[claim(text)])
+    experiment = build_experiment(**document, expect=[make_claim(text)])
     nodes = members.pop("nodes", 1)
-    return evaluate_claims(experiment, measured(experiment, {"base": [record(phases, nodes=nodes)] * 6}, **members))[0]
+    return evaluate_claims(
+        experiment, make_measured_runs(experiment, {"base": [record(phases, nodes=nodes)] * 6}, **members)
+    )[0]
 
 
 # Metric -> a phase whose record says it, and the value that the definition in METRICS gives by hand.
@@ -103,14 +105,14 @@ def test_value_missing_in_record_is_not_zero(metric: str) -> None:
     assert verdict.reason
 
 
-def in_cells(text: str, rates: list[list[float]], **members: Any) -> ClaimResult:
+def evaluate_claim_over_cells(text: str, rates: list[list[float]], **members: Any) -> ClaimResult:
     """What comes of a claim over a sweep of three transfers with these rates of the runs of each."""
     experiment = build_experiment(
         **{"plan": {**VOLUME, "phases": [{"id": "write", "op": "write"}]}, "sweep": [TRANSFERS], **members},
-        expect=[claim(text)],
+        expect=[make_claim(text)],
     )
     cells = [cell.id for cell in experiment.cells]
-    return evaluate_claims(experiment, measured(experiment, {c: [record([Made(rate=r)]) for r in runs]
+    return evaluate_claims(experiment, make_measured_runs(experiment, {c: [record([Made(rate=r)]) for r in runs]
                                        for c, runs in zip(cells, rates, strict=False)}))[0]  # fmt: skip
 
 
@@ -155,8 +157,8 @@ FUNCTIONS_KNOWN = {
 def test_functions_along_axis_return_known_answers(function: str) -> None:
     holds, fails = FUNCTIONS_KNOWN[function]
     rates = spread_around(100e6, 200e6, 300e6)
-    assert in_cells(holds, rates).outcome is HOLDS
-    assert in_cells(fails, rates).outcome is FAILS
+    assert evaluate_claim_over_cells(holds, rates).outcome is HOLDS
+    assert evaluate_claim_over_cells(fails, rates).outcome is FAILS
 
 
 def test_every_function_has_known_answer_test() -> None:
@@ -166,9 +168,11 @@ def test_every_function_has_known_answer_test() -> None:
 def test_variation_function_uses_runs() -> None:
     runs = [90e6, 110e6, 95e6, 105e6, 100e6, 100e6, 98e6, 102e6]
     by_hand = np.std(runs, ddof=1) / np.mean(runs)
-    experiment = build_experiment(expect=[claim(f"variation(bandwidth(write)) >= {by_hand * 0.2}"),
-                              {**claim("variation(bandwidth(write)) > 0.5"), "id": "C2"}])  # fmt: skip
-    verdict = evaluate_claims(experiment, measured(experiment, {"base": [record([Made(rate=rate)]) for rate in runs]}))
+    experiment = build_experiment(expect=[make_claim(f"variation(bandwidth(write)) >= {by_hand * 0.2}"),
+                              {**make_claim("variation(bandwidth(write)) > 0.5"), "id": "C2"}])  # fmt: skip
+    verdict = evaluate_claims(
+        experiment, make_measured_runs(experiment, {"base": [record([Made(rate=rate)]) for rate in runs]})
+    )
     assert verdict[0].outcome is HOLDS
     value = verdict[0].contexts[0].comparisons[0].value
     assert value is not None
@@ -224,43 +228,45 @@ def test_short_curve_has_no_form() -> None:
 
 
 def test_shape_claim_with_few_runs_is_undecided() -> None:
-    experiment = build_experiment(expect=[claim('shape(bandwidth(write)) == "flat"')])
+    experiment = build_experiment(expect=[make_claim('shape(bandwidth(write)) == "flat"')])
     run = record([Made(slices=[100.0] * 60)])
-    verdict = evaluate_claims(experiment, measured(experiment, {"base": [run] * 3}))[0]
+    verdict = evaluate_claims(experiment, make_measured_runs(experiment, {"base": [run] * 3}))[0]
     assert (verdict.outcome, verdict.runs_needed) == (OPEN, 3)
 
 
 def test_claim_holds_only_if_complete_interval_does() -> None:
     ratio = 'bandwidth(write, transfer="2MiB") / bandwidth(write, transfer="1MiB") >= {}'
     rates = spread_around(100e6, 200e6, 300e6)
-    assert in_cells(ratio.format(1.8), rates).outcome is HOLDS
-    assert in_cells(ratio.format(2.2), rates).outcome is FAILS
-    verdict = in_cells(ratio.format(1.99), rates)
+    assert evaluate_claim_over_cells(ratio.format(1.8), rates).outcome is HOLDS
+    assert evaluate_claim_over_cells(ratio.format(2.2), rates).outcome is FAILS
+    verdict = evaluate_claim_over_cells(ratio.format(1.99), rates)
     assert verdict.outcome is OPEN
     assert verdict.runs_needed is None or verdict.runs_needed > 0
 
 
 def test_too_few_runs_are_undecided_with_runs_needed() -> None:
-    verdict = in_cells('bandwidth(write, transfer="2MiB") / bandwidth(write, transfer="1MiB") >= 1',
+    verdict = evaluate_claim_over_cells('bandwidth(write, transfer="2MiB") / bandwidth(write, transfer="1MiB") >= 1',
                      [[1e6] * 3, [5e6] * 3, [9e6] * 3])  # fmt: skip
     assert (verdict.outcome, verdict.runs_needed) == (OPEN, 2)
-    alone = in_cells('bandwidth(write, transfer="2MiB") >= 1', [[1e6] * 4] * 3)
+    alone = evaluate_claim_over_cells('bandwidth(write, transfer="2MiB") >= 1', [[1e6] * 4] * 3)
     assert (alone.outcome, alone.runs_needed) == (OPEN, 1)
 
 
 def test_divisor_that_may_be_0_is_reported() -> None:
     experiment = build_experiment(
-        plan={**VOLUME, **TWO}, expect=[claim("command_user_time(read) / command_user_time(write) <= 2")]
+        plan={**VOLUME, **TWO}, expect=[make_claim("command_user_time(read) / command_user_time(write) <= 2")]
     )
     runs = [record([Made(command=(1.0, user, 1.0)), Made("read", "read", command=(1.0, 0.01, 1.0))])
             for user in (0.0, 0.01, 0.0, 0.02, 0.01, 0.01)]  # fmt: skip
-    verdict = evaluate_claims(experiment, measured(experiment, {"base": runs}))[0]
+    verdict = evaluate_claims(experiment, make_measured_runs(experiment, {"base": runs}))[0]
     assert (verdict.outcome, verdict.runs_needed) == (OPEN, None)
     assert describe_verdict(verdict).startswith("1 <= 2. It has no interval: by these runs its divisor may be 0")
 
 
 def test_value_close_to_threshold_is_reported() -> None:
-    verdict = in_cells('bandwidth(write, transfer="2MiB") >= 200e6', spread_around(100e6, 199e6, 300e6))
+    verdict = evaluate_claim_over_cells(
+        'bandwidth(write, transfer="2MiB") >= 200e6', spread_around(100e6, 199e6, 300e6)
+    )
     assert (verdict.outcome, verdict.runs_needed) == (OPEN, None)
     assert "More runs would hardly decide it: the interval is wide, and the value is close to" in describe_verdict(
         verdict
@@ -269,21 +275,25 @@ def test_value_close_to_threshold_is_reported() -> None:
 
 def test_chained_bounds_are_two_comparisons() -> None:
     rates = spread_around(100e6, 200e6, 300e6)
-    assert in_cells('190e6 <= bandwidth(write, transfer="2MiB") <= 210e6', rates).outcome is HOLDS
-    assert in_cells('190e6 <= bandwidth(write, transfer="2MiB") <= 195e6', rates).outcome is FAILS
+    assert evaluate_claim_over_cells('190e6 <= bandwidth(write, transfer="2MiB") <= 210e6', rates).outcome is HOLDS
+    assert evaluate_claim_over_cells('190e6 <= bandwidth(write, transfer="2MiB") <= 195e6', rates).outcome is FAILS
 
 
 def test_metrics_of_one_run_are_compared_run_by_run() -> None:
-    experiment = build_experiment(plan={**VOLUME, **TWO}, expect=[claim("bandwidth(read) / bandwidth(write) >= 1.04")])
+    experiment = build_experiment(
+        plan={**VOLUME, **TWO}, expect=[make_claim("bandwidth(read) / bandwidth(write) >= 1.04")]
+    )
     # runs differ by a factor of 10, but in each of them reading is 5 % faster
     runs = [record([Made(rate=level), Made("read", "read", rate=level * 1.05)]) for level in np.geomspace(1e6, 1e7, 6)]
-    assert evaluate_claims(experiment, measured(experiment, {"base": runs}))[0].outcome is HOLDS
+    assert evaluate_claims(experiment, make_measured_runs(experiment, {"base": runs}))[0].outcome is HOLDS
 
 
 def test_factor_in_a_comparison_equals_a_ratio_threshold() -> None:
-    experiment = build_experiment(plan={**VOLUME, **TWO}, expect=[claim("bandwidth(read) >= 1.04 * bandwidth(write)")])
+    experiment = build_experiment(
+        plan={**VOLUME, **TWO}, expect=[make_claim("bandwidth(read) >= 1.04 * bandwidth(write)")]
+    )
     runs = [record([Made(rate=level), Made("read", "read", rate=level * 1.05)]) for level in np.geomspace(1e6, 1e7, 6)]
-    part = evaluate_claims(experiment, measured(experiment, {"base": runs}))[0].contexts[0].comparisons[0]
+    part = evaluate_claims(experiment, make_measured_runs(experiment, {"base": runs}))[0].contexts[0].comparisons[0]
     assert part.outcome is HOLDS
     assert part.threshold == pytest.approx(1.04)
 
@@ -293,44 +303,44 @@ def test_claim_must_hold_in_each_cell_of_open_axes() -> None:
     experiment = build_experiment(
         plan={**VOLUME, "phases": [{"id": "write", "op": "write"}]},
         sweep=[TRANSFERS, kinds],
-        expect=[claim('bandwidth(write, transfer="4MiB") / bandwidth(write, transfer="1MiB") >= 1')],
+        expect=[make_claim('bandwidth(write, transfer="4MiB") / bandwidth(write, transfer="1MiB") >= 1')],
     )
     good = {cell.id: [record([Made(rate=rate * (2 if "4MiB" in cell.id else 1))]) for rate in (1e6 * np.array(SCATTER))]
             for cell in experiment.cells}  # fmt: skip
-    verdict = evaluate_claims(experiment, measured(experiment, good))[0]
+    verdict = evaluate_claims(experiment, make_measured_runs(experiment, good))[0]
     assert verdict.outcome is HOLDS
     assert [cell.context for cell in verdict.contexts] == [{"direct": False}, {"direct": True}]
     bad = {**good, "transfer=4MiB,direct=True": good["transfer=1MiB,direct=True"][:1] * 6}
     bad["transfer=1MiB,direct=True"] = [record([Made(rate=3e6)])] * 6
-    assert [cell.outcome for cell in evaluate_claims(experiment, measured(experiment, bad))[0].contexts] == [
+    assert [cell.outcome for cell in evaluate_claims(experiment, make_measured_runs(experiment, bad))[0].contexts] == [
         HOLDS,
         FAILS,
     ]
-    assert evaluate_claims(experiment, measured(experiment, bad))[0].outcome is FAILS
+    assert evaluate_claims(experiment, make_measured_runs(experiment, bad))[0].outcome is FAILS
 
 
 def test_claim_on_two_plans_finds_cells_of_each() -> None:
     plan = {**VOLUME, "phases": [{"id": "write", "op": "write"}]}
     plans = [{"id": "one", "plan": plan}, {"id": "other", "plan": plan}]
     experiment = build_experiment(
-        plans=plans, expect=[claim("bandwidth(write, plan=one) / bandwidth(write, plan=other) >= 2")]
+        plans=plans, expect=[make_claim("bandwidth(write, plan=one) / bandwidth(write, plan=other) >= 2")]
     )
     runs = {"plan=one": [record([Made(rate=3e6)])] * 6, "plan=other": [record([Made(rate=1e6)])] * 6}
-    assert evaluate_claims(experiment, measured(experiment, runs))[0].outcome is HOLDS
+    assert evaluate_claims(experiment, make_measured_runs(experiment, runs))[0].outcome is HOLDS
 
 
 def test_refused_cell_gives_reason_of_claim() -> None:
-    experiment = build_experiment(expect=[claim("bandwidth(write) >= 1")])
+    experiment = build_experiment(expect=[make_claim("bandwidth(write) >= 1")])
     verdict = evaluate_claims(
-        experiment, measured(experiment, {}, refusals_by_cell={"base": "no space: it needs 3 TB"})
+        experiment, make_measured_runs(experiment, {}, refusals_by_cell={"base": "no space: it needs 3 TB"})
     )[0]
     assert (verdict.outcome, verdict.reason) == (NOT, "no space: it needs 3 TB")
 
 
 def test_failed_runs_are_ignored_and_counted() -> None:
-    experiment = build_experiment(expect=[claim("bandwidth(write) >= 1")])
+    experiment = build_experiment(expect=[make_claim("bandwidth(write) >= 1")])
     runs = [record([Made()])] * 6 + [record([Made(rate=1e-9)], status="failed")]
-    source = measured(experiment, {"base": runs})
+    source = make_measured_runs(experiment, {"base": runs})
     assert evaluate_claims(experiment, source)[0].outcome is HOLDS
     assert source.count_unfinished_runs() == 1
 
@@ -338,15 +348,15 @@ def test_failed_runs_are_ignored_and_counted() -> None:
 def test_levels_needs_and_profiles_give_reasons() -> None:
     experiment = build_experiment(
         expect=[
-            {**claim("bandwidth(write) >= 1", level="simulated"), "id": "S"},
-            {**claim("bandwidth(write) >= 1", needs=["lustre"]), "id": "N"},
-            {**claim("bandwidth(write) >= 1", profiles=["published"]), "id": "P"},
+            {**make_claim("bandwidth(write) >= 1", level="simulated"), "id": "S"},
+            {**make_claim("bandwidth(write) >= 1", needs=["lustre"]), "id": "N"},
+            {**make_claim("bandwidth(write) >= 1", profiles=["published"]), "id": "P"},
         ],
         profiles={"published": {}},
     )
     verdicts = evaluate_claims(
         experiment,
-        measured(experiment, {"base": [record([Made()])] * 6}),
+        make_measured_runs(experiment, {"base": [record([Made()])] * 6}),
         unmet_requirements={"lustre": "the file system is xfs"},
     )
     assert [verdict.outcome for verdict in verdicts] == [NOT] * 3
@@ -362,17 +372,19 @@ def test_units_and_peaks_come_from_the_system_file() -> None:
     experiment = build_experiment(
         storage={"system": "edison", "file_systems": ["fs1", "fs3"]},
         expect=[
-            claim("bandwidth_per_unit(write, file_system=fs3) >= 0.99 * bandwidth_per_unit(write, file_system=fs1)"),
-            {**claim("0.74 <= share_of_peak(write) <= 0.76"), "id": "C2"},
-            {**claim("0.99 <= efficiency(bandwidth(write), over=file_system, at=fs3) <= 1.01"), "id": "C3"},
+            make_claim(
+                "bandwidth_per_unit(write, file_system=fs3) >= 0.99 * bandwidth_per_unit(write, file_system=fs1)"
+            ),
+            {**make_claim("0.74 <= share_of_peak(write) <= 0.76"), "id": "C2"},
+            {**make_claim("0.99 <= efficiency(bandwidth(write), over=file_system, at=fs3) <= 1.01"), "id": "C3"},
         ],
     )
     # 3 GB/s for each of 12 and of 18 units, of 4 GB/s
     runs = {"file_system=fs1": [record([Made(rate=36e9)])] * 6, "file_system=fs3": [record([Made(rate=54e9)])] * 6}
-    assert [verdict.outcome for verdict in evaluate_claims(experiment, measured(experiment, runs, edison))] == [
-        HOLDS
-    ] * 3
-    unknown = evaluate_claims(experiment, measured(experiment, runs))[0]
+    assert [
+        verdict.outcome for verdict in evaluate_claims(experiment, make_measured_runs(experiment, runs, edison))
+    ] == [HOLDS] * 3
+    unknown = evaluate_claims(experiment, make_measured_runs(experiment, runs))[0]
     assert unknown.outcome is NOT
     assert "--system" in unknown.reason
 

@@ -17,7 +17,7 @@ from sonde.model.experiment import Experiment, make_experiment
 from sonde.model.system import make_system, read_system
 
 
-def experiment(**more: Any) -> Experiment:
+def make_experiment_on_directories(**more: Any) -> Experiment:
     document = {"schema": "sonde-experiment/2", "id": "e", "plan": {"phases": [{"id": "w", "op": "write"}]}}
     return make_experiment({**document, **more}, "x.toml")
 
@@ -35,12 +35,12 @@ def list_directories(experiment: Experiment, directories: Directories) -> list[s
 
 
 def test_explicit_file_system_directory_overrides_the_default() -> None:
-    assert list_directories(experiment(**TWO), Directories("/d", {"fs2": "/two"})) == ["/d", "/two"]
+    assert list_directories(make_experiment_on_directories(**TWO), Directories("/d", {"fs2": "/two"})) == ["/d", "/two"]
 
 
 def test_mount_of_variant_overrides_file_system() -> None:
     variants = [{"id": "native"}, {"id": "dvs", "mount": "forwarded"}]
-    tested = experiment(**TWO, variants=variants)
+    tested = make_experiment_on_directories(**TWO, variants=variants)
     assert list_directories(tested, Directories("", {"fs1": "/1", "fs2": "/2", "forwarded": "/f"})) == [
         "/1",
         "/2",
@@ -52,7 +52,7 @@ def test_mount_of_variant_overrides_file_system() -> None:
 def test_pool_has_directory_and_clients_per_target() -> None:
     system = read_system(find_system_file("hpcs-demo"))
     directories = Directories("", pools={"FS1": ("/1",), "FS2": ("/2",), "FS3": ("/3",)}, system=system)
-    ready = prepare_cells(experiment(**POOLS), directories, "g")
+    ready = prepare_cells(make_experiment_on_directories(**POOLS), directories, "g")
     assert [cell.directory for cell in ready] == ["/1", "/2", "/3"]
     targets = [len(system.find_targets(name)) for name in ("FS1", "FS2", "FS3")]
     assert targets[2] == 2 * targets[1] == 4 * targets[0]
@@ -70,14 +70,16 @@ def test_existing_mount_of_system_file_is_used(tmp_path: Path) -> None:
         "mounts": [{"id": "m1", "file_system": "fs1", "path": str(here), "on": "n"},
                    {"id": "m2", "file_system": "fs2", "path": "/nowhere", "on": "n"}],
     }  # fmt: skip
-    ready = prepare_cells(experiment(**TWO), Directories(system=make_system(document, "s.toml")), "g")
+    ready = prepare_cells(
+        make_experiment_on_directories(**TWO), Directories(system=make_system(document, "s.toml")), "g"
+    )
     assert [cell.directory for cell in ready] == [str(here), ""]
     assert ready[1].refusal == "Nothing says where this is to be measured; give --on fs2=DIR."
 
 
 def test_plan_directory_is_used_without_options(tmp_path: Path) -> None:
     plan = {"target": {"path": str(tmp_path)}, "phases": [{"id": "w", "op": "write"}]}
-    assert list_directories(experiment(plan=plan), Directories()) == [str(tmp_path)]
+    assert list_directories(make_experiment_on_directories(plan=plan), Directories()) == [str(tmp_path)]
 
 
 TWO_OF_A_POOL = Directories(pools={"FS1": ("/1",), "FS2": ("/1", "/2"), "FS3": ("/1", "/2", "/3", "/4")})
@@ -90,7 +92,7 @@ SEPARATE = [{"id": "w", "op": "write"}, {"id": "r", "op": "read", "data_of": "w"
                                    {"mapping": "per_group", "group_size": 2}])  # fmt: skip
 def test_files_are_distributed_over_pool_directories(files: dict[str, Any]) -> None:
     plan = {"data": {"files": {**files, "name": "x"}}, "phases": SEPARATE}
-    ready = prepare_cells(experiment(**{**POOLS, "plan": plan}), TWO_OF_A_POOL, "g")
+    ready = prepare_cells(make_experiment_on_directories(**{**POOLS, "plan": plan}), TWO_OF_A_POOL, "g")
     assert [cell.refusal for cell in ready] == ["", "", ""]
     across = [cell.plan.document["data"]["files"].get("across", []) for cell in ready]
     assert across == [[], ["/2"], ["/2", "/3", "/4"]]
@@ -121,7 +123,7 @@ TREE: dict[str, Any] = {"meta": {"tree": {"items_per_task": 3}}, "phases": MAKE}
     ],
 )  # fmt: skip
 def test_plan_needing_one_directory_is_rejected(plan: dict[str, Any], text: str, instead: str) -> None:
-    ready = prepare_cells(experiment(**{**POOLS, "plan": plan}), TWO_OF_A_POOL, "g")
+    ready = prepare_cells(make_experiment_on_directories(**{**POOLS, "plan": plan}), TWO_OF_A_POOL, "g")
     assert not ready[0].refusal
     assert ready[1].refusal.startswith("The pool FS2 has 2 directories, and ")
     assert text in ready[1].refusal
@@ -132,7 +134,9 @@ def test_plan_needing_one_directory_is_rejected(plan: dict[str, Any], text: str,
 def test_runs_sharing_files_reject_several_directories() -> None:
     plan = {"data": {"files": {"mapping": "per_task"}}, "phases": WRITE}
     ready = prepare_cells(
-        experiment(**{**POOLS, "plan": plan, "repeat": {"min": 1, "fresh": "none"}}), TWO_OF_A_POOL, "g"
+        make_experiment_on_directories(**{**POOLS, "plan": plan, "repeat": {"min": 1, "fresh": "none"}}),
+        TWO_OF_A_POOL,
+        "g",
     )
     assert not ready[0].refusal
     assert "use files that stay where they are" in ready[1].refusal
@@ -165,7 +169,7 @@ def test_pool_option_splits_directories_at_commas(tmp_path: Path) -> None:
 )
 def test_unknown_location_name_is_rejected(members: dict[str, Any], directories: Directories, text: str) -> None:
     with pytest.raises(UserError) as caught:
-        prepare_cells(experiment(**members), directories, "g")
+        prepare_cells(make_experiment_on_directories(**members), directories, "g")
     assert text in str(caught.value)
 
 

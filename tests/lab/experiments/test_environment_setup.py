@@ -23,7 +23,7 @@ def make_logging_command(log: Path, word: str) -> str:
     return f'echo "{word} $SONDE_CELL $SONDE_VARIANT" | xargs >> {log}'
 
 
-def command(log: Path, when: str, **more: Any) -> Treatment:
+def make_command_treatment(log: Path, when: str, **more: Any) -> Treatment:
     return Treatment(
         kind="command",
         when=when,
@@ -33,16 +33,23 @@ def command(log: Path, when: str, **more: Any) -> Treatment:
     )
 
 
-def lines(log: Path) -> list[str]:
+def read_lines(log: Path) -> list[str]:
     return log.read_text().splitlines() if log.exists() else []
 
 
 def test_treatments_apply_at_their_level_and_are_undone(tmp_path: Path, log: Path) -> None:
-    with EnvironmentSetup((command(log, "experiment"), command(log, "cell"), command(log, "run")), tmp_path) as setup:
+    with EnvironmentSetup(
+        (
+            make_command_treatment(log, "experiment"),
+            make_command_treatment(log, "cell"),
+            make_command_treatment(log, "run"),
+        ),
+        tmp_path,
+    ) as setup:
         for cell in ("a", "a", "b"):
             setup.prepare_run(cell, None, "/d")
             setup.undo_changes_for_run()
-    assert lines(log) == [
+    assert read_lines(log) == [
         "do-experiment", "do-cell a", "do-run a", "undo-run a", "do-run a", "undo-run a",
         "undo-cell a", "do-cell b", "do-run b", "undo-run b", "undo-cell b", "undo-experiment",
     ]  # fmt: skip
@@ -56,29 +63,29 @@ def test_variant_is_undone_before_next_variant(tmp_path: Path, log: Path) -> Non
         for variant in (on, on, off, on):
             setup.prepare_run("c", variant, "/d")
             setup.undo_changes_for_run()
-    assert lines(log) == ["set c on", "unset c on", "set c on", "unset c on"]
+    assert read_lines(log) == ["set c on", "unset c on", "set c on", "unset c on"]
 
 
 def test_interrupt_undoes_all_changes(tmp_path: Path, log: Path) -> None:
     variant = Variant(id="v", before=make_logging_command(log, "set"), after=make_logging_command(log, "unset"))
 
     def interrupted() -> None:
-        with EnvironmentSetup((command(log, "experiment"),), tmp_path) as setup:
+        with EnvironmentSetup((make_command_treatment(log, "experiment"),), tmp_path) as setup:
             setup.prepare_run("c", variant, "/d")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert lines(log)[-2:] == ["unset c v", "undo-experiment"]
+    assert read_lines(log)[-2:] == ["unset c v", "undo-experiment"]
 
 
 def test_next_runner_undoes_changes_of_killed_runner(tmp_path: Path, log: Path) -> None:
-    killed = EnvironmentSetup((command(log, "experiment"),), tmp_path)
+    killed = EnvironmentSetup((make_command_treatment(log, "experiment"),), tmp_path)
     killed.__enter__()
     killed.prepare_run("c", Variant(id="v", after=make_logging_command(log, "unset")), "/d")
     with EnvironmentSetup((), tmp_path):
         pass
-    assert lines(log) == ["do-experiment", "unset c v", "undo-experiment"]
+    assert read_lines(log) == ["do-experiment", "unset c v", "undo-experiment"]
 
 
 def test_failed_setup_is_undone(tmp_path: Path, log: Path) -> None:
@@ -88,7 +95,7 @@ def test_failed_setup_is_undone(tmp_path: Path, log: Path) -> None:
         EnvironmentSetup((), tmp_path) as setup,
     ):
         setup.prepare_run("c", broken, "/d")
-    assert lines(log) == ["unset c v"]
+    assert read_lines(log) == ["unset c v"]
 
 
 def test_optional_treatment_failure_is_reported_once(tmp_path: Path) -> None:
@@ -103,9 +110,9 @@ def test_optional_treatment_failure_is_reported_once(tmp_path: Path) -> None:
 
 def test_failed_undo_does_not_stop_remaining_undos(tmp_path: Path, log: Path) -> None:
     bad = Treatment(kind="command", command="true", undo="exit 7", when="experiment")
-    with EnvironmentSetup((command(log, "experiment"), bad), tmp_path) as setup:
+    with EnvironmentSetup((make_command_treatment(log, "experiment"), bad), tmp_path) as setup:
         pass
-    assert lines(log) == ["do-experiment", "undo-experiment"]
+    assert read_lines(log) == ["do-experiment", "undo-experiment"]
     assert "`exit 7`, which undoes a change, failed: exit code 7." in setup.problems
 
 

@@ -34,7 +34,7 @@ class Known(Engine):
         return {"space": {"bytes": volume, "most_bytes": volume}, "phases": [phase_document for _ in plan["phases"]]}
 
 
-def forecast(phases: list[dict[str, Any]] = PHASES, rate: float | None = None, **more: Any) -> Forecast:
+def make_forecast(phases: list[dict[str, Any]] = PHASES, rate: float | None = None, **more: Any) -> Forecast:
     volume = more.pop("volume", "1GiB")
     data = {"access": {"transfer": "1MiB", "volume": volume}, "files": {"mapping": "per_task"}, **more.pop("data", {})}
     document = {"schema": "sonde-experiment/2", "id": "e", "plan": {"data": data, "phases": phases}, **more}
@@ -43,27 +43,27 @@ def forecast(phases: list[dict[str, Any]] = PHASES, rate: float | None = None, *
 
 
 def test_forecast_has_memory_share_and_time() -> None:
-    cell_forecast = forecast(rate=GIB / 2, volume="4GiB")
+    cell_forecast = make_forecast(rate=GIB / 2, volume="4GiB")
     assert [phase.memory_share for phase in cell_forecast.phases] == [0.25, 0.25]
     assert cell_forecast.run_seconds == 16
     assert (cell_forecast.space, cell_forecast.available) == (4 * GIB, 100 * GIB)
-    assert forecast(volume="4GiB").run_seconds is None
+    assert make_forecast(volume="4GiB").run_seconds is None
 
 
 def test_timed_phase_takes_its_time_plus_sleeps() -> None:
     phases = [{"id": "write", "op": "write", "stop": {"time": "30s"}, "before": [{"kind": "sleep", "time": "5s"}]}]
-    assert forecast(phases).run_seconds == 35
+    assert make_forecast(phases).run_seconds == 35
 
 
 def test_stonewall_limits_phase_time() -> None:
     phases = [{"id": "write", "op": "write", "stop": {"stonewall": "3s"}}]
-    assert forecast(phases, rate=GIB / 2).run_seconds == 2
-    assert forecast(phases, rate=GIB / 8).run_seconds == 3
+    assert make_forecast(phases, rate=GIB / 2).run_seconds == 2
+    assert make_forecast(phases, rate=GIB / 8).run_seconds == 3
 
 
 def test_cell_without_free_space_is_rejected() -> None:
-    assert forecast(volume="99GiB").refusal == ""
-    refusal = forecast(volume="100GiB").refusal
+    assert make_forecast(volume="99GiB").refusal == ""
+    refusal = make_forecast(volume="100GiB").refusal
     assert refusal.startswith("It needs 100 GiB in /d, where 100 GiB are available and 64 MiB must stay free; make it")
 
 
@@ -82,23 +82,26 @@ def test_cell_without_free_space_is_rejected() -> None:
 def test_read_from_memory_is_reported_or_rejected(
     read: dict[str, Any], data: dict[str, Any], volume: str, cached: bool, refused: bool
 ) -> None:
-    cell_forecast = forecast([PHASES[0], {**PHASES[1], **read}], data=data, volume=volume)
+    cell_forecast = make_forecast([PHASES[0], {**PHASES[1], **read}], data=data, volume=volume)
     assert cell_forecast.phases[1].is_from_memory is cached
     assert bool(cell_forecast.refusal) is refused
 
 
 def test_engine_rejection_is_the_refusal() -> None:
-    assert forecast(data={"io": {"queue_depth": 99}}).refusal == "data.io.queue_depth is more than this backend can do."
+    assert (
+        make_forecast(data={"io": {"queue_depth": 99}}).refusal
+        == "data.io.queue_depth is more than this backend can do."
+    )
 
 
 def test_memory_share_is_per_node() -> None:
-    cell_forecast = forecast(clients={"nodes": 8, "tasks_per_node": 2, "launcher": "mpi"}, volume="4GiB")
+    cell_forecast = make_forecast(clients={"nodes": 8, "tasks_per_node": 2, "launcher": "mpi"}, volume="4GiB")
     assert cell_forecast.tasks == 16
     assert cell_forecast.phases[0].bytes == 64 * GIB
     assert cell_forecast.phases[0].memory_share == 0.5
 
 
 def test_total_is_sum_of_runs_times_duration() -> None:
-    ready, unknown = forecast(rate=GIB), forecast()
+    ready, unknown = make_forecast(rate=GIB), make_forecast()
     assert sum_known_seconds([ready, ready]) == (4.0, True)
     assert sum_known_seconds([ready, unknown]) == (2.0, False)

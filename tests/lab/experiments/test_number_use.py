@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_memory_runs import build_experiment, claim
+from in_memory_runs import build_experiment, make_claim
 from make_record import write_run
 from record_scene import Scene, Work
 
@@ -37,7 +37,7 @@ WARM = Work("write", "read", seconds=5.0, cache="warm", residency=1.0, fsync=0)
 
 
 def evaluate(tmp_path: Path, works: Sequence[Work], text: str = "bandwidth(write) >= 1", **members: Any) -> ClaimResult:
-    tested = build_experiment(expect=[claim(text, **members)])
+    tested = build_experiment(expect=[make_claim(text, **members)])
     folders = [write_run(tmp_path / f"r{index}", Scene(works=[work])) for index, work in enumerate(works)]
     runs = [MeasuredRun(tested.cells[0].id, folder.name, folder) for folder in folders]
     return evaluate_claims(tested, MeasuredRuns(tested, runs))[0]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_memory_runs import Made, build_experiment, claim, measured, record
+from in_memory_runs import Made, build_experiment, make_claim, make_measured_runs, record
 
 from sonde.experiments.claims.verdicts import ComparisonResult, evaluate_claims
 from sonde.experiments.page.call_chart import MAX_DRAWN_CALLS, select_calls_to_draw
@@ -36,7 +36,7 @@ PLAN = {
 TRANSFERS = {"name": "transfer", "paths": "data.access.transfer", "values": ["1MiB", "2MiB", "4MiB"]}
 
 
-def figure(kind: str, x: str = "transfer", series: str = "phase", **members: Any) -> dict[str, Any]:
+def make_figure(kind: str, x: str = "transfer", series: str = "phase", **members: Any) -> dict[str, Any]:
     return {"id": "f", "kind": kind, "metrics": "bandwidth", "x": x, "series": series, **members}
 
 
@@ -44,7 +44,7 @@ def build_swept_experiment(**members: Any) -> Experiment:
     return build_experiment(plan=PLAN, sweep=[TRANSFERS], **members)
 
 
-def runs_of(experiment: Experiment, levels: Sequence[float]) -> Any:
+def make_runs_of_levels(experiment: Experiment, levels: Sequence[float]) -> Any:
     """Writing gives the levels in MB/s, one for each cell; reading twice as much."""
     slices = [2e6] * 40
     records = {
@@ -55,16 +55,16 @@ def runs_of(experiment: Experiment, levels: Sequence[float]) -> Any:
         ]
         for cell, level in zip(experiment.cells, levels, strict=False)
     }  # fmt: skip
-    return measured(experiment, records)
+    return make_measured_runs(experiment, records)
 
 
 def draw_figure(experiment: Experiment, levels: Sequence[float] = (100, 200, 300)) -> tuple[list[str], str]:
-    messages, parts = make_figure_section(experiment.file.figures[0], runs_of(experiment, levels))
+    messages, parts = make_figure_section(experiment.file.figures[0], make_runs_of_levels(experiment, levels))
     return messages, " ".join(parts)
 
 
 def test_curve_has_line_per_phase_and_median_table() -> None:
-    messages, html = draw_figure(build_swept_experiment(figures=[figure("curve", logarithmic=True)]))
+    messages, html = draw_figure(build_swept_experiment(figures=[make_figure("curve", logarithmic=True)]))
     assert messages == []
     for value in ("201 MB/s", "302 MB/s", "603 MB/s"):
         assert value in html
@@ -73,14 +73,14 @@ def test_curve_has_line_per_phase_and_median_table() -> None:
 
 
 def test_bar_chart_has_a_bar_per_phase_and_axis_value() -> None:
-    _, html = draw_figure(build_swept_experiment(figures=[figure("bars")]))
+    _, html = draw_figure(build_swept_experiment(figures=[make_figure("bars")]))
     assert html.count('class="arow"') == 6
     assert "302 MB/s" in html
 
 
 def test_other_axes_split_into_separate_charts() -> None:
     direct = {"name": "direct", "paths": "data.io.direct", "values": [False, True], "labels": ["buffered", "direct"]}
-    experiment = build_experiment(plan=PLAN, sweep=[TRANSFERS, direct], figures=[figure("curve")])
+    experiment = build_experiment(plan=PLAN, sweep=[TRANSFERS, direct], figures=[make_figure("curve")])
     _, html = draw_figure(experiment, (1, 2, 3, 4, 5, 6))
     assert html.count("<figure") == 2
     assert "<h4>buffered</h4>" in html
@@ -89,7 +89,7 @@ def test_other_axes_split_into_separate_charts() -> None:
 
 def test_a_figure_shows_only_the_cells_that_it_names() -> None:
     _, html = draw_figure(
-        build_swept_experiment(figures=[figure("bars", where={"transfer": "2MiB"}, phases=["write"])])
+        build_swept_experiment(figures=[make_figure("bars", where={"transfer": "2MiB"}, phases=["write"])])
     )
     assert html.count('class="arow"') == 1
     assert "201 MB/s" in html
@@ -97,14 +97,14 @@ def test_a_figure_shows_only_the_cells_that_it_names() -> None:
 
 def test_percentages_are_against_the_baseline_of_the_series() -> None:
     _, html = draw_figure(
-        build_swept_experiment(figures=[figure("percent", x="phase", series="transfer", baseline="1MiB")])
+        build_swept_experiment(figures=[make_figure("percent", x="phase", series="transfer", baseline="1MiB")])
     )
     assert "+100 %" in html
     assert "+200 %" in html
 
 
 def test_scaling_chart_has_proportional_line_and_text() -> None:
-    _, html = draw_figure(build_swept_experiment(figures=[figure("scaling", phases=["write"])]), (100, 150, 200))
+    _, html = draw_figure(build_swept_experiment(figures=[make_figure("scaling", phases=["write"])]), (100, 150, 200))
     assert "write: 2.00 times at 4 times the size" in html
     assert "write, proportional" in html
     assert "402 MB/s" in html
@@ -113,7 +113,7 @@ def test_scaling_chart_has_proportional_line_and_text() -> None:
 def test_scaling_table_has_intervals_and_peak_fraction() -> None:
     units = {"name": "pool", "paths": ["storage.pool", "storage.units"], "values": [["FS1", 1], ["FS2", 2], ["FS3", 4]]}
     experiment = build_experiment(plan=PLAN, sweep=[units], storage={"pool": "FS1", "peak": "1 GB/s"},
-                      figures=[figure("scaling", x="pool", phases=["write"])])  # fmt: skip
+                      figures=[make_figure("scaling", x="pool", phases=["write"])])  # fmt: skip
     _, html = draw_figure(experiment, (100, 150, 200))
     row = html[html.index("FS3", html.index("E(k)")) :].split("</tr>")[0]
     assert "201 MB/s" in row  # the median of the scatter is 1.005
@@ -124,34 +124,36 @@ def test_scaling_table_has_intervals_and_peak_fraction() -> None:
 
 
 def test_rates_over_time_of_two_phases_are_overlaid() -> None:
-    _, html = draw_figure(build_swept_experiment(figures=[figure("over_time", x="time", where={"transfer": "1MiB"})]))
+    _, html = draw_figure(
+        build_swept_experiment(figures=[make_figure("over_time", x="time", where={"transfer": "1MiB"})])
+    )
     assert html.count('class="overlaid c') == 2
     assert "20.0 MB/s" in html  # 2 MB in each slice of 0.1 s
 
 
 def test_rates_of_nodes_are_medians_over_runs() -> None:
     _, html = draw_figure(
-        build_swept_experiment(figures=[figure("nodes", x="node", phases=["write"], where={"transfer": "1MiB"})])
+        build_swept_experiment(figures=[make_figure("nodes", x="node", phases=["write"], where={"transfer": "1MiB"})])
     )
     assert "1.00 MB/s" in html
     assert "2.00 MB/s" in html
 
 
 def test_figure_reports_missing_points() -> None:
-    experiment = build_swept_experiment(figures=[figure("bars", per="unit")])
+    experiment = build_swept_experiment(figures=[make_figure("bars", per="unit")])
     messages, html = draw_figure(experiment)
     assert html == ""
     assert messages == [
         "Not drawn: how many units the storage has: say storage.units, or name the system with --system."
     ]
-    messages, _ = draw_figure(build_swept_experiment(figures=[figure("curve")]), (100,))
+    messages, _ = draw_figure(build_swept_experiment(figures=[make_figure("curve")]), (100,))
     assert "Not drawn: cell transfer=2MiB has no run." in messages
 
 
 def test_call_chart_uses_the_operation_log(tmp_path: Path) -> None:
     plan = {**PLAN, "phases": [{"id": "read", "op": "write", "operations_file": "calls"}]}
-    experiment = build_experiment(plan=plan, figures=[figure("calls", x="call")])
-    source = measured(experiment, {"base": [record([Made("read")])]})
+    experiment = build_experiment(plan=plan, figures=[make_figure("calls", x="call")])
+    source = make_measured_runs(experiment, {"base": [record([Made("read")])]})
     assert make_figure_section(experiment.file.figures[0], source)[0] == [
         "Not drawn: no run of cell base has a log of the operations of read."
     ]
@@ -171,7 +173,7 @@ def test_longest_calls_are_always_plotted() -> None:
 
 def test_table_has_medians_intervals_and_scatter() -> None:
     experiment = build_swept_experiment(tables=[{"id": "t", "rows": ["transfer", "phase"], "metrics": ["bandwidth"]}])
-    messages, parts = make_table_section(experiment.file.tables[0], runs_of(experiment, (100, 200, 300)))
+    messages, parts = make_table_section(experiment.file.tables[0], make_runs_of_levels(experiment, (100, 200, 300)))
     assert messages == []
     assert parts[0].count("<tr>") == 7
     assert "98.3 MB/s … 103 MB/s" in parts[0]  # the interval that the table of the terminal has, too
@@ -179,7 +181,7 @@ def test_table_has_medians_intervals_and_scatter() -> None:
 
 
 def test_export_has_each_metric_of_each_run() -> None:
-    table = build_result_table(runs_of(build_swept_experiment(), (100, 200, 300)))
+    table = build_result_table(make_runs_of_levels(build_swept_experiment(), (100, 200, 300)))
     rows = [
         row
         for row in table.to_pylist()
@@ -198,7 +200,7 @@ def test_export_has_published_and_measured_numbers() -> None:
         {"of": 'bandwidth(read, transfer="1MiB") / bandwidth(write, transfer="1MiB")', "value": 4, **source},
         {"of": 'bandwidth(write, transfer="4MiB")', "value": "1 GB/s", "to": "3 GB/s", **source},
     ])  # fmt: skip
-    rows = build_result_table(runs_of(experiment, (100, 200))).to_pylist()
+    rows = build_result_table(make_runs_of_levels(experiment, (100, 200))).to_pylist()
     compared_rows = [row for row in rows if row["run"] and row["published"] is not None]
     assert {(row["metric"], row["phase"], row["transfer"]) for row in compared_rows} == {("bandwidth", "write", "2MiB")}
     assert len(compared_rows) == len(SCATTER)
@@ -216,10 +218,10 @@ def test_export_has_published_and_measured_numbers() -> None:
 
 
 def test_a_ratio_has_no_unit_in_any_form() -> None:
-    kinds = [{**figure(kind, phases=["write"]), "metrics": "calls"} for kind in ("curve", "bars", "scaling")]
+    kinds = [{**make_figure(kind, phases=["write"]), "metrics": "calls"} for kind in ("curve", "bars", "scaling")]
     experiment = build_swept_experiment(figures=[{**kind, "id": kind["kind"]} for kind in kinds],
                  tables=[{"id": "t", "rows": ["transfer", "phase"], "metrics": ["calls"]}])  # fmt: skip
-    source = runs_of(experiment, (100, 200, 300))
+    source = make_runs_of_levels(experiment, (100, 200, 300))
     parts = [str(part) for figure in experiment.file.figures for part in make_figure_section(figure, source)[1]]
     parts += [str(part) for part in make_table_section(experiment.file.tables[0], source)[1]]
     assert len(parts) == 4
@@ -234,20 +236,20 @@ def test_verdicts_are_formatted_as_sentences() -> None:
         ("C2", "bandwidth(write) / bandwidth(read) >= 1"),
         ("C3", "bandwidth_per_unit(write) >= 1"),
     ]
-    experiment = build_swept_experiment(expect=[{**claim(text), "id": name} for name, text in claims])
-    judged = evaluate_claims(experiment, runs_of(experiment, (100, 200, 300)))
+    experiment = build_swept_experiment(expect=[{**make_claim(text), "id": name} for name, text in claims])
+    judged = evaluate_claims(experiment, make_runs_of_levels(experiment, (100, 200, 300)))
     lines = list_verdict_lines(judged)
     assert lines[0].startswith("holds      C1  2 [1.9")
     assert lines[0].endswith("] >= 1.5.")
     assert lines[1] == ("fails      C2  transfer=1MiB: 0.5 >= 1; transfer=2MiB: 0.5 >= 1; transfer=4MiB: 0.5 >= 1.")
     assert lines[2].startswith("not judged C3  Not judged, because how many units")
-    few = evaluate_claims(experiment, runs_of(experiment, (100,)))
+    few = evaluate_claims(experiment, make_runs_of_levels(experiment, (100,)))
     assert describe_verdict(few[0]) == "Not judged, because cell transfer=2MiB has no run."
 
 
 def test_page_begins_with_verdicts_and_escapes_text(tmp_path: Path) -> None:
-    figures = [figure("curve", title="A figure")]
-    expect = [claim("bandwidth(read) >= 1")]
+    figures = [make_figure("curve", title="A figure")]
+    expect = [make_claim("bandwidth(read) >= 1")]
     experiment = build_swept_experiment(title="<b>Made</b>", expect=expect, figures=figures, notes=["One <i>note</i>."])
     folders = []
     for index, cell in enumerate(experiment.cells):
@@ -288,17 +290,17 @@ def test_short_times_in_the_table_of_all_cells_have_a_unit() -> None:
 
 
 def test_simulated_experiment_is_marked_first() -> None:
-    experiment = build_swept_experiment(expect=[claim("bandwidth(read) >= 1")])
+    experiment = build_swept_experiment(expect=[make_claim("bandwidth(read) >= 1")])
     results = Results(experiment, "group", (), {}, simulated=True)
-    source = runs_of(experiment, (1, 2, 3))
+    source = make_runs_of_levels(experiment, (1, 2, 3))
     study = build_experiment_page(results, source, evaluate_claims(experiment, source))
     assert "These numbers come from a model, not from storage." in study.alarms
     assert make_all_cells_section(source)[1]
 
 
 def test_verdict_on_equal_looking_numbers_states_the_difference() -> None:
-    experiment = build_experiment(expect=[claim("bandwidth(write) > 1")])
-    verdict = evaluate_claims(experiment, measured(experiment, {"base": [record([Made(rate=2.0)])] * 6}))[0]
+    experiment = build_experiment(expect=[make_claim("bandwidth(write) > 1")])
+    verdict = evaluate_claims(experiment, make_measured_runs(experiment, {"base": [record([Made(rate=2.0)])] * 6}))[0]
     close = ComparisonResult(verdict.outcome, ">", BoundedValue.from_exact_value(1.00000004), 1.0)
     same = replace(verdict, contexts=(replace(verdict.contexts[0], comparisons=(close,)),))
     assert describe_verdict(same) == "1 > 1, by 4e-08."
@@ -307,5 +309,5 @@ def test_verdict_on_equal_looking_numbers_states_the_difference() -> None:
 def test_interval_of_a_metric_does_not_go_below_zero() -> None:
     experiment = build_experiment(tables=[{"id": "t", "metrics": "system_time"}])
     records = {"base": [record([Made(system_s=seconds)]) for seconds in (0, 0.1, 9, 0, 0.2, 1, 0)]}
-    _, parts = make_table_section(experiment.file.tables[0], measured(experiment, records))
+    _, parts = make_table_section(experiment.file.tables[0], make_measured_runs(experiment, records))
     assert "-" not in re.sub(r"<[^>]*>", "", " ".join(parts)).replace("–", "")

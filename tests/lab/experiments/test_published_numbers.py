@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from in_memory_runs import build_experiment, claim
+from in_memory_runs import build_experiment, make_claim
 
 from sonde.experiments.claims.published_numbers import PublishedNumbers
 from sonde.experiments.claims.verdicts import evaluate_claims
@@ -26,7 +26,7 @@ Numbers = Mapping[tuple[str, str, str], float | Sequence[float]]
 PLAN = {"data": {"access": {"transfer": "1MiB", "volume": "64MiB"}}}
 
 
-def system(name: str) -> System:
+def read_shipped_system(name: str) -> System:
     return read_system(find_system_file(name))
 
 
@@ -34,7 +34,7 @@ def read_published_experiment(name: str) -> Experiment:
     return read_experiment(list_shipped_experiments()[name], "published")
 
 
-def outcome(experiment: Experiment, claim_id: str, numbers: Numbers, **members: Any) -> ClaimVerdict:
+def evaluate_claim(experiment: Experiment, claim_id: str, numbers: Numbers, **members: Any) -> ClaimVerdict:
     """What comes of one claim of an experiment over published numbers, whatever its level and needs."""
     judged = evaluate_claims(
         experiment, PublishedNumbers(numbers, **members), ("math", "simulated", "measured"), {}, "published"
@@ -42,23 +42,27 @@ def outcome(experiment: Experiment, claim_id: str, numbers: Numbers, **members: 
     return next(verdict for verdict in judged if verdict.expectation.id == claim_id).outcome
 
 
-def holds_and_fails(experiment: Experiment, claim_id: str, good: Numbers, bad: Numbers, **members: Any) -> None:
-    assert outcome(experiment, claim_id, good, **members) is ClaimVerdict.HOLDS
-    assert outcome(experiment, claim_id, bad, **members) is ClaimVerdict.FAILS
+def check_claim_holds_and_fails(
+    experiment: Experiment, claim_id: str, good: Numbers, bad: Numbers, **members: Any
+) -> None:
+    assert evaluate_claim(experiment, claim_id, good, **members) is ClaimVerdict.HOLDS
+    assert evaluate_claim(experiment, claim_id, bad, **members) is ClaimVerdict.FAILS
 
 
 def build_experiment_of_claim(text: str, phases: Sequence[str], axis: dict[str, Any] | None = None) -> Experiment:
     """An experiment that has nothing but a claim, its phases, and one axis."""
     ops = {"read": "read", "write": "write"}
     plan = {**PLAN, "phases": [{"id": phase, "op": ops.get(phase, "write")} for phase in phases]}
-    return build_experiment(plan=plan, expect=[claim(text, level="math")], **({"sweep": [axis]} if axis else {}))
+    return build_experiment(plan=plan, expect=[make_claim(text, level="math")], **({"sweep": [axis]} if axis else {}))
 
 
-def text_axis(axis: str, *values: str) -> dict[str, Any]:
+def make_text_axis(axis: str, *values: str) -> dict[str, Any]:
     return {"name": axis, "paths": "clients.group", "values": list(values)}
 
 
-def rates(phase: str, axis: str, values: Mapping[str, float], unit: float = MB) -> dict[tuple[str, str, str], float]:
+def make_published_rates(
+    phase: str, axis: str, values: Mapping[str, float], unit: float = MB
+) -> dict[tuple[str, str, str], float]:
     return {("bandwidth", phase, f"{axis}={name}"): value * unit for name, value in values.items()}
 
 
@@ -70,7 +74,7 @@ def test_a_lun_of_the_x1_is_583_decimal_and_543_binary_gigabytes() -> None:
     experiment = build_experiment_of_claim("582.5 <= calls(write) <= 583.5", ["write"])
     rates = {("calls", "write", "base"): bytes_ / 1e9}
     swapped = {("calls", "write", "base"): bytes_ / 2**30}
-    holds_and_fails(experiment, "C1", rates, swapped)
+    check_claim_holds_and_fails(experiment, "C1", rates, swapped)
     assert round(bytes_ / 2**30) == 543
 
 
@@ -82,11 +86,11 @@ def test_a_stripe_of_the_x1_is_its_data_drives_times_the_segment(data: str, segm
     experiment = build_experiment_of_claim(f"{stripe - 0.5} <= calls(write) <= {stripe + 0.5}", ["write"])
     right = {("calls", "write", "base"): float(data) * segment}
     with_parity = {("calls", "write", "base"): (float(data) + 1) * segment}
-    holds_and_fails(experiment, "C1", right, with_parity)
+    check_claim_holds_and_fails(experiment, "C1", right, with_parity)
 
 
 def test_stripes_of_the_described_x1_are_in_the_published_table() -> None:
-    x1 = system("cray-x1")
+    x1 = read_shipped_system("cray-x1")
     stripes = {x1.compute_full_stripe(group.id) for group in x1.list_parts("raid_groups")}
     assert stripes <= {None, *(kib * 1024 for kib in (256, 512, 1024, 1664, 2048))}
     assert {1024 * 1024, 2048 * 1024} <= stripes
@@ -97,7 +101,9 @@ def test_active_paths_of_the_x1_carry_the_same_load() -> None:
     rates = {("bandwidth", "read", "base"): 1.0}
     good = {("bandwidth", "read", "base"): (866071.0, 865884.0)}
     one_standby = {("bandwidth", "read", "base"): (866071.0, 0.0)}
-    assert outcome(experiment, "C1", rates, member_values=good) is ClaimVerdict.UNDECIDED  # one sample has no interval
+    assert (
+        evaluate_claim(experiment, "C1", rates, member_values=good) is ClaimVerdict.UNDECIDED
+    )  # one sample has no interval
     value = (
         evaluate_claims(experiment, PublishedNumbers(rates, member_values=good), ("math",))[0]
         .contexts[0]
@@ -136,7 +142,7 @@ def test_the_volume_of_the_x1_is_the_sum_of_its_slices() -> None:
     assert sectors // 8 == 853_951_488
     assert math.ceil(853_951_488 / 262_144) == 3258
     assert 262_144 * 512 == 128 * 2**20
-    x1 = system("cray-x1")
+    x1 = read_shipped_system("cray-x1")
     assert x1.compute_capacity("xlv0") == pytest.approx(sectors * 512, rel=1e-6)
 
 
@@ -150,15 +156,15 @@ def test_x1_direct_writes_use_less_system_time_per_byte() -> None:
         good["cpu_rate", "write", cell] = 4000 / (2.9 if direct else 19.0) * MB
         bad["cpu_rate", "write", cell] = 211 * MB
     assert where.format(True) in {cell.id for cell in experiment.cells}
-    holds_and_fails(experiment, "A-S3", good, bad)
+    check_claim_holds_and_fails(experiment, "A-S3", good, bad)
 
 
 def test_a_misaligned_write_of_the_x1_is_half_as_fast() -> None:
     experiment = read_published_experiment("cray-x1-streams-misaligned")
     good = {("bandwidth", "write", cell.id): (271 if "=0B" in cell.id else 136) * MB for cell in experiment.cells}
     mirror = {("bandwidth", "write", cell.id): 271 * MB for cell in experiment.cells}
-    holds_and_fails(experiment, "A-S5", good, mirror)
-    holds_and_fails(experiment, "A-S5-simulated", good, mirror)
+    check_claim_holds_and_fails(experiment, "A-S5", good, mirror)
+    check_claim_holds_and_fails(experiment, "A-S5-simulated", good, mirror)
 
 
 def test_full_stripe_transfers_are_faster_on_the_x1() -> None:
@@ -174,15 +180,17 @@ def test_full_stripe_transfers_are_faster_on_the_x1() -> None:
         return rates
 
     one_member = numbers({"2MiB": (362, 891), "12MiB": (362, 880)})
-    holds_and_fails(experiment, "A-S6", numbers(published), one_member)
-    holds_and_fails(experiment, "A-S6-order", numbers(published), numbers({"2MiB": (362, 300), "12MiB": (370, 400)}))
+    check_claim_holds_and_fails(experiment, "A-S6", numbers(published), one_member)
+    check_claim_holds_and_fails(
+        experiment, "A-S6-order", numbers(published), numbers({"2MiB": (362, 300), "12MiB": (370, 400)})
+    )
 
 
 def test_x1_application_node_calls_are_11_times_slower() -> None:
     experiment = read_published_experiment("cray-x1-call-rate")
     good = {("operations", "write", "origin=server"): 5500.0, ("operations", "write", "origin=forwarded"): 500.0}
     equal = {**good, ("operations", "write", "origin=forwarded"): 5500.0}
-    holds_and_fails(experiment, "A-S7", good, equal)
+    check_claim_holds_and_fails(experiment, "A-S7", good, equal)
 
 
 # ---- Edison
@@ -192,15 +200,15 @@ FILE_SYSTEMS = {"fs1": (48, 12), "fs2": (48, 12), "fs3": (72, 18)}
 
 def test_every_unit_of_edison_is_promised_the_same_rate() -> None:
     experiment = build_experiment_of_claim(
-        "spread(bandwidth_per_unit(write), over=fs) <= 0.001", ["write"], text_axis("fs", *FILE_SYSTEMS)
+        "spread(bandwidth_per_unit(write), over=fs) <= 0.001", ["write"], make_text_axis("fs", *FILE_SYSTEMS)
     )
     good = {
         ("bandwidth_per_unit", "write", f"fs={name}"): gb * GB / units for name, (gb, units) in FILE_SYSTEMS.items()
     }
     wrong = {**good, ("bandwidth_per_unit", "write", "fs=fs3"): 72 * GB / 12}
-    holds_and_fails(experiment, "C1", good, wrong)
+    check_claim_holds_and_fails(experiment, "C1", good, wrong)
     assert sum(gb for gb, _ in FILE_SYSTEMS.values()) == 168
-    edison = system("edison")
+    edison = read_shipped_system("edison")
     assert {name: len(edison.find_units(name)) for name in FILE_SYSTEMS} == {
         name: n for name, (_, n) in FILE_SYSTEMS.items()
     }
@@ -212,7 +220,7 @@ def test_a_drop_of_seventy_percent_is_not_an_equal_rate() -> None:
     for cell in experiment.cells:
         same["bandwidth", "read", cell.id] = 1.0 * GB
         dropped["bandwidth", "read", cell.id] = (0.3 if "after" in cell.id else 1.0) * GB
-    holds_and_fails(experiment, "B-S6", same, dropped)
+    check_claim_holds_and_fails(experiment, "B-S6", same, dropped)
 
 
 # ---- Sonexion 1300
@@ -220,9 +228,11 @@ def test_a_drop_of_seventy_percent_is_not_an_equal_rate() -> None:
 
 def test_sonexion_servers_are_equal_and_read_faster() -> None:
     experiment = read_published_experiment("sonexion-table-1")
-    good = rates("write", "oss", {"oss1": 1899, "oss2": 1858}) | rates("read", "oss", {"oss1": 2300, "oss2": 2301})
-    slow = good | rates("write", "oss", {"oss1": 1899, "oss2": 1500})
-    holds_and_fails(experiment, "D-S1", good, slow)
+    good = make_published_rates("write", "oss", {"oss1": 1899, "oss2": 1858}) | make_published_rates(
+        "read", "oss", {"oss1": 2300, "oss2": 2301}
+    )
+    slow = good | make_published_rates("write", "oss", {"oss1": 1899, "oss2": 1500})
+    check_claim_holds_and_fails(experiment, "D-S1", good, slow)
     assert (1899 + 1858, 2300 + 2301) == (3757, 4601)
     # the caption says GB for what was divided by 1024; 3757 / 1024 is 3.669, which it cuts off
     assert math.floor(3757 / 1024 * 100) / 100 == 3.66
@@ -236,16 +246,18 @@ def test_sonexion_clients_are_between_datasheet_and_servers() -> None:
         " bandwidth(write, at=client) >= bandwidth(write, at=datasheet)"
     ).replace("at=", "where_=")
     experiment = build_experiment_of_claim(
-        text, ["write", "read"], text_axis("where_", "server", "client", "datasheet")
+        text, ["write", "read"], make_text_axis("where_", "server", "client", "datasheet")
     )
-    good = rates("read", "where_", {"server": 4601, "client": 3800, "datasheet": 3000}) | rates(
-        "write", "where_", {"server": 3757, "client": 3500, "datasheet": 3000}
-    )
-    cached = good | rates("read", "where_", {"client": 5200})
-    holds_and_fails(experiment, "C1", good, cached)
+    good = make_published_rates(
+        "read", "where_", {"server": 4601, "client": 3800, "datasheet": 3000}
+    ) | make_published_rates("write", "where_", {"server": 3757, "client": 3500, "datasheet": 3000})
+    cached = good | make_published_rates("read", "where_", {"client": 5200})
+    check_claim_holds_and_fails(experiment, "C1", good, cached)
 
 
-def tasks(values: Mapping[int, float], phase: str, plan: str = "") -> dict[tuple[str, str, str], float]:
+def make_published_task_rates(
+    values: Mapping[int, float], phase: str, plan: str = ""
+) -> dict[tuple[str, str, str], float]:
     """GB/s by threads on 16 nodes, as the cells of the Sonexion's figures name them."""
     head = f"plan={plan}," if plan else ""
     return {("bandwidth", phase, f"{head}tasks_per_node={n // 16}"): gb * GB for n, gb in values.items()}
@@ -259,21 +271,28 @@ def test_figure_3_rises_when_written_and_has_a_peak_when_read() -> None:
     # the text gives 0.9 and 1.6 written; 3.3 at 128 and 2.5 at 512 read; what lies between is a straight line
     write = dict(zip(THREADS, (0.9, 1.04, 1.18, 1.32, 1.46, 1.6), strict=True))
     read = dict(zip(THREADS, (2.7, 2.9, 3.1, 3.3, 2.9, 2.5), strict=True))
-    good = tasks(write, "write", "posix_1m") | tasks(read, "read", "posix_1m")
-    without_contention = good | tasks({512: 3.4}, "read", "posix_1m")
-    holds_and_fails(experiment, "D-S3", good, without_contention)
+    good = make_published_task_rates(write, "write", "posix_1m") | make_published_task_rates(read, "read", "posix_1m")
+    without_contention = good | make_published_task_rates({512: 3.4}, "read", "posix_1m")
+    check_claim_holds_and_fails(experiment, "D-S3", good, without_contention)
 
 
 def test_figure_5_falls_by_a_quarter() -> None:
     experiment = read_published_experiment("sonexion-ior-figure-5")
     read = dict(zip(THREADS, (3.5, 3.6, 3.35, 3.1, 2.85, 2.6), strict=True))
-    holds_and_fails(experiment, "D-S5", tasks(read, "read"), tasks({**read, 512: 3.6}, "read"))
+    check_claim_holds_and_fails(
+        experiment,
+        "D-S5",
+        make_published_task_rates(read, "read"),
+        make_published_task_rates({**read, 512: 3.6}, "read"),
+    )
 
 
 def test_figure_6_writes_faster_than_it_reads() -> None:
     experiment = read_published_experiment("sonexion-ior-figure-6")
-    good = tasks(dict.fromkeys(THREADS, 3.5), "write") | tasks(dict.fromkeys(THREADS, 2.4), "read")
-    holds_and_fails(experiment, "D-S6", good, good | tasks({64: 3.6}, "read"))
+    good = make_published_task_rates(dict.fromkeys(THREADS, 3.5), "write") | make_published_task_rates(
+        dict.fromkeys(THREADS, 2.4), "read"
+    )
+    check_claim_holds_and_fails(experiment, "D-S6", good, good | make_published_task_rates({64: 3.6}, "read"))
 
 
 def test_figure_7_stats_faster_than_it_creates() -> None:
@@ -283,7 +302,7 @@ def test_figure_7_stats_faster_than_it_creates() -> None:
         for phase, rate in (("create", 20e3), ("stat", 65e3), ("remove", 17e3)):
             good["operations_slowest", phase, cell.id] = rate
             equal["operations_slowest", phase, cell.id] = 20e3
-    holds_and_fails(experiment, "D-S7", good, equal)
+    check_claim_holds_and_fails(experiment, "D-S7", good, equal)
 
 
 # ---- HPCS
@@ -292,7 +311,7 @@ POOLS = {"FS1": (1, 8, 32, 3), "FS2": (2, 16, 64, 6), "FS3": (4, 32, 128, 12)}
 
 
 def test_demonstration_pools_have_four_clients_per_target() -> None:
-    demo = system("hpcs-demo")
+    demo = read_shipped_system("hpcs-demo")
     for name, (units, targets, clients, _) in POOLS.items():
         assert len(demo.find_units(name)) == units
         assert len(demo.find_targets(name, "ost")) == targets == 8 * units
@@ -310,4 +329,4 @@ def test_pool_claims_scale_with_the_number_of_units(scenario: tuple[str, str, st
     units = {f"pool={pool}": float(n) for pool, (n, *_) in POOLS.items()}
     good = {(metric, phase, f"pool={pool}"): gb * GB for pool, (*_, gb) in POOLS.items()}
     shared_link = {**good, (metric, phase, "pool=FS3"): 6 * GB}
-    holds_and_fails(experiment, claim_id, good, shared_link, units_by_cell=units)
+    check_claim_holds_and_fails(experiment, claim_id, good, shared_link, units_by_cell=units)

@@ -35,17 +35,17 @@ SIZES: dict[str, Any] = {
 }
 
 
-def coordinates_of(attempt: RunAttempt) -> Any:
+def get_coordinates(attempt: RunAttempt) -> Any:
     return attempt.facts[PLACEMENT_MEMBER]["axis_values"]
 
 
-def fixed_rates(attempt: RunAttempt) -> dict[str, float]:
-    return {"write": {"4KiB": 1e9, "8KiB": 2e9, "16KiB": 3e9}[coordinates_of(attempt)["transfer"]]}
+def get_fixed_rates(attempt: RunAttempt) -> dict[str, float]:
+    return {"write": {"4KiB": 1e9, "8KiB": 2e9, "16KiB": 3e9}[get_coordinates(attempt)["transfer"]]}
 
 
 def test_cells_run_as_requested_with_correct_medians(archive: Path, target: Path) -> None:
     store = Archive(archive)
-    ended, played = run_fake_experiment(build_request(SIZES, target), store, fixed_rates)
+    ended, played = run_fake_experiment(build_request(SIZES, target), store, get_fixed_rates)
     assert (ended.exit_code, ended.runs, len(played.attempts)) == (EXIT_OK, 12, 12)
     results = read_group_results(store, "g")
     assert {median.cell: median.interval.value for median in compute_medians(results)} == {
@@ -53,16 +53,16 @@ def test_cells_run_as_requested_with_correct_medians(archive: Path, target: Path
     assert sum(run.warm_up for run in results.runs) == 3
     assert results.directories["transfer=8KiB"] == str(target)
     assert [attempt.plan.document["data"]["access"]["transfer"] for attempt in played.attempts] == [
-        coordinates_of(attempt)["transfer"] for attempt in played.attempts]  # fmt: skip
+        get_coordinates(attempt)["transfer"] for attempt in played.attempts]  # fmt: skip
 
 
 def test_interrupted_experiment_resumes_missing_runs(archive: Path, target: Path) -> None:
     store = Archive(archive)
-    complete = run_fake_experiment(build_request(SIZES, target, "whole"), store, fixed_rates)[1]
-    ended, first = run_fake_experiment(build_request(SIZES, target), store, fixed_rates, stop_after=5)
+    complete = run_fake_experiment(build_request(SIZES, target, "whole"), store, get_fixed_rates)[1]
+    ended, first = run_fake_experiment(build_request(SIZES, target), store, get_fixed_rates, stop_after=5)
     assert ended.exit_code == EXIT_INTERRUPTED
     ended, resumed = run_fake_experiment(
-        resume_request(store, build_request(SIZES, target), is_required=True), store, fixed_rates
+        resume_request(store, build_request(SIZES, target), is_required=True), store, get_fixed_rates
     )
     assert ended.exit_code == EXIT_OK
 
@@ -74,28 +74,30 @@ def test_interrupted_experiment_resumes_missing_runs(archive: Path, target: Path
 
     assert turns(first.attempts) + turns(resumed.attempts) == turns(complete.attempts)
     assert [attempt.facts[PLACEMENT_MEMBER]["number"] for attempt in resumed.attempts] == list(range(5, 12))
-    assert run_fake_experiment(read_stored_request(store, "g", RunLocations()), store, fixed_rates)[1].attempts == []
+    assert (
+        run_fake_experiment(read_stored_request(store, "g", RunLocations()), store, get_fixed_rates)[1].attempts == []
+    )
 
 
 def test_no_run_begins_that_exceeds_time_limit(archive: Path, target: Path) -> None:
     """What was kept says a second of each run."""
     store = Archive(archive)
-    run_fake_experiment(build_request(SIZES, target), store, fixed_rates, stop_after=4)
+    run_fake_experiment(build_request(SIZES, target), store, get_fixed_rates, stop_after=4)
     request = resume_request(store, build_request(SIZES, target), is_required=True)
-    ended, played = run_fake_experiment(request, store, fixed_rates, end=time.time() + 0.5)
+    ended, played = run_fake_experiment(request, store, get_fixed_rates, end=time.time() + 0.5)
     assert (ended.exit_code, played.attempts) == (EXIT_INTERRUPTED, [])
     assert "takes about 1.00 s, and the job ends in" in ended.messages[0]
-    ended, played = run_fake_experiment(request, store, fixed_rates, end=time.time() + 1000)
+    ended, played = run_fake_experiment(request, store, get_fixed_rates, end=time.time() + 1000)
     assert (ended.exit_code, len(played.attempts)) == (EXIT_OK, 8)
 
 
 def test_first_run_is_tried_despite_time_limit(archive: Path, target: Path) -> None:
     ended, played = run_fake_experiment(
-        build_request(SIZES, target), Archive(archive), fixed_rates, end=time.time() + 1000
+        build_request(SIZES, target), Archive(archive), get_fixed_rates, end=time.time() + 1000
     )
     assert (ended.exit_code, len(played.attempts)) == (EXIT_OK, 12)
     ended, played = run_fake_experiment(
-        build_request(SIZES, target, "late"), Archive(archive), fixed_rates, end=time.time() - 1
+        build_request(SIZES, target, "late"), Archive(archive), get_fixed_rates, end=time.time() - 1
     )
     assert (ended.exit_code, len(played.attempts)) == (EXIT_INTERRUPTED, 1)
 
@@ -104,16 +106,16 @@ def test_failed_cell_is_retried_on_resume(archive: Path, target: Path) -> None:
     store = Archive(archive)
 
     def fail_for_8_kib(attempt: RunAttempt) -> dict[str, float] | str:
-        return "No space left." if coordinates_of(attempt)["transfer"] == "8KiB" else fixed_rates(attempt)
+        return "No space left." if get_coordinates(attempt)["transfer"] == "8KiB" else get_fixed_rates(attempt)
 
     ended, played = run_fake_experiment(build_request(SIZES, target), store, fail_for_8_kib)
     assert (ended.exit_code, ended.failures) == (EXIT_FAILED, {"transfer=8KiB": "No space left."})
     assert len(played.attempts) == 4 + 4 + 1
     assert read_group_results(store, "g").failures == {"transfer=8KiB": "No space left."}
     ended, played = run_fake_experiment(
-        resume_request(store, build_request(SIZES, target), is_required=False), store, fixed_rates
+        resume_request(store, build_request(SIZES, target), is_required=False), store, get_fixed_rates
     )
-    assert (ended.exit_code, {coordinates_of(attempt)["transfer"] for attempt in played.attempts}) == (
+    assert (ended.exit_code, {get_coordinates(attempt)["transfer"] for attempt in played.attempts}) == (
         EXIT_OK,
         {"8KiB"},
     )
@@ -123,9 +125,9 @@ def test_rejected_cell_does_not_stop_the_experiment(archive: Path, target: Path)
     store = Archive(archive)
 
     def refusing(attempt: RunAttempt) -> dict[str, float]:
-        if coordinates_of(attempt)["transfer"] == "16KiB":
+        if get_coordinates(attempt)["transfer"] == "16KiB":
             raise UserError("There is no direct I/O here.")
-        return fixed_rates(attempt)
+        return get_fixed_rates(attempt)
 
     ended, _ = run_fake_experiment(build_request(SIZES, target), store, refusing)
     assert (ended.exit_code, ended.runs) == (EXIT_OK, 8)
@@ -144,7 +146,7 @@ def test_exit_code_3_only_if_machine_blocks_all_cells(
     archive: Path, target: Path, can_be_asked: tuple[str, ...], code: int
 ) -> None:
     def refusing(attempt: RunAttempt) -> dict[str, float]:
-        raise (UserError if coordinates_of(attempt)["transfer"] in can_be_asked else MachineError)("No.")
+        raise (UserError if get_coordinates(attempt)["transfer"] in can_be_asked else MachineError)("No.")
 
     ended, _ = run_fake_experiment(build_request(SIZES, target), Archive(archive), refusing)
     assert (ended.exit_code, len(ended.refusals)) == (code, 3)
@@ -152,7 +154,7 @@ def test_exit_code_3_only_if_machine_blocks_all_cells(
 
 def test_a_group_cannot_hold_two_experiments(archive: Path, target: Path) -> None:
     store = Archive(archive)
-    run_fake_experiment(build_request(SIZES, target), store, fixed_rates)
+    run_fake_experiment(build_request(SIZES, target), store, get_fixed_rates)
     with pytest.raises(UserError, match="The group g is there already"):
         resume_request(store, build_request({**SIZES, "repeat": {"min": 9}}, target), is_required=False)
     with pytest.raises(UserError, match="has no run of sizes with this profile"):
@@ -201,7 +203,7 @@ def test_tags_and_note_are_stored_with_every_run(archive: Path, target: Path) ->
 
     store = Archive(archive)
     run_fake_experiment(
-        build_request(SIZES, target, tags=("firmware-7",), note="after the upgrade"), store, fixed_rates
+        build_request(SIZES, target, tags=("firmware-7",), note="after the upgrade"), store, get_fixed_rates
     )
     folders = [run.folder for run in read_group_results(store, "g").runs]
     assert all(json.loads((folder / "tags.json").read_text())["tags"] == ["firmware-7"] for folder in folders)
@@ -214,7 +216,7 @@ def test_shared_files_are_removed_after_the_last_run(archive: Path, target: Path
         assert target_document["keep"]
         assert target_document["use_existing"]
         (Path(target_document["path"]) / target_document["directory"]).mkdir(exist_ok=True)
-        return fixed_rates(attempt)
+        return get_fixed_rates(attempt)
 
     document = {**SIZES, "repeat": {"min": 2, "fresh": "none"}}
     _, played = run_fake_experiment(build_request(document, target), Archive(archive), leaving)

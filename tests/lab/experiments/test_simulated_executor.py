@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from in_memory_runs import build_experiment, claim
+from in_memory_runs import build_experiment, make_claim
 
 from sonde.experiments.claims.grid import CellGrid
 from sonde.experiments.claims.published_numbers import PublishedNumbers
@@ -20,18 +20,18 @@ from sonde.model.system import System, read_system
 PLAN = {"data": {"access": {"transfer": "1MiB", "volume": "64MiB"}}, "phases": [{"id": "write", "op": "write"}]}
 
 
-def system(name: str) -> System:
+def read_shipped_system(name: str) -> System:
     return read_system(find_system_file(name))
 
 
 @pytest.fixture(scope="module")
 def x1() -> System:
-    return system("cray-x1")
+    return read_shipped_system("cray-x1")
 
 
 @pytest.fixture(scope="module")
 def demo_system() -> System:
-    return system("hpcs-demo")
+    return read_shipped_system("hpcs-demo")
 
 
 @pytest.mark.parametrize(
@@ -77,13 +77,13 @@ def test_axis_value_selects_part_and_may_be_mapped(x1: System) -> None:
 def test_cells_of_a_claim_are_selected() -> None:
     axis = {"name": "who", "paths": "clients.group", "values": ["a", "b", "c"]}
     text = "bandwidth(write, who=a) / bandwidth(write, who=c) >= 2"
-    experiment = build_experiment(plan=PLAN, expect=[claim(text)], sweep=[axis])
+    experiment = build_experiment(plan=PLAN, expect=[make_claim(text)], sweep=[axis])
     assert [cell.id for cell in CellGrid(experiment).list_cells_of_claim(experiment.claims["C1"])] == ["who=a", "who=c"]
 
 
 def test_one_run_decides_only_if_deterministic() -> None:
     experiment = build_experiment(
-        plan=PLAN, expect=[claim("imbalance(bandwidth(write), per=node) <= 1.5", level="math")]
+        plan=PLAN, expect=[make_claim("imbalance(bandwidth(write), per=node) <= 1.5", level="math")]
     )
 
     class DeterministicNumbers(PublishedNumbers):

@@ -62,7 +62,7 @@ def test_rate_is_formatted_in_the_unit_of_the_phase() -> None:
     assert replace_no_break_spaces(describe_variation(moved, True, 9.0)) == "rose gradually from 100 op/s to 200 op/s"
 
 
-def with_series(
+def make_phase_with_series(
     phase: PhaseRecord, slices: list[int], slice_s: float, ops: list[int] | None = None, active: int = 1
 ) -> PhaseRecord:
     line = SeriesLine(
@@ -72,14 +72,17 @@ def with_series(
     return phase
 
 
-def moved_of(phase: PhaseRecord, interval: str = "total", **plan: Any) -> str:
+def describe_phase_variation(phase: PhaseRecord, interval: str = "total", **plan: Any) -> str:
     return replace_no_break_spaces(assess_phase_rate(run_with(phase, **plan), phase, interval).variation)
 
 
 def test_variation_of_less_than_half_a_second_is_not_described() -> None:
     phases = {count: make_phase(moved=count * MIB, done=count, seconds=count / 20, direct=True) for count in (9, 10)}
-    assert moved_of(with_series(phases[9], [MIB] * 9, 0.05)) == ""
-    assert moved_of(with_series(phases[10], [MIB] * 10, 0.05)) == "Steady, ±1 % around 21.0 MB/s."
+    assert describe_phase_variation(make_phase_with_series(phases[9], [MIB] * 9, 0.05)) == ""
+    assert (
+        describe_phase_variation(make_phase_with_series(phases[10], [MIB] * 10, 0.05))
+        == "Steady, ±1 % around 21.0 MB/s."
+    )
 
 
 def test_small_operations_move_in_operations_and_small_files_in_files() -> None:
@@ -87,38 +90,38 @@ def test_small_operations_move_in_operations_and_small_files_in_files() -> None:
 
     def phase(**begin: Any) -> PhaseRecord:
         record = make_phase(moved=3000 * 512, done=3000, seconds=6.0, direct=True, **begin)
-        return with_series(record, [51200] * 30, 0.2, [150] * 10 + [75] * 20)
+        return make_phase_with_series(record, [51200] * 30, 0.2, [150] * 10 + [75] * 20)
 
-    assert moved_of(phase()) == "Fell from 750 op/s to 375 op/s after 2.00 s."
-    assert moved_of(phase(tree=TreeShape())) == "Fell from 750 files/s to 375 files/s after 2.00 s."
+    assert describe_phase_variation(phase()) == "Fell from 750 op/s to 375 op/s after 2.00 s."
+    assert describe_phase_variation(phase(tree=TreeShape())) == "Fell from 750 files/s to 375 files/s after 2.00 s."
 
 
 def test_rate_limited_by_accelerators_is_not_reported_as_falling() -> None:
     """The queues of samples fill, then accelerators take what they need."""
     slices = [4 * MIB] * 10 + [MIB] * 20
-    phase = with_series(make_phase(moved=60 * MIB, done=60, seconds=3.0, direct=True), slices, 0.1)
+    phase = make_phase_with_series(make_phase(moved=60 * MIB, done=60, seconds=3.0, direct=True), slices, 0.1)
     assert phase.end is not None
     phase.end = replace(phase.end, training=TrainingResult(accelerators=2, utilization=0.6))
-    assert moved_of(phase).startswith("Fell from 41.9 MB/s to 10.5 MB/s")
+    assert describe_phase_variation(phase).startswith("Fell from 41.9 MB/s to 10.5 MB/s")
     phase.findings.append(Finding(id="rate_limited", severity="info"))
-    assert moved_of(phase) == ""
+    assert describe_phase_variation(phase) == ""
     phase.end = replace(phase.end, training=None)  # a limit of the plan: storage may still fall
-    assert moved_of(phase).startswith("Fell from")
+    assert describe_phase_variation(phase).startswith("Fell from")
 
 
 def test_variation_is_compared_with_the_displayed_interval() -> None:
     """The transfer is twice as fast as the whole, and the series is that of the transfer."""
-    phase = with_series(make_phase(moved=20 * MIB, done=20, seconds=4.0, direct=True), [MIB] * 20, 0.1)
+    phase = make_phase_with_series(make_phase(moved=20 * MIB, done=20, seconds=4.0, direct=True), [MIB] * 20, 0.1)
     assert phase.end is not None
     assert phase.end.rates.total is not None
     transfer = Rate(20 * MIB, 20, 2.0, 10.0 * MIB, 10.0)
     phase.end = replace(phase.end, rates=replace(phase.end.rates, transfer=transfer))
-    assert moved_of(phase) == ""
-    assert moved_of(phase, "transfer") == "Steady, ±1 % around 10.5 MB/s."
+    assert describe_phase_variation(phase) == ""
+    assert describe_phase_variation(phase, "transfer") == "Steady, ±1 % around 10.5 MB/s."
     phase.end = replace(phase.end, rates=PhaseRates())
-    assert moved_of(phase) == ""
+    assert describe_phase_variation(phase) == ""
     phase.end = None
-    assert moved_of(phase) == ""
+    assert describe_phase_variation(phase) == ""
 
 
 def test_slow_task_of_a_metadata_phase_is_reported_in_files() -> None:

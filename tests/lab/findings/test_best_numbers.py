@@ -40,26 +40,26 @@ DIRECT: dict[str, Any] = {"direct": True, "cache": "direct", "fsync": 0, "noise"
 SUSPECT = {"id": "cache_suspect", "severity": "warning", "text": "from page cache", "advice": "", "evidence": {}}
 
 
-def work(name: str, op: str, rate: float, **more: Any) -> Work:
+def make_work(name: str, op: str, rate: float, **more: Any) -> Work:
     """Two seconds at a rate of each of four tasks."""
     return Work(name, op, steady(rate / 4), **{"seconds": 2.0, **DIRECT, **more})
 
 
 # Rates chosen so that each rule that was thought of, and is not the one, quotes another number.
 WORKS = [
-    work("new", "write", 800e6, direct=False, cache="unknown", fsync=0.001),
-    work("again", "rewrite", 3.2e9),
-    work("slow-read", "read", 500e6),
-    work("fast-read", "read", 900e6, findings=(NOISY,)),
-    work("cached", "read", 9e9, direct=False, cache="warm", residency=1.0, findings=(SUSPECT,)),
-    work("brief", "read", 7e9, seconds=0.1),
-    work("paced", "write", 8e9, backend="paced"),
-    work("blocks", "read", 80e6, transfer=4096, plan=RANDOM),
-    work("prepared", "write", 6e9, measured=False),
+    make_work("new", "write", 800e6, direct=False, cache="unknown", fsync=0.001),
+    make_work("again", "rewrite", 3.2e9),
+    make_work("slow-read", "read", 500e6),
+    make_work("fast-read", "read", 900e6, findings=(NOISY,)),
+    make_work("cached", "read", 9e9, direct=False, cache="warm", residency=1.0, findings=(SUSPECT,)),
+    make_work("brief", "read", 7e9, seconds=0.1),
+    make_work("paced", "write", 8e9, backend="paced"),
+    make_work("blocks", "read", 80e6, transfer=4096, plan=RANDOM),
+    make_work("prepared", "write", 6e9, measured=False),
 ]
 
 
-def names(candidates: list[BestCandidate]) -> list[str]:
+def list_candidate_names(candidates: list[BestCandidate]) -> list[str]:
     return [candidate.name for candidate in candidates]
 
 
@@ -80,7 +80,9 @@ def test_the_best_of_a_kind_is_the_largest_number_of_storage() -> None:
         BestCandidate(WorkKind("rewrites"), None, Classification.STORAGE, name="nothing"),
     ]
     for order in itertools.islice(itertools.permutations(numbers), 0, 5000, 97):
-        assert names(select_best_numbers(order)) == ["doubtful", "largest"], "whatever came first, writes before reads"
+        assert list_candidate_names(select_best_numbers(order)) == ["doubtful", "largest"], (
+            "whatever came first, writes before reads"
+        )
     assert select_best_numbers([]) == []
     assert describe_best([]) == NO_STORAGE_NUMBER
 
@@ -90,7 +92,7 @@ def folder(archive: Path) -> Path:
     return store_run(archive, "20261121T204501Z-known-ab12", Scene(works=WORKS))
 
 
-def checked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> CheckResult:
+def compute_check_result(folder: Path, monkeypatch: pytest.MonkeyPatch) -> CheckResult:
     measured_works = [work for work in WORKS if work.measured]
     rows = [
         FigureRow("0", work.id, work.id, "All", work.id, "ops_per_s" if work.transfer < MIB else "bytes_per_s")
@@ -105,7 +107,7 @@ def checked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> CheckResult:
 def test_terminal_page_and_json_quote_the_same_numbers(
     sonde: Any, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    result, terminal = checked(folder, monkeypatch), io.StringIO()
+    result, terminal = compute_check_result(folder, monkeypatch), io.StringIO()
     print_check_result(Console(file=terminal, width=80), result, None)
     page = write_report([folder], tmp_path / "report.html").read_text(encoding="utf-8")
     headline = result.headline
@@ -128,7 +130,7 @@ def test_terminal_page_and_json_quote_the_same_numbers(
 
 
 def test_no_figure_of_storage_stands_above_the_headline(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    result = checked(folder, monkeypatch)
+    result = compute_check_result(folder, monkeypatch)
     quoted = {number["work"]: number.get("bytes_per_s", number.get("ops_per_s")) for number in result.to_json()["best"]}
     for figure in result.figures:
         if figure.classification in (Classification.STORAGE, Classification.BURST) and figure.kind and figure.value:

@@ -63,12 +63,12 @@ def test_findings_implied_by_classification_are_not_repeated(
     assert determine_phase_validity(run, phase) == "invalid"
 
 
-def to_documents(*findings: Finding, **more: Any) -> list[dict[str, Any]]:
+def make_finding_documents(*findings: Finding, **more: Any) -> list[dict[str, Any]]:
     return [{"id": finding.id, "severity": finding.severity, **more} for finding in findings]
 
 
 def test_findings_of_a_stored_run_are_selected_the_same() -> None:
-    every = to_documents(REMARK, WRONG, SHORT, CACHED, NOISY)
+    every = make_finding_documents(REMARK, WRONG, SHORT, CACHED, NOISY)
     for classification, ids in (
         ("storage", ["clock", "too_short", "cache_suspect", "noisy"]),
         ("cache", ["clock", "too_short", "noisy"]),
@@ -81,10 +81,10 @@ def test_findings_of_a_stored_run_are_selected_the_same() -> None:
 def test_caveats_of_a_phase_include_findings_of_the_run() -> None:
     summary = {
         "findings": [
-            *to_documents(WRONG, phase="p"),
-            *to_documents(NOISY, phase=""),
-            *to_documents(SHORT),
-            *to_documents(WORSE, phase="q"),
+            *make_finding_documents(WRONG, phase="p"),
+            *make_finding_documents(NOISY, phase=""),
+            *make_finding_documents(SHORT),
+            *make_finding_documents(WORSE, phase="q"),
             "?",
         ]
     }

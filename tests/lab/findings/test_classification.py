@@ -18,7 +18,7 @@ from sonde.model.run import RecordedRun, make_recorded_run
 GIB = 1 << 30
 
 
-def phase(
+def make_classified_phase(
     seconds: float = 3.0,
     op: str = "read",
     direct: bool = False,
@@ -62,28 +62,40 @@ def classify_phase(
     ("phase_record", "classification", "text"),
     [
         (
-            phase(),
+            make_classified_phase(),
             Classification.BURST,
             "from storage: 0 % of the data was in the page cache before (device reads were not counted)",
         ),
-        (phase(60.0), Classification.STORAGE, "sustained for 1 min 00 s"),
-        (phase(0.2), Classification.SHORT, "over in 200 ms: too short to trust"),
-        (phase(residency=0.37), Classification.CACHE, "37 % of the data was there"),
-        (phase(residency=0.37, direct=True), Classification.BURST, "from storage: direct I/O"),
-        (phase(residency=None), Classification.UNKNOWN, "how much of it came from the page cache is not known"),
-        (phase(moved=3 * GIB), Classification.CACHE, "read more than once, so partly from page cache"),
-        (phase(moved=3 * GIB, direct=True), Classification.BURST, "from storage"),
-        (phase(moved=60 * GIB, planned=20 * GIB), Classification.BURST, "from storage"),
-        (phase(op="write"), Classification.CACHE, "into page cache, not made durable: not a storage number"),
+        (make_classified_phase(60.0), Classification.STORAGE, "sustained for 1 min 00 s"),
+        (make_classified_phase(0.2), Classification.SHORT, "over in 200 ms: too short to trust"),
+        (make_classified_phase(residency=0.37), Classification.CACHE, "37 % of the data was there"),
+        (make_classified_phase(residency=0.37, direct=True), Classification.BURST, "from storage: direct I/O"),
+        (
+            make_classified_phase(residency=None),
+            Classification.UNKNOWN,
+            "how much of it came from the page cache is not known",
+        ),
+        (make_classified_phase(moved=3 * GIB), Classification.CACHE, "read more than once, so partly from page cache"),
+        (make_classified_phase(moved=3 * GIB, direct=True), Classification.BURST, "from storage"),
+        (make_classified_phase(moved=60 * GIB, planned=20 * GIB), Classification.BURST, "from storage"),
+        (
+            make_classified_phase(op="write"),
+            Classification.CACHE,
+            "into page cache, not made durable: not a storage number",
+        ),
         # However much it was: the engine warns alike (tests/engine/results/phase_findings.cpp).
         (
-            phase(op="write", moved=60 * GIB, planned=60 * GIB),
+            make_classified_phase(op="write", moved=60 * GIB, planned=60 * GIB),
             Classification.CACHE,
             "into page cache, not made durable",
         ),
-        (phase(op="write", fsync=1), Classification.BURST, "to storage: fsync at the end; a burst of 3.00 s"),
-        (phase(op="write", direct=True), Classification.BURST, "to storage: direct I/O, not flushed"),
-        (phase(failed=3), Classification.FAILED, "3 operations failed"),
+        (
+            make_classified_phase(op="write", fsync=1),
+            Classification.BURST,
+            "to storage: fsync at the end; a burst of 3.00 s",
+        ),
+        (make_classified_phase(op="write", direct=True), Classification.BURST, "to storage: direct I/O, not flushed"),
+        (make_classified_phase(failed=3), Classification.FAILED, "3 operations failed"),
     ],
 )
 def test_phases_have_their_expected_classification(
@@ -95,7 +107,7 @@ def test_phases_have_their_expected_classification(
 
 def test_bytes_or_operations_alone_count_as_transferred() -> None:
     """Only where neither is there nothing was moved."""
-    counted, empty = phase(moved=0, direct=True), phase(direct=True)
+    counted, empty = make_classified_phase(moved=0, direct=True), make_classified_phase(direct=True)
     assert empty.end is not None
     assert counted.end is not None
     assert classify_phase(counted)[1] != "nothing was moved"
@@ -121,31 +133,35 @@ def test_each_classification_has_a_heading() -> None:
 
 def test_reread_data_may_be_cached_if_memory_size_is_unknown() -> None:
     """Data larger than all memory cannot have stayed there; data of unknown memory may."""
-    phase_record = phase(moved=60 * GIB, planned=20 * GIB)
+    phase_record = make_classified_phase(moved=60 * GIB, planned=20 * GIB)
     recorded_run = run(phase_record)
     recorded_run.record.nodes[0] = replace(recorded_run.record.nodes[0], memory_bytes=None)
     assert classify_number(recorded_run, phase_record)[0] is Classification.CACHE
 
 
 def test_a_write_counts_as_storage_only_with_its_fsync() -> None:
-    phase_record = phase(op="write", fsync=4)
+    phase_record = make_classified_phase(op="write", fsync=4)
     assert classify_phase(phase_record)[0] is Classification.BURST
     assert classify_phase(phase_record, "transfer") == (Classification.CACHE, "into page cache: not a storage number")
-    assert classify_phase(phase(op="write", direct=True), "transfer")[0] is Classification.BURST
+    assert classify_phase(make_classified_phase(op="write", direct=True), "transfer")[0] is Classification.BURST
 
 
 def test_numbers_of_a_memory_file_system_are_never_storage() -> None:
-    for phase_record in (phase(60.0, direct=True), phase(60.0, op="write", fsync=1), phase(60.0)):
+    for phase_record in (
+        make_classified_phase(60.0, direct=True),
+        make_classified_phase(60.0, op="write", fsync=1),
+        make_classified_phase(60.0),
+    ):
         for kind in (FileSystemFacts(type="tmpfs"), FileSystemFacts(type="odd", memory_backed=True)):
             assert classify_phase(phase_record, file_system=kind)[0] is Classification.MEMORY
     assert (
-        classify_phase(phase(), file_system=FileSystemFacts(type="tmpfs"))[1]
+        classify_phase(make_classified_phase(), file_system=FileSystemFacts(type="tmpfs"))[1]
         == "files on tmpfs live in memory: not a storage number"
     )
 
 
 def test_residency_defaults_to_that_after_the_treatment() -> None:
-    phase_record = phase(residency=None)
+    phase_record = make_classified_phase(residency=None)
     phase_record.treatments.append(TreatmentLine(phase="p", kind="fadvise", residency_after=0.0))
     assert classify_phase(phase_record)[0] is Classification.BURST
 
@@ -153,7 +169,7 @@ def test_residency_defaults_to_that_after_the_treatment() -> None:
 def test_numbers_of_a_bucket_describe_the_object_store() -> None:
     bucket = FileSystemFacts(type="s3", source="http://host/bucket", network=True)
     for op in ("write", "read", "stat", "create"):
-        phase_record = phase(op=op, residency=None)
+        phase_record = make_classified_phase(op=op, residency=None)
         classification, clause = classify_number(run(phase_record, bucket), phase_record)
         assert classification is Classification.BURST
         assert clause.startswith("by the object store, whose own caches are not known")
@@ -164,7 +180,7 @@ SUSPECT = Finding(id="cache_suspect", severity="warning", phase="p", text="the d
 
 
 def test_warning_makes_a_storage_number_doubtful() -> None:
-    phase_record = phase()
+    phase_record = make_classified_phase()
     assert determine_phase_validity(run(phase_record), phase_record) == "good"
     phase_record.findings += [NOISY, Finding(id="late_start", severity="info", phase="p", text="x")]
     assert classify_phase(phase_record)[0] is Classification.BURST
@@ -173,7 +189,7 @@ def test_warning_makes_a_storage_number_doubtful() -> None:
 
 
 def test_finding_of_the_classification_is_no_further_caveat() -> None:
-    phase_record = phase()
+    phase_record = make_classified_phase()
     phase_record.findings += [SUSPECT, NOISY]
     assert classify_phase(phase_record) == (
         Classification.CACHE,
@@ -184,7 +200,7 @@ def test_finding_of_the_classification_is_no_further_caveat() -> None:
 
 
 def test_finding_about_a_run_applies_to_each_of_its_numbers() -> None:
-    phase_record = phase()
+    phase_record = make_classified_phase()
     recorded_run = run(phase_record)
     recorded_run.record.findings.append(Finding(id="clock", severity="invalid", text="clocks differ"))
     assert determine_phase_validity(recorded_run, phase_record) == "invalid"

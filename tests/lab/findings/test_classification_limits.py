@@ -44,7 +44,7 @@ def classify_phase(
     return classification, replace_no_break_spaces(because)
 
 
-def ended(phase: PhaseRecord, **end: Any) -> PhaseRecord:
+def make_ended_phase(phase: PhaseRecord, **end: Any) -> PhaseRecord:
     assert phase.end is not None
     phase.end = replace(phase.end, **end)
     return phase
@@ -79,7 +79,7 @@ PARTLY = "partly served from page cache ({} of the data was there): not a storag
 def test_residency_of_1_percent_is_cold_and_of_95_is_cached(
     residency: float | None, classification: Classification, text: str
 ) -> None:
-    assert classify_phase(ended(make_phase(), residency=residency)) == (classification, text)
+    assert classify_phase(make_ended_phase(make_phase(), residency=residency)) == (classification, text)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_read_without_measurement_is_classified_by_the_plan(
 def test_rereads_that_fit_into_memory_count_as_cache(
     planned_bytes: int | None, read: int, memory: tuple[int | None, ...], again: bool
 ) -> None:
-    phase = ended(make_phase(), bytes=ByteCounts(planned_bytes, read, read, 0), residency=0.0)
+    phase = make_ended_phase(make_phase(), bytes=ByteCounts(planned_bytes, read, read, 0), residency=0.0)
     record = RecordReader()
     record.nodes = [NodeLine(node=index, memory_bytes=memory_bytes) for index, memory_bytes in enumerate(memory)]
     classification, text = classify_phase(phase, run=make_recorded_run(record))
@@ -128,7 +128,7 @@ def test_rereads_that_fit_into_memory_count_as_cache(
 
 
 def test_cache_finding_with_first_pass_bytes_means_reread() -> None:
-    phase = ended(make_phase(), residency=0.0)
+    phase = make_ended_phase(make_phase(), residency=0.0)
     phase.findings.append(Finding(id="cache_suspect", severity="warning", evidence={"first_pass_bytes": 5}))
     assert classify_phase(phase) == (
         Classification.CACHE, "read more than once, so partly from page cache: not a storage number",
@@ -158,21 +158,27 @@ def test_write_classification_follows_its_durability(
     assert classify_phase(phase, interval, run_with(phase, **planned(io=io)))[1] == text
 
 
-def lasting(**seconds: float) -> PhaseRecord:
+def make_lasting_phase(**seconds: float) -> PhaseRecord:
     rates = {name: Rate(1 << 30, 1000, value, 1e9, 300.0) for name, value in seconds.items()}
-    return ended(make_phase(direct=True), rates=PhaseRates(**rates))
+    return make_ended_phase(make_phase(direct=True), rates=PhaseRates(**rates))
 
 
 def test_duration_is_that_of_the_interval_or_its_fallback() -> None:
-    assert classify_phase(lasting(total=60.0, steady=0.2), "steady")[0] is Classification.SHORT
-    assert classify_phase(lasting(total=60.0, steady=0.2))[1] == "from storage: direct I/O; sustained for 1 min 00 s"
-    assert classify_phase(lasting(total=60.0), "steady")[0] is Classification.STORAGE
-    assert classify_phase(lasting(transfer=0.4))[1] == "from storage: direct I/O; over in 400 ms: too short to trust"
-    assert classify_phase(ended(make_phase(direct=True), rates=PhaseRates())) == (
+    assert classify_phase(make_lasting_phase(total=60.0, steady=0.2), "steady")[0] is Classification.SHORT
+    assert (
+        classify_phase(make_lasting_phase(total=60.0, steady=0.2))[1]
+        == "from storage: direct I/O; sustained for 1 min 00 s"
+    )
+    assert classify_phase(make_lasting_phase(total=60.0), "steady")[0] is Classification.STORAGE
+    assert (
+        classify_phase(make_lasting_phase(transfer=0.4))[1]
+        == "from storage: direct I/O; over in 400 ms: too short to trust"
+    )
+    assert classify_phase(make_ended_phase(make_phase(direct=True), rates=PhaseRates())) == (
         Classification.STORAGE,
         "from storage: direct I/O",
     )
-    assert classify_phase(lasting(total=60.0, transfer=1.0))[0] is Classification.STORAGE
+    assert classify_phase(make_lasting_phase(total=60.0, transfer=1.0))[0] is Classification.STORAGE
 
 
 @pytest.mark.parametrize(
@@ -219,10 +225,10 @@ def test_unfinished_phase_uses_the_file_mapping_of_the_plan() -> None:
 
 def test_gravest_classification_takes_precedence() -> None:
     """Failed operations before a synthetic backend, that before memory, and what is invalid before all three."""
-    phase = ended(make_phase("write", backend="null"), ops=OperationCounts(9, 9, failed=1))
+    phase = make_ended_phase(make_phase("write", backend="null"), ops=OperationCounts(9, 9, failed=1))
     tmpfs = run_with(phase, FileSystemFacts("tmpfs"))
     assert classify_phase(phase, run=tmpfs) == (Classification.FAILED, "1 operation failed")
-    phase = ended(phase, ops=OperationCounts(9, 9))
+    phase = make_ended_phase(phase, ops=OperationCounts(9, 9))
     assert classify_phase(phase, run=tmpfs)[0] is Classification.SYNTHETIC
     phase.begin = replace(phase.begin, backend="posix")
     assert classify_phase(phase, run=tmpfs)[0] is Classification.MEMORY
@@ -242,13 +248,13 @@ def test_a_run_without_nodes_has_no_file_system_and_is_not_in_memory() -> None:
 
 @pytest.mark.parametrize(("stopped_by", "cut"), [("error", True), ("interrupt", True), ("volume", False), ("", False)])
 def test_a_phase_is_unfinished_that_an_error_or_a_signal_ended(stopped_by: str, cut: bool) -> None:
-    phase = ended(make_phase(), stopped_by=stopped_by)
+    phase = make_ended_phase(make_phase(), stopped_by=stopped_by)
     assert is_unfinished(phase) == cut
     assert is_unfinished(PhaseRecord(PhaseBeginLine(phase="p")))
 
 
 def test_interruption_text_has_the_first_error_or_the_run_status() -> None:
-    phase = ended(make_phase(moved=10**9), stopped_by="error")
+    phase = make_ended_phase(make_phase(moved=10**9), stopped_by="error")
     assert (
         replace_no_break_spaces(describe_interruption(run_with(phase), phase))
         == "it did not end; last heard of after 1.00 GB"
@@ -294,6 +300,6 @@ def test_flush_of_the_phase_overrides_that_of_the_plan() -> None:
     phase = make_phase("write")
     recorded_run = run_with(phase, data={"io": {"fsync": "end"}}, phases=[{"id": "p", "io": {"sync": "sync"}}])
     assert describe_flush(recorded_run, phase) == "O_SYNC"
-    timed = ended(make_phase("write"), latency={"fsync": LatencySummary(count=0)})
+    timed = make_ended_phase(make_phase("write"), latency={"fsync": LatencySummary(count=0)})
     assert describe_flush(run_with(timed), timed) == ""
     assert describe_flush(run_with(phase), PhaseRecord(PhaseBeginLine(phase="p", op="write"))) == ""

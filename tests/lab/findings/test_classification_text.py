@@ -81,7 +81,7 @@ MODEL = {"type": "fuse.sonde", "source": "sonde:demo", "network": False, "memory
 IN_MEMORY = (Work("memory", seconds=2.0), Classification.MEMORY, "files on tmpfs live in memory: not a storage number")
 
 
-def said_of(surface: str, text: str) -> bool:
+def is_text_on_surface(surface: str, text: str) -> bool:
     """Whether the surface says these words, whichever letter a sentence begins with."""
     return text.lower() in normalize_blanks(surface).lower()
 
@@ -147,10 +147,10 @@ def test_every_surface_prints_the_same_classification_text(surfaces: Mapping[str
     assert {classification for _, classification, _ in runs.values()} == set(Classification)
     for name, (_, classification, text) in runs.items():
         for surface in ("terminal", "page", "check"):
-            assert said_of(surfaces[surface], text), (name, surface)
+            assert is_text_on_surface(surfaces[surface], text), (name, surface)
         (assessment,) = (row["assessment"] for row in surfaces["show json"] if row["phase"] == name)
         assert assessment["classification"] == classification.value
-        assert said_of(assessment["classification_text"], text)
+        assert is_text_on_surface(assessment["classification_text"], text)
         (summary,) = (entry for entry in surfaces["summary"] if entry["phase"] == name)
         (row,) = (entry for entry in surfaces["table"] if entry["phase"] == name)
         (indexed,) = (entry for entry in surfaces["index"] if entry["phase"] == name)
@@ -164,7 +164,7 @@ def test_every_surface_prints_the_same_classification_text(surfaces: Mapping[str
 
 def test_noisy_node_is_reported_on_every_surface(surfaces: Mapping[str, Any]) -> None:
     for surface in ("terminal", "page", "check"):
-        assert said_of(surfaces[surface], f"doubtful: {NOISY['text']}"), surface
+        assert is_text_on_surface(surfaces[surface], f"doubtful: {NOISY['text']}"), surface
     assert surfaces["check json"]["headline"].startswith(f"Doubtful: {NOISY['text']}")
     (figure,) = (entry for entry in surfaces["check json"]["figures"] if entry["phase"] == "noisy")
     (document,) = (entry for entry in surfaces["show json"] if entry["phase"] == "noisy")
@@ -172,7 +172,7 @@ def test_noisy_node_is_reported_on_every_surface(surfaces: Mapping[str, Any]) ->
     for table in ("summary", "table", "index"):
         (row,) = (entry for entry in surfaces[table] if entry["phase"] == "noisy")
         assert row["validity"] == "doubtful", table
-    assert said_of(surfaces["list"], "invalid: uncertain clock, other load on the node")
+    assert is_text_on_surface(surfaces["list"], "invalid: uncertain clock, other load on the node")
 
 
 def test_variation_sentence_is_the_same_on_every_surface(surfaces: Mapping[str, Any]) -> None:
@@ -180,5 +180,5 @@ def test_variation_sentence_is_the_same_on_every_surface(surfaces: Mapping[str, 
     (figure,) = (entry for entry in surfaces["check json"]["figures"] if entry["phase"] == "burst")
     assert re.fullmatch(r"Steady, ±\d+ % around [\d.]+ GB/s\.", assessment["variation"])
     assert figure["variation"] == assessment["variation"]
-    assert said_of(surfaces["terminal"], assessment["variation"])
-    assert said_of(surfaces["page"], assessment["variation"])
+    assert is_text_on_surface(surfaces["terminal"], assessment["variation"])
+    assert is_text_on_surface(surfaces["page"], assessment["variation"])

@@ -24,7 +24,7 @@ from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import make_recorded_run
 
 
-def timeline(rates: np.ndarray) -> PhaseTimeline:
+def make_timeline(rates: np.ndarray) -> PhaseTimeline:
     slices = tuple(int(rate) for rate in rates)
     count = len(slices)
     line = SeriesLine(
@@ -41,7 +41,7 @@ def test_periodic_dips_are_reported_with_their_period() -> None:
     rates[np.arange(200) % 25 < 5] *= 0.3
     match = re.fullmatch(
         r"The rate fell by (\d+) % again and again: 8 dips, one every (\S+)\s+s\.",
-        describe_periodic_dips(timeline(rates), counts_operations=False),
+        describe_periodic_dips(make_timeline(rates), counts_operations=False),
     )
     assert match
     assert int(match[1]) == pytest.approx(70, abs=3)
@@ -51,13 +51,13 @@ def test_periodic_dips_are_reported_with_their_period() -> None:
 def test_single_dip_is_not_reported_as_periodic() -> None:
     random = np.random.default_rng(2)
     rates = 1e8 * np.exp(random.normal(0, 0.1, 200))
-    assert describe_periodic_dips(timeline(rates), counts_operations=False) == ""
+    assert describe_periodic_dips(make_timeline(rates), counts_operations=False) == ""
     rates[50:60] *= 0.1
-    assert describe_periodic_dips(timeline(rates), counts_operations=False) == ""
+    assert describe_periodic_dips(make_timeline(rates), counts_operations=False) == ""
     assert describe_periodic_dips(None, counts_operations=False) == ""
 
 
-def late(seconds: list[float], stopped_by: str = "volume", tasks_a_node: int = 100) -> str:
+def describe_task_delays(seconds: list[float], stopped_by: str = "volume", tasks_a_node: int = 100) -> str:
     """What is said of tasks that took so long each; nodes have names."""
     rows = tuple((task, task // tasks_a_node, 1.0, 1.0 + delay_s) for task, delay_s in enumerate(seconds))
     table = TableLine(phase="p", columns=("task", "node", "start_s", "end_s"), rows=rows)
@@ -76,22 +76,22 @@ def late(seconds: list[float], stopped_by: str = "volume", tasks_a_node: int = 1
 def test_late_task_is_blamed_if_all_tasks_had_equal_work() -> None:
     uneven = [10.0] * 11 + [14.0]
     text = "Without task 11 the run would have been 40 % faster."
-    assert late(uneven) == text
-    assert late(uneven, "stonewall") == text
-    assert late(uneven, "time") == "", "who is stopped by the clock makes nobody wait"
-    assert late([10.0] * 12) == ""
-    assert late([10.0, 20.0]) == "", "of two nobody is the slow one"
+    assert describe_task_delays(uneven) == text
+    assert describe_task_delays(uneven, "stonewall") == text
+    assert describe_task_delays(uneven, "time") == "", "who is stopped by the clock makes nobody wait"
+    assert describe_task_delays([10.0] * 12) == ""
+    assert describe_task_delays([10.0, 20.0]) == "", "of two nobody is the slow one"
 
 
 def test_node_with_only_late_tasks_is_blamed_by_host() -> None:
     seconds = [10.0] * 12 + [14.0] * 3
-    assert late(seconds, tasks_a_node=3) == "Without node nid4 the run would have been 40 % faster."
+    assert describe_task_delays(seconds, tasks_a_node=3) == "Without node nid4 the run would have been 40 % faster."
 
 
 def test_slow_task_of_three_and_unnamed_node_are_identified() -> None:
-    assert late([10.0, 10.0, 14.0]) == "Without task 2 the run would have been 40 % faster."
+    assert describe_task_delays([10.0, 10.0, 14.0]) == "Without task 2 the run would have been 40 % faster."
     seconds = [10.0] * 18 + [14.0] * 3
-    assert late(seconds, tasks_a_node=3) == "Without node 6 the run would have been 40 % faster."
+    assert describe_task_delays(seconds, tasks_a_node=3) == "Without node 6 the run would have been 40 % faster."
 
 
 def test_dips_of_operations_are_reported_for_operation_phases() -> None:

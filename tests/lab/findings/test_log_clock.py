@@ -21,7 +21,7 @@ STARTED = datetime(2026, 11, 21, 20, 45, 1, tzinfo=UTC)
 DIPS = (5.0, 17.0, 26.0, 44.0)
 
 
-def dipping(times: NDArray[np.float64]) -> NDArray[np.float64]:
+def make_dipping_rates(times: NDArray[np.float64]) -> NDArray[np.float64]:
     """100 MB/s, and a tenth of it for two seconds from each of DIPS."""
     low = np.any([(times >= begin) & (times < begin + 2) for begin in DIPS], axis=0)
     return np.where(low, 10e6, 100e6)
@@ -30,7 +30,7 @@ def dipping(times: NDArray[np.float64]) -> NDArray[np.float64]:
 @pytest.fixture
 def run(tmp_path: Path) -> RecordedRun:
     drop = {"kind": "drop_page_cache", "outcome": "done", "seconds": 0.5, "text": ""}
-    work = Work(curve=dipping, seconds=60, slice_s=0.5, noise=0.0, treatments=[drop])
+    work = Work(curve=make_dipping_rates, seconds=60, slice_s=0.5, noise=0.0, treatments=[drop])
     return read_recorded_run_folder(write_run(tmp_path / "run", Scene(works=(work,))))
 
 

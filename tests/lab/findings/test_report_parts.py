@@ -33,42 +33,42 @@ def test_escaped_text_has_no_hidden_characters(text: str) -> None:
     assert escape_line("naïve – 東京 /scratch") == "naïve – 東京 /scratch"
 
 
-def noisy(levels: list[float], seed: int = 1, spread: float = 0.03) -> list[float]:
+def draw_noisy_rates(levels: list[float], seed: int = 1, spread: float = 0.03) -> list[float]:
     source = random.Random(seed)
     return [level * source.gauss(1, spread) for level in levels]
 
 
-def described(levels: list[float], spread: float = 0.03) -> RateVariation:
+def analyze_levels(levels: list[float], spread: float = 0.03) -> RateVariation:
     """Six seconds of noise around these levels, one task at work."""
-    rates = noisy(levels, spread=spread)
+    rates = draw_noisy_rates(levels, spread=spread)
     return analyze_rate_variation([rate * 6.0 / len(rates) for rate in rates], [1] * len(rates), 6.0 / len(rates))
 
 
 def test_step_drift_and_stall_are_distinguished() -> None:
-    step = described([2e9] * 60 + [8e8] * 60)
+    step = analyze_levels([2e9] * 60 + [8e8] * 60)
     assert step.kind == "steps"
     assert step.parts[1][0] == pytest.approx(3.0, abs=0.11)
     assert step.parts[1][1] == pytest.approx(8e8, rel=0.03)
-    early = described([2e9] * 24 + [8e8] * 216)
+    early = analyze_levels([2e9] * 24 + [8e8] * 216)
     assert early.kind == "steps"
     assert early.parts[1][0] == pytest.approx(0.6, abs=0.06)
-    stairs = described([2e9] * 80 + [1e9] * 80 + [3e9] * 80)
+    stairs = analyze_levels([2e9] * 80 + [1e9] * 80 + [3e9] * 80)
     assert [round(rate / 1e9) for _, rate in stairs.parts] == [2, 1, 3]
-    drift = described([1e9 + 1e7 * i for i in range(120)])
+    drift = analyze_levels([1e9 + 1e7 * i for i in range(120)])
     assert drift.kind == "drift"
     assert drift.before == pytest.approx(1e9, rel=0.05)
     assert drift.after == pytest.approx(2.19e9, rel=0.05)
-    stall = described([1e9] * 56 + [0.0] * 8 + [1e9] * 56)
+    stall = analyze_levels([1e9] * 56 + [0.0] * 8 + [1e9] * 56)
     assert stall.kind == "stalls"
     assert stall.stalled_s == pytest.approx(0.4)
-    assert described([1e9] * 120).kind == "steady"
-    assert described([1e9] * 120, spread=0.4).kind == "uneven"
+    assert analyze_levels([1e9] * 120).kind == "steady"
+    assert analyze_levels([1e9] * 120, spread=0.4).kind == "uneven"
     assert analyze_rate_variation([5, 5, 5], [1, 1, 1], 0.1).kind == "short"
 
 
 @given(st.integers(0, 1000))
 def test_noise_alone_is_never_called_a_step(seed: int) -> None:
-    rates = noisy([1e9] * 300, seed, 0.15)
+    rates = draw_noisy_rates([1e9] * 300, seed, 0.15)
     assert analyze_rate_variation(rates, [1] * 300, 0.01).kind in ("steady", "uneven")
 
 

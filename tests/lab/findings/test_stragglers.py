@@ -22,14 +22,14 @@ from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import RecordedRun, make_recorded_run
 
 
-def members(rates: list[float]) -> list[MemberRate]:
+def make_member_rates(rates: list[float]) -> list[MemberRate]:
     return [MemberRate(f"task {number}", rate) for number, rate in enumerate(rates)]
 
 
 def test_a_member_is_slow_from_fifteen_percent_on() -> None:
     """Among members that are all alike the least difference would be significant; it must matter too."""
-    assert find_slowest_straggler(members([100.0] * 9 + [88.0])) is None
-    behind = find_slowest_straggler(members([100.0] * 9 + [86.0]))
+    assert find_slowest_straggler(make_member_rates([100.0] * 9 + [88.0])) is None
+    behind = find_slowest_straggler(make_member_rates([100.0] * 9 + [86.0]))
     assert behind is not None
     slowest, middle, count = behind
     assert (slowest.name, middle, count) == ("task 9", 100.0, 1)
@@ -39,7 +39,8 @@ def test_a_member_is_slow_from_fifteen_percent_on() -> None:
 def test_noise_alone_yields_almost_no_stragglers(scatter: float) -> None:
     random = np.random.default_rng(3)
     named_count = sum(
-        find_slowest_straggler(members(list(random.lognormal(0, scatter, 64)))) is not None for _ in range(100)
+        find_slowest_straggler(make_member_rates(list(random.lognormal(0, scatter, 64)))) is not None
+        for _ in range(100)
     )
     assert named_count <= 3
 
@@ -49,15 +50,15 @@ def test_stragglers_are_independent_of_unit_and_standstills() -> None:
     assert compute_straggler_limit([1e6 * rate for rate in rates]) == pytest.approx(
         1e6 * compute_straggler_limit(rates)
     )
-    behind = find_slowest_straggler(members(rates))
+    behind = find_slowest_straggler(make_member_rates(rates))
     assert behind is not None
     assert (behind[0].name, behind[2]) == ("task 4", 2)
 
 
 def test_two_members_have_no_straggler() -> None:
-    assert find_slowest_straggler(members([100.0, 1.0])) is None
+    assert find_slowest_straggler(make_member_rates([100.0, 1.0])) is None
     assert find_slowest_straggler([]) is None
-    assert find_slowest_straggler(members([0.0, 0.0, 0.0])) is None
+    assert find_slowest_straggler(make_member_rates([0.0, 0.0, 0.0])) is None
 
 
 def run_of_nodes(rates: list[float]) -> tuple[RecordReader, PhaseRecord]:
@@ -68,11 +69,11 @@ def run_of_nodes(rates: list[float]) -> tuple[RecordReader, PhaseRecord]:
     return record, PhaseRecord(PhaseBeginLine(phase="p", op="write"), nodes=[table])
 
 
-def table(columns: tuple[str, ...], *rows: tuple[float | None, ...]) -> TableLine:
+def make_table_line(columns: tuple[str, ...], *rows: tuple[float | None, ...]) -> TableLine:
     return TableLine(phase="p", columns=columns, rows=rows)
 
 
-def in_run(phase: PhaseRecord) -> RecordedRun:
+def make_run_with_phase(phase: PhaseRecord) -> RecordedRun:
     """Of two nodes, the first of which has a name."""
     record = RecordReader()
     record.nodes = [NodeLine(node=0, host="alpha")]
@@ -82,38 +83,42 @@ def in_run(phase: PhaseRecord) -> RecordedRun:
 
 def test_tasks_have_the_numbers_and_the_nodes_that_are_recorded() -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
-    phase.tasks.append(table(("task", "node", "bytes_per_s"), (5, 0, 10.0), (9, 1, 20.0)))
-    rates = collect_task_rates(in_run(phase), phase, counts_operations=False)
+    phase.tasks.append(make_table_line(("task", "node", "bytes_per_s"), (5, 0, 10.0), (9, 1, 20.0)))
+    rates = collect_task_rates(make_run_with_phase(phase), phase, counts_operations=False)
     assert rates == [MemberRate("task 5", 10.0, "alpha"), MemberRate("task 9", 20.0, "node 1")]
     assert read_task_rates(phase, counts_operations=False) == {5: 10.0, 9: 20.0}
 
 
 def test_tasks_without_numbers_are_counted_and_have_no_host() -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
-    phase.tasks.append(table(("bytes_per_s",), (10.0,), (20.0,)))
-    assert collect_task_rates(in_run(phase), phase, counts_operations=False) == [
+    phase.tasks.append(make_table_line(("bytes_per_s",), (10.0,), (20.0,)))
+    assert collect_task_rates(make_run_with_phase(phase), phase, counts_operations=False) == [
         MemberRate("task 0", 10.0),
         MemberRate("task 1", 20.0),
     ]
     assert read_task_rates(phase, counts_operations=False) == {}
-    assert collect_task_rates(in_run(phase), phase, counts_operations=True) == [], "operations are not recorded"
+    assert collect_task_rates(make_run_with_phase(phase), phase, counts_operations=True) == [], (
+        "operations are not recorded"
+    )
 
 
 def test_task_rate_is_recorded_or_bytes_over_task_time() -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
     phase.tasks.append(
-        table(("task", "bytes", "ops", "start_s", "end_s"), (0, 100, 8, 1.0, 5.0), (1, 100, 8, 2.0, 2.0))
+        make_table_line(("task", "bytes", "ops", "start_s", "end_s"), (0, 100, 8, 1.0, 5.0), (1, 100, 8, 2.0, 2.0))
     )
     assert read_task_rates(phase, counts_operations=False) == {0: 25.0, 1: 0.0}
     assert read_task_rates(phase, counts_operations=True) == {0: 2.0, 1: 0.0}
     phase.nodes.append(
-        table(("node", "bytes", "ops", "seconds", "bytes_per_s"), (0, 100, 8, 4.0, 30.0), (7, 50, 4, 0.5, 90.0))
+        make_table_line(
+            ("node", "bytes", "ops", "seconds", "bytes_per_s"), (0, 100, 8, 4.0, 30.0), (7, 50, 4, 0.5, 90.0)
+        )
     )
-    assert collect_node_rates(in_run(phase), phase, counts_operations=False) == [
+    assert collect_node_rates(make_run_with_phase(phase), phase, counts_operations=False) == [
         MemberRate("alpha", 30.0),
         MemberRate("node 7", 90.0),
     ]
-    assert collect_node_rates(in_run(phase), phase, counts_operations=True) == [
+    assert collect_node_rates(make_run_with_phase(phase), phase, counts_operations=True) == [
         MemberRate("alpha", 2.0),
         MemberRate("node 7", 8.0),
     ]
@@ -159,24 +164,24 @@ def test_a_node_is_slow_over_many_runs_by_the_same_rule(rate: float, slow: bool)
     judged = collect_node_history([run_of_nodes([100.0] * 9 + [rate]) for _ in range(3)])
     assert judged is not None
     assert bool(judged.slow) == slow
-    assert (find_slowest_straggler(members([100.0] * 9 + [rate])) is not None) == slow
+    assert (find_slowest_straggler(make_member_rates([100.0] * 9 + [rate])) is not None) == slow
 
 
 def test_task_rate_uses_the_recorded_seconds() -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
-    phase.tasks.append(table(("task", "bytes", "seconds", "start_s", "end_s"), (0, 100, 2.0, 1.0, 6.0)))
+    phase.tasks.append(make_table_line(("task", "bytes", "seconds", "start_s", "end_s"), (0, 100, 2.0, 1.0, 6.0)))
     assert read_task_rates(phase, counts_operations=False) == {0: 50.0}
     lacking = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
-    lacking.tasks.append(table(("task", "seconds"), (0, 2.0)))
+    lacking.tasks.append(make_table_line(("task", "seconds"), (0, 2.0)))
     assert read_task_rates(lacking, counts_operations=False) == {}
-    lacking.tasks[:] = [table(("task", "bytes", "end_s"), (0, 100, 2.0))]
+    lacking.tasks[:] = [make_table_line(("task", "bytes", "end_s"), (0, 100, 2.0))]
     assert read_task_rates(lacking, counts_operations=False) == {}
 
 
 def test_nodes_without_numbers_are_counted_and_long_names_are_cut() -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
-    phase.nodes.append(table(("bytes_per_s",), (10.0,), (20.0,)))
-    run = in_run(phase)
+    phase.nodes.append(make_table_line(("bytes_per_s",), (10.0,), (20.0,)))
+    run = make_run_with_phase(phase)
     assert collect_node_rates(run, phase, counts_operations=False) == [
         MemberRate("alpha", 10.0),
         MemberRate("node 1", 20.0),
@@ -188,14 +193,14 @@ def test_nodes_without_numbers_are_counted_and_long_names_are_cut() -> None:
 
 def test_member_exactly_at_the_limit_is_no_straggler() -> None:
     assert compute_straggler_limit([1.15, 1.15, 1.15]) == 1.0
-    assert find_slowest_straggler(members([1.15] * 9 + [1.0])) is None
+    assert find_slowest_straggler(make_member_rates([1.15] * 9 + [1.0])) is None
     judged = collect_node_history([run_of_nodes([1.15] * 9 + [1.0]) for _ in range(3)])
     assert judged is not None
     assert judged.slow == ()
 
 
 def test_slowest_of_several_stragglers_is_reported() -> None:
-    behind = find_slowest_straggler(members([100.0] * 20 + [50.0, 10.0, 40.0]))
+    behind = find_slowest_straggler(make_member_rates([100.0] * 20 + [50.0, 10.0, 40.0]))
     assert behind is not None
     assert (behind[0], behind[1], behind[2]) == (MemberRate("task 21", 10.0), 100.0, 3)
 
@@ -206,8 +211,8 @@ def test_incomplete_node_rows_are_skipped_or_get_default_names() -> None:
     record, phase = run_of_nodes([])
     record.nodes = [NodeLine(node=0, host="alpha"), NodeLine(node=1, host="")]
     phase.nodes[:] = [
-        table(("node", "seconds"), (7, 1.0)),
-        table(("node", "bytes_per_s"), (None, 2.0), (1, 4.0), (2, None), (3, 0.0), (4, 0.5)),
+        make_table_line(("node", "seconds"), (7, 1.0)),
+        make_table_line(("node", "bytes_per_s"), (None, 2.0), (1, 4.0), (2, None), (3, 0.0), (4, 0.5)),
     ]
     judged = collect_node_history([(record, phase)])
     assert judged is not None

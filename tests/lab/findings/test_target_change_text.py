@@ -20,7 +20,7 @@ from sonde.model.run import make_recorded_run
 NOBODY = make_recorded_run(RecordReader())
 
 
-def part(name: str, relative_rate: float | None, **more: Any) -> PartChange:
+def make_part_change(name: str, relative_rate: float | None, **more: Any) -> PartChange:
     """One that changed by the factor, with an interval of a tenth on either side."""
     verdict = "not known" if relative_rate is None else "slower" if relative_rate < 1 else "faster"
     bounds = (None, None) if relative_rate is None else (relative_rate / 1.1, relative_rate * 1.1)
@@ -28,7 +28,7 @@ def part(name: str, relative_rate: float | None, **more: Any) -> PartChange:
     return replace(change, **more)
 
 
-def level(*parts: PartChange, **more: Any) -> LevelChanges:
+def make_level_changes(*parts: PartChange, **more: Any) -> LevelChanges:
     return replace(LevelChanges("target", "write", parts, (), ()), **more)
 
 
@@ -37,9 +37,15 @@ def print_sentences(changes: LevelChanges) -> list[str]:
 
 
 def test_strongest_change_is_first_regardless_of_direction() -> None:
-    same = part("same", 1.5, verdict="no change seen")
-    parts = (part("half", 0.5), part("thrice", 3.0), same, part("fifth", 0.2), part("unknown", None))
-    assert [change.name for change in level(*parts).changed_parts] == ["fifth", "thrice", "half"]
+    same = make_part_change("same", 1.5, verdict="no change seen")
+    parts = (
+        make_part_change("half", 0.5),
+        make_part_change("thrice", 3.0),
+        same,
+        make_part_change("fifth", 0.2),
+        make_part_change("unknown", None),
+    )
+    assert [change.name for change in make_level_changes(*parts).changed_parts] == ["fifth", "thrice", "half"]
     assert [change.has_changed for change in parts] == [True, True, False, True, False]
 
 
@@ -51,7 +57,9 @@ HELD = "held against the other targets (99.5 % interval over all of them:"
     [(3, []), (4, ["So does 1 target more."]), (6, ["So do 3 targets more."])],
 )
 def test_three_changes_are_described_and_more_counted(count: int, more: list[str]) -> None:
-    sentences = print_sentences(level(*(part(f"t{index}", 1 / (2 + index)) for index in range(count))))
+    sentences = print_sentences(
+        make_level_changes(*(make_part_change(f"t{index}", 1 / (2 + index)) for index in range(count)))
+    )
     first = f"Target t{count - 1} answered writes at {1 / (1 + count):.2f} of its rate before, {HELD}"
     assert sentences[0].startswith(first)
     assert [sentence.split()[1] for sentence in sentences[:3]] == [f"t{count - 1 - index}" for index in range(3)]
@@ -71,46 +79,52 @@ def test_three_changes_are_described_and_more_counted(count: int, more: list[str
     ],
 )  # fmt: skip
 def test_change_sentence_has_operation_kind_and_level(kind: str, name: str, text: str) -> None:
-    assert print_sentences(level(part("t", 0.5), level=name, kind=kind)) == [text]
+    assert print_sentences(make_level_changes(make_part_change("t", 0.5), level=name, kind=kind)) == [text]
 
 
 def test_names_are_cut_where_a_line_would_break() -> None:
-    (cut_text,) = print_sentences(level(part("n" * 61, 0.5), level="l" * 41))
+    (cut_text,) = print_sentences(make_level_changes(make_part_change("n" * 61, 0.5), level="l" * 41))
     assert cut_text.startswith(f"L{'l' * 39}… {'n' * 60}… answered writes")
-    (full_text,) = print_sentences(level(part("n" * 60, 0.5), level="l" * 40))
+    (full_text,) = print_sentences(make_level_changes(make_part_change("n" * 60, 0.5), level="l" * 40))
     assert full_text.startswith(f"L{'l' * 39} {'n' * 60} answered writes")
 
 
 def test_unchanged_targets_state_the_smallest_visible_change() -> None:
     calm = {"verdict": "no change seen"}
-    narrow, wide = part("a", 1.0, **calm), part("b", 1.0, low=0.5, high=2.0, **calm)
+    narrow, wide = make_part_change("a", 1.0, **calm), make_part_change("b", 1.0, low=0.5, high=2.0, **calm)
     text = "none answered otherwise than before, held against the others (a change by less than a factor of"
-    assert print_sentences(level(narrow)) == [f"Of 1 target {text} 1.3 would not show)."]
-    assert print_sentences(level(narrow, wide)) == [f"Of 2 targets {text} 2.0 would not show)."]
-    assert print_sentences(level(narrow, wide, level="OSS")) == [f"Of 2 OSS {text} 2.0 would not show)."]
-    assert print_sentences(level(narrow, part("c", 0.5)))[0].startswith("Target c answered"), (
+    assert print_sentences(make_level_changes(narrow)) == [f"Of 1 target {text} 1.3 would not show)."]
+    assert print_sentences(make_level_changes(narrow, wide)) == [f"Of 2 targets {text} 2.0 would not show)."]
+    assert print_sentences(make_level_changes(narrow, wide, level="OSS")) == [f"Of 2 OSS {text} 2.0 would not show)."]
+    assert print_sentences(make_level_changes(narrow, make_part_change("c", 0.5)))[0].startswith("Target c answered"), (
         "then only the change is told"
     )
-    assert print_sentences(level()) == []
+    assert print_sentences(make_level_changes()) == []
 
 
 def test_unknown_targets_have_reasons_and_missing_targets_names() -> None:
-    silent = [part(f"s{index}", None, reason="nobody asked") for index in range(2)]
-    changes = level(*silent, part("few", None, reason="too few"), only_before=("a",), only_after=tuple("bcdef"))
+    silent = [make_part_change(f"s{index}", None, reason="nobody asked") for index in range(2)]
+    changes = make_level_changes(
+        *silent, make_part_change("few", None, reason="too few"), only_before=("a",), only_after=tuple("bcdef")
+    )
     assert print_sentences(changes) == [
         "Not compared: 2 targets (nobody asked).",
         "Not compared: 1 target (too few).",
         "Only before served any: target a.",
         "Only after served any: target b, c, d and 2 more.",
     ]
-    assert print_sentences(level(only_after=("b", "c", "d"), level="SSU")) == ["Only after served any: SSU b, c, d."]
-    assert print_sentences(level(only_before=("x" * 40, "y" * 41))) == [
+    assert print_sentences(make_level_changes(only_after=("b", "c", "d"), level="SSU")) == [
+        "Only after served any: SSU b, c, d."
+    ]
+    assert print_sentences(make_level_changes(only_before=("x" * 40, "y" * 41))) == [
         f"Only before served any: target {'x' * 40}, {'y' * 40}…."
     ]
 
 
 def test_json_omits_unknown_members() -> None:
-    changes = level(part("a", 0.5, bytes_after=3.0), part("b", None, reason="too few"), only_before=("c",))
+    changes = make_level_changes(
+        make_part_change("a", 0.5, bytes_after=3.0), make_part_change("b", None, reason="too few"), only_before=("c",)
+    )
     assert changes.to_json() == {
         "level": "target",
         "kind": "write",
@@ -130,13 +144,13 @@ def test_json_omits_unknown_members() -> None:
     }
 
 
-def even(targets: int = 8, ns: int = 5_000_000) -> tuple[np.ndarray, np.ndarray]:
+def make_even_answers(targets: int = 8, ns: int = 5_000_000) -> tuple[np.ndarray, np.ndarray]:
     return np.full((targets, 32), 20), np.full((targets, 32), 20 * ns)
 
 
 def test_figures_of_both_sides_are_medians_of_the_runs() -> None:
     """Of targets and of units: the mean latency of an operation, and the bytes."""
-    ops, ns = even()
+    ops, ns = make_even_answers()
     run = run_with(8, 2)
     before = [(run, phase_of(ops * by, ns * by * slow)) for by, slow in ((1, 1), (2, 4), (5, 3))]
     comparison = compare_phase_targets(before, [(run, phase_of(ops, 2 * ns))])
@@ -153,7 +167,7 @@ def test_figures_of_both_sides_are_medians_of_the_runs() -> None:
 
 
 def test_target_rate_is_the_median_of_all_ratios_of_means() -> None:
-    ops, ns = even()
+    ops, ns = make_even_answers()
     before = [(NOBODY, phase_of(ops, ns * by)) for by in (1, 2)]
     (level_,) = compare_phase_targets(before, [(NOBODY, phase_of(ops, 4 * ns))]).levels
     assert level_.parts[0].rate == pytest.approx(math.sqrt(1 / 4 * 2 / 4))
@@ -161,7 +175,7 @@ def test_target_rate_is_the_median_of_all_ratios_of_means() -> None:
 
 def test_target_comparison_uses_runs_of_the_latest_kind() -> None:
     """Of the latest run is the kind; runs of another kind have no figures of it."""
-    ops, ns = even()
+    ops, ns = make_even_answers()
     later = ns.copy()
     later[3] *= 4
     reads, writes = phase_of(ops, ns, "read"), phase_of(ops, ns)
@@ -175,13 +189,13 @@ def test_target_comparison_uses_runs_of_the_latest_kind() -> None:
 
 
 def test_units_are_compared_at_the_levels_that_both_sides_have() -> None:
-    ops, ns = even()
+    ops, ns = make_even_answers()
     both = compare_phase_targets([(run_with(8, 2), phase_of(ops, ns))], [(NOBODY, phase_of(ops, ns))])
     assert [level.level for level in both.levels] == ["target"]
 
 
 def test_unattributed_share_is_that_of_the_worst_run() -> None:
-    ops, ns = even()
+    ops, ns = make_even_answers()
 
     def partly(known_bytes: int) -> PhaseRecord:
         phase = phase_of(ops, ns)
@@ -197,7 +211,7 @@ def test_unattributed_share_is_that_of_the_worst_run() -> None:
     ]
 
 
-def files(rates: dict[str, float], each: int = 5) -> PhaseRecord:
+def make_phase_of_files(rates: dict[str, float], each: int = 5) -> PhaseRecord:
     """So many tasks with a file on each target, at the rate of that target."""
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
     tasks = [(name, rate) for name, rate in rates.items() for _ in range(each)]
@@ -211,8 +225,12 @@ def files(rates: dict[str, float], each: int = 5) -> PhaseRecord:
 def test_a_target_that_took_no_part_on_a_slow_day_has_not_changed() -> None:
     """Nor has one whose run was told by operations instead of files."""
     fast, slow = dict.fromkeys("abcdef", 1e8), dict.fromkeys("abcde", 5e7)
-    side = [(NOBODY, phase_of(*even())), (NOBODY, files(slow)), (NOBODY, files(fast))]
-    (level,) = compare_phase_targets(side, [(NOBODY, files(fast))]).levels
+    side = [
+        (NOBODY, phase_of(*make_even_answers())),
+        (NOBODY, make_phase_of_files(slow)),
+        (NOBODY, make_phase_of_files(fast)),
+    ]
+    (level,) = compare_phase_targets(side, [(NOBODY, make_phase_of_files(fast))]).levels
     assert {change.name: change.relative_rate for change in level.parts} == pytest.approx(dict.fromkeys("abcdef", 1.0))
 
 
@@ -220,15 +238,19 @@ def test_files_are_held_against_the_middle_target_of_their_run() -> None:
     """A run twice as fast on every target is no change; a target with five files is judged, one with four is not."""
     before = dict.fromkeys("abcdef", 1e8)
     after = dict.fromkeys("abcdef", 2e8) | {"c": 5e7}
-    (level,) = compare_phase_targets([(NOBODY, files(before, 5))], [(NOBODY, files(after, 5))]).levels
+    (level,) = compare_phase_targets(
+        [(NOBODY, make_phase_of_files(before, 5))], [(NOBODY, make_phase_of_files(after, 5))]
+    ).levels
     assert [(change.name, round(change.relative_rate or 0.0, 9)) for change in level.changed_parts] == [("c", 0.25)]
     assert level.parts[0].bytes_before is None
     assert level.parts[0].rate is None
-    (few,) = compare_phase_targets([(NOBODY, files(before, 5))], [(NOBODY, files(after, 4))]).levels
+    (few,) = compare_phase_targets(
+        [(NOBODY, make_phase_of_files(before, 5))], [(NOBODY, make_phase_of_files(after, 4))]
+    ).levels
     assert {change.verdict for change in few.parts} == {"not known"}
-    assert compare_phase_targets([(NOBODY, files(before, 5))], []).levels == ()
-    ops, ns = even()
-    mixed = compare_phase_targets([(NOBODY, files(before, 5))], [(NOBODY, phase_of(ops, ns))])
+    assert compare_phase_targets([(NOBODY, make_phase_of_files(before, 5))], []).levels == ()
+    ops, ns = make_even_answers()
+    mixed = compare_phase_targets([(NOBODY, make_phase_of_files(before, 5))], [(NOBODY, phase_of(ops, ns))])
     assert mixed.unknown == (
         "Targets cannot be compared: before and after are measured by whole files on single targets and writes.",
     )

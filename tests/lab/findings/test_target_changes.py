@@ -21,11 +21,13 @@ from sonde.model.run import RecordedRun, make_recorded_run
 NOBODY = make_recorded_run(RecordReader())
 
 
-def changes(before: Sequence[PhaseRecord], after: Sequence[PhaseRecord], run: RecordedRun = NOBODY) -> PhaseChanges:
+def make_phase_changes(
+    before: Sequence[PhaseRecord], after: Sequence[PhaseRecord], run: RecordedRun = NOBODY
+) -> PhaseChanges:
     return compare_phase_targets([(run, phase) for phase in before], [(run, phase) for phase in after])
 
 
-def even(targets: int = 8, slices: int = 32, ns: int = 5_000_000) -> tuple[np.ndarray, np.ndarray]:
+def make_even_answers(targets: int = 8, slices: int = 32, ns: int = 5_000_000) -> tuple[np.ndarray, np.ndarray]:
     """Twenty operations a slice on each target, all alike."""
     return np.full((targets, slices), 20), np.full((targets, slices), 20 * ns)
 
@@ -34,12 +36,12 @@ def print_sentences(level: LevelChanges) -> list[str]:
     return [replace_no_break_spaces(sentence) for sentence in level.change_sentences]
 
 
-def differing(level: LevelChanges) -> list[tuple[str, str, float]]:
+def list_differing_parts(level: LevelChanges) -> list[tuple[str, str, float]]:
     """Name, verdict and what is left of its rate, to three digits."""
     return [(change.name, change.verdict, round(change.relative_rate or 0.0, 3)) for change in level.changed_parts]
 
 
-def of_targets(phase_changes: PhaseChanges) -> LevelChanges:
+def get_target_changes(phase_changes: PhaseChanges) -> LevelChanges:
     assert phase_changes.levels[0].level == "target"
     return phase_changes.levels[0]
 
@@ -53,7 +55,7 @@ def draw_changes(seed: int, factor: float, runs: int) -> LevelChanges:
         [phase_of(*drawn_answers(random, targets, slices, slice(2, 3), target_factor)) for _ in range(runs)]
         for target_factor in (1.0, factor)
     ]
-    return of_targets(changes(sides[0], sides[1]))
+    return get_target_changes(make_phase_changes(sides[0], sides[1]))
 
 
 def test_half_speed_target_is_reported_with_a_covering_interval() -> None:
@@ -78,10 +80,12 @@ def test_no_change_is_reported_without_a_change(draws: int) -> None:
 
 
 def test_a_target_that_was_slow_before_as_after_is_no_change() -> None:
-    ops, ns = even()
+    ops, ns = make_even_answers()
     ns[5] *= 2
     assert [target.name for target in find_slow_targets_by_latency(phase_of(ops, ns))] == ["OST0005"]
-    phase_changes = changes([phase_of(ops, ns)], [phase_of(ops, 3 * ns)])  # all of them became slower together
+    phase_changes = make_phase_changes(
+        [phase_of(ops, ns)], [phase_of(ops, 3 * ns)]
+    )  # all of them became slower together
     (level,) = phase_changes.levels
     assert level.changed_parts == []
     assert level.parts[0].rate == pytest.approx(1 / 3)
@@ -94,12 +98,12 @@ def test_a_target_that_was_slow_before_as_after_is_no_change() -> None:
 
 
 def test_target_change_names_target_relative_rate_and_interval() -> None:
-    ops, ns = even(24)
+    ops, ns = make_even_answers(24)
     later = ns.copy()
     later[3] *= 4
     later[6] //= 2
-    target_level = of_targets(changes([phase_of(ops, ns, "read")], [phase_of(ops, later, "read")]))
-    assert differing(target_level) == [("OST0003", "slower", 0.25), ("OST0006", "faster", 2.0)]
+    target_level = get_target_changes(make_phase_changes([phase_of(ops, ns, "read")], [phase_of(ops, later, "read")]))
+    assert list_differing_parts(target_level) == [("OST0003", "slower", 0.25), ("OST0006", "faster", 2.0)]
     interval = "held against the other targets (99.5 % interval over all of them:"
     assert print_sentences(target_level) == [
         f"Target OST0003 answered reads at 0.25 of its rate before, {interval} 0.25 to 0.25).",
@@ -108,35 +112,35 @@ def test_target_change_names_target_relative_rate_and_interval() -> None:
 
 
 def test_median_of_runs_counts_and_five_give_an_interval() -> None:
-    ops, ns = even()
+    ops, ns = make_even_answers()
     once = ns.copy()
     once[1] *= 5
     before = [phase_of(ops, ns * (10 + index) // 10) for index in range(5)]
     after = [phase_of(ops, once), *(phase_of(ops, 2 * ns * (10 + index) // 10) for index in range(4))]
-    (level,) = changes(before, after).levels
+    (level,) = make_phase_changes(before, after).levels
     assert level.changed_parts == []
     assert level.parts[0].rate == pytest.approx(0.5, rel=0.3)
     assert level.parts[0].rate_low is not None
     assert level.parts[0].rate_low < 0.5 < (level.parts[0].rate_high or 0)
-    assert changes(before[:4], after).levels[0].parts[0].rate_low is None
+    assert make_phase_changes(before[:4], after).levels[0].parts[0].rate_low is None
 
 
 def test_change_among_three_targets_is_undecidable() -> None:
-    ops, ns = even(3)
+    ops, ns = make_even_answers(3)
     later = ns.copy()
     later[1] *= 10
-    (level,) = changes([phase_of(ops, ns)], [phase_of(ops, later)]).levels
+    (level,) = make_phase_changes([phase_of(ops, ns)], [phase_of(ops, later)]).levels
     assert {change.verdict for change in level.parts} == {"not known"}
     assert print_sentences(level) == ["Not compared: 3 targets (fewer than 4 with enough operations on both sides)."]
     assert level.parts[1].rate == pytest.approx(0.1)
 
 
 def test_one_sided_and_rarely_used_targets_are_distinguished() -> None:
-    ops, ns = even(9)
+    ops, ns = make_even_answers(9)
     few = np.array(ops)
     few[2] = 0
     few[2, 0] = 1
-    (level,) = changes([phase_of(ops[:8], ns[:8])], [phase_of(few, np.where(few > 0, ns, 0))]).levels
+    (level,) = make_phase_changes([phase_of(ops[:8], ns[:8])], [phase_of(few, np.where(few > 0, ns, 0))]).levels
     assert level.only_after == ("OST0008",)
     assert level.only_before == ()
     assert [change.name for change in level.parts if change.verdict == "not known"] == ["OST0002"]
@@ -147,17 +151,21 @@ def test_one_sided_and_rarely_used_targets_are_distinguished() -> None:
 
 
 def test_single_drive_has_no_target_comparison() -> None:
-    ops, ns = even(1)
-    assert changes([phase_of(ops, ns)], [phase_of(ops, 2 * ns)]) == PhaseChanges((), ())
-    assert changes([files_on_targets([1e8])], [files_on_targets([1e8])]) == PhaseChanges((), ())
+    ops, ns = make_even_answers(1)
+    assert make_phase_changes([phase_of(ops, ns)], [phase_of(ops, 2 * ns)]) == PhaseChanges((), ())
+    assert make_phase_changes(
+        [make_phase_of_files_on_targets([1e8])], [make_phase_of_files_on_targets([1e8])]
+    ) == PhaseChanges((), ())
 
 
 def test_missing_target_figures_are_reported() -> None:
-    ops, ns = even()
+    ops, ns = make_even_answers()
     usable, silent = phase_of(ops, ns), PhaseRecord(PhaseBeginLine(phase="p", op="write"))
-    assert changes([silent], [silent]) == PhaseChanges((), ())
-    assert changes([silent], [usable]) == PhaseChanges((), ("Of the run before no figures of targets are known.",))
-    phase_changes = changes([usable, silent], [usable])
+    assert make_phase_changes([silent], [silent]) == PhaseChanges((), ())
+    assert make_phase_changes([silent], [usable]) == PhaseChanges(
+        (), ("Of the run before no figures of targets are known.",)
+    )
+    phase_changes = make_phase_changes([usable, silent], [usable])
     assert [replace_no_break_spaces(sentence) for sentence in phase_changes.unknown] == [
         "Of 1 of 2 runs before no figures of targets are known."
     ]
@@ -165,22 +173,24 @@ def test_missing_target_figures_are_reported() -> None:
     assert usable.targets is not None
     partly = phase_of(ops, ns)
     partly.targets = replace(usable.targets, bytes=2 * usable.targets.known_bytes, files=10)
-    assert changes([usable], [partly]).unknown == (
+    assert make_phase_changes([usable], [partly]).unknown == (
         "After, 50 % of the bytes belong to no known target: the layout of 2 of 10 opened files is not known.",
     )
-    other = changes([usable], [phase_of(ops, ns, "read")])
+    other = make_phase_changes([usable], [phase_of(ops, ns, "read")])
     assert other == PhaseChanges(
         (), ("Targets cannot be compared: before and after are measured by writes and reads.",)
     )
 
 
 def test_unit_is_slower_only_if_more_than_one_target_is_slower() -> None:
-    ops, ns = even(24)
+    ops, ns = make_even_answers(24)
     run, later = run_with(24, 4), ns.copy()
     later[8:12] *= 2
-    levels = {level.level: level for level in changes([phase_of(ops, ns)], [phase_of(ops, later)], run).levels}
+    levels = {
+        level.level: level for level in make_phase_changes([phase_of(ops, ns)], [phase_of(ops, later)], run).levels
+    }
     assert list(levels) == ["target", "OSS", "SSU"]
-    assert differing(levels["SSU"]) == [("ssu2", "slower", 0.5)]
+    assert list_differing_parts(levels["SSU"]) == [("ssu2", "slower", 0.5)]
     assert (
         levels["SSU"]
         .change_sentences[0]
@@ -190,12 +200,14 @@ def test_unit_is_slower_only_if_more_than_one_target_is_slower() -> None:
     )
     alone = ns.copy()
     alone[5] *= 8
-    levels = {level.level: level for level in changes([phase_of(ops, ns)], [phase_of(ops, alone)], run).levels}
+    levels = {
+        level.level: level for level in make_phase_changes([phase_of(ops, ns)], [phase_of(ops, alone)], run).levels
+    }
     assert [change.name for change in levels["target"].changed_parts] == ["OST0005"]
     assert levels["SSU"].changed_parts == []
 
 
-def files_on_targets(rates: Sequence[float], each: int = 6) -> PhaseRecord:
+def make_phase_of_files_on_targets(rates: Sequence[float], each: int = 6) -> PhaseRecord:
     """Tasks with a file each on one of the targets, which serve them at these rates."""
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write", measured=True))
     tasks = [(index, rate) for index, rate in enumerate(rate for rate in rates for _ in range(each))]
@@ -209,11 +221,15 @@ def files_on_targets(rates: Sequence[float], each: int = 6) -> PhaseRecord:
 
 def test_file_rates_reveal_changes_without_operation_tables() -> None:
     before, after = [1e8] * 6, [1e8, 1e8, 5e7, 1e8, 1e8, 1e8]
-    (level,) = changes([files_on_targets(before)], [files_on_targets(after)]).levels
+    (level,) = make_phase_changes(
+        [make_phase_of_files_on_targets(before)], [make_phase_of_files_on_targets(after)]
+    ).levels
     assert level.kind == "file"
-    assert differing(level) == [("2@oss", "slower", 0.5)]
+    assert list_differing_parts(level) == [("2@oss", "slower", 0.5)]
     assert level.change_sentences[0].startswith("Target 2@oss served its files at 0.50 of its rate before")
-    few = changes([files_on_targets(before, 4)], [files_on_targets(after, 4)]).levels[0]
+    few = make_phase_changes(
+        [make_phase_of_files_on_targets(before, 4)], [make_phase_of_files_on_targets(after, 4)]
+    ).levels[0]
     assert print_sentences(few) == ["Not compared: 6 targets (fewer than 5 files of tasks on one alone)."]
     assert level.to_json()["parts"][0] == {
         "name": "0@oss", "verdict": "no change seen", "relative_rate": 1.0, "low": 1.0, "high": 1.0,

@@ -110,7 +110,7 @@ def test_slow_target_sentence_has_factor_and_interval() -> None:
     )
 
 
-def partly_known(bytes_known: int, files_known: int, kind: str = "lustre") -> PhaseRecord:
+def make_partly_known_phase(bytes_known: int, files_known: int, kind: str = "lustre") -> PhaseRecord:
     """1,000 bytes of 1,000 files."""
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
     phase.targets = TargetsLine(files=1000, known_files=files_known, bytes=1000, known_bytes=bytes_known)
@@ -120,12 +120,12 @@ def partly_known(bytes_known: int, files_known: int, kind: str = "lustre") -> Ph
 
 def test_bytes_of_unknown_targets_are_reported_as_a_share() -> None:
     assert describe_unknown_bytes(PhaseRecord(PhaseBeginLine(phase="p", op="write"))) == ""
-    assert describe_unknown_bytes(partly_known(1000, 1000)) == ""
-    assert describe_unknown_bytes(partly_known(875, 900)) == (
+    assert describe_unknown_bytes(make_partly_known_phase(1000, 1000)) == ""
+    assert describe_unknown_bytes(make_partly_known_phase(875, 900)) == (
         "12.5 % of the bytes belong to no known target: the layout of 100 of 1,000 opened files is not known"
     )
-    assert describe_unknown_bytes(partly_known(500, 1000)) == "50 % of the bytes belong to no known target"
-    assert describe_unknown_bytes(partly_known(0, 900, "local")) == (
+    assert describe_unknown_bytes(make_partly_known_phase(500, 1000)) == "50 % of the bytes belong to no known target"
+    assert describe_unknown_bytes(make_partly_known_phase(0, 900, "local")) == (
         "100 % of the bytes belong to no known target: a local file system chooses places for new bytes only after they"
         " were written"
     )
@@ -176,7 +176,7 @@ def test_a_row_is_read_by_the_names_of_its_columns() -> None:
     assert bare == TargetOperations("?", "", 1, 2, 3, 4, None, None, None, None)
 
 
-def of_kinds(*rows: tuple[str, int]) -> PhaseRecord:
+def make_phase_of_operation_kinds(*rows: tuple[str, int]) -> PhaseRecord:
     """One target that served so many bytes of each kind."""
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
     phase.targets = TargetsLine(columns=COLUMNS, rows=tuple(("t", kind, moved, 1, 1, 1) for kind, moved in rows))
@@ -184,9 +184,9 @@ def of_kinds(*rows: tuple[str, int]) -> PhaseRecord:
 
 
 def test_busiest_kind_transferred_most_and_selects_the_series() -> None:
-    phase = of_kinds(("read", 5), ("write", 4), ("write", 3))
+    phase = make_phase_of_operation_kinds(("read", 5), ("write", 4), ("write", 3))
     assert find_busiest_kind(phase) == "write"
-    assert find_busiest_kind(of_kinds(("read", 5), ("write", 5))) == "read"
+    assert find_busiest_kind(make_phase_of_operation_kinds(("read", 5), ("write", 5))) == "read"
     phase.series += [
         SeriesLine(scope=scope, target=name, kind=kind, slice_s=slice_s)
         for scope, name, kind, slice_s in (
@@ -196,11 +196,14 @@ def test_busiest_kind_transferred_most_and_selects_the_series() -> None:
     ]  # fmt: skip
     assert [line.target for line in compute_target_series(phase)] == ["a", "e"]
     texts = "reading", "writing", "either"
-    assert [select_text_for_busiest_kind(of_kinds((kind, 1)), *texts) for kind in ("read", "write", "sync")] == [*texts]
+    assert [
+        select_text_for_busiest_kind(make_phase_of_operation_kinds((kind, 1)), *texts)
+        for kind in ("read", "write", "sync")
+    ] == [*texts]
     assert select_text_for_busiest_kind(PhaseRecord(PhaseBeginLine(phase="p")), *texts) == "either"
 
 
-def answers(*rows: tuple[float, ...], ops: float = 10.0) -> list[OperationTimes]:
+def make_operation_times(*rows: tuple[float, ...], ops: float = 10.0) -> list[OperationTimes]:
     """By target what an operation took in each slice, in ns; in each slice `ops` of them."""
     return [
         OperationTimes(f"t{index}", (ops,) * len(row), tuple(ops * duration_ns for duration_ns in row))
@@ -209,7 +212,7 @@ def answers(*rows: tuple[float, ...], ops: float = 10.0) -> list[OperationTimes]
 
 
 def test_relative_rate_is_that_to_the_median_of_each_block() -> None:
-    rates = compute_relative_rates(answers((10.0,) * 5, (20.0,) * 5, (40.0, 40.0, 10.0, 5.0, 80.0)))
+    rates = compute_relative_rates(make_operation_times((10.0,) * 5, (20.0,) * 5, (40.0, 40.0, 10.0, 5.0, 80.0)))
     assert [target.name for target in rates] == ["t0", "t1", "t2"]
     assert rates[0].rates == pytest.approx((2.0, 2.0, 1.0, 1.0, 2.0))
     assert rates[1].rates == pytest.approx((1.0, 1.0, 0.5, 0.5, 1.0))
@@ -219,9 +222,9 @@ def test_relative_rate_is_that_to_the_median_of_each_block() -> None:
 @pytest.mark.parametrize(("ops", "slices", "blocks"), [(8.0, 4, 0), (8.0, 5, 5), (7.9, 5, 0), (8.0, 16, 16),
                                                        (8.0, 40, 16), (4.0, 20, 10)])  # fmt: skip
 def test_there_are_five_to_sixteen_blocks_of_eight_operations(ops: float, slices: int, blocks: int) -> None:
-    rates = compute_relative_rates(answers((10.0,) * slices, (20.0,) * slices, ops=ops))
+    rates = compute_relative_rates(make_operation_times((10.0,) * slices, (20.0,) * slices, ops=ops))
     assert [len(target.rates) for target in rates] == ([blocks] * 2 if blocks else [])
-    assert compute_relative_rates(answers((10.0,) * slices, ops=ops)) == []
+    assert compute_relative_rates(make_operation_times((10.0,) * slices, ops=ops)) == []
 
 
 def test_blocks_with_few_operations_or_no_time_are_skipped() -> None:

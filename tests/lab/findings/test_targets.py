@@ -49,7 +49,7 @@ def draw_file_rates(random: np.random.Generator, targets: int, files: int) -> di
     return rates
 
 
-def to_target_rates(rates: dict[str, np.ndarray]) -> list[TargetRates]:
+def make_target_rates(rates: dict[str, np.ndarray]) -> list[TargetRates]:
     return [TargetRates(name, tuple(float(rate) for rate in values)) for name, values in rates.items()]
 
 
@@ -60,7 +60,7 @@ def test_half_speed_target_is_reported_with_a_covering_interval(draws: int) -> N
         random = np.random.default_rng(seed)
         rates = draw_file_rates(random, int(random.integers(4, 40)), int(random.integers(8, 20)))
         rates["OST0002"] = rates["OST0002"] / 2
-        slow = find_slow_targets(to_target_rates(rates))
+        slow = find_slow_targets(make_target_rates(rates))
         assert {target.name for target in slow} <= {"OST0002"}
         if slow:
             named_count += 1
@@ -76,7 +76,7 @@ def test_no_target_is_reported_if_none_is_slow(draws: int) -> None:
         random = np.random.default_rng(1000 + seed)
         named_count += bool(
             find_slow_targets(
-                to_target_rates(draw_file_rates(random, int(random.integers(2, 60)), int(random.integers(5, 20))))
+                make_target_rates(draw_file_rates(random, int(random.integers(2, 60)), int(random.integers(5, 20))))
             )
         )
     assert named_count <= 2
@@ -89,7 +89,7 @@ def test_wide_scatter_of_files_blames_few_targets() -> None:
     for seed in range(5000, 5040):
         scatter = np.random.default_rng(seed).normal(0, 0.3, (40, 8))
         rates = {f"OST{index:04x}": row for index, row in enumerate(100e6 * np.exp(scatter))}
-        named_count += bool(find_slow_targets(to_target_rates(rates)))
+        named_count += bool(find_slow_targets(make_target_rates(rates)))
     assert named_count <= 3
 
 
@@ -97,13 +97,13 @@ def test_single_slow_file_or_four_files_name_no_target() -> None:
     random = np.random.default_rng(3)
     rates = draw_file_rates(random, 8, 10)
     rates["OST0003"][0] /= 50
-    assert find_slow_targets(to_target_rates(rates)) == []
+    assert find_slow_targets(make_target_rates(rates)) == []
     few = draw_file_rates(random, 8, MIN_RUNS_PER_SIDE - 1)
     few["OST0003"] = few["OST0003"] / 10
-    assert find_slow_targets(to_target_rates(few)) == []
+    assert find_slow_targets(make_target_rates(few)) == []
     enough = draw_file_rates(random, 8, MIN_RUNS_PER_SIDE)
     enough["OST0003"] = enough["OST0003"] / 10
-    assert [target.name for target in find_slow_targets(to_target_rates(enough))] == ["OST0003"]
+    assert [target.name for target in find_slow_targets(make_target_rates(enough))] == ["OST0003"]
 
 
 def test_undecidable_target_is_not_reported() -> None:
@@ -114,7 +114,7 @@ def test_undecidable_target_is_not_reported() -> None:
     assert find_slow_targets(rates) == []
 
 
-def layout(rows: list[tuple[int, int | None, list[Any]]]) -> LayoutLine:
+def make_layout_line(rows: list[tuple[int, int | None, list[Any]]]) -> LayoutLine:
     return LayoutLine(
         t=0.0,
         phase="write",
@@ -139,7 +139,7 @@ def test_only_single_task_files_on_a_single_target_count() -> None:
         )
     )
     first, second = ["OST0000", 100], ["OST0001", 100]
-    phase.layout = layout(
+    phase.layout = make_layout_line(
         [
             (0, 0, [first]),
             (1, 1, [second]),
@@ -164,7 +164,7 @@ def test_slow_target_is_reported_and_page_shows_the_layout(tmp_path: Path) -> No
     folder = write_run(tmp_path / "run", Scene(works=[Work(curve=steady(240e6), slow=slow, fsync=0)], tasks=24))
     run = read_recorded_run_folder(folder)
     phase = run.phases[0]
-    phase.layout = layout([(task, task, [[f"OST{task % 4:04x}", 100]]) for task in range(24)])
+    phase.layout = make_layout_line([(task, task, [[f"OST{task % 4:04x}", 100]]) for task in range(24)])
     text = replace_no_break_spaces(assess_phase_rate(run, phase).slow_targets)
     assert text.startswith("Files on target OST0001 (6 files) were 2.")
     assert text in replace_no_break_spaces(" ".join(assess_phase_rate(run, phase).detail_sentences))
@@ -172,7 +172,7 @@ def test_slow_target_is_reported_and_page_shows_the_layout(tmp_path: Path) -> No
     record = folder / "record.ndjson"
     lines = record.read_text(encoding="utf-8").splitlines(keepends=True)
     (end,) = [index for index, line in enumerate(lines) if '"type": "nodes"' in line]
-    lines.insert(end, layout_text(24))
+    lines.insert(end, describe_layout(24))
     record.write_text("".join(lines), encoding="utf-8")
     page = write_report([folder], tmp_path / "page.html").read_text(encoding="utf-8")
     assert "Where the bytes lie, from the layouts of all files" in page
@@ -194,9 +194,9 @@ def test_reason_for_unknown_targets_is_reported(finding_id: str, tmp_path: Path)
     assert judged.slow_targets in judged.detail_sentences
 
 
-def layout_text(tasks: int) -> str:
+def describe_layout(tasks: int) -> str:
     """The same as the line of a record."""
-    line = vars(layout([(task, task, [[f"OST{task % 4:04x}", 100]]) for task in range(tasks)]))
+    line = vars(make_layout_line([(task, task, [[f"OST{task % 4:04x}", 100]]) for task in range(tasks)]))
     return json.dumps({"type": "layout", "shapes": [], **line}) + "\n"
 
 
@@ -204,7 +204,7 @@ def layout_text(tasks: int) -> str:
 def test_malformed_layout_gives_no_rates(broken: list[Any]) -> None:
     phase = PhaseRecord(PhaseBeginLine(t=0.0, phase="write", op="write"))
     phase.tasks.append(TableLine(t=0.0, phase="write", columns=("task", "bytes_per_s"), rows=((0, 10.0),)))
-    phase.layout = layout(broken)
+    phase.layout = make_layout_line(broken)
     assert collect_target_rates(phase, counts_operations=False) == []
 
 
@@ -267,7 +267,7 @@ def test_three_slowest_targets_are_described_and_more_counted(count: int, ending
     rates = [("sound", 100.0)] * 200 + [(f"t{index}", 100.0 / (index + 2)) for index in range(count) for _ in range(12)]
     rows = tuple((task, rate) for task, (_, rate) in enumerate(rates))
     phase.tasks.append(TableLine(phase="write", columns=("task", "bytes_per_s"), rows=rows))
-    phase.layout = layout([(task, task, [[name, 100]]) for task, (name, _) in enumerate(rates)])
+    phase.layout = make_layout_line([(task, task, [[name, 100]]) for task, (name, _) in enumerate(rates)])
     text = replace_no_break_spaces(describe_slow_targets(phase, counts_operations=False))
     worst = count - 1
     assert text.startswith(

@@ -76,14 +76,14 @@ def test_slow_task_is_reported_with_the_number_of_stragglers() -> None:
     assert slow(*even, 5e8, 4e8, 5e8).endswith("; 2 other tasks were slow too.")
 
 
-def node(number: int, host: str) -> NodeLine:
+def make_node_line(number: int, host: str) -> NodeLine:
     return NodeLine(node=number, host=host)
 
 
-def a_run_of_nodes(run: str, rates: dict[str, float]) -> tuple[RecordReader, PhaseRecord]:
+def make_run_of_nodes(run: str, rates: dict[str, float]) -> tuple[RecordReader, PhaseRecord]:
     reader = RecordReader()
     reader.run = RunLine(id=run)
-    reader.nodes += [node(index, host) for index, host in enumerate(rates) if not host.startswith("node ")]
+    reader.nodes += [make_node_line(index, host) for index, host in enumerate(rates) if not host.startswith("node ")]
     phase = make_phase()
     phase.nodes.append(table(("node", "bytes_per_s"), *enumerate(rates.values())))
     return reader, phase
@@ -92,9 +92,10 @@ def a_run_of_nodes(run: str, rates: dict[str, float]) -> tuple[RecordReader, Pha
 def test_node_slow_in_three_runs_is_reported_by_host_or_number() -> None:
     even = {f"n{index}": 100.0 for index in range(6)}
     runs = [
-        a_run_of_nodes(f"r{index}", even | {"node 6": 50.0} | ({"n0": 50.0} if index < 2 else {})) for index in range(3)
+        make_run_of_nodes(f"r{index}", even | {"node 6": 50.0} | ({"n0": 50.0} if index < 2 else {}))
+        for index in range(3)
     ]
-    history = collect_node_history([*runs, a_run_of_nodes("small", {"n0": 1.0, "n1": 2.0})])
+    history = collect_node_history([*runs, make_run_of_nodes("small", {"n0": 1.0, "n1": 2.0})])
     assert history is not None
     assert (history.hosts, history.runs) == (("n0", "n1", "n2", "n3", "n4", "n5", "node 6"), ("r0", "r1", "r2"))
     assert history.slow == ((6, 3),)
@@ -106,8 +107,8 @@ def test_node_slow_in_three_runs_is_reported_by_host_or_number() -> None:
     calm = collect_node_history(runs[:2])
     assert calm is not None
     assert describe_repeated_stragglers(calm) == ""
-    assert collect_node_history([a_run_of_nodes("two", {"a": 1.0, "b": 2.0, "c": 0.0})]) is None
+    assert collect_node_history([make_run_of_nodes("two", {"a": 1.0, "b": 2.0, "c": 0.0})]) is None
     rates = {f"n{node:02}": 50.0 if node < 7 else 100.0 for node in range(40)}
-    wide_history = collect_node_history([a_run_of_nodes(f"r{run}", rates) for run in range(3)])
+    wide_history = collect_node_history([make_run_of_nodes(f"r{run}", rates) for run in range(3)])
     assert wide_history is not None
     assert describe_repeated_stragglers(wide_history).endswith("n04 (50 %, in 3 of 3 runs) and 2 more.")

@@ -19,7 +19,7 @@ from sonde.model.run import make_recorded_run
 SLICE_S = 0.1
 
 
-def moved(rates: list[float], number: float | None = None, interval: str = "total") -> str:
+def describe_rates_variation(rates: list[float], number: float | None = None, interval: str = "total") -> str:
     """What is said of a direct read at these rates, 0.1 s each, whose number is `number` (or what the rates make)."""
     slices = tuple(int(rate * SLICE_S) for rate in rates)
     seconds, total = SLICE_S * len(rates), sum(slices)
@@ -39,37 +39,39 @@ def moved(rates: list[float], number: float | None = None, interval: str = "tota
 
 
 def test_falling_rate_is_reported_with_the_time() -> None:
-    assert moved([2e9] * 20 + [5e8] * 40) == "Fell from 2.00 GB/s to 500 MB/s after 2.00 s."
+    assert describe_rates_variation([2e9] * 20 + [5e8] * 40) == "Fell from 2.00 GB/s to 500 MB/s after 2.00 s."
 
 
 def test_a_rate_that_fell_and_rose() -> None:
     text = "Fell from 2.00 GB/s to 500 MB/s after 2.00 s, then rose to 2.00 GB/s after 4.00 s."
-    assert moved([2e9] * 20 + [5e8] * 20 + [2e9] * 20) == text
+    assert describe_rates_variation([2e9] * 20 + [5e8] * 20 + [2e9] * 20) == text
 
 
 def test_steady_rate_is_reported_as_steady() -> None:
-    assert moved([2e9] * 60) == "Steady, ±1 % around 2.00 GB/s."
+    assert describe_rates_variation([2e9] * 60) == "Steady, ±1 % around 2.00 GB/s."
 
 
 def test_levels_that_do_not_explain_the_rate_are_omitted() -> None:
     """105 MB/s is not explained by a fall from 7.91 to 5.23 MB/s: most of it was moved at another time."""
     rates = [7.9e6] * 20 + [5.2e6] * 20
-    assert moved(rates) == "Fell from 7.90 MB/s to 5.20 MB/s after 2.00 s."
-    assert moved(rates, 105e6) == ""
-    assert moved([2e9] * 20 + [5e8] * 40, 2e8) == "", "the time of an fsync, in which nothing moves, is in the number"
+    assert describe_rates_variation(rates) == "Fell from 7.90 MB/s to 5.20 MB/s after 2.00 s."
+    assert describe_rates_variation(rates, 105e6) == ""
+    assert describe_rates_variation([2e9] * 20 + [5e8] * 40, 2e8) == "", (
+        "the time of an fsync, in which nothing moves, is in the number"
+    )
 
 
 def test_levels_of_spikes_are_means_and_not_medians() -> None:
     """Nine slices of ten at 5 MB/s and one at 1 GB/s: the number is 104 MB/s, which no median of slices comes near."""
     rates = ([5e6] * 9 + [1e9]) * 12
-    text = moved(rates)
+    text = describe_rates_variation(rates)
     assert "7." not in text
     assert "5.00 MB/s to" not in text
 
 
 def test_missing_interval_falls_back_to_the_entire_phase() -> None:
-    assert moved([2e9] * 60, interval="transfer") == "Steady, ±1 % around 2.00 GB/s."
-    assert moved([2e9] * 60, 1e9, interval="transfer") == "", "and that is not explained"
+    assert describe_rates_variation([2e9] * 60, interval="transfer") == "Steady, ±1 % around 2.00 GB/s."
+    assert describe_rates_variation([2e9] * 60, 1e9, interval="transfer") == "", "and that is not explained"
 
 
 rates = st.lists(st.sampled_from([0.0, 1e6, 5e7, 1e8, 1e9, 3e9]), min_size=8, max_size=40)
@@ -95,7 +97,7 @@ def test_the_weighted_mean_of_the_levels_is_the_mean_rate(steps: list[float], re
     assert not variation.has_levels_of_rate(variation.mean * (1 + 2 * MAX_MEAN_DIFFERENCE))
 
 
-def kind(amounts: list[float], slice_s: float = 1.0) -> str:
+def classify_variation(amounts: list[float], slice_s: float = 1.0) -> str:
     return analyze_rate_variation(amounts, [1] * len(amounts), slice_s).kind
 
 
@@ -125,27 +127,29 @@ def test_a_line_is_a_drift_from_a_quarter_on_in_whatever_unit(unit: float) -> No
     variation = analyze_rate_variation([unit * (100 + 3.125 * index) for index in range(9)], [1] * 9, 1.0)
     assert variation.kind == "drift"
     assert (variation.before, variation.after) == pytest.approx((100 * unit, 125 * unit))
-    assert kind([unit * (100 + 3 * index) for index in range(9)]) != "drift"
+    assert classify_variation([unit * (100 + 3 * index) for index in range(9)]) != "drift"
 
 
 def test_a_line_may_begin_at_nothing_and_not_below() -> None:
     variation = analyze_rate_variation([float(index) for index in range(9)], [1] * 9, 1.0)
     assert (variation.kind, variation.before, variation.after) == ("drift", 0.0, 8.0)
-    assert kind([float(index * index) for index in range(9)]) != "drift", "its line would begin below nothing"
-    assert kind([float(index * index) for index in reversed(range(9))]) != "drift"
+    assert classify_variation([float(index * index) for index in range(9)]) != "drift", (
+        "its line would begin below nothing"
+    )
+    assert classify_variation([float(index * index) for index in reversed(range(9))]) != "drift"
 
 
 def test_drift_must_explain_80_percent_of_the_variance() -> None:
     """Around 20 with a slope of 2: 240 of 300 squares, then 240 of 308."""
     values = [16.0, 11.0, 14.0, 19.0, 20.0, 23.0, 22.0, 23.0, 32.0]
-    assert kind(values) == "drift"
-    assert kind([*values[:3], 21.0, 16.0, 25.0, *values[6:]]) == "uneven"
+    assert classify_variation(values) == "drift"
+    assert classify_variation([*values[:3], 21.0, 16.0, 25.0, *values[6:]]) == "uneven"
 
 
 def test_up_to_three_levels_are_steps_and_four_are_not() -> None:
     levels = [100.0, 300.0, 100.0, 300.0]
-    assert kind([level for level in levels[:3] for _ in range(40)]) == "steps"
-    assert kind([level for level in levels for _ in range(40)]) == "uneven"
+    assert classify_variation([level for level in levels[:3] for _ in range(40)]) == "steps"
+    assert classify_variation([level for level in levels for _ in range(40)]) == "uneven"
 
 
 def test_steps_begin_at_a_hundred_and_twentieth_of_the_time() -> None:
@@ -167,7 +171,7 @@ def test_swing_is_measured_over_sixtieths_of_the_duration() -> None:
     )
 
 
-def with_dips(count: int, to: float, slices: int = 60) -> list[float]:
+def make_rates_with_dips(count: int, to: float, slices: int = 60) -> list[float]:
     """A steady 100 with single slices at another rate, far from each other."""
     return [to if index % 9 == 4 and index // 9 < count else 100.0 for index in range(slices)]
 
@@ -184,11 +188,11 @@ def with_dips(count: int, to: float, slices: int = 60) -> list[float]:
     ],
 )
 def test_stall_is_below_10_percent_of_median_for_3_percent_of_time(count: int, to: float, expected: str) -> None:
-    assert kind(with_dips(count, to)) == expected
+    assert classify_variation(make_rates_with_dips(count, to)) == expected
 
 
 def test_stall_is_reported_with_duration_and_rate_outside() -> None:
-    variation = analyze_rate_variation([*with_dips(6, 5.0)[:-1], 160.0], [1] * 60, 0.5)
+    variation = analyze_rate_variation([*make_rates_with_dips(6, 5.0)[:-1], 160.0], [1] * 60, 0.5)
     assert variation.kind == "stalls"
     assert (variation.stalled_s, variation.rate_without_stalls) == pytest.approx((3.0, (53 * 200 + 320) / 54))
     assert variation.mean == pytest.approx((53 * 200 + 320 + 6 * 10) / 60)
@@ -203,4 +207,4 @@ def test_alternating_rates_are_steady_within_a_tenth_of_the_middle() -> None:
         100.0,
         0.1,
     )
-    assert kind([89.9, 110.1] * 20) == "uneven"
+    assert classify_variation([89.9, 110.1] * 20) == "uneven"

@@ -77,7 +77,7 @@ def check_with_shellcheck(text: str) -> None:
     assert done.returncode == 0, done.stdout
 
 
-def directive_lines(text: str) -> list[str]:
+def list_directive_lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("#")]
 
 
@@ -99,7 +99,7 @@ def test_hostile_site_member_is_refused_or_harmless(member: str, text: str, job:
         assert f"{tmp_path / 'sites.toml'}: made.{member}" in sentence
         return
     script, directives = make_batch_script(job, site, tmp_path), job_scheduler.make_directives(job, site)
-    assert len(directive_lines(directives)) == len(directive_lines(job_scheduler.make_directives(job, MADE)))
+    assert len(list_directive_lines(directives)) == len(list_directive_lines(job_scheduler.make_directives(job, MADE)))
     run_batch_script(script, tmp_path)
     run_batch_script(directives, tmp_path)
     check_with_shellcheck(script)

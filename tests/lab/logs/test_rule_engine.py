@@ -26,7 +26,7 @@ def run_rules(tmp_path: Path, rules: str, *lines: tuple[int, str]) -> list[LogEv
     return engine.finish_all_operations()
 
 
-def summarize(events: list[LogEvent]) -> list[tuple[str, int, int, int]]:
+def summarize_events(events: list[LogEvent]) -> list[tuple[str, int, int, int]]:
     """(title, first second, last second, lines) of each event."""
 
     def seconds(time: datetime) -> int:
@@ -38,20 +38,20 @@ def summarize(events: list[LogEvent]) -> list[tuple[str, int, int, int]]:
 def test_single_makes_one_event_per_line(tmp_path: Path) -> None:
     rule = "[[rules]]\nid = 'a'\npattern = 'x(?P<n>.)'\ntitle = 'got {n} of {host}'"
     events = run_rules(tmp_path, rule, (0, "x1"), (1, "y"), (2, "x1"))
-    assert summarize(events) == [("got 1 of h", 0, 0, 1), ("got 1 of h", 2, 2, 1)]
+    assert summarize_events(events) == [("got 1 of h", 0, 0, 1), ("got 1 of h", 2, 2, 1)]
 
 
 def test_single_with_window_joins_lines_of_one_title(tmp_path: Path) -> None:
     rule = "[[rules]]\nid = 'a'\npattern = 'x(?P<n>.)'\ntitle = '{n}'\nwindow = '10 s'"
     events = run_rules(tmp_path, rule, (0, "x1"), (1, "x2"), (10, "x1"), (11, "x1"), (12, "x1"))
-    assert sorted(summarize(events)) == [("1", 0, 10, 2), ("1", 11, 12, 2), ("2", 1, 1, 1)]
+    assert sorted(summarize_events(events)) == [("1", 0, 10, 2), ("1", 11, 12, 2), ("2", 1, 1, 1)]
 
 
 def test_threshold_window_slides(tmp_path: Path) -> None:
     """Lines at 0, 8, 12 and 16 s: the first three do not lie within 10 s, the last three do."""
     rule = "[[rules]]\nid = 'a'\ntype = 'threshold'\npattern = 'x'\ntitle = 't'\nwindow = '10 s'\ncount = 3"
     lines = [(second, "x") for second in (0, 8, 12, 16, 17)]
-    assert summarize(run_rules(tmp_path, rule, *lines)) == [("t", 8, 17, 4)]
+    assert summarize_events(run_rules(tmp_path, rule, *lines)) == [("t", 8, 17, 4)]
     assert run_rules(tmp_path, rule, (0, "x"), (8, "x"), (12, "x"), (23, "x")) == []
 
 
@@ -61,7 +61,7 @@ def test_pair_is_one_event_from_begin_to_end(tmp_path: Path) -> None:
         "window = '60 s'"
     )
     events = run_rules(tmp_path, rule, (0, "a lost"), (1, "b lost"), (2, "a lost"), (5, "a back"), (70, "b back"))
-    assert summarize(events) == [("a", 0, 5, 1), ("b", 1, 1, 1)]
+    assert summarize_events(events) == [("a", 0, 5, 1), ("b", 1, 1, 1)]
     assert [event.is_open for event in events] == [False, True]
 
 
@@ -81,7 +81,7 @@ def test_context_enables_rules_until_it_expires(tmp_path: Path) -> None:
         "[[rules]]\nid = 'b'\npattern = 'error'\ntitle = 'inside'\ncontext = 'maintenance {host}'\n"
     )
     lines = [(0, "error"), (1, "begin"), (5, "error"), (12, "error"), (20, "begin"), (21, "end"), (22, "error")]
-    titles = [title for title, *_ in summarize(run_rules(tmp_path, rules, *lines))]
+    titles = [title for title, *_ in summarize_events(run_rules(tmp_path, rules, *lines))]
     assert titles == ["outside", "inside", "outside", "outside"]
 
 
@@ -90,7 +90,7 @@ def test_repetitions_that_the_log_counts_are_added(tmp_path: Path) -> None:
         "[[rules]]\nid = 'r'\ntype = 'repeat'\npattern = 'repeated (?P<count>\\d+) times'\n"
         "[[rules]]\nid = 'a'\ntype = 'threshold'\npattern = 'error'\ntitle = 't'\nwindow = '60 s'\ncount = 5"
     )
-    assert summarize(run_rules(tmp_path, rules, (0, "error"), (9, "repeated 6 times"))) == [("t", 0, 9, 7)]
+    assert summarize_events(run_rules(tmp_path, rules, (0, "error"), (9, "repeated 6 times"))) == [("t", 0, 9, 7)]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ CONTEXT = LineContext(written=datetime(2024, 6, 1, tzinfo=UTC))
 PREFILTER = build_prefilter(RULES)
 
 
-def rule_id(compiled_rule: CompiledRule) -> str:
+def get_rule_id(compiled_rule: CompiledRule) -> str:
     return compiled_rule.rule.id
 
 
@@ -30,7 +30,7 @@ def test_each_supported_system_has_rules() -> None:
     assert len(RULES) > 50
 
 
-@pytest.mark.parametrize("compiled_rule", RULES, ids=rule_id)
+@pytest.mark.parametrize("compiled_rule", RULES, ids=get_rule_id)
 def test_samples_of_a_rule_yield_a_single_event(compiled_rule: CompiledRule, tmp_path: Path) -> None:
     """The samples, repeated as often as the rule counts, are one event with a title and without a placeholder."""
     assert compiled_rule.rule.samples
@@ -52,7 +52,7 @@ def test_samples_of_a_rule_yield_a_single_event(compiled_rule: CompiledRule, tmp
         assert added[0].kind == compiled_rule.rule.kind
 
 
-@pytest.mark.parametrize("compiled_rule", [rule for rule in RULES if rule.rule.type == "pair"], ids=rule_id)
+@pytest.mark.parametrize("compiled_rule", [rule for rule in RULES if rule.rule.type == "pair"], ids=get_rule_id)
 def test_pair_ends_with_its_end_samples(compiled_rule: CompiledRule) -> None:
     assert compiled_rule.rule.end_samples
     for sample in compiled_rule.rule.end_samples:
@@ -69,7 +69,7 @@ def test_pair_ends_with_its_end_samples(compiled_rule: CompiledRule) -> None:
         assert (event.last - event.first, event.is_open) == (timedelta(seconds=60), False)
 
 
-@pytest.mark.parametrize("compiled_rule", [rule for rule in RULES if rule.rule.type == "threshold"], ids=rule_id)
+@pytest.mark.parametrize("compiled_rule", [rule for rule in RULES if rule.rule.type == "threshold"], ids=get_rule_id)
 def test_threshold_needs_all_its_lines(compiled_rule: CompiledRule) -> None:
     engine = RuleEngine([compiled_rule])
     line = LineParser(CONTEXT).parse_line(compiled_rule.rule.samples[0])
@@ -80,7 +80,7 @@ def test_threshold_needs_all_its_lines(compiled_rule: CompiledRule) -> None:
     assert engine.finish_all_operations() == []
 
 
-@pytest.mark.parametrize("compiled_rule", RULES, ids=rule_id)
+@pytest.mark.parametrize("compiled_rule", RULES, ids=get_rule_id)
 def test_rule_ignores_samples_of_other_systems(compiled_rule: CompiledRule) -> None:
     """Samples of other files match a rule only where both systems report the same thing."""
     matches = {

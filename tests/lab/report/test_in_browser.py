@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Page, browser, installed
+from browser import Page, browser, find_browser
 from make_record import write_run
 from record_scene import Scene
 from scenarios import COLD, RANDOM, SCENARIOS
@@ -20,7 +20,7 @@ from sonde.report import write_report
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(installed() is None, reason="no Chromium is installed (Debian: apt install chromium)"),
+    pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed (Debian: apt install chromium)"),
 ]
 
 # Kind, size, and marks of each chart. A mark counts when its box has an extent; the lines of the grid do not count.

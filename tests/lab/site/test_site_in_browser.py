@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import Page, browser, installed
+from browser import Page, browser, find_browser
 from site_builders import make_site_archive, read_manifest
 
 from sonde.cli.main import main
 
 pytestmark = [
     pytest.mark.browser,
-    pytest.mark.skipif(installed() is None, reason="no Chromium is installed (Debian: apt install chromium)"),
+    pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed (Debian: apt install chromium)"),
 ]
 WIDER = """JSON.stringify([...document.querySelectorAll('body *')].filter(element =>
   element.getBoundingClientRect().right > innerWidth + 0.5 && element.getBoundingClientRect().width > 0 &&

@@ -41,7 +41,7 @@ with_trials = pytest.mark.parametrize("trials", [20, pytest.param(100, marks=pyt
 @pytest.mark.parametrize("name", list(curves.SHAPES))
 def test_shapes_are_recognized_in_noise(name: str, trials: int) -> None:
     random = np.random.default_rng(41)
-    rate_shapes = [find_rate_shape(curves.curve(curves.SHAPES[name], random)) for _ in range(trials)]
+    rate_shapes = [find_rate_shape(curves.draw_curve(curves.SHAPES[name], random)) for _ in range(trials)]
     assert sum(shape is not None and shape.name == name for shape in rate_shapes) >= 0.95 * trials
 
 
@@ -50,7 +50,9 @@ def test_flat_noisy_curve_has_no_shape(trials: int) -> None:
     random = np.random.default_rng(42)
     named_count = 0
     for _ in range(trials):
-        values = curves.noise(random, int(random.integers(60, 400)), random.uniform(0.05, 0.3), random.uniform(0, 0.6))
+        values = curves.draw_noise(
+            random, int(random.integers(60, 400)), random.uniform(0.05, 0.3), random.uniform(0, 0.6)
+        )
         named_count += find_rate_shape(values) is not None
     assert named_count <= 0.05 * trials
 
@@ -59,9 +61,9 @@ def test_period_of_dips_is_estimated() -> None:
     random = np.random.default_rng(43)
     right = 0
     for _ in range(40):
-        period = curves.period_of(random)
+        period = curves.draw_period(random)
         u = (np.arange(300) + 0.5) / 300
-        rate_shape = find_rate_shape(curves.dips(random, u, period) * curves.noise(random, 300))
+        rate_shape = find_rate_shape(curves.make_curve_with_dips(random, u, period) * curves.draw_noise(random, 300))
         right += rate_shape is not None and rate_shape.period is not None and abs(rate_shape.period / period - 1) < 0.05
     assert right >= 38
 
@@ -69,11 +71,11 @@ def test_period_of_dips_is_estimated() -> None:
 def test_start_and_depth_of_a_shape_are_estimated() -> None:
     u = (np.arange(200) + 0.5) / 200
     random = np.random.default_rng(44)
-    fall = find_rate_shape(np.where(u < 0.3, 1.0, 0.4) * curves.noise(random, 200))
+    fall = find_rate_shape(np.where(u < 0.3, 1.0, 0.4) * curves.draw_noise(random, 200))
     assert fall is not None
     assert fall.start == pytest.approx(0.3, abs=0.02)
     assert fall.depth == pytest.approx(0.6, abs=0.1)
-    hold = find_rate_shape(np.where((u > 0.5) & (u < 0.6), 0.0, 1.0) * curves.noise(random, 200))
+    hold = find_rate_shape(np.where((u > 0.5) & (u < 0.6), 0.0, 1.0) * curves.draw_noise(random, 200))
     assert hold is not None
     assert (hold.start, hold.end) == pytest.approx((0.5, 0.6), abs=0.02)
 
@@ -82,7 +84,7 @@ def test_shape_of_the_reference_run_is_not_reported() -> None:
     random = np.random.default_rng(45)
     u = (np.arange(200) + 0.5) / 200
     usual = np.where(u < 0.2, 0.3, 1.0)
-    like = usual * curves.noise(random, 200)
+    like = usual * curves.draw_noise(random, 200)
     assert find_rate_shape(like, usual) is None
     rate_shape = find_rate_shape(like * np.where(u < 0.7, 1.0, 0.4), usual)
     assert rate_shape is not None
@@ -107,11 +109,11 @@ def test_band_accepts_similar_curves_and_flags_declining_curves() -> None:
     random = np.random.default_rng(46)
     strangers = own_differs = 0
     for _ in range(30):
-        references = [curves.noise(random, 150) for _ in range(10)]
+        references = [curves.draw_noise(random, 150) for _ in range(10)]
         band = build_reference_band(references)
-        own_differs += bool(measure_band_distance(curves.noise(random, 200) * 0.3, band).differs)
+        own_differs += bool(measure_band_distance(curves.draw_noise(random, 200) * 0.3, band).differs)
         u = (np.arange(200) + 0.5) / 200
-        strangers += bool(measure_band_distance(np.exp(-1.2 * u) * curves.noise(random, 200), band).differs)
+        strangers += bool(measure_band_distance(np.exp(-1.2 * u) * curves.draw_noise(random, 200), band).differs)
     assert own_differs <= 3
     assert strangers == 30
 

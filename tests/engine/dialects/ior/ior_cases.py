@@ -125,7 +125,7 @@ CASES = [
 ]
 
 
-def prepare(case: Case, folder: Path) -> None:
+def prepare_case(case: Case, folder: Path) -> None:
     """What must be there before."""
     folder.mkdir()
     if case.before:
@@ -147,7 +147,7 @@ def digest_files(folder: Path) -> Files:
     return files
 
 
-def launch(tasks: int) -> list[str] | None:
+def make_launcher_command(tasks: int) -> list[str] | None:
     """A launcher for the real IOR; none is needed for one task."""
     if tasks == 1:
         return []
@@ -179,10 +179,10 @@ def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 def run_real(case: Case, folder: Path) -> Files | None:
     """What the IOR on PATH leaves; None when it cannot be run with so many tasks, or for another reason."""
     program = shutil.which("ior")
-    start = launch(case.tasks)
+    start = make_launcher_command(case.tasks)
     if program is None or start is None:
         return None
-    prepare(case, folder)
+    prepare_case(case, folder)
     for command_line in case.commands:
         result = run([*start, program, *command_line], folder)
         headers = [line for line in result.stdout.splitlines() if line.startswith("tasks ")]
@@ -192,7 +192,7 @@ def run_real(case: Case, folder: Path) -> Files | None:
     return digest_files(folder)
 
 
-def recorded() -> dict[str, Files]:
+def read_recorded_files() -> dict[str, Files]:
     """The files of the real IOR by the name of the case."""
     recorded_files = json.loads(RECORDED.read_text(encoding="utf-8"))
     return {
@@ -200,7 +200,7 @@ def recorded() -> dict[str, Files]:
     }
 
 
-def record(folder: Path) -> None:
+def record_all_cases(folder: Path) -> None:
     """Runs all cases with the real IOR and writes down what it left."""
     recorded_files: dict[str, Files] = {}
     for number, case in enumerate(CASES):
@@ -216,4 +216,4 @@ if __name__ == "__main__":
     import tempfile
 
     with tempfile.TemporaryDirectory() as temporary:
-        record(Path(temporary))
+        record_all_cases(Path(temporary))

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ior_cases import launch, run
+from ior_cases import make_launcher_command, run
 
 RECORDED = Path(__file__).with_name("ior_output.json")
 TASKS = 2
@@ -21,15 +21,15 @@ COMMANDS = {
 }
 
 
-def recorded() -> dict[str, str]:
+def read_recorded_outputs() -> dict[str, str]:
     """Standard output by the name of the command."""
     recorded_output: dict[str, str] = json.loads(RECORDED.read_text(encoding="utf-8"))
     return recorded_output
 
 
-def record(folder: Path) -> None:
+def record_all_commands(folder: Path) -> None:
     """Runs the commands with the real IOR."""
-    start, program = launch(TASKS), shutil.which("ior")
+    start, program = make_launcher_command(TASKS), shutil.which("ior")
     if start is None or program is None:
         sys.exit("there is no ior on PATH, or no launcher")
     recorded_output: dict[str, Any] = {}
@@ -44,4 +44,4 @@ if __name__ == "__main__":
     import tempfile
 
     with tempfile.TemporaryDirectory() as temporary:
-        record(Path(temporary))
+        record_all_commands(Path(temporary))

@@ -81,7 +81,7 @@ REFUSED = {
 }
 
 
-def refused(engine: Path, arguments: list[str], folder: Path) -> str:
+def run_rejected_command(engine: Path, arguments: list[str], folder: Path) -> str:
     """The one sentence about words that are not taken."""
     result: subprocess.CompletedProcess[str] = run([str(engine), "ior", *arguments], folder)
     assert result.returncode == 2, result
@@ -93,16 +93,16 @@ def refused(engine: Path, arguments: list[str], folder: Path) -> str:
 
 @pytest.mark.parametrize("command_line", REFUSED)
 def test_invalid_arguments_are_rejected_in_one_sentence(command_line: str, engine_path: Path, tmp_path: Path) -> None:
-    assert REFUSED[command_line] in refused(engine_path, command_line.split(), tmp_path)
+    assert REFUSED[command_line] in run_rejected_command(engine_path, command_line.split(), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_error_in_a_script_is_reported_with_its_line(engine_path: Path, tmp_path: Path) -> None:
     script = tmp_path / "script"
     script.write_text("IOR START\ntransferSize=4k\n\nblockSice=16k\nRUN\nIOR STOP\n")
-    assert "script line 4 blockSice" in refused(engine_path, ["-f", "script"], tmp_path)
+    assert "script line 4 blockSice" in run_rejected_command(engine_path, ["-f", "script"], tmp_path)
     script.write_text("transferSize=4k\nRUN\n")
-    assert "no line IOR START" in refused(engine_path, ["-f", "script"], tmp_path)
+    assert "no line IOR START" in run_rejected_command(engine_path, ["-f", "script"], tmp_path)
 
 
 def test_help_lists_every_option_and_is_no_error(engine_path: Path, tmp_path: Path) -> None:

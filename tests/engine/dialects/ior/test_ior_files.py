@@ -9,16 +9,16 @@ from pathlib import Path
 import ior_cases
 import pytest
 from engine_under_test import parse_record
-from ior_cases import CASES, Case, Files, digest_files, prepare, run
+from ior_cases import CASES, Case, Files, digest_files, prepare_case, run
 
 
 def run_ours(case: Case, engine: Path, folder: Path) -> Files:
     """What our engine leaves, its processes forked by itself or, where MPI is needed, started by its launcher."""
-    prepare(case, folder)
+    prepare_case(case, folder)
     start: list[str] = []
     options = [f"--sonde-processes={case.tasks}"]
     if case.mpi:
-        launcher = ior_cases.launch(case.tasks)
+        launcher = ior_cases.make_launcher_command(case.tasks)
         module = engine.parent / "sonde-mpi-site.so"
         if launcher is None or not module.exists():
             pytest.skip("MPI-IO needs a launcher and the MPI module of this site")
@@ -31,7 +31,7 @@ def run_ours(case: Case, engine: Path, folder: Path) -> Files:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_files_equal_the_recorded_files_of_ior(case: Case, engine_path: Path, tmp_path: Path) -> None:
-    assert run_ours(case, engine_path, tmp_path / "ours") == ior_cases.recorded()[case.name]
+    assert run_ours(case, engine_path, tmp_path / "ours") == ior_cases.read_recorded_files()[case.name]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -41,13 +41,13 @@ def test_recording_equals_files_of_the_installed_ior(case: Case, tmp_path: Path)
     real = ior_cases.run_real(case, tmp_path / "real")
     if real is None:
         pytest.skip("the ior on PATH does not run this here")
-    assert real == ior_cases.recorded()[case.name]
+    assert real == ior_cases.read_recorded_files()[case.name]
 
 
 def test_asynchronous_transfers_leave_the_same_files(engine_path: Path, tmp_path: Path) -> None:
     command_line = "-w -k -G 5 -o f -a AIO -t 4k -b 64k -F --aio.max-pending=8 --aio.granularity=4"
     files = run_ours(Case(command_line, 2), engine_path, tmp_path / "ours")
-    assert files == ior_cases.recorded()["-w -k -G 5 -o f -a POSIX -t 4k -b 64k -F by 2"]
+    assert files == ior_cases.read_recorded_files()["-w -k -G 5 -o f -a POSIX -t 4k -b 64k -F by 2"]
 
 
 def test_a_shared_file_in_random_order_is_as_large_and_verifies(engine_path: Path, tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_shared_file_in_random_order_is_as_large_and_verifies(engine_path: Pat
 @pytest.mark.parametrize("tasks", [2, 16])
 def test_a_launcher_needs_no_python(tasks: int, engine_path: Path, tmp_path: Path) -> None:
     """The same command under mpiexec: ranks are tasks."""
-    launcher = ior_cases.launch(tasks)
+    launcher = ior_cases.make_launcher_command(tasks)
     if not launcher:
         pytest.skip("there is no mpirun or mpiexec")
     folder = tmp_path / "ours"

@@ -29,7 +29,7 @@ def run_ior_with_record(
     return result
 
 
-def document(engine: Path, command_line: str, folder: Path, tasks: int = TASKS) -> dict[str, Any]:
+def read_json_output(engine: Path, command_line: str, folder: Path, tasks: int = TASKS) -> dict[str, Any]:
     """With our members in it."""
     answer: dict[str, Any] = json.loads(
         run_ior_with_record(engine, command_line + " -O summaryFormat=JSON --sonde-report=output", folder, tasks).stdout
@@ -37,13 +37,13 @@ def document(engine: Path, command_line: str, folder: Path, tasks: int = TASKS) 
     return answer
 
 
-def ends(folder: Path) -> list[Line]:
+def read_phase_end_lines(folder: Path) -> list[Line]:
     lines = parse_record((folder / "r").read_text(encoding="utf-8"))
     return [line for line in lines if line["type"] == "phase_end" and line["op"] != "remove"]
 
 
 def test_json_has_the_members_of_ior(engine_path: Path, tmp_path: Path) -> None:
-    real = json.loads(ior_output.recorded()["json"])
+    real = json.loads(ior_output.read_recorded_outputs()["json"])
     output = json.loads(run_ior_with_record(engine_path, COMMANDS["json"], tmp_path).stdout)
     assert list(output) == list(real)
     assert list(output["tests"][0]) == list(real["tests"][0])
@@ -67,13 +67,13 @@ def test_json_has_the_members_of_ior(engine_path: Path, tmp_path: Path) -> None:
         }
 
 
-def rows(text: str, label: str) -> list[list[str]]:
+def find_rows(text: str, label: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines() if line.split()[:1] == [label]]
 
 
 @pytest.mark.parametrize("name", ["human", "human wear-out"])
 def test_human_readable_layout_equals_ior_output(name: str, engine_path: Path, tmp_path: Path) -> None:
-    real = ior_output.recorded()[name]
+    real = ior_output.read_recorded_outputs()[name]
     output = run_ior_with_record(engine_path, COMMANDS[name], tmp_path).stdout
     changing = re.compile(
         r"(IOR-|Began|StartTime|Finished|Command line|Machine|FS|Max |write |read |remove |stonewalling pairs)"
@@ -82,7 +82,7 @@ def test_human_readable_layout_equals_ior_output(name: str, engine_path: Path, t
         line for line in real.splitlines() if not changing.match(line)
     ]
     for label in ("write", "read", "remove"):
-        for row, other in zip(rows(real, label), rows(output, label), strict=True):
+        for row, other in zip(find_rows(real, label), find_rows(output, label), strict=True):
             assert len(row) == len(other)
             # Beside what was measured: repetition in the table; test, tasks, sizes, API in the summary.
             assert (row[12:] if len(row) > 12 else row[-1:]) == (other[12:] if len(row) > 12 else other[-1:])
@@ -100,14 +100,14 @@ def test_columns_align_with_real_ior_output(engine_path: Path, tmp_path: Path) -
         ]
         return [[match.start() for match in re.finditer(r"\S+", line)] for line in table if len(line.split()) == 11]
 
-    real = find_column_starts(ior_output.recorded()["human"])
+    real = find_column_starts(ior_output.read_recorded_outputs()["human"])
     columns = find_column_starts(run_ior_with_record(engine_path, COMMANDS["human"], tmp_path).stdout)
     assert real == columns
     assert len(real) == 6
 
 
 def test_csv_columns_equal_ior_output(engine_path: Path, tmp_path: Path) -> None:
-    real = list(csv.DictReader(io.StringIO(ior_output.recorded()["csv"])))
+    real = list(csv.DictReader(io.StringIO(ior_output.read_recorded_outputs()["csv"])))
     output_rows = list(csv.DictReader(io.StringIO(run_ior_with_record(engine_path, COMMANDS["csv"], tmp_path).stdout)))
     assert [list(row) for row in output_rows] == [list(row) for row in real]
     same = ("access", "block(KiB)", "xfer(KiB)", "numTasks", "iter")
@@ -119,10 +119,12 @@ def test_csv_columns_equal_ior_output(engine_path: Path, tmp_path: Path) -> None
 
 
 def test_figures_follow_the_record_by_the_definitions_of_ior(engine_path: Path, tmp_path: Path) -> None:
-    results = document(engine_path, "-w -r -F -t 4k -b 64k -s 3 -i 3 -G 5 -o f", tmp_path)["tests"][0]["Results"]
+    results = read_json_output(engine_path, "-w -r -F -t 4k -b 64k -s 3 -i 3 -G 5 -o f", tmp_path)["tests"][0][
+        "Results"
+    ]
     lines = parse_record((tmp_path / "r").read_text(encoding="utf-8"))
     assert len(results) == 6
-    for result, end in zip(results, ends(tmp_path), strict=True):
+    for result, end in zip(results, read_phase_end_lines(tmp_path), strict=True):
         table = next(line for line in lines if line["type"] == "tasks" and line["phase"] == end["phase"])
         tasks = [dict(zip(table["columns"], row, strict=True)) for row in table["rows"]]
         moved = end["bytes"]["transferred"]
@@ -135,7 +137,7 @@ def test_figures_follow_the_record_by_the_definitions_of_ior(engine_path: Path, 
 
 
 def test_the_summary_is_max_min_mean_and_deviation_of_the_repetitions(engine_path: Path, tmp_path: Path) -> None:
-    document_of_runs = document(engine_path, "-w -t 4k -b 64k -i 4 -G 5 -o f", tmp_path)
+    document_of_runs = read_json_output(engine_path, "-w -t 4k -b 64k -i 4 -G 5 -o f", tmp_path)
     rates = [repetition["bwMiB"] for repetition in document_of_runs["tests"][0]["Results"]]
     summary = document_of_runs["summary"][0]
     assert len(rates) == 4
@@ -147,7 +149,9 @@ def test_the_summary_is_max_min_mean_and_deviation_of_the_repetitions(engine_pat
 
 
 def test_verification_counts_in_the_time_of_ior_only(engine_path: Path, tmp_path: Path) -> None:
-    result = document(engine_path, "-w -r -R -t 1m -b 64m -l o -G 5 -o f", tmp_path, 1)["tests"][0]["Results"][1]
+    result = read_json_output(engine_path, "-w -r -R -t 1m -b 64m -l o -G 5 -o f", tmp_path, 1)["tests"][0]["Results"][
+        1
+    ]
     figures = result["sonde"]
     assert figures["seconds"]["verify"] > 0
     assert result["totalTime"] == pytest.approx(figures["seconds"]["elapsed"] + figures["seconds"]["verify"])
@@ -158,13 +162,13 @@ def test_verification_counts_in_the_time_of_ior_only(engine_path: Path, tmp_path
 
 def test_deadline_rates_use_the_names_of_ior_and_of_sonde(engine_path: Path, tmp_path: Path) -> None:
     command_line = "-w -F -t 4k -b 1g -D 1 -O stoneWallingWearOut=1,stoneWallingStatusFile=status -k -a DUMMY"
-    summary = document(engine_path, command_line + " --dummy.delay-xfer=2000 -o f", tmp_path)["summary"][0]
-    rate = ends(tmp_path)[0]["rates"]["stonewall"]
+    summary = read_json_output(engine_path, command_line + " --dummy.delay-xfer=2000 -o f", tmp_path)["summary"][0]
+    rate = read_phase_end_lines(tmp_path)[0]["rates"]["stonewall"]
     assert summary["StoneWallbwMeanMIB"] * TASKS == pytest.approx(rate["bytes_per_s"] / MEBI)
     assert summary["sonde"]["StoneWallbwMeanMIB of all tasks"] == pytest.approx(rate["bytes_per_s"] / MEBI)
     # Each task reaches the count of the fastest, which is what the status file says: about 500 in a second.
     count = int((tmp_path / "status").read_text())
-    assert count * TASKS * 4096 == ends(tmp_path)[0]["bytes"]["transferred"]
+    assert count * TASKS * 4096 == read_phase_end_lines(tmp_path)[0]["bytes"]["transferred"]
     assert 200 < count <= 501
 
 

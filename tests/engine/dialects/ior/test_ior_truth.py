@@ -10,73 +10,73 @@ from typing import Any
 
 import pytest
 from engine_under_test import MISMATCH, parse_record
-from ior_cases import launch, run
+from ior_cases import make_launcher_command, run
 
 WRITE = "-w -k -G 7 -l o -t 4k -b 1m -o f"
 CHECK = "-r -R -k -G 7 -l o -t 4k -b 1m -o f"
 
 
-def ior(engine: Path, command_line: str, folder: Path, tasks: int = 1) -> subprocess.CompletedProcess[str]:
+def run_ior(engine: Path, command_line: str, folder: Path, tasks: int = 1) -> subprocess.CompletedProcess[str]:
     return run([str(engine), "ior", *command_line.split(), f"--sonde-processes={tasks}", "--sonde-record=r"], folder)
 
 
-def errors(folder: Path) -> list[dict[str, Any]]:
+def read_error_lines(folder: Path) -> list[dict[str, Any]]:
     return [line for line in parse_record((folder / "r").read_text()) if line["type"] == "error"]
 
 
 @pytest.mark.parametrize("blocks", [1, 64, 128, 200])
 def test_any_number_of_wrong_blocks_sets_the_exit_code(blocks: int, engine_path: Path, tmp_path: Path) -> None:
     """IOR's exit code is twice the number of wrong blocks modulo 256: 0 for 128 of them."""
-    assert ior(engine_path, WRITE, tmp_path).returncode == 0
+    assert run_ior(engine_path, WRITE, tmp_path).returncode == 0
     file = tmp_path / "f"
     content = bytearray(file.read_bytes())
     for block in range(blocks):
         content[block * 4096 + 100] ^= 1
     file.write_bytes(content)
     (tmp_path / "r").unlink()
-    result = ior(engine_path, CHECK, tmp_path)
+    result = run_ior(engine_path, CHECK, tmp_path)
     assert result.returncode == MISMATCH
     assert f"Incorrect data on read ({blocks} errors found)." in result.stdout
-    first = errors(tmp_path)[0]
+    first = read_error_lines(tmp_path)[0]
     assert first["path"] == "f"
     assert first["offset"] == 100
 
 
 def test_swapped_blocks_are_detected_and_located(engine_path: Path, tmp_path: Path) -> None:
-    assert ior(engine_path, WRITE, tmp_path).returncode == 0
+    assert run_ior(engine_path, WRITE, tmp_path).returncode == 0
     content = (tmp_path / "f").read_bytes()
     (tmp_path / "f").write_bytes(content[4096:8192] + content[:4096] + content[8192:])
     (tmp_path / "r").unlink()
-    assert ior(engine_path, CHECK, tmp_path).returncode == MISMATCH
-    assert sorted(line["offset"] // 4096 for line in errors(tmp_path)) == [0, 1]
+    assert run_ior(engine_path, CHECK, tmp_path).returncode == MISMATCH
+    assert sorted(line["offset"] // 4096 for line in read_error_lines(tmp_path)) == [0, 1]
 
 
 def test_files_with_errors_are_not_removed_on_request(engine_path: Path, tmp_path: Path) -> None:
-    assert ior(engine_path, WRITE, tmp_path).returncode == 0
+    assert run_ior(engine_path, WRITE, tmp_path).returncode == 0
     with (tmp_path / "f").open("r+b") as file:
         file.write(b"?")
-    assert ior(engine_path, "-r -R -K -G 7 -l o -t 4k -b 1m -o f", tmp_path).returncode == MISMATCH
+    assert run_ior(engine_path, "-r -R -K -G 7 -l o -t 4k -b 1m -o f", tmp_path).returncode == MISMATCH
     assert (tmp_path / "f").exists()
-    assert ior(engine_path, "-r -R -G 7 -l o -t 4k -b 1m -o f", tmp_path).returncode == MISMATCH
+    assert run_ior(engine_path, "-r -R -G 7 -l o -t 4k -b 1m -o f", tmp_path).returncode == MISMATCH
     assert not (tmp_path / "f").exists()
 
 
 def test_random_packets_without_a_signature_are_verified(engine_path: Path, tmp_path: Path) -> None:
     """IOR writes them with 0 for a signature and expects the time."""
-    assert ior(engine_path, "-w -r -R -l random -t 4k -b 64k -F -o f", tmp_path, 2).returncode == 0
+    assert run_ior(engine_path, "-w -r -R -l random -t 4k -b 64k -F -o f", tmp_path, 2).returncode == 0
 
 
 def test_too_short_file_is_reported_with_its_offset(engine_path: Path, tmp_path: Path) -> None:
     (tmp_path / "f").write_bytes(b"x" * 10_000)
-    result = ior(engine_path, "-r -t 4k -b 64k -k -o f", tmp_path)
+    result = run_ior(engine_path, "-r -t 4k -b 64k -k -o f", tmp_path)
     assert result.returncode == 1
     assert "read of f at offset 8192 failed: the file ends before the data that was expected" in result.stderr
 
 
 def test_failed_run_removes_its_files(engine_path: Path, tmp_path: Path) -> None:
-    assert ior(engine_path, "-r -t 4k -b 64k -k -F -o f", tmp_path, 2).returncode == 1
+    assert run_ior(engine_path, "-r -t 4k -b 64k -k -F -o f", tmp_path, 2).returncode == 1
     (tmp_path / "f.00000001").mkdir()
-    assert ior(engine_path, "-w -t 4k -b 64k -F -o f", tmp_path, 2).returncode == 1
+    assert run_ior(engine_path, "-w -t 4k -b 64k -F -o f", tmp_path, 2).returncode == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == ["f.00000001", "r"]
 
 
@@ -85,7 +85,7 @@ def test_link_is_followed_when_the_file_is_not_removed(engine_path: Path, tmp_pa
     precious = tmp_path / "precious"
     precious.write_bytes(b"mine")
     (tmp_path / "f").symlink_to(precious)
-    assert ior(engine_path, "-w -E -t 4k -b 64k -o f", tmp_path).returncode == 0
+    assert run_ior(engine_path, "-w -E -t 4k -b 64k -o f", tmp_path).returncode == 0
     assert precious.stat().st_size == 65536
     assert not (tmp_path / "f").is_symlink()
 
@@ -94,21 +94,21 @@ def test_a_link_is_replaced_by_a_fresh_file(engine_path: Path, tmp_path: Path) -
     precious = tmp_path / "precious"
     precious.write_bytes(b"mine")
     (tmp_path / "f").symlink_to(precious)
-    assert ior(engine_path, "-w -k -t 4k -b 64k -o f", tmp_path).returncode == 0
+    assert run_ior(engine_path, "-w -k -t 4k -b 64k -o f", tmp_path).returncode == 0
     assert precious.read_bytes() == b"mine"
     assert not (tmp_path / "f").is_symlink()
 
 
 def test_link_to_a_device_is_rejected(engine_path: Path, tmp_path: Path) -> None:
     (tmp_path / "f").symlink_to("/dev/null")
-    result = ior(engine_path, "-w -E -t 4k -b 64k -o f", tmp_path)
+    result = run_ior(engine_path, "-w -E -t 4k -b 64k -o f", tmp_path)
     assert result.returncode == 1
     assert "is not a regular file" in result.stderr
 
 
 def test_minutes_end_the_repetitions_and_not_a_phase(engine_path: Path, tmp_path: Path) -> None:
     """-T counts whole minutes, so this only sees that a plan with it runs; the rule has a test of its own."""
-    assert ior(engine_path, "-w -r -T 1 -i 2 -t 4k -b 64k -o f", tmp_path).returncode == 0
+    assert run_ior(engine_path, "-w -r -T 1 -i 2 -t 4k -b 64k -o f", tmp_path).returncode == 0
 
 
 # The command lines of a published evaluation of a storage appliance, after the launcher part; its text broke the lines.
@@ -142,7 +142,7 @@ def test_published_command_lines_get_their_published_hints(
     command_line: str, engine_path: Path, tmp_path: Path
 ) -> None:
     write_hints(tmp_path)
-    plan = json.loads(ior(engine_path, command_line + " --sonde-plan", tmp_path).stdout)
+    plan = json.loads(run_ior(engine_path, command_line + " --sonde-plan", tmp_path).stdout)
     wanted = "disable" if "-t 10000 " in command_line else "enable"
     assert plan["data"]["io"]["hints"] == {"romio_cb_write": wanted, "romio_cb_read": wanted}
 
@@ -150,7 +150,7 @@ def test_published_command_lines_get_their_published_hints(
 @pytest.mark.parametrize("command_line", APPLIANCE + ACCEPTANCE)
 def test_published_command_lines_run(command_line: str, engine_path: Path, tmp_path: Path) -> None:
     write_hints(tmp_path)
-    start = launch(2) if "MPIIO" in command_line else []
+    start = make_launcher_command(2) if "MPIIO" in command_line else []
     module = engine_path.parent / "sonde-mpi-site.so"
     if start is None or (start and not module.exists()):
         pytest.skip("MPI-IO needs a launcher and the MPI module of this site")
@@ -178,10 +178,10 @@ def test_published_command_lines_run(command_line: str, engine_path: Path, tmp_p
 
 def test_random_reads_wrap_in_files_smaller_than_the_volume(engine_path: Path, tmp_path: Path) -> None:
     """The command line of IO500's random reads asks for 40 GB of each file, whatever its size."""
-    assert ior(engine_path, "-w -k -F -G 7 -t 4k -b 1m -o f", tmp_path, 2).returncode == 0
+    assert run_ior(engine_path, "-w -k -F -G 7 -t 4k -b 1m -o f", tmp_path, 2).returncode == 0
     (tmp_path / "r").unlink()
     command_line = "-r -k -F -G 7 -z -z -t=4096 -b=4096 -s=3000 -O stoneWallingWearOut=1 -D 100 -C -Q 2 -o f"
-    result = ior(engine_path, command_line, tmp_path, 2)
+    result = run_ior(engine_path, command_line, tmp_path, 2)
     assert result.returncode == 0, result.stderr
     (end,) = [line for line in parse_record((tmp_path / "r").read_text()) if line["type"] == "phase_end"]
     assert end["ops"]["done"] == 6000

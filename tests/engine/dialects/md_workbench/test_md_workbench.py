@@ -46,14 +46,14 @@ def run(engine: Path, command_line: str, folder: Path, tasks: int = 2) -> subpro
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60)
 
 
-def lines(result: subprocess.CompletedProcess[str]) -> list[str]:
+def list_result_lines(result: subprocess.CompletedProcess[str]) -> list[str]:
     assert result.returncode == DONE, result.stderr
     return [line for line in result.stdout.splitlines() if re.match("precreate|benchmark|cleanup", line)]
 
 
 def test_md_workbench_tests_of_ior_pass_in_sequence(engine_path: Path, tmp_path: Path) -> None:
     for number, command_line in enumerate(OF_IOR):
-        output = lines(run(engine_path, command_line, tmp_path, 3 if number < 8 else 2))
+        output = list_result_lines(run(engine_path, command_line, tmp_path, 3 if number < 8 else 2))
         assert output, command_line
         assert "errs!!!" not in " ".join(output), command_line
         assert " err\t" not in " ".join(output), command_line
@@ -61,10 +61,10 @@ def test_md_workbench_tests_of_ior_pass_in_sequence(engine_path: Path, tmp_path:
 
 
 def test_output_lines_have_the_format_of_md_workbench(engine_path: Path, tmp_path: Path) -> None:
-    output_lines = lines(run(engine_path, "-D=2 -P=4 -I=2 -R=1", tmp_path))
+    output_lines = list_result_lines(run(engine_path, "-D=2 -P=4 -I=2 -R=1", tmp_path))
     figure = r"(?:(?<=[:(])|(?<=[:,] ))\d+\.\d+(?:e[+-]\d+)?"
     assert [re.sub(figure, "N", line) for line in output_lines] == REAL
-    rows = lines(run(engine_path, "-D=2 -P=4 -I=2 -R=1 --print-detailed-stats", tmp_path))
+    rows = list_result_lines(run(engine_path, "-D=2 -P=4 -I=2 -R=1 --print-detailed-stats", tmp_path))
     assert [row[: len(real)] for row, real in zip(rows, REAL_ROWS, strict=True)] == REAL_ROWS
     assert all(re.search(r"\t\d+\.\d{3}s\t\d+\.\d{3}s\t\d+\.\d\d MiB/s \d\.\d{4}e[+-]\d\d$", row) for row in rows)
 
@@ -80,7 +80,7 @@ def test_heading_counts_objects_like_md_workbench(engine_path: Path, tmp_path: P
 
 
 def test_rates_follow_from_counts_and_the_time_of_the_slowest_task(engine_path: Path, tmp_path: Path) -> None:
-    (_, bench, _) = lines(run(engine_path, "-D=3 -P=40 -I=40 -R=1 -S=4096", tmp_path))
+    (_, bench, _) = list_result_lines(run(engine_path, "-D=3 -P=40 -I=40 -R=1 -S=4096", tmp_path))
     rates = [float(rate) for rate in re.findall(r"rate:([\d.]+)", bench)]
     moved = float(re.findall(r"tp:([\d.]+)", bench)[0])
     assert rates[0] == pytest.approx(4 * rates[1], rel=1e-3)  # stat, read, delete and create of each object
@@ -90,14 +90,14 @@ def test_rates_follow_from_counts_and_the_time_of_the_slowest_task(engine_path: 
 def test_separate_phases_resume_from_the_status_file(engine_path: Path, tmp_path: Path) -> None:
     command_line = "-D=2 -P=5 -I=3 -R=2 -G=4 -X"
     status = tmp_path / "md-workbench.status"
-    assert lines(run(engine_path, command_line + " -1", tmp_path))
+    assert list_result_lines(run(engine_path, command_line + " -1", tmp_path))
     assert status.read_text() == "pos: 0\n"
-    assert len(lines(run(engine_path, command_line + " -2", tmp_path))) == 2
+    assert len(list_result_lines(run(engine_path, command_line + " -2", tmp_path))) == 2
     assert status.read_text() == "pos: 6\n"
-    assert lines(run(engine_path, command_line + " -2 --read-only", tmp_path))
+    assert list_result_lines(run(engine_path, command_line + " -2 --read-only", tmp_path))
     assert status.read_text() == "pos: 6\n"
     assert sum(path.is_file() for path in (tmp_path / "w").rglob("*")) == 2 * 2 * 5
-    (removal_line,) = lines(run(engine_path, command_line + " -3", tmp_path))
+    (removal_line,) = list_result_lines(run(engine_path, command_line + " -3", tmp_path))
     assert "objects:20 dsets: 4" in removal_line
     assert not (tmp_path / "w").exists()
 
@@ -112,22 +112,22 @@ def test_cleanup_without_a_directory_has_nothing_to_do(engine_path: Path, tmp_pa
 
 def test_stonewall_ends_all_tasks_at_the_same_iteration(engine_path: Path, tmp_path: Path) -> None:
     command_line = "-D=2 -P=20 -I=100000000 -R=2 -W -w 1 -1 -2"
-    output_lines = lines(run(engine_path, command_line, tmp_path))
+    output_lines = list_result_lines(run(engine_path, command_line, tmp_path))
     rounds = [int(re.findall(r"stonewall-iter:(\d+)", line)[0]) for line in output_lines[1:]]
     assert all(0 < iteration < 100000000 for iteration in rounds)
     assert (tmp_path / "md-workbench.status").read_text() == f"pos: {sum(rounds)}\n"
     assert sum(path.is_file() for path in (tmp_path / "w").rglob("*")) == 2 * 2 * 20
-    assert lines(run(engine_path, "-D=2 -P=20 -3", tmp_path))
+    assert list_result_lines(run(engine_path, "-D=2 -P=20 -3", tmp_path))
 
 
 def test_adaptive_waiting_times_double(engine_path: Path, tmp_path: Path) -> None:
-    output_lines = lines(run(engine_path, "-D=1 -P=4 -I=1 -R=2 -T", tmp_path, 1))
+    output_lines = list_result_lines(run(engine_path, "-D=1 -P=4 -I=1 -R=2 -T", tmp_path, 1))
     factors = [re.findall(r"waiting_factor:([\d.]+)", line) for line in output_lines[1:-1]]
     assert factors == [[], *([f"{0.0625 * 2**k:.2f}"] for k in range(7))] * 2
 
 
 def test_wrong_content_is_counted_and_sets_the_exit_code(engine_path: Path, tmp_path: Path) -> None:
-    assert lines(run(engine_path, "-D=1 -P=3 -I=2 -R=1 -G=9 -1", tmp_path))
+    assert list_result_lines(run(engine_path, "-D=1 -P=3 -I=2 -R=1 -G=9 -1", tmp_path))
     wrong = next((tmp_path / "w").rglob("file.0.1"))
     wrong.write_bytes(bytes(wrong.stat().st_size))
     result = run(engine_path, "-D=1 -P=3 -I=2 -R=1 -G=9 -X -2", tmp_path)
@@ -137,7 +137,7 @@ def test_wrong_content_is_counted_and_sets_the_exit_code(engine_path: Path, tmp_
 
 
 def test_a_lost_object_ends_the_run_with_a_sentence(engine_path: Path, tmp_path: Path) -> None:
-    assert lines(run(engine_path, "-D=1 -P=3 -I=2 -R=1 -1", tmp_path))
+    assert list_result_lines(run(engine_path, "-D=1 -P=3 -I=2 -R=1 -1", tmp_path))
     next((tmp_path / "w").rglob("file.0.1")).unlink()
     result = run(engine_path, "-D=1 -P=3 -I=2 -R=1 -2", tmp_path)
     assert result.returncode == FAILED

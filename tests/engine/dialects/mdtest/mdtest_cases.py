@@ -104,7 +104,7 @@ ENVIRONMENT = {
 }
 
 
-def launch(tasks: int) -> list[str] | None:
+def make_launcher_command(tasks: int) -> list[str] | None:
     """A launcher for the real mdtest; none is needed for one task."""
     if tasks == 1:
         return []
@@ -128,7 +128,7 @@ def digest_tree(folder: Path) -> Facts:
 _ROW = re.compile(r"^   ([A-Z][a-z]+ [a-z]+) +([0-9.]+) +([0-9.]+) +([0-9.]+) +([0-9.]+)$", re.MULTILINE)
 
 
-def printed(output: str) -> Facts:
+def parse_output(output: str) -> Facts:
     """What was tested and how much of it, as the output says: rows of the table with a rate, and the counts."""
     table = output.split("\nSUMMARY")[-1]
     return {
@@ -148,24 +148,24 @@ def run_case(case: Case, program: list[str], folder: Path, options: list[str]) -
         if result.returncode != 0 or f"with {case.tasks} total task(s)" not in result.stdout:
             print(result.stdout[-500:], result.stderr[-2000:], file=sys.stderr)
             return None
-        printed_facts.append(printed(result.stdout))
+        printed_facts.append(parse_output(result.stdout))
     return {**digest_tree(folder), "printed": printed_facts}
 
 
 def run_real(case: Case, folder: Path) -> Facts | None:
     """What the mdtest on PATH does; None when it cannot be run with so many tasks, or for another reason."""
     program = shutil.which("mdtest")
-    start = launch(case.tasks)
+    start = make_launcher_command(case.tasks)
     return None if program is None or start is None else run_case(case, [*start, program], folder, [])
 
 
-def recorded() -> dict[str, Facts]:
+def read_recorded_facts() -> dict[str, Facts]:
     """What the real mdtest did, by the name of the case."""
     recorded_facts: dict[str, Facts] = json.loads(RECORDED.read_text(encoding="utf-8"))
     return recorded_facts
 
 
-def record(folder: Path) -> None:
+def record_all_cases(folder: Path) -> None:
     """Runs all cases with the real mdtest and writes down what it did."""
     recorded_facts: dict[str, Facts] = {}
     for number, case in enumerate(CASES):
@@ -181,4 +181,4 @@ if __name__ == "__main__":
     import tempfile
 
     with tempfile.TemporaryDirectory() as temporary:
-        record(Path(temporary))
+        record_all_cases(Path(temporary))

@@ -22,7 +22,7 @@ RECORDED = [
 ]
 
 
-def printed(path: Path) -> dict[str, str]:
+def parse_command_lines(path: Path) -> dict[str, str]:
     """Phase -> the command line in a result file; the phases in its order."""
     text = path.read_text(encoding="utf-8")
     sections = re.findall(r"^\[([\w-]+)\]\n(.*?)(?=^\[|\Z)", text, re.MULTILINE | re.DOTALL)
@@ -33,7 +33,7 @@ def printed(path: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize(("ini", "result", "stamp", "extended"), RECORDED, ids=["standard", "every option"])
 def test_command_lines_equal_recorded_io500_command_lines(ini: str, result: str, stamp: str, extended: bool) -> None:
-    config, wanted = read_ini_file(DATA / ini), printed(DATA / result)
+    config, wanted = read_ini_file(DATA / ini), parse_command_lines(DATA / result)
     phases = list_io500_phases(extended)
     assert [phase.name for phase in phases] == list(wanted)
     for phase in phases:
@@ -60,7 +60,7 @@ def test_command_lines_and_hash_equal_the_installed_io500(name: str, tmp_path: P
     config = read_ini_file(tmp_path / "my.ini")
     places = make_run_directories(config, "T")
     result = tmp_path / places.results / "result.txt"
-    for phase, wanted in printed(result).items():
+    for phase, wanted in parse_command_lines(result).items():
         phase_found = next(phase_type for phase_type in ALL_PHASES if phase_type.name == phase)
         if phase_found.tool in ("ior", "mdtest", "find"):
             assert " ".join(make_phase_command_line(phase_found, config, places)) == wanted, phase

@@ -14,7 +14,7 @@ from sonde.dialects.io500.score import Io500Score
 SHORT = "Runtime is smaller than expected minimum runtime"
 
 
-def outcome(broken: bool) -> BenchmarkResult:
+def make_benchmark_result(broken: bool) -> BenchmarkResult:
     """Every phase with a number of its own; one broke a rule."""
     rows = [
         PhaseRow(phase, PhaseFigures(value=index + 0.5), 10.0 + index)
@@ -28,7 +28,7 @@ def outcome(broken: bool) -> BenchmarkResult:
 
 
 def test_report_section_has_scores_and_each_phase_with_unit() -> None:
-    (section,) = make_result_sections(outcome(broken=False))
+    (section,) = make_result_sections(make_benchmark_result(broken=False))
     assert section.paragraphs == ["Bandwidth 4.000 GiB/s, metadata 9.000 kIOPS, total 6.000: valid by the rules."]
     text = normalize_blanks(str(section.parts[0]))
     for index, phase in enumerate(list_io500_phases(False, False), 1):
@@ -37,7 +37,7 @@ def test_report_section_has_scores_and_each_phase_with_unit() -> None:
 
 
 def test_every_reason_for_invalid_is_reported() -> None:
-    table, why = make_result_sections(outcome(broken=True))
+    table, why = make_result_sections(make_benchmark_result(broken=True))
     assert "total 6.000: INVALID by the rules." in table.paragraphs[0]
     name = list_io500_phases(False, False)[0].name
     assert why.paragraphs == ["stonewall-time 1s != 300s.", f"{name}: {SHORT}."]

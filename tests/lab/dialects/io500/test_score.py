@@ -56,19 +56,22 @@ mdtest-hard-delete 132.015851
 """
 
 
-def results(text: str) -> list[tuple[Io500Phase, float]]:
+def parse_phase_results(text: str) -> list[tuple[Io500Phase, float]]:
     return [(PHASES[name], float(value)) for name, value in (line.split() for line in text.split("\n") if line)]
 
 
 def test_the_score_is_that_of_the_documentation() -> None:
-    score = compute_score(results(DOCUMENTED))
+    score = compute_score(parse_phase_results(DOCUMENTED))
     assert score.bandwidth == pytest.approx(0.172092, rel=1e-4)
     assert score.metadata == pytest.approx(292.625029, rel=1e-6)
     assert score.total_score == pytest.approx(7.096374, rel=1e-4)
 
 
 def test_scores_of_both_modes_equal_a_real_run() -> None:
-    standard, extended = compute_score(results(EXTENDED)), compute_score(results(EXTENDED), is_extended=True)
+    standard, extended = (
+        compute_score(parse_phase_results(EXTENDED)),
+        compute_score(parse_phase_results(EXTENDED), is_extended=True),
+    )
     for score, wanted in zip(
         (standard.bandwidth, standard.metadata, standard.total_score, extended.metadata, extended.total_score),
         (1.337896, 270.797294, 19.034140, 370.709228, 22.270389),
@@ -99,7 +102,7 @@ def test_verify_accepts_real_result_and_detects_change(tmp_path: Path) -> None:
 
 
 def test_written_score_hash_verifies(tmp_path: Path) -> None:
-    rows = results(EXTENDED)
+    rows = parse_phase_results(EXTENDED)
     score = compute_score(rows)
     for valid, says in ((True, "[OK]"), (False, "[OK] But this is an invalid run!")):
         lines = ["[run]", "version = v1", f"config-hash = {DEFAULT_CONFIG.settings_hash}"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from archive_builders import NOISY, normalize_blanks
-from browser import browser, installed
+from browser import browser, find_browser
 from make_record import write_run
 from record_scene import MIB, Scene, Work, steady
 
@@ -24,7 +24,7 @@ WIDER = """[...document.querySelectorAll("body *")].filter(one =>
   one.getBoundingClientRect().width > 0 && !one.closest('.scroll')).length"""
 
 
-def grid_of(tmp_path: Path, cached: bool) -> tuple[dict[IozoneCell, dict[str, float]], dict[IozoneCell, RecordedRun]]:
+def make_grid(tmp_path: Path, cached: bool) -> tuple[dict[IozoneCell, dict[str, float]], dict[IozoneCell, RecordedRun]]:
     """Two file sizes by two record sizes; reads direct, or from the page cache."""
     rates, runs = {}, {}
     for index, (file, record) in enumerate([(1024, 64), (1024, 256), (4096, 64), (4096, 256)]):
@@ -46,23 +46,23 @@ def grid_of(tmp_path: Path, cached: bool) -> tuple[dict[IozoneCell, dict[str, fl
     return rates, runs
 
 
-def page(tmp_path: Path, cached: bool) -> str:
-    rates, runs = grid_of(tmp_path, cached)
+def write_page(tmp_path: Path, cached: bool) -> str:
+    rates, runs = make_grid(tmp_path, cached)
     out = write_grid_page(rates, runs, "iozone -a", FACTS, tmp_path / "page.html")
     assert out is not None
     return out.read_text(encoding="utf-8")
 
 
 def test_page_begins_with_count_of_non_storage_numbers(tmp_path: Path) -> None:
-    text = normalize_blanks(page(tmp_path, cached=True))
+    text = normalize_blanks(write_page(tmp_path, cached=True))
     warning = text.index("4 of 8 numbers are not of storage: 4 from or into the page cache.")
     assert warning < text.index("All tests")
     assert "Other processes used 2.0 cores of this node during the phase. (1 number.)" in text
-    assert "not of storage:" not in normalize_blanks(page(tmp_path / "direct", cached=False))
+    assert "not of storage:" not in normalize_blanks(write_page(tmp_path / "direct", cached=False))
 
 
 def test_grid_page_has_machine_date_command_and_classic_table(tmp_path: Path) -> None:
-    html = page(tmp_path, cached=True)
+    html = write_page(tmp_path, cached=True)
     text = normalize_blanks(html)
     for expected_text in ("node17 · 64 CPUs", "21 November 2026", "iozone -a", "kB reclen write read"):
         assert expected_text in text
@@ -73,7 +73,7 @@ def test_grid_page_has_machine_date_command_and_classic_table(tmp_path: Path) ->
 
 
 def test_surface_cells_are_darker_for_higher_rates(tmp_path: Path) -> None:
-    html = page(tmp_path, cached=False)
+    html = write_page(tmp_path, cached=False)
     surface = html[html.index("<h2>Write</h2>") : html.index("<h2>Read</h2>")]
     assert re.findall(r'<td class="(\w+)" title', surface) == ["up2", "up3", "up4", "up4"]
     assert re.findall(r'scope="(?:col|row)">([^<]*)', surface) == [
@@ -85,10 +85,10 @@ def test_surface_cells_are_darker_for_higher_rates(tmp_path: Path) -> None:
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(installed() is None, reason="no Chromium is installed (Debian: apt install chromium)")
+@pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed (Debian: apt install chromium)")
 def test_the_widest_automatic_grid_is_not_cut_on_a_desktop(tmp_path: Path) -> None:
     """IOzone's own range of records, 4 KiB to 16 MiB: 13 columns."""
-    rates, runs = grid_of(tmp_path, cached=True)
+    rates, runs = make_grid(tmp_path, cached=True)
     (run, *_), (rate, *_) = runs.values(), rates.values()
     cells = [IozoneCell(16384, 4 << power) for power in range(13)]
     out = tmp_path / "page.html"
@@ -101,10 +101,10 @@ def test_the_widest_automatic_grid_is_not_cut_on_a_desktop(tmp_path: Path) -> No
 
 
 @pytest.mark.browser
-@pytest.mark.skipif(installed() is None, reason="no Chromium is installed (Debian: apt install chromium)")
+@pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed (Debian: apt install chromium)")
 @pytest.mark.parametrize("width", [1280, 390])
 def test_grid_page_has_no_overflow_and_no_overlapping_text(tmp_path: Path, width: int) -> None:
-    page(tmp_path, cached=True)
+    write_page(tmp_path, cached=True)
     overlaps = """(() => { const boxes = [...document.querySelectorAll('.surface th, .surface td')].map(one =>
       one.getBoundingClientRect()); return boxes.some((a, i) => boxes.some((b, j) => i < j && a.left < b.right - 1 &&
       b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1)); })()"""

@@ -162,7 +162,7 @@ def test_first_finished_child_stops_all_by_default() -> None:
     )
 
 
-def phase(name: str, *rows: tuple[int, float, float, float], elapsed: float = 2.0) -> PhaseRecord:
+def make_phase(name: str, *rows: tuple[int, float, float, float], elapsed: float = 2.0) -> PhaseRecord:
     """A finished phase; rows are (bytes, transfer, fsync, close)."""
     end = PhaseEndLine(phase=name, seconds=IntervalSeconds(elapsed=elapsed))
     table = TableLine(
@@ -180,7 +180,7 @@ class FakeRecord:
 
 @pytest.mark.parametrize(("flags", "seconds"), [("", 1.0), ("-e", 1.5), ("-c", 1.25), ("-ce", 1.75)])
 def test_flush_and_close_count_in_the_time_on_request(flags: str, seconds: float) -> None:
-    record = FakeRecord(phase("write", (1 << 20, 1.0, 0.5, 0.25)))
+    record = FakeRecord(make_phase("write", (1 << 20, 1.0, 0.5, 0.25)))
     rates = iozone_tables.compute_rates_of_tests(record, parse_text(flags))  # type: ignore[arg-type]
     assert rates["write"] == pytest.approx((1 << 20) / seconds)
 
@@ -203,7 +203,7 @@ def test_table_is_parsed_by_iozone_readers() -> None:
 
 
 def test_throughput_sums_children_parent_waits_for_last() -> None:
-    record = FakeRecord(phase("write", (1024 << 10, 1.0, 0, 0), (512 << 10, 2.0, 0, 0), elapsed=2.0))
+    record = FakeRecord(make_phase("write", (1024 << 10, 1.0, 0, 0), (512 << 10, 2.0, 0, 0), elapsed=2.0))
     settings = parse_text("-t 2 -i 0 -C")
     text = iozone_tables.format_throughput_blocks(IozoneCell(1024, 4, 2), record, settings)  # type: ignore[arg-type]
     assert "Children see throughput for  2 initial writers \t=    1280.00 kB/sec" in text

@@ -151,7 +151,7 @@ def test_calibrations_are_plans() -> None:
         Plan.from_document(document, "check")
 
 
-def phase(
+def make_phase(
     seconds: float = 3.0,
     op: str = "read",
     direct: bool = False,
@@ -188,7 +188,7 @@ def _record(key: str, rate: float) -> Any:
 
     reader = RecordReader()
     for name, op, direct in (("write", "write", False), ("read-direct", "read", True)):
-        record = phase(op=op, direct=direct, fsync=int(op == "write"))
+        record = make_phase(op=op, direct=direct, fsync=int(op == "write"))
         assert record.end is not None
         total = Rate(GIB, 1024, 3.0, rate, rate / MIB)
         reader.phases[name] = replace_end(record, PhaseRates(total=total, transfer=total))

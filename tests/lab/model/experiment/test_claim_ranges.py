@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import pytest
-from in_memory_runs import build_experiment, claim
+from in_memory_runs import build_experiment, make_claim
 
 from sonde.model.errors import ExperimentError
 from sonde.model.experiment.claim_parser import parse_claim
@@ -66,4 +66,4 @@ def test_comparison_that_may_differ_is_accepted(text: str) -> None:
 
 def test_experiment_with_a_claim_that_cannot_fail_is_rejected() -> None:
     with pytest.raises(ExperimentError, match=r"expect\.C1\.claim can never fail, whatever is measured"):
-        build_experiment(expect=[claim("latency_p99(write) / latency_p50(write) >= 1")])
+        build_experiment(expect=[make_claim("latency_p99(write) / latency_p50(write) >= 1")])

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from experiment_builders import PLAN, SIZES, build_experiment, plans
+from experiment_builders import PLAN, SIZES, build_experiment, make_experiment_with_plans
 
 from sonde.model.errors import ExperimentError
 from sonde.model.experiment import change_members_by_path
@@ -164,7 +164,7 @@ def test_plan_members_override_experiment_members() -> None:
     assert document["tasks"] == {"pin": True, "processes": 2}
     bare = build_experiment(storage={"data_width": 8})
     assert "full_stripe" not in bare.build_plan_of_cell(bare.cells[0]).document["target"]
-    of_two_plans = plans()
+    of_two_plans = make_experiment_with_plans()
     assert [of_two_plans.build_plan_of_cell(cell).id for cell in of_two_plans.cells] == ["x.a", "x.b"]
 
 
@@ -188,20 +188,20 @@ def test_variant_settings_apply_before_axis_settings() -> None:
 )
 def test_setting_with_unknown_path_is_rejected(settings: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ExperimentError) as caught:
-        change_members_by_path(plans(variants=[{"id": "v"}], sweep=[SIZES]), settings)
+        change_members_by_path(make_experiment_with_plans(variants=[{"id": "v"}], sweep=[SIZES]), settings)
     assert str(caught.value) == f"x.toml: {sentence}"
 
 
 def test_setting_applies_to_all_plans_or_the_plan_in_its_path() -> None:
     changed = change_members_by_path(
-        plans(), {"tasks.threads": 3, "plans.b.title": "B", "repeat.min": 5, "storage.pool": "p"}
+        make_experiment_with_plans(), {"tasks.threads": 3, "plans.b.title": "B", "repeat.min": 5, "storage.pool": "p"}
     )
     assert [plan.get("title") for plan in changed.plans.values()] == [None, "B"]
     assert [plan["tasks"] for plan in changed.plans.values()] == [{"threads": 3}] * 2
     assert changed.file.repeat is not None
     assert changed.file.storage is not None
     assert (changed.file.repeat.min, changed.file.storage.pool) == (5, "p")
-    data = change_members_by_path(plans(), {"data.access.transfer": "8KiB", "meta.sync": True})
+    data = change_members_by_path(make_experiment_with_plans(), {"data.access.transfer": "8KiB", "meta.sync": True})
     assert [plan.get("data") for plan in data.plans.values()] == [{"access": {"transfer": "8KiB"}}, None]
     assert [plan.get("meta") for plan in data.plans.values()] == [{"sync": True}] * 2, "no plan has meta, so all get it"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from experiment_builders import PLAN, SIZES, build_experiment, plans
+from experiment_builders import PLAN, SIZES, build_experiment, make_experiment_with_plans
 
 from sonde.model.errors import ExperimentError
 from sonde.model.experiment.checks import MAX_CELLS, MAX_CHECKED_CELLS
@@ -209,7 +209,7 @@ def test_values_beyond_experiment_limits_are_rejected(members: dict[str, Any], s
 
 
 def test_wrong_plan_of_several_is_identified_in_the_error() -> None:
-    assert [cell.id for cell in plans().cells] == ["plan=a", "plan=b"]
+    assert [cell.id for cell in make_experiment_with_plans().cells] == ["plan=a", "plan=b"]
     for members, sentence in (
         (claim("time(w, plan=c) > 1"), 'expect.e.claim names the plan "c", which is not there. There is a, b.'),
         (claim("time(s, plan=a) > 1"), 'expect.e.claim names the phase "s", which is not there. There is w, r.'),
@@ -222,11 +222,11 @@ def test_wrong_plan_of_several_is_identified_in_the_error() -> None:
          'sweep.transfer.plans names the plan "c", which is not there. There is a, b.'),
     ):  # fmt: skip
         with pytest.raises(ExperimentError) as caught:
-            plans(**members)
+            make_experiment_with_plans(**members)
         assert str(caught.value) == f"x.toml: {sentence}"
     for members in (claim("time(s) > 1"), claim("time(s, plan=b) > 1"), figure(where={"plan": "b"}),
                     claim("largest(time(w), over=plan) > 1"), figure(series="plan", plans=["b"])):  # fmt: skip
-        assert len(plans(**members).cells) == 2
+        assert len(make_experiment_with_plans(**members).cells) == 2
 
 
 def test_many_cells_are_checked_once_per_axis_value() -> None:

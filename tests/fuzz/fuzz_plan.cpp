@@ -12,7 +12,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
         const sonde::plan::Plan plan =
             sonde::plan::parse_plan({reinterpret_cast<const char*>(data), size}, sonde::runs::capabilities());
-        // What was accepted keeps the promises that the engine relies on without looking again.
+        // An accepted plan satisfies all conditions that the engine does not check again.
         for (const sonde::plan::Phase& phase : plan.phases) {
             const sonde::plan::Access& access = phase.data.access;
             if (access.transfer == 0 || access.block % access.transfer != 0 || phase.id.empty()) {

@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const std::string_view text(reinterpret_cast<const char*>(data), size);
     try {
         const sonde::simulate::SystemModel site = sonde::simulate::read_system_model(text, "");
-        // What the model relies on without looking again.
+        // Conditions that the model does not check again.
         if (site.clients.empty() || site.targets.empty() || site.metadata_servers.empty()) {
             std::abort();
         }

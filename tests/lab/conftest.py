@@ -31,7 +31,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @dataclass
 class Said:
-    """What a command printed and how it ended."""
+    """Output and exit code of a command."""
 
     code: int
     out: str

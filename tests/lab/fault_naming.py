@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tests with planted mistakes demand of a check: the mistake is named with its reason, and nothing else is."""
+"""Condition of tests with planted mistakes: the check names the mistake with its reason, and no other."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def _node_line(scene: Scene, node: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Moved:
-    """What the tasks of a phase did: bytes by task and slice, and when each task was at work."""
+    """Work of the tasks of a phase: bytes by task and slice, and the working time of each task."""
 
     by_slice: NDArray[np.int64]
     start: NDArray[np.float64]

@@ -42,7 +42,7 @@ def make_phase(
 
 
 def planned(**data: Any) -> dict[str, Any]:
-    """What `run_with` takes of a plan with these members of `data`."""
+    """The plan that `run_with` expects, with these members of `data`."""
     return {"data": data, "phases": [{"id": "p"}]}
 
 

@@ -30,7 +30,7 @@ def preload() -> Preload:
 
 @pytest.fixture(scope="session")
 def plain(preload: Preload) -> Plain:
-    """What a command does without the library, in a new folder `without` of the folder that is named. It is done once
+    """Runs a command without the library, in a new subfolder `without` of the given folder. It is done once
     for all settings of the library that it is compared with, on each file system."""
     outcomes: dict[tuple[object, ...], Outcome] = {}
 

@@ -41,7 +41,7 @@ def find_library() -> Path | None:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What is left of one run: nothing else may differ between a run with and one without the library."""
+    """Observable result of one run: it must be equal with and without the library."""
 
     code: int
     out: str

@@ -60,7 +60,7 @@ def test_all_scenarios_are_run(program: Program) -> None:
 
 
 def reported(preload: Preload, command: list[str | Path], folder: Path) -> dict[str, Any]:
-    """What the library reports of the file "out"."""
+    """The library's report on the file "out"."""
     (folder / "lines").mkdir()
     params = "*/out:size=256k:count=4:alone"
     done = preload.run(command, folder, IOBUF_PARAMS=params, SONDE_IOBUF_LINES=str(folder / "lines"))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is left when a process is killed, and when storage refuses data."""
+"""Data that remains when a process is killed, and when storage rejects data."""
 
 from __future__ import annotations
 

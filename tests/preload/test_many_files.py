@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a file costs that is opened, written a little and closed, counted in what the kernel has to do."""
+"""Cost of opening, writing and closing a small file, counted in system calls."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a report says of a file is what the program did, also while the buffer stood aside; and it is short."""
+"""The report on a file matches the calls of the program, also while buffering was suspended, and it is short."""
 
 from __future__ import annotations
 

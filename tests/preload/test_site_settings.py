@@ -106,7 +106,7 @@ ENTER_LOG = 'mount -t tmpfs none /dev && touch /dev/log && mount --bind "$1" /de
 
 
 def run_inside(preload: Preload, enter: str, mounted: Path, **variables: str) -> str:
-    """What the writer prints on standard error."""
+    """The writer's output on standard error."""
     command = ["unshare", "--mount", "--propagation", "private", "bash", "-c", enter, "enter", str(mounted), "env"]
     command += [f"LD_PRELOAD={preload.library}", *(f"{name}={value}" for name, value in variables.items())]
     command += [PYTHON, "-S", "-c", WRITER]

@@ -137,7 +137,7 @@ GUARDED = {"auto": "*:auto", "named": "*"}
 def test_leased_files_look_as_without_library(
     preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
 ) -> None:
-    """Who opens a file finds all that was written before."""
+    """A program that opens a file sees all earlier writes."""
     without, under = outcomes(preload, plain, same_program(name), scenario, tmp_path, params)
     assert under == without
 
@@ -183,7 +183,8 @@ def test_calls_within_one_process_equal_bare_run(
 def test_other_processes_see_the_data_when_the_file_is_closed(
     preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
 ) -> None:
-    """What they see before is not promised. In the end nothing is missing, and nobody was made to fail."""
+    """The library does not guarantee the content that they see before. In the end nothing is missing, and nobody was
+    made to fail."""
     without, under = outcomes(preload, plain, same_program(name), scenario, tmp_path, params)
     assert (under.code, under.files) == (without.code, without.files)
 

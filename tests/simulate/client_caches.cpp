@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the streams of a client share: its read-ahead in flight and the names that it keeps.
+// State that the streams of a client share: read-ahead in flight and cached names.
 #include "small_site.hpp"
 
 #include <doctest/doctest.h>

@@ -146,7 +146,7 @@ TEST_CASE("client-software: page cost grows with written pages of file") {
     before = bench.machine.now();
     bench.run_again(64);
     CHECK(to_seconds(bench.last_end() - before) == doctest::Approx(2 * 64 * cost * held * wanted).epsilon(0.01));
-    // What reads brought costs nothing, and a sound client neither.
+    // Cached reads cost no time, and a client without faults costs none either.
     for (int round = 0; round < 2; ++round) {
         bench.machine.drop_client_caches(0);
         before = bench.machine.now();

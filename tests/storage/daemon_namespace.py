@@ -125,7 +125,7 @@ class Room:
         self.run("mount", "-t", "tmpfs", "-o", "mode=755", "none", path)
 
     def disk(self, name: str, mebibytes: int = 512) -> Path:
-        """An empty XFS of a loop device; full is full, whatever happens. What is removed leaves the image too."""
+        """An empty XFS of a loop device; full is full, whatever happens. Removed data also leaves the image."""
         image, mount_point = self.folder / f"{name}.img", self.folder / name
         with image.open("wb") as file:
             file.truncate(mebibytes << 20)

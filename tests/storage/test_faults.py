@@ -44,7 +44,7 @@ def kept_what_was_finished(user: User) -> None:
 
 
 def left_after_clean(storage: Storage, user: User) -> str:
-    """What `sonde clean` said when something is left, or it failed; else empty."""
+    """The output of `sonde clean` if files remain or it failed; else empty."""
     done = user.sonde("clean", str(storage.mount_path))
     leftovers = in_tree(storage.room, storage.mount_path, "sonde-*")
     return f"{leftovers}: {done}" if leftovers or done.code else ""

@@ -33,7 +33,7 @@ def save_counters(user: User, path: Path, command: str) -> None:
 
 
 def count_bytes(user: User, options: Sequence[str], command: str, metric: str) -> tuple[float, int]:
-    """What the servers counted during one IOR run, by the samples stored with the run, and what the run moved."""
+    """Counters of the servers during one IOR run, from the samples stored with the run, and the bytes of the run."""
     saved = user.folder / f"{metric}.txt"
     save_counters(user, saved, command)
     done = user.sonde("ior", "--tasks", str(TASKS), "--no-report", *options)

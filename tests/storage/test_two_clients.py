@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one client wrote under the preload library, and another one sees."""
+"""Visibility of data that one client wrote under the preload library to another client."""
 
 from __future__ import annotations
 

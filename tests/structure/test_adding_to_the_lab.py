@@ -113,7 +113,7 @@ ROWS = {
 
 
 def hacking(subject: str) -> str:
-    """What the table "To add something" says one touches."""
+    """The files that the table "To add something" names."""
     text = (ROOT / "HACKING.md").read_text(encoding="utf-8")
     rows = [line.split("|") for line in text.split("## To add something")[1].split("\n## ")[0].splitlines()]
     (touched,) = (cells[2] for cells in rows if len(cells) == 5 and cells[1].strip() == subject)

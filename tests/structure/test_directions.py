@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may know whom. HACKING.md draws the same picture in words; this file is the one that is enforced."""
+"""Allowed dependencies between folders. HACKING.md draws the same picture in words; this file is the one that is
+enforced."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What every file of the repository has in common."""
+"""Rules that every file of the repository satisfies."""
 
 from __future__ import annotations
 

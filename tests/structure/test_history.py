@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the history promises, from the commit on that brought this file."""
+"""Rules of the commit history, from the commit that added this file."""
 
 from __future__ import annotations
 

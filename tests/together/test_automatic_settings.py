@@ -37,7 +37,7 @@ LEFT = {
 
 
 def get_errors_of_success(sonde: Sonde, *arguments: str) -> str:
-    """What it says on standard error."""
+    """Its output on standard error."""
     done = sonde(*arguments)
     assert done.returncode == 0, done.stderr
     return done.stderr

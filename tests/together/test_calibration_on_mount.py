@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the engine records on the mounted model is what arithmetic says of six machines."""
+"""Records of the engine on the mounted model equal the calculated values of six machines."""
 
 from __future__ import annotations
 

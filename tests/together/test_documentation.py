@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the documentation promises in figures and commands, tried."""
+"""Tests of figures and commands in the documentation."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from sonde.watch.description import ProbeEntry
 
 
 def report_localizing_round(directory: Path, archive: Path) -> str:
-    """What a round reports about a plan of 48 MiB a target."""
+    """The report of a round about a plan of 48 MiB per target."""
     probe = ProbeEntry(
         id="p",
         plan="quick",

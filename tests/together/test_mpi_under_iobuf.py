@@ -28,7 +28,7 @@ LAUNCHERS = {
 
 @dataclass(frozen=True)
 class Told:
-    """What the library says about one open of one file."""
+    """The library's report on one open of one file."""
 
     path: str
     calls: int
@@ -171,7 +171,7 @@ ONE_RANKS = {"own_files.0", "own_files.1", "read_only"}
 
 @dataclass(frozen=True)
 class Seen:
-    """What all ranks saw, and what they left."""
+    """Results of all ranks, and the files that they left."""
 
     out: str
     files: dict[str, bytes]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `sonde ior`, `sonde mdtest` and `sonde iozone` print is read by what was written for the real ones."""
+"""Parsers written for the real tools read the output of `sonde ior`, `sonde mdtest` and `sonde iozone`."""
 
 from __future__ import annotations
 

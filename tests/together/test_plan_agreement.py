@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan means is decided once: the engine and the lab agree on plans drawn at random.
+"""The engine and the lab agree on the meaning of plans drawn at random.
 
 The engine says of each plan what it understood and, counted access by access by the code that runs it, what each phase
 would touch (``sonde-engine resolve --order``). The lab says what the plan means with nothing left to a default, and a
@@ -61,7 +61,7 @@ def hash_of(plan: Plan) -> str:
 
 
 def order_of(answer: Answer) -> list[str]:
-    """What stands for every access of every task in its order, by phase."""
+    """Hash of all accesses of all tasks in their order, by phase."""
     return [phase["order"] for phase in answer["phases"]]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the engine says of each target of a mounted machine is what the counters of its servers say."""
+"""The engine's figures for each target of a mounted machine equal the counters of its servers."""
 
 from __future__ import annotations
 

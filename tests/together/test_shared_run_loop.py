@@ -89,7 +89,7 @@ def link_program(build: Path, folder: Path, program: str, objects: list[Path]) -
 
 
 def read_added_lines(folder: Path, program: Path, target: str, *arguments: str) -> list[tuple[str, str]]:
-    """What the added lines of the record say, in order."""
+    """The content of the added lines of the record, in order."""
     (folder / "plan.json").write_text(json.dumps({**PLAN, "target": {"path": target, "min_free": 0}}), encoding="utf-8")
     record = folder / f"{program.name}.ndjson"
     command = [str(program), "run", str(folder / "plan.json"), "--record", str(record), *arguments]

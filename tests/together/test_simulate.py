@@ -245,7 +245,7 @@ def test_variants_that_change_a_real_program_are_not_simulated(sonde: Any, runs:
 
 
 def read_phase_end(folder: Path, phase: str) -> dict[str, Any]:
-    """What the record says at the end of a phase."""
+    """The `phase_end` line of a phase."""
     lines = map(json.loads, (folder / "record.ndjson").read_text(encoding="utf-8").splitlines())
     return next(line for line in lines if line["type"] == "phase_end" and line["phase"] == phase)
 

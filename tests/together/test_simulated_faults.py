@@ -76,7 +76,7 @@ def machine(tmp_path: Path) -> Path:
 
 
 def read_surfaces(sonde: Sonde, machine: Path, *fault: str) -> dict[str, str]:
-    """What the terminal, JSON and the page say of one simulated run."""
+    """Output of one simulated run on the terminal, in JSON and on the page."""
     simulated = sonde("simulate", "plan.json", "--system", str(machine), "--traces", "--quiet", *fault)
     assert simulated.returncode == 0, simulated.stderr
     run = simulated.stdout.split()[-1]

@@ -3,7 +3,7 @@
 
 One process has the modules of the lab loaded and forks for each command that is asked for. The child has the arguments,
 folder, environment and open files of whoever asks, and is killed when the asker goes away; the asker ends with its exit
-code. What it does is what a new process would do. Starting is tested by those that start `python -m sonde` themselves.
+code. It behaves as a new process does. Starting is tested by those that start `python -m sonde` themselves.
 
 Tests ask with WarmSonde.run(); programs, with ask_warm_sonde.py.
 
@@ -38,7 +38,7 @@ Request = tuple[list[str], str, dict[str, str]]  # arguments, folder, environmen
 
 
 def receive_request(asker: socket.socket) -> tuple[Request, list[int]]:
-    """What somebody asks for, and the files that come with it."""
+    """A request, and the file descriptors that come with it."""
     head, files, _, _ = socket.recv_fds(asker, 4, len(STANDARD_FILES))
     length, text = int.from_bytes(head, "little"), b""
     while len(text) < length:
@@ -162,7 +162,7 @@ class WarmSonde:
     def run(
         self, arguments: Sequence[str | Path], folder: Path, environment: Mapping[str, str], timeout_s: float = 120
     ) -> subprocess.CompletedProcess[str]:
-        """What a command does in a folder, with nothing to read; it is killed when it takes longer than `timeout_s`."""
+        """Runs a command in a folder without standard input; kills it after `timeout_s`."""
         end = time.monotonic() + timeout_s
         outputs: dict[int, bytes] = {}
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asker, selectors.DefaultSelector() as selector:

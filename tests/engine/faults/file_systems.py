@@ -84,7 +84,7 @@ def file_system(kind: str, folder: Path, image_folder: Path | None = None, optio
 
 
 def measure_free_bytes(point: Path) -> int:
-    """What a user can still write there."""
+    """Bytes that a user without privileges can still write."""
     facts = os.statvfs(point)
     return facts.f_bavail * facts.f_frsize
 

@@ -15,7 +15,7 @@ Manifest = dict[str, Any]
 
 
 def kill_a_run(engine: Engine, target: Path, name: str = "left", **data: object) -> Path:
-    """What a run leaves that is killed in its second phase."""
+    """Remains of a run that was killed in its second phase."""
     phases: list[Plan] = [{"id": "first", "op": "write"}, {"id": "long", "op": "rewrite", "stop": {"time": "60s"}}]
     plan = write_plan(
         target, *phases, target={"directory": name}, tasks={"threads": 2}, observe={"progress": "20ms"}, data=data

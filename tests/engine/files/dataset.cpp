@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What earlier phases left: how far each file is written, and which version each block has.
+// State of the files after earlier phases: written length of each file, version of each block.
 #include "files/dataset.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a removal leaves when directories cannot be removed, or are exchanged while it works.
+// Remains of a removal whose directories cannot be removed, or are exchanged meanwhile.
 #include "files/removal.hpp"
 
 #include "../temporary_folder.hpp"

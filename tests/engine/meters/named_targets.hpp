@@ -17,7 +17,7 @@ inline std::uint32_t add_target(meters::TargetMeter& meter, const std::string& n
     return number;
 }
 
-/// What these streams counted, in slices that have doubled so often.
+/// The sum of the counters of these streams, in slices that have doubled so often.
 inline std::unique_ptr<meters::TargetBoard> board_of(std::initializer_list<meters::TargetsServed> streams,
                                                      std::uint32_t doublings) {
     auto board = std::make_unique<meters::TargetBoard>();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is counted of a target: slices that widen and keep sums, latencies, and the sums of streams on a board.
+// Counters of a target: slices that widen and keep sums, latencies, and the sums of streams on a board.
 #include "named_targets.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a tree must hold, computed by walking down from its root instead of by the engine's numbering."""
+"""Expected content of a tree, computed by a walk from its root instead of by the engine's numbering."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ struct Sum {
     bool operator==(const Sum&) const = default;
 };
 
-/// What an operation adds to each target, byte by byte.
+/// Bytes that an operation adds to each target, counted byte by byte.
 void add_slowly(std::map<std::string, Sum>& sums, const FileStripes& stripes, std::uint64_t offset,
                 std::uint32_t length) {
     std::map<std::string, std::uint64_t> bytes;

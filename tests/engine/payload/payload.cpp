@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written: unique, reproducible, and as compressible and repetitive as asked.
+// Written content is unique, reproducible, and as compressible and repetitive as requested.
 #include "content.hpp"
 
 #include <doctest/doctest.h>

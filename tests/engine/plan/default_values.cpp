@@ -35,7 +35,7 @@ const char* const paced_of_nothing = R"({"virtual_clock": true, "latency": "0ns"
     "delays": {"create": "0ns", "transfer": "0ns", "close": "0ns", "sync": "0ns", "first_task_only": false},
     "fail_errno": 5})";
 
-/// What holds for each phase, whatever it does.
+/// Checks the defaults that all phases share.
 json phase_of_nothing(const char* id, const char* op, const char* open) {
     json phase = json::parse(R"({"process": "same", "measure": true, "barrier": "phase",
         "shift": {"by": "none", "n": 1, "seed": 1}, "stop": {"wearout": false, "first_done": false}, "valid": {},

@@ -18,7 +18,7 @@ using sonde::plan::parse_document;
 using sonde::plan::PlanError;
 using sonde::plan::Reader;
 
-/// What is said when `call` refuses; empty when it does not.
+/// The error text of `call`; empty when it succeeds.
 template <class Call>
 std::string sentence_of(Call call) {
     try {

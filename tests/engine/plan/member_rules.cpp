@@ -20,7 +20,7 @@ json with_phases(const char* phases) {
     return plan;
 }
 
-/// What is said of a plan for data when backends are offered that there are not.
+/// The error text of a plan for data if unavailable backends are offered.
 std::string said_by(const sonde::plan::Capabilities& capabilities, const json& plan) {
     try {
         sonde::plan::parse_plan(plan.dump(), capabilities);

@@ -53,7 +53,7 @@ inline json cycle_plan() {
         "phases": [{"id": "m", "op": "mktree"}, {"id": "c", "op": "cycle"}]})");
 }
 
-/// What is said of a plan with these members set; empty when it is taken.
+/// The error text of a plan with these members; empty when it is accepted.
 inline std::string said_of(json plan, const Changes& changes) {
     for (const auto& [pointer, value] : changes) {
         plan[json::json_pointer(pointer)] = value;

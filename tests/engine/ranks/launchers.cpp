@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What environments of launchers say. Those of hydra, Open MPI and Slurm were read off the real launchers; those of
-// Flux, jsrun and of bare PMIx were written from their documentation and have not been tried.
+// Detection of launchers from their environment variables. Those of hydra, Open MPI and Slurm were read off the real
+// launchers; those of Flux, jsrun and of bare PMIx were written from their documentation and have not been tried.
 #include "ranks/launcher.hpp"
 #include "ranks/mpi_loader.hpp"
 #include "ranks/node_map.hpp"

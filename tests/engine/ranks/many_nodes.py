@@ -95,7 +95,7 @@ class ManyNodes:
         subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
 
     def differs(self, name: str, commands: str) -> None:
-        """What a shell does on one node before anything is started there; empty: it is as the others."""
+        """Shell commands that run on one node before its processes start; empty by default."""
         (self.folder / f"env.{name}").write_text(commands, encoding="utf-8")
 
     def unplug(self, name: str) -> None:

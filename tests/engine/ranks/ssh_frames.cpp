@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What processes over ssh send each other: frames in pieces of any size, start orders, greetings.
+// Messages between processes over ssh: frames in pieces of any size, start orders, greetings.
 #include "ranks/frame_link.hpp"
 #include "ranks/team_error.hpp"
 #include "remote/start_order.hpp"

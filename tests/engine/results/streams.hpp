@@ -43,7 +43,7 @@ class Stream {
         }
         return part(meters::part_transfer, from_ms, to_ms);
     }
-    /// What had been moved until the deadline.
+    /// Sets the bytes transferred until the deadline.
     Stream& at_wall(std::uint64_t bytes, std::uint64_t operations, bool passed) {
         meter_->stonewall_bytes = bytes;
         meter_->stonewall_operations = operations;

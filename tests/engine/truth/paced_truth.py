@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a storage of known speed must have done, worked out from the plan alone and in another way than the engine.
+"""Expected results of storage of known speed, computed from the plan by another method than the engine's.
 
 Each task has one server that moves bytes at a given rate, one operation after the other; the latency is added to every
 operation and overlaps with the others in the queue. Bytes served until a time are a piecewise quadratic function of it,

@@ -174,7 +174,8 @@ def draw_plan(draw: st.DrawFn, order: str, scope: str, mapping: str) -> Plan:
 
 
 def list_accesses(engine: Path, plan: Plan) -> dict[str, Accesses]:
-    """What the engine says, by phase. It must say each transfer with the number of its file and the right length."""
+    """The accesses that the engine reports, by phase. It must say each transfer with the number of its file and the
+    right length."""
     answer = subprocess.run(
         [str(engine), "accesses", "-"], input=json.dumps(plan), capture_output=True, text=True, timeout=60, check=False
     )

@@ -57,7 +57,7 @@ def table(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def survey(table: Path) -> FleetLosses:
-    """What the table says."""
+    """The rows of the table."""
     return rank_fleet_losses(table)
 
 

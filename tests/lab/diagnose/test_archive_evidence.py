@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What two stored runs show without an experiment."""
+"""Evidence from two stored runs without an experiment."""
 
 from __future__ import annotations
 

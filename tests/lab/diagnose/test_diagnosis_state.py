@@ -30,7 +30,7 @@ RESULT = ExperimentResult(
 
 
 def write_states_forever(path: Path) -> None:
-    """What a diagnosis does: one more result, and the state is replaced."""
+    """Simulates a diagnosis: adds results one by one and replaces the state file each time."""
     state = DiagnosisState("edison", "fs3")
     number = 0
     while True:

@@ -135,7 +135,7 @@ def test_adaptive_sides_differ_falsely_at_most_5_percent(draws: int, kind: str, 
 
 
 def test_ignoring_adaptive_repeats_raises_false_differences() -> None:
-    """What the level of comparisons is for. The difference is small; many comparisons show it."""
+    """Shows why comparisons need their level. The difference is small; many comparisons show it."""
     trials = 12_000
     samples = simulate_trials("normal", 2, trials, 0.1, seed=101)
     most = 0.05 + compute_margin(trials)

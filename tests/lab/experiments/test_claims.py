@@ -27,7 +27,7 @@ TWO = {"phases": [{"id": "write", "op": "write"}, {"id": "read", "op": "read"}]}
 
 
 def evaluate_claim_over_six_runs(text: str, phases: list[Made], storage: Any = None, **members: Any) -> ClaimResult:
-    """What comes of a claim over six equal runs of these phases."""
+    """The result of a claim over six equal runs of these phases."""
     phase_documents = [
         {"id": phase.id, "op": phase.op, **({} if phase.measured else {"measure": False})} for phase in phases
     ]
@@ -106,7 +106,7 @@ def test_value_missing_in_record_is_not_zero(metric: str) -> None:
 
 
 def evaluate_claim_over_cells(text: str, rates: list[list[float]], **members: Any) -> ClaimResult:
-    """What comes of a claim over a sweep of three transfers with these rates of the runs of each."""
+    """The result of a claim over a sweep of three transfer sizes with these rates of their runs."""
     experiment = build_experiment(
         **{"plan": {**VOLUME, "phases": [{"id": "write", "op": "write"}]}, "sweep": [TRANSFERS], **members},
         expect=[make_claim(text)],

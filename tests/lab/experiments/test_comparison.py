@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a comparison of two variants finds: an effect of 5 % as often as stated, and none where there is none.
+"""A comparison of two variants detects an effect of 5 % as often as stated, and no effect where there is none.
 
 Whole comparisons are played: the order is that of the runner, the noise is drawn, the verdict is that of `sonde run`.
 """

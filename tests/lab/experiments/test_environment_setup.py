@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is set up around runs is taken back, however the experiment ends."""
+"""Changes to the environment of runs are undone, however the experiment ends."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def print_command(plan: Plan) -> list[str]:
 
 
 def read_back(engine: Engine, archive: Path, arguments: list[str]) -> Plan:
-    """What the engine's own dialect makes of the words."""
+    """The plan that the engine's dialect makes of the arguments."""
     arguments = arguments[3:] if arguments[0] == "mpiexec" else arguments
     (plan,) = resolve_plans_of_tool(ToolCommand(arguments[0], tuple(arguments[1:])), RunSetup(engine, Archive(archive)))
     return plan

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a cell would take is said before it is run, and what cannot be run is left out with the reason."""
+"""The cost of a cell is reported before its runs, and cells that cannot run are skipped with the reason."""
 
 from __future__ import annotations
 

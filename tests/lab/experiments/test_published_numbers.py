@@ -35,7 +35,7 @@ def read_published_experiment(name: str) -> Experiment:
 
 
 def evaluate_claim(experiment: Experiment, claim_id: str, numbers: Numbers, **members: Any) -> ClaimVerdict:
-    """What comes of one claim of an experiment over published numbers, whatever its level and needs."""
+    """The verdict of one claim of an experiment over published numbers, whatever its level and requirements."""
     judged = evaluate_claims(
         experiment, PublishedNumbers(numbers, **members), ("math", "simulated", "measured"), {}, "published"
     )

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a claim needs is looked up in the records: a reason is given only where it is the true one."""
+"""Requirements of claims are checked in the records: only true reasons are reported."""
 
 from __future__ import annotations
 

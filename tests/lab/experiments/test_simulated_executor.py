@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What clients and storage of an experiment mean for the machine that it is simulated on."""
+"""Effect of `clients` and `storage` of an experiment on the simulated machine."""
 
 from __future__ import annotations
 

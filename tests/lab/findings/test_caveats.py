@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is left of the trust in a number, and which findings weigh on it beyond what its classification says."""
+"""The validity of a number, and the findings that reduce it beyond its classification."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a number is about follows from what the record holds, whoever asks."""
+"""The classification of a number depends only on the content of the record."""
 
 from __future__ import annotations
 

@@ -87,7 +87,7 @@ def is_text_on_surface(surface: str, text: str) -> bool:
 
 
 def run_sonde(*arguments: str) -> str:
-    """What a command prints."""
+    """The output of a command."""
     output = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     with contextlib.redirect_stdout(output):
         assert main(arguments) == 0

@@ -58,7 +58,7 @@ def test_single_dip_is_not_reported_as_periodic() -> None:
 
 
 def describe_task_delays(seconds: list[float], stopped_by: str = "volume", tasks_a_node: int = 100) -> str:
-    """What is said of tasks that took so long each; nodes have names."""
+    """The sentence about tasks with these durations; nodes have names."""
     rows = tuple((task, task // tasks_a_node, 1.0, 1.0 + delay_s) for task, delay_s in enumerate(seconds))
     table = TableLine(phase="p", columns=("task", "node", "start_s", "end_s"), rows=rows)
     end = PhaseEndLine(phase="p", stopped_by=stopped_by)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who is slow has one rule, for tasks and for nodes."""
+"""Tasks and nodes are stragglers by the same rule."""
 
 from __future__ import annotations
 

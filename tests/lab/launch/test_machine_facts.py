@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `sonde doctor` says of kernel settings."""
+"""The facts of `sonde doctor` about kernel settings."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What single, threshold, pair, suppress and repeat rules and contexts make of lines."""
+"""Events from lines by single, threshold, pair, suppress and repeat rules, and by contexts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What cannot be seen becomes visible, and nothing else changes."""
+"""Invisible characters become visible, and all others stay as they are."""
 
 from __future__ import annotations
 

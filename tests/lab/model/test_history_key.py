@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What may be compared and what may not: near-miss pairs for every part of the key of a series."""
+"""Comparable and incomparable runs: near-miss pairs for every part of the history key."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def plan_of(document: dict[str, Any], *settings: str) -> Plan:
 
 
 def complaint(make: Callable[[], Plan]) -> str:
-    """What is wrong with the plan that `make` makes; empty when nothing is."""
+    """The error text of the plan that `make` returns; empty when it is valid."""
     try:
         make()
     except PlanError as reason:

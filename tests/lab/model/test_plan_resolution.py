@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan means with nothing left to a default: the rules that no schema can say, one by one."""
+"""Resolution of plans: the rules that no schema can express, one by one."""
 
 from __future__ import annotations
 

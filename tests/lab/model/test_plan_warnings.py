@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan hardly means is said, and what is ordinary is not."""
+"""Unlikely combinations in a plan are reported, ordinary ones are not."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a record says of a phase and of a run as a whole: what counts if it is said twice, late, or of nobody."""
+"""Lines of a record that come twice, late, or for an unknown phase or node."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a validator says of a plan, as one sentence: the place, what was found, what is allowed, what was meant."""
+"""Schema errors of a plan as one sentence: member, value, allowed values, and a suggestion."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a trace says that holds little: counters that are absent, lines of other kinds, times of processes."""
+"""Sparse traces: absent counters, lines of other kinds, times of processes."""
 
 from __future__ import annotations
 

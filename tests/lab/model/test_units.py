@@ -34,7 +34,7 @@ from sonde.model.units import (
 
 
 def complaint(parse: Callable[[str], float], text: str) -> str:
-    """What `parse` says against `text`; empty when it takes it."""
+    """The error text of `parse` for `text`; empty when it accepts the text."""
     try:
         parse(text)
     except UnitError as reason:

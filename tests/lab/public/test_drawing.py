@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a notebook shows of public objects: the pages of the report in a frame, and tables."""
+"""Display of public objects in a notebook: the report in a frame, and tables."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the page says about records whose truth is known."""
+"""Content of the page for records whose truth is known."""
 
 from __future__ import annotations
 

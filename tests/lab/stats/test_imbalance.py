@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who made the others wait, on times whose answer is known."""
+"""Detection of stragglers in times with a known answer."""
 
 from __future__ import annotations
 

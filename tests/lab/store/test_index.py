@@ -193,7 +193,7 @@ def test_read_only_index_of_another_user_is_used(root: Path, tmp_path: Path, mon
 
 
 def deny_unlink(self: Path, missing_ok: bool = False) -> None:
-    """What the system says of a file of somebody else."""
+    """Raises the error of the system for a file of another user."""
     raise PermissionError(13, "Permission denied", str(self))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What another user plants in a shared archive cannot make the caller write, remove or finish anything."""
+"""Files that another user plants in a shared archive never cause the caller to write, remove or finish anything."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ def run_with_traps(folder: Path, secret: Path) -> Path:
 
 
 def names_and_bytes(pack: Path) -> dict[str, bytes]:
-    """What a pack holds."""
+    """The files of a pack."""
     if pack.suffix == ".zip":
         with zipfile.ZipFile(pack) as packed:
             return {name: packed.read(name) for name in packed.namelist()}

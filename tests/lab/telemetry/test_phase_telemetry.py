@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the counters say about a phase, against values worked out by hand."""
+"""Summary of the counters of a phase, against values computed by hand."""
 
 from __future__ import annotations
 

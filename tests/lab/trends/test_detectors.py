@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the two bank notice, and when."""
+"""Changes that the two detectors report, and when."""
 
 from __future__ import annotations
 

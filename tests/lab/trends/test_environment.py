@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What differed around the runs, from records whose heads are known."""
+"""Environment differences between runs, from records with known heads."""
 
 from __future__ import annotations
 

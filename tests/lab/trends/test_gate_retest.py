@@ -52,7 +52,7 @@ def measured_runs(sonde: Sonde, engine: Engine, archive: Path, target: Path, tmp
 
 
 def scale_stored_rates(folder: Path, factor: float) -> None:
-    """What the run says it measured, times a factor."""
+    """Multiplies the stored rates of a run by a factor."""
     document = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     for phase in document["phases"]:
         phase["bytes_per_s"] *= factor

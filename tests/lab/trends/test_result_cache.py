@@ -61,7 +61,7 @@ class Site:
         runs.append((time, rate * (1.0 if fate < 0.2 else self.chance.lognormvariate(0, 0.04))))
 
     def change(self) -> None:
-        """What happens to an archive between two questions."""
+        """Changes of an archive between two surveys."""
         action = self.chance.choice(["grow", "grow", "grow", "nothing", "one", "remove", "between", "history"])
         names = list(self.histories)
         history = self.histories[self.chance.choice(names)]
@@ -95,7 +95,7 @@ def survey_text(survey: Survey) -> str:
 
 
 def damage(path: Path, chance: random.Random, older: bytes) -> None:
-    """What disks, copies and other programs do to a file."""
+    """Damages a file as disks, copies and other programs do."""
     content = path.read_bytes()
     position = chance.randrange(len(content))
     path.write_bytes(
@@ -154,14 +154,14 @@ def _run_survey(runs: int) -> str:
 
 
 def asked_at(runs: int) -> dict[str, Any]:
-    """What is known when the history was so long, to be changed as one likes."""
+    """The cached state of a history of this length, as a document that the test may change."""
     document: dict[str, Any] = json.loads(_run_survey(runs))
     return document
 
 
 @cache
 def said_of_whole() -> str:
-    """What a survey from nothing says of the history."""
+    """The text of a survey of the history without a cache."""
     return survey_text(survey_histories(all_histories()))
 
 

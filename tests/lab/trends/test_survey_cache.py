@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is remembered of a survey gives the answers of a survey from nothing, whatever came in which order."""
+"""A survey with a cache gives the results of a survey without one, whatever runs come in which order."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def test_wrong_log_in_a_watch_file_is_one_sentence(tmp_path: Path, text: str, pa
 
 
 def _run_rounds(folder: Path) -> None:
-    """What a process does that is started again after each kill. The log grows and is rotated meanwhile."""
+    """Runs the rounds of a process that restarts after each kill. The log grows and is rotated meanwhile."""
     step = folder / "step"
     for number in range(int(step.read_text()) if step.exists() else 0, ROUNDS):
         log = folder / "messages"

@@ -100,7 +100,7 @@ def test_new_value_costs_milliseconds() -> None:
 
 
 def _run_days(folder: Path, days: int) -> None:
-    """What a process does that is started again after each kill: all days that are not finished."""
+    """Runs the unfinished days of a process that restarts after each kill."""
     watch, runner = make_watch(folder, 2, 2), make_runner(folder, {"/fs1": (12, 19, 0.5), "/fs0 p1": (25, 99, 0.6)})
     for day in range(int((folder / "day").read_text()) if (folder / "day").exists() else 0, days):
         run_day(watch, folder, runner, day)

@@ -269,7 +269,7 @@ TEST_CASE("pages_take_a_quarter_of_free_memory_at_most") {
     const double free = static_cast<double>(machine.freeram + machine.bufferram) * machine.mem_unit;
     const double quarter = most("*,%process:maxmem=100000g");
     CHECK(quarter >= least);
-    // What is free changes while others work.
+    // Free space changes while other processes work.
     CHECK((free < 1e9 || (quarter > free / 12 && quarter < free)));
     CHECK(most("*,%process:maxmem=1m") == 1 << 20);
     use(quiet);

@@ -126,7 +126,7 @@ CASES = [
 
 
 def prepare_case(case: Case, folder: Path) -> None:
-    """What must be there before."""
+    """Creates the files that the case needs."""
     folder.mkdir()
     if case.before:
         (folder / "f").write_bytes(b"\xee" * case.before)

@@ -160,7 +160,7 @@ def run_real(case: Case, folder: Path) -> Facts | None:
 
 
 def read_recorded_facts() -> dict[str, Facts]:
-    """What the real mdtest did, by the name of the case."""
+    """Facts about the runs of the real mdtest by name of the case."""
     recorded_facts: dict[str, Facts] = json.loads(RECORDED.read_text(encoding="utf-8"))
     return recorded_facts
 

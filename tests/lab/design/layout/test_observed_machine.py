@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is read of a machine itself: sysfs, mounts, superblocks and extents."""
+"""Facts read from the machine itself: sysfs, mounts, superblocks and extents."""
 
 from __future__ import annotations
 

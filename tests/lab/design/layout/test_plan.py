@@ -170,7 +170,7 @@ def capacity_of_drives(plan: LayoutPlan, layout: FileSystemLayout) -> int:
 
 
 def sound(plan: LayoutPlan) -> None:
-    """What holds for every plan."""
+    """Checks the conditions that every plan satisfies."""
     system = plan.system
     for kind in ("luns", "drives", "raid_groups"):
         for item in system.list_parts(kind):

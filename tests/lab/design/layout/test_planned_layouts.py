@@ -28,7 +28,7 @@ from sonde.model.system.storage import RaidGroup, Volume
 
 
 def as_made(layout: FileSystemLayout) -> ObservedStorage:
-    """What would be seen after the script of a plan has run: the numbers that mkfs, md and LVM were given."""
+    """Observation of a machine after the script of a plan: the arguments of mkfs, md and LVM as observed values."""
     disks: dict[str, ObservedDisk] = {}
     for store in (*layout.devices, *([layout.log] if layout.log is not None else [])):
         _add(store, disks)

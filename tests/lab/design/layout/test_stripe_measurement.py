@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a measurement of a layout says, with rates that are known beforehand."""
+"""Evaluation of a layout measurement, with rates that are known beforehand."""
 
 from __future__ import annotations
 

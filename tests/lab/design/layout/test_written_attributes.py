@@ -86,7 +86,7 @@ def list_compared() -> Iterator[tuple[str, int]]:
 
 
 def change(machine: ScriptedMachine, index: int) -> list[WrittenAttribute]:
-    """What a machine has that differs in one attribute: another value, or none where an option has no value."""
+    """A machine that differs in one attribute: another value, or no value for an option without one."""
     attribute = machine.written[index]
     key = PAIRS.get(attribute.key, attribute.key)
     others = [each for each in machine.written if each.key not in (key, attribute.key)]

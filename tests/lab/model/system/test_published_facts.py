@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the five documents publish about their machines is computed from the described systems."""
+"""Figures that the five documents publish about their machines are computed from the described systems."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a system answers: who serves a target, what belongs to a unit or a pool, how much fits, what is not said."""
+"""Lookups in a system: server of a target, members of a unit or pool, capacities, unknown values."""
 
 from __future__ import annotations
 

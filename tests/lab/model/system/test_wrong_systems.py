@@ -289,7 +289,7 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
 
 
 def sentence(text: str, folder: Path) -> str:
-    """What is said about a file with this text."""
+    """The error text of a file with this content."""
     path = folder / "site.toml"
     path.write_text(text, encoding="utf-8")
     with pytest.raises(SystemFileError) as caught:

@@ -49,7 +49,7 @@ class Inner:
 
 
 def require_seven(value: object) -> str | None:
-    """What is wrong with a raw value."""
+    """The problem of a raw value."""
     return None if value == 7 else "is not seven."
 
 

@@ -3,7 +3,7 @@
 tools/calibration_machines.py, but through the kernel, FUSE and the real clock.
 
 Usage: .venv/bin/python tools/calibration_on_mount.py [--write] [--only NAME]. The machine runs at half of its speed,
-so that this computer keeps up; everything is told in the machine's own time. A machine of which a quantity misses the
+so that this computer keeps up; all times are in the machine's virtual time. A machine of which a quantity misses the
 limit is run again, twice at most. With --write the table goes to docs/concepts/calibration-on-mount.md, which the page
 on calibration shows. The exit code is 1 when a limit is missed for which no reason is known.
 """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the same plans in virtual time and on the mounted model, and tells how far their mean rates are apart.
+"""Runs the same plans in virtual time and on the mounted model, and reports how far their mean rates differ.
 
 Usage: .venv/bin/python tools/two_drivers.py [--write] [--only NAME]. The machine is in tools/calibration_machines.py.
 It runs at a quarter of its speed, so that this computer keeps up. A plan of which a phase misses the limit is run

@@ -20,7 +20,7 @@ struct FaultWatch {
     const std::byte* fault_address = nullptr;
 };
 
-// A signal handler can only be told through the thread it runs on.
+// A signal handler can receive data only through thread-local state.
 thread_local FaultWatch* current_watch = nullptr;
 struct sigaction previous {};
 

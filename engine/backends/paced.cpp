@@ -62,7 +62,7 @@ class RateProfile {
     bool ramp_;
 };
 
-constexpr double end_of_time = 4e18;  ///< ns, 126 years: what comes later is not told apart, and nothing overflows
+constexpr double end_of_time = 4e18;  ///< ns, 126 years: later times count as this one, and nothing overflows
 
 class PacedChannel final : public Channel, private NameOperations {
  public:

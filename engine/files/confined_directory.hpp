@@ -22,7 +22,7 @@ class Listing {
     int error() const { return error_; }
     /// The next name, valid until the next call; null at the end.
     const char* next();
-    /// Whether the last name may stand for a directory, as far as the listing tells; not for a symbolic link.
+    /// Whether the last name may be a directory, by the type in the listing; false for a symbolic link.
     bool may_be_directory() const { return may_be_directory_; }
 
  private:

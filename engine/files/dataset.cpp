@@ -193,7 +193,7 @@ json Dataset::to_json() const {
 namespace {
 
 /// The state of an engine that had another rule for random orders. Which blocks of a file that is not complete were
-/// written can no longer be told: it is as after writes to random places.
+/// written is no longer known: the state is as after writes at random offsets.
 void forget_order(DataState& state) {
     const std::uint64_t each = state.operations_per_file();
     const bool is_complete = std::all_of(state.operations.begin(), state.operations.end(),

@@ -70,10 +70,10 @@ bool same_geometry(const plan::Access& a, std::uint64_t segments_a, const plan::
 /// Operations of the k-th file that a task has done, of `per_file`, when its files were done in the order of the state.
 std::uint64_t operations_in_file(const DataState& state, int task, int k, std::uint64_t per_file);
 
-/// Which task wrote the byte at `offset` of a task's files; -1 where a random order over a shared file does not tell.
+/// Task that wrote the byte at `offset` of a task's files; -1 if unknown (random order over a shared file).
 int find_writer(const DataState& state, const FileMap& map, int task, std::uint64_t offset, int tasks);
 
-/// The part of a task's k-th file that this state has certainly written without a hole. Empty: none can be told.
+/// The part of a task's k-th file that is certainly written without a hole. Empty if unknown.
 std::optional<ByteRange> find_written_range(const DataState& state, const FileMap& map, int task, int k, int tasks);
 
 }  // namespace sonde::files

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which OSD of Ceph answers for an object: a hash of its name gives its placement group, and the monitors tell which
+// Which OSD of Ceph answers for an object: a hash of its name gives its placement group, and the monitors report which
 // OSD is the first of each group. Asked once; after that it is arithmetic.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The disks (NSDs) of a GPFS file system that hold data, and who serves each: from `mmlsdisk -Y` and `mmlsnsd -Y`.
-// Which of them holds which block of a file GPFS tells no user; gpfs.hpp reads the pool of a file.
+// GPFS reports the disk of a block to no user; gpfs.hpp reads the pool of a file.
 #pragma once
 
 #include <map>

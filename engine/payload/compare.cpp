@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a wrong block holds instead of what was written, judged by the stamps in it and by older content of the file.
+// Identifies the content of a wrong block from the stamps in it and from older content of the file.
 #include "payload/compare.hpp"
 
 #include "payload/ior_pattern.hpp"

@@ -179,7 +179,7 @@ std::byte* PayloadImage::make_content(std::uint64_t offset, std::uint64_t length
             const std::uint64_t key = duplicate ? mix64(seed_ + identity % 64) : mix64(identity ^ origin_.generation);
             fill(where, granule_bytes, key, settings.compressible);
         }
-        // Duplicates are equal to others at the same place of the base: nothing in them tells them apart.
+        // Duplicates equal others at the same position of the base: their content does not identify them.
         const std::uint64_t stamp[4] = {stamp_magic ^ seed_, duplicate ? 0 : origin_.file,
                                         duplicate ? 0 : granule_begin, duplicate ? 0 : origin_.generation};
         std::memcpy(where + (random ? 0 : stamp_begin_in_granule(position + done, stamp_begin_mask(base_->period()))),

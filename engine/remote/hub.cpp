@@ -311,7 +311,7 @@ bool SshHub::has_ended(const Host& host) const {
     return std::all_of(first, first + host.count, [](int code) { return code >= 0; });
 }
 
-/// The connection has ended: in good order when all processes of the host have, else it tells the others.
+/// Handles the end of a connection: normal if all processes of the host have ended, else it notifies the others.
 void SshHub::handle_lost_host(Host& host) {
     host.link.close();
     bool is_lost = false;

@@ -15,7 +15,7 @@ namespace sonde::workloads {
 struct ItemReplacement {
     std::string old_path, new_path;                ///< whole paths
     int old_owner = 0, new_owner = 0;              ///< tasks whose items they are
-    std::uint64_t old_number = 0, new_number = 0;  ///< what tells their content apart
+    std::uint64_t old_number = 0, new_number = 0;  ///< number that makes their content unique
 };
 
 /// Calls of one turn: stat and read, and unless items are kept remove and create.

@@ -38,7 +38,7 @@ struct FileJob {
     std::uint64_t size = 0;                      ///< bytes of the whole file when complete
     std::vector<WrittenGeneration> generations;  ///< reads: for verification; empty: what is right is not known
     bool create = false, truncate = false, exclusive = false;
-    /// Which task wrote a byte of the file, to name it when it is wrong; -1 = it cannot be told.
+    /// Returns the task that wrote a byte of the file, for error messages; -1 if unknown.
     std::function<int(std::uint64_t offset)> find_writer;
     int owner = 0;           ///< task whose part of the file this is: the writer itself, or whom a shift names
     bool no_follow = false;  ///< the run made the file, so a symbolic link there is somebody else's
@@ -79,7 +79,7 @@ struct StreamJob {
     /// Where the buffers of this stream lie, one over the other with those of all streams that have the same: for a
     /// backend that moves no bytes. Empty: each has its own.
     std::span<std::byte> memory;
-    /// Asks for the layout of a file; empty where the file system tells none.
+    /// Reads the layout of a file; empty where the file system has none.
     StripeQuery query_stripes;
     /// Where operations are counted by target. Empty: each stream has a meter of its own. Streams that share one never
     /// run at the same time and have one clock.

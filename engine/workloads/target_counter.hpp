@@ -18,7 +18,7 @@
 
 namespace sonde::workloads {
 
-/// The layout of a file, from the file system; empty when it does not tell.
+/// The layout of a file, from the file system; empty if unknown.
 using StripeQuery = std::function<patterns::FileStripes(const std::string& path)>;
 
 class TargetCounter {

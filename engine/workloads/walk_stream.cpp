@@ -104,7 +104,7 @@ bool WalkStream<Time>::count_and_match_entry(backends::Directory directory, cons
     return count_entry(from, to);
 }
 
-/// Where the listing does not tell, opening does: links are not followed.
+/// If the listing has no file type, opening the entry shows it: links are not followed.
 template <class Time>
 bool WalkStream<Time>::opens_as_directory(backends::Directory directory, const char* name) {
     const backends::Directory inside = name_operations_.open_directory(directory, name);

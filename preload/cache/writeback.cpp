@@ -109,7 +109,7 @@ bool is_quota_low(const File& file) noexcept {
 
 bool is_space_low(const struct statfs& about) noexcept {
     if (about.f_blocks == 0) {
-        return false;  // the file system does not tell
+        return false;  // the file system reports no limit
     }
     const auto block = static_cast<std::uint64_t>(about.f_frsize > 0 ? about.f_frsize : about.f_bsize);
     return static_cast<std::uint64_t>(about.f_bavail) * block < reserve_bytes;

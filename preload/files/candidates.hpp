@@ -10,7 +10,7 @@ namespace sonde::buffer {
 
 enum class CallRoute : unsigned char {
     Pass,    ///< make the real call
-    Time,    ///< make the real call and tell record_candidate_call_time() how long it took
+    Time,    ///< make the real call and pass its duration to record_candidate_call_time()
     Buffer,  ///< the descriptor is in the table now
 };
 /// Counts one read or write of a candidate and says what to do with it. Requires counts_calls(fd).

@@ -19,7 +19,7 @@ namespace {
 struct FileIdentity {
     std::uint64_t device = 0;
     std::uint64_t inode = 0;
-    std::int64_t born_s = 0;  ///< 0: this file system does not tell
+    std::int64_t born_s = 0;  ///< 0: unknown on this file system
     std::uint32_t born_ns = 0;
 
     bool operator==(const FileIdentity&) const = default;

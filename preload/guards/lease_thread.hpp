@@ -4,8 +4,8 @@
 
 namespace sonde::buffer {
 
-/// The signal by which the kernel tells it. It is sent to this thread alone, which has it blocked and waits for it: no
-/// handler runs anywhere, and the program may use the same number.
+/// The signal by which the kernel notifies the lease thread. It is sent to this thread alone, which has it blocked and
+/// waits for it: no handler runs anywhere, and the program may use the same number.
 inline constexpr int lease_signal = 62;
 
 /// Sets the function that the thread calls with the descriptor of the lease, or with -1 to check all leases.

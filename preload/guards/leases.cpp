@@ -31,7 +31,7 @@ std::atomic<std::uint16_t>& find_leased_name_counter(const char* path) noexcept 
     return leased_names[(system::hash_of(slash != nullptr ? slash + 1 : path) >> 32U) % leased_name_slots];
 }
 
-/// The kernel tells `thread` of a break.
+/// Makes the kernel notify `thread` of a lease break.
 bool set_signal_owner(int fd, int thread) noexcept {
     struct f_owner_ex owner {};
     owner.type = F_OWNER_TID;

@@ -102,7 +102,7 @@ def record(phases: Sequence[Made], status: str = "done", nodes: int = 1) -> Reco
 
 
 def build_experiment(**members: Any) -> Experiment:
-    """An experiment with one measured phase `write`, unless told otherwise."""
+    """An experiment with one measured phase `write` by default."""
     plan = {"data": {"access": {"transfer": "1MiB", "volume": "1MiB"}}, "phases": [{"id": "write", "op": "write"}]}
     document = {"schema": "sonde-experiment/2", "id": "made", "plan": plan, **members}
     if "plans" in members:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The library for aarch64, built with a cross compiler and run in an emulator: a program cannot tell there either.
+"""The library for aarch64, built with a cross compiler and run in an emulator: a program sees no difference there
+either.
 
 An emulator says nothing about how that machine orders its accesses to memory, so this replaces no run on a real one.
 """

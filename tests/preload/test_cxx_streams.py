@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Streams of C++ are buffered, and a program cannot tell; those of C, and of a libstdc++ of its own, are left alone."""
+"""C++ streams are buffered without a visible difference; C streams, and a program's private libstdc++, are
+unchanged."""
 
 from __future__ import annotations
 

@@ -253,7 +253,7 @@ os.close(fd)
 def test_records_appended_by_two_processes_are_all_present(
     preload: Preload, memory: Path, leases: str, reason: str
 ) -> None:
-    """Also where `alone` says that nobody else writes, and no lease tells of him."""
+    """Also where `alone` states that no other process writes, and no lease reports the other process."""
     (memory / "lines").mkdir()
     python = os.path.realpath("/proc/self/exe")
     environment = preload.environment(

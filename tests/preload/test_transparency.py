@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A program cannot tell: results, errors, offsets, sizes and files are those of a run without the library."""
+"""A program sees no difference: results, errors, offsets, sizes and files equal those without the library."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ class Gluster:
         return {f"{host}:{brick}" for brick, host in re.findall(r"<POSIX\(([^)]*)\):([^:>]*):", attribute)}
 
     def held(self, volume: str, name: str) -> dict[str, int]:
-        """By brick the bytes of the files called `name` on its disk: what is there, whatever anybody tells."""
+        """By brick the bytes of the files called `name` on its disk, independent of Gluster's reports."""
         bytes_by_brick = {}
         for brick in self.bricks:
             sizes = self.room.output_of(

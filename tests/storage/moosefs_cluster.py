@@ -45,7 +45,7 @@ class MooseFS:
         room.until(lambda: self._servers() == _SERVERS, "not all chunk servers came")
         room.run("mfssetgoal", "-r", "1", str(self.mount_path))
         room.run("mfssettrashtime", "-r", "0", str(self.mount_path))  # what is removed is gone, not kept for a day
-        # A server that came has told its space a little later.
+        # A new server reports its space a little later.
         probe = ("dd", "if=/dev/zero", f"of={self.mount_path}/probe", "bs=4k", "count=1", "conv=fsync", "status=none")
         room.until(lambda: room.run(*probe, check=False).returncode == 0, "nothing could be written")
         room.run("rm", f"{self.mount_path}/probe")

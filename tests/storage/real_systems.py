@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file systems of these tests, and what each of them can be asked and told."""
+"""The file systems of these tests, and the queries and commands that each supports."""
 
 from __future__ import annotations
 

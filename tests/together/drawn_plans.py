@@ -233,7 +233,7 @@ class Draw:
     # Windows of a tree: each phase says which items it works on, as md-workbench does ---------------------------------
 
     def sets(self) -> Plan:
-        """Data sets of every task, in one directory each; content that tells itself."""
+        """Data sets of every task, in one directory each; self-describing content."""
         size = self.size(self.of.choice((1, 600, 4096)))
         tree = {"scope": "per_task", "items_per_dir": 40, **self.some(copies=self.of.randint(1, 3))}
         kind = self.of.choice(("ior_timestamp", "ior_offset"))

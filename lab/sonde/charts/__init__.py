@@ -13,7 +13,7 @@ pre-rendered SVG whose colors, letters and widths are fixed) because a page must
 
 Pointing at a chart shows values (style sheet only), and the numbers behind every chart stand in a table below it.
 
-Color tells one thing only: blue is a number about storage, gray is a number about something else (page cache, memory, a
+Color has one meaning: blue is a number about storage, gray is a number about something else (page cache, memory, a
 synthetic backend), vermilion is wrong or failed. Each is also said in words.
 
 `axes` and `plot` frame a chart, `dates`, `heat`, `matrix`, `*_bars` and `*_chart` draw one kind each, `study` is a page

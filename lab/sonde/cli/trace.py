@@ -97,7 +97,8 @@ def _describe_buffering_benefit(trace: Trace, folder: Path, command_line: tuple[
 
 
 def run_traced_program(command_line: tuple[str, ...], variables: dict[str, str]) -> int:
-    """Runs it with our streams. Signals of the terminal reach it directly; we stay to tell what happened."""
+    """Runs a program with our streams. Signals of the terminal reach it directly; this process stays and reports the
+    outcome."""
     with _ignore_interrupts():
         try:
             done = subprocess.run(command_line, env=variables, check=False)

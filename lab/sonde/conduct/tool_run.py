@@ -101,7 +101,7 @@ class LaterRecordFollower:
     ) -> None:
         self._paths = [first_record.with_name(f"{first_record.name}.{number}") for number in range(1, record_count)]
         self._observer = observer
-        self._begin = on_plan_begin  # told the index of a plan whose record has appeared
+        self._begin = on_plan_begin  # called with the index of a plan whose record has appeared
         self._at = 0
         self._follower: GrowingFile | None = None
         self._reader = RecordReader()

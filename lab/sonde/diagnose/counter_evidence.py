@@ -40,7 +40,7 @@ _OTHER_TRAFFIC, _MORE_PROCESSORS, _MAX_RETRANSMITTED_FRACTION, _FROM_DEVICE, _FR
 
 @dataclass(frozen=True)
 class CounterEvidence:
-    """Observations by name, and whether the slow runs show them; without those that no counter tells.
+    """Observations by name, and whether the slow runs show them; omits observations without a counter.
 
     `runs` says of each observation how many runs show it, and how many could tell; one run each where it has no entry.
     """

@@ -306,7 +306,7 @@ def simulate_faults(
     """Returns effects by (hypothesis, experiment), weakest first, the spread of healthy machines by experiment, and the
     reason for each fault that was refused."""
     faults = [item for item in hypotheses if item.kind == FAULT]
-    # The first experiment tells cheaply which faults the machine can have.
+    # The first experiment is cheap and shows which faults the machine can have.
     first = experiments[0]
     checks = [
         SimulationRequest(first, (item.format_fault_argument(item.strength_grid.amounts[-1], item.members[0]),))

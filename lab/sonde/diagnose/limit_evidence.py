@@ -17,7 +17,7 @@ _BYTE_LIMIT_UNIT, _REQUEST_LIMIT_UNIT = "bps", "iops"
 
 
 def compare_recorded_limits_and_load(slow_run: RecordedRun, usual_run: RecordedRun) -> dict[str, bool]:
-    """Compares limits and load averages of the nodes of two runs; without what the records do not tell."""
+    """Compares limits and load averages of the nodes of two runs; omits values that the records lack."""
     nodes = list(zip(slow_run.raw_nodes, usual_run.raw_nodes, strict=False))
     observed: dict[str, bool] = {}
     for after, before in nodes:

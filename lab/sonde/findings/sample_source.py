@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the samples of training input came from: storage or page cache, as far as the record can tell."""
+"""Source of the samples of training input: storage or page cache, as far as the record shows."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from sonde.stats.ratio import CONFIDENCE, MIN_RUNS_PER_SIDE, compare_rates
 # Less is no finding, however sure it is: targets of one file system differ by so much when nothing is wrong.
 MIN_SLOWNESS_FACTOR = 1.3
 _MAX_LISTED_TARGETS = 3
-# What the engine calls it when a file system that has targets does not tell them.
+# The engine's finding if a file system with targets does not report them.
 _UNREADABLE_LAYOUT_FINDINGS = ("layout_unreadable", "placement_unknown")
 
 

@@ -90,7 +90,7 @@ def _classify_rate_variation(
     low, high = (float(bound) for bound in np.quantile(rates, (0.05, 0.95)))
     parts = find_constant_levels(fine_rates)
     start, end, explained = _fit_rate_line(fine_rates)
-    # A slope is cut into levels too, but a line tells it better than they do; and a step better than a line.
+    # Levels also fit a slope, but a line describes a slope better; levels describe a step better than a line.
     if (
         explained >= max(MIN_DRIFT_VARIANCE_SHARE, _compute_variance_share_of_levels(fine_rates, parts))
         and min(start, end) >= 0

@@ -142,7 +142,7 @@ def make_member_label(member_name: str) -> str:
 
 
 def format_fact_with_unit(member_name: str, recorded_value: object) -> str:
-    """A recorded value with the unit that its name tells."""
+    """A recorded value with the unit from its name."""
     figure = convert_to_finite_number(recorded_value)
     if figure is None:
         if isinstance(recorded_value, bool):

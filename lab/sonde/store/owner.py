@@ -62,7 +62,7 @@ def has_changed_recently(directory: ConfinedDirectory) -> bool:
 
 
 def _read_process_start_ticks(pid: int) -> str | None:
-    """Start of a process in clock ticks since boot, which tells it from a later one with the same id."""
+    """Start of a process in clock ticks since boot, which distinguishes it from a later process with the same id."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:

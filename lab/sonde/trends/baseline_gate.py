@@ -50,7 +50,7 @@ class GateCheck:
 
     @property
     def is_too_slow(self) -> bool:
-        """Whether all of them are: a single low run is weather. False for a number that is not judged."""
+        """Whether all of them are: a single low run may be chance. False for a number that is not judged."""
         return not self.not_judged and self.low_run_count == len(self.measured)
 
     @property

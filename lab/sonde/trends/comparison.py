@@ -42,7 +42,7 @@ class NumberComparison:
     verdict: ChangeVerdict
     p: float | None  # of the rank test, with how many were compared taken into account
     differs_in: tuple[tuple[str, str, str], ...]  # of the key, and members of the plan: name, before, after
-    location: str  # where, as short as it tells this number from the others of its test
+    location: str  # shortest name that distinguishes this number from the others of its test
     scatter_before: CoefficientOfVariation | None
     scatter_after: CoefficientOfVariation | None
     runs_before: tuple[str, ...] = ()  # ids of the runs that the values are of

@@ -15,7 +15,7 @@ from sonde.charts.study import StudySection
 from sonde.model.event import Event, TimeInterval
 from sonde.model.units import format_count_with_noun
 
-# More lines in one chart cannot be told apart.
+# More lines in one chart cannot be distinguished.
 _MAX_LINES = 30
 
 

@@ -60,7 +60,7 @@ class History:
 
     @property
     def runs_per_year(self) -> float:
-        """Runs a year at the pace of the whole history; 365 where that is too short to tell a pace."""
+        """Runs a year at the pace of the whole history; 365 if the history is too short."""
         span = float(self.times[-1] - self.times[0]) if len(self) > 1 else 0.0
         return (len(self) - 1) / span * YEAR_S if span >= _MIN_PACE_SPAN_S else 365.0
 

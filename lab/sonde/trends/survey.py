@@ -99,7 +99,7 @@ class Survey:
 
     @functools.cached_property
     def distinguishing_labels(self) -> tuple[str, ...]:
-        """Labels that tell these histories from each other."""
+        """Labels that distinguish these histories."""
         return select_distinguishing_labels(self.histories)
 
     @functools.cached_property

@@ -78,7 +78,7 @@ def _compare_targets_of_phase(
 def _iterate_phases_of_runs(
     target_runs: _TargetRuns, run_ids: Sequence[str], phase_id: str
 ) -> Iterator[tuple[RecordedRun, PhaseRecord]]:
-    """The phase in each of the runs; an empty one where the record tells of no targets."""
+    """The phase in each of the runs; an empty one where the record contains no targets."""
     for summary, run in target_runs:
         if summary.id in run_ids:
             phase_record = run.record.phases.get(phase_id) if run else None
@@ -88,7 +88,7 @@ def _iterate_phases_of_runs(
 def _read_target_runs(
     run_summaries: Sequence[Summary], system: System | None
 ) -> Iterator[tuple[Summary, RecordedRun | None]]:
-    """Each run with its record where that tells of targets: all others need not be understood."""
+    """Each run whose record contains targets, with its record; other records are not read."""
     for summary in run_summaries[-MAX_COMPARED_RUNS:]:
         path = summary.folder / RECORD
         try:

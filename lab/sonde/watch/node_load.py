@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def read_io_stall(pressure_folder: Path = Path("/")) -> float | None:
-    """The fraction of the last 10 seconds in which a task waited for I/O; None where the kernel does not tell."""
+    """The fraction of the last 10 seconds in which a task waited for I/O; None where the kernel does not report it."""
     try:
         text = (pressure_folder / "proc" / "pressure" / "io").read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError):

@@ -14,7 +14,7 @@ from lustre_layouts import KIB64, pack_lov_layout
 
 @pytest.fixture
 def memory() -> Iterator[Path]:
-    """A directory on a file system of memory, which tells nothing."""
+    """A directory on tmpfs, which reports no layout."""
     with tempfile.TemporaryDirectory(prefix="sonde-test-", dir="/dev/shm") as folder:
         yield Path(folder)
 

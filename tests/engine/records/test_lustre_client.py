@@ -117,7 +117,7 @@ def run_lock_treatment(
 
 
 def simulate_lustre_client(folder: Path, released: list[str]) -> None:
-    """Gives locks back when it is told to, as the client of Lustre does."""
+    """Releases locks on request, as the client of Lustre does."""
     ends = time.monotonic() + 30
     while time.monotonic() < ends:
         word = (folder / "lru_size").read_text(encoding="utf-8")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Later phases know what earlier ones left: how much of each file, in which version, written by whom.
 
-Verification is the judge. It expects one version of every block, so a wrong idea of what was written shows as damage
+Verification decides. It expects one version of every block, so a wrong idea of what was written shows as damage
 that is not there; and a read beyond what was written finds the end of the file or a hole.
 """
 

@@ -14,7 +14,7 @@ from test_known_answers_mpi import find_mpiexec
 pytestmark = pytest.mark.mpi
 
 NODES, RANKS = 3, 2  # ranks of each node
-# Ranks say what they are: the same program, told on which node it is by its number.
+# Each rank gets its node number in an environment variable.
 AS_NODES = 'export SONDE_PRETEND_NODE="node$((PMI_RANK / 2))"; exec "$@"'
 
 

@@ -167,7 +167,8 @@ def test_repeats_with_hardly_any_information_are_not_done(
 
 
 def test_separating_experiment_is_worth_the_entropy(model: DiagnosisModel) -> None:
-    """Two hypotheses that one experiment tells apart for sure: it is worth one bit, one that sees neither nothing."""
+    """An experiment that certainly distinguishes two hypotheses is worth one bit, one that sees neither is worth
+    zero."""
     chosen = [index for index, item in enumerate(model.hypotheses) if item.id in ("nothing", "slow-node:n1-n4")]
     weights = []
     for index in chosen:

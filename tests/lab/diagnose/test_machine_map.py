@@ -35,7 +35,7 @@ def test_part_with_another_rate_is_a_separate_group(tmp_path: Path) -> None:
     )
     groups = read_small_machine(tmp_path, split).part_groups
     assert [len(group.members) for group in groups if group.kind == "target"] == [6, 2]
-    # Servers are told apart only by their own descriptions; the targets behind them are of another group.
+    # Servers are distinguished only by their descriptions; the targets behind them are of another group.
     assert [len(group.members) for group in groups if group.kind == "server"] == [4]
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A claim that does not hold says what its numbers tell of the reason: where the knee lies, how much runs scatter."""
+"""A claim that does not hold reports the reason from its numbers: the position of the knee, the scatter of runs."""
 
 from __future__ import annotations
 

@@ -86,7 +86,8 @@ def test_variation_of_less_than_half_a_second_is_not_described() -> None:
 
 
 def test_small_operations_move_in_operations_and_small_files_in_files() -> None:
-    """Operations come in two levels while bytes stay the same: only the former are told, and explain their rate."""
+    """Operations have two levels while bytes are constant: only the operations are described, as they explain the
+    rate."""
 
     def phase(**begin: Any) -> PhaseRecord:
         record = make_phase(moved=3000 * 512, done=3000, seconds=6.0, direct=True, **begin)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One judge, one story: each classification is told in the same words wherever a number is shown."""
+"""Each classification has the same text wherever a number is shown."""
 
 from __future__ import annotations
 

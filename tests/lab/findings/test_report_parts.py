@@ -188,4 +188,4 @@ def test_a_phase_that_an_error_or_a_signal_cut_off_is_not_finished(tmp_path: Pat
     run = read_recorded_run_folder(folder)
     assessment = assess_phase(run, run.phases[0]).summary
     assert assessment.classification is Classification.FAILED
-    assert assessment.rate is not None  # what was done until then is told all the same
+    assert assessment.rate is not None  # work done until then is reported too

@@ -223,7 +223,7 @@ def make_phase_of_files(rates: dict[str, float], each: int = 5) -> PhaseRecord:
 
 
 def test_a_target_that_took_no_part_on_a_slow_day_has_not_changed() -> None:
-    """Nor has one whose run was told by operations instead of files."""
+    """A run described by operations instead of files has no such sentence either."""
     fast, slow = dict.fromkeys("abcdef", 1e8), dict.fromkeys("abcde", 5e7)
     side = [
         (NOBODY, phase_of(*make_even_answers())),

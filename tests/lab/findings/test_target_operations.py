@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Targets judged by single operations: the slow one is named with its interval, and nobody where none is slow."""
+"""Detection of slow targets from single operations: only slow targets are named, with their interval."""
 
 from __future__ import annotations
 

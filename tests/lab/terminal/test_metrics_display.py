@@ -22,7 +22,7 @@ SAMPLE = re.compile(r"^(sonde_\w+)(\{\w+=\"(?:[^\"\\\n]|\\.)*\"(?:,\w+=\"(?:[^\"
 
 
 class Recorder(Display):
-    """Notes what it is told."""
+    """Records the calls that it receives."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []

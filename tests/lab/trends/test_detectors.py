@@ -160,7 +160,7 @@ def test_lower_level_is_reference_until_20_new_runs() -> None:
     assert (stands[11].runs, stands[11].filled, stands[11].reference) == (12, 12, None)
     assert (stands[12].runs, stands[12].filled) == (13, 3)
     assert stands[12].reference == pytest.approx((-0.5, 0.02))
-    assert (stands[15].runs, stands[15].filled) == (16, 3)  # told again: it fell once more
+    assert (stands[15].runs, stands[15].filled) == (16, 3)  # reported again: it fell once more
     assert stands[15].reference == pytest.approx((-1.5, 0.02))
     assert stands[31].reference is not None
     assert (stands[32].filled, stands[32].reference) == (20, None)

@@ -189,7 +189,7 @@ def test_error_of_few_runs_is_that_of_medians_in_the_noise() -> None:
         (-0.05, 0.02, log(0.5), True),
         (-0.6, 0.02, log(0.5), False),
         (0.6, 0.02, log(0.5), True),  # the other way
-        (-0.05, 0.3, log(0.5), False),  # it cannot be told
+        (-0.05, 0.3, log(0.5), False),  # unknown
         (0.05, 0.02, log(2), True),
         (0.6, 0.02, log(2), False),
         (-0.6, 0.02, log(2), True),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs whose records tell of storage targets, compared: what differs is said on every surface, and what is unknown."""
+"""Comparison of runs whose records contain targets: all surfaces report differences and unknown values."""
 
 from __future__ import annotations
 

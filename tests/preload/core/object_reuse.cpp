@@ -290,7 +290,7 @@ TEST_CASE("silently_closed_duplicate_preserves_the_original") {
     const std::string other = one.folder.path + "/other";
     const int elsewhere = open(other.c_str(), O_RDWR | O_CREAT, 0644);
     const int first = one.fd;
-    REQUIRE(dup2(elsewhere, first) == first);  // not told to us
+    REQUIRE(dup2(elsewhere, first) == first);  // the library is not notified
     close(elsewhere);
     buffer::adopt_descriptor({.fd = first, .flags = O_RDWR, .path = other.c_str()});
     CHECK(buffer::table[copy].load()->fd == copy);

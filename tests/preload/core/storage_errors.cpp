@@ -142,7 +142,7 @@ TEST_CASE("straight_write_repeats_after_interrupt") {
     CHECK(fixture.file->size == 1 << 16);
     CHECK(fixture.file->active_calls.in_storage == 0);
     CHECK_FALSE(fixture.file->active_calls.is_program_writing);
-    CHECK(fixture.file->errors.count == 0);  // the call itself has told it
+    CHECK(fixture.file->errors.count == 0);  // the call itself has reported the error
     fixture.writes_by(
         [&](const void* from, std::size_t bytes, off64_t offset) { return pwrite64(fixture.fd, from, bytes, offset); });
     CHECK(fixture.write(100, 100'000) == 100);  // behind the end
@@ -267,7 +267,7 @@ TEST_CASE("refused_data_is_lost_with_last_writer_only") {
             return pwrite64(another ? other : -1, from, bytes, offset);
         });
         bool ignored = false;
-        CHECK(buffer::flush_descriptor(other, ignored) == ENOSPC);  // each is told once
+        CHECK(buffer::flush_descriptor(other, ignored) == ENOSPC);  // each error is reported once
         CHECK(contents(fixture.path).size() == (another ? (1 << 16) + 100 : 1 << 16));
         CHECK_FALSE(buffer::has_dirty_pages(other));
     }
@@ -282,7 +282,7 @@ TEST_CASE("space_below_4_GiB_counts_as_low") {
     about.f_bavail = 1U << 20U;
     CHECK_FALSE(buffer::is_space_low(about));
     about.f_blocks = about.f_bavail = 0;
-    CHECK_FALSE(buffer::is_space_low(about));  // a file system that does not tell
+    CHECK_FALSE(buffer::is_space_low(about));  // a file system that reports no free space
 }
 
 TEST_CASE("all_pages_refused_sends_writes_straight") {

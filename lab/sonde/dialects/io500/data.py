@@ -75,7 +75,7 @@ def remove_benchmark_data(run_directories: RunDirectories) -> list[str]:
 def _remove_files_of_part(parent: ConfinedDirectory, directory_name: str, part_name: str) -> None:
     """Removes what a part made in a directory, then the directory when it is empty. Links are removed when they have
     such a name, and never followed."""
-    with suppress(OSError):  # what cannot be removed is told as left
+    with suppress(OSError):  # files that cannot be removed are reported as remaining
         with parent.open_subdirectory(directory_name) as directory:
             for entry in directory.list_names():
                 if stat.S_ISDIR(directory.stat_entry(entry).st_mode):

@@ -16,7 +16,7 @@ from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import LAB_FINDINGS, make_recorded_run
 from sonde.store.summary import SUMMARY_FILE
 
-# What a claim about caches is judged on as well: memory serves both.
+# Further classifications that a claim about caches accepts: memory serves both.
 _CACHE_CLASSIFICATIONS = (Classification.CACHE, Classification.MEMORY)
 
 

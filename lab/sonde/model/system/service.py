@@ -58,7 +58,7 @@ class Target(SystemPart):
 
 @dataclass(frozen=True, kw_only=True)
 class DefaultStripe:
-    """How files are laid out unless told otherwise."""
+    """Default stripe layout of files."""
 
     size: Quantity | None = declare_quantity("size", "on one target before the next")
     count: Quantity | None = declare_quantity("number", "targets of a file; -1 is all")

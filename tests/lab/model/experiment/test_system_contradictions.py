@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The worked examples agree with the systems that they name, and a contradiction is told."""
+"""The worked examples agree with the systems that they name, and a contradiction is reported."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def _join_disks(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:
 
 
 def _remove_spares_from_members(disk: ObservedDisk, disks: Mapping[str, ObservedDisk]) -> ObservedDisk:
-    """lsblk lists spares and failed drives as members of their array; mdadm tells them apart."""
+    """lsblk lists spares and failed drives as members of their array; mdadm distinguishes them."""
     others = (disk.settings.get(name, "").split() for name in ("spare_devices", "failed_devices"))
     spares = {name for names in others for name in names} & set(disk.members)
     if not spares:

@@ -33,7 +33,7 @@ SERIAL = (
 # Long files whose tests share nothing: each test may be the work of another process.
 DIVIDED = ("together/test_commands.py", "together/test_io500.py")
 # Files whose tests parse the same sources are the work of one process together.
-TOGETHER = (
+RUN_IN_ONE_WORKER = (
     "structure/test_directions.py",
     "structure/test_file_writing.py",
     "structure/test_module_cycles.py",
@@ -42,7 +42,7 @@ TOGETHER = (
     "structure/test_terminal_output.py",
 )
 # Any other file is the work of one process: those that take longest come first, so that no core waits for one at last.
-FIRST = (
+START_FIRST = (
     "together/test_slurm.py",  # mostly waits
     "lab/cli/test_with_engine.py",  # a whole check
     "together/test_commands.py",
@@ -92,7 +92,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item, test_path in zip(items, places, strict=True):
         if test_path.startswith(SERIAL):
             item.add_marker(pytest.mark.serial)
-    turn = {test_path: FIRST.index(test_path) if test_path in FIRST else len(FIRST) for test_path in places}
+    turn = {
+        test_path: START_FIRST.index(test_path) if test_path in START_FIRST else len(START_FIRST)
+        for test_path in places
+    }
     items.sort(key=lambda item: turn[item.path.relative_to(HERE).as_posix()])
 
 
@@ -108,7 +111,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             test_path = nodeid.split("::", 1)[0]
             if test_path.endswith(DIVIDED):
                 return nodeid
-            return "together" if test_path.endswith(TOGETHER) else test_path
+            return "together" if test_path.endswith(RUN_IN_ONE_WORKER) else test_path
 
     return FileOrTestScheduling(config, log)
 

@@ -22,7 +22,7 @@ from sonde.cli.main import main
 from sonde.launch.engine import Engine, find_engine
 from sonde.model.errors import UserError
 
-FAKE = Path(__file__).with_name("fake_engine.py")
+FAKE_ENGINE_FILE = Path(__file__).with_name("fake_engine.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @dataclass
-class Said:
+class CommandOutput:
     """Output and exit code of a command."""
 
     code: int
@@ -47,7 +47,7 @@ class Said:
         return [line for line in self.err.splitlines() if line.startswith("sonde: ")]
 
 
-Sonde = Callable[..., Said]
+Sonde = Callable[..., CommandOutput]
 
 
 @pytest.fixture
@@ -55,11 +55,11 @@ def sonde(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     """Runs the command in this process."""
     monkeypatch.setenv("COLUMNS", "160")
 
-    def run(*arguments: str | Path) -> Said:
+    def run(*arguments: str | Path) -> CommandOutput:
         capsys.readouterr()
         code = main([str(argument) for argument in arguments])
         captured = capsys.readouterr()
-        return Said(code, captured.out, captured.err)
+        return CommandOutput(code, captured.out, captured.err)
 
     return run
 
@@ -83,7 +83,7 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def fake_engine(monkeypatch: pytest.MonkeyPatch, archive: Path, tmp_path: Path) -> Callable[..., Path]:
     """Sets how the fake engine behaves; returns the log of its command lines."""
-    monkeypatch.setenv("SONDE_ENGINE", str(FAKE))
+    monkeypatch.setenv("SONDE_ENGINE", str(FAKE_ENGINE_FILE))
     log = tmp_path / "engine.log"
     monkeypatch.setenv("FAKE_LOG", str(log))
 

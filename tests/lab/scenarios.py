@@ -30,8 +30,10 @@ _RANDOM = {
     "io": {"direct": True, "queue_depth": 32},
     "backend": "io_uring",
 }
-COLD = Work("read", "read", stepped(620e6, 280e6, 1.9), 3.0, cache="cold", residency=0.0, fsync=0, treatments=_DROPPED)
-CACHED = Work(
+COLD_READ = Work(
+    "read", "read", stepped(620e6, 280e6, 1.9), 3.0, cache="cold", residency=0.0, fsync=0, treatments=_DROPPED
+)
+CACHED_READ = Work(
     "reread", "reread", steady(2.1e9), 1.2, cache="warm", residency=1.0, fsync=0, findings=(_SUSPECT,), transfer=MIB
 )
 RANDOM = Work(
@@ -59,7 +61,7 @@ _EIO = {
 }
 
 SCENARIOS: dict[str, Scene] = {
-    "typical": Scene(works=[Work("write", "write", steady(480e6), 4.0), COLD, CACHED, RANDOM]),
+    "typical": Scene(works=[Work("write", "write", steady(480e6), 4.0), COLD_READ, CACHED_READ, RANDOM]),
     "stepped": Scene(works=[Work(curve=stepped(400e6, 100e6, 2.0))]),
     "ramping": Scene(works=[Work(curve=ramping(900e6, 300e6, 4.0))], tasks=1),
     "slow task": Scene(

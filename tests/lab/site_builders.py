@@ -16,7 +16,7 @@ from run_builders import KEY, add_run, age_archive, build_phase
 from sonde.store.events import add_archive_events
 from sonde.watch.watch_state import Incident, StateStore, WatchState
 
-FIRST = datetime(2026, 1, 1, 3, tzinfo=UTC)
+FIRST_START = datetime(2026, 1, 1, 3, tzinfo=UTC)
 NIGHTS = 60
 DROP_NIGHT, DROP = 45, 0.6  # of fs2, to this fraction
 
@@ -25,7 +25,7 @@ def add_night(root: Path, night: int, file_systems: int = 3, tests: tuple[str, .
     """Adds one run for each file system and test."""
     for number in range(1, file_systems + 1):
         for position, test in enumerate(tests):
-            started = FIRST + timedelta(days=night, minutes=10 * number + 3 * position)
+            started = FIRST_START + timedelta(days=night, minutes=10 * number + 3 * position)
             run = f"{started:%Y%m%dT%H%M%SZ}-{test}-fs{number}"
             noise = random.Random(run)
             factor = DROP if number == 2 and night >= DROP_NIGHT else 1.0
@@ -46,7 +46,7 @@ def make_site_archive(root: Path, nights: int = NIGHTS) -> Path:
     for night in range(nights):
         add_night(root, night)
     store_run(root, "20260301T204501Z-known", Scene(started="2026-03-01T20:45:01Z", path="/fs1"))
-    day = f"{FIRST + timedelta(days=DROP_NIGHT):%Y-%m-%d}"
+    day = f"{FIRST_START + timedelta(days=DROP_NIGHT):%Y-%m-%d}"
     events = [
         {"id": "upgrade", "when": f"{day}T01:00Z", "kind": "upgrade", "title": "Upgraded <b>fs2</b>", "parts": ["fs2"]},
         {
@@ -58,7 +58,7 @@ def make_site_archive(root: Path, nights: int = NIGHTS) -> Path:
         },
     ]
     add_archive_events(root, [{"schema": "sonde-event/1", **event} for event in events])
-    opened = (FIRST + timedelta(days=DROP_NIGHT)).timestamp()
+    opened = (FIRST_START + timedelta(days=DROP_NIGHT)).timestamp()
     state = WatchState(rounds=1)
     state.incidents.append(Incident("slower-1", opened, {}, "write of daily on /fs2 fell by 40 %.", opened))
     StateStore(root / "watch").save_state(state)

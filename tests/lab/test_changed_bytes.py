@@ -103,7 +103,7 @@ def zip_without_name() -> bytes:
 
 
 # Inputs on which a reader once raised another error.
-FOUND = {
+EARLIER_FAILURES = {
     "trace": b'{"type":"process","schema":"sonde-trace/1","started_unix_s":1,"seconds":1}\n'
     b'{"type":"file","path":"/a","read":{"slowest_s":null}}\n',
     "tool-output": b"Filesystem magic number:  0xEF53\nBlock count:              4\nBlock size:               4k\n",
@@ -112,10 +112,10 @@ FOUND = {
 }
 
 
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("name", EARLIER_FAILURES)
 def test_an_earlier_defect_is_read_or_refused(name: str, tmp_path: Path) -> None:
     target = next(target for target in TARGETS if target.name.replace(" ", "-") == name)
     path = tmp_path / target.file
-    path.write_bytes(FOUND[name])
+    path.write_bytes(EARLIER_FAILURES[name])
     with suppress(*target.errors):
         target.read(path)

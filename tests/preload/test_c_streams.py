@@ -10,8 +10,8 @@ import pytest
 from preload_under_test import Preload
 
 Program = Callable[[str], Path]
-WHOLE = "".join(f"{number:<99}\n" for number in range(3000)) + "end\n"
-ALONE = "*:size=1M:stdio=alone"
+FILE_CONTENT = "".join(f"{number:<99}\n" for number in range(3000)) + "end\n"
+ONLY_STDIO_PARAMS = "*:size=1M:stdio=alone"
 pytestmark = pytest.mark.skipif(
     not Path("/proc/self/io").exists(), reason="this kernel does not count the calls of a process"
 )
@@ -21,7 +21,7 @@ def written(preload: Preload, program: Program, folder: Path, params: str, *argu
     """How many calls wrote data until the last record; the file must be as it must be."""
     done = preload.run([program("c_stream"), folder / "file", *arguments], folder, IOBUF_PARAMS=params)
     assert done.returncode == 0, done.stderr
-    assert (folder / "file").read_text(encoding="ascii") == WHOLE
+    assert (folder / "file").read_text(encoding="ascii") == FILE_CONTENT
     return int(done.stdout.splitlines()[-1])
 
 
@@ -34,39 +34,39 @@ def test_c_stream_is_not_buffered_without_the_stdio_option(
 
 @pytest.mark.parametrize("ending", ["", "append", "freopen", "many"])
 def test_stdio_alone_writes_once_per_buffer(preload: Preload, program: Program, memory: Path, ending: str) -> None:
-    assert written(preload, program, memory, ALONE, ending) == 0  # 300 kB, which fclose() or exit() writes
+    assert written(preload, program, memory, ONLY_STDIO_PARAMS, ending) == 0  # 300 kB, which fclose() or exit() writes
     (memory / "file").unlink()
     assert 4 <= written(preload, program, memory, "*:size=64k:stdio=alone", ending) <= 6
 
 
 def test_stdio_alone_writes_inherited_data_once(preload: Preload, program: Program, memory: Path) -> None:
-    assert written(preload, program, memory, ALONE, "fork") == 1
+    assert written(preload, program, memory, ONLY_STDIO_PARAMS, "fork") == 1
 
 
 def test_buffer_set_by_the_program_is_not_replaced(preload: Preload, program: Program, memory: Path) -> None:
-    assert written(preload, program, memory, ALONE, "setvbuf") == written(
+    assert written(preload, program, memory, ONLY_STDIO_PARAMS, "setvbuf") == written(
         preload, program, memory, "none:off", "setvbuf"
     )
 
 
 def test_streams_that_read_and_write_keep_their_buffers(preload: Preload, program: Program, memory: Path) -> None:
-    assert written(preload, program, memory, ALONE, "both") > 70
+    assert written(preload, program, memory, ONLY_STDIO_PARAMS, "both") > 70
 
 
 def test_a_stream_that_reads_needs_a_call_for_each_buffer(preload: Preload, program: Program, memory: Path) -> None:
-    (memory / "file").write_text(WHOLE, encoding="ascii")
+    (memory / "file").write_text(FILE_CONTENT, encoding="ascii")
     calls = {}
-    for params in ("*", ALONE):
+    for params in ("*", ONLY_STDIO_PARAMS):
         done = preload.run([program("c_stream"), memory / "file", "read"], memory, IOBUF_PARAMS=params)
         spent, total = map(int, done.stdout.split())
         assert total == sum(range(3000))
         calls[params] = spent
     assert calls["*"] > 70
-    assert calls[ALONE] < 10
+    assert calls[ONLY_STDIO_PARAMS] < 10
 
 
 def test_report_states_that_a_stream_got_a_larger_buffer(preload: Preload, program: Program, memory: Path) -> None:
-    done = preload.run([program("c_stream"), memory / "file"], memory, IOBUF_PARAMS=f"{ALONE}:verbose")
+    done = preload.run([program("c_stream"), memory / "file"], memory, IOBUF_PARAMS=f"{ONLY_STDIO_PARAMS}:verbose")
     assert "a stream of the C library, which got a larger buffer (stdio=alone)" in done.stderr
     result = preload.run([program("c_stream"), memory / "file"], memory, IOBUF_PARAMS="*:stdio=mine")
     assert 'stdio= takes "alone"' in result.stderr

@@ -16,7 +16,7 @@ from sonde.cli.main import main
 
 SOURCE = Path(__file__).resolve().parent / "programs" / "ffio_records.c"
 DATA = b"".join(bytes([number % 100]) * 1000 for number in range(4000))
-AHEAD = 32 << 20
+READ_AHEAD_BYTES = 32 << 20
 
 
 @pytest.fixture(params=["c", "c++"])
@@ -56,9 +56,11 @@ def test_space_is_preallocated_and_released_at_close(compiled_program: Path, tmp
             os.posix_fallocate(file.fileno(), 0, 1 << 20)
         except OSError:
             pytest.skip("this file system cannot allocate space")
-    size, allocated, closed_size, closed_allocated = run_plain(compiled_program, tmp_path, SONDE_FFIO_AHEAD=str(AHEAD))
+    size, allocated, closed_size, closed_allocated = run_plain(
+        compiled_program, tmp_path, SONDE_FFIO_AHEAD=str(READ_AHEAD_BYTES)
+    )
     assert size == closed_size == len(DATA)
-    assert allocated >= AHEAD
+    assert allocated >= READ_AHEAD_BYTES
     assert closed_allocated < len(DATA) + (1 << 20)
     assert (tmp_path / "data").read_bytes() == DATA
 
@@ -66,7 +68,7 @@ def test_space_is_preallocated_and_released_at_close(compiled_program: Path, tmp
 def test_assign_options_determine_the_buffering(compiled_program: Path, tmp_path: Path, preload: Preload) -> None:
     """4,000 records of 1,000 bytes become writes of 2 MiB, with and without space ahead."""
     settings = convert_ffio_specification("assign -F cachea:4096:8:8 f:data")
-    for variables in ({}, {"SONDE_FFIO_AHEAD": str(AHEAD)}):
+    for variables in ({}, {"SONDE_FFIO_AHEAD": str(READ_AHEAD_BYTES)}):
         done = preload.run([compiled_program, "data"], tmp_path, IOBUF_PARAMS=f"{settings}:verbose", **variables)
         assert done.returncode == 0, done.stderr
         assert (tmp_path / "data").read_bytes() == DATA

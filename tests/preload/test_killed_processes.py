@@ -30,7 +30,7 @@ def whole_records(file: Path) -> int:
     return len(data) // 1000
 
 
-KILLED = [
+KILLED_SETTINGS = [
     "*",
     "*:size=16k:count=4:alone",
     "*:size=64k:count=8:alone",
@@ -60,7 +60,7 @@ def check_kills(preload: Preload, journal: Path, folder: Path, params: str, kill
         assert record_count >= (safe[-1] if safe else 0)
 
 
-@pytest.mark.parametrize("params", KILLED)
+@pytest.mark.parametrize("params", KILLED_SETTINGS)
 def test_killed_process_leaves_a_prefix_of_its_writes(
     preload: Preload, program: Program, memory: Path, params: str
 ) -> None:
@@ -68,7 +68,7 @@ def test_killed_process_leaves_a_prefix_of_its_writes(
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("params", ["*:auto", *KILLED[:4]])
+@pytest.mark.parametrize("params", ["*:auto", *KILLED_SETTINGS[:4]])
 def test_ten_thousand_killed_processes_preserve_synced_data(
     preload: Preload, program: Program, memory: Path, params: str
 ) -> None:

@@ -21,7 +21,7 @@ from preload_under_test import Preload
 Program = Callable[[str], Path]
 
 PYTHON = os.path.realpath(sys.executable)
-OLD = "%process:age=60"
+AGE_PARAMS = "%process:age=60"
 RECORD = 100
 
 WRITER = """
@@ -60,7 +60,7 @@ def test_random_schedules_read_the_same_as_without_the_library(
 def test_ten_thousand_schedules_read_the_same_as_without(
     preload: Preload, program: Program, tmp_path: Path, peer: str
 ) -> None:
-    under, bare = run_schedules(preload, program("leases"), tmp_path, peer, 10_000, f"*,{OLD}")
+    under, bare = run_schedules(preload, program("leases"), tmp_path, peer, 10_000, f"*,{AGE_PARAMS}")
     assert under == bare
 
 
@@ -99,7 +99,7 @@ def report_of(folder: Path) -> dict[str, Any]:
 
 
 def test_opener_sees_all_that_was_written(preload: Preload, tmp_path: Path) -> None:
-    with writer(preload, tmp_path, f"*/data,{OLD}") as process:
+    with writer(preload, tmp_path, f"*/data,{AGE_PARAMS}") as process:
         assert (tmp_path / "data").stat().st_size < 5000  # stat() breaks no lease
         assert len((tmp_path / "data").read_bytes()) == 5000
         size = write_more(process)
@@ -110,14 +110,14 @@ def test_opener_sees_all_that_was_written(preload: Preload, tmp_path: Path) -> N
 
 
 def test_truncation_by_path_follows_earlier_writes(preload: Preload, tmp_path: Path) -> None:
-    with writer(preload, tmp_path, f"*/data,{OLD}") as process:
+    with writer(preload, tmp_path, f"*/data,{AGE_PARAMS}") as process:
         os.truncate(tmp_path / "data", 10)
         assert write_more(process) == 10_000
     assert (tmp_path / "data").read_bytes() == b"x" * 10 + b"\0" * 4990 + b"x" * 5000
 
 
 def test_stopped_holder_makes_opener_wait(preload: Preload, tmp_path: Path) -> None:
-    with writer(preload, tmp_path, f"*/data,{OLD}") as process:
+    with writer(preload, tmp_path, f"*/data,{AGE_PARAMS}") as process:
         process.send_signal(signal.SIGSTOP)
         sizes: list[int] = []
         reader = threading.Thread(target=lambda: sizes.append(len((tmp_path / "data").read_bytes())))
@@ -130,7 +130,7 @@ def test_stopped_holder_makes_opener_wait(preload: Preload, tmp_path: Path) -> N
 
 
 def test_nonblocking_open_of_a_leased_file_returns_eagain(preload: Preload, tmp_path: Path) -> None:
-    with writer(preload, tmp_path, f"*/data,{OLD}") as process:
+    with writer(preload, tmp_path, f"*/data,{AGE_PARAMS}") as process:
         process.send_signal(signal.SIGSTOP)
         with pytest.raises(BlockingIOError):
             os.open(tmp_path / "data", os.O_RDONLY | os.O_NONBLOCK)
@@ -149,7 +149,7 @@ def test_nonblocking_open_of_a_leased_file_returns_eagain(preload: Preload, tmp_
 
 @pytest.mark.parametrize(("params", "guard"), [("size=64k", "none"), ("alone", "node table")])
 def test_refused_lease_is_overridden_only_by_alone(preload: Preload, tmp_path: Path, params: str, guard: str) -> None:
-    with (tmp_path / "data").open("wb"), writer(preload, tmp_path, f"*/data:{params},{OLD}"):
+    with (tmp_path / "data").open("wb"), writer(preload, tmp_path, f"*/data:{params},{AGE_PARAMS}"):
         buffered = (tmp_path / "data").stat().st_size < 5000
     assert buffered == (guard != "none")
     report = report_of(tmp_path)
@@ -184,7 +184,7 @@ def test_file_of_another_owner_gets_no_lease(preload: Preload, memory: Path) -> 
     library = folder / preload.library.name
     library.write_bytes(preload.library.read_bytes())
     shell = "exec 3<>data; i=0; while [ $i -lt 500 ]; do echo record >&3; i=$((i+1)); done"
-    environment = preload.environment(IOBUF_PARAMS=f"*/data,{OLD}", SONDE_IOBUF_LINES=str(folder))
+    environment = preload.environment(IOBUF_PARAMS=f"*/data,{AGE_PARAMS}", SONDE_IOBUF_LINES=str(folder))
     environment["LD_PRELOAD"] = str(library)
     subprocess.run(["/bin/sh", "-c", shell], cwd=folder, env=environment, user=65534, group=65534, check=True)
     assert (folder / "data").read_bytes() == b"record\n" * 500
@@ -200,7 +200,7 @@ for _ in range(500): os.read(fd, 100)
 print("read", flush=True)
 sys.stdin.readline()
 """
-    environment = preload.environment(IOBUF_PARAMS=f"*/data,{OLD}", SONDE_IOBUF_LINES=str(tmp_path))
+    environment = preload.environment(IOBUF_PARAMS=f"*/data,{AGE_PARAMS}", SONDE_IOBUF_LINES=str(tmp_path))
     readers = [
         subprocess.Popen(
             [PYTHON, "-S", "-c", code],
@@ -237,7 +237,7 @@ for name in ("data", "link"):
 """
     for params in ("auto", "size=64k"):
         (tmp_path / params).mkdir()
-        done = preload.run([PYTHON, "-S", "-c", code], tmp_path / params, IOBUF_PARAMS=f"*/data:{params},{OLD}")
+        done = preload.run([PYTHON, "-S", "-c", code], tmp_path / params, IOBUF_PARAMS=f"*/data:{params},{AGE_PARAMS}")
         assert done.stdout == "50000 50000\nTrue\n50100 50100\nTrue\n", done.stderr
 
 
@@ -250,7 +250,7 @@ for turn in range(30):
     for i in range(300): os.write(fd, f"{turn * 300 + i:<99}\\n".encode())
     os.close(fd)
 """
-    environment = preload.environment(IOBUF_PARAMS=f"*,{OLD}")
+    environment = preload.environment(IOBUF_PARAMS=f"*,{AGE_PARAMS}")
     writers = [
         subprocess.Popen([PYTHON, "-S", "-c", code, str(number)], cwd=tmp_path, env=environment) for number in range(4)
     ]

@@ -51,12 +51,12 @@ PROCESS = split_names(
     all_signals_are_blocked a_handler_that_blocks_all_writes_too main_ends_first main_ends_alone a_thread_looks_at_once
     a_process_shares_the_memory a_file_may_not_grow only_the_strict_calls another_name_space"""
 )
-EVERYTHING = [
+ALL_SCENARIOS = [
     *(("metadata", scenario) for scenario in METADATA),
     *(("others", scenario) for scenario in OTHERS),
     *(("process", scenario) for scenario in PROCESS),
 ]
-KEPT = {
+PARAMS_BY_NAME = {
     "alone": "*:alone",
     "eager": "*:alone",
     "direct": "*:direct:alone",
@@ -71,14 +71,14 @@ OTHERS_LOOK = set(
     )
 )
 #: "System calls that a program makes without the C library are not seen."
-BARE = set(
+SCENARIOS_WITHOUT_LIBC = set(
     split_names(
         """size_at_each_step two_files_in_turn a_handler_looks a_handler_leaves handlers_are_as_they_were
         all_signals_are_blocked a_handler_that_blocks_all_writes_too a_thread_looks_at_once"""
     )
 )
 #: "When a process is killed, a file that was written from front to back holds a beginning of what was written."
-KILLED = set(
+KILLED_SCENARIOS = set(
     split_names(
         """ends_by_a_wrong_address ends_by_a_wrong_instruction ends_by_an_overflow_of_the_stack kills_itself
         sends_itself_a_fault exits_without_the_c_library ends_by_an_alarm ends_by_a_division"""
@@ -93,11 +93,11 @@ NUMBERED = {"all_numbers_are_used"}
 
 def select_by_day(name: str, scenarios: Iterable[str], by_day: Sequence[str]) -> list[ParameterSet]:
     """Each scenario with each option that keeps pages; other options than those `by_day` at night."""
-    marks = {option: () if option in by_day else (pytest.mark.nightly,) for option in KEPT}
+    marks = {option: () if option in by_day else (pytest.mark.nightly,) for option in PARAMS_BY_NAME}
     return [
         pytest.param(name, scenario, params, id=f"{scenario}-{option}", marks=marks[option])
         for scenario in scenarios
-        for option, params in KEPT.items()
+        for option, params in PARAMS_BY_NAME.items()
     ]
 
 
@@ -105,13 +105,13 @@ def select_scenarios_of_all_programs(scenarios: set[str], by_day: Sequence[str] 
     """The same for some scenarios of all programs, in the order of the catalog."""
     return [
         case
-        for name, scenario in EVERYTHING
+        for name, scenario in ALL_SCENARIOS
         if scenario in scenarios
         for case in select_by_day(name, [scenario], by_day)
     ]
 
 
-ELSEWHERE = OTHERS_LOOK | BARE | KILLED | ENDLESS | NUMBERED
+SEPARATELY_TESTED_SCENARIOS = OTHERS_LOOK | SCENARIOS_WITHOUT_LIBC | KILLED_SCENARIOS | ENDLESS | NUMBERED
 with_each_option = "name,scenario,params"
 
 
@@ -125,13 +125,13 @@ def outcomes(
     return without, preload.outcome([program, scenario], folder / "with", IOBUF_PARAMS=params)
 
 
-GUARDED = {"auto": "*:auto", "named": "*"}
+GUARDED_PARAMS = {"auto": "*:auto", "named": "*"}
 
 
-@pytest.mark.parametrize("params", GUARDED.values(), ids=GUARDED.keys())
+@pytest.mark.parametrize("params", GUARDED_PARAMS.values(), ids=GUARDED_PARAMS.keys())
 @pytest.mark.parametrize(
     ("name", "scenario"),
-    [case for case in EVERYTHING if case[1] not in BARE | KILLED | ENDLESS],
+    [case for case in ALL_SCENARIOS if case[1] not in SCENARIOS_WITHOUT_LIBC | KILLED_SCENARIOS | ENDLESS],
     ids=lambda value: value,
 )
 def test_leased_files_look_as_without_library(
@@ -142,9 +142,9 @@ def test_leased_files_look_as_without_library(
     assert under == without
 
 
-@pytest.mark.parametrize("params", GUARDED.values(), ids=GUARDED.keys())
+@pytest.mark.parametrize("params", GUARDED_PARAMS.values(), ids=GUARDED_PARAMS.keys())
 @pytest.mark.parametrize(
-    ("name", "scenario"), [case for case in EVERYTHING if case[1] in BARE], ids=lambda value: value
+    ("name", "scenario"), [case for case in ALL_SCENARIOS if case[1] in SCENARIOS_WITHOUT_LIBC], ids=lambda value: value
 )
 def test_leased_files_are_complete_at_the_end(
     preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
@@ -168,8 +168,12 @@ def test_other_options_change_no_result(
 @pytest.mark.parametrize(
     with_each_option,
     [
-        *select_by_day("metadata", [scenario for scenario in METADATA if scenario not in ELSEWHERE], tuple(KEPT)),
-        *select_scenarios_of_all_programs({*OTHERS, *PROCESS} - ELSEWHERE),
+        *select_by_day(
+            "metadata",
+            [scenario for scenario in METADATA if scenario not in SEPARATELY_TESTED_SCENARIOS],
+            tuple(PARAMS_BY_NAME),
+        ),
+        *select_scenarios_of_all_programs({*OTHERS, *PROCESS} - SEPARATELY_TESTED_SCENARIOS),
     ],
 )
 def test_calls_within_one_process_equal_bare_run(
@@ -189,7 +193,7 @@ def test_other_processes_see_the_data_when_the_file_is_closed(
     assert (under.code, under.files) == (without.code, without.files)
 
 
-@pytest.mark.parametrize(with_each_option, select_scenarios_of_all_programs(BARE))
+@pytest.mark.parametrize(with_each_option, select_scenarios_of_all_programs(SCENARIOS_WITHOUT_LIBC))
 def test_files_accessed_by_raw_system_calls_end_up_complete(
     preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
 ) -> None:
@@ -198,7 +202,7 @@ def test_files_accessed_by_raw_system_calls_end_up_complete(
     assert (under.code, under.files) == (without.code, without.files)
 
 
-@pytest.mark.parametrize(with_each_option, select_scenarios_of_all_programs(KILLED))
+@pytest.mark.parametrize(with_each_option, select_scenarios_of_all_programs(KILLED_SCENARIOS))
 def test_killed_process_leaves_a_prefix_of_its_file(
     preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, name: str, scenario: str, params: str
 ) -> None:
@@ -219,7 +223,7 @@ def test_an_extra_descriptor_per_file_does_not_damage_files(
     assert len(without.files) - len(under.files) <= 4
 
 
-@pytest.mark.parametrize("params", KEPT.values(), ids=KEPT.keys())
+@pytest.mark.parametrize("params", PARAMS_BY_NAME.values(), ids=PARAMS_BY_NAME.keys())
 def test_processes_with_shared_memory_are_noticed_and_not_buffered(
     preload: Preload, same_program: Program, plain: Plain, tmp_path: Path, params: str
 ) -> None:
@@ -227,7 +231,7 @@ def test_processes_with_shared_memory_are_noticed_and_not_buffered(
     assert under == without
 
 
-@pytest.mark.parametrize("params", KEPT.values(), ids=KEPT.keys())
+@pytest.mark.parametrize("params", PARAMS_BY_NAME.values(), ids=PARAMS_BY_NAME.keys())
 def test_lock_on_mapped_file_ends_all_buffering(preload: Preload, tmp_path: Path, params: str) -> None:
     """As SQLite and LMDB do. A lock alone, and a map alone, do not."""
     program = """
@@ -259,8 +263,8 @@ write("data")
 def test_all_scenarios_are_run(same_program: Program, name: str) -> None:
     output = subprocess.run([*RUNNER, same_program(name), "--list"], capture_output=True, text=True, check=True).stdout
     assert output.split() == {"metadata": METADATA, "others": OTHERS, "process": PROCESS}[name]
-    assert len(EVERYTHING) == 92
-    assert {scenario for _, scenario in EVERYTHING} > ELSEWHERE
+    assert len(ALL_SCENARIOS) == 92
+    assert {scenario for _, scenario in ALL_SCENARIOS} > SEPARATELY_TESTED_SCENARIOS
 
 
 def test_calls_are_buffered_in_these_tests(preload: Preload, same_program: Program, tmp_path: Path) -> None:
@@ -269,7 +273,7 @@ def test_calls_are_buffered_in_these_tests(preload: Preload, same_program: Progr
     preload.run(
         [same_program("metadata"), "size_at_each_step"],
         tmp_path,
-        IOBUF_PARAMS=GUARDED["named"],
+        IOBUF_PARAMS=GUARDED_PARAMS["named"],
         SONDE_IOBUF_LINES=str(lines),
     )
     (report,) = [json.loads(line) for file in lines.iterdir() for line in file.read_text("utf-8").splitlines()]

@@ -47,7 +47,7 @@ UNITS = [
     "m",
     "d",
 ]
-WRITTEN = st.one_of(
+NUMBER_TEXTS = st.one_of(
     st.builds(
         "{}{}{}{}".format,
         st.sampled_from(["0", "1", "64", "2.5", "100", "100.0", "007", "1e3", "-1", ".5", "5."]),
@@ -63,7 +63,7 @@ WRITTEN = st.one_of(
 
 
 @pytest.mark.parametrize("kind", sorted(NUMBER_PARSERS))
-@given(WRITTEN)
+@given(NUMBER_TEXTS)
 @example(" 4 KiB")
 @example("4 KiB\n")
 @example("\u0664 KiB")

@@ -26,12 +26,12 @@ class User:
         self.room, self.folder = room, folder
         self.environment = {"SONDE_ENGINE": str(engine), "PYTHONPATH": str(ROOT / "lab"), "HOME": str(folder)}
 
-    def sonde(self, *arguments: str, patience_s: float = 300, directory: Path | None = None) -> Done:
+    def sonde(self, *arguments: str, patience_s: float = 300, directory: Path | None = None) -> CommandResult:
         done = self.room.run(
             sys.executable, "-m", "sonde", *arguments, check=False, directory=directory or self.folder,
             environment=self.environment, patience_s=patience_s,
         )  # fmt: skip
-        return Done(done)
+        return CommandResult(done)
 
     def begin(self, *arguments: str) -> subprocess.Popen[str]:
         """The same, without waiting."""
@@ -70,7 +70,7 @@ def in_tree(room: Room, folder: Path, pattern: str = "*") -> list[str]:
     return room.output_of("find", str(folder), "-mindepth", "1", "-name", pattern).split()
 
 
-class Done:
+class CommandResult:
     """How a call ended."""
 
     def __init__(self, done: subprocess.CompletedProcess[str]) -> None:

@@ -106,7 +106,7 @@ DRIVES = {"virtual", "main"}  # folders that may include headers of the engine
 # Folder of the lab -> folders it may import, besides itself. The ground knows nothing else; findings (what a number is
 # worth) and charts (how numbers are drawn) stand on it; services keep, start and conduct; capabilities are what it is
 # all for, and know all of these but not each other. Only cli knows capabilities, and nobody knows cli.
-GROUND = {"model", "stats"}
+COMMON_FOLDERS = {"model", "stats"}
 SERVICES = {"findings", "charts", "terminal", "launch", "store", "sources", "telemetry", "logs", "conduct"}
 CAPABILITIES = {
     "experiments",
@@ -125,15 +125,15 @@ LAB: dict[str, set[str]] = {
     "model": set(),
     "stats": set(),
     **{service: {"model"} for service in ("launch", "store", "sources", "terminal", "telemetry", "logs")},
-    **dict.fromkeys(("findings", "charts"), GROUND),
+    **dict.fromkeys(("findings", "charts"), COMMON_FOLDERS),
     "conduct": {"model", "launch", "store", "telemetry"},
     # programs of others reach what the command does: they measure, compare, watch and draw by the same functions
-    "public": GROUND | SERVICES | {"experiments", "trends", "report"},
-    **dict.fromkeys(CAPABILITIES, GROUND | SERVICES),
-    "cli": GROUND | SERVICES | CAPABILITIES,
+    "public": COMMON_FOLDERS | SERVICES | {"experiments", "trends", "report"},
+    **dict.fromkeys(CAPABILITIES, COMMON_FOLDERS | SERVICES),
+    "cli": COMMON_FOLDERS | SERVICES | CAPABILITIES,
 }
 # What the files at the top of the package may import: (folder, file).
-FACE = {("cli", "__main__.py"), ("public", "__init__.py"), ("model", "__init__.py")}
+ROOT_IMPORTS = {("cli", "__main__.py"), ("public", "__init__.py"), ("model", "__init__.py")}
 # Arrows beyond these, each with its reason.
 for _from, _to in (
     ("diagnose", "trends"),  # what became slower, and when, is where a diagnosis begins
@@ -254,7 +254,7 @@ def test_lab_imports_follow_the_directions() -> None:
         count += 1
         target = module.partition(".")[2].partition(".")[0]
         if folder == "":  # __main__ starts the command; sonde itself offers sonde.open and its version
-            allowed = (target, Path(file).name) in FACE
+            allowed = (target, Path(file).name) in ROOT_IMPORTS
         else:
             assert folder in LAB, f"lab/sonde/{folder} has no place in the directions yet"
             allowed = target in ("", folder, *LAB[folder])  # sonde itself: the version

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # Trees that hold no sources of ours: build outputs, environments, what tools leave behind.
-OUTSIDE = {"build", "dist", "sonde-archive", "__pycache__", "data"}
+IGNORED_FOLDERS = {"build", "dist", "sonde-archive", "__pycache__", "data"}
 CODE = {".cpp", ".hpp", ".py", ".cmake", ".toml", ".cff"}
 LONGEST_FILE = 400  # lines
 # Longer files, with their limit and the reason.
@@ -24,7 +24,9 @@ def repository() -> list[Path]:
     """All files of ours, relative to the root."""
     paths = []
     for folder, inner, names in os.walk(ROOT):
-        inner[:] = [name for name in inner if name not in OUTSIDE and (not name.startswith(".") or name == ".ci")]
+        inner[:] = [
+            name for name in inner if name not in IGNORED_FOLDERS and (not name.startswith(".") or name == ".ci")
+        ]
         paths += [(Path(folder) / name).relative_to(ROOT) for name in names if not name.endswith(".egg-info")]
     return sorted(paths)
 

@@ -10,7 +10,7 @@ from pathlib import Path
 ENGINE = Path(__file__).resolve().parents[2] / "engine"
 
 # Sources whose declarations stand elsewhere, and why. A folder stands for all in it.
-ELSEWHERE = {
+ALLOWED_LOCATIONS = {
     "backends/": "a backend is one value that the list names; their seam is backend.hpp",
     "dialects/": "a dialect is one value that the list names; their seams are dialect.hpp and each session's header",
     "main/": "what the program can be asked stands in commands.hpp",
@@ -54,7 +54,7 @@ def test_functions_are_declared_in_the_header_of_their_source() -> None:
     wrong, definition_count = [], 0
     for source in sorted(ENGINE.rglob("*.cpp")):
         name = source.relative_to(ENGINE).as_posix()
-        if name.startswith(tuple(ELSEWHERE)):
+        if name.startswith(tuple(ALLOWED_LOCATIONS)):
             continue
         text = source.read_text(encoding="utf-8")
         header = source.with_suffix(".hpp")
@@ -66,7 +66,7 @@ def test_functions_are_declared_in_the_header_of_their_source() -> None:
 
 
 def test_the_exceptions_are_still_needed() -> None:
-    for name in ELSEWHERE:
+    for name in ALLOWED_LOCATIONS:
         folder = ENGINE / name
         sources = sorted(folder.rglob("*.cpp")) if name.endswith("/") else [folder]
         assert any(

@@ -18,7 +18,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ROOT / "docs" / "published"
-KEPT = sorted(path for path in (PAGES / "ours").glob("*.json") if path.stem != "published")
+FIGURE_FILES = sorted(path for path in (PAGES / "ours").glob("*.json") if path.stem != "published")
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -38,11 +38,11 @@ def test_pages_reference_exactly_the_stored_figures() -> None:
     names_on_pages = {
         name for page in PAGES.glob("*.md") for name in re.findall(r"<!-- ours: (\S+) -->", page.read_text())
     }
-    assert names_on_pages == {path.stem for path in KEPT}
+    assert names_on_pages == {path.stem for path in FIGURE_FILES}
     assert names_on_pages
 
 
-@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FIGURE_FILES, ids=lambda path: path.stem)
 def test_a_record_is_small_and_of_claims_that_the_experiment_makes(path: Path) -> None:
     assert path.stat().st_size < 100_000
     figures = json.loads(path.read_text())
@@ -53,7 +53,7 @@ def test_a_record_is_small_and_of_claims_that_the_experiment_makes(path: Path) -
     assert {entry["id"] for entry in figures["figures"]} <= {entry["id"] for entry in written.get("figures", [])}
 
 
-@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FIGURE_FILES, ids=lambda path: path.stem)
 def test_pictures_are_svg_within_their_frame(drawing: ModuleType, path: Path) -> None:
     text = drawing.ours(path.stem)
     pictures = re.findall(r"<svg.*?</svg>", text)

@@ -8,14 +8,14 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LONGEST = 120  # lines
-NAMED = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|cpp))`")
+NAMED_SOURCE = re.compile(r"`((?:[\w.-]+/)*[\w.-]+\.(?:py|cpp))`")
 
 
 def find_missing_files(text: str) -> list[str]:
     """Sources named in backticks that do not exist. A bare name lies in the folder of the path before it."""
     missing = []
     folder = Path()
-    for name in NAMED.findall(text):
+    for name in NAMED_SOURCE.findall(text):
         path = Path(name) if "/" in name else folder / name
         folder = path.parent
         if not (ROOT / path).is_file():
@@ -25,7 +25,7 @@ def find_missing_files(text: str) -> list[str]:
 
 def test_tests_cited_by_the_page_exist() -> None:
     text = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
-    assert len(NAMED.findall(text)) > 15
+    assert len(NAMED_SOURCE.findall(text)) > 15
     assert find_missing_files(text) == []
 
 

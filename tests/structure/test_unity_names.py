@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("engine", "tests/engine", "preload", "simulate", "tests/simulate")
-APART = {"backends", "intercept"}  # which cmake/unity.cmake and preload/CMakeLists.txt leave out
+SEPARATE_FOLDERS = {"backends", "intercept"}  # which cmake/unity.cmake and preload/CMakeLists.txt leave out
 
 _TYPE = re.compile(r"(?:enum class|class|struct|enum|union) (\w+)")
 _OTHER = re.compile(r"[^(={]*?([A-Za-z_]\w*)\s*(?:\[[^\]]*\])*\s*(\(.*|=|\{|;)")
@@ -52,7 +52,9 @@ def test_local_names_are_unique_within_a_folder(part: str) -> None:
     folders: defaultdict[Path, dict[str, str]] = defaultdict(dict)
     for path in sorted((ROOT / part).rglob("*.cpp")):
         # Programs of their own, and what is built into the MPI modules.
-        if path.parent.name not in APART and not re.search(r"_probe\.cpp$|mpi_(module|file|waiting)\.cpp$", path.name):
+        if path.parent.name not in SEPARATE_FOLDERS and not re.search(
+            r"_probe\.cpp$|mpi_(module|file|waiting)\.cpp$", path.name
+        ):
             folders[path.parent][path.name] = path.read_text(encoding="utf-8")
     wrong = [
         f"{folder.relative_to(ROOT)}: {clash}"

@@ -29,7 +29,7 @@ PROGRAMS = {
     "records of 100 kB": "for i in range(300): os.write(fd, block * 100)",
     "two streams in turn": "for i in range(2000): os.pwrite(fd, block, i // 8 % 2 * 50_000_000 + i * 1000)",
 }
-LEFT = {
+UNSUITABLE_PROGRAMS = {
     "scattered": ("for i in range(2000): os.pwrite(fd, block, random.randrange(10**9))", "neither follow"),
     "large": ("for i in range(230): os.pwrite(fd, block * 2000, i % 10 * 2_000_000)", "large already"),
     "few": ("for i in range(150): os.write(fd, block)", "too few"),
@@ -82,11 +82,11 @@ def test_auto_settings_equal_settings_derived_from_a_trace(
     assert line["auto"]["why"] in output
 
 
-@pytest.mark.parametrize("name", LEFT)
+@pytest.mark.parametrize("name", UNSUITABLE_PROGRAMS)
 def test_auto_does_not_buffer_without_gain_and_reports_why(
     tmp_path: Path, name: str, sonde_with_library: Sonde
 ) -> None:
-    program, why = LEFT[name]
+    program, why = UNSUITABLE_PROGRAMS[name]
     line, output = chosen_while_running(sonde_with_library, tmp_path, program)
     assert not line["auto"]["buffered"]
     assert why in line["auto"]["why"]

@@ -41,7 +41,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 SHELLS = {"shell", "sh", "bash", "console"}
 # More than these is a page that nobody tries. A dozen stand on the page of clusters, whose jobs test_slurm.py submits.
 MAX_NOT_RUN = 36
-PLACES = re.compile(r"(?<![\w./-])/(scratch|project|other|mnt)\b")
+SITE_PATH = re.compile(r"(?<![\w./-])/(scratch|project|other|mnt)\b")
 MARK = re.compile(r"<!-- not run: (?P<reason>[^:]+): (?P<beginning>.+?) -->")
 
 
@@ -202,7 +202,7 @@ def plan_page(folder: Path) -> None:
     """The plan that the page prints before its commands."""
     page = (ROOT / "README.md").read_text(encoding="utf-8")
     text = page.split("```toml\n")[1].split("```")[0]
-    (folder / "shared-file.toml").write_text(PLACES.sub(rf"{folder}/\1", text), encoding="utf-8")
+    (folder / "shared-file.toml").write_text(SITE_PATH.sub(rf"{folder}/\1", text), encoding="utf-8")
 
 
 def experiment_page(folder: Path) -> None:
@@ -213,7 +213,7 @@ def experiment_page(folder: Path) -> None:
 def load_page(folder: Path) -> None:
     """The plan beside the page."""
     text = (ROOT / "docs" / "tasks" / "load.toml").read_text(encoding="utf-8")
-    (folder / "load.toml").write_text(PLACES.sub(rf"{folder}/\1", text), encoding="utf-8")
+    (folder / "load.toml").write_text(SITE_PATH.sub(rf"{folder}/\1", text), encoding="utf-8")
 
 
 def object_page(folder: Path) -> None:
@@ -225,7 +225,7 @@ def object_page(folder: Path) -> None:
 def start_page(folder: Path) -> None:
     """The plan beside the page."""
     text = (ROOT / "docs" / "start" / "mine.toml").read_text(encoding="utf-8")
-    (folder / "mine.toml").write_text(PLACES.sub(rf"{folder}/\1", text), encoding="utf-8")
+    (folder / "mine.toml").write_text(SITE_PATH.sub(rf"{folder}/\1", text), encoding="utf-8")
 
 
 def watch_page(folder: Path) -> None:
@@ -233,7 +233,7 @@ def watch_page(folder: Path) -> None:
     write_service_stand_ins(folder.parent / "programs")
     text = (ROOT / "docs" / "tasks" / "watch.toml").read_text(encoding="utf-8")
     text = text.replace("/var/log/messages", "/scratch/messages")
-    (folder / "watch.toml").write_text(PLACES.sub(rf"{folder}/\1", text), encoding="utf-8")
+    (folder / "watch.toml").write_text(SITE_PATH.sub(rf"{folder}/\1", text), encoding="utf-8")
     line = "Nov 17 08:40:00 oss3 kernel: md/raid:md3: Disk failure on sdq1, disabling device.\n"
     (folder / "scratch" / "messages").write_text(line, encoding="utf-8")
     days = [f"2026-11-{day:02d}" for day in range(1, 15)]
@@ -322,7 +322,7 @@ def shell(tmp_path: Path, engine: Path, warm_process: WarmSonde) -> Callable[[st
         environment["SONDE_PRELOAD"] = os.environ["SONDE_PRELOAD"]
 
     def run(text: str) -> subprocess.CompletedProcess[str]:
-        line = PLACES.sub(rf"{folder}/\1", text)
+        line = SITE_PATH.sub(rf"{folder}/\1", text)
         return subprocess.run(
             ["bash", "-c", line], cwd=folder, env=environment, input="y\n", capture_output=True, text=True, timeout=120
         )

@@ -21,7 +21,7 @@ import start_ranks  # noqa: E402
 pytestmark = pytest.mark.mpi
 NODES, RANKS = 3, 2  # ranks of each node
 #: In place of a stonewall of a second: the count of files is to be known, and each node leaves a word when it is asked.
-LONG = """drop-caches = TRUE
+LONG_SETTINGS = """drop-caches = TRUE
 drop-caches-cmd = hostname >> dropped
 [debug]
 stonewall-time = 60
@@ -33,7 +33,7 @@ def test_phases_and_search_are_shared_by_all_nodes(engine: Path, tmp_path: Path,
     reason = many_nodes.explain_unavailability()
     if reason or launcher is None or module is None:
         pytest.skip(reason or "needs the Python package mpich and sonde-mpi-abi.so")
-    (tmp_path / "my.ini").write_text(short_io500.replace("[debug]\nstonewall-time = 1\n", LONG))
+    (tmp_path / "my.ini").write_text(short_io500.replace("[debug]\nstonewall-time = 1\n", LONG_SETTINGS))
     with many_nodes.ManyNodes(NODES, tmp_path) as nodes:
         hosts = ",".join(f"{name}:{RANKS}" for name in nodes.names)
         arguments = ["--launcher", "mpiexec", "--tasks", str(NODES * RANKS), "--mpi-module", str(module), "--no-report"]

@@ -19,7 +19,7 @@ import pytest
 EDISON = "-a MPIIO -t 10000 -b 1000000 -s 2 -w -r -W -R -g -k -G 7"
 PIECES = "-a MPIIO -t 10000 -b 10000 -s 100 -w -W -k"
 LINE = "-t 1000 -b 100000 -s 2 -w -r -W -R -g -k"
-FIRST = 16
+UNBUFFERED_FIRST_WRITES = 16
 LAUNCHERS = {
     "mpich": [str(Path(sys.prefix) / "bin" / "mpiexec")],
     "openmpi": ["mpiexec.openmpi", "--allow-run-as-root", "--oversubscribe"],
@@ -27,7 +27,7 @@ LAUNCHERS = {
 
 
 @dataclass(frozen=True)
-class Told:
+class FileReport:
     """The library's report on one open of one file."""
 
     path: str
@@ -41,16 +41,16 @@ class Told:
     def is_a_twentieth(self) -> bool:
         """At most a twentieth of the calls reached the kernel, except the first writes of a file: these bypass the
         buffer while storage answers at once."""
-        return (self.below - min(self.writes, FIRST)) * 20 < self.calls
+        return (self.below - min(self.writes, UNBUFFERED_FIRST_WRITES)) * 20 < self.calls
 
 
-def reports(lines: Path) -> list[Told]:
+def reports(lines: Path) -> list[FileReport]:
     """All that processes have written to the folder."""
     lines_read = [
         json.loads(line) for file in lines.iterdir() for line in file.read_text(encoding="utf-8").splitlines()
     ]
     return [
-        Told(
+        FileReport(
             line["path"],
             line["read"]["calls"] + line["write"]["calls"],
             line["read"]["storage_calls"] + line["write"]["storage_calls"],
@@ -65,7 +65,7 @@ def reports(lines: Path) -> list[Told]:
 
 def run_under_iobuf(
     command: list[str], folder: Path, library: Path, options: str = "size=64k:count=4:alone"
-) -> list[Told]:
+) -> list[FileReport]:
     """Runs it under the library; what the reports say about the files that it made in `folder`."""
     lines = Path(tempfile.mkdtemp(prefix="lines", dir=folder))
     under = {
@@ -170,7 +170,7 @@ ONE_RANKS = {"own_files.0", "own_files.1", "read_only"}
 
 
 @dataclass(frozen=True)
-class Seen:
+class RankResults:
     """Results of all ranks, and the files that they left."""
 
     out: str
@@ -180,7 +180,7 @@ class Seen:
 @dataclass(frozen=True)
 class Sharing:
     command: list[str]
-    without: Seen
+    without: RankResults
 
 
 @pytest.fixture(scope="module", params=LAUNCHERS)
@@ -197,7 +197,7 @@ def two_ranks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
     return Sharing(command, run_in_new_folder(command, folder / "without", {}))
 
 
-def run_in_new_folder(command: list[str], folder: Path, settings: dict[str, str]) -> Seen:
+def run_in_new_folder(command: list[str], folder: Path, settings: dict[str, str]) -> RankResults:
     """Runs the program in a new folder."""
     folder.mkdir()
     position = command.index("--under")
@@ -205,7 +205,7 @@ def run_in_new_folder(command: list[str], folder: Path, settings: dict[str, str]
     command_line = [*command[:position], *under, *command[position + 1 :], str(folder)]
     done = subprocess.run(command_line, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
-    return Seen(done.stdout, {file.name: file.read_bytes() for file in folder.iterdir()})
+    return RankResults(done.stdout, {file.name: file.read_bytes() for file in folder.iterdir()})
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ import keep_figures  # noqa: E402
 import reproduction  # noqa: E402
 import reproduction_page  # noqa: E402
 
-KEPT = sorted(reproduction.NUMBERS_FOLDER.glob("*.json"))
+NUMBER_FILES = sorted(reproduction.NUMBERS_FOLDER.glob("*.json"))
 # Simulated again in a few seconds each; the whole is behind the command.
 QUICK = ("cray-x1-call-rate", "cray-x1-streams-misaligned")
 
@@ -65,7 +65,7 @@ def test_failing_shape_has_an_explanation() -> None:
     assert silent == []
 
 
-@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", NUMBER_FILES, ids=lambda path: path.stem)
 def test_numbers_are_small_and_of_an_experiment_that_is_simulated(path: Path) -> None:
     assert path.stat().st_size < 100_000
     numbers = read_numbers(path)
@@ -75,7 +75,7 @@ def test_numbers_are_small_and_of_an_experiment_that_is_simulated(path: Path) ->
     assert path.stem in reproduction.list_simulated_experiments()
 
 
-@pytest.mark.parametrize("path", KEPT, ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", NUMBER_FILES, ids=lambda path: path.stem)
 def test_every_control_fails(path: Path) -> None:
     wrong = [
         f"{control['id']} ({control['change']}): {control['found']}"

@@ -23,7 +23,7 @@ except MachineError as reason:  # a tree without C++ programs
     pytest.skip(str(reason), allow_module_level=True)
 
 SYSTEM, MOUNT, NODES, TASKS = "edison", "fs1", 24, 96
-HANGING = 1_000_000  # one request takes longer than the phase
+HANGING_FACTOR = 1_000_000  # one request takes longer than the phase
 SEGMENTS = {"short": 48, "long": 160}  # MiB of each task
 STOP_TIMES = {"short": "1s", "long": "8s"}
 
@@ -81,7 +81,7 @@ def count_names(
 
 
 def test_target_that_hangs_in_a_long_phase_is_identified(tmp_path: Path, system_file: Path) -> None:
-    phases, named_count, wrong_count = count_names(tmp_path, system_file, "long", "time", HANGING, runs=1)
+    phases, named_count, wrong_count = count_names(tmp_path, system_file, "long", "time", HANGING_FACTOR, runs=1)
     assert (named_count, wrong_count) == (phases, 0)
 
 
@@ -91,7 +91,7 @@ def test_target_that_hangs_in_a_long_phase_is_identified(tmp_path: Path, system_
 def test_slow_targets_are_identified_without_false_positives(
     length: str, stop: str, tmp_path: Path, system_file: Path
 ) -> None:
-    factors = (2, 5, 10, 100, *((HANGING,) if stop == "time" else ()))
+    factors = (2, 5, 10, 100, *((HANGING_FACTOR,) if stop == "time" else ()))
     for factor in factors:
         phases, named_count, wrong_count = count_names(tmp_path, system_file, length, stop, factor, runs=10)
         assert named_count >= 0.95 * phases, (length, stop, factor)

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-WORDS = {
+ARGUMENTS_AND_OUTPUT = {
     "ior": ("-a DUMMY -o f", "\nSummary of all tests:"),
     "mdtest": ("-a DUMMY -n 3 -d m", "\nSUMMARY rate (in ops/sec): (of 1 iterations)"),
     "md-workbench": ("-a DUMMY -P 3 -I 1 -R 1 -o w", "\ncleanup process max:"),
 }
 
 
-@pytest.mark.parametrize("tool", WORDS)
+@pytest.mark.parametrize("tool", ARGUMENTS_AND_OUTPUT)
 def test_program_name_selects_the_dialect(tool: str, engine_path: Path, tmp_path: Path) -> None:
     (tmp_path / tool).symlink_to(engine_path)
-    command_line, wanted = WORDS[tool]
+    command_line, wanted = ARGUMENTS_AND_OUTPUT[tool]
     result = subprocess.run(
         [f"./{tool}", *command_line.split()], cwd=tmp_path, capture_output=True, text=True, check=False
     )

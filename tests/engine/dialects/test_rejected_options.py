@@ -26,7 +26,7 @@ BUILT_IN = """--dummy.delay-create=1 --dummy.delay-close=1 --dummy.delay-sync=1 
 --ncmpi.preallocate --ncmpi.useStridedDatatype --ncmpi.useFileView --mmap.madv_dont_need --mmap.madv_pattern
 --aio.max-pending=8
 --aio.granularity=4"""
-ELSEWHERE = """--dfs.pool=p --dfs.group=g --dfs.cont=c --dfs.chunk_size=1m
+OTHER_BACKEND_OPTIONS = """--dfs.pool=p --dfs.group=g --dfs.cont=c --dfs.chunk_size=1m
 --dfs.oclass=S1 --dfs.dir_oclass=S1 --dfs.prefix=p --dfs.destroy --rados.user=u --rados.conf=c --rados.pool=p
 --cephfs.user=u --cephfs.conf=c --cephfs.prefix=p --cephfs.remote_prefix=p --cephfs.olazy --hdfs.odirect
 --hdfs.user=u --hdfs.name_node=n --hdfs.replicas=1 --hdfs.block_size=1m --ime.odirect --libnfs.url=u
@@ -35,7 +35,7 @@ ELSEWHERE = """--dfs.pool=p --dfs.group=g --dfs.cont=c --dfs.chunk_size=1m
 --S3-libs3.bucket-per-file --S3-libs3.bucket-name-prefix=p --S3-libs3.dont-suffix-bucket --S3-libs3.s3-compatible
 --S3-libs3.use-ssl --S3-libs3.host=h --S3-libs3.secret-key=k --S3-libs3.access-key=k --S3-libs3.region=r
 --S3-libs3.location=l"""
-INTERFACES = f"{POSIX} {BUILT_IN} {ELSEWHERE}"
+INTERFACES = f"{POSIX} {BUILT_IN} {OTHER_BACKEND_OPTIONS}"
 IOR = """-a=POSIX -A=1 -b=1m -c -C -d=0 -D=1 -e -E -F -g -G=5 -i=1 -j=1 -k -K -l=offset --dataPacketType=o -m -M=1%
 -N=1 -o=f -Q=1 -r -R -s=1 -t=4k -T=1 -u -v -w -W -x -X=1 -y -Y -z -Z --collective --randomPrefill=64k
 --random-offset-seed=5 --warningAsErrors --dryRun"""
@@ -59,7 +59,7 @@ MD_WORKBENCH = """-O=1 -a=POSIX -I=10 -L=file -P=10 -D=2 -G=1 -o=m -q -S=8 -R=1 
 --start-item=1 --print-detailed-stats --read-only --ignore-precreate-errors --process-reports --verbose
 --run-info-file=i"""
 # What an option needs beside it, in the real tool too.
-BESIDE = {
+REQUIRED_OPTIONS = {
     "ior": {"-c": "-a MPIIO", "--collective": "-a MPIIO", "-R": "-w", "--randomPrefill": "-z -b 1m", "-y": "-F"}
     | {"stoneWallingStatusFile": "-k -r"},
     "mdtest": {"-X": "-w 8 -e 8 -n 2", "--verify-read": "-w 8 -e 8 -n 2", "-I": "-n 0", "-W": "-n 2", "-k": "-n 2"}
@@ -95,7 +95,7 @@ def test_every_option_of_the_peer_is_accepted_or_refused_on_its_page(
         name = option.partition("=")[0]
         row_text = find_row(tool, name)
         arguments = [option] if name.startswith("-") else ["-O", option]
-        command = [str(engine_path), tool, *arguments, *BESIDE[tool].get(name, "").split(), "--sonde-plan"]
+        command = [str(engine_path), tool, *arguments, *REQUIRED_OPTIONS[tool].get(name, "").split(), "--sonde-plan"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
         if not row_text:
             wrong.append(f"{name}: not on the page")

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from engine_under_test import BAD_PLAN, Engine, Plan, Result, write_plan
-from wrong_plans import DROP, TEXTS, WRONG_PLANS, Wrong
+from wrong_plans import DROP, TEXTS, WRONG_PLANS, WrongPlan
 
 
 def change_plan_members(plan: Plan, changes: dict[str, Any]) -> Plan:
@@ -50,7 +50,7 @@ def check_nothing_ran(result: Result) -> None:
 
 
 @pytest.mark.parametrize("wrong", WRONG_PLANS, ids=lambda wrong: wrong.name)
-def test_a_wrong_plan_is_refused_in_one_sentence(engine: Engine, target: Path, wrong: Wrong) -> None:
+def test_a_wrong_plan_is_refused_in_one_sentence(engine: Engine, target: Path, wrong: WrongPlan) -> None:
     (target / "taken").mkdir()
     (target / "taken" / "precious").write_text("mine", encoding="utf-8")
     plan = change_plan_members(write_plan(target), wrong.changes)

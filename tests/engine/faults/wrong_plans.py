@@ -13,7 +13,7 @@ TWO: list[dict[str, Any]] = [{"id": "w", "op": "write"}, {"id": "r", "op": "read
 
 
 @dataclass(frozen=True)
-class Wrong:
+class WrongPlan:
     """One mistake. `says`: parts of the sentence, in any order."""
 
     changes: dict[str, Any]
@@ -25,10 +25,10 @@ class Wrong:
         return ",".join(f"{path}={'absent' if value is DROP else value}" for path, value in self.changes.items())[:70]
 
 
-def make_wrong_plan(says: str | tuple[str, ...], code: int = 2, **changes: Any) -> Wrong:
+def make_wrong_plan(says: str | tuple[str, ...], code: int = 2, **changes: Any) -> WrongPlan:
     """`changes`: dots in paths are written as two underscores, indices as numbers."""
     parts = (says,) if isinstance(says, str) else says
-    return Wrong({path.replace("__", "."): value for path, value in changes.items()}, parts, code)
+    return WrongPlan({path.replace("__", "."): value for path, value in changes.items()}, parts, code)
 
 
 def make_phases(*more: dict[str, Any]) -> list[dict[str, Any]]:
@@ -254,7 +254,7 @@ CODE_3 = [
 TREE = {"items_per_dir": 3}
 
 
-def make_wrong_tree_plan(says: str | tuple[str, ...], phase: dict[str, Any], **meta: Any) -> Wrong:
+def make_wrong_tree_plan(says: str | tuple[str, ...], phase: dict[str, Any], **meta: Any) -> WrongPlan:
     """A plan about a tree with one phase."""
     return make_wrong_plan(says, data=DROP, meta={"tree": TREE, **meta}, phases=[{"id": "p", **phase}])
 

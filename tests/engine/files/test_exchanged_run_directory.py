@@ -15,7 +15,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a second user needs r
 
 RUNS = 8
 FILES = {"mapping": "many", "count": 600, "directories": "per_task"}
-SMALL = {"transfer": "4KiB", "block": "4KiB", "segments": 1}
+SMALL_ACCESS = {"transfer": "4KiB", "block": "4KiB", "segments": 1}
 
 
 def make_data_plan(target: Path) -> Plan:
@@ -25,7 +25,7 @@ def make_data_plan(target: Path) -> Plan:
         target,
         *phases,
         tasks={"processes": 2},
-        data={"access": SMALL, "files": FILES},
+        data={"access": SMALL_ACCESS, "files": FILES},
         target={"directory": "run"},
     )
 

@@ -19,7 +19,7 @@ from hdf5_plans import make_plan, read_record, read_sentence
 
 pytestmark = pytest.mark.mpi
 RunPlan = Callable[..., "subprocess.CompletedProcess[str]"]
-LONG = [{"id": "first", "op": "write"}, {"id": "long", "op": "rewrite", "stop": {"time": "120s"}}]
+LONG_PHASES = [{"id": "first", "op": "write"}, {"id": "long", "op": "rewrite", "stop": {"time": "120s"}}]
 
 
 @pytest.fixture(params=["hdf5", "pnetcdf"])
@@ -181,7 +181,7 @@ def test_killed_run_is_cleaned(
     target = tmp_path / "target"
     target.mkdir()
     plan = make_plan(target, backend=backend, files={"mapping": mapping}, verify="none")
-    plan |= {"phases": LONG, "observe": {"progress": "20ms"}}
+    plan |= {"phases": LONG_PHASES, "observe": {"progress": "20ms"}}
     engine = Engine(Path(hdf5_engine), tmp_path)
     launcher = [*openmpi_launcher.start, *openmpi_launcher.command(2)]
     with engine.start(plan, before=launcher) as running:

@@ -152,7 +152,7 @@ def test_time_limit_does_not_corrupt_the_file(run_plan: RunPlan, tmp_path: Path)
     assert len(read_datasets(tmp_path / "run/data")) == 200
 
 
-WRONG = [
+WRONG_PLANS = [
     ({"io": {"queue_depth": 4}}, "one operation at a time"),
     ({"io": {"direct": True}}, "io.direct"),
     ({"io": {"sync": "dsync"}}, "io.sync"),
@@ -169,7 +169,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("change", "sentence"), WRONG)
+@pytest.mark.parametrize(("change", "sentence"), WRONG_PLANS)
 def test_wrong_plan_is_one_sentence(run_plan: RunPlan, tmp_path: Path, change: dict[str, Any], sentence: str) -> None:
     result = run_plan(2, make_plan(tmp_path, **change))
     ours = [line for line in result.stderr.splitlines() if line.startswith("sonde-engine: ")]

@@ -126,7 +126,7 @@ def make_access(**members: Any) -> dict[str, Any]:
     return {"access": {"transfer": TRANSFER, "block": BLOCK, "segments": 1, **members}}
 
 
-WRONG = [
+WRONG_PLANS = [
     ({"io": {"queue_depth": 4}}, "one operation at a time"),
     ({"io": {"direct": True}}, "io.direct"),
     ({"io": {"view": True}}, "io.view needs backend mpiio"),
@@ -141,7 +141,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("change", "sentence"), WRONG)
+@pytest.mark.parametrize(("change", "sentence"), WRONG_PLANS)
 def test_wrong_plan_is_one_sentence(run_plan: RunPlan, tmp_path: Path, change: dict[str, Any], sentence: str) -> None:
     result = run_plan(2, make_plan(tmp_path, **change))
     ours = [line for line in result.stderr.splitlines() if line.startswith("sonde-engine: ")]

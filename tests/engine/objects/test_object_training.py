@@ -25,14 +25,14 @@ def make_training_plan(data: Plan, epoch: Plan, epochs: int = 2) -> Plan:
     }
 
 
-SMALL = {"files": {"mapping": "many", "count": 12}, "access": {"transfer": "64KiB"}}
+SMALL_OBJECTS = {"files": {"mapping": "many", "count": 12}, "access": {"transfer": "64KiB"}}
 LARGE = {"files": {"mapping": "many", "count": 1}, "access": {"transfer": "5MiB", "segments": 3}}
 RANGES = {"access": {"transfer": "64KiB", "block": "256KiB", "segments": 60}}
 
 
 @pytest.mark.parametrize("depth", [1, 4])
 def test_every_epoch_gets_each_object_once(engine: Engine, service: ObjectServer, depth: int) -> None:
-    result = engine.run(make_training_plan({**SMALL, "io": {"queue_depth": depth}}, {}))
+    result = engine.run(make_training_plan({**SMALL_OBJECTS, "io": {"queue_depth": depth}}, {}))
     assert result.code == DONE, result.err
     for name in ("epoch0", "epoch1"):
         end = result.finished(name)
@@ -56,13 +56,13 @@ def test_sample_of_a_large_object_is_read_by_ranges(engine: Engine, service: Obj
 
 def test_storage_share_of_objects_is_unknown(engine: Engine, service: ObjectServer) -> None:
     """A node has no page cache of objects; what the server had in memory is not known."""
-    training = engine.run(make_training_plan(SMALL, {}, epochs=1)).finished("epoch0")["training"]
+    training = engine.run(make_training_plan(SMALL_OBJECTS, {}, epochs=1)).finished("epoch0")["training"]
     assert not {"storage_bytes", "cached_bytes"} & training.keys()
 
 
 def test_repeated_requests_of_an_epoch_are_counted(engine: Engine, service: ObjectServer) -> None:
     service.faults.append(Fault(method="GET", url="/data", times=2))
-    result = engine.run(make_training_plan(SMALL, {}, epochs=1))
+    result = engine.run(make_training_plan(SMALL_OBJECTS, {}, epochs=1))
     assert result.code == DONE, result.err
     end = result.finished("epoch0")
     assert (end["training"]["samples"], end["ops"]["retries"]) == (24, 2)
@@ -73,7 +73,7 @@ def test_repeated_requests_of_an_epoch_are_counted(engine: Engine, service: Obje
 @pytest.mark.parametrize("depth", [1, 4])
 def test_refused_sample_ends_the_run_with_its_object(engine: Engine, service: ObjectServer, depth: int) -> None:
     service.faults.append(Fault("403 Forbidden", "AccessDenied", "No more", method="GET", url="/data", after=5))
-    result = engine.run(make_training_plan({**SMALL, "io": {"queue_depth": depth}}, {}))
+    result = engine.run(make_training_plan({**SMALL_OBJECTS, "io": {"queue_depth": depth}}, {}))
     assert result.code == FAILED
     error = result.of("error")[0]
     assert error["name"] == "EACCES"

@@ -15,7 +15,7 @@ from engine_under_test import parse_record
 pytestmark = pytest.mark.mpi
 
 NODES, RANKS = 3, 2  # ranks of each node
-EVERYWHERE = {"lookup": {"walk_from": "directory"}}
+WALK_OF_DIRECTORY = {"lookup": {"walk_from": "directory"}}
 NEXT = {"by": "nodes", "n": 1}
 
 
@@ -43,7 +43,11 @@ def test_each_name_is_met_once_over_all_nodes(scope: str, trees: int, engine_pat
             {"id": "read", "op": "read", "shift": NEXT},
             {"id": "readdir", "op": "readdir"},
             {"id": "walk", "op": "walk"},
-            {"id": "find", "op": "walk", "meta": {"find": {"name": "*1*", "type": "file", "size": 64}, **EVERYWHERE}},
+            {
+                "id": "find",
+                "op": "walk",
+                "meta": {"find": {"name": "*1*", "type": "file", "size": 64}, **WALK_OF_DIRECTORY},
+            },
             {"id": "remove", "op": "remove", "shift": NEXT},
             {"id": "rmtree", "op": "rmtree"},
         ],

@@ -40,7 +40,7 @@ def parse_quantity(text: str | float) -> float:
     return float(text.removesuffix(unit)) * UNITS[unit]
 
 
-class Served:
+class ServedTime:
     """How many bytes a server has moved by a time, and when it has moved so many."""
 
     def __init__(self, paced: Plan, task: int) -> None:
@@ -149,7 +149,7 @@ class Server:
 
     def __init__(self, plan: Plan, task: int) -> None:
         data = plan["data"]
-        self.served = Served(data["paced"], task)
+        self.served = ServedTime(data["paced"], task)
         self.length = int(parse_quantity(data["access"]["transfer"]))
         self.latency = parse_quantity(data["paced"].get("latency", 0))
         self.depth = data.get("io", {}).get("queue_depth", 1)

@@ -132,49 +132,49 @@ class Case:
         }
 
 
-SMALL = {"transfer": 4 * KIB, "block": 16 * KIB, "segments": 3}
+SMALL_ACCESS = {"transfer": 4 * KIB, "block": 16 * KIB, "segments": 3}
 RECORDS = {"transfer": 10_000, "block": 100_000, "segments": 2}  # ends and begins inside granules
 LARGE = {"transfer": 256 * KIB, "block": 512 * KIB, "segments": 1}  # has the longer period
 HOLES = {"transfer": 4 * KIB, "block": 12 * KIB, "segments": 3, "gap": 8 * KIB, "offset": 20 * KIB}
 ODD_HOLES = {"transfer": 1000, "block": 7000, "segments": 4, "gap": 3333, "offset": 777}
-RANDOM = {**SMALL, "order": "random_permute", "scope": "file", "seed": 9}
+RANDOM = {**SMALL_ACCESS, "order": "random_permute", "scope": "file", "seed": 9}
 
 CASES = [
     Case("defaults"),
-    Case("4KiB", access=SMALL),
+    Case("4KiB", access=SMALL_ACCESS),
     Case("records", access=RECORDS),
     Case("records-shared", access=RECORDS, mapping="shared"),
     Case("large", access=LARGE),
     Case("large-shared", access=LARGE, mapping="shared"),
     Case("seed-0", payload=Payload(seed=0)),
     Case("largest-seed", payload=Payload(seed=2**63 - 1)),
-    Case("shared", access=SMALL, mapping="shared"),
-    Case("per-node", access=SMALL, mapping="per_node"),
-    Case("per-group", access=SMALL, mapping="per_group", group=3),
-    Case("many", access=SMALL, mapping="many", count=3),
+    Case("shared", access=SMALL_ACCESS, mapping="shared"),
+    Case("per-node", access=SMALL_ACCESS, mapping="per_node"),
+    Case("per-group", access=SMALL_ACCESS, mapping="per_group", group=3),
+    Case("many", access=SMALL_ACCESS, mapping="many", count=3),
     Case("holes", access=HOLES, mapping="shared"),
     Case("odd-holes", access=ODD_HOLES, mapping="shared"),
     Case("one-byte", access={"transfer": 1, "block": 300, "segments": 2}, mapping="shared"),
     Case("reverse", access={**RECORDS, "order": "reverse"}),
     Case("random", access=RANDOM, mapping="shared"),
     Case("mmap", backend="mmap", access=RECORDS, mapping="shared"),
-    Case("io_uring", backend="io_uring", access=SMALL, mapping="shared", io={"queue_depth": 8}),
+    Case("io_uring", backend="io_uring", access=SMALL_ACCESS, mapping="shared", io={"queue_depth": 8}),
     Case("io_uring-unregistered", backend="io_uring", io={"queue_depth": 4, "registered": False}),
     Case("io_uring-random", backend="io_uring", access=RANDOM, mapping="shared", io={"queue_depth": 16}),
     Case("rewrite", access=RECORDS, rewrite={}),
-    Case("rewrite-some", access=SMALL, mapping="many", count=3, rewrite={"files": [0, 2]}),
+    Case("rewrite-some", access=SMALL_ACCESS, mapping="many", count=3, rewrite={"files": [0, 2]}),
     Case("rewrite-larger", mapping="shared", access={**LARGE, "transfer": 4 * KIB}, rewrite={"access": LARGE}),
     Case("half-compressible", payload=Payload(seed=3, compressible=0.5), access=RECORDS),
-    Case("one-buffer", payload=Payload(period=4 * KIB), access=SMALL),
+    Case("one-buffer", payload=Payload(period=4 * KIB), access=SMALL_ACCESS),
     Case(
         "one-buffer-records", payload=Payload(period=4 * KIB), access=RECORDS, rewrite={"id": "again", "op": "rewrite"}
     ),
     Case("long-period", payload=Payload(period=2048 * KIB), access=LARGE),
-    Case("half-duplicates", payload=Payload(seed=4, duplicates=0.5), access=SMALL, mapping="many", count=2),
+    Case("half-duplicates", payload=Payload(seed=4, duplicates=0.5), access=SMALL_ACCESS, mapping="many", count=2),
     Case("all-duplicates", payload=Payload(seed=5, duplicates=1.0), access=RECORDS),
     Case("random-bytes", payload=Payload("random", seed=6), access=RECORDS, mapping="shared"),
-    Case("random-bytes-dials", payload=Payload("random", 7, 0.25, 0.5), access=SMALL, mapping="shared"),
-    Case("random-bytes-rewritten", payload=Payload("random", 8), access=SMALL, rewrite={}),
+    Case("random-bytes-dials", payload=Payload("random", 7, 0.25, 0.5), access=SMALL_ACCESS, mapping="shared"),
+    Case("random-bytes-rewritten", payload=Payload("random", 8), access=SMALL_ACCESS, rewrite={}),
     Case("zero", payload=Payload("zero"), access=RECORDS),
 ]
 

@@ -29,7 +29,7 @@ TARGET = "/target"
 ORDERS = [("sequential", "task"), ("reverse", "task"), ("stride", "task")] + [
     (order, scope) for order in ("random_permute", "random_replace") for scope in ("block", "task", "file")
 ]
-ENOUGH = 9  # slots: the chance that a random order is the sequential one is then below 1 / 360000
+MIN_SLOTS_FOR_ORDER_CHECK = 9  # slots: the chance that a random order is the sequential one is then below 1 / 360000
 MAPPINGS = ["shared", "per_task", "per_node", "per_group", "many"]
 IN_TIME = settings(max_examples=12, derandomize=True, deadline=None, database=None)
 
@@ -237,7 +237,7 @@ def check_order(plan: Plan, share: Place, offsets: list[int], scope: str) -> Non
         assert set(offsets) <= set(everything)
         if order == "random_permute":
             assert Counter(offsets) == Counter(everything)
-            assert len(everything) < ENOUGH or offsets != everything
+            assert len(everything) < MIN_SLOTS_FOR_ORDER_CHECK or offsets != everything
     else:
         sharers = [Place(share.path, share.number, share.sharers, index) for index in range(share.sharers)]
         assert set(offsets) <= {x for sharer in sharers for x in flatten_lists(list_slot_offsets(plan, sharer))}
@@ -266,7 +266,7 @@ def test_accessed_offsets_match_the_plan(engine_path: Path, order: str, scope: s
             check_files_whole(plan, offsets_of)
         if (order, scope) == ("random_permute", "file"):
             for path, offsets in iterate_offsets_by_file(offsets_of):
-                assert len(offsets) < ENOUGH or offsets != sorted(offsets), path
+                assert len(offsets) < MIN_SLOTS_FOR_ORDER_CHECK or offsets != sorted(offsets), path
 
     compare()
     assert len(seen_plans) >= 10, "with all orders and mappings that makes at least 450 different plans"

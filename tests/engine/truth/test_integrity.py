@@ -201,7 +201,7 @@ def check_mismatch(result: Result, mismatches: int) -> list[Line]:
     return errors
 
 
-WORDS = {
+DAMAGE_DESCRIPTIONS = {
     "flipped": "changed bytes",
     "swapped": "from another place of the same file",
     "neighbor": "of another file",
@@ -214,15 +214,19 @@ WORDS = {
 def describe_damage(kind: str, size: str) -> str:
     """How the error calls the damage."""
     if (kind, size) == ("torn", "64KiB"):
-        return WORDS["stale"]  # half of sixteen blocks: all of the first wrong 4 KiB is old
-    return WORDS[kind]
+        return DAMAGE_DESCRIPTIONS["stale"]  # half of sixteen blocks: all of the first wrong 4 KiB is old
+    return DAMAGE_DESCRIPTIONS[kind]
 
 
 # A shared file has no neighbor.
-DAMAGES = [(setup, kind) for setup in SETUPS for kind in WORDS if (setup[1], kind) != ("shared", "neighbor")]
+DAMAGES = [
+    (setup, kind) for setup in SETUPS for kind in DAMAGE_DESCRIPTIONS if (setup[1], kind) != ("shared", "neighbor")
+]
 
 
-@pytest.mark.parametrize(("setup", "kind"), DAMAGES, indirect=["setup"], ids=lambda x: x if x in WORDS else "-".join(x))
+@pytest.mark.parametrize(
+    ("setup", "kind"), DAMAGES, indirect=["setup"], ids=lambda x: x if x in DAMAGE_DESCRIPTIONS else "-".join(x)
+)
 def test_damaged_block_is_detected_and_located(engine: Engine, setup: Setup, tmp_path: Path, kind: str) -> None:
     slots = setup.access["block"] // setup.length * setup.access["segments"]
     slot = slots - 2

@@ -77,12 +77,18 @@ def test_every_code_of_drishti_has_a_trigger() -> None:
     assert len(TRIGGERS) == len(codes)
 
 
-SMALL = {"READS": 2002, "BYTES_READ": 2002, "SIZE_READ_0_100": 1001, "SEQ_READS": 2002, "MAX_BYTE_READ": 2001}
+SMALL_READ_COUNTERS = {
+    "READS": 2002,
+    "BYTES_READ": 2002,
+    "SIZE_READ_0_100": 1001,
+    "SEQ_READS": 2002,
+    "MAX_BYTE_READ": 2001,
+}
 # Code, module, rank, counters that fire the trigger, and changes after which it does not fire.
 CASES: list[tuple[str, str, int, Mapping[str, float], Mapping[str, float]]] = [
     ("S01", "STDIO", 0, {"READS": 1, "BYTES_READ": 11}, {"BYTES_READ": 0}),
-    ("P05", "POSIX", 0, SMALL, {"SIZE_READ_0_100": 1000}),
-    ("P05", "POSIX", 0, SMALL, {"READS": 10010}),
+    ("P05", "POSIX", 0, SMALL_READ_COUNTERS, {"SIZE_READ_0_100": 1000}),
+    ("P05", "POSIX", 0, SMALL_READ_COUNTERS, {"READS": 10010}),
     ("P06", "POSIX", 0, {"WRITES": 1001, "SIZE_WRITE_100K_1M": 1001}, {"SIZE_WRITE_100K_1M": 1000}),
     ("P07", "POSIX", 0, {"READS": 100, "MEM_NOT_ALIGNED": 11}, {"MEM_NOT_ALIGNED": 10}),
     ("P08", "POSIX", 0, {"READS": 100, "FILE_NOT_ALIGNED": 11}, {"FILE_NOT_ALIGNED": 10}),
@@ -92,7 +98,7 @@ CASES: list[tuple[str, str, int, Mapping[str, float], Mapping[str, float]]] = [
     ("P12", "POSIX", 0, {"READS": 5000, "SEQ_READS": 4000}, {"SEQ_READS": 3999}),
     ("P13", "POSIX", 0, {"WRITES": 1001}, {"WRITES": 1000}),
     ("P14", "POSIX", 0, {"WRITES": 1000}, {"WRITES": 1001}),
-    ("P15", "POSIX", -1, SMALL, {"SIZE_READ_0_100": 1000}),
+    ("P15", "POSIX", -1, SMALL_READ_COUNTERS, {"SIZE_READ_0_100": 1000}),
     ("P16", "POSIX", -1, {"WRITES": 1001, "SIZE_WRITE_100K_1M": 1001}, {"SIZE_WRITE_100K_1M": 1000}),
     ("P17", "POSIX", 0, {"OPENS": 1, "F_META_TIME": 30.1}, {"F_META_TIME": 30.0}),
     ("P18", "POSIX", -1, {"BYTES_READ": 100, "SLOWEST_RANK_BYTES": 16}, {"SLOWEST_RANK_BYTES": 15}),

@@ -12,7 +12,7 @@ from run_builders import KEY, add_run, build_phase
 import sonde as sonde_package
 from sonde.findings.classification import Classification
 
-JUDGED = ("storage", "burst", "unknown")
+JUDGED_CLASSIFICATIONS = ("storage", "burst", "unknown")
 LABELS = {
     "storage": "storage",
     "burst": "burst",
@@ -62,7 +62,7 @@ def test_verbs_over_many_runs_name_the_classification(sonde: Any, archive: Path,
     compared = sonde("compare", names[0], names[1])
     (change,) = sonde("compare", names[0], names[1], "--json").json["numbers"]
     trend = sonde("trend")
-    if classification in JUDGED:
+    if classification in JUDGED_CLASSIFICATIONS:
         assert (gate.code, limit.code, judged["good"], judged["not_judged"]) == (0, 0, True, "")
         assert number["limit"] is not None
         assert "not a storage number" not in trend.out

@@ -19,7 +19,7 @@ from rich.text import Text
 from sonde.store.tags import change_tags
 from sonde.terminal.screen import make_plain_table
 
-LONG = "a-plan-with-a-name-that-somebody-thought-about-for-long"
+LONG_PLAN_NAME = "a-plan-with-a-name-that-somebody-thought-about-for-long"
 UNITS = r"(?:[kMGT]i?B/s|[kMGT]?i?B|op/s|files/s|%|ms|µs|ns)"
 # "1.23 GB/s", "-42 %", "1.23 million op/s": a number and its unit are one word
 QUANTITY = re.compile(rf"(?<![\w.])[-+−]?\d[\d,.]*(?: million)? {UNITS}(?!\w)")
@@ -50,8 +50,14 @@ def history_archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
             Work(work.id, work.op, steady(1e9 / (1 + (day > 12)) * (1 + day / 500)), seconds=2.0) for work in WORKS
         ]
         started = f"2026-11-{day:02d}T12:00:00Z"
-        scene = Scene(works=works if day < 24 else WORKS, plan=LONG, started=started, path=f"/scratch/{LONG}", seed=day)
-        folder = store_run(root, f"202611{day:02d}T120000Z-{LONG}-{day:08x}", scene)
+        scene = Scene(
+            works=works if day < 24 else WORKS,
+            plan=LONG_PLAN_NAME,
+            started=started,
+            path=f"/scratch/{LONG_PLAN_NAME}",
+            seed=day,
+        )
+        folder = store_run(root, f"202611{day:02d}T120000Z-{LONG_PLAN_NAME}-{day:08x}", scene)
         change_tags(folder, ["before", "baseline:acceptance"] if day < 13 else ["after"])
     return root
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 SYSTEMS = Path(__file__).resolve().parents[3] / "systems"
-WRONG = """schema = "sonde-system/2"
+WRONG_SYSTEM = """schema = "sonde-system/2"
 
 [[networks]]
 id = "net"
@@ -52,7 +52,7 @@ file_system = "nothing"
 
 def test_all_problems_are_reported_at_once(sonde: Any, tmp_path: Path) -> None:
     path = tmp_path / "wrong.toml"
-    path.write_text(WRONG, encoding="utf-8")
+    path.write_text(WRONG_SYSTEM, encoding="utf-8")
     result = sonde("system", "check", path)
     assert result.code == 2
     for text in (

@@ -22,7 +22,7 @@ from sonde.model.record import read_record
 
 pytestmark = pytest.mark.engine
 
-SMALL = ["--set", "data.access.volume=8MiB", "--no-report"]
+SMALL_RUN_ARGUMENTS = ["--set", "data.access.volume=8MiB", "--no-report"]
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def test_known_answer_experiment_reports_exact_rates(sonde: Any, target: Path) -
 
 
 def test_run_leaves_record_and_no_target_files(sonde: Any, target: Path, archive: Path) -> None:
-    result = sonde("run", "quick", "--on", target, "--json", *SMALL)
+    result = sonde("run", "quick", "--on", target, "--json", *SMALL_RUN_ARGUMENTS)
     assert result.code == 0, result.err
     assert [phase["phase"] for phase in result.json["phases"]] == ["write", "read", "random-read"]
     assert all(phase["bytes"] > 0 for phase in result.json["phases"])
@@ -73,7 +73,7 @@ def test_run_leaves_record_and_no_target_files(sonde: Any, target: Path, archive
 
 def test_every_shipped_plan_runs(sonde: Any, target: Path) -> None:
     settings = {
-        "quick": SMALL,
+        "quick": SMALL_RUN_ARGUMENTS,
         "shared-file": ["--set", "data.access.segments=1", "--set", "data.access.block=1MiB", "--no-report"],
         "small-files": ["--set", "data.files.count=20", "--no-report"],
         "sustained": ["--set", "data.access.volume=8MiB", "--no-report"],
@@ -106,7 +106,9 @@ def test_engine_rejection_names_plan(sonde: Any, target: Path, archive: Path) ->
 
 
 def test_stages_run_in_separate_processes(sonde: Any, target: Path) -> None:
-    result = sonde("run", "quick", "--on", target, "--json", *SMALL, "--set", "phases.read.process=separate")
+    result = sonde(
+        "run", "quick", "--on", target, "--json", *SMALL_RUN_ARGUMENTS, "--set", "phases.read.process=separate"
+    )
     assert result.code == 0, result.err
     lines = [json.loads(line) for line in (Path(result.json["folder"]) / "record.ndjson").read_text().splitlines()]
     kinds = [line["type"] for line in lines]
@@ -138,7 +140,7 @@ def running(target: Path, archive: Path) -> Iterator[subprocess.Popen[str]]:
             "quick",
             "--on",
             str(target),
-            *SMALL,
+            *SMALL_RUN_ARGUMENTS,
             "--set",
             "phases.read.stop.time=60s",
             "--set",
@@ -210,7 +212,7 @@ def test_clean_removes_only_files_of_killed_runs(sonde: Any, target: Path) -> No
 @pytest.mark.mpi
 @pytest.mark.parametrize("arguments", [["--tasks", "4"], ["--tasks", "4", "--processes", "2"]])
 def test_ranks_run_under_launcher(sonde: Any, mpi: None, target: Path, arguments: list[str]) -> None:
-    result = sonde("run", "quick", "--on", target, "--launcher", "mpiexec", *arguments, "--json", *SMALL)
+    result = sonde("run", "quick", "--on", target, "--launcher", "mpiexec", *arguments, "--json", *SMALL_RUN_ARGUMENTS)
     assert result.code == 0, result.err
     assert result.json["tasks"] == 4
     assert result.json["processes"] == (2 if "--processes" in arguments else 4)
@@ -221,7 +223,7 @@ def test_ranks_run_under_launcher(sonde: Any, mpi: None, target: Path, arguments
 @pytest.mark.mpi
 def test_stages_run_under_launcher(sonde: Any, mpi: None, target: Path) -> None:
     result = sonde(
-        *("run", "quick", "--on", target, "--launcher", "mpiexec", "--tasks", "2", "--json", *SMALL),
+        *("run", "quick", "--on", target, "--launcher", "mpiexec", "--tasks", "2", "--json", *SMALL_RUN_ARGUMENTS),
         *("--set", "phases.read.process=separate"),
     )
     assert result.code == 0, result.err

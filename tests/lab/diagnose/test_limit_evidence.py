@@ -19,7 +19,7 @@ from sonde.diagnose.limit_evidence import read_device_limits
 from sonde.diagnose.stated_machine import UnsimulatedMachine
 from sonde.diagnose.stated_results import parse_stated_result
 
-USUAL = {"memory_bytes": 8 << 30, "cpus": 2, "load_1m": 0.5}
+USUAL_LIMITS = {"memory_bytes": 8 << 30, "cpus": 2, "load_1m": 0.5}
 
 
 def write_run(folder: Path, facts: Mapping[str, Any]) -> Path:
@@ -39,13 +39,13 @@ def write_run(folder: Path, facts: Mapping[str, Any]) -> Path:
     ],
 )
 def test_limit_that_was_not_there_is_observed(tmp_path: Path, changed: Mapping[str, Any], name: str) -> None:
-    slow, usual = write_run(tmp_path / "slow", {**USUAL, **changed}), write_run(tmp_path / "usual", USUAL)
+    slow, usual = write_run(tmp_path / "slow", {**USUAL_LIMITS, **changed}), write_run(tmp_path / "usual", USUAL_LIMITS)
     observed = [key for key, is_shown in compare_counters_of_runs(slow, usual).observed.items() if is_shown]
     assert observed == ([name] if name else [])
 
 
 def test_limit_of_both_runs_is_no_observation(tmp_path: Path) -> None:
-    limited = {**USUAL, "cpu_quota": 1.0, "memory_limit_bytes": 1 << 30}
+    limited = {**USUAL_LIMITS, "cpu_quota": 1.0, "memory_limit_bytes": 1 << 30}
     runs = [write_run(tmp_path / name, limited) for name in ("slow", "usual")]
     assert not any(compare_counters_of_runs(*runs).observed.values())
 

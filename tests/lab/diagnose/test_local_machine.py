@@ -31,7 +31,7 @@ from sonde.model.errors import UserError
 from sonde.model.system import read_system
 
 # Shared causes are about a file or an application of another time, so experiments alone cannot show them.
-PLANTED = [item for item in list_causes_for_machine_kind(LOCAL) if item.machines == (LOCAL,)]
+PLANTED_CAUSES = [item for item in list_causes_for_machine_kind(LOCAL) if item.machines == (LOCAL,)]
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def test_every_experiment_of_a_local_machine_has_a_plan_for_one_node(local_sessi
     }
 
 
-@pytest.mark.parametrize("cause", PLANTED, ids=lambda cause: cause.id)
+@pytest.mark.parametrize("cause", PLANTED_CAUSES, ids=lambda cause: cause.id)
 def test_planted_cause_of_a_local_machine_is_among_the_first(local_session: DiagnosisSession, cause: CauseFile) -> None:
     session = start_session(local_session, ModeledTruth(cause=cause, strength=0.8, seed=12))
     for experiment in local_session.model.experiments:

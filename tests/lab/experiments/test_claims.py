@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from in_memory_runs import Made, build_experiment, make_claim, make_measured_runs, record
+from in_memory_runs import PhaseSpec, build_experiment, make_claim, make_measured_runs, record
 
 from sonde.experiments.claims.curve_forms import classify_form
 from sonde.experiments.claims.samples import MissingError, RateCurve
@@ -26,7 +26,9 @@ VOLUME = {"data": {"access": {"transfer": "1MiB", "volume": "4MiB"}}}
 TWO = {"phases": [{"id": "write", "op": "write"}, {"id": "read", "op": "read"}]}
 
 
-def evaluate_claim_over_six_runs(text: str, phases: list[Made], storage: Any = None, **members: Any) -> ClaimResult:
+def evaluate_claim_over_six_runs(
+    text: str, phases: list[PhaseSpec], storage: Any = None, **members: Any
+) -> ClaimResult:
     """The result of a claim over six equal runs of these phases."""
     phase_documents = [
         {"id": phase.id, "op": phase.op, **({} if phase.measured else {"measure": False})} for phase in phases
@@ -46,43 +48,43 @@ def evaluate_claim_over_six_runs(text: str, phases: list[Made], storage: Any = N
 
 
 # Metric -> a phase whose record says it, and the value that the definition in METRICS gives by hand.
-KNOWN: dict[str, tuple[list[Made], float, dict[str, Any]]] = {
-    "bandwidth": ([Made(rate=123e6)], 123e6, {}),
-    "bandwidth_stonewall": ([Made(stonewall=140e6)], 140e6, {}),
-    "operations": ([Made(ops=321.0)], 321.0, {}),
+KNOWN: dict[str, tuple[list[PhaseSpec], float, dict[str, Any]]] = {
+    "bandwidth": ([PhaseSpec(rate=123e6)], 123e6, {}),
+    "bandwidth_stonewall": ([PhaseSpec(stonewall=140e6)], 140e6, {}),
+    "operations": ([PhaseSpec(ops=321.0)], 321.0, {}),
     # 4000 operations in 2 s, 4000 in 4 s: the slower does 1000 a second, two tasks do 2000
-    "operations_slowest": ([Made(tasks=[(4_000_000, 0.0, 2.0), (4_000_000, 0.0, 4.0)])], 2000.0, {}),
-    "time": ([Made(seconds=12.5)], 12.5, {}),
-    "real_time": ([Made(command=(34.8, 5.8, 19.0))], 34.8, {}),
-    "command_user_time": ([Made(command=(34.8, 5.8, 19.0))], 5.8, {}),
-    "command_system_time": ([Made(command=(34.8, 5.8, 19.0))], 19.0, {}),
+    "operations_slowest": ([PhaseSpec(tasks=[(4_000_000, 0.0, 2.0), (4_000_000, 0.0, 4.0)])], 2000.0, {}),
+    "time": ([PhaseSpec(seconds=12.5)], 12.5, {}),
+    "real_time": ([PhaseSpec(command=(34.8, 5.8, 19.0))], 34.8, {}),
+    "command_user_time": ([PhaseSpec(command=(34.8, 5.8, 19.0))], 5.8, {}),
+    "command_system_time": ([PhaseSpec(command=(34.8, 5.8, 19.0))], 19.0, {}),
     "latency_p50": (
-        [Made(latency={"write": {"count": 9, "p50_ns": 2e6}, "open": {"count": 99, "p50_ns": 1}})],
+        [PhaseSpec(latency={"write": {"count": 9, "p50_ns": 2e6}, "open": {"count": 99, "p50_ns": 1}})],
         2e-3,
         {},
     ),
-    "latency_p99": ([Made(latency={"write": {"count": 9, "p99_ns": 3e6}})], 3e-3, {}),
-    "latency_max": ([Made(latency={"write": {"count": 9, "max_ns": 4e6}})], 4e-3, {}),
-    "cpu_rate": ([Made(rate=100e6, seconds=10, system_s=4.0)], 250e6, {}),
-    "system_time": ([Made(system_s=4.0)], 4.0, {}),
-    "user_time": ([Made(user_s=3.0)], 3.0, {}),
-    "bandwidth_per_unit": ([Made(rate=120e6)], 40e6, {"storage": {"units": 3}}),
-    "bandwidth_per_target": ([Made(rate=120e6)], 30e6, {"storage": {"targets": 4}}),
-    "bandwidth_per_node": ([Made(rate=120e6)], 60e6, {"nodes": 2}),
-    "share_of_peak": ([Made(rate=120e6)], 0.6, {"storage": {"peak": "200 MB/s"}}),
+    "latency_p99": ([PhaseSpec(latency={"write": {"count": 9, "p99_ns": 3e6}})], 3e-3, {}),
+    "latency_max": ([PhaseSpec(latency={"write": {"count": 9, "max_ns": 4e6}})], 4e-3, {}),
+    "cpu_rate": ([PhaseSpec(rate=100e6, seconds=10, system_s=4.0)], 250e6, {}),
+    "system_time": ([PhaseSpec(system_s=4.0)], 4.0, {}),
+    "user_time": ([PhaseSpec(user_s=3.0)], 3.0, {}),
+    "bandwidth_per_unit": ([PhaseSpec(rate=120e6)], 40e6, {"storage": {"units": 3}}),
+    "bandwidth_per_target": ([PhaseSpec(rate=120e6)], 30e6, {"storage": {"targets": 4}}),
+    "bandwidth_per_node": ([PhaseSpec(rate=120e6)], 60e6, {"nodes": 2}),
+    "share_of_peak": ([PhaseSpec(rate=120e6)], 0.6, {"storage": {"peak": "200 MB/s"}}),
     "duplex_efficiency": (
         [
-            Made("prepare", rate=1e9, measured=False),
-            Made("half_write", rate=100e6),
-            Made("half_read", "read", rate=300e6),
-            Made("write", "duplex", rate=200e6),
+            PhaseSpec("prepare", rate=1e9, measured=False),
+            PhaseSpec("half_write", rate=100e6),
+            PhaseSpec("half_read", "read", rate=300e6),
+            PhaseSpec("write", "duplex", rate=200e6),
         ],
         0.5,
         {},
     ),
-    "residency": ([Made(residency=0.25)], 0.25, {}),
-    "errors": ([Made(failed=7)], 7.0, {}),
-    "calls": ([Made(ops=50, seconds=10)], 500.0, {}),
+    "residency": ([PhaseSpec(residency=0.25)], 0.25, {}),
+    "errors": ([PhaseSpec(failed=7)], 7.0, {}),
+    "calls": ([PhaseSpec(ops=50, seconds=10)], 500.0, {}),
 }
 
 
@@ -99,7 +101,7 @@ def test_metrics_follow_their_definitions(metric: str) -> None:
 
 @pytest.mark.parametrize("metric", sorted({*METRICS} - {"bandwidth_per_node", "errors", "calls", "time"}))
 def test_value_missing_in_record_is_not_zero(metric: str) -> None:
-    bare = Made(rate=0.0, ops=0.0, system_s=None, user_s=None)
+    bare = PhaseSpec(rate=0.0, ops=0.0, system_s=None, user_s=None)
     verdict = evaluate_claim_over_six_runs(f"{metric}(write) > 0", [bare])
     assert verdict.outcome is NOT
     assert verdict.reason
@@ -112,7 +114,7 @@ def evaluate_claim_over_cells(text: str, rates: list[list[float]], **members: An
         expect=[make_claim(text)],
     )
     cells = [cell.id for cell in experiment.cells]
-    return evaluate_claims(experiment, make_measured_runs(experiment, {c: [record([Made(rate=r)]) for r in runs]
+    return evaluate_claims(experiment, make_measured_runs(experiment, {c: [record([PhaseSpec(rate=r)]) for r in runs]
                                        for c, runs in zip(cells, rates, strict=False)}))[0]  # fmt: skip
 
 
@@ -171,7 +173,7 @@ def test_variation_function_uses_runs() -> None:
     experiment = build_experiment(expect=[make_claim(f"variation(bandwidth(write)) >= {by_hand * 0.2}"),
                               {**make_claim("variation(bandwidth(write)) > 0.5"), "id": "C2"}])  # fmt: skip
     verdict = evaluate_claims(
-        experiment, make_measured_runs(experiment, {"base": [record([Made(rate=rate)]) for rate in runs]})
+        experiment, make_measured_runs(experiment, {"base": [record([PhaseSpec(rate=rate)]) for rate in runs]})
     )
     assert verdict[0].outcome is HOLDS
     value = verdict[0].contexts[0].comparisons[0].value
@@ -181,18 +183,18 @@ def test_variation_function_uses_runs() -> None:
 
 
 def test_imbalance_is_largest_over_mean_of_members() -> None:
-    nodes = [Made(nodes=[100.0, 100.0, 100.0, 200.0])]
+    nodes = [PhaseSpec(nodes=[100.0, 100.0, 100.0, 200.0])]
     assert evaluate_claim_over_six_runs("1.59 <= imbalance(bandwidth(write), per=node) <= 1.61", nodes).outcome is HOLDS
-    tasks = [Made(tasks=[(1000, 0.0, 1.0), (1000, 0.0, 1.0), (1000, 0.0, 4.0)])]
+    tasks = [PhaseSpec(tasks=[(1000, 0.0, 1.0), (1000, 0.0, 1.0), (1000, 0.0, 4.0)])]
     assert evaluate_claim_over_six_runs("1.99 <= imbalance(time(write), per=task) <= 2.01", tasks).outcome is HOLDS
-    alone = evaluate_claim_over_six_runs("imbalance(bandwidth(write), per=node) >= 1.1", [Made(nodes=[100.0])])
+    alone = evaluate_claim_over_six_runs("imbalance(bandwidth(write), per=node) >= 1.1", [PhaseSpec(nodes=[100.0])])
     assert (alone.outcome, alone.reason) == (NOT, "there is one node only")
 
 
 def test_tail_is_time_after_median_task_end() -> None:
     # done at 1, 2, 3 and 10: half are done at 2, so 8 of 10 seconds are tail
     assert compute_completion_tail([1.0, 2.0, 3.0, 10.0]) == pytest.approx(0.8)
-    tasks = [Made(tasks=[(1000, 5.0, 6.0), (1000, 5.0, 7.0), (1000, 5.0, 8.0), (1000, 5.0, 15.0)])]
+    tasks = [PhaseSpec(tasks=[(1000, 5.0, 6.0), (1000, 5.0, 7.0), (1000, 5.0, 8.0), (1000, 5.0, 15.0)])]
     assert evaluate_claim_over_six_runs("0.79 <= tail(bandwidth(write)) <= 0.81", tasks).outcome is HOLDS
 
 
@@ -211,7 +213,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_forms_of_rate_over_time_are_distinguished(form: str) -> None:
-    phases = [Made(slices=[slice_bytes * 1e5 for slice_bytes in add_noise(FORMS[form])])]
+    phases = [PhaseSpec(slices=[slice_bytes * 1e5 for slice_bytes in add_noise(FORMS[form])])]
     for shape_name in FORMS:
         assert evaluate_claim_over_six_runs(f'shape(bandwidth(write)) == "{shape_name}"', phases).outcome is (
             HOLDS if shape_name == form else FAILS
@@ -229,7 +231,7 @@ def test_short_curve_has_no_form() -> None:
 
 def test_shape_claim_with_few_runs_is_undecided() -> None:
     experiment = build_experiment(expect=[make_claim('shape(bandwidth(write)) == "flat"')])
-    run = record([Made(slices=[100.0] * 60)])
+    run = record([PhaseSpec(slices=[100.0] * 60)])
     verdict = evaluate_claims(experiment, make_measured_runs(experiment, {"base": [run] * 3}))[0]
     assert (verdict.outcome, verdict.runs_needed) == (OPEN, 3)
 
@@ -256,7 +258,7 @@ def test_divisor_that_may_be_0_is_reported() -> None:
     experiment = build_experiment(
         plan={**VOLUME, **TWO}, expect=[make_claim("command_user_time(read) / command_user_time(write) <= 2")]
     )
-    runs = [record([Made(command=(1.0, user, 1.0)), Made("read", "read", command=(1.0, 0.01, 1.0))])
+    runs = [record([PhaseSpec(command=(1.0, user, 1.0)), PhaseSpec("read", "read", command=(1.0, 0.01, 1.0))])
             for user in (0.0, 0.01, 0.0, 0.02, 0.01, 0.01)]  # fmt: skip
     verdict = evaluate_claims(experiment, make_measured_runs(experiment, {"base": runs}))[0]
     assert (verdict.outcome, verdict.runs_needed) == (OPEN, None)
@@ -284,7 +286,10 @@ def test_metrics_of_one_run_are_compared_run_by_run() -> None:
         plan={**VOLUME, **TWO}, expect=[make_claim("bandwidth(read) / bandwidth(write) >= 1.04")]
     )
     # runs differ by a factor of 10, but in each of them reading is 5 % faster
-    runs = [record([Made(rate=level), Made("read", "read", rate=level * 1.05)]) for level in np.geomspace(1e6, 1e7, 6)]
+    runs = [
+        record([PhaseSpec(rate=level), PhaseSpec("read", "read", rate=level * 1.05)])
+        for level in np.geomspace(1e6, 1e7, 6)
+    ]
     assert evaluate_claims(experiment, make_measured_runs(experiment, {"base": runs}))[0].outcome is HOLDS
 
 
@@ -292,7 +297,10 @@ def test_factor_in_a_comparison_equals_a_ratio_threshold() -> None:
     experiment = build_experiment(
         plan={**VOLUME, **TWO}, expect=[make_claim("bandwidth(read) >= 1.04 * bandwidth(write)")]
     )
-    runs = [record([Made(rate=level), Made("read", "read", rate=level * 1.05)]) for level in np.geomspace(1e6, 1e7, 6)]
+    runs = [
+        record([PhaseSpec(rate=level), PhaseSpec("read", "read", rate=level * 1.05)])
+        for level in np.geomspace(1e6, 1e7, 6)
+    ]
     part = evaluate_claims(experiment, make_measured_runs(experiment, {"base": runs}))[0].contexts[0].comparisons[0]
     assert part.outcome is HOLDS
     assert part.threshold == pytest.approx(1.04)
@@ -305,13 +313,14 @@ def test_claim_must_hold_in_each_cell_of_open_axes() -> None:
         sweep=[TRANSFERS, kinds],
         expect=[make_claim('bandwidth(write, transfer="4MiB") / bandwidth(write, transfer="1MiB") >= 1')],
     )
-    good = {cell.id: [record([Made(rate=rate * (2 if "4MiB" in cell.id else 1))]) for rate in (1e6 * np.array(SCATTER))]
+    good = {cell.id: [record([PhaseSpec(rate=rate * (2 if "4MiB" in cell.id else 1))])
+                      for rate in (1e6 * np.array(SCATTER))]
             for cell in experiment.cells}  # fmt: skip
     verdict = evaluate_claims(experiment, make_measured_runs(experiment, good))[0]
     assert verdict.outcome is HOLDS
     assert [cell.context for cell in verdict.contexts] == [{"direct": False}, {"direct": True}]
     bad = {**good, "transfer=4MiB,direct=True": good["transfer=1MiB,direct=True"][:1] * 6}
-    bad["transfer=1MiB,direct=True"] = [record([Made(rate=3e6)])] * 6
+    bad["transfer=1MiB,direct=True"] = [record([PhaseSpec(rate=3e6)])] * 6
     assert [cell.outcome for cell in evaluate_claims(experiment, make_measured_runs(experiment, bad))[0].contexts] == [
         HOLDS,
         FAILS,
@@ -325,7 +334,7 @@ def test_claim_on_two_plans_finds_cells_of_each() -> None:
     experiment = build_experiment(
         plans=plans, expect=[make_claim("bandwidth(write, plan=one) / bandwidth(write, plan=other) >= 2")]
     )
-    runs = {"plan=one": [record([Made(rate=3e6)])] * 6, "plan=other": [record([Made(rate=1e6)])] * 6}
+    runs = {"plan=one": [record([PhaseSpec(rate=3e6)])] * 6, "plan=other": [record([PhaseSpec(rate=1e6)])] * 6}
     assert evaluate_claims(experiment, make_measured_runs(experiment, runs))[0].outcome is HOLDS
 
 
@@ -339,7 +348,7 @@ def test_refused_cell_gives_reason_of_claim() -> None:
 
 def test_failed_runs_are_ignored_and_counted() -> None:
     experiment = build_experiment(expect=[make_claim("bandwidth(write) >= 1")])
-    runs = [record([Made()])] * 6 + [record([Made(rate=1e-9)], status="failed")]
+    runs = [record([PhaseSpec()])] * 6 + [record([PhaseSpec(rate=1e-9)], status="failed")]
     source = make_measured_runs(experiment, {"base": runs})
     assert evaluate_claims(experiment, source)[0].outcome is HOLDS
     assert source.count_unfinished_runs() == 1
@@ -356,7 +365,7 @@ def test_levels_needs_and_profiles_give_reasons() -> None:
     )
     verdicts = evaluate_claims(
         experiment,
-        make_measured_runs(experiment, {"base": [record([Made()])] * 6}),
+        make_measured_runs(experiment, {"base": [record([PhaseSpec()])] * 6}),
         unmet_requirements={"lustre": "the file system is xfs"},
     )
     assert [verdict.outcome for verdict in verdicts] == [NOT] * 3
@@ -380,7 +389,10 @@ def test_units_and_peaks_come_from_the_system_file() -> None:
         ],
     )
     # 3 GB/s for each of 12 and of 18 units, of 4 GB/s
-    runs = {"file_system=fs1": [record([Made(rate=36e9)])] * 6, "file_system=fs3": [record([Made(rate=54e9)])] * 6}
+    runs = {
+        "file_system=fs1": [record([PhaseSpec(rate=36e9)])] * 6,
+        "file_system=fs3": [record([PhaseSpec(rate=54e9)])] * 6,
+    }
     assert [
         verdict.outcome for verdict in evaluate_claims(experiment, make_measured_runs(experiment, runs, edison))
     ] == [HOLDS] * 3
@@ -390,15 +402,17 @@ def test_units_and_peaks_come_from_the_system_file() -> None:
 
 
 def test_a_command_that_failed_is_an_error_and_has_no_time() -> None:
-    failed = [Made(command=(1.0, 0.1, 0.1), command_outcome="failed")]
+    failed = [PhaseSpec(command=(1.0, 0.1, 0.1), command_outcome="failed")]
     assert evaluate_claim_over_six_runs("errors(write) <= 0", failed).outcome is FAILS
-    assert evaluate_claim_over_six_runs("errors(write) <= 0", [Made(command=(1.0, 0.1, 0.1))]).outcome is HOLDS
+    assert evaluate_claim_over_six_runs("errors(write) <= 0", [PhaseSpec(command=(1.0, 0.1, 0.1))]).outcome is HOLDS
     assert evaluate_claim_over_six_runs("real_time(write) > 0", failed).outcome is NOT
 
 
 def test_claim_may_begin_with_its_threshold() -> None:
     parts = (
-        evaluate_claim_over_six_runs("50e6 <= bandwidth(write) <= 150e6", [Made(rate=100e6)]).contexts[0].comparisons
+        evaluate_claim_over_six_runs("50e6 <= bandwidth(write) <= 150e6", [PhaseSpec(rate=100e6)])
+        .contexts[0]
+        .comparisons
     )
     assert [(part.operator, part.threshold) for part in parts] == [(">=", 50e6), ("<=", 150e6)]
     assert all(part.value is not None and part.value.value == pytest.approx(100e6) for part in parts)

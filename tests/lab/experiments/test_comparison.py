@@ -49,12 +49,12 @@ def measure_found_share(effect: float, **more: object) -> float:
 
 
 # twice the standard deviation of a share of 5 % over so many comparisons
-MORE = 2 * (0.05 * 0.95 / COMPARISONS) ** 0.5
+RATE_TOLERANCE = 2 * (0.05 * 0.95 / COMPARISONS) ** 0.5
 
 
 @pytest.mark.parametrize("slow", [False, True])
 def test_false_effects_are_at_most_5_percent(slow: bool) -> None:
-    assert measure_found_share(0.0, slow=slow) <= 0.05 + MORE
+    assert measure_found_share(0.0, slow=slow) <= 0.05 + RATE_TOLERANCE
 
 
 def test_effect_of_5_percent_is_detected_with_the_stated_power() -> None:
@@ -70,5 +70,5 @@ def test_half_the_stated_effect_is_mostly_not_detected() -> None:
 
 
 def test_drift_is_effect_only_without_interleaving() -> None:
-    assert measure_found_share(0.0, drift=0.2) <= 0.05 + MORE
+    assert measure_found_share(0.0, drift=0.2) <= 0.05 + RATE_TOLERANCE
     assert measure_found_share(0.0, drift=0.2, order="in_order") > 0.9

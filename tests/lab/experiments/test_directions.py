@@ -12,7 +12,7 @@ from sonde.model.line_members import DirectionRates, LatencySummary, Rate
 from sonde.model.lines import PhaseEndLine
 from sonde.terminal.phase_text import describe_phase_end
 
-BOTH = DirectionRates(
+BOTH_DIRECTIONS = DirectionRates(
     Rate(bytes=3 << 20, ops=3, seconds=1.0, bytes_per_s=2e9), Rate(bytes=1 << 20, ops=1, seconds=1.0, bytes_per_s=1e9)
 )
 
@@ -28,7 +28,7 @@ def test_latency_of_mixed_phase_covers_all_operations() -> None:
 
 
 def test_terminal_prints_both_directions_of_mixed_phase() -> None:
-    assert describe_phase_end(PhaseEndLine(directions=BOTH)).endswith("read 2.00 GB/s, write 1.00 GB/s")
-    only_reads = describe_phase_end(PhaseEndLine(directions=replace(BOTH, write=None)))
+    assert describe_phase_end(PhaseEndLine(directions=BOTH_DIRECTIONS)).endswith("read 2.00 GB/s, write 1.00 GB/s")
+    only_reads = describe_phase_end(PhaseEndLine(directions=replace(BOTH_DIRECTIONS, write=None)))
     assert only_reads.endswith("read 2.00 GB/s")
     assert "read" not in describe_phase_end(PhaseEndLine())

@@ -3,24 +3,26 @@
 
 from __future__ import annotations
 
-from in_memory_runs import Made, build_experiment, make_claim, make_measured_runs, record
+from in_memory_runs import PhaseSpec, build_experiment, make_claim, make_measured_runs, record
 
 from sonde.experiments.claims.verdicts import convert_verdicts_to_json, evaluate_claims
 from sonde.experiments.page.sentences import describe_verdict
 from sonde.model.experiment.claim_verdicts import ClaimVerdict
 
-STEADY = (0.99, 1.01, 1.0, 0.995, 1.005, 1.002)
+STEADY_FACTORS = (0.99, 1.01, 1.0, 0.995, 1.005, 1.002)
 SCATTERED = (0.4, 1.6, 0.7, 1.3, 1.0, 1.9)
-GROWS = "rank_correlation(bandwidth(write), over=transfer) >= 0.6"
+GROWTH_CLAIM = "rank_correlation(bandwidth(write), over=transfer) >= 0.6"
 TRANSFERS = {"name": "transfer", "paths": "data.access.transfer", "values": ["32KiB", "64KiB", "128KiB", "1MiB"]}
 
 
-def judge_levels(levels: list[float], runs: tuple[float, ...] = STEADY, text: str = GROWS) -> tuple[ClaimVerdict, str]:
+def judge_levels(
+    levels: list[float], runs: tuple[float, ...] = STEADY_FACTORS, text: str = GROWTH_CLAIM
+) -> tuple[ClaimVerdict, str]:
     """Outcome and sentence of a claim over four sizes with these rates in MB/s."""
     plan = {"data": {"access": {"transfer": "32KiB", "volume": "4MiB"}}, "phases": [{"id": "write", "op": "write"}]}
     experiment = build_experiment(plan=plan, sweep=[TRANSFERS], expect=[make_claim(text)])
     records = {
-        cell.id: [record([Made(rate=1e6 * level * factor)]) for factor in runs]
+        cell.id: [record([PhaseSpec(rate=1e6 * level * factor)]) for factor in runs]
         for cell, level in zip(experiment.cells, levels, strict=True)
     }
     verdicts = evaluate_claims(experiment, make_measured_runs(experiment, records))
@@ -70,6 +72,6 @@ def test_undecided_claim_reports_scatter() -> None:
 
 def test_undecided_claim_of_steady_runs_has_no_scatter() -> None:
     ratio = 'bandwidth(write, transfer="1MiB") / bandwidth(write, transfer="32KiB") >= 1.5'
-    outcome, sentence = judge_levels([100, 100, 100, 150.01], STEADY, ratio)
+    outcome, sentence = judge_levels([100, 100, 100, 150.01], STEADY_FACTORS, ratio)
     assert outcome is ClaimVerdict.UNDECIDED
     assert "scatter" not in sentence

@@ -20,7 +20,7 @@ GIB = 1 << 30
 PHASES = [{"id": "write", "op": "write"}, {"id": "read", "op": "read"}]
 
 
-class Known(Engine):
+class EngineOfLargeMachine(Engine):
     """An engine on a machine with 16 GiB of memory and 100 GiB of free space, that counts one file."""
 
     def probe_directory(self, directory: Path) -> dict[str, Any]:
@@ -39,7 +39,7 @@ def make_forecast(phases: list[dict[str, Any]] = PHASES, rate: float | None = No
     data = {"access": {"transfer": "1MiB", "volume": volume}, "files": {"mapping": "per_task"}, **more.pop("data", {})}
     document = {"schema": "sonde-experiment/2", "id": "e", "plan": {"data": data, "phases": phases}, **more}
     (cell,) = prepare_cells(make_experiment(document, "x.toml"), Directories("/d"), "g")
-    return Forecaster(Known(Path("/fake"), "test"), rate).forecast_cell(cell)
+    return Forecaster(EngineOfLargeMachine(Path("/fake"), "test"), rate).forecast_cell(cell)
 
 
 def test_forecast_has_memory_share_and_time() -> None:

@@ -31,8 +31,8 @@ from sonde.model.experiment.claim_verdicts import ClaimVerdict
 from sonde.model.record import read_record
 from sonde.store.summary import build_summary_document
 
-LONG = Work("write", seconds=5.0)
-BRIEF = Work("write", seconds=0.2)
+LONG_WORK = Work("write", seconds=5.0)
+BRIEF_WORK = Work("write", seconds=0.2)
 WARM = Work("write", "read", seconds=5.0, cache="warm", residency=1.0, fsync=0)
 
 
@@ -44,10 +44,10 @@ def evaluate(tmp_path: Path, works: Sequence[Work], text: str = "bandwidth(write
 
 
 def test_claim_on_a_storage_number_is_judged(tmp_path: Path) -> None:
-    assert evaluate(tmp_path, [LONG] * 6).outcome is ClaimVerdict.HOLDS
+    assert evaluate(tmp_path, [LONG_WORK] * 6).outcome is ClaimVerdict.HOLDS
 
 
-@pytest.mark.parametrize(("work", "label"), [(BRIEF, "too short"), (WARM, "cached")])
+@pytest.mark.parametrize(("work", "label"), [(BRIEF_WORK, "too short"), (WARM, "cached")])
 def test_claim_on_another_number_is_not_judged(tmp_path: Path, work: Work, label: str) -> None:
     verdict = evaluate(tmp_path, [work] * 6)
     assert verdict.outcome is ClaimVerdict.NOT_JUDGED
@@ -56,7 +56,7 @@ def test_claim_on_another_number_is_not_judged(tmp_path: Path, work: Work, label
 
 
 def test_claim_uses_only_the_runs_with_storage_numbers(tmp_path: Path) -> None:
-    (comparison,) = evaluate(tmp_path, [BRIEF, BRIEF, *[LONG] * 6]).contexts[0].comparisons
+    (comparison,) = evaluate(tmp_path, [BRIEF_WORK, BRIEF_WORK, *[LONG_WORK] * 6]).contexts[0].comparisons
     assert comparison.outcome is ClaimVerdict.HOLDS
     assert comparison.value is not None
     assert comparison.value.value == pytest.approx(4 * 500e6, rel=0.1)
@@ -69,7 +69,7 @@ def test_claim_about_caches_is_judged_on_cached_numbers(tmp_path: Path) -> None:
 
 
 def test_claim_on_errors_is_judged_on_any_number(tmp_path: Path) -> None:
-    assert evaluate(tmp_path, [BRIEF] * 6, "errors(write) <= 0").outcome is ClaimVerdict.HOLDS
+    assert evaluate(tmp_path, [BRIEF_WORK] * 6, "errors(write) <= 0").outcome is ClaimVerdict.HOLDS
 
 
 def build_results(folder: Path, works: Sequence[Work], **members: Any) -> Results:
@@ -85,7 +85,7 @@ def build_results(folder: Path, works: Sequence[Work], **members: Any) -> Result
 
 
 def test_median_carries_the_classifications_of_its_runs(tmp_path: Path) -> None:
-    (median,) = compute_medians(build_results(tmp_path, [BRIEF, LONG, WARM]))
+    (median,) = compute_medians(build_results(tmp_path, [BRIEF_WORK, LONG_WORK, WARM]))
     assert median.classifications == ("short", "burst", "cache")
     assert median.about == "too short, cached"
     assert describe_non_storage_numbers([median]) == ["Not of storage (too short, cached): write in 1 cell."]
@@ -93,7 +93,7 @@ def test_median_carries_the_classifications_of_its_runs(tmp_path: Path) -> None:
 
 
 def test_executed_runs_are_described_from_their_records(tmp_path: Path) -> None:
-    results = build_results(tmp_path, [LONG], profile="ci")
+    results = build_results(tmp_path, [LONG_WORK], profile="ci")
     assert describe_executed_runs(results) == "Ran: 4 tasks on 1 node, posix, xfs in /scratch."
     assert describe_executed_runs(replace(results, simulated=True)).startswith("Simulated: 4 tasks")
     assert describe_executed_runs(replace(results, runs=())) == ""

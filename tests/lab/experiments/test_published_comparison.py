@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from in_memory_runs import Made, build_experiment, make_measured_runs, record
+from in_memory_runs import PhaseSpec, build_experiment, make_measured_runs, record
 
 from sonde.experiments.page.figures import make_figure_section
 from sonde.experiments.page.published_comparison import (
@@ -40,7 +40,8 @@ def make_runs_of_levels(experiment: Experiment, levels: tuple[float, ...] = (100
     """Writing gives the levels in MB/s, one for each cell; reading twice as much."""
     records = {
         cell.id: [
-            record([Made(rate=level * each * 1e6), Made("read", "read", rate=level * each * 2e6)]) for each in SCATTER
+            record([PhaseSpec(rate=level * each * 1e6), PhaseSpec("read", "read", rate=level * each * 2e6)])
+            for each in SCATTER
         ]
         for cell, level in zip(experiment.cells, levels, strict=False)
     }

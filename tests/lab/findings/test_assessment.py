@@ -19,11 +19,11 @@ from sonde.model.quantities import replace_no_break_spaces
 from sonde.model.record import PhaseRecord
 
 WARNING = Finding(id="noisy", severity="warning", text="others were busy.", advice="Ask them.")
-BARE = Finding(id="clock", severity="invalid")
+INVALID_FINDING = Finding(id="clock", severity="invalid")
 
 
 def test_assessment_lists_caveats_once_in_a_fixed_order() -> None:
-    caveats = (WARNING, replace(WARNING, text=" others were busy"), BARE)
+    caveats = (WARNING, replace(WARNING, text=" others were busy"), INVALID_FINDING)
     assessment = Assessment(
         Classification.BURST, "from storage", "invalid", caveats, "M.", "S.", "T.", "N.", "G.", "U."
     )

@@ -49,7 +49,7 @@ def test_strongest_change_is_first_regardless_of_direction() -> None:
     assert [change.has_changed for change in parts] == [True, True, False, True, False]
 
 
-HELD = "held against the other targets (99.5 % interval over all of them:"
+COMPARISON_CLAUSE = "held against the other targets (99.5 % interval over all of them:"
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_three_changes_are_described_and_more_counted(count: int, more: list[str
     sentences = print_sentences(
         make_level_changes(*(make_part_change(f"t{index}", 1 / (2 + index)) for index in range(count)))
     )
-    first = f"Target t{count - 1} answered writes at {1 / (1 + count):.2f} of its rate before, {HELD}"
+    first = f"Target t{count - 1} answered writes at {1 / (1 + count):.2f} of its rate before, {COMPARISON_CLAUSE}"
     assert sentences[0].startswith(first)
     assert [sentence.split()[1] for sentence in sentences[:3]] == [f"t{count - 1 - index}" for index in range(3)]
     assert sentences[3:] == more
@@ -69,9 +69,9 @@ def test_three_changes_are_described_and_more_counted(count: int, more: list[str
 @pytest.mark.parametrize(
     ("kind", "name", "text"),
     [
-        ("read", "target", f"Target t answered reads at 0.50 of its rate before, {HELD} 0.45 to 0.55)."),
-        ("file", "target", f"Target t served its files at 0.50 of its rate before, {HELD} 0.45 to 0.55)."),
-        ("sync", "target", f"Target t answered at 0.50 of its rate before, {HELD} 0.45 to 0.55)."),
+        ("read", "target", f"Target t answered reads at 0.50 of its rate before, {COMPARISON_CLAUSE} 0.45 to 0.55)."),
+        ("file", "target", f"Target t served its files at 0.50 of its rate before, {COMPARISON_CLAUSE} 0.45 to 0.55)."),
+        ("sync", "target", f"Target t answered at 0.50 of its rate before, {COMPARISON_CLAUSE} 0.45 to 0.55)."),
         ("write", "OSS", "OSS t answered writes at 0.50 of its rate before, held against the other OSS (99.5 % interval"
          " over all of them: 0.45 to 0.55)."),
         ("write", "unit", "Unit t answered writes at 0.50 of its rate before, held against the other units (99.5 %"

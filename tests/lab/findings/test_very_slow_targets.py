@@ -19,7 +19,7 @@ from sonde.model.line_members import IntervalSeconds
 from sonde.model.lines import PhaseBeginLine, PhaseEndLine, SeriesLine, TargetsLine
 from sonde.model.record import PhaseRecord
 
-SLOW = "OST0002"
+SLOW_TARGET = "OST0002"
 HANG_S = 30.0
 DRAWS = 40
 
@@ -82,9 +82,9 @@ def test_slow_target_is_reported_with_its_factor(factor: float, operations: int,
     named_count = held_count = other_count = 0
     for seed in range(DRAWS):
         slow = find_slow_targets_by_latency(draw_phase(seed, factor, operations, stop))
-        other_count += any(target.name != SLOW for target in slow)
-        named_count += any(target.name == SLOW for target in slow)
-        held_count += any(target.name == SLOW and target.low <= factor <= target.high for target in slow)
+        other_count += any(target.name != SLOW_TARGET for target in slow)
+        named_count += any(target.name == SLOW_TARGET for target in slow)
+        held_count += any(target.name == SLOW_TARGET and target.low <= factor <= target.high for target in slow)
     assert named_count >= 0.95 * DRAWS
     assert held_count >= 0.9 * named_count
     assert other_count <= 1
@@ -95,7 +95,7 @@ def test_slow_target_is_reported_with_its_factor(factor: float, operations: int,
 def test_hanging_target_with_a_single_response_is_reported(draws: int, stop: str) -> None:
     """In a phase that time ends, the operation that hangs is the only one; with a volume, the others are sound."""
     slow = [find_slow_targets_by_latency(draw_phase(seed, 1.0, 100, stop, hangs=True)) for seed in range(draws)]
-    named_count = sum(any(target.name == SLOW for target in targets) for targets in slow)
+    named_count = sum(any(target.name == SLOW_TARGET for target in targets) for targets in slow)
     assert named_count >= 0.95 * draws if stop == "time" else named_count <= 0.05 * draws
 
 
@@ -123,7 +123,7 @@ def test_long_operations_in_most_blocks_do_not_name_a_sound_target() -> None:
 
 def test_ten_times_slower_target_is_described() -> None:
     text = describe_slow_operations(draw_phase(1, 10.0, 400, "volume"))
-    assert text.startswith(f"Writes to target {SLOW} took ")
+    assert text.startswith(f"Writes to target {SLOW_TARGET} took ")
 
 
 def test_single_operation_that_lasts_a_long_phase_is_reported() -> None:

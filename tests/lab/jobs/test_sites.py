@@ -43,7 +43,7 @@ def test_later_file_replaces_a_site_of_the_same_name(tmp_path: Path) -> None:
     assert (sites["x"].account, sorted(sites)) == ("b", ["x", "y"])
 
 
-WRONG = {
+WRONG_SITES = {
     "x = 1": "a site is a table",
     "[x]\nlauncher = 'srun'": "lacks scheduler",
     "[x]\nscheduler = 'slurm'": "lacks launcher",
@@ -65,12 +65,12 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("text", WRONG)
+@pytest.mark.parametrize("text", WRONG_SITES)
 def test_wrong_sites_file_is_one_sentence_with_its_member(text: str, tmp_path: Path) -> None:
     with pytest.raises(UserError) as raised:
         read_sites_text(tmp_path, text)
     sentence = str(raised.value)
-    assert WRONG[text] in sentence
+    assert WRONG_SITES[text] in sentence
     assert str(tmp_path / "sites.toml") in sentence
     assert "\n" not in sentence
 

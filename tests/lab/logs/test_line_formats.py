@@ -11,11 +11,11 @@ import pytest
 
 from sonde.logs.line_formats import LineContext, LineParser, LogLine
 
-WRITTEN = datetime(2026, 3, 20, tzinfo=UTC)
+FILE_TIME = datetime(2026, 3, 20, tzinfo=UTC)
 MOMENT = datetime(2026, 3, 17, 9, 30, 11, tzinfo=UTC)
 
 
-def parse(text: str, context: LineContext = LineContext(written=WRITTEN)) -> LogLine:  # noqa: B008 - frozen
+def parse(text: str, context: LineContext = LineContext(written=FILE_TIME)) -> LogLine:  # noqa: B008 - frozen
     return LineParser(context).parse_line(text)
 
 
@@ -58,7 +58,7 @@ def test_line_without_year_gets_the_latest_possible() -> None:
 
 
 def test_time_without_zone_is_in_the_stated_zone() -> None:
-    context = LineContext(ZoneInfo("America/Los_Angeles"), WRITTEN)
+    context = LineContext(ZoneInfo("America/Los_Angeles"), FILE_TIME)
     assert parse("Mar 17 02:30:11 a b: c", context).time == MOMENT
 
 

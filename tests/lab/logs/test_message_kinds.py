@@ -17,7 +17,7 @@ from sonde.model.errors import EventError
 
 RULES = compile_rules(list_shipped_rule_files().values())
 DEFAULTS = LogDefaults(now=datetime(2026, 6, 1, tzinfo=UTC))
-USUAL = (
+USUAL_MESSAGES = (
     "systemd[1]: Started Session {number} of user {user}.",
     "sshd[{number}]: Accepted publickey for {user} from 10.0.0.{number} port {number} ssh2",
     "kernel: Lustre: fs1-OST{number:04x}: Client {number:08x} (at 10.1.0.{number}@o2ib) reconnecting",
@@ -30,7 +30,7 @@ def write_log(path: Path, lines: int, *extra: str) -> Path:
     generator = random.Random(lines)
     with path.open("w", encoding="utf-8") as file:
         for index in range(lines):
-            for message in (*USUAL, *extra):
+            for message in (*USUAL_MESSAGES, *extra):
                 number, user = generator.randrange(250), generator.choice(("anna", "root", "operator"))
                 text = message.format(number=number, user=user)
                 file.write(f"2026-03-17T08:{index % 60:02}:00Z oss{number % 4} {text}\n")

@@ -25,7 +25,7 @@ NOW = datetime(2026, 6, 1, tzinfo=UTC)
 FAILING = "2026-03-17T08:40:00Z oss3 kernel: md/raid:md3: Disk failure on sdq1, disabling device.\n"
 BEGIN = "2026-03-17T08:41:00Z oss3 kernel: md: recovery of RAID array md3\n"
 END = "2026-03-18T02:11:00Z oss3 kernel: md: md3: recovery done.\n"
-QUIET = "2026-03-17T08:40:30Z oss3 systemd[1]: Started Session 12 of user root.\n"
+HARMLESS_LINE = "2026-03-17T08:40:30Z oss3 systemd[1]: Started Session 12 of user root.\n"
 
 
 def scan(*paths: Path) -> tuple[list[LogEvent], list[LogReport]]:
@@ -38,7 +38,7 @@ def write(path: Path, *lines: str) -> Path:
 
 
 def test_events_have_title_parts_and_interval(tmp_path: Path) -> None:
-    events, (report,) = scan(write(tmp_path / "messages", FAILING, QUIET, BEGIN, END))
+    events, (report,) = scan(write(tmp_path / "messages", FAILING, HARMLESS_LINE, BEGIN, END))
     assert [event.title for event in events] == ["sdq1 failed in md3 of oss3", "md3 of oss3 was rebuilt"]
     document = make_event_document(events[1])
     assert document["when"] == "2026-03-17T08:41:00Z/2026-03-18T02:11:00Z"
@@ -49,7 +49,7 @@ def test_events_have_title_parts_and_interval(tmp_path: Path) -> None:
 def test_same_log_gives_the_same_ids(tmp_path: Path) -> None:
     log = write(tmp_path / "messages", FAILING, BEGIN, END)
     ids = [make_event_document(event)["id"] for event in scan(log)[0]]
-    write(log, FAILING, BEGIN, END, QUIET * 5)
+    write(log, FAILING, BEGIN, END, HARMLESS_LINE * 5)
     assert [make_event_document(event)["id"] for event in scan(log)[0]] == ids
     assert len(set(ids)) == 2
 
@@ -100,7 +100,9 @@ def test_block_boundaries_lose_no_line(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_wrong_clocks_are_reported_with_file_and_line(tmp_path: Path) -> None:
     future = FAILING.replace("2026-03", "2038-03")
-    path = write(tmp_path / "messages", QUIET, future, END, FAILING, FAILING.replace("2026-03-17T08:40:00Z ", ""))
+    path = write(
+        tmp_path / "messages", HARMLESS_LINE, future, END, FAILING, FAILING.replace("2026-03-17T08:40:00Z ", "")
+    )
     events, (report,) = scan(path)
     assert len(events) == 1
     assert [sentence.split(",")[:2] for sentence in report.describe_problems()] == [
@@ -160,7 +162,7 @@ def test_log_rotated_while_read_loses_nothing(
 @pytest.mark.parametrize("rotate", [rename_and_continue, copy_truncate_and_continue])
 def test_rotation_between_two_files_loses_nothing(tmp_path: Path, rotate: Callable[[Path], None]) -> None:
     """All files of a log are open before the first is read."""
-    older, newer = write(tmp_path / "messages.2", QUIET), write(tmp_path / "messages", FAILING * 7)
+    older, newer = write(tmp_path / "messages.2", HARMLESS_LINE), write(tmp_path / "messages", FAILING * 7)
     events, reports = scan_while(lambda: rotate(newer), older, newer)
     assert [report.matched for report in reports] == [0, 9]
     assert events[-1].title == "md3 of oss3 was rebuilt"
@@ -185,7 +187,7 @@ def test_path_that_is_no_file_is_rejected(tmp_path: Path) -> None:
 def test_lines_after_an_overlong_line_are_counted_once(tmp_path: Path) -> None:
     """Whole lines are left in the last block, behind the end of a line that was skipped."""
     path = tmp_path / "messages"
-    path.write_bytes(b"x" * 3_000_000 + b"\n" + (FAILING + QUIET).encode())
+    path.write_bytes(b"x" * 3_000_000 + b"\n" + (FAILING + HARMLESS_LINE).encode())
     events, (report,) = scan(path)
     assert (report.lines, report.cut, len(events)) == (3, 1, 1)
 

@@ -31,7 +31,7 @@ RUN_SEC = (
     "BEGIN { $main::sonde_clock = %d; *CORE::GLOBAL::time = sub () { $main::sonde_clock }; } "
     "my $program = shift @ARGV; do $program; die $@ if $@;"
 )
-WORDS = ("disk", "link", "node", "path")
+LOG_WORDS = ("disk", "link", "node", "path")
 STATES = ("down", "up", "slow", "error")
 PATTERNS = (
     ("RegExp", r"^(\w+) (\d) (down|slow)$"),
@@ -109,7 +109,7 @@ def generate_lines(generator: random.Random) -> list[tuple[int, str]]:
     time, lines = START, []
     for _ in range(LINES):
         time += generator.choice((0, 0, 1, 1, 2, 3, 9))
-        text = f"{generator.choice(WORDS)} {generator.randrange(3)} {generator.choice(STATES)}"
+        text = f"{generator.choice(LOG_WORDS)} {generator.randrange(3)} {generator.choice(STATES)}"
         lines.append((time, generator.choice((text, text, text, f"seen {text}", "100%s $1 \\t (x)"))))
     return lines
 

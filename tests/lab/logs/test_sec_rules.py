@@ -14,7 +14,7 @@ from sonde.logs.sec_rules import read_sec_rule_file
 from sonde.model.errors import EventError
 
 # The rule for slow storage targets in the manner of sites with Lustre.
-SLOW = r"""# slow targets
+SLOW_TARGET_RULE = r"""# slow targets
 type=SingleWithThreshold
 ptype=RegExp
 pattern=(\S+) kernel: .*\b(\S+-OST[0-9a-f]{4}): slow ([\w ]+) (\d+)s
@@ -38,7 +38,7 @@ def run(path: Path, *lines: str) -> list[SecOutput]:
 
 
 def test_continued_lines_and_comments_are_read(tmp_path: Path) -> None:
-    (rule,) = read_sec_rule_file(write(tmp_path, SLOW)).rules
+    (rule,) = read_sec_rule_file(write(tmp_path, SLOW_TARGET_RULE)).rules
     assert (rule.type, rule.line, rule.window, rule.threshold) == ("SingleWithThreshold", 2, 600, 2)
     assert rule.actions[0].texts == ("/usr/bin/tool event --stdin", "%t slow_ost $2 $1")
 
@@ -47,7 +47,7 @@ def test_scan_makes_events_and_executes_nothing(tmp_path: Path) -> None:
     log = tmp_path / "messages"
     line = "2026-03-17T09:30:1{}Z oss3 kernel: Lustre: fs1-OST000e: slow journal start 44s\n"
     log.write_text("no time yet\n" + line.format(1) + line.format(2) + line.format(3), encoding="utf-8")
-    documents, problems = scan_log_files([log], [write(tmp_path, SLOW)], LogDefaults())
+    documents, problems = scan_log_files([log], [write(tmp_path, SLOW_TARGET_RULE)], LogDefaults())
     assert [document["title"] for document in documents] == [
         "Tue Mar 17 09:30:12 2026 slow_ost fs1-OST000e oss3",
         "touch /tmp/must-not-exist",

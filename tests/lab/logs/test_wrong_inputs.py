@@ -24,7 +24,7 @@ from sonde.telemetry.imports import TelemetryDefaults
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 SHIPPED = list(list_shipped_rule_files().values())
 FAILED = "2026-03-17T08:40:{second:02}Z oss3 kernel: md/raid:md3: Disk failure on sdq1, disabling device.\n"
-FIRST = FAILED.format(second=0)
+FIRST_LINE = FAILED.format(second=0)
 SADF = '{"sysstat": {"hosts": [{"nodename": "n1", "statistics": ['
 COLLECTL = "#Date Time [DSK:sda]Name [DSK:sda]Reads [DSK:sda]RKBytes\n20260317 10:00:01 sda"
 
@@ -52,7 +52,7 @@ def scan_compressed(content: bytes) -> Callable[[Path], list[str]]:
 
 def use_rules(text: str | bytes, suffix: str = ".toml") -> Callable[[Path], list[str]]:
     def check(path: Path) -> list[str]:
-        path.write_text(FIRST)
+        path.write_text(FIRST_LINE)
         rules = path.with_name("own" + suffix)
         rules.write_bytes(text if isinstance(text, bytes) else text.encode())
         return scan(path, [rules])
@@ -82,19 +82,25 @@ def read_event_file(text: str | bytes) -> Callable[[Path], list[str]]:
 
 RULES_HEAD = 'schema = "sonde-log-rules/1"\ntitle = "own"\n[[rules]]\nid = "a"\n'
 WRONG: dict[str, tuple[Callable[[Path], list[str]], str]] = {
-    "truncated gzip": (scan_compressed(gzip.compress(os.urandom(99999) + FIRST.encode())[:50_000]), "only to line"),
-    "gzip that is none": (scan_compressed(FIRST.encode()), "only to line 0"),
-    "gzip with a wrong checksum": (scan_compressed(gzip.compress(FIRST.encode() * 9)[:-6] + b"\0\1\2\3\4\5"), "line"),
-    "dated in the future": (scan_text(FIRST + FIRST.replace("2026", "2037")), "the first at line 2"),
-    "clock that went back": (scan_text(FIRST + FIRST.replace("-17T", "-16T")), "the first at line 2"),
+    "truncated gzip": (
+        scan_compressed(gzip.compress(os.urandom(99999) + FIRST_LINE.encode())[:50_000]),
+        "only to line",
+    ),
+    "gzip that is none": (scan_compressed(FIRST_LINE.encode()), "only to line 0"),
+    "gzip with a wrong checksum": (
+        scan_compressed(gzip.compress(FIRST_LINE.encode() * 9)[:-6] + b"\0\1\2\3\4\5"),
+        "line",
+    ),
+    "dated in the future": (scan_text(FIRST_LINE + FIRST_LINE.replace("2026", "2037")), "the first at line 2"),
+    "clock that went back": (scan_text(FIRST_LINE + FIRST_LINE.replace("-17T", "-16T")), "the first at line 2"),
     "no time": (scan_text("\n\nmd/raid:md3: Disk failure on sdq1, disabling device.\n"), "the first at line 3"),
-    "date that does not exist": (scan_text(FIRST.replace("03-17", "02-31")), "the first at line 1"),
+    "date that does not exist": (scan_text(FIRST_LINE.replace("03-17", "02-31")), "the first at line 1"),
     "month that does not exist": (
         scan_text("Xyz 17 08:40:00 oss3 kernel: md/raid:md3: Disk failure on sdq1, disabling device.\n"),
         "the first at line 1",
     ),
-    "line without end": (scan_text(b"x" * 3_000_000 + FIRST.encode()), "longer than 64 KiB"),
-    "zeros after a crash": (scan_text(FIRST.encode() + b"\0" * 2_000_000), "longer than 64 KiB"),
+    "line without end": (scan_text(b"x" * 3_000_000 + FIRST_LINE.encode()), "longer than 64 KiB"),
+    "zeros after a crash": (scan_text(FIRST_LINE.encode() + b"\0" * 2_000_000), "longer than 64 KiB"),
     "directory": (lambda path: scan(path.parent), "is a directory"),
     "no file": (lambda path: scan(path.with_name("absent")), "There is no log file"),
     "rules that are no TOML": (use_rules("schema = \n"), "line 1"),
@@ -133,7 +139,7 @@ def test_log_with_all_problems_loses_no_event(tmp_path: Path) -> None:
     """Garbage, zeros, wrong clocks and overlong lines between good lines, one host's clock in another year."""
     path = tmp_path / "messages"
     garbage = [b"\0" * 70_000 + b"\n", os.urandom(3000).replace(b"\n", b"") + b"\n", b"x" * 200_000 + b"\n"]
-    wrong = [FIRST.replace("2026", "2037").encode(), b"md/raid:md3: Disk failure on sdq1, disabling device.\n"]
+    wrong = [FIRST_LINE.replace("2026", "2037").encode(), b"md/raid:md3: Disk failure on sdq1, disabling device.\n"]
     with path.open("wb") as file:
         for second in range(60):
             file.write(garbage[second % 3] + FAILED.format(second=second).encode() + wrong[second % 2])

@@ -25,7 +25,7 @@ EXAMPLES = {
     for path in (ROOT / "schema" / "experiment" / "examples").glob("*.toml")
 }
 DEMO = read_system(ROOT / "systems" / "hpcs-demo.toml")
-WORDS = [
+REPLACEMENT_TEXTS = [
     "",
     "x",
     "ost[0-3]",
@@ -53,11 +53,12 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
         st.booleans(),
         st.integers(-3, 10**6),
         st.floats(allow_nan=True),
-        st.sampled_from(WORDS),
+        st.sampled_from(REPLACEMENT_TEXTS),
         st.text(max_size=5),
     ),
     lambda inner: st.one_of(
-        st.lists(inner, max_size=3), st.dictionaries(st.sampled_from([*WORDS, "id", "value"]), inner, max_size=3)
+        st.lists(inner, max_size=3),
+        st.dictionaries(st.sampled_from([*REPLACEMENT_TEXTS, "id", "value"]), inner, max_size=3),
     ),
     max_leaves=5,
 )

@@ -16,18 +16,18 @@ from sonde.model.errors import RecordError
 from sonde.model.line_decoding import parse_record_line
 
 Sonde = Callable[..., Any]
-DEEP = 5000
+NESTING_DEPTH = 5000
 TOML = {
-    "lists": "a = " + "[" * DEEP + "]" * DEEP,
-    "tables": "a = " + "{b = " * DEEP + "1" + "}" * DEEP,
-    "dotted": ".".join("a" * DEEP) + " = 1",
-    "header": "[" + ".".join("a" * DEEP) + "]",
+    "lists": "a = " + "[" * NESTING_DEPTH + "]" * NESTING_DEPTH,
+    "tables": "a = " + "{b = " * NESTING_DEPTH + "1" + "}" * NESTING_DEPTH,
+    "dotted": ".".join("a" * NESTING_DEPTH) + " = 1",
+    "header": "[" + ".".join("a" * NESTING_DEPTH) + "]",
     "digits": "a = " + "9" * 100_000,
     "hexadecimal": "a = 0x" + "f" * 100_000,
 }
 JSON = {
-    "lists": '{"a": ' + "[" * DEEP + "]" * DEEP + "}",
-    "tables": '{"a":' * DEEP + "1" + "}" * DEEP,
+    "lists": '{"a": ' + "[" * NESTING_DEPTH + "]" * NESTING_DEPTH + "}",
+    "tables": '{"a":' * NESTING_DEPTH + "1" + "}" * NESTING_DEPTH,
     "moderate": '{"a":' * 200 + "1" + "}" * 200,
     "digits": '{"a": ' + "9" * 100_000 + "}",
     "float": '{"a": ' + "9" * 400 + "}",
@@ -46,7 +46,9 @@ def test_json_beyond_a_limit_is_refused(text: str) -> None:
         parse_json(text)
 
 
-@pytest.mark.parametrize("text", ["[" * DEEP, "- " * DEEP, "a: " + "9" * 100_000], ids=["lists", "blocks", "digits"])
+@pytest.mark.parametrize(
+    "text", ["[" * NESTING_DEPTH, "- " * NESTING_DEPTH, "a: " + "9" * 100_000], ids=["lists", "blocks", "digits"]
+)
 def test_yaml_beyond_a_limit_is_refused(text: str) -> None:
     with pytest.raises(DocumentError, match=r"it is nested too deeply|more than 308 digits"):
         parse_yaml(text)
@@ -92,7 +94,9 @@ def test_verbs_reject_too_deep_documents_in_one_sentence(
         assert "\n" not in result.err.strip()
 
 
-@pytest.mark.parametrize("text", ["[" * DEEP + "]" * DEEP, "9" * 100_000, "[" * 200 + "]" * 200], ids=str.__len__)
+@pytest.mark.parametrize(
+    "text", ["[" * NESTING_DEPTH + "]" * NESTING_DEPTH, "9" * 100_000, "[" * 200 + "]" * 200], ids=str.__len__
+)
 def test_setting_beyond_a_limit_is_refused(sonde: Sonde, text: str) -> None:
     result = sonde("plan", "quick", "--on", "/tmp", "--set", f"data.access.transfer={text}")
     assert result.code == 2

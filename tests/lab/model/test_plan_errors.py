@@ -14,15 +14,15 @@ from sonde.model.plan import Plan, read_plan_document
 from sonde.model.settings import apply_settings, parse_setting, set_member_at_path
 
 LIST = {"phases": [{"id": "w"}, {"id": "read"}], "tags": ["a"], "deep": {"x": 3}}
-LIKE = "write it like"
+SYNTAX_HINT = "write it like"
 
 
 @pytest.mark.parametrize(
     ("setting", "sentence"),
     [
-        ("a.b", f'--set "a.b" has no "="; {LIKE} --set data.access.transfer=4KiB.'),
-        ("a..b=1", f'--set "a..b=1" has an empty name before the "="; {LIKE} data.access.transfer=4KiB.'),
-        ("=1", f'--set "=1" has an empty name before the "="; {LIKE} data.access.transfer=4KiB.'),
+        ("a.b", f'--set "a.b" has no "="; {SYNTAX_HINT} --set data.access.transfer=4KiB.'),
+        ("a..b=1", f'--set "a..b=1" has an empty name before the "="; {SYNTAX_HINT} data.access.transfer=4KiB.'),
+        ("=1", f'--set "=1" has an empty name before the "="; {SYNTAX_HINT} data.access.transfer=4KiB.'),
         ("deep.x.y=1", '--set "deep.x.y=1": deep.x is 3, which has no members.'),
         ("deep.x.y.z=1", '--set "deep.x.y.z=1": deep.x is 3, which has no members.'),
         (

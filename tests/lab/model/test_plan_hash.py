@@ -25,7 +25,7 @@ def plan(*phases: dict[str, Any], **members: Any) -> dict[str, Any]:
 
 MANY = {"mapping": "many", "count": 9, "paths": ["/a", "/b", "/c"], "across": ["/d"], "name": "n", "suffix": "s"}
 SLEEP = {"kind": "sleep", "time": "1s", "need": "required", "max_residency": 0.5}
-FULL = R | {
+FULL_PHASE = R | {
     "data_of": "w", "operations_file": "/ops", "shift": {"by": "random", "seed": 4}, "before": [SLEEP],
     "stop": {"time": "1min"}, "measure": False, "barrier": "intra", "process": "separate", "valid": {"min_time": "1s"},
 }  # fmt: skip
@@ -50,7 +50,7 @@ LISTED: list[tuple[str, dict[str, Any], str]] = [
     ("two orders", plan(make_permuted_phase(W, 5), make_permuted_phase(R, 6)), "68c5ee7f40a1"),
     ("one order twice", plan(make_permuted_phase(W, 5), make_permuted_phase(R, 5)), "7acce88ca8a8"),
     ("a mixture", plan(R | {"op": "mixed", "access": {"read_ratio": 0.7, "seed": 3}}), "377f84dd088c"),
-    ("a phase with everything", plan(W, FULL), "511eddf137e3"),
+    ("a phase with everything", plan(W, FULL_PHASE), "511eddf137e3"),
     ("data of a phase that is not there", plan(W, R | {"data_of": "v"}), "628a48327c8c"),
     ("a write that overwrites", plan(W | {"open": "overwrite"}), "1d2486826dc9"),
     ("files of others by lot", plan(W, R | {"shift": {"by": "permute", "n": 2, "seed": 7}}), "02a0bc5a6e4f"),
@@ -69,14 +69,14 @@ LISTED: list[tuple[str, dict[str, Any], str]] = [
      plan(data={"backend": "io_uring", "io": {"direct": True, "queue_depth": 8, "pause": "1ms"}, "verify": "on_read"}),
      "add4a333525f"),
 ]  # fmt: skip
-KNOWN = {name: (document, plan_hash) for name, document, plan_hash in LISTED}
+KNOWN_HASHES = {name: (document, plan_hash) for name, document, plan_hash in LISTED}
 
 
 def test_hash_version_is_pinned() -> None:
     assert HASH_VERSION == 5
 
 
-@pytest.mark.parametrize(("document", "plan_hash"), KNOWN.values(), ids=KNOWN.keys())
+@pytest.mark.parametrize(("document", "plan_hash"), KNOWN_HASHES.values(), ids=KNOWN_HASHES.keys())
 def test_plan_hashes_equal_archived_hashes(document: dict[str, Any], plan_hash: str) -> None:
     Plan.from_document(document, "it is a plan")
     before = copy.deepcopy(document)
@@ -94,15 +94,15 @@ def test_plan_hashes_equal_archived_hashes(document: dict[str, Any], plan_hash: 
         ("two orders", {"phases": [make_permuted_phase(W, 8), make_permuted_phase(R, 1)]}),
         ("one order twice", {"phases": [make_permuted_phase(W, 8), make_permuted_phase(R, 8)]}),
         ("a phase with everything",
-         {"phases": [W, FULL | {"operations_file": "/o", "shift": {"by": "random", "seed": 5}, "valid": {},
+         {"phases": [W, FULL_PHASE | {"operations_file": "/o", "shift": {"by": "random", "seed": 5}, "valid": {},
                                 "before": [SLEEP | {"need": "best_effort", "max_residency": 0.25}]}]}),
-        ("a phase with everything", {"phases": [W | {"id": "first"}, FULL | {"data_of": "first"}]}),
-        ("a phase with everything", {"phases": [W | {"open": "truncate"}, FULL | {"open": "exclusive"}]}),
+        ("a phase with everything", {"phases": [W | {"id": "first"}, FULL_PHASE | {"data_of": "first"}]}),
+        ("a phase with everything", {"phases": [W | {"open": "truncate"}, FULL_PHASE | {"open": "exclusive"}]}),
         ("a search", {"meta": {"find": {"newer_than_file": "/other", "size": "4096B"}}}),
     ],
 )  # fmt: skip
 def test_members_without_effect_on_work_do_not_change_the_hash(name: str, changes: dict[str, Any]) -> None:
-    document, plan_hash = KNOWN[name]
+    document, plan_hash = KNOWN_HASHES[name]
     assert compute_plan_hash(document | changes, 2, 3, 4) == plan_hash
 
 
@@ -114,15 +114,15 @@ def test_members_without_effect_on_work_do_not_change_the_hash(name: str, change
         ("a calibrated volume", {"data": {"access": {"volume": "5GiB", "transfer": "8KiB"}}}),
         (
             "a phase with everything",
-            {"phases": [W, {name: value for name, value in FULL.items() if name != "operations_file"}]},
+            {"phases": [W, {name: value for name, value in FULL_PHASE.items() if name != "operations_file"}]},
         ),
-        ("a phase with everything", {"phases": [W, R, FULL]}),
+        ("a phase with everything", {"phases": [W, R, FULL_PHASE]}),
         ("a write that overwrites", {"phases": [W | {"open": "exclusive"}]}),
         ("names at a pace", {"meta": {"backend": "paced", "paced": {"rate": "6MB/s"}}}),
     ],
 )
 def test_members_with_effect_on_work_change_the_hash(name: str, changes: dict[str, Any]) -> None:
-    document, plan_hash = KNOWN[name]
+    document, plan_hash = KNOWN_HASHES[name]
     assert compute_plan_hash(document | changes, 2, 3, 4) != plan_hash
 
 

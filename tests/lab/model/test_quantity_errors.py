@@ -14,7 +14,7 @@ from sonde.model.ranges import MAX_NAMES, expand_name_range
 from sonde.model.units import parse_bytes, parse_duration, parse_link_rate, parse_op_rate, parse_rate, parse_share
 
 SIZES = "B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB, PiB"
-KNOWN = "ns, us, ms, s, min, h"
+KNOWN_UNITS = "ns, us, ms, s, min, h"
 
 
 @pytest.mark.parametrize(
@@ -44,12 +44,12 @@ KNOWN = "ns, us, ms, s, min, h"
         (parse_duration, False, "false is not a duration; write a number and a unit, like 10s."),
         (parse_duration, -1, "-1 is not a duration; durations are not negative and not infinite."),
         (parse_duration, "-1s", '"-1s" is negative; a duration is written like 10s or 500ms.'),
-        (parse_duration, "10", f'"10" has no unit; write 10s for seconds (known: {KNOWN}).'),
+        (parse_duration, "10", f'"10" has no unit; write 10s for seconds (known: {KNOWN_UNITS}).'),
         (parse_duration, "5 m", '"5 m" has the unknown unit "m"; write min for minutes or ms for milliseconds.'),
         (parse_duration, "5 SEC", '"5 SEC" has the unknown unit "SEC"; write s.'),
         (parse_duration, "5 hr", '"5 hr" has the unknown unit "hr"; write h.'),
         (parse_duration, "5 d", '"5 d" has the unknown unit "d"; write h.'),
-        (parse_duration, "5 weeks", f'"5 weeks" has the unknown unit "weeks"; durations end in {KNOWN}.'),
+        (parse_duration, "5 weeks", f'"5 weeks" has the unknown unit "weeks"; durations end in {KNOWN_UNITS}.'),
         (parse_rate, True, "true is not a rate; write a number and a unit, like 100MB/s."),
         (parse_rate, 0, "0 is not a rate; a rate is larger than 0 bytes per second."),
         (parse_rate, "-1MB/s", '"-1MB/s" is negative; a rate is written like 100MB/s.'),

@@ -23,7 +23,7 @@ from sonde.model.lines import PhaseEndLine, SeriesLine, UnknownLine
 from sonde.model.record import RecordReader, merge_stage_records, read_record
 from sonde.model.schemas import read_schema_text
 
-FAKE = Path(__file__).parents[1] / "fake_engine.py"
+FAKE_ENGINE_FILE = Path(__file__).parents[1] / "fake_engine.py"
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def record(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     (folder / "plan.json").write_text(json.dumps(plan))
     command = [
         sys.executable,
-        str(FAKE),
+        str(FAKE_ENGINE_FILE),
         "run",
         str(folder / "plan.json"),
         "--record",

@@ -12,7 +12,7 @@ import pytest
 from sonde.model.errors import UserError
 from sonde.model.trace import SIZE_CLASSES, Trace, TracedFile, TransferCounters, is_trace, read_trace
 
-FIRST = {"type": "process", "schema": "sonde-trace/1", "started_unix_s": 10.0, "seconds": 2.0}
+FIRST_PROCESS_LINE = {"type": "process", "schema": "sonde-trace/1", "started_unix_s": 10.0, "seconds": 2.0}
 
 
 def written(path: Path, *lines: Any) -> Path:
@@ -79,17 +79,17 @@ def test_untraced_calls_are_kernel_counts_minus_traced_calls() -> None:
 
 def test_unknown_trace_lines_are_skipped_and_end_comes_last(tmp_path: Path) -> None:
     trace_file = written(
-        tmp_path / "a.ndjson", FIRST, {"type": "weather"}, {"type": "file", "path": "/x"}, {"type": "end"}
+        tmp_path / "a.ndjson", FIRST_PROCESS_LINE, {"type": "weather"}, {"type": "file", "path": "/x"}, {"type": "end"}
     )
     trace = read_trace(trace_file)
     assert (len(trace.processes), [*trace.files], trace.damaged_files) == (1, ["/x"], [])
-    more = written(tmp_path / "b.ndjson", FIRST, {"type": "end"}, {"type": "file", "path": "/y"})
+    more = written(tmp_path / "b.ndjson", FIRST_PROCESS_LINE, {"type": "end"}, {"type": "file", "path": "/y"})
     assert read_trace(more).damaged_files == ["b.ndjson"]
 
 
 def test_unsupported_trace_files_are_rejected_with_a_hint(tmp_path: Path) -> None:
-    schema = written(tmp_path / "a.ndjson", {**FIRST, "schema": "sonde-trace/2"})
-    other = written(tmp_path / "b.ndjson", {**FIRST, "type": "run"})
+    schema = written(tmp_path / "a.ndjson", {**FIRST_PROCESS_LINE, "schema": "sonde-trace/2"})
+    other = written(tmp_path / "b.ndjson", {**FIRST_PROCESS_LINE, "type": "run"})
     assert not is_trace(schema)
     assert not is_trace(other)
     assert not is_trace(tmp_path)
@@ -98,6 +98,6 @@ def test_unsupported_trace_files_are_rejected_with_a_hint(tmp_path: Path) -> Non
     with pytest.raises(UserError) as caught:
         read_trace(tmp_path)
     assert str(caught.value) == sentence
-    written(tmp_path / "c.txt", FIRST, {"type": "end"})
+    written(tmp_path / "c.txt", FIRST_PROCESS_LINE, {"type": "end"})
     assert not is_trace(tmp_path), "in a folder only files of that ending count"
     assert is_trace(tmp_path / "c.txt")

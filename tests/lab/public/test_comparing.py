@@ -16,11 +16,11 @@ from sonde.store.shards import locate_run_folder
 from sonde.store.tags import change_tags
 
 DAYS, DROP_DAY = 40, 30
-FIRST = datetime(2026, 1, 1, tzinfo=UTC)
+FIRST_START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def name_run(day: int) -> str:
-    return f"{FIRST + timedelta(days=day):%Y%m%dT%H%M%SZ}-daily-{day:08x}"
+    return f"{FIRST_START + timedelta(days=day):%Y%m%dT%H%M%SZ}-daily-{day:08x}"
 
 
 @pytest.fixture(scope="module")
@@ -69,8 +69,8 @@ def test_trends_date_the_drop(archive: sonde.ArchiveReader) -> None:
     assert history.level == pytest.approx(1e9, rel=0.02)
     (change,) = trends.changes
     assert change.history == history.id
-    assert change.first_after == FIRST + timedelta(days=DROP_DAY)
-    assert change.last_before == FIRST + timedelta(days=DROP_DAY - 1)
+    assert change.first_after == FIRST_START + timedelta(days=DROP_DAY)
+    assert change.last_before == FIRST_START + timedelta(days=DROP_DAY - 1)
     assert change.change == pytest.approx(-0.5, abs=0.02)
     assert not change.is_temporary
     assert trends.changes.to_arrow()["first_after"].to_pylist() == [change.first_after]

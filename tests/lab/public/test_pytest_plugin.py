@@ -12,7 +12,7 @@ import pytest
 
 import sonde
 
-FAKE = Path(__file__).parents[1] / "fake_engine.py"
+FAKE_ENGINE_FILE = Path(__file__).parents[1] / "fake_engine.py"
 PLAN = {
     "id": "small",
     "data": {"access": {"transfer": "64KiB", "volume": "1MiB"}},
@@ -43,7 +43,7 @@ def test_missing_baseline(sonde_gate):
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A test file of a user, a directory to measure, and a baseline of four runs at 2 GB/s."""
-    monkeypatch.setenv("SONDE_ENGINE", str(FAKE))
+    monkeypatch.setenv("SONDE_ENGINE", str(FAKE_ENGINE_FILE))
     monkeypatch.setenv("FAKE_RATE", "2e9")
     (tmp_path / "test_storage.py").write_text(TEST, encoding="utf-8")
     (tmp_path / "target").mkdir()
@@ -59,7 +59,7 @@ def run_pytest(folder: Path, rate: str, *arguments: str) -> subprocess.Completed
         "PYTHONPATH": lab,
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "PYTEST_ADDOPTS": "",
-        "SONDE_ENGINE": str(FAKE),
+        "SONDE_ENGINE": str(FAKE_ENGINE_FILE),
         "FAKE_RATE": rate,
     }
     command = [sys.executable, "-m", "pytest", "-q", "-p", "sonde.public.pytest_plugin", "-c", os.devnull]

@@ -14,7 +14,7 @@ import pytest
 from browser import Page, browser, find_browser
 from make_record import write_run
 from record_scene import Scene
-from scenarios import COLD, RANDOM, SCENARIOS
+from scenarios import COLD_READ, RANDOM, SCENARIOS
 
 from sonde.report import write_report
 
@@ -43,7 +43,7 @@ WIDER = """JSON.stringify([...document.querySelectorAll('body *')].filter(one =>
 
 
 # Everything that is to be read, but for names on bars.
-WORDS = [
+TEXT_ELEMENTS = [
     *(
         "h1",
         "h2",
@@ -192,7 +192,7 @@ def test_letters_can_be_read_in_both_schemes(tab: Page, reports: dict[str, Path]
     """Contrast of text against the page, as WCAG 2 computes it: 4.5 for words."""
     tab.open(reports["typical"], dark=dark)
     colors = tab.evaluate(
-        f"JSON.stringify({json.dumps(WORDS)}.map(s => [s, document.querySelector(s)]).map(([s, one]) =>"
+        f"JSON.stringify({json.dumps(TEXT_ELEMENTS)}.map(s => [s, document.querySelector(s)]).map(([s, one]) =>"
         " [s, one && getComputedStyle(one).color, getComputedStyle(document.body).backgroundColor]))"
     )
     for selector, ink, paper in json.loads(colors):
@@ -224,7 +224,8 @@ def test_the_printed_report_keeps_its_charts_and_is_light(tab: Page, reports: di
 
 def test_a_check_is_printed_on_six_pages_with_a_verdict_and_contents(tab: Page, tmp_path: Path) -> None:
     works = [
-        replace(work, id=f"phase-{index}") for index, work in enumerate([*SCENARIOS["typical"].works, COLD, RANDOM])
+        replace(work, id=f"phase-{index}")
+        for index, work in enumerate([*SCENARIOS["typical"].works, COLD_READ, RANDOM])
     ]
     folders = [write_run(tmp_path / f"part-{index}", Scene(works=works, title=f"Part {index}")) for index in range(5)]
     tab.open(write_report(folders, tmp_path / "check.html", "Check of /scratch"))

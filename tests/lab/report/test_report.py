@@ -17,7 +17,7 @@ import pytest
 from jsonschema import Draft202012Validator
 from make_record import record_lines, write_run
 from record_scene import Pages, Scene, Work, steady
-from scenarios import CACHED, COLD, HOSTILE, SCENARIOS
+from scenarios import CACHED_READ, COLD_READ, HOSTILE, SCENARIOS
 
 from sonde.findings.best_numbers import NO_STORAGE_NUMBER
 from sonde.model.errors import ReportError
@@ -184,7 +184,7 @@ def test_unfinished_run_is_reported_at_the_top(report_page: Shown, name: str, se
 
 
 def test_truncated_record_is_rendered_up_to_its_last_line(page: Pages) -> None:
-    text = Words(page(Scene(works=[Work(), COLD]), cut=400)).text
+    text = Words(page(Scene(works=[Work(), COLD_READ]), cut=400)).text
     assert "breaks off in the middle of its last line" in text[: text.index("Summary")]
     assert "Sequential read" in text
 
@@ -231,7 +231,10 @@ def test_a_file_system_in_memory_is_never_called_storage(report_page: Shown) -> 
 
 
 def test_several_runs_share_one_summary(page: Pages) -> None:
-    write, read = Scene(works=[Work(curve=steady(300e6))], title="Writes"), Scene(works=[COLD, CACHED], title="Reads")
+    write, read = (
+        Scene(works=[Work(curve=steady(300e6))], title="Writes"),
+        Scene(works=[COLD_READ, CACHED_READ], title="Reads"),
+    )
     html = page(write, read, title="Check of /scratch")
     document = Words(html)
     summary = document.text[: document.text.rindex("How far to trust")].replace("\N{NO-BREAK SPACE}", " ")

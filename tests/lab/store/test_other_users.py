@@ -24,7 +24,7 @@ from sonde.store.archive import Archive
 from sonde.store.catalog import Catalog
 
 RUN = "20260101T000000Z-planted-00000000"
-DEAD = json.dumps({"host": socket.gethostname(), "processes": []})
+OWNER_WITHOUT_PROCESS = json.dumps({"host": socket.gethostname(), "processes": []})
 LINKS = (".run.json.part", ".owner.json.part", ".record.ndjson.part", "run.json", "phases.parquet", "series.parquet")
 Sonde = Callable[..., Any]
 pytestmark = needs_two_users
@@ -55,7 +55,7 @@ def plant_run(root: Path, victim: Path) -> None:
     """Makes an unfinished run of a dead writer, with a link to the victim under each name that a recovery writes."""
     folder = root / f".incoming-{RUN}"
     write_run(folder, Scene())
-    (folder / "owner.json").write_text(DEAD)
+    (folder / "owner.json").write_text(OWNER_WITHOUT_PROCESS)
     for name in LINKS:
         (folder / name).unlink(missing_ok=True)
         (folder / name).symlink_to(victim)
@@ -120,11 +120,11 @@ def test_planted_link_to_a_directory_is_not_followed(shared: Path, tmp_path: Pat
     home = tmp_path / "home"
     home.mkdir()
     (home / "run.json").write_text("{}")
-    (home / "owner.json").write_text(DEAD)
+    (home / "owner.json").write_text(OWNER_WITHOUT_PROCESS)
     as_neighbor(lambda: (shared / f"{prefix}{RUN}").symlink_to(home))
     Archive(shared).recover_unfinished_runs()
     assert sorted(path.name for path in home.iterdir()) == ["owner.json", "run.json"]
-    assert (home / "owner.json").read_text() == DEAD
+    assert (home / "owner.json").read_text() == OWNER_WITHOUT_PROCESS
 
 
 def test_pipe_in_place_of_a_summary_does_not_block(sonde: Sonde, shared: Path) -> None:

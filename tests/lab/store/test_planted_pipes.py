@@ -104,7 +104,7 @@ def plant(root: Path, victim: Path, pipes: tuple[str, ...], links: tuple[str, ..
                 (folder / name).symlink_to(victim)
 
 
-PLANTED = {
+PLANTED_FILES = {
     "all pipes": ((*FILES, "job.json", EVENTS_FILE), ()),
     "pipes beside run.json": ((*FILES[1:], "ended.txt", "output.txt", EVENTS_FILE), ()),
     "all links": ((), (*FILES, "job.json", EVENTS_FILE)),
@@ -112,12 +112,12 @@ PLANTED = {
 }
 
 
-@pytest.mark.parametrize("planted", PLANTED, ids=lambda planted: planted.replace(" ", "-"))
+@pytest.mark.parametrize("planted", PLANTED_FILES, ids=lambda planted: planted.replace(" ", "-"))
 def test_no_verb_waits_or_follows(sonde: Sonde, shared: Path, tmp_path: Path, planted: str) -> None:
     victim = tmp_path / "victim"
     victim.write_text("precious")
     victim.chmod(0o600)
-    as_neighbor(lambda: plant(shared, victim, *PLANTED[planted]))
+    as_neighbor(lambda: plant(shared, victim, *PLANTED_FILES[planted]))
     for verb in VERBS:
         result = sonde(*(argument.format(out=tmp_path, root=shared) for argument in verb))
         assert result.code in (0, 1, 2, 3), (verb, result.err)

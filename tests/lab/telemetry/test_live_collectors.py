@@ -28,14 +28,14 @@ from sonde.telemetry.imports import TelemetryDefaults
 from sonde.telemetry.sampler import TelemetrySampler
 
 pytestmark = pytest.mark.nightly  # they compare what the whole machine does, and wait for samples
-WRITTEN = 256 << 20
+WRITTEN_BYTES = 256 << 20
 MAX_DIFFERENCE = 0.02
 
 
 def write_to_disk(folder: Path) -> None:
     """Writes a known number of bytes to the device under a folder."""
     with (folder / "written").open("wb", 0) as file:
-        for _ in range(WRITTEN >> 20):
+        for _ in range(WRITTEN_BYTES >> 20):
             file.write(os.urandom(1 << 10) * 1024)
         os.fsync(file.fileno())
 
@@ -47,7 +47,7 @@ def require_agreement(compare: Callable[[Path], tuple[float | None, float]], fol
         attempt_folder = folder / f"attempt{attempt}"
         attempt_folder.mkdir()
         other, sampled = compare(attempt_folder)
-        assert sampled >= 0.9 * WRITTEN
+        assert sampled >= 0.9 * WRITTEN_BYTES
         differences.append(abs((other or 0.0) / sampled - 1))
         if differences[-1] <= MAX_DIFFERENCE:
             return

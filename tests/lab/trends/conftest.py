@@ -14,7 +14,7 @@ import pytest
 
 from sonde.store.shards import locate_run_folder
 
-FIRST = datetime(2026, 1, 1, 6, 0, tzinfo=UTC)
+FIRST_START = datetime(2026, 1, 1, 6, 0, tzinfo=UTC)
 AddRun = Callable[..., Path]
 
 
@@ -39,7 +39,7 @@ def add_run(archive: Path) -> AddRun:
         hosts: Mapping[str, float] | None = None,
         findings: Sequence[Mapping[str, Any]] = (),
     ) -> Path:
-        started = FIRST + timedelta(days=day)
+        started = FIRST_START + timedelta(days=day)
         run_id = f"{started:%Y%m%dT%H%M%SZ}-{plan}-{next(numbers):04x}"
         folder = locate_run_folder(archive, run_id)
         folder.mkdir(parents=True)

@@ -18,7 +18,7 @@ from sonde.trends.environment import (
 
 AddRun = Callable[..., Path]
 READ = {("read", "read"): 1e9}
-NOTHING = {"read": [1.0]}
+UNCHANGED_RATES = {"read": [1.0]}
 
 
 def test_volatile_facts_are_excluded_from_environments(add_run: AddRun) -> None:
@@ -49,7 +49,7 @@ def test_unfamiliar_environment_member_is_compared_too(add_run: AddRun) -> None:
 
 
 def test_nodes_that_differ_give_all_their_values(add_run: AddRun) -> None:
-    folder = add_run(0, READ, hosts={"nid1": 1e9, "nid2": 1e9, "nid3": 1e9}, slices=NOTHING)
+    folder = add_run(0, READ, hosts={"nid1": 1e9, "nid2": 1e9, "nid3": 1e9}, slices=UNCHANGED_RATES)
     assert read_environment(folder)["host"] == "nid1, nid2, nid3"
 
 

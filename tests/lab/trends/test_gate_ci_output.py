@@ -17,7 +17,7 @@ from sonde.trends.gate_ci_output import GateCase, format_github_commands, format
 
 AddRun = Callable[..., Path]
 Sonde = Callable[..., Any]
-SLOW = (
+SLOW_NUMBER_TEXT = (
     "probe · read (read, bytes_per_s): measured 700 MB/s; the limit is 850 MB/s, the median of the baseline"
     " 1.00 GB/s, the change −30 %."
 )
@@ -69,7 +69,7 @@ def test_junit_has_a_case_for_each_history(sonde: Sonde, tmp_path: Path) -> None
     assert read.attrib == {"classname": "probe", "name": "probe · read (read, bytes_per_s)"}
     failure = read.find("failure")
     assert failure is not None
-    assert (failure.get("message"), failure.text) == (SLOW, SLOW)
+    assert (failure.get("message"), failure.text) == (SLOW_NUMBER_TEXT, SLOW_NUMBER_TEXT)
     assert (write.get("name"), write.find("failure")) == ("probe · write (write, bytes_per_s)", None)
 
 
@@ -78,7 +78,7 @@ def test_github_annotation_follows_the_table(sonde: Sonde) -> None:
     completed = gate(sonde, "--annotate", "github")
     assert completed.code == 1
     annotations = [line for line in completed.out.splitlines() if line.startswith("::")]
-    assert annotations == [f"::error title=Too slow::{SLOW.replace('%', '%25')}"]
+    assert annotations == [f"::error title=Too slow::{SLOW_NUMBER_TEXT.replace('%', '%25')}"]
     assert "Too slow: 2 numbers compared" in completed.out
 
 
@@ -87,7 +87,7 @@ def test_gitlab_report_is_the_only_output(sonde: Sonde, add_run: AddRun) -> None
     (issue,) = json.loads(gate(sonde, "--annotate", "gitlab").out)
     fingerprint = issue.pop("fingerprint")
     assert issue == {
-        "description": SLOW,
+        "description": SLOW_NUMBER_TEXT,
         "check_name": "sonde-gate/too-slow",
         "severity": "major",
         "location": {"path": "probe", "lines": {"begin": 1}},
@@ -141,7 +141,7 @@ def test_junit_reader_understands_the_file(sonde: Sonde, tmp_path: Path) -> None
         0,
     )
     read, write = suite
-    assert [(type(result), result.message) for result in read.result] == [(junitparser.Failure, SLOW)]
+    assert [(type(result), result.message) for result in read.result] == [(junitparser.Failure, SLOW_NUMBER_TEXT)]
     assert (write.is_passed, write.classname) == (True, "probe")
 
 

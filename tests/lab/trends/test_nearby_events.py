@@ -14,7 +14,7 @@ from sonde.trends.changes import Change, JointChange, JointChangePart
 from sonde.trends.nearby_events import find_nearby_events
 from sonde.trends.scope import UNEXPLAINED
 
-HALVED = RateRatio(0.5, 0.45, 0.55, 0.001, 20, 20, 0.95)
+HALVED_RATE = RateRatio(0.5, 0.45, 0.55, 0.001, 20, 20, 0.95)
 
 
 def get_midnight_of_day(day: int) -> float:
@@ -37,8 +37,8 @@ DROP = JointChange(
                     get_midnight_of_day(11),
                     get_midnight_of_day(13),
                     3,
-                    HALVED,
-                    HALVED,
+                    HALVED_RATE,
+                    HALVED_RATE,
                 ),
             ),
             UNEXPLAINED,

@@ -17,7 +17,7 @@ DAY = 86400.0
 LABELS = ("system", "file_system", "experiment", "operation")
 CELLS = list(itertools.product(("a", "b"), ("fs1", "fs2", "fs3"), ("posix", "mpiio"), ("read", "write")))
 # What is planted: conditions that hold for the series that change, and what they point to.
-PLANTED = [
+PLANTED_SCOPES = [
     ({"experiment": "mpiio", "operation": "read"}, "clients"),
     ({"operation": "write"}, "clients"),
     ({"file_system": "fs2"}, "storage"),
@@ -52,7 +52,7 @@ def find_largest_joint_change(site: list[History]) -> JointChange:
 def test_nine_of_ten_planted_joint_changes_are_described_right() -> None:
     random = np.random.default_rng(11)
     right = total = causes = 0
-    for planted, cause in PLANTED:
+    for planted, cause in PLANTED_SCOPES:
         for factor in (0.2, 0.45, 0.7, 1.6):
             part = max(
                 find_largest_joint_change(make_year_of_histories(random, planted, factor)).parts,
@@ -104,7 +104,7 @@ def cells(**conditions: str) -> tuple[list[dict[str, str]], list[dict[str, str]]
     return fitting, [cell for cell in every if cell not in fitting]
 
 
-@pytest.mark.parametrize("conditions", [planted for planted, _ in PLANTED])
+@pytest.mark.parametrize("conditions", [planted for planted, _ in PLANTED_SCOPES])
 def test_one_series_that_was_missed_does_not_change_the_description(conditions: dict[str, str]) -> None:
     changed, stood = cells(**conditions)
     why = explain_changes(changed[1:], [*stood, changed[0]])

@@ -47,7 +47,7 @@ def analysis(index: int) -> HistoryAnalysis:
     return HistoryAnalysis(series, parts, 1e9, 0.05, 0.2 if index else None, (CHANGES[index],), (DOUBT,) * index)
 
 
-FOUND = Survey(
+SURVEY = Survey(
     (analysis(0), analysis(1)),
     (JointChange((JointChangePart(CHANGES, WHY),)),),
     AlarmBudget(2.0, 300.0),
@@ -59,23 +59,23 @@ FOUND = Survey(
 @pytest.fixture
 def memory(tmp_path: Path) -> SurveyCache:
     cache = SurveyCache(tmp_path / "kept")
-    cache.store_survey("key", FOUND)
+    cache.store_survey("key", SURVEY)
     return cache
 
 
 def test_cached_survey_round_trips_with_its_histories(memory: SurveyCache) -> None:
-    histories = [analysis.history for analysis in FOUND.analyses]
+    histories = [analysis.history for analysis in SURVEY.analyses]
     again = memory.load_cached_survey("key", list(reversed(histories)))
     assert again is not None
     assert [analysis.history is ours for analysis, ours in zip(again.analyses, histories, strict=True)] == [True, True]
-    assert again == FOUND
+    assert again == SURVEY
     assert again.joint[0].parts[0].changes[1] is again.analyses[1].changes[0], "one change is one value"
 
 
 def test_cached_survey_has_outlines_of_its_histories(memory: SurveyCache) -> None:
     again = memory.load_cached_survey("key")
     assert again is not None
-    for analysis, before in zip(again.analyses, FOUND.analyses, strict=True):
+    for analysis, before in zip(again.analyses, SURVEY.analyses, strict=True):
         assert isinstance(analysis.history, HistoryOutline)
         assert (len(analysis.history), analysis.history.unit, analysis.history.labels) == (
             60,
@@ -86,21 +86,21 @@ def test_cached_survey_has_outlines_of_its_histories(memory: SurveyCache) -> Non
         assert replace(analysis, history=before.history) == before
         assert analysis.is_newly_slower == before.is_newly_slower
     assert (again.joint, again.budget, again.calibration, again.short) == (
-        FOUND.joint,
-        FOUND.budget,
-        FOUND.calibration,
-        FOUND.short,
+        SURVEY.joint,
+        SURVEY.budget,
+        SURVEY.calibration,
+        SURVEY.short,
     )
 
 
 def test_other_key_or_histories_find_no_cached_survey(memory: SurveyCache) -> None:
     assert memory.load_cached_survey("other") is None
-    assert memory.load_cached_survey("key", [FOUND.analyses[0].history]) is None
+    assert memory.load_cached_survey("key", [SURVEY.analyses[0].history]) is None
 
 
 def test_survey_cache_without_folder_stores_nothing() -> None:
     nowhere = SurveyCache(None)
-    nowhere.store_survey("key", FOUND)
+    nowhere.store_survey("key", SURVEY)
     assert nowhere.load_cached_survey("key") is None
     assert nowhere.load_results("key").build_document(is_finished=True) == SurveyCache(Path("/nowhere")).load_results(
         "key"
@@ -130,7 +130,7 @@ def test_cache_keys_are_short_and_distinct() -> None:
 def test_survey_cache_retains_forty_surveys(tmp_path: Path) -> None:
     memory = SurveyCache(tmp_path / "kept")
     for number in range(42):
-        memory.store_survey(f"key{number}", FOUND)
+        memory.store_survey(f"key{number}", SURVEY)
     assert len(list((tmp_path / "kept").iterdir())) == 40
     assert memory.load_cached_survey("key41") is not None
 
@@ -152,7 +152,7 @@ def test_cached_history_results_round_trip(tmp_path: Path) -> None:
 
 
 def test_cached_survey_is_a_line_below_its_checksum(tmp_path: Path) -> None:
-    SurveyCache(tmp_path / "kept").store_survey("key", FOUND)
+    SurveyCache(tmp_path / "kept").store_survey("key", SURVEY)
     checksum, body = (tmp_path / "kept" / "key.kept").read_bytes().split(b"\n")
     assert checksum == hashlib.sha256(body).hexdigest().encode()
     assert set(json.loads(body)) == {

@@ -17,7 +17,7 @@ from sonde.store.tags import change_tags
 
 AddRun = Callable[..., Path]
 Sonde = Callable[..., Any]
-SLOW = "OST0002"
+SLOW_TARGET = "OST0002"
 PARENTS = TargetParents(
     "site", {"OSS": {f"oss{index}": (f"OST{2 * index:04x}", f"OST{2 * index + 1:04x}") for index in range(6)}}
 )
@@ -55,7 +55,7 @@ def with_targets(folder: Path, random: np.random.Generator, factor: float, paren
     busy = float(np.exp(random.normal(0, 0.2)))
     for index in range(12):
         name = f"OST{index:04x}"
-        mean = 5e6 * busy * float(np.exp(random.normal(0, 0.02))) * (factor if name == SLOW else 1.0)
+        mean = 5e6 * busy * float(np.exp(random.normal(0, 0.02))) * (factor if name == SLOW_TARGET else 1.0)
         ns = [int(20 * mean)] * 30
         series = {"scope": "target", "target": name, "kind": "write", "slice_s": 1.0, "bytes": [20 << 20] * 30}
         counts = [20] * 30
@@ -91,8 +91,8 @@ def test_slower_target_and_server_appear_on_every_surface(
     (number,) = sonde("compare", "tag:old", "tag:new", "--json").json["numbers"]
     levels = {level["level"]: level for level in number["targets"]["levels"]}
     targets = {level["name"]: level for level in levels["target"]["parts"]}
-    assert {name for name, level in targets.items() if level["verdict"] == "slower"} == {SLOW}
-    slow = targets[SLOW]
+    assert {name for name, level in targets.items() if level["verdict"] == "slower"} == {SLOW_TARGET}
+    slow = targets[SLOW_TARGET]
     assert slow["low"] < 0.5 < slow["high"]
     assert slow["relative_rate"] == pytest.approx(0.5, rel=0.05)
     assert slow["rate_low"] < 0.5 < slow["rate_high"]

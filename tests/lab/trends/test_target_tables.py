@@ -23,8 +23,8 @@ from sonde.trends.target_comparison import TargetComparison
 from sonde.trends.target_tables import build_target_sections, list_target_alarms, print_target_tables
 
 KEY = HistoryKey("a", "lustre:fs1", "hash", "", "e", "p1", "read", "cold", "sonde total", "bytes_per_s")
-HALF = RateRatio(0.5, 0.45, 0.55, 0.001, 9, 9, 0.95)
-NUMBER = NumberComparison(KEY, "probe", (2e9,), (1e9,), HALF, None, "slower", None, (), "fs1", None, None)
+HALVED_RATE = RateRatio(0.5, 0.45, 0.55, 0.001, 9, 9, 0.95)
+NUMBER = NumberComparison(KEY, "probe", (2e9,), (1e9,), HALVED_RATE, None, "slower", None, (), "fs1", None, None)
 
 
 def cells(html: str) -> list[list[str]]:

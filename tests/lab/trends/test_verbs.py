@@ -17,7 +17,7 @@ AddRun = Callable[..., Path]
 Sonde = Callable[..., Any]
 SYSTEMS = ("lustre:fs1 /scratch", "lustre:fs2 /scratch", "lustre:fs3 /scratch")
 TESTS = ("posix-10k", "mpiio-10k", "posix-1m", "mpiio-1m")
-SLOW = ("mpiio-10k", "read")
+SLOW_NUMBER = ("mpiio-10k", "read")
 
 
 def edison(add_run: AddRun, days: range, slow_from: int | None = None, seed: int = 1) -> None:
@@ -26,7 +26,7 @@ def edison(add_run: AddRun, days: range, slow_from: int | None = None, seed: int
     for day, (number, storage), test in itertools.product(days, enumerate(SYSTEMS), TESTS):
         rates = {}
         for op in ("write", "read"):
-            factor = 0.28 if slow_from is not None and day >= slow_from and (test, op) == SLOW else 1.0
+            factor = 0.28 if slow_from is not None and day >= slow_from and (test, op) == SLOW_NUMBER else 1.0
             rates[(op, op)] = 1e9 * (1 + number) * factor * float(np.exp(random.normal(0, 0.05)))
         later = slow_from is not None and day >= slow_from
         node = {"kernel": "Linux 3.0.101-cle51"} if later else {}
@@ -42,7 +42,7 @@ def test_compare_flags_exactly_the_changed_numbers(sonde: Sonde, add_run: AddRun
     flagged = {
         (number["plan"], number["key"]["op"], number["key"]["file_system"]) for number in numbers if _changed(number)
     }
-    assert flagged == {(*SLOW, storage) for storage in SYSTEMS}
+    assert flagged == {(*SLOW_NUMBER, storage) for storage in SYSTEMS}
     assert all(0.2 < number["ratio"]["value"] < 0.4 for number in numbers if _changed(number))
     others = [number for number in numbers if not _changed(number)]
     assert all(number["smallest_visible_drop"] is not None for number in others)
@@ -168,11 +168,11 @@ def test_change_on_all_file_systems_is_one_joint_change(sonde: Sonde, add_run: A
         for history in document["histories"]
         if history["slower"]
     }
-    assert slower == {SLOW}
+    assert slower == {SLOW_NUMBER}
     (joint,) = document["joint_changes"]
     (part,) = joint["parts"]
     (scope,) = part["scopes"]
-    assert set(scope["conditions"].values()) == set(SLOW)
+    assert set(scope["conditions"].values()) == set(SLOW_NUMBER)
     assert scope["spans"] == {"file_system": [3, 3]}
     assert (scope["spared"], part["cause"], part["certainty"]) == (0, "clients", "clear")
     assert {history["runs_to_notice"] for history in part["changes"]} == {3}

@@ -11,7 +11,7 @@ from sonde.trends.detectors import Alarm, DetectorSettings, DetectorState
 from sonde.trends.history import History
 from sonde.trends.watch import HistoryWatch, find_alarms_in_histories, sort_alarms, watch_from_earlier_state
 
-FALLS = np.r_[np.zeros(30), np.full(30, -1.0)] + 0.001 * np.sin(7 * np.arange(60))
+FALLING_RATES = np.r_[np.zeros(30), np.full(30, -1.0)] + 0.001 * np.sin(7 * np.arange(60))
 
 
 def alarm(detector: str, noticed: int, series: int) -> Alarm:
@@ -28,18 +28,18 @@ def test_alarms_are_ordered_by_run_then_by_lane_then_by_series() -> None:
 
 
 def test_watch_resumes_from_its_state_and_preserves_alarms() -> None:
-    (half,) = watch_from_earlier_state([FALLS[:40]], DetectorSettings())
+    (half,) = watch_from_earlier_state([FALLING_RATES[:40]], DetectorSettings())
     assert (half.state.runs, half.state.filled) == (40, 10)
     (alarm,) = half.alarms
     assert (alarm.detector, alarm.first, alarm.noticed) == ("collapse", 30, 32)
     other_alarm = replace(alarm, history=7, strength=-1.0)
-    rows = [np.zeros(50), FALLS]
+    rows = [np.zeros(50), FALLING_RATES]
     still, gone_on = watch_from_earlier_state(rows, DetectorSettings(), {1: HistoryWatch(half.state, (other_alarm,))})
     assert gone_on.alarms == (replace(other_alarm, history=1),), "what was told is not asked again"
-    assert gone_on.state == watch_from_earlier_state([FALLS], DetectorSettings())[0].state
+    assert gone_on.state == watch_from_earlier_state([FALLING_RATES], DetectorSettings())[0].state
     assert (still.state, still.alarms) == (DetectorState(50, 50, None), ())
     ended = HistoryWatch(DetectorState(60, 30, None), (other_alarm,))
-    assert watch_from_earlier_state([FALLS], DetectorSettings(), {0: ended})[0].alarms == (
+    assert watch_from_earlier_state([FALLING_RATES], DetectorSettings(), {0: ended})[0].alarms == (
         replace(other_alarm, history=0),
     )
 
@@ -57,8 +57,8 @@ def test_progress_counts_the_runs_of_all_histories() -> None:
 
 
 def test_alarms_with_individual_settings_are_in_time_order() -> None:
-    early = History({"op": "a"}, 100.0 + np.arange(60.0), np.exp(FALLS))
-    late = History({"op": "b"}, 900.0 + np.arange(60.0), np.exp(FALLS))
+    early = History({"op": "a"}, 100.0 + np.arange(60.0), np.exp(FALLING_RATES))
+    late = History({"op": "b"}, 900.0 + np.arange(60.0), np.exp(FALLING_RATES))
     deaf = DetectorSettings(collapse_change=0.99, smallest_change=0.99, large_drop=0.999)
     assert [watch.history for watch in find_alarms_in_histories([late, early])] == [0, 1]
     assert [

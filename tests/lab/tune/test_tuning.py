@@ -160,7 +160,7 @@ def test_damaged_journal_is_refused(state_folder: Path) -> None:
         pass
 
 
-KILLED = """
+KILLED_TUNING = """
 import sys
 from pathlib import Path
 sys.path[:0] = [sys.argv[1], str(Path(sys.argv[1]).parent)]
@@ -173,7 +173,9 @@ tune(folder, FileRunner(knob, RATES, delay_s=0.002), make_file_tunable(knob))
 
 def kill_and_restore(folder: Path, knob: Path, delay_s: float) -> bool:
     """Kills a tuning after its first change; restores. Returns whether the value was changed when it was killed."""
-    process = subprocess.Popen([sys.executable, "-c", KILLED, str(Path(__file__).parent), str(folder), str(knob)])
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED_TUNING, str(Path(__file__).parent), str(folder), str(knob)]
+    )
     limit = time.monotonic() + 60
     while not find_journal_file().exists() and process.poll() is None and time.monotonic() < limit:
         time.sleep(0.001)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from ior_cases import run
 
-REFUSED = {
+REJECTED_ARGUMENTS = {
     "-t 3": "multiple of 8",
     "-t 4k -b 6k": "whole number of transfers",
     "-t 4k -b 1k": "whole number of transfers",
@@ -91,9 +91,9 @@ def run_rejected_command(engine: Path, arguments: list[str], folder: Path) -> st
     return result.stderr
 
 
-@pytest.mark.parametrize("command_line", REFUSED)
+@pytest.mark.parametrize("command_line", REJECTED_ARGUMENTS)
 def test_invalid_arguments_are_rejected_in_one_sentence(command_line: str, engine_path: Path, tmp_path: Path) -> None:
-    assert REFUSED[command_line] in run_rejected_command(engine_path, command_line.split(), tmp_path)
+    assert REJECTED_ARGUMENTS[command_line] in run_rejected_command(engine_path, command_line.split(), tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -28,7 +28,7 @@ OF_IOR = [
     "-a POSIX -D=1 -P=2 -I=2 -R=2 -X -G=2252 -S 772 --dataPacketType=i -3",
 ]
 # What the real one printed for -D=2 -P=4 -I=2 -R=1 by two tasks, with every figure that was measured as N.
-REAL = [
+REAL_OUTPUT_LINES = [
     "precreate process max:Ns min:Ns mean: Ns balance:N stddev:N rate:N iops/s dsets: 4 objects:16 rate:N dset/s "
     "rate:N obj/s tp:N MiB/s op-max:Ns (0 errs) create(Ns, Ns, Ns, Ns, Ns, Ns, Ns)",
     "benchmark process max:Ns min:Ns mean: Ns balance:N stddev:N rate:N iops/s objects:8 rate:N obj/s tp:N MiB/s "
@@ -63,7 +63,7 @@ def test_md_workbench_tests_of_ior_pass_in_sequence(engine_path: Path, tmp_path:
 def test_output_lines_have_the_format_of_md_workbench(engine_path: Path, tmp_path: Path) -> None:
     output_lines = list_result_lines(run(engine_path, "-D=2 -P=4 -I=2 -R=1", tmp_path))
     figure = r"(?:(?<=[:(])|(?<=[:,] ))\d+\.\d+(?:e[+-]\d+)?"
-    assert [re.sub(figure, "N", line) for line in output_lines] == REAL
+    assert [re.sub(figure, "N", line) for line in output_lines] == REAL_OUTPUT_LINES
     rows = list_result_lines(run(engine_path, "-D=2 -P=4 -I=2 -R=1 --print-detailed-stats", tmp_path))
     assert [row[: len(real)] for row, real in zip(rows, REAL_ROWS, strict=True)] == REAL_ROWS
     assert all(re.search(r"\t\d+\.\d{3}s\t\d+\.\d{3}s\t\d+\.\d\d MiB/s \d\.\d{4}e[+-]\d\d$", row) for row in rows)

@@ -15,7 +15,7 @@ from engine_under_test import BAD_PLAN, DONE, FAILED, INTERRUPTED, MISMATCH, par
 from mdtest_cases import run
 
 # The words, and what the sentence must say.
-REFUSED = {
+REJECTED_ARGUMENTS = {
     "-n": "needs a value",
     "-n abc": "whole number",
     "-n -3": "must be from 0",
@@ -54,14 +54,14 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("command_line", REFUSED)
+@pytest.mark.parametrize("command_line", REJECTED_ARGUMENTS)
 def test_unsupported_arguments_are_rejected_in_one_sentence(
     command_line: str, engine_path: Path, tmp_path: Path
 ) -> None:
     result = run([str(engine_path), "mdtest", *command_line.split()], tmp_path)
     assert result.returncode == BAD_PLAN
     assert result.stderr.count("\n") == 1
-    assert REFUSED[command_line] in result.stderr
+    assert REJECTED_ARGUMENTS[command_line] in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -52,7 +52,7 @@ def test_default_settings_survive_formatting_and_parsing(extra: bool) -> None:
     ]
 
 
-WRONG = {
+WRONG_INI_FILES = {
     "key = 1\n": ("x.ini, line 1", "key stands before the first [section]"),
     "[glob]\n": ("line 1", "no section [glob]", 'Did you mean "global"?'),
     "[global]\n\ndata-dir = x\n": ("line 3", '[global] has no key "data-dir"', 'Did you mean "datadir"?'),
@@ -71,11 +71,11 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("text", WRONG, ids=[repr(text) for text in WRONG])
+@pytest.mark.parametrize("text", WRONG_INI_FILES, ids=[repr(text) for text in WRONG_INI_FILES])
 def test_invalid_ini_gets_one_sentence_with_the_location(text: str) -> None:
     with pytest.raises(UserError) as caught:
         parse_ini(text, "x.ini")
-    for part in WRONG[text]:
+    for part in WRONG_INI_FILES[text]:
         assert part in str(caught.value)
     assert "\n" not in str(caught.value)
 

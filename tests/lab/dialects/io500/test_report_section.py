@@ -11,7 +11,7 @@ from sonde.dialects.io500.phases import list_io500_phases
 from sonde.dialects.io500.report_section import make_result_sections
 from sonde.dialects.io500.score import Io500Score
 
-SHORT = "Runtime is smaller than expected minimum runtime"
+SHORT_RUNTIME_OBJECTION = "Runtime is smaller than expected minimum runtime"
 
 
 def make_benchmark_result(broken: bool) -> BenchmarkResult:
@@ -21,7 +21,7 @@ def make_benchmark_result(broken: bool) -> BenchmarkResult:
         for index, phase in enumerate(list_io500_phases(False, False), 1)
     ]
     if broken:
-        rows[0].broken.append(SHORT)
+        rows[0].broken.append(SHORT_RUNTIME_OBJECTION)
     return BenchmarkResult(
         rows, Io500Score(4.0, 9.0), not broken, 0, "", [], ["stonewall-time 1s != 300s"] if broken else []
     )
@@ -40,5 +40,5 @@ def test_every_reason_for_invalid_is_reported() -> None:
     table, why = make_result_sections(make_benchmark_result(broken=True))
     assert "total 6.000: INVALID by the rules." in table.paragraphs[0]
     name = list_io500_phases(False, False)[0].name
-    assert why.paragraphs == ["stonewall-time 1s != 300s.", f"{name}: {SHORT}."]
+    assert why.paragraphs == ["stonewall-time 1s != 300s.", f"{name}: {SHORT_RUNTIME_OBJECTION}."]
     assert normalize_blanks(str(table.parts[0])).count("INVALID") == 1

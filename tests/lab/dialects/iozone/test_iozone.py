@@ -67,7 +67,7 @@ def test_automatic_sizes_equal_iozone_sizes() -> None:
     assert list_grid_cells(parse_text("-s 1m -s 2m -r 4 -r 64k")) == [(1024, 4), (1024, 64), (2048, 4), (2048, 64)]
 
 
-WRONG = {
+WRONG_ARGUMENTS = {
     "-i 6": "none of the tests",
     "-i 4": "-i 0",
     "-i 99": "no test",
@@ -98,11 +98,11 @@ def test_file_has_complete_records_as_in_iozone() -> None:
     ]
 
 
-@pytest.mark.parametrize("line", WRONG)
+@pytest.mark.parametrize("line", WRONG_ARGUMENTS)
 def test_invalid_arguments_get_one_sentence(line: str) -> None:
     with pytest.raises(UserError) as caught:
         parse_text(line)
-    assert WRONG[line] in str(caught.value)
+    assert WRONG_ARGUMENTS[line] in str(caught.value)
     assert str(caught.value).endswith(".")
 
 

@@ -59,7 +59,7 @@ def test_sizes_double_and_threads_are_a_multiple_of_objects() -> None:
     assert [(p.objects, p.threads) for p in survey("nobjlo=3 nobjhi=3 thrlo=4 thrhi=6").list_points()] == []
 
 
-WRONG = {
+WRONG_VARIABLES = {
     "size=0": "size=0",
     "size=x": "whole number",
     "nobjlo=8 nobjhi=4": "more than",
@@ -71,9 +71,9 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("text", WRONG)
+@pytest.mark.parametrize("text", WRONG_VARIABLES)
 def test_wrong_variables_are_one_sentence(text: str) -> None:
-    with pytest.raises(UserError, match=WRONG[text]):
+    with pytest.raises(UserError, match=WRONG_VARIABLES[text]):
         survey(text)
     with pytest.raises(UserError, match="names frob"):
         parse_survey_settings(["tests_str=write frob"], {})

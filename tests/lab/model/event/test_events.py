@@ -151,11 +151,14 @@ def write_event_file(folder: Path, **members: Any) -> Path:
     return path
 
 
-ONE = {"id": "e", "when": "2014-03-17", "kind": "failure", "title": "a disk"}
+EVENT_DOCUMENT = {"id": "e", "when": "2014-03-17", "kind": "failure", "title": "a disk"}
 
 
 def test_defaults_at_the_top_of_a_file_apply_to_its_events(tmp_path: Path) -> None:
-    events = [{**ONE, "when": "2014-03-18"}, {**ONE, "id": "own", "who": "B", "changes": {"osts": [72, 96]}}]
+    events = [
+        {**EVENT_DOCUMENT, "when": "2014-03-18"},
+        {**EVENT_DOCUMENT, "id": "own", "who": "B", "changes": {"osts": [72, 96]}},
+    ]
     own_event, other = read_events_file(
         write_event_file(tmp_path, zone="+01:00", who="A", source="S", system="edison", events=events)
     )
@@ -181,18 +184,18 @@ def test_times_without_quotation_marks_in_toml_are_read_too(tmp_path: Path) -> N
         ({"events": None}, "events"),
         ({"event": []}, 'Did you mean "events"?'),
         ({"zone": "Mars"}, "zone"),
-        ({"events": [{**ONE, "when": "soon"}]}, "events.e.when"),
-        ({"events": [{**ONE, "when": "2014-02-30"}]}, "events.e.when"),
-        ({"events": [{**ONE, "kind": "failur"}]}, 'Did you mean "failure"?'),
-        ({"events": [{**ONE, "titel": "x"}]}, 'Did you mean "title"?'),
+        ({"events": [{**EVENT_DOCUMENT, "when": "soon"}]}, "events.e.when"),
+        ({"events": [{**EVENT_DOCUMENT, "when": "2014-02-30"}]}, "events.e.when"),
+        ({"events": [{**EVENT_DOCUMENT, "kind": "failur"}]}, 'Did you mean "failure"?'),
+        ({"events": [{**EVENT_DOCUMENT, "titel": "x"}]}, 'Did you mean "title"?'),
         ({"events": [{"id": "e"}]}, 'lacks "when"'),
-        ({"events": [ONE, ONE]}, "used once"),
-        ({"events": [{**ONE, "parts": ["d[4-1]"]}]}, "events.e.parts"),
-        ({"events": [{**ONE, "parts": ["d9"]}]}, "d9"),
-        ({"events": [{**ONE, "precision": 5}]}, '"5 s"'),
-        ({"events": [{**ONE, "scope": "all"}]}, "dependents"),
-        ({"events": [{**ONE, "changes": {"osts": 96}}]}, "before"),
-        ({"events": [{**ONE, "id": "a b"}]}, "events.a b.id"),
+        ({"events": [EVENT_DOCUMENT, EVENT_DOCUMENT]}, "used once"),
+        ({"events": [{**EVENT_DOCUMENT, "parts": ["d[4-1]"]}]}, "events.e.parts"),
+        ({"events": [{**EVENT_DOCUMENT, "parts": ["d9"]}]}, "d9"),
+        ({"events": [{**EVENT_DOCUMENT, "precision": 5}]}, '"5 s"'),
+        ({"events": [{**EVENT_DOCUMENT, "scope": "all"}]}, "dependents"),
+        ({"events": [{**EVENT_DOCUMENT, "changes": {"osts": 96}}]}, "before"),
+        ({"events": [{**EVENT_DOCUMENT, "id": "a b"}]}, "events.a b.id"),
     ],
 )
 def test_mistake_in_an_event_file_gets_a_one_sentence_error(members: dict[str, Any], text: str, tmp_path: Path) -> None:
@@ -213,7 +216,7 @@ def test_mistake_in_an_event_file_gets_a_one_sentence_error(members: dict[str, A
 )
 def test_invalid_line_is_reported_with_its_number(line: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
-    path.write_text(json.dumps({"schema": "sonde-event/1", **ONE}) + f"\n{line}\n", encoding="utf-8")
+    path.write_text(json.dumps({"schema": "sonde-event/1", **EVENT_DOCUMENT}) + f"\n{line}\n", encoding="utf-8")
     with pytest.raises(EventError, match=text):
         read_events_file(path)
 
@@ -317,13 +320,14 @@ def test_events_at_one_time_are_in_the_order_of_their_names(tmp_path: Path) -> N
     assert find_matching_events(both[:1], TimeInterval(parse_utc("2014-03-15"), parse_utc("2014-03-17"))) == both[:1]
     exact = [event("part", "2014-03-17/2014-03-19"), event("whole", "2014-03-18")]
     assert [event.id for event in find_matching_events(exact, parse_time_interval("2014-03-18"))] == ["whole", "part"]
-    events = [{**ONE, "id": name} for name in ("z", "y")]
+    events = [{**EVENT_DOCUMENT, "id": name} for name in ("z", "y")]
     assert [event.id for event in read_events_file(write_event_file(tmp_path, events=events))] == ["y", "z"]
 
 
 def test_ndjson_line_is_parsed_as_an_event(tmp_path: Path) -> None:
     path = tmp_path / "e.JSONL"
-    line = {"schema": "sonde-event/1", **ONE, "parts": "d1", "tags": ["a"], "precision": "1 h", "details": "D",
+    line = {"schema": "sonde-event/1", **EVENT_DOCUMENT, "parts": "d1", "tags": ["a"], "precision": "1 h",
+            "details": "D",
             "system": "S", "who": "W", "source": "Q", "scope": "parts", "changes": {"x": [1, "2"]}}  # fmt: skip
     path.write_text(f"\n{json.dumps(line)}\n \n", encoding="utf-8")
     (event,) = read_events_file(path)
@@ -342,29 +346,29 @@ def test_ndjson_line_is_parsed_as_an_event(tmp_path: Path) -> None:
     [
         ({"schema": None}, ': schema is missing; a file of events begins with schema = "sonde-event/1".'),
         ({"zone": "Mars"}, ': zone: "Mars" is no time zone; write UTC, an offset like +01:00, or America/Los_Angeles.'),
-        ({"events": [ONE, ONE]}, ': two events have the id "e"; ids are used once.'),
+        ({"events": [EVENT_DOCUMENT, EVENT_DOCUMENT]}, ': two events have the id "e"; ids are used once.'),
         (
-            {"events": [ONE | {"changes": 3}]},
+            {"events": [EVENT_DOCUMENT | {"changes": 3}]},
             ': events.e.changes is 3; it must be a table, like { lustre = ["2.3.0", "2.4.0"] }.',
         ),
         (
-            {"events": [ONE | {"changes": {"x": [1]}}]},
+            {"events": [EVENT_DOCUMENT | {"changes": {"x": [1]}}]},
             ': events.e.changes has [1] for x; write what was before and what is now, like ["2.3.0", "2.4.0"].',
         ),
         (
-            {"events": [ONE | {"changes": {"x": [1, []]}}]},
+            {"events": [EVENT_DOCUMENT | {"changes": {"x": [1, []]}}]},
             ': events.e.changes has [1, []] for x; write what was before and what is now, like ["2.3.0", "2.4.0"].',
         ),
         (
-            {"events": [ONE | {"when": "2014-02-30"}]},
+            {"events": [EVENT_DOCUMENT | {"when": "2014-02-30"}]},
             ': events.e.when: "2014-02-30" is no time: day is out of range for month.',
         ),
         (
-            {"events": [ONE | {"parts": "d[4-1]"}]},
+            {"events": [EVENT_DOCUMENT | {"parts": "d[4-1]"}]},
             ': events.e.parts: "d[4-1]" runs from 4 down to 1; write the smaller number first.',
         ),
         (
-            {"events": [ONE | {"parts": "q"}]},
+            {"events": [EVENT_DOCUMENT | {"parts": "q"}]},
             ': event e: parts: names "q", which nothing in the system has as its id or group.',
         ),
     ],

@@ -13,7 +13,7 @@ import pytest
 from sonde.model.errors import EXIT_BAD_INPUT, ExperimentError
 from sonde.model.experiment import make_experiment, read_experiment
 
-RIGHT = """
+VALID_EXPERIMENT = """
 schema = "sonde-experiment/2"
 id = "right"
 [clients]
@@ -221,7 +221,7 @@ WRONG: dict[str, tuple[Change, tuple[str, ...]]] = {
 
 def changed(change: Change) -> dict[str, Any]:
     """The right experiment with one member changed."""
-    document = copy.deepcopy(tomllib.loads(RIGHT))
+    document = copy.deepcopy(tomllib.loads(VALID_EXPERIMENT))
     path, value = change
     here: Any = document
     *steps, last = path.split(".")
@@ -236,7 +236,7 @@ def changed(change: Change) -> dict[str, Any]:
 
 
 def test_reference_experiment_without_mistake_is_valid() -> None:
-    experiment = make_experiment(tomllib.loads(RIGHT), "right.toml")
+    experiment = make_experiment(tomllib.loads(VALID_EXPERIMENT), "right.toml")
     # two variants, two file systems, three transfer sizes, and the second pool beside each
     assert len(experiment.cells) == 2 * 2 * 3 * 2
 
@@ -262,7 +262,7 @@ def test_mistake_in_an_experiment_gets_a_one_sentence_error(name: str) -> None:
 
 def test_unknown_profile_gets_a_suggestion() -> None:
     with pytest.raises(ExperimentError, match='Did you mean "ci"'):
-        make_experiment(tomllib.loads(RIGHT), "right.toml", "cii")
+        make_experiment(tomllib.loads(VALID_EXPERIMENT), "right.toml", "cii")
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ X1 = read_system(SYSTEMS / "cray-x1.toml")
 CUMULUS = read_system(SYSTEMS / "cumulus.toml")
 
 
-DRAWN = [
+PARTS_TO_CHANGE = [
     ("targets", DEMO),
     ("servers", DEMO),
     ("nodes", DEMO),
@@ -53,7 +53,7 @@ def test_change_of_a_target_affects_that_target_only() -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.data(), st.sampled_from(DRAWN))
+@given(st.data(), st.sampled_from(PARTS_TO_CHANGE))
 def test_random_changes_affect_the_selected_parts_only(data: st.DataObject, chosen: tuple[str, System]) -> None:
     kind, system = chosen
     names = data.draw(st.lists(st.sampled_from(system.list_part_ids(kind)), min_size=1, max_size=3, unique=True))

@@ -119,7 +119,7 @@ def test_a_run_is_described_afterwards_by_its_path_or_its_mount(site: System) ->
     assert TargetParents() == run({}, {}).parents
 
 
-MORE = """
+FURTHER_TABLES = """
 schema = "sonde-system/2"
 id = "more"
 [[servers]]
@@ -176,7 +176,7 @@ path = "/a/b"
 @pytest.fixture
 def larger_site(tmp_path: Path) -> System:
     path = tmp_path / "more.toml"
-    path.write_text(MORE, encoding="utf-8")
+    path.write_text(FURTHER_TABLES, encoding="utf-8")
     return read_system(str(path))
 
 

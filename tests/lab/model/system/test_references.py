@@ -12,13 +12,13 @@ from sonde.model.system.dependencies import find_all_dependencies
 from sonde.model.system.description import PART_KINDS
 from sonde.model.tables.members import get_members
 
-SHARED = {("routers", "between"), ("file_systems", "networks"), ("mounts", "on"), ("mounts", "via"),
+SHARED_REFERENCES = {("routers", "between"), ("file_systems", "networks"), ("mounts", "on"), ("mounts", "via"),
           ("telemetry", "of"), ("logs", "of")}  # fmt: skip
-DEALT = {
+DISTRIBUTED_REFERENCES = {
     "controllers": {"drives"}, "paths": {"links"}, "raid_groups": {"drives", "spares"}, "volumes": {"members"},
     "targets": {"on"}, "units": {"servers", "targets", "enclosures", "drives"}, "pools": {"targets", "units"},
 }  # fmt: skip
-ONE = {
+SINGLE_REFERENCES = {
     "servers": {"partner", "enclosure"}, "enclosures": {"inside"}, "controllers": {"enclosure", "partner"},
     "links": {"near", "far", "network"}, "paths": {"to", "controller"}, "drives": {"enclosure", "server"},
     "raid_groups": {"controller"}, "luns": {"raid_group", "controller"}, "slices": {"on"}, "volumes": {"log"},
@@ -32,12 +32,12 @@ REQUIRED = {("links", "near"), ("links", "far"), ("paths", "to"), ("slices", "on
 def test_each_reference_member_is_shared_single_or_distributed() -> None:
     members = {(kind, name): member for kind, cls in PART_KINDS.items() for name, member in get_members(cls).items()
             if member.kind == "ids"}  # fmt: skip
-    assert {reference for reference, member in members.items() if member.is_shared} == SHARED
+    assert {reference for reference, member in members.items() if member.is_shared} == SHARED_REFERENCES
     assert {reference for reference, member in members.items() if member.allows_several and not member.is_shared} == {
-        (kind, name) for kind, names in DEALT.items() for name in names
+        (kind, name) for kind, names in DISTRIBUTED_REFERENCES.items() for name in names
     }
     assert {reference for reference, member in members.items() if not member.allows_several} == {
-        (kind, name) for kind, names in ONE.items() for name in names
+        (kind, name) for kind, names in SINGLE_REFERENCES.items() for name in names
     }
     assert {reference for reference, member in members.items() if member.required} == REQUIRED
 

@@ -10,7 +10,7 @@ import pytest
 from sonde.model.errors import EXIT_BAD_INPUT, SystemFileError
 from sonde.model.system import read_system
 
-RIGHT = """schema = "sonde-system/2"
+VALID_SYSTEM = """schema = "sonde-system/2"
 [[networks]]
 id = "ib"
 kind = "infiniband"
@@ -299,7 +299,7 @@ def sentence(text: str, folder: Path) -> str:
 
 
 def test_reference_system_without_mistake_is_valid(tmp_path: Path) -> None:
-    (tmp_path / "site.toml").write_text(RIGHT, encoding="utf-8")
+    (tmp_path / "site.toml").write_text(VALID_SYSTEM, encoding="utf-8")
     assert len(read_system(tmp_path / "site.toml").list_part_ids("drives")) == 24
 
 
@@ -310,8 +310,8 @@ def test_at_least_60_mistakes_are_tested() -> None:
 @pytest.mark.parametrize("name", WRONG)
 def test_mistake_in_a_system_file_gets_a_one_sentence_error(name: str, tmp_path: Path) -> None:
     before, after, fragments = WRONG[name]
-    assert before in RIGHT
-    message = sentence(RIGHT.replace(before, after, 1), tmp_path)
+    assert before in VALID_SYSTEM
+    message = sentence(VALID_SYSTEM.replace(before, after, 1), tmp_path)
     assert message.startswith(f"{tmp_path / 'site.toml'}")
     assert "\n" not in message
     assert message[-1] in ".?"

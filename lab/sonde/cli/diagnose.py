@@ -348,7 +348,7 @@ def confirm_fix_command(state_file: Path, changes: tuple[str, ...], archive: Arc
 @click.option("--out", type=click.Path(path_type=Path), required=True, metavar="PAGE", help="HTML file to write.")
 @add_archive_option
 def report_command(state_file: Path, out: Path, archive: Archive) -> int:
-    """Write a page that tells the diagnosis step by step.
+    """Write a page that explains the diagnosis step by step.
 
     \b
     Examples:

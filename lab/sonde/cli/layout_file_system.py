@@ -12,7 +12,7 @@ from sonde.model.system import System
 def find_planned_layout(
     system: System, plan: LayoutPlan, file_system_id: str | None, mount_points: list[str]
 ) -> FileSystemLayout:
-    """The file system of the plan that is meant: named, or mounted at one of the places, or the only one."""
+    """The planned file system: the one that the user names, the one mounted at a given mount point, or the only one."""
     names = [candidate.id for candidate in plan.file_systems]
     if file_system_id is None:
         mounted = [

@@ -85,9 +85,9 @@ def command(
     archive: Archive,
     as_json: bool,
 ) -> int:
-    """Watch every history of the archive run by run, and tell what changed, by how much and since when.
+    """Watch every history of the archive run by run, and report what changed, by how much and since when.
 
-    A drop by 15 % or more that lies far outside the noise is told with the third run, a smaller lasting change when
+    A drop by 15 % or more far outside the noise is reported with its third run, a smaller lasting change when
     ranks show it. How often that may be wrong is the budget; with 60 runs of history the settings that keep it are
     learned from the noise of the site itself. What changes at the same time is one joint
     change, and what it has in common is said.

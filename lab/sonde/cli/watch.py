@@ -41,7 +41,7 @@ watch_file_argument = click.argument("watch_file", type=click.Path(path_type=Pat
 
 @click.group("watch", cls=VerbGroup)
 def command() -> None:
-    """Probe file systems on a schedule, notice slowdowns, tell people, and confirm fixes.
+    """Probe file systems on a schedule, detect slowdowns, notify people, and confirm fixes.
 
     \b
     Examples:
@@ -259,7 +259,7 @@ def accept_command(incident: str, archive: Archive) -> int:
 @click.option("--for", "duration", default="8h", show_default=True, help="How long: 30min, 8h, 72h. 0s ends a silence.")
 @add_existing_archive_option
 def silence_command(directory: str, duration: str, archive: Archive) -> int:
-    """Send no notices about DIRECTORY, or about anything, for some time. Probes go on, and incidents are recorded.
+    """Send no notices about DIRECTORY, or about anything, for some time. Probes continue, and incidents are recorded.
 
     \b
     Examples:

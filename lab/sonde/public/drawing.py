@@ -62,6 +62,7 @@ def render_survey_page(survey: Survey, measure: str, events: Sequence[Any]) -> s
 
 
 def _make_iframe(page: str) -> str:
-    """Returns an HTML element that shows the page. Its style does not reach the notebook, and it may run nothing."""
+    """Returns an HTML element that shows the page. Its style does not affect the notebook, and it cannot run
+    scripts."""
     style = "width: 100%; height: 40em; border: 0"
     return str(Markup('<iframe srcdoc="{}" sandbox="" style="{}"></iframe>').format(page, style))

@@ -161,7 +161,7 @@ def survey_histories(
     cache: ResultCache | None = None,
 ) -> Survey:
     """Watches all histories. `alarms_per_year` is the budget of false alarms of one history; `on_progress` is told how
-    far the work is. What `cache` has from an earlier survey is not found out again; the answers are the same without
+    far the work is. `cache` supplies results of an earlier survey; the results are the same without
     it."""
     cache = cache or ResultCache()
     long = [history for history in histories if len(history) >= MIN_HISTORY_RUNS]

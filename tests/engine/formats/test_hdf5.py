@@ -29,7 +29,8 @@ def read_datasets(path: Path) -> list[np.ndarray]:
 
 
 def assert_known_content(datasets: list[np.ndarray], tasks: int, first_task: int = 0) -> None:
-    """Blocks of so many tasks in turn. Word i of each transfer is task * 2^32 + seed + i; word 0 has its offset."""
+    """Blocks of the tasks, interleaved round robin. Word i of each transfer is task * 2^32 + seed + i; word 0 has its
+    offset."""
     assert [len(values) for values in datasets] == [BLOCK * tasks // 8] * SEGMENTS
     offsets = np.arange(BLOCK * tasks * SEGMENTS // TRANSFER, dtype=np.int64) * TRANSFER
     assert_written_by(offsets // BLOCK % tasks + first_task, datasets)

@@ -47,7 +47,7 @@ def folder(target: Path) -> Path:
 
 
 def list_entries_below(folder: Path) -> list[tuple[str, os.stat_result]]:
-    """(name, what lstat says) of all that lies below, found by Python."""
+    """Name and lstat() result of every entry below a folder, listed by Python."""
     entries = []
     for here, folders, files in os.walk(folder):
         entries += [(name, os.lstat(os.path.join(here, name))) for name in folders + files]

@@ -62,7 +62,7 @@ def test_healthy_machine_has_nothing_wrong(model: DiagnosisModel, simulator: Sim
 
 
 def test_change_that_nothing_predicts_is_unexplained(model: DiagnosisModel) -> None:
-    """Names three times as fast and writes to the cache at a fifth: no fault does both."""
+    """Metadata operations are three times as fast and cached writes take a fifth of the rate: no fault does both."""
     runs = (RunMeasurement({"create": log(3), "stat": log(3), "remove": log(3)}),)
     odd = (RunMeasurement({"write": log(0.2), "read_warm": log(3)}),)
     posterior = model.compute_posterior([ExperimentResult("names", runs), ExperimentResult("warm-cache", odd)])

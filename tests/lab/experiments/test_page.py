@@ -284,8 +284,8 @@ def test_page_names_the_document_of_published_items() -> None:
 
 def test_short_times_in_the_table_of_all_cells_have_a_unit() -> None:
     experiment = build_experiment()
-    work = Made(seconds=53.1e-6)
-    _, parts = make_all_cells_section(measured(experiment, {"base": [record([work])] * 6}))
+    work = PhaseSpec(seconds=53.1e-6)
+    _, parts = make_all_cells_section(make_measured_runs(experiment, {"base": [record([work])] * 6}))
     assert "53.1 µs" in " ".join(parts)
 
 

@@ -248,7 +248,7 @@ def test_several_runs_share_one_summary(page: Pages) -> None:
 
 
 def test_runs_without_a_storage_number_are_not_praised(tmp_path: Path) -> None:
-    folders = [write_run(tmp_path / f"run-{index}", Scene(works=[CACHED])) for index in range(2)]
+    folders = [write_run(tmp_path / f"run-{index}", Scene(works=[CACHED_READ])) for index in range(2)]
     text = Words(write_report(folders, tmp_path / "report.html").read_text(encoding="utf-8")).text
     assert re.search(r"Of \d+ numbers none is of storage", text)
     assert "nothing speaks against any of them" not in text

@@ -17,7 +17,7 @@ from sonde.model.system.system import System
 
 
 @dataclass(frozen=True)
-class PhaseSpec:
+class Phase:
     """One phase: its id and what its end says. Bytes and operations are those of `seconds`."""
 
     id: str = "write"
@@ -88,7 +88,7 @@ class PhaseSpec:
         return [{"type": "treatment", "phase": self.id, **members, "seconds": real, "user_s": user, "system_s": system}]
 
 
-def record(phases: Sequence[PhaseSpec], status: str = "done", nodes: int = 1) -> RecordReader:
+def record(phases: Sequence[Phase], status: str = "done", nodes: int = 1) -> RecordReader:
     """A record with these phases, in their order."""
     lines: list[dict[str, Any]] = [{"type": "run", "schema": "sonde-record/2", "nodes": nodes}]
     for index, phase in enumerate(phases):
@@ -115,7 +115,7 @@ def make_claim(text: str, **members: Any) -> dict[str, Any]:
     return {"id": "C1", "level": "measured", "claim": text, **members}
 
 
-def make_measured_runs(
+def make_runs(
     experiment: Experiment, records: Mapping[str, Sequence[RecordReader]], system: System | None = None, **members: Any
 ) -> MeasuredRuns:
     """The source of these records, by id of the cell."""

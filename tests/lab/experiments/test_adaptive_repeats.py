@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 from draw_counts import draw_by_day_and_night
-from in_memory_runs import PhaseSpec, build_experiment, make_claim, make_measured_runs, record
+from in_memory_runs import Phase, build_experiment, make_claim, make_runs, record
 from numpy.typing import NDArray
 
 from sonde.experiments.claims.grid import CellGrid
@@ -163,13 +163,13 @@ def test_measured_runs_report_how_repeats_ended() -> None:
     halves: list[float] = []
     for most, look in ((8, InterimLook.LAST), (30, InterimLook.BETWEEN)):
         experiment = _judged(rates, most)
-        source = make_measured_runs(experiment, {"base": [record([PhaseSpec(rate=rate)]) for rate in rates]})
+        source = make_runs(experiment, {"base": [record([Phase(rate=rate)]) for rate in rates]})
         assert source.determine_interim_look(experiment.cells[0]) is look
         samples = source.collect_samples("bandwidth", "write", experiment.cells[0])
         assert samples.look is look
         halves.append(samples.compute_median_bounds().relative_half_width or 0.0)
     fixed_experiment = build_experiment(repeat={"min": 8, "seed": 1})
-    fixed = make_measured_runs(fixed_experiment, {"base": [record([PhaseSpec(rate=rate)]) for rate in rates]})
+    fixed = make_runs(fixed_experiment, {"base": [record([Phase(rate=rate)]) for rate in rates]})
     assert fixed.determine_interim_look(fixed_experiment.cells[0]) is InterimLook.ONLY
     halves.insert(
         0,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from in_memory_runs import PhaseSpec, build_experiment, make_claim, make_measured_runs, record
+from in_memory_runs import Phase, build_experiment, make_claim, make_runs, record
 
 from sonde.experiments.claims.curve_forms import classify_form
 from sonde.experiments.claims.samples import MissingError, RateCurve
@@ -23,12 +23,11 @@ HOLDS, FAILS, OPEN, NOT = ClaimVerdict.HOLDS, ClaimVerdict.FAILS, ClaimVerdict.U
 SCATTER = (0.98, 1.03, 1.0, 0.99, 1.02, 1.01)
 TRANSFERS = {"name": "transfer", "paths": "data.access.transfer", "values": ["1MiB", "2MiB", "4MiB"]}
 VOLUME = {"data": {"access": {"transfer": "1MiB", "volume": "4MiB"}}}
-TWO = {"phases": [{"id": "write", "op": "write"}, {"id": "read", "op": "read"}]}
+TWO_PHASES = {**VOLUME, "phases": [{"id": "write", "op": "write"}, {"id": "read", "op": "read"}]}
+LEVELS = np.geomspace(1e6, 1e7, 6)
 
 
-def evaluate_claim_over_six_runs(
-    text: str, phases: list[PhaseSpec], storage: Any = None, **members: Any
-) -> ClaimResult:
+def evaluate_claim_over_six_runs(text: str, phases: list[Phase], storage: Any = None, **members: Any) -> ClaimResult:
     """The result of a claim over six equal runs of these phases."""
     phase_documents = [
         {"id": phase.id, "op": phase.op, **({} if phase.measured else {"measure": False})} for phase in phases
@@ -42,49 +41,47 @@ def evaluate_claim_over_six_runs(
     document = {"plan": {"data": data, "phases": phase_documents}, **({"storage": storage} if storage else {})}
     experiment = build_experiment(**document, expect=[make_claim(text)])
     nodes = members.pop("nodes", 1)
-    return evaluate_claims(
-        experiment, make_measured_runs(experiment, {"base": [record(phases, nodes=nodes)] * 6}, **members)
-    )[0]
+    return evaluate_claims(experiment, make_runs(experiment, {"base": [record(phases, nodes=nodes)] * 6}, **members))[0]
 
 
 # Metric -> a phase whose record says it, and the value that the definition in METRICS gives by hand.
-KNOWN: dict[str, tuple[list[PhaseSpec], float, dict[str, Any]]] = {
-    "bandwidth": ([PhaseSpec(rate=123e6)], 123e6, {}),
-    "bandwidth_stonewall": ([PhaseSpec(stonewall=140e6)], 140e6, {}),
-    "operations": ([PhaseSpec(ops=321.0)], 321.0, {}),
+KNOWN: dict[str, tuple[list[Phase], float, dict[str, Any]]] = {
+    "bandwidth": ([Phase(rate=123e6)], 123e6, {}),
+    "bandwidth_stonewall": ([Phase(stonewall=140e6)], 140e6, {}),
+    "operations": ([Phase(ops=321.0)], 321.0, {}),
     # 4000 operations in 2 s, 4000 in 4 s: the slower does 1000 a second, two tasks do 2000
-    "operations_slowest": ([PhaseSpec(tasks=[(4_000_000, 0.0, 2.0), (4_000_000, 0.0, 4.0)])], 2000.0, {}),
-    "time": ([PhaseSpec(seconds=12.5)], 12.5, {}),
-    "real_time": ([PhaseSpec(command=(34.8, 5.8, 19.0))], 34.8, {}),
-    "command_user_time": ([PhaseSpec(command=(34.8, 5.8, 19.0))], 5.8, {}),
-    "command_system_time": ([PhaseSpec(command=(34.8, 5.8, 19.0))], 19.0, {}),
+    "operations_slowest": ([Phase(tasks=[(4_000_000, 0.0, 2.0), (4_000_000, 0.0, 4.0)])], 2000.0, {}),
+    "time": ([Phase(seconds=12.5)], 12.5, {}),
+    "real_time": ([Phase(command=(34.8, 5.8, 19.0))], 34.8, {}),
+    "command_user_time": ([Phase(command=(34.8, 5.8, 19.0))], 5.8, {}),
+    "command_system_time": ([Phase(command=(34.8, 5.8, 19.0))], 19.0, {}),
     "latency_p50": (
-        [PhaseSpec(latency={"write": {"count": 9, "p50_ns": 2e6}, "open": {"count": 99, "p50_ns": 1}})],
+        [Phase(latency={"write": {"count": 9, "p50_ns": 2e6}, "open": {"count": 99, "p50_ns": 1}})],
         2e-3,
         {},
     ),
-    "latency_p99": ([PhaseSpec(latency={"write": {"count": 9, "p99_ns": 3e6}})], 3e-3, {}),
-    "latency_max": ([PhaseSpec(latency={"write": {"count": 9, "max_ns": 4e6}})], 4e-3, {}),
-    "cpu_rate": ([PhaseSpec(rate=100e6, seconds=10, system_s=4.0)], 250e6, {}),
-    "system_time": ([PhaseSpec(system_s=4.0)], 4.0, {}),
-    "user_time": ([PhaseSpec(user_s=3.0)], 3.0, {}),
-    "bandwidth_per_unit": ([PhaseSpec(rate=120e6)], 40e6, {"storage": {"units": 3}}),
-    "bandwidth_per_target": ([PhaseSpec(rate=120e6)], 30e6, {"storage": {"targets": 4}}),
-    "bandwidth_per_node": ([PhaseSpec(rate=120e6)], 60e6, {"nodes": 2}),
-    "share_of_peak": ([PhaseSpec(rate=120e6)], 0.6, {"storage": {"peak": "200 MB/s"}}),
+    "latency_p99": ([Phase(latency={"write": {"count": 9, "p99_ns": 3e6}})], 3e-3, {}),
+    "latency_max": ([Phase(latency={"write": {"count": 9, "max_ns": 4e6}})], 4e-3, {}),
+    "cpu_rate": ([Phase(rate=100e6, seconds=10, system_s=4.0)], 250e6, {}),
+    "system_time": ([Phase(system_s=4.0)], 4.0, {}),
+    "user_time": ([Phase(user_s=3.0)], 3.0, {}),
+    "bandwidth_per_unit": ([Phase(rate=120e6)], 40e6, {"storage": {"units": 3}}),
+    "bandwidth_per_target": ([Phase(rate=120e6)], 30e6, {"storage": {"targets": 4}}),
+    "bandwidth_per_node": ([Phase(rate=120e6)], 60e6, {"nodes": 2}),
+    "share_of_peak": ([Phase(rate=120e6)], 0.6, {"storage": {"peak": "200 MB/s"}}),
     "duplex_efficiency": (
         [
-            PhaseSpec("prepare", rate=1e9, measured=False),
-            PhaseSpec("half_write", rate=100e6),
-            PhaseSpec("half_read", "read", rate=300e6),
-            PhaseSpec("write", "duplex", rate=200e6),
+            Phase("prepare", rate=1e9, measured=False),
+            Phase("half_write", rate=100e6),
+            Phase("half_read", "read", rate=300e6),
+            Phase("write", "duplex", rate=200e6),
         ],
         0.5,
         {},
     ),
-    "residency": ([PhaseSpec(residency=0.25)], 0.25, {}),
-    "errors": ([PhaseSpec(failed=7)], 7.0, {}),
-    "calls": ([PhaseSpec(ops=50, seconds=10)], 500.0, {}),
+    "residency": ([Phase(residency=0.25)], 0.25, {}),
+    "errors": ([Phase(failed=7)], 7.0, {}),
+    "calls": ([Phase(ops=50, seconds=10)], 500.0, {}),
 }
 
 
@@ -101,20 +98,20 @@ def test_metrics_follow_their_definitions(metric: str) -> None:
 
 @pytest.mark.parametrize("metric", sorted({*METRICS} - {"bandwidth_per_node", "errors", "calls", "time"}))
 def test_value_missing_in_record_is_not_zero(metric: str) -> None:
-    bare = PhaseSpec(rate=0.0, ops=0.0, system_s=None, user_s=None)
+    bare = Phase(rate=0.0, ops=0.0, system_s=None, user_s=None)
     verdict = evaluate_claim_over_six_runs(f"{metric}(write) > 0", [bare])
     assert verdict.outcome is NOT
     assert verdict.reason
 
 
-def evaluate_claim_over_cells(text: str, rates: list[list[float]], **members: Any) -> ClaimResult:
+def evaluate_over_cells(text: str, rates: list[list[float]], **members: Any) -> ClaimResult:
     """The result of a claim over a sweep of three transfer sizes with these rates of their runs."""
     experiment = build_experiment(
         **{"plan": {**VOLUME, "phases": [{"id": "write", "op": "write"}]}, "sweep": [TRANSFERS], **members},
         expect=[make_claim(text)],
     )
     cells = [cell.id for cell in experiment.cells]
-    return evaluate_claims(experiment, make_measured_runs(experiment, {c: [record([PhaseSpec(rate=r)]) for r in runs]
+    return evaluate_claims(experiment, make_runs(experiment, {c: [record([Phase(rate=r)]) for r in runs]
                                        for c, runs in zip(cells, rates, strict=False)}))[0]  # fmt: skip
 
 
@@ -159,8 +156,8 @@ FUNCTIONS_KNOWN = {
 def test_functions_along_axis_return_known_answers(function: str) -> None:
     holds, fails = FUNCTIONS_KNOWN[function]
     rates = spread_around(100e6, 200e6, 300e6)
-    assert evaluate_claim_over_cells(holds, rates).outcome is HOLDS
-    assert evaluate_claim_over_cells(fails, rates).outcome is FAILS
+    assert evaluate_over_cells(holds, rates).outcome is HOLDS
+    assert evaluate_over_cells(fails, rates).outcome is FAILS
 
 
 def test_every_function_has_known_answer_test() -> None:
@@ -172,9 +169,8 @@ def test_variation_function_uses_runs() -> None:
     by_hand = np.std(runs, ddof=1) / np.mean(runs)
     experiment = build_experiment(expect=[make_claim(f"variation(bandwidth(write)) >= {by_hand * 0.2}"),
                               {**make_claim("variation(bandwidth(write)) > 0.5"), "id": "C2"}])  # fmt: skip
-    verdict = evaluate_claims(
-        experiment, make_measured_runs(experiment, {"base": [record([PhaseSpec(rate=rate)]) for rate in runs]})
-    )
+    records = [record([Phase(rate=rate)]) for rate in runs]
+    verdict = evaluate_claims(experiment, make_runs(experiment, {"base": records}))
     assert verdict[0].outcome is HOLDS
     value = verdict[0].contexts[0].comparisons[0].value
     assert value is not None
@@ -183,18 +179,18 @@ def test_variation_function_uses_runs() -> None:
 
 
 def test_imbalance_is_largest_over_mean_of_members() -> None:
-    nodes = [PhaseSpec(nodes=[100.0, 100.0, 100.0, 200.0])]
+    nodes = [Phase(nodes=[100.0, 100.0, 100.0, 200.0])]
     assert evaluate_claim_over_six_runs("1.59 <= imbalance(bandwidth(write), per=node) <= 1.61", nodes).outcome is HOLDS
-    tasks = [PhaseSpec(tasks=[(1000, 0.0, 1.0), (1000, 0.0, 1.0), (1000, 0.0, 4.0)])]
+    tasks = [Phase(tasks=[(1000, 0.0, 1.0), (1000, 0.0, 1.0), (1000, 0.0, 4.0)])]
     assert evaluate_claim_over_six_runs("1.99 <= imbalance(time(write), per=task) <= 2.01", tasks).outcome is HOLDS
-    alone = evaluate_claim_over_six_runs("imbalance(bandwidth(write), per=node) >= 1.1", [PhaseSpec(nodes=[100.0])])
+    alone = evaluate_claim_over_six_runs("imbalance(bandwidth(write), per=node) >= 1.1", [Phase(nodes=[100.0])])
     assert (alone.outcome, alone.reason) == (NOT, "there is one node only")
 
 
 def test_tail_is_time_after_median_task_end() -> None:
     # done at 1, 2, 3 and 10: half are done at 2, so 8 of 10 seconds are tail
     assert compute_completion_tail([1.0, 2.0, 3.0, 10.0]) == pytest.approx(0.8)
-    tasks = [PhaseSpec(tasks=[(1000, 5.0, 6.0), (1000, 5.0, 7.0), (1000, 5.0, 8.0), (1000, 5.0, 15.0)])]
+    tasks = [Phase(tasks=[(1000, 5.0, 6.0), (1000, 5.0, 7.0), (1000, 5.0, 8.0), (1000, 5.0, 15.0)])]
     assert evaluate_claim_over_six_runs("0.79 <= tail(bandwidth(write)) <= 0.81", tasks).outcome is HOLDS
 
 
@@ -213,7 +209,7 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_forms_of_rate_over_time_are_distinguished(form: str) -> None:
-    phases = [PhaseSpec(slices=[slice_bytes * 1e5 for slice_bytes in add_noise(FORMS[form])])]
+    phases = [Phase(slices=[slice_bytes * 1e5 for slice_bytes in add_noise(FORMS[form])])]
     for shape_name in FORMS:
         assert evaluate_claim_over_six_runs(f'shape(bandwidth(write)) == "{shape_name}"', phases).outcome is (
             HOLDS if shape_name == form else FAILS
@@ -231,44 +227,41 @@ def test_short_curve_has_no_form() -> None:
 
 def test_shape_claim_with_few_runs_is_undecided() -> None:
     experiment = build_experiment(expect=[make_claim('shape(bandwidth(write)) == "flat"')])
-    run = record([PhaseSpec(slices=[100.0] * 60)])
-    verdict = evaluate_claims(experiment, make_measured_runs(experiment, {"base": [run] * 3}))[0]
+    run = record([Phase(slices=[100.0] * 60)])
+    verdict = evaluate_claims(experiment, make_runs(experiment, {"base": [run] * 3}))[0]
     assert (verdict.outcome, verdict.runs_needed) == (OPEN, 3)
 
 
 def test_claim_holds_only_if_complete_interval_does() -> None:
     ratio = 'bandwidth(write, transfer="2MiB") / bandwidth(write, transfer="1MiB") >= {}'
     rates = spread_around(100e6, 200e6, 300e6)
-    assert evaluate_claim_over_cells(ratio.format(1.8), rates).outcome is HOLDS
-    assert evaluate_claim_over_cells(ratio.format(2.2), rates).outcome is FAILS
-    verdict = evaluate_claim_over_cells(ratio.format(1.99), rates)
+    assert evaluate_over_cells(ratio.format(1.8), rates).outcome is HOLDS
+    assert evaluate_over_cells(ratio.format(2.2), rates).outcome is FAILS
+    verdict = evaluate_over_cells(ratio.format(1.99), rates)
     assert verdict.outcome is OPEN
     assert verdict.runs_needed is None or verdict.runs_needed > 0
 
 
 def test_too_few_runs_are_undecided_with_runs_needed() -> None:
-    verdict = evaluate_claim_over_cells('bandwidth(write, transfer="2MiB") / bandwidth(write, transfer="1MiB") >= 1',
+    verdict = evaluate_over_cells('bandwidth(write, transfer="2MiB") / bandwidth(write, transfer="1MiB") >= 1',
                      [[1e6] * 3, [5e6] * 3, [9e6] * 3])  # fmt: skip
     assert (verdict.outcome, verdict.runs_needed) == (OPEN, 2)
-    alone = evaluate_claim_over_cells('bandwidth(write, transfer="2MiB") >= 1', [[1e6] * 4] * 3)
+    alone = evaluate_over_cells('bandwidth(write, transfer="2MiB") >= 1', [[1e6] * 4] * 3)
     assert (alone.outcome, alone.runs_needed) == (OPEN, 1)
 
 
 def test_divisor_that_may_be_0_is_reported() -> None:
-    experiment = build_experiment(
-        plan={**VOLUME, **TWO}, expect=[make_claim("command_user_time(read) / command_user_time(write) <= 2")]
-    )
-    runs = [record([PhaseSpec(command=(1.0, user, 1.0)), PhaseSpec("read", "read", command=(1.0, 0.01, 1.0))])
+    claim = make_claim("command_user_time(read) / command_user_time(write) <= 2")
+    experiment = build_experiment(plan=TWO_PHASES, expect=[claim])
+    runs = [record([Phase(command=(1.0, user, 1.0)), Phase("read", "read", command=(1.0, 0.01, 1.0))])
             for user in (0.0, 0.01, 0.0, 0.02, 0.01, 0.01)]  # fmt: skip
-    verdict = evaluate_claims(experiment, make_measured_runs(experiment, {"base": runs}))[0]
+    verdict = evaluate_claims(experiment, make_runs(experiment, {"base": runs}))[0]
     assert (verdict.outcome, verdict.runs_needed) == (OPEN, None)
     assert describe_verdict(verdict).startswith("1 <= 2. It has no interval: by these runs its divisor may be 0")
 
 
 def test_value_close_to_threshold_is_reported() -> None:
-    verdict = evaluate_claim_over_cells(
-        'bandwidth(write, transfer="2MiB") >= 200e6', spread_around(100e6, 199e6, 300e6)
-    )
+    verdict = evaluate_over_cells('bandwidth(write, transfer="2MiB") >= 200e6', spread_around(100e6, 199e6, 300e6))
     assert (verdict.outcome, verdict.runs_needed) == (OPEN, None)
     assert "More runs would hardly decide it: the interval is wide, and the value is close to" in describe_verdict(
         verdict
@@ -277,31 +270,21 @@ def test_value_close_to_threshold_is_reported() -> None:
 
 def test_chained_bounds_are_two_comparisons() -> None:
     rates = spread_around(100e6, 200e6, 300e6)
-    assert evaluate_claim_over_cells('190e6 <= bandwidth(write, transfer="2MiB") <= 210e6', rates).outcome is HOLDS
-    assert evaluate_claim_over_cells('190e6 <= bandwidth(write, transfer="2MiB") <= 195e6', rates).outcome is FAILS
+    assert evaluate_over_cells('190e6 <= bandwidth(write, transfer="2MiB") <= 210e6', rates).outcome is HOLDS
+    assert evaluate_over_cells('190e6 <= bandwidth(write, transfer="2MiB") <= 195e6', rates).outcome is FAILS
 
 
 def test_metrics_of_one_run_are_compared_run_by_run() -> None:
-    experiment = build_experiment(
-        plan={**VOLUME, **TWO}, expect=[make_claim("bandwidth(read) / bandwidth(write) >= 1.04")]
-    )
+    experiment = build_experiment(plan=TWO_PHASES, expect=[make_claim("bandwidth(read) / bandwidth(write) >= 1.04")])
     # runs differ by a factor of 10, but in each of them reading is 5 % faster
-    runs = [
-        record([PhaseSpec(rate=level), PhaseSpec("read", "read", rate=level * 1.05)])
-        for level in np.geomspace(1e6, 1e7, 6)
-    ]
-    assert evaluate_claims(experiment, make_measured_runs(experiment, {"base": runs}))[0].outcome is HOLDS
+    runs = [record([Phase(rate=level), Phase("read", "read", rate=level * 1.05)]) for level in LEVELS]
+    assert evaluate_claims(experiment, make_runs(experiment, {"base": runs}))[0].outcome is HOLDS
 
 
 def test_factor_in_a_comparison_equals_a_ratio_threshold() -> None:
-    experiment = build_experiment(
-        plan={**VOLUME, **TWO}, expect=[make_claim("bandwidth(read) >= 1.04 * bandwidth(write)")]
-    )
-    runs = [
-        record([PhaseSpec(rate=level), PhaseSpec("read", "read", rate=level * 1.05)])
-        for level in np.geomspace(1e6, 1e7, 6)
-    ]
-    part = evaluate_claims(experiment, make_measured_runs(experiment, {"base": runs}))[0].contexts[0].comparisons[0]
+    experiment = build_experiment(plan=TWO_PHASES, expect=[make_claim("bandwidth(read) >= 1.04 * bandwidth(write)")])
+    runs = [record([Phase(rate=level), Phase("read", "read", rate=level * 1.05)]) for level in LEVELS]
+    part = evaluate_claims(experiment, make_runs(experiment, {"base": runs}))[0].contexts[0].comparisons[0]
     assert part.outcome is HOLDS
     assert part.threshold == pytest.approx(1.04)
 
@@ -313,19 +296,19 @@ def test_claim_must_hold_in_each_cell_of_open_axes() -> None:
         sweep=[TRANSFERS, kinds],
         expect=[make_claim('bandwidth(write, transfer="4MiB") / bandwidth(write, transfer="1MiB") >= 1')],
     )
-    good = {cell.id: [record([PhaseSpec(rate=rate * (2 if "4MiB" in cell.id else 1))])
+    good = {cell.id: [record([Phase(rate=rate * (2 if "4MiB" in cell.id else 1))])
                       for rate in (1e6 * np.array(SCATTER))]
             for cell in experiment.cells}  # fmt: skip
-    verdict = evaluate_claims(experiment, make_measured_runs(experiment, good))[0]
+    verdict = evaluate_claims(experiment, make_runs(experiment, good))[0]
     assert verdict.outcome is HOLDS
     assert [cell.context for cell in verdict.contexts] == [{"direct": False}, {"direct": True}]
     bad = {**good, "transfer=4MiB,direct=True": good["transfer=1MiB,direct=True"][:1] * 6}
-    bad["transfer=1MiB,direct=True"] = [record([PhaseSpec(rate=3e6)])] * 6
-    assert [cell.outcome for cell in evaluate_claims(experiment, make_measured_runs(experiment, bad))[0].contexts] == [
+    bad["transfer=1MiB,direct=True"] = [record([Phase(rate=3e6)])] * 6
+    assert [cell.outcome for cell in evaluate_claims(experiment, make_runs(experiment, bad))[0].contexts] == [
         HOLDS,
         FAILS,
     ]
-    assert evaluate_claims(experiment, make_measured_runs(experiment, bad))[0].outcome is FAILS
+    assert evaluate_claims(experiment, make_runs(experiment, bad))[0].outcome is FAILS
 
 
 def test_claim_on_two_plans_finds_cells_of_each() -> None:
@@ -334,22 +317,22 @@ def test_claim_on_two_plans_finds_cells_of_each() -> None:
     experiment = build_experiment(
         plans=plans, expect=[make_claim("bandwidth(write, plan=one) / bandwidth(write, plan=other) >= 2")]
     )
-    runs = {"plan=one": [record([PhaseSpec(rate=3e6)])] * 6, "plan=other": [record([PhaseSpec(rate=1e6)])] * 6}
-    assert evaluate_claims(experiment, make_measured_runs(experiment, runs))[0].outcome is HOLDS
+    runs = {"plan=one": [record([Phase(rate=3e6)])] * 6, "plan=other": [record([Phase(rate=1e6)])] * 6}
+    assert evaluate_claims(experiment, make_runs(experiment, runs))[0].outcome is HOLDS
 
 
 def test_refused_cell_gives_reason_of_claim() -> None:
     experiment = build_experiment(expect=[make_claim("bandwidth(write) >= 1")])
     verdict = evaluate_claims(
-        experiment, make_measured_runs(experiment, {}, refusals_by_cell={"base": "no space: it needs 3 TB"})
+        experiment, make_runs(experiment, {}, refusals_by_cell={"base": "no space: it needs 3 TB"})
     )[0]
     assert (verdict.outcome, verdict.reason) == (NOT, "no space: it needs 3 TB")
 
 
 def test_failed_runs_are_ignored_and_counted() -> None:
     experiment = build_experiment(expect=[make_claim("bandwidth(write) >= 1")])
-    runs = [record([PhaseSpec()])] * 6 + [record([PhaseSpec(rate=1e-9)], status="failed")]
-    source = make_measured_runs(experiment, {"base": runs})
+    runs = [record([Phase()])] * 6 + [record([Phase(rate=1e-9)], status="failed")]
+    source = make_runs(experiment, {"base": runs})
     assert evaluate_claims(experiment, source)[0].outcome is HOLDS
     assert source.count_unfinished_runs() == 1
 
@@ -365,7 +348,7 @@ def test_levels_needs_and_profiles_give_reasons() -> None:
     )
     verdicts = evaluate_claims(
         experiment,
-        make_measured_runs(experiment, {"base": [record([PhaseSpec()])] * 6}),
+        make_runs(experiment, {"base": [record([Phase()])] * 6}),
         unmet_requirements={"lustre": "the file system is xfs"},
     )
     assert [verdict.outcome for verdict in verdicts] == [NOT] * 3
@@ -390,29 +373,27 @@ def test_units_and_peaks_come_from_the_system_file() -> None:
     )
     # 3 GB/s for each of 12 and of 18 units, of 4 GB/s
     runs = {
-        "file_system=fs1": [record([PhaseSpec(rate=36e9)])] * 6,
-        "file_system=fs3": [record([PhaseSpec(rate=54e9)])] * 6,
+        "file_system=fs1": [record([Phase(rate=36e9)])] * 6,
+        "file_system=fs3": [record([Phase(rate=54e9)])] * 6,
     }
-    assert [
-        verdict.outcome for verdict in evaluate_claims(experiment, make_measured_runs(experiment, runs, edison))
-    ] == [HOLDS] * 3
-    unknown = evaluate_claims(experiment, make_measured_runs(experiment, runs))[0]
+    assert [verdict.outcome for verdict in evaluate_claims(experiment, make_runs(experiment, runs, edison))] == [
+        HOLDS
+    ] * 3
+    unknown = evaluate_claims(experiment, make_runs(experiment, runs))[0]
     assert unknown.outcome is NOT
     assert "--system" in unknown.reason
 
 
 def test_a_command_that_failed_is_an_error_and_has_no_time() -> None:
-    failed = [PhaseSpec(command=(1.0, 0.1, 0.1), command_outcome="failed")]
+    failed = [Phase(command=(1.0, 0.1, 0.1), command_outcome="failed")]
     assert evaluate_claim_over_six_runs("errors(write) <= 0", failed).outcome is FAILS
-    assert evaluate_claim_over_six_runs("errors(write) <= 0", [PhaseSpec(command=(1.0, 0.1, 0.1))]).outcome is HOLDS
+    assert evaluate_claim_over_six_runs("errors(write) <= 0", [Phase(command=(1.0, 0.1, 0.1))]).outcome is HOLDS
     assert evaluate_claim_over_six_runs("real_time(write) > 0", failed).outcome is NOT
 
 
 def test_claim_may_begin_with_its_threshold() -> None:
     parts = (
-        evaluate_claim_over_six_runs("50e6 <= bandwidth(write) <= 150e6", [PhaseSpec(rate=100e6)])
-        .contexts[0]
-        .comparisons
+        evaluate_claim_over_six_runs("50e6 <= bandwidth(write) <= 150e6", [Phase(rate=100e6)]).contexts[0].comparisons
     )
     assert [(part.operator, part.threshold) for part in parts] == [(">=", 50e6), ("<=", 150e6)]
     assert all(part.value is not None and part.value.value == pytest.approx(100e6) for part in parts)

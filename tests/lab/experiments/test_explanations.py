@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from in_memory_runs import PhaseSpec, build_experiment, make_claim, make_measured_runs, record
+from in_memory_runs import Phase, build_experiment, make_claim, make_runs, record
 
 from sonde.experiments.claims.verdicts import convert_verdicts_to_json, evaluate_claims
 from sonde.experiments.page.sentences import describe_verdict
@@ -22,10 +22,10 @@ def judge_levels(
     plan = {"data": {"access": {"transfer": "32KiB", "volume": "4MiB"}}, "phases": [{"id": "write", "op": "write"}]}
     experiment = build_experiment(plan=plan, sweep=[TRANSFERS], expect=[make_claim(text)])
     records = {
-        cell.id: [record([PhaseSpec(rate=1e6 * level * factor)]) for factor in runs]
+        cell.id: [record([Phase(rate=1e6 * level * factor)]) for factor in runs]
         for cell, level in zip(experiment.cells, levels, strict=True)
     }
-    verdicts = evaluate_claims(experiment, make_measured_runs(experiment, records))
+    verdicts = evaluate_claims(experiment, make_runs(experiment, records))
     sentence = describe_verdict(verdicts[0])
     parts = convert_verdicts_to_json(verdicts)[0]["cells"][0]["comparisons"]
     assert parts[0]["explanation"] in sentence

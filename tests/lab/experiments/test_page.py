@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from in_memory_runs import PhaseSpec, build_experiment, make_claim, make_measured_runs, record
+from in_memory_runs import Phase, build_experiment, make_claim, make_runs, record
 
 from sonde.experiments.claims.verdicts import ComparisonResult, evaluate_claims
 from sonde.experiments.page.call_chart import MAX_DRAWN_CALLS, select_calls_to_draw
@@ -49,13 +49,13 @@ def make_runs_of_levels(experiment: Experiment, levels: Sequence[float]) -> Any:
     slices = [2e6] * 40
     records = {
         cell.id: [
-            record([PhaseSpec(rate=level * factor * 1e6, slices=slices, nodes=[1e6, 2e6]),
-                    PhaseSpec("read", "read", rate=level * factor * 2e6, slices=slices)])
+            record([Phase(rate=level * factor * 1e6, slices=slices, nodes=[1e6, 2e6]),
+                    Phase("read", "read", rate=level * factor * 2e6, slices=slices)])
             for factor in SCATTER
         ]
         for cell, level in zip(experiment.cells, levels, strict=False)
     }  # fmt: skip
-    return make_measured_runs(experiment, records)
+    return make_runs(experiment, records)
 
 
 def draw_figure(experiment: Experiment, levels: Sequence[float] = (100, 200, 300)) -> tuple[list[str], str]:
@@ -153,7 +153,7 @@ def test_figure_reports_missing_points() -> None:
 def test_call_chart_uses_the_operation_log(tmp_path: Path) -> None:
     plan = {**PLAN, "phases": [{"id": "read", "op": "write", "operations_file": "calls"}]}
     experiment = build_experiment(plan=plan, figures=[make_figure("calls", x="call")])
-    source = make_measured_runs(experiment, {"base": [record([PhaseSpec("read")])]})
+    source = make_runs(experiment, {"base": [record([Phase("read")])]})
     assert make_figure_section(experiment.file.figures[0], source)[0] == [
         "Not drawn: no run of cell base has a log of the operations of read."
     ]
@@ -256,7 +256,7 @@ def test_page_begins_with_verdicts_and_escapes_text(tmp_path: Path) -> None:
         folder = tmp_path / f"run{index}"
         folder.mkdir()
         lines = [{"type": "run", "schema": "sonde-record/2", "nodes": 1}]
-        for phase in (PhaseSpec(), PhaseSpec("read", "read")):
+        for phase in (Phase(), Phase("read", "read")):
             lines += phase.lines()
         lines.append({"type": "end", "status": "done"})
         (folder / "record.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
@@ -284,8 +284,8 @@ def test_page_names_the_document_of_published_items() -> None:
 
 def test_short_times_in_the_table_of_all_cells_have_a_unit() -> None:
     experiment = build_experiment()
-    work = PhaseSpec(seconds=53.1e-6)
-    _, parts = make_all_cells_section(make_measured_runs(experiment, {"base": [record([work])] * 6}))
+    work = Phase(seconds=53.1e-6)
+    _, parts = make_all_cells_section(make_runs(experiment, {"base": [record([work])] * 6}))
     assert "53.1 µs" in " ".join(parts)
 
 
@@ -300,9 +300,7 @@ def test_simulated_experiment_is_marked_first() -> None:
 
 def test_verdict_on_equal_looking_numbers_states_the_difference() -> None:
     experiment = build_experiment(expect=[make_claim("bandwidth(write) > 1")])
-    verdict = evaluate_claims(
-        experiment, make_measured_runs(experiment, {"base": [record([PhaseSpec(rate=2.0)])] * 6})
-    )[0]
+    verdict = evaluate_claims(experiment, make_runs(experiment, {"base": [record([Phase(rate=2.0)])] * 6}))[0]
     close = ComparisonResult(verdict.outcome, ">", BoundedValue.from_exact_value(1.00000004), 1.0)
     same = replace(verdict, contexts=(replace(verdict.contexts[0], comparisons=(close,)),))
     assert describe_verdict(same) == "1 > 1, by 4e-08."
@@ -310,6 +308,6 @@ def test_verdict_on_equal_looking_numbers_states_the_difference() -> None:
 
 def test_interval_of_a_metric_does_not_go_below_zero() -> None:
     experiment = build_experiment(tables=[{"id": "t", "metrics": "system_time"}])
-    records = {"base": [record([PhaseSpec(system_s=seconds)]) for seconds in (0, 0.1, 9, 0, 0.2, 1, 0)]}
-    _, parts = make_table_section(experiment.file.tables[0], make_measured_runs(experiment, records))
+    records = {"base": [record([Phase(system_s=seconds)]) for seconds in (0, 0.1, 9, 0, 0.2, 1, 0)]}
+    _, parts = make_table_section(experiment.file.tables[0], make_runs(experiment, records))
     assert "-" not in re.sub(r"<[^>]*>", "", " ".join(parts)).replace("–", "")

@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 import pytest
-from in_memory_runs import PhaseSpec, build_experiment, make_measured_runs, record
+from in_memory_runs import Phase, build_experiment, make_runs, record
 
 from sonde.experiments.page.figures import make_figure_section
 from sonde.experiments.page.published_comparison import (
@@ -40,12 +40,11 @@ def make_runs_of_levels(experiment: Experiment, levels: tuple[float, ...] = (100
     """Writing gives the levels in MB/s, one for each cell; reading twice as much."""
     records = {
         cell.id: [
-            record([PhaseSpec(rate=level * each * 1e6), PhaseSpec("read", "read", rate=level * each * 2e6)])
-            for each in SCATTER
+            record([Phase(rate=level * each * 1e6), Phase("read", "read", rate=level * each * 2e6)]) for each in SCATTER
         ]
         for cell, level in zip(experiment.cells, levels, strict=False)
     }
-    return make_measured_runs(experiment, records)
+    return make_runs(experiment, records)
 
 
 def test_comparison_has_value_interval_and_ratio() -> None:

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plants real faults on this machine, diagnoses each by real runs, and prints how often the answer is right.
 
-Usage: .venv/bin/python tools/diagnosis_real_faults.py [--rounds N] [--minutes N] [--only TEXT] [--out FILE]. Needs
-root. Each round plants every fault of real_faults.py once and does each experiment once. References are the last runs
-on the healthy machine: each experiment is done there before each fault, so load by others affects both sides. Loop
-device, control groups and mount are removed. --out appends one JSON line for each trial.
+Usage: .venv/bin/python tools/diagnosis_real_faults.py [--rounds N] [--minutes N] [--seed N] [--only TEXT]
+[--out FILE]. Needs root. Each round plants every fault of real_faults.py once, with a drawn strength, and does each
+experiment once. References are the last runs on the healthy machine: each experiment is done there before each fault,
+so load by others affects both sides. Loop device, control groups and mount are removed. --out appends one JSON line for
+each trial.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import signal
 import sys
 import tempfile
@@ -62,13 +64,13 @@ class RealMachine:
             earlier += [self.measure(experiment.id) for _ in range(count)]
             del earlier[:-_MAX_REFERENCES]
 
-    def diagnose(self, fault: RealFault) -> dict[str, Any]:
+    def diagnose(self, fault: RealFault, strength: int) -> dict[str, Any]:
         """Plants a fault and returns what the diagnosis said."""
         session = DiagnosisSession(
             self._opened.state, self._opened.model, UnsimulatedMachine(self._opened.model.machine)
         )
         names = [item.id for item in self.experiments]
-        with fault.open(self.system):
+        with fault.plant(self.system, strength):
             for name in names:
                 run, references = self.measure(name), self._references[name]
                 session.add_stored_run(find_diagnosis_experiment(name), run, references)
@@ -76,6 +78,7 @@ class RealMachine:
         ranking = rank_hypotheses(session.posterior)
         return {
             "planted": fault.name,
+            "strength": f"{strength} {fault.unit}" if fault.unit else "",
             "answer": ranking[0].hypothesis.id,
             "probability": round(ranking[0].probability, 4),
             "is_right": ranking[0].hypothesis.id in fault.answers,
@@ -109,6 +112,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5, help="times that each fault is planted")
     parser.add_argument("--minutes", type=float, default=60, help="no further trial after this time")
+    parser.add_argument("--seed", type=int, default=1, help="of the drawn strengths")
     parser.add_argument("--only", default="", help="faults whose names have this text")
     parser.add_argument("--out", type=Path, help="file to which a JSON line is appended for each trial")
     options = parser.parse_args()
@@ -118,10 +122,11 @@ def main() -> int:
     # An end by a signal leaves no mount, device or limit, as an end by an exception does.
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     end = time.monotonic() + 60 * options.minutes
+    numbers = random.Random(options.seed)
     faults = [item for item in REAL_FAULTS if options.only in item.name]
     outcomes: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory(prefix="sonde-real-faults-") as name:
-        folder = Path(name)
+    with tempfile.TemporaryDirectory(prefix="sonde-real-faults-") as temporary_folder:
+        folder = Path(temporary_folder)
         with open_loop_file_system(folder) as system:
             machine = RealMachine(system, Archive(folder / "archive"))
             for _ in range(options.rounds):
@@ -131,10 +136,11 @@ def main() -> int:
                     if time.monotonic() > end:
                         break
                     machine.measure_baseline()
-                    outcome = machine.diagnose(fault)
+                    outcome = machine.diagnose(fault, fault.draw_strength(numbers))
                     outcomes.append(outcome)
                     verdict = "right" if outcome["is_right"] else "wrong"
-                    print(f"{fault.name} -> {outcome['answer']} ({verdict})", file=sys.stderr, flush=True)
+                    name, strength = fault.name, outcome["strength"]
+                    print(f"{name} {strength} -> {outcome['answer']} ({verdict})", file=sys.stderr, flush=True)
                     if options.out:
                         with options.out.open("a", encoding="utf-8") as file:
                             file.write(json.dumps(outcome) + "\n")

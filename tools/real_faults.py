@@ -5,20 +5,20 @@ groups of version 1 for devices, memory and processors."""
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
 _GROUPS = Path("/sys/fs/cgroup")
 _GROUP_NAME = "sonde-real-faults"
-_IMAGE_BYTES, _UNMOUNT_TRIES = 2 << 30, 20
-_MEMORY_BYTES, _PROCESSOR_SHARE = 64 << 20, 0.3
-# Files that fill the file system; of every _PERIOD of them some are removed, so that free space is scattered.
-_FILLER_BYTES, _PERIOD, _REMOVED = 128 << 10, 100, 9
+_IMAGE_BYTES, _UNMOUNT_TRIES = 8 << 30, 20
+# Files that fill the file system; some of them are removed, so that free space is scattered.
+_FILLER_BYTES = 128 << 10
 _SPIN = "while True: pass"
 _LOAD = """
 import mmap, os, sys
@@ -139,8 +139,8 @@ def _start_programs(*commands: list[str]) -> Iterator[None]:
 
 
 @contextmanager
-def _plant_load(system: LoopFileSystem) -> Iterator[None]:
-    paths = [system.directory / f"load-{number}" for number in range(3)]
+def _plant_load(system: LoopFileSystem, program_count: int) -> Iterator[None]:
+    paths = [system.directory / f"load-{number}" for number in range(program_count)]
     try:
         with _start_programs(*([sys.executable, "-c", _LOAD, str(path)] for path in paths)):
             yield
@@ -150,7 +150,7 @@ def _plant_load(system: LoopFileSystem) -> Iterator[None]:
 
 
 @contextmanager
-def _plant_full(system: LoopFileSystem) -> Iterator[None]:
+def _plant_full(system: LoopFileSystem, free_percent: int) -> Iterator[None]:
     """Fills the file system with small files, and removes some of them here and there."""
     folder = system.directory / "filler"
     folder.mkdir()
@@ -164,7 +164,7 @@ def _plant_full(system: LoopFileSystem) -> Iterator[None]:
         except OSError:
             (folder / str(number)).unlink(missing_ok=True)
         for position in range(number):
-            if position * _REMOVED % _PERIOD < _REMOVED:
+            if position * free_percent % 100 < free_percent:
                 (folder / str(position)).unlink()
         _run("sync", "--file-system", str(folder))
         yield
@@ -181,49 +181,58 @@ def _plant_synchronous_mount(system: LoopFileSystem) -> Iterator[None]:
         _run("mount", "-o", "remount,async", str(system.directory))
 
 
-@contextmanager
-def _plant_nothing(system: LoopFileSystem) -> Iterator[None]:
-    yield
-
-
 @dataclass(frozen=True)
 class RealFault:
-    """A fault with the hypotheses that name it rightly."""
+    """A fault with the hypotheses that name it rightly, and the range of its strength in `unit`."""
 
     name: str
     answers: tuple[str, ...]
-    plant: Callable[[LoopFileSystem], object]
+    plant: Callable[[LoopFileSystem, int], AbstractContextManager[None]]
+    min_strength: int = 0
+    max_strength: int = 0
+    unit: str = ""
 
-    @contextmanager
-    def open(self, system: LoopFileSystem) -> Iterator[None]:
-        """The fault is there inside of this context."""
-        with self.plant(system):  # type: ignore[attr-defined]
-            yield
+    def draw_strength(self, numbers: random.Random) -> int:
+        """Draws a strength, evenly in its logarithm; 0 for a fault that is there or not."""
+        if not self.max_strength:
+            return 0
+        return round(self.min_strength * (self.max_strength / self.min_strength) ** numbers.random())
 
 
-def _limit_processors(system: LoopFileSystem) -> object:
+def _limit_processors(system: LoopFileSystem, percent: int) -> AbstractContextManager[None]:
     period = 100_000
-    return _join_group("cpu", {"cpu.cfs_period_us": period, "cpu.cfs_quota_us": int(_PROCESSOR_SHARE * period)})
+    return _join_group("cpu", {"cpu.cfs_period_us": period, "cpu.cfs_quota_us": percent * period // 100})
 
 
 REAL_FAULTS = (
-    RealFault("device limited to 40 MB/s", ("slow-device",), lambda s: _plant_throttle(s, "bps", 40_000_000)),
-    RealFault("device limited to 150 MB/s", ("slow-device",), lambda s: _plant_throttle(s, "bps", 150_000_000)),
-    RealFault("device limited to 600 requests/s", ("device-latency",), lambda s: _plant_throttle(s, "iops", 600)),
-    RealFault("no read-ahead", ("no-read-ahead",), _plant_no_read_ahead),
     RealFault(
-        "page cache limited to 64 MiB",
+        "bytes of the device limited",
+        ("slow-device",),
+        lambda system, rate: _plant_throttle(system, "bps", rate * 1_000_000),
+        *(30, 200, "MB/s"),
+    ),
+    RealFault(
+        "requests of the device limited",
+        ("device-latency",),
+        lambda system, rate: _plant_throttle(system, "iops", rate),
+        *(300, 1500, "requests/s"),
+    ),
+    RealFault("no read-ahead", ("no-read-ahead",), lambda system, _: _plant_no_read_ahead(system)),
+    RealFault(
+        "page cache limited",
         ("little-page-cache",),
-        lambda s: _join_group("memory", {"memory.limit_in_bytes": _MEMORY_BYTES}),
+        lambda _, size: _join_group("memory", {"memory.limit_in_bytes": size << 20}),
+        *(48, 96, "MiB"),
     ),
     RealFault(
-        "four busy programs",
+        "busy programs",
         ("busy-processors",),
-        lambda s: _start_programs(*([[sys.executable, "-c", _SPIN]] * 4)),
+        lambda _, count: _start_programs(*([[sys.executable, "-c", _SPIN]] * count)),
+        *(3, 6, "programs"),
     ),
-    RealFault("processors limited to 30 %", ("slow-processors",), _limit_processors),
-    RealFault("mounted with sync", ("synchronous-mount",), _plant_synchronous_mount),
-    RealFault("other programs write to the device", ("shared-device",), _plant_load),
-    RealFault("91 % full, free space scattered", ("nearly-full",), _plant_full),
-    RealFault("healthy", ("nothing",), _plant_nothing),
+    RealFault("processors limited", ("slow-processors",), _limit_processors, *(20, 50, "% of one processor")),
+    RealFault("mounted with sync", ("synchronous-mount",), lambda system, _: _plant_synchronous_mount(system)),
+    RealFault("other programs write to the device", ("shared-device",), _plant_load, *(2, 5, "programs")),
+    RealFault("free space scattered", ("nearly-full",), _plant_full, *(5, 9, "% free")),
+    RealFault("healthy", ("nothing",), lambda *_: nullcontext()),
 )

@@ -64,7 +64,7 @@ class RealMachine:
             earlier += [self.measure(experiment.id) for _ in range(count)]
             del earlier[:-_MAX_REFERENCES]
 
-    def diagnose(self, fault: RealFault, strength: int) -> dict[str, Any]:
+    def diagnose(self, fault: RealFault[LoopFileSystem], strength: int) -> dict[str, Any]:
         """Plants a fault and returns what the diagnosis said."""
         session = DiagnosisSession(
             self._opened.state, self._opened.model, UnsimulatedMachine(self._opened.model.machine)

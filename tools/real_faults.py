@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Generic, TypeVar
 
+Storage = TypeVar("Storage")
 _GROUPS = Path("/sys/fs/cgroup")
 _GROUP_NAME = "sonde-real-faults"
 _IMAGE_BYTES, _UNMOUNT_TRIES = 8 << 30, 20
@@ -182,12 +184,12 @@ def _plant_synchronous_mount(system: LoopFileSystem) -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class RealFault:
-    """A fault with the hypotheses that name it rightly, and the range of its strength in `unit`."""
+class RealFault(Generic[Storage]):
+    """A fault of a storage with the hypotheses that name it rightly, and the range of its strength in `unit`."""
 
     name: str
     answers: tuple[str, ...]
-    plant: Callable[[LoopFileSystem, int], AbstractContextManager[None]]
+    plant: Callable[[Storage, int], AbstractContextManager[None]]
     min_strength: int = 0
     max_strength: int = 0
     unit: str = ""
@@ -204,7 +206,7 @@ def _limit_processors(system: LoopFileSystem, percent: int) -> AbstractContextMa
     return _join_group("cpu", {"cpu.cfs_period_us": period, "cpu.cfs_quota_us": percent * period // 100})
 
 
-REAL_FAULTS = (
+REAL_FAULTS: tuple[RealFault[LoopFileSystem], ...] = (
     RealFault(
         "bytes of the device limited",
         ("slow-device",),

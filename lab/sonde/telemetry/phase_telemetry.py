@@ -58,6 +58,7 @@ class PhaseTelemetry:
     moves_writes: bool
     stolen_fraction: float | None  # of all processor time
     processor_fraction: float | None  # of all processor time, used by all programs
+    other_processor_fraction: float | None  # of all processor time, used by others than the tasks of the run
     io_stall_fraction: float | None  # of the time: some task waited for I/O
     network_received_bytes: float | None
     network_sent_bytes: float | None
@@ -180,6 +181,7 @@ def summarize_phase_telemetry(run: RecordedRun, phase: PhaseRecord, telemetry: T
         moves_writes="write" in phase.begin.op,
         stolen_fraction=stolen / total if total else None,
         processor_fraction=busy / total if total else None,
+        other_processor_fraction=_compute_other_processor_fraction(run, phase, host, busy, total),
         io_stall_fraction=None if stalled is None else stalled / (stop - start),
         network_received_bytes=_sum_bytes_of_interfaces(telemetry, "network_received_bytes", start, stop, host),
         network_sent_bytes=_sum_bytes_of_interfaces(telemetry, "network_sent_bytes", start, stop, host),
@@ -220,6 +222,23 @@ def find_bytes_of_host(run: RecordedRun, phase: PhaseRecord, host: str) -> float
     if len(run.nodes) > 1 or phase.end is None:
         return 0.0
     return float(phase.end.bytes.transferred or 0)
+
+
+def _compute_other_processor_fraction(
+    run: RecordedRun, phase: PhaseRecord, host: str, busy_s: float, total_s: float
+) -> float | None:
+    """None where the record does not say how much processor time its tasks on `host` used."""
+    hosts = {node.node: node.host for node in run.nodes}
+    for table in phase.nodes:
+        if total_s and {"node", "user_s", "system_s"} <= set(table.columns):
+            node, user, system = (table.columns.index(name) for name in ("node", "user_s", "system_s"))
+            used_s = sum(
+                float(row[user] or 0) + float(row[system] or 0)
+                for row in table.rows
+                if hosts.get(int(row[node] or 0)) == host
+            )
+            return max(0.0, busy_s - used_s) / total_s
+    return None
 
 
 def _summarize_device(

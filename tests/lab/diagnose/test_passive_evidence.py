@@ -42,9 +42,16 @@ def local_session() -> DiagnosisSession:
 
 
 def write_run(
-    folder: Path, read: float, written: float = 0.0, busy: float = 0.2, direct: bool = True, available: float = 0.5
+    folder: Path,
+    read: float,
+    written: float = 0.0,
+    busy: float = 0.2,
+    direct: bool = True,
+    available: float = 0.5,
+    used_s: float = 2.0,
 ) -> Path:
-    """A run of 10 s that reads 1 GiB, with counters: bytes of the device, and the busy fraction of two processors."""
+    """A run of 10 s that reads 1 GiB, with counters: bytes of the device, and the busy fraction of two processors, of
+    which the task used `used_s`."""
     folder.mkdir()
     facts = {"block_device": {"name": "sda"}, "available_bytes": int(available * 1e9), "total_bytes": 10**9}
     begin = {"phase": "p", "op": "read", "measured": True, "direct": direct}
@@ -54,7 +61,8 @@ def write_run(
         {"type": "node", "t": 0, "node": 0, "host": "n1", "file_system": facts},
         {"type": "phase_begin", "t": 10, **begin},
         {"type": "phase_end", "t": 20, "phase": "p"},
-        {"type": "nodes", "t": 20, "phase": "p", "columns": ["node", "bytes"], "rows": [[0, int(GIB)]]},
+        {"type": "nodes", "t": 20, "phase": "p", "columns": ["node", "bytes", "user_s", "system_s"],
+         "rows": [[0, int(GIB), used_s / 2, used_s / 2]]},
     ]  # fmt: skip
     (folder / "record.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines))
     columns = {
@@ -92,6 +100,8 @@ def test_counters_of_an_undisturbed_run_show_nothing(tmp_path: Path) -> None:
     [
         ("other-traffic", {"read": GIB, "written": GIB}, {"read": GIB}),
         ("busy-processors", {"read": GIB, "busy": 0.9}, {"read": GIB}),
+        # Tests that use all processors anyway: only their own share tells.
+        ("busy-processors", {"read": GIB, "busy": 1.0, "used_s": 7.0}, {"read": GIB, "busy": 1.0, "used_s": 20.0}),
         ("little-space", {"read": GIB, "available": 0.04}, {"read": GIB}),
         ("reads-from-device", {"read": GIB, "direct": False}, {"read": 0.0, "direct": False}),
     ],

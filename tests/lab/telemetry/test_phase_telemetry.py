@@ -27,8 +27,9 @@ def write_record(folder: Path, op: str = "write", started: str = "2026-11-20T12:
         {"type": "node", "t": 0, "node": 0, "host": "n1", **disk},
         {"type": "phase_begin", "t": 10, "phase": "p", "op": op, "measured": True},
         {"type": "phase_end", "t": 20, "phase": "p"},
-        {"type": "nodes", "t": 20, "phase": "p", "columns": ["node", "bytes"], "rows": [[0, GIB]]},
-    ]
+        {"type": "nodes", "t": 20, "phase": "p", "columns": ["node", "bytes", "user_s", "system_s"],
+         "rows": [[0, GIB, 0.5, 1.7]]},
+    ]  # fmt: skip
     (folder / "record.ndjson").write_text("".join(json.dumps(line) + "\n" for line in lines))
     return read_recorded_run_folder(folder)
 
@@ -71,6 +72,12 @@ def test_device_numbers_cover_the_phase_only(tmp_path: Path) -> None:
     assert device.write_latency_s is None
     assert summary.run_share_of_device_bytes == pytest.approx(GIB / (GIB + 5632))
     assert summary.describe_in_sentences() == []
+
+
+def test_processor_time_of_the_tasks_is_no_processor_time_of_others(tmp_path: Path) -> None:
+    summary = summarize(write_record(tmp_path), sample_device(idle=12.0))  # 0.55 of 20 s, of which 8 s busy
+    assert summary.processor_fraction == pytest.approx(0.4)
+    assert summary.other_processor_fraction == pytest.approx((4.4 - 2.2) / 11)
 
 
 def test_busy_device_is_reported_as_the_limit_with_its_queue(tmp_path: Path) -> None:

@@ -10,17 +10,15 @@ this program. References are the last runs on the healthy system, as in diagnosi
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import signal
 import sys
 import tempfile
-import time
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "lab"), str(ROOT / "tools"), str(ROOT / "tests" / "storage")]
@@ -29,18 +27,12 @@ from ceph_cluster import NEEDED, Ceph  # noqa: E402
 from daemon_namespace import Room, lacking, no_throttle  # noqa: E402
 from user import User  # noqa: E402
 
-from diagnosis_real_faults import RULE, format_shares  # noqa: E402
-from real_faults import RealFault  # noqa: E402
-from sonde.diagnose.diagnosis import is_probable_enough, rank_hypotheses  # noqa: E402
+from real_trials import RealFault, RealMachine, parse_trial_options, run_trials  # noqa: E402
 from sonde.diagnose.diagnosis_session import DiagnosisSession  # noqa: E402
 from sonde.diagnose.diagnosis_state import DiagnosisState  # noqa: E402
-from sonde.diagnose.library import find_diagnosis_experiment  # noqa: E402
-from sonde.diagnose.stated_machine import UnsimulatedMachine  # noqa: E402
 from sonde.launch.engine import find_engine  # noqa: E402
 
-_FIRST_REFERENCES, _MAX_REFERENCES = 4, 8
 _MIB = 1 << 20
-_OSDS = 4
 # Only ratios of rates are compared, so rates are those of no particular machine.
 _SYSTEM = """
 schema = "sonde-system/2"
@@ -98,10 +90,6 @@ class Osd:
     number: int
 
     @property
-    def name(self) -> str:
-        return f"osd.{self.number}"
-
-    @property
     def pid(self) -> int:
         return self.ceph.pid(self.number)
 
@@ -110,128 +98,96 @@ class Osd:
         return self.ceph.disk(self.number)
 
 
+@contextmanager
+def _limit_network(room: Room, megabits: int) -> Iterator[None]:
+    """All traffic of the room goes over its loopback device."""
+    room.run(
+        "tc", "qdisc", "add", "dev", "lo", "root", "tbf", "rate", f"{megabits}mbit", "burst", "256kb", "latency", "50ms"
+    )
+    try:
+        yield
+    finally:
+        room.run("tc", "qdisc", "del", "dev", "lo", "root")
+
+
+@contextmanager
+def _lose_packets(room: Room, per_thousand: int) -> Iterator[None]:
+    room.run("nft", "add table ip loss")
+    try:
+        room.run("nft", "add chain ip loss input { type filter hook input priority 0; }")
+        room.run("nft", f"add rule ip loss input iif lo ip protocol tcp numgen random mod 1000 < {per_thousand} drop")
+        yield
+    finally:
+        room.run("nft", "delete table ip loss")
+
+
 SERVER_FAULTS: tuple[RealFault[Osd], ...] = (
     RealFault(
-        "disk of one OSD limited",
+        "disk of an OSD limited",
         ("slow-target",),
         lambda osd, rate: osd.ceph.room.throttled(osd.pid, osd.disk, rate * _MIB),
-        *(4, 30, "MiB/s"),
+        *(4, 30, "MiB/s", True),
     ),
     RealFault(
-        "one OSD stopped repeatedly",
+        "an OSD stopped repeatedly",
         ("slow-target",),
         lambda osd, stopped_ms: osd.ceph.room.slowed(osd.pid, stopped_ms, 20),
-        *(60, 300, "ms of each further 20 ms"),
+        *(60, 300, "ms of each further 20 ms", True),
+    ),
+    RealFault(
+        "network limited",
+        ("slow-link", "network-wide"),
+        lambda osd, rate: _limit_network(osd.ceph.room, rate),
+        *(200, 1500, "Mbit/s"),
+    ),
+    RealFault(
+        "packets lost", ("lossy-link",), lambda osd, rate: _lose_packets(osd.ceph.room, rate), *(5, 30, "of 1,000")
     ),
     RealFault("healthy", ("nothing",), lambda *_: nullcontext()),
 )
 
 
-class RealServers:
-    """Ceph in a room, with the model of the machine and the baseline of the experiments."""
+class CephMachine(RealMachine[Osd]):
+    """Ceph in a room, with an archive."""
 
     def __init__(self, room: Room, folder: Path) -> None:
-        self.ceph = Ceph(room)
+        self._ceph = Ceph(room)
         self._user = User(room, find_engine(), folder)
         system = folder / "system.toml"
-        system.write_text(_SYSTEM.replace("{path}", str(self.ceph.mount_path)), encoding="utf-8")
-        self._opened = DiagnosisSession.open_session(DiagnosisState(system=str(system)), folder / "predictions")
-        self._references: dict[str, list[Path]] = {}
+        system.write_text(_SYSTEM.replace("{path}", str(self._ceph.mount_path)), encoding="utf-8")
+        state = DiagnosisState(system=str(system))
+        super().__init__(DiagnosisSession.open_session(state, folder / "predictions"), _EXPERIMENTS)
 
-    def measure(self, name: str) -> Path:
-        """Runs an experiment in the room and returns the folder of the run."""
-        experiment = self._opened.model.find_experiment(name)
-        plan = json.loads(experiment.make_plan(str(self.ceph.mount_path)).to_json())
-        if experiment.stripe_count:
-            plan["target"]["striping"] = {"count": _OSDS, "size": _MIB}
-        file = self._user.folder / f"{name}.json"
+    def measure(self, experiment: str) -> Path:
+        scaled = self.opened.model.find_experiment(experiment)
+        plan = json.loads(scaled.make_plan(str(self._ceph.mount_path)).to_json())
+        if scaled.stripe_count:
+            plan["target"]["striping"] = {"count": scaled.stripe_count, "size": _MIB}
+        file = self._user.folder / f"{experiment}.json"
         file.write_text(json.dumps(plan), encoding="utf-8")
         done = self._user.sonde("run", file.name, "--no-report", "-q")
         if done.code:
-            raise RuntimeError(f"{name}: {done}")
+            raise RuntimeError(f"{experiment}: {done}")
         return sorted(self._user.folder.glob("sonde-archive/2*/*"))[-1]
 
-    def measure_baseline(self) -> None:
-        """Measures each experiment on the healthy system, the first time repeatedly."""
-        for name in _EXPERIMENTS:
-            earlier = self._references.setdefault(name, [])
-            earlier += [self.measure(name) for _ in range(1 if earlier else _FIRST_REFERENCES)]
-            del earlier[:-_MAX_REFERENCES]
-
-    def diagnose(self, fault: RealFault[Osd], strength: int, osd: Osd) -> dict[str, Any]:
-        """Plants a fault and returns what the diagnosis said."""
-        session = DiagnosisSession(
-            self._opened.state, self._opened.model, UnsimulatedMachine(self._opened.model.machine)
-        )
-        with fault.plant(osd, strength):
-            for name in _EXPERIMENTS:
-                run, references = self.measure(name), self._references[name]
-                session.add_stored_run(find_diagnosis_experiment(name), run, references)
-        ranking = rank_hypotheses(session.posterior)
-        first = ranking[0]
-        kind = first.hypothesis.fault or first.hypothesis.id
-        return {
-            "planted": fault.name,
-            "strength": f"{strength} {fault.unit}" if fault.unit else "",
-            "planted_part": osd.name if fault.unit else "",
-            "answer": first.hypothesis.id,
-            "part": first.part,
-            "probability": round(first.probability, 4),
-            "is_right": kind in fault.answers and first.part == (osd.name if fault.unit else ""),
-            "is_decided": is_probable_enough(first, RULE),
-            "second": ranking[1].hypothesis.id,
-            "experiments": [
-                {
-                    "id": item.experiment,
-                    "rates": {name: round(value, 3) for name, value in item.runs[0].rates.items()},
-                    "parts": [
-                        [*key, {name: round(value, 3) for name, value in values.items()}]
-                        for key, values in item.runs[0].vectors.items()
-                    ],
-                }
-                for item in session.state.experiment_results
-            ],
-        }
+    def draw_storage(self, numbers: random.Random) -> tuple[Osd, str]:
+        osd = Osd(self._ceph, numbers.randrange(len(self._ceph.targets)))
+        return osd, self._ceph.targets[osd.number]
 
 
 def main() -> int:
     """Does rounds of trials and prints the table. Exit code 3 where the daemons cannot be started."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5, help="times that each fault is planted")
-    parser.add_argument("--minutes", type=float, default=60, help="no further trial after this time")
-    parser.add_argument("--seed", type=int, default=1, help="of the drawn strengths and servers")
-    parser.add_argument("--only", default="", help="faults whose names have this text")
-    parser.add_argument("--out", type=Path, help="file to which a JSON line is appended for each trial")
-    options = parser.parse_args()
-    if reason := lacking(*NEEDED) or no_throttle():
+    options = parse_trial_options(__doc__)
+    if reason := lacking(*NEEDED, "tc", "nft") or no_throttle():
         print(f"No server can be started or slowed here: {reason}.", file=sys.stderr)
         return 3
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    end = time.monotonic() + 60 * options.minutes
-    numbers = random.Random(options.seed)
-    outcomes: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="sonde-real-servers-") as name:
         room = Room(Path(name))
         try:
-            servers = RealServers(room, Path(name))
-            for fault in options.rounds * [item for item in SERVER_FAULTS if options.only in item.name]:
-                if time.monotonic() > end:
-                    break
-                servers.measure_baseline()
-                outcome = servers.diagnose(
-                    fault, fault.draw_strength(numbers), Osd(servers.ceph, numbers.randrange(_OSDS))
-                )
-                outcomes.append(outcome)
-                verdict = "right" if outcome["is_right"] else "wrong"
-                planted = f"{fault.name} {outcome['planted_part']} {outcome['strength']}"
-                print(f"{planted} -> {outcome['answer']} {outcome['part']} ({verdict})", file=sys.stderr, flush=True)
-                if options.out:
-                    with options.out.open("a", encoding="utf-8") as file:
-                        file.write(json.dumps(outcome) + "\n")
+            run_trials(CephMachine(room, Path(name)), SERVER_FAULTS, options)
         finally:
             room.close()
-    if outcomes:
-        print(format_shares(outcomes))
     return 0
 
 

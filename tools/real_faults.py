@@ -5,17 +5,16 @@ groups of version 1 for devices, memory and processors."""
 from __future__ import annotations
 
 import os
-import random
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, TypeVar
 
-Storage = TypeVar("Storage")
+from real_trials import RealFault
+
 _GROUPS = Path("/sys/fs/cgroup")
 _GROUP_NAME = "sonde-real-faults"
 _IMAGE_BYTES, _UNMOUNT_TRIES = 8 << 30, 20
@@ -181,24 +180,6 @@ def _plant_synchronous_mount(system: LoopFileSystem) -> Iterator[None]:
         yield
     finally:
         _run("mount", "-o", "remount,async", str(system.directory))
-
-
-@dataclass(frozen=True)
-class RealFault(Generic[Storage]):
-    """A fault of a storage with the hypotheses that name it rightly, and the range of its strength in `unit`."""
-
-    name: str
-    answers: tuple[str, ...]
-    plant: Callable[[Storage, int], AbstractContextManager[None]]
-    min_strength: int = 0
-    max_strength: int = 0
-    unit: str = ""
-
-    def draw_strength(self, numbers: random.Random) -> int:
-        """Draws a strength, evenly in its logarithm; 0 for a fault that is there or not."""
-        if not self.max_strength:
-            return 0
-        return round(self.min_strength * (self.max_strength / self.min_strength) ** numbers.random())
 
 
 def _limit_processors(system: LoopFileSystem, percent: int) -> AbstractContextManager[None]:

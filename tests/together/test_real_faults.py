@@ -25,7 +25,7 @@ def list_leftovers() -> list[str]:
     return [*mounts, *(line for line in loops if "real-faults" in line), *groups]
 
 
-@pytest.mark.parametrize("fault", ["no read-ahead", "device limited to 40 MB/s", "page cache limited"])
+@pytest.mark.parametrize("fault", ["no read-ahead", "bytes of the device", "page cache limited"])
 def test_real_fault_is_diagnosed_and_removed(tmp_path: Path, fault: str) -> None:
     if missing := find_missing_need():
         pytest.skip(missing)

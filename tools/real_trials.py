@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Trials with planted real faults: baseline, diagnosis by real runs, and the table of right answers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from sonde.diagnose.diagnosis import DiagnosisStopRule, is_probable_enough, rank_hypotheses
+from sonde.diagnose.diagnosis_session import DiagnosisSession
+from sonde.diagnose.library import find_diagnosis_experiment
+from sonde.diagnose.stated_machine import UnsimulatedMachine
+
+Storage = TypeVar("Storage")
+_STOP_RULE = DiagnosisStopRule()
+_FIRST_REFERENCES, _MAX_REFERENCES = 4, 8
+
+
+@dataclass(frozen=True)
+class RealFault(Generic[Storage]):
+    """A fault of a storage with the hypotheses that name it rightly, and the range of its strength in `unit`."""
+
+    name: str
+    answers: tuple[str, ...]
+    plant: Callable[[Storage, int], AbstractContextManager[None]]
+    min_strength: int = 0
+    max_strength: int = 0
+    unit: str = ""
+    has_part: bool = False
+
+    def draw_strength(self, numbers: random.Random) -> int:
+        """Draws a strength, evenly in its logarithm; 0 for a fault that is there or not."""
+        if not self.max_strength:
+            return 0
+        return round(self.min_strength * (self.max_strength / self.min_strength) ** numbers.random())
+
+
+class RealMachine(ABC, Generic[Storage]):
+    """Storage in which faults are planted, with the model of the machine and the baseline of its experiments."""
+
+    def __init__(self, opened: DiagnosisSession, experiments: Sequence[str]) -> None:
+        self.opened = opened
+        self._experiments = experiments
+        self._references: dict[str, list[Path]] = {}
+
+    @abstractmethod
+    def measure(self, experiment: str) -> Path:
+        """Runs an experiment and returns the folder of the run."""
+
+    @abstractmethod
+    def draw_storage(self, numbers: random.Random) -> tuple[Storage, str]:
+        """Draws where a fault is planted, and returns it with the name of the part."""
+
+    def measure_baseline(self) -> None:
+        """Measures each experiment on the healthy machine, the first time repeatedly."""
+        for name in self._experiments:
+            earlier = self._references.setdefault(name, [])
+            earlier += [self.measure(name) for _ in range(1 if earlier else _FIRST_REFERENCES)]
+            del earlier[:-_MAX_REFERENCES]
+
+    def diagnose(self, fault: RealFault[Storage], numbers: random.Random) -> dict[str, Any]:
+        """Plants a fault and returns what the diagnosis said."""
+        session = DiagnosisSession(self.opened.state, self.opened.model, UnsimulatedMachine(self.opened.model.machine))
+        strength = fault.draw_strength(numbers)
+        storage, part = self.draw_storage(numbers)
+        part = part if fault.has_part else ""
+        with fault.plant(storage, strength):
+            for name in self._experiments:
+                run, references = self.measure(name), self._references[name]
+                session.add_stored_run(find_diagnosis_experiment(name), run, references)
+                session.add_archive_runs(run, references[-1])
+        first, second = rank_hypotheses(session.posterior)[:2]
+        return {
+            "planted": fault.name,
+            "strength": f"{strength} {fault.unit}" if fault.unit else "",
+            "planted_part": part,
+            "answer": first.hypothesis.id,
+            "part": first.part,
+            "probability": round(first.probability, 4),
+            "is_right": (first.hypothesis.fault or first.hypothesis.id) in fault.answers and part in ("", first.part),
+            "is_decided": is_probable_enough(first, _STOP_RULE),
+            "second": second.hypothesis.id,
+            "experiments": [
+                {
+                    "id": item.experiment,
+                    "rates": {name: round(value, 3) for name, value in item.runs[0].rates.items()},
+                    "parts": [
+                        [*key, {name: round(value, 3) for name, value in values.items()}]
+                        for key, values in item.runs[0].vectors.items()
+                    ],
+                }
+                for item in session.state.experiment_results
+            ],
+            "counters": dict(session.state.counters.observed),
+            "changed_facts": list(session.state.environment.changed),
+        }
+
+
+def parse_trial_options(description: str | None) -> argparse.Namespace:
+    """The options that all tools with planted real faults have."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--rounds", type=int, default=5, help="times that each fault is planted")
+    parser.add_argument("--minutes", type=float, default=60, help="no further trial after this time")
+    parser.add_argument("--seed", type=int, default=1, help="of the drawn strengths and parts")
+    parser.add_argument("--only", default="", help="faults whose names have this text")
+    parser.add_argument("--out", type=Path, help="file to which a JSON line is appended for each trial")
+    return parser.parse_args()
+
+
+def run_trials(
+    machine: RealMachine[Storage], faults: Sequence[RealFault[Storage]], options: argparse.Namespace
+) -> None:
+    """Does rounds of trials until their number or the time is reached, and prints the table."""
+    end = time.monotonic() + 60 * options.minutes
+    numbers = random.Random(options.seed)
+    outcomes: list[dict[str, Any]] = []
+    for fault in options.rounds * [item for item in faults if options.only in item.name]:
+        if time.monotonic() > end:
+            break
+        machine.measure_baseline()
+        outcome = machine.diagnose(fault, numbers)
+        outcomes.append(outcome)
+        verdict = "right" if outcome["is_right"] else "wrong"
+        planted = " ".join(filter(None, (fault.name, outcome["planted_part"], outcome["strength"])))
+        print(f"{planted} -> {outcome['answer']} {outcome['part']} ({verdict})", file=sys.stderr, flush=True)
+        if options.out:
+            with options.out.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(outcome) + "\n")
+    if outcomes:
+        print(format_shares(outcomes))
+
+
+def format_shares(outcomes: Sequence[dict[str, Any]]) -> str:
+    """Returns a table of right answers by fault."""
+    lines = ["| planted | trials | right | decided | taken for |", "|---|--:|--:|--:|---|"]
+    for name in dict.fromkeys(item["planted"] for item in outcomes):
+        rows = [item for item in outcomes if item["planted"] == name]
+        wrong = Counter(item["answer"] for item in rows if not item["is_right"])
+        answers = ", ".join(f"{answer} ({count})" for answer, count in wrong.items())
+        right, decided = (sum(item[key] for item in rows) for key in ("is_right", "is_decided"))
+        lines.append(f"| {name} | {len(rows)} | {right} | {decided} | {answers} |")
+    right = sum(item["is_right"] for item in outcomes)
+    lines.append(f"| all | {len(outcomes)} | {right} ({right / len(outcomes):.0%}) | | |")
+    return "\n".join(lines)

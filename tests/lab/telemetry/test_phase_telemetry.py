@@ -74,7 +74,7 @@ def test_device_numbers_cover_the_phase_only(tmp_path: Path) -> None:
     assert summary.describe_in_sentences() == []
 
 
-def test_processor_time_of_the_tasks_is_no_processor_time_of_others(tmp_path: Path) -> None:
+def test_other_processor_time_excludes_the_tasks_of_the_run(tmp_path: Path) -> None:
     summary = summarize(write_record(tmp_path), sample_device(idle=12.0))  # 0.55 of 20 s, of which 8 s busy
     assert summary.processor_fraction == pytest.approx(0.4)
     assert summary.other_processor_fraction == pytest.approx((4.4 - 2.2) / 11)

@@ -42,7 +42,7 @@ class RealFault(Generic[Storage]):
         """Draws a strength, evenly in its logarithm; 0 for a fault that is there or not."""
         if not self.max_strength:
             return 0
-        return round(self.min_strength * (self.max_strength / self.min_strength) ** numbers.random())
+        return round(self.min_strength * float(self.max_strength / self.min_strength) ** numbers.random())
 
 
 class RealMachine(ABC, Generic[Storage]):

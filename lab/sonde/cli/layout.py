@@ -118,7 +118,7 @@ def plan_command(
         print_json(make_layout_plan_document(plan, show_failures=show_failures))
         return EXIT_FAILED if plan.unmet else 0
     if as_report:
-        report = layout_tables.make_report(plan.system, plan.file_systems, binary=binary)
+        report = layout_tables.make_report(plan.system, plan.file_systems, in_powers_of_1024=binary)
         get_results_console().print(report, markup=False, highlight=False, soft_wrap=True)
     else:
         print_layout_plan(plan, explain=explain, show_failures=show_failures, failed_parts=failed_parts)
@@ -189,7 +189,7 @@ def delete_command(system: str, enclosure: str, output: Path | None, as_json: bo
     return EXIT_OK
 
 
-def _make_layout_files(plan: LayoutPlan, binary: bool) -> dict[str, str]:
+def _make_layout_files(plan: LayoutPlan, in_powers_of_1024: bool) -> dict[str, str]:
     from sonde.design.layout.cray_x1_notation import format_cray_x1_commands
     from sonde.design.layout.diagram import draw_layout
     from sonde.design.layout.scripts import make_layout_scripts
@@ -199,8 +199,8 @@ def _make_layout_files(plan: LayoutPlan, binary: bool) -> dict[str, str]:
     files["layout.svg"] = draw_layout(plan.system, plan.file_systems)
     if guide := make_user_guide(plan.file_systems):
         files["users.txt"] = guide
-    files["report.txt"] = layout_tables.make_report(plan.system, plan.file_systems, binary=binary)
-    old = format_cray_x1_commands(plan.system, plan.file_systems, binary=binary)
+    files["report.txt"] = layout_tables.make_report(plan.system, plan.file_systems, in_powers_of_1024=in_powers_of_1024)
+    old = format_cray_x1_commands(plan.system, plan.file_systems, in_powers_of_1024=in_powers_of_1024)
     return files | ({"csm-parts-xlv.txt": old} if old else {})
 
 

@@ -241,7 +241,7 @@ def simulate_command(
                 fabric, near, far, connections_per_pair=connections, hash_layer=layer, seed=seed, on_progress=step
             )
         shares = traffic.all_up.shares
-        compared = compare_mounts(machine, fabric, shares, clients=len(near), tasks=tasks)
+        compared = compare_mounts(machine, fabric, shares, client_count=len(near), task_count=tasks)
         predictions.append((fabric, traffic, compared))
     if output is not None:
         from sonde.design.routes.flow_page import write_flow_page

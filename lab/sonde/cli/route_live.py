@@ -144,7 +144,7 @@ def latency_command(
     watched = _make_watched_routes(view, [str(parse_address(host))] if host is not None else far_hosts[:1])
     routers = [route.name for route in view.fabric.routers]
     with open_progress_bar("rounds") as step:
-        paths = measure_paths(watched, routers, rounds=probes, interval_s=interval, step=step)
+        paths = measure_paths(watched, routers, rounds=probes, interval_s=interval, on_step=step)
     faults = [fault for path in paths if (fault := describe_latency_fault(path))]
     is_any_answered = any(path.lost < path.sent for path in paths)
     if as_json:

@@ -290,37 +290,37 @@ def list_data_targets(system: System, file_system: str) -> list[str]:
     ]
 
 
-def _add_loads_of_target(accumulator: _PartLoads, target: str, byte_share: float) -> None:
-    server = accumulator.system.find_first_reference(target, "server")
-    if server and server in accumulator.without:
-        server = accumulator.system.find_failover_server(target)
-        if not server or server in accumulator.without:
-            accumulator.lost = accumulator.lost or f"no server remains for {target}"
+def _add_loads_of_target(part_loads: _PartLoads, target: str, byte_share: float) -> None:
+    server = part_loads.system.find_first_reference(target, "server")
+    if server and server in part_loads.without:
+        server = part_loads.system.find_failover_server(target)
+        if not server or server in part_loads.without:
+            part_loads.lost = part_loads.lost or f"no server remains for {target}"
             return
     if server:
-        accumulator.add_host(server, "servers", byte_share, byte_share)
-    table = accumulator.system.get_part(target).table
-    accumulator.add_load(
+        part_loads.add_host(server, "servers", byte_share, byte_share)
+    table = part_loads.system.get_part(target).table
+    part_loads.add_load(
         target, "targets", split_rate_by_direction(getattr(table, "rate", None)), byte_share, byte_share
     )
 
 
-def _add_nodes(accumulator: _PartLoads) -> None:
+def _add_nodes(part_loads: _PartLoads) -> None:
     """Adds the hosts at the near end of links."""
     hosts: dict[str, tuple[float, float]] = {}
-    for (stage, part), load in list(accumulator.loads.items()):
+    for (stage, part), load in list(part_loads.loads.items()):
         if stage == "links":
-            near = accumulator.system.find_first_reference(part, "near")
-            if near and isinstance(accumulator.system.get_part(near).table, Host):
+            near = part_loads.system.find_first_reference(part, "near")
+            if near and isinstance(part_loads.system.get_part(near).table, Host):
                 before = hosts.get(near, (0.0, 0.0))
                 hosts[near] = (before[0] + load.share["read"], before[1] + load.share["write"])
     for name, (read, write) in hosts.items():
-        accumulator.add_host(name, "nodes", read, write)
+        part_loads.add_host(name, "nodes", read, write)
 
 
-def _add_units(accumulator: _PartLoads, file_system: str) -> None:
+def _add_units(part_loads: _PartLoads, file_system: str) -> None:
     """Adds the stated rate of each unit, in proportion to the targets of the unit."""
-    system = accumulator.system
+    system = part_loads.system
     units = [
         item for item in system.list_parts("units") if file_system in system.find_references(item.id, "file_system")
     ]
@@ -333,13 +333,13 @@ def _add_units(accumulator: _PartLoads, file_system: str) -> None:
         if table.peak is not None and share:
             peak = {direction: None if rate is None else float(rate) for direction, rate in
                     (("read", table.peak.read), ("write", table.peak.write))}  # fmt: skip
-            accumulator.add_load(unit.id, "units (stated)", peak, share, share)
+            part_loads.add_load(unit.id, "units (stated)", peak, share, share)
 
 
-def _estimate_from_loads(accumulator: _PartLoads) -> BandwidthEstimate:
+def _estimate_from_loads(part_loads: _PartLoads) -> BandwidthEstimate:
     stages = []
     for name in STAGES:
-        loads = {part: load for (stage, part), load in accumulator.loads.items() if stage == name}
+        loads = {part: load for (stage, part), load in part_loads.loads.items() if stage == name}
         if loads:
             stages.append(_estimate_bandwidth_of_stage(name, loads))
     least: dict[str, float | None] = {}
@@ -347,9 +347,9 @@ def _estimate_from_loads(accumulator: _PartLoads) -> BandwidthEstimate:
     for direction in DIRECTIONS:
         limits_here = [(value, stage.name) for stage in stages if (value := getattr(stage, direction)) is not None]
         least[direction], limits[direction] = min(limits_here) if limits_here else (None, "")
-        if accumulator.lost:
-            least[direction], limits[direction] = 0.0, accumulator.lost
-    return BandwidthEstimate(tuple(stages), least["read"], least["write"], limits, accumulator.lost)
+        if part_loads.lost:
+            least[direction], limits[direction] = 0.0, part_loads.lost
+    return BandwidthEstimate(tuple(stages), least["read"], least["write"], limits, part_loads.lost)
 
 
 def _estimate_bandwidth_of_stage(stage_name: str, loads: Mapping[str, _Load]) -> BandwidthStage:

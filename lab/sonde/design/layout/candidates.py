@@ -128,8 +128,8 @@ def group_equal_drives(boxes: Mapping[str, Sequence[BlockDevice]], good_for: str
     return [classes[key] for key in sorted(classes, key=lambda key: -float(key[first]))]
 
 
-def list_geometries(good_for: str, drive: Drive, drives: int) -> list[Geometry]:
-    """Geometries of up to `drives` drives in one enclosure for a class, the usual choice first."""
+def list_geometries(good_for: str, drive: Drive, drive_count: int) -> list[Geometry]:
+    """Geometries of up to `drive_count` drives in one enclosure for a class, the usual choice first."""
     size = int(drive.capacity) if drive.capacity is not None else 0
     parity = 2 if drive.kind == "hdd" and size >= _LARGE_DISK else 1
     if good_for == "transaction":
@@ -137,9 +137,9 @@ def list_geometries(good_for: str, drive: Drive, drives: int) -> list[Geometry]:
     elif good_for == "bandwidth":
         names = [f"{data}+{parity}" for data in (8, 4, 2)] + ["2x2", "1x2"]
     else:
-        widest = min(_WIDEST, drives) - parity
+        widest = min(_WIDEST, drive_count) - parity
         names = [f"{widest}+{parity}"] if widest >= 2 else ["1x2"]
-    return [geometry for geometry in map(parse_geometry, names) if geometry.drive_count <= drives]
+    return [geometry for geometry in map(parse_geometry, names) if geometry.drive_count <= drive_count]
 
 
 def propose_raid_groups(

@@ -49,123 +49,135 @@ _STRIPED = ("xfs", "ext4", "ldiskfs")
 
 
 def check_layout(
-    storage: ObservedStorage,
-    plan: FileSystemLayout | None = None,
+    observed_storage: ObservedStorage,
+    planned_layout: FileSystemLayout | None = None,
     directories: Sequence[Path] = (),
     mount_points: Collection[str] = (),
     written: Sequence[WrittenAttribute] = (),
 ) -> LayoutCheck:
-    """Checks all observed storage. `plan` is the planned layout of one file system, which is mounted at one of
-    `mount_points`; other observed file systems are not compared with it. `directories` are those of this machine, whose
-    permissions are checked if the file system is for checkpoints. `written` is what the scripts of the plan write."""
+    """Checks all observed storage. `planned_layout` is the planned layout of one file system, which is mounted at one
+    of `mount_points`; other observed file systems are not compared with it. `directories` are those of this machine,
+    whose permissions are checked if the file system is for checkpoints. `written` is what the scripts of the plan
+    write."""
     results: list[LayoutFault | CheckedItem] = []
-    unknown = list(storage.unknown) + [f"a line that could not be parsed: {line}" for line in storage.unread]
-    planned = select_planned(storage, plan, mount_points) if plan is not None else ()
-    for file_system in storage.file_systems:
-        own_plan = plan if file_system in planned else None
-        results += _check_file_system(storage, file_system, own_plan)
-        unknown += _list_unchecked_items(storage, file_system, own_plan)
-    for disk in storage.disks.values():
-        results += find_disk_faults(storage, disk)
-    results += find_attribute_faults(storage.file_systems, tuple(storage.disks.values()))
-    results += find_peer_faults(storage)
-    results += find_attribute_differences(storage)
-    results += find_volume_faults(storage)
-    results += find_drive_faults(storage)
-    results += find_spare_faults(storage)
-    results += find_pool_spare_faults(storage)
-    unknown += list_unknown_spare_groups(storage)
-    results += find_inode_faults(storage.file_systems)
-    results += find_covered_mounts(storage.file_systems)
-    results += find_target_faults(storage.file_systems)
-    results += find_shared_devices(storage, list_planned_targets(group_by_command(written).values()))
-    for table in storage.slices:
-        results += find_slice_faults(storage, table)
-    for file in storage.files:
-        results += _check_extents(storage, file)
-    if plan is not None:
-        results += find_plan_faults(replace(storage, file_systems=planned), plan)
-        results += find_written_faults(storage, planned, written)
-        results += find_device_faults(storage, planned, written, mount_points)
-        results += find_planned_inode_faults(storage.file_systems, list_target_names(written))
-        for directory in directories if plan.table.purpose == "checkpoint" else ():
+    unknown = list(observed_storage.unknown) + [
+        f"a line that could not be parsed: {line}" for line in observed_storage.unread
+    ]
+    planned = select_planned(observed_storage, planned_layout, mount_points) if planned_layout is not None else ()
+    for file_system in observed_storage.file_systems:
+        own_plan = planned_layout if file_system in planned else None
+        results += _check_file_system(observed_storage, file_system, own_plan)
+        unknown += _list_unchecked_items(observed_storage, file_system, own_plan)
+    for disk in observed_storage.disks.values():
+        results += find_disk_faults(observed_storage, disk)
+    results += find_attribute_faults(observed_storage.file_systems, tuple(observed_storage.disks.values()))
+    results += find_peer_faults(observed_storage)
+    results += find_attribute_differences(observed_storage)
+    results += find_volume_faults(observed_storage)
+    results += find_drive_faults(observed_storage)
+    results += find_spare_faults(observed_storage)
+    results += find_pool_spare_faults(observed_storage)
+    unknown += list_unknown_spare_groups(observed_storage)
+    results += find_inode_faults(observed_storage.file_systems)
+    results += find_covered_mounts(observed_storage.file_systems)
+    results += find_target_faults(observed_storage.file_systems)
+    results += find_shared_devices(observed_storage, list_planned_targets(group_by_command(written).values()))
+    for table in observed_storage.slices:
+        results += find_slice_faults(observed_storage, table)
+    for file in observed_storage.files:
+        results += _check_extents(observed_storage, file)
+    if planned_layout is not None:
+        results += find_plan_faults(replace(observed_storage, file_systems=planned), planned_layout)
+        results += find_written_faults(observed_storage, planned, written)
+        results += find_device_faults(observed_storage, planned, written, mount_points)
+        results += find_planned_inode_faults(observed_storage.file_systems, list_target_names(written))
+        for directory in directories if planned_layout.table.purpose == "checkpoint" else ():
             results += find_permission_faults(directory)
-    faults, checked_items = split_faults_and_comparisons(merge_faults(results, storage))
-    not_compared = list_not_compared(written, {item.subject for item in checked_items}, storage)
+    faults, checked_items = split_faults_and_comparisons(merge_faults(results, observed_storage))
+    not_compared = list_not_compared(written, {item.subject for item in checked_items}, observed_storage)
     return LayoutCheck(faults, tuple(dict.fromkeys(unknown)), checked_items, not_compared)
 
 
-def find_top_disk(storage: ObservedStorage, file_system: ObservedFileSystem) -> ObservedDisk | None:
+def find_top_disk(observed_storage: ObservedStorage, file_system: ObservedFileSystem) -> ObservedDisk | None:
     """The disk of a file system, by its name or by its device-mapper name."""
     name = file_system.device.rsplit("/", 1)[-1]
-    if name in storage.disks:
-        return storage.disks[name]
-    return next((disk for disk in storage.disks.values() if name and disk.settings.get("name") == name), None)
+    if name in observed_storage.disks:
+        return observed_storage.disks[name]
+    return next((disk for disk in observed_storage.disks.values() if name and disk.settings.get("name") == name), None)
 
 
 def find_stripe_below(
-    storage: ObservedStorage, file_system: ObservedFileSystem, plan: FileSystemLayout | None
+    observed_storage: ObservedStorage, file_system: ObservedFileSystem, planned_layout: FileSystemLayout | None
 ) -> tuple[int | None, int | None]:
     """Unit and full stripe below a file system in bytes: of md, dm, what disks report, or the plan; None is unknown."""
-    disk = find_top_disk(storage, file_system)
-    for inner in storage.iterate_disks_below(disk.name) if disk is not None else ():
+    disk = find_top_disk(observed_storage, file_system)
+    for inner in observed_storage.iterate_disks_below(disk.name) if disk is not None else ():
         if inner.full_stripe_bytes:
             return inner.unit, inner.full_stripe_bytes
         best = int(inner.queue.get("optimal_io_size", 0) or 0)
         least = int(inner.queue.get("minimum_io_size", 0) or 0)
         if best > least >= 4096 and best % least == 0 and inner.kind != "part":
             return least, best
-    if plan is not None and plan.unit:
-        return plan.unit, plan.width
+    if planned_layout is not None and planned_layout.unit:
+        return planned_layout.unit, planned_layout.width
     return None, None
 
 
-def _has_parity_below(storage: ObservedStorage, file_system: ObservedFileSystem) -> bool:
+def _has_parity_below(observed_storage: ObservedStorage, file_system: ObservedFileSystem) -> bool:
     """Whether a stripe below has parity; of a stripe whose level is not known it is assumed."""
-    disk = find_top_disk(storage, file_system)
-    levels = [inner.level for inner in storage.iterate_disks_below(disk.name) if inner.level] if disk else []
+    disk = find_top_disk(observed_storage, file_system)
+    levels = [inner.level for inner in observed_storage.iterate_disks_below(disk.name) if inner.level] if disk else []
     return not levels or any(level in ("raid4", "raid5", "raid6") for level in levels)
 
 
 def _list_unchecked_items(
-    storage: ObservedStorage, file_system: ObservedFileSystem, plan: FileSystemLayout | None
+    observed_storage: ObservedStorage, file_system: ObservedFileSystem, planned_layout: FileSystemLayout | None
 ) -> Iterator[str]:
     if file_system.kind == "ldiskfs":
         return  # the plan compares it by the label of its target
     if file_system.kind in _STRIPED and file_system.unit is None:
         yield f"the stripe unit of {file_system.location}"
-    if file_system.kind in _STRIPED and find_stripe_below(storage, file_system, plan) == (None, None):
+    if file_system.kind in _STRIPED and find_stripe_below(observed_storage, file_system, planned_layout) == (
+        None,
+        None,
+    ):
         yield f"the RAID stripe below {file_system.location}: no disk reports it; give the system file with --plan"
 
 
 def _check_file_system(
-    storage: ObservedStorage, file_system: ObservedFileSystem, plan: FileSystemLayout | None
+    observed_storage: ObservedStorage, file_system: ObservedFileSystem, planned_layout: FileSystemLayout | None
 ) -> Iterator[LayoutFault | CheckedItem]:
     if file_system.kind in _STRIPED:
-        yield from _check_stripes(storage, file_system, plan)
-        yield from _check_log(storage, file_system)
-        yield from find_block_faults(storage, file_system, plan.capacity if plan is not None else None)
+        yield from _check_stripes(observed_storage, file_system, planned_layout)
+        yield from _check_log(observed_storage, file_system)
+        yield from find_block_faults(
+            observed_storage, file_system, planned_layout.capacity if planned_layout is not None else None
+        )
     if file_system.kind == "xfs":
-        yield from _check_groups(file_system, plan)
-        yield from _check_blocks(storage, file_system, plan)
+        yield from _check_groups(file_system, planned_layout)
+        yield from _check_blocks(observed_storage, file_system, planned_layout)
     if file_system.kind == "lustre":
-        yield from find_object_faults(file_system, _find_target_stripe(storage, plan))
+        yield from find_object_faults(file_system, _find_target_stripe(observed_storage, planned_layout))
     if file_system.kind == "zfs":
         yield from find_pool_faults(file_system)
-    yield from find_mount_faults(storage, file_system)
+    yield from find_mount_faults(observed_storage, file_system)
 
 
-def _find_target_stripe(storage: ObservedStorage, plan: FileSystemLayout | None) -> int | None:
+def _find_target_stripe(observed_storage: ObservedStorage, planned_layout: FileSystemLayout | None) -> int | None:
     """The full stripe below the targets: of the plan, else the one that all observed arrays have, unless a local
     file system is on one of them."""
-    if plan is not None and plan.first_device.full_stripe_bytes:
-        return plan.first_device.full_stripe_bytes
-    arrays = [disk for disk in storage.disks.values() if disk.kind in ("md", "lun") and disk.full_stripe_bytes]
-    tops = (find_top_disk(storage, file_system) for file_system in storage.file_systems if file_system.kind in _STRIPED)
-    local = {disk.name for top in tops if top is not None for disk in storage.iterate_disks_below(top.name)}
+    if planned_layout is not None and planned_layout.first_device.full_stripe_bytes:
+        return planned_layout.first_device.full_stripe_bytes
+    arrays = [disk for disk in observed_storage.disks.values() if disk.kind in ("md", "lun") and disk.full_stripe_bytes]
+    tops = (
+        find_top_disk(observed_storage, file_system)
+        for file_system in observed_storage.file_systems
+        if file_system.kind in _STRIPED
+    )
+    local = {disk.name for top in tops if top is not None for disk in observed_storage.iterate_disks_below(top.name)}
     if any(array.name in local or array.settings.get("mountpoint") for array in arrays):
         return None  # a server of local file systems: which arrays hold targets is not known
-    if any(disk.settings.get("fs_kind") for disk in storage.disks.values()):
+    if any(disk.settings.get("fs_kind") for disk in observed_storage.disks.values()):
         # what is on the disks was observed: a target looks like ext4 (ldiskfs)
         arrays = [array for array in arrays if array.settings.get("fs_kind") in ("ext4", "ldiskfs")]
     stripes = {array.full_stripe_bytes for array in arrays}
@@ -173,9 +185,9 @@ def _find_target_stripe(storage: ObservedStorage, plan: FileSystemLayout | None)
 
 
 def _check_stripes(
-    storage: ObservedStorage, file_system: ObservedFileSystem, plan: FileSystemLayout | None
+    observed_storage: ObservedStorage, file_system: ObservedFileSystem, planned_layout: FileSystemLayout | None
 ) -> Iterator[LayoutFault | CheckedItem]:
-    unit, stripe = find_stripe_below(storage, file_system, plan)
+    unit, stripe = find_stripe_below(observed_storage, file_system, planned_layout)
     if file_system.unit is not None:
         yield CheckedItem("stripe unit and width", file_system.location)
     if file_system.unit == 0 and stripe:
@@ -183,11 +195,18 @@ def _check_stripes(
             "no stripe unit", file_system.location,
             f"sunit is 0, but there is a RAID stripe below of {format_bytes(stripe)}",
             "allocations begin anywhere in a stripe: "
-            + ("RAID 5 and 6 read before they write (271 against 136 MB/s measured)" if _has_parity_below(
-                storage, file_system) else "a request of one unit may use two drives, and files do not begin in turn"),
+            + ("RAID 5 and 6 read before they write (271 against 136 MB/s measured)"
+               if _has_parity_below(observed_storage, file_system)
+               else "a request of one unit may use two drives, and files do not begin in turn"),
             f"create it again with su={format_bytes(unit or stripe)}, or mount XFS with sunit= and swidth=",
         )  # fmt: skip
-    if file_system.unit == 0 and stripe is None and file_system.width == 0 and not storage.disks and plan is None:
+    if (
+        file_system.unit == 0
+        and stripe is None
+        and file_system.width == 0
+        and not observed_storage.disks
+        and planned_layout is None
+    ):
         yield LayoutFault(
             "no stripe unit", file_system.location, "sunit and swidth are 0, as mkfs makes them without options",
             "on RAID 5 or 6 allocations begin anywhere in a stripe; on a single drive nothing",
@@ -216,8 +235,10 @@ def _check_stripes(
         )  # fmt: skip
 
 
-def _check_log(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
-    disk = find_top_disk(storage, file_system)
+def _check_log(
+    observed_storage: ObservedStorage, file_system: ObservedFileSystem
+) -> Iterator[LayoutFault | CheckedItem]:
+    disk = find_top_disk(observed_storage, file_system)
     if file_system.log is not None:
         yield CheckedItem("log", file_system.location)
     small = file_system.size_bytes is not None and file_system.size_bytes < 8 * GIB
@@ -229,7 +250,7 @@ def _check_log(storage: ObservedStorage, file_system: ObservedFileSystem) -> Ite
             ("log",),
         )  # fmt: skip
     if file_system.log_device and file_system.log_device.startswith("/dev/") and disk is not None:
-        data_disks = {inner.name for inner in storage.iterate_disks_below(disk.name)}
+        data_disks = {inner.name for inner in observed_storage.iterate_disks_below(disk.name)}
         if file_system.log_device.rsplit("/", 1)[-1] in data_disks:
             yield LayoutFault(
                 "log on the same disks", file_system.location,
@@ -238,13 +259,13 @@ def _check_log(storage: ObservedStorage, file_system: ObservedFileSystem) -> Ite
             )  # fmt: skip
 
 
-def _has_planned_groups(file_system: ObservedFileSystem, plan: FileSystemLayout | None) -> bool:
-    planned = plan.groups if plan is not None else None
+def _has_planned_groups(file_system: ObservedFileSystem, planned_layout: FileSystemLayout | None) -> bool:
+    planned = planned_layout.groups if planned_layout is not None else None
     return planned is not None and (planned.count, planned.size) == (file_system.group_count, file_system.group_blocks)
 
 
 def _check_groups(
-    file_system: ObservedFileSystem, plan: FileSystemLayout | None
+    file_system: ObservedFileSystem, planned_layout: FileSystemLayout | None
 ) -> Iterator[LayoutFault | CheckedItem]:
     if file_system.group_count is None or file_system.group_blocks is None or not file_system.block:
         return
@@ -263,7 +284,7 @@ def _check_groups(
         or file_system.location.startswith("/dev/dsk/")
         or size <= 4 * GIB
     )
-    is_planned = _has_planned_groups(file_system, plan)
+    is_planned = _has_planned_groups(file_system, planned_layout)
     if (
         not is_planned
         and file_system.group_count > _MANY_GROUPS
@@ -306,9 +327,9 @@ def _check_groups(
 
 
 def _check_blocks(
-    storage: ObservedStorage, file_system: ObservedFileSystem, plan: FileSystemLayout | None
+    observed_storage: ObservedStorage, file_system: ObservedFileSystem, planned_layout: FileSystemLayout | None
 ) -> Iterator[LayoutFault | CheckedItem]:
-    unit, _ = find_stripe_below(storage, file_system, plan)
+    unit, _ = find_stripe_below(observed_storage, file_system, planned_layout)
     if file_system.block and unit and file_system.block >= unit > 4096:
         yield LayoutFault(
             "blocks as large as segments", file_system.location,
@@ -317,7 +338,7 @@ def _check_blocks(
         )  # fmt: skip
 
 
-def _check_extents(storage: ObservedStorage, file_extents: FileExtents) -> Iterator[LayoutFault | CheckedItem]:
+def _check_extents(observed_storage: ObservedStorage, file_extents: FileExtents) -> Iterator[LayoutFault | CheckedItem]:
     """Reports a fragmented file; adjacent extents on the device count as one."""
     yield CheckedItem("extents", file_extents.path)
     runs: list[list[int]] = []
@@ -327,7 +348,7 @@ def _check_extents(storage: ObservedStorage, file_extents: FileExtents) -> Itera
         else:
             runs.append([position, length])
     total = sum(length for _, length in runs)
-    width = next((file_system.width for file_system in storage.file_systems if file_system.width), None) or MIB
+    width = next((file_system.width for file_system in observed_storage.file_systems if file_system.width), None) or MIB
     if len(runs) > 1 and total / len(runs) < _PIECE_WIDTHS * width:
         yield LayoutFault(
             "fragmented", file_extents.path,

@@ -23,11 +23,11 @@ _SIZE_SHARE = 0.02
 
 
 def find_block_faults(
-    storage: ObservedStorage, file_system: ObservedFileSystem, planned_bytes: int | None = None
+    observed_storage: ObservedStorage, file_system: ObservedFileSystem, planned_bytes: int | None = None
 ) -> Iterator[LayoutFault | CheckedItem]:
     """All faults of size, blocks, sectors and journal of one file system, for which a plan may have another size than
     that of its device."""
-    yield from _check_size(storage, file_system, planned_bytes)
+    yield from _check_size(observed_storage, file_system, planned_bytes)
     if file_system.facts.get("journal"):
         yield CheckedItem("journal", file_system.location)
     if file_system.facts.get("journal") == "no":
@@ -46,14 +46,14 @@ def find_block_faults(
             "four times the metadata of blocks of 4 KiB, and writes smaller than a sector of the drives",
             "make it with blocks of 4 KiB", ("block",),
         )  # fmt: skip
-    yield from _check_sectors(storage, file_system)
+    yield from _check_sectors(observed_storage, file_system)
 
 
 def _check_size(
-    storage: ObservedStorage, file_system: ObservedFileSystem, planned_bytes: int | None
+    observed_storage: ObservedStorage, file_system: ObservedFileSystem, planned_bytes: int | None
 ) -> Iterator[LayoutFault | CheckedItem]:
     """The size of a file system against that of its device; a smaller one may be planned."""
-    device = next(iter(list_disks_below(storage, (file_system,))), None)
+    device = next(iter(list_disks_below(observed_storage, (file_system,))), None)
     size = file_system.size_bytes
     if device is None or not device.size or not size:
         return
@@ -96,14 +96,17 @@ def _check_health(file_system: ObservedFileSystem) -> Iterator[LayoutFault | Che
         )  # fmt: skip
 
 
-def _check_sectors(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+def _check_sectors(
+    observed_storage: ObservedStorage, file_system: ObservedFileSystem
+) -> Iterator[LayoutFault | CheckedItem]:
     sectors = [int(file_system.facts[name]) for name in ("sector", "log_sector") if file_system.facts.get(name)]
     if file_system.log_device not in (None, "internal"):
         sectors = sectors[:1]  # the log is on other drives
     sector = min(sectors, default=0)
     name = file_system.device.rsplit("/", 1)[-1]
     physical = max(
-        (int(disk.queue.get("physical_block_size", 0) or 0) for disk in storage.iterate_disks_below(name)), default=0
+        (int(disk.queue.get("physical_block_size", 0) or 0) for disk in observed_storage.iterate_disks_below(name)),
+        default=0,
     )
     if not sector or not physical:
         return

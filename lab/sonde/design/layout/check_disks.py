@@ -29,13 +29,13 @@ _MOST_AHEAD_KIB = 256 * 1024
 _SIZE_SHARE = 0.01
 
 
-def find_disk_faults(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def find_disk_faults(observed_storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     """All faults of one disk."""
-    yield from find_redundancy_faults(storage, disk)
+    yield from find_redundancy_faults(observed_storage, disk)
     if disk.kind == "part":
-        yield from _check_alignment(storage, disk)
+        yield from _check_alignment(observed_storage, disk)
     if disk.members:
-        yield from _check_members(storage, disk)
+        yield from _check_members(observed_storage, disk)
     if disk.level in ("raid4", "raid5", "raid6"):
         yield from _check_parity_settings(disk)
     if disk.paths:
@@ -48,12 +48,12 @@ def find_disk_faults(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[L
         )  # fmt: skip
     if disk.kind == "lun":
         yield from _check_lun(disk)
-    yield from _check_queue(storage, disk)
+    yield from _check_queue(observed_storage, disk)
 
 
-def _find_full_stripe_bytes(storage: ObservedStorage, disk_name: str) -> int | None:
+def _find_full_stripe_bytes(observed_storage: ObservedStorage, disk_name: str) -> int | None:
     """The full stripe of the disk of that name, or the optimal I/O size that it reports."""
-    for disk in storage.iterate_disks_below(disk_name):
+    for disk in observed_storage.iterate_disks_below(disk_name):
         if disk.full_stripe_bytes:
             return disk.full_stripe_bytes
         best = int(disk.queue.get("optimal_io_size", 0) or 0)
@@ -62,12 +62,14 @@ def _find_full_stripe_bytes(storage: ObservedStorage, disk_name: str) -> int | N
     return None
 
 
-def _check_alignment(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
-    stripe = _find_full_stripe_bytes(storage, disk.on) if disk.on else None
+def _check_alignment(observed_storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    stripe = _find_full_stripe_bytes(observed_storage, disk.on) if disk.on else None
     if disk.start is None:
         return
     yield CheckedItem("alignment", disk.name)
-    levels = {below.level for below in storage.iterate_disks_below(disk.on) if below.level} if disk.on else set()
+    levels = (
+        {below.level for below in observed_storage.iterate_disks_below(disk.on) if below.level} if disk.on else set()
+    )
     has_parity = not levels or bool(levels & {"raid4", "raid5", "raid6"})
     if stripe and disk.start % stripe:
         step = compute_slice_alignment(stripe)
@@ -80,7 +82,11 @@ def _check_alignment(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[L
             f"begin it at a multiple of {format_bytes(step)}",
         )  # fmt: skip
     physical = int(disk.queue.get("physical_block_size", 0) or 0) or next(
-        (int(parent.queue.get("physical_block_size", 0) or 0) for parent in storage.iterate_disks_below(disk.on)), 0
+        (
+            int(parent.queue.get("physical_block_size", 0) or 0)
+            for parent in observed_storage.iterate_disks_below(disk.on)
+        ),
+        0,
     )
     if physical and disk.start % physical:
         yield LayoutFault(
@@ -103,9 +109,15 @@ def _describe_sizes(disk: ObservedDisk) -> tuple[str, tuple[str, ...]]:
     return f"{', '.join(texts)}; {count} of {len(sizes)} members have {format_bytes(common)}", tuple(odd)
 
 
-def _check_members(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def _find_striped_disk_below(observed_storage: ObservedStorage, disk: ObservedDisk) -> ObservedDisk:
+    """The first disk below that has a stripe or a geometry; the disk itself if none has."""
+    below = observed_storage.iterate_disks_below(disk.name)
+    return next((each for each in below if each.full_stripe_bytes or each.geometry), disk)
+
+
+def _check_members(observed_storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     sizes = disk.member_sizes
-    if sizes or any(member in storage.disks for member in disk.members):
+    if sizes or any(member in observed_storage.disks for member in disk.members):
         yield CheckedItem("members", disk.name)
     striped = disk.level in ("raid0", "stripe") or bool(disk.unit)
     if striped and sizes and max(sizes) != min(sizes):
@@ -116,14 +128,8 @@ def _check_members(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Lay
             f"{format_bytes(lost)} cannot be striped over all, or are lost", "give every member the same size",
             ("size",), odd,
         )  # fmt: skip
-    members = [storage.disks[member] for member in disk.members if member in storage.disks]
-    inner = [
-        next(
-            (below for below in storage.iterate_disks_below(each.name) if below.full_stripe_bytes or below.geometry),
-            each,
-        )
-        for each in members
-    ]
+    members = [observed_storage.disks[member] for member in disk.members if member in observed_storage.disks]
+    inner = [_find_striped_disk_below(observed_storage, member) for member in members]
     kinds = {(device.geometry, device.unit) for device in inner if device.geometry or device.unit}
     if striped and len(kinds) > 1:
         kinds_text = " and ".join(sorted(f"{geometry or '?'} of {format_bytes(unit or 0)}" for geometry, unit in kinds))
@@ -259,7 +265,7 @@ def _check_lun(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
         )  # fmt: skip
 
 
-def _check_queue(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def _check_queue(observed_storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     queue = disk.queue
     if queue:
         yield CheckedItem("queue settings", disk.name)
@@ -273,7 +279,7 @@ def _check_queue(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Layou
         )  # fmt: skip
     most, allowed = (int(queue.get(name, 0) or 0) for name in ("max_sectors_kb", "max_hw_sectors_kb"))
     # a volume splits requests at its members, so a request needs only one unit
-    stripe = disk.unit if disk.level == "raid0" else _find_full_stripe_bytes(storage, disk.name)
+    stripe = disk.unit if disk.level == "raid0" else _find_full_stripe_bytes(observed_storage, disk.name)
     is_whole_disk = disk.kind not in ("part", "slice")
     if is_whole_disk and most and allowed and stripe and most * 1024 < min(stripe, 16 * MIB) and allowed > most:
         yield LayoutFault(
@@ -283,7 +289,8 @@ def _check_queue(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Layou
             f"echo {min(stripe // 1024, allowed, 16384)} > queue/max_sectors_kb", ("max_sectors_kb",),
         )  # fmt: skip
     chunk = next(
-        (array.unit for array in storage.disks.values() if disk.name in array.members and array.kind == "md"), None
+        (array.unit for array in observed_storage.disks.values() if disk.name in array.members and array.kind == "md"),
+        None,
     )
     if disk.kind == "disk" and most and chunk and most * 1024 < chunk and allowed > most:
         yield LayoutFault(

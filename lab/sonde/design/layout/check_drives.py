@@ -18,19 +18,19 @@ _LONGEST_RECOVERY_S = 180
 _REDUNDANT_LEVELS = ("raid1", "raid4", "raid5", "raid6", "raid10")
 
 
-def find_drive_faults(storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+def find_drive_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
     """All faults of drives that depend on what they are used for."""
-    for disk in storage.disks.values():
+    for disk in observed_storage.disks.values():
         if disk.settings.get("zoned") or disk.queue.get("zoned"):
-            yield from _check_zones(storage, disk)
+            yield from _check_zones(observed_storage, disk)
         if disk.settings.get("data_offset") or disk.settings.get("bad_blocks"):
             yield from _check_bad_blocks(disk)
         if disk.kind == "md":
-            yield from _check_write_mostly(storage, disk)
+            yield from _check_write_mostly(observed_storage, disk)
             yield from _check_failfast(disk)
             yield from _check_parity_order(disk)
             for name in dict.fromkeys((*disk.members, *disk.settings.get("spare_devices", "").split())):
-                drive = storage.disks.get(find_disk_of_partition(storage, name))
+                drive = observed_storage.disks.get(find_disk_of_partition(observed_storage, name))
                 if drive is not None and disk.level in _REDUNDANT_LEVELS:
                     yield from _check_error_recovery(drive, disk)
 
@@ -45,14 +45,14 @@ def _check_bad_blocks(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]
         )  # fmt: skip
 
 
-def _check_zones(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def _check_zones(observed_storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     zones = disk.queue.get("zoned") or disk.settings.get("zoned", "")
     if disk.kind not in ("disk", "multipath"):
         return
     yield CheckedItem("zones", disk.name)
     if zones not in ("host-managed", "host-aware"):
         return
-    use = _describe_use(storage, disk)
+    use = _describe_use(observed_storage, disk)
     if not use:
         return
     if zones == "host-managed":
@@ -65,16 +65,16 @@ def _check_zones(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Layou
     )  # fmt: skip
 
 
-def _describe_use(storage: ObservedStorage, disk: ObservedDisk) -> str:
+def _describe_use(observed_storage: ObservedStorage, disk: ObservedDisk) -> str:
     """What uses a drive in a way that needs random writes; empty when nothing does."""
-    for other in storage.disks.values():
-        names = {find_disk_of_partition(storage, name)
+    for other in observed_storage.disks.values():
+        names = {find_disk_of_partition(observed_storage, name)
                  for name in (*other.members, *other.settings.get("spare_devices", "").split())}  # fmt: skip
         if disk.name in names and other.kind in ("md", "lvm"):
             return f"{other.name} uses it"
         if disk.name in {path.name for path in other.paths}:
             return f"it is a path of {other.settings.get('name') or other.name}"
-    for file_system in storage.file_systems:
+    for file_system in observed_storage.file_systems:
         wwn = disk.settings.get("wwn", "-")
         if any(disk.name in vdev.name or wwn in vdev.name for vdev in file_system.vdevs):
             return f"pool {file_system.location} uses it"
@@ -82,14 +82,14 @@ def _describe_use(storage: ObservedStorage, disk: ObservedDisk) -> str:
     return f"{kind} is on it" if kind and kind not in _ZONE_FILE_SYSTEMS else ""
 
 
-def _check_write_mostly(storage: ObservedStorage, array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def _check_write_mostly(observed_storage: ObservedStorage, array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     """A write-mostly member is sound next to faster ones only: a rotating drive in a mirror with flash."""
     names = array.settings.get("write_mostly", "").split()
     if array.level in _REDUNDANT_LEVELS and (names or array.settings.get("slots")):
         yield CheckedItem("write-mostly members", array.name)
     for name in names:
-        drive = storage.disks.get(find_disk_of_partition(storage, name))
-        others = [storage.disks.get(find_disk_of_partition(storage, other)) for other in array.members
+        drive = observed_storage.disks.get(find_disk_of_partition(observed_storage, name))
+        others = [observed_storage.disks.get(find_disk_of_partition(observed_storage, other)) for other in array.members
                   if other not in names]  # fmt: skip
         is_slower = drive is not None and drive.flash is False and any(other and other.flash for other in others)
         if array.level in ("raid1", "raid10") and not is_slower:

@@ -20,12 +20,14 @@ from sonde.design.layout.written_attributes import WrittenAttribute
 
 def check_hosts(
     hosts: Mapping[str, ObservedStorage],
-    plan: FileSystemLayout | None = None,
+    planned_layout: FileSystemLayout | None = None,
     mount_points: Collection[str] = (),
     written: Sequence[WrittenAttribute] = (),
 ) -> LayoutCheck:
     """Checks the storage of several hosts by name. Locations begin with the name of the host."""
-    verdicts = {host: check_layout(storage, plan, (), mount_points, written) for host, storage in hosts.items()}
+    verdicts = {
+        host: check_layout(storage, planned_layout, (), mount_points, written) for host, storage in hosts.items()
+    }
     targets = _join_targets(hosts)
     shared, shared_items = split_faults_and_comparisons(merge_faults(find_target_faults(targets.file_systems), targets))
     explained = {text for verdict in verdicts.values() for fault in verdict.faults for text in fault.consequences}

@@ -36,7 +36,9 @@ _LOG_BUFFERS = 8
 _SMALL_LOG_BUFFER = 64 * KIB
 
 
-def find_mount_faults(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+def find_mount_faults(
+    observed_storage: ObservedStorage, file_system: ObservedFileSystem
+) -> Iterator[LayoutFault | CheckedItem]:
     """All faults of how one file system is mounted."""
     if not file_system.options:
         return
@@ -62,7 +64,7 @@ def find_mount_faults(storage: ObservedStorage, file_system: ObservedFileSystem)
     yield from _check_mounted_stripe(file_system)
     yield from _check_log_buffers(file_system)
     yield from _check_log_buffer_count(file_system)
-    yield from _check_device(storage, file_system)
+    yield from _check_device(observed_storage, file_system)
 
 
 def _is_mount_of_target(file_system: ObservedFileSystem) -> bool:
@@ -132,9 +134,9 @@ def _check_log_buffer_count(file_system: ObservedFileSystem) -> Iterator[LayoutF
         )  # fmt: skip
 
 
-def _check_device(storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
+def _check_device(observed_storage: ObservedStorage, file_system: ObservedFileSystem) -> Iterator[LayoutFault]:
     name = file_system.device.rsplit("/", 1)[-1]
-    for disk in storage.disks.values():
+    for disk in observed_storage.disks.values():
         if name and disk.kind == "multipath" and name in {path.name for path in disk.paths}:
             device = disk.settings.get("name") or disk.name
             yield LayoutFault(

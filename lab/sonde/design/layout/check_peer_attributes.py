@@ -91,10 +91,10 @@ class PeerGroup:
     location: str = ""  # of the comparison; empty is each part itself
 
 
-def find_attribute_differences(storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+def find_attribute_differences(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
     """All attributes in which a part differs from its peers, each once."""
     reported: set[tuple[str, str]] = set()
-    for group in _list_groups(storage):
+    for group in _list_groups(observed_storage):
         names = dict.fromkeys(attribute for values in group.peers.values() for attribute in values)
         for attribute in names:
             values = {part: peer[attribute] for part, peer in group.peers.items() if attribute in peer}
@@ -111,10 +111,10 @@ def find_attribute_differences(storage: ObservedStorage) -> Iterator[LayoutFault
                     )  # fmt: skip
 
 
-def drop_repeated_differences(results: Iterable[LayoutFault | CheckedItem]) -> list[LayoutFault | CheckedItem]:
+def drop_repeated_differences(check_results: Iterable[LayoutFault | CheckedItem]) -> list[LayoutFault | CheckedItem]:
     """The results without differences between peers whose parts and attribute another fault is about, and without
     those between members of an array of which all are faults against the plan."""
-    all_results = list(results)
+    all_results = list(check_results)
     faults = [each for each in all_results if isinstance(each, LayoutFault)]
     others = [each for each in faults if each.kind != "differs from its peers"]
     planned = [each for each in faults if each.kind == "not as planned"]
@@ -154,21 +154,21 @@ def _describe_differences(group: PeerGroup, attribute: str, values: Mapping[str,
         yield next(iter(values)), f"{title} is not the same on all {group.parts}: {texts}"
 
 
-def _list_groups(storage: ObservedStorage) -> Iterator[PeerGroup]:
-    disks = list(storage.disks.values())
+def _list_groups(observed_storage: ObservedStorage) -> Iterator[PeerGroup]:
+    disks = list(observed_storage.disks.values())
     for disk in disks:
         if disk.kind == "md" and disk.level not in ("", "linear"):
-            yield from _group_by_technology(storage, f"members of {disk.name}", disk.members, disk.name)
+            yield from _group_by_technology(observed_storage, f"members of {disk.name}", disk.members, disk.name)
         if len(disk.paths) > 1:
-            yield _make_path_group(storage, disk)
+            yield _make_path_group(observed_storage, disk)
         if disk.level == "raid0" and disk.kind != "md" and len(disk.members) > 1:
-            yield from _group_volume_members(storage, disk)
+            yield from _group_volume_members(observed_storage, disk)
     yield from _group_physical_volumes(disks)
     members = [name for disk in disks if disk.kind == "md" for name in disk.members]
-    yield from _group_by_technology(storage, "drives of all arrays", members, "")
-    yield from _group_arrays(storage, disks)
-    yield from _group_maps(storage, disks)
-    yield from _group_targets(storage.file_systems)
+    yield from _group_by_technology(observed_storage, "drives of all arrays", members, "")
+    yield from _group_arrays(observed_storage, disks)
+    yield from _group_maps(observed_storage, disks)
+    yield from _group_targets(observed_storage.file_systems)
 
 
 def _select_attributes(attributes: Mapping[str, str]) -> dict[str, str]:
@@ -185,13 +185,13 @@ def _read_attributes(disk: ObservedDisk) -> dict[str, str]:
 
 
 def _group_by_technology(
-    storage: ObservedStorage, parts: str, names: Sequence[str], location: str
+    observed_storage: ObservedStorage, parts: str, names: Sequence[str], location: str
 ) -> Iterator[PeerGroup]:
     """Members of arrays, those of flash apart: other settings suit them. A partition has the queue of its drive."""
     groups: dict[object, dict[str, dict[str, str]]] = {}
     for name in dict.fromkeys(names):
-        drive = storage.disks.get(find_disk_of_partition(storage, name))
-        member = storage.disks.get(name)
+        drive = observed_storage.disks.get(find_disk_of_partition(observed_storage, name))
+        member = observed_storage.disks.get(name)
         if drive is None or drive.kind not in ("disk", "part", "multipath"):
             continue
         attributes = _read_attributes(drive) | (_read_attributes(member) if member is not None else {})
@@ -201,11 +201,11 @@ def _group_by_technology(
         yield PeerGroup(parts, peers, bool(location), location)
 
 
-def _make_path_group(storage: ObservedStorage, disk: ObservedDisk) -> PeerGroup:
+def _make_path_group(observed_storage: ObservedStorage, disk: ObservedDisk) -> PeerGroup:
     name = disk.settings.get("name") or disk.name
     peers = {}
     for path in disk.paths:
-        device = storage.disks.get(path.name)
+        device = observed_storage.disks.get(path.name)
         if device is not None:
             identity = {key: device.settings[key] for key in ("wwn", "serial", "model", "rev", "vendor")
                         if device.settings.get(key)}  # fmt: skip
@@ -214,11 +214,11 @@ def _make_path_group(storage: ObservedStorage, disk: ObservedDisk) -> PeerGroup:
     return PeerGroup(f"paths of {name}", peers, True, disk.name)
 
 
-def _group_volume_members(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[PeerGroup]:
+def _group_volume_members(observed_storage: ObservedStorage, disk: ObservedDisk) -> Iterator[PeerGroup]:
     """The arrays or maps below a striped volume; those of another geometry are a fault of the volume."""
     groups: dict[object, dict[str, dict[str, str]]] = {}
     for name in disk.members:
-        for below in storage.iterate_disks_below(name):
+        for below in observed_storage.iterate_disks_below(name):
             if below.kind in ("md", "multipath", "lun"):
                 attributes = _read_attributes(below)
                 attributes.pop("fs_kind", None)  # a partition below the volume may hold it
@@ -239,14 +239,14 @@ def _group_physical_volumes(disks: Sequence[ObservedDisk]) -> Iterator[PeerGroup
         yield PeerGroup(f"physical volumes of {group}", peers, True, group)
 
 
-def _group_arrays(storage: ObservedStorage, disks: Sequence[ObservedDisk]) -> Iterator[PeerGroup]:
+def _group_arrays(observed_storage: ObservedStorage, disks: Sequence[ObservedDisk]) -> Iterator[PeerGroup]:
     """Arrays of one level and number of drives on drives of one technology and size."""
     groups: dict[tuple[str, object], dict[str, dict[str, str]]] = {}
     for disk in disks:
         if disk.kind != "md" or disk.level in ("", "linear", "raid1"):
             continue
-        drives = [storage.disks[name] for member in disk.members
-                  if (name := find_disk_of_partition(storage, member)) in storage.disks]  # fmt: skip
+        drives = [observed_storage.disks[name] for member in disk.members
+                  if (name := find_disk_of_partition(observed_storage, member)) in observed_storage.disks]  # fmt: skip
         sizes = {drive.size for drive in drives}
         is_flash = {drive.flash for drive in drives} == {True}
         key = (disk.level, (disk.data, len(sizes) == 1 and sizes.pop(), is_flash))
@@ -261,7 +261,7 @@ def _group_arrays(storage: ObservedStorage, disks: Sequence[ObservedDisk]) -> It
         yield PeerGroup(f"arrays of {level}", peers, False)
 
 
-def _group_maps(storage: ObservedStorage, disks: Sequence[ObservedDisk]) -> Iterator[PeerGroup]:
+def _group_maps(observed_storage: ObservedStorage, disks: Sequence[ObservedDisk]) -> Iterator[PeerGroup]:
     """Multipath maps of one product, and all of their paths."""
     groups: dict[str, list[ObservedDisk]] = {}
     for disk in disks:
@@ -275,8 +275,8 @@ def _group_maps(storage: ObservedStorage, disks: Sequence[ObservedDisk]) -> Iter
             peers[disk.name] = attributes | ({"path groups": str(len(path_groups))} if path_groups else {})
         noun = f" of {product}" if product else ""
         yield PeerGroup(f"maps{noun}", peers, False)
-        paths = {path.name: _read_attributes(storage.disks[path.name]) for disk in maps for path in disk.paths
-                 if path.name in storage.disks}  # fmt: skip
+        paths = {path.name: _read_attributes(observed_storage.disks[path.name]) for disk in maps for path in disk.paths
+                 if path.name in observed_storage.disks}  # fmt: skip
         yield PeerGroup(f"paths of all maps{noun}", paths, False)
 
 

@@ -29,23 +29,25 @@ _PATH_SETTINGS = ("max_sectors_kb", "max_hw_sectors_kb", "logical_block_size")
 _PARTITION = re.compile(r"(.*nvme\d+n\d+|.*mmcblk\d+)p\d+|((?:s|h|v|xv)d[a-z]+)\d+")
 
 
-def find_peer_faults(storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+def find_peer_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
     """All differences between parts that should be alike."""
-    for disk in storage.disks.values():
+    for disk in observed_storage.disks.values():
         if disk.kind == "md":
-            yield from _compare_array_members(storage, disk)
-            yield from _check_array_spares(storage, disk)
+            yield from _compare_array_members(observed_storage, disk)
+            yield from _check_array_spares(observed_storage, disk)
         if disk.kind == "multipath" and len(disk.paths) > 1:
-            yield from _compare_paths(storage, disk)
-    yield from _find_shared_drives(storage)
-    yield from _find_copies(storage)
-    yield from _compare_luns([disk for disk in storage.disks.values() if disk.kind == "multipath" and disk.paths])
+            yield from _compare_paths(observed_storage, disk)
+    yield from _find_shared_drives(observed_storage)
+    yield from _find_copies(observed_storage)
+    yield from _compare_luns(
+        [disk for disk in observed_storage.disks.values() if disk.kind == "multipath" and disk.paths]
+    )
 
 
-def find_disk_of_partition(storage: ObservedStorage, device_name: str) -> str:
+def find_disk_of_partition(observed_storage: ObservedStorage, device_name: str) -> str:
     """The disk of a partition, known from what was observed or from its name; the name itself for other devices."""
-    if device_name in storage.disks and storage.disks[device_name].on:
-        return storage.disks[device_name].on
+    if device_name in observed_storage.disks and observed_storage.disks[device_name].on:
+        return observed_storage.disks[device_name].on
     match = _PARTITION.fullmatch(device_name)
     return next((group for group in match.groups() if group), device_name) if match else device_name
 
@@ -63,9 +65,11 @@ def _join_first_names(names: Sequence[str]) -> str:
     return ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
 
 
-def _compare_array_members(storage: ObservedStorage, array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
-    drives = {name: storage.disks[disk_name] for name in array.members
-              if (disk_name := find_disk_of_partition(storage, name)) in storage.disks}  # fmt: skip
+def _compare_array_members(
+    observed_storage: ObservedStorage, array: ObservedDisk
+) -> Iterator[LayoutFault | CheckedItem]:
+    drives = {name: observed_storage.disks[disk_name] for name in array.members
+              if (disk_name := find_disk_of_partition(observed_storage, name)) in observed_storage.disks}  # fmt: skip
     kinds = {name: drive.flash for name, drive in drives.items() if drive.flash is not None}
     if len(kinds) > 1:
         yield CheckedItem("drives of one kind", array.name)
@@ -88,10 +92,10 @@ def _compare_array_members(storage: ObservedStorage, array: ObservedDisk) -> Ite
             )  # fmt: skip
 
 
-def _check_array_spares(storage: ObservedStorage, array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def _check_array_spares(observed_storage: ObservedStorage, array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     sizes = [size for size in array.member_sizes if size]
     for name in array.settings.get("spare_devices", "").split():
-        size = storage.disks[name].size if name in storage.disks else None
+        size = observed_storage.disks[name].size if name in observed_storage.disks else None
         if size is None or not sizes:
             continue
         yield CheckedItem("the size of a spare", name)
@@ -103,11 +107,12 @@ def _check_array_spares(storage: ObservedStorage, array: ObservedDisk) -> Iterat
             )  # fmt: skip
 
 
-def _compare_paths(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def _compare_paths(observed_storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     device = disk.settings.get("name") or disk.name
     for setting in _PATH_SETTINGS:
-        values = {path.name: storage.disks[path.name].queue[setting] for path in disk.paths
-                  if path.name in storage.disks and setting in storage.disks[path.name].queue}  # fmt: skip
+        disks = observed_storage.disks
+        values = {path.name: disks[path.name].queue[setting] for path in disk.paths
+                  if path.name in disks and setting in disks[path.name].queue}  # fmt: skip
         if len(values) > 1:
             yield CheckedItem("the same queue on all paths", disk.name)
         if len(set(values.values())) > 1:
@@ -120,12 +125,12 @@ def _compare_paths(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[Lay
             )  # fmt: skip
 
 
-def _find_shared_drives(storage: ObservedStorage) -> Iterator[LayoutFault]:
+def _find_shared_drives(observed_storage: ObservedStorage) -> Iterator[LayoutFault]:
     """Drives whose partitions belong to several arrays that stripe."""
     arrays: dict[str, list[str]] = {}
-    for disk in storage.disks.values():
+    for disk in observed_storage.disks.values():
         if disk.kind == "md" and disk.level in _STRIPED_LEVELS and not (disk.size and disk.size < _SMALL_ARRAY):
-            for disk_name in {find_disk_of_partition(storage, name) for name in disk.members}:
+            for disk_name in {find_disk_of_partition(observed_storage, name) for name in disk.members}:
                 arrays.setdefault(disk_name, []).append(disk.name)
     shared = {drive: names for drive, names in arrays.items() if len(set(names)) > 1}
     if shared:
@@ -138,10 +143,10 @@ def _find_shared_drives(storage: ObservedStorage) -> Iterator[LayoutFault]:
         )  # fmt: skip
 
 
-def _find_copies(storage: ObservedStorage) -> Iterator[LayoutFault]:
+def _find_copies(observed_storage: ObservedStorage) -> Iterator[LayoutFault]:
     """Drives with one serial number, and file systems with one UUID, that no multipath map joins."""
-    paths = {path.name for disk in storage.disks.values() for path in disk.paths}
-    single = [disk for disk in storage.disks.values() if disk.name not in paths]
+    paths = {path.name for disk in observed_storage.disks.values() for path in disk.paths}
+    single = [disk for disk in observed_storage.disks.values() if disk.name not in paths]
     drives = [disk for disk in single if disk.kind == "disk"]
     for disks in _group_by(drives, _read_identity):
         yield LayoutFault(
@@ -152,7 +157,7 @@ def _find_copies(storage: ObservedStorage) -> Iterator[LayoutFault]:
         )  # fmt: skip
     mounted = [disk for disk in single if disk.settings.get("fs_kind") in _KINDS_WITH_OWN_UUID]
     for disks in _group_by(mounted, lambda disk: disk.settings.get("fs_label", "")):
-        tops = _list_top_disks(storage, disks)
+        tops = _list_top_disks(observed_storage, disks)
         if len({disk.settings.get("fs_uuid", disk.name) for disk in tops}) > 1:
             yield LayoutFault(
                 "one label twice", _join_first_names([disk.name for disk in tops]),
@@ -161,7 +166,7 @@ def _find_copies(storage: ObservedStorage) -> Iterator[LayoutFault]:
                 ("index",), (tops[0].settings["fs_label"],),
             )  # fmt: skip
     for disks in _group_by(mounted, lambda disk: disk.settings.get("fs_uuid", "")):
-        tops = _list_top_disks(storage, disks)
+        tops = _list_top_disks(observed_storage, disks)
         if len(tops) > 1:
             yield LayoutFault(
                 "one UUID twice", _join_first_names([disk.name for disk in tops]),
@@ -171,10 +176,10 @@ def _find_copies(storage: ObservedStorage) -> Iterator[LayoutFault]:
             )  # fmt: skip
 
 
-def _list_top_disks(storage: ObservedStorage, disks: Sequence[ObservedDisk]) -> list[ObservedDisk]:
+def _list_top_disks(observed_storage: ObservedStorage, disks: Sequence[ObservedDisk]) -> list[ObservedDisk]:
     """The disks of a group that lie below no other of them."""
-    return [disk for disk in disks
-            if not any(disk in list(storage.iterate_disks_below(other.name))[1:] for other in disks)]  # fmt: skip
+    disks_below = [list(observed_storage.iterate_disks_below(other.name))[1:] for other in disks]
+    return [disk for disk in disks if not any(disk in below for below in disks_below)]
 
 
 def _read_identity(disk: ObservedDisk) -> str:

@@ -47,35 +47,39 @@ _SETTING_COSTS = {
 
 
 def select_planned(
-    storage: ObservedStorage, plan: FileSystemLayout, mount_points: Collection[str]
+    observed_storage: ObservedStorage, planned_layout: FileSystemLayout, mount_points: Collection[str]
 ) -> tuple[ObservedFileSystem, ...]:
     """The file systems that a plan is for: those at its mount points or of its name, else those with its label, else
     those of its kind, else all."""
-    file_systems = storage.file_systems
-    mounted = [each for each in file_systems if each.location in mount_points or each.location == plan.id]
+    file_systems = observed_storage.file_systems
+    mounted = [each for each in file_systems if each.location in mount_points or each.location == planned_layout.id]
     if not mounted:
         labels = {disk.settings.get("name", disk.name): disk.settings.get("fs_label", "")
-                  for disk in storage.disks.values()}  # fmt: skip
-        labels |= {name: disk.settings.get("fs_label", "") for name, disk in storage.disks.items()}
-        mounted = [each for each in file_systems if each.kind == plan.table.kind and plan.id[:12] == (
+                  for disk in observed_storage.disks.values()}  # fmt: skip
+        labels |= {name: disk.settings.get("fs_label", "") for name, disk in observed_storage.disks.items()}
+        planned_kind, planned_label = planned_layout.table.kind, planned_layout.id[:12]
+        mounted = [each for each in file_systems if each.kind == planned_kind and planned_label == (
             each.facts.get("label") or labels.get(each.device.rsplit("/", 1)[-1], ""))[:12]]  # fmt: skip
-    return tuple(mounted or [each for each in file_systems if each.kind == plan.table.kind]
+    return tuple(mounted or [each for each in file_systems if each.kind == planned_layout.table.kind]
                  or [each for each in file_systems if each.kind != "ldiskfs"])  # fmt: skip
 
 
-def find_plan_faults(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
+def find_plan_faults(
+    observed_storage: ObservedStorage, planned_layout: FileSystemLayout
+) -> Iterator[LayoutFault | CheckedItem]:
     """Every value that differs from the plan; a value that was not observed is no fault."""
-    for file_system in storage.file_systems:
+    for file_system in observed_storage.file_systems:
         yield CheckedItem("the planned kind", file_system.location)
-        if file_system.kind != plan.table.kind:
+        if file_system.kind != planned_layout.table.kind:
             yield LayoutFault(
-                "not as planned", file_system.location, f"it is {file_system.kind}; planned is {plan.table.kind}",
+                "not as planned", file_system.location,
+                f"it is {file_system.kind}; planned is {planned_layout.table.kind}",
                 "other rules apply to it", _MAKE,
             )  # fmt: skip
             continue
         if file_system.kind != "lustre":  # the stripe of its files is that of no device
-            yield from _check_numbers(file_system, plan)
-        yield from _check_log_against_plan(file_system, plan)
+            yield from _check_numbers(file_system, planned_layout)
+        yield from _check_log_against_plan(file_system, planned_layout)
         realtime = file_system.facts.get("realtime", "")
         if realtime:
             yield CheckedItem("a realtime device", file_system.location)
@@ -84,24 +88,26 @@ def find_plan_faults(storage: ObservedStorage, plan: FileSystemLayout) -> Iterat
                 "not as planned", file_system.location, f"it has a realtime device, {realtime}; the plan has none",
                 "files on it have another rate, and the file system is lost with that device", _MAKE,
             )  # fmt: skip
-        yield from _check_mount_options(file_system, plan)
-    for part, part_plan in split_by_role(storage, plan):
+        yield from _check_mount_options(file_system, planned_layout)
+    for part, part_plan in split_by_role(observed_storage, planned_layout):
         yield from _check_settings(part, part_plan)
         yield from _check_drives(part, part_plan)
         yield from _check_volume_members(part, part_plan)
-    yield from _check_xlv_members(storage, plan)
+    yield from _check_xlv_members(observed_storage, planned_layout)
 
 
-def _check_numbers(file_system: ObservedFileSystem, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
-    groups = plan.groups if file_system.kind == "xfs" else None
+def _check_numbers(
+    file_system: ObservedFileSystem, planned_layout: FileSystemLayout
+) -> Iterator[LayoutFault | CheckedItem]:
+    groups = planned_layout.groups if file_system.kind == "xfs" else None
     rows: list[tuple[str, int | None, int | None, bool, str]] = [
-        ("sunit", file_system.unit, plan.unit, True, "allocations begin at other places of a stripe"),
-        ("swidth", file_system.width, plan.width, True, "programs ask for other sizes than a full width"),
+        ("sunit", file_system.unit, planned_layout.unit, True, "allocations begin at other places of a stripe"),
+        ("swidth", file_system.width, planned_layout.width, True, "programs ask for other sizes than a full width"),
         ("agcount", file_system.group_count, groups.count if groups else None, False, "other parallelism of "
         "allocations"),
         ("agsize in blocks", file_system.group_blocks, groups.size if groups else None, False,
          "large files are cut at the ends of groups of another size"),
-        ("block", file_system.block, plan.block_bytes, True, "metadata take another amount of space"),
+        ("block", file_system.block, planned_layout.block_bytes, True, "metadata take another amount of space"),
     ]  # fmt: skip
     for name, observed, planned, size, cost in rows:
         if observed is None or planned is None:
@@ -117,51 +123,56 @@ def _check_numbers(file_system: ObservedFileSystem, plan: FileSystemLayout) -> I
                 _MAKE,
                 (name,),
             )
-    if file_system.size_bytes is not None and plan.capacity is not None:
+    if file_system.size_bytes is not None and planned_layout.capacity is not None:
         yield CheckedItem("the planned capacity", file_system.location)
     if (
         file_system.size_bytes is not None
-        and plan.capacity is not None
-        and abs(file_system.size_bytes - plan.capacity) > _SIZE_SHARE * plan.capacity
+        and planned_layout.capacity is not None
+        and abs(file_system.size_bytes - planned_layout.capacity) > _SIZE_SHARE * planned_layout.capacity
     ):
         yield LayoutFault(
             "not as planned", file_system.location,
-            f"it has {format_bytes(file_system.size_bytes)}; planned are {format_bytes(plan.capacity)}",
-            "it is on a smaller device, or part of the device is unused" if file_system.size_bytes < plan.capacity
+            f"it has {format_bytes(file_system.size_bytes)}; planned are {format_bytes(planned_layout.capacity)}",
+            "it is on a smaller device, or part of the device is unused"
+            if file_system.size_bytes < planned_layout.capacity
             else "it is on another device than planned, which is larger", _MAKE, ("capacity",),
         )  # fmt: skip
 
 
 def _check_log_against_plan(
-    file_system: ObservedFileSystem, plan: FileSystemLayout
+    file_system: ObservedFileSystem, planned_layout: FileSystemLayout
 ) -> Iterator[LayoutFault | CheckedItem]:
-    if file_system.log is not None and plan.log_size is not None:
+    if file_system.log is not None and planned_layout.log_size is not None:
         yield CheckedItem("the planned size of the log", file_system.location)
-    if file_system.log is not None and plan.log_size is not None and file_system.log != plan.log_size:
+    if (
+        file_system.log is not None
+        and planned_layout.log_size is not None
+        and file_system.log != planned_layout.log_size
+    ):
         yield LayoutFault(
             "not as planned", file_system.location,
-            f"its log has {format_bytes(file_system.log)}; planned are {format_bytes(plan.log_size)}",
-            "it limits creates and writes more than planned" if file_system.log < plan.log_size
+            f"its log has {format_bytes(file_system.log)}; planned are {format_bytes(planned_layout.log_size)}",
+            "it limits creates and writes more than planned" if file_system.log < planned_layout.log_size
             else "it takes more space, and recovery after a crash takes longer", _MAKE, ("log",),
         )  # fmt: skip
     if file_system.log_device is not None:
         yield CheckedItem("the planned position of the log", file_system.location)
     external = file_system.log_device not in (None, "internal")
-    if file_system.log_device is not None and external != (plan.log is not None):
+    if file_system.log_device is not None and external != (planned_layout.log is not None):
         position = "outside" if external else "inside"
         yield LayoutFault(
             "not as planned", file_system.location,
-            f"its log is {position}; planned is {'outside' if plan.log is not None else 'inside'}",
+            f"its log is {position}; planned is {'outside' if planned_layout.log is not None else 'inside'}",
             "the mount needs the other disk, and the file system is lost with it" if external
             else "commits and data share drives", _MAKE,
         )  # fmt: skip
 
 
 def _check_mount_options(
-    file_system: ObservedFileSystem, plan: FileSystemLayout
+    file_system: ObservedFileSystem, planned_layout: FileSystemLayout
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Planned mount options that are missing or have another value; relatime is as good as noatime."""
-    for option in list_mount_options(plan) if file_system.options else ():
+    for option in list_mount_options(planned_layout) if file_system.options else ():
         name = option.partition("=")[0]
         if name == "noatime":
             continue
@@ -175,16 +186,18 @@ def _check_mount_options(
             )  # fmt: skip
 
 
-def _check_settings(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
+def _check_settings(
+    observed_storage: ObservedStorage, planned_layout: FileSystemLayout
+) -> Iterator[LayoutFault | CheckedItem]:
     """Settings of queues and arrays that are smaller than the planned ones, other schedulers and queue depths."""
     planned: dict[tuple[str, str], dict[bool, str]] = {}
-    for base in plan.all_devices:
-        for device, settings in list_device_settings(plan, base):
+    for base in planned_layout.all_devices:
+        for device, settings in list_device_settings(planned_layout, base):
             is_flash = isinstance(device.table, Drive) and device.table.kind in ("nvme", "ssd")
             for name, value in settings.items():
                 planned.setdefault((device.kind, name), {}).setdefault(is_flash, value)
     for (kind, name), values in planned.items():
-        for disk in _list_disks_of_kind(storage, kind, name.partition("/")[0]):
+        for disk in _list_disks_of_kind(observed_storage, kind, name.partition("/")[0]):
             # flash, as below metadata targets, is set in another way than rotating drives
             if kind == "drives" and disk.flash is not None:
                 chosen = values.get(disk.flash)
@@ -194,15 +207,18 @@ def _check_settings(storage: ObservedStorage, plan: FileSystemLayout) -> Iterato
                 yield from _compare_setting(disk, name, chosen)
 
 
-def _list_disks_of_kind(storage: ObservedStorage, part_kind: str, folder: str) -> list[ObservedDisk]:
+def _list_disks_of_kind(observed_storage: ObservedStorage, part_kind: str, folder: str) -> list[ObservedDisk]:
     """The disks that stand for planned parts: of a LUN with several paths its map has a queue, each path a depth."""
-    disks = list_disks_below(storage, storage.file_systems)
+    disks = list_disks_below(observed_storage, observed_storage.file_systems)
     if part_kind == "luns":
         maps = [disk for disk in disks if disk.paths or disk.kind == "multipath"]
         paths = {path.name for disk in maps for path in disk.paths}
         single = [disk for disk in disks if disk.kind in ("disk", "lun")]
         if folder == "device":
-            return [*single, *(disk for name, disk in storage.disks.items() if name in paths and disk not in single)]
+            return [
+                *single,
+                *(disk for name, disk in observed_storage.disks.items() if name in paths and disk not in single),
+            ]
         return maps or single
     if part_kind == "raid_groups":
         return [disk for disk in disks if disk.kind == "md" and disk.level != "raid0"]
@@ -254,8 +270,8 @@ class _PlannedDrives:
     are_disks: bool  # the host sees the drives, not LUNs on them
 
 
-def _list_planned_drives(plan: FileSystemLayout) -> _PlannedDrives | None:
-    devices = [device for base in plan.all_devices for device in base.iterate_top_down()]
+def _list_planned_drives(planned_layout: FileSystemLayout) -> _PlannedDrives | None:
+    devices = [device for base in planned_layout.all_devices for device in base.iterate_top_down()]
     tables = [device.table for device in devices if isinstance(device.table, Drive)]
     is_known = all(table.kind in ("nvme", "ssd", "hdd") for table in tables)
     return _PlannedDrives(
@@ -266,10 +282,12 @@ def _list_planned_drives(plan: FileSystemLayout) -> _PlannedDrives | None:
     ) if tables else None  # fmt: skip
 
 
-def _check_drives(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
+def _check_drives(
+    observed_storage: ObservedStorage, planned_layout: FileSystemLayout
+) -> Iterator[LayoutFault | CheckedItem]:
     """The technology, size and sectors of the drives below; where the plan has several kinds, any of them is right."""
-    planned = _list_planned_drives(plan)
-    drives = [disk for disk in list_disks_below(storage, storage.file_systems) if disk.kind == "disk"]
+    planned = _list_planned_drives(planned_layout)
+    drives = [disk for disk in list_disks_below(observed_storage, observed_storage.file_systems) if disk.kind == "disk"]
     is_mixed = len({disk.flash for disk in drives if disk.flash is not None}) > 1  # a fault of the array
     if planned is None:
         return
@@ -305,12 +323,14 @@ def _compare_drive(
         yield "physical sector", "physical_block_size", physical, str(sector), cost
 
 
-def _check_xlv_members(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
+def _check_xlv_members(
+    observed_storage: ObservedStorage, planned_layout: FileSystemLayout
+) -> Iterator[LayoutFault | CheckedItem]:
     """The slices of a volume of XLV: those of its data, and those of its log."""
-    data = [member for device in plan.devices for member in device.members] if plan.devices else []
-    for is_striped, devices in ((True, data), (False, [plan.log] if plan.log is not None else [])):
+    data = [member for device in planned_layout.devices for member in device.members] if planned_layout.devices else []
+    for is_striped, devices in ((True, data), (False, [planned_layout.log] if planned_layout.log is not None else [])):
         planned = [shorten_device_name(device) for device in devices]
-        for disk in storage.disks.values():
+        for disk in observed_storage.disks.values():
             if disk.kind != "xlv" or (disk.level == "raid0") != is_striped or not planned:
                 continue
             names = [member.rsplit("/", 1)[-1] for member in disk.members]
@@ -329,17 +349,19 @@ def _check_xlv_members(storage: ObservedStorage, plan: FileSystemLayout) -> Iter
                 )  # fmt: skip
 
 
-def _check_volume_members(storage: ObservedStorage, plan: FileSystemLayout) -> Iterator[LayoutFault | CheckedItem]:
+def _check_volume_members(
+    observed_storage: ObservedStorage, planned_layout: FileSystemLayout
+) -> Iterator[LayoutFault | CheckedItem]:
     """Checks members of the volume, geometry of arrays, and the alignment of slices."""
-    device = plan.first_device if plan.devices else None
+    device = planned_layout.first_device if planned_layout.devices else None
     if device is None:
         return
     member_count = len(device.members) if device.kind == "volumes" else 0
     # a partition that is a member of an array need not begin at a stripe of that array
-    array_members = {name for disk in storage.disks.values() if disk.kind == "md" for name in disk.members}
+    array_members = {name for disk in observed_storage.disks.values() if disk.kind == "md" for name in disk.members}
     planned = {str(group.raid_geometry) for group in device.list_raid_groups() if group.raid_geometry is not None}
     units = {group.stripe_unit_bytes for group in device.list_raid_groups() if group.stripe_unit_bytes}
-    for disk in list_disks_below(storage, storage.file_systems):
+    for disk in list_disks_below(observed_storage, observed_storage.file_systems):
         if disk.level == "raid0" and len(disk.members) > 1 and member_count and len(disk.members) != member_count:
             yield LayoutFault(
                 "not as planned", disk.name, f"it has {len(disk.members)} members; planned are {member_count}",
@@ -367,11 +389,11 @@ def _check_volume_members(storage: ObservedStorage, plan: FileSystemLayout) -> I
             disk.kind == "part"
             and disk.name not in array_members
             and disk.start is not None
-            and plan.alignment
-            and disk.start % plan.alignment
+            and planned_layout.alignment
+            and disk.start % planned_layout.alignment
         ):
             yield LayoutFault(
                 "slice is not aligned", disk.name,
-                f"it begins at {disk.start} B, no multiple of the planned {format_bytes(plan.alignment)}",
+                f"it begins at {disk.start} B, no multiple of the planned {format_bytes(planned_layout.alignment)}",
                 "a request of one full stripe touches two", "cut it with the script of sonde layout plan",
             )  # fmt: skip

@@ -46,17 +46,17 @@ def list_planned_arrays(commands: Iterable[Mapping[tuple[str, str], str]]) -> li
     return arrays
 
 
-def pair_arrays(storage: ObservedStorage, planned: Sequence[PlannedArray]) -> dict[str, PlannedArray]:
+def pair_arrays(observed_storage: ObservedStorage, planned: Sequence[PlannedArray]) -> dict[str, PlannedArray]:
     """The planned array of each observed one: that of its name, else the one with which it has most members in common.
     Each is used once; arrays of other servers stay without a pair."""
-    observed = [disk for disk in storage.disks.values() if disk.kind == "md"]
+    observed = [disk for disk in observed_storage.disks.values() if disk.kind == "md"]
     pairs: dict[str, PlannedArray] = {}
     for array in planned:
-        names = [disk.name for disk in observed if is_planned_device(storage, array.path, disk)]
+        names = [disk.name for disk in observed if is_planned_device(observed_storage, array.path, disk)]
         if names and names[0] not in pairs:
             pairs[names[0]] = array
     scores = [
-        (_count_planned_members(storage, disk, array), disk.name, array)
+        (_count_planned_members(observed_storage, disk, array), disk.name, array)
         for disk in observed if disk.name not in pairs
         for array in planned if array not in pairs.values()
     ]  # fmt: skip
@@ -66,85 +66,92 @@ def pair_arrays(storage: ObservedStorage, planned: Sequence[PlannedArray]) -> di
     return pairs
 
 
-def _count_planned_members(storage: ObservedStorage, disk: ObservedDisk, array: PlannedArray) -> int:
-    members = [storage.disks[name] for name in disk.members if name in storage.disks]
-    return sum(bool(find_planned_names(storage, list(array.members), member)) for member in members)
+def _count_planned_members(observed_storage: ObservedStorage, disk: ObservedDisk, array: PlannedArray) -> int:
+    members = [observed_storage.disks[name] for name in disk.members if name in observed_storage.disks]
+    return sum(bool(find_planned_names(observed_storage, list(array.members), member)) for member in members)
 
 
 def compare_arrays(
-    storage: ObservedStorage, commands: Iterable[Mapping[tuple[str, str], str]]
+    observed_storage: ObservedStorage, commands: Iterable[Mapping[tuple[str, str], str]]
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Members and spares that are not those of the plan, for the arrays that the outputs show."""
     planned = list_planned_arrays(commands)
-    pairs = pair_arrays(storage, planned)
+    pairs = pair_arrays(observed_storage, planned)
     local_spares = [path for array in pairs.values() for path in array.spares]
-    matches = {name: _match_members(storage, name, array, local_spares) for name, array in pairs.items()}
-    members = _find_strays(storage, planned, {
+    matches = {name: _match_members(observed_storage, name, array, local_spares) for name, array in pairs.items()}
+    members = _find_strays(observed_storage, planned, {
         array: [name for name, paths in each.items() if not paths] for array, each in matches.items()
     })  # fmt: skip
-    spares = _find_strays(storage, planned, {
-        name: _list_stray_spares(storage, storage.disks[name], array, local_spares) for name, array in pairs.items()
+    spares = _find_strays(observed_storage, planned, {
+        name: _list_stray_spares(observed_storage, observed_storage.disks[name], array, local_spares)
+        for name, array in pairs.items()
     })  # fmt: skip
     absent = {name: [path for path in array.members if path not in {each for paths in matches[name].values()
                                                                    for each in paths}]
               for name, array in pairs.items()}  # fmt: skip
     for noun, strays in (("member", members), ("spare", spares)):
-        yield from _report_strays(storage, noun, pairs, strays, absent)
+        yield from _report_strays(observed_storage, noun, pairs, strays, absent)
     for name, array in pairs.items():
-        disk = storage.disks[name]
+        disk = observed_storage.disks[name]
         if matches[name]:
             yield CheckedItem("the planned drives of an array", name)
-        if _list_spares(storage, disk):
+        if _list_spares(observed_storage, disk):
             yield CheckedItem("the planned spares of an array", name)
-        yield from _find_exchanged_spares(storage, disk, array.members, matches[name])
+        yield from _find_exchanged_spares(observed_storage, disk, array.members, matches[name])
         yield from _compare_copies(disk, array.members, matches[name])
 
 
 def _match_members(
-    storage: ObservedStorage, array_name: str, array: PlannedArray, spares: Sequence[str]
+    observed_storage: ObservedStorage, array_name: str, array: PlannedArray, spares: Sequence[str]
 ) -> dict[str, list[str]]:
     """The planned paths of each member that outputs identify; a spare may have replaced a member."""
     matches = {}
-    for name in storage.disks[array_name].members:
-        disk = storage.disks.get(name)
-        paths = find_planned_names(storage, [*array.members, *spares], disk) if disk is not None else None
+    for name in observed_storage.disks[array_name].members:
+        disk = observed_storage.disks.get(name)
+        paths = find_planned_names(observed_storage, [*array.members, *spares], disk) if disk is not None else None
         if paths is not None:
             matches[name] = paths
     return matches
 
 
-def _list_spares(storage: ObservedStorage, array: ObservedDisk) -> list[ObservedDisk]:
+def _list_spares(observed_storage: ObservedStorage, array: ObservedDisk) -> list[ObservedDisk]:
     names = array.settings.get("spare_devices", "").split()
-    return [storage.disks[name] for name in names if name in storage.disks]
+    return [observed_storage.disks[name] for name in names if name in observed_storage.disks]
 
 
 def _list_stray_spares(
-    storage: ObservedStorage, disk: ObservedDisk, array: PlannedArray, local_spares: Sequence[str]
+    observed_storage: ObservedStorage, disk: ObservedDisk, array: PlannedArray, local_spares: Sequence[str]
 ) -> list[str]:
     """Spares that are neither those of the array nor its members, which a spare may have replaced. An array without
     spares shares those of this machine, and so does one whose spare was used."""
-    members = [storage.disks[name] for name in disk.members if name in storage.disks]
-    has_used_spare = any(find_planned_names(storage, list(array.spares), member) for member in members)
+    members = [observed_storage.disks[name] for name in disk.members if name in observed_storage.disks]
+    has_used_spare = any(find_planned_names(observed_storage, list(array.spares), member) for member in members)
     allowed = [*array.members, *(local_spares if has_used_spare or not array.spares else array.spares)]
-    return [each.name for each in _list_spares(storage, disk) if find_planned_names(storage, allowed, each) == []]
+    return [
+        each.name
+        for each in _list_spares(observed_storage, disk)
+        if find_planned_names(observed_storage, allowed, each) == []
+    ]
 
 
 def _find_strays(
-    storage: ObservedStorage, planned: Sequence[PlannedArray], names_by_array: Mapping[str, Sequence[str]]
+    observed_storage: ObservedStorage, planned: Sequence[PlannedArray], names_by_array: Mapping[str, Sequence[str]]
 ) -> dict[tuple[str, str], list[str]]:
     """Drives by the array that has them and the device of the array that the plan has them for, which may be empty."""
     strays: dict[tuple[str, str], list[str]] = {}
     for array_name, names in names_by_array.items():
         for name in names:
-            disk = storage.disks[name]
-            owner = next((array.path for array in planned
-                          if find_planned_names(storage, [*array.members, *array.spares], disk)), "")  # fmt: skip
+            disk = observed_storage.disks[name]
+            owner = next((
+                array.path for array in planned
+                if find_planned_names(observed_storage, [*array.members, *array.spares], disk)
+            ), "")  # fmt: skip
             strays.setdefault((array_name, owner), []).append(name)
     return strays
 
 
 def _report_strays(
-    storage: ObservedStorage,
+    observed_storage: ObservedStorage,
     noun: str,
     pairs: Mapping[str, PlannedArray],
     strays: Mapping[tuple[str, str], list[str]],
@@ -160,21 +167,21 @@ def _report_strays(
             continue
         if opposite in strays:
             done.add(opposite)
-            yield _report_exchange(storage, noun, (array_name, other_name), (names, strays[opposite]))
+            yield _report_exchange(observed_storage, noun, (array_name, other_name), (names, strays[opposite]))
         else:
             missing = absent[array_name] if noun == "member" else ()
-            yield _report_odd_drives(storage, noun, array_name, names, owner, missing)
+            yield _report_odd_drives(observed_storage, noun, array_name, names, owner, missing)
 
 
-def _describe_devices(storage: ObservedStorage, names: Sequence[str]) -> str:
-    texts = [describe_device(storage.disks[name]) for name in names[:_MOST_NAMES]]
+def _describe_devices(observed_storage: ObservedStorage, names: Sequence[str]) -> str:
+    texts = [describe_device(observed_storage.disks[name]) for name in names[:_MOST_NAMES]]
     return ", ".join(texts) + (f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else "")
 
 
 def _report_exchange(
-    storage: ObservedStorage, noun: str, arrays: tuple[str, str], names: tuple[Sequence[str], Sequence[str]]
+    observed_storage: ObservedStorage, noun: str, arrays: tuple[str, str], names: tuple[Sequence[str], Sequence[str]]
 ) -> LayoutFault:
-    first, second = (_describe_devices(storage, each) for each in names)
+    first, second = (_describe_devices(observed_storage, each) for each in names)
     verbs = ["is" if len(each) == 1 else "are" for each in names]
     return LayoutFault(
         "not as planned", ", ".join(arrays),
@@ -186,13 +193,18 @@ def _report_exchange(
 
 
 def _report_odd_drives(
-    storage: ObservedStorage, noun: str, array_name: str, names: Sequence[str], owner: str, absent: Sequence[str]
+    observed_storage: ObservedStorage,
+    noun: str,
+    array_name: str,
+    names: Sequence[str],
+    owner: str,
+    absent: Sequence[str],
 ) -> LayoutFault:
     planned = describe_planned_devices(absent[:_MOST_NAMES])
     planned_text = f"; planned {'are' if len(absent) > 1 else 'is'} {planned}" if absent else ""
-    text = f"{noun} {_describe_devices(storage, names)} is no drive"
+    text = f"{noun} {_describe_devices(observed_storage, names)} is no drive"
     if len(names) > 1:
-        text = f"{noun}s {_describe_devices(storage, names)} are no drives"
+        text = f"{noun}s {_describe_devices(observed_storage, names)} are no drives"
     owner_text = f" but of that for {owner}" if owner else ""
     cost = (
         "a drive of another size, rate or enclosure takes over, and what the plan has it for lacks it"
@@ -205,29 +217,33 @@ def _report_odd_drives(
     )  # fmt: skip
 
 
-def list_absent_spares(storage: ObservedStorage, arrays: Sequence[PlannedArray]) -> list[str]:
+def list_absent_spares(observed_storage: ObservedStorage, arrays: Sequence[PlannedArray]) -> list[str]:
     """Planned spares that no observed array has, as spare or as member, where outputs identify all of its drives."""
     names = [
-        name for disk in storage.disks.values() if disk.kind == "md"
-        for name in (*disk.members, *disk.settings.get("spare_devices", "").split()) if name in storage.disks
+        name for disk in observed_storage.disks.values() if disk.kind == "md"
+        for name in (*disk.members, *disk.settings.get("spare_devices", "").split()) if name in observed_storage.disks
     ]  # fmt: skip
     spares = [path for array in arrays for path in array.spares]
-    answers = {path: [is_planned_device(storage, path, storage.disks[name]) for name in names] for path in spares}
+    answers = {
+        path: [is_planned_device(observed_storage, path, observed_storage.disks[name]) for name in names]
+        for path in spares
+    }
     return [path for path, states in answers.items() if states and not any(state is not False for state in states)]
 
 
 def _find_exchanged_spares(
-    storage: ObservedStorage, array: ObservedDisk, members: Sequence[str], matches: Mapping[str, list[str]]
+    observed_storage: ObservedStorage, array: ObservedDisk, members: Sequence[str], matches: Mapping[str, list[str]]
 ) -> Iterator[LayoutFault]:
     """Planned spares that are members while planned members are spares. A spare that took over is no fault alone."""
     active = [name for name, paths in matches.items() if paths and not set(paths) & set(members)]
+    disks = observed_storage.disks
     idle = [name for name in array.settings.get("spare_devices", "").split()
-            if name in storage.disks and find_planned_names(storage, list(members), storage.disks[name])]  # fmt: skip
+            if name in disks and find_planned_names(observed_storage, list(members), disks[name])]  # fmt: skip
     if active and idle:
         slots = [slot for slot, _, name in (entry.partition("=") for entry in array.settings.get("slots", "").split())
                  if name in active]  # fmt: skip
         slot_text = f" of slot {', '.join(slots)}" if slots else ""
-        texts = [", ".join(describe_device(storage.disks[name]) for name in names) for names in (active, idle)]
+        texts = [", ".join(describe_device(observed_storage.disks[name]) for name in names) for names in (active, idle)]
         yield LayoutFault(
             "not as planned", array.name,
             f"its member {texts[0]} is planned as spare, and its spare {texts[1]} as member{slot_text}",

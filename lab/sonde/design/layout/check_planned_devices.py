@@ -63,7 +63,7 @@ _LOG = _DeviceUse(
 
 
 def find_device_faults(
-    storage: ObservedStorage,
+    observed_storage: ObservedStorage,
     file_systems: Sequence[ObservedFileSystem],
     written: Sequence[WrittenAttribute],
     mount_points: Collection[str] = (),
@@ -71,36 +71,36 @@ def find_device_faults(
     """Devices that are not where the plan puts them. What no output identifies is not compared. `mount_points` are
     those that the plan has on any node."""
     names = {attribute.value for attribute in written if attribute.key == ("mkfs.lustre", "--fsname")}
-    yield from _compare_client_mounts(storage.file_systems, names, mount_points)
+    yield from _compare_client_mounts(observed_storage.file_systems, names, mount_points)
     commands = group_by_command(written)
-    yield from compare_arrays(storage, commands.values())
-    yield from _find_unplanned_layers(storage, file_systems)
+    yield from compare_arrays(observed_storage, commands.values())
+    yield from _find_unplanned_layers(observed_storage, file_systems)
     targets = list_planned_targets(commands.values())
-    yield from _compare_targets(storage, targets)
-    yield from find_unmounted_targets(storage, targets)
+    yield from _compare_targets(observed_storage, targets)
+    yield from find_unmounted_targets(observed_storage, targets)
     for options in commands.values():
         if ("vgcreate", "") in options:
-            yield from _compare_volume_group(storage, options["vgcreate", ""])
-            yield from _compare_volume_members(storage, options["vgcreate", ""])
+            yield from _compare_volume_group(observed_storage, options["vgcreate", ""])
+            yield from _compare_volume_members(observed_storage, options["vgcreate", ""])
         if ("zpool", "") in options:
-            yield from compare_pool(storage, file_systems, options["zpool", ""])
+            yield from compare_pool(observed_storage, file_systems, options["zpool", ""])
         for each in file_systems if ("mkfs.xfs", "-l logdev") in options else ():
-            log = _find_disk(storage, each.log_device or "")
-            yield from _compare_device(storage, log, options["mkfs.xfs", "-l logdev"], each.location, _LOG)
+            log = _find_disk(observed_storage, each.log_device or "")
+            yield from _compare_device(observed_storage, log, options["mkfs.xfs", "-l logdev"], each.location, _LOG)
         for program in ("mkfs.xfs", "mke2fs"):
             for each in file_systems if (program, "") in options else ():
-                disk = _find_disk(storage, each.device)
-                yield from _compare_device(storage, disk, options[program, ""], each.location, _FILE_SYSTEM)
+                disk = _find_disk(observed_storage, each.device)
+                yield from _compare_device(observed_storage, disk, options[program, ""], each.location, _FILE_SYSTEM)
         if ("mount", "") in options:
             yield from _compare_mount_point(file_systems, options["mount", ""], mount_points)
 
 
 def _find_unplanned_layers(
-    storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem]
+    observed_storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem]
 ) -> Iterator[LayoutFault]:
     """Mapped devices below a planned file system that no plan writes, as encryption or a cache."""
-    names = {disk.name for disk in list_disks_below(storage, tuple(file_systems))}
-    for disk in storage.disks.values():
+    names = {disk.name for disk in list_disks_below(observed_storage, tuple(file_systems))}
+    for disk in observed_storage.disks.values():
         # raid5_ls and raid10 of LVM, thin-pool
         segment_kinds = {re.sub(r"^raid.*", "raid", segment.kind).removesuffix("-pool") for segment in disk.segments}
         for target in sorted((set(disk.settings.get("mapper_targets", "").split()) | segment_kinds) & set(
@@ -111,12 +111,12 @@ def _find_unplanned_layers(
             )  # fmt: skip
 
 
-def _compare_volume_group(storage: ObservedStorage, arguments: str) -> Iterator[LayoutFault | CheckedItem]:
+def _compare_volume_group(observed_storage: ObservedStorage, arguments: str) -> Iterator[LayoutFault | CheckedItem]:
     group, *planned = split_device_arguments(arguments)
-    for disk in list(storage.disks.values()):
+    for disk in list(observed_storage.disks.values()):
         if disk.settings.get("group_of_pv") != group:
             continue
-        paths = find_planned_names(storage, planned, disk)
+        paths = find_planned_names(observed_storage, planned, disk)
         if paths is None:
             continue
         yield CheckedItem("the planned physical volumes", disk.name)
@@ -129,14 +129,14 @@ def _compare_volume_group(storage: ObservedStorage, arguments: str) -> Iterator[
             )  # fmt: skip
 
 
-def _compare_volume_members(storage: ObservedStorage, arguments: str) -> Iterator[LayoutFault]:
+def _compare_volume_members(observed_storage: ObservedStorage, arguments: str) -> Iterator[LayoutFault]:
     """Planned physical volumes that a striped volume of the group does not use."""
     group, *planned = split_device_arguments(arguments)
-    for disk in storage.disks.values():
+    for disk in observed_storage.disks.values():
         if disk.settings.get("volume_group") != group or disk.level != "raid0":
             continue
-        answers = [find_planned_names(storage, planned, storage.disks[name]) for name in disk.members
-                   if name in storage.disks]  # fmt: skip
+        answers = [find_planned_names(observed_storage, planned, observed_storage.disks[name]) for name in disk.members
+                   if name in observed_storage.disks]  # fmt: skip
         present = {path for paths in answers for path in paths or ()}
         absent = [path for path in planned if path not in present] if answers and None not in answers else []
         if absent:
@@ -160,16 +160,24 @@ def list_planned_targets(commands: Iterable[Mapping[tuple[str, str], str]]) -> d
     return targets
 
 
-def _compare_targets(storage: ObservedStorage, targets: Mapping[str, str]) -> Iterator[LayoutFault | CheckedItem]:
+def _compare_targets(
+    observed_storage: ObservedStorage, targets: Mapping[str, str]
+) -> Iterator[LayoutFault | CheckedItem]:
     """The devices that have the labels of targets."""
-    labels = list_target_labels(storage)
-    owners = {name: [label for label, path in targets.items() if is_planned_device(storage, path, storage.disks[name])]
-              for name in labels}  # fmt: skip
+    labels = list_target_labels(observed_storage)
+    owners = {
+        name: [
+            label
+            for label, path in targets.items()
+            if is_planned_device(observed_storage, path, observed_storage.disks[name])
+        ]
+        for name in labels
+    }
     done: set[str] = set()
     for name, label in labels.items():
         if label not in targets and not _TARGET_LABEL.fullmatch(label):
             continue
-        disk = storage.disks[name]
+        disk = observed_storage.disks[name]
         missing = [target for target in owners[name] if target not in labels.values()]
         other = next((each for each, text in labels.items() if text in owners[name] and label in owners[each]), name)
         if missing and label not in owners[name]:
@@ -185,34 +193,36 @@ def _compare_targets(storage: ObservedStorage, targets: Mapping[str, str]) -> It
             done.add(name)
             if other not in done:
                 yield CheckedItem("the planned device of a target", label)
-                yield _report_exchanged_targets(storage, ((label, name), (labels[other], other)))
+                yield _report_exchanged_targets(observed_storage, ((label, name), (labels[other], other)))
         elif label in targets:
-            yield from _compare_device(storage, disk, targets[label], label, _TARGET)
+            yield from _compare_device(observed_storage, disk, targets[label], label, _TARGET)
 
 
 def _report_exchanged_targets(
-    storage: ObservedStorage, targets: tuple[tuple[str, str], tuple[str, str]]
+    observed_storage: ObservedStorage, targets: tuple[tuple[str, str], tuple[str, str]]
 ) -> LayoutFault:
     names = tuple(sorted(label for label, _ in targets))
-    texts = [f"{label} is on {describe_device(storage.disks[name])}" for label, name in sorted(targets)]
+    texts = [f"{label} is on {describe_device(observed_storage.disks[name])}" for label, name in sorted(targets)]
     return LayoutFault(
         "not as planned", ", ".join(names), f"their devices are exchanged: {' and '.join(texts)}",
         _TARGET.cost, _TARGET.remedy, ("device",), names,
     )  # fmt: skip
 
 
-def _find_disk(storage: ObservedStorage, device_path: str) -> ObservedDisk | None:
+def _find_disk(observed_storage: ObservedStorage, device_path: str) -> ObservedDisk | None:
     """The disk that has the last part of a path as its name, or as that of its map."""
     name = device_path.rsplit("/", 1)[-1]
-    disks = (disk for disk in storage.disks.values() if name and name in (disk.name, disk.settings.get("name")))
+    disks = (
+        disk for disk in observed_storage.disks.values() if name and name in (disk.name, disk.settings.get("name"))
+    )
     return next(disks, None)
 
 
 def _compare_device(
-    storage: ObservedStorage, disk: ObservedDisk | None, path: str, location: str, use: _DeviceUse
+    observed_storage: ObservedStorage, disk: ObservedDisk | None, path: str, location: str, use: _DeviceUse
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Whether `disk` is the planned device of a target, file system or log, where an output identifies it."""
-    answer = is_planned_device(storage, path, disk) if disk is not None else None
+    answer = is_planned_device(observed_storage, path, disk) if disk is not None else None
     if disk is None or answer is None:
         return
     yield CheckedItem(use.subject, location)

@@ -33,10 +33,10 @@ def _split_vdevs(arguments: str) -> tuple[list[list[str]], list[str]]:
     return vdevs, devices[end + 1 :]
 
 
-def find_vdev_disk(storage: ObservedStorage, vdev_name: str) -> ObservedDisk:
+def find_vdev_disk(observed_storage: ObservedStorage, vdev_name: str) -> ObservedDisk:
     """The disk of a vdev, whose name may be that of the kernel or of a link; without one, a disk of that link."""
     name = re.sub(r"-part\d+$", "", vdev_name.removeprefix("/dev/"))
-    for disk in storage.disks.values():
+    for disk in observed_storage.disks.values():
         links = {link.rpartition("/")[2] for link in disk.settings.get("links", "").split()}
         if name in (disk.name, disk.settings.get("name"), f"wwn-{disk.settings.get('wwn', '')}") or name in links:
             return disk
@@ -45,7 +45,7 @@ def find_vdev_disk(storage: ObservedStorage, vdev_name: str) -> ObservedDisk:
 
 
 def compare_pool(
-    storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem], arguments: str
+    observed_storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem], arguments: str
 ) -> Iterator[LayoutFault | CheckedItem]:
     """The drives of each vdev against those in the arguments of zpool create."""
     planned_vdevs, spares = _split_vdevs(arguments)
@@ -55,11 +55,15 @@ def compare_pool(
         strays: list[tuple[str, str, list[str], list[str], list[str]]] = []
         for vdev in pool.vdevs:
             is_drive = vdev.kind == "drive" and not vdev.use
-            paths = find_planned_names(storage, planned, find_vdev_disk(storage, vdev.name)) if is_drive else None
+            paths = (
+                find_planned_names(observed_storage, planned, find_vdev_disk(observed_storage, vdev.name))
+                if is_drive
+                else None
+            )
             if paths is not None:
                 yield CheckedItem("the planned drives of vdevs", pool.location)
                 groups.setdefault(vdev.parent or vdev.name, {})[vdev.name] = paths
-        yield from _compare_pool_spares(storage, pool, planned, spares)
+        yield from _compare_pool_spares(observed_storage, pool, planned, spares)
         for parent, members in groups.items():
             all_paths = {path for paths in members.values() for path in paths}
             usual = max(planned_vdevs, key=lambda vdev: len(all_paths & set(vdev)))
@@ -108,11 +112,13 @@ def _report_stray_drives(
 
 
 def _compare_pool_spares(
-    storage: ObservedStorage, pool: ObservedFileSystem, planned: list[str], spares: Sequence[str]
+    observed_storage: ObservedStorage, pool: ObservedFileSystem, planned: list[str], spares: Sequence[str]
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Planned spares that are none: absent, or a member of a vdev for good. Outputs must identify all drives."""
     vdevs = [vdev for vdev in pool.vdevs if vdev.kind == "drive"]
-    answers = [find_planned_names(storage, planned, find_vdev_disk(storage, vdev.name)) for vdev in vdevs]
+    answers = [
+        find_planned_names(observed_storage, planned, find_vdev_disk(observed_storage, vdev.name)) for vdev in vdevs
+    ]
     if not spares or not answers or None in answers:
         return
     yield CheckedItem("the planned spares of a pool", pool.location)

@@ -17,7 +17,9 @@ _USED_SHARE = 0.9
 _FINE_STATES = frozenset({"", "optimal", "active", "running", "live", "clean", "optimal active", "active sync"})
 
 
-def find_redundancy_faults(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def find_redundancy_faults(
+    observed_storage: ObservedStorage, disk: ObservedDisk
+) -> Iterator[LayoutFault | CheckedItem]:
     """Faults of the state, the spares and the bitmap of one disk."""
     missing = _read_disk_count(disk, "degraded")
     state = disk.state.lower().strip()
@@ -31,7 +33,7 @@ def find_redundancy_faults(storage: ObservedStorage, disk: ObservedDisk) -> Iter
         yield LayoutFault(
             "degraded", disk.name,
             f"{disk.level or disk.kind} {disk.name} runs with {noun} missing"
-            f"{_name_failed_members(storage, disk)}{_name_idle_spares(storage, disk)}",
+            f"{_name_failed_members(observed_storage, disk)}{_name_idle_spares(observed_storage, disk)}",
             f"reads of what it held are computed from all others; {_describe_margin(disk, lost)}",
             "replace the drive (mdadm --manage --add)",
         )  # fmt: skip
@@ -44,7 +46,7 @@ def find_redundancy_faults(storage: ObservedStorage, disk: ObservedDisk) -> Iter
     if failed and not is_degraded:
         yield LayoutFault(
             "failed drive in an array", disk.name,
-            f"{failed} of its devices are marked as failed{_name_failed_members(storage, disk)}",
+            f"{failed} of its devices are marked as failed{_name_failed_members(observed_storage, disk)}",
             "a spare took over, or the failed one was a spare: fewer drives can take over next time",
             "mdadm --manage --remove it, and add a new one",
         )  # fmt: skip
@@ -64,21 +66,25 @@ def find_redundancy_faults(storage: ObservedStorage, disk: ObservedDisk) -> Iter
     yield from _check_rebuild_rate(disk)
 
 
-def _name_devices(storage: ObservedStorage, names_text: str) -> list[str]:
+def _name_devices(observed_storage: ObservedStorage, names_text: str) -> list[str]:
     """Names of the kernel, those of maps with the name of the map, which says where the drive is."""
-    maps = {name: storage.disks[name].settings.get("name", "") for name in names_text.split() if name in storage.disks}
+    maps = {
+        name: observed_storage.disks[name].settings.get("name", "")
+        for name in names_text.split()
+        if name in observed_storage.disks
+    }
     return [f"{name} ({maps[name]})" if maps.get(name, name) not in ("", name) else name for name in names_text.split()]
 
 
-def _name_failed_members(storage: ObservedStorage, disk: ObservedDisk) -> str:
-    names = _name_devices(storage, disk.settings.get("failed_devices", ""))
+def _name_failed_members(observed_storage: ObservedStorage, disk: ObservedDisk) -> str:
+    names = _name_devices(observed_storage, disk.settings.get("failed_devices", ""))
     return f"; failed: {', '.join(names)}" if names else ""
 
 
-def _name_idle_spares(storage: ObservedStorage, disk: ObservedDisk) -> str:
+def _name_idle_spares(observed_storage: ObservedStorage, disk: ObservedDisk) -> str:
     """Spares of a degraded array that is not rebuilt, as far as an output shows whether it is."""
     is_idle = disk.settings.get("sync_action", "idle" if disk.state else "") == "idle"
-    spares = _name_devices(storage, disk.settings.get("spare_devices", ""))
+    spares = _name_devices(observed_storage, disk.settings.get("spare_devices", ""))
     return f"; no rebuild runs, although it has the spare {', '.join(spares)}" if is_idle and spares else ""
 
 

@@ -14,7 +14,9 @@ from sonde.model.errors import UserError
 from sonde.model.units import format_bytes
 
 
-def find_slice_faults(storage: ObservedStorage, slice_table: ObservedSlices) -> Iterator[LayoutFault | CheckedItem]:
+def find_slice_faults(
+    observed_storage: ObservedStorage, slice_table: ObservedSlices
+) -> Iterator[LayoutFault | CheckedItem]:
     """Faults of a slice table before it is written: fractions, duplicates, alignment for the geometry of its disk."""
     yield CheckedItem("slices", slice_table.name)
     shares = sum(share for _, share, _, _ in slice_table.rows if share is not None)
@@ -34,7 +36,7 @@ def find_slice_faults(storage: ObservedStorage, slice_table: ObservedSlices) -> 
     geometry = _parse_layout_geometry(slice_table.origin) or next(
         (
             disk.geometry
-            for disk in storage.disks.values()
+            for disk in observed_storage.disks.values()
             if slice_table.disk and slice_table.disk in (disk.name, disk.settings.get("device"))
         ),
         "",

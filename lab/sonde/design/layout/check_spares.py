@@ -14,16 +14,16 @@ from sonde.model.units import format_bytes
 _LEVELS = ("raid4", "raid5", "raid6", "raid10")
 
 
-def find_spare_faults(storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+def find_spare_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
     """Arrays without a spare. Where no output shows mdadm.conf, an array next to one of its level with spares may share
     those, so it is no fault."""
-    for array in _list_arrays(storage):
-        if _may_share_spares(storage, array):
+    for array in _list_arrays(observed_storage):
+        if _may_share_spares(observed_storage, array):
             continue
         yield CheckedItem("spares", array.name)
         # the spare of an array that is degraded is being used, or is what is missing
         is_degraded = array.settings.get("degraded", "0") != "0" or "degraded" in array.state.lower()
-        if not _count_spares(array) and not is_degraded and not _shares_spares(storage, array):
+        if not _count_spares(array) and not is_degraded and not _shares_spares(observed_storage, array):
             yield LayoutFault(
                 "no spare", array.name, f"{array.level} {array.name} has no hot spare",
                 "after the loss of a drive it stays degraded until somebody replaces it",
@@ -31,10 +31,12 @@ def find_spare_faults(storage: ObservedStorage) -> Iterator[LayoutFault | Checke
             )  # fmt: skip
 
 
-def find_pool_spare_faults(storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+def find_pool_spare_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
     """Spares of ZFS pools that are smaller than the drives of their vdevs."""
-    for pool in storage.file_systems:
-        sizes = {vdev.name: find_vdev_disk(storage, vdev.name).size for vdev in pool.vdevs if vdev.kind == "drive"}
+    for pool in observed_storage.file_systems:
+        sizes = {
+            vdev.name: find_vdev_disk(observed_storage, vdev.name).size for vdev in pool.vdevs if vdev.kind == "drive"
+        }
         least = min((size for vdev in pool.vdevs if not vdev.use and (size := sizes.get(vdev.name))), default=0)
         for vdev in pool.vdevs if least else ():
             size = sizes.get(vdev.name)
@@ -49,17 +51,17 @@ def find_pool_spare_faults(storage: ObservedStorage) -> Iterator[LayoutFault | C
                 )  # fmt: skip
 
 
-def list_unknown_spare_groups(storage: ObservedStorage) -> list[str]:
+def list_unknown_spare_groups(observed_storage: ObservedStorage) -> list[str]:
     """What is not known of arrays that may share spares."""
-    names = [array.name for array in _list_arrays(storage) if _may_share_spares(storage, array)]
+    names = [array.name for array in _list_arrays(observed_storage) if _may_share_spares(observed_storage, array)]
     if not names:
         return []
     return [f"whether {', '.join(names)} {'shares' if len(names) == 1 else 'share'} spares: no output shows mdadm.conf"]
 
 
-def _list_arrays(storage: ObservedStorage) -> list[ObservedDisk]:
+def _list_arrays(observed_storage: ObservedStorage) -> list[ObservedDisk]:
     return [
-        disk for disk in storage.disks.values()
+        disk for disk in observed_storage.disks.values()
         if disk.kind == "md" and disk.level in _LEVELS and disk.settings.get("spares", "").isdigit()
     ]  # fmt: skip
 
@@ -68,16 +70,16 @@ def _count_spares(array: ObservedDisk) -> int:
     return int(array.settings["spares"])
 
 
-def _shares_spares(storage: ObservedStorage, array: ObservedDisk) -> bool:
+def _shares_spares(observed_storage: ObservedStorage, array: ObservedDisk) -> bool:
     group = array.settings.get("spare_group", "none")
     return group != "none" and any(
-        _count_spares(each) for each in _list_arrays(storage) if each.settings.get("spare_group") == group
+        _count_spares(each) for each in _list_arrays(observed_storage) if each.settings.get("spare_group") == group
     )
 
 
-def _may_share_spares(storage: ObservedStorage, array: ObservedDisk) -> bool:
+def _may_share_spares(observed_storage: ObservedStorage, array: ObservedDisk) -> bool:
     return (
         not _count_spares(array)
         and "spare_group" not in array.settings
-        and any(_count_spares(each) and each.level == array.level for each in _list_arrays(storage))
+        and any(_count_spares(each) and each.level == array.level for each in _list_arrays(observed_storage))
     )

@@ -16,24 +16,24 @@ _BASE_KINDS = ("md", "multipath", "lun", "disk")
 _SLICE = "$(slice"
 
 
-def list_target_labels(storage: ObservedStorage) -> dict[str, str]:
+def list_target_labels(observed_storage: ObservedStorage) -> dict[str, str]:
     """The labels of devices by their names; a path of a map has the label of its map."""
-    paths = {path.name for disk in storage.disks.values() for path in disk.paths}
+    paths = {path.name for disk in observed_storage.disks.values() for path in disk.paths}
     return {
         disk.name: re.sub(r"[:=]", "-", disk.settings.get("fs_label", ""))
-        for disk in storage.disks.values() if disk.name not in paths
+        for disk in observed_storage.disks.values() if disk.name not in paths
     }  # fmt: skip
 
 
 def find_shared_devices(
-    storage: ObservedStorage, planned_targets: Mapping[str, str]
+    observed_storage: ObservedStorage, planned_targets: Mapping[str, str]
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Object targets on one array or LUN, unless the plan divides devices among targets."""
     if any(path.startswith(_SLICE) for path in planned_targets.values()):
         return
     labels_by_base: dict[str, dict[str, str]] = {}
-    for name, label in list_target_labels(storage).items():
-        base = _find_base_device(storage, name)
+    for name, label in list_target_labels(observed_storage).items():
+        base = _find_base_device(observed_storage, name)
         if _DATA_TARGET.fullmatch(label) and base is not None:
             labels_by_base.setdefault(base.name, {})[label] = name
             yield CheckedItem("one target on each device", base.name)
@@ -42,33 +42,34 @@ def find_shared_devices(
             texts = [f"{label} on {name}" for label, name in sorted(names.items())]
             yield LayoutFault(
                 "targets share a device", ", ".join(sorted(names)),
-                f"{len(names)} object targets are on {describe_device(storage.disks[base_name])}: {', '.join(texts)}",
+                f"{len(names)} object targets are on {describe_device(observed_storage.disks[base_name])}: "
+                f"{', '.join(texts)}",
                 "they share its rate, heads go back and forth between them, and all are lost with it",
                 "make one of them on a device that holds no other target", ("device",), tuple(sorted(names)),
             )  # fmt: skip
 
 
-def _find_base_device(storage: ObservedStorage, name: str) -> ObservedDisk | None:
+def _find_base_device(observed_storage: ObservedStorage, name: str) -> ObservedDisk | None:
     """The array, map or disk that holds a device: itself, or what a partition or volume of one device is cut from."""
-    disk = storage.disks.get(name)
+    disk = observed_storage.disks.get(name)
     while disk is not None and disk.kind not in _BASE_KINDS:
         below = disk.on or (disk.members[0] if len(disk.members) == 1 else "")
-        disk = storage.disks.get(below)
+        disk = observed_storage.disks.get(below)
     return disk
 
 
 def find_unmounted_targets(
-    storage: ObservedStorage, planned_targets: Mapping[str, str]
+    observed_storage: ObservedStorage, planned_targets: Mapping[str, str]
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Planned targets whose array runs on this server, where outputs show its mounts. Only one server of a pair runs an
     array."""
-    mounted = {_read_device_name(storage, each.device) for each in storage.file_systems
+    mounted = {_read_device_name(observed_storage, each.device) for each in observed_storage.file_systems
                if each.kind == "lustre" and any(option.startswith("svname=") for option in each.options)}  # fmt: skip
-    running = {each.location for each in storage.file_systems if each.facts.get("device_state") == "UP"}
-    shows_mounts = any(each.options and each.location.startswith("/") for each in storage.file_systems)
+    running = {each.location for each in observed_storage.file_systems if each.facts.get("device_state") == "UP"}
+    shows_mounts = any(each.options and each.location.startswith("/") for each in observed_storage.file_systems)
     for label, path in planned_targets.items() if shows_mounts else ():
-        for disk in storage.disks.values():
-            if disk.kind != "md" or not is_planned_device(storage, path, disk):
+        for disk in observed_storage.disks.values():
+            if disk.kind != "md" or not is_planned_device(observed_storage, path, disk):
                 continue
             yield CheckedItem("planned targets are mounted", label)
             if disk.name not in mounted and label not in running:
@@ -80,12 +81,12 @@ def find_unmounted_targets(
                 )  # fmt: skip
 
 
-def _read_device_name(storage: ObservedStorage, device_path: str) -> str:
+def _read_device_name(observed_storage: ObservedStorage, device_path: str) -> str:
     """The name of the disk that a path in /dev leads to."""
     name = device_path.rsplit("/", 1)[-1]
     disks = [
         disk
-        for disk in storage.disks.values()
+        for disk in observed_storage.disks.values()
         if device_path in disk.settings.get("links", "").split() or name in (disk.name, disk.settings.get("name"))
     ]
     return disks[0].name if disks else name

@@ -31,16 +31,16 @@ _FAULTY_TARGETS = {
 }  # fmt: skip
 
 
-def find_volume_faults(storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+def find_volume_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
     """All faults of volumes and mapped devices."""
-    for disk in storage.disks.values():
+    for disk in observed_storage.disks.values():
         if disk.segments:
-            yield from _check_segments(storage, disk)
+            yield from _check_segments(observed_storage, disk)
         for target in disk.settings.get("mapper_targets", "").split():
             yield CheckedItem("targets of device mapper", disk.name)
             if target in _FAULTY_TARGETS:
                 yield LayoutFault(f"target {target}", disk.name, *_FAULTY_TARGETS[target])
-        yield from _check_snapshots(storage, disk)
+        yield from _check_snapshots(observed_storage, disk)
 
 
 def describe_segment(segment: VolumeSegment) -> str:
@@ -50,7 +50,7 @@ def describe_segment(segment: VolumeSegment) -> str:
     return f"{segment.kind or 'unknown'}{stripes}{unit} on {', '.join(segment.members) or 'unknown devices'}"
 
 
-def _check_segments(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def _check_segments(observed_storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     """Segments after the first that are stripes of another kind or lie on other devices."""
     first, *others = disk.segments
     yield CheckedItem("segments", disk.name)
@@ -60,7 +60,9 @@ def _check_segments(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[La
             continue  # another fault
         has_other_shape = (segment.kind, segment.stripes, segment.unit) != (first.kind, first.stripes, first.unit)
         has_other_devices = bool(segment.members) and set(segment.members) != set(first.members)
-        has_other_technology = _list_technologies(storage, segment) != _list_technologies(storage, first)
+        has_other_technology = _list_technologies(observed_storage, segment) != _list_technologies(
+            observed_storage, first
+        )
         if not has_other_shape and not (has_other_devices and (is_striped or has_other_technology)):
             continue
         size = f" of {format_bytes(segment.size)}" if segment.size else ""
@@ -78,18 +80,20 @@ def _check_segments(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[La
         )  # fmt: skip
 
 
-def _list_technologies(storage: ObservedStorage, segment: VolumeSegment) -> set[bool]:
+def _list_technologies(observed_storage: ObservedStorage, segment: VolumeSegment) -> set[bool]:
     """Whether the drives below are flash, as far as that is known."""
-    below = [disk for member in segment.members for disk in storage.iterate_disks_below(member)]
+    below = [disk for member in segment.members for disk in observed_storage.iterate_disks_below(member)]
     return {disk.flash for disk in below if disk.flash is not None and disk.kind != "part"}
 
 
-def _check_snapshots(storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+def _check_snapshots(observed_storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
     kind, targets = disk.settings.get("volume_type", ""), disk.settings.get("mapper_targets", "").split()
     if kind or targets:
         yield CheckedItem("snapshots", disk.name)
     group = disk.settings.get("volume_group", "").replace("-", "--")
-    volumes = [each for each in storage.disks.values() if each.settings.get("origin") and each.name != disk.name]
+    volumes = [
+        each for each in observed_storage.disks.values() if each.settings.get("origin") and each.name != disk.name
+    ]
     snapshots = [each for each in volumes
                  if f"{group}-{each.settings['origin'].replace('-', '--')}" == disk.name]  # fmt: skip
     names = f": {', '.join(each.name for each in snapshots)}" if snapshots else ""

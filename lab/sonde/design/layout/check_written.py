@@ -202,10 +202,10 @@ COMPARISONS: Mapping[tuple[str, str], AttributeComparison] = {
 
 
 def find_written_faults(
-    storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem], written: Sequence[WrittenAttribute]
+    observed_storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem], written: Sequence[WrittenAttribute]
 ) -> Iterator[LayoutFault | CheckedItem]:
     """Observed values that differ from the written ones. `file_systems` are those that the plan is for."""
-    view = PlanView(storage, tuple(file_systems), tuple(written))
+    view = PlanView(observed_storage, tuple(file_systems), tuple(written))
     for key in dict.fromkeys(attribute.key for attribute in written):
         comparison = COMPARISONS.get(key)
         if comparison is None or comparison.observe is None:
@@ -223,10 +223,14 @@ def find_written_faults(
 
 
 def list_not_compared(
-    written: Sequence[WrittenAttribute], checked_subjects: Collection[str], storage: ObservedStorage | None = None
+    written: Sequence[WrittenAttribute],
+    checked_subjects: Collection[str],
+    observed_storage: ObservedStorage | None = None,
 ) -> tuple[str, ...]:
     """Written attributes that were not compared, with the reason; attributes of one reason in one text."""
-    view = PlanView(storage or ObservedStorage(), (storage or ObservedStorage()).file_systems, tuple(written))
+    view = PlanView(
+        observed_storage or ObservedStorage(), (observed_storage or ObservedStorage()).file_systems, tuple(written)
+    )
     names_by_reason: dict[str, dict[str, None]] = {}
     for program, option in dict.fromkeys(attribute.key for attribute in written):
         comparison = COMPARISONS.get((program, option))

@@ -23,10 +23,12 @@ _DATA_SLICE = 11
 _ALL = 0.95
 
 
-def format_cray_x1_commands(system: System, layouts: Sequence[FileSystemLayout], *, binary: bool = False) -> str:
+def format_cray_x1_commands(
+    system: System, layouts: Sequence[FileSystemLayout], *, in_powers_of_1024: bool = False
+) -> str:
     """The commands for a system with LUNs, one block per tool; empty for other systems.
 
-    With `binary` sizes of LUNs are powers of 1024, and csmadd has its option -G.
+    With `in_powers_of_1024` sizes of LUNs are powers of 1024, and csmadd has its option -G.
     """
     devices = [
         device for layout in layouts for device in (*layout.devices, *([layout.log] if layout.log is not None else []))
@@ -36,13 +38,13 @@ def format_cray_x1_commands(system: System, layouts: Sequence[FileSystemLayout],
     )
     if not luns:
         return ""
-    blocks = [list(_make_csm_command(system, binary)), *([*_make_parts_file(system, lun)] for lun in luns)]
+    blocks = [list(_make_csm_command(system, in_powers_of_1024)), *([*_make_parts_file(system, lun)] for lun in luns)]
     blocks += [list(_make_volume_commands(layout)) for layout in layouts]
     blocks += [[_make_mkfs_command(layout)] for layout in layouts if layout.table.kind == "xfs"]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
-def _make_csm_command(system: System, binary: bool) -> Iterator[str]:
+def _make_csm_command(system: System, in_powers_of_1024: bool) -> Iterator[str]:
     """csmadd CHASSIS SLOT LAYOUT SIZES...: for each group the sizes of its LUNs in GB; 0 is the remainder."""
     for item in system.list_parts("enclosures"):
         box = item.table
@@ -58,9 +60,9 @@ def _make_csm_command(system: System, binary: bool) -> Iterator[str]:
             for group in system.list_parts("raid_groups")
             if item.id in _find_enclosures_of_group(system, group.id)
         ]
-        sizes = [_describe_lun_sizes(system, group, binary) for group in groups]
+        sizes = [_describe_lun_sizes(system, group, in_powers_of_1024) for group in groups]
         if len(groups) == len(geometries):
-            option = ["-G"] if binary else []
+            option = ["-G"] if in_powers_of_1024 else []
             yield quote_command(["csmadd", *option, int(box.chassis), int(box.slot), box.layout, *sizes])
 
 
@@ -108,12 +110,12 @@ def _make_parts_file(system: System, lun: str) -> Iterator[str]:
     yield f"/sbin/parts -w {queue}-v -c /etc/parts/{disk.rsplit('/', 1)[-1]}.cf {disk}"
 
 
-def _choose_slice_number(slice_table: Slice, slice_position: int, first_index: int, *, is_only_slice: bool) -> int:
+def _choose_slice_number(slice_table: Slice, index_in_table: int, first_index: int, *, is_only_slice: bool) -> int:
     match = re.search(r"s(\d+)$", slice_table.device)
     if match:
         return int(match[1])
     if slice_table.number is not None:
-        return int(slice_table.number) + slice_position
+        return int(slice_table.number) + index_in_table
     return _DATA_SLICE if is_only_slice else first_index
 
 

@@ -18,18 +18,18 @@ def split_device_arguments(arguments_text: str) -> list[str]:
     return _ARGUMENT.findall(arguments_text)
 
 
-def is_planned_device(storage: ObservedStorage, planned_path: str, disk: ObservedDisk) -> bool | None:
+def is_planned_device(observed_storage: ObservedStorage, planned_path: str, disk: ObservedDisk) -> bool | None:
     """Whether `disk` is the planned device; None where the plan names none or no output identifies it."""
     if match := _SLICE.fullmatch(planned_path):
-        return _is_planned_partition(storage, match[1], match[2], disk)
+        return _is_planned_partition(observed_storage, match[1], match[2], disk)
     if "$" in planned_path:
         return None
     if match := re.fullmatch(r"(/dev/(?:disk/by-[a-z]+|mapper)/.+)-part(\d+)", planned_path):
-        return _is_planned_partition(storage, match[1], match[2], disk)
+        return _is_planned_partition(observed_storage, match[1], match[2], disk)
     links = disk.settings.get("links", "").split()
     if planned_path in links or planned_path == f"/dev/{disk.name}":
         return True
-    parent = storage.disks.get(disk.on) if disk.kind == "part" else None
+    parent = observed_storage.disks.get(disk.on) if disk.kind == "part" else None
     if parent is not None and not re.search(r"(sd[a-z]+|p)\d+$", planned_path):
         disk, links = parent, parent.settings.get("links", "").split()  # a partition of all of a planned drive
         if planned_path in links or planned_path == f"/dev/{disk.name}":
@@ -42,7 +42,7 @@ def is_planned_device(storage: ObservedStorage, planned_path: str, disk: Observe
     if planned_path == f"/dev/mapper/{disk.name}" or name in _list_names(disk, folder):
         return True
     # the administrator may have given it another name: it is another device only where the planned name exists
-    return False if any(name in _list_names(other, folder) for other in storage.disks.values()) else None
+    return False if any(name in _list_names(other, folder) for other in observed_storage.disks.values()) else None
 
 
 def _list_names(disk: ObservedDisk, folder: str) -> list[str]:
@@ -79,19 +79,23 @@ def _has_identity(disk: ObservedDisk, link_name: str) -> bool | None:
     return None
 
 
-def _is_planned_partition(storage: ObservedStorage, planned_disk: str, number: str, disk: ObservedDisk) -> bool | None:
+def _is_planned_partition(
+    observed_storage: ObservedStorage, planned_disk: str, number: str, disk: ObservedDisk
+) -> bool | None:
     match = _PARTITION_NUMBER.search(disk.settings.get("name", "") or disk.name)
-    parent = storage.disks.get(disk.on)
+    parent = observed_storage.disks.get(disk.on)
     if parent is None:
         return None
     if match is not None and match[1] != number:
         return False
-    return is_planned_device(storage, planned_disk, parent)
+    return is_planned_device(observed_storage, planned_disk, parent)
 
 
-def find_planned_names(storage: ObservedStorage, planned_paths: list[str], disk: ObservedDisk) -> list[str] | None:
+def find_planned_names(
+    observed_storage: ObservedStorage, planned_paths: list[str], disk: ObservedDisk
+) -> list[str] | None:
     """The planned paths that lead to `disk`; None where that is not known of all of them and none is sure."""
-    answers = {path: is_planned_device(storage, path, disk) for path in planned_paths}
+    answers = {path: is_planned_device(observed_storage, path, disk) for path in planned_paths}
     matching = [path for path, answer in answers.items() if answer]
     return matching if matching or all(answer is False for answer in answers.values()) else None
 

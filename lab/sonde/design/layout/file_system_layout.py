@@ -96,8 +96,8 @@ class _LayoutComputation:
         file_system_table: FileSystem,
         devices: tuple[BlockDevice, ...],
         targets: tuple[str, ...],
-        log_device: BlockDevice | None,
-        bandwidth: BandwidthEstimate,
+        log_block_device: BlockDevice | None,
+        bandwidth_estimate: BandwidthEstimate,
     ) -> None:
         self.system, self.id, self.table, self.devices, self.targets = (
             system,
@@ -106,7 +106,7 @@ class _LayoutComputation:
             devices,
             targets,
         )
-        self.log, self.rates = log_device, bandwidth
+        self.log, self.rates = log_block_device, bandwidth_estimate
         self.derivations: list[Derivation] = []
 
     @property

@@ -139,9 +139,9 @@ def describe_measurement(stripe: StripeGeometry, measurement: StripeMeasurement)
         yield f"{check.question}: {value}{prediction}: {check.verdict}. {check.why}."
 
 
-def describe_observations(storage: ObservedStorage) -> Iterator[str]:
+def describe_observations(observed_storage: ObservedStorage) -> Iterator[str]:
     """One line per observed file system, file and disk."""
-    for file_system in storage.file_systems:
+    for file_system in observed_storage.file_systems:
         facts = [file_system.kind]
         if file_system.size_bytes is not None:
             facts.append(format_bytes(file_system.size_bytes))
@@ -155,10 +155,10 @@ def describe_observations(storage: ObservedStorage) -> Iterator[str]:
             facts.append(f"log {format_bytes(file_system.log)} {file_system.log_device or ''}".rstrip())
         facts += [f"{name} {value}" for name, value in file_system.facts.items() if value and name != "log_unit"]
         yield f"{file_system.location}: {', '.join(facts)}"
-    for file in storage.files:
+    for file in observed_storage.files:
         total = sum(length for _, _, length in file.pieces)
         yield f"{file.path}: {format_count_with_noun(len(file.pieces), 'extent')}, {format_bytes(total)}"
-    for disk in storage.disks.values():
+    for disk in observed_storage.disks.values():
         facts = [disk.kind, *([format_bytes(disk.size)] if disk.size is not None else []), disk.level, disk.geometry]
         if disk.full_stripe_bytes:
             facts.append(f"stripe {format_bytes(disk.full_stripe_bytes)}")
@@ -173,12 +173,12 @@ def describe_observations(storage: ObservedStorage) -> Iterator[str]:
 # ---- a report in the form of csmreport
 
 
-def make_report(system: System, layout: Sequence[FileSystemLayout], *, binary: bool = False) -> str:
+def make_report(system: System, layout: Sequence[FileSystemLayout], *, in_powers_of_1024: bool = False) -> str:
     """Every subsystem with its enclosures, controllers, drives, RAID groups and LUNs, then the file systems. Sizes of
-    drives and LUNs are in powers of 1000, or with `binary` of 1024, like csmreport with its option -G."""
+    drives and LUNs are in powers of 1000, or with `in_powers_of_1024` of 1024, like csmreport with its option -G."""
     lines = [f"{system.id}: {system.title}".rstrip(": ")]
     for box, members in _map_raid_groups_by_enclosure(system).items():
-        lines += ["", *_describe_subsystem(system, box, members, binary)]
+        lines += ["", *_describe_subsystem(system, box, members, in_powers_of_1024)]
     if layout:
         lines += ["", "File systems"]
         for row in make_plan_rows(layout):
@@ -204,12 +204,15 @@ def _map_raid_groups_by_enclosure(system: System) -> dict[str, list[str]]:
     return groups
 
 
-def _describe_subsystem(system: System, box: str, groups: Sequence[str], binary: bool) -> Iterator[str]:
+def _describe_subsystem(system: System, box: str, groups: Sequence[str], in_powers_of_1024: bool) -> Iterator[str]:
     kind = getattr(system.get_part(box).table, "kind", "") if box else ""
     yield f"{box or 'RAID groups'}{' (' + kind + ')' if kind else ''}"
     drives = [name for group in groups for name in system.find_references(group, "drives")]
     sizes = sorted({system.compute_capacity(drive) or 0 for drive in drives})
-    each = ", ".join(format_csm_size(size, in_powers_of_1024=binary) for size in sizes if size) or "size unknown"
+    each = (
+        ", ".join(format_csm_size(size, in_powers_of_1024=in_powers_of_1024) for size in sizes if size)
+        or "size unknown"
+    )
     yield f"  {format_count_with_noun(len(drives), 'drive')} in groups, {each}"
     for owner in dict.fromkeys(system.find_first_reference(group, "controller") for group in groups):
         if owner:
@@ -222,7 +225,7 @@ def _describe_subsystem(system: System, box: str, groups: Sequence[str], binary:
         )
         for item in system.list_parts("luns"):
             if group in system.find_references(item.id, "raid_group"):
-                yield _describe_lun(system, item.id, device, binary)
+                yield _describe_lun(system, item.id, device, in_powers_of_1024)
 
 
 def _describe_controller(system: System, controller_id: str) -> Iterator[str]:

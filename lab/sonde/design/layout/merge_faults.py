@@ -77,18 +77,18 @@ RULES: Sequence[CauseRule] = (
 
 
 def merge_faults(
-    results: Iterable[LayoutFault | CheckedItem], storage: ObservedStorage
+    check_results: Iterable[LayoutFault | CheckedItem], observed_storage: ObservedStorage
 ) -> list[LayoutFault | CheckedItem]:
     """The results with one fault for each cause. What a rule and the plan both say of an attribute is one fault, and
     so is what is said of several parts in the same words."""
-    remaining = drop_repeated_differences(results)
+    remaining = drop_repeated_differences(check_results)
     items = [each for each in remaining if not isinstance(each, LayoutFault)]
     faults = _join_equal_faults([each for each in remaining if isinstance(each, LayoutFault)])
-    paths = {path.name: disk.name for disk in storage.disks.values() for path in disk.paths}
+    paths = {path.name: disk.name for disk in observed_storage.disks.values() for path in disk.paths}
     faults = _absorb(faults, partial(_is_about_paths, paths))
     faults = _absorb(faults, _says_rule_and_plan)
     for rule in RULES:
-        faults = _absorb(faults, partial(_follows, storage, rule))
+        faults = _absorb(faults, partial(_follows, observed_storage, rule))
     return [*items, *faults]
 
 
@@ -155,7 +155,7 @@ def _is_about_paths(maps_by_path: dict[str, str], cause: LayoutFault, effect: La
     return _shares_attribute(cause, effect) and maps <= set(list_fault_parts(cause)) and "" not in maps
 
 
-def _follows(storage: ObservedStorage, rule: CauseRule, cause: LayoutFault, effect: LayoutFault) -> bool:
+def _follows(observed_storage: ObservedStorage, rule: CauseRule, cause: LayoutFault, effect: LayoutFault) -> bool:
     if (cause.kind, effect.kind) != (rule.cause, rule.effect):
         return False
     for fault, attributes in ((cause, rule.cause_attributes), (effect, rule.effect_attributes)):
@@ -165,18 +165,18 @@ def _follows(storage: ObservedStorage, rule: CauseRule, cause: LayoutFault, effe
     is_partial = rule.cause in _OF_SOME_PARTS or rule.effect == "one disk in several arrays"
     if affected <= causing or (not rule.is_above and is_partial and affected & causing):
         return True
-    return rule.is_above and all(causing & _list_names_below(storage, part) for part in affected)
+    return rule.is_above and all(causing & _list_names_below(observed_storage, part) for part in affected)
 
 
 # Findings whose consequences name one of their parts, and others.
 _OF_SOME_PARTS = frozenset({"path failed", "no active path", "target with another name", _SHARED})
 
 
-def _list_names_below(storage: ObservedStorage, part: str) -> set[str]:
+def _list_names_below(observed_storage: ObservedStorage, part: str) -> set[str]:
     """The names of all devices that a device or file system consists of, with the paths of its maps."""
     tops = [part]
-    for file_system in storage.file_systems:
+    for file_system in observed_storage.file_systems:
         if file_system.location == part:
-            tops += [disk.name for disk in list_disks_below(storage, (file_system,))]
-    below = [disk for top in tops for disk in storage.iterate_disks_below(top)]
+            tops += [disk.name for disk in list_disks_below(observed_storage, (file_system,))]
+    below = [disk for top in tops for disk in observed_storage.iterate_disks_below(top)]
     return {disk.name for disk in below} | {path.name for disk in below for path in disk.paths}

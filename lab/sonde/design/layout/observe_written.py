@@ -68,27 +68,29 @@ class PlanView:
 Observer = Callable[[PlanView, Key], Iterator[Observation]]
 
 
-def list_disks_below(storage: ObservedStorage, file_systems: tuple[ObservedFileSystem, ...]) -> list[ObservedDisk]:
+def list_disks_below(
+    observed_storage: ObservedStorage, file_systems: tuple[ObservedFileSystem, ...]
+) -> list[ObservedDisk]:
     """Disks below file systems, without those of their logs; all disks if no file system was observed."""
-    names = {disk.settings.get("name", disk.name): disk.name for disk in storage.disks.values()}
-    tops = [name for file_system in file_systems for name in _list_top_names(storage, file_system)]
-    data_disks = {disk.name: disk for top in tops for disk in storage.iterate_disks_below(names.get(top, top))}
-    return list(data_disks.values()) if data_disks or file_systems else list(storage.disks.values())
+    names = {disk.settings.get("name", disk.name): disk.name for disk in observed_storage.disks.values()}
+    tops = [name for file_system in file_systems for name in _list_top_names(observed_storage, file_system)]
+    data_disks = {disk.name: disk for top in tops for disk in observed_storage.iterate_disks_below(names.get(top, top))}
+    return list(data_disks.values()) if data_disks or file_systems else list(observed_storage.disks.values())
 
 
-def _list_top_names(storage: ObservedStorage, file_system: ObservedFileSystem) -> list[str]:
+def _list_top_names(observed_storage: ObservedStorage, file_system: ObservedFileSystem) -> list[str]:
     """The disks that hold a file system: its device, the drives of a pool, or the disk with the label of a target."""
     if file_system.device:
         return [file_system.device.rsplit("/", 1)[-1]]
     if file_system.kind == "zfs":
         names = [vdev.name for vdev in file_system.vdevs if not vdev.use]
         drives = {re.sub(r"-part\d+$", "", name).removeprefix("wwn-") for name in names}
-        return [name for name, disk in storage.disks.items() if drives & {name, disk.settings.get("wwn", "")}
+        return [name for name, disk in observed_storage.disks.items() if drives & {name, disk.settings.get("wwn", "")}
                 or any(link.rpartition("/")[2] in drives for link in disk.settings.get("links", "").split())
                 ]  # fmt: skip
     if file_system.kind in ("lustre", "ldiskfs"):
         # before its first start a target has a colon in its label, and an equals sign after writeconf
-        return [name for name, disk in storage.disks.items()
+        return [name for name, disk in observed_storage.disks.items()
                 if re.sub(r"[:=]", "-", disk.settings.get("fs_label", "")) == file_system.location]  # fmt: skip
     return []
 

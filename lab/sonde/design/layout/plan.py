@@ -102,9 +102,9 @@ def plan_layout(
     )
 
 
-def replace_id(grown: System, system: System) -> System:
+def replace_id(grown_system: System, system: System) -> System:
     """The grown system under the names of the one that it was made from."""
-    return replace(grown, files=system.files)
+    return replace(grown_system, files=system.files)
 
 
 def _find_document_entry(document: dict[str, Any], part_kind: str, part_id: str) -> dict[str, Any]:
@@ -273,9 +273,9 @@ class _PlanWriter:
                     return parse_bytes(_get_plain_value(entry["size"]))
         return candidate.device.capacity or 0
 
-    def _add_targets(self, placed: PlacedFileSystem) -> None:
+    def _add_targets(self, placed_file_system: PlacedFileSystem) -> None:
         """Adds one target per group, divided among the servers in order."""
-        requirement, system = placed.requirement, self.document
+        requirement, system = placed_file_system.requirement, self.document
         kind = {"lustre": "ost", "gpfs": "nsd"}.get(requirement.table.kind, "target")
         role = {"lustre": "oss", "gpfs": "nsd"}.get(requirement.table.kind, "")
         servers = [
@@ -283,10 +283,10 @@ class _PlanWriter:
             for server in system["servers"]
             if not role or role in _convert_to_list(server.get("roles", []))
         ]
-        count = len(placed.members)
+        count = len(placed_file_system.members)
         name = f"{requirement.id}-{kind}" + (f"[0-{count - 1}]" if count > 1 else "0")
         entry: dict[str, Any] = {"id": name, "kind": kind, "index": 0, "file_system": requirement.id,
-                                 "on": [member.id for member in placed.members]}  # fmt: skip
+                                 "on": [member.id for member in placed_file_system.members]}  # fmt: skip
         names = _expand_name_ranges(servers)
         if names:
             entry["server"] = [names[index % len(names)] for index in range(count)] if count > 1 else names[0]

@@ -69,7 +69,7 @@ def cut_slices(
     return tuple(extents)
 
 
-def _compute_wanted_size(piece: SliceRequest, room: int, alignment: int) -> int | None:
-    if piece.size is not None:
-        return -(-piece.size // alignment) * alignment
-    return None if piece.share is None else int(room * piece.share) // alignment * alignment
+def _compute_wanted_size(slice_request: SliceRequest, available_bytes: int, alignment: int) -> int | None:
+    if slice_request.size is not None:
+        return -(-slice_request.size // alignment) * alignment
+    return None if slice_request.share is None else int(available_bytes * slice_request.share) // alignment * alignment

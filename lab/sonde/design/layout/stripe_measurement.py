@@ -74,8 +74,8 @@ class StripeMeasurement:
 
 
 def choose_stripe_geometry(
-    storage: ObservedStorage,
-    plan: FileSystemLayout | None,
+    observed_storage: ObservedStorage,
+    planned_layout: FileSystemLayout | None,
     stated: tuple[int, int] | None = None,
     parity: bool | None = None,
 ) -> StripeGeometry:
@@ -88,28 +88,33 @@ def choose_stripe_geometry(
                 "of one RAID group."
             )
         return StripeGeometry(segment, stripe, segment, stripe, parity, "as stated")
-    if plan is not None and plan.devices:
+    if planned_layout is not None and planned_layout.devices:
         group = next(
             (
                 group
-                for group in plan.first_device.list_raid_groups()
+                for group in planned_layout.first_device.list_raid_groups()
                 if group.stripe_unit_bytes and group.raid_geometry and group.raid_geometry.data > 1
             ),
             None,
         )
         if group is not None and group.stripe_unit_bytes and group.full_stripe_bytes:
             geometry = group.raid_geometry
-            striped = plan.first_device.kind == "volumes"
-            unit = (plan.first_device.stripe_unit_bytes if striped else None) or group.stripe_unit_bytes
-            width = (plan.first_device.stripe_width_bytes if striped else None) or group.full_stripe_bytes
+            striped = planned_layout.first_device.kind == "volumes"
+            unit = (planned_layout.first_device.stripe_unit_bytes if striped else None) or group.stripe_unit_bytes
+            width = (planned_layout.first_device.stripe_width_bytes if striped else None) or group.full_stripe_bytes
             parity = bool(geometry and geometry.parity)
             return StripeGeometry(
-                group.stripe_unit_bytes, group.full_stripe_bytes, unit, width, parity, f"the plan of {plan.id}"
+                group.stripe_unit_bytes,
+                group.full_stripe_bytes,
+                unit,
+                width,
+                parity,
+                f"the plan of {planned_layout.id}",
             )
-    for file_system in storage.file_systems:
-        inner, full = find_stripe_below(storage, file_system, None)
+    for file_system in observed_storage.file_systems:
+        inner, full = find_stripe_below(observed_storage, file_system, None)
         if inner and full:
-            levels = {disk.level for disk in storage.disks.values() if disk.level}
+            levels = {disk.level for disk in observed_storage.disks.values() if disk.level}
             has_parity = bool(levels & {"raid4", "raid5", "raid6"}) if levels else parity
             return StripeGeometry(inner, full, inner, full, has_parity, "the disks below")
         if file_system.unit and file_system.width:

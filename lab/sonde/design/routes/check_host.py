@@ -107,20 +107,21 @@ def _list_not_given(host_tables: HostTables) -> tuple[str, ...]:
     return (*policies, *(() if has_aggregators else ("which ports LACP has joined to a bond (ip -d addr)",)))
 
 
-def _select_configuration_faults(configuration: RouteCheck, live: RouteCheck) -> RouteCheck:
+def _select_configuration_faults(configuration_check: RouteCheck, live_check: RouteCheck) -> RouteCheck:
     """The faults of the configuration files that the live host has not, marked as such."""
-    live_faults = {(fault.kind, fault.location) for fault in live.faults}
+    live_faults = {(fault.kind, fault.location) for fault in live_check.faults}
     return replace(
-        configuration,
+        configuration_check,
         faults=tuple(
             replace(fault, location=f"{fault.location} in the configuration files")
-            for fault in configuration.faults
+            for fault in configuration_check.faults
             if (fault.kind, fault.location) not in live_faults
         ),
         comparisons=tuple(
-            replace(item, subject=f"{item.subject} in the configuration files") for item in configuration.comparisons
+            replace(item, subject=f"{item.subject} in the configuration files")
+            for item in configuration_check.comparisons
         ),
-        not_compared=tuple(text for text in configuration.not_compared if text not in live.not_compared),
+        not_compared=tuple(text for text in configuration_check.not_compared if text not in live_check.not_compared),
     )
 
 

@@ -238,23 +238,26 @@ def _describe_missing_nids(
     network: str,
     missing: Sequence[str],
     device_by_nid: Mapping[str, str],
-    observed: Sequence[LnetInterface],
-    foreign: Sequence[LnetInterface],
+    observed_interfaces: Sequence[LnetInterface],
+    foreign_interfaces: Sequence[LnetInterface],
 ) -> RouteFault:
     devices = list(dict.fromkeys(device_by_nid[nid] for nid in missing if device_by_nid[nid]))
     planned = f"{', '.join(missing[:2])}{', …' if len(missing) > 2 else ''}"
     planned += f" on {', '.join(devices)}" if devices else ""
     remedy = f"lnetctl net add --net {network} --if {devices[0] if devices else 'DEVICE'}"
-    if not observed:
-        others = ", ".join(interface.nid for interface in foreign)
+    if not observed_interfaces:
+        others = ", ".join(interface.nid for interface in foreign_interfaces)
         return RouteFault(
             "LNet NI missing", network,
             f"no NI is on {network}; the system file says {planned}{f', and this host has {others}' if others else ''}",
             remedy,
         )  # fmt: skip
-    present = ", ".join(f"{interface.nid} on {', '.join(interface.devices) or 'no device'}" for interface in observed)
+    present = ", ".join(
+        f"{interface.nid} on {', '.join(interface.devices) or 'no device'}" for interface in observed_interfaces
+    )
     return RouteFault(
-        "LNet NID differs", observed[0].origin, f"the NI on {network} is {present}; the system file says {planned}",
+        "LNet NID differs", observed_interfaces[0].origin,
+        f"the NI on {network} is {present}; the system file says {planned}",
         f"lnetctl net del --net {network}, then {remedy}",
     )  # fmt: skip
 

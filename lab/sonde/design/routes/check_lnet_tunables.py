@@ -106,7 +106,7 @@ def _check_interface_tunables(interface: LnetInterface) -> Iterator[RouteFault |
 
 
 def _apply_rules(
-    subject: str, origin: str, values: Mapping[str, str], rules: Sequence[LnetRule], remedy: str
+    subject: str, output_origin: str, values: Mapping[str, str], rules: Sequence[LnetRule], remedy: str
 ) -> Iterator[RouteFault | CheckedItem]:
     for rule in rules:
         number = _parse_number(values.get(rule.name))
@@ -116,7 +116,7 @@ def _apply_rules(
         limit = rule.least if rule.least is not None else rule.most
         if (rule.least is not None and number < rule.least) or (rule.most is not None and number > rule.most):
             yield RouteFault(
-                "LNet tunable", origin, f"{subject} has {rule.name} {number}: {rule.effect}",
+                "LNet tunable", output_origin, f"{subject} has {rule.name} {number}: {rule.effect}",
                 f"set it to {limit}{' or more' if rule.least else ' or less' if limit else ''} ({remedy})",
             )  # fmt: skip
 

@@ -148,7 +148,7 @@ def _make_route(
     destination: str,
     table_name: object,
     next_hops: Sequence[ObservedHop],
-    origin: str,
+    output_origin: str,
     metric: object = None,
     mtu: object = None,
     device: str = "",
@@ -162,7 +162,7 @@ def _make_route(
         hops=tuple(next_hops),
         on_link=not next_hops and route_kind == "unicast",
         mtu=int(str(mtu)) if mtu else None,
-        origin=origin,
+        origin=output_origin,
         kind=route_kind,
         metric=int(str(metric)) if metric is not None else None,
         version=find_ip_version(next_hops[0].via if destination == "default" and next_hops else destination),
@@ -219,8 +219,8 @@ def _list_inactive_parts(section: str, values: Mapping[str, str], file_name: str
         )  # fmt: skip
 
 
-def _parse_keyfile_rule(rule_text: str, origin: str, version: int) -> ObservedRule:
-    return replace(parse_rule_line(rule_text.split(), "", origin), version=version)
+def _parse_keyfile_rule(rule_text: str, output_origin: str, version: int) -> ObservedRule:
+    return replace(parse_rule_line(rule_text.split(), "", output_origin), version=version)
 
 
 def _join_routes_into_multipath(single_hop_routes: Sequence[ObservedRoute]) -> Iterator[ObservedRoute]:

@@ -262,12 +262,12 @@ def watch_routers(
 
 
 def _replace_routes(
-    watched: WatchedRoutes, alive: Sequence[bool], replace_route: Callable[[PlannedIpRoute], None]
+    watched_routes: WatchedRoutes, alive: Sequence[bool], replace_route: Callable[[PlannedIpRoute], None]
 ) -> str:
     """Names only routers that are alive in the routes; the reason why that failed, or ""."""
     try:
-        for route in watched.main_routes:
-            replace_route(drop_dead_hops(route, watched.gateways, alive))
+        for route in watched_routes.main_routes:
+            replace_route(drop_dead_hops(route, watched_routes.gateways, alive))
     except MachineError as reason:
         return f"{reason} The routes stay as they are, and are tried again."
     return ""

@@ -38,7 +38,7 @@ _NEXT_HOP_OBJECT = re.compile(r"^(?:\s+nh_info )?id (\d+) (via|dev|group|blackho
 _AFTER_ENCAPSULATION = ("via", "dev", "proto", "scope", "nexthop", "metric", "table")
 
 
-def parse_rule_line(tokens: Sequence[str], line: str, origin: str) -> ObservedRule:
+def parse_rule_line(tokens: Sequence[str], line: str, output_origin: str) -> ObservedRule:
     """A rule as `ip rule show` prints it ("1000: from all …"), or as `ip rule add` accepts it."""
     if numbered := re.match(r"(\d+):\s*(.*)", line):
         tokens = ["pref", numbered[1], *numbered[2].split()]
@@ -62,7 +62,7 @@ def parse_rule_line(tokens: Sequence[str], line: str, origin: str) -> ObservedRu
         source=attributes.get("from", "all"),
         mark=int(mark, 0) if mark else None,
         table=get_routing_table_name(attributes.get("table", "main")),
-        origin=origin,
+        origin=output_origin,
         destination=attributes.get("to", "all"),
         action=next((flag for flag in (*DISCARDING_KINDS, "nop") if flag in flags), "lookup"),
         mask=int(mask, 0) if mask else 0xFFFFFFFF,
@@ -92,7 +92,7 @@ def parse_neighbor_line(tokens: Sequence[str]) -> ObservedNeighbor:
     return ObservedNeighbor(address, tokens[tokens.index("dev") + 1], link_address, tokens[-1].lower())
 
 
-def parse_route_line(tokens: Sequence[str], origin: str, ip_version: int | None) -> ObservedRoute | None:
+def parse_route_line(tokens: Sequence[str], output_origin: str, ip_version: int | None) -> ObservedRoute | None:
     """A route as `ip route` prints or accepts it; None for kinds that no route of a fabric has (broadcast)."""
     kind = "unicast"
     if len(tokens) > 1 and tokens[0] in _ROUTE_KINDS:
@@ -100,7 +100,7 @@ def parse_route_line(tokens: Sequence[str], origin: str, ip_version: int | None)
     if kind not in ("unicast", "local", "throw", *DISCARDING_KINDS):
         return None
     attributes, flags, hops = _split_route_and_next_hops(tokens)
-    destination = parse_destination(tokens[0], origin)
+    destination = parse_destination(tokens[0], output_origin)
     device, via = attributes.get("dev", ""), attributes.get("via", "")
     if via:
         hops = [ObservedHop(via, device, 1, bool(flags & {"dead", "linkdown"}))]
@@ -113,7 +113,7 @@ def parse_route_line(tokens: Sequence[str], origin: str, ip_version: int | None)
         hops=tuple(hops),
         on_link=not hops and kind == "unicast",
         mtu=int(mtu) if mtu.isdigit() else None,
-        origin=origin,
+        origin=output_origin,
         kind=kind,
         metric=int(attributes["metric"]) if attributes.get("metric", "").isdigit() else None,
         version=default_version if destination == "default" else find_ip_version(destination),
@@ -166,11 +166,13 @@ def _parse_route_attributes(tokens: Sequence[str]) -> tuple[dict[str, str], set[
     return attributes, flags
 
 
-def parse_destination(range_text: str, origin: str) -> str:
+def parse_destination(range_text: str, output_origin: str) -> str:
     """An address range as programs print it; one address is a range too."""
     if range_text == "default":
         return range_text
     try:
         return str(ipaddress.ip_network(range_text, strict=False))
     except ValueError:
-        raise UserError(f'{origin}: "{range_text}" is no address range, and "default" it is not either.') from None
+        raise UserError(
+            f'{output_origin}: "{range_text}" is no address range, and "default" it is not either.'
+        ) from None

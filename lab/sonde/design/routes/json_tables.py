@@ -195,7 +195,7 @@ def _find_transport_mode(json_row: Mapping[str, Any]) -> str:
     return str(data.get("mode", "")) if isinstance(data, Mapping) else ""
 
 
-def _parse_rule(json_row: Mapping[str, Any], origin: str) -> ObservedRule:
+def _parse_rule(json_row: Mapping[str, Any], output_origin: str) -> ObservedRule:
     def join_prefix(address: str, prefix_length: str) -> str:
         selector = str(json_row.get(address, "all"))
         return f"{selector}/{json_row[prefix_length]}" if json_row.get(prefix_length) else selector
@@ -213,7 +213,7 @@ def _parse_rule(json_row: Mapping[str, Any], origin: str) -> ObservedRule:
         source=join_prefix("src", "srclen"),
         mark=int(mark, 0) if mark else None,
         table=get_routing_table_name(str(json_row.get("table", "[l3mdev-table]" if "l3mdev" in json_row else "main"))),
-        origin=origin,
+        origin=output_origin,
         destination=join_prefix("dst", "dstlen"),
         action=next((action for action in actions if action in (*DISCARDING_KINDS, "nop")), "lookup"),
         mask=int(mask, 0) if mask else 0xFFFFFFFF,
@@ -232,7 +232,7 @@ def _parse_neighbor(json_row: Mapping[str, Any]) -> ObservedNeighbor:
     return ObservedNeighbor(str(json_row["dst"]), str(json_row.get("dev", "")), str(json_row.get("lladdr", "")), state)
 
 
-def _parse_route(json_row: Mapping[str, Any], origin: str) -> ObservedRoute | None:
+def _parse_route(json_row: Mapping[str, Any], output_origin: str) -> ObservedRoute | None:
     """None for routes of the kernel's own tables and kinds."""
     kind = str(json_row.get("type", "unicast"))
     if str(json_row.get("table", "main")) in _KERNEL_TABLES or kind not in (
@@ -248,7 +248,9 @@ def _parse_route(json_row: Mapping[str, Any], origin: str) -> ObservedRoute | No
         try:
             destination = str(ipaddress.ip_network(destination, strict=False))
         except ValueError:
-            raise UserError(f'{origin}: "{destination}" is no address range, and "default" it is not either.') from None
+            raise UserError(
+                f'{output_origin}: "{destination}" is no address range, and "default" it is not either.'
+            ) from None
     default_version = find_ip_version(hops[0].via) if hops else 6 if "pref" in json_row else None
     return ObservedRoute(
         destination=destination,
@@ -257,7 +259,7 @@ def _parse_route(json_row: Mapping[str, Any], origin: str) -> ObservedRoute | No
         hops=tuple(hops),
         on_link=not hops and kind == "unicast",
         mtu=int(metrics["mtu"]) if "mtu" in metrics else None,
-        origin=origin,
+        origin=output_origin,
         kind=kind,
         metric=int(json_row["metric"]) if "metric" in json_row else None,
         version=default_version if destination == "default" else find_ip_version(destination),

@@ -291,7 +291,7 @@ class OperationComparison:
 
 
 def compare_mounts(
-    system: System, fabric: Fabric, shares: Sequence[float], *, clients: int, tasks: int
+    system: System, fabric: Fabric, shares: Sequence[float], *, client_count: int, task_count: int
 ) -> tuple[OperationComparison, ...]:
     """Every operation of `COMPARED_OPERATIONS` on every mount; empty unless hosts have both a native and a forwarded
     mount."""
@@ -299,9 +299,9 @@ def compare_mounts(
     return tuple(
         OperationComparison(
             operation,
-            tasks,
+            task_count,
             tuple(
-                (path, tuple(compute_throughput_by_clients(path, clients, tasks)))
+                (path, tuple(compute_throughput_by_clients(path, client_count, task_count)))
                 for path in (build_mount_path(system, fabric, name, operation, shares) for name in names)
             ),
         )

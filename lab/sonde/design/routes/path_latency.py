@@ -69,21 +69,21 @@ class PathLatency:
 
 
 def measure_paths(
-    watched: WatchedRoutes,
+    watched_routes: WatchedRoutes,
     routers: Sequence[str],
     *,
     rounds: int,
     interval_s: float,
-    step: Callable[[int, int], None] = lambda done, total: None,
+    on_step: Callable[[int, int], None] = lambda done, total: None,
     probe: RoundTripProbe | None = None,
 ) -> list[PathLatency]:
     """Measures every router (`routers` are their names) in rounds, and the hosts behind through each of them. Raises
     MachineError when this process may not send marked packets."""
-    pinger = probe or Pinger(watched.plan.version)
-    marked_routers = list(zip(routers, watched.marks, strict=True))
-    addresses = zip(marked_routers, watched.router_addresses, strict=True)
+    pinger = probe or Pinger(watched_routes.plan.version)
+    marked_routers = list(zip(routers, watched_routes.marks, strict=True))
+    addresses = zip(marked_routers, watched_routes.router_addresses, strict=True)
     targets = [(router, "", address, mark) for (router, mark), address in addresses]
-    targets += [(router, host, host, mark) for host in watched.other_hosts for router, mark in marked_routers]
+    targets += [(router, host, host, mark) for host in watched_routes.other_hosts for router, mark in marked_routers]
     times = np.full((len(targets), _WARM_UP_ROUNDS + rounds), np.nan)
     generator = random.Random(_ORDER_SEED)
     for number in range(times.shape[1]):
@@ -93,7 +93,7 @@ def measure_paths(
             if number < _SILENT_ROUNDS or not np.isnan(times[index]).all():
                 round_trip_s = pinger.measure_round_trip(address, mark, _WAIT_S)
                 times[index, number] = np.nan if round_trip_s is None else round_trip_s
-        step(number + 1, times.shape[1])
+        on_step(number + 1, times.shape[1])
         time.sleep(max(0.0, start + interval_s - time.monotonic()))
     return summarize_paths([(router, host) for router, host, _, _ in targets], times[:, _WARM_UP_ROUNDS:])
 

@@ -200,17 +200,17 @@ def _parse_ip_lines(table_text: str, file_name: str) -> HostTables:
     )
 
 
-def _parse_ip_line(line_tables: _LineTables, tokens: list[str], line: str, origin: str) -> None:
+def _parse_ip_line(line_tables: _LineTables, tokens: list[str], line: str, output_origin: str) -> None:
     is_command = bool(tokens) and tokens[0] in _IP
     version = 6 if is_command and "-6" in tokens[:3] else None
     arguments = _remove_program_and_verb(tokens)
     if re.match(r"\d+:", line) or (arguments and arguments[0] in _RULE_BEGINS):
-        rule = parse_rule_line(arguments[1:] if arguments[0] == "rule" else arguments, line, origin)
+        rule = parse_rule_line(arguments[1:] if arguments[0] == "rule" else arguments, line, output_origin)
         line_tables.rules.append(replace(rule, version=version or 4) if is_command else rule)
     elif arguments and arguments[-1] in _NEIGHBOR_STATES and "dev" in arguments:
         line_tables.neighbors.append(parse_neighbor_line(arguments))
     elif arguments:
-        route = parse_route_line(arguments[1:] if arguments[0] == "route" else arguments, origin, version)
+        route = parse_route_line(arguments[1:] if arguments[0] == "route" else arguments, output_origin, version)
         if route is not None:
             line_tables.routes.append(route)
 

@@ -139,8 +139,10 @@ def test_report_lists_luns_like_csmreport() -> None:
 
 def test_binary_report_uses_powers_of_1024() -> None:
     plan = shipped_plan("cray-x1")
-    assert "RAID-5/8+1/256KB      543GB" in make_report(plan.system, plan.file_systems, binary=True)
-    assert "csmadd -G 1 2 RG128 75:0 75:0" in format_cray_x1_commands(plan.system, plan.file_systems, binary=True)
+    assert "RAID-5/8+1/256KB      543GB" in make_report(plan.system, plan.file_systems, in_powers_of_1024=True)
+    assert "csmadd -G 1 2 RG128 75:0 75:0" in format_cray_x1_commands(
+        plan.system, plan.file_systems, in_powers_of_1024=True
+    )
 
 
 def test_required_lustre_gets_targets_on_servers() -> None:

@@ -184,11 +184,11 @@ def test_slow_forwarders_limit_streaming(system: System) -> None:
 
 
 def test_missing_description_is_reported_and_takes_no_time(system: System, cumulus: Fabric) -> None:
-    compared = compare_mounts(system, cumulus, EVEN, clients=4, tasks=1)
+    compared = compare_mounts(system, cumulus, EVEN, client_count=4, task_count=1)
     assert "client_read_rate of wolf-dvs" not in describe_unknown_parameters(compared)
     bare = apply_changes(system, {"mounts.wolf-dvs.model": {}})
     (fabric,) = find_fabrics(bare)
-    compared = compare_mounts(bare, fabric, EVEN, clients=4, tasks=1)
+    compared = compare_mounts(bare, fabric, EVEN, client_count=4, task_count=1)
     assert "forward_cost of wolf-dvs" in describe_unknown_parameters(compared)
 
 
@@ -204,11 +204,11 @@ def test_system_with_one_kind_of_mount_is_not_compared(system: System) -> None:
     native = apply_changes(system, {"mounts.wolf-native.through": "fuse"})
     (fabric,) = find_fabrics(native)
     assert list_compared_mounts(native, fabric) == []
-    assert compare_mounts(native, fabric, EVEN, clients=4, tasks=1) == ()
+    assert compare_mounts(native, fabric, EVEN, client_count=4, task_count=1) == ()
 
 
 def test_comparison_text_names_client_count_of_change(system: System, cumulus: Fabric) -> None:
-    compared = compare_mounts(system, cumulus, EVEN, clients=112, tasks=4)
+    compared = compare_mounts(system, cumulus, EVEN, client_count=112, task_count=4)
     assert [comparison.operation for comparison in compared] == list(COMPARED_OPERATIONS)
     read, write, create = list(describe_leading_mounts(compared))[:3]
     assert read.startswith("read of 1 MiB: wolf-native is ahead, wolf-dvs from 8 clients on. With 112 clients")

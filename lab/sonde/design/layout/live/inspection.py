@@ -128,7 +128,7 @@ def _inspect_block_devices(device: str) -> ObservedStorage:
     return storage
 
 
-def _add_device_links(storage: ObservedStorage, root: Path = Path("/dev")) -> ObservedStorage:
+def _add_device_links(observed_storage: ObservedStorage, root: Path = Path("/dev")) -> ObservedStorage:
     """Adds to each device the symbolic links below /dev that lead to it: by-id, by-path, names of arrays and maps."""
     links: dict[str, list[str]] = {}
     for pattern in _LINK_PATTERNS:
@@ -137,9 +137,9 @@ def _add_device_links(storage: ObservedStorage, root: Path = Path("/dev")) -> Ob
                 links.setdefault(os.path.basename(os.readlink(link)), []).append(f"/dev/{link.relative_to(root)}")
     disks = {
         name: replace(disk, settings={**disk.settings, "links": " ".join(links[name])}) if name in links else disk
-        for name, disk in storage.disks.items()
+        for name, disk in observed_storage.disks.items()
     }
-    return replace(storage, disks=disks)
+    return replace(observed_storage, disks=disks)
 
 
 def _combine_paths_of_sources(

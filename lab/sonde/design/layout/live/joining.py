@@ -17,11 +17,11 @@ from sonde.design.layout.live.observations import (
 _KERNEL_NAME = re.compile(r"md\d+")
 
 
-def join_observations(storage: ObservedStorage) -> ObservedStorage:
+def join_observations(observed_storage: ObservedStorage) -> ObservedStorage:
     """The same observations with each device and each file system once."""
-    disks = _join_disks(_name_numbered_members(_join_configured_arrays(storage.disks)))
-    file_systems = [_find_device(file_system, disks) for file_system in _add_kinds(storage.file_systems)]
-    return replace(storage, disks=disks, file_systems=tuple(_join_file_systems(file_systems)))
+    disks = _join_disks(_name_numbered_members(_join_configured_arrays(observed_storage.disks)))
+    file_systems = [_find_device(file_system, disks) for file_system in _add_kinds(observed_storage.file_systems)]
+    return replace(observed_storage, disks=disks, file_systems=tuple(_join_file_systems(file_systems)))
 
 
 def _join_configured_arrays(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:

@@ -47,7 +47,7 @@ def _replace_members(disk: ObservedDisk, members: tuple[str, ...], disks: dict[s
     return replace(disk, members=members, member_sizes=sizes)
 
 
-def _parse_lsblk_entry(entry: dict[str, Any], above: str, origin: str) -> Iterator[ObservedDisk]:
+def _parse_lsblk_entry(entry: dict[str, Any], above: str, output_origin: str) -> Iterator[ObservedDisk]:
     kind = str(entry.get("type", "disk"))
     queue = {
         name: str(entry[key]) for name, key in (
@@ -76,10 +76,10 @@ def _parse_lsblk_entry(entry: dict[str, Any], above: str, origin: str) -> Iterat
         int(start) * 512 if start is not None and kind == "part" else None, above if kind == "part" else "",
         () if kind == "part" or not above else (above,), level=kind if raid else "",
         unit=least if striped else None, data=best // least if striped else None, queue=queue, settings=settings,
-        flash=None if entry.get("rota") is None else not entry["rota"], origin=origin,
+        flash=None if entry.get("rota") is None else not entry["rota"], origin=output_origin,
     )  # fmt: skip
     for child in entry.get("children", []):
-        yield from _parse_lsblk_entry(child, name, origin)
+        yield from _parse_lsblk_entry(child, name, output_origin)
 
 
 def read_multipathd_json(output_text: str, output_origin: str) -> ObservedStorage:
@@ -174,7 +174,7 @@ def read_lfs_getstripe(output_text: str, output_origin: str) -> ObservedStorage:
     return ObservedStorage(tuple(files))
 
 
-def _read_striped_file(file_text: str, origin: str) -> ObservedFileSystem:
+def _read_striped_file(file_text: str, output_origin: str) -> ObservedFileSystem:
     components = re.split(r"^(?=\s*(?:-\s+)?lcme_id:)", file_text, flags=re.MULTILINE)
     components = components[1:] if len(components) > 1 else components
     members: list[dict[str, str]] = []
@@ -187,7 +187,7 @@ def _read_striped_file(file_text: str, origin: str) -> ObservedFileSystem:
         targets.append(indexes + re.findall(r"l_ost_idx:\s*(\d+)", component))
     last = members[-1]
     if "stripe_count" not in last or "stripe_size" not in last:
-        raise UserError(f"{origin} names no stripe count and size; it should be what lfs getstripe prints.")
+        raise UserError(f"{output_origin} names no stripe count and size; it should be what lfs getstripe prints.")
     sizes = [member["stripe_size"] for member in members if member.get("stripe_size", "").isdigit()]
     facts = {
         "stripe_count": last["stripe_count"] if len(members) == 1 else "",
@@ -199,6 +199,6 @@ def _read_striped_file(file_text: str, origin: str) -> ObservedFileSystem:
     # of directories lfs prints the layout of new files without the prefix lmm_: its offset is where they begin
     default = re.findall(r"(?<!lmm_)\bstripe_offset:\s+(-?\d+)", file_text)
     facts |= {"default_offset": default[0]} if default else {}
-    path = next((line.strip() for line in file_text.splitlines() if line.startswith("/")), origin)
+    path = next((line.strip() for line in file_text.splitlines() if line.startswith("/")), output_origin)
     unit = int(last["stripe_size"]) if last["stripe_size"].isdigit() else None
-    return ObservedFileSystem(path, "lustre", unit=unit, facts=facts, origin=origin)
+    return ObservedFileSystem(path, "lustre", unit=unit, facts=facts, origin=output_origin)

@@ -68,7 +68,7 @@ def _split_columns(head_line: str, line: str) -> dict[str, str]:
     }
 
 
-def _make_volumes(rows: Sequence[Mapping[str, str]], origin: str) -> dict[str, ObservedDisk]:
+def _make_volumes(rows: Sequence[Mapping[str, str]], output_origin: str) -> dict[str, ObservedDisk]:
     """Volumes from the rows of their segments. Raises UserError where there is none."""
     segments: dict[str, list[VolumeSegment]] = {}
     first_rows: dict[str, Mapping[str, str]] = {}
@@ -78,8 +78,8 @@ def _make_volumes(rows: Sequence[Mapping[str, str]], origin: str) -> dict[str, O
         first_rows.setdefault(name, row)
         segments.setdefault(name, []).append(_parse_segment(row))
     if not first_rows:
-        raise UserError(f"{origin} names no logical volume; write it with lvs --segments --reportformat json.")
-    return {name: _make_volume(name, row, tuple(segments[name]), origin) for name, row in first_rows.items()}
+        raise UserError(f"{output_origin} names no logical volume; write it with lvs --segments --reportformat json.")
+    return {name: _make_volume(name, row, tuple(segments[name]), output_origin) for name, row in first_rows.items()}
 
 
 def _parse_segment(row: Mapping[str, str]) -> VolumeSegment:
@@ -93,7 +93,9 @@ def _parse_segment(row: Mapping[str, str]) -> VolumeSegment:
     return VolumeSegment(kind, stripes, unit, members, parse_rounded_size(row.get("seg_size", "")))
 
 
-def _make_volume(name: str, row: Mapping[str, str], segments: tuple[VolumeSegment, ...], origin: str) -> ObservedDisk:
+def _make_volume(
+    name: str, row: Mapping[str, str], segments: tuple[VolumeSegment, ...], output_origin: str
+) -> ObservedDisk:
     first, attributes = segments[0], row.get("lv_attr", "")
     is_striped = (first.stripes or 1) > 1
     settings = {
@@ -108,7 +110,7 @@ def _make_volume(name: str, row: Mapping[str, str], segments: tuple[VolumeSegmen
         name, "lvm", parse_rounded_size(row.get("lv_size", "")) or total or None,
         members=tuple(dict.fromkeys(member for segment in segments for member in segment.members)),
         level="" if first.stripes is None else "raid0" if is_striped else "linear",
-        data=first.stripes if is_striped else None, unit=first.unit if is_striped else None, origin=origin,
+        data=first.stripes if is_striped else None, unit=first.unit if is_striped else None, origin=output_origin,
         settings={member: text for member, text in settings.items() if text}, segments=segments,
     )  # fmt: skip
 

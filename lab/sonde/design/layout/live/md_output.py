@@ -166,7 +166,7 @@ def read_mdstat(output_text: str, output_origin: str) -> ObservedStorage:
     return ObservedStorage(disks=disks)
 
 
-def _read_mdstat_array(name: str, level: str, members_text: str, part: str, origin: str) -> ObservedDisk:
+def _read_mdstat_array(name: str, level: str, members_text: str, part: str, output_origin: str) -> ObservedDisk:
     members = re.findall(r"(\S+)\[\d+\]((?:\(\w\))*)", members_text)
     count = re.search(r"\[(\d+)/(\d+)\]", part)
     total = int(count[1]) if count else len(members)
@@ -200,7 +200,7 @@ def _read_mdstat_array(name: str, level: str, members_text: str, part: str, orig
         members=tuple(sorted(member for member, flags in members if "(S)" not in flags and "(F)" not in flags)),
         level=level, geometry=_format_geometry(level, data), data=data,
         unit=int(chunk[1]) * _KIB if chunk else None, settings=settings,
-        state="degraded" if missing else "active", origin=origin,
+        state="degraded" if missing else "active", origin=output_origin,
     )  # fmt: skip
 
 

@@ -22,10 +22,10 @@ def make_partition_name(disk: str, partition_number: str) -> str:
 
 
 def _make_observed_storage(
-    disks: list[ObservedDisk], origin: str, tool: str, unread: tuple[str, ...] = ()
+    disks: list[ObservedDisk], output_origin: str, tool: str, unread: tuple[str, ...] = ()
 ) -> ObservedStorage:
     if not disks:
-        raise UserError(f"{origin} names no partition; it should be what {tool} prints.")
+        raise UserError(f"{output_origin} names no partition; it should be what {tool} prints.")
     return ObservedStorage(disks={disk.name: disk for disk in disks}, unread=unread)
 
 
@@ -83,11 +83,11 @@ def read_sfdisk_json(output_text: str, output_origin: str) -> ObservedStorage:
     return _make_observed_storage(list(_read_partition_table(table, output_origin)), output_origin, "sfdisk --json")
 
 
-def _read_partition_table(partition_table: dict[str, object], origin: str) -> Iterator[ObservedDisk]:
+def _read_partition_table(partition_table: dict[str, object], output_origin: str) -> Iterator[ObservedDisk]:
     logical = int(str(partition_table.get("sectorsize", _SECTOR)))
     partitions = partition_table.get("partitions", [])
     for entry in partitions if isinstance(partitions, list) else []:
         yield ObservedDisk(
             str(entry["node"]).rsplit("/", 1)[-1], "part", int(entry["size"]) * logical, int(entry["start"]) * logical,
-            str(partition_table.get("device", "")).rsplit("/", 1)[-1], origin=origin,
+            str(partition_table.get("device", "")).rsplit("/", 1)[-1], origin=output_origin,
         )  # fmt: skip

@@ -28,7 +28,7 @@ def read_sysfs_lines(output_text: str, output_origin: str) -> ObservedStorage:
     return ObservedStorage(disks=disks)
 
 
-def _make_disk(name: str, folders: dict[str, dict[str, str]], origin: str) -> ObservedDisk:
+def _make_disk(name: str, folders: dict[str, dict[str, str]], output_origin: str) -> ObservedDisk:
     queue, array, device = folders.get("queue", {}), folders.get("md", {}), dict(folders.get("device", {}))
     state, depth = device.pop("state", ""), device.pop("queue_depth", "")
     general = {_DEVICE_ATTRIBUTES[key]: value for key, value in folders.get("", {}).items()
@@ -40,7 +40,7 @@ def _make_disk(name: str, folders: dict[str, dict[str, str]], origin: str) -> Ob
     return ObservedDisk(
         name, "md" if name.startswith("md") else "disk", int(size) * _SECTOR if size.isdigit() else None,
         queue=queue, settings={**general, **device, **read_array_attributes(array)}, level=level, data=data,
-        unit=int(chunk) or None if chunk.isdigit() else None, origin=origin,
+        unit=int(chunk) or None if chunk.isdigit() else None, origin=output_origin,
         flash={"0": True, "1": False}.get(queue.get("rotational", "")),
         queue_depth=int(depth) if depth.isdigit() else None, state=state,
     )  # fmt: skip

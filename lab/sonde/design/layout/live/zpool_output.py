@@ -29,10 +29,10 @@ def read_zpool_status(output_text: str, output_origin: str) -> ObservedStorage:
     return ObservedStorage(tuple(pools))
 
 
-def _read_pool(pool_text: str, all_text: str, origin: str) -> ObservedFileSystem:
+def _read_pool(pool_text: str, all_text: str, output_origin: str) -> ObservedFileSystem:
     pool, state = (re.search(rf"^[ \t]*{member}:[ \t]+(\S+)", pool_text, re.MULTILINE) for member in ("pool", "state"))
     if pool is None:
-        raise UserError(f"{origin} names no pool; it should be what zpool status prints.")
+        raise UserError(f"{output_origin} names no pool; it should be what zpool status prints.")
     name = pool[1]
     vdevs = tuple(_iterate_vdevs(pool_text, name))
     facts = _read_properties(all_text, name)
@@ -52,7 +52,7 @@ def _read_pool(pool_text: str, all_text: str, origin: str) -> ObservedFileSystem
                          if not vdev.parent and vdev.state not in ("ONLINE", "AVAIL", "INUSE")),
         "state": state[1] if state else "",
     }  # fmt: skip
-    return ObservedFileSystem(name, "zfs", facts=facts, vdevs=vdevs, origin=origin)
+    return ObservedFileSystem(name, "zfs", facts=facts, vdevs=vdevs, origin=output_origin)
 
 
 def _read_properties(text: str, pool: str) -> dict[str, str]:

@@ -19,6 +19,7 @@ from sonde.findings.target_operations import (
     OperationTimes,
     TargetOperations,
     compute_busy_rate,
+    compute_relative_median_latencies,
     compute_relative_rates,
     compute_target_series,
     find_slow_targets_by_latency,
@@ -27,7 +28,7 @@ from sonde.findings.target_operations import (
     select_target_series,
     select_text_for_busiest_kind,
 )
-from sonde.findings.targets import SlowTarget
+from sonde.findings.targets import SlowTarget, TargetRates
 from sonde.model.escaping import escape_line
 from sonde.model.parents import TargetParents, strip_host_suffix
 from sonde.model.record import PhaseRecord
@@ -118,13 +119,44 @@ def find_slow_units(run: RecordedRun, phase: PhaseRecord, unit_level: str) -> li
     A target that is named itself is left out of its part, unless it is at least half of it: one slow drive makes no
     slow server.
     """
-    return select_slow_targets(
-        compute_relative_rates(
-            collect_operation_times_of_units(
-                run, phase, unit_level, {item.name for item in find_slow_targets_by_latency(phase)}
-            )
-        )
-    )
+    excluded_targets = {item.name for item in find_slow_targets_by_latency(phase)}
+    return select_slow_targets(compute_relative_unit_rates(run, phase, unit_level, excluded_targets))
+
+
+def compute_relative_unit_rates(
+    run: RecordedRun, phase: PhaseRecord, unit_level: str, excluded_targets: Collection[str]
+) -> list[TargetRates]:
+    """By part the rate at which its targets answered in each block, as a fraction of the median part's in that block;
+    when some parts answered too few operations in too few blocks, one rate for the whole phase, as for targets.
+
+    Targets of `excluded_targets` are left out of their part unless they are at least half of it.
+    """
+    by_blocks = compute_relative_rates(collect_operation_times_of_units(run, phase, unit_level, excluded_targets))
+    judged = {rate.name for rate in by_blocks if rate.has_enough_rates}
+    by_medians = _compute_unit_rates_by_medians(run, phase, unit_level, excluded_targets)
+    return by_blocks if {rate.name for rate in by_medians} <= judged else by_medians
+
+
+def _compute_unit_rates_by_medians(
+    run: RecordedRun, phase: PhaseRecord, unit_level: str, excluded_targets: Collection[str]
+) -> list[TargetRates]:
+    """By part the median of the rates of its targets, each from the median of its operations."""
+    rates = compute_relative_median_latencies(phase)
+    names = [rate.name for rate in rates]
+    units = []
+    for part, places in _find_target_positions_of_units(run.parents, unit_level, names).items():
+        counted = [rates[index] for index in _select_counted_targets(places, names, excluded_targets)]
+        operations = sum(rate.operations or 0 for rate in counted)
+        units.append(TargetRates(part, (float(np.median([rate.rates[0] for rate in counted])),), operations))
+    return units
+
+
+def _select_counted_targets(
+    positions: Sequence[int], target_ids: Sequence[str], excluded_targets: Collection[str]
+) -> Sequence[int]:
+    """The positions of a part's targets without `excluded_targets`; all where these are at least half of it."""
+    sound = [position for position in positions if target_ids[position] not in excluded_targets]
+    return sound if 2 * len(sound) > len(positions) else positions
 
 
 def collect_operation_times_of_units(
@@ -135,11 +167,9 @@ def collect_operation_times_of_units(
     series = compute_target_series(phase)
     length = max((len(line.single_ops) for line in series), default=0)
     answers = []
-    for part, places in _find_target_positions_of_units(
-        run.parents, unit_level, [str(line.target) for line in series]
-    ).items():
-        sound = [position for position in places if str(series[position].target) not in excluded_targets]
-        counted = sound if 2 * len(sound) > len(places) else places
+    names = [str(line.target) for line in series]
+    for part, places in _find_target_positions_of_units(run.parents, unit_level, names).items():
+        counted = _select_counted_targets(places, names, excluded_targets)
         ops, ns = (
             np.sum([pad_with_zeros(row, length) for row in rows], axis=0)
             for rows in (

@@ -17,12 +17,11 @@ from typing import Any, Literal
 import numpy as np
 
 from sonde.findings.assessment import is_reported_in_operations
-from sonde.findings.storage_units import collect_operation_times_of_units, list_storage_levels, sum_unit_operations
+from sonde.findings.storage_units import compute_relative_unit_rates, list_storage_levels, sum_unit_operations
 from sonde.findings.target_operations import (
     CONFIDENCE_LEVEL,
     MIN_OTHER_TARGETS,
     compute_deviations,
-    compute_relative_rates,
     compute_relative_target_rates,
     describe_unknown_bytes,
     find_busiest_kind,
@@ -251,9 +250,7 @@ def _measure_units_of_side(
     sentences = []
     for run, phase in phases_of_side:
         kind = find_busiest_kind(phase)
-        levels = _compute_rate_levels(
-            compute_relative_rates(collect_operation_times_of_units(run, phase, unit_level, set(excluded_targets)))
-        )
+        levels = _compute_rate_levels(compute_relative_unit_rates(run, phase, unit_level, set(excluded_targets)))
         sentences.append(
             {
                 operation.unit: _PartMeasurement(levels.get(operation.unit), operation.mean_ns, float(operation.bytes))

@@ -131,11 +131,11 @@ def compute_relative_target_rates(phase: PhaseRecord) -> list[TargetRates]:
         [OperationTimes(str(line.target), line.single_ops, line.single_ns) for line in compute_target_series(phase)]
     )
     judged = {rate.name for rate in by_blocks if rate.has_enough_rates}
-    by_medians = _compute_relative_median_latencies(phase)
+    by_medians = compute_relative_median_latencies(phase)
     return by_blocks if {rate.name for rate in by_medians} <= judged else by_medians
 
 
-def _compute_relative_median_latencies(phase: PhaseRecord) -> list[TargetRates]:
+def compute_relative_median_latencies(phase: PhaseRecord) -> list[TargetRates]:
     """By target the median time of an operation of the median target, as a fraction of its own.
 
     Fewer than `_MIN_OPERATIONS` are judged only when chance cannot explain them: three or four whose median exceeds

@@ -6,8 +6,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from draw_counts import draw_by_day_and_night
-from target_load import COLUMNS
+from target_load import COLUMNS, run_with
 
+from sonde.findings.storage_units import find_slow_units
 from sonde.findings.target_operations import (
     compute_relative_target_rates,
     describe_slow_operations,
@@ -132,3 +133,27 @@ def test_single_operation_that_lasts_a_long_phase_is_reported() -> None:
     rates = [TargetRates(f"OST{index:04x}", (float(np.exp(random.normal(0, 0.12))),), 2568) for index in range(95)]
     slow = select_slow_targets([TargetRates("hanging", (1.1e-6,), 1), *rates])
     assert [target.name for target in slow] == ["hanging"]
+
+
+@pytest.mark.parametrize("factor", [5.0, 30.0, 100.0])
+def test_very_slow_server_is_reported_with_its_factor(factor: float) -> None:
+    """The targets of the other servers have answered all before the slow one has answered a tenth."""
+    named_count = held_count = 0
+    for seed in range(DRAWS):
+        random = np.random.default_rng(seed)
+        slow = find_slow_units(run_with(48, 4), draw_unit_phase(random, 12, 4, factor), "SSU")
+        assert [unit.name for unit in slow] in ([], ["ssu1"])
+        named_count += bool(slow)
+        held_count += bool(slow) and slow[0].low <= factor <= slow[0].high
+    assert named_count >= 0.95 * DRAWS
+    assert held_count >= 0.9 * named_count
+
+
+def draw_unit_phase(random: np.random.Generator, units: int, each: int, factor: float) -> PhaseRecord:
+    """100 operations of 5 ms on each target, with 40 % of spread; the second unit takes `factor` times as long."""
+    ends = []
+    for index in range(units * each):
+        times = 5e-3 * np.exp(random.normal(0, 0.03) + random.normal(0, 0.4, 100))
+        times = times * factor if index // each == 1 else times
+        ends.append((np.cumsum(times), times))
+    return build_phase(ends)

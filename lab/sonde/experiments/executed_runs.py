@@ -89,7 +89,7 @@ def describe_executed_runs(results: Results) -> str:
     return f"{verb}: {', '.join(parts)}."
 
 
-def _list_run_directories(results: Results, runs: Sequence[Summary]) -> list[str]:
+def _list_run_directories(results: Results, runs: Sequence[Summary]) -> Sequence[str]:
     """The directories of the runs. Those of simulated runs are paths on the machine that is modeled."""
     prepared = [] if results.simulated else _list_distinct(results.directories.values())
     return prepared or _list_distinct(run.target for run in runs)

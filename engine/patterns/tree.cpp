@@ -23,13 +23,15 @@ std::string TreeShape::directory_name(const std::string& branch, std::uint64_t d
 void TreeShape::append_path(std::string& path, const std::string& branch, std::uint64_t copy,
                             std::uint64_t directory) const {
     path += top_name(copy);
-    path += "/" + directory_name(branch, 0);
+    path += '/';
+    path += directory_name(branch, 0);
     std::vector<std::uint64_t> steps;
     for (; directory > 0; directory = parent(directory)) {
         steps.push_back(directory);
     }
     for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-        path += "/" + directory_name(branch, *step);
+        path += '/';
+        path += directory_name(branch, *step);
     }
 }
 

@@ -129,6 +129,7 @@ def _check_addresses(
         for address in (router.near_address, router.far_address) if address in present
     }  # fmt: skip
     names = ", ".join(router.name for router in own_routers) or "this router"
+    yield from _find_addresses_of_hosts(fabric, names, present)
     replaced = dict[str, str]()
     for address, owner in borrowed.items():
         is_near = address in {router.near_address for router in fabric.routers}
@@ -156,6 +157,22 @@ def _check_addresses(
                 else f"{router.name} has no address of both networks; the system file says {', '.join(missing)}",
                 "give it its address on both networks",
             )  # fmt: skip
+
+
+def _find_addresses_of_hosts(fabric: Fabric, names: str, present: set[str]) -> Iterator[RouteFault]:
+    """Addresses of hosts of either network that a router has."""
+    owners = {
+        address: host
+        for side in (fabric.near, fabric.far)
+        for host_class in side.classes
+        for address, host in zip(host_class.addresses, host_class.hosts, strict=True)
+    }
+    for address in sorted(present & owners.keys()):
+        yield RouteFault(
+            "address of another host", address,
+            f"{names} has {address} of {owners[address]}: two machines with one address lose each other's packets",
+            "remove it here, or correct the system file",
+        )  # fmt: skip
 
 
 def _check_devices_of_addresses(router: FabricRouter, host_tables: HostTables) -> Iterator[RouteFault]:

@@ -155,10 +155,11 @@ def _check_arp_settings(host_view: HostView, host_tables: HostTables) -> Iterato
     if ignored:
         yield CheckedItem("a setting", f"net.ipv4.conf.{device}.arp_ignore")
         if max(ignored) >= 3:
-            answer = "never" if max(ignored) >= 8 else "not for addresses of this scope"
+            answer = "never answers ARP requests"
+            answer = answer if max(ignored) >= 8 else "does not answer ARP requests for addresses of this scope"
             yield RouteFault(
                 "ARP not answered", f"net.ipv4.conf.{device}.arp_ignore = {max(ignored)}",
-                f"this host answers ARP requests {answer}: routers cannot send to it", "set it to 0 or 1",
+                f"this host {answer}: routers cannot send to it", "set it to 0 or 1",
             )  # fmt: skip
     if not filtered:
         return

@@ -240,7 +240,7 @@ class HostTables:
         return replace(
             self,
             rules=None if self.rules is None or (self.rules and not rules) else rules,
-            routes=None if self.routes is None or (not routes and _is_kernel_listing(self.routes)) else routes,
+            routes=None if self.routes is None or (not routes and is_kernel_listing(self.routes)) else routes,
             addresses=None if self.addresses is None or (self.addresses and not addresses) else addresses,
             neighbors=None
             if self.neighbors is None
@@ -248,7 +248,7 @@ class HostTables:
         )
 
 
-def _is_kernel_listing(routes: Sequence[ObservedRoute]) -> bool:
+def is_kernel_listing(routes: Sequence[ObservedRoute]) -> bool:
     """Whether routes are listed by the kernel: it adds routes of addresses, which no plan writes."""
     return any(route.kind == "local" or (route.on_link and route.table == "main") for route in routes)
 

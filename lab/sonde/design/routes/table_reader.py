@@ -23,6 +23,7 @@ from sonde.design.routes.host_tables import (
     ObservedNeighbor,
     ObservedRoute,
     ObservedRule,
+    is_kernel_listing,
     set_versions_of_listings,
 )
 from sonde.design.routes.ip_lines import find_next_hop_types, parse_neighbor_line, parse_route_line, parse_rule_line
@@ -44,6 +45,8 @@ _SYSCTL_FILE = re.compile(r"^-?[\w.\-/*]+\s*=", re.MULTILINE)
 _UNKNOWN_KIND = "holds no rule, route, address, neighbor, sysctl or kernel option; give saved output of ip, sysctl or"
 
 
+# Files of network-scripts: rule-ib0, rule6-ib0, route-ib0, route6-ib0.
+_NETWORK_SCRIPT = re.compile(r"(?:rule|route)(6?)-")
 # Listings that are empty on some hosts, by the names of their files.
 _EMPTY_LISTINGS = (
     (re.compile("neigh|arp", re.IGNORECASE), HostTables(neighbors=())),
@@ -119,12 +122,25 @@ def parse_host_tables(table_text: str, file_name: str) -> HostTables:
         if empty_listing is not None:
             return empty_listing
     try:
-        return _merge_all([_parse_tables_by_kind(text, file_name) for text in split_outputs(table_text)])
+        tables = _merge_all([_parse_tables_by_kind(text, file_name) for text in split_outputs(table_text)])
+        return _mark_network_script(tables, file_name)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError, OverflowError) as reason:
         raise UserError(
             f"{file_name} holds a rule or route that cannot be read ({type(reason).__name__}: {reason});"
             " give saved output of ip, sysctl or .config as it is."
         ) from None
+
+
+def _mark_network_script(tables: HostTables, file_name: str) -> HostTables:
+    """The tables of a rule- or route- file of network-scripts as those of a configuration file, whose name shows the IP
+    version of its rules. Listings of the kernel may have such a name too."""
+    match = _NETWORK_SCRIPT.match(file_name.rpartition("/")[2])
+    is_listing = any(rule.table == "local" for rule in tables.rules or ()) or is_kernel_listing(tables.routes or ())
+    if match is None or is_listing or not (tables.rules or tables.routes):
+        return tables
+    version = 6 if match[1] else 4
+    rules = tuple(replace(rule, version=rule.version or version) for rule in tables.rules or ())
+    return replace(tables, rules=rules or tables.rules, formats=("network-scripts",))
 
 
 def _parse_tables_by_kind(table_text: str, file_name: str) -> HostTables:
@@ -193,6 +209,7 @@ def _parse_ip_lines(table_text: str, file_name: str) -> HostTables:
     routes = {replace(route, origin=""): route for route in reversed(tables.routes)}
     return replace(
         settings,
+        formats=("iproute2",) if is_script else (),
         next_hop_types=next_hop_types,
         rules=tuple(tables.rules) or None,
         routes=tuple(reversed(routes.values())) or None,

@@ -80,3 +80,10 @@ def test_addresses_on_exchanged_interfaces_are_one_fault(tmp_path: Path) -> None
         " 10.160.15.2 on eth0"
     )
     assert "fd00:150::f002 on eth0" in faults[1].problem
+
+
+def test_address_of_a_host_on_a_router_is_reported(tmp_path: Path) -> None:
+    addresses = ADDRESSES + "    inet 10.160.0.1/20 scope global secondary eth0\n"
+    (fault,) = check_outputs(tmp_path, {"addr": addresses, "sysctl": SYSCTL}, "gw2").faults
+    assert (fault.kind, fault.location) == ("address of another host", "10.160.0.1")
+    assert fault.problem.startswith("gw2 has 10.160.0.1 of nsd1: ")

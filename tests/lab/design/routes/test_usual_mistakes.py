@@ -212,3 +212,27 @@ def test_route_in_the_table_of_another_router_is_one_fault(tmp_path: Path) -> No
     assert fault.kind == "table without a route"
     assert "no route of table 2 leads to hsn" in fault.problem
     assert fault.problem.endswith("; table 3 has the one through gw2 (10.160.15.2)")
+
+
+@pytest.mark.parametrize(
+    ("file_format", "name", "old", "new", "kind"),
+    [
+        ("network-scripts", "rule-bond0", "fwmark 2 table 2", "fwmark 0x12 table 2", "mark without a rule"),
+        ("network-scripts", "rule6-bond0", "fwmark 2 table 2", "fwmark 0x12 table 2", "mark without a rule"),
+        ("network-scripts", "route-bond0", "10.160.0.0/20 dev bond0 scope link table 2",
+         "10.160.0.0/24 dev bond0 scope link table 2", "own network missing"),
+        ("iproute2", "routes-stores.sh", "fwmark 2 table 2", "fwmark 0x12 table 2", "mark without a rule"),
+    ],
+)  # fmt: skip
+def test_file_next_to_live_outputs_is_compared_alone(
+    tmp_path: Path, file_format: str, name: str, old: str, new: str, kind: str
+) -> None:
+    files = {file.rpartition("/")[2]: text for file, text in make_files_of_format(file_format).items()}
+    assert check_outputs(tmp_path / "healthy", {**print_server_outputs(), **files}).faults == ()
+    assert name in files, files.keys()
+    assert old in files[name]
+    files[name] = files[name].replace(old, new)
+    for number, live in enumerate((print_server_outputs(), {})):
+        (fault,) = check_outputs(tmp_path / str(number), {**live, **files}).faults
+        assert fault.kind == kind
+        assert ("in the configuration files" in fault.location) == bool(live)

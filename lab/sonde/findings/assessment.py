@@ -20,7 +20,7 @@ from sonde.findings.classification import Classification, classify_in_model, cla
 from sonde.findings.phase_timeline import PhaseTimeline, build_timeline
 from sonde.findings.slow_intervals import describe_slow_intervals
 from sonde.findings.storage_units import describe_slow_units
-from sonde.findings.stragglers import collect_task_rates, find_slowest_straggler
+from sonde.findings.stragglers import collect_task_rates, find_slowest_straggler, map_nodes_to_hosts
 from sonde.findings.target_operations import describe_slow_operations
 from sonde.findings.targets import describe_slow_targets, describe_unknown_layout
 from sonde.findings.variation import STALLED_RATE_SHARE, RateVariation
@@ -127,10 +127,21 @@ def assess_rate_with_timeline(
         stragglers,
         cache_rate if interval == "total" else "",
         describe_slow_intervals(run, phase, operations),
-        describe_slow_operations(phase) or describe_slow_targets(phase, operations) or describe_unknown_layout(phase),
+        _describe_slow_targets(run, phase, operations) or describe_unknown_layout(phase),
         describe_slow_units(run, phase),
         modeled,
     )
+
+
+def _describe_slow_targets(run: RecordedRun, phase: PhaseRecord, counts_operations: bool) -> str:
+    """The slow targets as sentences. Where a node was slow too, a sentence says that it may explain them: how long an
+    operation took is known by target or by node, not by both."""
+    text = describe_slow_operations(phase) or describe_slow_targets(phase, counts_operations)
+    node = next((item.evidence.get("node") for item in phase.findings if item.id == "slow_node"), None)
+    if not text or node is None:
+        return text
+    name = map_nodes_to_hosts(run).get(node, f"node {node}")
+    return f"{text} All tasks on {name} were slow: if they alone used these targets, that node explains their times."
 
 
 def is_reported_in_operations(phase: PhaseRecord) -> bool:

@@ -8,6 +8,7 @@ import pytest
 from draw_counts import draw_by_day_and_night
 from target_load import COLUMNS, run_with
 
+from sonde.findings.assessment import assess_phase_rate
 from sonde.findings.storage_units import find_slow_units
 from sonde.findings.target_operations import (
     compute_relative_target_rates,
@@ -17,7 +18,7 @@ from sonde.findings.target_operations import (
 )
 from sonde.findings.targets import TargetRates
 from sonde.model.line_members import IntervalSeconds
-from sonde.model.lines import PhaseBeginLine, PhaseEndLine, SeriesLine, TargetsLine
+from sonde.model.lines import Finding, PhaseBeginLine, PhaseEndLine, SeriesLine, TargetsLine
 from sonde.model.record import PhaseRecord
 
 SLOW_TARGET = "OST0002"
@@ -147,6 +148,15 @@ def test_very_slow_server_is_reported_with_its_factor(factor: float) -> None:
         held_count += bool(slow) and slow[0].low <= factor <= slow[0].high
     assert named_count >= 0.95 * DRAWS
     assert held_count >= 0.9 * named_count
+
+
+def test_slow_node_is_stated_as_a_cause_of_slow_targets() -> None:
+    """Each task had its target, so the targets of a slow node look slow."""
+    phase, run = draw_phase(1, 10.0, 100, "volume"), run_with(48, 4)
+    sentence = "All tasks on node 2 were slow: if they alone used these targets, that node explains their times."
+    assert sentence not in assess_phase_rate(run, phase).slow_targets
+    phase.findings.append(Finding(id="slow_node", phase="p", evidence={"node": 2}))
+    assert assess_phase_rate(run, phase).slow_targets.endswith(f" {sentence}")
 
 
 def draw_unit_phase(random: np.random.Generator, units: int, each: int, factor: float) -> PhaseRecord:

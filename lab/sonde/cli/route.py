@@ -147,7 +147,7 @@ def _write_files(folder: Path, texts_by_name: dict[str, str]) -> None:
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Tables of a host of the other network: do replies come back by the same routers?",
+    help="Tables of a host of the other network (same routers for replies?), or of a router (link addresses).",
 )
 @add_json_option
 def check_command(system: str, files: tuple[Path, ...], name: str, other_files: tuple[Path, ...], as_json: bool) -> int:

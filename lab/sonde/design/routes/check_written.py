@@ -18,6 +18,8 @@ Key = tuple[str, str]
 _ROUTE, _WAY, _TABLE, _MTU = "a route", "the way to the other side", "the table of a router", "the MTU of both networks"
 _SETTING_SUBJECTS = ("a setting", "the same value on both sides", SITE_SETTING)
 
+# The format that has all options, and the group of its settings.
+_SCRIPT, _SETTING_GROUP = "iproute2", "sysctl"
 _ON_LINK = "a route without a next hop is on the link anyway"
 _PROFILE = "it names the profile, and no packet depends on it"
 _PLAY = "the play copies and starts the script, whose commands are compared"
@@ -58,13 +60,17 @@ def list_options_not_compared(
     plans: Sequence[RoutePlan], class_name: str | None, formats: Sequence[str], comparisons: Iterable[CheckedItem]
 ) -> tuple[str, ...]:
     """Options that the plan writes for a class of hosts in some formats and that no comparison was made of, with the
-    reason. Without a class, those of the routers."""
-    written: list[WrittenOption] = []
-    for file_format in formats or ("iproute2",):
+    reason. Without a class, those of the routers. Settings are those of the script where no file has some."""
+
+    def list_options(file_format: str) -> list[WrittenOption]:
         files = make_plan_files(plans, file_format, class_name)
         if class_name is None:
             files = {name: text for name, text in files.items() if name.startswith("routes-routers")}
-        written += list_written_options(files)
+        return list(list_written_options(files))
+
+    written = [option for file_format in formats or (_SCRIPT,) for option in list_options(file_format)]
+    if not any(option.group == _SETTING_GROUP for option in written):
+        written += [option for option in list_options(_SCRIPT) if option.group == _SETTING_GROUP]
     return describe_options_not_compared(written, comparisons)
 
 

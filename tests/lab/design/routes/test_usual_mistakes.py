@@ -236,3 +236,11 @@ def test_file_next_to_live_outputs_is_compared_alone(
         (fault,) = check_outputs(tmp_path / str(number), {**live, **files}).faults
         assert fault.kind == kind
         assert ("in the configuration files" in fault.location) == bool(live)
+
+
+def test_settings_that_no_file_sets_are_not_compared(tmp_path: Path) -> None:
+    files = {file.rpartition("/")[2]: text for file, text in make_files_of_format("network-scripts").items()}
+    assert "rule-bond0" in files
+    verdict = check_outputs(tmp_path, {**files, "90-site.conf": "net.core.rmem_max = 268435456\n"})
+    assert verdict.faults == ()
+    assert any("net.ipv4.fib_multipath_hash_policy" in text for text in verdict.not_compared)

@@ -47,7 +47,7 @@ class MpiioChannel final : public Channel {
         BlockPattern blocks;
     };
 
-    bool any_task_says(bool here) const { return votes_.any_yes(here) > 0; }
+    bool is_true_on_any_task(bool here) const { return votes_.any_yes(here) > 0; }
     std::int64_t to_view_offset(const OpenMpiFile& file, const IoRequest& operation) const noexcept;
 
     const SondeMpiModule& mpi_;
@@ -61,11 +61,11 @@ int MpiioChannel::open(std::uint16_t index, const OpenRequest& request) {
     SondeMpiFileRequest wanted{};
     wanted.path = request.path.c_str();
     // MPI wants the same mode from all, while the engine may let only one task create.
-    wanted.write = static_cast<int>(any_task_says(request.write));
-    wanted.read = static_cast<int>(any_task_says(request.read));
-    wanted.create = static_cast<int>(any_task_says(request.create));
-    wanted.truncate = static_cast<int>(any_task_says(request.truncate));
-    wanted.exclusive = static_cast<int>(any_task_says(request.exclusive));
+    wanted.write = static_cast<int>(is_true_on_any_task(request.write));
+    wanted.read = static_cast<int>(is_true_on_any_task(request.read));
+    wanted.create = static_cast<int>(is_true_on_any_task(request.create));
+    wanted.truncate = static_cast<int>(is_true_on_any_task(request.truncate));
+    wanted.exclusive = static_cast<int>(is_true_on_any_task(request.exclusive));
     wanted.shared = wanted.collective = static_cast<int>(io_.collective);
     hints_.add_to(wanted);
     if (request.write) {
@@ -139,7 +139,7 @@ std::int64_t MpiioChannel::transfer(const IoRequest& operation) noexcept {
 }
 
 Availability check_availability(const std::string& /*directory*/) {
-    const std::string why = ranks::why_no_mpi();
+    const std::string why = ranks::explain_missing_mpi();
     return {why.empty(), why};
 }
 

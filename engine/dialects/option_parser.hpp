@@ -59,7 +59,7 @@ template <class S>
 struct OptionLanguage {
     const char* tool;
     const std::vector<ToolOption<S>>& options;
-    std::string (*why_refused)(const std::string& name);  ///< empty: the tool does not have it either
+    std::string (*explain_refusal)(const std::string& name);  ///< empty: the tool does not have it either
 };
 
 template <class S>
@@ -117,7 +117,7 @@ class ArgumentParser {
         const auto& options = language_.options;
         const auto match = std::find_if(options.begin(), options.end(), fits);
         if (match == options.end()) {
-            const std::string why = language_.why_refused(name);
+            const std::string why = language_.explain_refusal(name);
             throw plan::PlanError(
                 spelling +
                 (why.empty() ? std::string(" is no option of ") + language_.tool + "; " + where_to_look() : " " + why));

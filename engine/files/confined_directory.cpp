@@ -317,7 +317,7 @@ uid_t ConfinedDirectory::owner_of_new_files() const {
     return is_known ? info.st_uid : ::geteuid();
 }
 
-std::string ConfinedDirectory::reason_others_can_replace() const {
+std::string ConfinedDirectory::explain_unsafe_directory() const {
     struct stat info {};
     if (status(info) != 0) {
         return "cannot be examined";

@@ -104,7 +104,7 @@ class ConfinedDirectory {
     /// Why other users could replace files in here: a clause that follows the directory's name, for instance "belongs
     /// to user 1001 (eve)". Empty when they could not: the caller or root owns the directory, and others cannot write
     /// to it unless it is sticky.
-    std::string reason_others_can_replace() const;
+    std::string explain_unsafe_directory() const;
 
     /// Resolves step by step in this process from now on, or again as the kernel allows. For tests.
     static void force_stepwise_resolution(bool force);

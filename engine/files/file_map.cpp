@@ -16,7 +16,7 @@ using plan::Mapping;
 
 namespace {
 
-std::string numbered(const char* format, std::uint64_t number) {
+std::string format_number(const char* format, std::uint64_t number) {
     std::array<char, 32> text{};
     std::snprintf(text.data(), text.size(), format, static_cast<unsigned long long>(number));
     return text.data();
@@ -79,9 +79,9 @@ std::string FileMap::folder(int task) const {
         case DirectoryMapping::one:
             break;
         case DirectoryMapping::per_task:
-            return numbered("t%08llu", static_cast<std::uint64_t>(task));
+            return format_number("t%08llu", static_cast<std::uint64_t>(task));
         case DirectoryMapping::per_node:
-            return numbered("n%06llu", static_cast<std::uint64_t>(tasks_->node_of(task)));
+            return format_number("n%06llu", static_cast<std::uint64_t>(tasks_->node_of(task)));
     }
     return {};
 }
@@ -106,22 +106,22 @@ std::string FileMap::file_name(int task, int k) const {
     const std::uint64_t number = file_number(task, k);
     switch (files_.mapping) {
         case Mapping::shared:
-            return files_.count == 1 ? files_.name : files_.name + numbered(".%08llu", number);
+            return files_.count == 1 ? files_.name : files_.name + format_number(".%08llu", number);
         case Mapping::per_task:
-            return files_.name + numbered(".t%08llu", number);
+            return files_.name + format_number(".t%08llu", number);
         case Mapping::per_node:
-            return files_.name + numbered(".n%06llu", number);
+            return files_.name + format_number(".n%06llu", number);
         case Mapping::per_group:
-            return files_.name + numbered(".g%08llu", number);
+            return files_.name + format_number(".g%08llu", number);
         case Mapping::many:
-            return files_.name + numbered(".t%08llu", static_cast<std::uint64_t>(task)) +
-                   numbered(".%08llu", static_cast<std::uint64_t>(k));
+            return files_.name + format_number(".t%08llu", static_cast<std::uint64_t>(task)) +
+                   format_number(".%08llu", static_cast<std::uint64_t>(k));
     }
     return files_.name;
 }
 
 /// As IOR names them: directory/task/name.00000000.suffix; the file of a group has its number.
-std::string FileMap::given_path(int task) const {
+std::string FileMap::make_listed_path(int task) const {
     const bool is_numbered = files_.mapping != Mapping::shared;
     const std::uint64_t number = file_number(task, 0);
     std::string path = files_.paths[is_numbered ? number % files_.paths.size() : 0];
@@ -130,7 +130,7 @@ std::string FileMap::given_path(int task) const {
         const std::size_t name_begin = slash == std::string::npos ? 0 : slash + 1;
         path.insert(name_begin, std::to_string(task) + "/");
     }
-    return path + (is_numbered ? numbered(".%08llu", number) : std::string()) + files_.suffix;
+    return path + (is_numbered ? format_number(".%08llu", number) : std::string()) + files_.suffix;
 }
 
 const std::string& FileMap::root_directory_of(int task) const {
@@ -143,7 +143,7 @@ std::string FileMap::path(int task, int k) const {
         return files_.device;
     }
     if (files_.in_place()) {
-        return given_path(task);
+        return make_listed_path(task);
     }
     const std::string folder = folder_of_file(task);
     return root_directory_of(task) + "/" + (folder.empty() ? "" : folder + "/") + file_name(task, k);
@@ -249,7 +249,7 @@ std::vector<std::string> FileMap::directories() const {
     }
     for (int task = 0; task < tasks_->tasks(); ++task) {
         if (files_.in_place()) {
-            const std::string file = given_path(task);
+            const std::string file = make_listed_path(task);
             list.push_back(file.substr(0, file.rfind('/')));
         } else if (files_.directories == DirectoryMapping::per_task || tasks_->index_on_node(task) == 0) {
             list.push_back(root_directory_of(task) + "/" + folder(task));

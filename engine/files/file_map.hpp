@@ -48,7 +48,7 @@ class FileMap {
 
  private:
     std::string folder(int task) const;
-    std::string given_path(int task) const;
+    std::string make_listed_path(int task) const;
     int first_task_on(int node) const;
 
     std::string root_;

@@ -82,7 +82,7 @@ void require_trust(const ConfinedDirectory& directory, const std::string& path, 
     if (info.st_nlink > 1) {
         throw UntrustedManifest(ignored + "because it has another name elsewhere, which no run gives it" + advice);
     }
-    if (const std::string reason = directory.reason_others_can_replace(); !reason.empty()) {
+    if (const std::string reason = directory.explain_unsafe_directory(); !reason.empty()) {
         throw UntrustedManifest(ignored + "because its directory " + reason + advice + ", or run `chmod go-w " +
                                 directory.path() + "` and clean again");
     }
@@ -117,15 +117,15 @@ std::optional<std::string> read_manifest(const ConfinedDirectory& directory, con
 void write_draft(const ConfinedDirectory& directory, const std::string& text) {
     directory.unlink(manifest_draft_name);  // of a run that was killed while it wrote
     const Descriptor file = directory.create_file(manifest_draft_name, 0644);
-    bool good = *file >= 0;
-    int code = good ? 0 : -*file;
-    for (std::size_t done = 0; good && done < text.size();) {
+    bool is_written = *file >= 0;
+    int code = is_written ? 0 : -*file;
+    for (std::size_t done = 0; is_written && done < text.size();) {
         const ssize_t count = ::write(*file, text.data() + done, text.size() - done);
-        good = count > 0;
-        done += good ? static_cast<std::size_t>(count) : 0;
+        is_written = count > 0;
+        done += is_written ? static_cast<std::size_t>(count) : 0;
     }
-    good = good && ::fsync(*file) == 0;
-    if (!good) {
+    is_written = is_written && ::fsync(*file) == 0;
+    if (!is_written) {
         code = code != 0 ? code : errno;
         const std::string why =
             "cannot write the manifest " + directory.path() + "/" + manifest_name + ": " + std::strerror(code);

@@ -38,7 +38,7 @@ enum class Trust {
     /// (root_squash), the owner of the caller's new files counts as the caller.
     caller,
     /// Owned by the caller or root, written by nobody else, with one name, in a directory where other users cannot
-    /// replace it (ConfinedDirectory::reason_others_can_replace): to remove what it lists.
+    /// replace it (ConfinedDirectory::explain_unsafe_directory): to remove what it lists.
     removal,
 };
 

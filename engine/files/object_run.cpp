@@ -110,7 +110,7 @@ std::optional<Manifest> ObjectRun::load() {
     }
 }
 
-Removal ObjectRun::remove(const Manifest& manifest, bool dry) {
+Removal ObjectRun::remove(const Manifest& manifest, bool is_dry_run) {
     Removal removal;
     const KeyNaming naming(directory_, manifest);
     const auto is_own = [&](const std::string& key) {
@@ -133,7 +133,7 @@ Removal ObjectRun::remove(const Manifest& manifest, bool dry) {
                 has_foreign = has_foreign || object.key != manifest_key();
             }
         }
-        if (dry) {
+        if (is_dry_run) {
             removal.files += keys.size();
             continue;
         }
@@ -145,12 +145,12 @@ Removal ObjectRun::remove(const Manifest& manifest, bool dry) {
         removal.remaining.push_back(directory_ + " holds objects that this run did not make: left alone");
     }
     // Services without a list of uploads have no uploads to abort.
-    const std::int64_t aborted = dry ? 0 : client_.abort_uploads(prefix_, is_own);
+    const std::int64_t aborted = is_dry_run ? 0 : client_.abort_uploads(prefix_, is_own);
     if (aborted < 0 && aborted != -EOPNOTSUPP && aborted != -ENOENT) {
         removal.remaining.push_back("multipart uploads below " + directory_ +
                                     " cannot be aborted: " + client_.failure());
     }
-    if (!dry && removal.remaining.empty()) {
+    if (!is_dry_run && removal.remaining.empty()) {
         remove_manifest();
     }
     return removal;

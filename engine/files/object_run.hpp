@@ -21,9 +21,9 @@ class ObjectRun {
     void save(const Manifest& manifest, bool is_new);
     /// Empty when there is none. Throws std::runtime_error when there is one that cannot be read.
     std::optional<Manifest> load();
-    /// Removes the objects that the manifest names, aborts multipart uploads, and removes the manifest last. `dry` only
-    /// counts. Objects that the run cannot have made stay, and are reported.
-    Removal remove(const Manifest& manifest, bool dry);
+    /// Removes the objects that the manifest names, aborts multipart uploads, and removes the manifest last.
+    /// `is_dry_run` only counts. Objects that the run cannot have made stay, and are reported.
+    Removal remove(const Manifest& manifest, bool is_dry_run);
     /// Removes the manifest of a run whose objects stay.
     void remove_manifest();
 

@@ -34,7 +34,7 @@ bool is_same_file(const struct stat& first, const struct stat& second) {
 }
 
 /// Why an existing file is not used; empty when it may be.
-std::string reason_not_own(const struct stat& info, const ConfinedDirectory& folder) {
+std::string explain_unsafe_file(const struct stat& info, const ConfinedDirectory& folder) {
     if (S_ISLNK(info.st_mode)) {
         return "it is a symbolic link: name the file itself";
     }
@@ -60,7 +60,7 @@ int RecordFile::open_existing(int access) {
     if (::fstat(*path_only, &info) != 0) {
         return -errno;
     }
-    if (const std::string reason = reason_not_own(info, folder_); !reason.empty()) {
+    if (const std::string reason = explain_unsafe_file(info, folder_); !reason.empty()) {
         fail(path_, reason);
     }
     // The file that was examined, even if its name now refers to another file.

@@ -41,8 +41,8 @@ namespace {
 /// Removes the plan's files from one directory.
 class DirectorySweep {
  public:
-    DirectorySweep(const FileMap& map, const Manifest& manifest, bool dry, Removal& removal)
-        : map_(map), trees_(manifest, dry, removal), dry_(dry), removal_(removal) {}
+    DirectorySweep(const FileMap& map, const Manifest& manifest, bool is_dry_run, Removal& removal)
+        : map_(map), trees_(manifest, is_dry_run, removal), is_dry_run_(is_dry_run), removal_(removal) {}
 
     /// `folder`: name below the root, empty for the root itself. Returns true if at most the manifest is left in it.
     bool remove_from_directory(const ConfinedDirectory& open, const std::string& folder) {
@@ -59,7 +59,7 @@ class DirectorySweep {
                 continue;
             }
             if (map_.contains_file(folder, name)) {
-                empty = remove_regular_file(open, name, dry_, removal_) && empty;
+                empty = remove_regular_file(open, name, is_dry_run_, removal_) && empty;
             } else if (folder.empty() && map_.contains_folder(name)) {
                 empty = remove_from_subfolder(open, name) && empty;
             } else if (folder.empty() && trees_.is_top(name)) {
@@ -81,18 +81,18 @@ class DirectorySweep {
             removal_.remaining.push_back(unopened_text(inside));
             return false;
         }
-        return remove_from_directory(inside, name) && remove_emptied(parent, inside, dry_, removal_);
+        return remove_from_directory(inside, name) && remove_emptied(parent, inside, is_dry_run_, removal_);
     }
 
     const FileMap& map_;
     TreeSweep trees_;
-    bool dry_;
+    bool is_dry_run_;
     Removal& removal_;
 };
 
 /// Removes what a run has put into a directory of another target. True when nothing is left of it.
 bool remove_from_other_target(const FileMap& map, const Manifest& manifest, const ConfinedDirectory& directory,
-                              bool dry, Removal& removal) {
+                              bool is_dry_run, Removal& removal) {
     if (!directory) {
         if (directory.error() != ENOENT) {
             removal.remaining.push_back(unopened_text(directory));
@@ -105,13 +105,13 @@ bool remove_from_other_target(const FileMap& map, const Manifest& manifest, cons
         removal.remaining.push_back(directory.path() + " belongs to " + user_text(info.st_uid) + ": left alone");
         return false;
     }
-    return DirectorySweep(map, manifest, dry, removal).remove_from_directory(directory, "") &&
-           remove_emptied(directory.open_parent(), directory, dry, removal);
+    return DirectorySweep(map, manifest, is_dry_run, removal).remove_from_directory(directory, "") &&
+           remove_emptied(directory.open_parent(), directory, is_dry_run, removal);
 }
 
 }  // namespace
 
-Removal remove_run(const RunDirectories& directories, const Manifest& manifest, bool dry) {
+Removal remove_run(const RunDirectories& directories, const Manifest& manifest, bool is_dry_run) {
     Removal removal;
     const ConfinedDirectory& root = directories.root;
     if (!root) {
@@ -123,12 +123,12 @@ Removal remove_run(const RunDirectories& directories, const Manifest& manifest, 
     const FileMap map(root.path(), manifest.files, manifest.tasks);
     bool is_removed = true;
     for (const ConfinedDirectory& directory : directories.other_targets) {
-        is_removed = remove_from_other_target(map, manifest, directory, dry, removal) && is_removed;
+        is_removed = remove_from_other_target(map, manifest, directory, is_dry_run, removal) && is_removed;
     }
-    if (!DirectorySweep(map, manifest, dry, removal).remove_from_directory(root, "") || !is_removed) {
+    if (!DirectorySweep(map, manifest, is_dry_run, removal).remove_from_directory(root, "") || !is_removed) {
         return removal;
     }
-    if (dry) {
+    if (is_dry_run) {
         ++removal.directories;
         return removal;
     }

@@ -13,8 +13,8 @@ namespace sonde::files {
 
 /// Removes the data files, trees, directories and manifest of one run. Looks at what is there instead of at all that
 /// could be; what the manifest does not name stays, and its directory is named. A directory whose name stands for
-/// another one by now stays too. The manifest goes last, only when all else is gone. `dry` only counts.
-Removal remove_run(const RunDirectories& directories, const Manifest& manifest, bool dry);
+/// another one by now stays too. The manifest goes last, only when all else is gone. `is_dry_run` only counts.
+Removal remove_run(const RunDirectories& directories, const Manifest& manifest, bool is_dry_run);
 /// Removes only files of tasks first … last-1: lets many processes share the work. No directories.
 Removal remove_files(const std::string& directory, const Manifest& manifest, int first, int last);
 

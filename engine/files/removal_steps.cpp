@@ -7,7 +7,7 @@
 
 namespace sonde::files {
 
-bool remove_regular_file(const ConfinedDirectory& parent, const std::string& name, bool dry, Removal& removal) {
+bool remove_regular_file(const ConfinedDirectory& parent, const std::string& name, bool is_dry_run, Removal& removal) {
     const auto leave = [&](const std::string& reason) {
         removal.remaining.push_back(parent.path() + "/" + name + reason);
     };
@@ -23,7 +23,7 @@ bool remove_regular_file(const ConfinedDirectory& parent, const std::string& nam
         leave(" is not a regular file: left alone");
         return false;
     }
-    if (const int failed = dry ? 0 : parent.unlink(name); failed != 0 && failed != -ENOENT) {
+    if (const int failed = is_dry_run ? 0 : parent.unlink(name); failed != 0 && failed != -ENOENT) {
         leave(std::string(" could not be removed: ") + std::strerror(-failed));
         return false;
     }
@@ -38,8 +38,9 @@ std::string unopened_text(const ConfinedDirectory& directory) {
                                    : std::string(" cannot be opened: ") + std::strerror(directory.error()));
 }
 
-bool remove_emptied(const ConfinedDirectory& parent, const ConfinedDirectory& child, bool dry, Removal& removal) {
-    const int failed = dry ? 0 : parent.remove_directory(child);
+bool remove_emptied(const ConfinedDirectory& parent, const ConfinedDirectory& child, bool is_dry_run,
+                    Removal& removal) {
+    const int failed = is_dry_run ? 0 : parent.remove_directory(child);
     // ENOENT: removed by another process, or moved away with what is in it.
     const bool moved = failed == -ENOENT && !child.is_removed();
     if (failed == ConfinedDirectory::replaced || moved) {

@@ -19,11 +19,11 @@ struct Removal {
 /// Why a directory was not opened, in one sentence.
 std::string unopened_text(const ConfinedDirectory& directory);
 
-/// Removes one regular file from an open directory, or with `dry` only counts it. True when it is gone.
-bool remove_regular_file(const ConfinedDirectory& parent, const std::string& name, bool dry, Removal& removal);
+/// Removes one regular file from an open directory, or with `is_dry_run` only counts it. True when it is gone.
+bool remove_regular_file(const ConfinedDirectory& parent, const std::string& name, bool is_dry_run, Removal& removal);
 
-/// Removes a directory of `parent` that is empty and still open, or with `dry` only counts it. False, with a sentence,
-/// when it stays, for instance because its name stands for another directory by now.
-bool remove_emptied(const ConfinedDirectory& parent, const ConfinedDirectory& child, bool dry, Removal& removal);
+/// Removes a directory of `parent` that is empty and still open, or with `is_dry_run` only counts it. False, with a
+/// sentence, when it stays, for instance because its name stands for another directory by now.
+bool remove_emptied(const ConfinedDirectory& parent, const ConfinedDirectory& child, bool is_dry_run, Removal& removal);
 
 }  // namespace sonde::files

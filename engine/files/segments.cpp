@@ -8,7 +8,7 @@
 namespace sonde::files {
 namespace {
 
-std::uint64_t checked(const plan::Phase& phase, std::uint64_t segments, std::uint64_t tasks) {
+std::uint64_t require_fitting_segments(const plan::Phase& phase, std::uint64_t segments, std::uint64_t tasks) {
     if (!plan::fits_in_file(phase.data, segments, tasks)) {
         throw plan::PlanError("plan: phase \"" + phase.id +
                               "\" reaches beyond the largest file (4 EiB): check volume, stride, gap and offset");
@@ -22,7 +22,7 @@ std::uint64_t segments_of(const plan::Phase& phase, const TaskMap& tasks, std::u
     const plan::Access& access = phase.data.access;
     const auto all = static_cast<std::uint64_t>(tasks.tasks());
     if (access.segments) {
-        return checked(phase, *access.segments, all);
+        return require_fitting_segments(phase, *access.segments, all);
     }
     const auto on_node = static_cast<std::uint64_t>(tasks.tasks_on(0));
     std::uint64_t volume = patterns::volume_of_task(access.volume.value_or(plan::Amount{}), all, on_node, node_memory);
@@ -31,7 +31,7 @@ std::uint64_t segments_of(const plan::Phase& phase, const TaskMap& tasks, std::u
                                                                           : static_cast<int>(phase.files.size()));
         volume = (volume + count - 1) / count;
     }
-    return checked(phase, patterns::segments_for(volume, access.block), all);
+    return require_fitting_segments(phase, patterns::segments_for(volume, access.block), all);
 }
 
 }  // namespace sonde::files

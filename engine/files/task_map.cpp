@@ -34,7 +34,7 @@ namespace {
 
 /// The tasks are lined up node by node, however the launcher dealt them, and counted on by as many as the fullest node
 /// has, `n` times: the same place `n` nodes further when all nodes are alike, and another task for each in any case.
-int shifted_by_nodes(int n, int task, const TaskMap& tasks) {
+int shift_task_by_nodes(int n, int task, const TaskMap& tasks) {
     std::vector<int> on(static_cast<std::size_t>(tasks.nodes()));
     for (const int node : tasks.node_of_process) {
         on[static_cast<std::size_t>(node)] += tasks.threads;
@@ -58,7 +58,7 @@ int shifted_by_nodes(int n, int task, const TaskMap& tasks) {
 
 }  // namespace
 
-int shifted(const plan::Shift& shift, int task, const TaskMap& tasks) {
+int shift_task(const plan::Shift& shift, int task, const TaskMap& tasks) {
     const auto all = static_cast<std::int64_t>(tasks.tasks());
     const auto wrap = [all](std::int64_t n) { return static_cast<int>(((n % all) + all) % all); };
     switch (shift.by) {
@@ -67,7 +67,7 @@ int shifted(const plan::Shift& shift, int task, const TaskMap& tasks) {
         case plan::ShiftBy::tasks:
             return wrap(static_cast<std::int64_t>(task) + shift.n);
         case plan::ShiftBy::nodes:
-            return shifted_by_nodes(shift.n, task, tasks);
+            return shift_task_by_nodes(shift.n, task, tasks);
         case plan::ShiftBy::random:
             return static_cast<int>(patterns::scale_to_range(
                 patterns::mix64(patterns::mix64(shift.seed) + static_cast<std::uint64_t>(task)),

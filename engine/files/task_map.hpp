@@ -22,6 +22,6 @@ struct TaskMap {
 };
 
 /// Whose data a task reads under a shift. A bijection except for `random`.
-int shifted(const plan::Shift& shift, int task, const TaskMap& tasks);
+int shift_task(const plan::Shift& shift, int task, const TaskMap& tasks);
 
 }  // namespace sonde::files

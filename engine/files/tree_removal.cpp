@@ -14,7 +14,8 @@ constexpr const char* foreign_files = " holds files that this run did not make: 
 
 }  // namespace
 
-TreeSweep::TreeSweep(const Manifest& manifest, bool dry, Removal& removal) : dry_(dry), removal_(removal) {
+TreeSweep::TreeSweep(const Manifest& manifest, bool is_dry_run, Removal& removal)
+    : is_dry_run_(is_dry_run), removal_(removal) {
     for (const TreeRule& rule : manifest.trees.rules) {
         if (rule.created_by_run) {
             namings_.emplace_back(rule, manifest.tasks);
@@ -41,7 +42,7 @@ bool TreeSweep::remove_directory(const ConfinedDirectory& parent, const std::str
         }
         return opened.error() == ENOENT;
     }
-    return inside(opened) && remove_emptied(parent, opened, dry_, removal_);
+    return inside(opened) && remove_emptied(parent, opened, is_dry_run_, removal_);
 }
 
 bool TreeSweep::remove_top(const ConfinedDirectory& parent, const std::string& name) {
@@ -103,7 +104,7 @@ bool TreeSweep::remove_entry(const ConfinedDirectory& open, const std::string& n
     for (const TreeNaming* naming : namings) {
         switch (naming->classify_name(directory, name)) {
             case TreeNaming::NameKind::file:
-                return remove_regular_file(open, name, dry_, removal_);
+                return remove_regular_file(open, name, is_dry_run_, removal_);
             case TreeNaming::NameKind::directory:
                 // Items are empty: what somebody has put into one keeps it.
                 return remove_directory(open, name, [this](const ConfinedDirectory& inside) {
@@ -127,13 +128,13 @@ bool TreeSweep::remove_entry(const ConfinedDirectory& open, const std::string& n
     return false;
 }
 
-Removal remove_trees(const ConfinedDirectory& directory, const Manifest& manifest, bool dry) {
+Removal remove_trees(const ConfinedDirectory& directory, const Manifest& manifest, bool is_dry_run) {
     Removal removal;
     if (!directory) {
         removal.remaining.push_back(unopened_text(directory));
         return removal;
     }
-    TreeSweep sweep(manifest, dry, removal);
+    TreeSweep sweep(manifest, is_dry_run, removal);
     std::vector<std::string> tops;
     Listing entries = directory.list();
     while (const char* name = entries.next()) {

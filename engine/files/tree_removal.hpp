@@ -14,7 +14,7 @@ namespace sonde::files {
 
 class TreeSweep {
  public:
-    TreeSweep(const Manifest& manifest, bool dry, Removal& removal);
+    TreeSweep(const Manifest& manifest, bool is_dry_run, Removal& removal);
 
     /// True when a tree of the run lies in a directory of this name.
     bool is_top(const std::string& name) const;
@@ -34,13 +34,13 @@ class TreeSweep {
     void report_remaining(const std::string& sentence) { removal_.remaining.push_back(sentence); }
 
     std::vector<TreeNaming> namings_;
-    bool dry_;
+    bool is_dry_run_;
     Removal& removal_;
 };
 
 /// Removes the items of tasks first … last-1 that phases have left in trees, as far as they are known.
 std::uint64_t remove_items(const std::string& directory, const Manifest& manifest, int first, int last);
 /// In a directory that was there before the run: removes the trees that the run made, and nothing else.
-Removal remove_trees(const ConfinedDirectory& directory, const Manifest& manifest, bool dry);
+Removal remove_trees(const ConfinedDirectory& directory, const Manifest& manifest, bool is_dry_run);
 
 }  // namespace sonde::files

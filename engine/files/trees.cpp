@@ -74,17 +74,18 @@ json Forest::states_to_json() const {
 
 namespace {
 
-bool plain(const std::string& name) {
+bool is_plain_name(const std::string& name) {
     return !name.empty() && name.size() <= 128 && name[0] != '.' && name.find('/') == std::string::npos &&
            name.find('\0') == std::string::npos;
 }
 
 /// What the engine never writes, but a hand might.
-bool possible(const TreeRule& rule) {
+bool is_plausible_rule(const TreeRule& rule) {
     const plan::Tree& t = rule.tree;
-    return plain(t.top) && plain(rule.names.branch) && plain(rule.names.file) && plain(rule.names.directory) &&
-           t.copies > 0 && t.copies <= 1'000'000 && t.depth >= 0 && t.depth <= 100'000 && t.branching > 0 &&
-           plan::count_directories(t) > 0 && static_cast<int>(t.scope) >= 0 && static_cast<int>(t.scope) <= 2;
+    return is_plain_name(t.top) && is_plain_name(rule.names.branch) && is_plain_name(rule.names.file) &&
+           is_plain_name(rule.names.directory) && t.copies > 0 && t.copies <= 1'000'000 && t.depth >= 0 &&
+           t.depth <= 100'000 && t.branching > 0 && plan::count_directories(t) > 0 && static_cast<int>(t.scope) >= 0 &&
+           static_cast<int>(t.scope) <= 2;
 }
 
 }  // namespace
@@ -104,7 +105,7 @@ Forest Forest::from_json(const json& in, int tasks) {
         rule.names = {r.at("branch"), r.at("file"), r.at("directory")};
         rule.shared_single = r.at("shared_single");
         rule.created_by_run = r.at("created_by_run");
-        if (!possible(rule)) {
+        if (!is_plausible_rule(rule)) {
             throw std::runtime_error("impossible values");
         }
         forest.rules.push_back(rule);

@@ -30,7 +30,7 @@ constexpr int jenkins_hash_id = 2;  // CEPH_STR_HASH_RJENKINS
 constexpr std::size_t longest_answer = 64U << 20U;
 
 /// What `ceph` prints as JSON stands among remarks ("dumped pgs_brief").
-json in_json(std::string_view text, char open, char close) {
+json parse_enclosed_json(std::string_view text, char open, char close) {
     const std::size_t begin = text.find(open);
     const std::size_t end = text.rfind(close);
     const json document = begin == std::string_view::npos || end == std::string_view::npos || end < begin
@@ -120,14 +120,14 @@ CephPlacement CephPlacement::from_answers(std::string_view pools, std::string_vi
     CephPlacement placement;
     try {
         std::map<std::string, std::string> by_number;
-        for (const json& pool : in_json(pools, '[', ']')) {
+        for (const json& pool : parse_enclosed_json(pools, '[', ']')) {
             if (whole_number<int>(pool.at("object_hash")) == jenkins_hash_id) {
                 const auto name = pool.at("pool_name").get<std::string>();
                 by_number[std::to_string(whole_number<std::int64_t>(pool.at("pool_id")))] = name;
                 placement.pools_[name].placement_groups = whole_number<std::uint32_t>(pool.at("pg_num"), max_groups);
             }
         }
-        const json document = in_json(groups, '{', '}');
+        const json document = parse_enclosed_json(groups, '{', '}');
         for (const json& group : document.at("pg_stats")) {
             const auto id = group.at("pgid").get<std::string>();  // "3.1f"
             const std::size_t dot = id.find('.');

@@ -10,7 +10,7 @@
 namespace sonde {
 namespace {
 
-std::vector<std::string> split(const std::string& text, char separator) {
+std::vector<std::string> split_text(const std::string& text, char separator) {
     std::vector<std::string> parts;
     std::istringstream stream(text);
     for (std::string part; std::getline(stream, part, separator);) {
@@ -46,7 +46,7 @@ std::string explain_error(const remote::SshRequest& request) {
 }  // namespace
 
 int command_ssh(const SshArguments& arguments) {
-    remote::SshRequest request{split(arguments.hosts, ','), arguments.processes, split(arguments.shell, ' '),
+    remote::SshRequest request{split_text(arguments.hosts, ','), arguments.processes, split_text(arguments.shell, ' '),
                                arguments.command};
     if (const std::string error = explain_error(request); !error.empty()) {
         records::print_error(error);

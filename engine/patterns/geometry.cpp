@@ -76,7 +76,7 @@ std::uint64_t Geometry::slots_in_range() const noexcept {
                                    : operations_ * share_.sharers;
 }
 
-Permutation Geometry::permutation_for(std::uint64_t pass) const {
+Permutation Geometry::make_permutation(std::uint64_t pass) const {
     return {slots_in_range(), key_ + pass * 0x9e3779b97f4a7c15ULL};
 }
 
@@ -169,7 +169,7 @@ void Geometry::fill_offsets(std::uint64_t first, std::uint64_t pass, std::span<s
 }
 
 void Geometry::fill_permuted(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out) const noexcept {
-    const Permutation permute = permutation_for(pass);
+    const Permutation permute = make_permutation(pass);
     if (scope_ == Scope::block) {
         // The same order in every segment, as IOR's -z has it.
         for (std::size_t k = 0; k < out.size();) {

@@ -63,7 +63,7 @@ class Geometry {
     void fill_sequential(std::uint64_t first, std::span<std::uint64_t> out) const noexcept;
     void fill_permuted(std::uint64_t first, std::uint64_t pass, std::span<std::uint64_t> out) const noexcept;
     std::uint64_t random_offset(std::uint64_t i, std::uint64_t pass) const noexcept;
-    Permutation permutation_for(std::uint64_t pass) const;
+    Permutation make_permutation(std::uint64_t pass) const;
     std::uint64_t slots_in_range() const noexcept;
     std::uint64_t draw_slot(std::uint64_t bits) const noexcept;
 

@@ -19,7 +19,7 @@ std::uint64_t writer_bits(const IorPacket& packet) noexcept {
 }
 
 /// The C library's small generator: files must equal those of a program that uses it.
-std::uint64_t draw(unsigned& seed) noexcept {
+std::uint64_t draw_number(unsigned& seed) noexcept {
     return static_cast<std::uint64_t>(rand_r(&seed));
 }
 
@@ -31,8 +31,8 @@ void fill_packet(const IorPacket& packet, std::byte* transfer, std::uint64_t len
     const auto signature =
         static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(packet.signature)));
     unsigned seed = packet.signature + packet.writer;
-    const std::uint64_t high = draw(seed) << 32U;
-    const std::uint64_t constant = high | draw(seed);
+    const std::uint64_t high = draw_number(seed) << 32U;
+    const std::uint64_t constant = high | draw_number(seed);
     for (std::uint64_t i = 0; i < count; ++i) {
         store_word(
             transfer, i,
@@ -59,7 +59,7 @@ void set_packet_offset(const IorPacket& packet, std::byte* transfer, std::uint64
         case plan::PayloadKind::ior_random: {
             constexpr std::uint64_t factor = 0x9e37fffffffc0001ULL;
             unsigned seed = packet.signature + packet.writer + static_cast<std::uint32_t>(offset);
-            std::uint64_t state = draw(seed);
+            std::uint64_t state = draw_number(seed);
             for (std::uint64_t i = 0; i < count; ++i) {
                 state = (state * factor) >> 3U;
                 store_word(transfer, i, state);

@@ -14,7 +14,7 @@ namespace {
 
 /// Whether allocated blocks can be compared with file lengths: only after a phase that wrote its files completely and
 /// durably, because delayed allocation looks like holes.
-bool writes_whole_files(const plan::Phase& phase) {
+bool writes_complete_durable_files(const plan::Phase& phase) {
     const plan::Access& access = phase.data.access;
     const bool durable = phase.data.io.direct || phase.data.io.fsync != plan::Fsync::none;
     return plan::writes_planned_access(phase.op) && durable && access.gap == 0 && access.order != plan::Order::stride &&
@@ -37,7 +37,7 @@ void measure_allocated_blocks(const RunContext& context, const files::FileMap& m
 /// Whether each task reads names that another node created, so that no node has them cached from creation.
 bool reads_names_of_other_nodes(const RunContext& context, const plan::Phase& phase) {
     for (int task = 0; task < context.tasks.tasks(); ++task) {
-        const int owner = files::shifted(phase.shift, task, context.tasks);
+        const int owner = files::shift_task(phase.shift, task, context.tasks);
         if (context.tasks.node_of(owner) == context.tasks.node_of(task)) {
             return false;
         }
@@ -124,7 +124,7 @@ results::PhaseCircumstances collect_circumstances(const RunContext& context, std
         .dropped_metadata_cache = effect.dropped_metadata_cache,
         .reads_names_of_other_nodes = phase.meta && reads_names_of_other_nodes(context, phase),
     };
-    if (backend.needs_files && !phase.data.files.is_device() && writes_whole_files(phase) &&
+    if (backend.needs_files && !phase.data.files.is_device() && writes_complete_durable_files(phase) &&
         describe_stop(phase, result) == "volume") {
         measure_allocated_blocks(context, map, circumstances);
     }

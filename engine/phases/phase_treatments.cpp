@@ -36,7 +36,7 @@ std::vector<std::string> list_node_files(const RunContext& context, const plan::
         if (context.tasks.node_of(task) != context.team.location().node) {
             continue;
         }
-        const int owner = plan::writes(phase.op) ? task : files::shifted(phase.shift, task, context.tasks);
+        const int owner = plan::writes(phase.op) ? task : files::shift_task(phase.shift, task, context.tasks);
         for (const plan::DuplexStream& stream : phase.streams) {
             if (!stream.write) {
                 paths.push_back(map.path(owner, stream.file));

@@ -202,7 +202,7 @@ workloads::StreamJob make_stream_job(const RunContext& context, std::size_t inde
     job.generation = index + 1;
     job.files = static_cast<std::uint64_t>(files.empty() ? map.files_per_task() : static_cast<int>(files.size()));
     job.shared_file = phase.data.files.mapping == plan::Mapping::shared;
-    const int owner = job.writes ? assignment.task : files::shifted(phase.shift, assignment.task, context.tasks);
+    const int owner = job.writes ? assignment.task : files::shift_task(phase.shift, assignment.task, context.tasks);
     job.device = context.storage.device;
     job.root_path = context.in_place() ? "" : map.root_directory_of(owner);
     if (phase.op == Op::remove && !map.is_first_task_of_file(owner)) {

@@ -71,7 +71,7 @@ void add_items(const RunContext& context, const plan::Phase& phase, std::size_t 
         return;
     }
     job.parts.push_back(
-        select_items_of_task(context, phase, index, files::shifted(phase.shift, task, context.tasks), job));
+        select_items_of_task(context, phase, index, files::shift_task(phase.shift, task, context.tasks), job));
 }
 
 /// Limit of a task from stop.within; no limit without stop.within.

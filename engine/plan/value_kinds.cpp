@@ -21,7 +21,7 @@ struct UnitStep {
 };
 constexpr std::array<UnitStep, 4> binary_units{
     {{"TiB", 1ULL << 40U}, {"GiB", 1ULL << 30U}, {"MiB", 1ULL << 20U}, {"KiB", 1ULL << 10U}}};
-constexpr std::array<UnitStep, 4> decimal_times{{{"s", 1'000'000'000}, {"ms", 1'000'000}, {"us", 1000}, {"ns", 1}}};
+constexpr std::array<UnitStep, 4> duration_units{{{"s", 1'000'000'000}, {"ms", 1'000'000}, {"us", 1000}, {"ns", 1}}};
 
 /// A quantity in the largest unit in which it is whole; zero without unit.
 template <std::size_t N>
@@ -74,7 +74,7 @@ std::int64_t DurationKind::read(const Reader& in, const char* key) const {
 }
 
 ordered_json DurationKind::to_default(std::int64_t ns) {
-    return format_with_unit(static_cast<std::uint64_t>(ns), decimal_times);
+    return format_with_unit(static_cast<std::uint64_t>(ns), duration_units);
 }
 
 std::int64_t TimeKind::read(const Reader& in, const char* key) {

@@ -15,7 +15,7 @@ OffsetBounds compute_bounds(const ClockExchange& exchange) {
     return {exchange.answered - exchange.returned, exchange.received - exchange.sent};
 }
 
-ClockOffset middle(const OffsetBounds& bounds) {
+ClockOffset compute_middle(const OffsetBounds& bounds) {
     // Rounded up, so that the interval still includes both ends.
     return {bounds.lowest + bounds.width() / 2, bounds.width() - bounds.width() / 2};
 }
@@ -32,7 +32,7 @@ ClockOffset estimate_offset(std::span<const ClockExchange> exchanges) {
             shortest = bounds;
         }
     }
-    return middle(intersection.width() >= 0 ? intersection : shortest);
+    return compute_middle(intersection.width() >= 0 ? intersection : shortest);
 }
 
 ClockOffset add_offsets(const ClockOffset& to_second, const ClockOffset& second_to_third) {

@@ -107,7 +107,7 @@ bool may_stop() {
     return !is_stop_forbidden;
 }
 
-std::string why_no_mpi() {
+std::string explain_missing_mpi() {
     try {
         ModuleSearch search = default_search("", ModulePreference::standard);
         search.is_probe = true;

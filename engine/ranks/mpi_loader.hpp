@@ -35,6 +35,6 @@ void forbid_stop();
 bool may_stop();
 
 /// Empty when a module can be loaded here; otherwise one sentence with the reason and a remedy.
-std::string why_no_mpi();
+std::string explain_missing_mpi();
 
 }  // namespace sonde::ranks

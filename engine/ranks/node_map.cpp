@@ -15,7 +15,7 @@ namespace sonde::ranks {
 namespace {
 
 // FNV-1a, because std::hash does not guarantee the same value in every process.
-void mix(std::uint64_t& hash, const std::string& text) {
+void mix_into_hash(std::uint64_t& hash, const std::string& text) {
     for (const char character : text + '\n') {
         hash = (hash ^ static_cast<unsigned char>(character)) * 0x100000001b3ULL;
     }
@@ -34,7 +34,7 @@ ProcessIdentity ProcessIdentity::of_this_process(const std::string& listed_name)
     stat("/proc/self/ns/net", &network);
     own_identity.machine = 0xcbf29ce484222325ULL;
     for (const std::string& part : {boot, host, std::to_string(network.st_ino)}) {
-        mix(own_identity.machine, part);
+        mix_into_hash(own_identity.machine, part);
     }
     if (getrandom(&own_identity.token, sizeof own_identity.token, 0) != sizeof own_identity.token) {
         own_identity.token = own_identity.machine ^ static_cast<std::uint64_t>(time(nullptr));

@@ -19,7 +19,7 @@ namespace sonde::records {
 
 namespace {
 
-std::vector<std::string_view> split(std::string_view text, char separator) {
+std::vector<std::string_view> split_text(std::string_view text, char separator) {
     std::vector<std::string_view> parts;
     while (!text.empty()) {
         const std::size_t end = std::min(text.find(separator), text.size());
@@ -61,8 +61,8 @@ std::optional<int> parse_number(std::string_view text) {
 }
 
 std::string join_options(std::string_view mount, std::string_view file_system) {
-    std::vector<std::string_view> options_seen = split(mount, ',');
-    for (const std::string_view option : split(file_system, ',')) {
+    std::vector<std::string_view> options_seen = split_text(mount, ',');
+    for (const std::string_view option : split_text(file_system, ',')) {
         // "rw" of the file system is irrelevant when the mount is "ro"; the caller handles the reverse.
         const bool access = option == "rw" || option == "ro";
         if (!access && std::find(options_seen.begin(), options_seen.end(), option) == options_seen.end()) {
@@ -78,13 +78,13 @@ std::string join_options(std::string_view mount, std::string_view file_system) {
 }
 
 bool has_option(std::string_view options, std::string_view wanted) {
-    const auto all = split(options, ',');
+    const auto all = split_text(options, ',');
     return std::find(all.begin(), all.end(), wanted) != all.end();
 }
 
 /// id parent major:minor root point options [optional …] - type source super-options
 std::optional<Mount> parse_line(std::string_view line) {
-    const std::vector<std::string_view> fields = split(line, ' ');
+    const std::vector<std::string_view> fields = split_text(line, ' ');
     const auto dash = std::find(fields.begin(), fields.end(), "-");
     if (dash - fields.begin() < 6 || fields.end() - dash < 3) {
         return std::nullopt;
@@ -148,7 +148,7 @@ const Mount* find_root_mount(const std::vector<Mount>& mounts) {
 
 std::vector<Mount> parse_mounts(std::string_view mountinfo) {
     std::vector<Mount> mounts;
-    for (const std::string_view line : split(mountinfo, '\n')) {
+    for (const std::string_view line : split_text(mountinfo, '\n')) {
         if (auto mount = parse_line(line)) {
             mounts.push_back(std::move(*mount));
         }
@@ -184,7 +184,7 @@ std::optional<Mount> find_mount(const std::string& path) {
 }
 
 std::optional<std::string> find_mount_option(const std::string& options, std::string_view name) {
-    for (const std::string_view option : split(options, ',')) {
+    for (const std::string_view option : split_text(options, ',')) {
         if (option.size() > name.size() && option.substr(0, name.size()) == name && option[name.size()] == '=') {
             return std::string(option.substr(name.size() + 1));
         }

@@ -33,7 +33,7 @@ void FindingList::add(const char* id, const char* severity, const std::string& t
                      {"evidence", std::move(evidence)}});
 }
 
-std::vector<ordered_json> FindingList::sorted() {
+std::vector<ordered_json> FindingList::to_sorted_list() {
     const auto rank = [](const ordered_json& f) {
         return f.at("severity") == "invalid" ? 0 : f.at("severity") == "warning" ? 1 : 2;
     };

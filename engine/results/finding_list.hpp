@@ -23,7 +23,7 @@ class FindingList {
     void add(const char* id, const char* severity, const std::string& text, const std::string& advice,
              nlohmann::ordered_json evidence);
     /// Returns all findings, most severe first, and empties the list.
-    std::vector<nlohmann::ordered_json> sorted();
+    std::vector<nlohmann::ordered_json> to_sorted_list();
 
  private:
     std::string phase_;

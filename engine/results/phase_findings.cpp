@@ -263,7 +263,7 @@ std::vector<ordered_json> find_phase_findings(const Totals& totals, const PhaseF
     find_data_problems(findings, totals, circumstances);
     find_rate_limit(findings, totals, circumstances);
     find_accelerator_limit(findings, totals);
-    return findings.sorted();
+    return findings.to_sorted_list();
 }
 
 }  // namespace sonde::results

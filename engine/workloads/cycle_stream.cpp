@@ -167,15 +167,15 @@ bool CycleStream<Time>::run_pass(std::uint64_t /*pass*/) {
     const std::uint64_t from = this->now();
     const std::uint64_t rounds = replacements_.empty() ? 0 : meta_.window->count;
     std::uint64_t next = 0;
-    bool good = true;
-    while (good && next < rounds && this->operations_done_ < this->wearout_target_) {
-        good = run_round(next);
-        next += good || is_deadline_passed_ ? 1 : 0;
-        if (!good && is_deadline_passed_ && !this->failed_ && !this->should_stop() && this->must_wear_out()) {
+    bool succeeded = true;
+    while (succeeded && next < rounds && this->operations_done_ < this->wearout_target_) {
+        succeeded = run_round(next);
+        next += succeeded || is_deadline_passed_ ? 1 : 0;
+        if (!succeeded && is_deadline_passed_ && !this->failed_ && !this->should_stop() && this->must_wear_out()) {
             is_deadline_passed_ = false;
             this->continue_to_wearout_target();  // all rounds have the same number of calls, so all end with the same
                                                  // round
-            good = true;
+            succeeded = true;
         }
     }
     this->meter_.next_operation = next * calls_per_round();
@@ -183,7 +183,7 @@ bool CycleStream<Time>::run_pass(std::uint64_t /*pass*/) {
     this->meter_.file_operations = this->operations_done_;
     this->meter_.parts_of_work[meters::part_transfer].add(this->ns_since_phase_start(from),
                                                           this->ns_since_phase_start(this->now()));
-    return good && next == rounds && !this->failed_;
+    return succeeded && next == rounds && !this->failed_;
 }
 
 template class CycleStream<MachineClock>;

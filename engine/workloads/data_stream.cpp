@@ -148,7 +148,7 @@ bool DataStream<Time>::sync_and_close(const FileJob& file, bool more) {
     if (more) {
         return true;
     }
-    bool good = true;
+    bool succeeded = true;
     if (job_.writes && job_.phase->data.io.fsync == plan::Fsync::end_timed_separately && !failed_) {
         const std::uint64_t from = now();
         const int result = channel_->fsync(0);
@@ -157,10 +157,10 @@ bool DataStream<Time>::sync_and_close(const FileJob& file, bool more) {
         meter_.histogram(meters::kind_fsync).add(time_.duration_ns(to - from));
         if (result < 0) {
             fail_operation(file.path, "fsync", -result, 0);
-            good = false;
+            succeeded = false;
         }
     }
-    return this->close_file(file.path) && good;
+    return this->close_file(file.path) && succeeded;
 }
 
 template class DataStream<MachineClock>;

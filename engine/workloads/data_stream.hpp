@@ -62,16 +62,16 @@ class DataStream final : public TimedStream<Time> {
     bool transfer_operations(const FileJob& file, std::uint64_t pass);
     bool sync_and_close(const FileJob& file, bool more);
     LoopEnd run_synchronous_loop(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
-    LoopEnd general_loop(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
+    LoopEnd run_general_loop(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
     /// Operations that are all writes of plain content, or all reads that nobody checks.
-    LoopEnd unchecked_read_loop(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
-    LoopEnd stamped_write_loop(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
+    LoopEnd run_unchecked_read_loop(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
+    LoopEnd run_stamped_write_loop(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
     template <bool write>
     LoopEnd choose_simple_loop(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);
     /// The same with everything decided: `IoPath` makes the calls and reads the clock, `Content` is where data lies.
     template <bool write, class IoPath, class Content>
-    LoopEnd simple_loop(const IoPath& io_path, const Content& content, const FileJob& file, std::uint64_t from,
-                        std::uint64_t to, std::uint64_t pass);
+    LoopEnd run_simple_loop(const IoPath& io_path, const Content& content, const FileJob& file, std::uint64_t from,
+                            std::uint64_t to, std::uint64_t pass);
     void count_transfers(unsigned kind, const std::uint64_t* times, std::size_t count) noexcept;
     LoopEnd count_batch(unsigned kind, const std::uint64_t* times, std::size_t count, std::uint64_t event_at) noexcept;
     LoopEnd run_queued_loop(const FileJob& file, std::uint64_t from, std::uint64_t to, std::uint64_t pass);

@@ -48,13 +48,13 @@ template <class Time>
 bool FileStream<Time>::run_pass(std::uint64_t pass) {
     const std::uint64_t from = this->now();
     std::uint64_t next = 0;
-    bool good = true;
-    while (good && next < this->job_.files && this->operations_done_ < this->wearout_target_) {
+    bool succeeded = true;
+    while (succeeded && next < this->job_.files && this->operations_done_ < this->wearout_target_) {
         const std::uint64_t remaining = this->wearout_target_ - this->operations_done_;
-        good = run_batch(next, next + std::min(this->job_.files - next, remaining));
-        if (!good && !this->failed_ && !this->should_stop() && this->must_wear_out()) {
+        succeeded = run_batch(next, next + std::min(this->job_.files - next, remaining));
+        if (!succeeded && !this->failed_ && !this->should_stop() && this->must_wear_out()) {
             this->continue_to_wearout_target();
-            good = true;
+            succeeded = true;
         }
     }
     if (pass == 0) {
@@ -63,7 +63,7 @@ bool FileStream<Time>::run_pass(std::uint64_t pass) {
     }
     this->meter_.parts_of_work[meters::part_transfer].add(this->ns_since_phase_start(from),
                                                           this->ns_since_phase_start(this->now()));
-    return good && next == this->job_.files;
+    return succeeded && next == this->job_.files;
 }
 
 template class FileStream<MachineClock>;

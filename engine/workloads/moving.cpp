@@ -74,17 +74,17 @@ typename DataStream<Time>::LoopEnd DataStream<Time>::run_synchronous_loop(const 
     const plan::Io& io = job_.phase->data.io;
     const bool simple = !io.collective && io.pause == 0 && !io.is_limited() && !file.geometry.has_sizes();
     if (simple && job_.writes && !job_.reads && buffers_->image(0).is_stamped_only()) {
-        return stamped_write_loop(file, from, to, pass);
+        return run_stamped_write_loop(file, from, to, pass);
     }
     if (simple && !job_.writes && !job_.verify) {
-        return unchecked_read_loop(file, from, to, pass);
+        return run_unchecked_read_loop(file, from, to, pass);
     }
-    return general_loop(file, from, to, pass);
+    return run_general_loop(file, from, to, pass);
 }
 
 template <class Time>
-typename DataStream<Time>::LoopEnd DataStream<Time>::general_loop(const FileJob& file, std::uint64_t from,
-                                                                  std::uint64_t to, std::uint64_t pass) {
+typename DataStream<Time>::LoopEnd DataStream<Time>::run_general_loop(const FileJob& file, std::uint64_t from,
+                                                                      std::uint64_t to, std::uint64_t pass) {
     std::array<std::uint64_t, 256> offsets;
     std::array<std::uint32_t, 256> lengths;
     std::array<bool, 256> writes;

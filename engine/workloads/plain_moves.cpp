@@ -88,9 +88,9 @@ void DataStream<Time>::count_transfers(unsigned kind, const std::uint64_t* times
 /// Nothing pauses the clock of a stream that verifies nothing, so the clock is read bare here.
 template <class Time>
 template <bool write, class IoPath, class Content>
-typename DataStream<Time>::LoopEnd DataStream<Time>::simple_loop(const IoPath& io_path, const Content& content,
-                                                                 const FileJob& file, std::uint64_t from,
-                                                                 std::uint64_t to, std::uint64_t pass) {
+typename DataStream<Time>::LoopEnd DataStream<Time>::run_simple_loop(const IoPath& io_path, const Content& content,
+                                                                     const FileJob& file, std::uint64_t from,
+                                                                     std::uint64_t to, std::uint64_t pass) {
     // Where each operation goes, until it is done; then when it ended. One array, so that one register is enough. The
     // first place is for when the first one began.
     std::array<std::uint64_t, TargetCounter::max_at_once + 1> steps;
@@ -167,11 +167,11 @@ typename DataStream<Time>::LoopEnd DataStream<Time>::choose_simple_loop(const Fi
                                                                         std::uint64_t to, std::uint64_t pass) {
     const auto with = [&](const auto& io_path) {
         if constexpr (!write) {
-            return simple_loop<write>(io_path, SingleBuffer{buffers_->read_buffer(0)}, file, from, to, pass);
+            return run_simple_loop<write>(io_path, SingleBuffer{buffers_->read_buffer(0)}, file, from, to, pass);
         } else if (payload::PayloadImage& image = buffers_->image(0); image.stamp_all_granules((to - from) * length_)) {
-            return simple_loop<write>(io_path, image.stamp_writer<true>(), file, from, to, pass);
+            return run_simple_loop<write>(io_path, image.stamp_writer<true>(), file, from, to, pass);
         } else {
-            return simple_loop<write>(io_path, image.stamp_writer<false>(), file, from, to, pass);
+            return run_simple_loop<write>(io_path, image.stamp_writer<false>(), file, from, to, pass);
         }
     };
     if constexpr (std::is_same_v<Time, MachineClock>) {
@@ -183,14 +183,14 @@ typename DataStream<Time>::LoopEnd DataStream<Time>::choose_simple_loop(const Fi
 }
 
 template <class Time>
-typename DataStream<Time>::LoopEnd DataStream<Time>::unchecked_read_loop(const FileJob& file, std::uint64_t from,
-                                                                         std::uint64_t to, std::uint64_t pass) {
+typename DataStream<Time>::LoopEnd DataStream<Time>::run_unchecked_read_loop(const FileJob& file, std::uint64_t from,
+                                                                             std::uint64_t to, std::uint64_t pass) {
     return choose_simple_loop<false>(file, from, to, pass);
 }
 
 template <class Time>
-typename DataStream<Time>::LoopEnd DataStream<Time>::stamped_write_loop(const FileJob& file, std::uint64_t from,
-                                                                        std::uint64_t to, std::uint64_t pass) {
+typename DataStream<Time>::LoopEnd DataStream<Time>::run_stamped_write_loop(const FileJob& file, std::uint64_t from,
+                                                                            std::uint64_t to, std::uint64_t pass) {
     return choose_simple_loop<true>(file, from, to, pass);
 }
 

@@ -154,13 +154,13 @@ template <class Time>
 bool ReplayStream<Time>::run_pass(std::uint64_t /*pass*/) {
     const std::uint64_t from = this->now();
     const bool thinks = this->job_.phase->think_time == plan::ThinkTime::as_traced;
-    bool good = true;
+    bool succeeded = true;
     for (const ListedOperation& operation : list_.operations) {
         if (thinks && operation.think_ns > 0) {
             wait_think_time(operation.think_ns);
         }
         if (!run_operation(operation)) {
-            good = this->operations_done_ == list_.operations.size();
+            succeeded = this->operations_done_ == list_.operations.size();
             break;
         }
     }
@@ -168,7 +168,7 @@ bool ReplayStream<Time>::run_pass(std::uint64_t /*pass*/) {
     this->meter_.next_operation = this->operations_done_;
     this->meter_.parts_of_work[meters::part_transfer].add(this->ns_since_phase_start(from),
                                                           this->ns_since_phase_start(this->now()));
-    return good && !this->failed_;
+    return succeeded && !this->failed_;
 }
 
 template class ReplayStream<MachineClock>;

@@ -34,23 +34,23 @@ bool TrainingStream<Time>::run_pass(std::uint64_t pass) {
     Accelerator accelerator(time_.ticks_of(static_cast<std::uint64_t>(training_.compute_time)), training_.prefetch);
     const std::uint64_t began = now();
     std::uint64_t next = 0;
-    bool good = true;
-    while (good && next < all) {
+    bool succeeded = true;
+    while (succeeded && next < all) {
         const std::uint64_t end = std::min(all, next + training_.batch_size);
-        good = this->wait_until(accelerator.next_read_time()) && read_batch(order, next, end);
-        if (good) {
+        succeeded = this->wait_until(accelerator.next_read_time()) && read_batch(order, next, end);
+        if (succeeded) {
             accelerator.add_batch(now());
             next = end;
         }
     }
-    good = close_current_file() && good;
-    good = good && this->wait_until(accelerator.last_computation_end());
+    succeeded = close_current_file() && succeeded;
+    succeeded = succeeded && this->wait_until(accelerator.last_computation_end());
     count_epoch(accelerator, next, began);
     if (pass == 0) {
         meter_.next_operation = next * transfers_;
     }
     this->publish_counts();
-    return good && next == all;
+    return succeeded && next == all;
 }
 
 template <class Time>
@@ -92,9 +92,9 @@ bool TrainingStream<Time>::read_sample(const SampleLocation& sample) {
     }
     const std::uint64_t from = now();
     const std::uint64_t first = sample.block * transfers_;
-    const bool good = depth_ > 1 ? read_queued(first) : read_one_by_one(first);
+    const bool succeeded = depth_ > 1 ? read_queued(first) : read_one_by_one(first);
     meter_.parts_of_work[meters::part_transfer].add(ns_since_phase_start(from), ns_since_phase_start(now()));
-    return good && !is_deadline_passed_ && !this->should_stop();
+    return succeeded && !is_deadline_passed_ && !this->should_stop();
 }
 
 /// Opens the file of a sample, unless it is the one that is open.
@@ -129,9 +129,9 @@ bool TrainingStream<Time>::close_current_file() {
     if (!file_) {
         return true;
     }
-    const bool good = Base::close_file(file_->path);
+    const bool succeeded = Base::close_file(file_->path);
     file_.reset();
-    return good;
+    return succeeded;
 }
 
 template <class Time>
@@ -195,9 +195,10 @@ template <class Time>
 bool TrainingStream<Time>::read_queued(std::uint64_t first) {
     const std::uint64_t last = first + transfers_;
     std::uint64_t next = first;
-    bool good = true;
-    while ((good && next < last) || free_slots_.size() < depth_) {  // after a failure, what is in flight is waited for
-        for (; good && next < last && !free_slots_.empty(); ++next) {
+    bool succeeded = true;
+    while ((succeeded && next < last) ||
+           free_slots_.size() < depth_) {  // after a failure, what is in flight is waited for
+        for (; succeeded && next < last && !free_slots_.empty(); ++next) {
             const std::size_t slot = free_slots_.back();
             slots_[slot] = {make_request(next, slot), now(), 0};
             free_slots_.pop_back();
@@ -216,7 +217,7 @@ bool TrainingStream<Time>::read_queued(std::uint64_t first) {
             Transfer& transfer = slots_[ended_[k].slot];
             const std::int64_t result = ended_[k].result;
             transfer.moved += result > 0 ? static_cast<std::uint32_t>(result) : 0;
-            if (result > 0 && transfer.moved < transfer.request.length && good) {
+            if (result > 0 && transfer.moved < transfer.request.length && succeeded) {
                 IoRequest remaining = transfer.request;
                 remaining.offset += transfer.moved;
                 remaining.buffer += transfer.moved;
@@ -227,10 +228,10 @@ bool TrainingStream<Time>::read_queued(std::uint64_t first) {
                 }
             }
             free_slots_.push_back(ended_[k].slot);
-            good = good && finish_transfer(transfer, result < 0 ? result : transfer.moved, ended);
+            succeeded = succeeded && finish_transfer(transfer, result < 0 ? result : transfer.moved, ended);
         }
     }
-    return good;
+    return succeeded;
 }
 
 template class TrainingStream<MachineClock>;

@@ -259,9 +259,9 @@ bool TreeStream<Time>::run_directories(std::uint64_t& next, std::uint64_t to) {
         for (std::size_t k = 0; k < count; ++k) {
             tree_.directory_path(next + k, op_ == plan::Op::rmtree, directories_[k]);
         }
-        bool good = false;
+        bool succeeded = false;
         if (op_ == plan::Op::mktree) {
-            good = time_each_call(
+            succeeded = time_each_call(
                 next, count, meters::kind_mkdir, "create",
                 [this](std::size_t k) -> std::int64_t {
                     const int result =
@@ -270,14 +270,14 @@ bool TreeStream<Time>::run_directories(std::uint64_t& next, std::uint64_t to) {
                 },
                 path);
         } else if (op_ == plan::Op::rmtree) {
-            good = time_each_call(
+            succeeded = time_each_call(
                 next, count, meters::kind_rmdir, "remove",
                 [this](std::size_t k) -> std::int64_t {
                     return name_operations_.remove_directory(tree_.directory, tree_.to_relative_path(directories_[k]));
                 },
                 path);
         } else {
-            good = time_each_call(
+            succeeded = time_each_call(
                 next, count, meters::kind_readdir, "list",
                 [this](std::size_t k) -> std::int64_t {
                     const std::int64_t entries = list_directory(tree_.to_relative_path(directories_[k]));
@@ -286,7 +286,7 @@ bool TreeStream<Time>::run_directories(std::uint64_t& next, std::uint64_t to) {
                 },
                 path);
         }
-        if (!good) {
+        if (!succeeded) {
             return false;
         }
     }
@@ -356,13 +356,13 @@ template <class Time>
 bool TreeStream<Time>::run_pass(std::uint64_t pass) {
     const std::uint64_t from = this->now();
     std::uint64_t next = 0;
-    bool good = true;
-    while (good && next < planned_ && this->operations_done_ < this->wearout_target_) {
+    bool succeeded = true;
+    while (succeeded && next < planned_ && this->operations_done_ < this->wearout_target_) {
         const std::uint64_t to = next + std::min(planned_ - next, this->wearout_target_ - this->operations_done_);
-        good = plan::on_directories(op_) ? run_directories(next, to) : run_items(next, to, pass);
-        if (!good && !this->failed_ && !this->should_stop() && this->must_wear_out()) {
+        succeeded = plan::on_directories(op_) ? run_directories(next, to) : run_items(next, to, pass);
+        if (!succeeded && !this->failed_ && !this->should_stop() && this->must_wear_out()) {
             this->continue_to_wearout_target();
-            good = true;
+            succeeded = true;
         }
     }
     if (pass == 0) {
@@ -376,7 +376,7 @@ bool TreeStream<Time>::run_pass(std::uint64_t pass) {
     if (meta_.sync && !this->failed_ && !this->should_stop() && !this->needs_another_pass()) {
         sync();
     }
-    return good && next == planned_ && !this->failed_;
+    return succeeded && next == planned_ && !this->failed_;
 }
 
 template class TreeStream<MachineClock>;

@@ -143,16 +143,16 @@ bool WalkStream<Time>::offer_shared_entries() {
     if (shared_entries_.empty()) {
         return true;
     }
-    bool good = true;
+    bool succeeded = true;
     tree_.walk->outstanding.fetch_add(1, std::memory_order_relaxed);
     if (!own_stack().push(shared_entries_)) {
         const std::string here = path_;
-        good = process_shared_entries(shared_entries_);
+        succeeded = process_shared_entries(shared_entries_);
         path_ = here;
         tree_.walk->outstanding.fetch_sub(1, std::memory_order_release);
     }
     shared_entries_.clear();
-    return good;
+    return succeeded;
 }
 
 template <class Time>
@@ -161,13 +161,13 @@ bool WalkStream<Time>::process_shared_entries(const std::string& entries) {
     path_.assign(entries, 1, position - 1);
     const backends::Directory directory =
         name_operations_.open_directory(tree_.directory, tree_.to_relative_path(tree_.root + "/" + path_));
-    bool good = directory >= 0 || fail_at_path("open", directory);
+    bool succeeded = directory >= 0 || fail_at_path("open", directory);
     is_processing_shared_entries_ = true;
-    while (good && position < entries.size()) {
+    while (succeeded && position < entries.size()) {
         const auto kind = static_cast<backends::EntryKind>(entries[position + 1] - '0');
         const char* name = entries.c_str() + position + 2;
         backends::EntryKind actual_kind = kind;
-        good = count_and_match_entry(directory, {name, kind}, actual_kind);
+        succeeded = count_and_match_entry(directory, {name, kind}, actual_kind);
         position = std::min(entries.find('\0', position + 1), entries.size());
     }
     is_processing_shared_entries_ = false;
@@ -175,7 +175,7 @@ bool WalkStream<Time>::process_shared_entries(const std::string& entries) {
     if (directory >= 0) {
         name_operations_.close_directory(directory);
     }
-    return good;
+    return succeeded;
 }
 
 template <class Time>
@@ -184,7 +184,7 @@ bool WalkStream<Time>::offer_or_walk_subdirectory(backends::Directory directory,
     const std::size_t length = path_.size();
     path_ += '/';
     path_ += entry.name;
-    bool good = true;
+    bool succeeded = true;
     if (is_dividing_among_nodes_) {
         subdirectories_to_divide_.push_back(path_);
     } else {
@@ -192,15 +192,17 @@ bool WalkStream<Time>::offer_or_walk_subdirectory(backends::Directory directory,
         if (!own_stack().push(path_)) {
             const std::string here = path_;
             path_.resize(length);
-            good = offer_shared_entries();  // shared entries are of one directory
+            succeeded = offer_shared_entries();  // shared entries are of one directory
             path_ = here;
-            const backends::Directory inside = good ? name_operations_.open_directory(directory, entry.name) : -EINTR;
-            good = good && (inside >= 0 ? walk_open_directory(inside, depth + 1) : fail_at_path("open", inside));
+            const backends::Directory inside =
+                succeeded ? name_operations_.open_directory(directory, entry.name) : -EINTR;
+            succeeded =
+                succeeded && (inside >= 0 ? walk_open_directory(inside, depth + 1) : fail_at_path("open", inside));
             tree_.walk->outstanding.fetch_sub(1, std::memory_order_release);
         }
     }
     path_.resize(length);
-    return good;
+    return succeeded;
 }
 
 namespace {
@@ -237,25 +239,25 @@ bool WalkStream<Time>::visit_entry(backends::Directory directory, const backends
 template <class Time>
 bool WalkStream<Time>::walk_open_directory(backends::Directory directory, std::size_t depth) {
     std::vector<std::byte>& listing = listing_buffer(depth);
-    bool good = true;
-    for (std::int64_t got = 1; good && got > 0;) {
+    bool succeeded = true;
+    for (std::int64_t got = 1; succeeded && got > 0;) {
         const std::uint64_t from = this->now();
         got = name_operations_.read_entries(directory, listing);
         this->meter_.histogram(meters::kind_readdir).add(this->time_.duration_ns(this->now() - from));
         if (got < 0) {
-            good = fail_at_path("list", got);
+            succeeded = fail_at_path("list", got);
         }
         std::size_t position = 0;
         const std::span<const std::byte> listed(listing.data(),
                                                 static_cast<std::size_t>(std::max<std::int64_t>(0, got)));
-        for (backends::DirectoryEntry entry; good && name_operations_.next_entry(listed, position, entry);) {
-            good = visit_entry(directory, entry, depth);
+        for (backends::DirectoryEntry entry; succeeded && name_operations_.next_entry(listed, position, entry);) {
+            succeeded = visit_entry(directory, entry, depth);
         }
     }
-    good = good && offer_shared_entries();
+    succeeded = succeeded && offer_shared_entries();
     this->publish_counts();
     name_operations_.close_directory(directory);
-    return good;
+    return succeeded;
 }
 
 template <class Time>
@@ -273,13 +275,13 @@ template <class Time>
 bool WalkStream<Time>::divide_roots() {
     std::vector<std::string> share = list_roots();
     const auto enough = static_cast<std::size_t>(tree_.nodes) * 4;
-    bool good = true;
+    bool succeeded = true;
     if (tree_.nodes > 1) {
         is_dividing_among_nodes_ = true;
-        for (int level = 0; good && level < 8 && share.size() < enough && !share.empty(); ++level) {
+        for (int level = 0; succeeded && level < 8 && share.size() < enough && !share.empty(); ++level) {
             subdirectories_to_divide_.clear();
-            for (std::size_t i = 0; good && i < share.size(); ++i) {
-                good = walk_directory(share[i]);
+            for (std::size_t i = 0; succeeded && i < share.size(); ++i) {
+                succeeded = walk_directory(share[i]);
             }
             std::sort(subdirectories_to_divide_.begin(), subdirectories_to_divide_.end());  // alike on all nodes
             share.swap(subdirectories_to_divide_);
@@ -292,15 +294,15 @@ bool WalkStream<Time>::divide_roots() {
         }
         share.swap(own_share);
     }
-    for (std::size_t i = 0; good && i < share.size(); ++i) {
+    for (std::size_t i = 0; succeeded && i < share.size(); ++i) {
         tree_.walk->outstanding.fetch_add(1);
         if (!own_stack().push(share[i])) {
-            good = walk_directory(share[i]);
+            succeeded = walk_directory(share[i]);
             tree_.walk->outstanding.fetch_sub(1);
         }
     }
     tree_.walk->outstanding.fetch_sub(1);  // the one for a walk that has not begun
-    return good;
+    return succeeded;
 }
 
 template <class Time>
@@ -322,15 +324,15 @@ bool WalkStream<Time>::run_pass(std::uint64_t /*pass*/) {
         return false;  // a task that only waits
     }
     const std::uint64_t from = this->now();
-    bool good = tree_.stream_on_node != 0 || divide_roots();
+    bool succeeded = tree_.stream_on_node != 0 || divide_roots();
     bool waiting = false;
-    while (good && !this->should_stop()) {
+    while (succeeded && !this->should_stop()) {
         if (take_work(taken_work_)) {
             if (waiting) {
                 tree_.walk->waiting.fetch_sub(1, std::memory_order_relaxed);
                 waiting = false;
             }
-            good = taken_work_[0] == '\0' ? process_shared_entries(taken_work_) : walk_directory(taken_work_);
+            succeeded = taken_work_[0] == '\0' ? process_shared_entries(taken_work_) : walk_directory(taken_work_);
             tree_.walk->outstanding.fetch_sub(1, std::memory_order_release);
         } else if (tree_.walk->outstanding.load(std::memory_order_acquire) <= 0) {
             break;
@@ -345,7 +347,7 @@ bool WalkStream<Time>::run_pass(std::uint64_t /*pass*/) {
             }
         }
     }
-    if (!good) {
+    if (!succeeded) {
         tree_.walk->outstanding.store(-(std::int64_t{1} << 40U));  // no task waits for the remaining entries
     }
     this->meter_.next_operation = this->operations_done_;

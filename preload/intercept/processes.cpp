@@ -79,7 +79,7 @@ ArgumentList::~ArgumentList() {
     }
 }
 
-int no_memory() noexcept {
+int fail_with_enomem() noexcept {
     errno = ENOMEM;
     return -1;
 }
@@ -184,21 +184,21 @@ int wrap_execl(Path path, const char* first, ...) {
     va_start(variable, first);
     const ArgumentList arguments(first, variable, false);
     va_end(variable);
-    return arguments.list == nullptr ? no_memory() : wrap_execv(path, arguments.list);
+    return arguments.list == nullptr ? fail_with_enomem() : wrap_execv(path, arguments.list);
 }
 int wrap_execlp(Path path, const char* first, ...) {
     va_list variable;
     va_start(variable, first);
     const ArgumentList arguments(first, variable, false);
     va_end(variable);
-    return arguments.list == nullptr ? no_memory() : wrap_execvp(path, arguments.list);
+    return arguments.list == nullptr ? fail_with_enomem() : wrap_execvp(path, arguments.list);
 }
 int wrap_execle(Path path, const char* first, ...) {
     va_list variable;
     va_start(variable, first);
     const ArgumentList arguments(first, variable, true);
     va_end(variable);
-    return arguments.list == nullptr ? no_memory() : wrap_execve(path, arguments.list, arguments.environment);
+    return arguments.list == nullptr ? fail_with_enomem() : wrap_execve(path, arguments.list, arguments.environment);
 }
 
 void wrap__exit(int status) {

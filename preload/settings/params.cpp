@@ -199,7 +199,7 @@ bool is_option(TextRange piece) noexcept {
 /// Which programs an entry is for.
 struct Programs {
     bool has_only = false, is_named = false, is_left_out = false;
-    bool include_this() const noexcept { return !is_left_out && (is_named || !has_only); }
+    bool is_program_included() const noexcept { return !is_left_out && (is_named || !has_only); }
 
     /// False: another option.
     bool read(TextRange name, TextRange value, const char* program) noexcept {
@@ -258,7 +258,7 @@ bool read_options(const char* colon, const char* end, TextRange pattern, Rule& r
     Programs programs;
     for_each_option(colon, end,
                     [&](TextRange name, TextRange value, TextRange) { programs.read(name, value, into.program); });
-    if (!programs.include_this()) {
+    if (!programs.is_program_included()) {
         into.is_excluded |= process;
         return false;
     }

@@ -5,10 +5,10 @@ namespace sonde::system {
 
 constinit thread_local ThreadState thread_state __attribute__((tls_model("initial-exec")));
 namespace {
-void nothing() {
+void do_nothing() {
 }
 }  // namespace
 
-void (*deliver_signals)() = nothing;
+void (*deliver_signals)() = do_nothing;
 
 }  // namespace sonde::system

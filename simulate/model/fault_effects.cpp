@@ -18,12 +18,12 @@ std::uint32_t target_index(const MachineParts& parts, const Fault& fault) {
     return static_cast<std::uint32_t>(find_target(parts.system, fault.part));
 }
 
-StorageTarget& named_target(MachineParts& parts, const Fault& fault) {
+StorageTarget& find_named_target(MachineParts& parts, const Fault& fault) {
     return parts.storage.target(target_index(parts, fault));
 }
 
 void slow_target(MachineParts& parts, const Fault& fault, bool begins) {
-    StorageTarget& target = named_target(parts, fault);
+    StorageTarget& target = find_named_target(parts, fault);
     target.slowdown = target.description.slowdown * (begins ? fault.amount : 1);
 }
 
@@ -36,7 +36,7 @@ void slow_node(MachineParts& parts, const Fault& fault, bool begins) {
 }
 
 void fail_drive(MachineParts& parts, const Fault& fault, bool begins) {
-    named_target(parts, fault).retry_share = begins ? fault.amount : 0;
+    find_named_target(parts, fault).retry_share = begins ? fault.amount : 0;
 }
 
 /// Returns the name with "_" for each character that device names of the kernel lack.
@@ -54,7 +54,7 @@ std::string make_array_name(const std::string& group) {
 }
 
 void rebuild_raid(MachineParts& parts, const Fault& fault, bool begins) {
-    StorageTarget& target = named_target(parts, fault);
+    StorageTarget& target = find_named_target(parts, fault);
     const MediumDescription* medium = target.description.medium >= 0
                                           ? &parts.system.media[static_cast<std::size_t>(target.description.medium)]
                                           : nullptr;

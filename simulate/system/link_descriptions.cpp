@@ -75,8 +75,8 @@ int add_forwarding_host(SystemModel& site, const SystemParts& system, const json
         lower(link.rate.write, interface_rate.write);
     }
     link.request_cost = parameter_duration(host, "request_cost", 0);
-    link.noise = parameter(host, "noise", 0);
-    link.slowdown = parameter(host, "slowdown", 1);
+    link.noise = get_parameter(host, "noise", 0);
+    link.slowdown = get_parameter(host, "slowdown", 1);
     link.weight = std::max(count(host, "weight", 1), 1U);
     link.priority = count(host, "priority", 0);
     site.links.push_back(link);
@@ -195,8 +195,8 @@ void apply_network(LinkDescription& link, const json* network) {
     link.latency = duration(*network, "latency", 0);
     link.request_cost = parameter_duration(*network, "message_cost", 0);
     link.half_duplex = text(*network, "duplex") == "half";
-    link.noise = parameter(*network, "noise", 0);
-    link.slowdown = parameter(*network, "slowdown", 1);
+    link.noise = get_parameter(*network, "noise", 0);
+    link.slowdown = get_parameter(*network, "slowdown", 1);
 }
 
 void add_links(SystemModel& site, const SystemParts& system, const json& mount) {
@@ -235,7 +235,7 @@ void add_links(SystemModel& site, const SystemParts& system, const json& mount) 
     add_forwarders(site, system, mount, server_networks);
     add_client_software(site, mount);
     site.data_cost = parameter_duration(mount, "data_cost", 0);
-    site.size_cost_s = parameter(mount, "size_cost", 0);
+    site.size_cost_s = get_parameter(mount, "size_cost", 0);
 }
 
 }  // namespace sonde::simulate

@@ -61,14 +61,14 @@ MediumDescription read_medium(const SystemParts& system, const json& group) {
         const bool seeks_and_rotates = medium.seek > 0 && (has_seek || operations <= 0);
         medium.rotation = seeks_and_rotates ? parameter_duration(*drive, "rotation", rotation_s) : 0;
         medium.turnaround = parameter_duration(*drive, "turnaround", 0);
-        medium.inner_rate = parameter(*drive, "inner_rate", text(*drive, "kind") == "hdd" ? 0.5 : 1.0);
+        medium.inner_rate = get_parameter(*drive, "inner_rate", text(*drive, "kind") == "hdd" ? 0.5 : 1.0);
         medium.drives = static_cast<std::uint32_t>(n);
     }
     medium.partial_stripe_cost = parameter_duration(group, "partial_stripe_cost", 0);
-    medium.rebuild_share = parameter(group, "rebuild_share", medium.rebuild_share);
-    medium.degraded_share = parameter(group, "degraded_share", medium.degraded_share);
-    medium.noise = parameter(group, "noise", 0);
-    medium.slowdown = parameter(group, "slowdown", 1);
+    medium.rebuild_share = get_parameter(group, "rebuild_share", medium.rebuild_share);
+    medium.degraded_share = get_parameter(group, "degraded_share", medium.degraded_share);
+    medium.noise = get_parameter(group, "noise", 0);
+    medium.slowdown = get_parameter(group, "slowdown", 1);
     return medium;
 }
 
@@ -110,8 +110,8 @@ ServerDescription read_server(const json& server) {
     site.readdir = parameter_duration(server, "readdir_cost", Defaults::metadata_cost_s / 100);
     site.journal = parameter_duration(server, "journal_cost", 0);
     site.cached = has_parameter(server, "cached_cost") ? parameter_duration(server, "cached_cost", 0) : -1;
-    site.noise = parameter(server, "noise", 0);
-    site.slowdown = parameter(server, "slowdown", 1);
+    site.noise = get_parameter(server, "noise", 0);
+    site.slowdown = get_parameter(server, "slowdown", 1);
     return site;
 }
 
@@ -158,10 +158,10 @@ TargetDescription read_target(SystemModel& site, const SystemParts& system, cons
     target_site.queue_depth = parameter_count(target, "queue_depth", 0);
     target_site.request_cost = parameter_duration(target, "request_cost", 0);
     target_site.writer_cost = parameter_duration(target, "writer_cost", 0);
-    target_site.contention = parameter(target, "contention", 0);
+    target_site.contention = get_parameter(target, "contention", 0);
     target_site.capacity = bytes(target, "capacity", 0);
-    target_site.noise = parameter(target, "noise", 0);
-    target_site.slowdown = parameter(target, "slowdown", 1);
+    target_site.noise = get_parameter(target, "noise", 0);
+    target_site.slowdown = get_parameter(target, "slowdown", 1);
     if (const std::string server = text(target, "server"); !server.empty()) {
         target_site.server = get_server_index(site, system, server);
     }

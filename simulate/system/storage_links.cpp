@@ -170,8 +170,8 @@ class StorageLinks {
             link.id = id;
             link.rate = rate;
             link.request_cost = parameter_duration(part, "request_cost", 0);
-            link.noise = parameter(part, "noise", 0);
-            link.slowdown = parameter(part, "slowdown", 1);
+            link.noise = get_parameter(part, "noise", 0);
+            link.slowdown = get_parameter(part, "slowdown", 1);
             site_.links.push_back(link);
             entry->second = static_cast<int>(site_.links.size()) - 1;
         }
@@ -209,8 +209,8 @@ class StorageLinks {
                 link.rate = {port.read * ports, port.write * ports};
             }
             link.request_cost = parameter_duration(part, "request_cost", 0);
-            link.noise = parameter(part, "noise", 0);
-            link.slowdown = parameter(part, "slowdown", 1);
+            link.noise = get_parameter(part, "noise", 0);
+            link.slowdown = get_parameter(part, "slowdown", 1);
             site_.links.push_back(link);
             entry->second = static_cast<int>(site_.links.size()) - 1;
         }

@@ -54,7 +54,7 @@ ClientDescription read_client(const json& node, const FileSystemDescription& fs,
     client.id = text(node, "id");
     client.cores = count(node, "cores", 1);
     client.memory = bytes(node, "memory", 0);
-    const double calls = parameter(node, "call_rate", 0);
+    const double calls = get_parameter(node, "call_rate", 0);
     uses_default_cost = uses_default_cost || (calls <= 0 && !has_parameter(node, "call_cost"));
     client.call_cost =
         parameter_duration(node, "call_cost", calls > 0 ? 1 / calls : static_cast<double>(Defaults::call_cost_s));
@@ -72,7 +72,7 @@ ClientDescription read_client(const json& node, const FileSystemDescription& fs,
     client.cached_names = parameter_count(node, "cached_names", 0);
     client.write_behind = parameter_rate(node, "write_behind", 0);
     client.evict_cost = parameter_duration(node, "evict_cost", 0);
-    client.slowdown = parameter(node, "slowdown", 1);
+    client.slowdown = get_parameter(node, "slowdown", 1);
     return client;
 }
 
@@ -142,7 +142,7 @@ FileSystemDescription read_file_system(const SystemParts& system, const std::str
     site.lock_cost = parameter_duration(fs, "lock_cost", 0);
     site.revoke_cost = parameter_duration(fs, "revoke_cost", 0);
     site.lock_unit = parameter_bytes(fs, "lock_unit", 0);
-    site.cached_page_cost_s = parameter(fs, "cached_page_cost", 0);
+    site.cached_page_cost_s = get_parameter(fs, "cached_page_cost", 0);
     site.log_rate = text(fs, "log").empty() ? parameter_rate(fs, "log_rate", 0) : 0;
     site.layout_cost = parameter_duration(fs, "layout_cost", 0);
     return site;

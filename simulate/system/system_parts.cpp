@@ -140,7 +140,7 @@ Time duration(const json& part, const char* member, double fallback_s) {
     return seconds_to_time(number(part, member, fallback_s, 0, longest_s));
 }
 
-double parameter(const json& part, const char* name, double fallback) {
+double get_parameter(const json& part, const char* name, double fallback) {
     return read_number(part, model_of(part), name, fallback, 0, max_bytes);
 }
 

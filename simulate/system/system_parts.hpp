@@ -50,7 +50,7 @@ std::uint64_t bytes(const nlohmann::json& part, const char* member, std::uint64_
 std::uint32_t count(const nlohmann::json& part, const char* member, std::uint32_t fallback, double minimum = 0);
 Time duration(const nlohmann::json& part, const char* member, double fallback_s);  ///< to `longest_s`
 /// The same for a member of the table `model`.
-double parameter(const nlohmann::json& part, const char* name, double fallback);
+double get_parameter(const nlohmann::json& part, const char* name, double fallback);
 std::uint64_t parameter_bytes(const nlohmann::json& part, const char* name, double fallback, double minimum = 0);
 std::uint32_t parameter_count(const nlohmann::json& part, const char* name, std::uint32_t fallback, double minimum = 0);
 Time parameter_duration(const nlohmann::json& part, const char* name, double fallback_s);

@@ -23,7 +23,7 @@ treatments::Residency SimulatedPhase::compute_residency() const {
     }
     std::set<std::pair<std::uint32_t, std::string>> counted;  // (node, path): each counts once
     for (int task = 0; task < context().tasks.tasks(); ++task) {
-        const int owner = plan::writes(phase().op) ? task : files::shifted(phase().shift, task, context().tasks);
+        const int owner = plan::writes(phase().op) ? task : files::shift_task(phase().shift, task, context().tasks);
         for (int k = 0; k < map().files_per_task(); ++k) {
             const std::string path = map().path(owner, k);
             if (!platform_.machine.exists(path) || !counted.emplace(client_of(task), path).second) {

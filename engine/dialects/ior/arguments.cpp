@@ -15,8 +15,8 @@ namespace {
 using plan::PlanError;
 using Takes = IorOption::ArgumentCount;
 
-[[noreturn]] void unknown(const std::string& spelling, const std::string& name) {
-    const std::string why = why_refused(name);
+[[noreturn]] void throw_unknown_option(const std::string& spelling, const std::string& name) {
+    const std::string why = explain_refusal(name);
     throw PlanError(why.empty() ? "there is no option " + spelling + "; `sonde-engine ior -h` lists all"
                                 : spelling + " " + why);
 }
@@ -102,7 +102,7 @@ class Parser {
         const std::string name = word.substr(2, equal == std::string::npos ? equal : equal - 2);
         const IorOption* option = find_by_long_name(name);
         if (option == nullptr) {
-            unknown("--" + name, name);
+            throw_unknown_option("--" + name, name);
         }
         apply(*option, "--" + name, equal == std::string::npos ? std::nullopt : std::optional(word.substr(equal + 1)));
     }
@@ -128,7 +128,7 @@ class Parser {
             }
             const IorOption* option = find_by_letter(word[i]);
             if (option == nullptr) {
-                unknown(spelling, std::string(1, word[i]));
+                throw_unknown_option(spelling, std::string(1, word[i]));
             }
             if (option->argument_count == Takes::value) {
                 apply(*option, spelling, value);
@@ -170,7 +170,7 @@ void apply_directives(IorSettings& settings, const std::string& line, const std:
         }
         const IorOption* option = find_by_directive(key);
         if (option == nullptr) {
-            unknown(where + " " + key, key);
+            throw_unknown_option(where + " " + key, key);
         }
         try {
             option->apply(settings, value);

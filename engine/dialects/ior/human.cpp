@@ -24,7 +24,7 @@ class Human final : public OutputLayout {
 
     void begin_output(const std::string& command) override {
         out_ << "IOR-" << version_text << ": MPI Coordinated Test of Parallel I/O\n";
-        print_field("Began", date_now());
+        print_field("Began", format_current_date());
         print_field("Command line", command);
         print_field("Machine", machine(verbose_));
         out_.flush();
@@ -67,7 +67,7 @@ class Human final : public OutputLayout {
             return;
         }
         if (measurement.step.kind == IorStep::StepKind::check_write && verbose_ >= 1) {
-            out_ << "Verifying contents of the file(s) just written.\n" << date_now() << "\n\n";
+            out_ << "Verifying contents of the file(s) just written.\n" << format_current_date() << "\n\n";
         }
         if (measurement.step.kind != IorStep::StepKind::write && measurement.step.kind != IorStep::StepKind::read) {
             return;
@@ -125,7 +125,7 @@ class Human final : public OutputLayout {
             print_row(*test, true);
             print_row(*test, false);
         }
-        print_field("Finished", date_now());
+        print_field("Finished", format_current_date());
         out_.flush();
     }
 
@@ -165,7 +165,7 @@ class Human final : public OutputLayout {
             out_ << "task " << task.task << (measurement.writes() ? " writing " : " reading ")
                  << find_file_name(test, measurement, task.task) << "\n";
         }
-        out_ << "Commencing " << access << " performance test: " << date_now() << "\n"
+        out_ << "Commencing " << access << " performance test: " << format_current_date() << "\n"
              << (measurement.writes() ? "" : "\n");
         for (const TaskTimes& task : measurement.tasks) {
             const double opened = task.start + task.open;

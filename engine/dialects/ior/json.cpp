@@ -206,7 +206,7 @@ class Json final : public OutputLayout {
         : out_(out), verbose_(verbose), with_figures_(with_figures) {}
 
     void begin_output(const std::string& command) override {
-        document_ = {{"Version", version_text},        {"Began", date_now()},
+        document_ = {{"Version", version_text},        {"Began", format_current_date()},
                      {"Command line", command},        {"Machine", machine(verbose_)},
                      {"tests", ordered_json::array()}, {"summary", ordered_json::array()}};
     }
@@ -263,7 +263,7 @@ class Json final : public OutputLayout {
             }
         }
         if (complete) {
-            document_["Finished"] = date_now();
+            document_["Finished"] = format_current_date();
         }
         out_ << plan::serialize_json(document_, plan::JsonEncoding::utf8, 2) << "\n";
         out_.flush();

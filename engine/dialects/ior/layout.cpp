@@ -34,7 +34,7 @@ double IorTest::expected_bytes() const {
            placement.active_tasks(*settings);
 }
 
-std::string date_now() {
+std::string format_current_date() {
     const std::time_t now = std::time(nullptr);
     std::tm parts{};
     localtime_r(&now, &parts);

@@ -50,7 +50,7 @@ std::unique_ptr<OutputLayout> make_csv(std::ostream& out);
 
 /// The lines that both human-readable layouts share.
 std::string text(const char* format, ...) __attribute__((format(printf, 1, 2)));  ///< at most 1023 letters
-std::string date_now();                                                           ///< "Sun Nov 22 00:01:47 2026"
+std::string format_current_date();                                                ///< "Sun Nov 22 00:01:47 2026"
 std::string machine(int verbose);  ///< "Linux host"; from verbose 2 on with release, version and hardware
 nlohmann::ordered_json parameters_of(const IorTest& test);  ///< the settings under the names that IOR shows them by
 std::string platform();                ///< "host(Linux)", without the number at the end of the host's name

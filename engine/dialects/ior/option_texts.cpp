@@ -7,7 +7,7 @@
 
 namespace sonde::dialects::ior {
 
-std::string why_refused(const std::string& option) {
+std::string explain_refusal(const std::string& option) {
     static const std::map<std::string, std::string> former_options{
         {"H", "is --mpiio.showHints today"},
         {"I", "is --hdf5.individualDataSets today, which IOR itself refuses"},

@@ -31,7 +31,7 @@ const IorOption* find_by_directive(
     std::string_view directive);  ///< any case; back-end options too, with or without "--"
 
 /// Why an option of some IOR is not taken here, in one sentence; empty when it is unknown.
-std::string why_refused(const std::string& option);
+std::string explain_refusal(const std::string& option);
 
 /// The help text, with every option.
 std::string help_text();

@@ -13,7 +13,7 @@ namespace sonde::dialects::ior {
 namespace {
 
 /// Lower case, blanks in a row as one, none at the ends.
-std::string plain(const std::string& line) {
+std::string normalize_line(const std::string& line) {
     std::string text;
     for (const char c : line) {
         const bool blank = std::isspace(static_cast<unsigned char>(c)) != 0;
@@ -44,7 +44,7 @@ std::vector<IorSettings> read_script(const std::string& path, const IorSettings&
     int number = 0;
     for (std::string line; std::getline(file, line);) {
         ++number;
-        const std::string text = plain(line);
+        const std::string text = normalize_line(line);
         if (!begun) {
             begun = text == "ior start";
             continue;

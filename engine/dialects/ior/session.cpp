@@ -123,7 +123,7 @@ class IorSession final : public Session {
             test->number = static_cast<int>(tests_.size());
             test->settings = &s;
             test->placement = placement_;
-            test->start_date = date_now();
+            test->start_date = format_current_date();
             test->signature = s.signature != 0 ? s.signature : now_;
             tests_.push_back(std::move(test));
             warn_of_notes(s);

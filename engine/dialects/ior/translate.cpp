@@ -292,7 +292,7 @@ class PlanBuilder {
         if (settings_.reorder != 0) {
             shift_by(step, settings_.task_offset);
         } else if (settings_.reorder_random != 0) {
-            step["shift"] = {{"by", "list"}, {"owners", shuffled_owners(settings_, placement_, repetition)}};
+            step["shift"] = {{"by", "list"}, {"owners", shuffle_owners(settings_, placement_, repetition)}};
         }
         ordered_json stop = stop_of(settings_);
         if (status_ && *status_ > 0) {
@@ -329,7 +329,7 @@ class PlanBuilder {
 
 }  // namespace
 
-std::vector<int> shuffled_owners(const IorSettings& s, const TaskPlacement& placement, int repetition) {
+std::vector<int> shuffle_owners(const IorSettings& s, const TaskPlacement& placement, int repetition) {
     const int tasks = placement.active_tasks(s);
     const std::int64_t seed = s.reorder_seed < 0 ? -s.reorder_seed + repetition : s.reorder_seed;
     std::vector<int> owners(static_cast<std::size_t>(tasks));

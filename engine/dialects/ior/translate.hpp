@@ -46,6 +46,6 @@ Translation translate(const IorSettings& settings, const TaskPlacement& placemen
                       std::optional<std::int64_t> status);
 
 /// IOR's -Z: whose data each task reads in a repetition. Draws from the C library's generator as IOR does.
-std::vector<int> shuffled_owners(const IorSettings& settings, const TaskPlacement& placement, int repetition);
+std::vector<int> shuffle_owners(const IorSettings& settings, const TaskPlacement& placement, int repetition);
 
 }  // namespace sonde::dialects::ior

@@ -97,7 +97,7 @@ const std::vector<ToolOption<S>>& options() {
     return all;
 }
 
-std::string why_refused(const std::string& name) {
+std::string explain_refusal(const std::string& name) {
     for (const char* gpu : {"allocateBufferOnGPU", "GPUid", "gpuDirect"}) {
         if (name == gpu) {
             return "is refused: buffers in GPU memory are not built into this engine";
@@ -114,7 +114,7 @@ std::string why_refused(const std::string& name) {
 }  // namespace
 
 WorkbenchSettings parse_arguments(const std::vector<std::string>& arguments) {
-    const OptionLanguage<WorkbenchSettings> language{"md-workbench", options(), why_refused};
+    const OptionLanguage<WorkbenchSettings> language{"md-workbench", options(), explain_refusal};
     WorkbenchSettings s = ArgumentParser<WorkbenchSettings>(language, arguments).read();
     if (s.api != "POSIX" && s.api != "DUMMY") {
         throw PlanError("-a is \"" + s.api +

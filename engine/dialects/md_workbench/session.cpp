@@ -22,7 +22,7 @@ namespace {
 using nlohmann::ordered_json;
 using plan::PlanError;
 
-std::string stamp() {
+std::string format_current_time() {
     const std::time_t now = std::time(nullptr);
     std::tm parts{};
     localtime_r(&now, &parts);
@@ -100,7 +100,8 @@ class WorkbenchSession final : public Session {
             code = write_position(code);
         }
         if (!settings_.quiet) {
-            std::cout << "Total runtime: " << (std::time(nullptr) - began_) << "s time: " << stamp() << "\n";
+            std::cout << "Total runtime: " << (std::time(nullptr) - began_) << "s time: " << format_current_time()
+                      << "\n";
         }
         std::cout.flush();
         return code;
@@ -163,7 +164,7 @@ class WorkbenchSession final : public Session {
                           "MD-Workbench total objects: %" PRIu64
                           " workingset size: %.3f MiB (version: 4.1.0+sonde) time: ",
                           of_set * sets, static_cast<double>(sets * settings_.precreate * settings_.size) / 0x1p20);
-            std::cout << text.data() << stamp() << "\n";
+            std::cout << text.data() << format_current_time() << "\n";
             if (settings_.objects > settings_.precreate) {
                 std::cout << "WARNING: num > precreate, this may cause the situation that no objects are available to "
                              "read\n";

@@ -83,7 +83,7 @@ void check_together(const MdtestSettings& s) {
 }  // namespace
 
 MdtestSettings parse_arguments(const std::vector<std::string>& arguments) {
-    const OptionLanguage<MdtestSettings> language{"mdtest", options(), why_refused};
+    const OptionLanguage<MdtestSettings> language{"mdtest", options(), explain_refusal};
     MdtestSettings s = ArgumentParser<MdtestSettings>(language, arguments).read();
     check_api(s);
     check_together(s);

@@ -153,7 +153,7 @@ const std::vector<ToolOption<MdtestSettings>>& options() {
     return all;
 }
 
-std::string why_refused(const std::string& name) {
+std::string explain_refusal(const std::string& name) {
     static const std::map<std::string, const char*> refused{
         {"g",
          "is refused: the default layout of Lustre directories needs liblustreapi, which this engine does not use; "

@@ -19,7 +19,7 @@ namespace {
 using nlohmann::ordered_json;
 using plan::PlanError;
 
-std::string stamp() {
+std::string format_current_time() {
     const std::time_t now = std::time(nullptr);
     std::tm parts{};
     localtime_r(&now, &parts);
@@ -119,7 +119,7 @@ class MdtestSession final : public Session {
 
     int finish_session(int code) override {
         if (heading_done_) {
-            print_text("-- finished at %s --\n", stamp().c_str());
+            print_text("-- finished at %s --\n", format_current_time().c_str());
         }
         return code;
     }
@@ -127,7 +127,7 @@ class MdtestSession final : public Session {
  private:
     void print_heading() {
         heading_done_ = true;
-        print_text("-- started at %s --\n\n", stamp().c_str());
+        print_text("-- started at %s --\n\n", format_current_time().c_str());
         print_text("mdtest-4.1.0+sonde was launched with %d total task(s) on %d node(s)\n", setup_.tasks, setup_.nodes);
         std::string command = setup_.command.front();
         for (std::size_t i = 1; i < setup_.command.size(); ++i) {

@@ -52,7 +52,7 @@ struct MdtestSettings {
 /// Options of mdtest 4.1 that are read, in the order of its help.
 const std::vector<ToolOption<MdtestSettings>>& options();
 /// Why an option that mdtest has is not read; empty when mdtest does not have it either.
-std::string why_refused(const std::string& name);
+std::string explain_refusal(const std::string& name);
 
 /// From the words to settings that go together. Throws plan::PlanError with one sentence, or Help.
 MdtestSettings parse_arguments(const std::vector<std::string>& arguments);

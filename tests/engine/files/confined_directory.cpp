@@ -178,7 +178,7 @@ TEST_CASE("directories writable by other users are recognized") {
     const ConfinedDirectory directory = ConfinedDirectory::open(path);
     const auto reason = [&](mode_t mode) {
         REQUIRE(::chmod(path.c_str(), mode) == 0);
-        return directory.reason_others_can_replace();
+        return directory.explain_unsafe_directory();
     };
     CHECK(reason(0755) == "");
     CHECK(reason(01777) == "");

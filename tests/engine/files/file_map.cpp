@@ -8,7 +8,7 @@
 #include <set>
 
 using sonde::files::FileMap;
-using sonde::files::shifted;
+using sonde::files::shift_task;
 using sonde::files::TaskMap;
 using sonde::patterns::FileShare;
 using sonde::plan::DirectoryMapping;
@@ -133,21 +133,21 @@ TEST_CASE("paths of a million files are computed without being stored") {
 
 TEST_CASE("shift determines the task of the data to read") {
     Shift shift;
-    CHECK(shifted(shift, 3, uneven) == 3);
+    CHECK(shift_task(shift, 3, uneven) == 3);
     shift.by = ShiftBy::tasks;
-    CHECK(shifted(shift, 3, uneven) == 4);
-    CHECK(shifted(shift, 9, uneven) == 0);
+    CHECK(shift_task(shift, 3, uneven) == 4);
+    CHECK(shift_task(shift, 9, uneven) == 0);
     shift.n = -1;
-    CHECK(shifted(shift, 0, uneven) == 9);
+    CHECK(shift_task(shift, 0, uneven) == 9);
     shift.n = 1'000'000'003;
-    CHECK(shifted(shift, 0, uneven) == 3);
+    CHECK(shift_task(shift, 0, uneven) == 3);
 }
 
 TEST_CASE("shift by nodes moves by the tasks of a node") {
     const TaskMap even{2, {0, 0, 1, 1, 2, 2}};
     const Shift shift{ShiftBy::nodes, 1, 1};
     for (int task = 0; task < even.tasks(); ++task) {
-        const int other = shifted(shift, task, even);
+        const int other = shift_task(shift, task, even);
         CHECK(even.node_of(other) == (even.node_of(task) + 1) % 3);
         CHECK(even.index_on_node(other) == even.index_on_node(task));
     }
@@ -158,7 +158,7 @@ TEST_CASE("shift by nodes always changes the node and never overlaps") {
         const Shift shift{ShiftBy::nodes, 1, 1};
         std::set<int> read;
         for (int task = 0; task < tasks.tasks(); ++task) {
-            const int other = shifted(shift, task, tasks);
+            const int other = shift_task(shift, task, tasks);
             CAPTURE(task);
             CHECK(tasks.node_of(other) == (tasks.node_of(task) + 1) % tasks.nodes());
             CHECK(read.insert(other).second);
@@ -170,7 +170,7 @@ TEST_CASE("nodes of different size are shifted past each other") {
     for (const int n : {1, 2, -1}) {
         std::set<int> read;
         for (int task = 0; task < uneven.tasks(); ++task) {
-            const int other = shifted(Shift{ShiftBy::nodes, n, 1}, task, uneven);
+            const int other = shift_task(Shift{ShiftBy::nodes, n, 1}, task, uneven);
             CHECK(read.insert(other).second);
             CHECK((n == 2 || uneven.node_of(other) != uneven.node_of(task)));
         }
@@ -182,18 +182,18 @@ TEST_CASE("permuted shift is an exchange, random is any task") {
     Shift shift{ShiftBy::permute, 1, 5};
     std::set<int> read;
     for (int task = 0; task < tasks.tasks(); ++task) {
-        read.insert(shifted(shift, task, tasks));
+        read.insert(shift_task(shift, task, tasks));
     }
     CHECK(read.size() == 97);
     shift.by = ShiftBy::random;
     std::set<int> owners;
     int different = 0;
     for (int task = 0; task < tasks.tasks(); ++task) {
-        const int owner = shifted(shift, task, tasks);
+        const int owner = shift_task(shift, task, tasks);
         CHECK(owner >= 0);
         CHECK(owner < 97);
         owners.insert(owner);
-        different += owner != shifted(Shift{ShiftBy::random, 1, 6}, task, tasks) ? 1 : 0;
+        different += owner != shift_task(Shift{ShiftBy::random, 1, 6}, task, tasks) ? 1 : 0;
     }
     CHECK(owners.size() < 97);
     CHECK(owners.size() > 40);

@@ -147,7 +147,7 @@ TEST_CASE("-C shifts by tasks of a node, write check one node further") {
 TEST_CASE("-Z -Z permutes, -Z avoids the same node, seeds repeat both") {
     const TaskPlacement crowd{12, 3, 4, true};
     const auto owners = [&crowd](const char* line, int repetition) {
-        return shuffled_owners(settings_of(line), crowd, repetition);
+        return shuffle_owners(settings_of(line), crowd, repetition);
     };
     const std::vector<int> shuffled = owners("-o f -r -Z -Z -X 7", 0);
     CHECK(std::set<int>(shuffled.begin(), shuffled.end()).size() == 12);

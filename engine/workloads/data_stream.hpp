@@ -8,20 +8,10 @@
 #include "workloads/pacer.hpp"
 #include "workloads/timed_stream.hpp"
 
-#include <cerrno>
 #include <optional>
 #include <span>
 
 namespace sonde::workloads {
-
-/// errno of an operation that moved less than it should: a read met the end of the file, a write that moves nothing
-/// although no error is reported is an error all the same.
-inline int errno_of_transfer(std::int64_t moved, bool write) {
-    if (moved < 0) {
-        return static_cast<int>(-moved);
-    }
-    return write ? EIO : ENODATA;
-}
 
 template <class Time>
 class DataStream final : public TimedStream<Time> {
@@ -50,9 +40,9 @@ class DataStream final : public TimedStream<Time> {
     using Base = TimedStream<Time>;
     using Base::bytes_done_, Base::channel_, Base::control_, Base::operations_done_, Base::fail_operation,
         Base::failed_, Base::job_, Base::meter_;
+    using Base::continue_short_transfer, Base::should_stop;
     using Base::now, Base::paused_ticks_, Base::ns_since_phase_start, Base::count_operation, Base::report_error,
         Base::slices_, Base::wearout_target_, Base::time_;
-    using Base::should_stop;
 
     enum class LoopEnd { finished, deadline, stop };
 
@@ -82,7 +72,6 @@ class DataStream final : public TimedStream<Time> {
 
     void choose_directions(std::span<bool> writes, const FileJob& file, std::uint64_t first,
                            std::uint64_t pass) const noexcept;
-    std::int64_t continue_short_transfer(const backends::IoRequest& operation, std::int64_t moved) noexcept;
     void count_transfers(bool write, std::uint64_t from, std::uint64_t to, std::uint32_t length) noexcept;
     void publish_all_counts() noexcept;
     std::optional<payload::Mismatch> compare_with_later_generation(const FileJob& file,

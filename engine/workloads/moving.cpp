@@ -12,18 +12,6 @@ namespace sonde::workloads {
 
 using backends::IoRequest;
 
-namespace {
-
-/// The remaining part of an operation after `moved` bytes.
-IoRequest remaining_part(IoRequest operation, std::uint32_t moved) noexcept {
-    operation.offset += moved;
-    operation.buffer += moved;
-    operation.length -= moved;
-    return operation;
-}
-
-}  // namespace
-
 template <class Time>
 void DataStream<Time>::choose_directions(std::span<bool> writes, const FileJob& file, std::uint64_t first,
                                          std::uint64_t pass) const noexcept {
@@ -120,7 +108,9 @@ typename DataStream<Time>::LoopEnd DataStream<Time>::run_general_loop(const File
             std::int64_t moved = channel.transfer(operation);
             if (moved != length) [[unlikely]] {
                 // A second try of a collective call would find nobody to call with.
-                moved = collective ? moved : continue_short_transfer(operation, moved);
+                if (!collective && job_.phase->data.io.continue_short) {
+                    moved = continue_short_transfer(operation, moved);
+                }
                 if (moved < 0 || (moved < length && !check)) {
                     fail_operation(file.path, write ? "write" : "read", errno_of_transfer(moved, write),
                                    operation.offset);
@@ -265,18 +255,6 @@ typename DataStream<Time>::LoopEnd DataStream<Time>::run_queued_loop(const FileJ
         }
     }
     return end;
-}
-
-/// Continues a call that moved less than asked. Bytes moved in all (short only at the end of the file), or -errno.
-template <class Time>
-std::int64_t DataStream<Time>::continue_short_transfer(const IoRequest& operation, std::int64_t moved) noexcept {
-    std::int64_t total = 0;
-    while (moved > 0 && total + moved < operation.length && job_.phase->data.io.continue_short) {
-        ++meter_.short_operations;
-        total += moved;
-        moved = channel_->transfer(remaining_part(operation, static_cast<std::uint32_t>(total)));
-    }
-    return moved < 0 ? moved : total + moved;
 }
 
 /// Compares 4 KiB by 4 KiB, because each may hold data of before this phase or of this phase.

@@ -119,7 +119,9 @@ typename DataStream<Time>::LoopEnd DataStream<Time>::run_simple_loop(const IoPat
                 moved = local_path.template transfer<write>(buffer, length, offset);
                 if (moved != length) [[unlikely]] {
                     moved = local_path.template retry_if_interrupted<write>(moved, buffer, length, offset);
-                    moved = continue_short_transfer(make_io_request(write, buffer, length, offset), moved);
+                    if (job_.phase->data.io.continue_short) {
+                        moved = continue_short_transfer(make_io_request(write, buffer, length, offset), moved);
+                    }
                     if (moved < length) {
                         break;
                     }

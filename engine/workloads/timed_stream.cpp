@@ -181,6 +181,18 @@ bool TimedStream<Time>::wait_until(std::uint64_t due) noexcept {
 }
 
 template <class Time>
+std::int64_t TimedStream<Time>::continue_short_transfer(const backends::IoRequest& operation,
+                                                        std::int64_t moved) noexcept {
+    std::int64_t total = 0;
+    while (moved > 0 && total + moved < operation.length) {
+        ++meter_.short_operations;
+        total += moved;
+        moved = channel_->transfer(remaining_part(operation, static_cast<std::uint32_t>(total)));
+    }
+    return moved < 0 ? moved : total + moved;
+}
+
+template <class Time>
 void TimedStream<Time>::fail_operation(const std::string& path, const char* operation, int code,
                                        std::uint64_t offset) noexcept {
     failed_ = true;

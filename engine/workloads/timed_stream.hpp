@@ -8,9 +8,27 @@
 #include "workloads/stream.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <limits>
 
 namespace sonde::workloads {
+
+/// errno of an operation that moved less than it should: a read met the end of the file, a write that moves nothing
+/// although no error is reported is an error all the same.
+inline int errno_of_transfer(std::int64_t moved, bool write) {
+    if (moved < 0) {
+        return static_cast<int>(-moved);
+    }
+    return write ? EIO : ENODATA;
+}
+
+/// The remaining part of an operation after `moved` bytes.
+inline backends::IoRequest remaining_part(backends::IoRequest operation, std::uint32_t moved) noexcept {
+    operation.offset += moved;
+    operation.buffer += moved;
+    operation.length -= moved;
+    return operation;
+}
 
 constexpr std::uint64_t no_tick = std::numeric_limits<std::uint64_t>::max();
 
@@ -90,6 +108,9 @@ class TimedStream : public TaskStream {
     std::uint64_t phase_start_tick() const noexcept { return phase_start_tick_; }
     /// Opens file 0 of the channel and counts the time. False, and the stream has failed, when that is refused.
     bool open_file(const backends::OpenRequest& request);
+    /// Continues a call that moved less than asked, `moved` bytes, until it is complete. Returns the bytes moved in all
+    /// (short only at the end of the file), or -errno.
+    std::int64_t continue_short_transfer(const backends::IoRequest& operation, std::int64_t moved) noexcept;
     /// Closes file 0 of the channel and counts the time; `path` is for the error.
     bool close_file(const std::string& path);
     bool needs_another_pass() const;

@@ -150,8 +150,7 @@ bool TrainingStream<Time>::finish_transfer(const Transfer& transfer, std::int64_
     const std::uint32_t length = transfer.request.length;
     if (moved < length) [[unlikely]] {
         this->publish_counts();
-        this->fail_operation(file_->path, "read", moved < 0 ? static_cast<int>(-moved) : ENODATA,
-                             transfer.request.offset);
+        this->fail_operation(file_->path, "read", errno_of_transfer(moved, false), transfer.request.offset);
         return false;
     }
     meter_.histogram(meters::kind_read).add(time_.duration_ns(ended - transfer.start));
@@ -167,20 +166,8 @@ template <class Time>
 bool TrainingStream<Time>::read_one_by_one(std::uint64_t first) {
     for (std::uint64_t operation = first; operation < first + transfers_; ++operation) {
         const Transfer transfer{make_request(operation, 0), now(), 0};
-        IoRequest request = transfer.request;
-        std::int64_t moved = 0;
-        while (request.length > 0) {
-            const std::int64_t result = channel_->transfer(request);
-            if (result <= 0) {
-                moved = result < 0 ? result : moved;
-                break;
-            }
-            moved += result;
-            request.offset += static_cast<std::uint64_t>(result);
-            request.buffer += result;
-            request.length -= static_cast<std::uint32_t>(result);
-            meter_.short_operations += request.length > 0 ? 1U : 0U;
-        }
+        const std::int64_t moved =
+            this->continue_short_transfer(transfer.request, channel_->transfer(transfer.request));
         if (!finish_transfer(transfer, moved, now())) {
             return false;
         }
@@ -218,12 +205,8 @@ bool TrainingStream<Time>::read_queued(std::uint64_t first) {
             const std::int64_t result = ended_[k].result;
             transfer.moved += result > 0 ? static_cast<std::uint32_t>(result) : 0;
             if (result > 0 && transfer.moved < transfer.request.length && succeeded) {
-                IoRequest remaining = transfer.request;
-                remaining.offset += transfer.moved;
-                remaining.buffer += transfer.moved;
-                remaining.length -= transfer.moved;
                 ++meter_.short_operations;
-                if (channel_->submit(remaining)) {
+                if (channel_->submit(remaining_part(transfer.request, transfer.moved))) {
                     continue;
                 }
             }

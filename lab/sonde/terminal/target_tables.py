@@ -24,6 +24,9 @@ from sonde.terminal.screen import make_plain_table
 
 # Of more targets those with the longest 99th percentile fit on a screen.
 _MAX_LISTED_TARGETS = 12
+_BUFFERED_WRITES_NOTE = (
+    "buffered writes: rates and latencies are those of the page cache while it has room, without fsync"
+)
 _Row = TypeVar("_Row")
 _COLUMN_TITLES = ("what", "bytes", "rate", "operations", "median", "99 %", "max")
 
@@ -70,11 +73,17 @@ def _print_targets_of_phase(console: Console, run: RecordedRun, phase: PhaseReco
     console.print(table)
     text = [_describe_selection(len(rows))] if len(rows_listed) < len(rows) else []
     text += [unknown] if (unknown := describe_unknown_bytes(phase)) else []
+    if any(row.kind == "write" for row in rows) and _ends_writes_in_page_cache(run, phase):
+        text.append(_BUFFERED_WRITES_NOTE)
     if text:
         console.print(Text("; ".join(text), style="dim"))
     for level in list_storage_levels(run, phase):
         _print_units_of_level(console, run, phase, level)
     console.print()
+
+
+def _ends_writes_in_page_cache(run: RecordedRun, phase: PhaseRecord) -> bool:
+    return not phase.begin.direct and run.find_setting(phase.id, "io", "sync") not in ("dsync", "sync")
 
 
 def _print_units_of_level(console: Console, run: RecordedRun, phase: PhaseRecord, unit_level: str) -> None:

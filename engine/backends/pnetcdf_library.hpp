@@ -47,9 +47,6 @@ struct PnetcdfFunctions {
 
 /// Loads PnetCDF once for the process. Throws std::runtime_error with one sentence where no fitting library is.
 const PnetcdfFunctions& load_pnetcdf();
-/// Whether a backend returns success for writes that failed: PnetCDF 1.12 over ompio of Open MPI 4.1 does where there
-/// is no space.
-bool hides_write_errors(const std::string& backend);
 /// Why load_pnetcdf() would fail; empty when it would not. Starts nothing.
 std::string explain_missing_pnetcdf();
 

@@ -2,7 +2,6 @@
 #include "phases/phase_facts.hpp"
 
 #include "backends/backend.hpp"
-#include "backends/pnetcdf_library.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -57,8 +56,8 @@ std::string find_earlier_removal(const plan::Plan& plan, std::size_t index) {
 }
 
 /// Whether a write of the phase may fail unseen, and no phase reads back what was written.
-bool hides_write_errors(const plan::Plan& plan, const plan::Phase& phase) {
-    return plan::writes(phase.op) && backends::hides_write_errors(phase.data.backend) &&
+bool hides_write_errors(const plan::Plan& plan, const plan::Phase& phase, const backends::BackendTraits& backend) {
+    return plan::writes(phase.op) && backend.hides_write_errors != nullptr && backend.hides_write_errors() &&
            std::ranges::all_of(plan.phases,
                                [](const plan::Phase& item) { return item.data.verify == plan::Verify::none; });
 }
@@ -118,7 +117,7 @@ results::PhaseCircumstances collect_circumstances(const RunContext& context, std
         .verification_requested =
             plan::reads(phase.op) && (!plan::writes(phase.op) || phase.op == plan::Op::mixed) &&
             (phase.data.verify == plan::Verify::on_read || phase.data.verify == plan::Verify::both),
-        .hides_write_errors = hides_write_errors(context.plan, phase),
+        .hides_write_errors = hides_write_errors(context.plan, phase, backend),
         .file_system = context.storage.file_system,
         .earlier_removal = find_earlier_removal(context.plan, index),
         .dropped_metadata_cache = effect.dropped_metadata_cache,

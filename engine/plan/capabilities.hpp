@@ -29,6 +29,9 @@ struct BackendTraits {
     bool chunks = false;      ///< layout of datasets: chunks, alignment, collective metadata
     bool gpu_memory = false;  ///< moves data between storage and the memory of a GPU itself: needs io.gpus
     bool objects = false;     ///< whole objects in a bucket: the target is a URL, nothing is overwritten in part
+    /// Whether the backend, with the libraries of this run, returns success for writes that failed. Null = it never
+    /// does. Called only while a run that uses the backend is in progress.
+    bool (*hides_write_errors)() = nullptr;
 };
 
 struct BackendCapability {

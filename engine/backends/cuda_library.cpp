@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <stdexcept>
 
@@ -44,26 +45,64 @@ CudaFunctions bind_cuda() {
     return f;
 }
 
-/// Empty when all of them can be used.
-std::string ask_driver(const std::vector<int>& gpus) {
+/// What the driver reports about this machine.
+struct DriverReport {
+    int gpus = 0;         ///< GPUs that it counts
+    std::string problem;  ///< why it cannot be used: one sentence; empty when it can
+};
+
+/// Initializes the driver in this process.
+DriverReport query_driver() {
     const CudaFunctions& cuda = load_cuda();
-    int count = 0;
+    DriverReport report;
     int result = cuda.Init(0);
     if (result == cuda_success) {
-        result = cuda.DeviceGetCount(&count);
+        result = cuda.DeviceGetCount(&report.gpus);
     }
     if (result != cuda_success) {
-        return "the driver of NVIDIA GPUs cannot be used (" + describe_cuda_error(cuda, result) +
-               "): check it with nvidia-smi, or leave out io.gpus";
+        report.problem = "the driver of NVIDIA GPUs cannot be used (" + describe_cuda_error(cuda, result) +
+                         "): check it with nvidia-smi, or leave out io.gpus";
     }
-    const auto missing = std::find_if(gpus.begin(), gpus.end(), [count](int gpu) { return gpu >= count; });
-    if (missing == gpus.end()) {
-        return "";
+    return report;
+}
+
+/// Writes the report to a pipe, as the number of GPUs or the problem, and ends the process: code 0 or 1.
+[[noreturn]] void report_and_exit(int pipe_end) {
+    DriverReport report;
+    try {
+        report = query_driver();
+    } catch (const std::exception& error) {
+        report.problem = error.what();
     }
-    return "io.gpus names GPU " + std::to_string(*missing) + ", but " +
-           (count == 0   ? "there is none here: leave it out"
-            : count == 1 ? "the only one here is 0"
-                         : "those here are 0 to " + std::to_string(count - 1));
+    const std::string text = report.problem.empty() ? std::to_string(report.gpus) : report.problem;
+    const bool is_written = write(pipe_end, text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    _exit(report.problem.empty() && is_written ? 0 : 1);
+}
+
+/// Queries the driver in a separate process.
+DriverReport query_driver_in_child() {
+    std::array<int, 2> ends{};
+    if (pipe(ends.data()) != 0) {
+        return {.gpus = 0, .problem = std::string("no pipe can be made: ") + std::strerror(errno)};
+    }
+    const pid_t child = fork();
+    if (child == 0) {
+        report_and_exit(ends[1]);
+    }
+    close(ends[1]);
+    std::string text;
+    std::array<char, 1024> buffer{};
+    for (ssize_t count = 0; child > 0 && (count = read(ends[0], buffer.data(), buffer.size())) > 0;) {
+        text.append(buffer.data(), static_cast<std::size_t>(count));
+    }
+    close(ends[0]);
+    int status = 0;
+    const bool is_ended = child > 0 && waitpid(child, &status, 0) == child;
+    if (is_ended && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+        return {.gpus = std::atoi(text.c_str()), .problem = ""};
+    }
+    return {.gpus = 0,
+            .problem = !text.empty() ? text : "the driver of NVIDIA GPUs ends the program: check it with nvidia-smi"};
 }
 
 }  // namespace
@@ -80,36 +119,20 @@ std::string describe_cuda_error(const CudaFunctions& cuda, int result) {
 }
 
 Availability find_gpus(const std::vector<int>& gpus) {
-    std::array<int, 2> ends{};
-    if (pipe(ends.data()) != 0) {
-        return {.is_available = false, .reason = std::string("no pipe can be made: ") + std::strerror(errno)};
+    static const DriverReport report = query_driver_in_child();
+    if (!report.problem.empty()) {
+        return {.is_available = false, .reason = report.problem};
     }
-    const pid_t child = fork();
-    if (child == 0) {
-        std::string answer;
-        try {
-            answer = ask_driver(gpus);
-        } catch (const std::exception& error) {
-            answer = error.what();
-        }
-        const bool is_written = write(ends[1], answer.data(), answer.size()) == static_cast<ssize_t>(answer.size());
-        _exit(answer.empty() && is_written ? 0 : 1);
-    }
-    close(ends[1]);
-    std::string answer;
-    std::array<char, 1024> buffer{};
-    for (ssize_t count = 0; child > 0 && (count = read(ends[0], buffer.data(), buffer.size())) > 0;) {
-        answer.append(buffer.data(), static_cast<std::size_t>(count));
-    }
-    close(ends[0]);
-    int status = 0;
-    const bool is_ended = child > 0 && waitpid(child, &status, 0) == child;
-    if (is_ended && WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+    const int count = report.gpus;
+    const auto missing = std::find_if(gpus.begin(), gpus.end(), [count](int gpu) { return gpu >= count; });
+    if (missing == gpus.end()) {
         return {};
     }
-    return {
-        .is_available = false,
-        .reason = !answer.empty() ? answer : "the driver of NVIDIA GPUs ends the program: check it with nvidia-smi"};
+    return {.is_available = false,
+            .reason = "io.gpus names GPU " + std::to_string(*missing) + ", but " +
+                      (count == 0   ? "there is none here: leave it out"
+                       : count == 1 ? "the only one here is 0"
+                                    : "those here are 0 to " + std::to_string(count - 1))};
 }
 
 }  // namespace sonde::backends

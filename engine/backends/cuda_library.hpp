@@ -46,8 +46,8 @@ const CudaFunctions& load_cuda();
 /// The driver's words for an error: "out of memory".
 std::string describe_cuda_error(const CudaFunctions& cuda, int result);
 
-/// Whether GPUs with these numbers, as the driver counts them, can be used here. Asked in a separate process, because
-/// an initialized driver does not survive fork(2).
+/// Whether GPUs with these numbers, as the driver counts them, can be used here. The first call queries the driver in a
+/// separate process, because an initialized driver does not survive fork(2); later calls use its report.
 Availability find_gpus(const std::vector<int>& gpus);
 
 }  // namespace sonde::backends

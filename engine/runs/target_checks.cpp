@@ -13,11 +13,19 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace sonde::runs {
 namespace {
+
+void check_backend(const backends::Backend& backend, const std::string& directory) {
+    if (const backends::Availability answer = backend.check_availability(directory); !answer.is_available) {
+        throw EnvironmentError("backend \"" + std::string(backend.name) + "\" cannot run here: " + answer.reason);
+    }
+}
 
 void check_gpus(const std::vector<int>& gpus) {
     if (gpus.empty()) {
@@ -31,17 +39,14 @@ void check_gpus(const std::vector<int>& gpus) {
 }  // namespace
 
 void check_machine(const plan::Plan& plan) {
-    std::vector<int> gpus;  // of all phases, because each question starts the driver
+    std::set<std::string_view> checked_backends;  // a check may start a ring or a driver, and a plan have many phases
     for (const plan::Phase& phase : plan.phases) {
         const backends::Backend& backend = *backends::find_backend(phase.data.backend);
-        if (const backends::Availability answer =
-                backend.check_availability(plan.target.device ? "" : plan.target.path);
-            !answer.is_available) {
-            throw EnvironmentError("backend \"" + std::string(backend.name) + "\" cannot run here: " + answer.reason);
+        if (checked_backends.insert(backend.name).second) {
+            check_backend(backend, plan.target.device ? "" : plan.target.path);
         }
-        gpus.insert(gpus.end(), phase.data.io.gpus.begin(), phase.data.io.gpus.end());
+        check_gpus(phase.data.io.gpus);
     }
-    check_gpus(gpus);
 }
 
 bool needs_files(const plan::Plan& plan) {

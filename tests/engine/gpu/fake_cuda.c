@@ -3,7 +3,8 @@
 // not usable after fork, not without a context of the thread, and copies happen when the stream is waited for.
 // FAKE_CUDA_GPUS: their number. FAKE_CUDA_FAIL: the function that fails. FAKE_CUDA_CORRUPT: a byte of each copy to a
 // GPU changes. FAKE_CUDA_LOG: file that gets a line when a process gives its last context back: bytes to and from GPU
-// 0, to and from GPU 1, and how many allocations, registered buffers and streams are left.
+// 0, to and from GPU 1, and how many allocations, registered buffers and streams are left. FAKE_CUDA_INIT_LOG: file
+// that gets a line with its number from each process that initializes the driver.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,15 @@ static void write_log(void) {
     memset(downloaded, 0, sizeof downloaded);
 }
 
+static void write_init_log(void) {
+    const char* path = getenv("FAKE_CUDA_INIT_LOG");
+    FILE* log = path == NULL ? NULL : fopen(path, "a");
+    if (log != NULL) {
+        fprintf(log, "%d\n", (int)getpid());
+        fclose(log);
+    }
+}
+
 static int check_thread(void) {
     if (started_in != getpid()) {
         return not_initialized;
@@ -75,6 +85,7 @@ int cuInit(unsigned flags) {
     pthread_mutex_lock(&lock);
     if (started_in != getpid()) {
         started_in = getpid();
+        write_init_log();
     }
     pthread_mutex_unlock(&lock);
     return success;

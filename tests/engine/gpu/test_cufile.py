@@ -99,6 +99,18 @@ def test_missing_library_is_refused_before_files_are_created(
     assert list_tree(target) == []
 
 
+def test_driver_is_queried_once_for_all_phases(
+    engine: Engine, target: Path, gpu_environment: dict[str, str], tmp_path: Path
+) -> None:
+    """Two processes initialize the driver: a child that counts the GPUs, and the one whose tasks use them."""
+    log = tmp_path / "log"
+    plan = make_plan(target)
+    plan["phases"] += [{"id": f"r{number}", "op": "read"} for number in range(4)]
+    result = engine.run(plan, env={**gpu_environment, "FAKE_CUDA_INIT_LOG": str(log)})
+    assert result.code == DONE, result.err
+    assert len(log.read_text().splitlines()) == 2
+
+
 def test_plan_without_gpus_is_refused(engine: Engine, target: Path, gpu_environment: dict[str, str]) -> None:
     result = engine.run(make_plan(target, io={}), env=gpu_environment)
     assert result.code == BAD_PLAN

@@ -205,9 +205,9 @@ class Human final : public OutputLayout {
         print_field("nodes", std::to_string(s.nodes > 0 ? s.nodes : test.placement.nodes));
         print_field("tasks", std::to_string(test.placement.active_tasks(s)));
         print_field("clients per node", std::to_string(test.placement.tasks_per_node(s)));
-        print_field("memoryBuffer", "CPU");
+        print_field("memoryBuffer", s.gpu_memory != 0 ? "GPU-device" : "CPU");
         print_field("dataAccess", "CPU");
-        print_field("GPUDirect", "0");
+        print_field("GPUDirect", s.gpu_direct ? "1" : "0");
         print_field("repetitions", std::to_string(s.repetitions));
         print_field("xfersize", human_size(static_cast<double>(s.transfer)));
         print_field("blocksize", human_size(static_cast<double>(s.block)));

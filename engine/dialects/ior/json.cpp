@@ -98,9 +98,9 @@ ordered_json options_of(const IorTest& test) {
     options["nodes"] = s.nodes > 0 ? s.nodes : test.placement.nodes;
     options["tasks"] = test.placement.active_tasks(s);
     options["clients per node"] = test.placement.tasks_per_node(s);
-    options["memoryBuffer"] = "CPU";
+    options["memoryBuffer"] = s.gpu_memory != 0 ? "GPU-device" : "CPU";
     options["dataAccess"] = "CPU";
-    options["GPUDirect"] = "0";
+    options["GPUDirect"] = s.gpu_direct ? "1" : "0";
     options["repetitions"] = s.repetitions;
     options["xfersize"] = human_size(static_cast<double>(s.transfer));
     options["blocksize"] = human_size(static_cast<double>(s.block));

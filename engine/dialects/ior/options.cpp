@@ -173,16 +173,17 @@ constexpr char note_granularity[] = "--aio.granularity is not used: io_uring han
 constexpr char note_madvise[] = "--mmap.madv_… are not used: pages are mapped without advice";
 constexpr char note_range_locks[] = "--posix.rangelocks is not used: no locks are taken around transfers";
 
-void refuse_gpu(IorSettings&, const std::string& value) {
-    if (value != "0") {
-        throw_argument_error(
-            "buffers in the memory of a GPU are not built into Sonde: leave allocateBufferOnGPU, GPUid and GPUDirect "
-            "out");
+/// IOR takes one number. Here several are separated as paths are in -o, because commas separate directives.
+void set_gpus(IorSettings& settings, const std::string& value) {
+    settings.gpus.clear();
+    for (std::size_t from = 0; from <= value.size();) {
+        const std::size_t end = std::min(value.find('@', from), value.size());
+        const std::int64_t gpu = read_scaled_number(value.substr(from, end - from), "GPUid", -1, INT_MAX);
+        if (gpu >= 0) {
+            settings.gpus.push_back(static_cast<int>(gpu));
+        }
+        from = end + 1;
     }
-}
-
-void set_gpu_id(IorSettings&, const std::string&) {
-    // Without a buffer there, the number of the GPU says nothing.
 }
 
 void refuse_dual(IorSettings&, const std::string& value) {
@@ -347,9 +348,11 @@ const IorOption ior_options[] = {
     {0, "posix.gpfs.finegrainwritesharing", "", Takes::flag, "", refuse_gpfs},
     {0, "posix.gpfs.finegrainreadsharing", "", Takes::flag, "", refuse_gpfs},
     {0, "posix.gpfs.createsharing", "", Takes::flag, "", refuse_gpfs},
-    {0, "", "allocateBufferOnGPU", Takes::value, "", refuse_gpu},
-    {0, "", "GPUid", Takes::value, "", set_gpu_id},
-    {0, "gpuDirect", "GPUDirect", Takes::flag, "", refuse_gpu},
+    {0, "", "allocateBufferOnGPU", Takes::value, "buffers in GPU memory: 1, or 3 with GPUDirect",
+     set_number<&IorSettings::gpu_memory>},
+    {0, "", "GPUid", Takes::value, "number of the GPU; several for the tasks in turn: 0@1", set_gpus},
+    {0, "gpuDirect", "GPUDirect", Takes::flag, "POSIX: between storage and GPU memory by cuFile",
+     set_flag<&IorSettings::gpu_direct>},
 };
 
 }  // namespace

@@ -87,6 +87,35 @@ void check_order(const IorSettings& s) {
     }
 }
 
+void check_gpus(const IorSettings& s) {
+    if (s.gpu_memory < 0 || s.gpu_memory > 3) {
+        throw_argument_error("allocateBufferOnGPU is " + std::to_string(s.gpu_memory) +
+                             ", but must be 0, 1, or 3 with GPUDirect");
+    }
+    if (s.gpu_memory == 2) {
+        throw_argument_error(
+            "allocateBufferOnGPU=2 verifies data on the GPU, which is not built into Sonde: use 1, which verifies on "
+            "the processor");
+    }
+    if (s.gpu_direct && s.gpu_memory == 0) {
+        throw_argument_error("GPUDirect needs buffers in the memory of a GPU, as in IOR: add -O allocateBufferOnGPU=3");
+    }
+    if (s.gpu_memory == 3 && !s.gpu_direct) {
+        throw_argument_error("allocateBufferOnGPU=3 needs GPUDirect, as in IOR: add --gpuDirect, or use 1");
+    }
+    if (s.gpu_direct && s.api != "POSIX") {
+        throw_argument_error("GPUDirect does not go with -a " + s.api + ": use -a POSIX");
+    }
+    if (s.gpu_memory != 0 && s.api == "DUMMY") {
+        throw_argument_error("allocateBufferOnGPU does not go with -a DUMMY, which moves no data: use another API");
+    }
+    if (s.gpu_memory != 0 && s.gpus.empty()) {
+        throw_argument_error(
+            "allocateBufferOnGPU needs the GPU, because Sonde does not choose one: add -O GPUid=0, or several for the "
+            "tasks in turn, like -O GPUid=0@1");
+    }
+}
+
 }  // namespace
 
 std::vector<std::string> check(IorSettings& s, bool in_script) {
@@ -94,6 +123,7 @@ std::vector<std::string> check(IorSettings& s, bool in_script) {
     check_sizes(s);
     check_stops(s);
     check_order(s);
+    check_gpus(s);
     if (s.check_read && !s.write && s.signature == 0) {
         throw_argument_error(
             "-R compares with what -G says, and nothing is written here: add -G with the writer's signature");

@@ -46,6 +46,9 @@ struct IorSettings {
     std::int64_t memory_per_task = 0;  ///< bytes
     // Back ends
     bool direct = false;
+    std::int64_t gpu_memory = 0;  ///< allocateBufferOnGPU: 0 = buffers of the host
+    std::vector<int> gpus;        ///< GPUid; empty = -1, IOR's default: the GPUs of a node in turn
+    bool gpu_direct = false;
     std::int64_t aio_pending = 128;
     std::int64_t dummy_transfer_us = 0, dummy_create_us = 0, dummy_close_us = 0, dummy_sync_us = 0;
     bool dummy_only_first = false;

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string_view>
+#include <utility>
 
 namespace sonde::dialects::ior {
 namespace {
@@ -32,23 +34,18 @@ std::string directory_of(const std::string& path) {
 }
 
 const char* backend_of(const IorSettings& s) {
-    if (s.api == "MPIIO") {
-        return "mpiio";
+    static constexpr std::pair<std::string_view, const char*> apis[] = {
+        {"MPIIO", "mpiio"}, {"HDF5", "hdf5"}, {"NCMPI", "pnetcdf"}, {"MMAP", "mmap"}, {"AIO", "io_uring"}};
+    for (const auto& [api, backend] : apis) {
+        if (s.api == api) {
+            return backend;
+        }
     }
-    if (s.api == "HDF5") {
-        return "hdf5";
-    }
-    if (s.api == "NCMPI") {
-        return "pnetcdf";
-    }
-    if (s.api == "MMAP") {
-        return "mmap";
-    }
-    if (s.api == "AIO") {
-        return "io_uring";
+    if (s.api == "POSIX") {
+        return s.gpu_direct ? "cufile" : "posix";
     }
     const bool delays = s.dummy_transfer_us > 0 || s.dummy_create_us > 0 || s.dummy_close_us > 0 || s.dummy_sync_us > 0;
-    return s.api != "DUMMY" ? "posix" : delays ? "paced" : "null";
+    return delays ? "paced" : "null";
 }
 
 /// The delays of DUMMY.
@@ -67,6 +64,9 @@ ordered_json io_of(const IorSettings& s) {
     ordered_json io = ordered_json::object();
     if (s.direct && (s.api == "POSIX" || s.api == "AIO")) {
         io["direct"] = true;
+    }
+    if (s.gpu_memory != 0) {
+        io["gpus"] = s.gpus;
     }
     if (s.fsync_per_write) {
         io["fsync"] = "per_op";

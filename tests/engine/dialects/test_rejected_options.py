@@ -61,6 +61,8 @@ MD_WORKBENCH = """-O=1 -a=POSIX -I=10 -L=file -P=10 -D=2 -G=1 -o=m -q -S=8 -R=1 
 # What an option needs beside it, in the real tool too.
 REQUIRED_OPTIONS = {
     "ior": {"-c": "-a MPIIO", "--collective": "-a MPIIO", "-R": "-w", "--randomPrefill": "-z -b 1m", "-y": "-F"}
+    | {"allocateBufferOnGPU": "-O GPUid=0"}
+    | dict.fromkeys(("GPUDirect", "--gpuDirect"), "-O allocateBufferOnGPU=3 -O GPUid=0")
     | {"stoneWallingStatusFile": "-k -r"},
     "mdtest": {"-X": "-w 8 -e 8 -n 2", "--verify-read": "-w 8 -e 8 -n 2", "-I": "-n 0", "-W": "-n 2", "-k": "-n 2"}
     | {"--warningAsErrors": "-C -n 2"},

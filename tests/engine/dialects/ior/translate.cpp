@@ -291,3 +291,14 @@ TEST_CASE("any arguments give a valid plan or one sentence") {
     }
     CHECK(plans > 500);
 }
+
+TEST_CASE("buffers in GPU memory are a member of the plan") {
+    const plan::Plan staged = plan_of("-w -r -O allocateBufferOnGPU=1,GPUid=1@0");
+    CHECK(staged.phases.front().data.backend == "posix");
+    CHECK(staged.phases.front().data.io.gpus == std::vector<int>{1, 0});
+    const plan::Plan direct = plan_of("-w -r --gpuDirect --posix.odirect -O allocateBufferOnGPU=3,GPUid=2");
+    CHECK(direct.phases.front().data.backend == "cufile");
+    CHECK(direct.phases.front().data.io.direct);
+    CHECK(direct.phases.front().data.io.gpus == std::vector<int>{2});
+    CHECK(plan_of("-w -O GPUid=0").phases.front().data.io.gpus.empty());
+}

@@ -27,7 +27,7 @@ extern const Backend io_uring_backend;
 const Backend io_uring_backend{
     .name = "io_uring",
     .summary = "asynchronous I/O with a queue (not in this build)",
-    .traits = {.queue = true, .direct = true, .sync = true},
+    .traits = {.queue = true, .direct = true, .sync = true, .polling = true},
     .check_availability = check_availability,
     .make_channel = make_channel,
 };

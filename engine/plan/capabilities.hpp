@@ -19,6 +19,7 @@ struct BackendTraits {
     bool direct = false;        ///< O_DIRECT or the like
     bool sync = false;          ///< synchronous writes (O_SYNC, O_DSYNC)
     bool names = false;         ///< operations on trees (Channel::names)
+    bool polling = false;       ///< polls instead of interrupts: io.sqpoll, io.iopoll
     bool collective = false;    ///< collective calls of all tasks
     bool mpi = false;           ///< needs MPI; supports hints
     bool views = false;         ///< MPI's file views

@@ -37,6 +37,8 @@ void check_io(const std::string& where, const Data& data, const Tasks& tasks, co
          {std::tuple{io.collective, "collective", &BackendTraits::collective},
           std::tuple{io.view, "view", &BackendTraits::views},
           std::tuple{!io.hints.empty(), "hints", &BackendTraits::mpi},
+          std::tuple{io.sqpoll, "sqpoll", &BackendTraits::polling},
+          std::tuple{io.iopoll, "iopoll", &BackendTraits::polling},
           std::tuple{!io.gpus.empty(), "gpus", &BackendTraits::stores_data},
           std::tuple{io.chunk > 0, "chunk", &BackendTraits::chunks},
           std::tuple{io.alignment > 0, "alignment", &BackendTraits::chunks},
@@ -49,6 +51,13 @@ void check_io(const std::string& where, const Data& data, const Tasks& tasks, co
     if (io.gpus.empty() && capabilities.find_traits(data.backend).gpu_memory) {
         throw_member_error(where + ".io.gpus",
                            "is missing: backend \"" + data.backend + "\" moves data to and from GPUs, like [0]");
+    }
+    if (io.iopoll && !io.direct) {
+        throw_member_error(where + ".io.iopoll", "needs io.direct = true: a device is polled, not the page cache");
+    }
+    if (io.iopoll && io.fsync == Fsync::per_op) {
+        throw_member_error(where + ".io.iopoll",
+                           "does not go with io.fsync = \"per_op\": a polled ring only reads and writes");
     }
     if (io.collective && tasks.threads > 1) {
         throw_member_error(where + ".io.collective",

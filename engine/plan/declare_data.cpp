@@ -153,6 +153,12 @@ void describe(Visitor& visitor, Io& io) {
     visitor.member("collective", io.collective, FlagKind{}, "mpiio, hdf5, pnetcdf: collective calls");
     visitor.member("view", io.view, FlagKind{}, "mpiio: address the data through a file view");
     visitor.member("registered", io.registered, FlagKind{}, "io_uring: register buffers and files");
+    visitor.member("sqpoll", io.sqpoll, FlagKind{},
+                   "io_uring: a thread of the kernel polls for operations (IORING_SETUP_SQPOLL); it occupies a "
+                   "processor for each task");
+    visitor.member("iopoll", io.iopoll, FlagKind{},
+                   "io_uring: completions are polled from the device (IORING_SETUP_IOPOLL): needs direct and a device "
+                   "with queues for it");
     visitor.member("continue_short", io.continue_short, FlagKind{},
                    "continue a call that transferred fewer bytes than requested; false: it is an error");
     visitor.member("pause", io.pause, DurationKind{},

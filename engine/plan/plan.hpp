@@ -152,6 +152,8 @@ struct Io {
     bool collective = false;           ///< mpiio, hdf5, pnetcdf
     bool view = false;                 ///< mpiio: set a file view instead of explicit offsets
     bool registered = true;            ///< io_uring: register buffers and files
+    bool sqpoll = false;               ///< io_uring: a thread of the kernel takes the operations
+    bool iopoll = false;               ///< io_uring: completions are polled from the device
     bool continue_short = true;        ///< short transfers are continued, not an error
     Nanoseconds pause = 0;             ///< idle time after every operation; excluded from latencies, included in rates
     std::optional<double> rate_limit;  ///< bytes per second of a task at most

@@ -34,6 +34,8 @@ void add_data_members(Reasons& reasons, const plan::Data& data, const std::strin
     add(data.payload.duplicates > 0, no_content, ".payload.duplicates");
     add(data.files.directories != defaults.files.directories, equal_cost, ".files.directories");
     add(data.io.registered != defaults.io.registered, equal_cost, ".io.registered");
+    add(data.io.sqpoll, equal_cost, ".io.sqpoll");
+    add(data.io.iopoll, equal_cost, ".io.iopoll");
     add(data.io.collective, no_aggregation, ".io.collective");
     add(data.io.view, no_aggregation, ".io.view");
     add(!data.io.gpus.empty(), no_gpus, ".io.gpus");

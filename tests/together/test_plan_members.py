@@ -38,6 +38,7 @@ FILES: PATCH = {
 }
 MANY: PATCH = {**FILES, "data": {**FILES["data"], "files": {"mapping": "many", "count": 4}}}
 SHARED: PATCH = {**FILES, "data": {**FILES["data"], "files": {"mapping": "shared"}}}
+URING: PATCH = {**FILES, "data": {**FILES["data"], "backend": "io_uring", "io": {"direct": True}}}
 TREE: PATCH = {
     "schema": "sonde-plan/2",
     "id": "t",
@@ -122,6 +123,8 @@ IGNORED = {
     "data.io.alignment",
     "data.io.collective_metadata",
     "data.io.registered",
+    "data.io.sqpoll",
+    "data.io.iopoll",
     "data.io.continue_short",
     "data.files.directories",
     "phases.operations_file",
@@ -161,7 +164,9 @@ CASES: list[tuple[str, PATCH, Any]] = [
     ("data.io.direct", FILES, True),
     ("data.io.sync", FILES, "dsync"),
     ("data.io.pause", FILES, "1ms"),
-    ("data.io.queue_depth", {**FILES, "data": {**FILES["data"], "backend": "io_uring", "io": {"direct": True}}}, 8),
+    ("data.io.queue_depth", URING, 8),
+    ("data.io.sqpoll", URING, True),
+    ("data.io.iopoll", URING, True),
     ("data.io.fsync", FILES, "none"),
     ("data.backend", FILES, "mmap"),
     ("data.access.order", FILES, "random_permute"),

@@ -215,6 +215,8 @@ def _make_fio_arguments(plan: Plan, volumes: list[PhaseVolume]) -> list[str]:
         f"--numjobs={_count_tasks(plan)}",
         "--group_reporting",
     ]
+    if data["backend"] == "io_uring":
+        arguments += ["--sqthread_poll=1"] * bool(io["sqpoll"]) + ["--hipri=1"] * bool(io["iopoll"])
     arguments += ["--direct=1"] * bool(io["direct"]) + ["--end_fsync=1"] * (io["fsync"] == "end")
     if offset := parse_bytes(access["offset"]):
         arguments.append(f"--offset={offset}")

@@ -137,6 +137,39 @@ TEST_CASE("io_uring: unregistered buffers and linked fsync work") {
     round_trip(folder, io, 40);
 }
 
+TEST_CASE("io_uring: thread of the kernel takes the operations") {
+    if (absent()) {
+        return;
+    }
+    const TemporaryFolder folder;
+    for (const int depth : {1, 2, 7, 32}) {
+        Io io = queue(depth);
+        io.sqpoll = true;
+        round_trip(folder, io, 300);
+        io.registered = false;
+        io.fsync = sonde::plan::Fsync::per_op;
+        round_trip(folder, io, 40);
+    }
+}
+
+TEST_CASE("io_uring: polled completions arrive or name the remedy") {
+    const TemporaryFolder folder;
+    if (absent() || sonde::records::describe_file_system(folder.path()).direct_offset_align == 0) {
+        MESSAGE("skipped: no direct I/O with known alignment here");
+        return;
+    }
+    const std::string path = folder.write("data", std::string(block, 'x'));
+    Io io = queue(2);
+    io.direct = true;
+    io.iopoll = true;
+    const TaskChannel channel(io_uring_backend, io, block);
+    REQUIRE(channel->open(0, to_read(path)) == 0);
+    const std::int64_t moved = channel.read(0, block);
+    const std::string explanation = channel->last_error_text();
+    CHECK((moved == block ? explanation.empty()
+                          : moved == -EOPNOTSUPP && explanation.find("leave out io.iopoll") != std::string::npos));
+}
+
 TEST_CASE("io_uring: direct I/O moves the same data") {
     const TemporaryFolder folder;
     if (absent() || sonde::records::describe_file_system(folder.path()).direct_offset_align == 0) {

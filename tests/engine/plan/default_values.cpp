@@ -28,7 +28,8 @@ json resolved_of(const char* members) {
 const char* const access_of_nothing = R"({"transfer": 1048576, "block": 1048576, "segments": 1, "order": "sequential",
     "scope": "task", "stride": 0, "gap": 0, "offset": 0, "seed": 1})";
 const char* const io_of_nothing = R"({"direct": false, "sync": "none", "fsync": "none", "preallocate": "none",
-    "queue_depth": 1, "collective": false, "view": false, "registered": true, "continue_short": true, "pause": "0ns",
+    "queue_depth": 1, "collective": false, "view": false, "registered": true, "sqpoll": false,
+    "iopoll": false, "continue_short": true, "pause": "0ns",
     "chunk": 0, "alignment": 0, "collective_metadata": false})";
 const char* const payload_of_nothing = R"({"kind": "stamped", "seed": 1, "compressible": 0.0, "duplicates": 0.0})";
 const char* const paced_of_nothing = R"({"virtual_clock": true, "latency": "0ns", "ramp": false,

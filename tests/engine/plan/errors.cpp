@@ -88,6 +88,8 @@ TEST_CASE("wrong_member_is_reported_with_path") {
         {"/data/files", {{"mapping", "per_group"}}, "group_size is missing"},
         {"/data/files", {{"count", 3}}, "count is only used with mapping = \"many\""},
         {"/data/files", {{"name", "a/b"}}, "name must be a plain file name"},
+        {"/data/io", {{"sqpoll", true}}, "io.sqpoll needs backend io_uring, not \"posix\""},
+        {"/data/io", {{"iopoll", true}}, "io.iopoll needs backend io_uring, not \"posix\""},
         {"/data/io", {{"collective", true}}, "io.collective needs backend mpiio or hdf5 or pnetcdf, not \"posix\""},
         {"/data/io", {{"queue_depth", 0}}, "queue_depth is 0"},
         {"/data/verify", "always", "verify is \"always\", but must be one of none, on_read, readback, both"},

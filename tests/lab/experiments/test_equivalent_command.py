@@ -111,9 +111,17 @@ def test_time_limit_and_shift_become_ior_options(target: Path) -> None:
 
 def test_queued_phase_becomes_valid_fio_command(target: Path) -> None:
     data = {"backend": "io_uring", "access": {"transfer": "2MiB", "volume": "8MiB", "offset": "256KiB"},
-            "files": {"mapping": "per_task"}, "io": {"queue_depth": 8, "direct": True}}  # fmt: skip
+            "files": {"mapping": "per_task"}, "io": {"queue_depth": 8, "direct": True, "sqpoll": True}}  # fmt: skip
     arguments = print_command(plan(target, [WRITE], data=data))
-    for word in ("--iodepth=8", "--direct=1", "--offset=262144", "--bs=2097152", "--size=8388608", "--rw=write"):
+    for word in (
+        "--iodepth=8",
+        "--direct=1",
+        "--sqthread_poll=1",
+        "--offset=262144",
+        "--bs=2097152",
+        "--size=8388608",
+        "--rw=write",
+    ):
         assert word in arguments
     import shutil
 

@@ -70,7 +70,7 @@ files::Removal remove_without_team(const phases::RunContext& context) {
     if (!context.storage.makes_files || target.keep || context.in_place()) {
         return {};
     }
-    // Held from here on, so that nothing that happens to its path leads elsewhere.
+    // The open descriptor keeps referring to this directory, even if its path is exchanged later.
     files::ConfinedDirectory directory = context.open_directory();
     if (std::string complaint = explain_foreign_manifest(context, directory); !complaint.empty()) {
         return {.remaining = {std::move(complaint)}};

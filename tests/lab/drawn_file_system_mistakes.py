@@ -19,29 +19,29 @@ def _mount(old: str, *options: str) -> Plant:
     return plant
 
 
-def _read_only(server: DrawnServer, random: Random) -> str:
+def _plant_read_only(server: DrawnServer, random: Random) -> str:
     server.replace_text("findmnt", '"rw,', '"ro,')
     return "/scratch"
 
 
-def _small_log_buffers(server: DrawnServer, random: Random) -> str:
+def _plant_small_log_buffers(server: DrawnServer, random: Random) -> str:
     server.replace_text("findmnt", "logbsize=256k", f"logbsize={random.choice([16, 32])}k")
     return "/scratch"
 
 
-def _mounted_with_other_stripe(server: DrawnServer, random: Random) -> str:
+def _plant_mounted_with_other_stripe(server: DrawnServer, random: Random) -> str:
     width = server.plan.width // 512
     server.replace_text("findmnt", "noatime", f"noatime,sunit={width // 3},swidth={width // 3 * 4}")
     return "/scratch"
 
 
-def _ext4_other_stripe(server: DrawnServer, random: Random) -> str:
+def _plant_ext4_other_stripe(server: DrawnServer, random: Random) -> str:
     width = server.plan.width // server.plan.block_bytes
     server.replace_text("findmnt", f"stripe={width}", f"stripe={width + random.randint(1, 9)}")
     return "/scratch"
 
 
-def _not_grown(server: DrawnServer, random: Random) -> str:
+def _plant_not_grown(server: DrawnServer, random: Random) -> str:
     plan = server.plan
     if plan.groups is not None:
         share = random.choice([0.5, 0.7, 0.9])
@@ -50,40 +50,40 @@ def _not_grown(server: DrawnServer, random: Random) -> str:
     return "/scratch"
 
 
-def _xfs_version_4(server: DrawnServer, random: Random) -> str:
+def _plant_xfs_version_4(server: DrawnServer, random: Random) -> str:
     server.replace_text("made", "crc=1        finobt=1", "crc=0        finobt=0")
     server.replace_text("made", "bigtime=1", "bigtime=0")
     return "/scratch"
 
 
-def _large_directory_blocks(server: DrawnServer, random: Random) -> str:
+def _plant_large_directory_blocks(server: DrawnServer, random: Random) -> str:
     server.replace_text("made", "lazy-count=1", "lazy-count=0")
     return "/scratch"
 
 
-def _ext4_with_errors(server: DrawnServer, random: Random) -> str:
+def _plant_ext4_with_errors(server: DrawnServer, random: Random) -> str:
     server.replace_text("made", "Filesystem state:         clean", "Filesystem state:         clean with errors")
     return "/scratch"
 
 
-def _old_log(server: DrawnServer, random: Random) -> str:
+def _plant_old_log(server: DrawnServer, random: Random) -> str:
     server.outputs["made"] = re.sub(r"(log  [\s\S]*)version=2", r"\1version=1", server.outputs["made"])
     return "/scratch"
 
 
-def _reserved_blocks(server: DrawnServer, random: Random) -> str:
+def _plant_reserved_blocks(server: DrawnServer, random: Random) -> str:
     blocks = int(re.findall(r"Block count: +(\d+)", server.outputs["made"])[0])
     share = random.choice([5, 10])
     server.outputs["made"] += f"Reserved block count:     {blocks * share // 100}\n"
     return "/scratch"
 
 
-def _stale_data(server: DrawnServer, random: Random) -> str:
+def _plant_stale_data(server: DrawnServer, random: Random) -> str:
     server.replace_text("findmnt", "noatime", "noatime,data=writeback")
     return "/scratch"
 
 
-def _covered_mount(server: DrawnServer, random: Random) -> str:
+def _plant_covered_mount(server: DrawnServer, random: Random) -> str:
     document = json.loads(server.outputs["findmnt"])
     (row,) = document["filesystems"]
     row["children"] = [{"target": "/scratch", "source": "/dev/sdq1", "fstype": "ext4", "options": "rw,relatime"}]
@@ -91,12 +91,12 @@ def _covered_mount(server: DrawnServer, random: Random) -> str:
     return "/scratch"
 
 
-def _no_recovery(server: DrawnServer, random: Random) -> str:
+def _plant_no_recovery(server: DrawnServer, random: Random) -> str:
     server.replace_text("findmnt", '"rw,', '"ro,norecovery,')
     return "/scratch"
 
 
-def _other_kind(server: DrawnServer, random: Random) -> str:
+def _plant_other_kind(server: DrawnServer, random: Random) -> str:
     other = "ext4" if server.plan.table.kind == "xfs" else "xfs"
     for output in ("findmnt", "lsblk"):
         server.outputs[output] = server.outputs[output].replace(f'"{server.plan.table.kind}"', f'"{other}"')
@@ -121,12 +121,12 @@ def _without_feature(feature: str) -> Plant:
     return plant
 
 
-def _no_index_of_free_inodes(server: DrawnServer, random: Random) -> str:
+def _plant_no_index_of_free_inodes(server: DrawnServer, random: Random) -> str:
     server.replace_text("made", "finobt=1", "finobt=0")
     return "/scratch"
 
 
-def _check_at_mount(server: DrawnServer, random: Random) -> str:
+def _plant_check_at_mount(server: DrawnServer, random: Random) -> str:
     months = random.choice([1, 6])
     server.outputs["made"] += f"Maximum mount count:      20\nCheck interval:           {months * 2592000} (months)\n"
     return "/scratch"
@@ -136,23 +136,24 @@ FILE_SYSTEM_MISTAKES: list[Mistake] = [
     Mistake("mounted without barriers", "mount option", _mount("noatime", "barrier=0", "nobarrier")),
     Mistake("all inodes in the first terabyte", "mount option", _mount("noatime", "inode32"), needs="xfs"),
     Mistake("synchronous directories", "mount option", _mount("noatime", "dirsync", "wsync")),
-    Mistake("mounted read-only", "read-only", _read_only),
-    Mistake("small buffers of the log", "logbsize|log buffer", _small_log_buffers, needs="xfs"),
-    Mistake("mounted with another stripe", "stripe|unit|width", _mounted_with_other_stripe, needs="xfs"),
-    Mistake("ext4 mounted with another stripe", "stripe", _ext4_other_stripe, needs="ext4"),
-    Mistake("a file system that was not grown", "planned|unused|smaller", _not_grown, ("not as planned",), needs="xfs"),
-    Mistake("XFS without checksums", "checksum|crc", _xfs_version_4, needs="xfs"),
-    Mistake("XFS with counters in the superblock", "lazy|superblock", _large_directory_blocks, needs="xfs"),
-    Mistake("ext4 with errors", "error", _ext4_with_errors, needs="ext4"),
-    Mistake("a log of version 1", "log", _old_log, needs="xfs"),
-    Mistake("space reserved for root", "reserved", _reserved_blocks, needs="ext4"),
-    Mistake("old data after a crash", "mount option", _stale_data, needs="ext4"),
-    Mistake("a mount that hides another one", "mounted over", _covered_mount, ("not as planned",)),
-    Mistake("mounted without recovery", "norecovery", _no_recovery, ("mounted read-only",), needs="xfs"),
-    Mistake("another kind of file system", "planned is", _other_kind),
+    Mistake("mounted read-only", "read-only", _plant_read_only),
+    Mistake("small buffers of the log", "logbsize|log buffer", _plant_small_log_buffers, needs="xfs"),
+    Mistake("mounted with another stripe", "stripe|unit|width", _plant_mounted_with_other_stripe, needs="xfs"),
+    Mistake("ext4 mounted with another stripe", "stripe", _plant_ext4_other_stripe, needs="ext4"),
+    Mistake("a file system that was not grown", "planned|unused|smaller", _plant_not_grown, ("not as planned",),
+            needs="xfs"),
+    Mistake("XFS without checksums", "checksum|crc", _plant_xfs_version_4, needs="xfs"),
+    Mistake("XFS with counters in the superblock", "lazy|superblock", _plant_large_directory_blocks, needs="xfs"),
+    Mistake("ext4 with errors", "error", _plant_ext4_with_errors, needs="ext4"),
+    Mistake("a log of version 1", "log", _plant_old_log, needs="xfs"),
+    Mistake("space reserved for root", "reserved", _plant_reserved_blocks, needs="ext4"),
+    Mistake("old data after a crash", "mount option", _plant_stale_data, needs="ext4"),
+    Mistake("a mount that hides another one", "mounted over", _plant_covered_mount, ("not as planned",)),
+    Mistake("mounted without recovery", "norecovery", _plant_no_recovery, ("mounted read-only",), needs="xfs"),
+    Mistake("another kind of file system", "planned is", _plant_other_kind),
     Mistake("a journal that commits early", "mount option", _mount_option("journal_async_commit"), needs="ext4"),
     Mistake("ext4 without flexible groups", "flex_bg", _without_feature("flex_bg"), needs="ext4"),
-    Mistake("XFS without an index of free inodes", "finobt|inode", _no_index_of_free_inodes, needs="xfs"),
-    Mistake("checks when it is mounted", "check", _check_at_mount, needs="ext4"),
+    Mistake("XFS without an index of free inodes", "finobt|inode", _plant_no_index_of_free_inodes, needs="xfs"),
+    Mistake("checks when it is mounted", "check", _plant_check_at_mount, needs="ext4"),
     Mistake("ext4 without extents", "extent", _without_feature("extent"), needs="ext4"),
 ]  # fmt: skip

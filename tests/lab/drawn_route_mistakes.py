@@ -31,20 +31,20 @@ def _leave_out(host: DrawnHost, random: Random) -> str:
     return gateway
 
 
-def _standby_among_active(host: DrawnHost, random: Random) -> str:
+def _plant_standby_among_active(host: DrawnHost, random: Random) -> str:
     standby = host.gateways[-1]
     host.edit_main_route("$", f" nexthop via {standby} dev eth0 weight 1")
     return "router"
 
 
-def _standby_first(host: DrawnHost, random: Random) -> str:
+def _plant_standby_first(host: DrawnHost, random: Random) -> str:
     metric = random.choice([50, 101, 1000])
     host.outputs["routes"] = re.sub(r"metric 11\d\d", f"metric {metric}", host.outputs["routes"])
     assert f"metric {metric} " in host.outputs["routes"]
     return host.gateways[-1]
 
 
-def _low_table(host: DrawnHost, random: Random) -> str:
+def _plant_low_table(host: DrawnHost, random: Random) -> str:
     gateway = random.choice(host.active)
     host.add("rules", "5:\tfrom all lookup 50")
     host.add("routes", f"{host.far_range} via {gateway} dev {host.device} mtu 9000 table 50")
@@ -61,13 +61,13 @@ def _management_table(rule: str) -> Plant:
     return plant
 
 
-def _one_network_missing(host: DrawnHost, random: Random) -> str:
+def _plant_one_network_missing(host: DrawnHost, random: Random) -> str:
     number = random.choice([1, 2])
     host.remove_lines("routes", rf"^10.{number}.0.0/16 .*nexthop")
     return f"10.{number}.0"
 
 
-def _exchanged_routers(host: DrawnHost, random: Random) -> str:
+def _plant_exchanged_routers(host: DrawnHost, random: Random) -> str:
     text = host.outputs["routes"]
     lines = {number: re.findall(rf"^10.{number}.0.0/16 .*nexthop.*$", text, re.M)[0] for number in (1, 2)}
     number = random.choice([1, 2])
@@ -76,33 +76,33 @@ def _exchanged_routers(host: DrawnHost, random: Random) -> str:
     return f"10.{number}.0.0/16"
 
 
-def _other_fabric_in_table(host: DrawnHost, random: Random) -> str:
+def _plant_other_fabric_in_table(host: DrawnHost, random: Random) -> str:
     table = re.findall(r"^10.2.0.0/16 .*table (\d+)", host.outputs["routes"], re.M)[0]
     text = host.outputs["routes"]
     host.outputs["routes"] = re.sub(rf"^10.2.0.0/16( .*table {table} .*)$", r"10.1.0.0/16\1", text, flags=re.M)
     return ""
 
 
-def _one_mark_for_two_routers(host: DrawnHost, random: Random) -> str:
+def _plant_one_mark_for_two_routers(host: DrawnHost, random: Random) -> str:
     marks = re.findall(r"fwmark (0x\w+) lookup", host.outputs["rules"])
     host.replace_text("rules", f"fwmark {marks[-1]} lookup", f"fwmark {marks[0]} lookup")
     return ""
 
 
-def _summary_route(host: DrawnHost, random: Random) -> str:
+def _plant_summary_route(host: DrawnHost, random: Random) -> str:
     host.remove_lines("routes", r"^10.2.0.0/16 .*nexthop")
     host.outputs["routes"] = re.sub(r"^10.1.0.0/16( .*nexthop)", r"10.0.0.0/14\1", host.outputs["routes"], flags=re.M)
     return "10."
 
 
-def _far_address_of_router(host: DrawnHost, random: Random) -> str:
+def _plant_far_address_of_router(host: DrawnHost, random: Random) -> str:
     number = random.randrange(len(host.active))
     far = f"10.2.0.{number + 1}"
     host.edit_main_route(rf"via {host.active[number]} dev", f"via {far} dev")
     return far
 
 
-def _route_in_default_table(host: DrawnHost, random: Random) -> str:
+def _plant_route_in_default_table(host: DrawnHost, random: Random) -> str:
     host.edit_main_route("mtu 9000", "table default mtu 9000")
     return "10.2."
 
@@ -112,13 +112,13 @@ def _remove_local_table_rule(host: DrawnHost, random: Random) -> str:
     return "local"
 
 
-def _rules_of_one_fabric(host: DrawnHost, random: Random) -> str:
+def _plant_rules_of_one_fabric(host: DrawnHost, random: Random) -> str:
     table: str = re.findall(r"^10.2.0.0/16 .*table (\d+)", host.outputs["routes"], re.M)[0]
     host.remove_lines("rules", rf"lookup {table}$")
     return table
 
 
-def _wider_destination(host: DrawnHost, random: Random) -> str:
+def _plant_wider_destination(host: DrawnHost, random: Random) -> str:
     wider = random.choice(["10.2.0.0/15", "10.0.0.0/14"])
     host.outputs["routes"] = re.sub(r"^10.2.0.0/16( .*nexthop)", rf"{wider}\1", host.outputs["routes"], flags=re.M)
     return wider
@@ -168,11 +168,11 @@ ROUTE_MISTAKES: list[RouteMistake] = [
         "an early table with one router",
         "4",
         "diverted",
-        _low_table,
+        _plant_low_table,
         ("router in several tables", "table without a rule"),
     ),
     RouteMistake("a source address of another host", "4", "source", edit_route("mtu 9000", "src 10.1.0.200 mtu 9000")),
-    RouteMistake("a standby router among the active", "4", "priority", _standby_among_active, (), True),
+    RouteMistake("a standby router among the active", "4", "priority", _plant_standby_among_active, (), True),
     RouteMistake(
         "a route of an advertisement",
         "6",
@@ -180,7 +180,9 @@ ROUTE_MISTAKES: list[RouteMistake] = [
         add_lines("routes", "FARNET via fd01::77 dev eth0 proto ra metric 512"),
         ("route never used", "router not used"),
     ),
-    RouteMistake("a standby of lower metric", "6", "standby used first", _standby_first, ("route never used",), True),
+    RouteMistake(
+        "a standby of lower metric", "6", "standby used first", _plant_standby_first, ("route never used",), True
+    ),
     RouteMistake("an IPv6 route without a router", "6", "router not used", _leave_out),
     RouteMistake(
         "an IPv6 blackhole",
@@ -199,19 +201,19 @@ ROUTE_MISTAKES: list[RouteMistake] = [
         "router not used",
         add_lines("routes", "FAR via GATE dev eth0 metric 1024 mtu 9000"),
     ),
-    RouteMistake("one compute network missing", "site", "no route|default route", _one_network_missing),
+    RouteMistake("one compute network missing", "site", "no route|default route", _plant_one_network_missing),
     RouteMistake(
         "routers of the other network",
         "site",
         "unknown router|router not used",
-        _exchanged_routers,
+        _plant_exchanged_routers,
         ("router not used",),
     ),
     RouteMistake(
         "a table with the other network",
         "site",
         "table|router",
-        _other_fabric_in_table,
+        _plant_other_fabric_in_table,
         (
             "table without a route",
             "router without a table",
@@ -220,12 +222,12 @@ ROUTE_MISTAKES: list[RouteMistake] = [
             "mark of another router",
         ),
     ),
-    RouteMistake("one mark for two routers", "site", "mark", _one_mark_for_two_routers),
+    RouteMistake("one mark for two routers", "site", "mark", _plant_one_mark_for_two_routers),
     RouteMistake(
         "one route for both networks",
         "site",
         "unknown router|router not used|no route",
-        _summary_route,
+        _plant_summary_route,
         ("unknown router", "router not used"),
     ),
     RouteMistake(
@@ -235,22 +237,22 @@ ROUTE_MISTAKES: list[RouteMistake] = [
         edit_route(r"nexthop via (\S+) dev eth0", "nexthop dev eth0"),
         ("router not used",),
     ),
-    RouteMistake("the far address of a router", "4", "out of reach", _far_address_of_router),
+    RouteMistake("the far address of a router", "4", "out of reach", _plant_far_address_of_router),
     RouteMistake(
         "the route in the default table",
         "4",
         "default|no route|standby",
-        _route_in_default_table,
+        _plant_route_in_default_table,
         ("standby used first", "router not used", "route never used", "no route", "default route only"),
     ),
     RouteMistake("no rule for local addresses", "4", "local", _remove_local_table_rule),
     RouteMistake(
         "a source range that is prohibited", "4", "discarded", add_lines("rules", "300:\tfrom 10.1.0.0/24 prohibit")
     ),
-    RouteMistake("a rule missing for one router", "site", "without a rule", _rules_of_one_fabric),
+    RouteMistake("a rule missing for one router", "site", "without a rule", _plant_rules_of_one_fabric),
     RouteMistake("the second network unreachable", "site", "discarded", add_lines("routes", "unreachable 10.2.0.0/17")),
     RouteMistake("a route that expires", "6", "expire", edit_route("mtu 9000", "expires 300sec mtu 9000")),
-    RouteMistake("a wider destination", "4", "wider", _wider_destination, ("standby used first",)),
+    RouteMistake("a wider destination", "4", "wider", _plant_wider_destination, ("standby used first",)),
     RouteMistake(
         "a first window of the receiver of one packet", "4", "initrwnd", edit_route("mtu 9000", "mtu 9000 initrwnd 1")
     ),

@@ -10,14 +10,14 @@ from drawn_hosts import DrawnHost
 from route_mistake import RouteMistake, add_lines, edit_addresses, edit_device_line, set_one_sysctl
 
 
-def _loop(host: DrawnHost, random: Random) -> str:
+def _plant_loop(host: DrawnHost, random: Random) -> str:
     far_address = re.findall(r"inet (10.2.0.\d+)/", host.outputs["addresses"])[0]
     other = next(f"10.1.0.{number}" for number in (1, 2, 3) if not far_address.endswith(f".{number}"))
     host.add("routes", f"10.2.{random.randint(0, 1) * 128}.0/17 via {other} dev eth0")
     return "10.2."
 
 
-def _router_port(host: DrawnHost, random: Random) -> str:
+def _plant_router_port(host: DrawnHost, random: Random) -> str:
     device = random.choice(["eth0", "eth1"])
     host.outputs["addresses"] = re.sub(
         rf"({device}: .*qdisc mq) state", r"\1 master br0 state", host.outputs["addresses"]
@@ -32,7 +32,7 @@ ROUTER_MISTAKES: list[RouteMistake] = [
         "forwarding",
         set_one_sysctl("net.ipv4.conf.all.forwarding", 0),
     ),
-    RouteMistake("a router that sends back", "router4", "loop|by another|router", _loop),
+    RouteMistake("a router that sends back", "router4", "loop|by another|router", _plant_loop),
     RouteMistake(
         "a rule of a router that discards",
         "router4",
@@ -75,8 +75,8 @@ ROUTER_MISTAKES: list[RouteMistake] = [
         "duplicate|doubled|dadfailed",
         edit_addresses("scope global eth1", "scope global dadfailed tentative eth1"),
     ),
-    RouteMistake("a port of a bridge in a router", "router4", "port|bridge|br0", _router_port),
-    RouteMistake("an IPv6 router in a bridge", "router6", "port|bridge|br0", _router_port),
+    RouteMistake("a port of a bridge in a router", "router4", "port|bridge|br0", _plant_router_port),
+    RouteMistake("an IPv6 router in a bridge", "router6", "port|bridge|br0", _plant_router_port),
     RouteMistake(
         "a router of slow interfaces", "router4", "slow", edit_addresses("mtu 9000 qdisc mq", "mtu 9000 qdisc netem")
     ),

@@ -9,7 +9,7 @@ from drawn_hosts import DrawnHost
 from route_mistake import RouteMistake, add_lines, set_one_sysctl
 
 
-def _hash_without_ports(host: DrawnHost, random: Random) -> str:
+def _plant_hash_without_ports(host: DrawnHost, random: Random) -> str:
     host.set_sysctl("net.ipv4.fib_multipath_hash_policy", 3)
     host.set_sysctl("net.ipv4.fib_multipath_hash_fields", random.choice(["0x0003", "0x0007", "7"]))
     return "hash"
@@ -46,7 +46,7 @@ SETTING_MISTAKES: list[RouteMistake] = [
         set_one_sysctl("net.ipv6.conf.eth0.accept_ra_rt_info_max_plen", 64),
     ),
     RouteMistake("few IPv6 neighbors", "6", "neighbor", set_one_sysctl("net.ipv6.neigh.default.gc_thresh3", 2, 4)),
-    RouteMistake("a hash of fields without ports", "4", "address|ports", _hash_without_ports),
+    RouteMistake("a hash of fields without ports", "4", "address|ports", _plant_hash_without_ports),
     RouteMistake("buffers that do not grow", "4", "buffer|moderate", set_one_sysctl("net.ipv4.tcp_moderate_rcvbuf", 0)),
     RouteMistake(
         "few local ports", "4", "port", set_one_sysctl("net.ipv4.ip_local_port_range", "61000 61010", "50000 50100")

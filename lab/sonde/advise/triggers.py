@@ -16,17 +16,17 @@ from enum import Enum
 from sonde.advise.job_io import DirectionIo, FileIo, JobIo
 from sonde.model.units import format_bytes, format_count_with_noun
 
-# Shares of calls, bytes or time, and counts; names as in Drishti's configuration.
-IMBALANCE_OPERATIONS = 0.1
-SMALL_REQUESTS, SMALL_REQUESTS_ABSOLUTE = 0.1, 1000
-MISALIGNED_REQUESTS = 0.1
-RANDOM_OPERATIONS, RANDOM_OPERATIONS_ABSOLUTE = 0.2, 1000
-IMBALANCE_STRAGGLERS = 0.15
-IMBALANCE_SIZE = 0.3
-INTERFACE_STDIO = 0.1
-COLLECTIVE_OPERATIONS_ABSOLUTE = 1000
+# Smallest shares of calls, bytes or time, and counts; names begin as in Drishti's configuration.
+IMBALANCE_OPERATIONS_SHARE = 0.1
+SMALL_REQUESTS_SHARE, SMALL_REQUESTS_COUNT = 0.1, 1000
+MISALIGNED_REQUESTS_SHARE = 0.1
+RANDOM_OPERATIONS_SHARE, RANDOM_OPERATIONS_COUNT = 0.2, 1000
+IMBALANCE_STRAGGLERS_SHARE = 0.15
+IMBALANCE_SIZE_SHARE = 0.3
+INTERFACE_STDIO_SHARE = 0.1
+COLLECTIVE_OPERATIONS_COUNT = 1000
 # Ours: bytes beyond the extent of the files, as a share of all bytes.
-REDUNDANT_BYTES = 0.1
+REDUNDANT_BYTES_SHARE = 0.1
 
 
 class CostKind(Enum):
@@ -98,7 +98,7 @@ def _find_stdio_use(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
     posix = job.read.bytes + job.write.bytes
     posix -= mpi if posix >= mpi else 0  # POSIX also sees what MPI-IO does
     total = streams + posix + mpi
-    if not total or streams / total <= INTERFACE_STDIO:
+    if not total or streams / total <= INTERFACE_STDIO_SHARE:
         return None
     return (
         f"{_format_percent(streams, total)} of the bytes ({format_bytes(streams)}) pass through streams"
@@ -117,7 +117,7 @@ def _make_call_majority_trigger(is_write: bool) -> Callable[[JobIo], tuple[str, 
     def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
         more, less = (job.write, job.read) if is_write else (job.read, job.write)
         total = job.read.calls + job.write.calls
-        if not total or (more.calls - less.calls) / total <= IMBALANCE_OPERATIONS:
+        if not total or (more.calls - less.calls) / total <= IMBALANCE_OPERATIONS_SHARE:
             return None
         return f"{_format_percent(more.calls, total)} of the data calls are {'writes' if is_write else 'reads'}.", ()
 
@@ -128,7 +128,7 @@ def _make_byte_majority_trigger(is_write: bool) -> Callable[[JobIo], tuple[str, 
     def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
         more, less = (job.write, job.read) if is_write else (job.read, job.write)
         total = job.read.bytes + job.write.bytes
-        if not total or (more.bytes - less.bytes) / total <= IMBALANCE_OPERATIONS:
+        if not total or (more.bytes - less.bytes) / total <= IMBALANCE_OPERATIONS_SHARE:
             return None
         return f"{_format_percent(more.bytes, total)} of the bytes are {'written' if is_write else 'read'}.", ()
 
@@ -146,10 +146,10 @@ def _make_small_calls_trigger(
             else [_get_direction_io(job, cost_kind)]
         )
         calls, small = sum(move.calls for move in moves), sum(move.small_calls for move in moves)
-        if not calls or small / calls <= SMALL_REQUESTS or small <= SMALL_REQUESTS_ABSOLUTE:
+        if not calls or small / calls <= SMALL_REQUESTS_SHARE or small <= SMALL_REQUESTS_COUNT:
             return None
         affected = [
-            file for file in files if _get_direction_io(file, cost_kind).small_calls > calls * SMALL_REQUESTS / 2
+            file for file in files if _get_direction_io(file, cost_kind).small_calls > calls * SMALL_REQUESTS_SHARE / 2
         ]
         scope = " of shared files" if shared_files_only else ""
         return (
@@ -163,7 +163,7 @@ def _make_small_calls_trigger(
 
 def _find_unaligned_memory_buffers(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
     calls = job.read.calls + job.write.calls
-    if not calls or job.memory_unaligned / calls <= MISALIGNED_REQUESTS:
+    if not calls or job.memory_unaligned / calls <= MISALIGNED_REQUESTS_SHARE:
         return None
     return (
         f"{_format_percent(job.memory_unaligned, calls)} of the calls use buffers that are not aligned in memory.",
@@ -173,7 +173,7 @@ def _find_unaligned_memory_buffers(job: JobIo) -> tuple[str, Sequence[FileIo]] |
 
 def _find_unaligned_file_accesses(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
     calls = job.read.calls + job.write.calls
-    if not calls or job.unaligned / calls <= MISALIGNED_REQUESTS:
+    if not calls or job.unaligned / calls <= MISALIGNED_REQUESTS_SHARE:
         return None
     text = f"{_format_percent(job.unaligned, calls)} of the calls do not begin at a block of the file system."
     return text, [file for file in job.files if file.unaligned]
@@ -188,7 +188,7 @@ def _make_redundant_bytes_trigger(cost_kind: CostKind) -> Callable[[JobIo], tupl
         # Of folded files the extent is not known.
         files = job.files[:-1] if job.folded_files else job.files
         redundant = sum(_count_redundant_bytes(_get_direction_io(file, cost_kind)) for file in files)
-        if redundant <= REDUNDANT_BYTES * _get_direction_io(job, cost_kind).bytes:
+        if redundant <= REDUNDANT_BYTES_SHARE * _get_direction_io(job, cost_kind).bytes:
             return None
         past = "read" if cost_kind is CostKind.REDUNDANT_READS else "written"
         affected = [file for file in files if _count_redundant_bytes(_get_direction_io(file, cost_kind))]
@@ -200,8 +200,8 @@ def _make_redundant_bytes_trigger(cost_kind: CostKind) -> Callable[[JobIo], tupl
 def _has_random_accesses(direction_io: DirectionIo) -> bool:
     return (
         direction_io.calls > 0
-        and direction_io.random_calls / direction_io.calls > RANDOM_OPERATIONS
-        and direction_io.random_calls > RANDOM_OPERATIONS_ABSOLUTE
+        and direction_io.random_calls / direction_io.calls > RANDOM_OPERATIONS_SHARE
+        and direction_io.random_calls > RANDOM_OPERATIONS_COUNT
     )
 
 
@@ -248,7 +248,7 @@ def _make_shared_imbalance_trigger(compares_time: bool) -> Callable[[JobIo], tup
         files = [
             file
             for file in job.files
-            if file.is_shared and _compute_rank_difference_share(file, compares_time) > IMBALANCE_STRAGGLERS
+            if file.is_shared and _compute_rank_difference_share(file, compares_time) > IMBALANCE_STRAGGLERS_SHARE
         ]
         if not files:
             return None
@@ -268,7 +268,9 @@ def _compute_rank_difference_share(file: FileIo, compares_time: bool) -> float:
 def _make_rank_imbalance_trigger(is_write: bool) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
     def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
         pairs = [(file, file.write_ranks if is_write else file.read_ranks) for file in job.files]
-        files = [file for file, span in pairs if span.most and (span.most - span.least) / span.most > IMBALANCE_SIZE]
+        files = [
+            file for file, span in pairs if span.most and (span.most - span.least) / span.most > IMBALANCE_SIZE_SHARE
+        ]
         if not files:
             return None
         return (
@@ -290,7 +292,7 @@ def _count_mpi_calls(job: JobIo, cost_kind: CostKind) -> tuple[int, int]:
 def _make_independent_calls_trigger(cost_kind: CostKind) -> Callable[[JobIo], tuple[str, Sequence[FileIo]] | None]:
     def find_affected_files(job: JobIo) -> tuple[str, Sequence[FileIo]] | None:
         independent, collective = _count_mpi_calls(job, cost_kind)
-        if collective or independent <= COLLECTIVE_OPERATIONS_ABSOLUTE:
+        if collective or independent <= COLLECTIVE_OPERATIONS_COUNT:
             return None
         files = [file for file in job.files if file.is_mpi_io and _get_direction_io(file, cost_kind).calls]
         return (

@@ -71,7 +71,7 @@ class GetExplanations(Protocol):
 
 
 def measure_changes(
-    histories: Sequence[History], alarms: Sequence[Alarm], ratio_of: CompareRates = compare_rates
+    histories: Sequence[History], alarms: Sequence[Alarm], compute_ratio: CompareRates = compare_rates
 ) -> list[Change]:
     """Each alarm with its times and the size of the change, from up to 30 runs before it.
 
@@ -94,8 +94,8 @@ def measure_changes(
                 first_after=float(item.times[alarm.first]),
                 noticed=float(item.times[alarm.noticed]),
                 runs_to_notice=alarm.noticed - alarm.first + 1,
-                size=ratio_of(item.values[begin : alarm.first], item.values[alarm.first : alarm.noticed + 1]),
-                since=ratio_of(
+                size=compute_ratio(item.values[begin : alarm.first], item.values[alarm.first : alarm.noticed + 1]),
+                since=compute_ratio(
                     item.values[begin : alarm.first], item.values[alarm.first : max(end, alarm.noticed + 1)]
                 ),
             )
@@ -148,7 +148,7 @@ class JointChange:
 def group_changes(
     histories: Sequence[History],
     changes: Sequence[Change],
-    ratio_of: CompareRates = compare_rates,
+    compute_ratio: CompareRates = compare_rates,
     get_explanations: GetExplanations = lambda key, make: make(),
 ) -> list[JointChange]:
     """Groups of changes, the oldest first.
@@ -174,7 +174,7 @@ def group_changes(
         group[:] = [other for other in group if other not in of_round]
         groups.append([*of_round, change])
     surroundings = _HistoriesWithChanges(histories, changes)
-    return [_make_joint_change(surroundings, group, ratio_of, get_explanations) for group in groups]
+    return [_make_joint_change(surroundings, group, compute_ratio, get_explanations) for group in groups]
 
 
 class _HistoriesWithChanges:
@@ -205,7 +205,7 @@ class _HistoriesWithChanges:
 def _make_joint_change(
     surroundings: _HistoriesWithChanges,
     changes_together: Sequence[Change],
-    ratio_of: CompareRates,
+    compute_ratio: CompareRates,
     get_explanations: GetExplanations,
 ) -> JointChange:
     # Changes of opposite directions are never one part, however uncertain their sizes are.
@@ -234,7 +234,7 @@ def _make_joint_change(
     }
     explanations = get_explanations(
         _make_explanation_key(surroundings, parts, sides, time),
-        lambda: _explain_parts(surroundings.histories, parts, sides, time, ratio_of),
+        lambda: _explain_parts(surroundings.histories, parts, sides, time, compute_ratio),
     )
     return JointChange(tuple(map(JointChangePart, parts, explanations)))
 
@@ -263,9 +263,11 @@ def _explain_parts(
     changes_of_parts: Sequence[Sequence[Change]],
     sides: Mapping[int, tuple[Floats, Floats]],
     change_time: float,
-    ratio_of: CompareRates,
+    compute_ratio: CompareRates,
 ) -> list[JointChangeExplanation]:
-    nearby = {index: _measure_unnoticed_change(before, after, ratio_of) for index, (before, after) in sides.items()}
+    nearby = {
+        index: _measure_unnoticed_change(before, after, compute_ratio) for index, (before, after) in sides.items()
+    }
     explanations = []
     for members in changes_of_parts:
         if len(members) == 1:
@@ -310,7 +312,7 @@ def _compute_log_standard_error(rate_ratio: RateRatio) -> float:
 
 
 def _measure_unnoticed_change(
-    rates_before: Floats, rates_after: Floats, ratio_of: CompareRates = compare_rates
+    rates_before: Floats, rates_after: Floats, compute_ratio: CompareRates = compare_rates
 ) -> tuple[float, float] | None:
     """How a history moved at a time at which no change of it was noticed, as a logarithm with its standard error.
 
@@ -319,7 +321,7 @@ def _measure_unnoticed_change(
     """
     if not rates_before.size or not rates_after.size:
         return None
-    size = ratio_of(rates_before, rates_after, with_p_value=False)
+    size = compute_ratio(rates_before, rates_after, with_p_value=False)
     if size.low is not None:
         return log(size.value), _compute_log_standard_error(size)
     if rates_before.size < MIN_RUNS_PER_SIDE:

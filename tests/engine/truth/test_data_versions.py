@@ -78,12 +78,14 @@ def test_a_rewrite_that_was_stopped_leaves_two_versions(
 
 
 @pytest.mark.parametrize("access", [SMALL, OTHER])
-@pytest.mark.parametrize("files", [[0], [2, 0], [1, 2]])
-def test_rewritten_files_have_a_newer_version(engine: Engine, target: Path, access: Plan, files: list[int]) -> None:
+@pytest.mark.parametrize("file_numbers", [[0], [2, 0], [1, 2]])
+def test_rewritten_files_have_a_newer_version(
+    engine: Engine, target: Path, access: Plan, file_numbers: list[int]
+) -> None:
     for later in (
-        make_rewrite_phase(files=files),
-        make_write_phase("again", files=files, open="overwrite"),
-        make_write_phase("fresh", files=files),
+        make_rewrite_phase(files=file_numbers),
+        make_write_phase("again", files=file_numbers, open="overwrite"),
+        make_write_phase("fresh", files=file_numbers),
     ):
         plan = plan_of(target, make_write_phase(), later, make_read_phase(access=access), files=MANY)
         assert_clean(engine.run(plan), 2 * 3 * 128 * KIB)

@@ -48,7 +48,7 @@ def number(change: float, location: str = "fs1", **key: str) -> NumberComparison
 
 
 def make_side(name: str, *days: int) -> ComparedSide:
-    """Runs of these days of a January, of which no record is there."""
+    """A side of runs on these days of January, without record files."""
     runs = [
         SimpleNamespace(id=f"{name}{day}", started=f"2026-01-{day:02}T06:00:00+00:00", plan="probe", document={},
                         folder=Path("/nowhere"))

@@ -33,9 +33,9 @@ def check_host(
     other_tables: HostTables | None = None,
     configured_tables: HostTables | None = None,
 ) -> RouteCheck:
-    """Checks the IP and the LNet of a host, a class of hosts, a network of LNet or "routers"; `configured_tables`, what
-    its configuration files set, by themselves. Raises UserError when the system has nothing of the name for what the
-    tables hold."""
+    """Checks the IP and the LNet of a host, a class of hosts, a network of LNet or "routers". `configured_tables` hold
+    the settings of its configuration files, which are checked separately. Raises UserError when no part of the system
+    has that name and a plan for the contents of the tables."""
     has_configuration = configured_tables is not None or bool(host_tables.formats)
     has_ip = bool(host_tables.formats) or any(getattr(host_tables, member) is not None for member in _IP_MEMBERS)
     checks, reasons = [], dict[str, UserError]()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import random
 import sys
 import time
@@ -42,7 +43,8 @@ class RealFault(Generic[Storage]):
         """Draws a strength, evenly in its logarithm; 0 for a fault that is there or not."""
         if not self.max_strength:
             return 0
-        return round(self.min_strength * float(self.max_strength / self.min_strength) ** numbers.random())
+        ratio: float = self.max_strength / self.min_strength
+        return round(math.pow(ratio, numbers.random()) * self.min_strength)
 
 
 class RealMachine(ABC, Generic[Storage]):

@@ -11,6 +11,7 @@ this program. References are the last runs on the healthy system, as in diagnosi
 from __future__ import annotations
 
 import json
+import os
 import random
 import signal
 import sys
@@ -27,6 +28,7 @@ from ceph_cluster import NEEDED, Ceph  # noqa: E402
 from daemon_namespace import Room, lacking, no_throttle  # noqa: E402
 from user import User  # noqa: E402
 
+from real_faults import limit_device  # noqa: E402
 from real_trials import RealFault, RealMachine, parse_trial_options, run_trials  # noqa: E402
 from sonde.diagnose.diagnosis_session import DiagnosisSession  # noqa: E402
 from sonde.diagnose.diagnosis_state import DiagnosisState  # noqa: E402
@@ -94,8 +96,10 @@ class Osd:
         return self.ceph.pid(self.number)
 
     @property
-    def disk(self) -> Path:
-        return self.ceph.disk(self.number)
+    def device_number(self) -> str:
+        """Major and minor number of the disk, as control groups name it."""
+        device = int(self.ceph.room.output_of("stat", "-c", "%d", str(self.ceph.disk(self.number))))
+        return f"{os.major(device)}:{os.minor(device)}"
 
 
 @contextmanager
@@ -125,7 +129,7 @@ SERVER_FAULTS: tuple[RealFault[Osd], ...] = (
     RealFault(
         "disk of an OSD limited",
         ("slow-target",),
-        lambda osd, rate: osd.ceph.room.throttled(osd.pid, osd.disk, rate * _MIB),
+        lambda osd, rate: limit_device(osd.device_number, "bps", rate * _MIB),
         *(4, 30, "MiB/s", True),
     ),
     RealFault(
@@ -152,7 +156,7 @@ class CephMachine(RealMachine[Osd]):
 
     def __init__(self, room: Room, folder: Path) -> None:
         self._ceph = Ceph(room)
-        self._user = User(room, find_engine(), folder)
+        self._user = User(room, find_engine().path, folder)
         system = folder / "system.toml"
         system.write_text(_SYSTEM.replace("{path}", str(self._ceph.mount_path)), encoding="utf-8")
         state = DiagnosisState(system=str(system))

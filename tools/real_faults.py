@@ -89,16 +89,17 @@ def open_loop_file_system(folder: Path) -> Iterator[LoopFileSystem]:
 
 
 @contextmanager
-def _plant_throttle(system: LoopFileSystem, unit: str, rate: int) -> Iterator[None]:
-    """Limits the device for all programs: only this file system uses it."""
+def limit_device(number: str, unit: str, rate: int) -> Iterator[None]:
+    """Limits a device (major:minor) for all programs and for what the kernel writes later: `rate` "bps" or "iops" each
+    way."""
     limits = [_GROUPS / "blkio" / f"blkio.throttle.{side}_{unit}_device" for side in ("read", "write")]
     try:
         for limit in limits:
-            limit.write_text(f"{system.number} {rate}\n")
+            limit.write_text(f"{number} {rate}\n")
         yield
     finally:
         for limit in limits:
-            limit.write_text(f"{system.number} 0\n")
+            limit.write_text(f"{number} 0\n")
 
 
 @contextmanager
@@ -191,13 +192,13 @@ REAL_FAULTS: tuple[RealFault[LoopFileSystem], ...] = (
     RealFault(
         "bytes of the device limited",
         ("slow-device",),
-        lambda system, rate: _plant_throttle(system, "bps", rate * 1_000_000),
+        lambda system, rate: limit_device(system.number, "bps", rate * 1_000_000),
         *(30, 200, "MB/s"),
     ),
     RealFault(
         "requests of the device limited",
         ("device-latency",),
-        lambda system, rate: _plant_throttle(system, "iops", rate),
+        lambda system, rate: limit_device(system.number, "iops", rate),
         *(300, 1500, "requests/s"),
     ),
     RealFault("no read-ahead", ("no-read-ahead",), lambda system, _: _plant_no_read_ahead(system)),

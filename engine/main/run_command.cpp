@@ -113,7 +113,6 @@ int run_plan(RunArguments arguments) {
     ranks::TeamRequest request;
     request.launch = find_launch(arguments.launch).value_or(ranks::LaunchMode::automatic);
     request.processes = plan.tasks.processes;
-    request.threads = plan.tasks.threads;
     request.mpi_module = arguments.mpi_module;
     for (const plan::Phase& phase : plan.phases) {
         const plan::BackendTraits traits = runs::capabilities().find_traits(phase.data.backend);

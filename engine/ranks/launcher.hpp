@@ -13,7 +13,6 @@ enum class LaunchMode { automatic, single, forked, node, mpi };
 struct TeamRequest {
     LaunchMode launch = LaunchMode::automatic;
     int processes = 1;         ///< forked: how many
-    int threads = 1;           ///< of a process that transfer data: more than one call MPI concurrently
     std::string mpi_module;    ///< path of the module to load; empty = search next to the engine
     bool need_mpi = false;     ///< a backend needs MPI: use it even on one node
     bool prefer_site = false;  ///< without a launcher: the site's MPI, with which libraries of file formats are built

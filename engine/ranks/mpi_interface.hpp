@@ -4,8 +4,7 @@
 //
 // Unless stated otherwise a function returns 0 or a negative errno, and last_error_message() has the message. The
 // module waits by polling with pauses, because a blocking MPI call occupies a core. -ECANCELED means that the callback
-// of set_watch() ended a wait; MPI cannot be used in this process afterwards. One thread at a time calls MPI, unless
-// start() allowed concurrent calls.
+// of set_watch() ended a wait; MPI cannot be used in this process afterwards. One thread at a time calls MPI.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +12,7 @@
 
 extern "C" {
 
-#define SONDE_MPI_MODULE_VERSION 5u
+#define SONDE_MPI_MODULE_VERSION 4u
 
 struct SondeMpiFile;  // an open MPI_File with its datatypes
 
@@ -35,9 +34,8 @@ struct SondeMpiFileRequest {
 struct SondeMpiModule {
     uint32_t version;    // SONDE_MPI_MODULE_VERSION
     const char* flavor;  // "standard ABI" or "site": how it was built
-    // MPI_Init_thread. `is_concurrent` 1: several threads may call MPI at the same time, which costs locks in each
-    // call. `library` receives the name and version that MPI gives itself.
-    int (*start)(int is_concurrent, int* rank, int* size, char* library, size_t library_size);
+    // MPI_Init_thread. `library` receives the name and version that MPI gives itself.
+    int (*start)(int* rank, int* size, char* library, size_t library_size);
     int (*stop)(void);  // MPI_Finalize
     // Sets a callback for every wait from now on; its result 0 ends the wait with -ECANCELED.
     void (*set_watch)(int (*keep_waiting)(void* context), void* context);

@@ -37,9 +37,9 @@ void name_library(char* out, std::size_t size) {
     std::snprintf(out, size, "%s", name.c_str());
 }
 
-// Concurrent calls need MPI_THREAD_MULTIPLE: each thread of a process may have its own file. MPI_THREAD_SERIALIZED
-// suffices for everything else: a task thread calls barriers, the main thread calls collectives between phases.
-int start(int is_concurrent, int* rank, int* size, char* library, std::size_t library_size) {
+// MPI_THREAD_MULTIPLE, because each thread of a process may have its own file. MPI_THREAD_SERIALIZED suffices for
+// everything else: a task thread calls barriers, the main thread calls collectives between phases.
+int start(int* rank, int* size, char* library, std::size_t library_size) {
     name_library(library, library_size);
     // MPICH would end the process here: it uses PMI, but mpiexec of Open MPI uses PMIx.
     if (std::getenv("OMPI_COMM_WORLD_SIZE") != nullptr && std::strncmp(library, "MPICH", 5) == 0) {
@@ -47,9 +47,9 @@ int start(int is_concurrent, int* rank, int* size, char* library, std::size_t li
             std::string("mpiexec of Open MPI started this, and the MPI module here is for ") + library +
             ": build one for Open MPI with `sonde doctor --build-mpi`, or start with the mpiexec of MPICH");
     }
-    const int required = is_concurrent != 0 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SERIALIZED;
     int provided = MPI_THREAD_SINGLE;
-    if (const int error = report_mpi_error(MPI_Init_thread(nullptr, nullptr, required, &provided), "MPI_Init_thread");
+    if (const int error =
+            report_mpi_error(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
         error != 0) {
         return error;
     }
@@ -57,7 +57,7 @@ int start(int is_concurrent, int* rank, int* size, char* library, std::size_t li
         return report_mpi_error(MPI_ERR_UNSUPPORTED_OPERATION,
                                 "this MPI library allows calls from the main thread only");
     }
-    one_thread_only = provided < required;
+    one_thread_only = provided < MPI_THREAD_MULTIPLE;
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     MPI_Comm_rank(MPI_COMM_WORLD, rank);

@@ -352,7 +352,7 @@ std::unique_ptr<Team> form_mpi_team(const TeamRequest& request, const LaunchEnvi
             throw TeamError(std::string("MPI did not start: ") + module->last_error_message());
         }
     };
-    check(module->start(request.threads > 1 ? 1 : 0, &rank, &size, library.data(), library.size()));
+    check(module->start(&rank, &size, library.data(), library.size()));
     check_process_count(launch, size, library.data());
     const ProcessIdentity identity = ProcessIdentity::of_this_process(launch.node_name);
     std::vector<ProcessIdentity> all(static_cast<std::size_t>(size));

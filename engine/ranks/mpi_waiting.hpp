@@ -23,8 +23,7 @@ void set_watch(int (*keep_waiting)(void*), void* context);
 /// Completes a request by polling. `code` is the result of the call that created the request.
 int wait_for_request(int code, MPI_Request& request, const std::string& doing, MPI_Status* status = MPI_STATUS_IGNORE);
 const char* last_error_message();
-/// Set when the library forbids the concurrent calls that start() was asked for: then only the main thread may open
-/// files.
+/// Set when the library forbids concurrent calls from several threads: then only the main thread may open files.
 extern bool one_thread_only;
 /// Communicator of the members; null when all ranks are members.
 extern MPI_Comm members;

@@ -114,7 +114,7 @@ std::string start_error;
 std::vector<int> leaders;
 int leader_number = 0;
 
-int start(int /*is_concurrent*/, int* rank, int* size, char* library, size_t library_size) {
+int start(int* rank, int* size, char* library, size_t library_size) {
     const char* socket = std::getenv(ssh_socket_variable);
     const LaunchEnvironment launch = detect_launch();
     if (socket == nullptr || launch.launcher != "ssh") {

@@ -3,14 +3,12 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import start_ranks
-from engine_under_test import DONE, Engine, write_plan
+from engine_under_test import DONE, Engine
 from start_ranks import Launcher
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "truth"))
@@ -56,24 +54,3 @@ def test_training_epoch_reads_all_samples(
     assert end["bytes"]["read"] == volume
     assert (end["training"]["samples"], end["training"]["accelerators"]) == (volume // 32768, 3)
     assert 0 < end["training"]["utilization"] <= 1
-
-
-def test_concurrent_calls_are_requested_for_several_threads_only(
-    mpi_launcher: Launcher, engine_path: Path, target: Path, tmp_path: Path
-) -> None:
-    """A higher level of MPI_Init_thread costs locks in each call."""
-    compiler = shutil.which("cc")
-    assert compiler, "the tests need a C compiler, as the build does"
-    library, log = tmp_path / "init_thread_log.so", tmp_path / "log"
-    source = Path(__file__).with_name("init_thread_log.c")
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", str(library), str(source)], check=True)
-    variables = ["env", f"LD_PRELOAD={library}", f"INIT_THREAD_LOG={log}"]
-    module = str(start_ranks.built(mpi_launcher.module))
-    for threads in (1, 2):
-        data = {"backend": "mpiio", "access": {"transfer": "4KiB", "block": "32KiB"}}
-        plan = write_plan(target, {"id": "w", "op": "write"}, data=data, tasks={"threads": threads})
-        start = [*mpi_launcher.start, *mpi_launcher.command(1, *variables)]
-        result = Engine(engine_path, tmp_path).run(plan, "--mpi-module", module, before=start)
-        assert result.code == DONE, result.err
-    serialized, multiple = (int(line) for line in log.read_text().splitlines())
-    assert serialized < multiple

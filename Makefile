@@ -90,7 +90,7 @@ release: $(VENV)/.done-release  ## wheels, engine tarball, sources, list of comp
 	@$(BIN)/python tools/release.py
 
 # --- what developers do -----------------------------------------------------------------------------------------------
-.PHONY: check format lint tidy types asan tsan mutants test-clusters test-storage nightly fuzz
+.PHONY: check format lint tidy tidy-newest types asan tsan mutants test-clusters test-storage nightly fuzz
 check: $(VENV)/.done-dev $(VENV)/.done-test  ## layout, lint and types of all sources
 	@tools/check
 
@@ -102,6 +102,13 @@ lint: $(VENV)/.done-dev  ## ruff, codespell, bandit and cppcheck
 
 tidy: $(VENV)/.done-tidy $(DONE)/dev  ## clang-tidy over engine, preload and simulate; minutes
 	@tools/check tidy
+
+# Configured only: clang-tidy compiles what it reads.
+NEWEST ?= 6
+tidy-newest: $(VENV)/.done-tidy  ## clang-tidy over the NEWEST (6) C++ files that were changed last
+	@mkdir -p build
+	@cmake --preset dev >build/dev-configure.log 2>&1 || { cat build/dev-configure.log; exit 1; }
+	@$(BIN)/python tools/tidy.py --newest $(NEWEST)
 
 types: $(VENV)/.done-dev $(VENV)/.done-test  ## mypy --strict
 	@tools/check types

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """clang-tidy over all C++ sources that were not found clean as they are now.
 
-Usage: .venv/bin/python tools/tidy.py [FOLDER]…   (engine preload simulate; a folder inside of them or a file will do)
+Usage: .venv/bin/python tools/tidy.py [FOLDER]…  (engine preload simulate; a folder inside of them or a file will do)
+       .venv/bin/python tools/tidy.py --newest COUNT   (the sources that were changed last: uncommitted, then by commit)
 A file is known by its own text, that of all headers of ours that it includes, its compile command and .clang-tidy: who
 changes one of them has it looked at again. Clean files are recorded in build/tidy, so an interrupted run can resume.
 The program is PyPI's, of the release in pyproject.toml: what is found depends on it. Needs build/dev to be configured.
@@ -74,20 +75,64 @@ def find_tidy_warnings(file: str, arguments: list[str], version: str) -> str | N
     return looked.stdout or looked.stderr
 
 
+def list_changed_files(root: Path) -> list[str]:
+    """Files of the folders that differ from the last commit, then those of each commit, the newest commit first."""
+
+    def run_git(*arguments: str) -> list[str]:
+        command = ["git", *arguments, "--", *FOLDERS]
+        return subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout.split()
+
+    uncommitted = run_git("diff", "--name-only", "HEAD")
+    committed = run_git("log", "--max-count=200", "--format=", "--name-only")
+    return list(dict.fromkeys([*uncommitted, *committed]))
+
+
+def select_newest_sources(changed_files: list[str], sources: list[str], root: Path, count: int) -> list[str]:
+    """The first `count` sources of the changed files.
+
+    A header stands for the source of the same name, or else for the first source that includes it.
+    """
+
+    def find_source(header: str) -> str | None:
+        same_name = Path(header).with_suffix(".cpp").as_posix()
+        if same_name in sources:
+            return same_name
+        folder, _, included_name = header.partition("/")
+        directive = f'#include "{included_name}"'
+        in_folder = (source for source in sources if source.startswith(f"{folder}/"))
+        return next((source for source in in_folder if directive in (root / source).read_text(encoding="utf-8")), None)
+
+    selected: dict[str, None] = {}
+    for file in changed_files:
+        if len(selected) == count:
+            break
+        source = find_source(file) if file.endswith(".hpp") else file
+        if source in sources:
+            selected[source] = None
+    return list(selected)
+
+
+def select_files(arguments: list[str], sources: list[str]) -> list[str]:
+    """The sources that the command line asks for."""
+    if arguments[:1] == ["--newest"]:
+        if len(arguments) != 2 or not arguments[1].isdecimal():
+            sys.exit("tidy: --newest needs a number of files, for example --newest 6")
+        return select_newest_sources(list_changed_files(ROOT), sources, ROOT, int(arguments[1]))
+    folders = [Path(argument).as_posix() for argument in arguments] or list(FOLDERS)
+    return [file for file in sources if any(Path(file).is_relative_to(folder) for folder in folders)]
+
+
 def main() -> int:
-    """Looks at the files of the folders that are named; the exit code."""
+    """Runs clang-tidy on the files that are asked for; the exit code."""
     if not (TREE / "compile_commands.json").is_file():
         sys.exit("tidy: there is no build/dev; run `cmake --preset dev` first")
     if not PROGRAM.is_file():
         sys.exit("tidy: there is no clang-tidy beside this Python; run `make tidy`, which installs it")
     version = subprocess.run([PROGRAM, "--version"], check=True, capture_output=True, text=True).stdout
     CLEAN.mkdir(parents=True, exist_ok=True)
-    wanted = [Path(word).as_posix() for word in sys.argv[1:]] or list(FOLDERS)
-    every = {
-        file: arguments
-        for file, arguments in read_compile_commands().items()
-        if file.split("/")[0] in FOLDERS and any(Path(file).is_relative_to(path) for path in wanted)
-    }
+    commands = read_compile_commands()
+    sources = sorted(file for file in commands if file.split("/")[0] in FOLDERS)
+    every = {file: commands[file] for file in select_files(sys.argv[1:], sources)}
     wrong, looked = 0, 0
     with ThreadPoolExecutor(int(os.environ.get("TIDY_JOBS", os.cpu_count() or 1))) as pool:
         answers = pool.map(lambda file: (file, find_tidy_warnings(file, every[file], version)), every)

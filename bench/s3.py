@@ -70,8 +70,12 @@ class Objects:
     def command(self, loop: Path, where: str, seconds: float) -> list[str]:
         data = ENGINE_DATA[self.transfer >= ENGINE_DATA_LONG]
         numbers = (self.transfer, self.count, data, seconds)
-        # Signing a longer name takes longer: the names are as long as those of the engine.
-        return [str(loop), f"{where}/bench/engine/loop-20260101T000000Z-bench-100000/data", *map(str, numbers)]
+        # Signing a longer name takes longer: the names are as long as those of the engine, "data.t00000000.00000000".
+        return [
+            str(loop),
+            f"{where}/bench/engine/loop-20260101T000000Z-bench-100000/data.t00000000.",
+            *map(str, numbers),
+        ]
 
 
 OBJECT_CELLS = (Objects("4k", 4 * KIB, 256), Objects("64k", 64 * KIB, 256), Objects("1m", MIB, 64))

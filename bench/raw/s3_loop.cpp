@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The barest loop over libcurl that puts and gets objects of an S3 service: one connection, signed requests, ranged
 // gets into a buffer, no clock and no meter inside a pass. bench/s3.py compiles and starts it. s3_loop URL TRANSFER
-// OBJECTS DATA SECONDS: puts the objects URL/0, URL/1, … once, then puts and gets them in passes for so many seconds
-// each; prints {"rewrite": {"rate": operations per second, "cpu_ns": of an operation}, "read": …}. DATA: bytes of
-// different data, a power of two. Keys: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
+// OBJECTS DATA SECONDS: puts the objects URL00000000, URL00000001, … once, then puts and gets them in passes for so
+// many seconds each; prints {"rewrite": {"rate": operations per second, "cpu_ns": of an operation}, "read": …}. DATA:
+// bytes of different data, a power of two. Keys: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.
 #include <curl/curl.h>
 
 #include <algorithm>
@@ -175,7 +175,8 @@ void run(const Task& task) {
     const std::shared_ptr<char> buffer = make_buffer(task.data + task.transfer);
     std::vector<std::string> urls;
     for (std::size_t object = 0; object < task.objects; ++object) {
-        urls.push_back(task.url + "/" + std::to_string(object));
+        const std::string number = std::to_string(object);
+        urls.push_back(task.url + std::string(8 - std::min<std::size_t>(8, number.size()), '0') + number);
     }
     Connection connection(task);
     connection.prepare<true>();

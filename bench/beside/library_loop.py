@@ -11,7 +11,7 @@ import shutil
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -67,13 +67,15 @@ def make_phases(seconds: float, rewrite: str) -> list[dict[str, Any]]:
     return [{"id": "write", "op": "write"}, *timed]
 
 
-def run_engine(engine: Path, plan: Mapping[str, Any], folder: Path, environment: Mapping[str, str]) -> dict[str, Turn]:
-    """The same of the engine, with all meters."""
+def run_engine(
+    engine: Path, plan: Mapping[str, Any], folder: Path, environment: Mapping[str, str], options: Sequence[str] = ()
+) -> dict[str, Turn]:
+    """The same of the engine, with all meters. `options`: further arguments of `sonde-engine run`."""
     document = {"schema": "sonde-plan/2", "id": "bench", **plan}
     (folder / "plan.json").write_text(json.dumps(document), encoding="utf-8")
     record = folder / "record.ndjson"
     record.unlink(missing_ok=True)
-    command = [str(engine), "run", str(folder / "plan.json"), "--record", str(record)]
+    command = [str(engine), "run", str(folder / "plan.json"), "--record", str(record), *options]
     run_command(command, folder, dict(environment))
     return {end["phase"]: make_turn(end) for end in read_phase_end_lines(record)}
 

@@ -83,12 +83,20 @@ int add_forwarding_host(SystemModel& site, const SystemParts& system, const json
     return static_cast<int>(site.links.size()) - 1;
 }
 
-/// Adds the hosts that forward the calls of a mount's clients. A forwarder on a network of the servers needs no router,
-/// and the packet rate of a router does not limit the calls that it forwards.
+/// Whether the mount has forwarders and each of them is on a network of the servers, so that no router is needed.
+bool do_forwarders_reach_servers(const SystemParts& system, const json& mount,
+                                 const std::vector<std::string>& server_networks) {
+    const std::vector<std::string> forwarders = texts(mount, "via");
+    return !forwarders.empty() && std::all_of(forwarders.begin(), forwarders.end(), [&](const std::string& id) {
+        return have_common_network(list_networks(system.get(id)), server_networks);
+    });
+}
+
+/// Adds the hosts that forward the calls of a mount's clients. The packet rate of a router does not limit the calls
+/// that it forwards.
 void add_forwarders(SystemModel& site, const SystemParts& system, const json& mount,
                     const std::vector<std::string>& server_networks) {
     const double forward_rate = parameter_rate(mount, "forward_rate", 0);
-    bool reach_servers = true;
     for (const std::string& id : texts(mount, "via")) {
         const json& host = system.get(id);
         const json& routers = system.list("routers");
@@ -99,10 +107,6 @@ void add_forwarders(SystemModel& site, const SystemParts& system, const json& mo
                                                         : read_directed_rate(host);
         site.forwarders.push_back(add_forwarding_host(site, system, host, host_rate));
         site.links.back().latency = latency_of_common_network(system, host, server_networks);
-        reach_servers = reach_servers && have_common_network(list_networks(host), server_networks);
-    }
-    if (!site.forwarders.empty() && reach_servers) {
-        site.routers.clear();
     }
     site.forward_cost = parameter_duration(mount, "forward_cost", 0);
     site.forward_threads = parameter_count(mount, "forward_threads", 0);
@@ -222,7 +226,7 @@ void add_links(SystemModel& site, const SystemParts& system, const json& mount) 
             has_routed_clients = true;
         }
     }
-    if (has_routed_clients) {
+    if (has_routed_clients && !do_forwarders_reach_servers(system, mount, server_networks)) {
         add_routers(site, system, routed_networks, server_networks);
     }
     if (has_client_networks) {  // the client's link, the router or the forwarder has the latency of the last network

@@ -206,6 +206,20 @@ TEST_CASE("forwarding router is passed once, at its forward rate") {
     CHECK(link_of(by_interface, by_interface.forwarders.front())->rate.read == 7e9);
 }
 
+TEST_CASE("forwarder on both networks needs no router") {
+    nlohmann::json system = routed_system();
+    system.erase("routers");
+    system["mounts"].erase(2);
+    system["mounts"][1]["via"] = {"gateway"};
+    system["servers"].push_back(
+        {{"id", "gateway"}, {"interfaces", {{{"network", "fabric"}}, {{"network", "storage"}}}}});
+    const SystemModel site = read_system_model(system.dump(), "dvs");
+    CHECK(site.routers.empty());
+    REQUIRE(site.forwarders.size() == 1);
+    CHECK(link_of(site, site.forwarders.front())->id == "gateway");
+    CHECK_THROWS_AS(read_system_model(system.dump(), "native"), SystemModelError);
+}
+
 TEST_CASE("data servers with metadata costs serve metadata") {
     nlohmann::json system = routed_system();
     CHECK(read_system_model(system.dump(), "native").servers.back().id == "fs-names");  // with the model's own costs

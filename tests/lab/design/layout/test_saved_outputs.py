@@ -147,6 +147,18 @@ def test_collected_output_is_read_in_parts(tmp_path: Path) -> None:
     assert check_layout(storage).faults == ()
 
 
+@pytest.mark.parametrize(("command", "line", "last_line"), [
+    ("cat /etc/mdadm.conf", "MAILADDR root", "ARRAY /dev/md/hg0 metadata=1.2 UUID=7624c1df:fade2aee:aa13c15c:e2e38f27"),
+    ("lctl dl", "  0 UP mgs 1 UP mgs 1 UP mgs MGS 5", "  9 UP osd-ldiskfs fs-OST0000-osd fs-OST0000-osd_UUID 5"),
+])  # fmt: skip
+def test_long_output_of_a_tool_is_read_in_linear_time(tmp_path: Path, command: str, line: str, last_line: str) -> None:
+    """Endless, if the pattern of empty output could divide these lines in many ways."""
+    path = tmp_path / "host.txt"
+    lines = "\n".join([*[line] * 2000, last_line])
+    path.write_text(f"=== sonde layout collect: {command} ===\n{lines}\n", encoding="utf-8")
+    read_files([path])
+
+
 def test_collector_runs_and_its_output_is_read(tmp_path: Path) -> None:
     script = tmp_path / "collect.sh"
     script.write_text(make_collector(), encoding="utf-8")

@@ -85,8 +85,9 @@ _EMPTY_REPORT = (
 )
 _EMPTY_FORMS: Mapping[str, str] = {
     "cat /proc/mdstat": r"Personalities :.*\s*(?:unused devices: <none>)?", "dmsetup": "No devices found",
-    "cat /etc/mdadm": r"(?:(?!ARRAY).*\n?)*",
-    "lctl dl": r"(?:\s*\d+ \w+ (?:mgc|mgs|mds|ost) .*)*",  # a server without targets
+    # Each line ends in one way only: patterns that can divide a text in many ways take forever on one without a match.
+    "cat /etc/mdadm": r"(?:(?!ARRAY).*\n)*(?!ARRAY).*",
+    "lctl dl": r"(?:[ \t]*\d+ \w+ (?:mgc|mgs|mds|ost) .*(?:\n|$))*",  # a server without targets
     "lvs": _EMPTY_REPORT, "pvs": _EMPTY_REPORT, "": "",
 }  # fmt: skip
 _MOST_NAMES = 4

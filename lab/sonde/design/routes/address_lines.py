@@ -98,6 +98,7 @@ def _parse_address_details(line_end: str) -> AddressDetails:
         is_tentative="tentative" in flags,
         is_deprecated="deprecated" in flags,
         is_leased="dynamic" in flags,
+        is_temporary="temporary" in flags,
         scope=_find_following_word(line_end, "scope"),
         broadcast=_find_following_word(line_end, "brd"),
     )

@@ -257,6 +257,14 @@ def find_device_faults(device: str, host_tables: HostTables) -> Iterator[RouteFa
             " (gso_max_size, gso_max_segs): each costs the work of a large packet",
             f"ip link set {device} gso_max_size 65536 gso_max_segs 65535",
         )  # fmt: skip
+    for address, devices in host_tables.address_devices.items():
+        if device in devices and host_tables.address_details.get(address, AddressDetails()).is_temporary:
+            yield RouteFault(
+                "temporary address", f"{device}: {address}",
+                f"the kernel made up {address} for a while (temporary), and prefers it as source: exports and lists of"
+                " this host's address do not match it",
+                f"sysctl -w net.ipv6.conf.{device}.use_tempaddr=0; ip addr del {address} dev {device}",
+            )  # fmt: skip
     if not details.uses_arp:
         yield RouteFault(
             "ARP not answered", device, f"{device} does not use ARP (NOARP): routers and hosts do not find each other",

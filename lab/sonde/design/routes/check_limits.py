@@ -21,6 +21,8 @@ _FEW_HOPS = 8
 _LONG_REACHABLE_MS = 300_000
 _PORT_FIELDS = 0x0030  # FIB_MULTIPATH_HASH_FIELD_SRC_PORT and _DST_PORT
 _FEW_CONNECTIONS = 1 << 16
+# A table of connections that is fuller drops packets at the next burst.
+_MAX_TRACKED_FRACTION = 0.9
 _FEW_CONNECTIONS_OF_HOST = 1 << 12
 _FEATURES = {
     "net.ipv4.tcp_window_scaling": "a connection has at most 64 KiB under way: 64 MB/s at 1 ms",
@@ -139,9 +141,17 @@ def find_router_limits(fabric: Fabric, settings: Mapping[str, str]) -> Iterator[
 
 
 def _check_tracked_connections(settings: Mapping[str, str], least: int) -> Iterator[RouteFault | CheckedItem]:
-    """The size of the table of conntrack; 0 is without a limit."""
-    name = "net.netfilter.nf_conntrack_max"
-    count = _parse_number_or_none(settings.get(name))
+    """The size of the table of conntrack, and how much of it is used; 0 is without a limit."""
+    name, used_name = "net.netfilter.nf_conntrack_max", "net.netfilter.nf_conntrack_count"
+    count, used = (_parse_number_or_none(settings.get(each)) for each in (name, used_name))
+    if count and used is not None:
+        yield CheckedItem("a setting", used_name)
+        if used > _MAX_TRACKED_FRACTION * count:
+            yield RouteFault(
+                "few tracked connections", f"{used_name} = {used}",
+                f"conntrack holds {used} of at most {count} connections: packets of further ones are dropped",
+                f"raise {name}, or let storage traffic pass untracked (raw table, NOTRACK)",
+            )  # fmt: skip
     if count is not None:
         yield CheckedItem("a setting", name)
         if 0 < count < least:

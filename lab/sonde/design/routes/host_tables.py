@@ -122,13 +122,14 @@ class LinkDetails:
 @dataclass(frozen=True)
 class AddressDetails:
     """More about one address: whether another machine has it too (dadfailed), whether the kernel still asks for that
-    (tentative), whether new connections avoid it (deprecated), whether it has a lifetime (dynamic), its scope and its
-    broadcast address ("": unknown)."""
+    (tentative), whether new connections avoid it (deprecated), whether it has a lifetime (dynamic), whether the kernel
+    made it up for a while (temporary, RFC 8981), its scope and its broadcast address ("": unknown)."""
 
     is_duplicate: bool = False
     is_tentative: bool = False
     is_deprecated: bool = False
     is_leased: bool = False
+    is_temporary: bool = False
     scope: str = ""
     broadcast: str = ""
 

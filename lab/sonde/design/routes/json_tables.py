@@ -151,6 +151,7 @@ def _make_address_details(json_address: Mapping[str, Any]) -> AddressDetails:
         is_tentative=bool(json_address.get("tentative")),
         is_deprecated=bool(json_address.get("deprecated")),
         is_leased=bool(json_address.get("dynamic")),
+        is_temporary=bool(json_address.get("temporary")),
         scope=str(json_address.get("scope", "")),
         broadcast=str(json_address.get("broadcast", "")),
     )

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from socket import AF_INET6
 from typing import Any
 
 from sonde.design.routes.host_tables import (
@@ -37,6 +38,7 @@ _NO_ARP = 1 << 7  # IFF_NOARP
 _VLAN_PROTOCOLS = {0x8100: "802.1Q", 0x88A8: "802.1ad"}
 _BOND_LINK_DOWN = 2
 _PERMANENT = 0x80  # IFA_F_PERMANENT
+_TEMPORARY = 0x01  # IFA_F_TEMPORARY; of IPv4 IFA_F_SECONDARY
 _NEXT_HOP_ID = 30  # RTA_NH_ID
 _DUPLICATE, _DEPRECATED, _TENTATIVE = 0x08, 0x20, 0x40  # IFA_F_DADFAILED, IFA_F_DEPRECATED, IFA_F_TENTATIVE
 _INVERTED = 0x2  # FIB_RULE_INVERT
@@ -169,6 +171,7 @@ def _make_address_details(netlink_message: Any) -> AddressDetails:
         is_tentative=bool(flags & _TENTATIVE),
         is_deprecated=bool(flags & _DEPRECATED),
         is_leased=not flags & _PERMANENT,
+        is_temporary=netlink_message["family"] == AF_INET6 and bool(flags & _TEMPORARY),
         scope=_SCOPES.get(netlink_message["scope"], ""),
         broadcast=str(netlink_message.get_attr("IFA_BROADCAST") or ""),
     )
@@ -193,6 +196,7 @@ _SETTINGS = (
     "net.ipv4.ip_default_ttl", "net.ipv4.fib_multipath_hash_fields", "net.ipv6.fib_multipath_hash_fields",
     "net.ipv4.neigh.default.gc_thresh3",
     "net.ipv6.neigh.default.gc_thresh3", "net.netfilter.nf_conntrack_max",
+    "net.netfilter.nf_conntrack_count",
 )  # fmt: skip
 
 

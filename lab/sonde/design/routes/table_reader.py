@@ -51,6 +51,7 @@ _NETWORK_SCRIPT = re.compile(r"(?:rule|route)(6?)-")
 _EMPTY_LISTINGS = (
     (re.compile("neigh|arp", re.IGNORECASE), HostTables(neighbors=())),
     (re.compile("xfrm|ipsec", re.IGNORECASE), HostTables(security_policies=())),
+    (re.compile("next-?hop", re.IGNORECASE), HostTables()),
 )
 
 # systemd-sysctl reads files in the order of their names; /etc/sysctl.conf is this one in /etc/sysctl.d.

@@ -112,6 +112,12 @@ def test_empty_list_of_neighbors_is_no_unknown_list(tmp_path: Path, name: str, t
     assert verdict.faults == ()
 
 
+@pytest.mark.parametrize("name", ["nexthop", "ip-nexthop.txt"])
+def test_empty_list_of_next_hops_is_accepted(tmp_path: Path, name: str) -> None:
+    """`ip nexthop` prints no line on a host without next-hop objects."""
+    assert check_outputs(tmp_path, {**print_server_outputs(), name: ""}).faults == ()
+
+
 def test_empty_file_of_another_name_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="route4"):
         check_outputs(tmp_path, {"route4": "\n"})

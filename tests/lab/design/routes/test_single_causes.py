@@ -133,6 +133,26 @@ def test_main_table_that_gives_packets_back_is_reported(tmp_path: Path) -> None:
     assert fault.remedy.startswith("remove this route")
 
 
+def test_temporary_address_is_reported(tmp_path: Path) -> None:
+    outputs = print_server_outputs()
+    address = "    inet6 fd00:160::1/64 scope global\n"
+    assert address in outputs["addr"]
+    temporary = "    inet6 fd00:160::8d3c:51ff:2b07:9e14/64 scope global temporary dynamic\n"
+    outputs["addr"] = outputs["addr"].replace(address, address + temporary)
+    (fault,) = check_outputs(tmp_path, outputs).faults
+    assert (fault.kind, fault.location) == ("temporary address", "bond0: fd00:160::8d3c:51ff:2b07:9e14")
+    assert "prefers it as source" in fault.problem
+
+
+@pytest.mark.parametrize(("used", "kinds"), [("200000", []), ("262141", ["few tracked connections"])])
+def test_full_table_of_connections_is_reported(tmp_path: Path, used: str, kinds: list[str]) -> None:
+    outputs = print_server_outputs()
+    outputs["sysctl"] = outputs.get("sysctl", "") + (
+        f"net.netfilter.nf_conntrack_max = 262144\nnet.netfilter.nf_conntrack_count = {used}\n"
+    )
+    assert [fault.kind for fault in check_outputs(tmp_path, outputs).faults] == kinds
+
+
 def test_missing_active_route_is_reported(tmp_path: Path) -> None:
     outputs = print_server_outputs()
     outputs["route"] = re.sub(r"^10\.150\S* (?!.*(table|metric)).*\n", "", outputs["route"], flags=re.MULTILINE)

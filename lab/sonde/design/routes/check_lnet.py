@@ -89,22 +89,26 @@ def check_lnet_routes(
                     f"the route to {network} by {gateway} has {member} {value}; the system file says {wanted}",
                     f"remove it and add it with {member} {wanted}",
                 )  # fmt: skip
-    unknown: dict[str, list[LnetRoute]] = {}
+    unplanned_routes: dict[str, list[LnetRoute]] = {}
     for key, route in observed.items():
         if key not in planned:
-            unknown.setdefault(route.network, []).append(route)
-    yield from _describe_lnet_route_differences(missing, unknown, networks)
+            unplanned_routes.setdefault(route.network, []).append(route)
+    yield from _describe_lnet_route_differences(missing, unplanned_routes, networks)
 
 
 def _describe_lnet_route_differences(
-    missing: Mapping[str, Sequence[str]], unknown: Mapping[str, Sequence[LnetRoute]], planned_networks: Collection[str]
+    missing_gateways: Mapping[str, Sequence[str]],
+    unplanned_routes: Mapping[str, Sequence[LnetRoute]],
+    planned_networks: Collection[str],
 ) -> Iterator[RouteFault]:
     """One fault for the gateways that a network lacks, one for those that it should not have. Routes to another network
     by the gateways that are missing have its wrong name."""
     renamed: dict[str, str] = {}
-    for network, routes in unknown.items():
+    for network, routes in unplanned_routes.items():
         nids = {_normalize_nid(route.gateway) for route in routes}
-        planned = next((name for name, gateways in missing.items() if {*map(_normalize_nid, gateways)} == nids), None)
+        planned = next(
+            (name for name, gateways in missing_gateways.items() if {*map(_normalize_nid, gateways)} == nids), None
+        )
         if planned is not None and _normalize_lnet_name(network) not in planned_networks:
             renamed[planned] = network
             yield RouteFault(
@@ -114,19 +118,20 @@ def _describe_lnet_route_differences(
                 f"lnetctl route del --net {network} for each gateway, then lnetctl route add --net {planned}",
             )  # fmt: skip
     replaced = {
-        network: missing[planned]
-        for network, routes in unknown.items()
-        for planned in missing
-        if _normalize_lnet_name(network) == _normalize_lnet_name(planned) and len(routes) == len(missing[planned])
+        network: missing_gateways[planned]
+        for network, routes in unplanned_routes.items()
+        for planned in missing_gateways
+        if _normalize_lnet_name(network) == _normalize_lnet_name(planned)
+        and len(routes) == len(missing_gateways[planned])
     }
-    for network, gateways in missing.items():
+    for network, gateways in missing_gateways.items():
         if network not in renamed and gateways not in replaced.values():
             text = _list_some(gateways)
             yield RouteFault(
                 "LNet route missing", f"{network} by {text}", f"no route leads to {network} by {text}",
                 "; ".join(f"lnetctl route add --net {network} --gateway {nid}" for nid in gateways[:_WRITTEN_GATEWAYS]),
             )  # fmt: skip
-    for network, routes in unknown.items():
+    for network, routes in unplanned_routes.items():
         if network in renamed.values():
             continue
         is_planned = _normalize_lnet_name(network) in planned_networks
@@ -137,8 +142,11 @@ def _describe_lnet_route_differences(
             f"the route{'' if is_single else 's'} to {network} by {_list_some([route.gateway for route in routes])}"
             f" name{'s' if is_single else ''} {reason}"
             f"{f', instead of {_list_some(replaced[network])}' if network in replaced else ''}",
-            f"remove {'it' if is_single else 'them'}: " + "; ".join(
-                f"lnetctl route del --net {network} --gateway {route.gateway}" for route in routes[:_WRITTEN_GATEWAYS]),
+            f"{'exchange' if network in replaced else 'remove'} {'it' if is_single else 'them'}: " + "; ".join([
+                *(f"lnetctl route del --net {network} --gateway {route.gateway}"
+                  for route in routes[:_WRITTEN_GATEWAYS]),
+                *(f"lnetctl route add --net {network} --gateway {nid}"
+                  for nid in replaced.get(network, ())[:_WRITTEN_GATEWAYS])]),
         )  # fmt: skip
 
 

@@ -181,6 +181,9 @@ def test_wrong_gateway_of_an_lnet_route_is_one_fault(tmp_path: Path) -> None:
     (fault,) = check_outputs(tmp_path, {"lnet": export}).faults
     assert fault.kind == "unknown LNet route"
     assert fault.problem.endswith("by 10.160.14.2@tcp1 names no router of this network, instead of 10.160.14.2@tcp")
+    assert re.search(
+        r"^exchange it: lnetctl route del .*; lnetctl route add --net \S+ --gateway 10.160.14.2@tcp$", fault.remedy
+    )
 
 
 @pytest.mark.parametrize(("line", "location", "remedy"), [

@@ -27,7 +27,11 @@ void* as_pointer(CudaAddress address) {
 class CuFileChannel final : public Channel {
  public:
     explicit CuFileChannel(const ChannelSetup& setup)
-        : cufile_(load_cufile()), io_(*setup.io), copies_(setup.gpu_copies), memory_(setup), files_(setup.files) {
+        : cufile_(load_cufile()),
+          io_settings_(*setup.io),
+          copies_(setup.gpu_copies),
+          memory_(setup),
+          files_(setup.files) {
         const CuFileError opened = cufile_.DriverOpen();
         if (opened.cufile != 0 && opened.cufile != cufile_already_open) {
             throw std::runtime_error("cuFile cannot be started: " + describe_cufile_error(opened.cufile));
@@ -53,7 +57,7 @@ class CuFileChannel final : public Channel {
             return -EIO;
         }
         GpuFile& file = files_[index];
-        file.descriptor = open_file(io_, request);
+        file.descriptor = open_file(io_settings_, request);
         if (file.descriptor < 0) {
             return std::exchange(file.descriptor, -1);
         }
@@ -120,7 +124,7 @@ class CuFileChannel final : public Channel {
     }
 
     const CuFileFunctions& cufile_;
-    const plan::Io& io_;
+    const plan::Io& io_settings_;
     GpuCopies copies_;
     GpuMemory memory_;
     std::vector<GpuFile> files_;

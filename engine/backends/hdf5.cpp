@@ -41,17 +41,17 @@ class Hdf5Channel final : public Channel {
     explicit Hdf5Channel(const ChannelSetup& setup)
         : mpi_(*static_cast<const SondeMpiModule*>(setup.mpi)),
           hdf_(load_hdf5()),
-          io_(*setup.io),
+          io_settings_(*setup.io),
           votes_(mpi_, setup.shared_file),
           decides_(!setup.shared_file || setup.task == 0),
           memory_elements_(setup.max_length / element),
           files_(setup.files),
-          hints_(io_) {
+          hints_(io_settings_) {
         const HdfSize elements = memory_elements_;
         memory_space_ = hdf_.call.Screate_simple(1, &elements, nullptr);
         selected_elements_ = memory_elements_;
         transfer_list_ = hdf_.call.Pcreate(hdf_.dataset_transfer);
-        if (io_.collective) {
+        if (io_settings_.collective) {
             hdf_.call.Pset_dxpl_mpio(transfer_list_, hdf_collective);
         }
     }
@@ -70,7 +70,9 @@ class Hdf5Channel final : public Channel {
     int fsync(std::uint16_t index) override;
     int close(std::uint16_t index) override;
     std::int64_t transfer(const IoRequest& operation) noexcept override;
-    bool agree_on_stop(bool stop) noexcept override { return io_.collective ? votes_.any_yes(stop) != 0 : stop; }
+    bool agree_on_stop(bool stop) noexcept override {
+        return io_settings_.collective ? votes_.any_yes(stop) != 0 : stop;
+    }
     const char* last_error_text() const noexcept override { return explanation_.c_str(); }
 
  private:
@@ -93,7 +95,7 @@ class Hdf5Channel final : public Channel {
 
     const SondeMpiModule& mpi_;
     const Hdf5Library& hdf_;
-    const plan::Io& io_;
+    const plan::Io& io_settings_;
     MemberVotes votes_;
     bool decides_;  ///< whether this task looks at the file for all that open it
     HdfId memory_space_ = -1, transfer_list_ = -1;
@@ -132,10 +134,10 @@ HdfId Hdf5Channel::make_access_list(const OpenRequest& request) {
         hdf_.call.Pclose(list);
         return -1;
     }
-    if (result >= 0 && io_.alignment > 0) {
-        result = hdf_.call.Pset_alignment(list, io_.alignment, io_.alignment);
+    if (result >= 0 && io_settings_.alignment > 0) {
+        result = hdf_.call.Pset_alignment(list, io_settings_.alignment, io_settings_.alignment);
     }
-    if (result >= 0 && io_.collective_metadata) {
+    if (result >= 0 && io_settings_.collective_metadata) {
         hdf_.call.Pset_all_coll_metadata_ops(list, true);
         result = hdf_.call.Pset_coll_metadata_write(list, true);
     }
@@ -200,8 +202,8 @@ int Hdf5Channel::open(std::uint16_t index, const OpenRequest& request) {
 
 int Hdf5Channel::open_datasets(OpenHdf5File& file, std::uint64_t count, bool make) {
     HdfId list = hdf_default;
-    if (make && io_.chunk > 0) {
-        const HdfSize elements = io_.chunk / element;
+    if (make && io_settings_.chunk > 0) {
+        const HdfSize elements = io_settings_.chunk / element;
         list = hdf_.call.Pcreate(hdf_.dataset_create);
         hdf_.call.Pset_chunk(list, 1, &elements);
     }

@@ -84,7 +84,7 @@ class UringChannel final : public Channel {
     std::size_t collect_completions(std::span<Completion> done) noexcept;
     std::size_t fail_operations_in_flight(std::span<Completion> done) noexcept;
 
-    const plan::Io& io_;
+    const plan::Io& io_settings_;
     io_uring ring_{};
     unsigned flags_ = 0;
     bool fixed_buffers_ = false, fixed_files_ = false;
@@ -101,19 +101,19 @@ class UringChannel final : public Channel {
 };
 
 UringChannel::UringChannel(const ChannelSetup& setup)
-    : io_(*setup.io),
+    : io_settings_(*setup.io),
       depth_(static_cast<unsigned>(std::max(1, setup.io->queue_depth))),
       descriptors_(setup.files, -1),
       sync_each_(setup.io->fsync == plan::Fsync::per_op),
       slot_states_(depth_, 0),
       written_(sync_each_ ? depth_ : 0, 0) {
     // The kernel's thread releases the entries of a batch together, when operations of that batch may be complete.
-    const unsigned entries = depth_ * (sync_each_ ? 2 : 1) * (io_.sqpoll ? 2 : 1);
-    const int failed = make_ring(ring_, entries, list_requested_flags(io_), flags_);
+    const unsigned entries = depth_ * (sync_each_ ? 2 : 1) * (io_settings_.sqpoll ? 2 : 1);
+    const int failed = make_ring(ring_, entries, list_requested_flags(io_settings_), flags_);
     if (failed != 0) {
         throw std::runtime_error(explain_uring_setup_error(-failed));
     }
-    if (io_.registered) {
+    if (io_settings_.registered) {
         register_buffers(setup.buffer_areas);
         register_files();
     }
@@ -183,7 +183,7 @@ int UringChannel::open(std::uint16_t file, const OpenRequest& request) {
             return failed;
         }
     }
-    const int descriptor = open_file(io_, request);
+    const int descriptor = open_file(io_settings_, request);
     if (descriptor < 0) {
         if (open_ == 0) {
             unregister_ring_from_thread();
@@ -262,7 +262,7 @@ bool UringChannel::submit(const IoRequest& operation) noexcept {
         slot_states_[operation.slot] = write_then_fsync;
         prepare_sync(operation);
     }
-    if (io_.direct) {
+    if (io_settings_.direct) {
         // The device is what takes time, so it hears of the operation at once; in batches it had a tenth less to do
         // (the kernel plugs the block queue for more than two). When the kernel takes none now, reap() tries again.
         io_uring_submit(&ring_);
@@ -285,7 +285,7 @@ bool UringChannel::process_completion(const io_uring_cqe& entry, Completion& com
         const bool synced = entry.res == 0 || entry.res == -ECANCELED;
         completion.result = synced ? written_[slot] : entry.res;
     }
-    if (completion.result == -EOPNOTSUPP && io_.iopoll) [[unlikely]] {
+    if (completion.result == -EOPNOTSUPP && io_settings_.iopoll) [[unlikely]] {
         explanation_ = no_poll_queues;
     }
     slot_states_[slot] = 0;
@@ -323,7 +323,7 @@ std::size_t UringChannel::fail_operations_in_flight(std::span<Completion> done) 
 
 /// Hands over what is queued and waits for a completion, if there is none. Returns a negative errno on failure.
 int UringChannel::submit_and_wait() noexcept {
-    if (!io_.sqpoll) {
+    if (!io_settings_.sqpoll) {
         // Also when completions are there already: what is queued must not wait for them to be used up.
         return io_uring_sq_ready(&ring_) > 0 || io_uring_cq_ready(&ring_) == 0 ? io_uring_submit_and_wait(&ring_, 1)
                                                                                : 0;

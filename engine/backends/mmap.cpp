@@ -113,7 +113,7 @@ int find_fault_errno(const MappedFile& file, const IoRequest& operation, const s
 class MmapChannel final : public Channel {
  public:
     explicit MmapChannel(const ChannelSetup& setup)
-        : io_(*setup.io), files_(setup.files), sync_each_(setup.io->fsync == plan::Fsync::per_op) {
+        : io_settings_(*setup.io), files_(setup.files), sync_each_(setup.io->fsync == plan::Fsync::per_op) {
         install_fault_guard();
     }
     ~MmapChannel() override {
@@ -126,7 +126,7 @@ class MmapChannel final : public Channel {
         MappedFile& file = files_.at(index);
         OpenRequest wanted = request;
         wanted.read = true;  // a shared writable mapping needs a descriptor that can read
-        const int descriptor = open_file(io_, wanted);
+        const int descriptor = open_file(io_settings_, wanted);
         if (descriptor < 0) {
             return descriptor;
         }
@@ -223,7 +223,7 @@ class MmapChannel final : public Channel {
         return fault == nullptr ? static_cast<std::int64_t>(bytes) : find_fault_errno(file, operation, fault);
     }
 
-    const plan::Io& io_;
+    const plan::Io& io_settings_;
     std::vector<MappedFile> files_;
     bool sync_each_ = false;
 };

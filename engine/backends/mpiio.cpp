@@ -18,15 +18,15 @@ class MpiioChannel final : public Channel {
  public:
     explicit MpiioChannel(const ChannelSetup& setup)
         : mpi_(*static_cast<const SondeMpiModule*>(setup.mpi)),
-          io_(*setup.io),
-          votes_(mpi_, io_.collective),
+          io_settings_(*setup.io),
+          votes_(mpi_, io_settings_.collective),
           files_(setup.files),
-          hints_(io_) {}
+          hints_(io_settings_) {}
     ~MpiioChannel() override {
         // Closing a common file takes all tasks. One that is destroyed while open belongs to a run that is ending
         // badly.
         for (OpenMpiFile& file : files_) {
-            if (file.handle != nullptr && !io_.collective) {
+            if (file.handle != nullptr && !io_settings_.collective) {
                 mpi_.file_close(file.handle);
             }
         }
@@ -51,7 +51,7 @@ class MpiioChannel final : public Channel {
     std::int64_t to_view_offset(const OpenMpiFile& file, const IoRequest& operation) const noexcept;
 
     const SondeMpiModule& mpi_;
-    const plan::Io& io_;
+    const plan::Io& io_settings_;
     MemberVotes votes_;
     std::vector<OpenMpiFile> files_;
     MpiHints hints_;
@@ -66,15 +66,15 @@ int MpiioChannel::open(std::uint16_t index, const OpenRequest& request) {
     wanted.create = static_cast<int>(is_true_on_any_task(request.create));
     wanted.truncate = static_cast<int>(is_true_on_any_task(request.truncate));
     wanted.exclusive = static_cast<int>(is_true_on_any_task(request.exclusive));
-    wanted.shared = wanted.collective = static_cast<int>(io_.collective);
+    wanted.shared = wanted.collective = static_cast<int>(io_settings_.collective);
     hints_.add_to(wanted);
     if (request.write) {
-        wanted.size = io_.preallocate == plan::Preallocate::truncate ? request.size : 0;
-        wanted.preallocate = io_.preallocate == plan::Preallocate::fallocate ? request.size : 0;
+        wanted.size = io_settings_.preallocate == plan::Preallocate::truncate ? request.size : 0;
+        wanted.preallocate = io_settings_.preallocate == plan::Preallocate::fallocate ? request.size : 0;
     }
     OpenMpiFile& file = files_[index];
     file.blocks = request.blocks;
-    if (io_.view) {
+    if (io_settings_.view) {
         if (file.blocks.length == 0 || file.blocks.stride < file.blocks.length) {
             return -EINVAL;
         }
@@ -104,7 +104,7 @@ int MpiioChannel::close(std::uint16_t index) {
 
 /// Where the operation starts, in bytes of the file or of the view; -EINVAL when the view does not show those bytes.
 std::int64_t MpiioChannel::to_view_offset(const OpenMpiFile& file, const IoRequest& operation) const noexcept {
-    if (!io_.view) {
+    if (!io_settings_.view) {
         return static_cast<std::int64_t>(operation.offset);
     }
     const BlockPattern& blocks = file.blocks;
@@ -130,7 +130,7 @@ std::int64_t MpiioChannel::transfer(const IoRequest& operation) noexcept {
         return mpi_.file_read(file.handle, operation.buffer, operation.length, offset);
     }
     const std::int64_t moved = mpi_.file_write(file.handle, operation.buffer, operation.length, offset);
-    if (io_.fsync == plan::Fsync::per_op && moved >= 0) [[unlikely]] {
+    if (io_settings_.fsync == plan::Fsync::per_op && moved >= 0) [[unlikely]] {
         if (const int result = mpi_.file_sync(file.handle); result < 0) {
             return result;
         }

@@ -38,12 +38,12 @@ class PnetcdfChannel final : public Channel {
     explicit PnetcdfChannel(const ChannelSetup& setup)
         : mpi_(*static_cast<const SondeMpiModule*>(setup.mpi)),
           nc_(load_pnetcdf()),
-          io_(*setup.io),
+          io_settings_(*setup.io),
           votes_(mpi_, setup.shared_file),
           decides_(!setup.shared_file || setup.task == 0),
           row_bytes_(setup.max_length),
           files_(setup.files),
-          hints_(io_) {}
+          hints_(io_settings_) {}
     ~PnetcdfChannel() override {
         // Closing a common file takes all tasks. One that is destroyed while open belongs to a run that ends badly.
         for (const OpenDataset& file : files_) {
@@ -57,7 +57,9 @@ class PnetcdfChannel final : public Channel {
     int fsync(std::uint16_t index) override;
     int close(std::uint16_t index) override;
     std::int64_t transfer(const IoRequest& operation) noexcept override;
-    bool agree_on_stop(bool stop) noexcept override { return io_.collective ? votes_.any_yes(stop) != 0 : stop; }
+    bool agree_on_stop(bool stop) noexcept override {
+        return io_settings_.collective ? votes_.any_yes(stop) != 0 : stop;
+    }
     const char* last_error_text() const noexcept override { return explanation_.c_str(); }
 
  private:
@@ -75,7 +77,7 @@ class PnetcdfChannel final : public Channel {
 
     const SondeMpiModule& mpi_;
     const PnetcdfFunctions& nc_;
-    const plan::Io& io_;
+    const plan::Io& io_settings_;
     MemberVotes votes_;
     bool decides_;  ///< whether this task looks at the file for all that open it
     std::uint64_t row_bytes_;
@@ -184,7 +186,7 @@ int PnetcdfChannel::open(std::uint16_t index, const OpenRequest& request) {
     int result = open_file(file, request, make != 0);
     // All tasks have the file open, or none.
     int failed = votes_.any_yes(result < 0);
-    if (failed == 0 && !io_.collective) {
+    if (failed == 0 && !io_settings_.collective) {
         const int code = nc_.begin_indep_data(file.id);
         result = code == 0 ? 0 : fail(code);
         failed = votes_.any_yes(result < 0);
@@ -212,7 +214,7 @@ int PnetcdfChannel::close(std::uint16_t index) {
         return result;
     }
     OpenDataset& file = files_[index];
-    const int ended = io_.collective ? 0 : nc_.end_indep_data(file.id);
+    const int ended = io_settings_.collective ? 0 : nc_.end_indep_data(file.id);
     const int closed = nc_.close(file.id);
     file = {};
     return ended != 0 ? fail(ended) : closed != 0 ? fail(closed) : 0;
@@ -225,11 +227,11 @@ std::int64_t PnetcdfChannel::transfer(const IoRequest& operation) noexcept {
     const std::array<NcSize, dimensions> count{1, 1, static_cast<NcSize>(operation.length)};
     int code = 0;
     if (operation.is_write) {
-        const auto put = io_.collective ? nc_.put_vara_schar_all : nc_.put_vara_schar;
+        const auto put = io_settings_.collective ? nc_.put_vara_schar_all : nc_.put_vara_schar;
         code = put(file.id, file.variable, start.data(), count.data(),
                    reinterpret_cast<const signed char*>(operation.buffer));
     } else {
-        const auto get = io_.collective ? nc_.get_vara_schar_all : nc_.get_vara_schar;
+        const auto get = io_settings_.collective ? nc_.get_vara_schar_all : nc_.get_vara_schar;
         code =
             get(file.id, file.variable, start.data(), count.data(), reinterpret_cast<signed char*>(operation.buffer));
     }

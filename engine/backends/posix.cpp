@@ -11,7 +11,7 @@ namespace {
 class PosixChannel final : public Channel {
  public:
     explicit PosixChannel(const ChannelSetup& setup)
-        : io_(*setup.io), descriptors_(setup.files, -1), fsync_each_(setup.io->fsync == plan::Fsync::per_op) {}
+        : io_settings_(*setup.io), descriptors_(setup.files, -1), fsync_each_(setup.io->fsync == plan::Fsync::per_op) {}
     ~PosixChannel() override {
         for (const int descriptor : descriptors_) {
             if (descriptor >= 0) {
@@ -21,7 +21,7 @@ class PosixChannel final : public Channel {
     }
 
     int open(std::uint16_t file, const OpenRequest& request) override {
-        const int descriptor = open_file(io_, request);
+        const int descriptor = open_file(io_settings_, request);
         if (descriptor < 0) {
             return descriptor;
         }
@@ -37,7 +37,7 @@ class PosixChannel final : public Channel {
 
     NameOperations* name_operations() override {
         if (name_operations_ == nullptr) {
-            name_operations_ = make_posix_name_operations(io_.direct);
+            name_operations_ = make_posix_name_operations(io_settings_.direct);
         }
         return name_operations_.get();
     }
@@ -64,7 +64,7 @@ class PosixChannel final : public Channel {
         return moved;
     }
 
-    const plan::Io& io_;
+    const plan::Io& io_settings_;
     std::vector<int> descriptors_;
     bool fsync_each_;
     std::unique_ptr<NameOperations> name_operations_;

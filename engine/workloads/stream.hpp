@@ -92,7 +92,7 @@ class TaskStream {
  public:
     virtual ~TaskStream() = default;
     virtual void run() = 0;
-    /// Optional features that were missing: the backend worked without them (Channel::notes).
+    /// Optional features that were missing: the backend worked without them (Channel::missing_features).
     virtual std::vector<std::string> missing_features() const = 0;
     /// Which targets served its operations. Only of streams that read and write data files.
     virtual meters::TargetsServed targets() const { return {}; }

@@ -137,7 +137,8 @@ bool WalkStream<Time>::add_to_shared_entries(const backends::DirectoryEntry& ent
     return true;
 }
 
-/// Offers stored directories to other tasks, or walks them itself when the board is full. False when the walk must end.
+/// Offers the shared entries to other streams, or processes them here when the stack of this stream does not take them.
+/// Returns false when the walk must end.
 template <class Time>
 bool WalkStream<Time>::offer_shared_entries() {
     if (shared_entries_.empty()) {

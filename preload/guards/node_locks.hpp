@@ -14,7 +14,7 @@ bool is_claimed_by_others(const File& file) noexcept;
 void node_locks_after_fork() noexcept;
 /// The descriptor behind `from` is now `to`.
 void record_moved_lock_file(int from, int to) noexcept;
-/// The file of the locks takes up one descriptor. Closes it for good: nothing may be buffered any more. True when it
-/// was open.
+/// Closes the lock file for good, to give its descriptor back to the program. Buffering must be disabled before.
+/// Returns whether the file was open.
 bool close_node_locks() noexcept;
 }  // namespace sonde::buffer

@@ -160,7 +160,7 @@ void slow_link(MachineParts& parts, const Fault& fault, bool begins) {
 }
 
 void lose_messages(MachineParts& parts, const Fault& fault, bool begins) {
-    parts.network.set_lost_share(find_link(parts.system, fault.part), begins ? fault.amount : 0);
+    parts.network.set_lost_message_share(find_link(parts.system, fault.part), begins ? fault.amount : 0);
 }
 
 void lose_server(MachineParts& parts, const Fault& fault, bool begins) {

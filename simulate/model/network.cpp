@@ -75,7 +75,7 @@ Link::LinkTransit Network::transmit_over_next_link(StorageRequest& request, Time
     const std::size_t hop = request.is_write ? request.hop : request.hop_count - 1U - request.hop;
     Link& link = links_[static_cast<std::size_t>(request.hops[hop])];
     Time delay = 0;
-    while (link.lost_share > 0 && losses_.uniform() < link.lost_share) {
+    while (link.lost_message_share > 0 && losses_.uniform() < link.lost_message_share) {
         delay += retransmission_time;
         ++link.lost_messages;
     }

@@ -37,7 +37,9 @@ class Network {
     /// Messages take `factor` times as long as described.
     void set_slowdown(int link, double factor);
     /// This share of the messages on a link is lost and sent again after 0.2 s, as TCP does.
-    void set_lost_share(int link, double share) { links_[static_cast<std::size_t>(link)].lost_share = share; }
+    void set_lost_message_share(int link, double share) {
+        links_[static_cast<std::size_t>(link)].lost_message_share = share;
+    }
     /// The first of alternative paths gets this many times the share of another.
     void set_first_path_weight(double weight) { first_path_weight_ = weight; }
     void copy_link_counters(SimulationTraces& traces) const;

@@ -29,7 +29,7 @@ struct Link {
     SingleServerStation directions[2];  ///< reads, writes; a half-duplex link uses the second only
     SlowdownNoise noise;
     double slowdown;
-    double lost_share = 0;               ///< fault: of the messages
+    double lost_message_share = 0;       ///< fault: of the messages
     std::uint64_t bytes[2] = {0, 0};     ///< reads, writes
     std::uint64_t messages[2] = {0, 0};  ///< reads, writes
     std::uint64_t lost_messages = 0;

@@ -13,7 +13,7 @@
 
 namespace sonde::dialects::ior {
 
-/// One test as the layouts see it.
+/// One test as the output layouts (text, JSON, CSV) show it.
 struct IorTest {
     int number = 0;
     const IorSettings* settings = nullptr;

@@ -97,7 +97,8 @@ def compute_joint_log_density(
 
 
 def compute_message_densities(prediction: Prediction, run_measurements: Sequence[RunMeasurement]) -> Floats:
-    """Log probabilities that servers logged the kinds of messages of each run; axes: runs, strengths, one member."""
+    """Log probabilities of the messages of each run, logged or not. Axes: runs, strengths, members (length 1:
+    messages do not depend on the part)."""
     rows = []
     for run in run_measurements:
         row = np.zeros(1)

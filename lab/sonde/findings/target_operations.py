@@ -290,11 +290,11 @@ def compute_deviations(levels: Sequence[float], noise: Sequence[float] = ()) -> 
 
 
 def _compute_deviation(
-    level: float, other_levels: NDArray[np.float64], judged_count: int, level_noise: float = 1.0
+    level: float, other_levels: NDArray[np.float64], judged_count: int, relative_level_spread: float = 1.0
 ) -> LevelDeviation:
     """Against a prediction interval by Student's t, at a level shared by all that are judged."""
     quantile = compute_student_quantile(1 - (1 - CONFIDENCE_LEVEL) / 2 / judged_count, other_levels.size - 1)
-    room = quantile * float(np.std(other_levels, ddof=1)) * math.sqrt(level_noise**2 + 1 / other_levels.size)
+    room = quantile * float(np.std(other_levels, ddof=1)) * math.sqrt(relative_level_spread**2 + 1 / other_levels.size)
     return LevelDeviation(level - float(np.median(other_levels)), room)
 
 

@@ -96,10 +96,8 @@ def _explain_unknown_member(error: ValidationError, location: str, schema: Mappi
     unknown = [name for name in _list_allowed_members(error) if name not in allowed]
     hint = suggest_close_name(unknown[0], allowed)
     inside = f"{location} has" if location else "The plan has"
-    return (
-        f'{inside} no member "{unknown[0]}"{"." + hint if hint else "; allowed are " + _join_names(allowed) + "."}'
-        + _suggest_other_location(unknown[0], location, schema)
-    )
+    advice = f".{hint}" if hint else f"; allowed are {_format_alternatives(allowed)}."
+    return f'{inside} no member "{unknown[0]}"{advice}' + _suggest_other_location(unknown[0], location, schema)
 
 
 def _suggest_other_location(member_name: str, location: str, schema: Mapping[str, Any]) -> str:
@@ -140,7 +138,7 @@ def _explain_enum_error(error: ValidationError, location: str, _: Mapping[str, A
     hint = suggest_close_name(value, [str(choice) for choice in allowed]) if isinstance(value, str) else ""
     return (
         f"{location} is {format_json_value(value)}; allowed is "
-        f"{_join_names([str(choice) for choice in allowed])}.{hint}"
+        f"{_format_alternatives([str(choice) for choice in allowed])}.{hint}"
     )
 
 
@@ -201,7 +199,7 @@ def _explain_count_error(error: ValidationError, location: str, _: Mapping[str, 
     return f"{location} has {count} entries; it must have {relation} {error.validator_value}."
 
 
-def _join_names(names: Sequence[str]) -> str:
+def _format_alternatives(names: Sequence[str]) -> str:
     if len(names) == 1:
         return f'"{names[0]}"'
     return ", ".join(names[:-1]) + " or " + names[-1]

@@ -49,7 +49,8 @@ class CaveatCount:
 
 
 def count_caveats(side_name: str, run_summaries: Sequence[Summary], phase_ids: Iterable[str]) -> list[CaveatCount]:
-    """The caveats about these phases of the runs, the oldest run first."""
+    """Counts the caveats about these phases by phase and kind. `run_summaries` begin with the oldest run; a text is
+    that of the latest."""
     result = []
     for phase in dict.fromkeys(phase_ids):
         having = [run for run in run_summaries if any(item.get("phase") == phase for item in run.phases)]

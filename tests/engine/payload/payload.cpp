@@ -313,7 +313,7 @@ TEST_CASE("premarked granules equal individually created stamps") {
                     CAPTURE(length);
                     const std::byte* bytes = pen.buffer_at(offset + 100, length);
                     REQUIRE(Bytes(bytes, bytes + length) == base.make_stamped_content(offset + 100, length, origin));
-                    bytes = image.content_at(offset, length);  // others may use the image in between
+                    bytes = image.content_at(offset, length);  // right again after other content
                     REQUIRE(Bytes(bytes, bytes + length) == base.make_stamped_content(offset, length, origin));
                 }
             }

@@ -71,8 +71,8 @@ inline void stop_pool() {
     buffer::workers_after_fork();
 }
 
-/// What `answers` says in a child, whose process-wide states nobody else sees: nor does it lock files in the name of
-/// its parent, whose locks would stay when it is gone.
+/// Runs `answers` in a child process, so that its changes of process-wide state stay there, and returns its answer. The
+/// child does not lock files in the name of its parent: these locks would stay after its end.
 template <class Answers>
 bool in_child(Answers answers) {
     const pid_t child = fork();

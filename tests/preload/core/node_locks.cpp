@@ -177,7 +177,7 @@ TEST_CASE("sign_of_second_user_releases_file_at_next_look") {
     buffer::walk_over_files();
     CHECK(why(one.fd) == "another process on this node uses it too");
     CHECK(contents(one.path) == one.text);
-    // A file that is opened while the sign is set is not buffered, although no process holds its byte.
+    // A file whose sign is set when it is opened is not buffered, although no process holds its byte.
     const std::string path = one.folder.path + "/next";
     close(open(path.c_str(), O_CREAT | O_RDWR, 0644));
     other.take(F_RDLCK, byte_of(path) + to_sign);

@@ -111,10 +111,12 @@ def find_attribute_differences(observed_storage: ObservedStorage) -> Iterator[La
                     )  # fmt: skip
 
 
-def drop_repeated_differences(check_results: Iterable[LayoutFault | CheckedItem]) -> list[LayoutFault | CheckedItem]:
+def drop_repeated_differences(
+    faults_and_checked_items: Iterable[LayoutFault | CheckedItem],
+) -> list[LayoutFault | CheckedItem]:
     """The results without differences between peers whose parts and attribute another fault is about, and without
     those between members of an array of which all are faults against the plan."""
-    all_results = list(check_results)
+    all_results = list(faults_and_checked_items)
     faults = [each for each in all_results if isinstance(each, LayoutFault)]
     others = [each for each in faults if each.kind != "differs from its peers"]
     planned = [each for each in faults if each.kind == "not as planned"]

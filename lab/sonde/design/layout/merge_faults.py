@@ -77,11 +77,11 @@ RULES: Sequence[CauseRule] = (
 
 
 def merge_faults(
-    check_results: Iterable[LayoutFault | CheckedItem], observed_storage: ObservedStorage
+    faults_and_checked_items: Iterable[LayoutFault | CheckedItem], observed_storage: ObservedStorage
 ) -> list[LayoutFault | CheckedItem]:
     """The results with one fault for each cause. What a rule and the plan both say of an attribute is one fault, and
     so is what is said of several parts in the same words."""
-    remaining = drop_repeated_differences(check_results)
+    remaining = drop_repeated_differences(faults_and_checked_items)
     items = [each for each in remaining if not isinstance(each, LayoutFault)]
     faults = _join_equal_faults([each for each in remaining if isinstance(each, LayoutFault)])
     paths = {path.name: disk.name for disk in observed_storage.disks.values() for path in disk.paths}

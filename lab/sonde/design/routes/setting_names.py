@@ -12,7 +12,8 @@ _DEVICE_SETTING_PARTS = 5
 
 
 def parse_setting_name(written_name: str) -> str:
-    """The name with dots only, of one that sysctl takes: its first separator tells which one it has between levels."""
+    """Converts the name of a sysctl to one with dots only. sysctl takes dots or slashes between levels; the first of
+    either shows which one the name uses."""
     name = written_name.strip()
     first = next((character for character in name if character in "./"), ".")
     levels = name.split(first)

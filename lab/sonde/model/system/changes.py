@@ -156,7 +156,8 @@ def _replace_member(table: Any, path_steps: list[str], value: Any, change_path: 
 def _split_table_at_changed_parts(
     part_index: PartIndex, part_source: PartSource, changed_ids: frozenset[str]
 ) -> Iterator[SystemPart]:
-    """Yields the table itself, or one table for each run of changed or unchanged parts."""
+    """Yields the table itself if all or none of its parts changed; else tables of neighboring parts that all changed
+    or all did not, which end at blocks of RAID groups and where names do not form one range."""
     names = part_index.get_ids(part_source.table)
     changed_flags = [name in changed_ids for name in names]
     if all(changed_flags) or not any(changed_flags):

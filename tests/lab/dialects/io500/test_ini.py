@@ -94,7 +94,7 @@ def test_unreadable_ini_file_is_reported(tmp_path: Path) -> None:
 
 
 def test_seeds_equal_io500_seeds() -> None:
-    """From what IO500 printed: -G of its command lines, for the time stamp of the run."""
+    """The expected seeds of these time stamps are those that IO500 printed (-G of its command lines)."""
     assert compute_part_seed("ior-easy", "STAMP1") == 879429251
     assert compute_part_seed("mdtest-easy", "STAMP1") == 1760233232
     assert compute_part_seed("mdtest-easy", "2026.11.22-03.30.06") == -1572285381

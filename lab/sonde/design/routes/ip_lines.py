@@ -34,7 +34,7 @@ _ROUTE_FLAGS = ("onlink", "pervasive", "dead", "linkdown", "offload", "trap", "o
 _STORED_ATTRIBUTES = ("dev", "via", "table", "metric", "weight", "src", "tos", "advmss", "mtu", "scope", "proto",
                       "pref", "nhid", "error", "type")  # fmt: skip
 # A next-hop object in `ip nexthop` or `ip -d route`: its id, what it is of, and its other attributes.
-_NEXT_HOP_OBJECT = re.compile(r"^(?:\s+nh_info )?id (\d+) (via|dev|group|blackhole|encap)\b(.*)$", re.MULTILINE)
+_NEXT_HOP_OBJECT = re.compile(r"^(?:[ \t]+nh_info )?id (\d+) (via|dev|group|blackhole|encap)\b(.*)$", re.MULTILINE)
 _AFTER_ENCAPSULATION = ("via", "dev", "proto", "scope", "nexthop", "metric", "table")
 
 

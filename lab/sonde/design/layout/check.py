@@ -21,7 +21,7 @@ from sonde.design.layout.check_objects import find_object_faults
 from sonde.design.layout.check_peer_attributes import find_attribute_differences
 from sonde.design.layout.check_peers import find_peer_faults
 from sonde.design.layout.check_permissions import find_permission_faults
-from sonde.design.layout.check_plan import find_plan_faults, select_planned
+from sonde.design.layout.check_plan import find_plan_faults
 from sonde.design.layout.check_planned_devices import find_device_faults, list_planned_targets
 from sonde.design.layout.check_pools import find_pool_faults
 from sonde.design.layout.check_slices import find_slice_faults
@@ -36,6 +36,7 @@ from sonde.design.layout.geometry import GIB, MIB
 from sonde.design.layout.live.observations import FileExtents, ObservedDisk, ObservedFileSystem, ObservedStorage
 from sonde.design.layout.merge_faults import merge_faults
 from sonde.design.layout.observe_written_lustre import list_target_names
+from sonde.design.layout.planned_roles import select_planned
 from sonde.design.layout.written_attributes import WrittenAttribute, group_by_command
 from sonde.design.layout.xfs import LEGACY_LARGEST_LOG, LEGACY_LOG_RATE, SMALLEST_LOG
 from sonde.model.units import format_bytes, format_count_with_noun

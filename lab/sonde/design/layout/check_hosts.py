@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
@@ -15,6 +15,7 @@ from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.live.joining import join_observations
 from sonde.design.layout.live.observations import ObservedStorage
 from sonde.design.layout.merge_faults import merge_faults
+from sonde.design.layout.planned_roles import read_target_name
 from sonde.design.layout.written_attributes import WrittenAttribute
 
 
@@ -30,6 +31,10 @@ def check_hosts(
     }
     targets = _join_targets(hosts)
     shared, shared_items = split_faults_and_comparisons(merge_faults(find_target_faults(targets.file_systems), targets))
+    shared_targets = tuple(_find_targets_on_several_hosts(hosts))
+    names = {fault.location for fault in shared_targets}
+    shared = (*shared_targets, *(fault for fault in shared
+                                 if fault.kind != "index used twice" or fault.location not in names))  # fmt: skip
     explained = {text for verdict in verdicts.values() for fault in verdict.faults for text in fault.consequences}
     shared = tuple(fault for fault in shared if f"{fault.location}: {fault.problem}" not in explained)
     reported = {(fault.kind, fault.location) for fault in shared}
@@ -45,6 +50,24 @@ def check_hosts(
     all_faults, all_items = split_faults_and_comparisons(results)
     not_compared = list_not_compared(written, {item.subject for item in all_items}, targets)
     return LayoutCheck(all_faults, tuple(dict.fromkeys(unknown)), all_items, not_compared)
+
+
+def _find_targets_on_several_hosts(hosts: Mapping[str, ObservedStorage]) -> Iterator[LayoutFault]:
+    """Targets that more than one server has mounted. Their labels are then no second use of an index."""
+    hosts_by_target: dict[str, list[str]] = {}
+    for host, storage in hosts.items():
+        mounted = [each for each in storage.file_systems if each.kind == "lustre" and each.location.startswith("/")]
+        names = {read_target_name(storage, each) for each in mounted if each.device.startswith("/")}
+        for name in sorted(names - {""}):
+            hosts_by_target.setdefault(name, []).append(host)
+    for name, servers in hosts_by_target.items():
+        if len(servers) > 1 and "-" in name:
+            yield LayoutFault(
+                "target mounted twice", name, f"{' and '.join(servers)} have it mounted at the same time",
+                "two servers that write to one file system destroy it",
+                "unmount it at once on the server that does not serve it now. Never make it again: only if the WWIDs of"
+                " both devices differ, one of them has a wrong label",
+            )  # fmt: skip
 
 
 def _join_targets(hosts: Mapping[str, ObservedStorage]) -> ObservedStorage:

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
@@ -44,24 +44,6 @@ _SETTING_COSTS = {
     "scheduler": "requests of several tasks are sorted in another way, or by nobody",
     "nr_requests": "the scheduler sorts and merges fewer requests",
 }
-
-
-def select_planned(
-    observed_storage: ObservedStorage, planned_layout: FileSystemLayout, mount_points: Collection[str]
-) -> tuple[ObservedFileSystem, ...]:
-    """The file systems that a plan is for: those at its mount points or of its name, else those with its label, else
-    those of its kind, else all."""
-    file_systems = observed_storage.file_systems
-    mounted = [each for each in file_systems if each.location in mount_points or each.location == planned_layout.id]
-    if not mounted:
-        labels = {disk.settings.get("name", disk.name): disk.settings.get("fs_label", "")
-                  for disk in observed_storage.disks.values()}  # fmt: skip
-        labels |= {name: disk.settings.get("fs_label", "") for name, disk in observed_storage.disks.items()}
-        planned_kind, planned_label = planned_layout.table.kind, planned_layout.id[:12]
-        mounted = [each for each in file_systems if each.kind == planned_kind and planned_label == (
-            each.facts.get("label") or labels.get(each.device.rsplit("/", 1)[-1], ""))[:12]]  # fmt: skip
-    return tuple(mounted or [each for each in file_systems if each.kind == planned_layout.table.kind]
-                 or [each for each in file_systems if each.kind != "ldiskfs"])  # fmt: skip
 
 
 def find_plan_faults(

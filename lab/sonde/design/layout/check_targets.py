@@ -68,7 +68,9 @@ def _check_written_target(target: ObservedFileSystem) -> Iterator[LayoutFault | 
         yield LayoutFault(
             "index used twice", target.location,
             f"{len(labels)} disks are labeled {target.location}, with one index ({', '.join(labels)})",
-            "the second one is refused, or stands for the first", "make it again with an index of its own",
+            "the second one is refused, or stands for the first",
+            "compare the WWIDs: where both are one LUN, nothing is wrong with the label. Otherwise find out which of"
+            " both holds data before you make one again with another index",
         )  # fmt: skip
     if not facts.get("management", "") and "MGS" not in flags:
         yield LayoutFault(

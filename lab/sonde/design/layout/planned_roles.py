@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Divides the targets of Lustre by their role: those of metadata are planned on other devices than those of data."""
+"""Which observed file systems a plan is for; targets of Lustre by their role: those of metadata are planned on other
+devices than those of data."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 
 from sonde.design.layout.file_system_layout import FileSystemLayout
@@ -13,13 +14,38 @@ from sonde.design.layout.live.observations import ObservedFileSystem, ObservedSt
 _METADATA = re.compile(r"(?:\w+[-:=])?(?:MDT[0-9a-f]{4}|MGS)")
 _DATA = re.compile(r"\w+[-:=]OST[0-9a-f]{4}")
 
+_LUSTRE_NAME_LENGTH = 8  # of a file system, as mkfs.lustre --fsname takes it
+
+
+def select_planned(
+    observed_storage: ObservedStorage, planned_layout: FileSystemLayout, mount_points: Collection[str]
+) -> tuple[ObservedFileSystem, ...]:
+    """The file systems that a plan is for: those at its mount points or of its name, with the targets of Lustre on this
+    server, else those with its label, else those of its kind, else all."""
+    file_systems = observed_storage.file_systems
+    mounted = [each for each in file_systems if each.location in mount_points or each.location == planned_layout.id]
+    if mounted and planned_layout.table.kind == "lustre":
+        # a server may be a client too: its targets are planned as well
+        own_target = re.compile(rf"{re.escape(planned_layout.id[:_LUSTRE_NAME_LENGTH])}[-:=](OST|MDT)[0-9a-f]{{4}}")
+        mounted += [each for each in file_systems if each not in mounted and each.kind == "lustre"
+                    and own_target.fullmatch(read_target_name(observed_storage, each))]  # fmt: skip
+    if not mounted:
+        labels = {disk.settings.get("name", disk.name): disk.settings.get("fs_label", "")
+                  for disk in observed_storage.disks.values()}  # fmt: skip
+        labels |= {name: disk.settings.get("fs_label", "") for name, disk in observed_storage.disks.items()}
+        planned_kind, planned_label = planned_layout.table.kind, planned_layout.id[:12]
+        mounted = [each for each in file_systems if each.kind == planned_kind and planned_label == (
+            each.facts.get("label") or labels.get(each.device.rsplit("/", 1)[-1], ""))[:12]]  # fmt: skip
+    return tuple(mounted or [each for each in file_systems if each.kind == planned_layout.table.kind]
+                 or [each for each in file_systems if each.kind != "ldiskfs"])  # fmt: skip
+
 
 def split_by_role(
     observed_storage: ObservedStorage, planned_layout: FileSystemLayout
 ) -> Iterator[tuple[ObservedStorage, FileSystemLayout]]:
     """The observed file systems with the devices planned for them: once for all, but targets of metadata apart from
     those of data where the outputs name either."""
-    names = [(each, _read_target_name(observed_storage, each)) for each in observed_storage.file_systems]
+    names = [(each, read_target_name(observed_storage, each)) for each in observed_storage.file_systems]
     metadata = tuple(each for each, name in names if _METADATA.fullmatch(name))
     data = tuple(each for each, name in names if _DATA.fullmatch(name))
     if not planned_layout.metadata_devices or not (metadata or data):
@@ -35,7 +61,7 @@ def split_by_role(
         )
 
 
-def _read_target_name(observed_storage: ObservedStorage, file_system: ObservedFileSystem) -> str:
+def read_target_name(observed_storage: ObservedStorage, file_system: ObservedFileSystem) -> str:
     """The name of a target: its label, of its mount (svname), or of its device; empty for other file systems."""
     if file_system.kind not in ("lustre", "ldiskfs"):
         return ""

@@ -89,3 +89,21 @@ def test_output_of_no_certain_host_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"mdadm.txt may be of any of the 2 hosts"):
         read_hosts([*paths, other])
     assert list(read_hosts([paths[0], other])) == [""]
+
+
+FINDMNT = """TARGET        SOURCE           FSTYPE OPTIONS
+/mnt/fs/ost{0} /dev/mapper/ost{0} lustre ro,svname=fs-OST000{0},mgsnode=10.0.0.1@o2ib
+"""
+
+
+@pytest.mark.parametrize(("number", "kinds"), [(1, []), (0, ["target mounted twice"])])
+def test_target_mounted_on_two_servers_is_reported(tmp_path: Path, number: int, kinds: list[str]) -> None:
+    """Its label on both is no second use of an index: to make it again would destroy it."""
+    hosts = [
+        write_host(tmp_path, host, **{"tunefs.lustre": TARGET.format(each, "10.0.0.1@o2ib"),
+                                      "findmnt": FINDMNT.format(each)})
+        for host, each in (("oss1", 0), ("oss2", number))
+    ]  # fmt: skip
+    faults = [fault for fault in check_hosts(read_hosts(hosts)).faults if "OST" in fault.location]
+    assert [fault.kind for fault in faults] == kinds
+    assert all("Never make it again" in fault.remedy for fault in faults)

@@ -4,11 +4,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from array_host import PrintedArray, check_outputs, print_detail, print_links
 from storage_builders import build_lustre
+
+from sonde.design.layout.live.observations import ObservedFileSystem, ObservedStorage
+from sonde.design.layout.plan import plan_layout
+from sonde.design.layout.planned_roles import select_planned
+from sonde.model.system import make_system
 
 FLASH, DISKS = "/dev/disk/by-id/m", "/dev/disk/by-id/d"
 
@@ -128,3 +134,14 @@ def test_targets_on_slices_of_one_array_are_sound_when_planned() -> None:
     outputs = print_object_server(first="md0p1", second="md0p2")
     kinds = {fault.kind for fault in check_outputs(outputs, document, "fs").faults}
     assert "targets share a device" not in kinds
+
+
+def test_targets_of_a_server_that_is_a_client_too_are_planned() -> None:
+    layout = plan_layout(make_system(describe_servers(), "system.toml")).get_layout("fs")
+    client = ObservedFileSystem("/fs", "lustre", "10.0.0.1@o2ib:/fs", options=("rw",))
+    target, other = (
+        ObservedFileSystem(f"/{name}", "lustre", f"/dev/mapper/{name}", options=("ro", f"svname={name}-OST0001"))
+        for name in ("fs", "home")
+    )
+    selected = select_planned(ObservedStorage((client, replace(target, location="/ost1"), other)), layout, ["/fs"])
+    assert [each.location for each in selected] == ["/fs", "/ost1"]

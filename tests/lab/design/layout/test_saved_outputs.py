@@ -159,6 +159,19 @@ def test_long_output_of_a_tool_is_read_in_linear_time(tmp_path: Path, command: s
     read_files([path])
 
 
+@pytest.mark.parametrize("warning", ["", "  WARNING: VG fast is missing PV 9cQmHf-1rQb (last written to /dev/md6)."])
+def test_json_output_with_lvm_messages_is_parsed(tmp_path: Path, warning: str) -> None:
+    """The collector saves standard error too, on which LVM prints a missing physical volume."""
+    report = json.dumps({"report": [{"lv": [{"lv_name": "scratch", "vg_name": "fast", "lv_attr": "-wi-ao--p-"}]}]})
+    path = tmp_path / "host.txt"
+    path.write_text(
+        f"=== sonde layout collect: lvs --reportformat json ===\n{warning}\n{report}{warning}\n", encoding="utf-8"
+    )
+    storage = read_files([path])
+    assert storage.unknown == ()
+    assert [fault.kind for fault in check_layout(storage).faults] == ["volume lacks a device"]
+
+
 def test_collector_runs_and_its_output_is_read(tmp_path: Path) -> None:
     script = tmp_path / "collect.sh"
     script.write_text(make_collector(), encoding="utf-8")

@@ -101,6 +101,13 @@ def _is_empty_output(command: str, output_text: str) -> bool:
                for tool, form in _EMPTY_FORMS.items())  # fmt: skip
 
 
+def _cut_json(output_text: str) -> str:
+    """The JSON in an output: the collector also saves what a tool says on standard error, before or after it."""
+    begin = re.search(r"^[{\[]", output_text, re.MULTILINE)
+    end = max(output_text.rfind("}"), output_text.rfind("]"))
+    return output_text[begin.start() : end + 1] if begin and end > begin.start() else output_text
+
+
 # The line before each part of the output of the collector, with the command that printed it.
 _PART = re.compile(r"^=== sonde layout collect: (.*) ===$", re.MULTILINE)
 
@@ -112,6 +119,8 @@ def read_collector_output(output_text: str, output_origin: str) -> ObservedStora
     empty, silent_drives = list[str](), list[str]()
     for mark, following in zip(marks, [*marks[1:], None], strict=True):
         part = output_text[mark.end() : following.start() if following else len(output_text)].strip("\n")
+        if "json" in mark[1]:
+            part = _cut_json(part)
         if _is_empty_output(mark[1], part):
             empty.append(mark[1])
             continue

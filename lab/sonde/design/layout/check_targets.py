@@ -51,6 +51,9 @@ def find_target_faults(file_systems: Sequence[ObservedFileSystem]) -> Iterator[L
     written = [each for each in lustre if each.facts.get("label_origin")]
     for target in written:
         yield from _check_written_target(target)
+        for below in file_systems:
+            if below.kind == "ldiskfs" and below.location == target.location:
+                yield from _check_mount_protection(target, below)
     yield from _compare_written_targets(written)
     for target in lustre:
         yield from _check_fill_level(target)
@@ -90,6 +93,23 @@ def _check_written_target(target: ObservedFileSystem) -> Iterator[LayoutFault | 
         yield LayoutFault(
             "mount option", target.location, "it goes on after errors of its file system (errors=continue)",
             "damage spreads while clients write", "tunefs.lustre --mountfsoptions with errors=remount-ro",
+        )  # fmt: skip
+
+
+def _check_mount_protection(
+    target: ObservedFileSystem, ldiskfs: ObservedFileSystem
+) -> Iterator[LayoutFault | CheckedItem]:
+    """Several servers (divided by colons) may mount the target: then mmp keeps two of them from it at once."""
+    features = ldiskfs.facts.get("features", "").split()
+    if not features or ":" not in target.facts.get("failover", ""):
+        return
+    yield CheckedItem("protection against two mounts", target.location)
+    if "mmp" not in features:
+        servers = target.facts["failover"].replace(":", " and ")
+        yield LayoutFault(
+            "no protection against two mounts", target.location,
+            f"its file system lacks mmp, and {servers} may mount it", "two servers that mount it at once destroy it",
+            "tune2fs -O mmp on its device, while no server has it mounted",
         )  # fmt: skip
 
 

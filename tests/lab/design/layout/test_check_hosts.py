@@ -107,3 +107,28 @@ def test_target_mounted_on_two_servers_is_reported(tmp_path: Path, number: int, 
     faults = [fault for fault in check_hosts(read_hosts(hosts)).faults if "OST" in fault.location]
     assert [fault.kind for fault in faults] == kinds
     assert all("Never make it again" in fault.remedy for fault in faults)
+
+
+@pytest.mark.parametrize(
+    ("failover", "features", "is_fault"),
+    [
+        ("10.0.1.1@o2ib:10.0.1.2@o2ib", "extent flex_bg mmp", False),
+        ("10.0.1.1@o2ib:10.0.1.2@o2ib", "extent flex_bg", True),
+        ("10.0.1.1@o2ib,10.0.1.1@tcp", "extent flex_bg", False),  # two addresses of one server
+    ],
+)
+def test_target_of_two_servers_needs_mount_protection(
+    tmp_path: Path, failover: str, features: str, is_fault: bool
+) -> None:
+    dump = f"""Filesystem volume name:   fs-OST0000
+Filesystem magic number:  0xEF53
+Filesystem features:      has_journal {features}
+Block count:              3000000000
+Block size:               4096
+"""
+    label = TARGET.format(0, "10.0.0.1@o2ib").rstrip() + f" failover.node={failover}\n"
+    faults = check_hosts(read_hosts([
+        write_host(tmp_path, "oss1", **{"tunefs.lustre": label, "dumpe2fs -h": dump}),
+        write_host(tmp_path, "oss2", **{"tunefs.lustre": TARGET.format(1, "10.0.0.1@o2ib")}),
+    ])).faults  # fmt: skip
+    assert ("no protection against two mounts" in [fault.kind for fault in faults]) == is_fault

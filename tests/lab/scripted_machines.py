@@ -331,10 +331,11 @@ def _print_backends(state: WrittenState) -> list[str]:
         if option["-b"] == "0" or not index:
             continue
         role = "MDT" if target.has("mkfs.lustre", "--mdt") else "OST"
+        protection = "mmp" if target.has("mkfs.lustre", "--servicenode") else ""  # as mkfs.lustre decides
         texts.append(f"""Filesystem volume name:   {target.get("mkfs.lustre", "--fsname")}-{role}{int(index):04x}
 Last mounted on:          /
 Filesystem magic number:  0xEF53
-Filesystem features:      has_journal ext_attr extent flex_bg
+Filesystem features:      has_journal ext_attr extent flex_bg {protection}
 Block count:              {4 * _TIB // 4096}
 Block size:               {option["-b"]}
 Blocks per group:         32768

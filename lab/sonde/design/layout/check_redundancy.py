@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.md_output import WAITING_RESYNC
 from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
 from sonde.model.units import format_bytes
 
@@ -57,7 +58,13 @@ def find_redundancy_faults(
             "rebuild is frozen", disk.name, "sync_action is frozen", "no spare takes over when a drive fails",
             "echo idle > md/sync_action",
         )  # fmt: skip
-    if action not in ("idle", "", "frozen"):
+    if action == WAITING_RESYNC:
+        yield LayoutFault(
+            "resync waits", disk.name, "md has to synchronize its members and has not begun (PENDING or DELAYED)",
+            "until then parity may not belong to the data: a drive that fails now can cost data",
+            f"mdadm --readwrite /dev/{disk.name} where it is (auto-read-only), else wait for the other array",
+        )  # fmt: skip
+    elif action not in ("idle", "", "frozen"):
         yield LayoutFault(
             "rebuilding", disk.name, f"md is busy: {action}", "the rebuild takes its share of every drive's rate",
             "measure after it has ended (cat /proc/mdstat)",

@@ -71,6 +71,16 @@ def test_mdstat_has_level_chunk_spares_and_bitmap() -> None:
     assert disks["md7"].geometry == "2x2"
 
 
+@pytest.mark.parametrize(("line", "kinds"), [
+    ("      resync=PENDING", {"resync waits"}), ("      resync=DELAYED", {"resync waits"}),
+    ("      [==>..................]  resync = 12.6% (123/456) finish=12.1min speed=100K/sec", {"rebuilding"}),
+])  # fmt: skip
+def test_resync_that_has_not_begun_is_no_rebuild(line: str, kinds: set[str]) -> None:
+    progress = next(each for each in MDSTAT.splitlines() if "recovery" in each)
+    faults = check_layout(read_saved_output(MDSTAT.replace(progress, line), "mdstat")).faults
+    assert {fault.kind for fault in faults} & {"resync waits", "rebuilding"} == kinds
+
+
 def test_partition_tables_have_exact_starts() -> None:
     (parted,) = read_saved_output(PARTED, "parted").disks.values()
     assert (parted.name, parted.start, parted.on) == ("sdb1", 63 * 512, "sdb")

@@ -107,8 +107,12 @@ def _read_array_fields(detail_text: str, printed: dict[str, str], level: str) ->
         settings |= {"bitmap_position": position} if position else {}
     state = printed.get("State", "")
     if "recover" in state or "resync" in state:
-        settings["sync_action"] = "recover"
+        settings["sync_action"] = WAITING_RESYNC if re.search(_WAITS, state) else "recover"
     return settings
+
+
+# An array that is read-only until the first write is PENDING; one whose drives another array uses is DELAYED.
+WAITING_RESYNC, _WAITS = "waiting", r"PENDING|DELAYED"
 
 
 def _list_failed_members(detail_text: str) -> list[str]:
@@ -187,7 +191,7 @@ def _read_mdstat_array(name: str, level: str, members_text: str, part: str, outp
         **({"failed_devices": " ".join(failed)} if failed else {}),
         **({"spare_devices": " ".join(spares)} if spares else {}),
         "devices": str(total),
-        **({"sync_action": busy[1]} if busy else {}),
+        **({"sync_action": WAITING_RESYNC if re.search(_WAITS, part) else busy[1]} if busy else {}),
         **({} if level in ("raid0", "linear") else {"bitmap": "internal" if "bitmap:" in part else "none"}),
         # the line ends in the name of a file when the bitmap is one
         **({"bitmap_position": position[1] or "internal"} if (position := _BITMAP.search(part)) else {}),

@@ -232,7 +232,7 @@ def test_default_target_is_the_mount_that_is_simulated(sonde: Any, runs: Any) ->
 
 
 def test_runs_of_a_simulated_experiment_are_on_the_modeled_mount(sonde: Any, runs: Any) -> None:
-    """The empty directory that stands in for it on this machine is no place of the model."""
+    """The simulator gets an empty directory of this machine; the record names the modeled mount."""
     result = sonde("simulate", "cumulus-single-client", "--profile", "ci", "--system", "cumulus")
     assert {run["target"] for run in runs()} == {"/wolf", "/dvs/wolf"}
     assert "gpfs in /wolf, /dvs/wolf." in result.stdout

@@ -4,7 +4,7 @@
 Two plans that mean the same have the same hash however they are written: sizes as text or as numbers, 1 or 1.0,
 defaults written out or left out, members in ``data`` or in each phase. What changes neither the work nor its order
 does not count: names, titles, notes, where the directory lies, how finely it is observed, when it is given up. Of seeds
-only counts which of them are equal: a read in the order of the write is another read than one in an order of its own.
+only counts which of them are equal: a read in the order of the write differs from a read in another order.
 """
 
 from __future__ import annotations

@@ -214,11 +214,9 @@ def parse_utc_time(time_text: str) -> float | None:
 
 def find_bytes_of_host(run: RecordedRun, phase: PhaseRecord, host: str) -> float:
     """Bytes that the tasks on `host` transferred: by the table of nodes, or all when the run had one node."""
-    hosts = {node.node: node.host for node in run.nodes}
-    for table in phase.nodes:
-        if {"node", "bytes"} <= set(table.columns):
-            number, amount = table.columns.index("node"), table.columns.index("bytes")
-            return float(sum(row[amount] or 0 for row in table.rows if hosts.get(int(row[number] or 0)) == host))
+    transferred = _sum_node_columns(run, phase, host, "bytes")
+    if transferred is not None:
+        return transferred
     if len(run.nodes) > 1 or phase.end is None:
         return 0.0
     return float(phase.end.bytes.transferred or 0)
@@ -228,16 +226,18 @@ def _compute_other_processor_fraction(
     run: RecordedRun, phase: PhaseRecord, host: str, busy_s: float, total_s: float
 ) -> float | None:
     """None where the record does not say how much processor time its tasks on `host` used."""
+    used_s = _sum_node_columns(run, phase, host, "user_s", "system_s")
+    return max(0.0, busy_s - used_s) / total_s if total_s and used_s is not None else None
+
+
+def _sum_node_columns(run: RecordedRun, phase: PhaseRecord, host: str, *column_names: str) -> float | None:
+    """The sum of columns over the rows of `host` in the table of nodes; None where the record has no such columns."""
     hosts = {node.node: node.host for node in run.nodes}
     for table in phase.nodes:
-        if total_s and {"node", "user_s", "system_s"} <= set(table.columns):
-            node, user, system = (table.columns.index(name) for name in ("node", "user_s", "system_s"))
-            used_s = sum(
-                float(row[user] or 0) + float(row[system] or 0)
-                for row in table.rows
-                if hosts.get(int(row[node] or 0)) == host
-            )
-            return max(0.0, busy_s - used_s) / total_s
+        if {"node", *column_names} <= set(table.columns):
+            number, *positions = (table.columns.index(name) for name in ("node", *column_names))
+            rows = [row for row in table.rows if hosts.get(int(row[number] or 0)) == host]
+            return float(sum(row[position] or 0 for row in rows for position in positions))
     return None
 
 

@@ -49,11 +49,11 @@ def find_target_faults(file_systems: Sequence[ObservedFileSystem]) -> Iterator[L
     """All faults of the targets and clients of Lustre that are observed."""
     lustre = [each for each in file_systems if each.kind == "lustre"]
     written = [each for each in lustre if each.facts.get("label_origin")]
+    backends = {each.location: each for each in file_systems if each.kind == "ldiskfs"}
     for target in written:
         yield from _check_written_target(target)
-        for below in file_systems:
-            if below.kind == "ldiskfs" and below.location == target.location:
-                yield from _check_mount_protection(target, below)
+        if target.location in backends:
+            yield from _check_mount_protection(target, backends[target.location])
     yield from _compare_written_targets(written)
     for target in lustre:
         yield from _check_fill_level(target)

@@ -26,13 +26,15 @@ _ANY = frozenset[str]()
 @dataclass(frozen=True)
 class CauseRule:
     """Findings of the kind `effect` that follow from one of the kind `cause`: of the same parts, or, where `is_above`,
-    of devices and file systems that its parts lie below. Without attributes a rule is about all of a kind."""
+    of devices and file systems that its parts lie below. Where `is_partial`, the effect may name other parts besides.
+    Without attributes a rule is about all of a kind."""
 
     cause: str
     cause_attributes: frozenset[str]
     effect: str
     effect_attributes: frozenset[str]
     is_above: bool = False
+    is_partial: bool = False
 
 
 # The rules apply in this order; an effect has one cause.
@@ -49,7 +51,7 @@ RULES: Sequence[CauseRule] = (
     CauseRule(_PLANNED, frozenset({"flash"}), _PLANNED, frozenset({"size", "physical_block_size"})),
     CauseRule(_PLANNED, frozenset({"member"}), _PLANNED, frozenset({"size", "flash", "physical_block_size"})),
     CauseRule(_PLANNED, frozenset({"member"}), _UNEQUAL, frozenset({"size", "flash"})),
-    CauseRule(_PLANNED, frozenset({"member"}), "one disk in several arrays", _ANY),
+    CauseRule(_PLANNED, frozenset({"member"}), "one disk in several arrays", _ANY, is_partial=True),
     CauseRule(_PLANNED, frozenset({"members"}), _PLANNED, frozenset({"stripes", "members"})),
     CauseRule(_PLANNED, frozenset({"members"}), _PLANNED, frozenset({"swidth"}), is_above=True),
     CauseRule(_PLANNED, frozenset({"members"}), "groups begin on one drive", _ANY, is_above=True),
@@ -58,16 +60,16 @@ RULES: Sequence[CauseRule] = (
     CauseRule(_PLANNED, frozenset({"unit"}), _PLANNED, frozenset({"width"})),
     CauseRule(_PLANNED, frozenset({"sunit", "swidth"}), "groups begin on one drive", _ANY),
     CauseRule(_PLANNED, frozenset({"sunit", "swidth"}), "mount option", frozenset({"stripe"})),
-    CauseRule("no active path", _ANY, "path failed", _ANY),
-    CauseRule("path failed", _ANY, "one path for all", _ANY),
-    CauseRule("path failed", _ANY, "not optimal", _ANY),
+    CauseRule("no active path", _ANY, "path failed", _ANY, is_partial=True),
+    CauseRule("path failed", _ANY, "one path for all", _ANY, is_partial=True),
+    CauseRule("path failed", _ANY, "not optimal", _ANY, is_partial=True),
     CauseRule("reshape not finished", _ANY, "rebuilding", _ANY),
     CauseRule("single path", _ANY, "multipath policy", frozenset({"features"})),
-    CauseRule("target with another name", _ANY, "index used twice", _ANY),
-    CauseRule("target with another name", _ANY, "one label twice", frozenset({"index"})),
+    CauseRule("target with another name", _ANY, "index used twice", _ANY, is_partial=True),
+    CauseRule("target with another name", _ANY, "one label twice", frozenset({"index"}), is_partial=True),
     CauseRule("index used twice", _ANY, "one label twice", frozenset({"index"})),
-    CauseRule("target with another name", _ANY, "targets differ", frozenset({"file_system"})),
-    CauseRule(_SHARED, _ANY, _PLANNED, frozenset({"device"})),
+    CauseRule("target with another name", _ANY, "targets differ", frozenset({"file_system"}), is_partial=True),
+    CauseRule(_SHARED, _ANY, _PLANNED, frozenset({"device"}), is_partial=True),
     CauseRule(_PLANNED, frozenset({"vdev drives"}), _PLANNED, frozenset({"vdevs"})),
     CauseRule("device partly unused", _ANY, "targets differ", frozenset({"inodes", "kib"})),
     CauseRule("degraded", _ANY, "spare in use", _ANY),
@@ -162,14 +164,9 @@ def _follows(observed_storage: ObservedStorage, rule: CauseRule, cause: LayoutFa
         if attributes and not attributes & set(fault.attributes):
             return False
     causing, affected = set(list_fault_parts(cause)), set(list_fault_parts(effect))
-    is_partial = rule.cause in _OF_SOME_PARTS or rule.effect == "one disk in several arrays"
-    if affected <= causing or (not rule.is_above and is_partial and affected & causing):
+    if affected <= causing or (rule.is_partial and affected & causing):
         return True
     return rule.is_above and all(causing & _list_names_below(observed_storage, part) for part in affected)
-
-
-# Findings whose consequences name one of their parts, and others.
-_OF_SOME_PARTS = frozenset({"path failed", "no active path", "target with another name", _SHARED})
 
 
 def _list_names_below(observed_storage: ObservedStorage, part: str) -> set[str]:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,11 +19,22 @@ from sonde.store.archive import Archive
 from sonde.terminal.screen import get_messages_console
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+_HELP_LINK = re.compile(r"^ *More: sonde help \S+$", re.MULTILINE)
 _NAME_AND_VALUE = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.DOTALL)
 
 
 class VerbGroup(click.Group):
-    """A group of verbs whose help prints the first sentence of each verb in full."""
+    """A group of verbs whose help prints the first sentence of each verb in full.
+
+    A verb without a line "More: sonde help TOPIC" in its help gets that of the group.
+    """
+
+    def add_command(self, cmd: click.Command, name: str | None = None) -> None:
+        """Adds a verb, with the group's link to the documentation."""
+        link = _HELP_LINK.search(self.help or "")
+        if link and not _HELP_LINK.search(cmd.help or ""):
+            cmd.help = f"{inspect.cleandoc(cmd.help or '')}\n\n{link[0].strip()}"
+        super().add_command(cmd, name)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Prints the verbs as the overview of all verbs does."""

@@ -95,9 +95,12 @@ def test_verb_has_two_examples(name: str, verb: click.Command) -> None:
     assert len(examples) >= 2, verb.help
 
 
-@pytest.mark.parametrize("name", list_verbs())
+@pytest.mark.parametrize("name", [*list_verbs(), *(name for name, _ in iterate_commands(command) if " " in name)])
 def test_verb_links_to_existing_page(name: str) -> None:
-    verb = command.get_command(click.Context(command), name)
+    verb: click.Command | None = command
+    for part in name.split():
+        assert isinstance(verb, click.Group)
+        verb = verb.get_command(click.Context(verb), part)
     assert verb is not None
     (topic,) = re.findall(r"^ *More: sonde help (\S+)$", verb.help or "", re.MULTILINE)
     assert topic in list_topics()

@@ -15,9 +15,10 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sphinx.application import Sphinx
+if TYPE_CHECKING:  # tests import this file without Sphinx
+    from sphinx.application import Sphinx
 
 KEPT = Path(__file__).resolve().parents[1] / "published" / "ours"
 SIMULATED = KEPT.parent / "simulated"

@@ -6,9 +6,10 @@ from __future__ import annotations
 import gzip
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sphinx.application import Sphinx
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
 
 RECORDS = Path(__file__).resolve().parents[1] / "start" / "gallery"
 

@@ -24,7 +24,6 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(scope="module")
 def drawing() -> ModuleType:
-    pytest.importorskip("sphinx")
     spec = importlib.util.spec_from_file_location("our_figures", ROOT / "docs/extensions/our_figures.py")
     assert spec is not None
     assert spec.loader is not None

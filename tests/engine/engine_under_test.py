@@ -126,9 +126,9 @@ class Result:
         assert self.err.count("\n") == 1, f"expected one line, got {self.err!r} (exit code {self.code})"
         return self.sentence
 
-    def of(self, kind: str) -> list[Line]:
+    def of(self, line_type: str) -> list[Line]:
         """Lines of one type."""
-        return [line for line in self.lines if line["type"] == kind]
+        return [line for line in self.lines if line["type"] == line_type]
 
     @property
     def end(self) -> Line:
@@ -168,7 +168,7 @@ class Running:
 
     def __exit__(self, *_: object) -> None:
         for pid in self.processes():
-            with_ignored_absence(pid, signal.SIGKILL)
+            send_signal_if_alive(pid, signal.SIGKILL)
         self.process.wait()
         for stream in (self.process.stdout, self.process.stderr):
             if stream is not None:
@@ -242,10 +242,20 @@ class Engine:
             path.write_text(plan if isinstance(plan, str) else json.dumps(plan), encoding="utf-8")
         return path
 
-    def start(self, plan: Plan | str | bytes, *run_options: str, before: Sequence[str] = (), **options: Any) -> Running:
-        """Starts `run`; `before` are words in front of the engine's (a launcher, setpriv), `record` another record."""
+    def start(
+        self, plan: Plan | str | bytes, *run_options: str, launch_prefix: Sequence[str] = (), **options: Any
+    ) -> Running:
+        """Starts `run`. `launch_prefix`: arguments in front of it (a launcher, setpriv); `record`: another path."""
         record: Path = options.pop("record", self.folder / "record.ndjson")
-        command = [*before, str(self.path), "run", str(self.plan_file(plan)), "--record", str(record), *run_options]
+        command = [
+            *launch_prefix,
+            str(self.path),
+            "run",
+            str(self.plan_file(plan)),
+            "--record",
+            str(record),
+            *run_options,
+        ]
         return Running(command, record, options.pop("env", {}), **options)
 
     def run(self, plan: Plan | str | bytes, *run_options: str, **options: Any) -> Result:
@@ -278,10 +288,10 @@ def read_parent_pid(pid: int) -> int:
         return 0
 
 
-def with_ignored_absence(pid: int, number: int) -> None:
+def send_signal_if_alive(process_id: int, signal_number: int) -> None:
     """Sends a signal to a process that may have ended."""
     try:
-        os.kill(pid, number)
+        os.kill(process_id, signal_number)
     except ProcessLookupError:
         return
 

@@ -82,13 +82,13 @@ def test_a_documented_system_is_a_system() -> None:
 def test_every_member_in_the_ior_recipes_exists() -> None:
     """The table of IOR's options names members by their path; each of them is in the schema."""
 
-    def names(node: dict[str, Any]) -> set[str]:
+    def list_member_names(node: dict[str, Any]) -> set[str]:
         member_names = set(node.get("properties", {}))
         for inner in [*node.get("properties", {}).values(), node.get("items")]:
-            member_names |= names(inner) if inner else set()
+            member_names |= list_member_names(inner) if inner else set()
         return member_names
 
-    known_names = names(FORMAT)
+    known_names = list_member_names(FORMAT)
     table = (ROOT / "docs" / "tasks" / "plan.md").read_text(encoding="utf-8").split("## From IOR")[1]
     paths = re.findall(r"`([a-z_.]+) = ", table)
     assert len(paths) >= 8

@@ -20,8 +20,8 @@ from sonde.model.system import read_system  # noqa: E402
 FOLDER = ROOT / "schema" / "event"
 
 
-def schema(name: str) -> Draft202012Validator:
-    schema_document: dict[str, Any] = json.loads((FOLDER / name).read_text(encoding="utf-8"))
+def schema(schema_file: str) -> Draft202012Validator:
+    schema_document: dict[str, Any] = json.loads((FOLDER / schema_file).read_text(encoding="utf-8"))
     return Draft202012Validator(schema_document)
 
 

@@ -57,7 +57,7 @@ def test_plan_members_in_an_experiment_match_the_plan_schema() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value"),
+    ("member_path", "value"),
     [
         (["sweep", 0, "kind"], "random"),
         (["repeat", "min"], 0),
@@ -71,12 +71,12 @@ def test_plan_members_in_an_experiment_match_the_plan_schema() -> None:
         (["status"], "sure"),
     ],
 )
-def test_values_rejected_by_the_schema_are_rejected_by_the_model(path: list[Any], value: object) -> None:
+def test_values_rejected_by_the_schema_are_rejected_by_the_model(member_path: list[Any], value: object) -> None:
     changed = copy.deepcopy(document(ROOT / "schema/experiment/examples/sonexion-ior-figure-6.toml"))
     here: Any = changed
-    for step in path[:-1]:
+    for step in member_path[:-1]:
         here = here[step]
-    here[path[-1]] = value
+    here[member_path[-1]] = value
     assert not VALIDATOR.is_valid(changed)
     with pytest.raises(ExperimentError):
         make_experiment(changed, "changed.toml")

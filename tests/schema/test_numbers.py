@@ -62,15 +62,15 @@ NUMBER_TEXTS = st.one_of(
 )
 
 
-@pytest.mark.parametrize("kind", sorted(NUMBER_PARSERS))
+@pytest.mark.parametrize("quantity_kind", sorted(NUMBER_PARSERS))
 @given(NUMBER_TEXTS)
 @example(" 4 KiB")
 @example("4 KiB\n")
 @example("\u0664 KiB")
-def test_values_accepted_by_the_model_are_accepted_by_the_schema(kind: str, written: object) -> None:
-    allowed = Draft202012Validator(build_definitions()[kind])
+def test_values_accepted_by_the_model_are_accepted_by_the_schema(quantity_kind: str, written: object) -> None:
+    allowed = Draft202012Validator(build_definitions()[quantity_kind])
     try:
-        read_quantity(kind, written, ReadContext(SystemFileError, "x", ("n",)))
+        read_quantity(quantity_kind, written, ReadContext(SystemFileError, "x", ("n",)))
     except SystemFileError:
         return
     assert allowed.is_valid(written)

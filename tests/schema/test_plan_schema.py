@@ -59,21 +59,21 @@ def test_the_examples_are_plans() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value"),
+    ("member_path", "value"),
     [(["meta", "tree", "depth"], -1), (["meta", "tree", "leafs"], 1), (["meta", "names"], {"file": "a/b"})],
 )
-def test_a_wrong_tree_is_refused(path: list[str], value: object) -> None:
+def test_a_wrong_tree_is_refused(member_path: list[str], value: object) -> None:
     plan = copy.deepcopy(TREES)
     here: Any = plan
-    for step in path[:-1]:
+    for step in member_path[:-1]:
         here = here[step]
-    here[path[-1]] = value
+    here[member_path[-1]] = value
     assert not VALIDATOR.is_valid(plan)
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_plan_is_refused(name: str) -> None:
-    path, value = WRONG[name]
+@pytest.mark.parametrize("case_name", WRONG)
+def test_a_wrong_plan_is_refused(case_name: str) -> None:
+    path, value = WRONG[case_name]
     errors = list(VALIDATOR.iter_errors(change_example(path, value)))
     assert errors
     # The fault is found where it is: at the member itself, or at its parent when the member must not be there.
@@ -92,7 +92,7 @@ def test_every_member_has_a_description_or_default() -> None:
     """A member that has neither words, nor a default, nor a list of values, nor members of its own needs words."""
     silent = []
 
-    def collect_undocumented(node: dict[str, Any], where: str) -> None:
+    def collect_undocumented(node: dict[str, Any], member_path: str) -> None:
         for name, member in node.get("properties", {}).items():
             clear = {
                 "description",
@@ -105,9 +105,9 @@ def test_every_member_has_a_description_or_default() -> None:
                 "$ref",
             } & member.keys()
             if not clear and name not in ("title", "backend", "id"):
-                silent.append(f"{where}.{name}")
-            collect_undocumented(member, f"{where}.{name}")
-            collect_undocumented(member.get("items", {}), f"{where}.{name}[]")
+                silent.append(f"{member_path}.{name}")
+            collect_undocumented(member, f"{member_path}.{name}")
+            collect_undocumented(member.get("items", {}), f"{member_path}.{name}[]")
 
     collect_undocumented(FORMAT, "plan")
     assert silent == []
@@ -116,14 +116,18 @@ def test_every_member_has_a_description_or_default() -> None:
 def test_every_member_has_a_description() -> None:
     """The reference page and the messages of the lab use it."""
 
-    def list_silent(node: Any, path: str) -> list[str]:
+    def list_undocumented_paths(node: Any, member_path: str) -> list[str]:
         if isinstance(node, list):
-            return [name for entry in node for name in list_silent(entry, path)]
+            return [name for entry in node for name in list_undocumented_paths(entry, member_path)]
         if not isinstance(node, dict):
             return []
         silent = [
-            f"{path}.{name}" for name, member in node.get("properties", {}).items() if "description" not in member
+            f"{member_path}.{name}"
+            for name, member in node.get("properties", {}).items()
+            if "description" not in member
         ]
-        return silent + [name for key, member in node.items() for name in list_silent(member, f"{path}.{key}")]
+        return silent + [
+            name for key, member in node.items() for name in list_undocumented_paths(member, f"{member_path}.{key}")
+        ]
 
-    assert list_silent(FORMAT, "plan") == []
+    assert list_undocumented_paths(FORMAT, "plan") == []

@@ -37,9 +37,9 @@ FIRST_LETTER = {"cray-x1": "A", "edison": "B", "cumulus": "C", "sonexion-1300": 
 
 
 @functools.cache
-def read(name: str, profile: str) -> Experiment:
+def read(experiment_name: str, profile: str) -> Experiment:
     """Reading checks every cell of every profile, which takes a while."""
-    return read_experiment(FILES[name], profile)
+    return read_experiment(FILES[experiment_name], profile)
 
 
 def test_the_catalogue_has_all_its_folders() -> None:

@@ -22,9 +22,9 @@ EXAMPLE: list[dict[str, Any]] = [
 ]
 
 
-def copy_first_line(kind: str) -> dict[str, Any]:
+def copy_first_line(line_type: str) -> dict[str, Any]:
     """A copy of the first line of a type in the example."""
-    return copy.deepcopy(next(line for line in EXAMPLE if line["type"] == kind))
+    return copy.deepcopy(next(line for line in EXAMPLE if line["type"] == line_type))
 
 
 def table(heading: str) -> dict[str, str]:
@@ -39,9 +39,9 @@ def test_the_schema_is_a_schema() -> None:
     Draft202012Validator.check_schema(FORMAT)
 
 
-@pytest.mark.parametrize("number", range(len(EXAMPLE)))
-def test_every_line_of_the_example_is_a_record_line(number: int) -> None:
-    VALIDATOR.validate(EXAMPLE[number])
+@pytest.mark.parametrize("line_index", range(len(EXAMPLE)))
+def test_every_line_of_the_example_is_a_record_line(line_index: int) -> None:
+    VALIDATOR.validate(EXAMPLE[line_index])
 
 
 def test_the_example_holds_every_type_of_line_but_errors() -> None:
@@ -81,11 +81,11 @@ def test_readme_and_schema_name_the_same_line_types() -> None:
     assert set(table("type")) == LINE_TYPES
 
 
-@pytest.mark.parametrize("kind", sorted(LINE_TYPES - {"phase_end"}))
-def test_members_of_the_readme_are_in_the_schema(kind: str) -> None:
-    row = table("type")[kind].split("|", 1)[1]
+@pytest.mark.parametrize("line_type", sorted(LINE_TYPES - {"phase_end"}))
+def test_members_of_the_readme_are_in_the_schema(line_type: str) -> None:
+    row = table("type")[line_type].split("|", 1)[1]
     named_members = set(re.findall(r"`([a-z_0-9]+)(?:\[\])?`", re.sub(r"\([^)]*\)", "", row)))
-    known_members = set(DEFINITIONS[f"line_{kind}"]["properties"]) | {"all"}
+    known_members = set(DEFINITIONS[f"line_{line_type}"]["properties"]) | {"all"}
     spread = {word for phrase in re.findall(r"`([a-z_0-9/ ]+ [a-z_0-9/ ]+)`", row) for word in phrase.split()}
     assert named_members - known_members - spread == set()
 
@@ -118,9 +118,9 @@ WRONG: dict[str, tuple[str, list[str], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG)
-def test_a_wrong_line_is_refused(name: str) -> None:
-    kind, path, value = WRONG[name]
+@pytest.mark.parametrize("case_name", WRONG)
+def test_a_wrong_line_is_refused(case_name: str) -> None:
+    kind, path, value = WRONG[case_name]
     line: Any = copy_first_line(kind)
     here = line
     for step in path[:-1]:

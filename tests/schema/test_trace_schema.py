@@ -30,9 +30,9 @@ def test_the_schema_is_a_schema() -> None:
     Draft202012Validator.check_schema(FORMAT)
 
 
-@pytest.mark.parametrize("number", range(len(EXAMPLE)))
-def test_every_line_of_the_example_is_a_trace_line(number: int) -> None:
-    VALIDATOR.validate(EXAMPLE[number])
+@pytest.mark.parametrize("line_index", range(len(EXAMPLE)))
+def test_every_line_of_the_example_is_a_trace_line(line_index: int) -> None:
+    VALIDATOR.validate(EXAMPLE[line_index])
 
 
 def test_the_example_holds_every_type_of_line() -> None:
@@ -41,10 +41,10 @@ def test_the_example_holds_every_type_of_line() -> None:
     assert all(f"| `{name}` |" in README for name in types)
 
 
-@pytest.mark.parametrize("kind", ["process", "file", "buffer"])
-def test_readme_and_schema_name_the_same_members(kind: str) -> None:
-    described = members(f"`{kind}`")
-    in_schema = set(FORMAT["$defs"][f"line_{kind}"]["properties"]) - {"type"}
+@pytest.mark.parametrize("line_type", ["process", "file", "buffer"])
+def test_readme_and_schema_name_the_same_members(line_type: str) -> None:
+    described = members(f"`{line_type}`")
+    in_schema = set(FORMAT["$defs"][f"line_{line_type}"]["properties"]) - {"type"}
     assert in_schema <= described
 
 

@@ -22,11 +22,11 @@ def test_every_schema_of_these_formats_is_written_by_the_tool() -> None:
     assert files == set(WRITTEN)
 
 
-@pytest.mark.parametrize("name", WRITTEN)
-def test_schema_files_are_up_to_date(name: str) -> None:
+@pytest.mark.parametrize("schema_path", WRITTEN)
+def test_schema_files_are_up_to_date(schema_path: str) -> None:
     """Run tools/schemas after a change of the declarations in lab/sonde/model."""
-    document = json.loads((ROOT / "schema" / name).read_text(encoding="utf-8"))
-    assert document == WRITTEN[name]()
+    document = json.loads((ROOT / "schema" / schema_path).read_text(encoding="utf-8"))
+    assert document == WRITTEN[schema_path]()
     Draft202012Validator.check_schema(document)
 
 

@@ -302,7 +302,7 @@ def test_cleanup_removes_only_files_of_a_killed_run(sonde: Sonde, ini: Callable[
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("arguments", "expected_text"),
     [
         ([], "Name an ini file"),
         (["gone.ini"], "There is no ini file gone.ini"),
@@ -314,18 +314,18 @@ def test_cleanup_removes_only_files_of_a_killed_run(sonde: Sonde, ini: Callable[
     ],
 )
 def test_invalid_arguments_get_one_sentence(
-    sonde: Sonde, ini: Callable[[str], str], arguments: list[str], says: str, tmp_path: Path
+    sonde: Sonde, ini: Callable[[str], str], arguments: list[str], expected_text: str, tmp_path: Path
 ) -> None:
     ini("")
     result = sonde("io500", *arguments)
     assert result.returncode == 2
-    assert says in result.stderr
+    assert expected_text in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert not (tmp_path / "results").exists()
 
 
 @pytest.mark.parametrize(
-    ("more", "says"),
+    ("more", "expected_text"),
     [
         ("[global]\nio-buffers-on-gpu = TRUE\n", "IO500 ior-easy-write: "),
         ("[global]\napi = HDF5\n", "IO500 mdtest-easy-write: -a HDF5 is refused"),
@@ -336,11 +336,11 @@ def test_invalid_arguments_get_one_sentence(
     ],
 )
 def test_invalid_settings_are_refused_before_the_first_phase(
-    sonde: Sonde, ini: Callable[[str], str], more: str, says: str, tmp_path: Path
+    sonde: Sonde, ini: Callable[[str], str], more: str, expected_text: str, tmp_path: Path
 ) -> None:
     result = sonde("io500", ini(more))
     assert result.returncode == 2, result.stderr
-    assert says in result.stderr
+    assert expected_text in result.stderr
     assert len(result.stderr.splitlines()) == 1
     assert not (tmp_path / "results").exists()
     assert not (tmp_path / "data").exists()

@@ -59,7 +59,7 @@ def test_traced_program_is_counted_and_its_trace_can_be_displayed(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("params", "complaint"),
+    ("params", "expected_complaint"),
     [
         ("out*:size=1q", "this value is not a number: size=1q."),
         ("out*:sise=1m", 'there is no option "sise=1m"; known are'),
@@ -68,11 +68,13 @@ def test_traced_program_is_counted_and_its_trace_can_be_displayed(tmp_path: Path
         ("%process:maxmem=lots", '%process does not know "maxmem=lots"'),
     ],
 )
-def test_invalid_settings_are_rejected(params: str, complaint: str, tmp_path: Path, sonde_with_library: Sonde) -> None:
+def test_invalid_settings_are_rejected(
+    params: str, expected_complaint: str, tmp_path: Path, sonde_with_library: Sonde
+) -> None:
     done = sonde_with_library("iobuf", "--params", params, "--", sys.executable, "-S", "-c", WRITER)
     assert done.returncode == 2
     assert done.stderr.startswith("sonde: IOBUF_PARAMS: ")
-    assert complaint in done.stderr
+    assert expected_complaint in done.stderr
     assert done.stderr.count("\n") == 1
     assert not (tmp_path / "result").exists()
 

@@ -90,10 +90,10 @@ def test_pool_of_a_plan_equals_a_mount_on_its_targets(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("striping", "says"), [({"start": 999}, "no target of index 999"), ({"pool": "p"}, "--mount p")]
+    ("striping", "expected_text"), [({"start": 999}, "no target of index 999"), ({"pool": "p"}, "--mount p")]
 )
 def test_stripes_that_the_machine_has_not_are_refused(
-    tmp_path: Path, edison: Path, striping: dict[str, Any], says: str
+    tmp_path: Path, edison: Path, striping: dict[str, Any], expected_text: str
 ) -> None:
     plan = plan_of(1, 1)
     plan["target"]["striping"] = striping
@@ -101,7 +101,7 @@ def test_stripes_that_the_machine_has_not_are_refused(
     command = [str(SIMULATOR), "run", str(tmp_path / "plan.json"), "--system", str(edison), "--mount", "fs2"]
     done = subprocess.run([*command, "--record", str(tmp_path / "r")], check=False, capture_output=True, text=True)
     assert (done.returncode, done.stderr.count("\n")) == (2, 1)
-    assert says in done.stderr
+    assert expected_text in done.stderr
 
 
 def test_seed_determines_the_simulated_record(tmp_path: Path, edison: Path) -> None:

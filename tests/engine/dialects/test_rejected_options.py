@@ -76,13 +76,13 @@ CASES = [
 ]
 
 
-def find_row(tool: str, name: str) -> str:
+def find_row(tool: str, option: str) -> str:
     """What the page says of an option; a row may name many (`--dfs.*`)."""
     options = (PAGES / f"{tool}.md").read_text(encoding="utf-8").partition("## Options\n")[2]
     for line in options.splitlines():
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.startswith("|") else []
         option_names = [word for cell in cells[:-1] for word in re.findall(r"`([^`]+)`", cell)]
-        if any(name == word or (word.endswith(".*") and name.startswith(word[:-1])) for word in option_names):
+        if any(option == word or (word.endswith(".*") and option.startswith(word[:-1])) for word in option_names):
             return cells[-1]
     return ""
 

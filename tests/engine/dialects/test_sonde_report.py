@@ -51,13 +51,13 @@ def test_sonde_report_of_mdtest_is_on_standard_error_only(engine_path: Path, tmp
     assert re.search(r"^sonde: file-create +20 ", result.stderr, re.MULTILINE)
 
 
-@pytest.mark.parametrize("word", ["write", "read"])
-def test_grep_for_an_operation_finds_only_rows_of_ior(word: str, engine_path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("operation", ["write", "read"])
+def test_grep_for_an_operation_finds_only_rows_of_ior(operation: str, engine_path: Path, tmp_path: Path) -> None:
     """`grep -w write | tail -1` and its kin: rows begin with it, ours do not."""
     text = run_with_joined_output(engine_path, "ior -w -r -F -i 2 -t 4k -b 64k -o f --sonde-processes=2", tmp_path)
-    assert len(find_matching_lines(text, rf"^\s*{word}\b")) == 3  # two repetitions and the summary
-    assert find_matching_lines(text, rf"^sonde: {word.capitalize()} of test 0, iteration 1: transfers ")
-    assert not [line for line in find_matching_lines(text, rf":\s*{word}\b") if line.startswith("sonde")]
+    assert len(find_matching_lines(text, rf"^\s*{operation}\b")) == 3  # two repetitions and the summary
+    assert find_matching_lines(text, rf"^sonde: {operation.capitalize()} of test 0, iteration 1: transfers ")
+    assert not [line for line in find_matching_lines(text, rf":\s*{operation}\b") if line.startswith("sonde")]
 
 
 @pytest.mark.parametrize("layout", ["default", "JSON", "CSV"])

@@ -54,8 +54,8 @@ def run(engine: Path, command_line: str, folder: Path) -> str:
     return result.stdout
 
 
-def run_ior(engine: Path, folder: Path, level: int, more: str = "") -> str:
-    return run(engine, f"ior -t 4k -b 8k -i 2 -G 5 -o f {more} {'-v ' * level}", folder)
+def run_ior(engine: Path, folder: Path, verbosity: int, more_options: str = "") -> str:
+    return run(engine, f"ior -t 4k -b 8k -i 2 -G 5 -o f {more_options} {'-v ' * verbosity}", folder)
 
 
 def test_ior_without_v_prints_no_details(engine_path: Path, tmp_path: Path) -> None:
@@ -90,9 +90,9 @@ def test_ior_with_v_prints_parameters_and_task_times(engine_path: Path, tmp_path
     assert output.count("Verifying contents of the file(s) just written.\n") == 2
 
 
-@pytest.mark.parametrize("level", ["-v", "-V=1"])
-def test_mdtest_with_v_prints_parameters_and_iterations(level: str, engine_path: Path, tmp_path: Path) -> None:
-    output = run(engine_path, f"mdtest -n 4 -i 2 -d m {level}", tmp_path)
+@pytest.mark.parametrize("verbose_option", ["-v", "-V=1"])
+def test_mdtest_with_v_prints_parameters_and_iterations(verbose_option: str, engine_path: Path, tmp_path: Path) -> None:
+    output = run(engine_path, f"mdtest -n 4 -i 2 -d m {verbose_option}", tmp_path)
     lines = re.findall(r"^V-1: Rank   0 Line +\d+ (.*)$", output, re.MULTILINE)
     assert [line.partition(":")[0].strip() for line in lines if not line.startswith("\t")][: len(SETTINGS)] == SETTINGS
     assert [line for line in lines if "iteration" in line and "*" in line] == [

@@ -49,11 +49,13 @@ def hash_of(image: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def run_rejected_plan(engine: Engine, image: Path, plan: Plan, *options: str, code: int = BAD_PLAN) -> str:
+def run_rejected_plan(
+    engine: Engine, image: Path, plan: Plan, *options: str, expected_exit_code: int = BAD_PLAN
+) -> str:
     """The sentence of a run that must end before it writes a byte."""
     before = hash_of(image)
     result = run(engine, plan, *options)
-    assert result.code == code, result.err
+    assert result.code == expected_exit_code, result.err
     assert hash_of(image) == before
     return result.only_sentence
 

@@ -28,18 +28,18 @@ def skip_without_root() -> None:
 
 
 @contextmanager
-def mounted(mount_arguments: tuple[str, ...], point: Path) -> Iterator[Path]:
+def mounted(mount_arguments: tuple[str, ...], mount_point: Path) -> Iterator[Path]:
     """`mount WORDS POINT`, undone however the test ends."""
     skip_without_root()
-    point.mkdir(parents=True, exist_ok=True)
-    done = run_command("mount", *mount_arguments, str(point))
+    mount_point.mkdir(parents=True, exist_ok=True)
+    done = run_command("mount", *mount_arguments, str(mount_point))
     if done.returncode != 0:
         pytest.skip(f"cannot mount here: {done.stderr.strip()}")
     try:
-        yield point
+        yield mount_point
     finally:
-        while os.path.ismount(point) and run_command("umount", str(point)).returncode != 0:
-            if run_command("umount", "-l", str(point)).returncode != 0:
+        while os.path.ismount(mount_point) and run_command("umount", str(mount_point)).returncode != 0:
+            if run_command("umount", "-l", str(mount_point)).returncode != 0:
                 break
 
 
@@ -65,30 +65,32 @@ def loop_device(image: Path) -> Iterator[str]:
 
 
 @contextmanager
-def file_system(kind: str, folder: Path, image_folder: Path | None = None, options: str = "") -> Iterator[Path]:
-    """A file system of `kind` (ext4, xfs) mounted below `folder`, on a sparse image in `image_folder`."""
+def file_system(
+    file_system_type: str, folder: Path, image_folder: Path | None = None, options: str = ""
+) -> Iterator[Path]:
+    """A file system of `file_system_type` (ext4, xfs) mounted below `folder`, on a sparse image in `image_folder`."""
     skip_without_root()
-    maker = shutil.which(f"mkfs.{kind}")
+    maker = shutil.which(f"mkfs.{file_system_type}")
     if maker is None:
-        pytest.skip(f"mkfs.{kind} is not installed")
-    image = (image_folder or folder) / f"{kind}.img"
+        pytest.skip(f"mkfs.{file_system_type} is not installed")
+    image = (image_folder or folder) / f"{file_system_type}.img"
     with image.open("wb") as file:
-        file.truncate(SIZE_MIB[kind] << 20)
+        file.truncate(SIZE_MIB[file_system_type] << 20)
     force = {"ext4": ("-F", "-q", "-m", "0", "-E", "lazy_itable_init=1,lazy_journal_init=1"), "xfs": ("-f", "-q")}
-    completed = run_command(maker, *force[kind], str(image))
+    completed = run_command(maker, *force[file_system_type], str(image))
     assert completed.returncode == 0, completed.stderr
     with loop_device(image) as device:
-        mount_options = ("-t", kind, *(("-o", options) if options else ()), device)
-        with mounted(mount_options, folder / f"{kind}-mounted") as point:
+        mount_options = ("-t", file_system_type, *(("-o", options) if options else ()), device)
+        with mounted(mount_options, folder / f"{file_system_type}-mounted") as point:
             yield point
 
 
-def measure_free_bytes(point: Path) -> int:
+def measure_free_bytes(mount_point: Path) -> int:
     """Bytes that a user without privileges can still write."""
-    facts = os.statvfs(point)
+    facts = os.statvfs(mount_point)
     return facts.f_bavail * facts.f_frsize
 
 
-def fill_command(point: Path, leave: int) -> str:
-    """A shell command that takes all space but `leave` bytes."""
-    return f"fallocate -l {max(4096, measure_free_bytes(point) - leave)} {point}/ballast"
+def fill_command(mount_point: Path, free_bytes: int) -> str:
+    """A shell command that takes all space but `free_bytes` bytes."""
+    return f"fallocate -l {max(4096, measure_free_bytes(mount_point) - free_bytes)} {mount_point}/ballast"

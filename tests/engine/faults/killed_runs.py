@@ -14,17 +14,22 @@ MANIFEST = ".sonde-manifest.json"
 Manifest = dict[str, Any]
 
 
-def kill_a_run(engine: Engine, target: Path, name: str = "left", **data: object) -> Path:
+def kill_a_run(engine: Engine, target: Path, directory_name: str = "left", **data: object) -> Path:
     """Remains of a run that was killed in its second phase."""
     phases: list[Plan] = [{"id": "first", "op": "write"}, {"id": "long", "op": "rewrite", "stop": {"time": "60s"}}]
     plan = write_plan(
-        target, *phases, target={"directory": name}, tasks={"threads": 2}, observe={"progress": "20ms"}, data=data
+        target,
+        *phases,
+        target={"directory": directory_name},
+        tasks={"threads": 2},
+        observe={"progress": "20ms"},
+        data=data,
     )
     with engine.start(plan) as running:
         running.wait_for_phase("long")
         running.process.kill()
         assert running.result().code == -signal.SIGKILL
-    return target / name
+    return target / directory_name
 
 
 def read_manifest(folder: Path) -> Manifest:

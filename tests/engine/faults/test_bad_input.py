@@ -49,36 +49,40 @@ def check_nothing_ran(result: Result) -> None:
         assert result.end["status"] != "done"
 
 
-@pytest.mark.parametrize("wrong", WRONG_PLANS, ids=lambda wrong: wrong.name)
-def test_a_wrong_plan_is_refused_in_one_sentence(engine: Engine, target: Path, wrong: WrongPlan) -> None:
+@pytest.mark.parametrize("wrong_plan", WRONG_PLANS, ids=lambda wrong: wrong.name)
+def test_a_wrong_plan_is_refused_in_one_sentence(engine: Engine, target: Path, wrong_plan: WrongPlan) -> None:
     (target / "taken").mkdir()
     (target / "taken" / "precious").write_text("mine", encoding="utf-8")
-    plan = change_plan_members(write_plan(target), wrong.changes)
+    plan = change_plan_members(write_plan(target), wrong_plan.changes)
     result = engine.run(plan)
-    assert result.code == wrong.code, result.err
+    assert result.code == wrong_plan.code, result.err
     sentence = result.only_sentence
     check_sentence(sentence)
-    for part in wrong.says:
+    for part in wrong_plan.says:
         assert part in sentence
     check_nothing_ran(result)
     assert list_names(target) == {"taken"}
     assert (target / "taken" / "precious").read_text(encoding="utf-8") == "mine"
 
 
-@pytest.mark.parametrize(("name", "text", "says"), TEXTS, ids=[text[0] for text in TEXTS])
+@pytest.mark.parametrize(("case_name", "plan_text", "expected_text"), TEXTS, ids=[text[0] for text in TEXTS])
 def test_invalid_plan_is_rejected_in_one_sentence(
-    engine: Engine, tmp_path: Path, name: str, text: bytes, says: str
+    engine: Engine, tmp_path: Path, case_name: str, plan_text: bytes, expected_text: str
 ) -> None:
     plan = tmp_path / "plan.json"
-    plan.write_bytes(text)
-    for arguments, standard_input in ((["run", str(plan)], b""), (["run", "-"], text), (["accesses", str(plan)], b"")):
+    plan.write_bytes(plan_text)
+    for arguments, standard_input in (
+        (["run", str(plan)], b""),
+        (["run", "-"], plan_text),
+        (["accesses", str(plan)], b""),
+    ):
         done = subprocess.run(
             [str(engine.path), *arguments], input=standard_input, capture_output=True, timeout=60, check=False
         )
         message = done.stderr.decode("utf-8", errors="strict")
         assert done.returncode == BAD_PLAN, message
         assert message.count("\n") == 1
-        assert says in message
+        assert expected_text in message
         check_sentence(message.strip())
 
 
@@ -104,10 +108,10 @@ COMMAND_LINES: list[tuple[list[str], str]] = [
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"), COMMAND_LINES, ids=[" ".join(line[0]) or "nothing" for line in COMMAND_LINES]
+    ("arguments", "expected_text"), COMMAND_LINES, ids=[" ".join(line[0]) or "nothing" for line in COMMAND_LINES]
 )
 def test_a_wrong_command_line_is_refused_in_one_sentence(
-    engine: Engine, tmp_path: Path, arguments: list[str], says: str
+    engine: Engine, tmp_path: Path, arguments: list[str], expected_text: str
 ) -> None:
     (tmp_path / "target").mkdir()
     (tmp_path / "plan.json").write_text(json.dumps(write_plan(tmp_path / "target")), encoding="utf-8")
@@ -115,7 +119,7 @@ def test_a_wrong_command_line_is_refused_in_one_sentence(
         [str(engine.path), *arguments], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
     )
     assert done.returncode in (2, 3), done.stderr
-    assert says.lower() in done.stderr.lower()
+    assert expected_text.lower() in done.stderr.lower()
     assert done.stderr.count("\n") == 1, done.stderr
     check_sentence(done.stderr.strip())
     assert list_names(tmp_path / "target") == set()

@@ -23,9 +23,9 @@ LAYOUTS: list[Plan] = [
 ]
 
 
-@pytest.mark.parametrize("data", LAYOUTS, ids=lambda data: "-".join(map(str, data["files"].values())))
-def test_clean_removes_all_files_of_a_killed_run(engine: Engine, target: Path, data: Plan) -> None:
-    run_directory = kill_a_run(engine, target, **data)
+@pytest.mark.parametrize("data_table", LAYOUTS, ids=lambda data: "-".join(map(str, data["files"].values())))
+def test_clean_removes_all_files_of_a_killed_run(engine: Engine, target: Path, data_table: Plan) -> None:
+    run_directory = kill_a_run(engine, target, **data_table)
     files = [path for path in run_directory.rglob("*") if path.is_file() and path.name != MANIFEST]
     assert files
     before = list_tree(target)
@@ -197,11 +197,13 @@ def test_a_directory_in_use_by_another_run_is_refused(engine: Engine, target: Pa
         running.result()
 
 
-@pytest.mark.parametrize("kind", ["link", "file"])
-def test_a_run_directory_that_is_a_link_or_a_file_is_refused(engine: Engine, target: Path, kind: str) -> None:
+@pytest.mark.parametrize("replacement_kind", ["link", "file"])
+def test_a_run_directory_that_is_a_link_or_a_file_is_refused(
+    engine: Engine, target: Path, replacement_kind: str
+) -> None:
     outside = target.parent / "outside"
     outside.mkdir()
-    if kind == "link":
+    if replacement_kind == "link":
         (target / "mine").symlink_to(outside)
     else:
         (target / "mine").write_text("", encoding="utf-8")
@@ -220,13 +222,13 @@ def test_existing_directory_is_rejected_without_use_existing(engine: Engine, tar
 
 
 @pytest.mark.parametrize("op", ["write", "rewrite"])
-@pytest.mark.parametrize("kind", ["link", "pipe"])
-def test_planted_link_or_fifo_is_not_written_through(engine: Engine, target: Path, op: str, kind: str) -> None:
+@pytest.mark.parametrize("planted_kind", ["link", "pipe"])
+def test_planted_link_or_fifo_is_not_written_through(engine: Engine, target: Path, op: str, planted_kind: str) -> None:
     precious = target.parent / "precious"
     precious.write_bytes(b"thesis" * 200_000)
     (target / "mine").mkdir()
     link = target / "mine" / "data.t00000000"
-    if kind == "link":
+    if planted_kind == "link":
         link.symlink_to(precious)
     else:
         os.mkfifo(link)

@@ -58,15 +58,15 @@ def test_reused_process_number_counts_as_dead(engine: Engine, target: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("member", "value"), [("host", "login7"), ("pid_space", "pid:[1]")], ids=["other host", "other container"]
+    ("member", "foreign_value"), [("host", "login7"), ("pid_space", "pid:[1]")], ids=["other host", "other container"]
 )
 def test_clean_preserves_runs_of_other_hosts_or_containers(
-    engine: Engine, target: Path, member: str, value: str
+    engine: Engine, target: Path, member: str, foreign_value: str
 ) -> None:
     # On a parallel file system, `clean` on a login node must not remove the files of a running job.
     run_directory = kill_a_run(engine, target)
     manifest = read_manifest(run_directory)
-    manifest[member] = value
+    manifest[member] = foreign_value
     write_manifest(run_directory, manifest)
     before = list_tree(target)
     code, report = engine.clean(target)
@@ -155,16 +155,16 @@ def test_a_damaged_or_hostile_manifest_removes_nothing(engine: Engine, target: P
     assert list_tree(target) == []
 
 
-@pytest.mark.parametrize("kind", ["pipe", "directory", "symlink", "device"])
-def test_a_manifest_that_is_no_file_is_not_opened(engine: Engine, target: Path, kind: str) -> None:
+@pytest.mark.parametrize("planted_kind", ["pipe", "directory", "symlink", "device"])
+def test_a_manifest_that_is_no_file_is_not_opened(engine: Engine, target: Path, planted_kind: str) -> None:
     trap = target / "trap"
     trap.mkdir()
     pipe = trap / MANIFEST
-    if kind == "pipe":
+    if planted_kind == "pipe":
         os.mkfifo(pipe)  # opening it would wait for ever
-    elif kind == "directory":
+    elif planted_kind == "directory":
         pipe.mkdir()
-    elif kind == "device":
+    elif planted_kind == "device":
         pipe.symlink_to("/dev/zero")
     else:
         other = target.parent / "manifest"

@@ -183,7 +183,7 @@ def test_read_only_device_is_refused_for_writing(engine: Engine, image: Path, de
     assert run_command("blockdev", "--setro", device).returncode == 0
     try:
         assert "is read-only" in run_rejected_plan(
-            engine, image, make_plan(device), *allow_device(device), code=ENVIRONMENT
+            engine, image, make_plan(device), *allow_device(device), expected_exit_code=ENVIRONMENT
         )
         assert run(engine, make_plan(device, READ), *allow_device(device)).code == DONE
     finally:
@@ -194,7 +194,9 @@ def test_read_only_device_is_refused_for_writing(engine: Engine, image: Path, de
 def test_device_without_medium_is_refused(engine: Engine, image: Path) -> None:
     with loop_device(image) as device:
         pass
-    sentence = run_rejected_plan(engine, image, make_plan(device), *allow_device(device), code=ENVIRONMENT)
+    sentence = run_rejected_plan(
+        engine, image, make_plan(device), *allow_device(device), expected_exit_code=ENVIRONMENT
+    )
     assert "was removed or has no medium" in sentence
 
 
@@ -203,7 +205,7 @@ def test_user_without_permission_is_refused(engine: Engine, image: Path, device:
     mode = os.stat(device).st_mode & 0o777
     os.chmod(device, 0)
     try:
-        result = engine.run(make_plan(device), *allow_device(device), before=powerless)
+        result = engine.run(make_plan(device), *allow_device(device), launch_prefix=powerless)
     finally:
         os.chmod(device, mode)
     assert result.code == ENVIRONMENT, result.err
@@ -222,7 +224,7 @@ def test_link_to_a_device_resolves_to_the_device(engine: Engine, image: Path, de
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("change", "expected_sentence"),
     [
         ({"data": {"files": {"mapping": "per_task"}}}, "data.files.mapping"),
         ({"data": {"backend": "null"}}, "accesses no block devices"),
@@ -238,11 +240,13 @@ def test_link_to_a_device_resolves_to_the_device(engine: Engine, image: Path, de
         ({"phases": [WRITE, {"id": "r", "op": "read", "process": "separate"}]}, "needs a run directory"),
     ],
 )
-def test_members_of_files_are_refused(engine: Engine, image: Path, device: str, change: Plan, sentence: str) -> None:
+def test_members_of_files_are_refused(
+    engine: Engine, image: Path, device: str, change: Plan, expected_sentence: str
+) -> None:
     plan = make_plan(device)
     for table, members in change.items():
         if isinstance(members, dict):
             plan[table] = {**plan[table], **members}
         else:
             plan[table] = members
-    assert sentence in run_rejected_plan(engine, image, plan, *allow_device(device))
+    assert expected_sentence in run_rejected_plan(engine, image, plan, *allow_device(device))

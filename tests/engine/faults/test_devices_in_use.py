@@ -92,14 +92,18 @@ def test_mounted_partition_protects_the_disk(engine: Engine, image: Path, tmp_pa
 
 def test_device_below_a_loop_device_is_refused(engine: Engine, image: Path, device: str) -> None:
     with loop_device(Path(device)) as upper:
-        sentence = run_rejected_plan(engine, image, make_plan(device), *allow_device(device), code=ENVIRONMENT)
+        sentence = run_rejected_plan(
+            engine, image, make_plan(device), *allow_device(device), expected_exit_code=ENVIRONMENT
+        )
     assert f"is below the loop device {Path(upper).name}" in sentence
 
 
 def test_device_claimed_by_a_program_is_refused(engine: Engine, image: Path, device: str) -> None:
     claim = os.open(device, os.O_RDONLY | os.O_EXCL)
     try:
-        sentence = run_rejected_plan(engine, image, make_plan(device), *allow_device(device), code=ENVIRONMENT)
+        sentence = run_rejected_plan(
+            engine, image, make_plan(device), *allow_device(device), expected_exit_code=ENVIRONMENT
+        )
     finally:
         os.close(claim)
     assert "is in use by the kernel or another program" in sentence

@@ -30,8 +30,8 @@ def measure_peak_kib(engine: Engine, plan: Plan, record: Path) -> tuple[int, int
     return int(code), int(peak)
 
 
-def make_null_plan(target: Path, operations: int) -> Plan:
-    access = {"transfer": "4KiB", "block": "4KiB", "segments": operations}
+def make_null_plan(target: Path, operation_count: int) -> Plan:
+    access = {"transfer": "4KiB", "block": "4KiB", "segments": operation_count}
     return write_plan(
         target,
         {"id": "write", "op": "write"},

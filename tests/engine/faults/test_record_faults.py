@@ -25,12 +25,14 @@ from file_systems import tmpfs
 LONG: list[Plan] = [{"id": "first", "op": "write"}, {"id": "long", "op": "rewrite", "stop": {"time": "60s"}}]
 
 
-@pytest.mark.parametrize("location", ["no-such-folder/record", "folder"])
-def test_a_record_that_cannot_be_written_is_noticed_before_the_run(engine: Engine, target: Path, location: str) -> None:
+@pytest.mark.parametrize("record_path", ["no-such-folder/record", "folder"])
+def test_a_record_that_cannot_be_written_is_noticed_before_the_run(
+    engine: Engine, target: Path, record_path: str
+) -> None:
     (engine.folder / "folder").mkdir()
-    result = engine.ask("run", str(engine.plan_file(write_plan(target))), "--record", str(engine.folder / location))
+    result = engine.ask("run", str(engine.plan_file(write_plan(target))), "--record", str(engine.folder / record_path))
     assert result.code == ENVIRONMENT
-    assert f"cannot write the record {engine.folder / location}: " in result.only_sentence
+    assert f"cannot write the record {engine.folder / record_path}: " in result.only_sentence
     assert list_tree(target) == []
 
 

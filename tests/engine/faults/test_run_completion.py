@@ -17,9 +17,9 @@ from engine_under_test import BAD_PLAN, DONE, FAILED, Engine, Plan
 PLANS, A_BATCH = 96, 12
 
 
-def make_phase(chance: random.Random, number: int) -> Plan:
-    op = chance.choice(["read", "rewrite", "reread", "mixed"]) if number else "write"
-    phase: Plan = {"id": f"p{number}", "op": op, "barrier": chance.choice(["none", "phase", "intra", "intra"])}
+def make_phase(chance: random.Random, phase_number: int) -> Plan:
+    op = chance.choice(["read", "rewrite", "reread", "mixed"]) if phase_number else "write"
+    phase: Plan = {"id": f"p{phase_number}", "op": op, "barrier": chance.choice(["none", "phase", "intra", "intra"])}
     stop: Plan = {}
     if chance.random() < 0.6:
         stop["stonewall"] = chance.choice(["100ms", "500ms", "1s"])

@@ -35,12 +35,12 @@ def list_workers(running: Running) -> list[int]:
 
 
 @TEAMS
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_one_signal_ends_the_phase_and_the_run_in_good_order(
-    engine: Engine, target: Path, tasks: Plan, number: signal.Signals
+    engine: Engine, target: Path, tasks: Plan, signal_number: signal.Signals
 ) -> None:
     with start_long(engine, target, tasks) as running:
-        running.process.send_signal(number)
+        running.process.send_signal(signal_number)
         result = running.result()
     assert result.code == INTERRUPTED
     assert result.only_sentence == "interrupted in phase long; finished phases are kept"

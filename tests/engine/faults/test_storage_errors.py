@@ -21,31 +21,33 @@ MIB = 1 << 20
 HOST = socket.gethostname()
 
 
-def make_plan_that_fills_storage(point: Path, **second: object) -> Plan:
+def make_plan_that_fills_storage(mount_point: Path, **second: object) -> Plan:
     """A small phase that succeeds, then one that finds the file system full."""
-    fill: Plan = {"kind": "command", "command": fill_command(point, 12 * MIB), "need": "required"}
+    fill: Plan = {"kind": "command", "command": fill_command(mount_point, 12 * MIB), "need": "required"}
     return write_plan(
-        point,
+        mount_point,
         {"id": "small", "op": "write"},
         {"id": "full", "op": "write", "before": [fill], "access": {"transfer": "64KiB", "segments": 160}, **second},
         tasks={"threads": 2},
     )
 
 
-def assert_error_is_named(result: Result, phase: str, call: str, error: int) -> None:
+def assert_error_is_named(result: Result, phase: str, failed_call: str, error_number: int) -> None:
     """The sentence and the record say the same: which task, where, what, which error."""
     assert result.code == FAILED
-    name = errno.errorcode[error]
+    name = errno.errorcode[error_number]
     first = result.of("error")[0]
     assert (first["phase"], first["host"], first["operation"], first["errno"], first["name"]) == (
         phase,
         HOST,
-        call,
-        error,
+        failed_call,
+        error_number,
         name,
     )
-    offset_pattern = "" if call == "open" else r" at offset \d+"
-    pattern = rf"phase {phase}: task \d+ on {re.escape(HOST)}: {call} of (\S+){offset_pattern} failed: .*\({name}\)"
+    offset_pattern = "" if failed_call == "open" else r" at offset \d+"
+    pattern = (
+        rf"phase {phase}: task \d+ on {re.escape(HOST)}: {failed_call} of (\S+){offset_pattern} failed: .*\({name}\)"
+    )
     match = re.match(pattern, result.sentence)
     assert match, result.sentence
     assert match[1] == first["path"]
@@ -70,12 +72,12 @@ WAYS: list[tuple[str, Plan, str]] = [
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("kind", ["ext4", "xfs"])
+@pytest.mark.parametrize("file_system_type", ["ext4", "xfs"])
 @pytest.mark.parametrize(("members", "call"), [case[1:] for case in WAYS], ids=[case[0] for case in WAYS])
 def test_no_space_left_on_device_is_reported(
-    engine: Engine, tmp_path: Path, kind: str, members: Plan, call: str
+    engine: Engine, tmp_path: Path, file_system_type: str, members: Plan, call: str
 ) -> None:
-    with file_system(kind, tmp_path) as point:
+    with file_system(file_system_type, tmp_path) as point:
         result = engine.run(make_plan_that_fills_storage(point, **members))
         if result.code == ENVIRONMENT and "cannot run here" in result.err:
             pytest.skip(result.sentence)
@@ -232,7 +234,7 @@ def test_paced_operations_that_fail_are_not_counted_as_done(engine: Engine, targ
 def test_a_file_size_limit_is_an_error_and_no_signal(engine: Engine, target: Path) -> None:
     plan = write_plan(target, data={"access": {"transfer": "1MiB", "block": "1MiB", "segments": 100}})
     # In units of 1024 bytes: above what shared memory needs, below what the plan writes.
-    result = engine.run(plan, before=["bash", "-c", 'ulimit -f 71680; exec "$@"', "limited"])
+    result = engine.run(plan, launch_prefix=["bash", "-c", 'ulimit -f 71680; exec "$@"', "limited"])
     assert_error_is_named(result, "write", "write", errno.EFBIG)
     assert "ulimit -f" in result.sentence
     assert list_tree(target) == []
@@ -249,12 +251,12 @@ def test_directory_of_another_user_is_rejected_as_target(engine_path: Path) -> N
         for directory, mode in ((target, 0o755), (record.parent, 0o777)):
             directory.mkdir()
             directory.chmod(mode)
-        result = engine.run(write_plan(target), before=become, record=record)
+        result = engine.run(write_plan(target), launch_prefix=become, record=record)
         assert result.code == ENVIRONMENT
         assert f"target {target} is not writable for this user" in result.only_sentence
         assert list_tree(target) == []
         target.chmod(0o777)
-        assert engine.run(write_plan(target), before=become, record=record).code == 0
+        assert engine.run(write_plan(target), launch_prefix=become, record=record).code == 0
 
 
 @pytest.mark.root
@@ -278,7 +280,7 @@ def test_names_are_cold_only_where_caches_were_dropped(engine_path: Path) -> Non
             "phases": phases,
         }
         for before, record, cold in ((become, Path(folder) / "nobody", False), ([], Path(folder) / "root", True)):
-            result = engine.run(plan, before=before, record=record)
+            result = engine.run(plan, launch_prefix=before, record=record)
             assert result.code == 0, result.err
             (treated,) = result.of("treatment")
             assert treated.get("metadata_cache_dropped", False) is cold, treated

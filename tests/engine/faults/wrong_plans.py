@@ -25,10 +25,10 @@ class WrongPlan:
         return ",".join(f"{path}={'absent' if value is DROP else value}" for path, value in self.changes.items())[:70]
 
 
-def make_wrong_plan(says: str | tuple[str, ...], code: int = 2, **changes: Any) -> WrongPlan:
+def make_wrong_plan(expected_texts: str | tuple[str, ...], expected_exit_code: int = 2, **changes: Any) -> WrongPlan:
     """`changes`: dots in paths are written as two underscores, indices as numbers."""
-    parts = (says,) if isinstance(says, str) else says
-    return WrongPlan({path.replace("__", "."): value for path, value in changes.items()}, parts, code)
+    parts = (expected_texts,) if isinstance(expected_texts, str) else expected_texts
+    return WrongPlan({path.replace("__", "."): value for path, value in changes.items()}, parts, expected_exit_code)
 
 
 def make_phases(*more: dict[str, Any]) -> list[dict[str, Any]]:
@@ -243,10 +243,10 @@ PHASES = [
 ]
 
 CODE_3 = [
-    make_wrong_plan("already exists: choose another target.directory", code=3, target__directory="taken"),
+    make_wrong_plan("already exists: choose another target.directory", expected_exit_code=3, target__directory="taken"),
     make_wrong_plan(
         ("free, but the plan needs", "make the volume smaller"),
-        code=3,
+        expected_exit_code=3,
         data__access={"transfer": "1MiB", "volume": "3PiB"},
     ),
 ]
@@ -254,9 +254,9 @@ CODE_3 = [
 TREE = {"items_per_dir": 3}
 
 
-def make_wrong_tree_plan(says: str | tuple[str, ...], phase: dict[str, Any], **meta: Any) -> WrongPlan:
+def make_wrong_tree_plan(expected_texts: str | tuple[str, ...], phase: dict[str, Any], **meta: Any) -> WrongPlan:
     """A plan about a tree with one phase."""
-    return make_wrong_plan(says, data=DROP, meta={"tree": TREE, **meta}, phases=[{"id": "p", **phase}])
+    return make_wrong_plan(expected_texts, data=DROP, meta={"tree": TREE, **meta}, phases=[{"id": "p", **phase}])
 
 
 NAMES = [

@@ -16,14 +16,14 @@ RENAME_EXCHANGE = 2
 AT_FDCWD = -100
 
 
-def start_child_as_user(user: int, action: Callable[[], object]) -> int:
+def start_child_as_user(user_id: int, action: Callable[[], object]) -> int:
     """Starts a child of that user; its process number."""
     child = os.fork()
     if child == 0:
         try:
             os.setgroups([])
-            os.setgid(user)
-            os.setuid(user)
+            os.setgid(user_id)
+            os.setuid(user_id)
             action()
         except BaseException:
             os._exit(1)
@@ -31,23 +31,23 @@ def start_child_as_user(user: int, action: Callable[[], object]) -> int:
     return child
 
 
-def do_as(user: int, action: Callable[[], object]) -> None:
-    assert os.waitpid(start_child_as_user(user, action), 0)[1] == 0
+def do_as(user_id: int, action: Callable[[], object]) -> None:
+    assert os.waitpid(start_child_as_user(user_id, action), 0)[1] == 0
 
 
 @contextmanager
-def exchanging(user: int, first: Path, second: Path, pause_s: float = 0) -> Iterator[None]:
+def exchanging(user_id: int, first_path: Path, second_path: Path, pause_s: float = 0) -> Iterator[None]:
     """Another user exchanges two names, with a random pause of up to `pause_s` seconds after each exchange."""
     libc = ctypes.CDLL(None)
 
     def loop() -> None:
-        a, b = bytes(first), bytes(second)
+        a, b = bytes(first_path), bytes(second_path)
         while True:
             libc.renameat2(AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE)
             if pause_s > 0:
                 time.sleep(random.uniform(0, pause_s))
 
-    child = start_child_as_user(user, loop)
+    child = start_child_as_user(user_id, loop)
     try:
         yield
     finally:

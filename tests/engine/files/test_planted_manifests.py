@@ -20,9 +20,9 @@ MANIFEST = ".sonde-manifest.json"
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a second user needs root")
 
 
-def manifest_of(*across: Path, name: str = "shadow", **members: Any) -> str:
+def manifest_of(*across: Path, file_name: str = "shadow", **members: Any) -> str:
     """The manifest of a run that ended before the last boot, with one file."""
-    files = {"mapping": 0, "group_size": 0, "count": 1, "directories": 0, "name": name,
+    files = {"mapping": 0, "group_size": 0, "count": 1, "directories": 0, "name": file_name,
              "across": [str(path) for path in across]}  # fmt: skip
     manifest = {"sonde_manifest": 1, "run": "planted", "host": os.uname().nodename, "boot": "an earlier one",
                 "pid_space": "", "pid": 1, "process_start": 1, "period": 4096, "files": files, "threads": 1,
@@ -35,10 +35,10 @@ def make_run(folder: Path, manifest: str) -> None:
     (folder / MANIFEST).write_text(manifest, encoding="utf-8")
 
 
-def make_run_with_files(folder: Path, *outside: Path, mode: int = 0o755) -> None:
+def make_run_with_files(folder: Path, *outside: Path, directory_mode: int = 0o755) -> None:
     """A directory `folder` of root's own run, with a file there and in the directory of that name in each `outside`."""
     make_run(folder, manifest_of(*outside))
-    folder.chmod(mode)
+    folder.chmod(directory_mode)
     for where in (folder, *(path / folder.name for path in outside)):
         where.mkdir(parents=True, exist_ok=True)
         (where / "shadow").write_text("data", encoding="utf-8")
@@ -96,19 +96,19 @@ def test_manifest_of_root_linked_by_another_user_is_ignored(
     assert victim.exists()
 
 
-@pytest.mark.parametrize("mode", [0o777, 0o775, 0o757])
-def test_manifest_in_a_writable_directory_is_ignored(engine: Engine, scratch: Path, mode: int) -> None:
+@pytest.mark.parametrize("directory_mode", [0o777, 0o775, 0o757])
+def test_manifest_in_a_writable_directory_is_ignored(engine: Engine, scratch: Path, directory_mode: int) -> None:
     run = scratch / "run"
-    make_run_with_files(run, mode=mode)
+    make_run_with_files(run, directory_mode=directory_mode)
     code, report = engine.clean(scratch)
     assert code == DONE
     assert (
-        f"its directory can be written by other users (mode {mode:04o}, owner user 0 (root))"
+        f"its directory can be written by other users (mode {directory_mode:04o}, owner user 0 (root))"
         in get_single_line(report)["not_removed"]
     )
     assert f"chmod go-w {run}" in get_single_line(report)["not_removed"]
     assert list_tree(scratch) == ["run", f"run/{MANIFEST}", "run/shadow"]
-    run.chmod(0o1777 if mode == 0o777 else 0o755)
+    run.chmod(0o1777 if directory_mode == 0o777 else 0o755)
     assert engine.clean(scratch)[0] == DONE
     assert list_tree(scratch) == []
 
@@ -214,9 +214,9 @@ def test_target_dot_refers_to_the_run_directory(engine: Engine, shared_folder: P
     assert list_tree(shared_folder / "disk") == ["shadow"]
 
 
-@pytest.mark.parametrize("kind", ["link", "directory"])
+@pytest.mark.parametrize("replacement_kind", ["link", "directory"])
 def test_exchanged_run_directory_never_leads_to_the_victim(
-    engine: Engine, shared_folder: Path, victim: Path, second_user: int, kind: str
+    engine: Engine, shared_folder: Path, victim: Path, second_user: int, replacement_kind: str
 ) -> None:
     """A directory in which others may rename everything, and a long manifest, which takes time to read."""
     target = shared_folder / "open"
@@ -228,7 +228,7 @@ def test_exchanged_run_directory_never_leads_to_the_victim(
         make_run(run, manifest)
         (run / "shadow").write_text("data", encoding="utf-8")
         other = target / f"other{i}"
-        if kind == "link":
+        if replacement_kind == "link":
             do_as(second_user, partial(other.symlink_to, victim.parent))
         else:
             do_as(second_user, other.mkdir)
@@ -237,5 +237,5 @@ def test_exchanged_run_directory_never_leads_to_the_victim(
             code, report = engine.clean(target)
         assert code in (DONE, FAILED), report
         assert victim.read_text(encoding="utf-8") == "secret"
-        if kind == "directory":
+        if replacement_kind == "directory":
             assert [path.read_text(encoding="utf-8") for path in target.glob("*/shadow")].count("thesis") == i + 1

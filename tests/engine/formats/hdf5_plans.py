@@ -31,9 +31,9 @@ def make_plan(folder: Path, **data: Any) -> dict[str, Any]:
     }
 
 
-def read_record(folder: Path, kind: str) -> list[dict[str, Any]]:
+def read_record(folder: Path, line_type: str) -> list[dict[str, Any]]:
     lines = [json.loads(text) for text in (folder / "record").read_text().splitlines()]
-    return [line for line in lines if line["type"] == kind]
+    return [line for line in lines if line["type"] == line_type]
 
 
 def read_sentence(result: subprocess.CompletedProcess[str]) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import start_ranks
-from engine_under_test import Engine, Running, list_tree, with_ignored_absence
+from engine_under_test import Engine, Running, list_tree, send_signal_if_alive
 from hdf5_plans import make_plan, read_record, read_sentence
 
 pytestmark = pytest.mark.mpi
@@ -184,13 +184,13 @@ def test_killed_run_is_cleaned(
     plan |= {"phases": LONG_PHASES, "observe": {"progress": "20ms"}}
     engine = Engine(Path(hdf5_engine), tmp_path)
     launcher = [*openmpi_launcher.start, *openmpi_launcher.command(2)]
-    with engine.start(plan, before=launcher) as running:
+    with engine.start(plan, launch_prefix=launcher) as running:
         running.wait_for_phase("long")
         tasks = running.children()
         assert len(tasks) == 2
         victims = {"task": tasks[-1:], "launcher": [running.process.pid], "all": running.processes()}[victim]
         for pid in victims:
-            with_ignored_absence(pid, signal.SIGKILL)
+            send_signal_if_alive(pid, signal.SIGKILL)
         assert running.process.wait(timeout=60) != 0
         until = time.monotonic() + 60
         while list_engines(running):

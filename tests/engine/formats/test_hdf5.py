@@ -170,21 +170,25 @@ WRONG_PLANS = [
 ]
 
 
-@pytest.mark.parametrize(("change", "sentence"), WRONG_PLANS)
-def test_wrong_plan_is_one_sentence(run_plan: RunPlan, tmp_path: Path, change: dict[str, Any], sentence: str) -> None:
+@pytest.mark.parametrize(("change", "expected_sentence"), WRONG_PLANS)
+def test_wrong_plan_is_one_sentence(
+    run_plan: RunPlan, tmp_path: Path, change: dict[str, Any], expected_sentence: str
+) -> None:
     result = run_plan(2, make_plan(tmp_path, **change))
     ours = [line for line in result.stderr.splitlines() if line.startswith("sonde-engine: ")]
     assert result.returncode == 2
     assert len(ours) == 1
-    assert sentence in ours[0]
+    assert expected_sentence in ours[0]
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize(("options", "sentence"), [("-z", "-z does not go"), ("-Y", "-Y does not go")])
-def test_invalid_ior_arguments_get_one_sentence(start: RunPlan, tmp_path: Path, options: str, sentence: str) -> None:
+@pytest.mark.parametrize(("options", "expected_sentence"), [("-z", "-z does not go"), ("-Y", "-Y does not go")])
+def test_invalid_ior_arguments_get_one_sentence(
+    start: RunPlan, tmp_path: Path, options: str, expected_sentence: str
+) -> None:
     result = start(2, *f"ior -a HDF5 {options} -t 8 -b 64 -o {tmp_path}/f".split())
     assert result.returncode == 2
-    assert sum(sentence in line for line in result.stderr.splitlines()) == 1
+    assert sum(expected_sentence in line for line in result.stderr.splitlines()) == 1
     assert not (tmp_path / "f").exists()
 
 

@@ -50,8 +50,8 @@ def test_library_of_another_mpi_is_refused(hdf5_engine: str, tmp_path: Path, lib
     assert not (tmp_path / "run").exists()
 
 
-def break_file(path: Path, how: str) -> None:
-    match how:
+def break_file(path: Path, damage: str) -> None:
+    match damage:
         case "no hdf5":
             path.write_bytes(b"x" * 4096)
         case "truncated":
@@ -68,7 +68,7 @@ def break_file(path: Path, how: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("how", "sentence"),
+    ("damage", "expected_sentence"),
     [
         ("no hdf5", "is not an HDF5 file"),
         ("truncated", "truncated file"),
@@ -77,15 +77,15 @@ def break_file(path: Path, how: str) -> None:
         ("size", "holds 64 elements of 8 B"),
     ],
 )
-def test_broken_file_is_reported(run_plan: RunPlan, tmp_path: Path, how: str, sentence: str) -> None:
+def test_broken_file_is_reported(run_plan: RunPlan, tmp_path: Path, damage: str, expected_sentence: str) -> None:
     plan = make_plan(tmp_path, verify="none")
     plan["phases"] = plan["phases"][:1]
     assert run_plan(2, plan).returncode == 0
-    break_file(tmp_path / "run/data", how)
+    break_file(tmp_path / "run/data", damage)
     plan["target"]["use_existing"] = True
     plan["phases"] = [{"id": "r", "op": "read"}]
     result = run_plan(2, plan)
     assert result.returncode == 1, result.stderr
-    assert sentence in read_sentence(result)
+    assert expected_sentence in read_sentence(result)
     assert all(str(tmp_path / "run/data") in line["path"] for line in read_record(tmp_path, "error"))
     assert read_record(tmp_path, "error")

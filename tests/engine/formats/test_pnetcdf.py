@@ -141,13 +141,15 @@ WRONG_PLANS = [
 ]
 
 
-@pytest.mark.parametrize(("change", "sentence"), WRONG_PLANS)
-def test_wrong_plan_is_one_sentence(run_plan: RunPlan, tmp_path: Path, change: dict[str, Any], sentence: str) -> None:
+@pytest.mark.parametrize(("change", "expected_sentence"), WRONG_PLANS)
+def test_wrong_plan_is_one_sentence(
+    run_plan: RunPlan, tmp_path: Path, change: dict[str, Any], expected_sentence: str
+) -> None:
     result = run_plan(2, make_plan(tmp_path, **change))
     ours = [line for line in result.stderr.splitlines() if line.startswith("sonde-engine: ")]
     assert result.returncode == 2
     assert len(ours) == 1
-    assert sentence in ours[0]
+    assert expected_sentence in ours[0]
     assert not (tmp_path / "run").exists()
 
 
@@ -177,9 +179,9 @@ FILES: dict[str, tuple[Callable[[Path], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("kind", FILES)
-def test_file_of_another_program_is_refused(run_plan: RunPlan, tmp_path: Path, kind: str) -> None:
-    make, sentence = FILES[kind]
+@pytest.mark.parametrize("file_kind", FILES)
+def test_file_of_another_program_is_refused(run_plan: RunPlan, tmp_path: Path, file_kind: str) -> None:
+    make, sentence = FILES[file_kind]
     (tmp_path / "run").mkdir()
     make(tmp_path / "run" / "data")
     plan = make_plan(tmp_path, verify="none")

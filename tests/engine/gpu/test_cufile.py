@@ -22,12 +22,12 @@ def make_plan(target: Path, **data: Any) -> Plan:
     return write_plan(target, *phases, data=members, tasks={"threads": 2})
 
 
-@pytest.mark.parametrize("kind", ["zero", "stamped"])
+@pytest.mark.parametrize("payload_kind", ["zero", "stamped"])
 def test_all_bytes_go_through_cufile(
-    engine: Engine, target: Path, gpu_environment: dict[str, str], tmp_path: Path, kind: str
+    engine: Engine, target: Path, gpu_environment: dict[str, str], tmp_path: Path, payload_kind: str
 ) -> None:
     log = tmp_path / "log"
-    plan = make_plan(target, payload={"kind": kind})
+    plan = make_plan(target, payload={"kind": payload_kind})
     result = engine.run(plan, env={**gpu_environment, "FAKE_CUFILE_LOG": str(log)})
     assert result.code == DONE, result.err
     rows = [[int(value) for value in line.split()] for line in log.read_text().splitlines()]
@@ -65,7 +65,7 @@ def test_unregistered_buffers_work(engine: Engine, target: Path, gpu_environment
 
 
 @pytest.mark.parametrize(
-    ("failing", "sentence"),
+    ("failing", "expected_sentence"),
     [
         ("cuFileHandleRegister", "GPUDirect Storage is not supported on this file (EIO)"),
         ("cuFileWrite", "GPUDirect Storage is not supported on this file (EIO)"),
@@ -74,16 +74,16 @@ def test_unregistered_buffers_work(engine: Engine, target: Path, gpu_environment
     ],
 )
 def test_error_ends_the_run_in_one_sentence(
-    engine: Engine, target: Path, gpu_environment: dict[str, str], failing: str, sentence: str
+    engine: Engine, target: Path, gpu_environment: dict[str, str], failing: str, expected_sentence: str
 ) -> None:
     result = engine.run(make_plan(target), env={**gpu_environment, "FAKE_CUFILE_FAIL": failing})
     assert result.code in (FAILED, ENVIRONMENT)
-    assert sentence in result.sentence
+    assert expected_sentence in result.sentence
     assert list_tree(target) == []
 
 
 @pytest.mark.parametrize(
-    ("environment", "sentence"),
+    ("environment", "expected_sentence"),
     [
         ({"SONDE_CUFILE_LIBRARY": "/no/libcufile.so"}, "cuFile cannot be loaded (/no/libcufile.so: "),
         ({"SONDE_CUFILE_LIBRARY": "libm.so.6"}, "libm.so.6 has no cuFileDriverOpen: Sonde needs cuFile 1.1 or later"),
@@ -91,11 +91,11 @@ def test_error_ends_the_run_in_one_sentence(
     ],
 )
 def test_missing_library_is_refused_before_files_are_created(
-    engine: Engine, target: Path, gpu_environment: dict[str, str], environment: dict[str, str], sentence: str
+    engine: Engine, target: Path, gpu_environment: dict[str, str], environment: dict[str, str], expected_sentence: str
 ) -> None:
     result = engine.run(make_plan(target), env={**gpu_environment, **environment})
     assert result.code == ENVIRONMENT
-    assert sentence in result.only_sentence
+    assert expected_sentence in result.only_sentence
     assert list_tree(target) == []
 
 

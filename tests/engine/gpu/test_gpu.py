@@ -36,9 +36,9 @@ def read_copies(log: Path) -> Copies:
 SIZE = 1 << 20
 
 
-def make_plan(target: Path, kind: str = "stamped", backend: str = "posix", **io: Any) -> Plan:
+def make_plan(target: Path, payload_kind: str = "stamped", backend: str = "posix", **io: Any) -> Plan:
     """Writes and reads 1 MiB a task in transfers of 64 KiB, one task in the memory of GPU 0, one in that of GPU 1."""
-    data = {"io": {"gpus": [0, 1], **io}, "payload": {"kind": kind}, "backend": backend}
+    data = {"io": {"gpus": [0, 1], **io}, "payload": {"kind": payload_kind}, "backend": backend}
     return write_plan(target, {"id": "w", "op": "write"}, {"id": "r", "op": "read"}, data=data, tasks={"threads": 2})
 
 
@@ -49,7 +49,7 @@ def test_every_byte_is_copied_once_for_constant_content(
     """Each area is filled on the GPU before a phase that writes zeros; then a byte is copied once."""
     log = tmp_path / "log"
     environment = {"SONDE_CUDA_LIBRARY": driver, "FAKE_CUDA_LOG": str(log)}
-    reading = make_plan(target, kind="zero", backend=backend)
+    reading = make_plan(target, payload_kind="zero", backend=backend)
     result = engine.run(reading, env=environment)
     assert result.code == DONE, result.err
     copies = read_copies(log)
@@ -122,7 +122,7 @@ def test_unpinned_buffers_are_a_note(engine: Engine, target: Path, driver: str) 
 
 
 @pytest.mark.parametrize(
-    ("environment", "sentence"),
+    ("environment", "expected_sentence"),
     [
         ({"SONDE_CUDA_LIBRARY": "/no/such/libcuda.so"}, "the driver of NVIDIA GPUs cannot be loaded"),
         ({"SONDE_CUDA_LIBRARY": "libm.so.6"}, "libm.so.6 has no cuInit: Sonde needs the driver of CUDA 11 or later"),
@@ -132,11 +132,11 @@ def test_unpinned_buffers_are_a_note(engine: Engine, target: Path, driver: str) 
     ],
 )
 def test_missing_gpu_is_refused_before_files_are_created(
-    engine: Engine, target: Path, driver: str, environment: dict[str, str], sentence: str
+    engine: Engine, target: Path, driver: str, environment: dict[str, str], expected_sentence: str
 ) -> None:
     result = engine.run(make_plan(target), env={"SONDE_CUDA_LIBRARY": driver, **environment})
     assert result.code == ENVIRONMENT
-    assert sentence in result.only_sentence
+    assert expected_sentence in result.only_sentence
     assert list_tree(target) == []
 
 
@@ -161,7 +161,7 @@ def test_failed_copy_fails_the_operation(
 
 
 @pytest.mark.parametrize(
-    ("io", "sentence"),
+    ("io", "expected_sentence"),
     [
         ({"gpus": [-1]}, "must be a whole number from 0"),
         ({"gpus": ["0"]}, "must be a whole number"),
@@ -171,11 +171,11 @@ def test_failed_copy_fails_the_operation(
     ],
 )
 def test_wrong_lists_of_gpus_are_refused(
-    engine: Engine, target: Path, driver: str, io: dict[str, Any], sentence: str
+    engine: Engine, target: Path, driver: str, io: dict[str, Any], expected_sentence: str
 ) -> None:
     result = engine.run(make_plan(target, **io), env={"SONDE_CUDA_LIBRARY": driver})
     assert result.code == BAD_PLAN
-    assert sentence in result.only_sentence
+    assert expected_sentence in result.only_sentence
 
 
 def test_declarations_match_the_cuda_header(tmp_path: Path) -> None:

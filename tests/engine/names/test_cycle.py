@@ -30,20 +30,20 @@ def plan_of(target: Path, phases: list[Plan], sets: int = 2, tasks: int = 3, **m
     }
 
 
-def make_window(first: int, count: int) -> Plan:
-    return {"window": {"first": first, "count": count, "across": True}}
+def make_window(first_item: int, item_count: int) -> Plan:
+    return {"window": {"first": first_item, "count": item_count, "across": True}}
 
 
-def make_initial_phases(count: int) -> list[Plan]:
-    return [{"id": "sets", "op": "mktree"}, {"id": "objects", "op": "create", "meta": make_window(0, count)}]
+def make_initial_phases(item_count: int) -> list[Plan]:
+    return [{"id": "sets", "op": "mktree"}, {"id": "objects", "op": "create", "meta": make_window(0, item_count)}]
 
 
-def make_cycle(first: int, count: int, working: int, **more: Any) -> Plan:
+def make_cycle(first_item: int, item_count: int, working: int, **more: Any) -> Plan:
     cycle_members = {"working": working, **more.pop("cycle", {})}
     return {
-        "id": f"cycle-{first}",
+        "id": f"cycle-{first_item}",
         "op": "cycle",
-        "meta": {**make_window(first, count), "cycle": cycle_members},
+        "meta": {**make_window(first_item, item_count), "cycle": cycle_members},
         **more,
     }
 
@@ -158,7 +158,7 @@ def test_stonewall_ends_after_the_same_complete_rounds_on_all_tasks(engine: Engi
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("change", "expected_sentence"),
     [
         ({"tree": {"copies": 2, "items_per_dir": 1000}}, "per_task"),
         ({"payload": {"kind": "random"}}, "tells itself"),
@@ -167,7 +167,7 @@ def test_stonewall_ends_after_the_same_complete_rounds_on_all_tasks(engine: Engi
         ({"lookup": {"paths": "relative"}}, "full"),
     ],
 )
-def test_invalid_cycle_is_rejected(change: Plan, sentence: str, engine: Engine, target: Path) -> None:
+def test_invalid_cycle_is_rejected(change: Plan, expected_sentence: str, engine: Engine, target: Path) -> None:
     result = engine.run(plan_of(target, [make_cycle(0, 3, 4)], **change))
     assert result.code == BAD_PLAN
-    assert sentence in result.sentence
+    assert expected_sentence in result.sentence

@@ -31,7 +31,7 @@ def list_table_rows(result: Any) -> list[dict[str, float]]:
 
 
 @pytest.mark.parametrize(
-    ("op", "kind"),
+    ("op", "latency_kind"),
     [
         ("create", "create"),
         ("stat", "stat"),
@@ -40,14 +40,14 @@ def list_table_rows(result: Any) -> list[dict[str, float]]:
         ("remove", "remove"),
     ],
 )
-def test_each_operation_takes_its_latency(engine: Engine, target: Path, op: str, kind: str) -> None:
+def test_each_operation_takes_its_latency(engine: Engine, target: Path, op: str, latency_kind: str) -> None:
     result = engine.run(plan_of(target, {"id": "p", "op": op}, {"latency": "1ms"}))
     assert result.code == DONE, result.err
     end = result.finished("p")
     assert end["ops"]["done"] == 3 * ITEMS
     assert end["rates"]["total"]["ops_per_s"] == pytest.approx(3 / MS, rel=1e-3)
-    assert end["latency"][kind]["count"] == 3 * ITEMS
-    assert end["latency"][kind]["min_ns"] == end["latency"][kind]["max_ns"] == 1_000_000
+    assert end["latency"][latency_kind]["count"] == 3 * ITEMS
+    assert end["latency"][latency_kind]["min_ns"] == end["latency"][latency_kind]["max_ns"] == 1_000_000
     series = result.of("series")[0]
     assert sum(series["ops"]) == 3 * ITEMS
     assert max(series["ops"]) == pytest.approx(3 * series["slice_s"] / MS, abs=3)

@@ -61,21 +61,21 @@ def describe_file_kind(status: os.stat_result) -> str:
     return "other"
 
 
-def matches_conditions(name: str, status: os.stat_result, find: dict[str, Any]) -> bool:
+def matches_conditions(name: str, status: os.stat_result, conditions: dict[str, Any]) -> bool:
     """The conditions as Python understands them."""
     return (
-        fnmatch.fnmatchcase(name.replace("\n", "_"), find.get("name", "*"))
-        and find.get("type", "any") in ("any", describe_file_kind(status))
-        and find.get("size", status.st_size) == status.st_size
-        and find.get("size_min", 0) <= status.st_size <= find.get("size_max", 1 << 62)
-        and status.st_mtime_ns > find.get("newer_than", -1) * 10**9
+        fnmatch.fnmatchcase(name.replace("\n", "_"), conditions.get("name", "*"))
+        and conditions.get("type", "any") in ("any", describe_file_kind(status))
+        and conditions.get("size", status.st_size) == status.st_size
+        and conditions.get("size_min", 0) <= status.st_size <= conditions.get("size_max", 1 << 62)
+        and status.st_mtime_ns > conditions.get("newer_than", -1) * 10**9
     )
 
 
 def run_search(
-    engine: Engine, target: Path, find: dict[str, Any], tasks: int = 1, library: str = "", **lookup: Any
+    engine: Engine, target: Path, conditions: dict[str, Any], tasks: int = 1, library: str = "", **lookup: Any
 ) -> dict[str, Any]:
-    phase = {"id": "find", "op": "walk", "meta": {"find": find, "lookup": {"walk_from": "directory", **lookup}}}
+    phase = {"id": "find", "op": "walk", "meta": {"find": conditions, "lookup": {"walk_from": "directory", **lookup}}}
     plan = plan_of(target, Tree(), phase, tasks=tasks, target={"use_existing": True})
     result = engine.run(plan, env={"LD_PRELOAD": library}) if library else engine.run(plan)
     assert result.code == DONE, result.err
@@ -105,13 +105,15 @@ SEARCHES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("find", SEARCHES, ids=str)
-def test_search_counts_the_matching_entries(engine: Engine, target: Path, folder: Path, find: dict[str, Any]) -> None:
+@pytest.mark.parametrize("conditions", SEARCHES, ids=str)
+def test_search_counts_the_matching_entries(
+    engine: Engine, target: Path, folder: Path, conditions: dict[str, Any]
+) -> None:
     expected = list_entries_below(folder)
-    plain = {**find, "name": find["name"].replace("\\[", "[[]")} if "name" in find else find
+    plain = {**conditions, "name": conditions["name"].replace("\\[", "[[]")} if "name" in conditions else conditions
     counts = []
     for tasks in (1, 2, 16):
-        end = run_search(engine, target, find, tasks)
+        end = run_search(engine, target, conditions, tasks)
         assert end["entries"] == len(expected)
         assert end["walk"]["directories"] == sum(describe_file_kind(status) == "directory" for _, status in expected)
         counts.append(end["walk"]["matched"])
@@ -177,7 +179,7 @@ def test_walk_without_conditions_counts_directories_too(engine: Engine, target: 
 
 
 @pytest.mark.parametrize(
-    ("find", "says"),
+    ("conditions", "expected_text"),
     [
         ({}, "everything would be found"),
         ({"name": "a/b"}, "without '/'"),
@@ -189,8 +191,8 @@ def test_walk_without_conditions_counts_directories_too(engine: Engine, target: 
     ],
 )
 def test_conditions_that_make_no_sense_are_one_sentence(
-    engine: Engine, target: Path, find: dict[str, Any], says: str
+    engine: Engine, target: Path, conditions: dict[str, Any], expected_text: str
 ) -> None:
-    result = engine.run(plan_of(target, Tree(), {"id": "find", "op": "walk", "meta": {"find": find}}))
+    result = engine.run(plan_of(target, Tree(), {"id": "find", "op": "walk", "meta": {"find": conditions}}))
     assert result.code == BAD_PLAN
-    assert says in result.sentence
+    assert expected_text in result.sentence

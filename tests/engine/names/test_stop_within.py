@@ -51,7 +51,7 @@ def test_walk_within_another_walk_visits_no_more_entries(engine: Engine, target:
 
 
 @pytest.mark.parametrize(
-    ("phases", "reason"),
+    ("phases", "expected_reason"),
     [
         ([{"id": "w", "op": "stat", "stop": {"within": "nothing"}}], "no earlier phase of that name"),
         ([{"id": "c", "op": "walk"}, {"id": "w", "op": "stat", "stop": {"within": "c"}}], 'does op = "stat"'),
@@ -63,7 +63,9 @@ def test_walk_within_another_walk_visits_no_more_entries(engine: Engine, target:
         ([{"id": "r", "op": "readdir"}, {"id": "w", "op": "readdir", "stop": {"within": "r"}}], "counts directories"),
     ],
 )
-def test_invalid_stop_within_is_rejected(engine: Engine, target: Path, phases: list[Plan], reason: str) -> None:
+def test_invalid_stop_within_is_rejected(
+    engine: Engine, target: Path, phases: list[Plan], expected_reason: str
+) -> None:
     result = engine.run(plan_of(target, *phases))
     assert result.code == BAD_PLAN
-    assert reason in result.sentence
+    assert expected_reason in result.sentence

@@ -61,10 +61,10 @@ def list_remaining_names(run: Path) -> tuple[set[str], set[str]]:
     return folders, {str(path.relative_to(run)) for path in every} - folders
 
 
-@pytest.mark.parametrize("paths", ["relative", "full"])
+@pytest.mark.parametrize("path_form", ["relative", "full"])
 @pytest.mark.parametrize("shape", TREES, ids=str)
-def test_created_tree_has_the_computed_shape(engine: Engine, target: Path, shape: Tree, paths: str) -> None:
-    plan = plan_of(target, shape, *FULL[:2], target={"keep": True}, meta={"lookup": {"paths": paths}})
+def test_created_tree_has_the_computed_shape(engine: Engine, target: Path, shape: Tree, path_form: str) -> None:
+    plan = plan_of(target, shape, *FULL[:2], target={"keep": True}, meta={"lookup": {"paths": path_form}})
     result = engine.run(plan)
     assert result.code == DONE, result.err
     folders, items = shape.holds(3)
@@ -91,8 +91,8 @@ def test_every_operation_covers_every_item_and_cleans_up(
     assert list_tree(target) == []
 
 
-@pytest.mark.parametrize("length", [1, 100, 4096, 9000])
-def test_content_is_verified_also_after_a_renaming(engine: Engine, target: Path, length: int) -> None:
+@pytest.mark.parametrize("file_bytes", [1, 100, 4096, 9000])
+def test_content_is_verified_also_after_a_renaming(engine: Engine, target: Path, file_bytes: int) -> None:
     phases = [
         *FULL[:2],
         {"id": "read", "op": "read", "shift": {"by": "tasks", "n": 1}},
@@ -100,11 +100,11 @@ def test_content_is_verified_also_after_a_renaming(engine: Engine, target: Path,
         {"id": "again", "op": "rename"},
         {"id": "reread", "op": "read"},
     ]
-    meta = {"file": {"write": length, "read": length}, "verify": "on_read"}
+    meta = {"file": {"write": file_bytes, "read": file_bytes}, "verify": "on_read"}
     result = engine.run(plan_of(target, Tree(depth=1, branching=2, per_dir=5), *phases, meta=meta))
     assert result.code == DONE, result.err
     for name in ("read", "reread"):
-        assert result.finished(name)["verify"] == {"checked_bytes": 45 * length, "mismatches": 0}
+        assert result.finished(name)["verify"] == {"checked_bytes": 45 * file_bytes, "mismatches": 0}
 
 
 def test_changed_file_is_detected_and_located(engine: Engine, target: Path) -> None:

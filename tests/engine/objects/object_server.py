@@ -24,7 +24,7 @@ Environ = dict[str, Any]
 
 
 class SilentHandler(WSGIRequestHandler):
-    def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
+    def log_request(self, status_code: int | str = "-", response_bytes: int | str = "-") -> None:
         """Writes nothing."""
 
 
@@ -83,8 +83,8 @@ class ObjectServer:
         s3_backends[DEFAULT_ACCOUNT_ID]["aws"].put_object(BUCKET, key, content)
 
 
-def make_error_body(code: str, message: str) -> bytes:
-    return f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>{message}</Message></Error>".encode()
+def make_error_body(error_code: str, message: str) -> bytes:
+    return f"<?xml version='1.0'?><Error><Code>{error_code}</Code><Message>{message}</Message></Error>".encode()
 
 
 @contextmanager

@@ -88,9 +88,9 @@ WRONG_PLANS: dict[str, tuple[list[Plan], Plan, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRONG_PLANS)
-def test_impossible_plan_is_rejected(engine: Engine, service: ObjectServer, name: str) -> None:
-    phases, members, fragment = WRONG_PLANS[name]
+@pytest.mark.parametrize("case_name", WRONG_PLANS)
+def test_impossible_plan_is_rejected(engine: Engine, service: ObjectServer, case_name: str) -> None:
+    phases, members, fragment = WRONG_PLANS[case_name]
     result = engine.run(make_object_plan(*phases, **json.loads(json.dumps(members))))
     assert result.code == BAD_PLAN, result.err
     assert fragment in result.only_sentence
@@ -111,9 +111,9 @@ REFUSALS: dict[str, tuple[Fault, int, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSALS)
-def test_refusal_before_the_run_is_one_sentence(engine: Engine, service: ObjectServer, name: str) -> None:
-    fault, code, fragment = REFUSALS[name]
+@pytest.mark.parametrize("case_name", REFUSALS)
+def test_refusal_before_the_run_is_one_sentence(engine: Engine, service: ObjectServer, case_name: str) -> None:
+    fault, code, fragment = REFUSALS[case_name]
     service.faults.append(Fault(fault.status, fault.code, fault.message))
     result = engine.run(make_object_plan(target={"s3": {"retries": 1}}))
     assert result.code == code

@@ -10,9 +10,11 @@ NO_END = (1 << 64) - 1
 Parts = list[tuple[int, int, bytes]]
 
 
-def pack_lov_layout(stripe: int, *osts: int, count: int | None = None) -> bytes:
-    """struct lov_user_md_v1 of lustre_user.h with its objects; without them when only a `count` was asked for."""
-    head = struct.pack("<IIQQIHH", 0x0BD10BD0, 1, 17, 0, stripe, len(osts) if count is None else count, 0)
+def pack_lov_layout(stripe_bytes: int, *osts: int, requested_stripes: int | None = None) -> bytes:
+    """struct lov_user_md_v1 of lustre_user.h with its objects; without objects when `requested_stripes` is given."""
+    head = struct.pack(
+        "<IIQQIHH", 0x0BD10BD0, 1, 17, 0, stripe_bytes, len(osts) if requested_stripes is None else requested_stripes, 0
+    )
     return head + b"".join(struct.pack("<QQII", 5, 0, 0, ost) for ost in osts)
 
 

@@ -15,16 +15,29 @@ Operation = tuple[int, int, int, int]  # kind, file, offset, length
 THINK_NS = 5_000_000
 
 
-def pack_list(tasks: Sequence[Sequence[Operation]], sizes: Sequence[int], think_ns: int = THINK_NS) -> bytes:
+def pack_list(
+    operations_by_task: Sequence[Sequence[Operation]], file_sizes: Sequence[int], think_ns: int = THINK_NS
+) -> bytes:
     """The list; each operation has the same think time, and each file one handle of its number."""
-    largest = max(length for task in tasks for _, _, _, length in task)
-    count = sum(map(len, tasks))
+    largest = max(length for task in operations_by_task for _, _, _, length in task)
+    count = sum(map(len, operations_by_task))
     header = struct.pack(
-        "<8s6I4Q", b"SONDEOPS", 1, len(tasks), len(sizes), len(sizes), largest, 0, count, sum(sizes), 0, 0
+        "<8s6I4Q",
+        b"SONDEOPS",
+        1,
+        len(operations_by_task),
+        len(file_sizes),
+        len(file_sizes),
+        largest,
+        0,
+        count,
+        sum(file_sizes),
+        0,
+        0,
     )
-    tables = struct.pack(f"<{len(tasks) + len(sizes)}Q", *map(len, tasks), *sizes)
+    tables = struct.pack(f"<{len(operations_by_task) + len(file_sizes)}Q", *map(len, operations_by_task), *file_sizes)
     rows = b""
-    for task in tasks:
+    for task in operations_by_task:
         for kind, file, offset, length in task:
             handle = 0 if kind in (STAT, REMOVE) else file
             flags = READS | WRITES | CREATES if kind == OPEN else 0
@@ -45,14 +58,14 @@ COUNTS = {"open": 3, "write": 4, "read": 2, "fsync": 1, "close": 3, "stat": 1, "
 WRITTEN, READ_BYTES = 1000 + 300 + 4096 + 1, 200
 
 
-def make_replay_plan(path: Path, operations: Path, **members: Any) -> dict[str, Any]:
+def make_replay_plan(path: Path, list_path: Path, **members: Any) -> dict[str, Any]:
     """A plan that replays TWO_TASKS."""
     data: dict[str, Any] = {
         "files": {"mapping": "shared", "count": len(SIZES)},
         "access": {"transfer": 4096, "block": 4096},
     }
     data.update(members.pop("data", {}))
-    phase = {"id": "replay", "op": "replay", "replay_file": str(operations), **members.pop("phase", {})}
+    phase = {"id": "replay", "op": "replay", "replay_file": str(list_path), **members.pop("phase", {})}
     return {
         "schema": "sonde-plan/2",
         "id": "again",

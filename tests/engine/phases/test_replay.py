@@ -58,16 +58,18 @@ def test_replay_leaves_nothing_behind(engine: Engine, target: Path, operations: 
     assert list(target.iterdir()) == []
 
 
-@pytest.mark.parametrize(("think_time", "each_s"), [("as_traced", 0.001 + THINK_NS * 1e-9), ("none", 0.001)])
+@pytest.mark.parametrize(
+    ("think_time", "expected_operation_s"), [("as_traced", 0.001 + THINK_NS * 1e-9), ("none", 0.001)]
+)
 def test_replay_takes_think_time_and_latency(
-    engine: Engine, target: Path, operations: Path, think_time: str, each_s: float
+    engine: Engine, target: Path, operations: Path, think_time: str, expected_operation_s: float
 ) -> None:
     delays = {"create": "1ms", "sync": "1ms", "close": "1ms"}  # these have no latency
     data = {"backend": "paced", "paced": {"latency": "1ms", "delays": delays}}
     result = engine.run(make_replay_plan(target, operations, data=data, phase={"think_time": think_time}))
     assert result.code == DONE, result.err
     calls = len(TWO_TASKS[0])
-    assert result.finished("replay")["seconds"]["elapsed"] == pytest.approx(calls * each_s, rel=1e-3)
+    assert result.finished("replay")["seconds"]["elapsed"] == pytest.approx(calls * expected_operation_s, rel=1e-3)
     writes = next(line for line in result.of("histogram") if line["kind"] == "write")
     assert writes["sum_ns"] == pytest.approx(COUNTS["write"] * 1e6, rel=1e-3)  # pauses are in no latency
 
@@ -126,13 +128,13 @@ WRONG_PLANS: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("complaint", "members"), WRONG_PLANS, ids=[case[0][:40] for case in WRONG_PLANS])
+@pytest.mark.parametrize(("expected_complaint", "members"), WRONG_PLANS, ids=[case[0][:40] for case in WRONG_PLANS])
 def test_wrong_replay_is_refused_in_one_sentence(
-    engine: Engine, target: Path, operations: Path, complaint: str, members: dict[str, Any]
+    engine: Engine, target: Path, operations: Path, expected_complaint: str, members: dict[str, Any]
 ) -> None:
     result = engine.run(make_replay_plan(target, operations, **members))
     assert result.code == BAD_PLAN
-    assert complaint in result.only_sentence
+    assert expected_complaint in result.only_sentence
     assert list(target.iterdir()) == []
 
 

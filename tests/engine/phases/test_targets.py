@@ -134,7 +134,10 @@ def test_files_with_unknown_layout_are_counted(engine: Engine, target: Path, lay
 
 def test_component_chosen_during_write_is_read_again(engine: Engine, target: Path, layout_folder: Path) -> None:
     """The second component has no targets yet, and stays so: its bytes are nobody's, and the engine asks once."""
-    parts = [(0, 4 * KIB64, pack_lov_layout(KIB64, 0)), (4 * KIB64, NO_END, pack_lov_layout(KIB64, count=2))]
+    parts = [
+        (0, 4 * KIB64, pack_lov_layout(KIB64, 0)),
+        (4 * KIB64, NO_END, pack_lov_layout(KIB64, requested_stripes=2)),
+    ]
     (layout_folder / "data").write_bytes(pack_composite_layout(parts))
     data = {"files": {"mapping": "shared", "name": "data"}, "access": {"transfer": "64KiB", "block": "512KiB"}}
     result = engine.run(write_plan(target, data=data), env={"SONDE_PRETEND_LAYOUTS": str(layout_folder)})

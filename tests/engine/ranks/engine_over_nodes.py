@@ -23,7 +23,9 @@ class EngineOverNodes(Engine):
         self.nodes = nodes
         self.launcher = launcher
 
-    def start(self, plan: Plan | str | bytes, *arguments: str, before: Sequence[str] = (), **options: Any) -> Running:
+    def start(
+        self, plan: Plan | str | bytes, *arguments: str, launch_prefix: Sequence[str] = (), **options: Any
+    ) -> Running:
         assert isinstance(plan, dict)
         tasks = plan.get("tasks", {})
         count = tasks.get("processes", 1) * tasks.get("threads", 1)
@@ -35,10 +37,12 @@ class EngineOverNodes(Engine):
             script = self.folder / "engine-over-ssh"
             script.write_text(f'#!/bin/sh\nexec {shlex.join(start)} "$@"\n', encoding="utf-8")
             script.chmod(0o755)
-            return Engine(script, self.folder).start(spread, *arguments, before=before, **options)
+            return Engine(script, self.folder).start(spread, *arguments, launch_prefix=launch_prefix, **options)
         start = self.nodes.start(self.launcher.name, self.launcher.start, ranks)
         module = str(find_built_program(self.launcher.module))
-        return super().start(spread, "--mpi-module", module, *arguments, before=[*before, *start], **options)
+        return super().start(
+            spread, "--mpi-module", module, *arguments, launch_prefix=[*launch_prefix, *start], **options
+        )
 
     def run(self, plan: Plan | str | bytes, *arguments: str, **options: Any) -> Result:
         result = super().run(plan, *arguments, **options)

@@ -78,13 +78,26 @@ class ManyNodes:
     def __exit__(self, *_: object) -> None:
         self._remove()
 
-    def _add_node(self, number: int, space: str, head: str) -> None:
-        self._ip("netns", "add", space)
-        self._ip("-n", space, "link", "set", "lo", "up")
-        self._ip("link", "add", "e0", "netns", space, "type", "veth", "peer", "name", f"v{number}", "netns", head)
-        self._ip("-n", head, "link", "set", f"v{number}", "master", "br0", "up")
-        self._ip("-n", space, "link", "set", "e0", "up")
-        self._ip("-n", space, "addr", "add", f"10.94.0.{number}/24", "dev", "e0")
+    def _add_node(self, node_number: int, network_namespace: str, head_namespace: str) -> None:
+        self._ip("netns", "add", network_namespace)
+        self._ip("-n", network_namespace, "link", "set", "lo", "up")
+        self._ip(
+            "link",
+            "add",
+            "e0",
+            "netns",
+            network_namespace,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            f"v{node_number}",
+            "netns",
+            head_namespace,
+        )
+        self._ip("-n", head_namespace, "link", "set", f"v{node_number}", "master", "br0", "up")
+        self._ip("-n", network_namespace, "link", "set", "e0", "up")
+        self._ip("-n", network_namespace, "addr", "add", f"10.94.0.{node_number}/24", "dev", "e0")
 
     def _remove(self) -> None:
         for name in [*self.names, "head"]:
@@ -94,31 +107,31 @@ class ManyNodes:
     def _ip(*arguments: str) -> None:
         subprocess.run(["ip", *arguments], check=True, capture_output=True, text=True)
 
-    def differs(self, name: str, commands: str) -> None:
+    def differs(self, node_name: str, commands: str) -> None:
         """Shell commands that run on one node before its processes start; empty by default."""
-        (self.folder / f"env.{name}").write_text(commands, encoding="utf-8")
+        (self.folder / f"env.{node_name}").write_text(commands, encoding="utf-8")
 
-    def unplug(self, name: str) -> None:
+    def unplug(self, node_name: str) -> None:
         """As when its cable is cut: nothing that it says is heard any more, and no connection ends."""
-        self._ip("-n", self.prefix + "head", "link", "set", f"v{self.names.index(name) + 1}", "down")
+        self._ip("-n", self.prefix + "head", "link", "set", f"v{self.names.index(node_name) + 1}", "down")
 
-    def plug_in(self, name: str) -> None:
-        self._ip("-n", self.prefix + "head", "link", "set", f"v{self.names.index(name) + 1}", "up")
+    def plug_in(self, node_name: str) -> None:
+        self._ip("-n", self.prefix + "head", "link", "set", f"v{self.names.index(node_name) + 1}", "up")
 
     def mpiexec(self, mpiexec: Path, per_node: int, *command: str) -> list[str]:
         """The command line that runs `command` with `per_node` ranks on every node, by hydra."""
         return self.start("mpich", (str(mpiexec),), per_node * self.count, *command)
 
-    def start(self, kind: str, program: tuple[str, ...], ranks: int, *command: str) -> list[str]:
-        """The same with so many ranks in all, the first nodes filled first. `kind`: "mpich", "openmpi", or "ssh", where
+    def start(self, launcher: str, program: tuple[str, ...], ranks: int, *command: str) -> list[str]:
+        """The same with so many ranks in all, the first nodes filled first. `launcher`: "mpich", "openmpi", or "ssh", where
         `program` is the engine, which starts itself on all nodes, and `command` are its arguments."""
         used = self.names[: min(self.count, ranks)]
         each, more = divmod(ranks, len(used))
         where = ",".join(f"{name}:{each + (number < more)}" for number, name in enumerate(used))
         shell = str(self.folder / "remote-shell")
-        if kind == "mpich":
+        if launcher == "mpich":
             launch = [*program, "-launcher", "ssh", "-launcher-exec", shell, "-hosts", where]
-        elif kind == "ssh":
+        elif launcher == "ssh":
             options = ["--hosts", ",".join(used), "--processes", str(ranks), "--shell", shell]
             return [*self._enter_head(), *program, "ssh", *options, *command]
         else:

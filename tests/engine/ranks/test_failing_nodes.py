@@ -56,10 +56,10 @@ def start(request: pytest.FixtureRequest) -> Launcher:
     return launcher_found
 
 
-def list_processes_of_host(running: Running, name: str) -> list[int]:
+def list_processes_of_host(running: Running, host: str) -> list[int]:
     """The processes of this start on one node, found by their host name."""
     pids = [pid for pid, environment in iterate_environments() if running.token.encode() in environment]
-    return [pid for pid in pids if read_host_name(pid) == name]
+    return [pid for pid in pids if read_host_name(pid) == host]
 
 
 def read_host_name(pid: int) -> str:
@@ -67,12 +67,12 @@ def read_host_name(pid: int) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()
 
 
-def unplug_node(nodes: ManyNodes, running: Running, name: str) -> None:
-    nodes.unplug(name)
+def unplug_node(nodes: ManyNodes, running: Running, node_name: str) -> None:
+    nodes.unplug(node_name)
 
 
-def stop_processes_of_node(nodes: ManyNodes, running: Running, name: str) -> None:
-    for pid in list_processes_of_host(running, name):
+def stop_processes_of_node(nodes: ManyNodes, running: Running, node_name: str) -> None:
+    for pid in list_processes_of_host(running, node_name):
         os.kill(pid, signal.SIGSTOP)
 
 
@@ -124,9 +124,9 @@ def wait_until_gone(processes: list[int]) -> None:
             assert select.select([file], [], [], 30)[0], f"process {pid} of the other node waits without end"
 
 
-def name_of(pid: int) -> str:
+def name_of(process_id: int) -> str:
     try:
-        return Path(f"/proc/{pid}/comm").read_text().strip()
+        return Path(f"/proc/{process_id}/comm").read_text().strip()
     except OSError:
         return ""
 
@@ -163,12 +163,12 @@ def test_node_with_another_engine_is_reported_before_the_run(
     assert (ended.lines, list_tree(target)) == ([], [])
 
 
-@pytest.mark.parametrize("location", ["run directory", "in place"])
+@pytest.mark.parametrize("missing_directory", ["run directory", "in place"])
 def test_node_with_another_target_is_reported_before_any_phase(
-    location: str, engine_path: Path, start: Launcher, target: Path, tmp_path: Path
+    missing_directory: str, engine_path: Path, start: Launcher, target: Path, tmp_path: Path
 ) -> None:
     plan = write_plan(target, tasks={"threads": 4})
-    if location == "in place":
+    if missing_directory == "in place":
         plan["data"]["files"] = {"mapping": "shared", "paths": [str(target / "file")]}
         plan["target"]["use_existing"] = True
     with ManyNodes(2, tmp_path) as nodes:

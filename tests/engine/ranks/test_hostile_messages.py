@@ -40,16 +40,16 @@ def mpich() -> Launcher:
     return launcher
 
 
-def run_in_network(nodes: ManyNodes, name: str, *arguments: str) -> str:
-    command = ["nsenter", f"--net=/run/netns/{nodes.prefix}{name}", *arguments]
+def run_in_network(nodes: ManyNodes, node_name: str, *arguments: str) -> str:
+    command = ["nsenter", f"--net=/run/netns/{nodes.prefix}{node_name}", *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-def list_udp_sockets(nodes: ManyNodes, name: str) -> list[tuple[str, int]]:
+def list_udp_sockets(nodes: ManyNodes, node_name: str) -> list[tuple[str, int]]:
     """Local addresses and ports of the UDP sockets in the network of a node."""
     lines = (
-        run_in_network(nodes, name, "cat", "/proc/net/udp").splitlines()[1:]
-        + run_in_network(nodes, name, "cat", "/proc/net/udp6").splitlines()[1:]
+        run_in_network(nodes, node_name, "cat", "/proc/net/udp").splitlines()[1:]
+        + run_in_network(nodes, node_name, "cat", "/proc/net/udp6").splitlines()[1:]
     )
     locals_ = [line.split()[1].split(":") for line in lines]
     return [

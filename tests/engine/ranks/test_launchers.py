@@ -154,8 +154,8 @@ def find_mpich_with_module() -> Launcher:
     return launcher_found
 
 
-def make_nodes(count: int, folder: Path) -> many_nodes.ManyNodes:
+def make_nodes(node_count: int, folder: Path) -> many_nodes.ManyNodes:
     reason = many_nodes.explain_unavailability()
     if reason:
         pytest.skip(reason)
-    return many_nodes.ManyNodes(count, folder)
+    return many_nodes.ManyNodes(node_count, folder)

@@ -47,7 +47,7 @@ def test_training_epoch_reads_all_samples(
     plan["data"]["access"] = {"transfer": "4KiB", "block": "32KiB", "segments": 4}
     module = str(start_ranks.find_built_program(mpi_launcher.module))
     start = [*mpi_launcher.start, *mpi_launcher.command(3)]
-    result = Engine(engine_path, tmp_path).run(plan, "--mpi-module", module, before=start)
+    result = Engine(engine_path, tmp_path).run(plan, "--mpi-module", module, launch_prefix=start)
     assert result.code == DONE, result.err
     volume = result.finished("write")["bytes"]["written"]
     end = result.finished("epoch0")

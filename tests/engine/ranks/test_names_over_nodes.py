@@ -19,8 +19,10 @@ WALK_OF_DIRECTORY = {"lookup": {"walk_from": "directory"}}
 NEXT = {"by": "nodes", "n": 1}
 
 
-@pytest.mark.parametrize(("scope", "trees"), [("shared", 1), ("per_node", NODES)])
-def test_each_name_is_met_once_over_all_nodes(scope: str, trees: int, engine_path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("tree_scope", "expected_trees"), [("shared", 1), ("per_node", NODES)])
+def test_each_name_is_met_once_over_all_nodes(
+    tree_scope: str, expected_trees: int, engine_path: Path, tmp_path: Path
+) -> None:
     launcher = start_ranks.find_mpich()
     module = start_ranks.find_built_program("sonde-mpi-abi.so")
     reason = many_nodes.explain_unavailability()
@@ -33,7 +35,7 @@ def test_each_name_is_met_once_over_all_nodes(scope: str, trees: int, engine_pat
         "id": "nodes",
         "target": {"path": str(target), "min_free": 0},
         "meta": {
-            "tree": {"depth": 2, "branching": 3, "items_per_dir": 5, "scope": scope},
+            "tree": {"depth": 2, "branching": 3, "items_per_dir": 5, "scope": tree_scope},
             "file": {"write": 64, "read": 64},
             "verify": "on_read",
         },
@@ -61,7 +63,7 @@ def test_each_name_is_met_once_over_all_nodes(scope: str, trees: int, engine_pat
     lines = parse_record((tmp_path / "record").read_text())
     assert lines[0]["nodes"] == NODES
     ends = {line["phase"]: line for line in lines if line["type"] == "phase_end"}
-    items, folders = 13 * 5 * NODES * RANKS, 13 * trees
+    items, folders = 13 * 5 * NODES * RANKS, 13 * expected_trees
     assert {name: ends[name]["ops"]["done"] for name in ("create", "read", "remove")} == dict.fromkeys(
         ("create", "read", "remove"), items
     )
@@ -72,6 +74,6 @@ def test_each_name_is_met_once_over_all_nodes(scope: str, trees: int, engine_pat
     tops = 1  # the walk begins one level higher
     assert ends["find"]["entries"] == items + folders + tops
     assert ends["find"]["walk"] == {"directories": folders + tops, "examined": match_count, "matched": match_count}
-    assert ends["readdir"]["entries"] == items + folders - trees
+    assert ends["readdir"]["entries"] == items + folders - expected_trees
     assert ends["mktree"]["ops"]["done"] == ends["rmtree"]["ops"]["done"] == folders
     assert list(target.iterdir()) == []

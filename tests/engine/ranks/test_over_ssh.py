@@ -134,16 +134,16 @@ def kill_node_command(running: Running) -> None:
     os.kill(read_parent_pid(find_process_of_second_host(running)), signal.SIGKILL)
 
 
-@pytest.mark.parametrize("end", [kill_process, kill_node_command])
+@pytest.mark.parametrize("kill_part", [kill_process, kill_node_command])
 def test_run_ends_when_a_part_of_it_is_killed(
-    end: Callable[[Running], None], nodes: ManyNodes, engine_path: Path, target: Path, tmp_path: Path
+    kill_part: Callable[[Running], None], nodes: ManyNodes, engine_path: Path, target: Path, tmp_path: Path
 ) -> None:
     plan = write_plan(target, *LONG, tasks={"threads": 4}, observe={"progress": "50ms"})
     engine = EngineOverNodes(engine_path, tmp_path, nodes, start_ranks.make_ssh_launcher())
     with engine.start(plan, env={"SONDE_NODE_PATIENCE": "2"}) as running:
         running.wait_for_phase("long")
         running.wait_for('"nodes_seen":2')
-        end(running)
+        kill_part(running)
         result = running.result()
         assert find_processes(running, "run") == find_processes(running, "ssh-node") == []
     assert result.code == 1, result.err
@@ -170,16 +170,16 @@ def test_processes_end_in_good_order_without_the_hub(
     assert list_tree(target) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_to_the_hub_ends_all_processes_in_good_order(
-    number: signal.Signals, nodes: ManyNodes, engine_path: Path, target: Path, tmp_path: Path
+    signal_number: signal.Signals, nodes: ManyNodes, engine_path: Path, target: Path, tmp_path: Path
 ) -> None:
     plan = write_plan(target, *LONG, tasks={"threads": 4})
     engine = EngineOverNodes(engine_path, tmp_path, nodes, start_ranks.make_ssh_launcher())
     with engine.start(plan) as running:
         running.wait_for_phase("long")
         (hub,) = find_processes(running, "ssh")
-        os.kill(hub, number)
+        os.kill(hub, signal_number)
         result = running.result()
     assert result.code == INTERRUPTED, result.err
     assert result.of("end")[0]["status"] == "interrupted"

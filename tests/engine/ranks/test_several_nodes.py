@@ -37,32 +37,32 @@ def list_lines_by_node(result: Result, phase: str = "p") -> list[Line]:
     return [dict(zip(line["columns"], row, strict=True)) for row in line["rows"]]
 
 
-@pytest.mark.parametrize("count", [2, 8])
+@pytest.mark.parametrize("node_count", [2, 8])
 def test_tasks_on_several_nodes_match_the_paced_truth(
-    count: int, engine_path: Path, node_launcher: Launcher, target: Path, tmp_path: Path
+    node_count: int, engine_path: Path, node_launcher: Launcher, target: Path, tmp_path: Path
 ) -> None:
-    plan = plan_of(target, STEPPED, threads=count, paced={"latency": "1ms", "slow_tasks": {"1": 10}})
-    with ManyNodes(count, tmp_path) as nodes:
+    plan = plan_of(target, STEPPED, threads=node_count, paced={"latency": "1ms", "slow_tasks": {"1": 10}})
+    with ManyNodes(node_count, tmp_path) as nodes:
         result = EngineOverNodes(engine_path, tmp_path, nodes, node_launcher).run(plan)
-    truth = [schedule_task(256, MIB, STEPPED, latency=1e-3, slow=10 if n == 1 else 1) for n in range(count)]
+    truth = [schedule_task(256, MIB, STEPPED, latency_s=1e-3, slowdown=10 if n == 1 else 1) for n in range(node_count)]
     check_latency(check_phase_end(result, truth), truth)
-    assert result.of("run")[0]["nodes"] == count
+    assert result.of("run")[0]["nodes"] == node_count
     assert [row["host"] for row in list_lines_by_node(result)] == nodes.names
 
 
-@pytest.mark.parametrize("count", [2, 8])
+@pytest.mark.parametrize("node_count", [2, 8])
 def test_training_on_several_nodes_matches_the_queue(
-    count: int, engine_path: Path, node_launcher: Launcher, target: Path, tmp_path: Path
+    node_count: int, engine_path: Path, node_launcher: Launcher, target: Path, tmp_path: Path
 ) -> None:
-    plan = make_training_plan(target, {"batch_size": 2, "compute_time": "60ms", "prefetch": 2}, tasks=count)
-    with ManyNodes(count, tmp_path) as nodes:
+    plan = make_training_plan(target, {"batch_size": 2, "compute_time": "60ms", "prefetch": 2}, tasks=node_count)
+    with ManyNodes(node_count, tmp_path) as nodes:
         result = EngineOverNodes(engine_path, tmp_path, nodes, node_launcher).run(plan)
     training = result.finished("epoch0")["training"]
     utilization, first, _ = follow_queue(6, 2 * 2 * MIB / RATE, 60e-3, prefetch=2)
     assert training["utilization"] == pytest.approx(utilization, rel=EXACT)
     assert training["lowest_utilization"] == pytest.approx(utilization, rel=EXACT)
     assert training["first_batch_s"] == pytest.approx(first, rel=EXACT)
-    assert (training["accelerators"], training["samples"]) == (count, count * 12)
+    assert (training["accelerators"], training["samples"]) == (node_count, node_count * 12)
     assert [row["host"] for row in list_lines_by_node(result, "epoch0")] == nodes.names
 
 

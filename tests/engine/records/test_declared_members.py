@@ -20,7 +20,7 @@ def test_example_has_declared_members_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "path", "complaint"),
+    ("line_type", "path", "expected_path"),
     [
         ("phase_end", ("bytes",), "phase_end.bytes.extra"),
         ("phase_end", ("rates", "total"), "phase_end.rates.total.extra"),
@@ -28,13 +28,13 @@ def test_example_has_declared_members_only() -> None:
         ("series", (), "series.extra"),
     ],
 )
-def test_undeclared_member_is_reported(kind: str, path: tuple[str, ...], complaint: str) -> None:
-    line = copy.deepcopy(next(line for line in EXAMPLE if line["type"] == kind))
+def test_undeclared_member_is_reported(line_type: str, path: tuple[str, ...], expected_path: str) -> None:
+    line = copy.deepcopy(next(line for line in EXAMPLE if line["type"] == line_type))
     table = line
     for name in path:
         table = table[name]
     table["extra"] = 1
-    assert find_schema_errors(line) == [f"{complaint} is not declared in record.schema.json"]
+    assert find_schema_errors(line) == [f"{expected_path} is not declared in record.schema.json"]
 
 
 def test_engine_writes_declared_members_only(engine: Engine, tmp_path: Path) -> None:

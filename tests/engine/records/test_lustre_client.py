@@ -24,8 +24,8 @@ IMPORT = """import:
 """
 
 
-def write_files(root: Path, files: dict[str, str]) -> Path:
-    for name, text in files.items():
+def write_files(root: Path, text_by_path: dict[str, str]) -> Path:
+    for name, text in text_by_path.items():
         path = root / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

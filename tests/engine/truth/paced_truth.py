@@ -56,8 +56,8 @@ class ServedTime:
         for i in range(len(steps) - 1):
             self.before.append(self.before[-1] + self._compute_bytes_in_step(i, self.at[i + 1] - self.at[i]))
 
-    def _compute_bytes_in_step(self, step: int, seconds: float) -> float:
-        return self.rate[step] * seconds + self.slope[step] * seconds * seconds / 2
+    def _compute_bytes_in_step(self, step: int, duration_s: float) -> float:
+        return self.rate[step] * duration_s + self.slope[step] * duration_s * duration_s / 2
 
     def by(self, time: float) -> float:
         """Bytes from the start to `time` when the server never waits."""

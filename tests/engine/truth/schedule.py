@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 Steps = Sequence[tuple[float, float]]  # (seconds since the start, bytes per second from there on)
 
 
-def time_for(volume: float, start: float, steps: Steps, ramp: bool) -> float:
-    """When `volume` bytes that begin at `start` have moved, by integrating the rate in small exact pieces."""
-    now, remaining = start, float(volume)
+def time_for(byte_count: float, start: float, steps: Steps, ramp: bool) -> float:
+    """When `byte_count` bytes that begin at `start` have moved, by integrating the rate in small exact pieces."""
+    now, remaining = start, float(byte_count)
     for index, (step_start, rate) in enumerate(steps):
         last = index + 1 == len(steps)
         until = float("inf") if last else steps[index + 1][0]
@@ -61,13 +61,18 @@ class Task:
 
 
 def schedule_task(
-    count: int, transfer: int, steps: Steps, ramp: bool = False, latency: float = 0.0, slow: float = 1.0
+    operation_count: int,
+    transfer_bytes: int,
+    steps: Steps,
+    ramp: bool = False,
+    latency_s: float = 0.0,
+    slowdown: float = 1.0,
 ) -> Task:
-    """`count` operations, one after the other; each takes its bytes over the rate, plus the latency."""
-    scaled = [(start, rate / slow) for start, rate in steps]
-    task_truth = Task(transfer)
+    """`operation_count` operations, one after the other; each takes its bytes over the rate, plus the latency."""
+    scaled = [(start, rate / slowdown) for start, rate in steps]
+    task_truth = Task(transfer_bytes)
     now = 0.0
-    for _ in range(count):
-        now = time_for(transfer, now, scaled, ramp) + latency
+    for _ in range(operation_count):
+        now = time_for(transfer_bytes, now, scaled, ramp) + latency_s
         task_truth.ends.append(now)
     return task_truth

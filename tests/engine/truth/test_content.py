@@ -26,12 +26,12 @@ MASK = 2**64 - 1
 # The reference -------------------------------------------------------------------------------------------------------
 
 
-def mix_bits(x: int) -> int:
+def mix_bits(value: int) -> int:
     """The finalizer of SplitMix64."""
-    x = (x + 0x9E3779B97F4A7C15) & MASK
-    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
-    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
-    return x ^ (x >> 31)
+    value = (value + 0x9E3779B97F4A7C15) & MASK
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & MASK
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & MASK
+    return value ^ (value >> 31)
 
 
 @lru_cache(maxsize=512)
@@ -53,29 +53,29 @@ class Payload:
     duplicates: float = 0.0
     period: int = 0
 
-    def has_duplicated_content(self, file: int, offset: int) -> bool:
-        return self.identity(file, offset) >> 11 < int(self.duplicates * 2**53)
+    def has_duplicated_content(self, file_number: int, offset: int) -> bool:
+        return self.identity(file_number, offset) >> 11 < int(self.duplicates * 2**53)
 
-    def identity(self, file: int, offset: int) -> int:
-        return mix_bits((mix_bits(file ^ self.seed) + offset) & MASK)
+    def identity(self, file_number: int, offset: int) -> int:
+        return mix_bits((mix_bits(file_number ^ self.seed) + offset) & MASK)
 
-    def granule(self, file: int, offset: int, generation: int, period: int) -> bytes:
+    def granule(self, file_number: int, offset: int, generation: int, period: int) -> bytes:
         """The 4 KiB of a file that begin at `offset`."""
         if self.kind == "zero":
             return bytes(GRANULE)
-        duplicate = self.has_duplicated_content(file, offset)
+        duplicate = self.has_duplicated_content(file_number, offset)
         stamp_offset = 0
         if self.kind == "random":
-            identity = self.identity(file, offset)
+            identity = self.identity(file_number, offset)
             key = mix_bits(self.seed + identity % 64) if duplicate else mix_bits(identity ^ generation)
             body = make_noise(key, GRANULE, self.compressible)
         else:
             places = period // GRANULE
-            rotation = GRANULE * (((mix_bits(file) + generation * 2654435761) & MASK) % places)
+            rotation = GRANULE * (((mix_bits(file_number) + generation * 2654435761) & MASK) % places)
             start = (offset + rotation) % period
             stamp_offset = start // GRANULE % min(64, places) * 64
             body = make_noise(mix_bits(self.seed), period, self.compressible)[start : start + GRANULE]
-        fields = (0, 0, 0) if duplicate else (file, offset, generation)
+        fields = (0, 0, 0) if duplicate else (file_number, offset, generation)
         return body[:stamp_offset] + struct.pack("<4Q", MAGIC ^ self.seed, *fields) + body[stamp_offset + 32 :]
 
 
@@ -197,7 +197,7 @@ def run_case(engine: Engine, target: Path, case: Case) -> Result:
     return engine.run(plan)
 
 
-def check_file(case: Case, path: Path, number: int, sharers: int, generation: int) -> int:
+def check_file(case: Case, path: Path, file_number: int, sharers: int, generation: int) -> int:
     """Compares each granule; the number of granules."""
     content = path.read_bytes()
     blocks = case.blocks(sharers)
@@ -206,7 +206,7 @@ def check_file(case: Case, path: Path, number: int, sharers: int, generation: in
     for begin, end in blocks:
         written[begin:end] = b"\1" * (end - begin)
     for start in range(0, len(content), GRANULE):
-        granule_bytes = case.payload.granule(number, start, generation, case.period())
+        granule_bytes = case.payload.granule(file_number, start, generation, case.period())
         written_mask = written[start : start + GRANULE]
         # What lies between the blocks was never written.
         wanted = bytes(byte if there else 0 for byte, there in zip(granule_bytes, written_mask, strict=False))
@@ -242,14 +242,14 @@ def test_every_granule_is_unique(engine: Engine, target: Path) -> None:
         assert len(zlib.compress(window, 1)) > 0.99 * len(window)
 
 
-@pytest.mark.parametrize("kind", ["stamped", "random"])
+@pytest.mark.parametrize("payload_kind", ["stamped", "random"])
 @pytest.mark.parametrize("share", [0.25, 0.75])
 def test_compressible_and_duplicate_shares_are_as_configured(
-    engine: Engine, target: Path, kind: str, share: float
+    engine: Engine, target: Path, payload_kind: str, share: float
 ) -> None:
     """The compressible share is saved by a compressor, the duplicate share by removing duplicates."""
     access = {"transfer": 64 * KIB, "block": 1024 * KIB, "segments": 1}
-    case = Case("dials", payload=Payload(kind, 11, compressible=share), access=access)
+    case = Case("dials", payload=Payload(payload_kind, 11, compressible=share), access=access)
     assert run_case(engine, target, case).code == DONE
     content = (target / "kept" / "data.t00000000").read_bytes()
     # The stamp in each granule and the coding of the zeros cost a little.

@@ -33,27 +33,27 @@ def plan_of(target: Path, *phases: Plan, threads: int = 2, **data: Any) -> Plan:
     }
 
 
-def make_write_phase(name: str = "write", **more: Any) -> Plan:
-    return {"id": name, "op": "write", **more}
+def make_write_phase(phase_id: str = "write", **more: Any) -> Plan:
+    return {"id": phase_id, "op": "write", **more}
 
 
-def make_rewrite_phase(name: str = "rewrite", **more: Any) -> Plan:
-    return {"id": name, "op": "rewrite", **more}
+def make_rewrite_phase(phase_id: str = "rewrite", **more: Any) -> Plan:
+    return {"id": phase_id, "op": "rewrite", **more}
 
 
 def make_read_phase(**more: Any) -> Plan:
     return {"id": "read", "op": "read", "verify": "on_read", **more}
 
 
-def assert_clean(result: Result, volume: int, checked: int | None = None) -> Line:
-    """`volume` bytes were read, and so many compared without a difference; all when not said otherwise."""
+def assert_clean(result: Result, expected_bytes: int, expected_checked_bytes: int | None = None) -> Line:
+    """`expected_bytes` bytes were read, and so many compared without a difference; all when not said otherwise."""
     assert result.code == DONE, result.err
     end = result.finished("read")
-    assert end["bytes"]["read"] == volume
-    checked = volume if checked is None else checked
-    assert end.get("verify", {"checked_bytes": 0})["checked_bytes"] == checked
+    assert end["bytes"]["read"] == expected_bytes
+    expected_checked_bytes = expected_bytes if expected_checked_bytes is None else expected_checked_bytes
+    assert end.get("verify", {"checked_bytes": 0})["checked_bytes"] == expected_checked_bytes
     findings = [finding for finding in result.of("finding") if finding["id"] == "not_verified"]
-    assert len(findings) == (checked < volume)
+    assert len(findings) == (expected_checked_bytes < expected_bytes)
     return end
 
 
@@ -133,7 +133,7 @@ def test_data_not_hit_by_a_random_rewrite_remains_readable(engine: Engine, targe
 def test_mixed_phase_makes_only_its_files_unverifiable(engine: Engine, target: Path) -> None:
     mixed = {"id": "mixed", "op": "mixed", "files": [1], "access": {"read_ratio": 0.5}}
     plan = plan_of(target, make_write_phase(), mixed, make_read_phase(), files=MANY)
-    assert_clean(engine.run(plan), 2 * 3 * 128 * KIB, checked=2 * 2 * 128 * KIB)
+    assert_clean(engine.run(plan), 2 * 3 * 128 * KIB, expected_checked_bytes=2 * 2 * 128 * KIB)
 
 
 @pytest.mark.parametrize("mapping", ["shared", "per_task"])
@@ -277,7 +277,7 @@ def test_mixed_result_has_directions_and_latency_of_all(engine: Engine, target: 
 
 
 @pytest.mark.parametrize(
-    ("phase", "files", "sentence"),
+    ("phase", "file_mapping", "expected_sentence"),
     [
         (make_mixed_phase(access={"transfer": "1KiB"}), "per_task", "multiples of 4 KiB"),
         (make_mixed_phase(backend="io_uring", io={"queue_depth": 4}), "per_task", "needs queue_depth = 1"),
@@ -286,8 +286,8 @@ def test_mixed_result_has_directions_and_latency_of_all(engine: Engine, target: 
     ],
 )
 def test_mixed_verification_that_could_err_is_refused(
-    engine: Engine, target: Path, phase: Plan, files: str, sentence: str
+    engine: Engine, target: Path, phase: Plan, file_mapping: str, expected_sentence: str
 ) -> None:
-    result = engine.run(plan_of(target, make_write_phase(), phase, files={"mapping": files}))
+    result = engine.run(plan_of(target, make_write_phase(), phase, files={"mapping": file_mapping}))
     assert result.code == BAD_PLAN
-    assert sentence in result.only_sentence
+    assert expected_sentence in result.only_sentence

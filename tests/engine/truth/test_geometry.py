@@ -93,7 +93,7 @@ def count_segments(plan: Plan) -> int:
     return segments
 
 
-def list_slot_offsets(plan: Plan, share: Place) -> list[list[int]]:
+def list_slot_offsets(plan: Plan, file_share: Place) -> list[list[int]]:
     """Offsets of the task's transfers in a file in sequential order, one list a segment."""
     access = plan["data"]["access"]
     block, transfer, gap, first = access["block"], access["transfer"], access.get("gap", 0), access.get("offset", 0)
@@ -102,11 +102,11 @@ def list_slot_offsets(plan: Plan, share: Place) -> list[list[int]]:
     if access["order"] == "stride":
         step = access["stride"]
         return [
-            [first + ((g * in_block + j) * share.sharers + share.index) * step for j in range(in_block)]
+            [first + ((g * in_block + j) * file_share.sharers + file_share.index) * step for j in range(in_block)]
             for g in segments
         ]
     return [
-        [first + (g * share.sharers + share.index) * (block + gap) + j * transfer for j in range(in_block)]
+        [first + (g * file_share.sharers + file_share.index) * (block + gap) + j * transfer for j in range(in_block)]
         for g in segments
     ]
 
@@ -115,9 +115,9 @@ def flatten_lists(lists: list[list[int]]) -> list[int]:
     return [item for part in lists for item in part]
 
 
-def find_owner(plan: Plan, task: int, by: str, n: int) -> int:
+def find_owner(plan: Plan, task: int, shift_by: str, shift_distance: int) -> int:
     """Whose data a reading task reads."""
-    step = {"none": 0, "tasks": n, "nodes": n * count_tasks(plan)}[by]
+    step = {"none": 0, "tasks": shift_distance, "nodes": shift_distance * count_tasks(plan)}[shift_by]
     return (task + step) % count_tasks(plan)
 
 
@@ -215,11 +215,11 @@ def check_files_whole(plan: Plan, offsets_of: Accesses) -> None:
             assert step == transfer + (access["gap"] if n % in_block == 0 else 0), (path, n)
 
 
-def check_order(plan: Plan, share: Place, offsets: list[int], scope: str) -> None:
+def check_order(plan: Plan, file_share: Place, offsets: list[int], scope: str) -> None:
     """The transfers of one task in one file."""
     access = plan["data"]["access"]
     order, in_block = access["order"], access["block"] // access["transfer"]
-    task_slots = list_slot_offsets(plan, share)
+    task_slots = list_slot_offsets(plan, file_share)
     everything = flatten_lists(task_slots)
     assert len(offsets) == len(everything)
     segments = [offsets[i : i + in_block] for i in range(0, len(offsets), in_block)]
@@ -239,7 +239,9 @@ def check_order(plan: Plan, share: Place, offsets: list[int], scope: str) -> Non
             assert Counter(offsets) == Counter(everything)
             assert len(everything) < MIN_SLOTS_FOR_ORDER_CHECK or offsets != everything
     else:
-        sharers = [Place(share.path, share.number, share.sharers, index) for index in range(share.sharers)]
+        sharers = [
+            Place(file_share.path, file_share.number, file_share.sharers, index) for index in range(file_share.sharers)
+        ]
         assert set(offsets) <= {x for sharer in sharers for x in flatten_lists(list_slot_offsets(plan, sharer))}
 
 
@@ -273,8 +275,8 @@ def test_accessed_offsets_match_the_plan(engine_path: Path, order: str, scope: s
 
 
 @pytest.mark.parametrize("mapping", MAPPINGS)
-@pytest.mark.parametrize("by", ["none", "tasks", "nodes", "random", "permute"])
-def test_shifted_readers_read_one_writers_data(engine_path: Path, by: str, mapping: str) -> None:
+@pytest.mark.parametrize("shift_by", ["none", "tasks", "nodes", "random", "permute"])
+def test_shifted_readers_read_one_writers_data(engine_path: Path, shift_by: str, mapping: str) -> None:
     @IN_TIME
     @given(
         plan=st.sampled_from(["sequential", "reverse"]).flatmap(lambda order: draw_plan(order, "task", mapping)),
@@ -283,7 +285,7 @@ def test_shifted_readers_read_one_writers_data(engine_path: Path, by: str, mappi
     )
     def compare(plan: Plan, n: int, seed: int) -> None:
         plan["phases"].append({**plan["phases"][0], "id": "read", "op": "read"})
-        plan["phases"][1]["shift"] = {"by": by, "n": n, "seed": seed}
+        plan["phases"][1]["shift"] = {"by": shift_by, "n": n, "seed": seed}
         touched_by = list_accesses(engine_path, plan)
         written = touched_by["write"]
         owners = []
@@ -292,10 +294,10 @@ def test_shifted_readers_read_one_writers_data(engine_path: Path, by: str, mappi
             assert len(writers) == 1, f"task {task} reads a mixture of several tasks' data"
             owners += writers
         assert len(owners) == count_tasks(plan)
-        if by == "permute":
+        if shift_by == "permute":
             assert sorted(owners) == list(range(count_tasks(plan)))
-        elif by != "random":
-            assert owners == [find_owner(plan, task, by, n) for task in range(count_tasks(plan))]
+        elif shift_by != "random":
+            assert owners == [find_owner(plan, task, shift_by, n) for task in range(count_tasks(plan))]
 
     compare()
 

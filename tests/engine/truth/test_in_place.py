@@ -207,7 +207,7 @@ def test_failed_run_removes_no_foreign_files(engine: Engine, target: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("change", "says"),
+    ("change", "expected_text"),
     [
         ({"target": {"use_existing": False}}, "use_existing"),
         ({"target": {"directory": "d"}}, "no directory"),
@@ -217,7 +217,7 @@ def test_failed_run_removes_no_foreign_files(engine: Engine, target: Path) -> No
         ({"data": {"files": {"directories": "per_node"}}}, "per_node"),
     ],
 )
-def test_contradictory_members_are_rejected(change: Plan, says: str, engine: Engine, target: Path) -> None:
+def test_contradictory_members_are_rejected(change: Plan, expected_text: str, engine: Engine, target: Path) -> None:
     plan = plan_of(target, make_write_phase())
     for part, members in change.items():
         for key, value in members.items():
@@ -227,7 +227,7 @@ def test_contradictory_members_are_rejected(change: Plan, says: str, engine: Eng
                 plan[part][key] = value
     result = engine.run(json.loads(json.dumps(plan)))
     assert result.code == BAD_PLAN
-    assert says in result.sentence
+    assert expected_text in result.sentence
 
 
 def test_stonewalled_volume_beyond_free_space_is_reported(engine: Engine, target: Path) -> None:

@@ -148,13 +148,13 @@ def make_command_treatment(script: Path, **options: object) -> Plan:
     return {"kind": "command", "need": "required", "command": shlex.join(command_line)}
 
 
-def run_damaged(engine: Engine, setup: Setup, tmp_path: Path, kind: str, block: Place, other: Place) -> Result:
+def run_damaged(engine: Engine, setup: Setup, tmp_path: Path, damage: str, block: Place, other: Place) -> Result:
     script = tmp_path / "damage.py"
     script.write_text(DAMAGE, encoding="utf-8")
     old = tmp_path / "old"
     keep = make_command_treatment(script, kind="keep", place=[str(setup.folder)], old=[str(old)], length=0)
     older = (str(old / Path(block[0]).name), block[1])
-    harm = make_command_treatment(script, kind=kind, place=block, other=other, old=older, length=setup.length)
+    harm = make_command_treatment(script, kind=damage, place=block, other=other, old=older, length=setup.length)
     return engine.run(
         setup.plan(
             setup.folder.parent,
@@ -180,21 +180,21 @@ def setup(request: pytest.FixtureRequest, engine: Engine, target: Path) -> Setup
     return Setup(backend, mapping, size, target / "kept")
 
 
-def check_error(error: Line, block: Place, length: int, writer: int, phrase: str) -> None:
+def check_error(error: Line, block: Place, length: int, writer: int, expected_phrase: str) -> None:
     assert error["operation"] == "verify"
     assert error["path"] == block[0]
     assert block[1] <= error["offset"] < block[1] + length
     assert f"written by task {writer}, generation 2" in error["text"]
     assert error["task"] == (writer - 1) % TASKS, "the reader is not the writer"
-    assert phrase in error["text"]
+    assert expected_phrase in error["text"]
 
 
-def check_mismatch(result: Result, mismatches: int) -> list[Line]:
+def check_mismatch(result: Result, expected_count: int) -> list[Line]:
     assert result.code == MISMATCH, result.err
     assert result.end["status"] == "mismatch"
     assert "verification" in result.only_sentence
     phase = result.finished("read")
-    assert phase["verify"]["mismatches"] == mismatches
+    assert phase["verify"]["mismatches"] == expected_count
     assert phase["seconds"]["verify"] > 0
     errors = result.of("error")
     assert all(error["phase"] == "read" for error in errors)
@@ -211,11 +211,11 @@ DAMAGE_DESCRIPTIONS = {
 }
 
 
-def describe_damage(kind: str, size: str) -> str:
+def describe_damage(damage: str, size: str) -> str:
     """How the error calls the damage."""
-    if (kind, size) == ("torn", "64KiB"):
+    if (damage, size) == ("torn", "64KiB"):
         return DAMAGE_DESCRIPTIONS["stale"]  # half of sixteen blocks: all of the first wrong 4 KiB is old
-    return DAMAGE_DESCRIPTIONS[kind]
+    return DAMAGE_DESCRIPTIONS[damage]
 
 
 # A shared file has no neighbor.
@@ -225,20 +225,20 @@ DAMAGES = [
 
 
 @pytest.mark.parametrize(
-    ("setup", "kind"), DAMAGES, indirect=["setup"], ids=lambda x: x if x in DAMAGE_DESCRIPTIONS else "-".join(x)
+    ("setup", "damage"), DAMAGES, indirect=["setup"], ids=lambda x: x if x in DAMAGE_DESCRIPTIONS else "-".join(x)
 )
-def test_damaged_block_is_detected_and_located(engine: Engine, setup: Setup, tmp_path: Path, kind: str) -> None:
+def test_damaged_block_is_detected_and_located(engine: Engine, setup: Setup, tmp_path: Path, damage: str) -> None:
     slots = setup.access["block"] // setup.length * setup.access["segments"]
     slot = slots - 2
     block = setup.block_of(WRITER, slot)
     other, other_writer = block, WRITER
-    if kind == "swapped":
+    if damage == "swapped":
         other_writer = 0 if setup.mapping == "shared" else WRITER
         other = setup.block_of(other_writer, 1)
-    elif kind == "neighbor":
+    elif damage == "neighbor":
         other_writer = WRITER if setup.mapping == "many" else 0
         other = setup.block_of(other_writer, slot, file=0)
-    result = run_damaged(engine, setup, tmp_path, kind, block, other)
+    result = run_damaged(engine, setup, tmp_path, damage, block, other)
     errors = check_mismatch(result, 1 if other == block else 2)
     damaged = {block: WRITER, other: other_writer}
     assert len(errors) == len(damaged)
@@ -246,10 +246,10 @@ def test_damaged_block_is_detected_and_located(engine: Engine, setup: Setup, tmp
         [damaged_block] = [
             p for p in damaged if p[0] == error["path"] and p[1] <= error["offset"] < p[1] + setup.length
         ]
-        check_error(error, damaged_block, setup.length, damaged.pop(damaged_block), describe_damage(kind, setup.size))
-    if kind == "flipped":
+        check_error(error, damaged_block, setup.length, damaged.pop(damaged_block), describe_damage(damage, setup.size))
+    if damage == "flipped":
         assert errors[0]["offset"] == block[1] + setup.length // 2
-    if kind == "torn":
+    if damage == "torn":
         assert errors[0]["offset"] >= block[1] + setup.length // 2
     assert result.finished("read")["verify"]["checked_bytes"] == setup.volume
 
@@ -310,9 +310,9 @@ def lying_storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("size", list(SIZES))
-@pytest.mark.parametrize(("lie", "lost"), [("flip", 1), ("drop", 1), ("misplace", 2)])
+@pytest.mark.parametrize(("storage_fault", "wrong_blocks"), [("flip", 1), ("drop", 1), ("misplace", 2)])
 def test_read_back_detects_silently_lost_writes(
-    engine: Engine, target: Path, lying_storage: Path, lie: str, lost: int, size: str
+    engine: Engine, target: Path, lying_storage: Path, storage_fault: str, wrong_blocks: int, size: str
 ) -> None:
     """Every call succeeds, but one write changes a byte, is lost, or lands on the next block."""
     setup = Setup("posix", "per_task", size, target / "kept")
@@ -323,7 +323,7 @@ def test_read_back_detects_silently_lost_writes(
     plan["data"]["access"] = {**setup.access, "order": "reverse"}
     env = {
         "LD_PRELOAD": str(lying_storage),
-        "LIE_KIND": lie,
+        "LIE_KIND": storage_fault,
         "LIE_PATH": block[0],
         "LIE_OFFSET": str(block[1]),
     }
@@ -331,10 +331,10 @@ def test_read_back_detects_silently_lost_writes(
     assert result.code == MISMATCH, result.err
     assert "reading back" in result.only_sentence
     [line] = result.of("verification")
-    assert line["mismatches"] == lost
+    assert line["mismatches"] == wrong_blocks
     assert line["checked_bytes"] == setup.volume
     errors = sorted(result.of("error"), key=lambda error: int(error["offset"]))
-    assert len(errors) == lost
+    assert len(errors) == wrong_blocks
     for n, error in enumerate(errors):
         begin = block[1] + n * setup.length
         assert error["path"] == block[0]

@@ -40,8 +40,8 @@ def plan_of(target: Path, steps: Steps, *phases: Plan, threads: int = 1, process
     }
 
 
-def get_byte_rate(line: Line, name: str) -> float:
-    return float(line["rates"][name]["bytes_per_s"])
+def get_byte_rate(line: Line, rate_name: str) -> float:
+    return float(line["rates"][rate_name]["bytes_per_s"])
 
 
 def find_series_line(result: Result, phase: str = "p") -> Line:
@@ -56,35 +56,35 @@ def list_task_rows(result: Result, phase: str = "p") -> list[dict[str, float]]:
     return rows_found
 
 
-def check_phase_end(result: Result, tasks: list[Task], phase: str = "p", within: float = EXACT) -> Line:
+def check_phase_end(result: Result, tasks: list[Task], phase: str = "p", tolerance: float = EXACT) -> Line:
     """Everything that is true of a phase that ran to its end, whatever its schedule."""
     assert result.code == 0, result.err
     line = result.finished(phase)
     volume = sum(len(t.ends) * t.transfer for t in tasks)
     elapsed = max(t.ends[-1] for t in tasks)
     assert line["bytes"]["transferred"] == volume
-    assert line["seconds"]["elapsed"] == pytest.approx(elapsed, rel=within)
-    assert get_byte_rate(line, "total") == pytest.approx(volume / elapsed, rel=within)
-    assert get_byte_rate(line, "transfer") == pytest.approx(volume / elapsed, rel=within)
+    assert line["seconds"]["elapsed"] == pytest.approx(elapsed, rel=tolerance)
+    assert get_byte_rate(line, "total") == pytest.approx(volume / elapsed, rel=tolerance)
+    assert get_byte_rate(line, "transfer") == pytest.approx(volume / elapsed, rel=tolerance)
     assert get_byte_rate(line, "task_sum") == pytest.approx(
-        sum(len(t.ends) * t.transfer / t.ends[-1] for t in tasks), rel=within
+        sum(len(t.ends) * t.transfer / t.ends[-1] for t in tasks), rel=tolerance
     )
     first = min(t.ends[-1] for t in tasks)
     series_line = find_series_line(result, phase)
     slice_s = series_line["slice_s"]
     if first > 50 * slice_s:  # interpolated inside a slice
         truth = sum(t.bytes_until(first) for t in tasks) / first
-        assert get_byte_rate(line, "first_done") == pytest.approx(truth, rel=max(within, 5e-3))
+        assert get_byte_rate(line, "first_done") == pytest.approx(truth, rel=max(tolerance, 5e-3))
     assert sum(series_line["bytes"]) == volume, "the slices are the bytes"
     assert sum(series_line["ops"]) == sum(len(t.ends) for t in tasks)
     for index, moved in enumerate(series_line["bytes"]):
         truth = sum(t.bytes_until((index + 1) * slice_s) - t.bytes_until(index * slice_s) for t in tasks)
         assert moved == pytest.approx(
-            truth, rel=within, abs=len(tasks) * 4 + within * volume / len(series_line["bytes"])
+            truth, rel=tolerance, abs=len(tasks) * 4 + tolerance * volume / len(series_line["bytes"])
         )
     by_task = {int(row["task"]): row for row in list_task_rows(result, phase)}
     for number, truth_task in enumerate(tasks):
-        assert by_task[number]["end_s"] == pytest.approx(truth_task.ends[-1], rel=within)
+        assert by_task[number]["end_s"] == pytest.approx(truth_task.ends[-1], rel=tolerance)
         assert by_task[number]["bytes"] == len(truth_task.ends) * truth_task.transfer
     return line
 
@@ -108,7 +108,7 @@ def test_rates_series_and_percentiles_are_the_truth(
     engine: Engine, target: Path, steps: Steps, ramp: bool, threads: int, processes: int
 ) -> None:
     plan = plan_of(target, steps, threads=threads, processes=processes, paced={"ramp": ramp, "latency": "1ms"})
-    truth = [schedule_task(256, MIB, steps, ramp, latency=1e-3)] * (threads * processes)
+    truth = [schedule_task(256, MIB, steps, ramp, latency_s=1e-3)] * (threads * processes)
     line = check_phase_end(engine.run(plan), truth)
     check_latency(line, truth)
 
@@ -125,7 +125,7 @@ def test_repeatedly_doubled_slices_remain_exact(engine: Engine, target: Path) ->
 @pytest.mark.parametrize("tasks", [2, 16, 64])
 def test_ten_times_slower_task_is_reported_and_counted(engine: Engine, target: Path, tasks: int) -> None:
     plan = plan_of(target, STEADY, threads=tasks, paced={"slow_tasks": {"1": 10}})
-    truth = [schedule_task(256, MIB, STEADY, slow=10 if number == 1 else 1) for number in range(tasks)]
+    truth = [schedule_task(256, MIB, STEADY, slowdown=10 if number == 1 else 1) for number in range(tasks)]
     result = engine.run(plan)
     line = check_phase_end(result, truth)
     assert line["imbalance"]["slowest"][0]["task"] == 1
@@ -141,7 +141,7 @@ def test_stonewall_counts_bytes_until_the_deadline(engine: Engine, target: Path,
     plan = plan_of(target, STEPPED, phase, threads=tasks, paced={"slow_tasks": {"0": 3}})
     result = engine.run(plan)
     line = result.finished("p")
-    truth = [schedule_task(256, MIB, STEPPED, slow=3 if number == 0 else 1) for number in range(tasks)]
+    truth = [schedule_task(256, MIB, STEPPED, slowdown=3 if number == 0 else 1) for number in range(tasks)]
     assert line["stopped_by"] == "stonewall"
     moved = sum(t.bytes_until(0.7) for t in truth)
     assert line["rates"]["stonewall"]["seconds"] == pytest.approx(0.7, rel=EXACT)
@@ -158,7 +158,7 @@ def test_wearout_brings_all_tasks_to_the_count_of_the_fastest(
     slow = {str(number): 1 + number for number in range(threads * processes)}
     plan = plan_of(target, STEADY, phase, threads=threads, processes=processes, paced={"slow_tasks": slow})
     line = engine.run(plan).finished("p")
-    truth = [schedule_task(256, MIB, STEADY, slow=1 + number) for number in range(threads * processes)]
+    truth = [schedule_task(256, MIB, STEADY, slowdown=1 + number) for number in range(threads * processes)]
     most = max(t.done_until(1.0) for t in truth) + 1
     assert line["ops"]["done"] == most * len(truth)
     stonewall = sum(t.bytes_until(1.0) for t in truth)
@@ -184,7 +184,7 @@ def test_early_finishers_wait_for_deadline_before_closing_files(
     assert result.code == DONE, result.err
     line = result.finished("p")
     assert line["ops"]["done"] == 64 * tasks
-    truth = [schedule_task(64, MIB, STEADY, slow=3 if number % 2 else 1) for number in range(tasks)]
+    truth = [schedule_task(64, MIB, STEADY, slowdown=3 if number % 2 else 1) for number in range(tasks)]
     assert line["rates"]["stonewall"]["bytes"] == pytest.approx(sum(t.bytes_until(1.0) for t in truth), rel=EXACT)
     assert line["seconds"]["elapsed"] == pytest.approx(truth[1].ends[-1], rel=EXACT)
 
@@ -307,10 +307,10 @@ LIMIT_CASES = [
 ]
 
 
-@pytest.mark.parametrize(("limits", "interval", "finding"), LIMIT_CASES)
+@pytest.mark.parametrize(("limits", "interval_s", "finding"), LIMIT_CASES)
 @pytest.mark.parametrize("op", ["write", "mixed"])
 def test_limited_latency_counts_from_when_operations_are_due(
-    engine: Engine, target: Path, limits: Plan, interval: float, finding: str, op: str
+    engine: Engine, target: Path, limits: Plan, interval_s: float, finding: str, op: str
 ) -> None:
     plan = plan_of(target, STEADY, {"id": "p", "op": op}, threads=2, io=limits)
     if op == "mixed":
@@ -321,7 +321,7 @@ def test_limited_latency_counts_from_when_operations_are_due(
     ends: list[float] = []
     latencies: list[float] = []
     for number in range(256):
-        due = number * interval
+        due = number * interval_s
         begin = max(due, ends[-1] if ends else 0.0)
         ends.append(begin + served)
         latencies.append(ends[-1] - due)

@@ -19,11 +19,11 @@ from test_known_answers import MIB, STEADY, plan_of
 KIB = 1024
 
 
-def make_corrupting_treatment(count: int) -> Plan:
-    """A treatment that overwrites one byte in each of the first `count` blocks of 4 KiB of the only file."""
+def make_corrupting_treatment(block_count: int) -> Plan:
+    """A treatment that overwrites one byte in each of the first `block_count` blocks of 4 KiB of the only file."""
     script = (
         "import pathlib;p=next(pathlib.Path('{dir}').glob('data*'));b=bytearray(p.read_bytes());\n"
-        f"for i in range({count}): b[i*4096+100]^=255\n"
+        f"for i in range({block_count}): b[i*4096+100]^=255\n"
         "p.write_bytes(b)"
     )
     return {"kind": "command", "need": "required", "script": script}
@@ -41,12 +41,12 @@ def make_verified_plan(target: Path, *before: Plan, **access: Any) -> Plan:
     return write_plan(target, {"id": "write", "op": "write"}, read, data=data, target={"directory": "data-here"})
 
 
-@pytest.mark.parametrize("blocks", [1, 64, 128, 256, 300])
-def test_corrupt_data_is_an_exit_code_that_does_not_wrap(engine: Engine, target: Path, blocks: int) -> None:
+@pytest.mark.parametrize("corrupt_blocks", [1, 64, 128, 256, 300])
+def test_corrupt_data_is_an_exit_code_that_does_not_wrap(engine: Engine, target: Path, corrupt_blocks: int) -> None:
     """W0: IOR exits with twice the number of errors modulo 256, which is 0 for 128 bad blocks."""
-    result = engine.run(make_verified_plan(target, make_corrupting_treatment(blocks)))
+    result = engine.run(make_verified_plan(target, make_corrupting_treatment(corrupt_blocks)))
     assert result.code == MISMATCH
-    assert result.finished("read")["verify"]["mismatches"] == blocks
+    assert result.finished("read")["verify"]["mismatches"] == corrupt_blocks
 
 
 def test_slow_task_appears_in_latency_and_by_name(engine: Engine, target: Path) -> None:
@@ -65,15 +65,15 @@ def test_slow_task_appears_in_latency_and_by_name(engine: Engine, target: Path) 
 
 @pytest.mark.skipif(shutil.which("faketime") is None, reason="faketime is not installed")
 @pytest.mark.parametrize("clock", ["", "monotonic"])
-@pytest.mark.parametrize("wrong", ["+2s", "-1d", "+0 x10"])
-def test_wall_clock_errors_do_not_change_rates(engine: Engine, target: Path, wrong: str, clock: str) -> None:
+@pytest.mark.parametrize("clock_error", ["+2s", "-1d", "+0 x10"])
+def test_wall_clock_errors_do_not_change_rates(engine: Engine, target: Path, clock_error: str, clock: str) -> None:
     """W2: timers on the wall clock turn a skew of 2 s into a twentieth of the rate. (faketime breaks the sleeping of
     the paced storage, so half a second of the null one is timed from outside.)"""
     plan = plan_of(target, STEADY, {"id": "p", "op": "write", "stop": {"time": "500ms"}}, processes=2)
     plan["data"]["backend"] = "null"
     env = {"FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1", "SONDE_CLOCK": clock}
     began = time.monotonic()
-    result = engine.run(plan, before=["faketime", "-f", wrong], env=env)
+    result = engine.run(plan, launch_prefix=["faketime", "-f", clock_error], env=env)
     wall = time.monotonic() - began
     assert result.code == DONE, result.err
     elapsed = result.finished("p")["seconds"]["elapsed"]
@@ -127,10 +127,12 @@ def test_verification_time_is_excluded_from_the_rate(engine: Engine, target: Pat
     assert 0.99 <= min(ratios) <= 1.2, "reads only, back to back"
 
 
-@pytest.mark.parametrize("name", ['quo"te', "new\nline", "tab\tand \\ backslash", "caf\u00e9", "back\\xslash"])
-def test_record_is_valid_json_for_any_directory_name(engine: Engine, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "directory_name", ['quo"te', "new\nline", "tab\tand \\ backslash", "caf\u00e9", "back\\xslash"]
+)
+def test_record_is_valid_json_for_any_directory_name(engine: Engine, tmp_path: Path, directory_name: str) -> None:
     """W5: JSON that is printed by hand breaks on names and on warnings in between."""
-    odd = tmp_path / name
+    odd = tmp_path / directory_name
     odd.mkdir()
     result = engine.run(write_plan(odd))
     assert (result.code, result.out, result.err) == (DONE, "", "")
@@ -154,7 +156,7 @@ def test_one_system_call_an_operation_and_one_fsync_a_write(engine: Engine, targ
     counts = engine.folder / "calls.txt"
     plan = write_plan(target, {"id": "w", "op": "write"}, {"id": "r", "op": "read"}, data={"io": {"fsync": "per_op"}})
     plan["data"]["access"] = {"transfer": 4 * KIB, "block": 400 * KIB}
-    result = engine.run(plan, before=["strace", "-f", "-y", "-e", f"trace={calls}", "-o", str(counts)])
+    result = engine.run(plan, launch_prefix=["strace", "-f", "-y", "-e", f"trace={calls}", "-o", str(counts)])
     if result.code != DONE and "ptrace" in result.err.lower():
         pytest.skip("ptrace is not permitted here")
     lines = [line for line in counts.read_text(encoding="utf-8").splitlines() if "/data.t00000000>" in line]
@@ -162,13 +164,15 @@ def test_one_system_call_an_operation_and_one_fsync_a_write(engine: Engine, targ
     assert {name: call_names.count(name) for name in set(call_names)} == {"pwrite64": 100, "pread64": 100, "fsync": 100}
 
 
-@pytest.mark.parametrize(("code", "name"), [(28, "ENOSPC"), (5, "EIO"), (122, "EDQUOT")])
-def test_storage_error_is_one_sentence_and_not_counted(engine: Engine, target: Path, code: int, name: str) -> None:
+@pytest.mark.parametrize(("error_number", "error_name"), [(28, "ENOSPC"), (5, "EIO"), (122, "EDQUOT")])
+def test_storage_error_is_one_sentence_and_not_counted(
+    engine: Engine, target: Path, error_number: int, error_name: str
+) -> None:
     """W7, W11: an assertion that aborts; failed operations that are counted as done."""
-    plan = plan_of(target, STEADY, threads=2, paced={"fail_after": 10, "fail_errno": code})
+    plan = plan_of(target, STEADY, threads=2, paced={"fail_after": 10, "fail_errno": error_number})
     result = engine.run(plan)
     assert result.code == FAILED
-    assert name in result.only_sentence
+    assert error_name in result.only_sentence
     line = result.finished("p")
     assert line["ops"]["done"] <= 20
     assert line["ops"]["failed"] >= 1

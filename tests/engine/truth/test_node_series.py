@@ -27,9 +27,10 @@ def test_each_node_has_a_series_and_the_series_add_up(engine: Engine, target: Pa
     slow = {"2": 4, "3": 2}  # both tasks of the second node
     plan = plan_of(target, STEPPED, paced={"latency": "1ms", "slow_tasks": slow})
     before = [start, "-n", str(NODES * RANKS), "bash", "-c", AS_NODES, "as-nodes"]
-    result = engine.run(plan, "--launch", "mpi", before=before)
+    result = engine.run(plan, "--launch", "mpi", launch_prefix=before)
     truth = [
-        schedule_task(256, MIB, STEPPED, latency=1e-3, slow=slow.get(str(number), 1)) for number in range(NODES * RANKS)
+        schedule_task(256, MIB, STEPPED, latency_s=1e-3, slowdown=slow.get(str(number), 1))
+        for number in range(NODES * RANKS)
     ]
     check_phase_end(result, truth)
     assert result.of("run")[0]["nodes"] == NODES

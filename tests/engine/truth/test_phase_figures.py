@@ -54,10 +54,10 @@ def assert_rates(end: dict[str, Any], truth: Truth, slice_s: float, precision: f
         assert end["wearout_ratio"] == pytest.approx(ratio, rel=2 * precision)
 
 
-def assert_latencies(end: dict[str, Any], truth: Truth, kind: str) -> None:
+def assert_latencies(end: dict[str, Any], truth: Truth, latency_kind: str) -> None:
     """Smallest, mean and largest exactly, percentiles within the resolution of the histogram."""
     latencies = truth.latencies()
-    summary = end["latency"][kind]
+    summary = end["latency"][latency_kind]
     assert summary["count"] == len(latencies)
     assert summary["min_ns"] == pytest.approx(latencies[0] * 1e9, rel=EXACT, abs=1)
     assert summary["max_ns"] == pytest.approx(latencies[-1] * 1e9, rel=EXACT, abs=1)
@@ -176,9 +176,9 @@ TASKS: dict[str, Plan] = {
 ALL = STORAGES | STOPS | QUEUES | SLICES | TASKS
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_all_figures_are_the_truth(engine: Engine, name: str) -> None:
-    assert_truth(engine.run(ALL[name]), ALL[name])
+@pytest.mark.parametrize("case_name", ALL)
+def test_all_figures_are_the_truth(engine: Engine, case_name: str) -> None:
+    assert_truth(engine.run(ALL[case_name]), ALL[case_name])
 
 
 def test_reference_model_agrees_with_hand_calculation() -> None:
@@ -264,9 +264,9 @@ def find_smallest_error_of_ten(engine: Engine, plan: Plan, wrong_by: Any) -> flo
 
 
 @pytest.mark.serial
-@pytest.mark.parametrize("name", REAL)
-def test_on_the_real_clock_rates_are_within_one_percent(engine: Engine, name: str) -> None:
-    plan = slow_plan_to_real_time(REAL[name])
+@pytest.mark.parametrize("case_name", REAL)
+def test_on_the_real_clock_rates_are_within_one_percent(engine: Engine, case_name: str) -> None:
+    plan = slow_plan_to_real_time(REAL[case_name])
     truth = compute_truth(plan)
 
     def wrong_by(result: Result) -> float:

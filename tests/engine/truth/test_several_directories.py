@@ -48,7 +48,7 @@ def list_leftovers(disks: list[Path]) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("files", "places"),
+    ("files", "files_by_directory"),
     [
         ({}, {"a": ["data.t00000000", "data.t00000003"], "b": ["data.t00000001"], "c": ["data.t00000002"]}),
         (
@@ -71,7 +71,7 @@ def list_leftovers(disks: list[Path]) -> list[str]:
 )  # fmt: skip
 @pytest.mark.parametrize("process", ["same", "separate"])
 def test_files_across_directories_alternate_and_are_read_back(
-    engine: Engine, target: Path, disks: list[Path], files: Plan, places: dict[str, list[str]], process: str
+    engine: Engine, target: Path, disks: list[Path], files: Plan, files_by_directory: dict[str, list[str]], process: str
 ) -> None:
     listing = target / "seen"
     result = engine.run(
@@ -83,7 +83,7 @@ def test_files_across_directories_alternate_and_are_read_back(
         disk, _, name = line.removeprefix("./").partition("/")
         if disk in files_of:
             files_of[disk].append(name.partition("/")[2])
-    assert files_of == places
+    assert files_of == files_by_directory
     read = result.finished("read")
     assert read["verify"]["mismatches"] == 0
     assert read["verify"]["checked_bytes"] == read["bytes"]["transferred"] > 0

@@ -27,7 +27,7 @@ def make_staged_plan(target: Path, tasks: int = 1, **read: Any) -> Plan:
     )
 
 
-def check_whole(result: Result, target: Path) -> None:
+def check_all_stages(result: Result, target: Path) -> None:
     """All three phases are there once, in order, on one time axis, and nothing is left behind."""
     assert result.code == DONE, result.err
     begins = [line["phase"] for line in result.of("phase_begin")]
@@ -41,7 +41,7 @@ def check_whole(result: Result, target: Path) -> None:
 
 @pytest.mark.parametrize("tasks", [1, 4])
 def test_one_command_runs_all_stages(engine: Engine, target: Path, tasks: int) -> None:
-    check_whole(engine.run(make_staged_plan(target, tasks)), target)
+    check_all_stages(engine.run(make_staged_plan(target, tasks)), target)
 
 
 def test_a_launcher_may_start_each_stage(engine: Engine, target: Path) -> None:

@@ -107,7 +107,7 @@ def test_time_limit_ends_an_epoch_while_the_accelerator_computes(engine: Engine,
 
 
 @pytest.mark.parametrize(
-    ("member", "value", "sentence"),
+    ("member", "value", "expected_sentence"),
     [
         ("training", None, "training is missing"),
         ("op", "read", "training is only used with op"),
@@ -119,7 +119,9 @@ def test_time_limit_ends_an_epoch_while_the_accelerator_computes(engine: Engine,
         ("training", {"batch_size": 1}, "compute_time"),
     ],
 )
-def test_wrong_training_phase_is_refused(engine: Engine, target: Path, member: str, value: Any, sentence: str) -> None:
+def test_wrong_training_phase_is_refused(
+    engine: Engine, target: Path, member: str, value: Any, expected_sentence: str
+) -> None:
     plan = make_training_plan(target, {"batch_size": 1, "compute_time": "1s"}, backend="posix")
     plan["data"].pop("paced")
     plan["phases"][1][member] = value
@@ -127,4 +129,4 @@ def test_wrong_training_phase_is_refused(engine: Engine, target: Path, member: s
         del plan["phases"][1][member]
     result = engine.run(plan)
     assert result.code == BAD_PLAN
-    assert sentence in result.only_sentence
+    assert expected_sentence in result.only_sentence

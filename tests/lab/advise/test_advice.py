@@ -186,7 +186,7 @@ def test_document_of_several_logs_lists_rejected_logs(sonde: Any, tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "expected_sentence"),
     [
         ((), "Name a log"),
         (("absent.darshan",), "There is no log"),
@@ -196,15 +196,17 @@ def test_document_of_several_logs_lists_rejected_logs(sonde: Any, tmp_path: Path
         (("{log}", "{log}.x"), "There is no log"),
     ],
 )
-def test_wrong_input_gets_a_sentence(sonde: Any, tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
+def test_wrong_input_gets_a_sentence(
+    sonde: Any, tmp_path: Path, arguments: tuple[str, ...], expected_sentence: str
+) -> None:
     log = DarshanBuilder().write(tmp_path / "a.darshan")
     result = sonde("advise", *(text.format(folder=tmp_path, log=log) for text in arguments))
     if len(arguments) == 2 and result.code == 0:  # one of two logs can be read
-        assert sentence in result.out
+        assert expected_sentence in result.out
         return
     assert result.code == 2
     assert len(result.sentences) == 1
-    assert sentence in result.err
+    assert expected_sentence in result.err
 
 
 def test_trace_of_sonde_is_advised(sonde: Any, tmp_path: Path) -> None:

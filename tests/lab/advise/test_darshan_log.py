@@ -92,19 +92,19 @@ def test_many_files_are_folded_without_losing_totals(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize(
-    ("module", "sentence"),
+    ("module", "expected_sentence"),
     [
         ("", "no records at all"),
         ("STDIO", "no records of POSIX calls"),
         ("POSIX", "neither a heat map nor single calls"),
     ],
 )
-def test_absent_modules_are_reported(tmp_path: Path, module: str, sentence: str) -> None:
+def test_absent_modules_are_reported(tmp_path: Path, module: str, expected_sentence: str) -> None:
     log = DarshanBuilder()
     if module:
         log.counters(module, "/lus/a", {"OPENS": 1, "READS": 1, "BYTES_READ": 5}, rank=0)
     job = read_darshan_job(log.write(tmp_path / "a.darshan"))
-    assert sum(sentence in text for text in job.missing) == 1
+    assert sum(expected_sentence in text for text in job.missing) == 1
 
 
 def test_incomplete_module_is_reported(tmp_path: Path) -> None:

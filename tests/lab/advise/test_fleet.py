@@ -155,7 +155,7 @@ def test_dask_workers_give_the_same_table(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "expected_sentence"),
     [
         (["--fleet", "absent"], "--fleet absent is not a folder."),
         (["--fleet", "empty"], "There is no Darshan log (*.darshan) below empty."),
@@ -167,7 +167,7 @@ def test_dask_workers_give_the_same_table(
     ],
 )
 def test_wrong_calls_get_one_sentence(
-    logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], sentence: str
+    logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], expected_sentence: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("empty", "text", "full"):
@@ -177,7 +177,7 @@ def test_wrong_calls_get_one_sentence(
     result = CliRunner().invoke(command, ["advise", *arguments], standalone_mode=False)
     error = result.exception
     assert isinstance(error, UserError)
-    assert sentence in str(error)
+    assert expected_sentence in str(error)
 
 
 def test_table_of_another_storage_is_refused(logs: Path, table: Path) -> None:

@@ -45,7 +45,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "expected_sentence"),
     [
         (["replay"], "Missing argument 'LOG'"),
         (["replay", "a.ndjson"], "Say where to replay: --on DIR, or --on-model SYSTEM"),
@@ -70,10 +70,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 @needs_programs
-def test_wrong_input_is_refused_in_one_sentence(sonde: Any, arguments: list[str], sentence: str) -> None:
+def test_wrong_input_is_refused_in_one_sentence(sonde: Any, arguments: list[str], expected_sentence: str) -> None:
     result = sonde(*arguments)
     assert result.code == EXIT_BAD_INPUT
-    assert sentence in " ".join(result.err.split())
+    assert expected_sentence in " ".join(result.err.split())
     assert "Traceback" not in result.err
 
 

@@ -91,10 +91,15 @@ def write_as_plan(tmp_path: Path, document: Any) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("setting", "fragments"), [case for case in SETTINGS if case[1]], ids=lambda value: str(value)[:40]
+    ("setting", "expected_fragments"), [case for case in SETTINGS if case[1]], ids=lambda value: str(value)[:40]
 )
 def test_invalid_setting_prints_one_sentence(
-    sonde: Any, fake_engine: Callable[..., Path], tmp_path: Path, archive: Path, setting: str, fragments: list[str]
+    sonde: Any,
+    fake_engine: Callable[..., Path],
+    tmp_path: Path,
+    archive: Path,
+    setting: str,
+    expected_fragments: list[str],
 ) -> None:
     result = sonde("run", write_as_plan(tmp_path, BASE), "--set", setting)
     assert result.code == 2
@@ -102,7 +107,7 @@ def test_invalid_setting_prints_one_sentence(
     assert len(result.sentences) == 1
     assert len(result.err.strip().splitlines()) == 1, result.err
     assert result.err.rstrip().endswith((".", "?", ".)"))
-    for word in fragments:
+    for word in expected_fragments:
         assert word in result.err
     assert not archive.exists() or not list(archive.iterdir()), "a refused plan must leave nothing behind"
 
@@ -136,9 +141,14 @@ FILES: list[tuple[str, bytes, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "fragments"), FILES, ids=[case[0] for case in FILES])
+@pytest.mark.parametrize(("name", "content", "expected_fragments"), FILES, ids=[case[0] for case in FILES])
 def test_invalid_file_prints_one_sentence(
-    sonde: Any, fake_engine: Callable[..., Path], tmp_path: Path, name: str, content: bytes, fragments: list[str]
+    sonde: Any,
+    fake_engine: Callable[..., Path],
+    tmp_path: Path,
+    name: str,
+    content: bytes,
+    expected_fragments: list[str],
 ) -> None:
     file = tmp_path / name
     file.write_bytes(content)
@@ -146,7 +156,7 @@ def test_invalid_file_prints_one_sentence(
     assert result.code == 2
     assert len(result.err.strip().splitlines()) == 1, result.err
     assert str(file) in result.err
-    for word in fragments:
+    for word in expected_fragments:
         assert word in result.err
 
 
@@ -194,14 +204,16 @@ COMMANDS: list[tuple[list[str], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("arguments", "fragments"), COMMANDS, ids=[" ".join(case[0])[:50] for case in COMMANDS])
+@pytest.mark.parametrize(
+    ("arguments", "expected_fragments"), COMMANDS, ids=[" ".join(case[0])[:50] for case in COMMANDS]
+)
 def test_invalid_command_line_prints_one_sentence(
     sonde: Any,
     fake_engine: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
     target: Path,
     arguments: list[str],
-    fragments: list[str],
+    expected_fragments: list[str],
 ) -> None:
     monkeypatch.chdir(target)
     result = sonde(*arguments)
@@ -209,7 +221,7 @@ def test_invalid_command_line_prints_one_sentence(
     assert result.out == ""
     assert len(result.err.strip().splitlines()) == 1, result.err
     assert result.err.startswith("sonde: ")
-    for word in fragments:
+    for word in expected_fragments:
         assert word in result.err
     assert "Traceback" not in result.err
 

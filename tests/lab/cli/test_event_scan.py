@@ -41,7 +41,7 @@ def test_dry_run_adds_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "problem"),
+    ("arguments", "expected_problem"),
     [
         (["--only", "lustr"], 'Did you mean "lustre"'),
         (["--rules", "absent.toml"], "There is no file of log rules"),
@@ -49,7 +49,7 @@ def test_dry_run_adds_none(tmp_path: Path) -> None:
         (["--boot", "yesterday"], "is no time"),
     ],
 )
-def test_wrong_option_is_rejected(tmp_path: Path, arguments: list[str], problem: str) -> None:
+def test_wrong_option_is_rejected(tmp_path: Path, arguments: list[str], expected_problem: str) -> None:
     result = scan(tmp_path, *arguments)
     assert isinstance(result.exception, UserError)
-    assert problem in str(result.exception)
+    assert expected_problem in str(result.exception)

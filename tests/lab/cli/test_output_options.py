@@ -115,7 +115,7 @@ def test_archive_is_from_option_then_variable_then_file(
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "expected_sentence"),
     [
         ("archivex = 'x'", 'Did you mean "archive"?'),
         ("archive = 3", "archive must be the path"),
@@ -129,13 +129,13 @@ def test_archive_is_from_option_then_variable_then_file(
     ],
 )
 def test_wrong_configuration_is_rejected_in_one_sentence(
-    sonde: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, sentence: str
+    sonde: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, expected_sentence: str
 ) -> None:
     monkeypatch.delenv("SONDE_ARCHIVE", raising=False)
     write_configuration(monkeypatch, tmp_path / "config.toml", text)
     result = sonde("list")
     assert result.code == 2
-    assert sentence in result.err
+    assert expected_sentence in result.err
     assert len(result.err.splitlines()) == 1
     assert result.out == ""
 

@@ -97,17 +97,17 @@ def test_units_quote_paths(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "problem"),
+    ("arguments", "expected_problem"),
     [
         (("once", "absent.toml"), "There is no watch file absent.toml"),
         (("acknowledge", "x"), 'There is no incident "x"'),
         (("silence", "--for", "soon"), "soon"),
     ],
 )
-def test_bad_input_is_one_sentence(arguments: tuple[str, ...], problem: str, tmp_path: Path) -> None:
+def test_bad_input_is_one_sentence(arguments: tuple[str, ...], expected_problem: str, tmp_path: Path) -> None:
     exception = invoke_watch(*arguments, "--archive", str(tmp_path)).exception
     assert isinstance(exception, UserError)
-    assert problem in str(exception)
+    assert expected_problem in str(exception)
 
 
 def test_damaged_state_is_reported_with_its_path(archive: Path) -> None:

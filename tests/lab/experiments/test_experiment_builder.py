@@ -83,7 +83,7 @@ def test_sweep_option_equals_sweep_member(text: str, expected: dict[str, Any]) -
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "expected_sentence"),
     [
         ("data.access.transfer", "is not PATH=VALUES"),
         ("=4KiB", "is not PATH=VALUES"),
@@ -91,7 +91,7 @@ def test_sweep_option_equals_sweep_member(text: str, expected: dict[str, Any]) -
         ("a+b=1,2", 'has 2 paths, so each of its values is 2 joined by "+"; "1" is not.'),
     ],
 )
-def test_invalid_sweep_is_rejected(text: str, sentence: str) -> None:
+def test_invalid_sweep_is_rejected(text: str, expected_sentence: str) -> None:
     with pytest.raises(UserError) as caught:
         parse_sweep(text)
-    assert sentence in str(caught.value)
+    assert expected_sentence in str(caught.value)

@@ -27,7 +27,7 @@ def describe_missing(folder: Path, *treatments: tuple[str, str], simulated: bool
 
 
 @pytest.mark.parametrize(
-    ("treatments", "sentence"),
+    ("treatments", "expected_sentence"),
     [
         ((("sync", "done"), ("drop_page_cache", "done")), ""),
         ((("drop_page_cache", "failed"), ("drop_page_cache", "done")), ""),
@@ -35,10 +35,12 @@ def describe_missing(folder: Path, *treatments: tuple[str, str], simulated: bool
         ((("sync", "done"), ("fadvise", "done")), "only pages of the files themselves"),
     ],
 )
-def test_dropping_cache_requires_root(tmp_path: Path, treatments: tuple[tuple[str, str], ...], sentence: str) -> None:
+def test_dropping_cache_requires_root(
+    tmp_path: Path, treatments: tuple[tuple[str, str], ...], expected_sentence: str
+) -> None:
     text = describe_missing(tmp_path, *treatments)
-    assert sentence in text
-    assert bool(sentence) == bool(text)
+    assert expected_sentence in text
+    assert bool(expected_sentence) == bool(text)
 
 
 def test_claim_without_drop_treatment_is_evaluated(tmp_path: Path) -> None:

@@ -180,11 +180,11 @@ def test_coordinates_are_finite_whatever_the_rate(tmp_path: Path) -> None:
             assert all(math.isfinite(value) for value in timeline.bytes_per_s)
 
 
-@pytest.mark.parametrize("reason", ["error", "interrupt"])
-def test_a_phase_that_an_error_or_a_signal_cut_off_is_not_finished(tmp_path: Path, reason: str) -> None:
+@pytest.mark.parametrize("expected_reason", ["error", "interrupt"])
+def test_a_phase_that_an_error_or_a_signal_cut_off_is_not_finished(tmp_path: Path, expected_reason: str) -> None:
     folder = write_run(tmp_path / "run", Scene(works=[Work(seconds=2.0)]))
     record = folder / "record.ndjson"
-    record.write_text(record.read_text().replace('"stopped_by": "volume"', f'"stopped_by": "{reason}"'))
+    record.write_text(record.read_text().replace('"stopped_by": "volume"', f'"stopped_by": "{expected_reason}"'))
     run = read_recorded_run_folder(folder)
     assessment = assess_phase(run, run.phases[0]).summary
     assert assessment.classification is Classification.FAILED

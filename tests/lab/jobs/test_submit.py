@@ -60,7 +60,7 @@ def test_dry_run_submits_nothing(cluster: Path, sonde: Any, archive: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "expected_sentence"),
     [
         (["no-such-plan"], "no-such-plan"),
         (["quick", "--bogus"], "--bogus"),
@@ -74,11 +74,11 @@ def test_dry_run_submits_nothing(cluster: Path, sonde: Any, archive: Path) -> No
     ],
 )
 def test_invalid_submission_is_rejected_at_once(
-    cluster: Path, sonde: Any, archive: Path, arguments: list[str], sentence: str
+    cluster: Path, sonde: Any, archive: Path, arguments: list[str], expected_sentence: str
 ) -> None:
     result = sonde("submit", *arguments)
     assert result.code == 2, result.out
-    assert sentence in result.err
+    assert expected_sentence in result.err
     assert not archive.exists()
 
 

@@ -54,7 +54,7 @@ def test_bad_engine_answer_is_one_sentence(
 
 
 @pytest.mark.parametrize(
-    ("messages", "sentence"),
+    ("messages", "expected_sentence"),
     [
         ("", ""),
         ("one\ntwo\n", "two"),
@@ -67,8 +67,8 @@ def test_bad_engine_answer_is_one_sentence(
         (f"{HYDRA}\nsonde-engine: a peer was lost", "a peer was lost"),
     ],
 )
-def test_engine_message_is_extracted_from_its_output(messages: str, sentence: str) -> None:
-    assert find_engine_message(messages) == sentence
+def test_engine_message_is_extracted_from_its_output(messages: str, expected_sentence: str) -> None:
+    assert find_engine_message(messages) == expected_sentence
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_wrong_arguments_of_ssh_launcher_are_refused(arguments: str, message: st
 
 
 @pytest.mark.parametrize(
-    ("says", "flavor"),
+    ("expected_text", "flavor"),
     [
         ("HYDRA build details:\n    Version:    5.0.2", "hydra"),
         ("mpiexec (OpenRTE) 4.1.4", "openmpi"),
@@ -85,9 +85,9 @@ def test_wrong_arguments_of_ssh_launcher_are_refused(arguments: str, message: st
     ],
 )
 def test_mpiexec_is_identified_by_its_version_text(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: str, flavor: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, expected_text: str, flavor: str
 ) -> None:
-    monkeypatch.setenv("SONDE_MPIEXEC", str(write_program(tmp_path / "mpiexec", f"cat <<'END'\n{says}\nEND")))
+    monkeypatch.setenv("SONDE_MPIEXEC", str(write_program(tmp_path / "mpiexec", f"cat <<'END'\n{expected_text}\nEND")))
     assert find_mpiexec().flavor == flavor
 
 

@@ -94,7 +94,7 @@ def test_repetitions_that_the_log_counts_are_added(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rule", "problem"),
+    ("rule", "expected_problem"),
     [
         ("pattern = '('\ntitle = 't'", "no regular expression"),
         ("pattern = 'x'\ntitle = '{nid}'", '"{nid}" is no group'),
@@ -105,7 +105,7 @@ def test_repetitions_that_the_log_counts_are_added(tmp_path: Path) -> None:
         ("patern = 'x'\npattern = 'x'\ntitle = 't'", 'no member "patern"'),
     ],
 )
-def test_wrong_rule_is_rejected_with_one_sentence(tmp_path: Path, rule: str, problem: str) -> None:
+def test_wrong_rule_is_rejected_with_one_sentence(tmp_path: Path, rule: str, expected_problem: str) -> None:
     with pytest.raises(EventError, match=r"rules\.toml") as raised:
         run_rules(tmp_path, f"[[rules]]\nid = 'a'\n{rule}")
-    assert problem in str(raised.value)
+    assert expected_problem in str(raised.value)

@@ -32,11 +32,11 @@ def test_an_error_stays_on_its_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "expected_sentence"),
     [("", ""), ("  ", ""), ("a", "A."), (" a. ", "A."), ("why?", "Why?"), ("go!", "Go!"), ("ABC d", "ABC d.")],
 )
-def test_clause_is_formatted_as_a_sentence(text: str, sentence: str) -> None:
-    assert format_as_sentence(text) == sentence
+def test_clause_is_formatted_as_a_sentence(text: str, expected_sentence: str) -> None:
+    assert format_as_sentence(text) == expected_sentence
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ def test_default_values_of_nested_record_members() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "expected_sentence"),
     [
         ("{", "is not JSON"),
         ("[" * 100_000, "is not JSON"),
@@ -130,10 +130,10 @@ def test_default_values_of_nested_record_members() -> None:
          "of type phase_end: phase_end.latency.read.count is 'x', not int"),
     ],
 )  # fmt: skip
-def test_invalid_record_lines_have_exact_error_messages(text: str, sentence: str) -> None:
+def test_invalid_record_lines_have_exact_error_messages(text: str, expected_sentence: str) -> None:
     with pytest.raises(RecordError) as caught:
         parse_record_line(text)
-    assert str(caught.value) == sentence
+    assert str(caught.value) == expected_sentence
 
 
 def test_line_of_unknown_type_preserves_its_time() -> None:

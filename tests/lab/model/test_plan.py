@@ -276,7 +276,7 @@ def test_volumes_are_divided_among_tasks(volume: Any, per_task: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "count"),
+    ("files", "expected_count"),
     [
         ({"mapping": "shared"}, 1),
         ({"mapping": "per_task"}, 6),
@@ -285,9 +285,9 @@ def test_volumes_are_divided_among_tasks(volume: Any, per_task: int) -> None:
         ({"mapping": "many", "count": 10}, 60),
     ],
 )
-def test_files_of_a_mapping(files: dict[str, Any], count: int) -> None:
+def test_files_of_a_mapping(files: dict[str, Any], expected_count: int) -> None:
     (volume,) = compute_phase_volumes(plan_of({"data": {"files": files}}), task_count=6, node_count=2)
-    assert volume.files == count
+    assert volume.files == expected_count
 
 
 def test_operations_on_names_move_no_bytes() -> None:

@@ -18,7 +18,7 @@ SYNTAX_HINT = "write it like"
 
 
 @pytest.mark.parametrize(
-    ("setting", "sentence"),
+    ("setting", "expected_sentence"),
     [
         ("a.b", f'--set "a.b" has no "="; {SYNTAX_HINT} --set data.access.transfer=4KiB.'),
         ("a..b=1", f'--set "a..b=1" has an empty name before the "="; {SYNTAX_HINT} data.access.transfer=4KiB.'),
@@ -34,14 +34,14 @@ SYNTAX_HINT = "write it like"
         ("tags.b=x", '--set "tags.b=x": tags has no entry "b"; it has none.'),
     ],
 )
-def test_invalid_settings_have_exact_error_messages(setting: str, sentence: str) -> None:
+def test_invalid_settings_have_exact_error_messages(setting: str, expected_sentence: str) -> None:
     import copy
 
     document: dict[str, Any] = copy.deepcopy(LIST)
-    assert get_error_text(lambda text: apply_settings(document, [text]), setting) == sentence
+    assert get_error_text(lambda text: apply_settings(document, [text]), setting) == expected_sentence
     if "=" in setting and not setting.startswith("=") and ".." not in setting:
         path, _, value = setting.partition("=")
-        plain = sentence.removeprefix(f'--set "{setting}": ')
+        plain = expected_sentence.removeprefix(f'--set "{setting}": ')
         assert get_error_text(lambda value: set_member_at_path(document, path, value), value) == plain
 
 
@@ -72,7 +72,7 @@ def plan(**members: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("members", "sentence"),
+    ("members", "expected_sentence"),
     [
         ({"phases": [{"id": "w", "op": "write"}, {"id": "r", "op": "read"}, {"id": "w", "op": "read"}]},
          'phases.0 and phases.2 have the same id "w"; ids must differ.'),
@@ -103,9 +103,10 @@ def plan(**members: Any) -> dict[str, Any]:
          " data.files.count is 0; it must be at least 1. (1 more after that.)"),
     ],
 )  # fmt: skip
-def test_invalid_plan_members_have_exact_error_messages(members: dict[str, Any], sentence: str) -> None:
+def test_invalid_plan_members_have_exact_error_messages(members: dict[str, Any], expected_sentence: str) -> None:
     assert (
-        get_error_text(lambda members: Plan.from_document(plan(**members), "origin"), members) == f"origin: {sentence}"
+        get_error_text(lambda members: Plan.from_document(plan(**members), "origin"), members)
+        == f"origin: {expected_sentence}"
     )
 
 

@@ -18,7 +18,7 @@ KNOWN_UNITS = "ns, us, ms, s, min, h"
 
 
 @pytest.mark.parametrize(
-    ("parse", "value", "sentence"),
+    ("parse", "value", "expected_sentence"),
     [
         (parse_bytes, True, "true is not a size; write a number and a unit, like 4KiB."),
         (parse_bytes, -1, "-1 is not a size; a size is between 0 and 9223372036854775807 bytes."),
@@ -81,8 +81,10 @@ KNOWN_UNITS = "ns, us, ms, s, min, h"
         (parse_share, -0.1, '"-0.1" is outside 0 to 1 (0 % to 100 %).'),
     ],
 )  # fmt: skip
-def test_invalid_quantities_have_exact_error_messages(parse: Callable[[Any], float], value: Any, sentence: str) -> None:
-    assert get_error_text(parse, value) == sentence
+def test_invalid_quantities_have_exact_error_messages(
+    parse: Callable[[Any], float], value: Any, expected_sentence: str
+) -> None:
+    assert get_error_text(parse, value) == expected_sentence
 
 
 @pytest.mark.parametrize(
@@ -94,7 +96,7 @@ def test_a_share_is_a_number_or_percent(value: Any, share: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("work", "text", "sentence"),
+    ("work", "text", "expected_sentence"),
     [
         (expand_name_range, "a[1", '"a[1" has a bracket without its partner; a range is written like oss[001-036].'),
         (expand_name_range, "a1]", '"a1]" has a bracket without its partner; a range is written like oss[001-036].'),
@@ -141,8 +143,10 @@ def test_a_share_is_a_number_or_percent(value: Any, share: float) -> None:
         (expand_address_range, "10.0.0.1 .. 10.0.0.1", ""),
     ],
 )
-def test_invalid_ranges_have_exact_error_messages(work: Callable[[str], object], text: str, sentence: str) -> None:
-    assert get_error_text(work, text) == sentence
+def test_invalid_ranges_have_exact_error_messages(
+    work: Callable[[str], object], text: str, expected_sentence: str
+) -> None:
+    assert get_error_text(work, text) == expected_sentence
 
 
 def test_ranges_accept_steps_and_surrounding_blanks() -> None:

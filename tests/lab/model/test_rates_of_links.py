@@ -21,15 +21,15 @@ def test_link_rate_is_parsed(text: str, bytes_per_s: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "remedy"),
+    ("text", "expected_remedy"),
     [("10 Gb/s", "10 Gbit/s or 10 GB/s"), ("10 Gbps", "10 Gbit/s or 10 GB/s"), ("10 Kb/s", "10 kbit/s or 10 kB/s"),
      ("10 Gibit/s", "1GiB/s"), ("10 GB", "/s"), ("0 Gbit/s", "zero"), ("0 GB/s", "zero"), ("fast", "200 Gbit/s"),
      ("-1 GB/s", "negative"), ("10 G/s", "10GiB/s")],
 )  # fmt: skip
-def test_a_rate_that_is_doubtful_is_refused_with_a_remedy(text: str, remedy: str) -> None:
+def test_a_rate_that_is_doubtful_is_refused_with_a_remedy(text: str, expected_remedy: str) -> None:
     with pytest.raises(UnitError) as caught:
         parse_link_rate(text)
-    assert remedy in str(caught.value)
+    assert expected_remedy in str(caught.value)
 
 
 def test_a_rate_without_a_unit_is_refused() -> None:

@@ -36,7 +36,7 @@ def test_a_good_plan_has_no_problem() -> None:
 
 
 @pytest.mark.parametrize(
-    ("member", "value", "sentence"),
+    ("member", "value", "expected_sentence"),
     [
         ("data.io.direct", "true", 'data.io.direct is "true"; it must be true or false. Write true or false without'
                                    " quotation marks."),
@@ -63,9 +63,11 @@ def test_a_good_plan_has_no_problem() -> None:
         ("schema", "sonde-plan/9", 'schema is "sonde-plan/9"; allowed is "sonde-plan/2". Did you mean "sonde-plan/2"?'),
     ],
 )  # fmt: skip
-def test_each_kind_of_mistake_has_its_sentence(member: str, value: Any, sentence: str) -> None:
+def test_each_kind_of_mistake_has_its_sentence(member: str, value: Any, expected_sentence: str) -> None:
     (problem,) = find_problems(member, value)
-    assert problem == sentence or (not sentence.endswith(".") and problem.startswith(sentence)), problem
+    assert problem == expected_sentence or (
+        not expected_sentence.endswith(".") and problem.startswith(expected_sentence)
+    ), problem
 
 
 def test_misplaced_member_names_its_table() -> None:
@@ -103,7 +105,7 @@ def test_json_values_in_messages_are_shortened() -> None:
 
 
 @pytest.mark.parametrize(
-    ("member", "value", "sentence"),
+    ("member", "value", "expected_sentence"),
     [
         ("title", None, "title is null; it must be a text."),
         ("id", "a b", 'id is "a b"; only letters, digits, dot, dash and underscore are allowed.'),
@@ -133,9 +135,11 @@ def test_json_values_in_messages_are_shortened() -> None:
         ("volume", 1, 'The plan has no member "volume"; allowed are '),
     ],
 )  # fmt: skip
-def test_more_kinds_of_mistakes_have_their_sentences(member: str, value: Any, sentence: str) -> None:
+def test_more_kinds_of_mistakes_have_their_sentences(member: str, value: Any, expected_sentence: str) -> None:
     (problem,) = find_problems(member, value)
-    assert problem == sentence or (sentence.endswith("are ") and problem.startswith(sentence)), problem
+    assert problem == expected_sentence or (
+        expected_sentence.endswith("are ") and problem.startswith(expected_sentence)
+    ), problem
 
 
 def test_member_path_uses_ids_of_phases_and_indexes_elsewhere() -> None:

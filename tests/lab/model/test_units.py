@@ -120,7 +120,7 @@ def test_schema_pattern_and_parser_accept_the_same_text(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "fragments"),
+    ("text", "expected_fragments"),
     [
         ("4k", ["4KiB", "4kB", "4,096", "4,000"]),
         ("4K", ["4KiB", "4kB"]),
@@ -140,10 +140,10 @@ def test_schema_pattern_and_parser_accept_the_same_text(text: str) -> None:
         ("99999999PiB", ["more than a file"]),
     ],
 )
-def test_a_refused_size_comes_with_a_remedy(text: str, fragments: list[str]) -> None:
+def test_a_refused_size_comes_with_a_remedy(text: str, expected_fragments: list[str]) -> None:
     with pytest.raises(UnitError) as caught:
         parse_bytes(text)
-    for word in fragments:
+    for word in expected_fragments:
         assert word in str(caught.value)
 
 

@@ -92,7 +92,7 @@ def test_a_volume_is_divided_among_the_files_of_a_task() -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "count"),
+    ("files", "expected_count"),
     [
         ({"mapping": "shared"}, 1),
         ({"mapping": "per_node"}, 3),
@@ -101,8 +101,8 @@ def test_a_volume_is_divided_among_the_files_of_a_task() -> None:
         ({"mapping": "per_group"}, 9),
     ],
 )
-def test_files_of_nine_tasks_on_three_nodes_follow_the_mapping(files: dict[str, Any], count: int) -> None:
-    assert volume({"op": "write"}, tasks=9, nodes=3, data={"files": files}).files == count
+def test_files_of_nine_tasks_on_three_nodes_follow_the_mapping(files: dict[str, Any], expected_count: int) -> None:
+    assert volume({"op": "write"}, tasks=9, nodes=3, data={"files": files}).files == expected_count
 
 
 @pytest.mark.parametrize("phase", [{"op": "write"}, {"op": "create"}])

@@ -103,7 +103,7 @@ def test_gate_judges_runs_by_stated_limits(archive: sonde.ArchiveReader) -> None
 
 
 @pytest.mark.parametrize(
-    ("call", "sentence"),
+    ("call", "expected_sentence"),
     [
         (lambda archive: archive.compare("tag:old", "tag:nobody"), '"tag:nobody" means no run'),
         (lambda archive: archive.compare("tag:old", "last", system="atlantis"), "atlantis"),
@@ -115,9 +115,9 @@ def test_gate_judges_runs_by_stated_limits(archive: sonde.ArchiveReader) -> None
     ],
 )
 def test_bad_request_is_one_sentence(
-    archive: sonde.ArchiveReader, call: Callable[[sonde.ArchiveReader], object], sentence: str
+    archive: sonde.ArchiveReader, call: Callable[[sonde.ArchiveReader], object], expected_sentence: str
 ) -> None:
-    with pytest.raises(sonde.UserError, match=sentence) as caught:
+    with pytest.raises(sonde.UserError, match=expected_sentence) as caught:
         call(archive)
     assert "\n" not in str(caught.value)
 

@@ -108,7 +108,7 @@ def test_failed_run_raises_and_finished_phases_are_stored(fake_engine: Fake, tar
 
 
 @pytest.mark.parametrize(
-    ("options", "sentence"),
+    ("options", "expected_sentence"),
     [
         ({"experiment": "no-such"}, 'There is no plan file "no-such"'),
         ({"experiment": {**EXPERIMENT, "expect": 3}}, "expect"),
@@ -126,9 +126,9 @@ def test_failed_run_raises_and_finished_phases_are_stored(fake_engine: Fake, tar
     ],
 )
 def test_bad_input_is_one_sentence(
-    fake_engine: Fake, target: Path, archive: Path, options: dict[str, Any], sentence: str
+    fake_engine: Fake, target: Path, archive: Path, options: dict[str, Any], expected_sentence: str
 ) -> None:
-    with pytest.raises(sonde.UserError, match=sentence) as caught:
+    with pytest.raises(sonde.UserError, match=expected_sentence) as caught:
         sonde.run_experiment(**{"experiment": EXPERIMENT, "on": target, **options})
     assert "\n" not in str(caught.value)
     assert not list(archive.glob("*/*/run.json"))

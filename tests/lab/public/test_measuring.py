@@ -59,7 +59,7 @@ def test_failed_run_raises_and_is_stored(fake_engine: Fake, target: Path, archiv
 
 
 @pytest.mark.parametrize(
-    ("plan", "options", "sentence"),
+    ("plan", "options", "expected_sentence"),
     [
         ({"phases": [{"id": "w", "op": "burn"}]}, {}, "burn"),
         ("no-such-plan", {}, 'There is no plan file "no-such-plan"'),
@@ -73,9 +73,9 @@ def test_failed_run_raises_and_is_stored(fake_engine: Fake, target: Path, archiv
     ],
 )
 def test_bad_input_is_one_sentence(
-    fake_engine: Fake, target: Path, archive: Path, plan: Any, options: dict[str, Any], sentence: str
+    fake_engine: Fake, target: Path, archive: Path, plan: Any, options: dict[str, Any], expected_sentence: str
 ) -> None:
-    with pytest.raises(sonde.UserError, match=sentence) as caught:
+    with pytest.raises(sonde.UserError, match=expected_sentence) as caught:
         sonde.run(plan, **{"on": target, **options})
     assert "\n" not in str(caught.value)
     assert not list(archive.glob("*/*/run.json"))

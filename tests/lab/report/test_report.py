@@ -169,16 +169,16 @@ def test_slow_task_is_reported_with_its_host(report_page: Shown) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "sentence"),
+    ("name", "expected_sentence"),
     [
         ("failed", "The run failed: Task 2 on node17 could not read: Input/output error."),
         ("interrupted", "The run was interrupted: SIGINT."),
         ("lost", "The run has no end: its engine was killed or lost, or is still at work."),
     ],
 )
-def test_unfinished_run_is_reported_at_the_top(report_page: Shown, name: str, sentence: str) -> None:
+def test_unfinished_run_is_reported_at_the_top(report_page: Shown, name: str, expected_sentence: str) -> None:
     text = Words(report_page(name)).text
-    assert sentence in text[: text.index("Summary")]
+    assert expected_sentence in text[: text.index("Summary")]
     assert "Not finished: read; the phase before it stands." in text[: text.index("Summary")]
     assert "GB/s" in text
 

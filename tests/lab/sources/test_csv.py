@@ -136,7 +136,7 @@ def test_a_bad_row_is_a_sentence_with_its_line(sonde: Any, csv_file: Path, archi
 
 
 @pytest.mark.parametrize(
-    ("text", "settings", "sentence"),
+    ("text", "settings", "expected_sentence"),
     [
         ("[columns]\ntime = 't'", (), "which column is the result"),
         ("[columns]\nrate = 'r'", (), "which column is the time"),
@@ -152,11 +152,11 @@ def test_a_bad_row_is_a_sentence_with_its_line(sonde: Any, csv_file: Path, archi
         ("", ("tiem=x",), 'Did you mean "time"?'),
     ],
 )
-def test_a_bad_map_is_a_sentence(tmp_path: Path, text: str, settings: tuple[str, ...], sentence: str) -> None:
+def test_a_bad_map_is_a_sentence(tmp_path: Path, text: str, settings: tuple[str, ...], expected_sentence: str) -> None:
     (tmp_path / "map.toml").write_text(text)
     with pytest.raises(UserError) as raised:
         read_column_map(tmp_path / "map.toml", settings)
-    assert sentence in str(raised.value)
+    assert expected_sentence in str(raised.value)
 
 
 @pytest.mark.parametrize(

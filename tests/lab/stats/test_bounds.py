@@ -34,28 +34,32 @@ def test_intervals_are_added_and_divided_by_their_corners() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "of", "low", "high"), [(6, 6, 0.5407, 1.0), (0, 10, 0.0, 0.3085), (5, 10, 0.1871, 0.8129)]
+    ("successes", "trials", "low", "high"), [(6, 6, 0.5407, 1.0), (0, 10, 0.0, 0.3085), (5, 10, 0.1871, 0.8129)]
 )
-def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(count: int, of: int, low: float, high: float) -> None:
-    share = compute_binomial_interval(count, of)
-    assert share.value == count / of
+def test_the_interval_of_a_share_is_that_of_clopper_and_pearson(
+    successes: int, trials: int, low: float, high: float
+) -> None:
+    share = compute_binomial_interval(successes, trials)
+    assert share.value == successes / trials
     assert share.limits == pytest.approx((low, high), abs=5e-4)
 
 
-@pytest.mark.parametrize(("count", "of"), [(-1, 3), (4, 3), (0, 0)])
-def test_impossible_share_has_no_binomial_interval(count: int, of: int) -> None:
-    with pytest.raises(ValueError, match=f"{count} of {of} is no share"):
-        compute_binomial_interval(count, of)
+@pytest.mark.parametrize(("successes", "trials"), [(-1, 3), (4, 3), (0, 0)])
+def test_impossible_share_has_no_binomial_interval(successes: int, trials: int) -> None:
+    with pytest.raises(ValueError, match=f"{successes} of {trials} is no share"):
+        compute_binomial_interval(successes, trials)
 
 
 @pytest.mark.parametrize(
-    ("count", "confidence", "low", "high"),
+    ("successes", "confidence", "low", "high"),
     [(0, 0.95, 0.0, 0.975), (1, 0.95, 0.025, 1.0), (1, 0.9, 0.05, 1.0), (0, 0.9, 0.0, 0.95)],
 )
-def test_a_single_run_gives_a_wide_binomial_interval(count: int, confidence: float, low: float, high: float) -> None:
+def test_a_single_run_gives_a_wide_binomial_interval(
+    successes: int, confidence: float, low: float, high: float
+) -> None:
     """With one run in which it happened, a share below a fortieth would be an accident of less than 2.5 %."""
-    share = compute_binomial_interval(count, 1, confidence)
-    assert share.value == count
+    share = compute_binomial_interval(successes, 1, confidence)
+    assert share.value == successes
     assert share.limits == pytest.approx((low, high))
 
 

@@ -62,18 +62,18 @@ def comb(n: int, number: float, first: int, width: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("n", "number", "first", "width", "count"),
+    ("n", "number", "first", "width", "expected_count"),
     [(120, 3.1, 10, 8, 3), (120, 5.85, 7, 5, 6), (120, 6.1, 7, 5, 6), (60, 18.1, 1, 1, 18)],
 )
 def test_dips_at_a_tried_period_are_estimated_exactly(
-    n: int, number: float, first: int, width: int, count: int
+    n: int, number: float, first: int, width: int, expected_count: int
 ) -> None:
     """Periods are tried from 2.6 in the whole on, each quarter of one more; the shortest has more than three slices."""
     dips = find_dips(comb(n, number, first, width))
     assert dips is not None
     numbers = (dips.period, dips.first, dips.width, dips.depth)
     assert numbers == pytest.approx((n / number, first, width, 1.0))
-    assert dips.count == count
+    assert dips.count == expected_count
     assert dips.cost == pytest.approx(0, abs=1e-9)
     longest = find_dips(comb(120, 2.6, 20, 8))
     assert longest is not None
@@ -92,14 +92,14 @@ def test_cost_of_dips_is_the_residual_sum_of_squares() -> None:
         assert dips.depth == pytest.approx(np.median(logs[~inside]) - np.median(logs[inside]))
 
 
-@pytest.mark.parametrize(("missing", "count"), [([], 8), ([3], 7), ([3, 6], 6), ([2, 3, 5], None)])
-def test_periodic_dips_need_three_of_four_expected_dips(missing: list[int], count: int | None) -> None:
+@pytest.mark.parametrize(("missing", "expected_count"), [([], 8), ([3], 7), ([3, 6], 6), ([2, 3, 5], None)])
+def test_periodic_dips_need_three_of_four_expected_dips(missing: list[int], expected_count: int | None) -> None:
     logs = comb(120, 8.1, 5, 5)
     for number in missing:
         begin = round(5 + number * 120 / 8.1)
         logs[begin - 1 : begin + 6] = 0.0
     dips = find_dips(logs)
-    assert (dips and dips.count) == count
+    assert (dips and dips.count) == expected_count
 
 
 @pytest.mark.parametrize(("height", "count"), [(-0.49, 5), (-0.51, 6)])

@@ -158,11 +158,11 @@ NOISE: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", sorted(NOISE))
+@pytest.mark.parametrize("noise_kind", sorted(NOISE))
 @pytest.mark.parametrize(("before", "after"), [(5, 5), (6, 6), (5, 20), (8, 8), (12, 12), (40, 40), (5, 300)])
-def test_stated_detectable_drop_has_80_percent_power(kind: str, before: int, after: int) -> None:
+def test_stated_detectable_drop_has_80_percent_power(noise_kind: str, before: int, after: int) -> None:
     """The power at the stated drop, over many pairs of groups, with noise of known shape."""
-    random, noise = np.random.default_rng(3), NOISE[kind]
+    random, noise = np.random.default_rng(3), NOISE[noise_kind]
     # by how much the second side must fall for the rank test to see it, from its definition: U, counted pair by pair
     cut = find_rank_sum_cut(before, after, 0.01)
     draws = 3000 if before * after <= 2000 else 500
@@ -174,7 +174,7 @@ def test_stated_detectable_drop_has_80_percent_power(kind: str, before: int, aft
         drop = estimate_detectable_drop(np.exp(noise(random, before)), np.exp(noise(random, after)))
         assert drop is not None
         power.append(np.searchsorted(needed, -np.log(1 - drop)) / draws)
-    few = before < 8 and kind == "one-sided and heavy"  # whose extremes so few runs do not show
+    few = before < 8 and noise_kind == "one-sided and heavy"  # whose extremes so few runs do not show
     assert np.mean(power) == pytest.approx(0.80, abs=0.11 if few else 0.06)  # 0.05, and the error of so few pairs
 
 

@@ -234,7 +234,7 @@ def test_files_of_another_index_version_are_preserved(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "expected_sentence"),
     [
         ("", "cannot be read"),
         ("[]", "of another kind"),
@@ -245,18 +245,18 @@ def test_files_of_another_index_version_are_preserved(root: Path) -> None:
         ("\x00\xff", "cannot be read"),
     ],
 )
-def test_foreign_and_damaged_folders_are_a_sentence(root: Path, text: str, sentence: str | None) -> None:
+def test_foreign_and_damaged_folders_are_a_sentence(root: Path, text: str, expected_sentence: str | None) -> None:
     odd = root / "2026-01" / "odd"
     odd.mkdir()
     (odd / "run.json").write_text(text, encoding="latin-1")
     (root / "2026-01" / "a file").write_text("not a folder")
     catalog = Catalog(root)
     complaints = catalog.describe_foreign_folders()
-    assert len(catalog.read_run_table(["run"])) == len(NAMES[::2]) + (sentence is None)
+    assert len(catalog.read_run_table(["run"])) == len(NAMES[::2]) + (expected_sentence is None)
     assert [
-        (sentence or "") in complaint and str(odd) in complaint and complaint.endswith("skipped.")
+        (expected_sentence or "") in complaint and str(odd) in complaint and complaint.endswith("skipped.")
         for complaint in complaints
-    ] == [True] * bool(sentence)
+    ] == [True] * bool(expected_sentence)
 
 
 WRITER = """

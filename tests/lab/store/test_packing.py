@@ -106,7 +106,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfil
 
 
 @pytest.mark.parametrize(
-    ("trap", "problem"),
+    ("trap", "expected_problem"),
     [
         (member(f"{RUN}/a.txt", tarfile.SYMTYPE, "/etc/passwd"), "is a link"),
         (member(f"{RUN}/a.txt", tarfile.LNKTYPE, "/etc/passwd"), "is a link"),
@@ -118,12 +118,12 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, target: str = "") -> tarfil
     ],
 )
 def test_tar_member_that_is_no_regular_file_is_omitted(
-    sonde: Sonde, archive: Path, tmp_path: Path, trap: tarfile.TarInfo, problem: str
+    sonde: Sonde, archive: Path, tmp_path: Path, trap: tarfile.TarInfo, expected_problem: str
 ) -> None:
     result = sonde("import", tar_with(tmp_path / "pack.tar.gz", trap))
     (folder,) = archive.glob("2*/*")
     assert {path.name for path in folder.iterdir()} == {"record.ndjson", "plan.json", "run.json"}
-    assert problem in result.err
+    assert expected_problem in result.err
     assert {path.name for path in tmp_path.iterdir()} <= {"archive", "pack.tar.gz", "made"}
 
 

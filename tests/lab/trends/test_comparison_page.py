@@ -204,7 +204,7 @@ STALL = RateShape("stall", 0.5, 0.6, 0.9)
 
 
 @pytest.mark.parametrize(
-    ("compared", "phrase"),
+    ("compared", "expected_phrase"),
     [
         (curves(None), "Eight runs before are needed to know which shapes are usual; here are 3."),
         (curves(True), "The shape changed: 3.0 times as far from the runs before as those are from each other."),
@@ -226,8 +226,8 @@ STALL = RateShape("stall", 0.5, 0.6, 0.9)
         ),
     ],
 )
-def test_profile_text_names_new_shape_pattern_and_stragglers(compared: ProfileComparison, phrase: str) -> None:
-    assert _describe_profile_change(compared) == phrase
+def test_profile_text_names_new_shape_pattern_and_stragglers(compared: ProfileComparison, expected_phrase: str) -> None:
+    assert _describe_profile_change(compared) == expected_phrase
 
 
 FLAT = ProfileComparison((np.ones(9),), (np.full(9, 2.0),), BandDistance(0.05, 0.1), None, 20.0, None, ())

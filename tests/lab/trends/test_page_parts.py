@@ -69,16 +69,16 @@ def test_survey_page_without_histories_shows_no_empty_parts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "text_part"), [(60, []), (63, ["3 more histories without a change are in the table below."])]
+    ("history_count", "text_part"), [(60, []), (63, ["3 more histories without a change are in the table below."])]
 )
-def test_chart_limit_of_60_omits_histories_without_change(count: int, text_part: list[str]) -> None:
+def test_chart_limit_of_60_omits_histories_without_change(history_count: int, text_part: list[str]) -> None:
     study = build_survey_page(
-        survey_histories(*(analysis(index, fell=index == count - 1) for index in range(count))), "rates"
+        survey_histories(*(analysis(index, fell=index == history_count - 1) for index in range(history_count))), "rates"
     )
     pictures = next(section for section in study.sections if section.title == "Histories")
     assert pictures.paragraphs == text_part
     assert len(pictures.parts) == 1 + 60  # the legend first
-    assert f"p{count - 1:02}" in pictures.parts[1], "what fell comes first"
+    assert f"p{history_count - 1:02}" in pictures.parts[1], "what fell comes first"
     assert len(study.alarms) == 1
 
 
@@ -125,7 +125,7 @@ def comparison(*numbers: NumberComparison) -> Comparison:
 
 
 @pytest.mark.parametrize(
-    ("verdicts", "sentence"),
+    ("verdicts", "expected_sentence"),
     [
         (["slower", "faster", "no change seen"], "2 of 3 numbers changed by more than chance; 1 did not."),
         (["slower"], "1 of 1 numbers changed by more than chance."),
@@ -138,8 +138,10 @@ def comparison(*numbers: NumberComparison) -> Comparison:
         (["no change seen"], "No number changed by more than chance."),
     ],
 )
-def test_first_sentence_counts_changed_and_undecided_numbers(verdicts: list[ChangeVerdict], sentence: str) -> None:
-    assert _make_lead_sentence(comparison(*map(number, verdicts))) == sentence
+def test_first_sentence_counts_changed_and_undecided_numbers(
+    verdicts: list[ChangeVerdict], expected_sentence: str
+) -> None:
+    assert _make_lead_sentence(comparison(*map(number, verdicts))) == expected_sentence
 
 
 def test_lead_counts_numbers_with_different_conditions() -> None:

@@ -33,7 +33,7 @@ def test_a_limit_is_a_rate_less_its_tolerance(text: str, least: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("text", "expected_reason"),
     [
         ("10GB/s", "is not PHASE=RATE"),
         ("write=10", "--at-least write: "),
@@ -41,8 +41,8 @@ def test_a_limit_is_a_rate_less_its_tolerance(text: str, least: float) -> None:
         ("=10GB/s", "is not PHASE=RATE"),
     ],
 )
-def test_invalid_limit_is_rejected_with_the_reason(text: str, reason: str) -> None:
-    with pytest.raises(UserError, match=reason):
+def test_invalid_limit_is_rejected_with_the_reason(text: str, expected_reason: str) -> None:
+    with pytest.raises(UserError, match=expected_reason):
         parse_limit(text)
 
 

@@ -105,7 +105,7 @@ def test_common_labels_are_separated_from_distinguishing_labels() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "phrase"),
+    ("shape", "expected_phrase"),
     [
         (RateShape("periodic dips", 0, 1, 0.6, 0.042, 9), "periodic dips: 9, every 4.2 s, by 60 %"),
         (RateShape("stall", 0.5, 0.62, 0.9), "a stall of 12 s at 50 s, by 90 %"),
@@ -114,8 +114,8 @@ def test_common_labels_are_separated_from_distinguishing_labels() -> None:
         (RateShape("cliff", 0.3, 1.0, 0.5), "a cliff at 30 s, by 50 %"),
     ],
 )
-def test_rate_shape_descriptions(shape: RateShape, phrase: str) -> None:
-    assert describe_rate_shape(shape, 100.0) == phrase
+def test_rate_shape_descriptions(shape: RateShape, expected_phrase: str) -> None:
+    assert describe_rate_shape(shape, 100.0) == expected_phrase
 
 
 def test_history_name_contains_distinguishing_labels() -> None:
@@ -204,7 +204,7 @@ def test_joint_change_text_counts_recovered_series() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cause", "phrase"),
+    ("cause", "expected_phrase"),
     [
         ("clients", "It points to what all file systems share"),
         ("machine", "It points to that machine:"),
@@ -214,11 +214,11 @@ def test_joint_change_text_counts_recovered_series() -> None:
         ("unknown", "It does not point to one place"),
     ],
 )
-def test_cause_text_points_to_the_component_to_inspect(cause: Cause, phrase: str) -> None:
+def test_cause_text_points_to_the_component_to_inspect(cause: Cause, expected_phrase: str) -> None:
     (line,) = describe_joint_change(
         survey_histories(analysis(READ), analysis(WRITE)), joint(0.4, 0.4, of=make_explanation(cause))
     )
-    assert phrase in line
+    assert expected_phrase in line
 
 
 def test_alarm_budget_text_has_calibrated_figures() -> None:

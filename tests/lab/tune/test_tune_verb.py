@@ -40,7 +40,7 @@ def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("arguments", "expected_sentence"),
     [
         ([], "Name a plan and a setting"),
         (["quick"], "Say which setting to tune: --try NAME"),
@@ -66,15 +66,15 @@ def state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["--list", "--tunables", "missing.toml"], "There is no file of tunables missing.toml"),
     ],
 )
-def test_wrong_input_is_one_sentence(sonde: Any, archive: Path, arguments: list[str], sentence: str) -> None:
+def test_wrong_input_is_one_sentence(sonde: Any, archive: Path, arguments: list[str], expected_sentence: str) -> None:
     answer = sonde("tune", *arguments)
     assert answer.code == EXIT_BAD_INPUT
     assert len(answer.sentences) == 1
-    assert sentence in answer.sentences[0]
+    assert expected_sentence in answer.sentences[0]
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "expected_sentence"),
     [
         ("schema = ", "is not valid TOML"),
         (HEAD + 'kind = "file"\nvalues = ["1"]\n', "lacks name"),
@@ -88,11 +88,11 @@ def test_wrong_input_is_one_sentence(sonde: Any, archive: Path, arguments: list[
         (HEAD.replace('"x"', '"transfer"', 1) + 'kind = "plan"\nname = "a"\nvalues = ["1"]\n', "two tunables"),
     ],
 )
-def test_wrong_file_of_tunables_is_one_sentence(sonde: Any, text: str, sentence: str) -> None:
+def test_wrong_file_of_tunables_is_one_sentence(sonde: Any, text: str, expected_sentence: str) -> None:
     Path("mine.toml").write_text(text, encoding="utf-8")
     answer = sonde("tune", "--list", "--tunables", "mine.toml")
     assert (answer.code, len(answer.sentences)) == (EXIT_BAD_INPUT, 1)
-    assert sentence in answer.sentences[0]
+    assert expected_sentence in answer.sentences[0]
 
 
 def test_world_writable_tunables_file_is_rejected(sonde: Any) -> None:

@@ -64,7 +64,7 @@ def test_budget_counts_the_last_day_of_a_directory() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "problem"),
+    ("text", "expected_problem"),
     [
         ("quiet = ['8-18']", 'quiet has "8-18"'),
         ("zone = 'Mars/Olympus'", '"Mars/Olympus" is no time zone'),
@@ -80,11 +80,11 @@ def test_budget_counts_the_last_day_of_a_directory() -> None:
         ("[[channels]]\nid = 'm'\nto = 'pigeon'", "allowed is file, mail, webhook, metrics"),
     ],
 )
-def test_wrong_watch_file_is_rejected(tmp_path: Path, text: str, problem: str) -> None:
+def test_wrong_watch_file_is_rejected(tmp_path: Path, text: str, expected_problem: str) -> None:
     path = tmp_path / "watch.toml"
     probes = "" if "[[probes]]" in text else "[[probes]]\nid = 'a'\nplan = 'quick'\non = '/x'\n"
     top, _, tables = text.partition("[[")
     path.write_text(f"schema = 'sonde-watch/1'\n{top}\n{probes}{'[[' + tables if tables else ''}", encoding="utf-8")
     with pytest.raises(WatchFileError, match=r"watch\.toml") as raised:
         read_watch_file(path)
-    assert problem in str(raised.value)
+    assert expected_problem in str(raised.value)

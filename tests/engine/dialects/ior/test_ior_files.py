@@ -12,7 +12,7 @@ from engine_under_test import parse_record
 from ior_cases import CASES, Case, Files, digest_files, prepare_case, run
 
 
-def run_ours(case: Case, engine: Path, folder: Path) -> Files:
+def run_sonde_ior(case: Case, engine: Path, folder: Path) -> Files:
     """What our engine leaves, its processes forked by itself or, where MPI is needed, started by its launcher."""
     prepare_case(case, folder)
     start: list[str] = []
@@ -31,7 +31,7 @@ def run_ours(case: Case, engine: Path, folder: Path) -> Files:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_files_equal_the_recorded_files_of_ior(case: Case, engine_path: Path, tmp_path: Path) -> None:
-    assert run_ours(case, engine_path, tmp_path / "ours") == ior_cases.read_recorded_files()[case.name]
+    assert run_sonde_ior(case, engine_path, tmp_path / "ours") == ior_cases.read_recorded_files()[case.name]
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -46,14 +46,14 @@ def test_recording_equals_files_of_the_installed_ior(case: Case, tmp_path: Path)
 
 def test_asynchronous_transfers_leave_the_same_files(engine_path: Path, tmp_path: Path) -> None:
     command_line = "-w -k -G 5 -o f -a AIO -t 4k -b 64k -F --aio.max-pending=8 --aio.granularity=4"
-    files = run_ours(Case(command_line, 2), engine_path, tmp_path / "ours")
+    files = run_sonde_ior(Case(command_line, 2), engine_path, tmp_path / "ours")
     assert files == ior_cases.read_recorded_files()["-w -k -G 5 -o f -a POSIX -t 4k -b 64k -F by 2"]
 
 
 def test_a_shared_file_in_random_order_is_as_large_and_verifies(engine_path: Path, tmp_path: Path) -> None:
     """The engine assigns transfers to tasks evenly, unlike IOR, so the content differs in the task numbers."""
     command_line = "-w -r -R -k -G 5 -o f -z -t 4k -b 64k -s 2 --random-offset-seed=3 --sonde-record=r"
-    files = run_ours(Case(command_line, 2), engine_path, tmp_path / "ours")
+    files = run_sonde_ior(Case(command_line, 2), engine_path, tmp_path / "ours")
     assert files["f"][0] == 2 * 2 * 65536
     ends = [line for line in parse_record((tmp_path / "ours" / "r").read_text()) if line["type"] == "phase_end"]
     assert [end["ops"]["done"] for end in ends] == [64, 64]

@@ -71,10 +71,10 @@ def find_rows(text: str, label: str) -> list[list[str]]:
     return [line.split() for line in text.splitlines() if line.split()[:1] == [label]]
 
 
-@pytest.mark.parametrize("name", ["human", "human wear-out"])
-def test_human_readable_layout_equals_ior_output(name: str, engine_path: Path, tmp_path: Path) -> None:
-    real = ior_output.read_recorded_outputs()[name]
-    output = run_ior_with_record(engine_path, COMMANDS[name], tmp_path).stdout
+@pytest.mark.parametrize("case_name", ["human", "human wear-out"])
+def test_human_readable_layout_equals_ior_output(case_name: str, engine_path: Path, tmp_path: Path) -> None:
+    real = ior_output.read_recorded_outputs()[case_name]
+    output = run_ior_with_record(engine_path, COMMANDS[case_name], tmp_path).stdout
     changing = re.compile(
         r"(IOR-|Began|StartTime|Finished|Command line|Machine|FS|Max |write |read |remove |stonewalling pairs)"
     )

@@ -24,19 +24,19 @@ def read_error_lines(folder: Path) -> list[dict[str, Any]]:
     return [line for line in parse_record((folder / "r").read_text()) if line["type"] == "error"]
 
 
-@pytest.mark.parametrize("blocks", [1, 64, 128, 200])
-def test_any_number_of_wrong_blocks_sets_the_exit_code(blocks: int, engine_path: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("wrong_blocks", [1, 64, 128, 200])
+def test_any_number_of_wrong_blocks_sets_the_exit_code(wrong_blocks: int, engine_path: Path, tmp_path: Path) -> None:
     """IOR's exit code is twice the number of wrong blocks modulo 256: 0 for 128 of them."""
     assert run_ior(engine_path, WRITE, tmp_path).returncode == 0
     file = tmp_path / "f"
     content = bytearray(file.read_bytes())
-    for block in range(blocks):
+    for block in range(wrong_blocks):
         content[block * 4096 + 100] ^= 1
     file.write_bytes(content)
     (tmp_path / "r").unlink()
     result = run_ior(engine_path, CHECK, tmp_path)
     assert result.returncode == MISMATCH
-    assert f"Incorrect data on read ({blocks} errors found)." in result.stdout
+    assert f"Incorrect data on read ({wrong_blocks} errors found)." in result.stdout
     first = read_error_lines(tmp_path)[0]
     assert first["path"] == "f"
     assert first["offset"] == 100

@@ -145,7 +145,7 @@ def test_a_lost_object_ends_the_run_with_a_sentence(engine_path: Path, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("command_line", "sentence"),
+    ("command_line", "expected_sentence"),
     [
         ("-2", "run the precreate phase (-1) with the same file first"),
         ("-a HDF5", "must be POSIX or DUMMY"),
@@ -158,12 +158,12 @@ def test_a_lost_object_ends_the_run_with_a_sentence(engine_path: Path, tmp_path:
     ],
 )
 def test_invalid_arguments_are_rejected_in_one_sentence(
-    command_line: str, sentence: str, engine_path: Path, tmp_path: Path
+    command_line: str, expected_sentence: str, engine_path: Path, tmp_path: Path
 ) -> None:
     result = subprocess.run(
         [str(engine_path), "md-workbench", "-o=w", *command_line.split()], cwd=tmp_path, capture_output=True, text=True
     )
     assert result.returncode == BAD_PLAN
-    assert sentence in result.stderr
+    assert expected_sentence in result.stderr
     assert result.stderr.count("\n") == 1
     assert list(tmp_path.iterdir()) == []

@@ -127,7 +127,7 @@ def find_objections(phase: str, seconds: float = 400.0, ran: bool = True, **figu
 
 
 @pytest.mark.parametrize(
-    ("sentences", "says"),
+    ("sentences", "expected_text"),
     [
         (find_objections("ior-easy-write"), []),
         (find_objections("ior-easy-write", seconds=300.0), []),
@@ -145,14 +145,14 @@ def find_objections(phase: str, seconds: float = 400.0, ran: bool = True, **figu
         (find_objections("ior-rnd4K-easy-read", value=0.0), ["Resulting score shouldn't be 0.0"]),
     ],
 )
-def test_violations_of_a_phase_are_reported(sentences: list[str], says: list[str]) -> None:
-    assert len(sentences) == len(says)
-    for sentence, begin in zip(sentences, says, strict=True):
+def test_violations_of_a_phase_are_reported(sentences: list[str], expected_text: list[str]) -> None:
+    assert len(sentences) == len(expected_text)
+    for sentence, begin in zip(sentences, expected_text, strict=True):
         assert sentence.startswith(begin)
 
 
 @pytest.mark.parametrize(
-    ("changes", "dry_run", "says"),
+    ("changes", "dry_run", "expected_text"),
     [
         ({}, False, []),
         ({}, True, ["DRY RUN MODE ACTIVATED"]),
@@ -166,8 +166,8 @@ def test_violations_of_a_phase_are_reported(sentences: list[str], says: list[str
     ],
 )
 def test_settings_that_break_the_rules_make_the_run_invalid(
-    changes: dict[tuple[str, str], str], dry_run: bool, says: list[str]
+    changes: dict[tuple[str, str], str], dry_run: bool, expected_text: list[str]
 ) -> None:
     rules = Io500Rules(DEFAULT_CONFIG.replace_values(changes))
-    assert list(rules.check_settings(dry_run)) == says
-    assert rules.run_is_valid is not bool(says)
+    assert list(rules.check_settings(dry_run)) == expected_text
+    assert rules.run_is_valid is not bool(expected_text)

@@ -252,7 +252,7 @@ def test_last_moment_of_a_time_keeps_its_written_digits(text: str, last: str) ->
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "expected_sentence"),
     [
         ("soon", '"soon" is no time; write 2013-12-06, 2014-03-17T09:30Z, or FIRST/LAST.'),
         ("2014/soon", '"2014/soon" is no time; write 2013-12-06, 2014-03-17T09:30Z, or FIRST/LAST.'),
@@ -269,10 +269,12 @@ def test_last_moment_of_a_time_keeps_its_written_digits(text: str, last: str) ->
         ),
     ],
 )
-def test_invalid_time_has_an_exact_error_message(text: str, sentence: str) -> None:
+def test_invalid_time_has_an_exact_error_message(text: str, expected_sentence: str) -> None:
     with pytest.raises(EventTimeError) as caught:
         parse_time_interval(text)
-    assert str(caught.value) == sentence or (sentence.endswith(" ") and str(caught.value).startswith(sentence))
+    assert str(caught.value) == expected_sentence or (
+        expected_sentence.endswith(" ") and str(caught.value).startswith(expected_sentence)
+    )
 
 
 def test_event_interval_may_be_a_day_and_zone_almost_24_hours() -> None:
@@ -342,7 +344,7 @@ def test_ndjson_line_is_parsed_as_an_event(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "sentence"),
+    ("members", "expected_sentence"),
     [
         ({"schema": None}, ': schema is missing; a file of events begins with schema = "sonde-event/1".'),
         ({"zone": "Mars"}, ': zone: "Mars" is no time zone; write UTC, an offset like +01:00, or America/Los_Angeles.'),
@@ -373,11 +375,15 @@ def test_ndjson_line_is_parsed_as_an_event(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_event_file_mistakes_have_exact_error_messages(members: dict[str, Any], sentence: str, tmp_path: Path) -> None:
+def test_event_file_mistakes_have_exact_error_messages(
+    members: dict[str, Any], expected_sentence: str, tmp_path: Path
+) -> None:
     path = write_event_file(tmp_path, **members)
     if members.get("schema", "") is None:
         path.write_text('{"events": []}', encoding="utf-8")
     with pytest.raises(EventError) as caught:
         read_events_file(path, SYSTEM)
     message = str(caught.value)
-    assert message == f"{path}{sentence}" or (sentence.endswith(" ") and message.startswith(f"{path}{sentence}"))
+    assert message == f"{path}{expected_sentence}" or (
+        expected_sentence.endswith(" ") and message.startswith(f"{path}{expected_sentence}")
+    )

@@ -100,7 +100,7 @@ def test_values_run_from_one_end_to_the_other(written: dict[str, Any], values: l
 
 
 @pytest.mark.parametrize(
-    ("written", "sentence"),
+    ("written", "expected_sentence"),
     [
         (
             {"from": 2, "to": 1, "step": 1},
@@ -121,10 +121,10 @@ def test_values_run_from_one_end_to_the_other(written: dict[str, Any], values: l
         ({"from": 1, "to": 10_001, "step": 1}, "has more than 10000 values, which cannot be meant."),
     ],
 )
-def test_invalid_value_ranges_have_exact_error_messages(written: dict[str, Any], sentence: str) -> None:
+def test_invalid_value_ranges_have_exact_error_messages(written: dict[str, Any], expected_sentence: str) -> None:
     with pytest.raises(AxisError) as caught:
         expand_values(written)
-    assert str(caught.value) == sentence
+    assert str(caught.value) == expected_sentence
 
 
 def test_cell_id_lists_its_plan_and_axis_values() -> None:
@@ -178,7 +178,7 @@ def test_variant_settings_apply_before_axis_settings() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "sentence"),
+    ("settings", "expected_sentence"),
     [
         ({"sweep.z": [1]}, 'sweep.z: there is no axis "z" whose values could be replaced.'),
         ({"variants.w.engine": "x"}, 'variants.w.engine: there is no variant "w".'),
@@ -186,10 +186,10 @@ def test_variant_settings_apply_before_axis_settings() -> None:
         ({"plans.c.title": "x"}, 'plans.c.title: there is no plan "c".'),
     ],
 )
-def test_setting_with_unknown_path_is_rejected(settings: dict[str, Any], sentence: str) -> None:
+def test_setting_with_unknown_path_is_rejected(settings: dict[str, Any], expected_sentence: str) -> None:
     with pytest.raises(ExperimentError) as caught:
         change_members_by_path(make_experiment_with_plans(variants=[{"id": "v"}], sweep=[SIZES]), settings)
-    assert str(caught.value) == f"x.toml: {sentence}"
+    assert str(caught.value) == f"x.toml: {expected_sentence}"
 
 
 def test_setting_applies_to_all_plans_or_the_plan_in_its_path() -> None:

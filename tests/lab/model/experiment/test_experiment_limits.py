@@ -85,7 +85,7 @@ NO_AXIS = 'names the axis "z", which is not there.'
 
 
 @pytest.mark.parametrize(
-    ("members", "sentence"),
+    ("members", "expected_sentence"),
     [
         ({"plan": None}, 'plan is missing; write [plan] with its phases, or plan = "FILE.toml".'),
         ({"repeat": {"min": 4, "max": 3}}, "repeat.max is 3, less than min, 4; change one of them."),
@@ -202,10 +202,10 @@ NO_AXIS = 'names the axis "z", which is not there.'
         ),
     ],
 )
-def test_values_beyond_experiment_limits_are_rejected(members: dict[str, Any], sentence: str) -> None:
+def test_values_beyond_experiment_limits_are_rejected(members: dict[str, Any], expected_sentence: str) -> None:
     with pytest.raises(ExperimentError) as caught:
         build_experiment(**members)
-    assert str(caught.value) == f"x.toml: {sentence}"
+    assert str(caught.value) == f"x.toml: {expected_sentence}"
 
 
 def test_wrong_plan_of_several_is_identified_in_the_error() -> None:

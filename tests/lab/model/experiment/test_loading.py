@@ -79,7 +79,7 @@ def test_referenced_plan_provides_common_members_too(experiment_file: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("members", "sentence"),
+    ("members", "expected_sentence"),
     [
         ({"plan": {"title": "A"}},
          "x.toml: plan has no phases; write them there, or in [plan] for all plans."),
@@ -94,10 +94,10 @@ def test_referenced_plan_provides_common_members_too(experiment_file: Path) -> N
         ({"plans": 7}, "x.toml: plans is 7; it must be a list of tables, each written as [[plans]]."),
     ],
 )  # fmt: skip
-def test_invalid_plans_have_exact_error_messages(members: dict[str, Any], sentence: str) -> None:
+def test_invalid_plans_have_exact_error_messages(members: dict[str, Any], expected_sentence: str) -> None:
     with pytest.raises(ExperimentError) as caught:
         make_experiment(HEAD | members, "x.toml")
-    assert str(caught.value) == sentence
+    assert str(caught.value) == expected_sentence
 
 
 def test_unknown_plan_error_mentions_the_experiment() -> None:

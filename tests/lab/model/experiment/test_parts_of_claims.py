@@ -141,7 +141,7 @@ METRIC_LIST = ", ".join(METRICS)
 
 
 @pytest.mark.parametrize(
-    ("parse", "text", "sentence"),
+    ("parse", "text", "expected_sentence"),
     [
         (parse_claim, "time(a >", '"time(a >" cannot be read; write a comparison like bandwidth(read) /'
                                   " bandwidth(write) >= 1.3."),
@@ -194,10 +194,12 @@ METRIC_LIST = ", ".join(METRICS)
                                            ' bandwidth(write).')),
     ],
 )  # fmt: skip
-def test_invalid_claims_have_exact_error_messages(parse: Callable[[str], object], text: str, sentence: str) -> None:
+def test_invalid_claims_have_exact_error_messages(
+    parse: Callable[[str], object], text: str, expected_sentence: str
+) -> None:
     with pytest.raises(ClaimError) as caught:
         parse(text)
-    assert str(caught.value) == sentence
+    assert str(caught.value) == expected_sentence
 
 
 def test_each_metric_has_its_unit_and_each_function_its_options() -> None:

@@ -18,7 +18,7 @@ from sonde.model.experiment.values import (
 
 
 @pytest.mark.parametrize(
-    ("complaint", "good"),
+    ("expected_complaint", "good"),
     [
         (find_plan_problem, ["name", {"phases": []}]),
         (find_values_problem, [[1], ["4KiB", "8KiB"], [True, False],
@@ -30,15 +30,15 @@ from sonde.model.experiment.values import (
         (find_published_number_problem, ["1.6 GB/s", 3, 0.5, 0]),
     ],
 )  # fmt: skip
-def test_valid_values_have_no_complaint(complaint: Callable[[object], str | None], good: list[object]) -> None:
-    assert [complaint(value) for value in good] == [None] * len(good)
+def test_valid_values_have_no_complaint(expected_complaint: Callable[[object], str | None], good: list[object]) -> None:
+    assert [expected_complaint(value) for value in good] == [None] * len(good)
 
 
 RANGE = {"from": 1, "to": 8, "factor": 2}
 
 
 @pytest.mark.parametrize(
-    ("complaint", "wrong", "fragment"),
+    ("expected_complaint", "wrong", "expected_fragment"),
     [
         (find_plan_problem, "", "is empty"),
         (find_plan_problem, 7, "is 7; it must be a plan (a table)"),
@@ -74,9 +74,9 @@ RANGE = {"from": 1, "to": 8, "factor": 2}
     ],
 )
 def test_invalid_values_get_a_specific_complaint(
-    complaint: Callable[[object], str | None], wrong: object, fragment: str
+    expected_complaint: Callable[[object], str | None], wrong: object, expected_fragment: str
 ) -> None:
-    sentence = complaint(wrong)
+    sentence = expected_complaint(wrong)
     assert sentence is not None
-    assert fragment in sentence
+    assert expected_fragment in sentence
     assert sentence.endswith(".")

@@ -97,7 +97,7 @@ SPARES = drives(5) | {"raid_groups": [{"id": "g", "level": "0", "drives": "d[1-4
 
 
 @pytest.mark.parametrize(
-    ("kinds", "sentence"),
+    ("kinds", "expected_sentence"),
     [
         (group(4, level="5", data=2, parity=2), "raid_groups.g.parity is 2, but RAID 5 has 1; change one of them."),
         (group(4, level="0", data=3, parity=1), "raid_groups.g.parity is 1, but RAID 0 has 0; change one of them."),
@@ -206,10 +206,10 @@ SPARES = drives(5) | {"raid_groups": [{"id": "g", "level": "0", "drives": "d[1-4
          'drives.d[1-2].id names "d2", which nodes.d2 in x.toml names too; every id is used once in a system.'),
     ],
 )  # fmt: skip
-def test_values_beyond_system_limits_are_rejected(kinds: Kinds, sentence: str) -> None:
+def test_values_beyond_system_limits_are_rejected(kinds: Kinds, expected_sentence: str) -> None:
     with pytest.raises(SystemFileError) as caught:
         build_system(kinds)
-    assert str(caught.value) == f"x.toml: {sentence}"
+    assert str(caught.value) == f"x.toml: {expected_sentence}"
 
 
 def test_a_group_may_be_called_like_its_only_part() -> None:
@@ -267,7 +267,7 @@ def test_change_path_is_split_into_kind_part_and_member() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "sentence"),
+    ("path", "value", "expected_sentence"),
     [
         ("server.all.memory", 1, 'server.all.memory: there is no kind of part "server". Did you mean "servers"?'),
         ("servers.a.b1", 1, "servers.a.b1: write KIND.ID.MEMBER; a is none of the servers."),
@@ -283,10 +283,10 @@ def test_change_path_is_split_into_kind_part_and_member() -> None:
         ),
     ],
 )
-def test_invalid_changes_have_exact_error_messages(path: str, value: Any, sentence: str) -> None:
+def test_invalid_changes_have_exact_error_messages(path: str, value: Any, expected_sentence: str) -> None:
     with pytest.raises(SystemFileError) as caught:
         apply_changes(build_system(DOTTED), {path: value})
-    assert str(caught.value) == sentence
+    assert str(caught.value) == expected_sentence
 
 
 def test_change_that_divides_a_table_preserves_other_parts() -> None:

@@ -141,7 +141,7 @@ SEVERAL = "it must be a text or a list of texts: some words."
 
 
 @pytest.mark.parametrize(
-    ("members", "sentence"),
+    ("members", "expected_sentence"),
     [
         ({"lables": "a"}, 'the file has no member "lables". Did you mean "labels"?'),
         ({"qqqqqqqq": 1}, 'the file has no member "qqqqqqqq". Allowed are id, labels, yes, color, some, size, count,'
@@ -204,8 +204,8 @@ SEVERAL = "it must be a text or a list of texts: some words."
          "model.x-own: True is not a number; write it without quotation marks and without a unit."),
     ],
 )  # fmt: skip
-def test_unreadable_member_is_refused_with_its_location(members: dict[str, Any], sentence: str) -> None:
-    assert refused(**members) == f"file.toml: {sentence}"
+def test_unreadable_member_is_refused_with_its_location(members: dict[str, Any], expected_sentence: str) -> None:
+    assert refused(**members) == f"file.toml: {expected_sentence}"
 
 
 def test_table_that_is_no_table_or_lacks_a_member_is_rejected() -> None:

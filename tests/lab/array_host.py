@@ -46,9 +46,9 @@ class PrintedArray:
     layout: str = "left-symmetric"
 
 
-def name_drive(number: int) -> str:
+def name_drive(drive_number: int) -> str:
     """The kernel's name of a drive."""
-    return f"sd{chr(ord('a') + number)}"
+    return f"sd{chr(ord('a') + drive_number)}"
 
 
 def print_detail(array: PrintedArray) -> str:
@@ -78,9 +78,9 @@ Consistency Policy : bitmap
 {rows}"""
 
 
-def print_links(count: int = 14, folder: str = PATHS, ending: str = "-lun-0") -> str:
+def print_links(link_count: int = 14, folder: str = PATHS, name_suffix: str = "-lun-0") -> str:
     """What find prints of the links to the drives."""
-    return "".join(f"{folder}{number}{ending} ../../{name_drive(number)}\n" for number in range(count))
+    return "".join(f"{folder}{number}{name_suffix} ../../{name_drive(number)}\n" for number in range(link_count))
 
 
 def check_outputs(outputs: Mapping[str, str], document: Mapping[str, Any], file_system: str = "scratch") -> LayoutCheck:

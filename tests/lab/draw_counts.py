@@ -17,6 +17,8 @@ def draw_by_day_and_night(day: int, night: int) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("draws", [day, pytest.param(night, marks=pytest.mark.nightly)])
 
 
-def compute_chance(limit: int, draws: int, share: float) -> float:
-    """The probability that more than `limit` of `draws` independent draws have what a `share` of all have."""
-    return 1 - sum(comb(draws, count) * share**count * (1 - share) ** (draws - count) for count in range(limit + 1))
+def compute_chance(max_successes: int, draws: int, share: float) -> float:
+    """The probability that more than `max_successes` of `draws` independent draws have what a `share` of all have."""
+    return 1 - sum(
+        comb(draws, count) * share**count * (1 - share) ** (draws - count) for count in range(max_successes + 1)
+    )

@@ -79,11 +79,11 @@ def _plant_one_drive_less(server: DrawnServer, random: Random) -> str:
     return "md0"
 
 
-def _divide_drive(server: DrawnServer, drive: str, count: int, above: Sequence[str]) -> None:
+def _divide_drive(server: DrawnServer, drive: str, part_count: int, above: Sequence[str]) -> None:
     """Lists partitions of a drive in lsblk, with what lies above each."""
     document = json.loads(server.outputs["lsblk"])
     row = next(row for row in document["blockdevices"] if row["name"] == drive)
-    size = server.drive_bytes // count
+    size = server.drive_bytes // part_count
     (top,) = row["children"]
     tops = [top if name == "md0" else {**top, "name": name, "kname": name, "mountpoint": None, "fstype": None}
             for name in above]  # fmt: skip

@@ -90,18 +90,18 @@ class DrawnHost:
         return check_host_routes(self.fabrics, self.name, tables)
 
 
-def draw_host(random: Random, kind: str) -> DrawnHost:
+def draw_host(random: Random, host_kind: str) -> DrawnHost:
     """A host of a kind: "4" and "6" are clients by IP version, "router4" and "router6" routers, "site" a server that
     belongs to two fabrics."""
-    if kind == "site":
+    if host_kind == "site":
         return _draw_site_server(random)
-    version = int(kind[-1])
+    version = int(host_kind[-1])
     count = random.randint(3, 8)
-    fabric = build_fabric(count, clients=random.randint(2, 40), servers=random.randint(2, 8), version=version)
+    fabric = build_fabric(count, clients=random.randint(2, 40), servers=random.randint(2, 8), ip_version=version)
     has_standby = random.random() < 0.5
     if has_standby:
         fabric = replace(fabric, routers=(*fabric.routers[:-1], replace(fabric.routers[-1], priority=1)))
-    if kind.startswith("router"):
+    if host_kind.startswith("router"):
         return _draw_router(fabric, random)
     host = DrawnHost([fabric], "clients", "eth0", [router.near_address for router in fabric.routers], has_standby)
     host_plan = plan_all_routes([fabric])[0].find_host_plan("clients")
@@ -196,5 +196,11 @@ def _draw_site_server(random: Random) -> DrawnHost:
     return host
 
 
-def _describe_interface(network: str, device: str, number: int, first: int, count: int) -> dict[str, Any]:
-    return {"network": network, "device": device, "addresses": f"10.{number}.0.[{first}-{first + count - 1}]"}
+def _describe_interface(
+    network: str, device: str, network_number: int, first_host: int, host_count: int
+) -> dict[str, Any]:
+    return {
+        "network": network,
+        "device": device,
+        "addresses": f"10.{network_number}.0.[{first_host}-{first_host + host_count - 1}]",
+    }

@@ -12,9 +12,9 @@ from drawn_servers import DrawnServer
 from layout_mistake import Mistake, Plant
 
 
-def _edit_lun(server: DrawnServer, name: str, edit: Callable[[str], str]) -> None:
+def _edit_lun(server: DrawnServer, multipath_name: str, edit: Callable[[str], str]) -> None:
     parts = re.split(r"^(?=mpath)", server.outputs["multipath"], flags=re.M)
-    server.outputs["multipath"] = "".join(edit(part) if part.startswith(name) else part for part in parts)
+    server.outputs["multipath"] = "".join(edit(part) if part.startswith(multipath_name) else part for part in parts)
 
 
 def _plant_lun_with_half_of_paths(server: DrawnServer, random: Random) -> str:

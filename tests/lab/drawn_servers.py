@@ -44,9 +44,9 @@ class DrawnServer:
         assert old in self.outputs[output], (output, old)
         self.outputs[output] = self.outputs[output].replace(old, new, count)
 
-    def set_queue(self, disk: str, setting: str, value: object) -> None:
+    def set_queue(self, disk: str, attribute: str, value: object) -> None:
         """Sets one value of /sys/block; adds it where the server does not print it."""
-        beginning = f"/sys/block/{disk}/{setting}:"
+        beginning = f"/sys/block/{disk}/{attribute}:"
         lines = [line for line in self.outputs["sysfs"].splitlines() if not line.startswith(beginning)]
         self.outputs["sysfs"] = "\n".join([*lines, f"{beginning}{value}"]) + "\n"
 

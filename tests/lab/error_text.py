@@ -9,10 +9,10 @@ from typing import Any
 from sonde.model.errors import SondeError
 
 
-def get_error_text(work: Callable[[Any], object], value: Any) -> str:
+def get_error_text(parse: Callable[[Any], object], value: Any) -> str:
     """The message of the error for a value; empty when the value is accepted."""
     try:
-        work(value)
+        parse(value)
     except SondeError as reason:
         return str(reason)
     return ""

@@ -11,18 +11,22 @@ from sonde.design.routes.host_tables import HostTables
 from sonde.model.system import make_system
 
 
-def build_fabric(routers: int, clients: int = 3, servers: int = 2, weights: str = "1", version: int = 4) -> Fabric:
+def build_fabric(routers: int, clients: int = 3, servers: int = 2, weights: str = "1", ip_version: int = 4) -> Fabric:
     """A fabric with so many routers, clients and servers. Addresses of routers count up from 10.1.0.1 (fd01::1) and
     10.2.0.1 (fd02::1), those of clients and servers from .100."""
-    near, far = ("10.1.0.", "10.2.0.") if version == 4 else ("fd01::", "fd02::")
-    ranges = ("10.1.0.0/16", "10.2.0.0/16") if version == 4 else ("fd01::/64", "fd02::/64")
+    near, far = ("10.1.0.", "10.2.0.") if ip_version == 4 else ("fd01::", "fd02::")
+    ranges = ("10.1.0.0/16", "10.2.0.0/16") if ip_version == 4 else ("fd01::/64", "fd02::/64")
 
-    def span(prefix: str, first: int, count: int) -> str:
-        if version == 4:
-            return f"{prefix}[{first}-{first + count - 1}]" if count > 1 else f"{prefix}{first}"
-        return f"{prefix}{first:x} .. {prefix}{first + count - 1:x}"
+    def format_address_range(prefix: str, first_number: int, address_count: int) -> str:
+        if ip_version == 4:
+            return (
+                f"{prefix}[{first_number}-{first_number + address_count - 1}]"
+                if address_count > 1
+                else f"{prefix}{first_number}"
+            )
+        return f"{prefix}{first_number:x} .. {prefix}{first_number + address_count - 1:x}"
 
-    def ids(name: str, count: int) -> str:
+    def format_id_range(name: str, count: int) -> str:
         return f"{name}[1-{count}]" if count > 1 else f"{name}1"
 
     document = {
@@ -34,28 +38,32 @@ def build_fabric(routers: int, clients: int = 3, servers: int = 2, weights: str 
         ],
         "nodes": [
             {
-                "id": ids("client", clients),
+                "id": format_id_range("client", clients),
                 "group": "clients",
-                "interfaces": [{"network": "near", "device": "eth0", "addresses": span(near, 100, clients)}],
+                "interfaces": [
+                    {"network": "near", "device": "eth0", "addresses": format_address_range(near, 100, clients)}
+                ],
             }
         ],
         "servers": [
             {
-                "id": ids("server", servers),
+                "id": format_id_range("server", servers),
                 "group": "stores",
-                "interfaces": [{"network": "far", "device": "eth1", "addresses": span(far, 100, servers)}],
+                "interfaces": [
+                    {"network": "far", "device": "eth1", "addresses": format_address_range(far, 100, servers)}
+                ],
             }
         ],
         "routers": [
             {
-                "id": ids("router", routers),
+                "id": format_id_range("router", routers),
                 "group": "gateways",
                 "protocol": "ip",
                 "between": ["near", "far"],
                 "weight": int(weights),
                 "interfaces": [
-                    {"network": "near", "device": "eth0", "addresses": span(near, 1, routers)},
-                    {"network": "far", "device": "eth1", "addresses": span(far, 1, routers)},
+                    {"network": "near", "device": "eth0", "addresses": format_address_range(near, 1, routers)},
+                    {"network": "far", "device": "eth1", "addresses": format_address_range(far, 1, routers)},
                 ],
             }
         ],

@@ -39,9 +39,9 @@ SLICES = 60
 stop = 0
 
 
-def record_signal(number: int, _frame: object) -> None:
+def record_signal(signal_number: int, _frame: object) -> None:
     global stop
-    stop = number
+    stop = signal_number
 
 
 class Writer:
@@ -142,54 +142,60 @@ def run_phase(out: Writer, plan: dict[str, Any], index: int, phase: dict[str, An
     if code:
         return code
     if op in ("stat", "remove"):
-        finish_names(out, name, op, planned // transfer)
+        write_phase_end_of_names(out, name, op, planned // transfer)
         return 0
     seconds = planned / RATE
-    finish(out, plan, phase, planned, transfer, seconds, io)
+    write_phase_end(out, plan, phase, planned, transfer, seconds, io)
     return 0
 
 
-def write_progress(out: Writer, name: str, planned: int, transfer: int) -> int:
+def write_progress(out: Writer, phase_id: str, planned_bytes: int, transfer_bytes: int) -> int:
     begin = time.monotonic()
     while (spent := time.monotonic() - begin) < SECONDS:
         share = spent / SECONDS
-        done = int(planned * share)
-        out.line("progress", phase=name, phase_s=spent, bytes=done, ops=done // transfer, bytes_per_s=RATE,
-                 ops_per_s=RATE / transfer, percent=100 * share, nodes_seen=1)  # fmt: skip
+        done = int(planned_bytes * share)
+        out.line("progress", phase=phase_id, phase_s=spent, bytes=done, ops=done // transfer_bytes, bytes_per_s=RATE,
+                 ops_per_s=RATE / transfer_bytes, percent=100 * share, nodes_seen=1)  # fmt: skip
         time.sleep(0.05)
         if stop and MODE != "deaf":
             return 5
     return 5 if stop and MODE != "deaf" else 0
 
 
-def finish_names(out: Writer, name: str, op: str, files: int) -> None:
+def write_phase_end_of_names(out: Writer, phase_id: str, op: str, file_count: int) -> None:
     """Ends a phase of operations on names, each of 10 µs."""
-    seconds = files * 1e-5
-    rate = {"bytes": 0, "ops": files, "seconds": seconds, "bytes_per_s": 0.0, "ops_per_s": files / seconds}
-    latency = {"count": files, "min_ns": 900, "mean_ns": 1500.0, "p50_ns": 1200, "p90_ns": 2000, "p95_ns": 2500,
+    seconds = file_count * 1e-5
+    rate = {"bytes": 0, "ops": file_count, "seconds": seconds, "bytes_per_s": 0.0, "ops_per_s": file_count / seconds}
+    latency = {"count": file_count, "min_ns": 900, "mean_ns": 1500.0, "p50_ns": 1200, "p90_ns": 2000, "p95_ns": 2500,
                "p99_ns": 9000, "p999_ns": 20000, "max_ns": 90000}  # fmt: skip
-    out.line("phase_end", phase=name, stopped_by="volume", bytes={"transferred": 0, "read": 0, "written": 0},
-             ops={"planned": files, "done": files, "read": 0, "written": 0, "short": 0, "failed": 0},
+    out.line("phase_end", phase=phase_id, stopped_by="volume", bytes={"transferred": 0, "read": 0, "written": 0},
+             ops={"planned": file_count, "done": file_count, "read": 0, "written": 0, "short": 0, "failed": 0},
              seconds={"elapsed": seconds, "transfer": seconds}, task_seconds={"transfer": seconds},
              rates={"total": rate, "transfer": rate}, latency={op: latency}, cpu={"user_s": 0.0, "system_s": 0.1},
              imbalance={"slowest": []})  # fmt: skip
 
 
-def finish(
+def write_phase_end(
     out: Writer,
     plan: dict[str, Any],
     phase: dict[str, Any],
-    moved: int,
-    transfer: int,
+    moved_bytes: int,
+    transfer_bytes: int,
     seconds: float,
     io: dict[str, Any],
 ) -> None:
-    name, op, ops = phase["id"], phase["op"], moved // transfer
+    name, op, ops = phase["id"], phase["op"], moved_bytes // transfer_bytes
     writes = op in ("write", "rewrite")
     fsync = writes and io.get("fsync", "none") != "none"
     total = seconds * (2 if fsync else 1)
-    rate = {"bytes": moved, "ops": ops, "seconds": seconds, "bytes_per_s": moved / seconds, "ops_per_s": ops / seconds}
-    slow = {**rate, "seconds": total, "bytes_per_s": moved / total, "ops_per_s": ops / total}
+    rate = {
+        "bytes": moved_bytes,
+        "ops": ops,
+        "seconds": seconds,
+        "bytes_per_s": moved_bytes / seconds,
+        "ops_per_s": ops / seconds,
+    }
+    slow = {**rate, "seconds": total, "bytes_per_s": moved_bytes / total, "ops_per_s": ops / total}
     latency = {"count": ops, "min_ns": 900, "mean_ns": 1500.0, "p50_ns": 1200, "p90_ns": 2000, "p95_ns": 2500,
                "p99_ns": 9000, "p999_ns": 20000, "max_ns": 90000}  # fmt: skip
     kinds = {"write" if writes else "read": latency, "open": {**latency, "count": 1}, "close": {**latency, "count": 1}}
@@ -200,29 +206,30 @@ def finish(
         "phase_end",
         phase=name,
         stopped_by="time" if "time" in phase.get("stop", {}) else "volume",
-        bytes={"planned": moved, "transferred": moved, "read": 0 if writes else moved,
-               "written": moved if writes else 0},
+        bytes={"planned": moved_bytes, "transferred": moved_bytes, "read": 0 if writes else moved_bytes,
+               "written": moved_bytes if writes else 0},
         ops={"planned": ops, "done": ops, "read": 0 if writes else ops, "written": ops if writes else 0, "short": 0,
              "failed": 0},
         seconds={"elapsed": total, "open": 0.0001, "transfer": seconds, "fsync": total - seconds, "close": 0.0001},
         task_seconds={"open": 0.0001, "transfer": seconds, "fsync": total - seconds, "close": 0.0001},
         rates={"total": slow, "transfer": rate, "steady": rate, "task_sum": rate},
         latency=kinds,
-        cpu={"user_s": 0.01, "system_s": 0.1, "bytes_per_system_s": moved / 0.1, "bytes_per_user_s": moved / 0.01},
+        cpu={"user_s": 0.01, "system_s": 0.1,
+             "bytes_per_system_s": moved_bytes / 0.1, "bytes_per_user_s": moved_bytes / 0.01},
         imbalance={"max_over_mean": 1.05, "tail_share": 0.1,
                    "slowest": [{"task": 0, "node": 0, "host": "fakehost", "bytes_per_s": RATE, "seconds": seconds}]},
-        **({"verify": {"checked_bytes": moved, "mismatches": 3}} if mismatch else {}),
+        **({"verify": {"checked_bytes": moved_bytes, "mismatches": 3}} if mismatch else {}),
         **({} if writes else {"residency": RESIDENCY if phase.get("before") else 1.0}),
     )  # fmt: skip
     band = [RATE] * SLICES
-    out.line("series", phase=name, scope="all", slice_s=seconds / SLICES, bytes=[moved // SLICES] * SLICES,
+    out.line("series", phase=name, scope="all", slice_s=seconds / SLICES, bytes=[moved_bytes // SLICES] * SLICES,
              ops=[ops // SLICES] * SLICES, active=[1] * SLICES,
              task_rate={"min": band, "p25": band, "p50": band, "p75": band, "max": band})  # fmt: skip
     out.line("histogram", phase=name, kind="write" if writes else "read", count=ops, min_ns=900, max_ns=90000,
              sum_ns=1500 * ops, overflow=0, buckets=[[900, 2000, ops]])  # fmt: skip
-    out.line("nodes", phase=name, columns=["node", "host", "bytes"], rows=[[0, "fakehost", moved]])
+    out.line("nodes", phase=name, columns=["node", "host", "bytes"], rows=[[0, "fakehost", moved_bytes]])
     out.line("tasks", phase=name, columns=["task", "node", "bytes", "seconds", "transfer_s", "fsync_s", "close_s"],
-             rows=[[0, 0, moved, total, seconds, total - seconds, 0.0001]],
+             rows=[[0, 0, moved_bytes, total, seconds, total - seconds, 0.0001]],
              first_task=0)  # fmt: skip
     if mismatch:
         text = f"{name}: the block at offset 4096 of /fake/data is not what was written"

@@ -53,12 +53,12 @@ class FakeExecutor:
         )
 
 
-def build_record_lines(rates: dict[str, float], failed: bool = False) -> list[dict[str, Any]]:
+def build_record_lines(rate_by_phase: dict[str, float], failed: bool = False) -> list[dict[str, Any]]:
     """Returns the lines of a minimal record in which each phase transferred 1 GB at the given rate."""
     head = {"type": "run", "t": 0.0, "schema": "sonde-record/2", "id": "played", "started": "2026-11-21T20:45:01Z",
             "tasks": 1, "processes": 1, "threads": 1, "nodes": 1, "plan": {}}  # fmt: skip
     lines: list[dict[str, Any]] = [head]
-    for index, (phase, rate) in enumerate(rates.items()):
+    for index, (phase, rate) in enumerate(rate_by_phase.items()):
         lines.append({"type": "phase_begin", "t": 0.0, "phase": phase, "index": index, "op": "write",
                       "backend": "null", "measured": True, "cache": "unknown"})  # fmt: skip
         seconds = 1e9 / rate
@@ -83,8 +83,8 @@ def build_request(
 
 
 def run_fake_experiment(
-    request: ExperimentRequest, archive: Archive, truth: Truth, end: float | None = None, **options: Any
+    request: ExperimentRequest, archive: Archive, truth: Truth, end_time: float | None = None, **options: Any
 ) -> tuple[RunnerOutcome, FakeExecutor]:
-    """Runs the experiment until it is complete or the time `end` is reached."""
+    """Runs the experiment until it is complete or the time `end_time` is reached."""
     executor = FakeExecutor(archive, truth, **options)
-    return ExperimentRunner(request, archive, executor, RunnerObserver(), end).run_all_cells(), executor
+    return ExperimentRunner(request, archive, executor, RunnerObserver(), end_time).run_all_cells(), executor

@@ -13,9 +13,9 @@ def make_site(**members: Any) -> Site:
     return Site(**{"name": "made", "scheduler": "slurm", "launcher": "srun", "origin": "here"} | members)
 
 
-def write_program(folder: Path, name: str, answer: str, code: int = 0) -> None:
+def write_program(folder: Path, name: str, output: str, exit_code: int = 0) -> None:
     file = folder / name
-    file.write_text(f"#!/bin/sh\necho \"$@\" >>{folder}/{name}.called\ncat <<'X'\n{answer}\nX\nexit {code}\n")
+    file.write_text(f"#!/bin/sh\necho \"$@\" >>{folder}/{name}.called\ncat <<'X'\n{output}\nX\nexit {exit_code}\n")
     file.chmod(0o755)
 
 

@@ -43,9 +43,9 @@ def run_session(
     return EngineSession(launch, observe).run_all_stages(), line_types
 
 
-def signal_this_process(number: int) -> None:
+def signal_this_process(signal_number: int) -> None:
     """Sends a signal to this process."""
-    os.kill(os.getpid(), number)
+    os.kill(os.getpid(), signal_number)
 
 
 def write_program(path: Path, text: str) -> Path:

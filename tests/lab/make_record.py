@@ -218,9 +218,9 @@ def _end_line(scene: Scene, work: Work, moved: _Moved, random: np.random.Generat
     return {"line": line, "after": [*after, *_tables(scene, moved, work)]}
 
 
-def _between(moved: _Moved, low: float, high: float) -> int:
+def _between(moved: _Moved, from_s: float, until_s: float) -> int:
     edges = np.arange(moved.by_slice.shape[1] + 1) * moved.width
-    share = np.clip(np.minimum(edges[1:], high) - np.maximum(edges[:-1], low), 0.0, moved.width) / moved.width
+    share = np.clip(np.minimum(edges[1:], until_s) - np.maximum(edges[:-1], from_s), 0.0, moved.width) / moved.width
     return int((moved.by_slice.sum(axis=0) * share).sum())
 
 

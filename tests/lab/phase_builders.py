@@ -28,14 +28,14 @@ def run_with(
 
 
 def make_phase(
-    op: str = "read", moved: int = 100 * MIB, done: int = 100, seconds: float = 3.0, **begin: Any
+    op: str = "read", moved: int = 100 * MIB, operation_count: int = 100, seconds: float = 3.0, **begin: Any
 ) -> PhaseRecord:
     """So many bytes and operations in so many seconds."""
-    rate = Rate(moved, done, seconds, moved / seconds, done / seconds)
+    rate = Rate(moved, operation_count, seconds, moved / seconds, operation_count / seconds)
     end = PhaseEndLine(
         phase="p",
         bytes=ByteCounts(moved, moved, moved, 0),
-        ops=OperationCounts(done, done),
+        ops=OperationCounts(operation_count, operation_count),
         rates=PhaseRates(total=rate),
     )
     return PhaseRecord(PhaseBeginLine(phase="p", op=op, **begin), end)

@@ -50,7 +50,7 @@ CONFS = {"rp_filter": 2, "arp_ignore": 0, "arp_filter": 0, "send_redirects": 0, 
 
 def build_planted_fabric(version: int = 4) -> Fabric:
     """Four routers: three carry the traffic, the fourth is their standby."""
-    fabric = build_fabric(4, version=version)
+    fabric = build_fabric(4, ip_version=version)
     return replace(fabric, routers=(*fabric.routers[:3], replace(fabric.routers[3], priority=1)))
 
 

@@ -49,13 +49,13 @@ def phase_end_line(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return next(line for line in lines if line["type"] == "phase_end")
 
 
-@pytest.mark.parametrize("name", TWO_TASKS)
-def test_rates_page_example_matches_a_simulated_run(phase_end_line: dict[str, Any], name: str) -> None:
-    rate, seconds = TWO_TASKS[name]
-    interval = phase_end_line["rates"][name]
+@pytest.mark.parametrize("case_name", TWO_TASKS)
+def test_rates_page_example_matches_a_simulated_run(phase_end_line: dict[str, Any], case_name: str) -> None:
+    rate, seconds = TWO_TASKS[case_name]
+    interval = phase_end_line["rates"][case_name]
     assert interval["bytes_per_s"] == pytest.approx(rate * MB, rel=0.001)
     # A steady window is cut to whole slices; those are wide after ten virtual seconds.
-    assert interval["seconds"] == pytest.approx(seconds, rel=0.01 if name == "steady" else 0.001)
+    assert interval["seconds"] == pytest.approx(seconds, rel=0.01 if case_name == "steady" else 0.001)
 
 
 def test_the_wear_out_ratio_is_total_over_stonewall(phase_end_line: dict[str, Any]) -> None:

@@ -353,15 +353,15 @@ def records() -> dict[str, list[dict[str, Any]]]:
     return {}
 
 
-@pytest.mark.parametrize(("member", "plan", "value"), CASES, ids=[member for member, _, _ in CASES])
+@pytest.mark.parametrize(("member", "plan", "member_value"), CASES, ids=[member for member, _, _ in CASES])
 def test_simulated_run_uses_or_names_the_member(
-    member: str, plan: PATCH, value: Any, tmp_path: Path, system: Path, records: dict[str, list[dict[str, Any]]]
+    member: str, plan: PATCH, member_value: Any, tmp_path: Path, system: Path, records: dict[str, list[dict[str, Any]]]
 ) -> None:
     key = json.dumps(plan)
     if key not in records:
         code, message, records[key] = simulate(tmp_path, system, plan)
         assert code == 0, message
-    code, message, changed_lines = simulate(tmp_path, system, set_member(plan, member, value))
+    code, message, changed_lines = simulate(tmp_path, system, set_member(plan, member, member_value))
     if code in (2, 3):
         assert message.count("\n") == 1
         assert member.split(".")[-1] in message

@@ -123,8 +123,9 @@ class ManyNodes:
         return self.start("mpich", (str(mpiexec),), per_node * self.count, *command)
 
     def start(self, launcher: str, program: tuple[str, ...], ranks: int, *command: str) -> list[str]:
-        """The same with so many ranks in all, the first nodes filled first. `launcher`: "mpich", "openmpi", or "ssh", where
-        `program` is the engine, which starts itself on all nodes, and `command` are its arguments."""
+        """The command line that runs `command` with `ranks` ranks in all and fills the first nodes first. `launcher`:
+        "mpich", "openmpi", or "ssh", where `program` is the engine, which starts itself on all nodes, and `command` are
+        its arguments."""
         used = self.names[: min(self.count, ranks)]
         each, more = divmod(ranks, len(used))
         where = ",".join(f"{name}:{each + (number < more)}" for number, name in enumerate(used))

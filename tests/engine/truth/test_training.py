@@ -107,7 +107,7 @@ def test_time_limit_ends_an_epoch_while_the_accelerator_computes(engine: Engine,
 
 
 @pytest.mark.parametrize(
-    ("member", "value", "expected_sentence"),
+    ("member", "member_value", "expected_sentence"),
     [
         ("training", None, "training is missing"),
         ("op", "read", "training is only used with op"),
@@ -120,12 +120,12 @@ def test_time_limit_ends_an_epoch_while_the_accelerator_computes(engine: Engine,
     ],
 )
 def test_wrong_training_phase_is_refused(
-    engine: Engine, target: Path, member: str, value: Any, expected_sentence: str
+    engine: Engine, target: Path, member: str, member_value: Any, expected_sentence: str
 ) -> None:
     plan = make_training_plan(target, {"batch_size": 1, "compute_time": "1s"}, backend="posix")
     plan["data"].pop("paced")
-    plan["phases"][1][member] = value
-    if value is None:
+    plan["phases"][1][member] = member_value
+    if member_value is None:
         del plan["phases"][1][member]
     result = engine.run(plan)
     assert result.code == BAD_PLAN

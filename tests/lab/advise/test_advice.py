@@ -130,15 +130,15 @@ def test_shuffled_targets_are_blamed_within_the_error_rate() -> None:
     assert alarms <= 1  # 0.4 are expected at most
 
 
-@pytest.mark.parametrize(("factor", "is_named"), [(1.0, False), (1.2, False), (3.0, True)])
-def test_planted_slow_target_is_identified_over_several_logs(tmp_path: Path, factor: float, is_named: bool) -> None:
+@pytest.mark.parametrize(("slowdown", "is_named"), [(1.0, False), (1.2, False), (3.0, True)])
+def test_planted_slow_target_is_identified_over_several_logs(tmp_path: Path, slowdown: float, is_named: bool) -> None:
     generator, jobs = np.random.default_rng(5), []
     for _ in range(4):
         log = DarshanBuilder(processes=1)
         job = read_darshan_job(log.write(tmp_path / "a.darshan"))
         for number in range(80):
             target = number % 8
-            seconds = float(generator.lognormal(0, 0.3)) * (factor if target == 5 else 1)
+            seconds = float(generator.lognormal(0, 0.3)) * (slowdown if target == 5 else 1)
             file = FileIo(f"/lus/{number}", targets=(target,))
             file.write.bytes, file.write.seconds = 1 << 24, seconds
             job.files.append(file)

@@ -57,16 +57,16 @@ def test_costs_of_all_kinds_are_added() -> None:
 
 
 @pytest.mark.parametrize(
-    ("length", "seconds"),
+    ("call_bytes", "expected_seconds"),
     [(1, 2.0), (512, 2.0), (4096, 8.0), (1448, 4.0), (4194304, 512.0), (2 * 4194304, 1024.0)],
 )
-def test_cost_between_sizes_is_interpolated(length: int, seconds: float) -> None:
+def test_cost_between_sizes_is_interpolated(call_bytes: int, expected_seconds: float) -> None:
     """512 B cost 2 s and 4 KiB 8 s, so 1,448 B, halfway on logarithmic scales, cost 4 s."""
     costs = np.array([2.0, 8.0, 32.0, 128.0, 512.0])
     transfers = {(kind, is_shared): costs for kind in ("new", "again", "read") for is_shared in (False, True)}
     model = CallCosts(CALL_SIZES, transfers, dict.fromkeys(OTHERS, 0.0))
-    log = make_log([(WRITE, 0, 0, length)], files=1)
-    assert model.estimate_seconds(log) == pytest.approx(seconds, rel=1e-3)
+    log = make_log([(WRITE, 0, 0, call_bytes)], files=1)
+    assert model.estimate_seconds(log) == pytest.approx(expected_seconds, rel=1e-3)
 
 
 def test_buffering_saves_the_calls_that_it_removes() -> None:

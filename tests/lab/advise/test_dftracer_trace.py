@@ -32,7 +32,7 @@ def write_trace(path: Path, *events: dict[str, Any]) -> Path:
     return path
 
 
-def call(name: str, file: str = "a", **arguments: object) -> dict[str, Any]:
+def make_call_event(name: str, file: str = "a", **arguments: object) -> dict[str, Any]:
     return {"name": name, "args": {"hhash": 7, "fname": file, **arguments}}
 
 
@@ -64,12 +64,12 @@ def test_packed_file_is_read_like_its_text(tmp_path: Path) -> None:
 def test_earlier_form_with_letters_is_read(tmp_path: Path) -> None:
     trace = write_trace(
         tmp_path / "a.pfw",
-        call("open64", ret=3),
-        call("pwrite", ret=10, offset=100, count=10),
-        call("lseek", ret=500),
-        call("write", ret=5),
-        {**call("fwrite", "s", ret=3, size=8), "cat": "STDIO"},
-        {**call("write", ret=10), "cat": "MPI"},
+        make_call_event("open64", ret=3),
+        make_call_event("pwrite", ret=10, offset=100, count=10),
+        make_call_event("lseek", ret=500),
+        make_call_event("write", ret=5),
+        {**make_call_event("fwrite", "s", ret=3, size=8), "cat": "STDIO"},
+        {**make_call_event("write", ret=10), "cat": "MPI"},
     )
     job = read_dftracer_job(trace)
     (file,) = job.files
@@ -79,14 +79,18 @@ def test_earlier_form_with_letters_is_read(tmp_path: Path) -> None:
 
 
 def test_file_of_several_processes_is_shared(tmp_path: Path) -> None:
-    trace = write_trace(tmp_path / "a.pfw", call("write", ret=1), {**call("write", ret=1), "pid": 2})
+    trace = write_trace(
+        tmp_path / "a.pfw", make_call_event("write", ret=1), {**make_call_event("write", ret=1), "pid": 2}
+    )
     job = read_dftracer_job(trace)
     assert job.files[0].is_shared
     assert job.processes == 2
 
 
 def test_failed_calls_transfer_nothing(tmp_path: Path) -> None:
-    job = read_dftracer_job(write_trace(tmp_path / "a.pfw", call("read", ret=-1), call("lseek", ret=-1)))
+    job = read_dftracer_job(
+        write_trace(tmp_path / "a.pfw", make_call_event("read", ret=-1), make_call_event("lseek", ret=-1))
+    )
     assert (job.read.calls, job.read.bytes) == (1, 0)
 
 
@@ -103,7 +107,7 @@ def test_damaged_traces_list_missing_data(tmp_path: Path) -> None:
 
 
 def test_calls_without_file_are_counted_as_missing(tmp_path: Path) -> None:
-    trace = write_trace(tmp_path / "a.pfw", {"name": "read", "args": {}}, call("read", ret=1))
+    trace = write_trace(tmp_path / "a.pfw", {"name": "read", "args": {}}, make_call_event("read", ret=1))
     assert any(text.startswith("1 calls do not name their file") for text in read_dftracer_job(trace).missing)
 
 
@@ -119,8 +123,8 @@ def test_trace_without_calls_is_one_sentence(sonde: Any, tmp_path: Path, content
 
 def test_advice_follows_from_trace(sonde: Any, tmp_path: Path) -> None:
     """5,000 writes of 100 bytes are small writes (Drishti's code P06)."""
-    writes = [{**call("write", ret=100), "ts": 1000 * number, "dur": 900} for number in range(5000)]
-    document = sonde("advise", write_trace(tmp_path / "a.pfw", call("open", ret=3), *writes), "--json").json
+    writes = [{**make_call_event("write", ret=100), "ts": 1000 * number, "dur": 900} for number in range(5000)]
+    document = sonde("advise", write_trace(tmp_path / "a.pfw", make_call_event("open", ret=3), *writes), "--json").json
     (job,) = document["jobs"]
     assert (job["format"], job["write"]["calls"], job["write"]["bytes"]) == ("DFTracer", 5000, 500_000)
     assert "P06" in job["codes"]

@@ -118,36 +118,43 @@ CASES: list[tuple[str, str, int, Mapping[str, float], Mapping[str, float]]] = [
 
 
 @pytest.mark.parametrize(
-    ("code", "module", "rank", "counters", "change"),
+    ("trigger_code", "module", "rank", "counters", "silencing_counters"),
     CASES,
     ids=[f"{case[0]}-{number}" for number, case in enumerate(CASES)],
 )
 def test_trigger_fires_just_above_its_threshold(
-    tmp_path: Path, code: str, module: str, rank: int, counters: Mapping[str, float], change: Mapping[str, float]
+    tmp_path: Path,
+    trigger_code: str,
+    module: str,
+    rank: int,
+    counters: Mapping[str, float],
+    silencing_counters: Mapping[str, float],
 ) -> None:
     fires, silent = (
         DarshanBuilder().counters(module, "/lus/a", values, rank).write(tmp_path / f"{name}.darshan")
-        for name, values in (("fires", counters), ("silent", {**counters, **change}))
+        for name, values in (("fires", counters), ("silent", {**counters, **silencing_counters}))
     )
-    assert code in find_codes(fires)
-    assert code not in find_codes(silent)
+    assert trigger_code in find_codes(fires)
+    assert trigger_code not in find_codes(silent)
 
 
-@pytest.mark.parametrize(("least", "fires"), [(69, True), (70, False)])
-@pytest.mark.parametrize(("code", "counter"), [("P21", "BYTES_WRITTEN"), ("P22", "BYTES_READ")])
-def test_uneven_ranks_of_one_file_are_noticed(tmp_path: Path, code: str, counter: str, least: int, fires: bool) -> None:
+@pytest.mark.parametrize(("smallest_rank_bytes", "is_triggered"), [(69, True), (70, False)])
+@pytest.mark.parametrize(("trigger_code", "counter"), [("P21", "BYTES_WRITTEN"), ("P22", "BYTES_READ")])
+def test_uneven_ranks_of_one_file_are_noticed(
+    tmp_path: Path, trigger_code: str, counter: str, smallest_rank_bytes: int, is_triggered: bool
+) -> None:
     log = DarshanBuilder()
-    for rank, amount in enumerate((100, least)):
+    for rank, amount in enumerate((100, smallest_rank_bytes)):
         log.counters("POSIX", "/lus/a", {counter: amount}, rank)
-    assert (code in find_codes(log.write(tmp_path / "a.darshan"))) is fires
+    assert (trigger_code in find_codes(log.write(tmp_path / "a.darshan"))) is is_triggered
 
 
-@pytest.mark.parametrize(("aggregators", "code"), [(1, "M08"), (3, "M09"), (2, "M10")])
-def test_aggregators_are_compared_with_nodes(tmp_path: Path, aggregators: int, code: str) -> None:
+@pytest.mark.parametrize(("aggregators", "expected_code"), [(1, "M08"), (3, "M09"), (2, "M10")])
+def test_aggregators_are_compared_with_nodes(tmp_path: Path, aggregators: int, expected_code: str) -> None:
     log = DarshanBuilder(hints=f"cb_nodes={aggregators}").counters("MPI-IO", "/lus/a", {"COLL_WRITES": 1})
     for rank, host in enumerate(("n1", "n2")):
         log.calls("/lus/a", rank, writes=[(0, 1, 0.0, 1.0)], host=host)
-    assert find_codes(log.write(tmp_path / "a.darshan")) & {"M08", "M09", "M10"} == {code}
+    assert find_codes(log.write(tmp_path / "a.darshan")) & {"M08", "M09", "M10"} == {expected_code}
 
 
 def test_missing_mpi_io_is_reported_for_darshan_logs_only(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ BEGIN = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()
 
 
 @pytest.mark.parametrize(
-    ("days", "word", "first"),
+    ("days", "expected_period", "expected_first_name"),
     [
         (10, "day", "2026-01-01"),
         (90, "week", "2025-12-29"),
@@ -34,11 +34,13 @@ BEGIN = datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp()
         (365 * 20, "year", "2026"),
     ],
 )
-def test_strip_chart_uses_the_shortest_suitable_period(days: int, word: str, first: str) -> None:
+def test_strip_chart_uses_the_shortest_suitable_period(
+    days: int, expected_period: str, expected_first_name: str
+) -> None:
     times = BEGIN + DAY * np.arange(float(days))
     found_word, periods_found = split_runs_into_calendar_periods(times, np.ones(days))
-    assert found_word == word
-    assert periods_found[0].name == first
+    assert found_word == expected_period
+    assert periods_found[0].name == expected_first_name
     assert 2 <= len(periods_found) <= 26
     assert sum(period.values.size for period in periods_found) == days
 

@@ -50,7 +50,7 @@ def test_tags_are_added_searched_and_removed(sonde: Any, root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "text"),
+    ("arguments", "expected_text"),
     [
         (("tag", "--add", "x"), "Which runs to tag?"),
         (("tag", A, "--add", "two words"), "cannot be a tag"),
@@ -85,13 +85,18 @@ def test_tags_are_added_searched_and_removed(sonde: Any, root: Path) -> None:
     ],
 )
 def test_impossible_request_prints_one_sentence(
-    sonde: Any, root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], text: str
+    sonde: Any,
+    root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    expected_text: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     answer = sonde(*arguments)
     assert answer.code == 2
     assert len(answer.sentences) == 1
-    assert text in answer.err
+    assert expected_text in answer.err
     assert list_run_names(root) == [A, B, C]
     assert [path.name for path in tmp_path.iterdir()] == ["archive"]
 
@@ -279,11 +284,11 @@ def test_run_removed_during_command_prints_sentence(
     assert list_run_names(tmp_path / "other") == [B, C]
 
 
-@pytest.mark.parametrize("name", ["all.tar", "all.tar.gz", "all.tgz", "all.tar.xz", "all.zip"])
-def test_exported_runs_are_imported_once(sonde: Any, root: Path, tmp_path: Path, name: str) -> None:
+@pytest.mark.parametrize("file_name", ["all.tar", "all.tar.gz", "all.tgz", "all.tar.xz", "all.zip"])
+def test_exported_runs_are_imported_once(sonde: Any, root: Path, tmp_path: Path, file_name: str) -> None:
     sonde("tag", A, "--add", "kept")
     (root / "2026-01" / A / "report.html").write_text("<p>A report</p>")
-    out = tmp_path / name
+    out = tmp_path / file_name
     assert sonde("export", out, "--all").out.strip() == str(out)
     other = tmp_path / "other"
     first = sonde("import", out, "--archive", other)

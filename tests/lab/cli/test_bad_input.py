@@ -141,16 +141,16 @@ FILES: list[tuple[str, bytes, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "content", "expected_fragments"), FILES, ids=[case[0] for case in FILES])
+@pytest.mark.parametrize(("file_name", "content", "expected_fragments"), FILES, ids=[case[0] for case in FILES])
 def test_invalid_file_prints_one_sentence(
     sonde: Any,
     fake_engine: Callable[..., Path],
     tmp_path: Path,
-    name: str,
+    file_name: str,
     content: bytes,
     expected_fragments: list[str],
 ) -> None:
-    file = tmp_path / name
+    file = tmp_path / file_name
     file.write_bytes(content)
     result = sonde("run", file)
     assert result.code == 2

@@ -29,9 +29,9 @@ MODEL = {"system": "edison", "mount": "fs1"}
 MODEL_KEY = {**KEY, "system": "simulated edison"}
 
 
-def add_runs(archive: Path, classification: str, count: int = 6, day: int = 2, **members: Any) -> list[str]:
+def add_runs(archive: Path, classification: str, run_count: int = 6, day: int = 2, **members: Any) -> list[str]:
     """Adds runs with a write phase of the classification, one a day, and returns their ids."""
-    names = [f"202601{day + index:02}T000000Z-probe-{day + index:04}" for index in range(count)]
+    names = [f"202601{day + index:02}T000000Z-probe-{day + index:04}" for index in range(run_count)]
     for index, name in enumerate(names):
         row = build_phase("write", 1e9 + index, classification=classification, classification_text="Why.")
         add_run(archive, name, [{**row, "validity": "good"}], **members)

@@ -75,13 +75,13 @@ CASES = [
 IN_SHELLS = [("bash", *case) for case in CASES] + [(shell, *case) for shell in ("zsh", "fish") for case in CASES[:2]]
 
 
-@pytest.mark.parametrize(("shell", "line", "expected"), IN_SHELLS)
-def test_names_complete_in_real_shell(prefix: Path, shell: str, line: str, expected: str) -> None:
+@pytest.mark.parametrize(("shell", "command_line", "expected"), IN_SHELLS)
+def test_names_complete_in_real_shell(prefix: Path, shell: str, command_line: str, expected: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed (tools/system-packages tests)")
     script, file = SCRIPTS[shell]
     options = ["--no-config"] if shell == "fish" else ["-f"] if shell == "zsh" else ["--norc"]
-    text = script.format(file=prefix / file, words=line)
+    text = script.format(file=prefix / file, words=command_line)
     done = subprocess.run(
         [shell, *options, "-c", text],
         env=make_environment(prefix),
@@ -90,7 +90,7 @@ def test_names_complete_in_real_shell(prefix: Path, shell: str, line: str, expec
         check=False,
         timeout=60,
     )
-    answers = [line.split("\t")[0].split(":")[0] for line in done.stdout.splitlines()]
+    answers = [command_line.split("\t")[0].split(":")[0] for command_line in done.stdout.splitlines()]
     assert expected in answers, done.stderr
 
 

@@ -88,17 +88,17 @@ def test_overview_shows_first_verbs_and_names_all(sonde: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "verb"), list(iterate_commands(command)), ids=[name for name, _ in iterate_commands(command)]
+    ("verb_name", "verb"), list(iterate_commands(command)), ids=[name for name, _ in iterate_commands(command)]
 )
-def test_verb_has_two_examples(name: str, verb: click.Command) -> None:
-    examples = [line for line in (verb.help or "").splitlines() if line.strip().startswith(f"sonde {name}")]
+def test_verb_has_two_examples(verb_name: str, verb: click.Command) -> None:
+    examples = [line for line in (verb.help or "").splitlines() if line.strip().startswith(f"sonde {verb_name}")]
     assert len(examples) >= 2, verb.help
 
 
-@pytest.mark.parametrize("name", [*list_verbs(), *(name for name, _ in iterate_commands(command) if " " in name)])
-def test_verb_links_to_existing_page(name: str) -> None:
+@pytest.mark.parametrize("verb_name", [*list_verbs(), *(name for name, _ in iterate_commands(command) if " " in name)])
+def test_verb_links_to_existing_page(verb_name: str) -> None:
     verb: click.Command | None = command
-    for part in name.split():
+    for part in verb_name.split():
         assert isinstance(verb, click.Group)
         verb = verb.get_command(click.Context(verb), part)
     assert verb is not None

@@ -104,7 +104,7 @@ def test_layout_check_inspects_this_machine(sonde: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "text"),
+    ("arguments", "expected_text"),
     [
         (("plan", "edisson"), 'Did you mean "edison"?'),
         (("plan", "nvme-enclosure", "--geometry", "8*1"), "is no geometry"),
@@ -126,7 +126,7 @@ def test_layout_check_inspects_this_machine(sonde: Any, tmp_path: Path) -> None:
         (("check", "--from", str(LISTINGS / "pm.txt"), "--as", "large"), "give the system with --plan"),
     ],
 )
-def test_impossible_request_prints_one_sentence(sonde: Any, arguments: tuple[str, ...], text: str) -> None:
+def test_impossible_request_prints_one_sentence(sonde: Any, arguments: tuple[str, ...], expected_text: str) -> None:
     answer = sonde("layout", *arguments)
     assert answer.code == 2
-    assert text in " ".join(answer.err.split())
+    assert expected_text in " ".join(answer.err.split())

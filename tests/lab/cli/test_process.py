@@ -30,8 +30,10 @@ def start(arguments: list[str], **environment: str) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_run_keeps_finished_phases(fake_engine: Fake, target: Path, archive: Path, number: int) -> None:
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_run_keeps_finished_phases(
+    fake_engine: Fake, target: Path, archive: Path, signal_number: int
+) -> None:
     fake_engine(seconds="600")
     process = start(["run", "quick", "--on", str(target), "--no-report"], SONDE_ARCHIVE=str(archive))
     try:
@@ -39,7 +41,7 @@ def test_interrupted_run_keeps_finished_phases(fake_engine: Fake, target: Path, 
         while not any("progress" in path.read_text() for path in archive.glob(".incoming-*/record.ndjson")):
             assert time.monotonic() < until
             time.sleep(0.05)
-        os.killpg(process.pid, number)  # as a terminal does: to everybody in the group
+        os.killpg(process.pid, signal_number)  # as a terminal does: to everybody in the group
         out, err = process.communicate(timeout=60)
     finally:
         process.kill()

@@ -51,7 +51,7 @@ def test_quiet_prints_only_run_name(sonde: Any, fake_engine: Fake, target: Path)
 
 
 @pytest.mark.parametrize(
-    ("mode", "expected_exit_code", "text"),
+    ("failure", "expected_exit_code", "expected_text"),
     [
         ("enospc", 1, "no space left"),
         ("crash", 1, "SIGKILL"),
@@ -62,13 +62,13 @@ def test_quiet_prints_only_run_name(sonde: Any, fake_engine: Fake, target: Path)
     ],
 )
 def test_failure_prints_one_sentence_and_sets_exit_code(
-    sonde: Any, fake_engine: Fake, target: Path, mode: str, expected_exit_code: int, text: str
+    sonde: Any, fake_engine: Fake, target: Path, failure: str, expected_exit_code: int, expected_text: str
 ) -> None:
-    fake_engine(mode)
+    fake_engine(failure)
     result = sonde("run", "quick", "--on", target)
     assert result.code == expected_exit_code
     assert len(result.sentences) == 1
-    assert text in result.sentences[0]
+    assert expected_text in result.sentences[0]
     assert "Traceback" not in result.err
 
 

@@ -150,7 +150,7 @@ def test_experiment_rejected_in_all_cells_stores_nothing(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "text"),
+    ("arguments", "expected_text"),
     [
         (["--on", "fs1=/tmp"], 'names no file system or mount "fs1"'),
         (["--pool", "P=/tmp"], 'names no pool "P"'),
@@ -172,17 +172,17 @@ def test_experiment_rejected_in_all_cells_stores_nothing(
     ],
 )
 def test_invalid_arguments_print_one_sentence(
-    fake_engine: Fake, sonde: Any, experiment: Path, archive: Path, arguments: list[str], text: str
+    fake_engine: Fake, sonde: Any, experiment: Path, archive: Path, arguments: list[str], expected_text: str
 ) -> None:
     result = sonde("run", experiment, *arguments)
     assert result.code == 2, result.out
     assert len(result.sentences) == 1
-    assert text in result.sentences[0]
+    assert expected_text in result.sentences[0]
     assert not list(archive.glob("20*"))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "text"),
+    ("arguments", "expected_text"),
     [
         (["--profile", "ci"], "--profile belongs to an experiment, and this is a plan"),
         (["--pool", "P=/tmp"], "--pool belongs to an experiment"),
@@ -191,11 +191,11 @@ def test_invalid_arguments_print_one_sentence(
     ],
 )
 def test_experiment_options_of_plan_are_rejected(
-    fake_engine: Fake, sonde: Any, archive: Path, arguments: list[str], text: str
+    fake_engine: Fake, sonde: Any, archive: Path, arguments: list[str], expected_text: str
 ) -> None:
     result = sonde("run", "quick", *arguments)
     assert (result.code, len(result.sentences)) == (2, 1)
-    assert text in result.sentences[0]
+    assert expected_text in result.sentences[0]
 
 
 def test_single_run_stores_tag_note_and_group(fake_engine: Fake, sonde: Any, target: Path, archive: Path) -> None:

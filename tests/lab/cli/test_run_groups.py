@@ -65,14 +65,16 @@ def test_show_of_a_large_group_prints_a_row_for_each_run(sonde: Any, root: Path)
 
 
 @pytest.mark.parametrize(
-    ("text", "name", "absent"),
+    ("search_text", "listed_name", "unlisted_name"),
     [("", "quick", ""), ("hpcs", "hpcs-07", "quick"), ("CHECKPOINT AND RESTART, MANY", "hpcs-07", "hpcs-01")],
 )
-def test_experiments_lists_names_that_run_takes(sonde: Any, text: str, name: str, absent: str) -> None:
-    names = [row["name"] for row in sonde("experiments", text, "--json").json]
-    assert name in names
-    assert absent not in names
-    assert len(sonde("experiments", text).out.splitlines()) >= len(names)
+def test_experiments_lists_names_that_run_takes(
+    sonde: Any, search_text: str, listed_name: str, unlisted_name: str
+) -> None:
+    names = [row["name"] for row in sonde("experiments", search_text, "--json").json]
+    assert listed_name in names
+    assert unlisted_name not in names
+    assert len(sonde("experiments", search_text).out.splitlines()) >= len(names)
 
 
 def test_unknown_text_names_no_experiment(sonde: Any) -> None:

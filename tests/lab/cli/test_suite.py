@@ -56,7 +56,7 @@ def test_failing_experiment_does_not_stop_the_suite(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "text"),
+    ("arguments", "expected_text"),
     [
         (["ours", "--on", "fs9=/tmp"], "--on fs9=…: no experiment in ours names it."),
         (["ours", "--pool", "P=/tmp"], "--pool P=…: no experiment in ours names it."),
@@ -72,9 +72,9 @@ def test_invalid_arguments_print_one_sentence(
     archive: Path,
     monkeypatch: pytest.MonkeyPatch,
     arguments: list[str],
-    text: str,
+    expected_text: str,
 ) -> None:
     monkeypatch.chdir(folder.parent)
     result = sonde("suite", *arguments)
     assert (result.code, len(result.sentences)) == (2, 1)
-    assert text in result.sentences[0]
+    assert expected_text in result.sentences[0]

@@ -89,12 +89,14 @@ def test_broken_includes_are_reported(sonde: Any, tmp_path: Path) -> None:
     assert "wood" in result.err
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in SYSTEMS.glob("*.toml") if "wishes" not in path.stem))
-def test_shipped_systems_are_valid_and_can_be_displayed(sonde: Any, name: str) -> None:
-    result = sonde("system", "check", name)
+@pytest.mark.parametrize(
+    "system_name", sorted(path.stem for path in SYSTEMS.glob("*.toml") if "wishes" not in path.stem)
+)
+def test_shipped_systems_are_valid_and_can_be_displayed(sonde: Any, system_name: str) -> None:
+    result = sonde("system", "check", system_name)
     assert result.code == 0, result.err
     assert "is valid" in result.out
-    result = sonde("system", "show", name)
+    result = sonde("system", "show", system_name)
     assert result.code == 0, result.err
     assert "file system " in result.out
 

@@ -44,15 +44,15 @@ def test_plan_works_without_an_engine(sonde: Any, target: Path, archive: Path, m
     assert "schema only" in result.err
 
 
-@pytest.mark.parametrize(("load", "state"), [(0.1, "yes"), (2.3, "partly")])
+@pytest.mark.parametrize(("load", "expected_state"), [(0.1, "yes"), (2.3, "partly")])
 def test_doctor_reports_high_load(
-    sonde: Any, fake_engine: Fake, monkeypatch: pytest.MonkeyPatch, load: float, state: str
+    sonde: Any, fake_engine: Fake, monkeypatch: pytest.MonkeyPatch, load: float, expected_state: str
 ) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
     (fact,) = [fact_row for fact_row in sonde("doctor", "--json").json["facts"] if fact_row["topic"] == "load"]
-    assert fact["state"] == state
+    assert fact["state"] == expected_state
     assert f"{load} processes" in fact["text"]
-    assert ("doubtful" in fact["remedy"]) == (state == "partly")
+    assert ("doubtful" in fact["remedy"]) == (expected_state == "partly")
 
 
 def test_doctor_reports_facts(sonde: Any, fake_engine: Fake, target: Path) -> None:

@@ -157,11 +157,11 @@ def running(target: Path, archive: Path) -> Iterator[subprocess.Popen[str]]:
         process.kill()
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signal_keeps_finished_phases_and_removes_files(
-    running: subprocess.Popen[str], target: Path, archive: Path, number: int
+    running: subprocess.Popen[str], target: Path, archive: Path, signal_number: int
 ) -> None:
-    running.send_signal(number)
+    running.send_signal(signal_number)
     _, err = running.communicate(timeout=30)
     assert running.returncode == 5
     assert "Traceback" not in err

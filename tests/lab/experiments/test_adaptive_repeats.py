@@ -73,34 +73,34 @@ class GivenRates:
 
 
 def simulate_trials(
-    kind: str, sides: int, trials: int, share: float, seed: int, effect: float = 0.0
+    noise_kind: str, sides: int, trials: int, interval_share: float, seed: int, effect: float = 0.0
 ) -> list[tuple[NDArray[np.float64], InterimLook]]:
     """Rates of one trial (a side a row, the last one slower by `effect`), as many as all sides needed, and the look."""
     random = np.random.default_rng(seed)
-    logs = KINDS[kind](random.standard_normal((sides, trials, MOST)))
+    logs = KINDS[noise_kind](random.standard_normal((sides, trials, MOST)))
     logs[-1] += np.log(1 - effect)
-    rule, open_, samples = StopRule(LEAST, MOST, share), np.arange(trials), []
+    rule, open_, samples = StopRule(LEAST, MOST, interval_share), np.arange(trials), []
     for count in range(LEAST, MOST + 1):
         enough = np.ones(open_.size, dtype=bool)
         for side in logs:
             running = side[open_, :count]
             low, high = compute_intervals_of_samples(running, rule.classify_look(count))
             half = (np.exp(high) - np.exp(low)) / 2 / np.exp(np.median(running, axis=1))
-            enough &= (half <= share) | (count == MOST)
+            enough &= (half <= interval_share) | (count == MOST)
         samples += [(np.exp(logs[:, row, :count]), rule.classify_look(count)) for row in open_[enough]]
         open_ = open_[~enough]
     assert len(samples) == trials
     return samples
 
 
-@pytest.mark.parametrize("share", [0.5, 0.1, 0.05])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("interval_share", [0.5, 0.1, 0.05])
+@pytest.mark.parametrize("noise_kind", KINDS)
 @draw_by_day_and_night(400, 1000)
-def test_interval_of_adaptive_repeats_covers_truth(draws: int, kind: str, share: float) -> None:
+def test_interval_of_adaptive_repeats_covers_truth(draws: int, noise_kind: str, interval_share: float) -> None:
     experiment = build_experiment(expect=[make_claim("bandwidth(write) >= 1")])
     cell, written = experiment.cells[0], experiment.claims["C1"].comparisons[0].left_operand
     hits = 0
-    for rates, look in simulate_trials(kind, 1, draws, share, seed=13):
+    for rates, look in simulate_trials(noise_kind, 1, draws, interval_share, seed=13):
         low, high = (
             ClaimEvaluator(CellGrid(experiment), GivenRates({cell.id: rates[0]}, look), 0.95)
             .evaluate_expression(written, {})
@@ -126,11 +126,14 @@ def compare_trial(rates: NDArray[np.float64], look: InterimLook = InterimLook.ON
     return compare_rates(rates[0], rates[1], adjust_level_for_looks([look, look]))
 
 
-@pytest.mark.parametrize("share", [0.5, 0.1, 0.05])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("interval_share", [0.5, 0.1, 0.05])
+@pytest.mark.parametrize("noise_kind", KINDS)
 @draw_by_day_and_night(1000, 4000)
-def test_adaptive_sides_differ_falsely_at_most_5_percent(draws: int, kind: str, share: float) -> None:
-    false = sum(compare_trial(rates, look).differs for rates, look in simulate_trials(kind, 2, draws, share, seed=19))
+def test_adaptive_sides_differ_falsely_at_most_5_percent(draws: int, noise_kind: str, interval_share: float) -> None:
+    false = sum(
+        compare_trial(rates, look).differs
+        for rates, look in simulate_trials(noise_kind, 2, draws, interval_share, seed=19)
+    )
     assert 0.03 - compute_margin(draws) <= false / draws <= 0.05 + compute_margin(draws)
 
 
@@ -143,12 +146,14 @@ def test_ignoring_adaptive_repeats_raises_false_differences() -> None:
     assert sum(compare_trial(rates, look).differs for rates, look in samples) / trials <= most
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_stated_detectable_effect_has_80_percent_power(kind: str) -> None:
-    stated = [estimate_detectable_drop(rates[0], rates[1]) for rates, _ in simulate_trials(kind, 2, 60, 0.1, seed=23)]
+@pytest.mark.parametrize("noise_kind", KINDS)
+def test_stated_detectable_effect_has_80_percent_power(noise_kind: str) -> None:
+    stated = [
+        estimate_detectable_drop(rates[0], rates[1]) for rates, _ in simulate_trials(noise_kind, 2, 60, 0.1, seed=23)
+    ]
     visible = float(np.median([effect for effect in stated if effect is not None]))
     assert 0.05 < visible < 0.2
-    samples = simulate_trials(kind, 2, 400, 0.1, seed=29, effect=visible)
+    samples = simulate_trials(noise_kind, 2, 400, 0.1, seed=29, effect=visible)
     assert sum(compare_trial(rates, look).differs for rates, look in samples) >= 0.8 * 400
 
 

@@ -207,12 +207,12 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_forms_of_rate_over_time_are_distinguished(form: str) -> None:
-    phases = [Phase(slices=[slice_bytes * 1e5 for slice_bytes in add_noise(FORMS[form])])]
+@pytest.mark.parametrize("shape", FORMS)
+def test_forms_of_rate_over_time_are_distinguished(shape: str) -> None:
+    phases = [Phase(slices=[slice_bytes * 1e5 for slice_bytes in add_noise(FORMS[shape])])]
     for shape_name in FORMS:
         assert evaluate_claim_over_six_runs(f'shape(bandwidth(write)) == "{shape_name}"', phases).outcome is (
-            HOLDS if shape_name == form else FAILS
+            HOLDS if shape_name == shape else FAILS
         )
 
 

@@ -108,7 +108,7 @@ TREE: dict[str, Any] = {"meta": {"tree": {"items_per_task": 3}}, "phases": MAKE}
 
 
 @pytest.mark.parametrize(
-    ("plan", "text", "instead"),
+    ("plan", "expected_text", "instead"),
     [
         ({"data": {"files": {"mapping": "shared"}}, "phases": WRITE}, "all tasks share one file here", "per_group"),
         ({"data": {"files": {"mapping": "per_node"}}, "phases": WRITE}, "tasks of a node share a file", "per_task"),
@@ -122,11 +122,11 @@ TREE: dict[str, Any] = {"meta": {"tree": {"items_per_task": 3}}, "phases": MAKE}
          "a striping of their own", "leave target.striping out"),
     ],
 )  # fmt: skip
-def test_plan_needing_one_directory_is_rejected(plan: dict[str, Any], text: str, instead: str) -> None:
+def test_plan_needing_one_directory_is_rejected(plan: dict[str, Any], expected_text: str, instead: str) -> None:
     ready = prepare_cells(make_experiment_on_directories(**{**POOLS, "plan": plan}), TWO_OF_A_POOL, "g")
     assert not ready[0].refusal
     assert ready[1].refusal.startswith("The pool FS2 has 2 directories, and ")
-    assert text in ready[1].refusal
+    assert expected_text in ready[1].refusal
     assert "give the pool one directory of a file system that stripes" in ready[1].refusal
     assert instead in ready[1].refusal
 
@@ -155,7 +155,7 @@ def test_pool_option_splits_directories_at_commas(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "directories", "text"),
+    ("members", "directories", "expected_text"),
     [
         (TWO, Directories("/d", {"fs3": "/3"}), 'names no file system or mount "fs3"; it names fs1, fs2. Did you mean'),
         (POOLS, Directories("/d", pools={"FS4": ("/4",)}), 'names no pool "FS4"; it names FS1, FS2, FS3. Did you mean'),
@@ -167,10 +167,12 @@ def test_pool_option_splits_directories_at_commas(tmp_path: Path) -> None:
         ({}, Directories("/d", {"fs1": "/1"}), 'names no file system or mount "fs1"; it names none.'),
     ],
 )
-def test_unknown_location_name_is_rejected(members: dict[str, Any], directories: Directories, text: str) -> None:
+def test_unknown_location_name_is_rejected(
+    members: dict[str, Any], directories: Directories, expected_text: str
+) -> None:
     with pytest.raises(UserError) as caught:
         prepare_cells(make_experiment_on_directories(**members), directories, "g")
-    assert text in str(caught.value)
+    assert expected_text in str(caught.value)
 
 
 def test_location_options_become_directories(tmp_path: Path) -> None:
@@ -183,7 +185,7 @@ def test_location_options_become_directories(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("on", "pools", "text"),
+    ("on", "pools", "expected_text"),
     [
         (["/", "/tmp"], [], "--on is given twice, with / and /tmp; for several write --on NAME=DIR."),
         (["fs1=/", "fs1=/tmp"], [], "--on fs1 is given twice"),
@@ -193,7 +195,7 @@ def test_location_options_become_directories(tmp_path: Path) -> None:
         ([], ["P=/no/such"], "--pool P: There is no directory /no/such"),
     ],
 )
-def test_invalid_location_options_are_rejected(on: list[str], pools: list[str], text: str) -> None:
+def test_invalid_location_options_are_rejected(on: list[str], pools: list[str], expected_text: str) -> None:
     with pytest.raises(UserError) as caught:
         parse_locations(on, pools, None, "", "")
-    assert text in str(caught.value)
+    assert expected_text in str(caught.value)

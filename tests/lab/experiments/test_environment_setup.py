@@ -19,8 +19,8 @@ def log(tmp_path: Path) -> Path:
     return tmp_path / "log"
 
 
-def make_logging_command(log: Path, word: str) -> str:
-    return f'echo "{word} $SONDE_CELL $SONDE_VARIANT" | xargs >> {log}'
+def make_logging_command(log: Path, logged_text: str) -> str:
+    return f'echo "{logged_text} $SONDE_CELL $SONDE_VARIANT" | xargs >> {log}'
 
 
 def make_command_treatment(log: Path, when: str, **more: Any) -> Treatment:

@@ -131,7 +131,7 @@ def test_queued_phase_becomes_valid_fio_command(target: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("phases", "members", "why"),
+    ("phases", "members", "expected_reason"),
     [
         ([WRITE], {"data": {"access": {"transfer": "1MiB", "offset": "4KiB"}}}, "begin at an offset in the file"),
         ([WRITE], {"data": {"access": {"transfer": "1MiB", "gap": "4KiB"}}}, "leave gaps"),
@@ -145,9 +145,9 @@ def test_queued_phase_becomes_valid_fio_command(target: Path) -> None:
     ],
 )
 def test_plan_without_equivalent_has_reason(
-    phases: list[dict[str, Any]], members: dict[str, Any], why: str, target: Path
+    phases: list[dict[str, Any]], members: dict[str, Any], expected_reason: str, target: Path
 ) -> None:
     original = plan(target, phases, **members)
     equivalent = find_equivalent_command(original, compute_phase_volumes(original, 1))
     assert equivalent.command == ""
-    assert why in equivalent.reason
+    assert expected_reason in equivalent.reason

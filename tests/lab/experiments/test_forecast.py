@@ -34,16 +34,16 @@ class EngineOfLargeMachine(Engine):
         return {"space": {"bytes": volume, "most_bytes": volume}, "phases": [phase_document for _ in plan["phases"]]}
 
 
-def make_forecast(phases: list[dict[str, Any]] = PHASES, rate: float | None = None, **more: Any) -> Forecast:
+def make_forecast(phases: list[dict[str, Any]] = PHASES, bytes_per_s: float | None = None, **more: Any) -> Forecast:
     volume = more.pop("volume", "1GiB")
     data = {"access": {"transfer": "1MiB", "volume": volume}, "files": {"mapping": "per_task"}, **more.pop("data", {})}
     document = {"schema": "sonde-experiment/2", "id": "e", "plan": {"data": data, "phases": phases}, **more}
     (cell,) = prepare_cells(make_experiment(document, "x.toml"), Directories("/d"), "g")
-    return Forecaster(EngineOfLargeMachine(Path("/fake"), "test"), rate).forecast_cell(cell)
+    return Forecaster(EngineOfLargeMachine(Path("/fake"), "test"), bytes_per_s).forecast_cell(cell)
 
 
 def test_forecast_has_memory_share_and_time() -> None:
-    cell_forecast = make_forecast(rate=GIB / 2, volume="4GiB")
+    cell_forecast = make_forecast(bytes_per_s=GIB / 2, volume="4GiB")
     assert [phase.memory_share for phase in cell_forecast.phases] == [0.25, 0.25]
     assert cell_forecast.run_seconds == 16
     assert (cell_forecast.space, cell_forecast.available) == (4 * GIB, 100 * GIB)
@@ -57,8 +57,8 @@ def test_timed_phase_takes_its_time_plus_sleeps() -> None:
 
 def test_stonewall_limits_phase_time() -> None:
     phases = [{"id": "write", "op": "write", "stop": {"stonewall": "3s"}}]
-    assert make_forecast(phases, rate=GIB / 2).run_seconds == 2
-    assert make_forecast(phases, rate=GIB / 8).run_seconds == 3
+    assert make_forecast(phases, bytes_per_s=GIB / 2).run_seconds == 2
+    assert make_forecast(phases, bytes_per_s=GIB / 8).run_seconds == 3
 
 
 def test_cell_without_free_space_is_rejected() -> None:
@@ -68,7 +68,7 @@ def test_cell_without_free_space_is_rejected() -> None:
 
 
 @pytest.mark.parametrize(
-    ("read", "data", "volume", "cached", "refused"),
+    ("read_members", "data", "volume", "is_cached", "is_refused"),
     [
         ({}, {}, "1GiB", True, False),
         ({"valid": {"max_residency": 0.01}}, {}, "1GiB", True, True),
@@ -80,11 +80,11 @@ def test_cell_without_free_space_is_rejected() -> None:
     ],
 )
 def test_read_from_memory_is_reported_or_rejected(
-    read: dict[str, Any], data: dict[str, Any], volume: str, cached: bool, refused: bool
+    read_members: dict[str, Any], data: dict[str, Any], volume: str, is_cached: bool, is_refused: bool
 ) -> None:
-    cell_forecast = make_forecast([PHASES[0], {**PHASES[1], **read}], data=data, volume=volume)
-    assert cell_forecast.phases[1].is_from_memory is cached
-    assert bool(cell_forecast.refusal) is refused
+    cell_forecast = make_forecast([PHASES[0], {**PHASES[1], **read_members}], data=data, volume=volume)
+    assert cell_forecast.phases[1].is_from_memory is is_cached
+    assert bool(cell_forecast.refusal) is is_refused
 
 
 def test_engine_rejection_is_the_refusal() -> None:
@@ -102,6 +102,6 @@ def test_memory_share_is_per_node() -> None:
 
 
 def test_total_is_sum_of_runs_times_duration() -> None:
-    ready, unknown = make_forecast(rate=GIB), make_forecast()
+    ready, unknown = make_forecast(bytes_per_s=GIB), make_forecast()
     assert sum_known_seconds([ready, ready]) == (4.0, True)
     assert sum_known_seconds([ready, unknown]) == (2.0, False)

@@ -87,13 +87,13 @@ def make_record(hosts: tuple[str, ...] = ("n1", "n2"), nodes_of_tasks: tuple[int
     return record
 
 
-def find_unused(path: str, value: Any, **options: Any) -> list[dict[str, Any]]:
-    table, _, member = path.partition(".")
+def find_unused(member_path: str, member_value: Any, **options: Any) -> list[dict[str, Any]]:
+    table, _, member = member_path.partition(".")
     clients, storage = Clients(), Storage()
     if table == "clients":
-        clients = replace(clients, **{member: value})
+        clients = replace(clients, **{member: member_value})
     else:
-        storage = replace(storage, **{member: value})
+        storage = replace(storage, **{member: member_value})
     return find_unused_members(clients, storage, make_record(), PLAN, **options)
 
 
@@ -124,14 +124,14 @@ def test_member_that_a_simulated_run_ignored_is_a_finding(path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value"),
+    ("member_path", "member_value"),
     [
         ("clients.nodes", 2), ("clients.mapping", "cyclic"), ("clients.origin", "compute"), ("clients.pin", "none"),
         ("storage.kind", "local"), ("storage.kind", "any"),
     ],
 )  # fmt: skip
-def test_member_that_the_run_followed_is_no_finding(path: str, value: Any) -> None:
-    assert find_unused(path, value) == []
+def test_member_that_the_run_followed_is_no_finding(member_path: str, member_value: Any) -> None:
+    assert find_unused(member_path, member_value) == []
 
 
 def test_stripes_are_set_on_a_striped_file_system_only(tmp_path: Path) -> None:

@@ -36,8 +36,10 @@ PLAN = {
 TRANSFERS = {"name": "transfer", "paths": "data.access.transfer", "values": ["1MiB", "2MiB", "4MiB"]}
 
 
-def make_figure(kind: str, x: str = "transfer", series: str = "phase", **members: Any) -> dict[str, Any]:
-    return {"id": "f", "kind": kind, "metrics": "bandwidth", "x": x, "series": series, **members}
+def make_figure(
+    figure_kind: str, x_axis: str = "transfer", series_axis: str = "phase", **members: Any
+) -> dict[str, Any]:
+    return {"id": "f", "kind": figure_kind, "metrics": "bandwidth", "x": x_axis, "series": series_axis, **members}
 
 
 def build_swept_experiment(**members: Any) -> Experiment:
@@ -97,7 +99,9 @@ def test_a_figure_shows_only_the_cells_that_it_names() -> None:
 
 def test_percentages_are_against_the_baseline_of_the_series() -> None:
     _, html = draw_figure(
-        build_swept_experiment(figures=[make_figure("percent", x="phase", series="transfer", baseline="1MiB")])
+        build_swept_experiment(
+            figures=[make_figure("percent", x_axis="phase", series_axis="transfer", baseline="1MiB")]
+        )
     )
     assert "+100 %" in html
     assert "+200 %" in html
@@ -113,7 +117,7 @@ def test_scaling_chart_has_proportional_line_and_text() -> None:
 def test_scaling_table_has_intervals_and_peak_fraction() -> None:
     units = {"name": "pool", "paths": ["storage.pool", "storage.units"], "values": [["FS1", 1], ["FS2", 2], ["FS3", 4]]}
     experiment = build_experiment(plan=PLAN, sweep=[units], storage={"pool": "FS1", "peak": "1 GB/s"},
-                      figures=[make_figure("scaling", x="pool", phases=["write"])])  # fmt: skip
+                      figures=[make_figure("scaling", x_axis="pool", phases=["write"])])  # fmt: skip
     _, html = draw_figure(experiment, (100, 150, 200))
     row = html[html.index("FS3", html.index("E(k)")) :].split("</tr>")[0]
     assert "201 MB/s" in row  # the median of the scatter is 1.005
@@ -125,7 +129,7 @@ def test_scaling_table_has_intervals_and_peak_fraction() -> None:
 
 def test_rates_over_time_of_two_phases_are_overlaid() -> None:
     _, html = draw_figure(
-        build_swept_experiment(figures=[make_figure("over_time", x="time", where={"transfer": "1MiB"})])
+        build_swept_experiment(figures=[make_figure("over_time", x_axis="time", where={"transfer": "1MiB"})])
     )
     assert html.count('class="overlaid c') == 2
     assert "20.0 MB/s" in html  # 2 MB in each slice of 0.1 s
@@ -133,7 +137,9 @@ def test_rates_over_time_of_two_phases_are_overlaid() -> None:
 
 def test_rates_of_nodes_are_medians_over_runs() -> None:
     _, html = draw_figure(
-        build_swept_experiment(figures=[make_figure("nodes", x="node", phases=["write"], where={"transfer": "1MiB"})])
+        build_swept_experiment(
+            figures=[make_figure("nodes", x_axis="node", phases=["write"], where={"transfer": "1MiB"})]
+        )
     )
     assert "1.00 MB/s" in html
     assert "2.00 MB/s" in html
@@ -152,7 +158,7 @@ def test_figure_reports_missing_points() -> None:
 
 def test_call_chart_uses_the_operation_log(tmp_path: Path) -> None:
     plan = {**PLAN, "phases": [{"id": "read", "op": "write", "operations_file": "calls"}]}
-    experiment = build_experiment(plan=plan, figures=[make_figure("calls", x="call")])
+    experiment = build_experiment(plan=plan, figures=[make_figure("calls", x_axis="call")])
     source = make_runs(experiment, {"base": [record([Phase("read")])]})
     assert make_figure_section(experiment.file.figures[0], source)[0] == [
         "Not drawn: no run of cell base has a log of the operations of read."

@@ -28,8 +28,8 @@ PLAN = {
 THREADS = {"name": "threads", "paths": "tasks.threads", "values": [1, 2, 4]}
 
 
-def make_published_number(of: str, value: Any, **more: Any) -> dict[str, Any]:
-    return {"of": of, "value": value, "source": "D11", **more}
+def make_published_number(metric: str, value: Any, **more: Any) -> dict[str, Any]:
+    return {"of": metric, "value": value, "source": "D11", **more}
 
 
 def build_published(*published: dict[str, Any], **members: Any) -> Experiment:
@@ -123,9 +123,16 @@ def test_document_without_numbers_has_no_section() -> None:
     assert make_published_section(make_runs_of_levels(build_published())) == ([], [])
 
 
-@pytest.mark.parametrize("kind", ["curve", "scaling", "bars"])
-def test_published_numbers_appear_in_the_figure_of_their_phase(kind: str) -> None:
-    figure = {"id": "f", "kind": kind, "metrics": "bandwidth", "x": "threads", "series": "phase", "phases": ["write"]}
+@pytest.mark.parametrize("figure_kind", ["curve", "scaling", "bars"])
+def test_published_numbers_appear_in_the_figure_of_their_phase(figure_kind: str) -> None:
+    figure = {
+        "id": "f",
+        "kind": figure_kind,
+        "metrics": "bandwidth",
+        "x": "threads",
+        "series": "phase",
+        "phases": ["write"],
+    }
     experiment = build_published(
         make_published_number("bandwidth(write, threads=1)", "90 MB/s"),
         make_published_number("bandwidth(read, threads=1)", "77 MB/s"),
@@ -160,9 +167,11 @@ PRINTED = sorted(
 )
 
 
-@pytest.mark.parametrize("name", PRINTED)
-def test_published_numbers_name_a_source_of_experiment(name: str) -> None:
-    experiment = read_experiment(list_shipped_experiments()[name], "published", find_plan=resolve_plan_source)
+@pytest.mark.parametrize("experiment_name", PRINTED)
+def test_published_numbers_name_a_source_of_experiment(experiment_name: str) -> None:
+    experiment = read_experiment(
+        list_shipped_experiments()[experiment_name], "published", find_plan=resolve_plan_source
+    )
     for number in experiment.file.published:
         assert number.source in experiment.file.source
         assert parse_published_number(number.value, find_unit_of_value(parse_claim_value(number.of))) >= 0

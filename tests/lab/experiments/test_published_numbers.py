@@ -26,12 +26,12 @@ Numbers = Mapping[tuple[str, str, str], float | Sequence[float]]
 PLAN = {"data": {"access": {"transfer": "1MiB", "volume": "64MiB"}}}
 
 
-def read_shipped_system(name: str) -> System:
-    return read_system(find_system_file(name))
+def read_shipped_system(system_name: str) -> System:
+    return read_system(find_system_file(system_name))
 
 
-def read_published_experiment(name: str) -> Experiment:
-    return read_experiment(list_shipped_experiments()[name], "published")
+def read_published_experiment(experiment_name: str) -> Experiment:
+    return read_experiment(list_shipped_experiments()[experiment_name], "published")
 
 
 def evaluate_claim(experiment: Experiment, claim_id: str, numbers: Numbers, **members: Any) -> ClaimVerdict:
@@ -61,9 +61,9 @@ def make_text_axis(axis: str, *values: str) -> dict[str, Any]:
 
 
 def make_published_rates(
-    phase: str, axis: str, values: Mapping[str, float], unit: float = MB
+    phase: str, axis: str, value_by_axis_value: Mapping[str, float], unit: float = MB
 ) -> dict[tuple[str, str, str], float]:
-    return {("bandwidth", phase, f"{axis}={name}"): value * unit for name, value in values.items()}
+    return {("bandwidth", phase, f"{axis}={name}"): value * unit for name, value in value_by_axis_value.items()}
 
 
 # ---- Cray X1
@@ -81,11 +81,11 @@ def test_a_lun_of_the_x1_is_583_decimal_and_543_binary_gigabytes() -> None:
 STRIPES = [("2", 128, 256), ("4", 128, 512), ("8", 256, 2048), ("13", 128, 1664)]
 
 
-@pytest.mark.parametrize(("data", "segment", "stripe"), STRIPES)
-def test_a_stripe_of_the_x1_is_its_data_drives_times_the_segment(data: str, segment: int, stripe: int) -> None:
+@pytest.mark.parametrize(("data_drives", "segment", "stripe"), STRIPES)
+def test_a_stripe_of_the_x1_is_its_data_drives_times_the_segment(data_drives: str, segment: int, stripe: int) -> None:
     experiment = build_experiment_of_claim(f"{stripe - 0.5} <= calls(write) <= {stripe + 0.5}", ["write"])
-    right = {("calls", "write", "base"): float(data) * segment}
-    with_parity = {("calls", "write", "base"): (float(data) + 1) * segment}
+    right = {("calls", "write", "base"): float(data_drives) * segment}
+    with_parity = {("calls", "write", "base"): (float(data_drives) + 1) * segment}
     check_claim_holds_and_fails(experiment, "C1", right, with_parity)
 
 
@@ -256,11 +256,13 @@ def test_sonexion_clients_are_between_datasheet_and_servers() -> None:
 
 
 def make_published_task_rates(
-    values: Mapping[int, float], phase: str, plan: str = ""
+    gigabytes_per_s_by_tasks: Mapping[int, float], phase: str, plan: str = ""
 ) -> dict[tuple[str, str, str], float]:
     """GB/s by threads on 16 nodes, as the cells of the Sonexion's figures name them."""
     head = f"plan={plan}," if plan else ""
-    return {("bandwidth", phase, f"{head}tasks_per_node={n // 16}"): gb * GB for n, gb in values.items()}
+    return {
+        ("bandwidth", phase, f"{head}tasks_per_node={n // 16}"): gb * GB for n, gb in gigabytes_per_s_by_tasks.items()
+    }
 
 
 THREADS = (16, 32, 64, 128, 256, 512)

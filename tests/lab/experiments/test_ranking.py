@@ -96,7 +96,9 @@ def test_sweep_without_figures_gets_a_default_figure(archive: Path, target: Path
     assert any("<svg" in str(part) for section in sections.values() for part in section.parts)
 
 
-def make_training_cell(accelerators: int, utilization: float, kind: str = "storage", **axes: Any) -> CellMedian:
+def make_training_cell(
+    accelerators: int, utilization: float, classification: str = "storage", **axes: Any
+) -> CellMedian:
     return CellMedian(
         cell=f"c{accelerators}",
         axis_values={"processes": accelerators, **axes},
@@ -107,7 +109,7 @@ def make_training_cell(accelerators: int, utilization: float, kind: str = "stora
         look=InterimLook.ONLY,
         has_enough_runs=True,
         rates=(1e9 * accelerators,),
-        classifications=(kind,),
+        classifications=(classification,),
         accelerators=accelerators,
         utilizations=(utilization,),
     )

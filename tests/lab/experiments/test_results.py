@@ -35,7 +35,9 @@ DOCUMENT: dict[str, Any] = {
 }
 
 
-def store_fake_run(archive: Archive, group: str, cell: int, repeat: int, number: int, warm_up: bool = False) -> None:
+def store_fake_run(
+    archive: Archive, group: str, cell: int, repeat: int, run_number: int, warm_up: bool = False
+) -> None:
     """A run of a cell, by the fake engine."""
     experiment = build_experiment(DOCUMENT, "x.toml", "ci", [])
     grid_cell = experiment.cells[cell]
@@ -50,7 +52,7 @@ def store_fake_run(archive: Archive, group: str, cell: int, repeat: int, number:
         warm_up,
         "ci",
         1,
-        number,
+        run_number,
     )
     plan = experiment.build_plan_of_cell(grid_cell, "/fake")
     role = "calibration" if warm_up else "run"

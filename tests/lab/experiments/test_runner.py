@@ -84,20 +84,20 @@ def test_no_run_begins_that_exceeds_time_limit(archive: Path, target: Path) -> N
     store = Archive(archive)
     run_fake_experiment(build_request(SIZES, target), store, get_fixed_rates, stop_after=4)
     request = resume_request(store, build_request(SIZES, target), is_required=True)
-    ended, played = run_fake_experiment(request, store, get_fixed_rates, end=time.time() + 0.5)
+    ended, played = run_fake_experiment(request, store, get_fixed_rates, end_time=time.time() + 0.5)
     assert (ended.exit_code, played.attempts) == (EXIT_INTERRUPTED, [])
     assert "takes about 1.00 s, and the job ends in" in ended.messages[0]
-    ended, played = run_fake_experiment(request, store, get_fixed_rates, end=time.time() + 1000)
+    ended, played = run_fake_experiment(request, store, get_fixed_rates, end_time=time.time() + 1000)
     assert (ended.exit_code, len(played.attempts)) == (EXIT_OK, 8)
 
 
 def test_first_run_is_tried_despite_time_limit(archive: Path, target: Path) -> None:
     ended, played = run_fake_experiment(
-        build_request(SIZES, target), Archive(archive), get_fixed_rates, end=time.time() + 1000
+        build_request(SIZES, target), Archive(archive), get_fixed_rates, end_time=time.time() + 1000
     )
     assert (ended.exit_code, len(played.attempts)) == (EXIT_OK, 12)
     ended, played = run_fake_experiment(
-        build_request(SIZES, target, "late"), Archive(archive), get_fixed_rates, end=time.time() - 1
+        build_request(SIZES, target, "late"), Archive(archive), get_fixed_rates, end_time=time.time() - 1
     )
     assert (ended.exit_code, len(played.attempts)) == (EXIT_INTERRUPTED, 1)
 
@@ -141,15 +141,15 @@ def test_experiment_with_every_cell_rejected_is_an_error(archive: Path, target: 
     assert run_fake_experiment(build_request(SIZES, target), Archive(archive), refusing)[0].exit_code == EXIT_BAD_INPUT
 
 
-@pytest.mark.parametrize(("can_be_asked", "code"), [((), EXIT_ENVIRONMENT), (("8KiB",), EXIT_BAD_INPUT)])
+@pytest.mark.parametrize(("can_be_asked", "expected_exit_code"), [((), EXIT_ENVIRONMENT), (("8KiB",), EXIT_BAD_INPUT)])
 def test_exit_code_3_only_if_machine_blocks_all_cells(
-    archive: Path, target: Path, can_be_asked: tuple[str, ...], code: int
+    archive: Path, target: Path, can_be_asked: tuple[str, ...], expected_exit_code: int
 ) -> None:
     def refusing(attempt: RunAttempt) -> dict[str, float]:
         raise (UserError if get_coordinates(attempt)["transfer"] in can_be_asked else MachineError)("No.")
 
     ended, _ = run_fake_experiment(build_request(SIZES, target), Archive(archive), refusing)
-    assert (ended.exit_code, len(ended.refusals)) == (code, 3)
+    assert (ended.exit_code, len(ended.refusals)) == (expected_exit_code, 3)
 
 
 def test_a_group_cannot_hold_two_experiments(archive: Path, target: Path) -> None:

@@ -20,8 +20,8 @@ from sonde.model.system import System, read_system
 PLAN = {"data": {"access": {"transfer": "1MiB", "volume": "64MiB"}}, "phases": [{"id": "write", "op": "write"}]}
 
 
-def read_shipped_system(name: str) -> System:
-    return read_system(find_system_file(name))
+def read_shipped_system(system_name: str) -> System:
+    return read_system(find_system_file(system_name))
 
 
 @pytest.fixture(scope="module")
@@ -47,16 +47,20 @@ def test_client_group_overrides_origin(x1: System) -> None:
     assert changes == {"mounts.large-mount.on": ["app-node"]}
 
 
-@pytest.mark.parametrize(("pool", "stripe_count", "count"), [("FS1", "all", 8), ("FS3", "all", 32), ("FS3", 4, 4)])
-def test_stripe_count_sets_targets_of_file(demo_system: System, pool: str, stripe_count: Any, count: int) -> None:
+@pytest.mark.parametrize(
+    ("pool", "stripe_count", "expected_count"), [("FS1", "all", 8), ("FS3", "all", 32), ("FS3", 4, 4)]
+)
+def test_stripe_count_sets_targets_of_file(
+    demo_system: System, pool: str, stripe_count: Any, expected_count: int
+) -> None:
     changes = compute_system_changes(
         demo_system, pool, Clients(), Storage(stripe_count=stripe_count, stripe_size=1 << 22)
     )
-    assert changes == {"file_systems.demo.stripe.count": count, "file_systems.demo.stripe.size": "4194304 B"}
+    assert changes == {"file_systems.demo.stripe.count": expected_count, "file_systems.demo.stripe.size": "4194304 B"}
 
 
 @pytest.mark.parametrize(
-    ("storage", "part"),
+    ("storage", "expected_lun"),
     [
         (Storage(purpose="bandwidth", units=1, data_width=4), "single"),
         (Storage(purpose="bandwidth", units=6, data_width=8), "large"),
@@ -64,8 +68,8 @@ def test_stripe_count_sets_targets_of_file(demo_system: System, pool: str, strip
         (Storage(), ""),
     ],
 )
-def test_lun_is_selected_by_purpose_and_width(x1: System, storage: Storage, part: str) -> None:
-    assert find_system_part(x1, {}, storage, {}) == part
+def test_lun_is_selected_by_purpose_and_width(x1: System, storage: Storage, expected_lun: str) -> None:
+    assert find_system_part(x1, {}, storage, {}) == expected_lun
 
 
 def test_axis_value_selects_part_and_may_be_mapped(x1: System) -> None:

@@ -77,7 +77,10 @@ def describe_phase_variation(phase: PhaseRecord, interval: str = "total", **plan
 
 
 def test_variation_of_less_than_half_a_second_is_not_described() -> None:
-    phases = {count: make_phase(moved=count * MIB, done=count, seconds=count / 20, direct=True) for count in (9, 10)}
+    phases = {
+        count: make_phase(moved=count * MIB, operation_count=count, seconds=count / 20, direct=True)
+        for count in (9, 10)
+    }
     assert describe_phase_variation(make_phase_with_series(phases[9], [MIB] * 9, 0.05)) == ""
     assert (
         describe_phase_variation(make_phase_with_series(phases[10], [MIB] * 10, 0.05))
@@ -90,7 +93,7 @@ def test_small_operations_move_in_operations_and_small_files_in_files() -> None:
     rate."""
 
     def phase(**begin: Any) -> PhaseRecord:
-        record = make_phase(moved=3000 * 512, done=3000, seconds=6.0, direct=True, **begin)
+        record = make_phase(moved=3000 * 512, operation_count=3000, seconds=6.0, direct=True, **begin)
         return make_phase_with_series(record, [51200] * 30, 0.2, [150] * 10 + [75] * 20)
 
     assert describe_phase_variation(phase()) == "Fell from 750 op/s to 375 op/s after 2.00 s."
@@ -100,7 +103,9 @@ def test_small_operations_move_in_operations_and_small_files_in_files() -> None:
 def test_rate_limited_by_accelerators_is_not_reported_as_falling() -> None:
     """The queues of samples fill, then accelerators take what they need."""
     slices = [4 * MIB] * 10 + [MIB] * 20
-    phase = make_phase_with_series(make_phase(moved=60 * MIB, done=60, seconds=3.0, direct=True), slices, 0.1)
+    phase = make_phase_with_series(
+        make_phase(moved=60 * MIB, operation_count=60, seconds=3.0, direct=True), slices, 0.1
+    )
     assert phase.end is not None
     phase.end = replace(phase.end, training=TrainingResult(accelerators=2, utilization=0.6))
     assert describe_phase_variation(phase).startswith("Fell from 41.9 MB/s to 10.5 MB/s")
@@ -112,7 +117,9 @@ def test_rate_limited_by_accelerators_is_not_reported_as_falling() -> None:
 
 def test_variation_is_compared_with_the_displayed_interval() -> None:
     """The transfer is twice as fast as the whole, and the series is that of the transfer."""
-    phase = make_phase_with_series(make_phase(moved=20 * MIB, done=20, seconds=4.0, direct=True), [MIB] * 20, 0.1)
+    phase = make_phase_with_series(
+        make_phase(moved=20 * MIB, operation_count=20, seconds=4.0, direct=True), [MIB] * 20, 0.1
+    )
     assert phase.end is not None
     assert phase.end.rates.total is not None
     transfer = Rate(20 * MIB, 20, 2.0, 10.0 * MIB, 10.0)
@@ -126,14 +133,14 @@ def test_variation_is_compared_with_the_displayed_interval() -> None:
 
 
 def test_slow_task_of_a_metadata_phase_is_reported_in_files() -> None:
-    phase = make_phase("write", moved=0, done=2100, seconds=1.0, tree=TreeShape())
+    phase = make_phase("write", moved=0, operation_count=2100, seconds=1.0, tree=TreeShape())
     phase.tasks.append(table(("task", "ops_per_s"), *((index, 100.0) for index in range(20)), (20, 50.0)))
     judged = assess_phase_rate(run_with(phase), phase)
     assert replace_no_break_spaces(judged.stragglers) == "Task 20 reached 50.0 files/s, the median task 100 files/s."
 
 
 @pytest.mark.parametrize(
-    ("change", "is_printed"),
+    ("changed_members", "is_printed"),
     [
         ({}, True),
         ({"bytes": ByteCounts(MIB, MIB, MIB, 0)}, False),
@@ -143,12 +150,14 @@ def test_slow_task_of_a_metadata_phase_is_reported_in_files() -> None:
         ({"seconds": IntervalSeconds()}, False),
     ],
 )
-def test_page_cache_rate_appears_only_with_a_separate_flush_time(change: dict[str, Any], is_printed: bool) -> None:
+def test_page_cache_rate_appears_only_with_a_separate_flush_time(
+    changed_members: dict[str, Any], is_printed: bool
+) -> None:
     phase = make_phase("write")
     assert phase.end is not None
     rates = PhaseRates(total=Rate(MIB, 1, 4.0, 2.5e8), transfer=Rate(MIB, 1, 1.0, 1e9))
     phase.end = replace(phase.end, bytes=ByteCounts(MIB, MIB, 0, MIB), rates=rates, seconds=IntervalSeconds(fsync=3.0))
-    phase.end = replace(phase.end, **change)
+    phase.end = replace(phase.end, **changed_members)
     judged = assess_phase_rate(run_with(phase, **planned(io={"fsync": "end"})), phase)
     text = "The page cache took it at 1.00 GB/s, which is not a storage number."
     assert replace_no_break_spaces(judged.cache_rate) == (text if is_printed else "")

@@ -25,7 +25,7 @@ from sonde.model.lines import Finding
 from sonde.model.quantities import replace_no_break_spaces
 
 READS, WRITES, REWRITES = WorkKind("reads"), WorkKind("writes"), WorkKind("rewrites")
-SMALL: dict[str, Any] = {"moved": 100 * 4096, "done": 100}
+SMALL: dict[str, Any] = {"moved": 100 * 4096, "operation_count": 100}
 
 
 def test_best_sentence_orders_writes_first_and_random_last() -> None:
@@ -55,7 +55,7 @@ def test_first_of_equal_numbers_is_quoted_and_zero_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "document"),
+    ("candidate", "expected_document"),
     [
         (BestCandidate(READS, 5.0, Classification.STORAGE), {"work": "reads", "bytes_per_s": 5.0}),
         (
@@ -69,12 +69,12 @@ def test_first_of_equal_numbers_is_quoted_and_zero_is_none() -> None:
         (BestCandidate(None, None, Classification.FAILED), {"work": "", "bytes_per_s": None}),
     ],
 )
-def test_a_number_in_its_machine_form(number: BestCandidate, document: dict[str, Any]) -> None:
-    assert number.to_json() == document
+def test_a_number_in_its_machine_form(candidate: BestCandidate, expected_document: dict[str, Any]) -> None:
+    assert candidate.to_json() == expected_document
 
 
 @pytest.mark.parametrize(
-    ("numbers", "text"),
+    ("candidates", "expected_text"),
     [
         ([], NO_STORAGE_NUMBER),
         ([BestCandidate(WRITES, 2e9, Classification.STORAGE), BestCandidate(READS, 5e8, Classification.STORAGE)],
@@ -84,8 +84,8 @@ def test_a_number_in_its_machine_form(number: BestCandidate, document: dict[str,
          "Best from storage, in bursts of seconds: writes 2.00 GB/s, 81,200 random 4 KiB reads a second."),
     ],
 )  # fmt: skip
-def test_the_best_in_one_sentence(numbers: list[BestCandidate], text: str) -> None:
-    assert replace_no_break_spaces(describe_best(numbers)) == text
+def test_the_best_in_one_sentence(candidates: list[BestCandidate], expected_text: str) -> None:
+    assert replace_no_break_spaces(describe_best(candidates)) == expected_text
 
 
 def test_caveats_precede_the_numbers_once_per_kind() -> None:
@@ -101,7 +101,7 @@ def test_caveats_precede_the_numbers_once_per_kind() -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "size", "access", "kind"),
+    ("op", "size", "access", "expected_kind"),
     [
         ("read", SMALL, {"order": "random_permute", "transfer": 4096}, WorkKind("reads", "4 KiB")),
         ("read", SMALL, {"order": "random_replace", "transfer": "4KiB"}, WorkKind("reads", "4 KiB")),
@@ -114,10 +114,10 @@ def test_caveats_precede_the_numbers_once_per_kind() -> None:
     ],
 )
 def test_small_random_blocks_are_a_separate_kind_of_work(
-    op: str, size: dict[str, int], access: dict[str, Any], kind: WorkKind | None
+    op: str, size: dict[str, int], access: dict[str, Any], expected_kind: WorkKind | None
 ) -> None:
     phase = make_phase(op, **size)
-    assert determine_work_kind(run_with(phase, **planned(access=access)), phase) == kind
+    assert determine_work_kind(run_with(phase, **planned(access=access)), phase) == expected_kind
 
 
 def test_metadata_phase_has_no_kind_of_work() -> None:

@@ -138,13 +138,17 @@ def test_no_figure_of_storage_stands_above_the_headline(folder: Path, monkeypatc
             assert figure.value <= quoted[work_of], figure.key
 
 
-@pytest.mark.parametrize(("only", "word"), [("cached", "cached"), ("brief", "too short"), ("paced", "synthetic")])
+@pytest.mark.parametrize(
+    ("classification", "expected_text"), [("cached", "cached"), ("brief", "too short"), ("paced", "synthetic")]
+)
 def test_list_names_the_classification_without_storage_numbers(
-    sonde: Any, archive: Path, monkeypatch: pytest.MonkeyPatch, only: str, word: str
+    sonde: Any, archive: Path, monkeypatch: pytest.MonkeyPatch, classification: str, expected_text: str
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    store_run(archive, "20261121T204501Z-known-ab12", Scene(works=[work for work in WORKS if work.id == only]))
-    assert word in sonde("list").out
+    store_run(
+        archive, "20261121T204501Z-known-ab12", Scene(works=[work for work in WORKS if work.id == classification])
+    )
+    assert expected_text in sonde("list").out
 
 
 def test_numbers_of_memory_are_none_of_storage(
@@ -159,12 +163,12 @@ def test_numbers_of_memory_are_none_of_storage(
 
 
 @pytest.mark.parametrize(
-    ("op", "verb"),
+    ("op", "expected_direction"),
     [("write", "writes"), ("rewrite", "rewrites"), ("read", "reads"), ("reread", "reads"), ("read_only", "reads")],
 )
-def test_each_direction_has_its_best(op: str, verb: str) -> None:
+def test_each_direction_has_its_best(op: str, expected_direction: str) -> None:
     phase = make_phase(op)
     kind = determine_work_kind(run_with(phase), phase)
     assert kind is not None
-    assert (kind.verb, kind.random) == (verb, "")
+    assert (kind.verb, kind.random) == (expected_direction, "")
     assert determine_work_kind(run_with(make_phase("mixed")), make_phase("mixed")) is None

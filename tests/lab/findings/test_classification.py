@@ -24,16 +24,18 @@ def make_classified_phase(
     direct: bool = False,
     residency: float | None = 0.0,
     fsync: int = 0,
-    planned: int = GIB,
-    moved: int = GIB,
+    planned_bytes: int = GIB,
+    moved_bytes: int = GIB,
     failed: int = 0,
 ) -> PhaseRecord:
     """A phase that took `seconds`, and 1 s less without its fsync."""
     writes = op == "write"
-    total, part = (Rate(moved, 1024, took, moved / took, 1024 / took) for took in (seconds, max(seconds - 1, 0.1)))
+    total, part = (
+        Rate(moved_bytes, 1024, took, moved_bytes / took, 1024 / took) for took in (seconds, max(seconds - 1, 0.1))
+    )
     end = PhaseEndLine(
         phase="p",
-        bytes=ByteCounts(planned, moved, 0 if writes else moved, moved if writes else 0),
+        bytes=ByteCounts(planned_bytes, moved_bytes, 0 if writes else moved_bytes, moved_bytes if writes else 0),
         ops=OperationCounts(1, 1, failed=failed),
         latency={"fsync": LatencySummary(count=fsync)} if fsync else {},
         rates=PhaseRates(total=total, transfer=part),
@@ -59,7 +61,7 @@ def classify_phase(
 
 
 @pytest.mark.parametrize(
-    ("phase_record", "classification", "text"),
+    ("phase_record", "classification", "expected_text"),
     [
         (
             make_classified_phase(),
@@ -75,9 +77,13 @@ def classify_phase(
             Classification.UNKNOWN,
             "how much of it came from the page cache is not known",
         ),
-        (make_classified_phase(moved=3 * GIB), Classification.CACHE, "read more than once, so partly from page cache"),
-        (make_classified_phase(moved=3 * GIB, direct=True), Classification.BURST, "from storage"),
-        (make_classified_phase(moved=60 * GIB, planned=20 * GIB), Classification.BURST, "from storage"),
+        (
+            make_classified_phase(moved_bytes=3 * GIB),
+            Classification.CACHE,
+            "read more than once, so partly from page cache",
+        ),
+        (make_classified_phase(moved_bytes=3 * GIB, direct=True), Classification.BURST, "from storage"),
+        (make_classified_phase(moved_bytes=60 * GIB, planned_bytes=20 * GIB), Classification.BURST, "from storage"),
         (
             make_classified_phase(op="write"),
             Classification.CACHE,
@@ -85,7 +91,7 @@ def classify_phase(
         ),
         # However much it was: the engine warns alike (tests/engine/results/phase_findings.cpp).
         (
-            make_classified_phase(op="write", moved=60 * GIB, planned=60 * GIB),
+            make_classified_phase(op="write", moved_bytes=60 * GIB, planned_bytes=60 * GIB),
             Classification.CACHE,
             "into page cache, not made durable",
         ),
@@ -99,15 +105,15 @@ def classify_phase(
     ],
 )
 def test_phases_have_their_expected_classification(
-    phase_record: PhaseRecord, classification: Classification, text: str
+    phase_record: PhaseRecord, classification: Classification, expected_text: str
 ) -> None:
     assert classify_phase(phase_record)[0] is classification
-    assert text in classify_phase(phase_record)[1]
+    assert expected_text in classify_phase(phase_record)[1]
 
 
 def test_bytes_or_operations_alone_count_as_transferred() -> None:
     """Only where neither is there nothing was moved."""
-    counted, empty = make_classified_phase(moved=0, direct=True), make_classified_phase(direct=True)
+    counted, empty = make_classified_phase(moved_bytes=0, direct=True), make_classified_phase(direct=True)
     assert empty.end is not None
     assert counted.end is not None
     assert classify_phase(counted)[1] != "nothing was moved"
@@ -133,7 +139,7 @@ def test_each_classification_has_a_heading() -> None:
 
 def test_reread_data_may_be_cached_if_memory_size_is_unknown() -> None:
     """Data larger than all memory cannot have stayed there; data of unknown memory may."""
-    phase_record = make_classified_phase(moved=60 * GIB, planned=20 * GIB)
+    phase_record = make_classified_phase(moved_bytes=60 * GIB, planned_bytes=20 * GIB)
     recorded_run = run(phase_record)
     recorded_run.record.nodes[0] = replace(recorded_run.record.nodes[0], memory_bytes=None)
     assert classify_number(recorded_run, phase_record)[0] is Classification.CACHE

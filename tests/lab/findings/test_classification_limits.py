@@ -103,7 +103,7 @@ def test_read_without_measurement_is_classified_by_the_plan(
 
 
 @pytest.mark.parametrize(
-    ("planned_bytes", "read", "memory", "again"),
+    ("planned_bytes", "read_bytes", "node_memory_bytes", "is_reread"),
     [
         (1000, 1050, (2000,), False),
         (1000, 1051, (2000,), True),
@@ -117,14 +117,16 @@ def test_read_without_measurement_is_classified_by_the_plan(
     ],
 )
 def test_rereads_that_fit_into_memory_count_as_cache(
-    planned_bytes: int | None, read: int, memory: tuple[int | None, ...], again: bool
+    planned_bytes: int | None, read_bytes: int, node_memory_bytes: tuple[int | None, ...], is_reread: bool
 ) -> None:
-    phase = make_ended_phase(make_phase(), bytes=ByteCounts(planned_bytes, read, read, 0), residency=0.0)
+    phase = make_ended_phase(make_phase(), bytes=ByteCounts(planned_bytes, read_bytes, read_bytes, 0), residency=0.0)
     record = RecordReader()
-    record.nodes = [NodeLine(node=index, memory_bytes=memory_bytes) for index, memory_bytes in enumerate(memory)]
+    record.nodes = [
+        NodeLine(node=index, memory_bytes=memory_bytes) for index, memory_bytes in enumerate(node_memory_bytes)
+    ]
     classification, text = classify_phase(phase, run=make_recorded_run(record))
-    assert (classification is Classification.CACHE) == again
-    assert again == (text == "read more than once, so partly from page cache: not a storage number")
+    assert (classification is Classification.CACHE) == is_reread
+    assert is_reread == (text == "read more than once, so partly from page cache: not a storage number")
 
 
 def test_cache_finding_with_first_pass_bytes_means_reread() -> None:
@@ -138,7 +140,7 @@ def test_cache_finding_with_first_pass_bytes_means_reread() -> None:
 
 
 @pytest.mark.parametrize(
-    ("io", "interval", "more", "text"),
+    ("io", "interval", "phase_members", "expected_text"),
     [
         ({"fsync": "end"}, "total", {}, "to storage: fsync at the end; a burst of 3.00 s"),
         ({"fsync": "end"}, "transfer", {}, "into page cache: not a storage number"),
@@ -152,10 +154,10 @@ def test_cache_finding_with_first_pass_bytes_means_reread() -> None:
     ],
 )
 def test_write_classification_follows_its_durability(
-    io: dict[str, str], interval: str, more: dict[str, Any], text: str
+    io: dict[str, str], interval: str, phase_members: dict[str, Any], expected_text: str
 ) -> None:
-    phase = make_phase("write", **more)
-    assert classify_phase(phase, interval, run_with(phase, **planned(io=io)))[1] == text
+    phase = make_phase("write", **phase_members)
+    assert classify_phase(phase, interval, run_with(phase, **planned(io=io)))[1] == expected_text
 
 
 def make_lasting_phase(**seconds: float) -> PhaseRecord:
@@ -209,7 +211,7 @@ def test_names_and_small_files_need_a_tenth_of_a_second() -> None:
 def test_operations_are_files_where_none_of_many_files_has_two(
     done: int, files: int | None, mapping: str, counts_files: bool
 ) -> None:
-    phase = make_phase("read", done=done, files=files)
+    phase = make_phase("read", operation_count=done, files=files)
     assert is_one_file_per_operation(run_with(phase, **planned(files={"mapping": mapping})), phase) == counts_files
 
 

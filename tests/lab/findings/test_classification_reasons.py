@@ -80,7 +80,7 @@ def test_classification_values_match_names_in_archives() -> None:
 
 
 def test_empty_synthetic_and_invalid_phases_are_classified() -> None:
-    nothing = make_phase(moved=0, done=0)
+    nothing = make_phase(moved=0, operation_count=0)
     assert classify_number(run_with(nothing), nothing) == (Classification.UNKNOWN, "nothing was moved")
     for backend in ("null", "paced"):
         phase = make_phase(backend=backend)
@@ -145,7 +145,7 @@ def test_error_without_a_sentence_is_composed_from_its_members() -> None:
 
 
 @pytest.mark.parametrize(
-    ("op", "io", "text"),
+    ("op", "io", "expected_text"),
     [
         ("write", {"sync": "dsync", "fsync": "end"}, "O_DSYNC"),
         ("rewrite", {"sync": "sync"}, "O_SYNC"),
@@ -156,9 +156,9 @@ def test_error_without_a_sentence_is_composed_from_its_members() -> None:
         ("read", {"fsync": "end"}, ""),
     ],
 )
-def test_flush_descriptions(op: str, io: dict[str, str], text: str) -> None:
+def test_flush_descriptions(op: str, io: dict[str, str], expected_text: str) -> None:
     phase = make_phase(op)
-    assert describe_flush(run_with(phase, **planned(io=io)), phase) == text
+    assert describe_flush(run_with(phase, **planned(io=io)), phase) == expected_text
 
 
 def test_timed_fsync_is_reported_even_if_unplanned() -> None:
@@ -168,7 +168,7 @@ def test_timed_fsync_is_reported_even_if_unplanned() -> None:
     assert describe_flush(run_with(phase), phase) == "fsync at the end"
 
 
-@pytest.mark.parametrize("kind", ["tmpfs", "ramfs", "hugetlbfs", "devtmpfs"])
-def test_each_memory_file_system_is_recognized(kind: str) -> None:
+@pytest.mark.parametrize("file_system_type", ["tmpfs", "ramfs", "hugetlbfs", "devtmpfs"])
+def test_each_memory_file_system_is_recognized(file_system_type: str) -> None:
     phase = make_phase(direct=True)
-    assert classify_number(run_with(phase, FileSystemFacts(kind)), phase)[0] is Classification.MEMORY
+    assert classify_number(run_with(phase, FileSystemFacts(file_system_type)), phase)[0] is Classification.MEMORY

@@ -24,8 +24,8 @@ from sonde.model.record import PhaseRecord, RecordReader
 from sonde.model.run import make_recorded_run
 
 
-def make_timeline(rates: np.ndarray) -> PhaseTimeline:
-    slices = tuple(int(rate) for rate in rates)
+def make_timeline(bytes_per_slice: np.ndarray) -> PhaseTimeline:
+    slices = tuple(int(rate) for rate in bytes_per_slice)
     count = len(slices)
     line = SeriesLine(
         t=0.0, phase="read", slice_s=0.1, scope="all", bytes=slices, ops=(1,) * count, active=(2,) * count

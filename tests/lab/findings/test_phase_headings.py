@@ -26,7 +26,7 @@ TREE, FOLDERS = TreeShape(), TreeShape(objects="directories")
 
 
 @pytest.mark.parametrize(
-    ("phase", "plan", "name"),
+    ("phase", "plan", "expected_name"),
     [
         (make_phase("read"), {}, "Sequential read"),
         (make_phase("read", direct=True), {}, "Sequential read, direct"),
@@ -53,13 +53,13 @@ TREE, FOLDERS = TreeShape(), TreeShape(objects="directories")
         (make_phase("rename"), {}, "Rename files"),
         (make_phase("cycle"), {}, "Stat, read, remove and create files"),
         (make_phase("rmtree"), {}, "Remove directories"),
-        (make_phase("read", files=100, done=100), planned(files={"mapping": "many"}), "Open and read files"),
-        (make_phase("read", files=99, done=100), planned(files={"mapping": "many"}), "Sequential read"),
+        (make_phase("read", files=100, operation_count=100), planned(files={"mapping": "many"}), "Open and read files"),
+        (make_phase("read", files=99, operation_count=100), planned(files={"mapping": "many"}), "Sequential read"),
         (make_phase("read", direct=True), planned(io={"queue_depth": 32}), "Sequential read, direct, 32 in flight"),
     ],
 )
-def test_phase_headings(phase: PhaseRecord, plan: dict[str, Any], name: str) -> None:
-    assert make_phase_heading(run_with(phase, **plan), phase) == name
+def test_phase_headings(phase: PhaseRecord, plan: dict[str, Any], expected_name: str) -> None:
+    assert make_phase_heading(run_with(phase, **plan), phase) == expected_name
 
 
 @pytest.mark.parametrize(
@@ -95,18 +95,18 @@ def test_the_headline_is_in_the_unit_of_the_phase() -> None:
             replace_no_break_spaces(summary.rate_terms),
         )
 
-    large = make_phase(moved=3 * 10**9, done=300)
+    large = make_phase(moved=3 * 10**9, operation_count=300)
     assert headline(large) == (
         "1.00 GB/s",
         "954 MiB/s for 3.00 s",
         "3,000,000,000 B / 3.0000 s, first open to last close",
     )
-    small = make_phase(moved=300 * 4096, done=300)
+    small = make_phase(moved=300 * 4096, operation_count=300)
     assert headline(small) == ("100 op/s", "410 kB/s for 3.00 s", "300 operations / 3.0000 s, first open to last close")
-    names = make_phase("stat", moved=0, done=300)
+    names = make_phase("stat", moved=0, operation_count=300)
     assert headline(names)[:2] == ("100 files/s", "300 in 3.00 s")
     for op in ("mktree", "rmtree"):
-        assert headline(make_phase(op, moved=0, done=300))[0] == "100 dirs/s"
+        assert headline(make_phase(op, moved=0, operation_count=300))[0] == "100 dirs/s"
     none = make_phase()
     none.end = replace(none.end, rates=PhaseRates()) if none.end else None
     summary = assess_phase(run_with(none), none).summary
@@ -114,10 +114,10 @@ def test_the_headline_is_in_the_unit_of_the_phase() -> None:
     assert replace_no_break_spaces(format_rate_terms(Rate(1 << 30, 7, 1.302), False)) == "1,073,741,824 B / 1.3020 s"
 
 
-@pytest.mark.parametrize(("size", "operations"), [(65535, True), (65536, False)])
-def test_operations_below_64_kib_are_counted_as_operations(size: int, operations: bool) -> None:
-    assert is_reported_in_operations(make_phase(moved=size * 10, done=10)) == operations
-    assert not is_reported_in_operations(make_phase(moved=0, done=0))
+@pytest.mark.parametrize(("operation_bytes", "is_counted"), [(65535, True), (65536, False)])
+def test_operations_below_64_kib_are_counted_as_operations(operation_bytes: int, is_counted: bool) -> None:
+    assert is_reported_in_operations(make_phase(moved=operation_bytes * 10, operation_count=10)) == is_counted
+    assert not is_reported_in_operations(make_phase(moved=0, operation_count=0))
     assert not is_reported_in_operations(PhaseRecord(PhaseBeginLine(phase="p")))
 
 

@@ -20,7 +20,7 @@ TREE, FOLDERS = TreeShape(), TreeShape(objects="directories")
 
 
 @pytest.mark.parametrize(
-    ("op", "begin", "plan", "name"),
+    ("op", "begin", "plan", "expected_name"),
     [
         ("write", {}, planned(io={"queue_depth": 1}), "Sequential write"),
         ("write", {}, planned(io={"queue_depth": 2}), "Sequential write, 2 in flight"),
@@ -36,9 +36,11 @@ TREE, FOLDERS = TreeShape(), TreeShape(objects="directories")
         ("o" * 41, {}, {}, f"Sequential {'o' * 40}…"),
     ],
 )
-def test_phase_heading_describes_the_work(op: str, begin: dict[str, Any], plan: dict[str, Any], name: str) -> None:
+def test_phase_heading_describes_the_work(
+    op: str, begin: dict[str, Any], plan: dict[str, Any], expected_name: str
+) -> None:
     phase = make_phase(op, **begin)
-    assert make_phase_heading(run_with(phase, **plan), phase) == name
+    assert make_phase_heading(run_with(phase, **plan), phase) == expected_name
 
 
 @pytest.mark.parametrize(
@@ -58,7 +60,7 @@ def test_access_description_has_a_fixed_order(begin: dict[str, Any], plan: dict[
 
 
 @pytest.mark.parametrize(
-    ("op", "begin", "moved", "rate", "second"),
+    ("op", "begin", "moved_bytes", "rate", "expected_second"),
     [
         ("write", {"tree": TREE}, 300 * 4096, "100 files/s", "410 kB/s for 3.00 s"),
         ("create", {}, 0, "100 files/s", "300 in 3.00 s"),
@@ -69,12 +71,12 @@ def test_access_description_has_a_fixed_order(begin: dict[str, Any], plan: dict[
     ],
 )
 def test_rate_is_repeated_in_the_secondary_unit(
-    op: str, begin: dict[str, Any], moved: int, rate: str, second: str
+    op: str, begin: dict[str, Any], moved_bytes: int, rate: str, expected_second: str
 ) -> None:
-    phase = make_phase(op, moved=moved, done=300, **begin)
+    phase = make_phase(op, moved=moved_bytes, operation_count=300, **begin)
     assessed = assess_phase(run_with(phase), phase)
     assert replace_no_break_spaces(str(assessed.summary.rate)) == rate
-    assert replace_no_break_spaces(assessed.summary.secondary_rate) == second
+    assert replace_no_break_spaces(assessed.summary.secondary_rate) == expected_second
     assert assessed.operations == (rate != "105 MB/s")
 
 

@@ -81,28 +81,28 @@ def test_variation_ignores_slices_without_all_tasks() -> None:
 
 
 @given(st.floats(1e-9, 1e15), st.integers(1, 9))
-def test_ticks_of_an_axis_from_zero_are_round_and_inside(high: float, wanted: int) -> None:
-    axis = axes.build_amount_axis(high, "B/s", wanted)
-    assert axis.high >= high
-    assert 1 <= len(axis.ticks) <= wanted + 2
+def test_ticks_of_an_axis_from_zero_are_round_and_inside(largest_value: float, requested_ticks: int) -> None:
+    axis = axes.build_amount_axis(largest_value, "B/s", requested_ticks)
+    assert axis.high >= largest_value
+    assert 1 <= len(axis.ticks) <= requested_ticks + 2
     assert all(-1e-9 <= tick.position <= 1 + 1e-9 for tick in axis.ticks)
     assert axis.ticks[0].label == "0"
     assert len({tick.label for tick in axis.ticks}) == len(axis.ticks)
 
 
 @given(st.floats(1, 1e13), st.floats(1, 1e6))
-def test_a_latency_axis_spans_its_values_and_has_ticks(low: float, ratio: float) -> None:
-    axis = axes.build_latency_axis(low, low * ratio)
-    assert axis.low <= low * 1.0001
-    assert axis.high >= low * ratio * 0.9999
+def test_a_latency_axis_spans_its_values_and_has_ticks(smallest_ns: float, ratio: float) -> None:
+    axis = axes.build_latency_axis(smallest_ns, smallest_ns * ratio)
+    assert axis.low <= smallest_ns * 1.0001
+    assert axis.high >= smallest_ns * ratio * 0.9999
     assert axis.ticks
     assert axis.scale_to_share(axis.low) == 0
     assert axis.scale_to_share(axis.high) == pytest.approx(1)
 
 
 @given(st.floats(1e-5, 1e6))
-def test_a_time_axis_begins_at_zero_and_names_its_unit(end: float) -> None:
-    axis = axes.build_time_axis(end)
+def test_a_time_axis_begins_at_zero_and_names_its_unit(end_s: float) -> None:
+    axis = axes.build_time_axis(end_s)
     assert axis.unit in ("µs", "ms", "s", "min", "h")
     assert axis.ticks[0].position == 0
     assert 2 <= len(axis.ticks) <= 11

@@ -37,9 +37,11 @@ def draw_amounts(random: np.random.Generator, nodes: int, slices: int) -> NDArra
     return np.asarray(random.poisson(rates), dtype=float)
 
 
-def make_phase_of_amounts(moved: NDArray[np.float64], active: NDArray[np.int64] | None = None) -> PhaseRecord:
+def make_phase_of_amounts(
+    operations_moved: NDArray[np.float64], active: NDArray[np.int64] | None = None
+) -> PhaseRecord:
     """A phase whose nodes moved so many operations of 1 MiB in each slice."""
-    working = np.ones(moved.shape, dtype=int) if active is None else active
+    working = np.ones(operations_moved.shape, dtype=int) if active is None else active
     series = [
         SeriesLine(
             t=0.0,
@@ -51,7 +53,7 @@ def make_phase_of_amounts(moved: NDArray[np.float64], active: NDArray[np.int64] 
             ops=tuple(int(value) for value in row),
             active=tuple(int(value) for value in working[node]),
         )
-        for node, row in enumerate(moved)
+        for node, row in enumerate(operations_moved)
     ]
     return replace(PhaseRecord(PhaseBeginLine(t=0.0, phase="write", op="write")), series=series)
 
@@ -209,10 +211,10 @@ def test_the_first_and_the_last_slice_are_full_in_part_only() -> None:
     assert (interval.start_s, interval.end_s) == pytest.approx((12.0, 12.6))
 
 
-@pytest.mark.parametrize(("share", "is_named"), [(78, False), (76, True)])
-def test_slowdown_below_30_percent_is_no_finding(share: int, is_named: bool) -> None:
+@pytest.mark.parametrize(("remaining_percent", "is_named"), [(78, False), (76, True)])
+def test_slowdown_below_30_percent_is_no_finding(remaining_percent: int, is_named: bool) -> None:
     moved = make_even_amounts(5, 64)
-    moved[2, 10:20] = share
+    moved[2, 10:20] = remaining_percent
     assert bool(find_slow_intervals(make_phase_of_amounts(moved), counts_operations=False)) == is_named
 
 

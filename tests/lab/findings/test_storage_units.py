@@ -30,10 +30,16 @@ from sonde.report.sections.target_heat_map import SECTION, render_unit_heat_map
 from sonde.terminal.target_tables import build_targets_document
 
 
-def draw_unit_phase(random: np.random.Generator, each: int, units: int, slow: float = 1.0) -> PhaseRecord:
+def draw_unit_phase(
+    random: np.random.Generator, targets_per_unit: int, unit_count: int, slowdown: float = 1.0
+) -> PhaseRecord:
     """Minutes of a shared file; the second unit is slow."""
     slices = int(random.integers(20, 65))
-    return phase_of(*drawn_answers(random, each * units, slices, slice(each, 2 * each), slow))
+    return phase_of(
+        *drawn_answers(
+            random, targets_per_unit * unit_count, slices, slice(targets_per_unit, 2 * targets_per_unit), slowdown
+        )
+    )
 
 
 def test_unit_sums_equal_target_sums_with_joined_latencies() -> None:
@@ -100,11 +106,11 @@ def test_no_unit_is_reported_if_none_is_slow(draws: int) -> None:
     assert named_count <= 2
 
 
-@pytest.mark.parametrize(("factor", "is_slow"), [(2.0, False), (2.5, True)])
-def test_unit_is_reported_beyond_the_interval_of_its_peers_only(factor: float, is_slow: bool) -> None:
+@pytest.mark.parametrize(("slowdown", "is_slow"), [(2.0, False), (2.5, True)])
+def test_unit_is_reported_beyond_the_interval_of_its_peers_only(slowdown: float, is_slow: bool) -> None:
     """Nine units differ by up to 22 %: an interval of 99.5 % blames a tenth from 2.26 times as slow, one of 85 %
     from 1.58, one of 95 % from 1.74, one of 99.9 % from 2.8."""
-    levels = np.append(np.exp(np.linspace(-0.2, 0.2, 9)), factor)
+    levels = np.append(np.exp(np.linspace(-0.2, 0.2, 9)), slowdown)
     ns = np.repeat(20 * 5e6 * levels, 2)[:, None] * np.ones(32)
     phase = phase_of(np.full((20, 32), 20), ns.astype(int))
     assert [unit.name for unit in find_slow_units(run_with(20, 2), phase, "SSU")] == ["ssu9"] * is_slow

@@ -159,12 +159,12 @@ def test_five_slow_nodes_are_reported_and_more_counted() -> None:
     assert describe_repeated_stragglers(even) == ""
 
 
-@pytest.mark.parametrize(("rate", "slow"), [(88.0, False), (86.0, True)])
-def test_a_node_is_slow_over_many_runs_by_the_same_rule(rate: float, slow: bool) -> None:
+@pytest.mark.parametrize(("rate", "is_slow"), [(88.0, False), (86.0, True)])
+def test_a_node_is_slow_over_many_runs_by_the_same_rule(rate: float, is_slow: bool) -> None:
     judged = collect_node_history([run_of_nodes([100.0] * 9 + [rate]) for _ in range(3)])
     assert judged is not None
-    assert bool(judged.slow) == slow
-    assert (find_slowest_straggler(make_member_rates([100.0] * 9 + [rate])) is not None) == slow
+    assert bool(judged.slow) == is_slow
+    assert (find_slowest_straggler(make_member_rates([100.0] * 9 + [rate])) is not None) == is_slow
 
 
 def test_task_rate_uses_the_recorded_seconds() -> None:
@@ -220,13 +220,13 @@ def test_incomplete_node_rows_are_skipped_or_get_default_names() -> None:
     assert judged.shares.tolist() == [[1.0], [2.0], [0.25]]
 
 
-@pytest.mark.parametrize(("slow", "ending"), [(5, "runs)."), (6, "runs) and 1 more.")])
-def test_all_of_five_slow_nodes_are_reported(slow: int, ending: str) -> None:
-    judged = collect_node_history([run_of_nodes([100.0] * 60 + [50.0] * slow) for _ in range(3)])
+@pytest.mark.parametrize(("slow_nodes", "expected_ending"), [(5, "runs)."), (6, "runs) and 1 more.")])
+def test_all_of_five_slow_nodes_are_reported(slow_nodes: int, expected_ending: str) -> None:
+    judged = collect_node_history([run_of_nodes([100.0] * 60 + [50.0] * slow_nodes) for _ in range(3)])
     assert judged is not None
     text = describe_repeated_stragglers(judged)
     assert text.count("in 3 of 3 runs") == 5
-    assert text.endswith(ending)
+    assert text.endswith(expected_ending)
 
 
 def test_the_node_that_is_slow_most_often_comes_first() -> None:

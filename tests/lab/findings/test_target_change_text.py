@@ -20,11 +20,11 @@ from sonde.model.run import make_recorded_run
 NOBODY = make_recorded_run(RecordReader())
 
 
-def make_part_change(name: str, relative_rate: float | None, **more: Any) -> PartChange:
+def make_part_change(part_name: str, relative_rate: float | None, **more: Any) -> PartChange:
     """One that changed by the factor, with an interval of a tenth on either side."""
     verdict = "not known" if relative_rate is None else "slower" if relative_rate < 1 else "faster"
     bounds = (None, None) if relative_rate is None else (relative_rate / 1.1, relative_rate * 1.1)
-    change = PartChange(name, verdict, "", relative_rate, *bounds, *[None] * 7)  # type: ignore[arg-type]
+    change = PartChange(part_name, verdict, "", relative_rate, *bounds, *[None] * 7)  # type: ignore[arg-type]
     return replace(change, **more)
 
 
@@ -53,21 +53,22 @@ COMPARISON_CLAUSE = "held against the other targets (99.5 % interval over all of
 
 
 @pytest.mark.parametrize(
-    ("count", "more"),
+    ("change_count", "expected_remainder"),
     [(3, []), (4, ["So does 1 target more."]), (6, ["So do 3 targets more."])],
 )
-def test_three_changes_are_described_and_more_counted(count: int, more: list[str]) -> None:
+def test_three_changes_are_described_and_more_counted(change_count: int, expected_remainder: list[str]) -> None:
     sentences = print_sentences(
-        make_level_changes(*(make_part_change(f"t{index}", 1 / (2 + index)) for index in range(count)))
+        make_level_changes(*(make_part_change(f"t{index}", 1 / (2 + index)) for index in range(change_count)))
     )
-    first = f"Target t{count - 1} answered writes at {1 / (1 + count):.2f} of its rate before, {COMPARISON_CLAUSE}"
+    rate_share = f"{1 / (1 + change_count):.2f}"
+    first = f"Target t{change_count - 1} answered writes at {rate_share} of its rate before, {COMPARISON_CLAUSE}"
     assert sentences[0].startswith(first)
-    assert [sentence.split()[1] for sentence in sentences[:3]] == [f"t{count - 1 - index}" for index in range(3)]
-    assert sentences[3:] == more
+    assert [sentence.split()[1] for sentence in sentences[:3]] == [f"t{change_count - 1 - index}" for index in range(3)]
+    assert sentences[3:] == expected_remainder
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "text"),
+    ("operation_kind", "level", "text"),
     [
         ("read", "target", f"Target t answered reads at 0.50 of its rate before, {COMPARISON_CLAUSE} 0.45 to 0.55)."),
         ("file", "target", f"Target t served its files at 0.50 of its rate before, {COMPARISON_CLAUSE} 0.45 to 0.55)."),
@@ -78,8 +79,8 @@ def test_three_changes_are_described_and_more_counted(count: int, more: list[str
          " interval over all of them: 0.45 to 0.55)."),
     ],
 )  # fmt: skip
-def test_change_sentence_has_operation_kind_and_level(kind: str, name: str, text: str) -> None:
-    assert print_sentences(make_level_changes(make_part_change("t", 0.5), level=name, kind=kind)) == [text]
+def test_change_sentence_has_operation_kind_and_level(operation_kind: str, level: str, text: str) -> None:
+    assert print_sentences(make_level_changes(make_part_change("t", 0.5), level=level, kind=operation_kind)) == [text]
 
 
 def test_names_are_cut_where_a_line_would_break() -> None:
@@ -211,10 +212,10 @@ def test_unattributed_share_is_that_of_the_worst_run() -> None:
     ]
 
 
-def make_phase_of_files(rates: dict[str, float], each: int = 5) -> PhaseRecord:
+def make_phase_of_files(rate_by_target: dict[str, float], tasks_per_target: int = 5) -> PhaseRecord:
     """So many tasks with a file on each target, at the rate of that target."""
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
-    tasks = [(name, rate) for name, rate in rates.items() for _ in range(each)]
+    tasks = [(name, rate) for name, rate in rate_by_target.items() for _ in range(tasks_per_target)]
     rows = tuple((index, ((name, 1),)) for index, (name, _) in enumerate(tasks))
     phase.layout = LayoutLine(columns=("task", "targets"), rows=rows)
     task_rates = tuple((index, rate) for index, (_, rate) in enumerate(tasks))

@@ -22,9 +22,9 @@ NOBODY = make_recorded_run(RecordReader())
 
 
 def make_phase_changes(
-    before: Sequence[PhaseRecord], after: Sequence[PhaseRecord], run: RecordedRun = NOBODY
+    phases_before: Sequence[PhaseRecord], phases_after: Sequence[PhaseRecord], run: RecordedRun = NOBODY
 ) -> PhaseChanges:
-    return compare_phase_targets([(run, phase) for phase in before], [(run, phase) for phase in after])
+    return compare_phase_targets([(run, phase) for phase in phases_before], [(run, phase) for phase in phases_after])
 
 
 def make_even_answers(targets: int = 8, slices: int = 32, ns: int = 5_000_000) -> tuple[np.ndarray, np.ndarray]:
@@ -46,14 +46,14 @@ def get_target_changes(phase_changes: PhaseChanges) -> LevelChanges:
     return phase_changes.levels[0]
 
 
-def draw_changes(seed: int, factor: float, runs: int) -> LevelChanges:
+def draw_changes(seed: int, slowdown: float, run_count: int) -> LevelChanges:
     """So many runs a side of the same targets, less than a minute each, under loads that wander; the third is slower
     afterwards."""
     random = np.random.default_rng(seed)
     targets, slices = int(random.integers(4, 48)), int(random.integers(20, 65))
     sides = [
-        [phase_of(*drawn_answers(random, targets, slices, slice(2, 3), target_factor)) for _ in range(runs)]
-        for target_factor in (1.0, factor)
+        [phase_of(*drawn_answers(random, targets, slices, slice(2, 3), target_factor)) for _ in range(run_count)]
+        for target_factor in (1.0, slowdown)
     ]
     return get_target_changes(make_phase_changes(sides[0], sides[1]))
 
@@ -207,13 +207,13 @@ def test_unit_is_slower_only_if_more_than_one_target_is_slower() -> None:
     assert levels["SSU"].changed_parts == []
 
 
-def make_phase_of_files_on_targets(rates: Sequence[float], each: int = 6) -> PhaseRecord:
+def make_phase_of_files_on_targets(rates: Sequence[float], tasks_per_target: int = 6) -> PhaseRecord:
     """Tasks with a file each on one of the targets, which serve them at these rates."""
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write", measured=True))
-    tasks = [(index, rate) for index, rate in enumerate(rate for rate in rates for _ in range(each))]
+    tasks = [(index, rate) for index, rate in enumerate(rate for rate in rates for _ in range(tasks_per_target))]
     phase.layout = LayoutLine(
         columns=("task", "targets"),
-        rows=tuple((task, ((f"{task // each}@oss", 1),)) for task, _ in tasks),
+        rows=tuple((task, ((f"{task // tasks_per_target}@oss", 1),)) for task, _ in tasks),
     )
     phase.tasks.append(TableLine(columns=("task", "bytes", "bytes_per_s"), rows=tuple((t, 10**9, r) for t, r in tasks)))
     return phase

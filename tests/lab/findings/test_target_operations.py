@@ -34,11 +34,11 @@ from sonde.model.record import PhaseRecord
 from sonde.report.sections.target_heat_map import _sum_amounts_by_column, render_target_heat_map
 
 
-def draw_target_phase(random: np.random.Generator, slow: float = 1.0) -> PhaseRecord:
+def draw_target_phase(random: np.random.Generator, slowdown: float = 1.0) -> PhaseRecord:
     """Minutes of a shared file; the third target is slow, or the last of fewer."""
     targets, slices = int(random.integers(4, 48)), int(random.integers(20, 65))
     third = min(2, targets - 1)
-    return phase_of(*drawn_answers(random, targets, slices, slice(third, third + 1), slow))
+    return phase_of(*drawn_answers(random, targets, slices, slice(third, third + 1), slowdown))
 
 
 @draw_by_day_and_night(60, 200)
@@ -110,11 +110,11 @@ def test_slow_target_sentence_has_factor_and_interval() -> None:
     )
 
 
-def make_partly_known_phase(bytes_known: int, files_known: int, kind: str = "lustre") -> PhaseRecord:
+def make_partly_known_phase(bytes_known: int, files_known: int, file_system_kind: str = "lustre") -> PhaseRecord:
     """1,000 bytes of 1,000 files."""
     phase = PhaseRecord(PhaseBeginLine(phase="p", op="write"))
     phase.targets = TargetsLine(files=1000, known_files=files_known, bytes=1000, known_bytes=bytes_known)
-    phase.layout = LayoutLine(kind=kind)
+    phase.layout = LayoutLine(kind=file_system_kind)
     return phase
 
 
@@ -299,16 +299,16 @@ def test_fast_target_or_target_with_few_blocks_is_not_slow() -> None:
     assert [(target.name, target.files) for target in both] == [("slowest", 5), ("slow", 6)]
 
 
-@pytest.mark.parametrize(("slow", "more"), [(3, ""), (4, " So did those of 1 other target."),
+@pytest.mark.parametrize(("slow_targets", "expected_remainder"), [(3, ""), (4, " So did those of 1 other target."),
                                             (5, " So did those of 2 other targets.")])  # fmt: skip
-def test_three_slow_targets_are_described_and_more_counted(slow: int, more: str) -> None:
+def test_three_slow_targets_are_described_and_more_counted(slow_targets: int, expected_remainder: str) -> None:
     ns = np.full((30, 32), 20 * 5_000_000)
-    for index in range(slow):
+    for index in range(slow_targets):
         ns[index] *= 3 + index
     text = replace_no_break_spaces(describe_slow_operations(phase_of(np.full((30, 32), 20), ns)))
     sentences = [
         f"Writes to target OST000{target} took {3 + target}.0 times as long as those on the others (99.5 % interval"
         f" over all targets: {3 + target}.0 to {3 + target}.0)."
-        for target in (slow - 1, slow - 2, slow - 3)
+        for target in (slow_targets - 1, slow_targets - 2, slow_targets - 3)
     ]
-    assert text == " ".join(sentences) + more
+    assert text == " ".join(sentences) + expected_remainder

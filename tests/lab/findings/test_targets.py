@@ -241,8 +241,8 @@ def test_target_usage_is_read_by_column_name() -> None:
     assert collect_target_usage(LayoutLine(target_columns=("target", "files"), targets=(("a", 3),))) == []
 
 
-def select_slow_targets(factor: float, files: int = 12, others: int = 40) -> list[SlowTarget]:
-    rates = [TargetRates("slow", (100.0 / factor,) * files), TargetRates("rest", (100.0,) * others)]
+def select_slow_targets(slowdown: float, file_count: int = 12, other_files: int = 40) -> list[SlowTarget]:
+    rates = [TargetRates("slow", (100.0 / slowdown,) * file_count), TargetRates("rest", (100.0,) * other_files)]
     return find_slow_targets(rates)
 
 
@@ -254,29 +254,31 @@ def test_a_target_is_slow_from_a_factor_of_1_3_on() -> None:
 
 
 def test_slow_target_test_needs_five_files_of_other_targets() -> None:
-    assert select_slow_targets(4.0, others=MIN_RUNS_PER_SIDE - 1) == []
-    assert len(select_slow_targets(4.0, others=MIN_RUNS_PER_SIDE)) == 1
+    assert select_slow_targets(4.0, other_files=MIN_RUNS_PER_SIDE - 1) == []
+    assert len(select_slow_targets(4.0, other_files=MIN_RUNS_PER_SIDE)) == 1
 
 
 @pytest.mark.parametrize(
-    ("count", "ending"),
+    ("slow_targets", "expected_ending"),
     [(3, ""), (4, " So were those on 1 other target."), (5, " So were those on 2 other targets.")],
 )
-def test_three_slowest_targets_are_described_and_more_counted(count: int, ending: str) -> None:
+def test_three_slowest_targets_are_described_and_more_counted(slow_targets: int, expected_ending: str) -> None:
     phase = PhaseRecord(PhaseBeginLine(phase="write", op="write"))
-    rates = [("sound", 100.0)] * 200 + [(f"t{index}", 100.0 / (index + 2)) for index in range(count) for _ in range(12)]
+    rates = [("sound", 100.0)] * 200 + [
+        (f"t{index}", 100.0 / (index + 2)) for index in range(slow_targets) for _ in range(12)
+    ]
     rows = tuple((task, rate) for task, (_, rate) in enumerate(rates))
     phase.tasks.append(TableLine(phase="write", columns=("task", "bytes_per_s"), rows=rows))
     phase.layout = make_layout_line([(task, task, [[name, 100]]) for task, (name, _) in enumerate(rates)])
     text = replace_no_break_spaces(describe_slow_targets(phase, counts_operations=False))
-    worst = count - 1
+    worst = slow_targets - 1
     assert text.startswith(
         f"Files on target t{worst} (12 files) were {worst + 2:.1f} times slower than those on the others (95 % interval"
         f" over all targets: {worst + 2:.1f} to {worst + 2:.1f}). Files on target t{worst - 1} (12 files) were"
     )
     assert text.count("Files on target") == 3
-    assert text.endswith(f".{ending}")
-    assert ("other target" in text) == bool(ending)
+    assert text.endswith(f".{expected_ending}")
+    assert ("other target" in text) == bool(expected_ending)
 
 
 def test_names_of_pools_and_reasons_are_cut() -> None:

@@ -62,7 +62,7 @@ def test_straggler_limit_is_the_median_divided_by_the_factor() -> None:
 
 def test_slow_task_is_reported_with_the_number_of_stragglers() -> None:
     def slow(*rates: float) -> str:
-        phase = make_phase(moved=10**9, done=10)
+        phase = make_phase(moved=10**9, operation_count=10)
         rows = [(index, 0, rate) for index, rate in enumerate(rates)]
         phase.tasks.append(table(("task", "node", "bytes_per_s"), *rows))
         return replace_no_break_spaces(assess_phase_rate(run_with(phase), phase).stragglers)
@@ -76,16 +76,18 @@ def test_slow_task_is_reported_with_the_number_of_stragglers() -> None:
     assert slow(*even, 5e8, 4e8, 5e8).endswith("; 2 other tasks were slow too.")
 
 
-def make_node_line(number: int, host: str) -> NodeLine:
-    return NodeLine(node=number, host=host)
+def make_node_line(node_number: int, host: str) -> NodeLine:
+    return NodeLine(node=node_number, host=host)
 
 
-def make_run_of_nodes(run: str, rates: dict[str, float]) -> tuple[RecordReader, PhaseRecord]:
+def make_run_of_nodes(run_id: str, rate_by_host: dict[str, float]) -> tuple[RecordReader, PhaseRecord]:
     reader = RecordReader()
-    reader.run = RunLine(id=run)
-    reader.nodes += [make_node_line(index, host) for index, host in enumerate(rates) if not host.startswith("node ")]
+    reader.run = RunLine(id=run_id)
+    reader.nodes += [
+        make_node_line(index, host) for index, host in enumerate(rate_by_host) if not host.startswith("node ")
+    ]
     phase = make_phase()
-    phase.nodes.append(table(("node", "bytes_per_s"), *enumerate(rates.values())))
+    phase.nodes.append(table(("node", "bytes_per_s"), *enumerate(rate_by_host.values())))
     return reader, phase
 
 

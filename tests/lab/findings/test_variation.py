@@ -19,11 +19,11 @@ from sonde.model.run import make_recorded_run
 SLICE_S = 0.1
 
 
-def describe_rates_variation(rates: list[float], number: float | None = None, interval: str = "total") -> str:
-    """What is said of a direct read at these rates, 0.1 s each, whose number is `number` (or what the rates make)."""
+def describe_rates_variation(rates: list[float], total_rate: float | None = None, interval: str = "total") -> str:
+    """Description of a direct read with these rates, 0.1 s each. `total_rate`: its number; None: their mean."""
     slices = tuple(int(rate * SLICE_S) for rate in rates)
     seconds, total = SLICE_S * len(rates), sum(slices)
-    mean = number if number is not None else total / seconds
+    mean = total_rate if total_rate is not None else total / seconds
     rate = Rate(total, total >> 20, seconds, mean, mean / 2**20)
     end = PhaseEndLine(
         phase="p",
@@ -171,13 +171,13 @@ def test_swing_is_measured_over_sixtieths_of_the_duration() -> None:
     )
 
 
-def make_rates_with_dips(count: int, to: float, slices: int = 60) -> list[float]:
+def make_rates_with_dips(dip_count: int, dip_rate: float, slices: int = 60) -> list[float]:
     """A steady 100 with single slices at another rate, far from each other."""
-    return [to if index % 9 == 4 and index // 9 < count else 100.0 for index in range(slices)]
+    return [dip_rate if index % 9 == 4 and index // 9 < dip_count else 100.0 for index in range(slices)]
 
 
 @pytest.mark.parametrize(
-    ("count", "to", "expected"),
+    ("dip_count", "dip_rate", "expected"),
     [
         (1, 0.0, "steady"),
         (2, 0.0, "stalls"),
@@ -187,8 +187,10 @@ def make_rates_with_dips(count: int, to: float, slices: int = 60) -> list[float]
         (6, 15.0, "uneven"),
     ],
 )
-def test_stall_is_below_10_percent_of_median_for_3_percent_of_time(count: int, to: float, expected: str) -> None:
-    assert classify_variation(make_rates_with_dips(count, to)) == expected
+def test_stall_is_below_10_percent_of_median_for_3_percent_of_time(
+    dip_count: int, dip_rate: float, expected: str
+) -> None:
+    assert classify_variation(make_rates_with_dips(dip_count, dip_rate)) == expected
 
 
 def test_stall_is_reported_with_duration_and_rate_outside() -> None:

@@ -12,7 +12,7 @@ from sonde.model.quantities import replace_no_break_spaces
 
 
 @pytest.mark.parametrize(
-    ("moved", "text"),
+    ("variation", "expected_text"),
     [
         (RateVariation("steady", 1e9, 1e9, 0.98e9, 1.02e9), "steady, ±2 % around 1.00 GB/s"),
         (RateVariation("steady", 1e9, 1e9, 1e9, 1e9), "steady, ±1 % around 1.00 GB/s"),
@@ -27,8 +27,8 @@ from sonde.model.quantities import replace_no_break_spaces
         (RateVariation("short"), ""),
     ],
 )  # fmt: skip
-def test_variation_descriptions(moved: RateVariation, text: str) -> None:
-    assert replace_no_break_spaces(describe_variation(moved, False, 12.0)) == text
+def test_variation_descriptions(variation: RateVariation, expected_text: str) -> None:
+    assert replace_no_break_spaces(describe_variation(variation, False, 12.0)) == expected_text
 
 
 def test_the_spread_is_half_of_nine_tenths_over_the_median() -> None:

@@ -26,24 +26,27 @@ HANG_S = 30.0
 DRAWS = 40
 
 
-def draw_phase(seed: int, factor: float, operations: int, stop: str, hangs: bool = False) -> PhaseRecord:
+def draw_phase(
+    seed: int, slowdown: float, operations_per_target: int, stop_rule: str, hangs: bool = False
+) -> PhaseRecord:
     """Operations of 5 ms, one after the other on each target, with 40 % of spread, one in a hundred twenty times as
-    long, and 3 % between targets. The third target takes `factor` times as long, or hangs for 30 s at first.
+    long, and 3 % between targets. The third target takes `slowdown` times as long, or hangs for 30 s at first.
 
-    `stop`: with "volume" each target answers `operations`; with "time" the time is that of `operations` of 5 ms.
+    `stop_rule`: with "volume" each target answers `operations_per_target`; with "time" the phase lasts as long as that
+    many operations of 5 ms.
     """
     random = np.random.default_rng(seed)
     targets = int(random.integers(16, 64))
-    limit_s = operations * 5e-3 * 1.2 if stop == "time" else np.inf
+    limit_s = operations_per_target * 5e-3 * 1.2 if stop_rule == "time" else np.inf
     ends = []
     for index in range(targets):
-        times = 5e-3 * np.exp(random.normal(0, 0.03) + random.normal(0, 0.4, 2 * operations))
-        times = np.where(random.random(2 * operations) < 0.01, 20 * times, times)
+        times = 5e-3 * np.exp(random.normal(0, 0.03) + random.normal(0, 0.4, 2 * operations_per_target))
+        times = np.where(random.random(2 * operations_per_target) < 0.01, 20 * times, times)
         if index == 2:
-            times = times * factor
+            times = times * slowdown
             times[0] += HANG_S if hangs else 0.0
         begins = np.concatenate(([0.0], np.cumsum(times)[:-1]))
-        count = max(1, int(np.count_nonzero(begins < limit_s))) if stop == "time" else operations
+        count = max(1, int(np.count_nonzero(begins < limit_s))) if stop_rule == "time" else operations_per_target
         ends.append((np.cumsum(times)[:count], times[:count]))
     return build_phase(ends)
 
@@ -75,40 +78,40 @@ def build_phase(ends: list[tuple[np.ndarray, np.ndarray]]) -> PhaseRecord:
     return phase
 
 
-@pytest.mark.parametrize("stop", ["volume", "time"])
+@pytest.mark.parametrize("stop_rule", ["volume", "time"])
 @pytest.mark.parametrize("operations", [100, pytest.param(600, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("factor", [2.0, 5.0, 10.0, 100.0])
-def test_slow_target_is_reported_with_its_factor(factor: float, operations: int, stop: str) -> None:
-    if (factor, operations, stop) == (100.0, 100, "time"):
+@pytest.mark.parametrize("slowdown", [2.0, 5.0, 10.0, 100.0])
+def test_slow_target_is_reported_with_its_factor(slowdown: float, operations: int, stop_rule: str) -> None:
+    if (slowdown, operations, stop_rule) == (100.0, 100, "time"):
         operations = 300  # in less time the slow target answers one operation, which might be a long one of any target
     named_count = held_count = other_count = 0
     for seed in range(DRAWS):
-        slow = find_slow_targets_by_latency(draw_phase(seed, factor, operations, stop))
+        slow = find_slow_targets_by_latency(draw_phase(seed, slowdown, operations, stop_rule))
         other_count += any(target.name != SLOW_TARGET for target in slow)
         named_count += any(target.name == SLOW_TARGET for target in slow)
-        held_count += any(target.name == SLOW_TARGET and target.low <= factor <= target.high for target in slow)
+        held_count += any(target.name == SLOW_TARGET and target.low <= slowdown <= target.high for target in slow)
     assert named_count >= 0.95 * DRAWS
     assert held_count >= 0.9 * named_count
     assert other_count <= 1
 
 
-@pytest.mark.parametrize("stop", ["volume", "time"])
+@pytest.mark.parametrize("stop_rule", ["volume", "time"])
 @draw_by_day_and_night(20, 40)
-def test_hanging_target_with_a_single_response_is_reported(draws: int, stop: str) -> None:
+def test_hanging_target_with_a_single_response_is_reported(draws: int, stop_rule: str) -> None:
     """In a phase that time ends, the operation that hangs is the only one; with a volume, the others are sound."""
-    slow = [find_slow_targets_by_latency(draw_phase(seed, 1.0, 100, stop, hangs=True)) for seed in range(draws)]
+    slow = [find_slow_targets_by_latency(draw_phase(seed, 1.0, 100, stop_rule, hangs=True)) for seed in range(draws)]
     named_count = sum(any(target.name == SLOW_TARGET for target in targets) for targets in slow)
-    assert named_count >= 0.95 * draws if stop == "time" else named_count <= 0.05 * draws
+    assert named_count >= 0.95 * draws if stop_rule == "time" else named_count <= 0.05 * draws
 
 
-@pytest.mark.parametrize("stop", ["volume", "time"])
+@pytest.mark.parametrize("stop_rule", ["volume", "time"])
 @pytest.mark.parametrize(
     "operations", [6, 20, *(pytest.param(count, marks=pytest.mark.nightly) for count in (100, 600))]
 )
 @draw_by_day_and_night(60, 120)
-def test_sound_targets_are_rarely_reported(draws: int, operations: int, stop: str) -> None:
+def test_sound_targets_are_rarely_reported(draws: int, operations: int, stop_rule: str) -> None:
     named_count = sum(
-        bool(find_slow_targets_by_latency(draw_phase(seed, 1.0, operations, stop))) for seed in range(draws)
+        bool(find_slow_targets_by_latency(draw_phase(seed, 1.0, operations, stop_rule))) for seed in range(draws)
     )
     assert named_count <= draws // 60
 
@@ -136,16 +139,16 @@ def test_single_operation_that_lasts_a_long_phase_is_reported() -> None:
     assert [target.name for target in slow] == ["hanging"]
 
 
-@pytest.mark.parametrize("factor", [5.0, 30.0, 100.0])
-def test_very_slow_server_is_reported_with_its_factor(factor: float) -> None:
+@pytest.mark.parametrize("slowdown", [5.0, 30.0, 100.0])
+def test_very_slow_server_is_reported_with_its_factor(slowdown: float) -> None:
     """The targets of the other servers have answered all before the slow one has answered a tenth."""
     named_count = held_count = 0
     for seed in range(DRAWS):
         random = np.random.default_rng(seed)
-        slow = find_slow_units(run_with(48, 4), draw_unit_phase(random, 12, 4, factor), "SSU")
+        slow = find_slow_units(run_with(48, 4), draw_unit_phase(random, 12, 4, slowdown), "SSU")
         assert [unit.name for unit in slow] in ([], ["ssu1"])
         named_count += bool(slow)
-        held_count += bool(slow) and slow[0].low <= factor <= slow[0].high
+        held_count += bool(slow) and slow[0].low <= slowdown <= slow[0].high
     assert named_count >= 0.95 * DRAWS
     assert held_count >= 0.9 * named_count
 
@@ -159,11 +162,13 @@ def test_slow_node_is_stated_as_a_cause_of_slow_targets() -> None:
     assert assess_phase_rate(run, phase).slow_targets.endswith(f" {sentence}")
 
 
-def draw_unit_phase(random: np.random.Generator, units: int, each: int, factor: float) -> PhaseRecord:
-    """100 operations of 5 ms on each target, with 40 % of spread; the second unit takes `factor` times as long."""
+def draw_unit_phase(
+    random: np.random.Generator, unit_count: int, targets_per_unit: int, slowdown: float
+) -> PhaseRecord:
+    """100 operations of 5 ms on each target, with 40 % of spread; the second unit takes `slowdown` times as long."""
     ends = []
-    for index in range(units * each):
+    for index in range(unit_count * targets_per_unit):
         times = 5e-3 * np.exp(random.normal(0, 0.03) + random.normal(0, 0.4, 100))
-        times = times * factor if index // each == 1 else times
+        times = times * slowdown if index // targets_per_unit == 1 else times
         ends.append((np.cumsum(times), times))
     return build_phase(ends)

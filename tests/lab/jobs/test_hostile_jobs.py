@@ -38,16 +38,16 @@ SHELL_MEMBERS = ("setup", "wrapper", "sonde")
 MADE = Site(name="made", scheduler="slurm", launcher="srun", origin="sites.toml", sonde="true")
 
 
-def read_site(folder: Path, name: str, member: str, text: str) -> Site:
+def read_site(folder: Path, site_name: str, member: str, text: str) -> Site:
     """The site with one member hostile, from a file as a user writes it."""
     kind = SITE_FILE_MEMBERS[member][0]
     quoted = json.dumps(text)
     value = {"list": f"[{quoted}]", "table": f"{{ {quoted} = {quoted}, A = {quoted} }}"}.get(kind, quoted)
     members = {"scheduler": '"slurm"', "launcher": '"srun"', "sonde": '"true"'} | {member: value}
     path = folder / "sites.toml"
-    lines = [f"[{json.dumps(name)}]", *(f"{key} = {entry}" for key, entry in members.items())]
+    lines = [f"[{json.dumps(site_name)}]", *(f"{key} = {entry}" for key, entry in members.items())]
     path.write_text("\n".join(lines), encoding="utf-8")
-    return read_sites([path])[name]
+    return read_sites([path])[site_name]
 
 
 def run_batch_script(text: str, folder: Path) -> None:
@@ -154,18 +154,18 @@ def test_job_file_of_another_user_is_ignored(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "change",
+    "wrong_members",
     [{"scheduler_id": "--user=root"}, {"scheduler_id": 7}, {"nodes": "1"}, {"arguments": "run"}, {"arguments": [1]}],
     ids=["option", "number", "text", "no-list", "no-texts"],
 )
-def test_job_file_with_wrong_members_is_skipped(tmp_path: Path, change: dict[str, object]) -> None:
+def test_job_file_with_wrong_members_is_skipped(tmp_path: Path, wrong_members: dict[str, object]) -> None:
     members = {"id": "job", "site": "s", "scheduler": "slurm", "arguments": ["run"], "group": "g", "nodes": 1}
     members |= {"time_s": 1.0, "submitted": "2026-01-01T00:00:00+00:00", "scheduler_id": "7"}
     folder = tmp_path / JOBS_FOLDER / "job"
     folder.mkdir(parents=True)
     (folder / JOB_FILE).write_text(json.dumps(members))
     assert len(read_jobs(Archive(tmp_path))) == 1
-    (folder / JOB_FILE).write_text(json.dumps(members | change))
+    (folder / JOB_FILE).write_text(json.dumps(members | wrong_members))
     assert read_jobs(Archive(tmp_path)) == []
 
 

@@ -165,8 +165,8 @@ def run_script(text: str, folder: Path, signal: str = "") -> subprocess.Complete
     return subprocess.run(["bash", str(path)], capture_output=True, text=True, check=False, cwd="/", timeout=60)
 
 
-@pytest.mark.parametrize(("command", "code"), [("true", 0), ("sh -c 'exit 4'", 4)])
-def test_script_sets_up_environment_and_stores_exit_code(tmp_path: Path, command: str, code: int) -> None:
+@pytest.mark.parametrize(("command", "expected_exit_code"), [("true", 0), ("sh -c 'exit 4'", 4)])
+def test_script_sets_up_environment_and_stores_exit_code(tmp_path: Path, command: str, expected_exit_code: int) -> None:
     site = make_site(
         sonde=command, wrapper="env A=b", environment={"B": "it's two"}, setup=['echo "B is $B in $(pwd)"'],
     )  # fmt: skip
@@ -174,8 +174,8 @@ def test_script_sets_up_environment_and_stores_exit_code(tmp_path: Path, command
     job.folder.mkdir(parents=True)
     directory = tmp_path / "a directory"
     directory.mkdir()
-    assert run_script(make_batch_script(job, site, directory), tmp_path).returncode == code
-    assert job.read_exit_code() == code
+    assert run_script(make_batch_script(job, site, directory), tmp_path).returncode == expected_exit_code
+    assert job.read_exit_code() == expected_exit_code
     assert "B is it's two in /" in job.read_output()
 
 

@@ -38,7 +38,7 @@ def test_environment_variable_selects_the_engine(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    ("text", "code", "kind"),
+    ("script", "script_exit_code", "expected_text"),
     [
         ("echo hello", 0, "not JSON"),
         ("echo sonde-engine: broken >&2; exit 3", 3, "Broken."),
@@ -46,10 +46,10 @@ def test_environment_variable_selects_the_engine(tmp_path: Path, monkeypatch: py
     ],
 )
 def test_bad_engine_answer_is_one_sentence(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, code: int, kind: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, script_exit_code: int, expected_text: str
 ) -> None:
-    monkeypatch.setenv("SONDE_ENGINE", str(write_program(tmp_path / "engine", text)))
-    with pytest.raises(UserError, match=kind):
+    monkeypatch.setenv("SONDE_ENGINE", str(write_program(tmp_path / "engine", script)))
+    with pytest.raises(UserError, match=expected_text):
         find_engine().probe_directory(tmp_path)
 
 
@@ -72,7 +72,7 @@ def test_engine_message_is_extracted_from_its_output(messages: str, expected_sen
 
 
 @pytest.mark.parametrize(
-    ("status", "kind"),
+    ("status", "expected_type"),
     [
         (1, RunFailedError),
         (2, UserError),
@@ -85,7 +85,7 @@ def test_engine_message_is_extracted_from_its_output(messages: str, expected_sen
         (-64, RunFailedError),
     ],
 )
-def test_exit_statuses_become_errors(status: int, kind: type[UserError]) -> None:
+def test_exit_statuses_become_errors(status: int, expected_type: type[UserError]) -> None:
     error = make_engine_error(status, "it broke")
-    assert type(error) is kind
+    assert type(error) is expected_type
     assert str(error).endswith(".")

@@ -23,25 +23,25 @@ ARM_WRITE = b"\x08\x08\x80\xd2\x20\x00\x80\xd2\x01\0\0\xd4"  # mov x8, 64; mov x
 
 
 def write_program(
-    path: Path, code: bytes, machine: int = X86, interpreter: str = "/lib64/ld-linux-x86-64.so.2"
+    path: Path, machine_code: bytes, machine_type: int = X86, interpreter: str = "/lib64/ld-linux-x86-64.so.2"
 ) -> Path:
     """A dynamic program with one segment of code."""
     head = bytearray(64)
     head[:6] = b"\x7fELF\x02\x01"
-    struct.pack_into("<HH", head, 16, 3, machine)
+    struct.pack_into("<HH", head, 16, 3, machine_type)
     struct.pack_into("<QQ", head, 32, 64, 0)
     struct.pack_into("<HHHHHH", head, 52, 64, 56, 2, 64, 0, 0)
     name = interpreter.encode() + b"\0"
     start = 64 + 2 * 56
     segments = struct.pack("<IIQQQQQQ", 3, 4, start, 0, 0, len(name), len(name), 1)
-    segments += struct.pack("<IIQQQQQQ", 1, 5, start + len(name), 0, 0, len(code), len(code), 1)
-    path.write_bytes(bytes(head) + segments + name + code)
+    segments += struct.pack("<IIQQQQQQ", 1, 5, start + len(name), 0, 0, len(machine_code), len(machine_code), 1)
+    path.write_bytes(bytes(head) + segments + name + machine_code)
     path.chmod(0o755)
     return path
 
 
 @pytest.mark.parametrize(
-    ("code", "machine", "names"),
+    ("machine_code", "machine_type", "expected_names"),
     [
         (WRITE, X86, ["write"]),
         (RING + WRITE, X86, ["io_uring_enter", "write"]),
@@ -52,9 +52,12 @@ def write_program(
     ],
 )
 def test_direct_system_calls_are_detected_in_machine_code(
-    tmp_path: Path, code: bytes, machine: int, names: list[str]
+    tmp_path: Path, machine_code: bytes, machine_type: int, expected_names: list[str]
 ) -> None:
-    assert list_file_system_calls_in_code(write_program(tmp_path / "program", code, machine)) == names
+    assert (
+        list_file_system_calls_in_code(write_program(tmp_path / "program", machine_code, machine_type))
+        == expected_names
+    )
 
 
 def test_program_with_direct_system_calls_is_rejected(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def read_commands(log: Path) -> list[list[str]]:
 
 
 @pytest.mark.parametrize(
-    ("mode", "code", "text"),
+    ("engine_end", "expected_exit_code", "expected_text"),
     [
         ("ok", 0, ""),
         ("enospc", 1, "no space left on device"),
@@ -41,14 +41,14 @@ def read_commands(log: Path) -> list[list[str]]:
     ],
 )
 def test_engine_end_becomes_exit_code_and_one_sentence(
-    fake_engine: Fake, tmp_path: Path, mode: str, code: int, text: str
+    fake_engine: Fake, tmp_path: Path, engine_end: str, expected_exit_code: int, expected_text: str
 ) -> None:
-    fake_engine(mode)
+    fake_engine(engine_end)
     outcome, _ = run_session(make_launch(tmp_path))
-    assert outcome.exit_code == code
-    assert text in outcome.text
+    assert outcome.exit_code == expected_exit_code
+    assert expected_text in outcome.text
     assert "\n" not in outcome.text
-    assert bool(outcome.text) == (code != 0)
+    assert bool(outcome.text) == (expected_exit_code != 0)
 
 
 def test_record_lines_arrive_while_the_engine_runs(fake_engine: Fake, tmp_path: Path) -> None:
@@ -87,19 +87,21 @@ def test_failed_stage_is_the_last(fake_engine: Fake, tmp_path: Path) -> None:
     assert "no space left" in outcome.text
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
-def test_signal_ends_the_run_in_good_order(fake_engine: Fake, tmp_path: Path, number: int) -> None:
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+def test_signal_ends_the_run_in_good_order(fake_engine: Fake, tmp_path: Path, signal_number: int) -> None:
     fake_engine(seconds="20")
     before = signal.getsignal(signal.SIGINT)
-    outcome, line_types = run_session(make_launch(tmp_path), lambda: signal_this_process(number))
+    outcome, line_types = run_session(make_launch(tmp_path), lambda: signal_this_process(signal_number))
     assert outcome.exit_code == 5
     assert outcome.record.status == "interrupted"
     assert line_types[-1] == "end"
     assert signal.getsignal(signal.SIGINT) is before
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
-def test_signal_during_engine_start_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
+def test_signal_during_engine_start_ends_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, signal_number: int
+) -> None:
     """The signal may arrive before the engine has a handler: the engine dies, which counts as an interruption."""
     engine = tmp_path / "sonde-engine"
     engine.write_text("#!/bin/sh\nexec sleep 300\n")
@@ -107,7 +109,7 @@ def test_signal_during_engine_start_ends_the_run(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("SONDE_ENGINE", str(engine))
     began = time.monotonic()
     outcome = EngineSession(
-        make_launch(tmp_path / "run"), lambda kind, line: None, on_start=lambda pid: signal_this_process(number)
+        make_launch(tmp_path / "run"), lambda kind, line: None, on_start=lambda pid: signal_this_process(signal_number)
     ).run_all_stages()
     assert outcome.exit_code == 5
     assert time.monotonic() - began < 300

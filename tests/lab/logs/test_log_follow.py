@@ -27,9 +27,9 @@ BEGIN = "2026-03-17T08:41:00Z oss3 kernel: md: recovery of RAID array md3\n"
 END = "2026-03-18T02:11:00Z oss3 kernel: md: md3: recovery done.\n"
 
 
-def make_line(number: int) -> str:
+def make_line(disk_number: int) -> str:
     """The line of a failed disk; each number is another event."""
-    return FAILED.format(hour=9 + number // 60, minute=number % 60, disk=number)
+    return FAILED.format(hour=9 + disk_number // 60, minute=disk_number % 60, disk=disk_number)
 
 
 class Follower:

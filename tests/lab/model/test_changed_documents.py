@@ -64,21 +64,21 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-def places(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def list_member_paths(document: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     """Every member and entry of a document."""
     entries = (
         document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
     )
     for key, value in entries:
         yield (*path, key)
-        yield from places(value, (*path, key))
+        yield from list_member_paths(value, (*path, key))
 
 
-def change(data: st.DataObject, document: dict[str, Any]) -> dict[str, Any]:
+def change_randomly(data: st.DataObject, document: dict[str, Any]) -> dict[str, Any]:
     """One or two members given another value, taken away, or put under another name."""
     changed = copy.deepcopy(document)
     for _ in range(data.draw(st.integers(1, 2))):
-        *above, last = data.draw(st.sampled_from(list(places(changed))))
+        *above, last = data.draw(st.sampled_from(list(list_member_paths(changed))))
         here: Any = changed
         for step in above:
             here = here[step]
@@ -108,7 +108,7 @@ def check_sentence(sentence: str) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.data(), st.sampled_from([SYSTEM, HPCS]))
 def test_random_system_is_valid_or_gets_a_one_sentence_error(data: st.DataObject, document: dict[str, Any]) -> None:
-    changed = change(data, document)
+    changed = change_randomly(data, document)
     try:
         system = make_system(changed, "any.toml")
     except SystemFileError as reason:
@@ -124,7 +124,7 @@ def test_random_system_is_valid_or_gets_a_one_sentence_error(data: st.DataObject
 @given(st.data(), st.sampled_from(sorted(EXAMPLES)))
 def test_random_experiment_is_valid_or_gets_a_one_sentence_error(data: st.DataObject, name: str) -> None:
     try:
-        experiment = make_experiment(change(data, EXAMPLES[name]), "any.toml")
+        experiment = make_experiment(change_randomly(data, EXAMPLES[name]), "any.toml")
     except ExperimentError as reason:
         check_sentence(str(reason))
         return

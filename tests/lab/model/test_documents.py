@@ -68,7 +68,7 @@ def test_documents_within_the_limits_are_read() -> None:
     assert parse_toml("a = -1e308\nb = 9223372036854775807") == {"a": -1e308, "b": 2**63 - 1}
 
 
-@pytest.mark.parametrize("kind", ["toml", "json"])
+@pytest.mark.parametrize("file_format", ["toml", "json"])
 @pytest.mark.parametrize(
     "verb",
     [
@@ -80,12 +80,12 @@ def test_documents_within_the_limits_are_read() -> None:
     ],
 )
 def test_verbs_reject_too_deep_documents_in_one_sentence(
-    sonde: Sonde, archive: Path, tmp_path: Path, verb: tuple[str, ...], kind: str
+    sonde: Sonde, archive: Path, tmp_path: Path, verb: tuple[str, ...], file_format: str
 ) -> None:
     csv = tmp_path / "data.csv"
     csv.write_text("time,rate\n2026-01-01,1\n")
-    for name, text in {"toml": TOML, "json": JSON}[kind].items():
-        file = tmp_path / f"{name}.{kind}"
+    for name, text in {"toml": TOML, "json": JSON}[file_format].items():
+        file = tmp_path / f"{name}.{file_format}"
         file.write_text(text)
         result = sonde(*(word.format(file, csv=csv) for word in verb))
         assert result.code in (2, 3), (verb, name, result.err)

@@ -40,7 +40,7 @@ def test_clause_is_formatted_as_a_sentence(text: str, expected_sentence: str) ->
 
 
 @pytest.mark.parametrize(
-    ("word", "names", "near"),
+    ("misspelled", "names", "expected_near"),
     [
         ("dirct", ["direct", "dirty"], ' Did you mean "direct"?'),
         ("zzz", ["direct"], ""),
@@ -52,5 +52,5 @@ def test_clause_is_formatted_as_a_sentence(text: str, expected_sentence: str) ->
         ("x", [], ""),
     ],
 )
-def test_close_name_is_suggested(word: str, names: list[str], near: str) -> None:
-    assert suggest_close_name(word, iter(names)) == near
+def test_close_name_is_suggested(misspelled: str, names: list[str], expected_near: str) -> None:
+    assert suggest_close_name(misspelled, iter(names)) == expected_near

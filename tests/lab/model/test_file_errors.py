@@ -83,7 +83,7 @@ def test_missing_schema_file_is_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("read", "name", "description", "mib"),
+    ("read", "file_name", "description", "limit_mib"),
     [
         (read_plan_document, "a.toml", "plan file", 16),
         (read_events_file, "a.toml", "file of events", 256),
@@ -92,10 +92,10 @@ def test_missing_schema_file_is_reported() -> None:
     ],
 )
 def test_too_large_file_is_not_read(
-    read: Callable[[Any], object], name: str, description: str, mib: int, tmp_path: Path
+    read: Callable[[Any], object], file_name: str, description: str, limit_mib: int, tmp_path: Path
 ) -> None:
     """A hole takes no space."""
-    file = tmp_path / name
+    file = tmp_path / file_name
     file.touch()
-    os.truncate(file, (mib << 20) + 1)
-    assert get_error_text(read, str(file)) == f"{file} is larger than {mib} MiB; that cannot be a {description}."
+    os.truncate(file, (limit_mib << 20) + 1)
+    assert get_error_text(read, str(file)) == f"{file} is larger than {limit_mib} MiB; that cannot be a {description}."

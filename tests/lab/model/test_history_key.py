@@ -126,9 +126,9 @@ DIFFERENT: list[tuple[str, Callable[[], str]]] = [
 ]
 
 
-@pytest.mark.parametrize("other", [case[1] for case in DIFFERENT], ids=[case[0] for case in DIFFERENT])
-def test_another_experiment_has_another_hash(other: Callable[[], str]) -> None:
-    assert other() != digest(PLAN)
+@pytest.mark.parametrize("compute_other_hash", [case[1] for case in DIFFERENT], ids=[case[0] for case in DIFFERENT])
+def test_another_experiment_has_another_hash(compute_other_hash: Callable[[], str]) -> None:
+    assert compute_other_hash() != digest(PLAN)
 
 
 def test_all_different_experiments_differ_among_each_other() -> None:
@@ -174,14 +174,14 @@ OTHER_KEY: list[tuple[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("other", [case[1] for case in SAME_KEY], ids=[case[0] for case in SAME_KEY])
-def test_irrelevant_facts_do_not_change_the_history_key(other: Any) -> None:
-    assert other == key()
+@pytest.mark.parametrize("other_key", [case[1] for case in SAME_KEY], ids=[case[0] for case in SAME_KEY])
+def test_irrelevant_facts_do_not_change_the_history_key(other_key: Any) -> None:
+    assert other_key == key()
 
 
-@pytest.mark.parametrize("other", [case[1] for case in OTHER_KEY], ids=[case[0] for case in OTHER_KEY])
-def test_incomparable_runs_have_different_history_keys(other: Any) -> None:
-    assert other != key()
+@pytest.mark.parametrize("other_key", [case[1] for case in OTHER_KEY], ids=[case[0] for case in OTHER_KEY])
+def test_incomparable_runs_have_different_history_keys(other_key: Any) -> None:
+    assert other_key != key()
 
 
 def test_local_disks_of_two_hosts_have_different_keys() -> None:
@@ -218,7 +218,7 @@ def test_visible_memory_is_rounded_to_installed_memory(visible: int, installed: 
 
 
 @pytest.mark.parametrize(
-    ("planned", "findings", "state"),
+    ("planned_state", "findings", "expected_state"),
     [
         ("cold", [], "cold"),
         ("cold", ["too_short"], "cold"),
@@ -228,8 +228,8 @@ def test_visible_memory_is_rounded_to_installed_memory(visible: int, installed: 
         ("", [], "unknown"),
     ],
 )
-def test_cached_reads_are_classified_separately(planned: str, findings: list[str], state: str) -> None:
-    assert classify_cache(planned, findings) == state
+def test_cached_reads_are_classified_separately(planned_state: str, findings: list[str], expected_state: str) -> None:
+    assert classify_cache(planned_state, findings) == expected_state
 
 
 def in_place(*paths: str) -> dict[str, Any]:

@@ -31,24 +31,24 @@ DOCUMENT = {
 
 
 @pytest.mark.parametrize(
-    ("path", "value"),
+    ("member_path", "member_value"),
     [("rate", 2.5), ("count", 3.0), ("zero", 0.0), ("inner rate", 7.0), ("yes", None), ("word", None), ("none", None),
      ("wide", None), ("endless", None), ("inner", None), ("inner word", None), ("absent", None), ("rate deeper", None),
      ("inner absent", None)],
 )  # fmt: skip
-def test_only_finite_numbers_are_returned(path: str, value: float | None) -> None:
-    number = get_finite_number(DOCUMENT, *path.split())
-    assert number == value
+def test_only_finite_numbers_are_returned(member_path: str, member_value: float | None) -> None:
+    number = get_finite_number(DOCUMENT, *member_path.split())
+    assert number == member_value
     assert number is None or isinstance(number, float)
 
 
 @pytest.mark.parametrize(
-    ("path", "value"),
+    ("member_path", "member_value"),
     [("word", "cold"), ("rate", "2.5"), ("zero", "0"), ("yes", "True"), ("none", ""), ("inner", ""), ("pair", ""),
      ("inner list", ""), ("inner word", "1"), ("absent", "")],
 )  # fmt: skip
-def test_scalar_values_are_returned_as_text(path: str, value: str) -> None:
-    assert get_text(DOCUMENT, *path.split()) == value
+def test_scalar_values_are_returned_as_text(member_path: str, member_value: str) -> None:
+    assert get_text(DOCUMENT, *member_path.split()) == member_value
 
 
 def test_wrong_json_types_give_empty_lists_and_objects() -> None:
@@ -62,8 +62,8 @@ def test_wrong_json_types_give_empty_lists_and_objects() -> None:
     assert get_member(DOCUMENT, []) is DOCUMENT
 
 
-def table(first: int, *rows: list[object], columns: tuple[str, ...] = ("task", "rate")) -> TableLine:
-    return TableLine(columns=columns, rows=tuple(tuple(row) for row in rows), first_task=first)
+def table(first_task: int, *rows: list[object], columns: tuple[str, ...] = ("task", "rate")) -> TableLine:
+    return TableLine(columns=columns, rows=tuple(tuple(row) for row in rows), first_task=first_task)
 
 
 def test_the_lines_of_a_table_are_joined_in_the_order_of_their_tasks() -> None:

@@ -152,7 +152,7 @@ def test_reading_a_plan_does_not_modify_its_document() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "path", "value"),
+    ("setting", "member_path", "setting_value"),
     [
         ("a.b=4KiB", ["a", "b"], "4KiB"),
         ("a=4", ["a"], 4),
@@ -169,8 +169,8 @@ def test_reading_a_plan_does_not_modify_its_document() -> None:
         ("a=NaN", ["a"], "NaN"),
     ],
 )
-def test_values_of_settings(setting: str, path: list[str], value: Any) -> None:
-    assert parse_setting(setting) == (path, value)
+def test_values_of_settings(setting: str, member_path: list[str], setting_value: Any) -> None:
+    assert parse_setting(setting) == (member_path, setting_value)
 
 
 def test_settings_reach_phases_by_id_and_by_number() -> None:
@@ -200,16 +200,16 @@ def test_setting_backend_null_selects_the_null_backend() -> None:
 
 
 @pytest.mark.parametrize(
-    ("setting", "text"),
+    ("setting", "expected_text"),
     [
         ("tasks.threads=2.0", "tasks.threads is 2.0; it must be a whole number"),
         ("data.access.transfer=65536.0", "data.access.transfer is 65536.0"),
         ("data.io.queue_depth=1e0", "data.io.queue_depth is 1.0"),
     ],
 )
-def test_fractional_float_is_rejected_as_a_whole_number(setting: str, text: str) -> None:
+def test_fractional_float_is_rejected_as_a_whole_number(setting: str, expected_text: str) -> None:
     """As the engine has it: JSON Schema itself calls 2.0 an integer."""
-    assert text in complaint(lambda: plan_of({}, setting))
+    assert expected_text in complaint(lambda: plan_of({}, setting))
 
 
 def test_removing_a_phase() -> None:

@@ -25,7 +25,7 @@ def access(transfer: str, volume: str, **members: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("data", "advice"),
+    ("data", "expected_advice"),
     [
         ({"access": access("1MiB", "16MiB")}, []),
         ({"access": access("1000000B", "16MB")}, ["calls of 977 KiB begin between pages"]),
@@ -41,10 +41,10 @@ def access(transfer: str, volume: str, **members: Any) -> dict[str, Any]:
         ({"access": access("64KiB", "16MiB"), "backend": "null"}, []),
     ],
 )  # fmt: skip
-def test_plan_gets_the_advice_of_its_principle(data: dict[str, Any], advice: list[str]) -> None:
+def test_plan_gets_the_advice_of_its_principle(data: dict[str, Any], expected_advice: list[str]) -> None:
     sentences = advise(data)
-    assert len(sentences) == len(advice), sentences
-    for sentence, part in zip(sentences, advice, strict=True):
+    assert len(sentences) == len(expected_advice), sentences
+    for sentence, part in zip(sentences, expected_advice, strict=True):
         assert sentence.startswith("w: ")
         assert part in sentence
 

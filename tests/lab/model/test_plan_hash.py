@@ -85,7 +85,7 @@ def test_plan_hashes_equal_archived_hashes(document: dict[str, Any], plan_hash: 
 
 
 @pytest.mark.parametrize(
-    ("name", "changes"),
+    ("case_name", "changes"),
     [
         ("files in three places",
          {"data": {"files": MANY | {"paths": ["/c", "/b", "/e"], "across": ["/f"], "name": "m"}}}),
@@ -101,13 +101,13 @@ def test_plan_hashes_equal_archived_hashes(document: dict[str, Any], plan_hash: 
         ("a search", {"meta": {"find": {"newer_than_file": "/other", "size": "4096B"}}}),
     ],
 )  # fmt: skip
-def test_members_without_effect_on_work_do_not_change_the_hash(name: str, changes: dict[str, Any]) -> None:
-    document, plan_hash = KNOWN_HASHES[name]
+def test_members_without_effect_on_work_do_not_change_the_hash(case_name: str, changes: dict[str, Any]) -> None:
+    document, plan_hash = KNOWN_HASHES[case_name]
     assert compute_plan_hash(document | changes, 2, 3, 4) == plan_hash
 
 
 @pytest.mark.parametrize(
-    ("name", "changes"),
+    ("case_name", "changes"),
     [
         ("files in three places", {"data": {"files": MANY | {"paths": ["/a"]}}}),
         ("a calibrated volume", {"calibrated": []}),
@@ -121,8 +121,8 @@ def test_members_without_effect_on_work_do_not_change_the_hash(name: str, change
         ("names at a pace", {"meta": {"backend": "paced", "paced": {"rate": "6MB/s"}}}),
     ],
 )
-def test_members_with_effect_on_work_change_the_hash(name: str, changes: dict[str, Any]) -> None:
-    document, plan_hash = KNOWN_HASHES[name]
+def test_members_with_effect_on_work_change_the_hash(case_name: str, changes: dict[str, Any]) -> None:
+    document, plan_hash = KNOWN_HASHES[case_name]
     assert compute_plan_hash(document | changes, 2, 3, 4) != plan_hash
 
 

@@ -221,7 +221,7 @@ def test_defaults_fill_missing_members() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "schema", "base"),
+    ("value", "schema", "expected_base"),
     [
         ("4KiB", {"$ref": "#/$defs/bytes"}, 4096),
         ("2min", {"$ref": "#/$defs/duration"}, 120.0),
@@ -242,5 +242,5 @@ def test_defaults_fill_missing_members() -> None:
         (7, {}, 7),
     ],
 )  # fmt: skip
-def test_base_unit_conversion_omits_empty_values(value: Any, schema: dict[str, Any], base: Any) -> None:
-    assert convert_to_base_units(value, schema) == base
+def test_base_unit_conversion_omits_empty_values(value: Any, schema: dict[str, Any], expected_base: Any) -> None:
+    assert convert_to_base_units(value, schema) == expected_base

@@ -23,14 +23,14 @@ PLAN: dict[str, Any] = {"data": {"access": {"volume": "256MiB", "transfer": 4096
                                      "access": {"volume": "1.5 GB"}}]}  # fmt: skip
 
 
-@pytest.mark.parametrize(("title", "composed"), [
+@pytest.mark.parametrize(("title", "expected_composed"), [
     ("Write {data.access.volume} per task", "Write 256 MiB per task"),
     ("{data.access.transfer} of {data.files.count} files", "4 KiB of 2,000 files"),
     ("{phases.read.io.queue_depth} in flight, {phases.read.access.volume}", "8 in flight, 1.5 GB"),
     ("{data.acces.volume} and {x} stay", "{data.acces.volume} and {x} stay"),
 ])  # fmt: skip
-def test_members_in_braces_become_their_values(title: str, composed: str) -> None:
-    assert compose_title(title, [PLAN]) == composed
+def test_members_in_braces_become_their_values(title: str, expected_composed: str) -> None:
+    assert compose_title(title, [PLAN]) == expected_composed
 
 
 @pytest.mark.parametrize(("volumes", "text"), [

@@ -11,7 +11,7 @@ from sonde.model.plan import Plan
 from sonde.model.plan_warnings import find_plan_warnings
 
 
-def plan(transfer: Any, **read: Any) -> Plan:
+def make_plan(transfer: Any, **read: Any) -> Plan:
     document = {
         "schema": "sonde-plan/2",
         "id": "p",
@@ -23,15 +23,15 @@ def plan(transfer: Any, **read: Any) -> Plan:
 
 
 def test_forgotten_unit_is_reported_with_its_phases() -> None:
-    (remark,) = find_plan_warnings(plan(1))
+    (remark,) = find_plan_warnings(make_plan(1))
     assert remark == "mine.toml: access.transfer of fill, look is 1 B: was a unit forgotten (1KiB, 1MiB)?"
-    (remark,) = find_plan_warnings(plan(4, access={"transfer": "4KiB"}))
+    (remark,) = find_plan_warnings(make_plan(4, access={"transfer": "4KiB"}))
     assert "of fill is 4 B" in remark
 
 
 @pytest.mark.parametrize("transfer", [8, 512, "4KiB"])
 def test_ordinary_transfers_are_not_remarked(transfer: Any) -> None:
-    assert find_plan_warnings(plan(transfer)) == []
+    assert find_plan_warnings(make_plan(transfer)) == []
 
 
 def test_tiny_transfer_warning_is_about_data_phases_only() -> None:

@@ -88,10 +88,10 @@ def test_invalid_quantities_have_exact_error_messages(
 
 
 @pytest.mark.parametrize(
-    ("value", "share"), [(0, 0.0), (1, 1.0), (0.4, 0.4), ("40 %", 0.4), (" 100% ", 1.0), ("0 %", 0.0)]
+    ("value", "expected_share"), [(0, 0.0), (1, 1.0), (0.4, 0.4), ("40 %", 0.4), (" 100% ", 1.0), ("0 %", 0.0)]
 )
-def test_a_share_is_a_number_or_percent(value: Any, share: float) -> None:
-    assert parse_share(value) == share
+def test_a_share_is_a_number_or_percent(value: Any, expected_share: float) -> None:
+    assert parse_share(value) == expected_share
     assert isinstance(parse_share(value), float)
 
 

@@ -41,11 +41,13 @@ def test_invalid_name_range_is_rejected(text: str) -> None:
 
 
 @given(NAMES, st.integers(0, 500), st.integers(0, 60), st.integers(1, 5), NAMES)
-def test_as_many_names_as_numbers_each_once_in_order(head: str, first: int, more: int, width: int, tail: str) -> None:
-    names = expand_name_range(f"{head}[{first:0{width}d}-{first + more}]{tail}")
-    assert len(names) == len(set(names)) == more + 1
-    numbers = [int(name.removeprefix(head).removesuffix(tail)) for name in names]
-    assert numbers == list(range(first, first + more + 1))
+def test_as_many_names_as_numbers_each_once_in_order(
+    prefix: str, first: int, further_names: int, width: int, tail: str
+) -> None:
+    names = expand_name_range(f"{prefix}[{first:0{width}d}-{first + further_names}]{tail}")
+    assert len(names) == len(set(names)) == further_names + 1
+    numbers = [int(name.removeprefix(prefix).removesuffix(tail)) for name in names]
+    assert numbers == list(range(first, first + further_names + 1))
 
 
 @given(st.lists(st.tuples(NAMES, st.integers(0, 30), st.integers(0, 9)), min_size=1, max_size=4))
@@ -82,10 +84,10 @@ def test_addresses_in_brackets_and_from_to() -> None:
 
 
 @given(st.integers(0, 2**32 - 300), st.integers(0, 250))
-def test_address_range_yields_each_address_once(first: int, more: int) -> None:
-    low, high = ipaddress.IPv4Address(first), ipaddress.IPv4Address(first + more)
+def test_address_range_yields_each_address_once(first: int, further_addresses: int) -> None:
+    low, high = ipaddress.IPv4Address(first), ipaddress.IPv4Address(first + further_addresses)
     addresses = [int(ipaddress.ip_address(address)) for address in expand_address_range(f"{low} .. {high}")]
-    assert addresses == list(range(first, first + more + 1))
+    assert addresses == list(range(first, first + further_addresses + 1))
 
 
 @pytest.mark.parametrize(

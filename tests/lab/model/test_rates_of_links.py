@@ -43,10 +43,10 @@ def test_eight_bits_are_one_byte(number: int, prefix: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "rate"), [("5500 op/s", 5500), ("65 kop/s", 65e3), ("1.2 Mop/s", 1.2e6), ("0.5op/s", 0.5)]
+    ("text", "expected_rate"), [("5500 op/s", 5500), ("65 kop/s", 65e3), ("1.2 Mop/s", 1.2e6), ("0.5op/s", 0.5)]
 )
-def test_operation_rate_is_parsed(text: str, rate: float) -> None:
-    assert parse_op_rate(text) == pytest.approx(rate)
+def test_operation_rate_is_parsed(text: str, expected_rate: float) -> None:
+    assert parse_op_rate(text) == pytest.approx(expected_rate)
 
 
 @pytest.mark.parametrize("text", ["5500", "5500/s", "5500 iops", "5500 op", "0 op/s", "-1 op/s", "5 Kop/s"])
@@ -58,10 +58,10 @@ def test_invalid_operation_rate_is_rejected(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "share"), [("40 %", 0.4), ("0%", 0), ("100 %", 1), (0.25, 0.25), (1, 1), ("12.5 %", 0.125)]
+    ("written", "expected_share"), [("40 %", 0.4), ("0%", 0), ("100 %", 1), (0.25, 0.25), (1, 1), ("12.5 %", 0.125)]
 )
-def test_share_is_parsed(written: float | str, share: float) -> None:
-    assert parse_share(written) == pytest.approx(share)
+def test_share_is_parsed(written: float | str, expected_share: float) -> None:
+    assert parse_share(written) == pytest.approx(expected_share)
 
 
 @pytest.mark.parametrize("written", ["101 %", 1.01, -0.1, "half", "40", True, None, float("nan")])

@@ -24,18 +24,18 @@ def read_record_lines(*lines: dict[str, Any]) -> RecordReader:
 BEGIN = {"type": "phase_begin", "phase": "p"}
 
 
-def make_phase_with_residencies(*shares: float | None, end: float | None = None) -> PhaseRecord:
+def make_phase_with_residencies(*shares: float | None, end_residency: float | None = None) -> PhaseRecord:
     """A phase before which treatments found so much in the page cache, one after the other."""
     treatments = [TreatmentLine(phase="p", residency_after=share) for share in shares]
-    return PhaseRecord(PhaseBeginLine(phase="p"), PhaseEndLine(residency=end), treatments)
+    return PhaseRecord(PhaseBeginLine(phase="p"), PhaseEndLine(residency=end_residency), treatments)
 
 
 def test_residency_falls_back_to_the_last_measuring_treatment() -> None:
-    assert make_phase_with_residencies(0.5, 0.25, None, end=0.125).residency == 0.125
-    assert make_phase_with_residencies(0.5, end=0.0).residency == 0.0
+    assert make_phase_with_residencies(0.5, 0.25, None, end_residency=0.125).residency == 0.125
+    assert make_phase_with_residencies(0.5, end_residency=0.0).residency == 0.0
     assert make_phase_with_residencies(0.5, 0.25, None).residency == 0.25
     assert make_phase_with_residencies(0.5, 0.0).residency_after_treatments == 0.0
-    assert make_phase_with_residencies(0.5, 0.25, end=0.125).residency_after_treatments == 0.25
+    assert make_phase_with_residencies(0.5, 0.25, end_residency=0.125).residency_after_treatments == 0.25
     assert make_phase_with_residencies(None).residency is None
     assert make_phase_with_residencies().residency is None
     assert PhaseRecord(PhaseBeginLine(phase="p"), treatments=[TreatmentLine(residency_after=0.5)]).residency == 0.5
@@ -94,10 +94,10 @@ def test_each_line_of_a_phase_is_stored_in_its_member() -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["series", "histogram", "nodes", "tasks", "layout", "targets", "phase_end", "progress"]
+    "line_type", ["series", "histogram", "nodes", "tasks", "layout", "targets", "phase_end", "progress"]
 )
-def test_line_of_a_phase_that_never_began_is_reported(kind: str) -> None:
-    record = read_record_lines({"type": "run"}, {"type": kind, "phase": "ghost"})
+def test_line_of_a_phase_that_never_began_is_reported(line_type: str) -> None:
+    record = read_record_lines({"type": "run"}, {"type": line_type, "phase": "ghost"})
     assert record.problems == ['Line 2 of the record belongs to a phase "ghost" that never began.']
 
 

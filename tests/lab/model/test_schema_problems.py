@@ -20,14 +20,14 @@ GOOD: dict[str, Any] = {
 }
 
 
-def find_problems(member: str, value: Any) -> list[str]:
+def find_problems(member: str, member_value: Any) -> list[str]:
     """The sentences about a good plan with one member set; phases by number."""
     plan = copy.deepcopy(GOOD)
     *path, last = member.split(".")
     here: Any = plan
     for name in path:
         here = here[int(name)] if name.isdigit() else here.setdefault(name, {})
-    here[last] = value
+    here[last] = member_value
     return find_schema_problems(load_plan_schema(), plan)
 
 
@@ -36,7 +36,7 @@ def test_a_good_plan_has_no_problem() -> None:
 
 
 @pytest.mark.parametrize(
-    ("member", "value", "expected_sentence"),
+    ("member", "member_value", "expected_sentence"),
     [
         ("data.io.direct", "true", 'data.io.direct is "true"; it must be true or false. Write true or false without'
                                    " quotation marks."),
@@ -63,8 +63,8 @@ def test_a_good_plan_has_no_problem() -> None:
         ("schema", "sonde-plan/9", 'schema is "sonde-plan/9"; allowed is "sonde-plan/2". Did you mean "sonde-plan/2"?'),
     ],
 )  # fmt: skip
-def test_each_kind_of_mistake_has_its_sentence(member: str, value: Any, expected_sentence: str) -> None:
-    (problem,) = find_problems(member, value)
+def test_each_kind_of_mistake_has_its_sentence(member: str, member_value: Any, expected_sentence: str) -> None:
+    (problem,) = find_problems(member, member_value)
     assert problem == expected_sentence or (
         not expected_sentence.endswith(".") and problem.startswith(expected_sentence)
     ), problem
@@ -105,7 +105,7 @@ def test_json_values_in_messages_are_shortened() -> None:
 
 
 @pytest.mark.parametrize(
-    ("member", "value", "expected_sentence"),
+    ("member", "member_value", "expected_sentence"),
     [
         ("title", None, "title is null; it must be a text."),
         ("id", "a b", 'id is "a b"; only letters, digits, dot, dash and underscore are allowed.'),
@@ -135,8 +135,8 @@ def test_json_values_in_messages_are_shortened() -> None:
         ("volume", 1, 'The plan has no member "volume"; allowed are '),
     ],
 )  # fmt: skip
-def test_more_kinds_of_mistakes_have_their_sentences(member: str, value: Any, expected_sentence: str) -> None:
-    (problem,) = find_problems(member, value)
+def test_more_kinds_of_mistakes_have_their_sentences(member: str, member_value: Any, expected_sentence: str) -> None:
+    (problem,) = find_problems(member, member_value)
     assert problem == expected_sentence or (
         expected_sentence.endswith("are ") and problem.startswith(expected_sentence)
     ), problem

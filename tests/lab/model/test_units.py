@@ -43,7 +43,7 @@ def complaint(parse: Callable[[str], float], text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("text", "size"),
+    ("text", "expected_bytes"),
     [
         ("0", None),
         ("4KiB", 4096),
@@ -55,12 +55,12 @@ def complaint(parse: Callable[[str], float], text: str) -> str:
         (9, 9),
     ],
 )
-def test_sizes(text: str | int, size: int | None) -> None:
-    if size is None:
+def test_sizes(text: str | int, expected_bytes: int | None) -> None:
+    if expected_bytes is None:
         with pytest.raises(UnitError, match="no unit"):
             parse_bytes(text)
     else:
-        assert parse_bytes(text) == size
+        assert parse_bytes(text) == expected_bytes
 
 
 @given(st.integers(0, 2**63 - 1))
@@ -148,7 +148,7 @@ def test_a_refused_size_comes_with_a_remedy(text: str, expected_fragments: list[
 
 
 @pytest.mark.parametrize(
-    ("text", "word"),
+    ("text", "expected_pattern"),
     [
         ("10", "10s"),
         ("10m", "min"),
@@ -159,16 +159,17 @@ def test_a_refused_size_comes_with_a_remedy(text: str, expected_fragments: list[
         ("1S", "ends?"),
     ],
 )
-def test_a_refused_duration_comes_with_a_remedy(text: str, word: str) -> None:
-    with pytest.raises(UnitError, match=word.replace("ends?", "duration")):
+def test_a_refused_duration_comes_with_a_remedy(text: str, expected_pattern: str) -> None:
+    with pytest.raises(UnitError, match=expected_pattern.replace("ends?", "duration")):
         parse_duration(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "word"), [("100MB", "/s"), ("10M/s", "10MiB/s"), ("0MB/s", "larger than 0"), ("5Mbit/s", "unknown unit")]
+    ("text", "expected_text"),
+    [("100MB", "/s"), ("10M/s", "10MiB/s"), ("0MB/s", "larger than 0"), ("5Mbit/s", "unknown unit")],
 )
-def test_a_refused_rate_comes_with_a_remedy(text: str, word: str) -> None:
-    with pytest.raises(UnitError, match=re.escape(word)):
+def test_a_refused_rate_comes_with_a_remedy(text: str, expected_text: str) -> None:
+    with pytest.raises(UnitError, match=re.escape(expected_text)):
         parse_rate(text)
 
 
@@ -209,7 +210,7 @@ def test_numbers_out_of_range_are_no_sizes(value: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("expected", "text"),
+    ("expected", "expected_text"),
     [
         (format_bytes(0), "0 B"),
         (format_bytes(4096), "4 KiB"),
@@ -241,8 +242,8 @@ def test_numbers_out_of_range_are_no_sizes(value: int) -> None:
         (format_significant_digits(0.00123), "0.00123"),
     ],
 )
-def test_numbers_for_people(expected: str, text: str) -> None:
-    assert expected == text
+def test_numbers_for_people(expected: str, expected_text: str) -> None:
+    assert expected == expected_text
 
 
 @given(st.floats(1, 1e17))
@@ -260,7 +261,7 @@ def test_formatted_latency_has_three_significant_digits(nanoseconds: float) -> N
 
 
 @pytest.mark.parametrize(
-    ("expected", "text"),
+    ("expected", "expected_text"),
     [
         (format_significant_digits(0.0012345), "0.00123"),
         (format_significant_digits(0.99949), "0.999"),
@@ -338,12 +339,12 @@ def test_formatted_latency_has_three_significant_digits(nanoseconds: float) -> N
         (format_count_with_noun(2, "time series"), "2 time series"),
     ],
 )
-def test_numbers_for_people_at_their_borders(expected: str, text: str) -> None:
-    assert expected == text
+def test_numbers_for_people_at_their_borders(expected: str, expected_text: str) -> None:
+    assert expected == expected_text
 
 
 @pytest.mark.parametrize(
-    ("text", "rate"),
+    ("text", "expected_rate"),
     [
         ("200 Gbit/s", 25e9),
         ("8 bit/s", 1.0),
@@ -353,8 +354,8 @@ def test_numbers_for_people_at_their_borders(expected: str, text: str) -> None:
         ("5 B/s", 5.0),
     ],
 )
-def test_rates_of_links_are_in_bits_or_bytes(text: str, rate: float) -> None:
-    assert parse_link_rate(text) == rate
+def test_rates_of_links_are_in_bits_or_bytes(text: str, expected_rate: float) -> None:
+    assert parse_link_rate(text) == expected_rate
 
 
 def test_micro_sign_has_two_spellings_and_blanks_are_ignored() -> None:

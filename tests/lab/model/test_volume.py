@@ -142,7 +142,7 @@ FILES = {"write": "3KiB", "read": "2KiB"}
 
 
 @pytest.mark.parametrize(
-    ("op", "operations", "transfer", "moved"),
+    ("op", "expected_operations", "expected_transfer_bytes", "expected_moved_bytes"),
     [
         ("create", 160, 3 * KIB, 160 * 3 * KIB),
         ("read", 160, 2 * KIB, 160 * 2 * KIB),
@@ -158,13 +158,13 @@ FILES = {"write": "3KiB", "read": "2KiB"}
     ],
 )
 def test_each_operation_on_names_counts_items_or_directories(
-    op: str, operations: int, transfer: int, moved: int
+    op: str, expected_operations: int, expected_transfer_bytes: int, expected_moved_bytes: int
 ) -> None:
     computed = tree(op, file=FILES)
     assert (
         computed.operations, computed.transfer_bytes, computed.block_bytes, computed.bytes,
     ) == (
-        operations, transfer, transfer, moved,
+        expected_operations, expected_transfer_bytes, expected_transfer_bytes, expected_moved_bytes,
     )  # fmt: skip
 
 

@@ -111,7 +111,7 @@ def test_the_map_may_stand_on_the_command_line(sonde: Any, csv_file: Path, archi
 
 
 @pytest.mark.parametrize(
-    ("row", "text"),
+    ("row", "expected_text"),
     [
         ("yesterday,knl,s,ior,shared,write,4,1,,1,", '"yesterday" is not a time'),
         ("2017-02-14T18:22:40Z,knl,s,ior,shared,write,4,fast,,1,", 'rate is "fast", which is not a number'),
@@ -125,12 +125,14 @@ def test_the_map_may_stand_on_the_command_line(sonde: Any, csv_file: Path, archi
         ("2017-02-14T18:22:40Z,knl,s,ior,shared,write,4,1,,1,,,,", "the number of values"),
     ],
 )
-def test_a_bad_row_is_a_sentence_with_its_line(sonde: Any, csv_file: Path, archive: Path, row: str, text: str) -> None:
+def test_a_bad_row_is_a_sentence_with_its_line(
+    sonde: Any, csv_file: Path, archive: Path, row: str, expected_text: str
+) -> None:
     csv_file.write_text(ROWS + row + "\n")
     answer = sonde("import", csv_file, "--columns", csv_file.with_name("map.toml"))
     assert answer.code == 0
     assert len(answer.sentences) == 1
-    assert text in answer.err
+    assert expected_text in answer.err
     assert f"{csv_file}, line 9: " in answer.err
     assert "7 runs" in answer.out
 
@@ -160,7 +162,7 @@ def test_a_bad_map_is_a_sentence(tmp_path: Path, text: str, settings: tuple[str,
 
 
 @pytest.mark.parametrize(
-    ("content", "text"),
+    ("content", "expected_text"),
     [
         (b"", 'has no column "t"'),
         (b"a,b\n1,2\n", 'has no column "t" for time; it has a, b.'),
@@ -168,11 +170,11 @@ def test_a_bad_map_is_a_sentence(tmp_path: Path, text: str, settings: tuple[str,
         (b't,r\n"unclosed', "is not a CSV file"),
     ],
 )
-def test_invalid_csv_table_gets_one_sentence(tmp_path: Path, content: bytes, text: str) -> None:
+def test_invalid_csv_table_gets_one_sentence(tmp_path: Path, content: bytes, expected_text: str) -> None:
     (tmp_path / "x.csv").write_bytes(content)
     with pytest.raises(UserError) as raised:
         list(read_csv_runs(tmp_path / "x.csv", read_column_map(None, ["time=t", "rate=r"]), lambda complaint: None))
-    assert text in str(raised.value)
+    assert expected_text in str(raised.value)
 
 
 def test_documented_column_map_is_valid(tmp_path: Path) -> None:

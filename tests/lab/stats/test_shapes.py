@@ -38,11 +38,11 @@ with_trials = pytest.mark.parametrize("trials", [20, pytest.param(100, marks=pyt
 
 
 @with_trials
-@pytest.mark.parametrize("name", list(curves.SHAPES))
-def test_shapes_are_recognized_in_noise(name: str, trials: int) -> None:
+@pytest.mark.parametrize("case_name", list(curves.SHAPES))
+def test_shapes_are_recognized_in_noise(case_name: str, trials: int) -> None:
     random = np.random.default_rng(41)
-    rate_shapes = [find_rate_shape(curves.draw_curve(curves.SHAPES[name], random)) for _ in range(trials)]
-    assert sum(shape is not None and shape.name == name for shape in rate_shapes) >= 0.95 * trials
+    rate_shapes = [find_rate_shape(curves.draw_curve(curves.SHAPES[case_name], random)) for _ in range(trials)]
+    assert sum(shape is not None and shape.name == case_name for shape in rate_shapes) >= 0.95 * trials
 
 
 @with_trials

@@ -36,11 +36,11 @@ def test_robust_deviation_ignores_outliers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("p", "freedom", "value"),
+    ("p", "freedom", "expected_value"),
     [(0.975, 1, 12.706), (0.975, 4, 2.776), (0.975, 19, 2.093), (0.95, 10, 1.812), (0.995, 30, 2.750)],
 )
-def test_student_quantiles_match_published_tables(p: float, freedom: int, value: float) -> None:
-    assert compute_student_quantile(p, freedom) == pytest.approx(value, abs=0.001)
+def test_student_quantiles_match_published_tables(p: float, freedom: int, expected_value: float) -> None:
+    assert compute_student_quantile(p, freedom) == pytest.approx(expected_value, abs=0.001)
 
 
 @pytest.mark.parametrize("p", [0.5, 0.75, 0.9995, 0.99995, 0.999995])
@@ -51,7 +51,7 @@ def test_student_tail_quantiles_match_closed_forms(p: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("p", "freedom", "value"),
+    ("p", "freedom", "expected_value"),
     [
         (0.025, 2, 0.05064),
         (0.975, 2, 7.378),
@@ -63,8 +63,8 @@ def test_student_tail_quantiles_match_closed_forms(p: float) -> None:
         (0.975, 1000, 1089.5),
     ],
 )
-def test_chi_square_quantiles_match_published_tables(p: float, freedom: int, value: float) -> None:
-    assert compute_chi_square_quantile(p, freedom) == pytest.approx(value, rel=0.001)
+def test_chi_square_quantiles_match_published_tables(p: float, freedom: int, expected_value: float) -> None:
+    assert compute_chi_square_quantile(p, freedom) == pytest.approx(expected_value, rel=0.001)
 
 
 Noise = Callable[[np.random.Generator, int], Any]

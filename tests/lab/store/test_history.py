@@ -97,7 +97,7 @@ def test_cached_and_cold_reads_have_separate_histories(fake_engine: Fake, archiv
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"),
+    ("text", "expected_seconds"),
     [
         ("1970-01-01T00:01:00Z", 60.0),
         ("1970-01-01T00:01:00", 60.0),
@@ -105,8 +105,8 @@ def test_cached_and_cold_reads_have_separate_histories(fake_engine: Fake, archiv
         ("yesterday", 0.0),
     ],
 )
-def test_times_are_utc(text: str, seconds: float) -> None:
-    assert parse_epoch_seconds(text) == seconds
+def test_times_are_utc(text: str, expected_seconds: float) -> None:
+    assert parse_epoch_seconds(text) == expected_seconds
 
 
 def test_operations_on_names_are_counted_as_operations(archive: Path) -> None:

@@ -169,12 +169,12 @@ def test_health_names_the_device_that_is_not_healthy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "values"),
+    ("text", "expected_values"),
     [(RECOVERING, (1, 118, 5, 3)), (COMPLETE, (0, 0, 130, 129)), ("status: INACTIVE\n", (0, 0, None, None))],
     ids=["recovering", "complete", "inactive"],
 )
-def test_recovery_states(text: str, values: tuple[float | None, ...]) -> None:
-    assert parse_recovery_status(text) == values
+def test_recovery_states(text: str, expected_values: tuple[float | None, ...]) -> None:
+    assert parse_recovery_status(text) == expected_values
 
 
 def test_outputs_without_a_time_need_a_preceding_time_line(tmp_path: Path) -> None:

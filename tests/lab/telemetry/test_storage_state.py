@@ -33,7 +33,7 @@ def run(tmp_path: Path) -> RecordedRun:
     return read_recorded_run_folder(tmp_path)
 
 
-def sample_gauges(
+def make_gauge_samples(
     source: str, columns: tuple[str, ...], part: str, *values: tuple[float, ColumnValues]
 ) -> TelemetryData:
     """Samples of a part of the host n1 at seconds of the run."""
@@ -42,7 +42,7 @@ def sample_gauges(
 
 
 def test_degraded_array_and_its_recovery_are_reported(run: RecordedRun) -> None:
-    data = sample_gauges("raid", RAID, "md0", (0, (5, 1, 0.1, 2e8, 0)), (20, (5, 1, 0.3, 1e8, 0)))
+    data = make_gauge_samples("raid", RAID, "md0", (0, (5, 1, 0.1, 2e8, 0)), (20, (5, 1, 0.3, 1e8, 0)))
     missing, recovery = (text.replace("\xa0", " ").replace("\u202f", " ") for text in describe_storage_state(run, data))
     assert missing == "md0 on n1 lacked 1 disk: reads may rebuild data from parity."
     assert recovery.startswith("md0 on n1 was checked or rebuilt at up to 200 MB/s during this run, 10 % done")
@@ -51,27 +51,27 @@ def test_degraded_array_and_its_recovery_are_reported(run: RecordedRun) -> None:
 def test_state_after_the_run_is_not_reported(run: RecordedRun) -> None:
     sound, broken = (5.0, 0.0, 1.0, 0.0, 0.0), (5.0, 2.0, 1.0, 0.0, 0.0)
     samples = [(second, sound) for second in (-5.0, 0.0, 10.0, 25.0)]
-    assert describe_storage_state(run, sample_gauges("raid", RAID, "md0", *samples, (99.0, broken))) == []
+    assert describe_storage_state(run, make_gauge_samples("raid", RAID, "md0", *samples, (99.0, broken))) == []
 
 
 def test_lost_paths_are_counted(run: RecordedRun) -> None:
     columns = ("device_paths", "device_failed_paths")
-    data = sample_gauges("multipath", columns, "mpatha", (0, (4, 0)), (10, (4, 1)), (20, (4, 0)))
+    data = make_gauge_samples("multipath", columns, "mpatha", (0, (4, 0)), (10, (4, 1)), (20, (4, 0)))
     assert describe_storage_state(run, data) == ["1 of 4 paths to mpatha on n1 did not work."]
 
 
 def test_lustre_recovery_and_health_are_reported(run: RecordedRun) -> None:
     columns = ("recovery_active", "recovery_remaining_s")
-    data = sample_gauges("lustre-recovery", columns, "fs1-OST0000", (0, (1, 60)), (20, (0, 0)))
+    data = make_gauge_samples("lustre-recovery", columns, "fs1-OST0000", (0, (1, 60)), (20, (0, 0)))
     assert describe_storage_state(run, data) == [
         "fs1-OST0000 was in recovery during this run: its clients waited for it."
     ]
-    unhealthy = sample_gauges("lustre-health", ("healthy",), "", (0, (1,)), (20, (0,)))
+    unhealthy = make_gauge_samples("lustre-health", ("healthy",), "", (0, (1,)), (20, (0,)))
     assert describe_storage_state(run, unhealthy) == ["n1 reported that it is not healthy."]
 
 
 @pytest.mark.parametrize(("seconds", "sentences"), [(9.0, 0), (64.0, 1)])
 def test_only_long_gpfs_waits_are_reported(run: RecordedRun, seconds: float, sentences: int) -> None:
     wait = "NSDThread for I/O completion"
-    data = sample_gauges("gpfs-waiters", ("waiters", "waiter_longest_s"), wait, (0, (2, seconds)), (20, (0, 0)))
+    data = make_gauge_samples("gpfs-waiters", ("waiters", "waiter_longest_s"), wait, (0, (2, seconds)), (20, (0, 0)))
     assert len(describe_storage_state(run, data)) == sentences

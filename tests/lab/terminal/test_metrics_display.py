@@ -117,15 +117,15 @@ def test_file_is_replaced_once_a_second_at_most(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "error", "text"),
+    ("name", "error", "expected_text"),
     [
         ("/dev/null", UserError, "--metrics: /dev/null is no regular file; name a new one."),
         ("", UserError, "is no regular file"),
         ("absent/m", MachineError, "absent/m cannot be written: No such file or directory."),
     ],
 )
-def test_path_that_cannot_be_a_file_is_refused(tmp_path: Path, name: str, error: type, text: str) -> None:
-    with pytest.raises(error, match=re.escape(text)):
+def test_path_that_cannot_be_a_file_is_refused(tmp_path: Path, name: str, error: type, expected_text: str) -> None:
+    with pytest.raises(error, match=re.escape(expected_text)):
         MetricsDisplay(Recorder(), tmp_path / name)
     assert list(tmp_path.iterdir()) == []
     assert Path("/dev/null").is_char_device()

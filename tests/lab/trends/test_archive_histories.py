@@ -21,15 +21,17 @@ def make_series(
 
 
 @pytest.mark.parametrize(
-    ("kind", "values"), [("delivered", [5.0, 2.5, 8.0, 9.0]), ("capability", [5.0, 3.0, 8.0, 9.0])]
+    ("kind", "expected_values"), [("delivered", [5.0, 2.5, 8.0, 9.0]), ("capability", [5.0, 3.0, 8.0, 9.0])]
 )
-def test_runs_of_one_group_are_one_value_at_the_time_of_the_first(kind: ProbeValue, values: list[float]) -> None:
+def test_runs_of_one_group_are_one_value_at_the_time_of_the_first(
+    kind: ProbeValue, expected_values: list[float]
+) -> None:
     """Five alone, two and three of one probe, then eight and nine alone."""
     (history,) = merge_repeats_into_histories(
         [make_series(("", "g", "g", "", ""), [1, 2, 4, 3, 5], [5, 2, 3, 8, 9])], kind
     )
     assert history.times.tolist() == [1, 2, 3, 5]
-    assert history.values.tolist() == values
+    assert history.values.tolist() == expected_values
     assert history.runs == ("r0", "r1", "r3", "r4")
     assert (history.unit, history.labels["experiment"]) == ("op/s", "probe")
 

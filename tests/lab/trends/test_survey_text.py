@@ -79,10 +79,11 @@ def make_explanation(
 
 
 @pytest.mark.parametrize(
-    ("share", "text"), [(-0.714, "−71 %"), (0.042, "+4.2 %"), (2.1, "+210 %"), (-0.0996, "−10 %"), (0.0994, "+9.9 %")]
+    ("share", "expected_text"),
+    [(-0.714, "−71 %"), (0.042, "+4.2 %"), (2.1, "+210 %"), (-0.0996, "−10 %"), (0.0994, "+9.9 %")],
 )
-def test_percentages(share: float, text: str) -> None:
-    assert format_change_percent(share) == text
+def test_percentages(share: float, expected_text: str) -> None:
+    assert format_change_percent(share) == expected_text
 
 
 def test_change_text_has_an_interval_if_available() -> None:

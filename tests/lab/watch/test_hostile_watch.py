@@ -85,7 +85,7 @@ VALID = WatchState(
 
 
 @pytest.mark.parametrize(
-    ("member", "value"),
+    ("member", "member_value"),
     [
         ("values", ["x"]),
         ("values", [1.0, 2.0]),
@@ -97,9 +97,9 @@ VALID = WatchState(
         ("filled", True),
     ],
 )
-def test_state_of_wrong_types_is_one_sentence(sonde: Sonde, tmp_path: Path, member: str, value: object) -> None:
+def test_state_of_wrong_types_is_one_sentence(sonde: Sonde, tmp_path: Path, member: str, member_value: object) -> None:
     document = VALID.to_json()
-    document["histories"]["h"][member] = value
+    document["histories"]["h"][member] = member_value
     (tmp_path / "watch").mkdir()
     (tmp_path / "watch" / "state.json").write_text(json.dumps(document), encoding="utf-8")
     result = sonde("watch", "status", "--archive", tmp_path)

@@ -311,7 +311,7 @@ def test_unknown_class_name_gets_suggestion() -> None:
 @pytest.mark.parametrize("version", [4, 6])
 @pytest.mark.parametrize("name", ["net.ipv{}.fib_multipath_hash_policy", "net.ipv4.fib_multipath_hash_seed"])
 def test_different_hash_settings_are_detected(version: int, name: str) -> None:
-    fabric, key = build_fabric(3, version=version), name.format(version)
+    fabric, key = build_fabric(3, ip_version=version), name.format(version)
     planned = {host.name: dict(host.settings) for host in plan_routes(fabric).host_plans}
     near, far = HostTables(settings=planned["clients"]), HostTables(settings=planned["stores"])
     assert find_direction_faults(fabric, near, far) == [], "the plan gives both sides the same, of both IP versions"
@@ -319,7 +319,7 @@ def test_different_hash_settings_are_detected(version: int, name: str) -> None:
     assert [(fault.kind, fault.location) for fault in find_direction_faults(fabric, near, other)] == [
         ("hash differs", key)
     ]
-    assert find_direction_faults(build_fabric(1, version=version), near, other) == [], "one router is no choice"
+    assert find_direction_faults(build_fabric(1, ip_version=version), near, other) == [], "one router is no choice"
 
 
 IPOIB_TEXT = """2: ib0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 2044 qdisc mq state UP group default qlen 256

@@ -128,7 +128,7 @@ def test_flow_labels_spread_connections_over_ipv6_only() -> None:
         build_fabric(6, 1, 1), ["10.1.0.100"], ["10.2.0.100"], connections_per_pair=60, hash_layer=3, seed=1
     )
     new = simulate_flows(
-        build_fabric(6, 1, 1, version=6), ["fd01::64"], ["fd02::64"], connections_per_pair=60, hash_layer=3, seed=1
+        build_fabric(6, 1, 1, ip_version=6), ["fd01::64"], ["fd02::64"], connections_per_pair=60, hash_layer=3, seed=1
     )
     assert max(old.all_up.shares) == 1.0
     assert max(new.all_up.shares) < 0.5
@@ -202,7 +202,7 @@ def test_applied_plan_spreads_as_predicted_and_is_removed(
 ) -> None:
     if not SEED_FILE.exists():
         pytest.skip("this kernel has no fib_multipath_hash_seed (it came with Linux 6.11)")
-    fabric = build_fabric(routers, clients=1, servers=3, version=version)
+    fabric = build_fabric(routers, clients=1, servers=3, ip_version=version)
     plan = plan_routes(fabric)
     script = tmp_path / "routes.sh"
     script.write_text(make_host_script(plan, plan.find_host_plan("clients"), script.name))

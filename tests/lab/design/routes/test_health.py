@@ -145,7 +145,11 @@ def test_cumulus_topology_survives_lost_routers() -> None:
 def test_counted_spread_of_versions_and_policies_is_predicted(routers: int, version: int, layer: int) -> None:
     """Flows between several clients and servers, so that addresses alone spread them too."""
     result = verify_route_plan(
-        build_fabric(routers, clients=4, servers=4, version=version), "", flow_count=32, loss_count=0, hash_layer=layer
+        build_fabric(routers, clients=4, servers=4, ip_version=version),
+        "",
+        flow_count=32,
+        loss_count=0,
+        hash_layer=layer,
     )
     assert result.spread.is_as_predicted, result.spread
     assert sum(share > 0 for share in result.spread.predicted) >= 2

@@ -70,7 +70,7 @@ def read_kernel_state(version: int) -> list[str]:
 def apply_and_remove_script(host: HostPlan, tmp_path: Path, version: int) -> list[str]:
     """The kernel state after the script applied the plan; the script removes it again."""
     run_ip("addr", "add", ADDRESS[version], "dev", DEVICE, *(["nodad"] if version == 6 else []))
-    plan = plan_routes(build_fabric(3, clients=1, servers=1, version=version))
+    plan = plan_routes(build_fabric(3, clients=1, servers=1, ip_version=version))
     script = tmp_path / "routes.sh"
     script.write_text(make_host_script(plan, host, script.name))
     command = ["ip", "netns", "exec", NAMESPACE, "sh", str(script)]
@@ -106,7 +106,7 @@ def wait_for_kernel_state(expected: list[str], version: int, process: subprocess
 @pytest.mark.skipif(not NETWORKD.exists(), reason="systemd-networkd is not installed")
 @pytest.mark.parametrize("version", [4, 6])
 def test_networkd_makes_same_rules_and_routes(namespace: None, tmp_path: Path, version: int) -> None:
-    host = plan_routes(build_fabric(3, clients=1, servers=1, version=version)).find_host_plan("clients")
+    host = plan_routes(build_fabric(3, clients=1, servers=1, ip_version=version)).find_host_plan("clients")
     expected = apply_and_remove_script(host, tmp_path, version)
     folder = tmp_path / "network"
     for name, text in make_networkd_files(host).items():
@@ -128,7 +128,7 @@ def test_networkd_makes_same_rules_and_routes(namespace: None, tmp_path: Path, v
 )
 @pytest.mark.parametrize("version", [4, 6])
 def test_network_manager_makes_same_rules_and_routes(namespace: None, tmp_path: Path, version: int) -> None:
-    host = plan_routes(build_fabric(3, clients=1, servers=1, version=version)).find_host_plan("clients")
+    host = plan_routes(build_fabric(3, clients=1, servers=1, ip_version=version)).find_host_plan("clients")
     expected = apply_and_remove_script(host, tmp_path, version)
     (text,) = [text for name, text in make_keyfile_files(host).items() if name.endswith(".nmconnection")]
     site = configparser.ConfigParser(strict=False, interpolation=None)
@@ -159,7 +159,7 @@ def test_network_manager_makes_same_rules_and_routes(namespace: None, tmp_path: 
 @pytest.mark.parametrize("version", [4, 6])
 def test_script_keeps_rules_of_the_site(namespace: None, tmp_path: Path, version: int) -> None:
     """A rule of the site with the preference of one of ours stays, whether the plan is applied or removed."""
-    host = plan_routes(build_fabric(3, clients=1, servers=1, version=version)).find_host_plan("clients")
+    host = plan_routes(build_fabric(3, clients=1, servers=1, ip_version=version)).find_host_plan("clients")
     target = "192.0.2.0/24" if version == 4 else "2001:db8::/32"
     run_ip(f"-{version}", "rule", "add", "pref", str(host.rules[0].preference), "to", target, "table", "500")
     apply_and_remove_script(host, tmp_path, version)
@@ -168,7 +168,7 @@ def test_script_keeps_rules_of_the_site(namespace: None, tmp_path: Path, version
 
 def test_standby_of_ipv6_carries_nothing_at_first(namespace: None, tmp_path: Path) -> None:
     """The kernel takes a route of the active routers, not that of the standby."""
-    fabric = build_fabric(3, clients=1, servers=1, version=6)
+    fabric = build_fabric(3, clients=1, servers=1, ip_version=6)
     fabric = replace(fabric, routers=(*fabric.routers[:2], replace(fabric.routers[2], priority=1)))
     plan = plan_routes(fabric)
     run_ip("addr", "add", ADDRESS[6], "dev", DEVICE, "nodad")

@@ -113,7 +113,7 @@ def test_cumulus_plan_has_no_fault(cumulus: Fabric) -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.integers(1, 16), st.integers(1, 5), st.integers(1, 4), st.sampled_from([4, 6]))
 def test_every_host_reaches_other_side_by_every_router(routers: int, clients: int, servers: int, version: int) -> None:
-    fabric = build_fabric(routers, clients, servers, version=version)
+    fabric = build_fabric(routers, clients, servers, ip_version=version)
     plan = plan_routes(fabric)
     for own_side, other_side in ((fabric.near, fabric.far), (fabric.far, fabric.near)):
         gateways = [router.near_address if own_side is fabric.near else router.far_address for router in fabric.routers]

@@ -138,7 +138,7 @@ def test_check_reads_all_files_of_a_plan(system: str, file_format: str) -> None:
 
 
 def test_ipv6_active_routers_have_the_lower_metric() -> None:
-    fabric = build_fabric(3, version=6)
+    fabric = build_fabric(3, ip_version=6)
     fabric = replace(fabric, routers=(*fabric.routers[:2], replace(fabric.routers[2], priority=1)))
     host = plan_routes(fabric).find_host_plan("clients")
     main = [(len(route.hops), route.metric) for route in host.routes if route.table == "main"]

@@ -57,7 +57,7 @@ ACTIVE_METRIC = ("1024", "5000")
 @cache
 def build_planned_fabric(version: int) -> Fabric:
     """Two routers and a standby, and a class of hosts whose system file asks for settings."""
-    fabric = build_fabric(3, version=version)
+    fabric = build_fabric(3, ip_version=version)
     near = replace(fabric.near, classes=tuple(replace(each, settings=SITE_SETTINGS) for each in fabric.near.classes))
     routers = (*fabric.routers[:-1], replace(fabric.routers[-1], priority=1))
     return replace(fabric, near=near, routers=routers)

@@ -31,9 +31,11 @@ def parse_command_lines(path: Path) -> dict[str, str]:
     return {name: exe[1] if exe else "" for name, exe in matches.items() if name not in ("run", "SCORE", "SCOREX")}
 
 
-@pytest.mark.parametrize(("ini", "result", "stamp", "extended"), RECORDED, ids=["standard", "every option"])
-def test_command_lines_equal_recorded_io500_command_lines(ini: str, result: str, stamp: str, extended: bool) -> None:
-    config, wanted = read_ini_file(DATA / ini), parse_command_lines(DATA / result)
+@pytest.mark.parametrize(("ini_file", "result_file", "stamp", "extended"), RECORDED, ids=["standard", "every option"])
+def test_command_lines_equal_recorded_io500_command_lines(
+    ini_file: str, result_file: str, stamp: str, extended: bool
+) -> None:
+    config, wanted = read_ini_file(DATA / ini_file), parse_command_lines(DATA / result_file)
     phases = list_io500_phases(extended)
     assert [phase.name for phase in phases] == list(wanted)
     for phase in phases:
@@ -44,12 +46,12 @@ def test_command_lines_equal_recorded_io500_command_lines(ini: str, result: str,
             ), phase.name
 
 
-@pytest.mark.parametrize("name", ["short.ini", "options.ini"])
-def test_command_lines_and_hash_equal_the_installed_io500(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("ini_file", ["short.ini", "options.ini"])
+def test_command_lines_and_hash_equal_the_installed_io500(ini_file: str, tmp_path: Path) -> None:
     program = shutil.which("io500")
     if program is None:
         pytest.skip("there is no io500 on PATH to compare with")
-    text = re.sub(r"/scratch|/home/user", ".", (DATA / "io500" / name).read_text(encoding="utf-8"))
+    text = re.sub(r"/scratch|/home/user", ".", (DATA / "io500" / ini_file).read_text(encoding="utf-8"))
     # One process, without a launcher.
     (tmp_path / "my.ini").write_text(text.replace("nproc = 2", "nproc = 1"))
     (tmp_path / "search.sh").write_text("#!/bin/sh\n")

@@ -36,10 +36,10 @@ def test_ini_ignores_case_order_and_comments() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "flag"), [("TRUE", True), ("true", True), ("1", True), ("False", False), ("0", False)]
+    ("flag_text", "expected_flag"), [("TRUE", True), ("true", True), ("1", True), ("False", False), ("0", False)]
 )
-def test_flags_have_four_names(word: str, flag: bool) -> None:
-    assert parse_ini(f"[find]\nrun = {word}\n", "x.ini").get_flag("find", "run") is flag
+def test_flags_have_four_names(flag_text: str, expected_flag: bool) -> None:
+    assert parse_ini(f"[find]\nrun = {flag_text}\n", "x.ini").get_flag("find", "run") is expected_flag
 
 
 @pytest.mark.parametrize("extra", [True, False])

@@ -152,7 +152,7 @@ def test_violations_of_a_phase_are_reported(sentences: list[str], expected_text:
 
 
 @pytest.mark.parametrize(
-    ("changes", "dry_run", "expected_text"),
+    ("changed_settings", "dry_run", "expected_text"),
     [
         ({}, False, []),
         ({}, True, ["DRY RUN MODE ACTIVATED"]),
@@ -166,8 +166,8 @@ def test_violations_of_a_phase_are_reported(sentences: list[str], expected_text:
     ],
 )
 def test_settings_that_break_the_rules_make_the_run_invalid(
-    changes: dict[tuple[str, str], str], dry_run: bool, expected_text: list[str]
+    changed_settings: dict[tuple[str, str], str], dry_run: bool, expected_text: list[str]
 ) -> None:
-    rules = Io500Rules(DEFAULT_CONFIG.replace_values(changes))
+    rules = Io500Rules(DEFAULT_CONFIG.replace_values(changed_settings))
     assert list(rules.check_settings(dry_run)) == expected_text
     assert rules.run_is_valid is not bool(expected_text)

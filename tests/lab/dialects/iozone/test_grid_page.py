@@ -102,13 +102,13 @@ def test_the_widest_automatic_grid_is_not_cut_on_a_desktop(tmp_path: Path) -> No
 
 @pytest.mark.browser
 @pytest.mark.skipif(find_browser() is None, reason="no Chromium is installed (Debian: apt install chromium)")
-@pytest.mark.parametrize("width", [1280, 390])
-def test_grid_page_has_no_overflow_and_no_overlapping_text(tmp_path: Path, width: int) -> None:
+@pytest.mark.parametrize("window_width", [1280, 390])
+def test_grid_page_has_no_overflow_and_no_overlapping_text(tmp_path: Path, window_width: int) -> None:
     write_page(tmp_path, cached=True)
     overlaps = """(() => { const boxes = [...document.querySelectorAll('.surface th, .surface td')].map(one =>
       one.getBoundingClientRect()); return boxes.some((a, i) => boxes.some((b, j) => i < j && a.left < b.right - 1 &&
       b.left < a.right - 1 && a.top < b.bottom - 1 && b.top < a.bottom - 1)); })()"""
     with browser() as tab:
-        tab.open(tmp_path / "page.html", width=width)
+        tab.open(tmp_path / "page.html", width=window_width)
         assert tab.evaluate(WIDER) == 0
         assert tab.evaluate(overlaps) is False

@@ -98,11 +98,11 @@ def test_file_has_complete_records_as_in_iozone() -> None:
     ]
 
 
-@pytest.mark.parametrize("line", WRONG_ARGUMENTS)
-def test_invalid_arguments_get_one_sentence(line: str) -> None:
+@pytest.mark.parametrize("command_line", WRONG_ARGUMENTS)
+def test_invalid_arguments_get_one_sentence(command_line: str) -> None:
     with pytest.raises(UserError) as caught:
-        parse_text(line)
-    assert WRONG_ARGUMENTS[line] in str(caught.value)
+        parse_text(command_line)
+    assert WRONG_ARGUMENTS[command_line] in str(caught.value)
     assert str(caught.value).endswith(".")
 
 
@@ -162,15 +162,15 @@ def test_first_finished_child_stops_all_by_default() -> None:
     )
 
 
-def make_phase(name: str, *rows: tuple[int, float, float, float], elapsed: float = 2.0) -> PhaseRecord:
+def make_phase(phase_id: str, *rows: tuple[int, float, float, float], elapsed_s: float = 2.0) -> PhaseRecord:
     """A finished phase; rows are (bytes, transfer, fsync, close)."""
-    end = PhaseEndLine(phase=name, seconds=IntervalSeconds(elapsed=elapsed))
+    end = PhaseEndLine(phase=phase_id, seconds=IntervalSeconds(elapsed=elapsed_s))
     table = TableLine(
-        phase=name,
+        phase=phase_id,
         columns=COLUMNS,
         rows=tuple((n, row[0], 1, *row[1:]) for n, row in enumerate(rows)),
     )
-    return PhaseRecord(PhaseBeginLine(phase=name), end, tasks=[table])
+    return PhaseRecord(PhaseBeginLine(phase=phase_id), end, tasks=[table])
 
 
 class FakeRecord:
@@ -203,7 +203,7 @@ def test_table_is_parsed_by_iozone_readers() -> None:
 
 
 def test_throughput_sums_children_parent_waits_for_last() -> None:
-    record = FakeRecord(make_phase("write", (1024 << 10, 1.0, 0, 0), (512 << 10, 2.0, 0, 0), elapsed=2.0))
+    record = FakeRecord(make_phase("write", (1024 << 10, 1.0, 0, 0), (512 << 10, 2.0, 0, 0), elapsed_s=2.0))
     settings = parse_text("-t 2 -i 0 -C")
     text = iozone_tables.format_throughput_blocks(IozoneCell(1024, 4, 2), record, settings)  # type: ignore[arg-type]
     assert "Children see throughput for  2 initial writers \t=    1280.00 kB/sec" in text

@@ -157,15 +157,15 @@ def make_phase(
     direct: bool = False,
     residency: float | None = 0.0,
     fsync: int = 0,
-    planned: int = GIB,
-    moved: int = GIB,
+    planned_bytes: int = GIB,
+    moved_bytes: int = GIB,
     failed: int = 0,
 ) -> PhaseRecord:
     writes = op == "write"
     latency = {"fsync": LatencySummary(count=fsync)} if fsync else {}
     end = PhaseEndLine(
         phase="p",
-        bytes=ByteCounts(planned, moved, 0 if writes else moved, moved if writes else 0),
+        bytes=ByteCounts(planned_bytes, moved_bytes, 0 if writes else moved_bytes, moved_bytes if writes else 0),
         ops=OperationCounts(1, 1, failed=failed),
         latency=latency,
         residency=residency,
@@ -332,7 +332,7 @@ def test_interrupted_check_preserves_measured_parts(fake_engine: Fake, target: P
 
 
 @pytest.mark.parametrize(
-    ("system", "text"),
+    ("system", "expected_text"),
     [
         ({"type": "proc"}, "proc, which is no file system for data: name another directory"),
         ({}, "a kind of its own, which is no file system for data: name another directory"),
@@ -341,18 +341,18 @@ def test_interrupted_check_preserves_measured_parts(fake_engine: Fake, target: P
         ({"type": "nfs", "network": True}, "which says that it has a size of 0 bytes"),
     ],
 )
-def test_zero_size_message_names_likely_cause(system: dict[str, Any], text: str) -> None:
-    assert text in describe_zero_size(system)
+def test_zero_size_message_names_likely_cause(system: dict[str, Any], expected_text: str) -> None:
+    assert expected_text in describe_zero_size(system)
 
 
 @pytest.mark.parametrize(
-    ("settings", "text"), [({"type": "iso9660"}, "read-only"), ({"available": 10 * MIB}, "MiB free")]
+    ("settings", "expected_text"), [({"type": "iso9660"}, "read-only"), ({"available": 10 * MIB}, "MiB free")]
 )
 def test_impossible_check_prints_one_sentence(
-    fake_engine: Fake, target: Path, archive: Path, settings: dict[str, Any], text: str
+    fake_engine: Fake, target: Path, archive: Path, settings: dict[str, Any], expected_text: str
 ) -> None:
     fake_engine(**settings)
-    with pytest.raises(MachineError, match=text):
+    with pytest.raises(MachineError, match=expected_text):
         check(target, archive)
 
 

@@ -33,12 +33,12 @@ def parse_utc(text: str) -> datetime:
     return datetime.fromisoformat(text).replace(tzinfo=UTC)
 
 
-def event(name: str, text: str, *parts: str, dependents: bool = True) -> Event:
-    return Event(name, "failure", name, parse_time_interval(text), parts, dependents)
+def make_event(name: str, text: str, *parts: str, affects_dependents: bool = True) -> Event:
+    return Event(name, "failure", name, parse_time_interval(text), parts, affects_dependents)
 
 
 @pytest.mark.parametrize(
-    ("text", "first", "seconds"),
+    ("text", "expected_first", "expected_length_s"),
     [
         ("2013", "2013-01-01", 365 * 86400),
         ("2012-02", "2012-02-01", 29 * 86400),
@@ -51,10 +51,10 @@ def event(name: str, text: str, *parts: str, dependents: bool = True) -> Event:
         ("2013-12-06T01:00/2013-12-06T02:00", "2013-12-06T01:00", 3660),
     ],
 )
-def test_digits_of_a_time_determine_its_interval(text: str, first: str, seconds: float) -> None:
+def test_digits_of_a_time_determine_its_interval(text: str, expected_first: str, expected_length_s: float) -> None:
     interval = parse_time_interval(text)
-    assert interval.first == parse_utc(first)
-    assert interval.last - interval.first == timedelta(seconds=seconds) - timedelta(microseconds=1)
+    assert interval.first == parse_utc(expected_first)
+    assert interval.last - interval.first == timedelta(seconds=expected_length_s) - timedelta(microseconds=1)
 
 
 def test_precision_overrides_the_digits_of_a_time() -> None:
@@ -110,16 +110,16 @@ def test_the_distance_is_to_the_nearer_end() -> None:
 
 def test_certain_events_precede_possible_events() -> None:
     during = TimeInterval(parse_utc("2014-03-17T06:00"), parse_utc("2014-03-17T18:00"))
-    inside, day = event("inside", "2014-03-17T09:30"), event("day", "2014-03-17")
-    before, after = event("before", "2014-03-16"), event("after", "2014-03-18T01:00")
+    inside, day = make_event("inside", "2014-03-17T09:30"), make_event("day", "2014-03-17")
+    before, after = make_event("before", "2014-03-16"), make_event("after", "2014-03-18T01:00")
     everything = [after, day, before, inside]
-    assert [event.id for event in find_matching_events(everything, during)] == ["inside", "day"]
+    assert [make_event.id for make_event in find_matching_events(everything, during)] == ["inside", "day"]
     near = find_matching_events(everything, during, tolerance=timedelta(hours=7))
-    assert [event.id for event in near] == ["inside", "before", "day", "after"]
+    assert [make_event.id for make_event in near] == ["inside", "before", "day", "after"]
 
 
 @pytest.mark.parametrize(
-    ("part", "dependents", "touched"),
+    ("part", "dependents", "is_affected"),
     [
         ("d2", True, True),
         ("g1", True, True),
@@ -130,19 +130,19 @@ def test_certain_events_precede_possible_events() -> None:
         ("d2", False, True),
     ],
 )
-def test_failed_drive_affects_its_dependents(part: str, dependents: bool, touched: bool) -> None:
-    failed = event("failed", "2014-03-17", "d2", dependents=dependents)
-    assert failed.affects_part(part, SYSTEM) is touched
+def test_failed_drive_affects_its_dependents(part: str, dependents: bool, is_affected: bool) -> None:
+    failed = make_event("failed", "2014-03-17", "d2", affects_dependents=dependents)
+    assert failed.affects_part(part, SYSTEM) is is_affected
     events = find_matching_events([failed], parse_time_interval("2014-03"), [part], SYSTEM)
-    assert bool(events) is touched
+    assert bool(events) is is_affected
 
 
 def test_event_without_parts_affects_every_part() -> None:
-    assert event("all", "2014").affects_part("anything")
-    named_event = event("named", "2014", "n[1-3]")
+    assert make_event("all", "2014").affects_part("anything")
+    named_event = make_event("named", "2014", "n[1-3]")
     assert named_event.affects_part("n2")
     assert not named_event.affects_part("n4")
-    assert event("group", "2014", "drives").affects_part("d3", SYSTEM)
+    assert make_event("group", "2014", "drives").affects_part("d3", SYSTEM)
 
 
 def write_event_file(folder: Path, **members: Any) -> Path:
@@ -178,7 +178,7 @@ def test_times_without_quotation_marks_in_toml_are_read_too(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("members", "text"),
+    ("members", "expected_text"),
     [
         ({"schema": "sonde-event/2"}, "schema"),
         ({"events": None}, "events"),
@@ -198,26 +198,28 @@ def test_times_without_quotation_marks_in_toml_are_read_too(tmp_path: Path) -> N
         ({"events": [{**EVENT_DOCUMENT, "id": "a b"}]}, "events.a b.id"),
     ],
 )
-def test_mistake_in_an_event_file_gets_a_one_sentence_error(members: dict[str, Any], text: str, tmp_path: Path) -> None:
+def test_mistake_in_an_event_file_gets_a_one_sentence_error(
+    members: dict[str, Any], expected_text: str, tmp_path: Path
+) -> None:
     path = write_event_file(tmp_path, **members)
     with pytest.raises(EventError) as caught:
         read_events_file(path, SYSTEM)
     message = str(caught.value)
     assert caught.value.exit_code == EXIT_BAD_INPUT
     assert message.startswith(str(path))
-    assert text in message
+    assert expected_text in message
     assert "\n" not in message
     assert message[-1] in ".?"
 
 
 @pytest.mark.parametrize(
-    ("line", "text"),
+    ("line", "expected_text"),
     [("{", "line 2 is not JSON"), ("{}", "line 2: schema is missing"), ("[]", "line 2: schema is missing")],
 )
-def test_invalid_line_is_reported_with_its_number(line: str, text: str, tmp_path: Path) -> None:
+def test_invalid_line_is_reported_with_its_number(line: str, expected_text: str, tmp_path: Path) -> None:
     path = tmp_path / "events.ndjson"
     path.write_text(json.dumps({"schema": "sonde-event/1", **EVENT_DOCUMENT}) + f"\n{line}\n", encoding="utf-8")
-    with pytest.raises(EventError, match=text):
+    with pytest.raises(EventError, match=expected_text):
         read_events_file(path)
 
 
@@ -305,25 +307,28 @@ def test_minimal_event_has_empty_optional_members() -> None:
     assert (bare.parts, bare.affects_dependents, bare.details, bare.system, bare.changes) == ((), True, "", "", None)
     assert (bare.who, bare.source, bare.tags, bare.resolve_parts()) == ("", "", (), ())
     with pytest.raises(EventError) as caught:
-        event("x", "2014", "d9").resolve_parts(SYSTEM)
+        make_event("x", "2014", "d9").resolve_parts(SYSTEM)
     assert str(caught.value).startswith('event x: parts: names "d9", which nothing in the system has')
     with pytest.raises(EventError, match=r"^event x: parts: .*smaller number first"):
-        event("x", "2014", "d[4-1]").resolve_parts()
-    assert event("x", "2014", "d[1-2]", "fs").resolve_parts(SYSTEM) == ("d1", "d2", "fs")
+        make_event("x", "2014", "d[4-1]").resolve_parts()
+    assert make_event("x", "2014", "d[1-2]", "fs").resolve_parts(SYSTEM) == ("d1", "d2", "fs")
 
 
 def test_events_at_one_time_are_in_the_order_of_their_names(tmp_path: Path) -> None:
     during = parse_time_interval("2014-03")
-    both = [event("b", "2014-03-17"), event("a", "2014-03-17"), event("c", "2014-03-16")]
-    assert [event.id for event in find_matching_events(both, during)] == ["c", "a", "b"]
+    both = [make_event("b", "2014-03-17"), make_event("a", "2014-03-17"), make_event("c", "2014-03-16")]
+    assert [make_event.id for make_event in find_matching_events(both, during)] == ["c", "a", "b"]
     edge = TimeInterval(parse_utc("2014-03-18"), parse_utc("2014-03-19"))
     assert find_matching_events(both[:1], edge) == []
     assert find_matching_events(both[:1], edge, tolerance=timedelta(microseconds=1)) == both[:1]
     assert find_matching_events(both[:1], TimeInterval(parse_utc("2014-03-15"), parse_utc("2014-03-17"))) == both[:1]
-    exact = [event("part", "2014-03-17/2014-03-19"), event("whole", "2014-03-18")]
-    assert [event.id for event in find_matching_events(exact, parse_time_interval("2014-03-18"))] == ["whole", "part"]
+    exact = [make_event("part", "2014-03-17/2014-03-19"), make_event("whole", "2014-03-18")]
+    assert [make_event.id for make_event in find_matching_events(exact, parse_time_interval("2014-03-18"))] == [
+        "whole",
+        "part",
+    ]
     events = [{**EVENT_DOCUMENT, "id": name} for name in ("z", "y")]
-    assert [event.id for event in read_events_file(write_event_file(tmp_path, events=events))] == ["y", "z"]
+    assert [make_event.id for make_event in read_events_file(write_event_file(tmp_path, events=events))] == ["y", "z"]
 
 
 def test_ndjson_line_is_parsed_as_an_event(tmp_path: Path) -> None:
@@ -332,8 +337,8 @@ def test_ndjson_line_is_parsed_as_an_event(tmp_path: Path) -> None:
             "details": "D",
             "system": "S", "who": "W", "source": "Q", "scope": "parts", "changes": {"x": [1, "2"]}}  # fmt: skip
     path.write_text(f"\n{json.dumps(line)}\n \n", encoding="utf-8")
-    (event,) = read_events_file(path)
-    assert event == Event(
+    (make_event,) = read_events_file(path)
+    assert make_event == Event(
         "e", "failure", "a disk", TimeInterval(parse_utc("2014-03-16T23:00"), parse_utc("2014-03-17T01:00")),
         ("d1",), False, "D", "S", {"x": (1, "2")}, "W", "Q", ("a",),
     )  # fmt: skip

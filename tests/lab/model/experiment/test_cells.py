@@ -24,7 +24,7 @@ def build_experiment(**members: Any) -> Experiment:
     return make_experiment({"schema": "sonde-experiment/2", "plan": PLAN, **members}, "made.toml")
 
 
-def sweep(path: str, values: Any, **more: Any) -> dict[str, Any]:
+def make_sweep(path: str, values: Any, **more: Any) -> dict[str, Any]:
     return {"paths": path, "values": values, **more}
 
 
@@ -34,7 +34,7 @@ def test_an_experiment_without_a_sweep_is_one_cell() -> None:
 
 def test_a_grid_has_every_pair_and_the_last_axis_runs_fastest() -> None:
     experiment = build_experiment(
-        sweep=[sweep("data.access.transfer", ["4KiB", "64KiB"]), sweep("data.io.queue_depth", [1, 8])]
+        sweep=[make_sweep("data.access.transfer", ["4KiB", "64KiB"]), make_sweep("data.io.queue_depth", [1, 8])]
     )
     assert [cell.id for cell in experiment.cells] == [
         "transfer=4KiB,queue_depth=1",
@@ -48,7 +48,7 @@ def test_a_grid_has_every_pair_and_the_last_axis_runs_fastest() -> None:
 def test_a_grid_has_as_many_cells_as_the_product_and_no_two_alike(sizes: list[int]) -> None:
     paths = ["data.io.queue_depth", "tasks.threads", "data.access.segments"]
     experiment = build_experiment(
-        sweep=[sweep(path, list(range(1, size + 1))) for path, size in zip(paths, sizes, strict=False)]
+        sweep=[make_sweep(path, list(range(1, size + 1))) for path, size in zip(paths, sizes, strict=False)]
     )
     total = 1
     for size in sizes:
@@ -59,8 +59,8 @@ def test_a_grid_has_as_many_cells_as_the_product_and_no_two_alike(sizes: list[in
 def test_one_at_a_time_sweep_varies_each_axis_from_the_plan_values() -> None:
     experiment = build_experiment(
         sweep=[
-            sweep("data.access.transfer", ["4KiB", "64KiB", "1MiB"], kind="one_at_a_time"),
-            sweep("data.io.queue_depth", [4, 8], kind="one_at_a_time"),
+            make_sweep("data.access.transfer", ["4KiB", "64KiB", "1MiB"], kind="one_at_a_time"),
+            make_sweep("data.io.queue_depth", [4, 8], kind="one_at_a_time"),
         ]
     )
     # the plan's own transfer is on the first axis; its queue depth is not on the second one
@@ -83,7 +83,7 @@ def test_members_that_change_together_are_one_axis() -> None:
 
 
 def test_cell_changes_its_member_and_no_other() -> None:
-    experiment = build_experiment(sweep=[sweep("phases.read.stop.stonewall", ["1s"], name="wall")])
+    experiment = build_experiment(sweep=[make_sweep("phases.read.stop.stonewall", ["1s"], name="wall")])
     plan = experiment.build_plan_of_cell(experiment.cells[0], "/d")
     assert plan.document["phases"][1]["stop"] == {"stonewall": "1s"}
     assert "stop" not in plan.document["phases"][0]
@@ -132,7 +132,7 @@ def test_axis_limited_to_some_plans_varies_only_these_plans() -> None:
         {
             "schema": "sonde-experiment/2",
             "plans": [{"id": "one", "plan": PLAN}, {"id": "two", "plan": other}],
-            "sweep": [sweep("data.io.queue_depth", [1, 2], plans="one")],
+            "sweep": [make_sweep("data.io.queue_depth", [1, 2], plans="one")],
         },
         "made.toml",
     )
@@ -141,7 +141,7 @@ def test_axis_limited_to_some_plans_varies_only_these_plans() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "values"),
+    ("written", "expected_values"),
     [
         ({"from": "4KiB", "to": "64KiB", "factor": 4}, ["4KiB", "16KiB", "64KiB"]),
         ({"from": "1MB", "to": "3MB", "step": "1MB"}, ["1MB", "2MB", "3MB"]),
@@ -150,8 +150,8 @@ def test_axis_limited_to_some_plans_varies_only_these_plans() -> None:
         (["a", "b"], ["a", "b"]),
     ],
 )
-def test_values_from_one_end_to_the_other(written: Any, values: list[Any]) -> None:
-    assert expand_values(written) == values
+def test_values_from_one_end_to_the_other(written: Any, expected_values: list[Any]) -> None:
+    assert expand_values(written) == expected_values
 
 
 def test_a_profile_changes_members_and_values_of_an_axis() -> None:
@@ -159,7 +159,7 @@ def test_a_profile_changes_members_and_values_of_an_axis() -> None:
         "schema": "sonde-experiment/2",
         "plan": PLAN,
         "clients": {"nodes": 8},
-        "sweep": [sweep("data.access.transfer", ["4KiB", "64KiB"])],
+        "sweep": [make_sweep("data.access.transfer", ["4KiB", "64KiB"])],
         "expect": [{"id": "e", "level": "measured", "claim": 'bandwidth(read, transfer="64KiB") > 1'}],
         "profiles": {"ci": {"clients.nodes": 1, "sweep.transfer": ["4KiB"], "data.access.segments": 1}},
     }
@@ -181,15 +181,15 @@ def test_a_setting_reaches_one_variant() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "text"),
+    ("path", "expected_text"),
     [
         ("variants.afer.engine", 'Did you mean "after"'),
         ("variants.after", "names no member"),
         ("variants.after.engin", '"engin"'),
     ],
 )
-def test_setting_of_an_unknown_variant_is_rejected(path: str, text: str) -> None:
-    with pytest.raises(UserError, match=text):
+def test_setting_of_an_unknown_variant_is_rejected(path: str, expected_text: str) -> None:
+    with pytest.raises(UserError, match=expected_text):
         change_members_by_path(build_experiment(variants=[{"id": "before"}, {"id": "after"}]), {path: "x"})
 
 
@@ -201,7 +201,7 @@ def test_settings_are_checked_again() -> None:
 
 
 def test_axis_value_matches_its_text_or_an_equal_byte_count() -> None:
-    axis = build_experiment(sweep=[sweep("data.access.transfer", ["4KiB", "1MiB"])]).axes[0]
+    axis = build_experiment(sweep=[make_sweep("data.access.transfer", ["4KiB", "1MiB"])]).axes[0]
     assert [
         getattr(axis.find_axis_value(spelling), "value", None) for spelling in ("1MiB", "1024KiB", 4096, "2MiB", "big")
     ] == [
@@ -215,7 +215,7 @@ def test_axis_value_matches_its_text_or_an_equal_byte_count() -> None:
 
 def test_every_value_of_a_large_sweep_is_validated() -> None:
     wrong = [*range(1, 20), -1]
-    axes = [sweep("data.io.queue_depth", list(range(1, 21))), sweep("tasks.threads", wrong)]
+    axes = [make_sweep("data.io.queue_depth", list(range(1, 21))), make_sweep("tasks.threads", wrong)]
     with pytest.raises(ExperimentError, match="threads=-1"):
         build_experiment(sweep=axes)
     axes[1]["values"] = wrong[:-1]
@@ -244,7 +244,7 @@ def test_profile_changes_data_members_of_data_plans_only() -> None:
 @pytest.mark.parametrize(("most", "refused"), [(6, False), (5, True)])
 def test_experiment_with_too_many_cells_is_rejected(monkeypatch: pytest.MonkeyPatch, most: int, refused: bool) -> None:
     monkeypatch.setattr("sonde.model.experiment.checks.MAX_CELLS", most)
-    grid = [sweep("data.access.transfer", ["4KiB", "64KiB"]), sweep("data.io.queue_depth", [1, 8, 16])]
+    grid = [make_sweep("data.access.transfer", ["4KiB", "64KiB"]), make_sweep("data.io.queue_depth", [1, 8, 16])]
     if refused:
         with pytest.raises(ExperimentError, match="sweep makes 6 cells; more than 5 cannot be meant"):
             build_experiment(sweep=grid)

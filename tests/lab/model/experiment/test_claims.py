@@ -118,7 +118,7 @@ def test_names_of_metrics_and_functions_do_not_overlap() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "operator", "threshold", "outcome"),
+    ("low", "high", "operator", "threshold", "expected_verdict"),
     [
         (1.3, 1.5, ">=", 1.3, ClaimVerdict.HOLDS),
         (1.2, 1.29, ">=", 1.3, ClaimVerdict.FAILS),
@@ -135,9 +135,9 @@ def test_names_of_metrics_and_functions_do_not_overlap() -> None:
     ],
 )
 def test_interval_is_compared_with_the_threshold(
-    low: float, high: float, operator: str, threshold: float, outcome: ClaimVerdict
+    low: float, high: float, operator: str, threshold: float, expected_verdict: ClaimVerdict
 ) -> None:
-    assert compare_interval_with_threshold(low, high, operator, threshold) == outcome
+    assert compare_interval_with_threshold(low, high, operator, threshold) == expected_verdict
 
 
 @pytest.mark.parametrize("operator", [">=", "<=", ">", "<"])
@@ -164,10 +164,12 @@ def test_verdict_tolerance_scales_with_the_subtracted_values() -> None:
 
 @given(st.floats(-10, 10), st.floats(0, 5), st.floats(-10, 10), st.sampled_from([(">=", "<"), (">", "<=")]))
 def test_a_claim_and_its_opposite_never_both_hold(
-    low: float, width: float, threshold: float, pair: tuple[str, str]
+    low: float, width: float, threshold: float, opposite_operators: tuple[str, str]
 ) -> None:
     high = low + width
-    verdict, other = (compare_interval_with_threshold(low, high, operator, threshold) for operator in pair)
+    verdict, other = (
+        compare_interval_with_threshold(low, high, operator, threshold) for operator in opposite_operators
+    )
     assert (verdict == ClaimVerdict.HOLDS) == (other == ClaimVerdict.FAILS)
     assert (verdict == ClaimVerdict.UNDECIDED) == (other == ClaimVerdict.UNDECIDED)
 
@@ -189,7 +191,7 @@ def test_combined_verdict_fails_on_any_failure() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "limit"),
+    ("text", "expected_limit"),
     [
         ("bandwidth(write) >= 10 GB/s", 10e9),
         ("bandwidth(write) >= 10 GB/s - 10 %", 9e9),
@@ -198,11 +200,11 @@ def test_combined_verdict_fails_on_any_failure() -> None:
         ('bandwidth(write, transfer="1 MB/s") >= 3 MB/s', 3e6),
     ],
 )
-def test_a_limit_has_its_unit_and_its_tolerance(text: str, limit: float) -> None:
+def test_a_limit_has_its_unit_and_its_tolerance(text: str, expected_limit: float) -> None:
     claim = parse_claim(text)
     (comparison,) = claim.comparisons
     assert isinstance(comparison.right_operand, NumberLiteral)
-    assert comparison.right_operand.value == pytest.approx(limit)
+    assert comparison.right_operand.value == pytest.approx(expected_limit)
     assert claim.text == text
     assert all(value == "1 MB/s" for metric in claim.iterate_metrics() for value in metric.coordinates.values())
 

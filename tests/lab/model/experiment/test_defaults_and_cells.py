@@ -84,7 +84,7 @@ def test_axes_are_variant_file_system_mount_then_sweeps() -> None:
 
 
 @pytest.mark.parametrize(
-    ("written", "values"),
+    ("written", "expected_values"),
     [
         ({"from": 1, "to": 1, "step": 1}, [1]),
         ({"from": 0, "to": 2, "step": 1}, [0, 1, 2]),
@@ -95,8 +95,8 @@ def test_axes_are_variant_file_system_mount_then_sweeps() -> None:
         ({"from": 1, "to": 10_000, "step": 1}, list(range(1, 10_001))),
     ],
 )
-def test_values_run_from_one_end_to_the_other(written: dict[str, Any], values: list[Any]) -> None:
-    assert expand_values(written) == values
+def test_values_run_from_one_end_to_the_other(written: dict[str, Any], expected_values: list[Any]) -> None:
+    assert expand_values(written) == expected_values
 
 
 @pytest.mark.parametrize(

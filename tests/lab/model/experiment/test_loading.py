@@ -18,11 +18,11 @@ PHASES = [{"id": "w", "op": "write"}, {"id": "r", "op": "read", "stop": {"time":
 HEAD: dict[str, Any] = {"schema": "sonde-experiment/2"}
 
 
-def find_ready_plan(name: str) -> str:
+def find_ready_plan(plan_name: str) -> str:
     """A finder that knows one name."""
-    if name == "ready":
+    if plan_name == "ready":
         return str(Path(__file__).with_name("ready.json"))
-    raise PlanError(f"no plan {name}.")
+    raise PlanError(f"no plan {plan_name}.")
 
 
 @pytest.fixture
@@ -146,12 +146,12 @@ def test_claims_about_cells_removed_by_settings_are_valid() -> None:
         change_members_by_path(complete, less)
 
 
-@pytest.mark.parametrize(("values", "cells"), [(["2s", "9s"], ["limit=2s", "limit=9s"]),
+@pytest.mark.parametrize(("values", "expected_cells"), [(["2s", "9s"], ["limit=2s", "limit=9s"]),
                                                (["1s", "9s"], ["base", "limit=1s", "limit=9s"])])  # fmt: skip
-def test_axis_base_value_is_resolved_by_phase_id(values: list[str], cells: list[str]) -> None:
+def test_axis_base_value_is_resolved_by_phase_id(values: list[str], expected_cells: list[str]) -> None:
     sweep = {"name": "limit", "paths": "phases.r.stop.time", "values": values, "kind": "one_at_a_time"}
     experiment = make_experiment(HEAD | {"plan": {"phases": PHASES}, "sweep": [sweep]}, "x.toml")
-    assert [cell.id for cell in experiment.cells] == cells
+    assert [cell.id for cell in experiment.cells] == expected_cells
 
 
 def test_axis_over_experiment_members_has_the_plan_value_as_base() -> None:

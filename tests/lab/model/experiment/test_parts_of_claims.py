@@ -33,7 +33,7 @@ READ = MetricReference("bandwidth", "read", {})
 
 
 @pytest.mark.parametrize(
-    ("value", "unit"),
+    ("value", "expected_unit"),
     [
         ("bandwidth(w)", "B/s"),
         ("operations(w)", "op/s"),
@@ -52,8 +52,8 @@ READ = MetricReference("bandwidth", "read", {})
         ("(bandwidth(w) + bandwidth(r)) / 2", "B/s"),
     ],
 )
-def test_a_value_has_the_unit_of_its_metric_or_none(value: str, unit: str) -> None:
-    assert find_unit_of_value(parse_claim_value(value)) == unit
+def test_a_value_has_the_unit_of_its_metric_or_none(value: str, expected_unit: str) -> None:
+    assert find_unit_of_value(parse_claim_value(value)) == expected_unit
 
 
 def test_number_literal_is_dimensionless() -> None:
@@ -61,7 +61,7 @@ def test_number_literal_is_dimensionless() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "unit", "number"),
+    ("value", "unit", "expected_number"),
     [
         ("1.6 GB/s", "B/s", 1.6e9),
         ("20 kop/s", "op/s", 20e3),
@@ -71,8 +71,8 @@ def test_number_literal_is_dimensionless() -> None:
         (0.5, "1", 0.5),
     ],
 )
-def test_a_printed_number_is_read_by_its_unit(value: float | str, unit: str, number: float) -> None:
-    assert parse_published_number(value, unit) == pytest.approx(number)
+def test_a_printed_number_is_read_by_its_unit(value: float | str, unit: str, expected_number: float) -> None:
+    assert parse_published_number(value, unit) == pytest.approx(expected_number)
     assert isinstance(parse_published_number(value, unit), float)
 
 

@@ -24,7 +24,7 @@ def test_every_example_agrees_with_the_system_that_it_names(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("members", "text"),
+    ("members", "expected_text"),
     [
         ({"storage": {"pool": "FS9"}}, 'none of the pools of hpcs-demo. Did you mean'),
         ({"storage": {"pool": "FS2", "units": 3}}, 'storage.units is 3, but pool "FS2" of hpcs-demo has 2'),
@@ -37,14 +37,14 @@ def test_every_example_agrees_with_the_system_that_it_names(path: Path) -> None:
                       "control": {"networks.stroage.rate": "1 GB/s"}}]}, 'Did you mean "storage"?'),
     ],
 )  # fmt: skip
-def test_experiment_that_contradicts_the_system_is_reported(members: dict[str, Any], text: str) -> None:
+def test_experiment_that_contradicts_the_system_is_reported(members: dict[str, Any], expected_text: str) -> None:
     document = {"schema": "sonde-experiment/2", "plan": {"phases": [{"id": "w", "op": "write"}]}, **members}
     contradictions = find_contradictions(
         make_experiment(document, "x.toml"), read_system(find_system_file("hpcs-demo"))
     )
     assert len(contradictions) == 1
     assert contradictions[0].startswith("x.toml: ")
-    assert text in contradictions[0]
+    assert expected_text in contradictions[0]
 
 
 def test_shipped_systems_are_resolved_by_name() -> None:

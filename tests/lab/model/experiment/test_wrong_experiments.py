@@ -266,13 +266,15 @@ def test_unknown_profile_gets_a_suggestion() -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "text"), [(None, "no experiment file"), (b"\xff", "not UTF-8"), (b"x = [", "not valid TOML")]
+    ("content", "expected_text"), [(None, "no experiment file"), (b"\xff", "not UTF-8"), (b"x = [", "not valid TOML")]
 )
-def test_a_file_that_cannot_be_read_gets_one_sentence(content: bytes | None, text: str, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_gets_one_sentence(
+    content: bytes | None, expected_text: str, tmp_path: Path
+) -> None:
     path = tmp_path / "x.toml"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(ExperimentError, match=text):
+    with pytest.raises(ExperimentError, match=expected_text):
         read_experiment(path)
 
 

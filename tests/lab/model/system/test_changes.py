@@ -37,15 +37,15 @@ def by_id(system: System) -> dict[str, Any]:
     return {part["id"]: part for parts in system.resolve().values() if isinstance(parts, list) for part in parts}
 
 
-def differences(first: System, other: System) -> set[str]:
-    before, after = by_id(first), by_id(other)
+def list_differences(first_system: System, second_system: System) -> set[str]:
+    before, after = by_id(first_system), by_id(second_system)
     assert before.keys() == after.keys()
     return {name for name in before if before[name] != after[name]}
 
 
 def test_change_of_a_target_affects_that_target_only() -> None:
     slow = apply_changes(DEMO, {"targets.ost17.model.slowdown": 5})
-    assert differences(DEMO, slow) == {"ost17"}
+    assert list_differences(DEMO, slow) == {"ost17"}
     assert by_id(slow)["ost17"]["model"] == {"slowdown": 5.0}
     assert by_id(slow)["ost17"]["index"] == 17
     assert slow.find_targets("FS3") == DEMO.find_targets("FS3")
@@ -58,7 +58,7 @@ def test_random_changes_affect_the_selected_parts_only(data: st.DataObject, chos
     kind, system = chosen
     names = data.draw(st.lists(st.sampled_from(system.list_part_ids(kind)), min_size=1, max_size=3, unique=True))
     changed = apply_changes(system, {f"{kind}.{name}.title": "changed" for name in names})
-    assert differences(system, changed) == set(names)
+    assert list_differences(system, changed) == set(names)
     assert changed.list_part_ids(kind) == system.list_part_ids(kind)
     for server in system.list_part_ids("servers"):
         assert changed.find_partner(server) == system.find_partner(server)
@@ -95,7 +95,7 @@ def test_changed_value_is_parsed_like_a_file_value(
 
 def test_group_changes_apply_to_all_parts_and_none_removes() -> None:
     changed = apply_changes(DEMO, {"servers.oss.title": "t", "networks.storage.rate": None})
-    assert differences(DEMO, changed) >= {f"oss{number:02d}" for number in range(1, 15)}
+    assert list_differences(DEMO, changed) >= {f"oss{number:02d}" for number in range(1, 15)}
     assert "rate" not in by_id(changed)["storage"]
 
 
@@ -108,7 +108,7 @@ def test_changed_raid_group_keeps_its_shared_spares() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "text"),
+    ("member_path", "member_value", "expected_text"),
     [
         ("network.storage.rate", "1 GB/s", 'Did you mean "networks"?'),
         ("networks.stroage.rate", "1 GB/s", 'Did you mean "storage"?'),
@@ -121,8 +121,8 @@ def test_changed_raid_group_keeps_its_shared_spares() -> None:
         ("targets.ost17.server", "mds", "oss"),
     ],
 )
-def test_a_change_that_cannot_be_gets_one_sentence(path: str, value: object, text: str) -> None:
+def test_a_change_that_cannot_be_gets_one_sentence(member_path: str, member_value: object, expected_text: str) -> None:
     with pytest.raises(SystemFileError) as caught:
-        apply_changes(DEMO, {path: value})
-    assert text in str(caught.value)
+        apply_changes(DEMO, {member_path: member_value})
+    assert expected_text in str(caught.value)
     assert "\n" not in str(caught.value)

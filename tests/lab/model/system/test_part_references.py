@@ -22,26 +22,28 @@ def build_system(**kinds: list[dict[str, Any]]) -> System:
 
 
 @given(st.integers(1, 12), st.integers(1, 12))
-def test_each_server_gets_an_equal_block_of_targets(servers: int, each: int) -> None:
-    total = servers * each
+def test_each_server_gets_an_equal_block_of_targets(servers: int, targets_per_server: int) -> None:
+    total = servers * targets_per_server
     system = build_system(
         servers=[{"id": f"s[1-{servers}]"}],
         targets=[{"id": f"t[1-{total}]", "kind": "ost", "server": f"s[1-{servers}]"}],
     )
     for number in range(1, total + 1):
-        assert system.find_first_reference(f"t{number}", "server") == f"s{(number - 1) // each + 1}"
-    assert [len(system.find_targets(server)) for server in system.list_part_ids("servers")] == [each] * servers
+        assert system.find_first_reference(f"t{number}", "server") == f"s{(number - 1) // targets_per_server + 1}"
+    assert [len(system.find_targets(server)) for server in system.list_part_ids("servers")] == [
+        targets_per_server
+    ] * servers
 
 
 @given(st.integers(1, 10), st.integers(1, 10))
-def test_drives_are_distributed_evenly_over_raid_groups(groups: int, each: int) -> None:
+def test_drives_are_distributed_evenly_over_raid_groups(groups: int, drives_per_group: int) -> None:
     system = build_system(
-        drives=[{"id": f"d[1-{groups * each}]", "group": "all"}],
-        raid_groups=[{"id": f"g[1-{groups}]", "level": "0", "data": each, "drives": "all"}],
+        drives=[{"id": f"d[1-{groups * drives_per_group}]", "group": "all"}],
+        raid_groups=[{"id": f"g[1-{groups}]", "level": "0", "data": drives_per_group, "drives": "all"}],
     )
     runs = [system.find_references(group, "drives") for group in system.list_part_ids("raid_groups")]
     assert [drive for run in runs for drive in run] == list(system.list_part_ids("drives"))
-    assert {len(run) for run in runs} == {each}
+    assert {len(run) for run in runs} == {drives_per_group}
 
 
 def test_spares_serve_all_groups_or_the_groups_of_a_block() -> None:
@@ -141,12 +143,12 @@ def test_resolved_numbers_are_in_base_units() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "capacity"), [("stripe", 2 * 3000), ("concat", 3000 + 5000), ("mirror", 3000), ("zfs", 8000)]
+    ("volume_kind", "expected_bytes"), [("stripe", 2 * 3000), ("concat", 3000 + 5000), ("mirror", 3000), ("zfs", 8000)]
 )
-def test_the_size_of_a_volume(kind: str, capacity: int) -> None:
+def test_the_size_of_a_volume(volume_kind: str, expected_bytes: int) -> None:
     luns = [{"id": "a", "size": "3000 B"}, {"id": "b", "size": "5000 B"}]
-    system = build_system(luns=luns, volumes=[{"id": "v", "kind": kind, "members": ["a", "b"]}])
-    assert system.compute_capacity("v") == capacity
+    system = build_system(luns=luns, volumes=[{"id": "v", "kind": volume_kind, "members": ["a", "b"]}])
+    assert system.compute_capacity("v") == expected_bytes
 
 
 @pytest.mark.parametrize(
@@ -197,8 +199,10 @@ def test_file_system_depends_on_its_chain_without_standbys() -> None:
     assert find_all_dependencies(system, "d2") == {"box", "rack"}
 
 
-@pytest.mark.parametrize(("level", "copies"), [("1", True), ("10", True), ("0", False), ("6", False), ("none", False)])
-def test_parity_counts_copies_in_mirrors_only(level: str, copies: bool) -> None:
+@pytest.mark.parametrize(
+    ("level", "has_copies"), [("1", True), ("10", True), ("0", False), ("6", False), ("none", False)]
+)
+def test_parity_counts_copies_in_mirrors_only(level: str, has_copies: bool) -> None:
     group: dict[str, Any] = {"id": "g", "level": level, "drives": "d[1-4]", "data": 2, "parity": 2}
     if level in ("0", "none"):
         group |= {"data": 4, "parity": 0}
@@ -207,4 +211,4 @@ def test_parity_counts_copies_in_mirrors_only(level: str, copies: bool) -> None:
     )
     table = site.get_part("g").table
     assert isinstance(table, RaidGroup)
-    assert is_mirrored(table) is copies
+    assert is_mirrored(table) is has_copies

@@ -114,7 +114,7 @@ def test_rs200_parts_match_the_published_counts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("group", "stripe"),
+    ("group", "expected_stripe"),
     [
         ("rs2-s2-g2", 256 * 1024),  # 2x2, 128 KiB
         ("rs1-s2-g2", 512 * 1024),  # 4x2, 128 KiB
@@ -124,8 +124,8 @@ def test_rs200_parts_match_the_published_counts() -> None:
         ("rs2-s5-g1", 1664 * 1024),  # 13+1, 128 KiB
     ],
 )
-def test_stripes_of_the_cray_x1_match_the_published_table(group: str, stripe: int) -> None:
-    assert system("cray-x1").compute_full_stripe(group) == stripe
+def test_stripes_of_the_cray_x1_match_the_published_table(group: str, expected_stripe: int) -> None:
+    assert system("cray-x1").compute_full_stripe(group) == expected_stripe
 
 
 def test_striped_volume_sums_six_slices_on_two_subsystems() -> None:

@@ -87,9 +87,9 @@ def test_rate_of_a_direction_round_trips_and_equal_rates_merge() -> None:
     assert rate(members) == members
 
 
-@pytest.mark.parametrize("name", ["hpcs-demo", "cray-x1", "cumulus", "laptop-md"])
-def test_a_system_that_is_shipped_can_be_written_and_read_again(name: str) -> None:
-    system = read_system(SYSTEMS / f"{name}.toml")
+@pytest.mark.parametrize("system_name", ["hpcs-demo", "cray-x1", "cumulus", "laptop-md"])
+def test_a_system_that_is_shipped_can_be_written_and_read_again(system_name: str) -> None:
+    system = read_system(SYSTEMS / f"{system_name}.toml")
     again = make_system(convert_system_to_document(system), "again.toml")
     assert again.resolve() == system.resolve()
     assert convert_system_to_document(again) == convert_system_to_document(system)

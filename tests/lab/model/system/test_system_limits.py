@@ -19,17 +19,19 @@ def build_system(kinds: Kinds) -> System:
     return make_system({"schema": "sonde-system/2", **kinds}, "x.toml")
 
 
-def drives(count: int) -> Kinds:
-    return {"drives": [{"id": f"d[1-{count}]", "capacity": "100 B"}]}
+def make_drives(drive_count: int) -> Kinds:
+    return {"drives": [{"id": f"d[1-{drive_count}]", "capacity": "100 B"}]}
 
 
-def group(count: int, **more: Any) -> Kinds:
-    return drives(count) | {"raid_groups": [{"id": "g", "drives": f"d[1-{count}]"} | more]}
+def raid_group(drive_count: int, **more: Any) -> Kinds:
+    return make_drives(drive_count) | {"raid_groups": [{"id": "g", "drives": f"d[1-{drive_count}]"} | more]}
 
 
 def make_slices(*slices: dict[str, Any]) -> Kinds:
     """Slices of a disk of 100 B."""
-    return drives(1) | {"slices": [{"id": f"s{index}", "on": "d1"} | members for index, members in enumerate(slices)]}
+    return make_drives(1) | {
+        "slices": [{"id": f"s{index}", "on": "d1"} | members for index, members in enumerate(slices)]
+    }
 
 
 def target(**more: Any) -> Kinds:
@@ -49,30 +51,30 @@ def joined(*interfaces: dict[str, Any], hosts: str = "n[1-2]", **network: Any) -
 @pytest.mark.parametrize(
     "kinds",
     [
-        *(group(4, level=level, data=4 - parity, parity=parity) for level, parity in
+        *(raid_group(4, level=level, data=4 - parity, parity=parity) for level, parity in
           (("0", 0), ("none", 0), ("4", 1), ("5", 1), ("6", 2), ("7", 3), ("1", 2), ("10", 2))),
-        group(3, level="1", data=1, parity=2),
-        group(6, level="10", data=2, parity=4),
-        group(4, level="5", data=3),
-        group(4, level="1", data=2),
-        group(4, level="6"),
-        group(4, level="declustered", data=2, parity=2),
-        group(9, level="declustered", data=2, parity=2),
+        raid_group(3, level="1", data=1, parity=2),
+        raid_group(6, level="10", data=2, parity=4),
+        raid_group(4, level="5", data=3),
+        raid_group(4, level="1", data=2),
+        raid_group(4, level="6"),
+        raid_group(4, level="declustered", data=2, parity=2),
+        raid_group(9, level="declustered", data=2, parity=2),
         make_slices({"size": "60 B"}, {"size": "40 B"}),
         make_slices({"size": "60 B"}, {}),
         make_slices({"share": "50 %"}, {"share": "50 %"}),
         make_slices({"start": "8 B", "alignment": "4 B", "size": "1 B"}),
         make_slices({"start": "0 B", "size": "50 B"}, {"start": "50 B", "size": "50 B"}),
         make_slices({"start": "3 B", "size": "1 B"}, {"alignment": "4 B", "start": "4 B", "size": "1 B"}),
-        drives(2) | {"volumes": [{"id": "v", "kind": "stripe", "stripe_unit": "1 KiB", "members": "d1"},
+        make_drives(2) | {"volumes": [{"id": "v", "kind": "stripe", "stripe_unit": "1 KiB", "members": "d1"},
                                  {"id": "z", "kind": "zfs", "stripe_unit": "1 KiB", "members": "d2"}]},
         {"volumes": [{"id": "v", "kind": "concat", "members": "w"}, {"id": "w", "kind": "concat", "members": "d1"}]}
-        | drives(1),
+        | make_drives(1),
         target(server="o"), target(server="any"), target(server="n"), target(kind="mdt", server="m"),
         target(kind="mgt", server="m"), target(kind="target", server="o"),
         target(index=3) | {"pools": [{"id": "p", "file_system": "fs", "targets": "t"}]},
         {"servers": [{"id": "a[1-4]", "failover": "pairs"}, {"id": "b", "failover": "none", "partner": "a1"}]},
-        {"file_systems": [{"id": "f", "kind": "xfs", "device": "d1", "stripe": {"count": 1.0}}]} | drives(1),
+        {"file_systems": [{"id": "f", "kind": "xfs", "device": "d1", "stripe": {"count": 1.0}}]} | make_drives(1),
         {"file_systems": [{"id": "f", "kind": "xfs", "stripe": {"count": -1}}]},
         {"file_systems": [{"id": "f", "kind": "xfs"}], "nodes": [{"id": "n"}],
          "mounts": [{"id": f"m{how}", "file_system": "f", "path": "/f", "via": "n", "through": how}
@@ -93,23 +95,26 @@ def test_limits_of_system_members_are_accepted(kinds: Kinds) -> None:
     assert len(build_system(kinds).index)
 
 
-SPARES = drives(5) | {"raid_groups": [{"id": "g", "level": "0", "drives": "d[1-4]", "spares": "d[3-5]"}]}
+SPARES = make_drives(5) | {"raid_groups": [{"id": "g", "level": "0", "drives": "d[1-4]", "spares": "d[3-5]"}]}
 
 
 @pytest.mark.parametrize(
     ("kinds", "expected_sentence"),
     [
-        (group(4, level="5", data=2, parity=2), "raid_groups.g.parity is 2, but RAID 5 has 1; change one of them."),
-        (group(4, level="0", data=3, parity=1), "raid_groups.g.parity is 1, but RAID 0 has 0; change one of them."),
-        (group(5, level="1", data=2, parity=3),
+        (raid_group(4, level="5", data=2, parity=2),
+         "raid_groups.g.parity is 2, but RAID 5 has 1; change one of them."),
+        (raid_group(4, level="0", data=3, parity=1),
+         "raid_groups.g.parity is 1, but RAID 0 has 0; change one of them."),
+        (raid_group(5, level="1", data=2, parity=3),
          "raid_groups.g.parity is 3; a mirror has as many drives of copies as of data, 2, or a multiple of that."),
-        (group(5, level="5", data=3), "raid_groups.g.drives gives each group 5, but data and parity together are 4."),
-        (group(5, level="1", data=2, parity=2),
+        (raid_group(5, level="5", data=3),
          "raid_groups.g.drives gives each group 5, but data and parity together are 4."),
-        (group(3, level="declustered", data=2, parity=2),
+        (raid_group(5, level="1", data=2, parity=2),
+         "raid_groups.g.drives gives each group 5, but data and parity together are 4."),
+        (raid_group(3, level="declustered", data=2, parity=2),
          "raid_groups.g.drives gives each group 3, fewer than the 4 of one stripe."),
         (SPARES, "raid_groups.g.spares and drives both name d[3-4]; a spare holds no data yet."),
-        (group(4, level="0") | {"raid_groups": [{"id": "g", "level": "0", "drives": "d[1-3]"},
+        (raid_group(4, level="0") | {"raid_groups": [{"id": "g", "level": "0", "drives": "d[1-3]"},
                                                 {"id": "h", "level": "0", "drives": "d[3-4]"}]},
          'raid_groups.h.drives names "d3", which raid_groups.g names too; it can be in one only.'),
         ({"volumes": [{"id": "v", "kind": "concat", "members": "w"}, {"id": "w", "kind": "concat", "members": "v"}]},
@@ -123,7 +128,7 @@ SPARES = drives(5) | {"raid_groups": [{"id": "g", "level": "0", "drives": "d[1-4
         (make_slices({"size": "1 B", "share": "1 %"}), "slices.s0.share stands beside size; give one of them."),
         (make_slices({"start": "6 B", "alignment": "4 B", "size": "1 B"}),
          "slices.s0.start is 6 B, which is no multiple of alignment, 4 B."),
-        (drives(2) | {"volumes": [{"id": "v", "kind": "mirror", "stripe_unit": "1 KiB", "members": "d[1-2]"}]},
+        (make_drives(2) | {"volumes": [{"id": "v", "kind": "mirror", "stripe_unit": "1 KiB", "members": "d[1-2]"}]},
          'volumes.v.stripe_unit is of no use with kind = "mirror"; only a stripe has one.'),
         (target(server="m"), 'targets.t.server names "m", whose roles are mds, mgs; an ost needs oss.'),
         (target(kind="mdt", server="o"), 'targets.t.server names "o", whose roles are oss; an mdt needs mds.'),
@@ -145,7 +150,7 @@ SPARES = drives(5) | {"raid_groups": [{"id": "g", "level": "0", "drives": "d[1-4
          'pools.p.targets include "t", which is part of fs, not of gs.'),
         (target() | {"units": [{"id": "u", "targets": "t"}, {"id": "w", "targets": "t"}]},
          'units.w.targets names "t", which units.u names too; it can be in one only.'),
-        (target() | drives(1) | {"file_systems": [{"id": "fs", "kind": "lustre", "device": "d1"}]},
+        (target() | make_drives(1) | {"file_systems": [{"id": "fs", "kind": "lustre", "device": "d1"}]},
          "file_systems.fs.device is given, but targets name this file system too; keep one of them."),
         *(({"file_systems": [{"id": "f", "kind": "xfs", "stripe": {"count": count}}]},
            f"file_systems.f.stripe.count is {count}; write -1 for all targets, or a whole number from 1.")
@@ -191,9 +196,9 @@ SPARES = drives(5) | {"raid_groups": [{"id": "g", "level": "0", "drives": "d[1-4
         ({"drives": [{"id": "d[1-3]", "enclosure": ["a", "b"]}], "enclosures": [{"id": "a"}, {"id": "b"}]},
          "drives.d[1-3].enclosure names 2 parts for 3; name one for all, one for each, or as many as divide 3"
          " equally."),
-        (drives(3) | {"raid_groups": [{"id": "g[1-2]", "level": "0", "drives": "d[1-3]"}]},
+        (make_drives(3) | {"raid_groups": [{"id": "g[1-2]", "level": "0", "drives": "d[1-3]"}]},
          "raid_groups.g[1-2].drives names 3 parts for 2, which is no equal share for each; name a multiple of 2."),
-        (drives(4) | {"raid_groups": [{"id": "g[1-2]", "level": "0", "blocks": 2, "spares": "d[1-3]"}]},
+        (make_drives(4) | {"raid_groups": [{"id": "g[1-2]", "level": "0", "blocks": 2, "spares": "d[1-3]"}]},
          "raid_groups.g[1-2].blocks is 2, which divides 2 groups and 3 spares not equally."),
         ({"drives": [{"id": "d", "enclosure": "n"}], "nodes": [{"id": "n"}]},
          'drives.d.enclosure names "n", which is one of nodes; it must be one of enclosures.'),
@@ -267,7 +272,7 @@ def test_change_path_is_split_into_kind_part_and_member() -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "value", "expected_sentence"),
+    ("member_path", "member_value", "expected_sentence"),
     [
         ("server.all.memory", 1, 'server.all.memory: there is no kind of part "server". Did you mean "servers"?'),
         ("servers.a.b1", 1, "servers.a.b1: write KIND.ID.MEMBER; a is none of the servers."),
@@ -283,9 +288,9 @@ def test_change_path_is_split_into_kind_part_and_member() -> None:
         ),
     ],
 )
-def test_invalid_changes_have_exact_error_messages(path: str, value: Any, expected_sentence: str) -> None:
+def test_invalid_changes_have_exact_error_messages(member_path: str, member_value: Any, expected_sentence: str) -> None:
     with pytest.raises(SystemFileError) as caught:
-        apply_changes(build_system(DOTTED), {path: value})
+        apply_changes(build_system(DOTTED), {member_path: member_value})
     assert str(caught.value) == expected_sentence
 
 

@@ -74,7 +74,7 @@ def test_targets_of_a_file_system_a_pool_a_unit_and_a_server(
 
 
 @pytest.mark.parametrize(
-    ("part", "role", "servers"),
+    ("part", "role", "expected_servers"),
     [
         ("ost2", "", ("oss2",)),
         ("ost2", "mds", ()),
@@ -88,13 +88,13 @@ def test_targets_of_a_file_system_a_pool_a_unit_and_a_server(
     ],
 )
 def test_servers_of_a_target_a_unit_a_file_system_and_a_pool(
-    site: System, part: str, role: str, servers: tuple[str, ...]
+    site: System, part: str, role: str, expected_servers: tuple[str, ...]
 ) -> None:
-    assert site.find_servers(part, role) == servers
+    assert site.find_servers(part, role) == expected_servers
 
 
 @pytest.mark.parametrize(
-    ("part", "units"),
+    ("part", "expected_units"),
     [
         ("ost5", ("ssu2",)),
         ("mdt", ("rack",)),
@@ -107,8 +107,10 @@ def test_servers_of_a_target_a_unit_a_file_system_and_a_pool(
         ("mixed", ("ssu1",)),
     ],
 )
-def test_units_of_a_target_a_server_a_file_system_and_a_pool(site: System, part: str, units: tuple[str, ...]) -> None:
-    assert site.find_units(part) == units
+def test_units_of_a_target_a_server_a_file_system_and_a_pool(
+    site: System, part: str, expected_units: tuple[str, ...]
+) -> None:
+    assert site.find_units(part) == expected_units
 
 
 def test_failover_partner_is_explicit_or_from_the_pair(site: System) -> None:

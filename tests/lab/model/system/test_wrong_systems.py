@@ -321,14 +321,16 @@ def test_mistake_in_a_system_file_gets_a_one_sentence_error(name: str, tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("content", "text"),
+    ("content", "expected_text"),
     [(None, "no system file"), (b"\xff\xfe", "not UTF-8"), (b"[1, 2]", "table of members"), (b"{", "not valid JSON")],
 )
-def test_a_file_that_cannot_be_read_gets_one_sentence(content: bytes | None, text: str, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_gets_one_sentence(
+    content: bytes | None, expected_text: str, tmp_path: Path
+) -> None:
     path = tmp_path / "site.json"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(SystemFileError, match=text):
+    with pytest.raises(SystemFileError, match=expected_text):
         read_system(path)
 
 

@@ -101,8 +101,7 @@ def _plant_deduplicated_pool(server: DrawnServer, random: Random) -> str:
 
 def _plant_scrub_with_errors(server: DrawnServer, random: Random) -> str:
     errors = random.randint(1, 40)
-    scan = f"  scan: scrub repaired 0B in 05:12:33 with {errors} errors on Sun Nov  8 05:36:34 2026\nconfig:"
-    server.replace_text("zpool", "config:", scan)
+    server.replace_text("zpool", "with 0 errors", f"with {errors} errors")
     return "tank"
 
 

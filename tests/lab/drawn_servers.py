@@ -201,6 +201,7 @@ def _print_pool(random: Random) -> str:
         rows += [f"\t    wwn-{vdev}{drive:02}  ONLINE       0     0     0" for drive in range(width)]
     return """  pool: tank
  state: ONLINE
+  scan: scrub repaired 0B in 09:41:22 with 0 errors on Sun Nov  8 10:05:24 2026
 config:
 
 \tNAME        STATE     READ WRITE CKSUM

@@ -93,6 +93,7 @@ size=10T features='1 queue_if_no_path' hwhandler='1 alua' wp=rw
 """
 _ZPOOL = """  pool: tank
  state: ONLINE
+  scan: scrub repaired 0B in 09:41:22 with 0 errors on Sun Nov  8 10:05:24 2026
 config:
 
 \tNAME        STATE     READ WRITE CKSUM

@@ -301,8 +301,9 @@ def print_pool_host(state: WrittenState) -> list[str]:
         ("zpool", "-O xattr", "xattr"), ("zpool", "-O compression", "compression"), ("zfs", "mountpoint", "mountpoint"),
     ))  # fmt: skip
     head = "\tNAME        STATE     READ WRITE CKSUM\n\tscratch  ONLINE       0     0     0\n"
+    scan = "  scan: scrub repaired 0B in 09:41:22 with 0 errors on Sun Nov  8 10:05:24 2026\n"
     return [
-        f"  pool: scratch\n state: ONLINE\nconfig:\n\n{head}\t  {kind}-0  ONLINE       0     0     0\n{rows}"
+        f"  pool: scratch\n state: ONLINE\n{scan}config:\n\n{head}\t  {kind}-0  ONLINE       0     0     0\n{rows}"
         f"\tspares\n\t  sdz      AVAIL\n\nerrors: No known data errors\n{properties}",
         *_print_settings(state, {name: ["sdb", "sdc"] for name in _list_settings(state)}),
     ]

@@ -23,13 +23,15 @@ from sonde.design.layout.check_peers import find_peer_faults
 from sonde.design.layout.check_permissions import find_permission_faults
 from sonde.design.layout.check_plan import find_plan_faults
 from sonde.design.layout.check_planned_devices import find_device_faults, list_planned_targets
-from sonde.design.layout.check_pools import find_pool_faults
+from sonde.design.layout.check_pools import describe_unknown_scrub, find_pool_faults
 from sonde.design.layout.check_slices import find_slice_faults
 from sonde.design.layout.check_spares import find_pool_spare_faults, find_spare_faults, list_unknown_spare_groups
+from sonde.design.layout.check_superblocks import find_superblock_faults
 from sonde.design.layout.check_target_devices import find_shared_devices
 from sonde.design.layout.check_targets import find_target_faults
 from sonde.design.layout.check_volumes import find_volume_faults
 from sonde.design.layout.check_written import find_written_faults, list_not_compared
+from sonde.design.layout.device_use import list_unused_drives
 from sonde.design.layout.faults import LayoutCheck, LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
 from sonde.design.layout.geometry import GIB, MIB
@@ -55,11 +57,13 @@ def check_layout(
     directories: Sequence[Path] = (),
     mount_points: Collection[str] = (),
     written: Sequence[WrittenAttribute] = (),
+    target_results: Sequence[LayoutFault | CheckedItem] | None = None,
 ) -> LayoutCheck:
     """Checks all observed storage. `planned_layout` is the planned layout of one file system, which is mounted at one
     of `mount_points`; other observed file systems are not compared with it. `directories` are those of this machine,
     whose permissions are checked if the file system is for checkpoints. `written` is what the scripts of the plan
-    write."""
+    write. `target_results` are those of the targets of Lustre where several hosts are checked; else they are
+    computed."""
     results: list[LayoutFault | CheckedItem] = []
     unknown = list(observed_storage.unknown) + [
         f"a line that could not be parsed: {line}" for line in observed_storage.unread
@@ -69,19 +73,22 @@ def check_layout(
         own_plan = planned_layout if file_system in planned else None
         results += _check_file_system(observed_storage, file_system, own_plan)
         unknown += _list_unchecked_items(observed_storage, file_system, own_plan)
+    unused = list_unused_drives(observed_storage)
     for disk in observed_storage.disks.values():
-        results += find_disk_faults(observed_storage, disk)
-    results += find_attribute_faults(observed_storage.file_systems, tuple(observed_storage.disks.values()))
+        results += find_disk_faults(observed_storage, disk, is_used=disk.name not in unused)
+    used_disks = [disk for disk in observed_storage.disks.values() if disk.name not in unused]
+    results += find_attribute_faults(observed_storage.file_systems, used_disks)
     results += find_peer_faults(observed_storage)
     results += find_attribute_differences(observed_storage)
     results += find_volume_faults(observed_storage)
     results += find_drive_faults(observed_storage)
+    results += find_superblock_faults(observed_storage)
     results += find_spare_faults(observed_storage)
     results += find_pool_spare_faults(observed_storage)
     unknown += list_unknown_spare_groups(observed_storage)
     results += find_inode_faults(observed_storage.file_systems)
     results += find_covered_mounts(observed_storage.file_systems)
-    results += find_target_faults(observed_storage.file_systems)
+    results += find_target_faults(observed_storage.file_systems) if target_results is None else target_results
     results += find_shared_devices(observed_storage, list_planned_targets(group_by_command(written).values()))
     for table in observed_storage.slices:
         results += find_slice_faults(observed_storage, table)
@@ -136,6 +143,8 @@ def _list_unchecked_items(
 ) -> Iterator[str]:
     if file_system.kind == "ldiskfs":
         return  # the plan compares it by the label of its target
+    if file_system.kind == "zfs" and (text := describe_unknown_scrub(file_system, observed_storage.date)):
+        yield text
     if file_system.kind in _STRIPED and file_system.unit is None:
         yield f"the stripe unit of {file_system.location}"
     if file_system.kind in _STRIPED and find_stripe_below(observed_storage, file_system, planned_layout) == (
@@ -160,7 +169,7 @@ def _check_file_system(
     if file_system.kind == "lustre":
         yield from find_object_faults(file_system, _find_target_stripe(observed_storage, planned_layout))
     if file_system.kind == "zfs":
-        yield from find_pool_faults(file_system)
+        yield from find_pool_faults(file_system, observed_storage.date)
     yield from find_mount_faults(observed_storage, file_system)
 
 

@@ -20,6 +20,8 @@ _FEW_BLOCKS = 1000  # fewer blocks do not show a balance
 _LEAST_CACHE = 1024  # md's stripe_cache_size in pages; 256 is its default, made for small machines
 _LEAST_DEPTH = 8
 _LEAST_REQUESTS = 16
+# Devices that send requests to hardware. Arrays and volumes divide bios, and md gathers these in its stripe cache.
+_REQUEST_KINDS = ("disk", "multipath", "lun")
 _LEAST_TIMEOUT_S = 10
 _MOST_TIMEOUT_S = 600
 # What the path checker of multipathd reports of a path that does not work.
@@ -29,8 +31,10 @@ _MOST_AHEAD_KIB = 256 * 1024
 _SIZE_SHARE = 0.01
 
 
-def find_disk_faults(observed_storage: ObservedStorage, disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
-    """All faults of one disk."""
+def find_disk_faults(
+    observed_storage: ObservedStorage, disk: ObservedDisk, *, is_used: bool = True
+) -> Iterator[LayoutFault | CheckedItem]:
+    """All faults of one disk. The settings of a drive that nothing uses are no faults."""
     yield from find_redundancy_faults(observed_storage, disk)
     if disk.kind == "part":
         yield from _check_alignment(observed_storage, disk)
@@ -48,7 +52,8 @@ def find_disk_faults(observed_storage: ObservedStorage, disk: ObservedDisk) -> I
         )  # fmt: skip
     if disk.kind == "lun":
         yield from _check_lun(disk)
-    yield from _check_queue(observed_storage, disk)
+    if is_used:
+        yield from _check_queue(observed_storage, disk)
 
 
 def _find_full_stripe_bytes(observed_storage: ObservedStorage, disk_name: str) -> int | None:
@@ -271,17 +276,16 @@ def _check_queue(observed_storage: ObservedStorage, disk: ObservedDisk) -> Itera
         yield CheckedItem("queue settings", disk.name)
     yield from _check_device(disk)
     requests = queue.get("nr_requests", "")
-    if requests.isdigit() and int(requests) < _LEAST_REQUESTS and disk.kind not in ("part", "slice", "md", "loop"):
+    if requests.isdigit() and int(requests) < _LEAST_REQUESTS and disk.kind in _REQUEST_KINDS:
         yield LayoutFault(
             "queue too short", disk.name, f"nr_requests is {requests}: so many requests are under way at most",
             "the scheduler cannot merge requests, and drives wait for the next one",
             f"echo 256 > queue/nr_requests (at least {_LEAST_REQUESTS})", ("nr_requests",),
         )  # fmt: skip
     most, allowed = (int(queue.get(name, 0) or 0) for name in ("max_sectors_kb", "max_hw_sectors_kb"))
-    # a volume splits requests at its members, so a request needs only one unit
-    stripe = disk.unit if disk.level == "raid0" else _find_full_stripe_bytes(observed_storage, disk.name)
-    is_whole_disk = disk.kind not in ("part", "slice")
-    if is_whole_disk and most and allowed and stripe and most * 1024 < min(stripe, 16 * MIB) and allowed > most:
+    stripe = _find_full_stripe_bytes(observed_storage, disk.name)
+    is_short = bool(most and stripe) and most * 1024 < min(stripe or 0, 16 * MIB)
+    if disk.kind in _REQUEST_KINDS and stripe and is_short and allowed > most:
         yield LayoutFault(
             "requests are cut", disk.name,
             f"max_sectors_kb is {most}, but a full stripe has {format_bytes(stripe)}",

@@ -286,7 +286,8 @@ def _compare_drive(
     disk: ObservedDisk, planned: _PlannedDrives, *, is_mixed: bool
 ) -> Iterator[tuple[str, str, str, str, str]]:
     """What differs from the planned drives: title, attribute, observed and planned value, and cost."""
-    if not is_mixed and disk.flash is not None and planned.flash == {not disk.flash}:
+    # a LUN shows the sectors that its controller emulates, and its rotational flag says nothing of the drives behind
+    if planned.are_disks and not is_mixed and disk.flash is not None and planned.flash == {not disk.flash}:
         observed, expected = ("flash", "a rotating drive") if disk.flash else ("a rotating drive", "flash")
         cost = "its rate, its latency and its wear are others than those of the plan"
         yield "technology", "flash", observed, expected, cost
@@ -299,7 +300,7 @@ def _compare_drive(
             cost = "it is another model with another rate, or part of it is unused"
             yield "size", "size", format_bytes(disk.size), format_bytes(most), cost
     physical = disk.queue.get("physical_block_size", "")
-    if physical.isdigit() and len(planned.sectors) == 1 and int(physical) not in planned.sectors:
+    if planned.are_disks and physical.isdigit() and len(planned.sectors) == 1 and int(physical) not in planned.sectors:
         (sector,) = planned.sectors
         cost = "writes that suit the planned sectors may read a sector first"
         yield "physical sector", "physical_block_size", physical, str(sector), cost

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from datetime import datetime
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.faults import LayoutFault
@@ -21,17 +22,22 @@ _AUXILIARY_USES = {
     "spares": ("spare", "nothing takes over when a drive fails"),
     "cache": ("cache", "reads that it would answer go to the drives"),
 }
+# Administrators scrub each month: the second Sunday of a month is at most 35 days after that of the one before.
+_MOST_SCRUB_DAYS = 35
+_BLOCK_SIZES = re.compile(r"block size: (\w+) configured, (\w+) native")
 _VITAL_USES = ("", "special", "dedup")
 # Sentences of zpool status about features that are not in use: no fault.
 _HARMLESS_STATUS = re.compile(r"Some supported|The pool is formatted using|A newer|scan", re.IGNORECASE)
 
 
-def find_pool_faults(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
-    """All faults of one pool."""
+def find_pool_faults(pool: ObservedFileSystem, date: str = "") -> Iterator[LayoutFault | CheckedItem]:
+    """All faults of one pool, which was observed on that date."""
     yield from _check_vdevs(pool)
     yield from _check_pool_state(pool)
     yield from _check_pool_errors(pool)
     yield from _check_pool_properties(pool)
+    yield from _check_block_sizes(pool)
+    yield from _check_scrub(pool, date)
     yield from _check_status(pool)
 
 
@@ -189,13 +195,62 @@ def _check_pool_properties(pool: ObservedFileSystem) -> Iterator[LayoutFault | C
             )  # fmt: skip
 
 
+def _check_block_sizes(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
+    """Drives whose sectors are larger than the blocks that their vdev was made with."""
+    for vdev in pool.vdevs:
+        sizes = _BLOCK_SIZES.search(vdev.note)
+        if sizes is None:
+            continue
+        yield CheckedItem("the block size of a drive", vdev.name)
+        yield LayoutFault(
+            "sectors too small", f"{pool.location} {vdev.name}",
+            f"its vdev has blocks of {sizes[1]}, the drive has sectors of {sizes[2]}",
+            "the drive reads before it writes: its vdev, and so the pool, writes slowly",
+            f"zpool replace it by a drive with sectors of {sizes[1]}, or send the data to a pool with larger blocks"
+            " (ashift)", ("block size",), (vdev.name,),
+        )  # fmt: skip
+
+
+def _parse_scrub_time(pool: ObservedFileSystem) -> datetime | None:
+    try:
+        return datetime.strptime(" ".join(pool.facts.get("scrubbed", "").split()), "%a %b %d %H:%M:%S %Y")
+    except ValueError:
+        return None
+
+
+def describe_unknown_scrub(pool: ObservedFileSystem, date: str) -> str:
+    """What is not known of the age of the last scrub, or empty."""
+    is_unknown = _parse_scrub_time(pool) is not None and not date
+    return f"the age of the last scrub of {pool.location}: no output of date shows when it was looked at" * is_unknown
+
+
+def _check_scrub(pool: ObservedFileSystem, date: str) -> Iterator[LayoutFault | CheckedItem]:
+    scrubbed, time = pool.facts.get("scrubbed", ""), _parse_scrub_time(pool)
+    creation, now = pool.facts.get("creation", ""), datetime.fromisoformat(date) if date else None
+    if not scrubbed or (time is not None and now is None):
+        return
+    if now is not None and creation.isdigit() and now.timestamp() - int(creation) < _MOST_SCRUB_DAYS * 86400:
+        return  # a new pool
+    yield CheckedItem("the last scrub", pool.location)
+    days = (now.replace(tzinfo=None) - time).days if time is not None and now is not None else 0
+    texts = {"none": "it was never scrubbed (zpool status shows no scan)", "canceled": "its last scrub was canceled"}
+    text = texts.get(scrubbed, f"its last scrub ended {days} days ago" if days > _MOST_SCRUB_DAYS else "")
+    if text:
+        yield LayoutFault(
+            "no recent scrub", pool.location, text,
+            "blocks that went bad are noticed when they are read, or when another drive fails and they are needed",
+            f"zpool scrub {pool.location}, and a timer that does it each month", ("scrubbed",),
+        )  # fmt: skip
+
+
 def _check_status(pool: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     """What zpool says of a pool that is online and has counted no error: those have faults of their own."""
     status, is_online = pool.facts.get("status", ""), pool.facts.get("state", "") == "ONLINE"
     counts_errors = any(vdev.read_errors or vdev.write_errors or vdev.checksum_errors for vdev in pool.vdevs)
     if status:
         yield CheckedItem("status", pool.location)
-    if status and is_online and not counts_errors and "scan" not in pool.facts and not _HARMLESS_STATUS.match(status):
+    is_named = counts_errors or "scan" in pool.facts or any(_BLOCK_SIZES.search(vdev.note) for vdev in pool.vdevs)
+    if status and is_online and not is_named and not _HARMLESS_STATUS.match(status):
         yield LayoutFault(
             "status of the pool", pool.location, f"zpool status says: {status}",
             "zpool says that something is not as it should be", "do what zpool status asks for (action:)",

@@ -127,7 +127,7 @@ FAULTS: list[tuple[str, Change, str]] = [
     ("rebuilding", _disk("md1", settings={"sync_action": "recover", "stripe_cache_size": "8192"}), "rebuilding"),
     ("a small stripe cache", _disk("md1", settings={"stripe_cache_size": "256"}), "stripe cache too small"),
     ("a LUN that is not optimal", _disk("sda", state="Failed"), "not optimal"),
-    ("short requests", _queue("md1", max_sectors_kb="512"), "requests are cut"),
+    ("short requests", _queue("sdx", max_sectors_kb="512", optimal_io_size="2097152"), "requests are cut"),
     ("bfq on a disk", _queue("sda", scheduler="none [bfq]"), "scheduler"),
     ("bfq on flash", _queue("nvme0n1", scheduler="none [bfq]"), "scheduler"),
     ("short read-ahead", _queue("md1", read_ahead_kb="128"), "read-ahead too short"),

@@ -72,7 +72,7 @@ def test_md_and_device_mapper_are_read_from_sysfs(tmp_path: Path) -> None:
     assert (storage.disks["md5"].geometry, storage.disks["md5"].full_stripe_bytes) == ("8+2", MIB)
     assert (storage.disks["md10"].geometry, storage.disks["md10"].full_stripe_bytes) == ("4x2", 2 * MIB)
     assert find_kinds(storage) == {
-        "unequal members of a stripe", "stripe cache too small", "requests are cut", "read-ahead too short",
+        "unequal members of a stripe", "stripe cache too small", "read-ahead too short",
         "unit does not fit the stripe",
     }  # fmt: skip
     paths = read_block_device_tree("dm-3", root).disks["dm-3"].paths

@@ -143,7 +143,8 @@ def print_pool(first: str, second: str) -> str:
         + "".join(f"\t    wwn-0x5000c5000000000{digit}  ONLINE       0     0     0\n" for digit in digits)
         for number, digits in enumerate((first, second))
     )
-    return ("  pool: scratch\n state: ONLINE\nconfig:\n\n\tNAME        STATE     READ WRITE CKSUM\n"
+    scan = "  scan: scrub repaired 0B in 09:41:22 with 0 errors on Sun Nov  8 10:05:24 2026\n"
+    return (f"  pool: scratch\n state: ONLINE\n{scan}config:\n\n\tNAME        STATE     READ WRITE CKSUM\n"
             f"\tscratch  ONLINE       0     0     0\n{rows}"
             "\tspares\n\t  sdz      AVAIL\n\nerrors: No known data errors\n")  # fmt: skip
 

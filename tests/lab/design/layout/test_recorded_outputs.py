@@ -25,7 +25,10 @@ DATA = Path(__file__).resolve().parents[3] / "data" / "layout"
         ("multipathd.json", {"path errors", "path failed"}),
         ("dumpe2fs.txt", set()),
         ("getstripe.txt", {"stripe does not fit RPCs", "objects on one target", "objects are missing"}),
-        ("zpool.txt", {"unequal members of a stripe", "degraded", "sectors too small", "too full", "no spare"}),
+        (
+            "zpool.txt",
+            {"unequal members of a stripe", "degraded", "sectors too small", "too full", "no spare", "no recent scrub"},
+        ),
     ],
 )
 def test_recorded_outputs_are_parsed(file: str, names: set[str]) -> None:
@@ -61,7 +64,7 @@ def test_incomplete_output_is_one_sentence(form: str) -> None:
         "df -i": "Filesystem Inodes IUsed IFree\n", "smartctl -l scterc": "SCT Error Recovery Control:\n",
         "ls -l /dev/disk/by-id": "lrwx a -> ../../\n", "dmsetup table": "vol: 0 8 linear\n",
         "tunefs.lustre --dryrun": "Lustre FS:  fs1\n", "lfs df": "UUID 1K-blocks Used\n",
-        "mdadm.conf": "MAILADDR root\n",
+        "mdadm.conf": "MAILADDR root\n", "date +%Y-%m-%dT%H:%M:%S%z": "2026-02-31T00:00:00+0000\n",
     }  # fmt: skip
     with pytest.raises(UserError) as reason:
         read_saved_output(heads[form], "saved.txt")

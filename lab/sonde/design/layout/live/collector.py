@@ -15,6 +15,7 @@ part() { # part COMMAND...: the command and its output
     "$@" 2>&1 || true
     echo
 }
+part date +%Y-%m-%dT%H:%M:%S%z
 part lsblk --json --bytes --output-all
 part findmnt --json --real --output TARGET,SOURCE,FSTYPE,OPTIONS
 part find /dev -path /dev/char -prune -o -path /dev/block -prune -o -type l -printf '%p %l\n'
@@ -59,6 +60,7 @@ done
 part zpool status
 part zpool list
 part zpool get ashift,capacity,fragmentation,failmode
+part zfs get -p -d 0 creation
 part zfs get -t filesystem \
     sync,dedup,recordsize,checksum,primarycache,readonly,mountpoint,mounted,atime,xattr,compression,copies,redundant_metadata
 findmnt --real --noheadings --types lustre --output SOURCE 2>/dev/null | sort -u | while read -r device; do

@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 from sonde.design.layout.live.extents import read_file_extents
@@ -50,7 +51,8 @@ def inspect_storage(path_or_device: str) -> ObservedStorage:
         )
     if mount.kind == "zfs":
         return merge_observations(
-            storage, _run_tool(("zpool", "status", mount.device.partition("/")[0]), read_zpool_status)
+            replace(storage, date=datetime.now().astimezone().isoformat()),
+            _run_tool(("zpool", "status", mount.device.partition("/")[0]), read_zpool_status),
         )
     if not mount.device.startswith("/dev/"):
         return merge_observations(

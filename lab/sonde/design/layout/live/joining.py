@@ -15,28 +15,44 @@ from sonde.design.layout.live.observations import (
 )
 
 _KERNEL_NAME = re.compile(r"md\d+")
+# A WWID with the digit that says its type: 3 and a world-wide name of 8 or 16 bytes.
+_TYPED_WWID = re.compile(r"3([0-9a-f]{16}|[0-9a-f]{32})")
 
 
 def join_observations(observed_storage: ObservedStorage) -> ObservedStorage:
     """The same observations with each device and each file system once."""
-    disks = _join_disks(_name_numbered_members(_join_configured_arrays(observed_storage.disks)))
-    file_systems = [_find_device(file_system, disks) for file_system in _add_kinds(observed_storage.file_systems)]
+    disks = _join_configured_arrays(_join_disks(_name_numbered_members(observed_storage.disks)))
+    file_systems = [
+        _add_label_identity(_find_device(file_system, disks), disks)
+        for file_system in _add_kinds(observed_storage.file_systems)
+    ]
     return replace(observed_storage, disks=disks, file_systems=tuple(_join_file_systems(file_systems)))
 
 
 def _join_configured_arrays(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:
-    """Gives arrays what mdadm.conf says of them: it names an array as its superblock does, not as the kernel. Arrays
-    of the file that no other output shows are left out."""
-    joined = dict(disks)
-    for name, disk in disks.items():
-        if disk.kind != "md" or "spare_group" not in disk.settings or disk.level or disk.members:
+    """Gives arrays what mdadm.conf says of them: it names an array by its UUID or as its superblock does, not as the
+    kernel. Lines of arrays that no other output shows are left out."""
+    lines = [disk for disk in disks.values() if "configured_name" in disk.settings]
+    joined = {name: disk for name, disk in disks.items() if "configured_name" not in disk.settings}
+    for name, disk in list(joined.items()):
+        if not lines or not disk.level or disk.kind != "md":
             continue
-        del joined[name]
-        for other_name, other in disks.items():
-            if other.level and other.settings.get("array_name", "") == disk.settings["array_name"]:
-                spare_group = {"spare_group": disk.settings["spare_group"]}
-                joined[other_name] = replace(other, settings={**other.settings, **spare_group})
+        uuid = disk.settings.get("array_uuid", "")
+        same = [line for line in lines if uuid and line.settings.get("configured_uuid") == uuid]
+        own_lines = same + [line for line in lines if line not in same and _is_array_of_line(disk, line)]
+        settings = {key: line.settings[key] for line in own_lines[:1] for key in ("spare_group", "configured_device")}
+        settings |= {} if own_lines else {"configured_device": "none"}
+        settings["configured_uuid"] = " ".join(line.settings.get("configured_uuid", "") for line in own_lines)
+        joined[name] = replace(disk, settings={**disk.settings, **settings})
     return joined
+
+
+def _is_array_of_line(disk: ObservedDisk, line: ObservedDisk) -> bool:
+    """Whether a line of mdadm.conf is about an array, by its name or by a path that leads to it."""
+    device, links = line.settings["configured_device"], disk.settings.get("links", "").split()
+    return (
+        device in (f"/dev/{disk.name}", *links) or disk.settings.get("array_name") == line.settings["configured_name"]
+    )
 
 
 def _name_numbered_members(disks: Mapping[str, ObservedDisk]) -> dict[str, ObservedDisk]:
@@ -117,6 +133,31 @@ def _find_device(file_system: ObservedFileSystem, disks: Mapping[str, ObservedDi
     return file_system
 
 
+def _add_label_identity(file_system: ObservedFileSystem, disks: Mapping[str, ObservedDisk]) -> ObservedFileSystem:
+    """Adds what identifies the device on which a target of Lustre has its label, on any host and by any path."""
+    facts = file_system.facts
+    if not facts.get("label_origin") or facts.get("label_identity"):
+        return file_system
+    path = facts.get("label_device", "")
+    name = path.rpartition("/")[2]
+    identities = [_read_identity(disk, disks) for disk in disks.values() if path and (
+        name in (disk.name, disk.settings.get("name")) or path in disk.settings.get("links", "").split())]  # fmt: skip
+    identity = next((each for each in identities if each), f"? {facts['label_origin']}")
+    return replace(file_system, facts={**facts, "label_identity": identity})
+
+
+def _read_identity(disk: ObservedDisk, disks: Mapping[str, ObservedDisk]) -> str:
+    """The WWID of a map or drive, or the UUID of an array; of a partition with its start."""
+    if disk.kind == "part":
+        parent = _read_identity(disks[disk.on], disks) if disk.on in disks else ""
+        return f"{parent} at {disk.start}" if parent else ""
+    identity = disk.settings.get("uuid", "").removeprefix("mpath-") if disk.kind == "multipath" else ""
+    identity = identity or disk.settings.get("wwn", "") or disk.settings.get("array_uuid", "")
+    # multipath writes the type of the identifier before a world-wide name: 3600a0b80... is 0x600a0b80...
+    typed = _TYPED_WWID.fullmatch(identity.lower())
+    return typed[1] if typed is not None else identity.lower().removeprefix("0x")
+
+
 def _join_file_systems(file_systems: list[ObservedFileSystem]) -> list[ObservedFileSystem]:
     """File systems of the same device, mount point or pool, each once."""
     joined: dict[tuple[str, str], ObservedFileSystem] = {}
@@ -149,4 +190,8 @@ def _merge_file_systems(first: ObservedFileSystem, second: ObservedFileSystem) -
     facts = {**second.facts, **{name: value for name, value in first.facts.items() if value}}
     labels = {each.facts["label_origin"] for each in (first, second) if each.facts.get("label_origin")}
     facts |= {"label_origin": "\n".join(sorted(labels))} if labels else {}
+    texts = [each.facts["label_identity"] for each in (first, second) if each.facts.get("label_identity")]
+    facts |= (
+        {"label_identity": "\n".join(sorted({line for text in texts for line in text.split("\n")}))} if texts else {}
+    )
     return replace(first, **additions | {"location": location, "kind": first.kind, "facts": facts})

@@ -73,6 +73,8 @@ def read_mdadm_detail(output_text: str, output_origin: str) -> ObservedStorage:
     devices = [device for device in devices if device.rsplit("/", 1)[-1] not in failed]
     settings = {"level": level, "devices": str(drives)} | _read_array_fields(output_text, printed, level)
     settings["degraded"] = str(_count_missing_disks(printed, drives) or int("degraded" in printed.get("State", "")))
+    if uuid := exported.get("MD_UUID") or printed.get("UUID", ""):
+        settings["array_uuid"] = uuid.lower()
     if array_name := exported.get("MD_NAME") or printed.get("Name", "").split(" ")[0]:
         settings["array_name"] = array_name.rpartition(":")[2]
     return ObservedStorage(disks={name: ObservedDisk(
@@ -135,7 +137,8 @@ def read_mdadm_examine(output_text: str, output_origin: str) -> ObservedStorage:
         offset = re.search(r"^[ \t]+Data Offset : (\d+) sectors", part, re.MULTILINE)
         bad_blocks = re.search(r"^[ \t]+Bad Block Log : .*bad blocks present", part, re.MULTILINE)
         version = re.search(r"^[ \t]+Version : (\S+)", part, re.MULTILINE)
-        settings = {"data_offset": str(int(offset[1]) * _SECTOR)} if offset else {}
+        settings = _read_superblock_fields(part)
+        settings |= {"data_offset": str(int(offset[1]) * _SECTOR)} if offset else {}
         settings |= {"superblock_version": version[1]} if version else {}
         settings |= {"bad_blocks": "present"} if bad_blocks else {}
         disks[head[1]] = ObservedDisk(head[1], settings=settings, origin=output_origin)
@@ -144,15 +147,31 @@ def read_mdadm_examine(output_text: str, output_origin: str) -> ObservedStorage:
     return ObservedStorage(disks=disks)
 
 
+def _read_superblock_fields(examined_text: str) -> dict[str, str]:
+    """What the superblock of a member says of its array, and whether it has its checksum."""
+    patterns = {
+        "superblock_array": r"Array UUID : (\S+)", "superblock_events": r"Events : (\d+)$",
+        "superblock_time": r"Update Time : (\S.*)$", "superblock_role": r"Device Role : (\S.*)$",
+        "superblock_members": r"Array State : ([A.R]+)",
+        "superblock_expected": r"Checksum : \w+ - expected (\w+)",
+    }  # fmt: skip
+    matches = {name: re.search(rf"^[ \t]+{pattern}", examined_text, re.MULTILINE) for name, pattern in patterns.items()}
+    return {name: match[1].strip() for name, match in matches.items() if match is not None}
+
+
 def read_mdadm_configuration(output_text: str, output_origin: str) -> ObservedStorage:
-    """Parses the ARRAY lines of mdadm.conf: the group whose arrays share their spares."""
-    disks = {}
+    """Parses the ARRAY lines of mdadm.conf: the UUID of each array, and the group whose arrays share their spares."""
+    disks: dict[str, ObservedDisk] = {}
     text = re.sub(r"\n[ \t]+", " ", output_text)  # a line that begins with a blank continues the one before it
     for device, options_text in re.findall(r"^ARRAY[ \t]+(\S+)(.*)$", text, re.MULTILINE | re.IGNORECASE):
-        fields = dict(option.split("=", 1) for option in options_text.split() if "=" in option)
+        pairs = (option.split("=", 1) for option in options_text.split() if "=" in option)
+        fields = {name.lower(): value for name, value in pairs}
         name = (fields.get("name", "").rpartition(":")[2] or device).rpartition("/")[2]
-        settings = {"array_name": name, "spare_group": fields.get("spare-group", "none")}
-        disks[name] = ObservedDisk(name, "md", settings=settings, origin=output_origin)
+        settings = {"configured_name": name, "configured_device": device}
+        settings |= {"spare_group": fields.get("spare-group", "none")}
+        settings |= {"configured_uuid": fields["uuid"].lower()} if "uuid" in fields else {}
+        disk_name = f"{name} of line {len(disks) + 1} of mdadm.conf"
+        disks[disk_name] = ObservedDisk(disk_name, "md", settings=settings, origin=output_origin)
     if not disks:
         raise UserError(f"{output_origin} names no array; it should be mdadm.conf with its ARRAY lines.")
     return ObservedStorage(disks=disks)

@@ -35,6 +35,7 @@ class ObservedVdev:
     read_errors: int = 0
     write_errors: int = 0
     checksum_errors: int = 0
+    note: str = ""  # what zpool status prints after the counts
     group: str = ""  # the replacing or spare group of a drive inside of its parent: together they are one member
 
 
@@ -145,6 +146,7 @@ class ObservedStorage:
     slices: tuple[ObservedSlices, ...] = ()
     unread: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    date: str = ""  # when they were made, in the format of ISO 8601
 
     def iterate_disks_below(self, top_disk: str) -> Iterator[ObservedDisk]:
         """The disk of that name and everything that it consists of, top down, each once."""
@@ -168,6 +170,7 @@ def merge_observations(first: ObservedStorage, second: ObservedStorage) -> Obser
     return ObservedStorage(
         first.file_systems + second.file_systems, disks, first.files + second.files, first.slices + second.slices,
         first.unread + second.unread, tuple(dict.fromkeys(first.unknown + second.unknown)),
+        first.date or second.date,
     )  # fmt: skip
 
 

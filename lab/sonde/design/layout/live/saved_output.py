@@ -28,6 +28,7 @@ Reader = Callable[[str, str], ObservedStorage]
 
 # Name of the output -> pattern that identifies it, and its parser. The first match counts.
 FORMS: Mapping[str, tuple[str, Reader]] = {
+    "date +%Y-%m-%dT%H:%M:%S%z": (text_output.DATE_FORM, text_output.read_date),
     "lsblk --json --bytes --output-all": (r'^[ \t]*\{\s*"blockdevices"', linux_tool_output.read_lsblk_json),
     "multipathd show maps json": (r'"path_groups"|"maps"\s*:', linux_tool_output.read_multipathd_json),
     "sfdisk --json": (r'"partitiontable"\s*:', partition_output.read_sfdisk_json),

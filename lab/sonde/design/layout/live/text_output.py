@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedPath, ObservedStorage
@@ -54,6 +55,18 @@ def read_lsblk_tree(output_text: str, output_origin: str) -> ObservedStorage:
 
 def _add_member(disk: ObservedDisk, member_name: str) -> ObservedDisk:
     return replace(disk, members=tuple(dict.fromkeys((*disk.members, member_name))) if member_name else disk.members)
+
+
+# The form that identifies output of date.
+DATE_FORM = r"\A\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d{4}\s*\Z"
+
+
+def read_date(output_text: str, output_origin: str) -> ObservedStorage:
+    """Parses the time at which the other outputs were made."""
+    try:
+        return ObservedStorage(date=datetime.strptime(output_text.strip(), "%Y-%m-%dT%H:%M:%S%z").isoformat())
+    except ValueError:
+        raise UserError(f"{output_origin} is no time; it should be what date +%Y-%m-%dT%H:%M:%S%z prints.") from None
 
 
 _PATH_ROW = re.compile(r"^[ |`]*[|`]- +(\d+:\d+:\d+:\d+) +(\S+) +\S+ +(\w+) +(\w+) +(\w+)", re.MULTILINE)

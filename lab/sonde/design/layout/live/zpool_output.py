@@ -41,6 +41,8 @@ def _read_pool(pool_text: str, all_text: str, output_origin: str) -> ObservedFil
         facts["data_errors"] = lost[1]
     if busy := re.search(r"^[ \t]*scan: (\w+) in progress", pool_text, re.MULTILINE):
         facts["scan"] = busy[1]
+    if scrubbed := _read_last_scrub(pool_text):
+        facts["scrubbed"] = scrubbed
     if status := re.search(r"^[ \t]*status: (.*(?:\n[ \t]+\S.*)*)", pool_text, re.MULTILINE):
         facts["status"] = " ".join(status[1].split())
     if scrub := re.search(r"^[ \t]*scan: scrub repaired .* with (\d+) errors", pool_text, re.MULTILINE):
@@ -53,6 +55,19 @@ def _read_pool(pool_text: str, all_text: str, output_origin: str) -> ObservedFil
         "state": state[1] if state else "",
     }  # fmt: skip
     return ObservedFileSystem(name, "zfs", facts=facts, vdevs=vdevs, origin=output_origin)
+
+
+def _read_last_scrub(pool_text: str) -> str:
+    """When the last scrub ended, "none" or "canceled"; empty where a resilver is in its place. Since OpenZFS 2.0 the
+    line is missing for a pool that was never scrubbed."""
+    scan = re.search(
+        r"^[ \t]*scan: (none requested|scrub repaired .* on (\S.*)|scrub canceled)", pool_text, re.MULTILINE
+    )
+    if scan is None:
+        is_silent = re.search(r"^[ \t]*config:", pool_text, re.MULTILINE) and not re.search(
+            r"^[ \t]*(scan|scrub):", pool_text, re.MULTILINE)  # fmt: skip
+        return "none" if is_silent else ""
+    return scan[2].strip() if scan[2] else scan[1].rpartition(" ")[2].replace("requested", "none")
 
 
 def _read_properties(text: str, pool: str) -> dict[str, str]:
@@ -110,6 +125,7 @@ def _iterate_vdevs(pool_text: str, pool_name: str) -> Iterator[ObservedVdev]:
             read_errors,
             write_errors,
             checksum_errors,
+            " ".join(columns[5:]) if columns[2:3] and columns[2][0].isdigit() else "",
             group if is_in_group else "",
         )
 

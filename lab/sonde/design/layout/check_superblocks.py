@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the superblocks of members of md and the lines of mdadm.conf: members that fell behind, superblocks without
+their checksum, drives that left their array, and UUIDs of other arrays."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout.faults import LayoutFault
+from sonde.design.layout.live.observations import ObservedDisk, ObservedStorage
+
+# An array counts events while its members are examined one after another; an assembly bears a difference of one.
+_FEW_EVENTS, _MANY_EVENTS = 1, 100
+_MEMBER_KIND = "linux_raid_member"
+
+
+def find_superblock_faults(observed_storage: ObservedStorage) -> Iterator[LayoutFault | CheckedItem]:
+    """All faults of the superblocks and of mdadm.conf."""
+    for disk in observed_storage.disks.values():
+        if disk.settings.get("superblock_events"):
+            yield from _check_checksum(disk)
+        if disk.kind == "md":
+            yield from _compare_events(observed_storage, disk)
+            yield from _check_configuration(observed_storage, disk)
+    yield from _find_former_members(observed_storage)
+
+
+def _check_checksum(disk: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    yield CheckedItem("the checksum of a superblock", disk.name)
+    if expected := disk.settings.get("superblock_expected", ""):
+        yield LayoutFault(
+            "superblock damaged", disk.name,
+            f"the checksum of its superblock is wrong (mdadm --examine: expected {expected})",
+            "md does not accept this member when the array is assembled again: it starts degraded",
+            "look at the drive (smartctl, log of the kernel); mdadm --fail and --remove it, then --add it again or"
+            " another drive, while all other members are sound",
+        )  # fmt: skip
+
+
+def _compare_events(observed_storage: ObservedStorage, array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    """Members whose superblock is older than those of the others."""
+    members = [observed_storage.disks[name] for name in array.members if name in observed_storage.disks]
+    events = {member.name: int(member.settings["superblock_events"]) for member in members
+              if member.settings.get("superblock_events", "").isdigit()}  # fmt: skip
+    if len(events) < 2:
+        return
+    yield CheckedItem("events of all members", array.name)
+    newest = max(events, key=lambda name: events[name])
+    for name, count in events.items():
+        settings, other = (observed_storage.disks[each].settings for each in (name, newest))
+        behind = events[newest] - count
+        has_other_view = settings.get("superblock_members") != other.get("superblock_members")
+        if behind > _MANY_EVENTS or (behind > _FEW_EVENTS and has_other_view):
+            time = settings.get("superblock_time", "")
+            yield LayoutFault(
+                "stale member", name,
+                f"its superblock is older than those of the other members of {array.name}: Events {count:,}, those have"
+                f" {events[newest]:,}{f' (last update {time})' if time else ''}",
+                "what was written since then is not on it: the next assembly leaves it out, and the array is degraded",
+                f"look at drive and cable, then mdadm --manage /dev/{array.name} --re-add /dev/{name}; never --force an"
+                " assembly with it", parts=(name, array.name),
+            )  # fmt: skip
+
+
+def _normalize_uuid(uuid_text: str) -> str:
+    """The digits of a UUID, which mdadm divides by colons and blkid by hyphens."""
+    return re.sub(r"[^0-9a-f]", "", uuid_text.lower())
+
+
+def _check_configuration(observed_storage: ObservedStorage, array: ObservedDisk) -> Iterator[LayoutFault | CheckedItem]:
+    """The line of mdadm.conf that is for an array."""
+    uuid, configured = array.settings.get("array_uuid", ""), array.settings.get("configured_uuid", "").split()
+    others = [text for text in configured if _normalize_uuid(text) != _normalize_uuid(uuid)]
+    device = array.settings.get("configured_device", "")
+    if not device or not uuid:
+        return
+    yield CheckedItem("the line of mdadm.conf", array.name)
+    title = array.settings.get("array_name") or array.name
+    if device == "none":
+        yield LayoutFault(
+            "array not in mdadm.conf", array.name,
+            f"mdadm.conf has lines of other arrays, but none of {title} (UUID {uuid})",
+            "after a restart it may have another name (md127), and nothing that the line would set",
+            "add its line of mdadm --detail --scan, and make the initramfs again",
+        )  # fmt: skip
+    elif others:
+        yield LayoutFault(
+            "another UUID in mdadm.conf", array.name,
+            f"mdadm.conf names {device} with UUID {', '.join(others)}; the array has {uuid}",
+            "at the next start it is not assembled by this line: it has another name (md127) or is missing",
+            "replace the line by that of mdadm --detail --scan, and make the initramfs again (dracut -f,"
+            " update-initramfs -u)",
+        )  # fmt: skip
+
+
+def _find_former_members(observed_storage: ObservedStorage) -> Iterator[LayoutFault]:
+    """Drives that hold the superblock of an array that runs without them."""
+    arrays = {_normalize_uuid(disk.settings["array_uuid"]): disk for disk in observed_storage.disks.values()
+              if disk.kind == "md" and disk.settings.get("array_uuid")}  # fmt: skip
+    used = {disk.name for array in arrays.values() for disk in observed_storage.iterate_disks_below(array.name)}
+    used |= {path.name for disk in observed_storage.disks.values() for path in disk.paths}
+    for disk in observed_storage.disks.values():
+        array = arrays.get(_normalize_uuid(disk.settings.get("fs_uuid", "")))
+        if array is None or disk.name in used or disk.settings.get("fs_kind") != _MEMBER_KIND:
+            continue
+        others = " ".join(array.settings.get(name, "") for name in ("spare_devices", "failed_devices")).split()
+        if disk.name in others or disk.kind not in ("disk", "part", "multipath"):
+            continue
+        yield LayoutFault(
+            "drive left its array", disk.name,
+            f"it holds a superblock of {array.name}, but is neither a member nor a spare of it",
+            "the array works without it, and what it holds is old",
+            f"look at the drive (smartctl, log of the kernel), then mdadm --manage /dev/{array.name} --re-add"
+            f" /dev/{disk.name}, or add another drive",
+            parts=(disk.name, array.name),
+        )  # fmt: skip

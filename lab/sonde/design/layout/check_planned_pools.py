@@ -15,22 +15,24 @@ from sonde.design.layout.device_identity import (
 from sonde.design.layout.faults import LayoutFault
 from sonde.design.layout.live.observations import ObservedDisk, ObservedFileSystem, ObservedStorage
 
+_VDEV_KIND = re.compile(r"(mirror|raidz\d?|draid\d?(:\S+)?)$")
 
-def _split_vdevs(arguments: str) -> tuple[list[list[str]], list[str]]:
-    """The planned devices of each vdev of zpool create, and the spares."""
-    vdevs: list[list[str]] = []
-    is_open = False
-    devices = split_device_arguments(arguments)[2:]
-    end = devices.index("spare") if "spare" in devices else len(devices)
-    for argument in devices[:end]:
-        if re.match(r"(mirror|raidz\d?|draid\d?(:\S+)?)$", argument):
-            vdevs.append([])
+
+def _split_vdevs(arguments: str) -> dict[str, list[list[str]]]:
+    """The planned devices of each vdev of zpool create by their use: "" for data, "log" and "spare"."""
+    uses: dict[str, list[list[str]]] = {"": [], "log": [], "spare": []}
+    use, is_open = "", False
+    for argument in split_device_arguments(arguments)[2:]:
+        if argument in uses:
+            use, is_open = argument, False
+        elif _VDEV_KIND.match(argument):
+            uses[use].append([])
             is_open = True
         elif is_open:
-            vdevs[-1].append(argument)
+            uses[use][-1].append(argument)
         else:
-            vdevs.append([argument])
-    return vdevs, devices[end + 1 :]
+            uses[use].append([argument])
+    return uses
 
 
 def find_vdev_disk(observed_storage: ObservedStorage, vdev_name: str) -> ObservedDisk:
@@ -48,7 +50,8 @@ def compare_pool(
     observed_storage: ObservedStorage, file_systems: Sequence[ObservedFileSystem], arguments: str
 ) -> Iterator[LayoutFault | CheckedItem]:
     """The drives of each vdev against those in the arguments of zpool create."""
-    planned_vdevs, spares = _split_vdevs(arguments)
+    uses = _split_vdevs(arguments)
+    planned_vdevs, spares = uses[""], [path for paths in uses["spare"] for path in paths]
     planned = [*(path for paths in planned_vdevs for path in paths), *spares]
     for pool in (each for each in file_systems if each.kind == "zfs"):
         groups: dict[str, dict[str, list[str]]] = {}
@@ -64,6 +67,7 @@ def compare_pool(
                 yield CheckedItem("the planned drives of vdevs", pool.location)
                 groups.setdefault(vdev.parent or vdev.name, {})[vdev.name] = paths
         yield from _compare_pool_spares(observed_storage, pool, planned, spares)
+        yield from _compare_pool_log(observed_storage, pool, uses["log"])
         for parent, members in groups.items():
             all_paths = {path for paths in members.values() for path in paths}
             usual = max(planned_vdevs, key=lambda vdev: len(all_paths & set(vdev)))
@@ -136,6 +140,46 @@ def _compare_pool_spares(
             f" are {len(spares)}", "after the loss of fewer drives than planned nothing takes over",
             f"zpool add {pool.location} spare, with as many drives", ("spares",),
         )  # fmt: skip
+
+
+def _compare_pool_log(
+    observed_storage: ObservedStorage, pool: ObservedFileSystem, planned_vdevs: Sequence[Sequence[str]]
+) -> Iterator[LayoutFault | CheckedItem]:
+    """The devices that hold the log of synchronous writes (SLOG) against the planned ones."""
+    if not pool.vdevs:
+        return
+    yield CheckedItem("the planned log of a pool", pool.location)
+    drives = [vdev for vdev in pool.vdevs if vdev.use == "logs" and vdev.kind == "drive"]
+    planned = [path for paths in planned_vdevs for path in paths]
+    names = ", ".join(drive.name for drive in drives)
+    planned_text = " and ".join(("mirror of " if len(paths) > 1 else "") + describe_planned_devices(paths)
+                                for paths in planned_vdevs)  # fmt: skip
+    arguments = " ".join(("mirror " if len(paths) > 1 else "") + " ".join(paths) for paths in planned_vdevs)
+    answers = [find_planned_names(observed_storage, planned, find_vdev_disk(observed_storage, drive.name))
+               for drive in drives]  # fmt: skip
+    present = {path for paths in answers for path in paths or ()}
+    absent = [path for path in planned if path not in present] if None not in answers else []
+    odd = [drive.name for drive, paths in zip(drives, answers, strict=True) if paths == []]
+    is_single = len(drives) == 1 and max((len(paths) for paths in planned_vdevs), default=1) > 1
+    cost = "synchronous writes wait for the drives of the data, or for another device than planned"
+    if planned and not drives:
+        problem, remedy = (
+            f"it has no log device; planned is {planned_text}",
+            f"zpool add {pool.location} log {arguments}",
+        )
+    elif drives and not planned:
+        problem, remedy = f"its log is on {names}; the plan has none", "put it into the system file, or zpool remove it"
+        cost = "synchronous writes have the latency of a device that the plan does not know"
+    elif is_single and not odd:
+        problem = f"its log is {names} alone; planned is {planned_text}"
+        cost = "when it fails with a crash of the server, acknowledged writes are lost"
+        remedy = f"zpool attach {pool.location} {names} {' '.join(absent) or 'and the other planned device'}"
+    elif odd or absent:
+        problem = f"its log is on {names}; planned is {planned_text}"
+        remedy = "zpool add the planned log, then zpool remove the other one"
+    else:
+        return
+    yield LayoutFault("not as planned", pool.location, problem, cost, remedy, ("log",))
 
 
 def _report_unplanned_vdev(

@@ -179,27 +179,39 @@ def make_ext4_options(layout: FileSystemLayout) -> list[Argument]:
 def _make_pool_command(layout: FileSystemLayout, device_names: DeviceNames) -> list[Argument]:
     """Creates a pool with one vdev per RAID group; the record size is the smallest that writes full stripes of 1
     MiB."""
-    vdevs: list[Argument] = []
-    spares: dict[str, None] = {}
-    for group in layout.first_device.list_raid_groups():
-        geometry = group.raid_geometry
-        spares |= dict.fromkeys(device_names.system.find_references(group.id, "spares"))
-        kind = "" if geometry is None else "mirror" if geometry.copies > 1 else f"raidz{geometry.parity}"
-        kind = "" if kind == "raidz0" else kind
-        if geometry is not None and list_declustered_pools(group):
-            kind = _format_draid(group, geometry)
-        if geometry is not None and geometry.copies > 1 and geometry.data > 1:
-            pairs = [group.members[first :: geometry.data] for first in range(geometry.data)]
-            for pair in pairs:
-                vdevs += ["mirror", *device_names.make_device_arguments(pair)]
-        else:
-            vdevs += [*([kind] if kind else []), *device_names.make_device_arguments(group.members)]
+    groups, system = layout.first_device.list_raid_groups(), device_names.system
+    spares = dict.fromkeys(spare for group in groups for spare in system.find_references(group.id, "spares"))
+    vdevs = [argument for group in groups for argument in _make_vdevs(group, device_names)]
+    if layout.log is not None:
+        vdevs += ["log", *_make_log_vdevs(layout.log, device_names)]
     if spares:
         vdevs += ["spare", *(device_names.make_device_argument(spare) for spare in spares)]
     record = "16K" if layout.table.purpose in SYSTEM_PURPOSES else "1M"
     properties = (f"recordsize={record}", "atime=off", "xattr=sa", "compression=lz4", "mountpoint=none")
     options = [argument for value in properties for argument in ("-O", value)]
     return ["zpool", "create", "-o", "ashift=12", *options, layout.id, *vdevs]
+
+
+def _make_log_vdevs(device: BlockDevice, device_names: DeviceNames) -> list[Argument]:
+    """The vdevs of the log of a pool: of a volume those of its members, which a mirror combines."""
+    if not isinstance(device.table, Volume):
+        return _make_vdevs(device, device_names)
+    vdevs = [argument for member in device.members for argument in _make_log_vdevs(member, device_names)]
+    return ["mirror", *vdevs] if device.table.kind == "mirror" else vdevs
+
+
+def _make_vdevs(group: BlockDevice, device_names: DeviceNames) -> list[Argument]:
+    """The vdevs of one RAID group: several mirrors for RAID 10. Another device is a vdev itself."""
+    geometry = group.raid_geometry
+    if geometry is None or group.kind != "raid_groups" or not group.members:
+        return [device_names.make_device_argument(group.id)]
+    if geometry.copies > 1 and geometry.data > 1:
+        pairs = [group.members[first :: geometry.data] for first in range(geometry.data)]
+        return [argument for pair in pairs for argument in ("mirror", *device_names.make_device_arguments(pair))]
+    kind = "mirror" if geometry.copies > 1 else f"raidz{geometry.parity}" if geometry.parity else ""
+    if list_declustered_pools(group):
+        kind = _format_draid(group, geometry)
+    return [*([kind] if kind else []), *device_names.make_device_arguments(group.members)]
 
 
 def _format_draid(pool: BlockDevice, geometry: Geometry) -> str:

@@ -4,7 +4,7 @@ arithmetic."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from sonde.design.layout import xfs
@@ -72,10 +72,16 @@ def compute_layout(system: System, file_system_id: str, failed_parts: tuple[str,
     if not below and not targets:
         return None
     devices = tuple(resolve_block_device(system, file_system_id) for file_system_id in below)
-    told_log = system.find_first_reference(file_system_id, "log")
-    log = resolve_block_device(system, told_log) if told_log else None
+    log_id = system.find_first_reference(file_system_id, "log") or _find_log_of_volume(system, below)
+    log = resolve_block_device(system, log_id) if log_id else None
     rates = estimate_bandwidth(system, file_system_id, devices, failed_parts)
     return _LayoutComputation(system, file_system_id, table, devices, targets, log, rates).compute_layout()
+
+
+def _find_log_of_volume(system: System, device_ids: Sequence[str]) -> str | None:
+    """What the volume below a file system has for its log."""
+    volumes = [each for each in device_ids if system.get_part(each).kind == "volumes"]
+    return system.find_first_reference(volumes[0], "log") if len(volumes) == 1 else None
 
 
 def compute_all_layouts(system: System, failed_parts: tuple[str, ...] = ()) -> Iterator[FileSystemLayout]:

@@ -53,7 +53,7 @@ def make_plan_rows(layouts: Sequence[FileSystemLayout]) -> Iterator[tuple[str, .
         groups = f"{layout.groups.count:,}" if layout.groups is not None else "-"
         log = "-" if layout.log_size is None else format_bytes(layout.log_size)
         if layout.log is not None:
-            log += f" on {layout.log.id}"
+            log = f"{log} on {layout.log.id}".removeprefix("- ")
         limit = layout.rates.limits["write"] or layout.rates.limits["read"] or "no rates known"
         name = f"{layout.id} ({layout.table.kind}{', ' + layout.table.purpose if layout.table.purpose else ''})"
         yield (

@@ -305,8 +305,8 @@ def _parse_vdevs(arguments: list[str]) -> list[tuple[str, int]]:
     vdevs: list[tuple[str, int]] = []
     is_group = False
     for argument in arguments:
-        if argument == "spare":
-            break  # the drives after it are spares of the pool
+        if argument in ("log", "spare"):
+            break  # the drives after it hold no data
         if re.fullmatch(r"mirror|raidz\d?|draid\d?(:\S+)?", argument):
             vdevs.append((argument, 0))
             is_group = True

@@ -20,6 +20,7 @@ from sonde.model.bundled_files import find_system_file
 from sonde.model.system import make_system, read_system
 
 PATHS = "/dev/disk/by-path/pci-0000:3b:00.0-sas-phy"
+SCAN = "  scan: scrub repaired 0B in 09:41:22 with 0 errors on Sun Nov  8 10:05:24 2026\n"
 GROUPS = """            /large: 3258 groups
 meta-data=/large                 isize=256    agcount=3258, agsize=262144 blks
 data     =                       bsize=4096   blocks=853951488, imaxpct=25
@@ -52,7 +53,8 @@ def print_drive(depth: int, number: int) -> str:
 
 def print_pool(rows: str, spare: int | None = 6) -> str:
     spares = "" if spare is None else f"\tspares\n\t  pci-0000:3b:00.0-sas-phy{spare}-lun-0  AVAIL\n"
-    return (f"  pool: scratch\n state: ONLINE\nconfig:\n\n\tNAME  STATE  READ WRITE CKSUM\n{print_row(0, 'scratch')}"
+    return (f"  pool: scratch\n state: ONLINE\n{SCAN}config:\n\n"
+            f"\tNAME  STATE  READ WRITE CKSUM\n{print_row(0, 'scratch')}"
             f"{rows}{spares}\nerrors: No known data errors\n")  # fmt: skip
 
 
@@ -61,9 +63,9 @@ def print_raidz(numbers: str = "012345", group: str = "") -> str:
     return print_row(1, "raidz2-0") + drives + group
 
 
-def check_pool(status: str, lsblk: str = '{"blockdevices": []}') -> LayoutCheck:
+def check_pool(status: str, lsblk: str = '{"blockdevices": []}', document: dict[str, Any] | None = None) -> LayoutCheck:
     """The check of a pool against its plan."""
-    plan = plan_layout(make_system(describe_pool(), "pool.toml"))
+    plan = plan_layout(make_system(document or describe_pool(), "pool.toml"))
     links = "".join(f"{PATHS}{number}-lun-0 ../../sd{chr(97 + number)}\n" for number in range(10))
     storage = ObservedStorage()
     for name, text in (("zpool", status), ("links", links), *([("lsblk", lsblk)] if "name" in lsblk else [])):
@@ -123,6 +125,84 @@ def test_spare_as_top_level_vdev_is_reported() -> None:
     assert fault.problem.endswith("pci-0000:3b:00.0-sas-phy6-lun-0 is planned as spare")
     assert not any("planned there" in each.problem or "exchange" in each.remedy for each in faults)
     assert not any("raidz2 of" in each.problem for each in faults), "the numbers of vdevs follow from it"
+
+
+def describe_pool_with_log() -> dict[str, Any]:
+    """The pool with a mirror of two SSDs for its log."""
+    document = describe_pool()
+    document["drives"].append({"id": "s[0-1]", "kind": "ssd", "interface": "SAS", "server": "host",
+                               "capacity": "100 GB", "device": f"{PATHS}[7-8]-lun-0"})  # fmt: skip
+    document["raid_groups"].append({"id": "slog", "level": "1", "data": 1, "parity": 1, "drives": "s[0-1]"})
+    document["volumes"] = [{"id": "pool", "kind": "zfs", "software": "ZFS", "members": "g", "log": "slog"}]
+    document["file_systems"][0]["device"] = "pool"
+    return document
+
+
+def print_log(*numbers: int) -> str:
+    drives = "".join(print_drive(2 if len(numbers) > 1 else 1, number) for number in numbers)
+    return "\tlogs\n" + (print_row(1, "mirror-1") if len(numbers) > 1 else "") + drives
+
+
+def test_log_of_a_pool_is_in_its_script() -> None:
+    (text,) = make_layout_scripts(plan_layout(make_system(describe_pool_with_log(), "pool.toml"))).values()
+    assert f" {PATHS}5-lun-0 log mirror {PATHS}7-lun-0 {PATHS}8-lun-0 spare {PATHS}6-lun-0\n" in text
+    (disks,) = [line for line in text.splitlines() if line.startswith("set -- ")]
+    assert f"{PATHS}8-lun-0" in disks
+
+
+@pytest.mark.parametrize(("drives", "problem"), [
+    ((7, 8), ""), ((), f"it has no log device; planned is mirror of {PATHS}7-lun-0, {PATHS}8-lun-0"),
+    ((7,), "alone; planned is mirror of"), ((7, 9), f"phy9-lun-0; planned is mirror of {PATHS}7-lun-0")])  # fmt: skip
+def test_log_of_a_pool_is_compared_with_the_plan(drives: tuple[int, ...], problem: str) -> None:
+    faults = check_pool(
+        print_pool(print_raidz() + (print_log(*drives) if drives else "")), "", describe_pool_with_log()
+    )
+    assert len(faults.faults) == bool(problem)
+    assert all(fault.kind == "not as planned" and problem in fault.problem for fault in faults.faults)
+    assert "the planned log of a pool" in {item.subject for item in faults.checked_items}
+
+
+def test_log_that_the_plan_lacks_is_reported() -> None:
+    (fault,) = check_pool(print_pool(print_raidz() + print_log(7, 8))).faults
+    assert "the plan has none" in fault.problem
+
+
+def test_drive_with_other_sectors_is_reported_by_name() -> None:
+    row = print_drive(2, 3)
+    other = row.rstrip("\n") + "  block size: 512B configured, 4096B native\n"
+    status = print_pool(print_raidz().replace(row, other)).replace(
+        "config:", "status: One or more devices are configured to use a non-native block size.\nconfig:")  # fmt: skip
+    (fault,) = check_pool(status).faults
+    assert fault.location == "scratch pci-0000:3b:00.0-sas-phy3-lun-0"
+    assert "blocks of 512B, the drive has sectors of 4096B" in fault.problem
+
+
+def check_scrub(scan: str, date: str = "2026-11-28T08:00:00+0100", more: str = "") -> LayoutCheck:
+    storage = read_saved_output(print_pool(print_raidz()).replace(SCAN, scan) + more, "zpool")
+    return check_layout(join_observations(merge_observations(storage, read_saved_output(date, "date"))))
+
+
+@pytest.mark.parametrize(("scan", "problem"), [
+    (SCAN, ""), ("", "never scrubbed"), ("  scan: none requested\n", "never scrubbed"),
+    (SCAN.replace("Nov  8", "May 10"), "ended 201 days ago"),
+    ("  scan: scrub canceled on Sun Nov  8 10:05:24 2026\n", "was canceled"),
+    ("  scan: resilvered 1.2T in 04:00:00 with 0 errors on Sun Nov  8 10:05:24 2026\n", "")])  # fmt: skip
+def test_pool_without_recent_scrub_is_reported(scan: str, problem: str) -> None:
+    faults = check_scrub(scan).faults
+    assert [fault.kind for fault in faults] == ["no recent scrub"] * bool(problem)
+    assert all(problem in fault.problem for fault in faults)
+
+
+def test_new_pool_needs_no_scrub() -> None:
+    """It was made on 20 November 2026."""
+    assert check_scrub("", more="scratch  creation  1795132800  -\n").faults == ()
+
+
+def test_age_of_a_scrub_is_unknown_without_date() -> None:
+    storage = read_saved_output(print_pool(print_raidz()).replace("Nov  8", "May 10"), "zpool")
+    verdict = check_layout(join_observations(storage))
+    assert verdict.faults == ()
+    assert any(text.startswith("the age of the last scrub of scratch") for text in verdict.unknown)
 
 
 def test_planned_number_of_groups_is_no_fault() -> None:

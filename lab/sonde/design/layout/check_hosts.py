@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.layout.check import check_layout
-from sonde.design.layout.check_targets import find_target_faults
+from sonde.design.layout.check_targets import count_labeled_devices, find_target_faults
 from sonde.design.layout.check_written import list_not_compared
 from sonde.design.layout.faults import LayoutCheck, LayoutFault
 from sonde.design.layout.file_system_layout import FileSystemLayout
@@ -26,34 +26,56 @@ def check_hosts(
     written: Sequence[WrittenAttribute] = (),
 ) -> LayoutCheck:
     """Checks the storage of several hosts by name. Locations begin with the name of the host."""
-    verdicts = {
-        host: check_layout(storage, planned_layout, (), mount_points, written) for host, storage in hosts.items()
-    }
     targets = _join_targets(hosts)
-    shared, shared_items = split_faults_and_comparisons(merge_faults(find_target_faults(targets.file_systems), targets))
-    shared_targets = tuple(_find_targets_on_several_hosts(hosts))
-    names = {fault.location for fault in shared_targets}
-    shared = (*shared_targets, *(fault for fault in shared
-                                 if fault.kind != "index used twice" or fault.location not in names))  # fmt: skip
-    explained = {text for verdict in verdicts.values() for fault in verdict.faults for text in fault.consequences}
-    shared = tuple(fault for fault in shared if f"{fault.location}: {fault.problem}" not in explained)
-    reported = {(fault.kind, fault.location) for fault in shared}
-    faults = [
-        replace(fault, location=f"{host}: {fault.location}", parts=tuple(f"{host}: {part}" for part in fault.parts))
-        for host, verdict in verdicts.items() for fault in verdict.faults
-        if (fault.kind, fault.location) not in reported
-    ]  # fmt: skip
-    items = [replace(item, location=f"{host}: {item.location}")
-             for host, verdict in verdicts.items() for item in verdict.checked_items]  # fmt: skip
-    unknown = [f"{host}: {text}" for host, verdict in verdicts.items() for text in verdict.unknown]
-    results: list[LayoutFault | CheckedItem] = [*shared, *faults, *shared_items, *items]
+    shared = _find_shared_faults(hosts, targets)
+    verdicts = {
+        host: check_layout(storage, planned_layout, (), mount_points, written, shared)
+        for host, storage in hosts.items()
+    }
+    shared_keys = {(each.kind, each.location) for each in shared if isinstance(each, LayoutFault)}
+    versions: dict[tuple[str, str], list[LayoutFault]] = {}
+    results: list[LayoutFault | CheckedItem] = []
+    for host, verdict in verdicts.items():
+        for fault in verdict.faults:
+            if (fault.kind, fault.location) in shared_keys:
+                versions.setdefault((fault.kind, fault.location), []).append(fault)
+            else:
+                results.append(_add_host_to_fault(host, fault))
+        results += [item if item in shared else replace(item, location=f"{host}: {item.location}")
+                    for item in verdict.checked_items]  # fmt: skip
+    # a fault that a host explains by one of its devices is missing there; another host may add planned values
+    results = [*(max(faults, key=_count_explanations) for faults in versions.values() if len(faults) == len(hosts)),
+               *results]  # fmt: skip
     all_faults, all_items = split_faults_and_comparisons(results)
+    unknown = [f"{host}: {text}" for host, verdict in verdicts.items() for text in verdict.unknown]
     not_compared = list_not_compared(written, {item.subject for item in all_items}, targets)
     return LayoutCheck(all_faults, tuple(dict.fromkeys(unknown)), all_items, not_compared)
 
 
-def _find_targets_on_several_hosts(hosts: Mapping[str, ObservedStorage]) -> Iterator[LayoutFault]:
-    """Targets that more than one server has mounted. Their labels are then no second use of an index."""
+def _add_host_to_fault(host: str, fault: LayoutFault) -> LayoutFault:
+    return replace(fault, location=f"{host}: {fault.location}", parts=tuple(f"{host}: {part}" for part in fault.parts))
+
+
+def _count_explanations(fault: LayoutFault) -> tuple[int, int]:
+    return len(fault.consequences), len(fault.problem)
+
+
+def _find_shared_faults(
+    hosts: Mapping[str, ObservedStorage], targets: ObservedStorage
+) -> list[LayoutFault | CheckedItem]:
+    """What is wrong with the targets of all hosts together; one that two hosts have mounted is no index used twice."""
+    mounted = tuple(_find_targets_on_several_hosts(hosts, targets))
+    names = {fault.location for fault in mounted}
+    others = merge_faults(find_target_faults(targets.file_systems), targets)
+    return [*mounted, *(each for each in others if not isinstance(each, LayoutFault)
+                        or each.kind != "index used twice" or each.location not in names)]  # fmt: skip
+
+
+def _find_targets_on_several_hosts(
+    hosts: Mapping[str, ObservedStorage], targets: ObservedStorage
+) -> Iterator[LayoutFault]:
+    """Targets that more than one server has mounted, unless their labels are on LUNs that are known to differ."""
+    several = {each.location for each in targets.file_systems if count_labeled_devices(each) > 1}
     hosts_by_target: dict[str, list[str]] = {}
     for host, storage in hosts.items():
         mounted = [each for each in storage.file_systems if each.kind == "lustre" and each.location.startswith("/")]
@@ -61,7 +83,7 @@ def _find_targets_on_several_hosts(hosts: Mapping[str, ObservedStorage]) -> Iter
         for name in sorted(names - {""}):
             hosts_by_target.setdefault(name, []).append(host)
     for name, servers in hosts_by_target.items():
-        if len(servers) > 1 and "-" in name:
+        if len(servers) > 1 and "-" in name and name not in several:
             yield LayoutFault(
                 "target mounted twice", name, f"{' and '.join(servers)} have it mounted at the same time",
                 "two servers that write to one file system destroy it",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from sonde.design.checked_items import CheckedItem
@@ -31,6 +31,7 @@ _INDIVIDUAL = re.compile(
     r"|discard_\w+|write_same_max_bytes|write_zeroes\w*|zone_\w+|nr_zones|max_open_zones|max_active_zones"
     r"|stripe_cache_active|last_sync_action|consistency_policy|rd\d+|component_size|protection|block_device_state"
     r"|bitmap/(?:backlog|can_clear|location|max_backlog_used|space|time_base|metadata)|uuid_sub|suspend_\w+|safe_mode\w*"
+    r"|configured_\w+|array_uuid|superblock_\w+"
     r"|failed_devices|%rd|avg \w+|maxor|nor|wait|sz/GBs"  # the second and later ones are counters of pm
 )
 # Facts of targets that count something, identify a target or have a rule in another module.
@@ -126,16 +127,22 @@ def drop_repeated_differences(
         "unequal members of a stripe": planned,
         "not as planned": devices,
     }
+    covered = {kind: {pair for other in others for pair in _list_covered(other)} for kind, others in covering.items()}
     return [
         each for each in all_results
-        if not isinstance(each, LayoutFault) or not _is_covered(each, covering.get(each.kind, ()))
+        if not isinstance(each, LayoutFault) or not _is_covered(each, covered.get(each.kind, set()))
     ]  # fmt: skip
 
 
-def _is_covered(difference: LayoutFault, others: Sequence[LayoutFault]) -> bool:
+def _list_covered(fault: LayoutFault) -> Iterator[tuple[str, str]]:
+    """The parts and attributes that a fault is about."""
+    for part in fault.parts or (fault.location,):
+        yield from ((part, attribute) for attribute in fault.attributes)
+
+
+def _is_covered(difference: LayoutFault, covered: Container[tuple[str, str]]) -> bool:
     parts = difference.parts or (difference.location,)
-    return any(all(any(other.covers(part, attribute) for other in others) for part in parts)
-               for attribute in difference.attributes)  # fmt: skip
+    return any(all((part, attribute) in covered for part in parts) for attribute in difference.attributes)
 
 
 def _describe_differences(group: PeerGroup, attribute: str, values: Mapping[str, str]) -> Iterator[tuple[str, str]]:

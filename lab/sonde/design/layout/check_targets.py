@@ -66,15 +66,7 @@ def find_target_faults(file_systems: Sequence[ObservedFileSystem]) -> Iterator[L
 def _check_written_target(target: ObservedFileSystem) -> Iterator[LayoutFault | CheckedItem]:
     facts, flags = target.facts, target.facts.get("flags", "").split()
     yield CheckedItem("the label of a target", target.location)
-    labels = facts["label_origin"].split("\n")
-    if len(labels) > 1:
-        yield LayoutFault(
-            "index used twice", target.location,
-            f"{len(labels)} disks are labeled {target.location}, with one index ({', '.join(labels)})",
-            "the second one is refused, or stands for the first",
-            "compare the WWIDs: where both are one LUN, nothing is wrong with the label. Otherwise find out which of"
-            " both holds data before you make one again with another index",
-        )  # fmt: skip
+    yield from _check_label_count(target)
     if not facts.get("management", "") and "MGS" not in flags:
         yield LayoutFault(
             "no management server", target.location, "its label names no management server (mgsnode)",
@@ -94,6 +86,31 @@ def _check_written_target(target: ObservedFileSystem) -> Iterator[LayoutFault | 
             "mount option", target.location, "it goes on after errors of its file system (errors=continue)",
             "damage spreads while clients write", "tunefs.lustre --mountfsoptions with errors=remount-ro",
         )  # fmt: skip
+
+
+def count_labeled_devices(target: ObservedFileSystem) -> int:
+    """The number of devices with the label of a target, by their identities; 0 where one of these is not known."""
+    identities = target.facts.get("label_identity", "?").split("\n")
+    return 0 if any(identity.startswith("?") for identity in identities) else len(identities)
+
+
+def _check_label_count(target: ObservedFileSystem) -> Iterator[LayoutFault]:
+    """Labels that several devices have. Two servers, or two paths, may show the label of one LUN."""
+    labels, devices = target.facts["label_origin"].split("\n"), count_labeled_devices(target)
+    if len(labels) < 2 or devices == 1:
+        return
+    identities = target.facts.get("label_identity", "").replace("\n", " and ")
+    identity_text = f"; they are {identities}" if devices else ""
+    yield LayoutFault(
+        "index used twice", target.location,
+        f"{devices or len(labels)} devices are labeled {target.location}, with one index ({', '.join(labels)})"
+        f"{identity_text}",
+        "the second one is refused, or stands for the first",
+        "find out which of them holds the data of the target, and make the other one again with another index only when"
+        " it holds nothing that is needed" if devices else
+        "compare the WWIDs: where both are one LUN, nothing is wrong with the label. Otherwise find out which of"
+        " both holds data before you make one again with another index",
+    )  # fmt: skip
 
 
 def _check_mount_protection(

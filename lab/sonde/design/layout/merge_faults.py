@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 
 from sonde.design.checked_items import CheckedItem
 from sonde.design.layout.check_peer_attributes import drop_repeated_differences
@@ -72,8 +73,11 @@ RULES: Sequence[CauseRule] = (
     CauseRule(_SHARED, _ANY, _PLANNED, frozenset({"device"}), is_partial=True),
     CauseRule(_PLANNED, frozenset({"vdev drives"}), _PLANNED, frozenset({"vdevs"})),
     CauseRule("device partly unused", _ANY, "targets differ", frozenset({"inodes", "kib"})),
+    CauseRule("file system with errors", _ANY, "file system with errors", _ANY),
     CauseRule("degraded", _ANY, "spare in use", _ANY),
     CauseRule("degraded", _ANY, "errors of a drive", _ANY),
+    CauseRule("degraded", _ANY, "drive left its array", _ANY, is_partial=True),
+    CauseRule("drive left its array", _ANY, "stale member", _ANY, is_partial=True),
     CauseRule("parameter too small", frozenset({"brw_size"}), "targets differ", frozenset({"brw_size"})),
 )
 
@@ -86,11 +90,15 @@ def merge_faults(
     remaining = drop_repeated_differences(faults_and_checked_items)
     items = [each for each in remaining if not isinstance(each, LayoutFault)]
     faults = _join_equal_faults([each for each in remaining if isinstance(each, LayoutFault)])
-    paths = {path.name: disk.name for disk in observed_storage.disks.values() for path in disk.paths}
-    faults = _absorb(faults, partial(_is_about_paths, paths))
-    faults = _absorb(faults, _says_rule_and_plan)
+    maps = {path.name: disk.name for disk in observed_storage.disks.values() for path in disk.paths}
+    list_names_below = cache(partial(_list_names_below, observed_storage))
+    faults = _absorb(faults, lambda part: {maps.get(part, "")}, partial(_is_about_paths, maps))
+    faults = _absorb(faults, lambda part: {part}, _says_rule_and_plan)
+    kinds = Counter(fault.kind for fault in faults)
     for rule in RULES:
-        faults = _absorb(faults, partial(_follows, observed_storage, rule))
+        if kinds[rule.cause] and kinds[rule.effect]:
+            follows = partial(_follows, list_names_below, rule)
+            faults = _absorb(faults, list_names_below if rule.is_above else lambda part: {part}, follows)
     return [*items, *faults]
 
 
@@ -112,16 +120,28 @@ def _join_equal_faults(faults: Sequence[LayoutFault]) -> list[LayoutFault]:
     return joined
 
 
-def _absorb(faults: Sequence[LayoutFault], follows: Callable[[LayoutFault, LayoutFault], bool]) -> list[LayoutFault]:
-    """The faults without those that follow from another one, which lists them as consequences."""
-    remaining = list(faults)
-    for effect in faults:
-        cause = next((each for each in remaining if each is not effect and follows(each, effect)), None)
-        if cause is not None and any(each is effect for each in remaining):
-            position = next(index for index, each in enumerate(remaining) if each is cause)
-            remaining[position] = _add_consequence(cause, effect)
-            remaining = [each for each in remaining if each is not effect]
-    return remaining
+def _absorb(
+    faults: Sequence[LayoutFault],
+    list_causing_parts: Callable[[str], Set[str]],
+    follows: Callable[[LayoutFault, LayoutFault], bool],
+) -> list[LayoutFault]:
+    """The faults without those that follow from another one, which lists them as consequences. The cause of a fault of
+    a part is about one of its `list_causing_parts`."""
+    remaining = dict(enumerate(faults))
+    numbers_by_part: dict[str, list[int]] = {}
+    for number, fault in remaining.items():
+        for part in dict.fromkeys(list_fault_parts(fault)):
+            numbers_by_part.setdefault(part, []).append(number)
+    for number, effect in enumerate(faults):
+        parts = {part for affected in list_fault_parts(effect) for part in {affected} | list_causing_parts(affected)}
+        candidates = {each for part in parts for each in numbers_by_part.get(part, ())} - {number}
+        cause = next(
+            (each for each in sorted(candidates) if each in remaining and follows(remaining[each], effect)), None
+        )
+        if cause is not None and remaining.get(number) is effect:
+            remaining[cause] = _add_consequence(remaining[cause], effect)
+            del remaining[number]
+    return list(remaining.values())
 
 
 def _add_consequence(cause: LayoutFault, effect: LayoutFault) -> LayoutFault:
@@ -157,7 +177,9 @@ def _is_about_paths(maps_by_path: dict[str, str], cause: LayoutFault, effect: La
     return _shares_attribute(cause, effect) and maps <= set(list_fault_parts(cause)) and "" not in maps
 
 
-def _follows(observed_storage: ObservedStorage, rule: CauseRule, cause: LayoutFault, effect: LayoutFault) -> bool:
+def _follows(
+    list_names_below: Callable[[str], Set[str]], rule: CauseRule, cause: LayoutFault, effect: LayoutFault
+) -> bool:
     if (cause.kind, effect.kind) != (rule.cause, rule.effect):
         return False
     for fault, attributes in ((cause, rule.cause_attributes), (effect, rule.effect_attributes)):
@@ -166,10 +188,10 @@ def _follows(observed_storage: ObservedStorage, rule: CauseRule, cause: LayoutFa
     causing, affected = set(list_fault_parts(cause)), set(list_fault_parts(effect))
     if affected <= causing or (rule.is_partial and affected & causing):
         return True
-    return rule.is_above and all(causing & _list_names_below(observed_storage, part) for part in affected)
+    return rule.is_above and all(causing & list_names_below(part) for part in affected)
 
 
-def _list_names_below(observed_storage: ObservedStorage, part: str) -> set[str]:
+def _list_names_below(observed_storage: ObservedStorage, part: str) -> Set[str]:
     """The names of all devices that a device or file system consists of, with the paths of its maps."""
     tops = [part]
     for file_system in observed_storage.file_systems:

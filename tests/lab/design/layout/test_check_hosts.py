@@ -3,13 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from array_host import PATHS, PrintedArray, describe_arrays, name_drive, print_detail
 
+from sonde.design.checked_items import CheckedItem
+from sonde.design.layout import check as check_module
+from sonde.design.layout import check_hosts as check_hosts_module
+from sonde.design.layout import check_targets
 from sonde.design.layout.check_hosts import check_hosts
-from sonde.design.layout.faults import LayoutCheck
+from sonde.design.layout.faults import LayoutCheck, LayoutFault
+from sonde.design.layout.live.observations import ObservedFileSystem
 from sonde.design.layout.live.saved_output import read_hosts
 from sonde.design.layout.plan import plan_layout
 from sonde.design.layout.written_attributes import list_written_attributes
@@ -132,3 +138,52 @@ Block size:               4096
         write_host(tmp_path, "oss2", **{"tunefs.lustre": TARGET.format(1, "10.0.0.1@o2ib")}),
     ])).faults  # fmt: skip
     assert ("no protection against two mounts" in [fault.kind for fault in faults]) == is_fault
+
+
+PRINTED_MAP = """ost0 ({}) dm-0 ACME,LUN
+size=10T features='1 queue_if_no_path' hwhandler='1 alua' wp=rw
+`-+- policy='service-time 0' prio=50 status=active
+  |- 2:0:0:1 sda 65:1 active ready running
+  `- 3:0:0:1 sdb 65:2 active ready running
+"""
+
+
+@pytest.mark.parametrize(
+    ("identities", "kinds"),
+    [
+        (("3600a0b8000000001", "3600a0b8000000001"), []),
+        (("3600a0b8000000001", "3600a0b8000000002"), ["index used twice"]),
+    ],
+)
+def test_label_of_one_lun_on_two_servers_is_sound(
+    tmp_path: Path, identities: tuple[str, str], kinds: list[str]
+) -> None:
+    paths = [
+        write_host(tmp_path, host, **{"multipath -ll": PRINTED_MAP.format(identity),
+                                      "tunefs.lustre --dryrun /dev/mapper/ost0": TARGET.format(0, "10.0.0.1@o2ib")})
+        for host, identity in zip(("oss1", "oss2"), identities, strict=True)
+    ]  # fmt: skip
+    faults = check_hosts(read_hosts(paths)).faults
+    assert [fault.kind for fault in faults] == kinds
+    assert all("600a0b8000000001 and 600a0b8000000002" in fault.problem for fault in faults)
+    assert all("make it again" not in fault.remedy for fault in faults)
+
+
+def test_targets_of_two_hosts_are_compared_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fault of the targets of one host is that of all of them."""
+    calls: list[int] = []
+    find_faults = check_targets.find_target_faults
+
+    def count_targets(file_systems: Sequence[ObservedFileSystem]) -> Iterator[LayoutFault | CheckedItem]:
+        calls.append(len(file_systems))
+        return find_faults(file_systems)
+
+    for module in (check_module, check_hosts_module):
+        monkeypatch.setattr(module, "find_target_faults", count_targets)
+    paths = [
+        write_host(tmp_path, f"oss{number}", **{f"tunefs.lustre --dryrun /dev/md{number}": TARGET.format(number, mgs)})
+        for number, mgs in enumerate(("10.0.0.1@o2ib", "10.0.0.1@o2ib", "10.0.0.9@o2ib"))
+    ]
+    (fault,) = check_hosts(read_hosts(paths)).faults
+    assert fault.location == "fs-OST0002"
+    assert calls == [3]

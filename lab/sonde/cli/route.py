@@ -27,7 +27,7 @@ from sonde.design.routes.route_text import (
 )
 from sonde.model.bundled_files import find_system_file
 from sonde.model.confined_files import write_file
-from sonde.model.errors import EXIT_FAILED, MachineError
+from sonde.model.errors import EXIT_FAILED, MachineError, UserError
 from sonde.model.system import read_system
 from sonde.terminal.screen import get_results_console, make_plain_table, print_json
 
@@ -133,7 +133,7 @@ def _write_files(folder: Path, texts_by_name: dict[str, str]) -> None:
 
 @command.command("check")
 @_system_argument
-@click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("files", nargs=-1, type=click.Path(exists=True, path_type=Path))
 @click.option(
     "--as",
     "name",
@@ -154,9 +154,9 @@ def check_command(system: str, files: tuple[Path, ...], name: str, other_files: 
     """Say what is wrong with rules, routes and settings of a host of SYSTEM.
 
     FILES are saved output of `ip -j rule`, `ip -j route show table all`, `ip -d -j addr`, `ip -j neigh`, `ip -j
-    nexthop`, `ip xfrm policy`, `sysctl -a`, a kernel .config, `lnetctl export`, `lctl route_list`, or any file that
-    `sonde route plan` writes. Without FILES this host is asked. Exit code 1 when something is wrong, 6 when nothing
-    could be compared.
+    nexthop`, `ip xfrm policy`, `sysctl -a`, a kernel .config, `lnetctl export`, `lctl route_list`, any file that
+    `sonde route plan` writes, or folders of these. Without FILES this host is asked. Exit code 1 when something is
+    wrong, 6 when nothing could be compared.
 
     \b
     Examples:
@@ -167,7 +167,7 @@ def check_command(system: str, files: tuple[Path, ...], name: str, other_files: 
     if files:
         from sonde.design.routes.table_reader import read_host_sources
 
-        sources = read_host_sources(files)
+        sources = read_host_sources(_list_files(files))
         tables, configured_tables = sources.live, sources.configured
     else:
         tables, configured_tables = _read_this_host(find_fabrics(machine)), None
@@ -179,6 +179,17 @@ def check_command(system: str, files: tuple[Path, ...], name: str, other_files: 
     verdict = check_host(machine, name, tables, other_tables, configured_tables)
     print_route_check(verdict, as_json)
     return choose_exit_code(len(verdict.faults), verdict.comparisons)
+
+
+def _list_files(paths: Sequence[Path]) -> list[Path]:
+    """The files among some paths, and those in the folders among them."""
+    files = []
+    for path in paths:
+        inside = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+        if not inside:
+            raise UserError(f"{path} holds no file; name the folder that has the saved outputs.")
+        files += inside
+    return files
 
 
 def _read_this_host(fabrics: Sequence[Fabric]) -> HostTables:

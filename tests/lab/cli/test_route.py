@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from sonde.design.routes.plan_files import FORMATS
+
 LISTINGS = Path(__file__).resolve().parents[2] / "data" / "routes"
 
 
@@ -81,3 +83,48 @@ def test_impossible_request_prints_one_sentence(sonde: Any, arguments: tuple[str
     assert result.code == 2
     assert len(result.sentences) == 1
     assert message in result.err
+
+
+MIXED_SITE = """schema = "sonde-system/2"
+id = "mixed"
+networks = [
+    {id = "fab", kind = "infiniband", addresses = ["172.20.0.0/16", "fd20::/64"], mtu = "4092 B"},
+    {id = "stor", kind = "ethernet", addresses = ["172.30.8.0/22", "fd30::/64"], mtu = "9000 B"},
+]
+nodes = [{id = "c[1-4]", group = "compute", interfaces = [
+    {network = "fab", device = "ib0", addresses = "172.20.1.[1-4]"},
+    {network = "fab", device = "ib0", addresses = "fd20::1 .. fd20::4"}]}]
+servers = [{id = "nfs[1-2]", group = "filers", interfaces = [
+    {network = "stor", device = "ens3", addresses = "172.30.8.[11-12]"},
+    {network = "stor", device = "ens3", addresses = "fd30::11 .. fd30::12"}]}]
+routers = [{id = "rt[1-2]", group = "routers", protocol = "ip", between = ["fab", "stor"], interfaces = [
+    {network = "fab", device = "ib0", addresses = "172.20.255.[1-2]"},
+    {network = "fab", device = "ib0", addresses = "fd20::f1 .. fd20::f2"},
+    {network = "stor", device = "ens3", addresses = "172.30.11.[1-2]"},
+    {network = "stor", device = "ens3", addresses = "fd30::f1 .. fd30::f2"}]}]
+"""
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_folder_that_plan_writes_has_no_fault_with_its_pictures(sonde: Any, tmp_path: Path, file_format: str) -> None:
+    (tmp_path / "mixed.toml").write_text(MIXED_SITE, encoding="utf-8")
+    plan = ("route", "plan", tmp_path / "mixed.toml", "--format", file_format, "--class", "filers")
+    assert sonde(*plan, "-o", tmp_path / "plan").code == 0
+    assert len(list((tmp_path / "plan").glob("*.svg"))) == 2
+    result = sonde("route", "check", tmp_path / "mixed.toml", "--as", "filers", tmp_path / "plan")
+    assert result.code == 0, result.out
+    assert "fab-to-stor.svg (a picture)" in result.out
+
+
+def test_pictures_alone_compare_no_table(sonde: Any, tmp_path: Path) -> None:
+    assert sonde("route", "plan", "cumulus", "-o", tmp_path).code == 0
+    result = sonde("route", "check", "cumulus", "--as", "compute", tmp_path / "aries-to-wolf-ib.svg")
+    assert result.code == 6
+    assert "Not examined: aries-to-wolf-ib.svg (a picture)" in result.out
+
+
+def test_empty_folder_is_refused(sonde: Any, tmp_path: Path) -> None:
+    (tmp_path / "outputs").mkdir()
+    result = sonde("route", "check", "cumulus", "--as", "compute", tmp_path / "outputs")
+    assert result.code == 2
+    assert "outputs holds no file; name the folder that has the saved outputs." in result.err

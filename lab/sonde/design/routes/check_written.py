@@ -50,7 +50,7 @@ COMPARISONS: Mapping[Key, str] = {
     **{("[ip]", f"routing-rule {name}"): MARKED_RULE for name in ("priority", "fwmark", "table")},
     **{("routes", name): _ROUTE for name in (
         "destination", "next-hop-interface", "next-hop-address", "weight")},
-    ("routes", "table-id"): _TABLE, ("routes", "metric"): _WAY,
+    ("routes", "table-id"): _TABLE, ("routes", "metric"): _WAY, ("routes", "mtu"): _MTU,
     **{("route-rules", name): MARKED_RULE for name in ("family", "priority", "fwmark", "route-table")},
     **{("route", name): "an LNet route" for name in ("net", "gateway", "hop", "priority")},
 }  # fmt: skip

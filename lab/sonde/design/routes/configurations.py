@@ -117,6 +117,8 @@ def make_nmstate_files(host: HostPlan) -> dict[str, str]:
                 entry["metric"] = route.metric
             if hop and len(route.hops) > 1:
                 entry["weight"] = hop.weight
+            if hop and host.mtu is not None:
+                entry["mtu"] = host.mtu
             routes.append(entry)
     rules = [
         {"priority": rule.preference, "fwmark": hex(rule.mark), "route-table": int(rule.table)} for rule in host.rules
@@ -130,15 +132,17 @@ def make_nmstate_files(host: HostPlan) -> dict[str, str]:
     return {f"{name}-ipv6.yml" if host.version == 6 else f"{name}.yml": _format_yaml(state)}
 
 
-def make_ansible_files(plans: Sequence[RoutePlan]) -> dict[str, str]:
-    """A play for each class of hosts: it copies and runs the script, and a systemd unit runs it again at boot."""
+def make_ansible_files(plans: Sequence[RoutePlan], class_name: str | None = None) -> dict[str, str]:
+    """A play for each class of hosts, or for one: it copies and runs the script, and a systemd unit runs it again at
+    boot."""
     files: dict[str, str] = {}
     plays: list[dict[str, Any]] = []
     for plan in plans:
         scripts = make_route_scripts(plan)
-        files |= scripts
         names = [host.name for host in plan.host_plans] + ["routers"]
-        plays += _make_ansible_plays(zip(names, scripts, strict=True))
+        chosen = [(name, script) for name, script in zip(names, scripts, strict=True) if class_name in (None, name)]
+        files |= {script: scripts[script] for _, script in chosen}
+        plays += _make_ansible_plays(chosen)
     return {**files, "routes.yml": _format_yaml(plays)}
 
 

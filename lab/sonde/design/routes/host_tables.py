@@ -173,6 +173,7 @@ class HostTables:
     lnet_extras: tuple[str, ...] = ()  # members of an LNet export that no check reads
     formats: tuple[str, ...] = ()  # of configuration files among the sources, by their names in sonde route plan
     inactive_profiles: tuple[InactiveProfile, ...] = ()  # configuration files that do not take effect at the start
+    pictures: tuple[str, ...] = ()  # names of files that hold a picture of a plan, so no tables
 
     @property
     def devices(self) -> tuple[str, ...]:
@@ -221,6 +222,7 @@ class HostTables:
             lnet_extras=tuple(dict.fromkeys((*self.lnet_extras, *other.lnet_extras))),
             formats=tuple(dict.fromkeys((*self.formats, *other.formats))),
             inactive_profiles=tuple(dict.fromkeys((*self.inactive_profiles, *other.inactive_profiles))),
+            pictures=tuple(dict.fromkeys((*self.pictures, *other.pictures))),
         )
 
     def list_devices_with_address(self, address: str, devices: Collection[str]) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ def make_plan_files(plans: Sequence[RoutePlan], file_format: str, class_name: st
         names_of_scripts = [(plan, host, scripts.make_script_name(plan.fabric, host)) for plan, host in hosts]
         return {name: scripts.make_host_script(plan, host, name) for plan, host, name in names_of_scripts}
     if file_format == "ansible":
-        return configurations.make_ansible_files(plans)
+        return configurations.make_ansible_files(plans, class_name)
     file_builders = {
         "network-scripts": scripts.make_network_script_files,
         "networkd": configurations.make_networkd_files,

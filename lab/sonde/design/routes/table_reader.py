@@ -45,6 +45,8 @@ _SYSCTL_FILE = re.compile(r"^-?[\w.\-/*]+\s*=", re.MULTILINE)
 _UNKNOWN_KIND = "holds no rule, route, address, neighbor, sysctl or kernel option; give saved output of ip, sysctl or"
 
 
+# The picture that sonde route plan writes beside its files.
+_PICTURE = re.compile(r"\s*(?:<\?xml[^>]*>\s*)?<svg\b")
 # Files of network-scripts: rule-ib0, rule6-ib0, route-ib0, route6-ib0.
 _NETWORK_SCRIPT = re.compile(r"(?:rule|route)(6?)-")
 # Listings that are empty on some hosts, by the names of their files.
@@ -82,9 +84,12 @@ def read_host_sources(table_files: Iterable[Path]) -> HostSources:
     configured: list[HostTables] = []
     assignments: list[tuple[str, HostTables]] = []
     lnet_files: list[HostTables] = []
+    pictures: list[HostTables] = []
     for file in table_files:
         tables = parse_host_tables(_read_text(file), file.name)
-        if tables.has_lnet and not tables.has_lnet_states:
+        if tables.pictures:
+            pictures.append(tables)
+        elif tables.has_lnet and not tables.has_lnet_states:
             lnet_files.append(tables)
         elif tables.formats:
             configured.append(tables)
@@ -96,10 +101,10 @@ def read_host_sources(table_files: Iterable[Path]) -> HostSources:
     (configured if any(tables.has_lnet for tables in live) else live).extend(lnet_files)
     ordered_assignments = [tables for _, tables in sorted(assignments, key=lambda item: item[0])]
     if not live:
-        return HostSources(_merge_all([*configured, *ordered_assignments]))
+        return HostSources(_merge_all([*configured, *ordered_assignments, *pictures]))
     has_sysctl_output = any(tables.settings is not None for tables in live)
     (configured if has_sysctl_output else live).extend(ordered_assignments)
-    return HostSources(_merge_all(live), _merge_all(configured) if configured else None)
+    return HostSources(_merge_all([*live, *pictures]), _merge_all(configured) if configured else None)
 
 
 def _read_text(file: Path) -> str:
@@ -118,6 +123,8 @@ def _merge_all(host_tables: Sequence[HostTables]) -> HostTables:
 def parse_host_tables(table_text: str, file_name: str) -> HostTables:
     """One text of any kind, or several outputs of ip and sysctl one after the other; `file_name` is for messages, and
     shows of what kind an empty listing is. Raises UserError."""
+    if _PICTURE.match(table_text):
+        return HostTables(pictures=(file_name,))
     if not table_text.strip(" \t\r\n[]"):
         empty_listing = next((tables for form, tables in _EMPTY_LISTINGS if form.search(file_name)), None)
         if empty_listing is not None:

@@ -119,9 +119,8 @@ INTERFACE_MISTAKES: list[RouteMistake] = [
     RouteMistake(
         "the far network by management",
         "4",
-        "on link|on the link",
+        "address of the other side",
         _plant_far_network_on_management,
-        ("route never used", "second interface on the network", "address of the other side", "wrong source address"),
     ),
     RouteMistake("the address of another host", "4", "another host|address", _plant_address_of_another_host),
     RouteMistake(

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from sonde.design.checked_items import CheckedItem, split_faults_and_comparisons
 from sonde.design.routes.check_directions import check_both_directions, find_router_of_tables, is_host_of_side
-from sonde.design.routes.check_links import MISSING_INTERFACE, find_link_faults
+from sonde.design.routes.check_links import find_link_faults
 from sonde.design.routes.check_neighbors import FIXED_NEIGHBOR, WRONG_LINK_ADDRESS, compare_link_addresses
 from sonde.design.routes.check_next_hops import OTHER_ORDER
 from sonde.design.routes.check_paths import find_path_faults
@@ -27,6 +27,12 @@ from sonde.design.routes.fabric import Fabric
 from sonde.design.routes.faults import RouteCheck, RouteFault, list_unknown
 from sonde.design.routes.host_tables import AddressDetails, HostTables
 from sonde.design.routes.host_view import ROUTERS, HostView, find_host_views
+from sonde.design.routes.moved_ports import (
+    MISSING_INTERFACE,
+    describe_moved_ports,
+    find_moved_ports,
+    name_used_devices,
+)
 from sonde.design.routes.plan import plan_all_routes
 from sonde.design.routes.setting_names import expand_setting_globs, write_setting_names
 from sonde.model.errors import UserError
@@ -37,8 +43,11 @@ def check_host_routes(
 ) -> RouteCheck:
     """Checks a host, a class of hosts, a router, or "routers"; `other_tables` are those of a host of the other network.
     Raises UserError when no fabric has the name."""
+    moved_ports = find_moved_ports(find_host_views(fabrics, host_or_class), host_tables)
+    planned_devices = _list_planned_devices(fabrics)
+    fabrics = name_used_devices(fabrics, moved_ports)
     views = find_host_views(fabrics, host_or_class)
-    host_tables = replace(host_tables, planned_devices=tuple(_list_planned_devices(fabrics)))
+    host_tables = replace(host_tables, planned_devices=tuple(planned_devices))
     if host_tables.settings is not None:
         host_tables = replace(host_tables, settings=expand_setting_globs(host_tables.settings, host_tables.devices))
     versions = sorted({fabric.version for fabric in fabrics if not views or fabric in [view.fabric for view in views]})
@@ -57,7 +66,12 @@ def check_host_routes(
         unknown += further_unknown
         has_both_sides = not further_unknown
     all_faults, comparisons = split_faults_and_comparisons(
-        (*results, *_find_inactive_profiles(host_tables), *both_sides)
+        (
+            *describe_moved_ports(moved_ports, host_tables),
+            *results,
+            *_find_inactive_profiles(host_tables),
+            *both_sides,
+        )
     )
     faults = tuple(
         fault

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sonde.design.checked_items import split_faults_and_comparisons
@@ -11,9 +11,12 @@ from sonde.design.routes.check import check_host_routes
 from sonde.design.routes.check_absent_settings import find_absent_settings
 from sonde.design.routes.check_lnet import check_lnet_tables, list_unknown_lnet
 from sonde.design.routes.check_lnet_tunables import list_unread_tunables
+from sonde.design.routes.check_router import NOT_SET
 from sonde.design.routes.fabric import Fabric, find_fabrics
 from sonde.design.routes.faults import RouteCheck
 from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.host_view import find_host_views
+from sonde.design.routes.moved_ports import find_moved_ports
 from sonde.design.routes.plan import plan_all_routes
 from sonde.model.errors import UserError
 from sonde.model.system import System
@@ -38,6 +41,7 @@ def check_host(
     has that name and a plan for the contents of the tables."""
     has_configuration = configured_tables is not None or bool(host_tables.formats)
     has_ip = bool(host_tables.formats) or any(getattr(host_tables, member) is not None for member in _IP_MEMBERS)
+    moved_devices = _map_moved_devices(system, name, host_tables)
     checks, reasons = [], dict[str, UserError]()
     if has_ip or not host_tables.has_lnet:
         try:
@@ -46,7 +50,7 @@ def check_host(
             reasons["ip and sysctl"] = reason
     if host_tables.has_lnet:
         try:
-            checks.append(_check_lnet(system, name, host_tables, other_tables))
+            checks.append(_check_lnet(system, name, host_tables, other_tables, moved_devices))
         except UserError as reason:
             reasons["LNet"] = reason
     if not checks:
@@ -61,7 +65,9 @@ def check_host(
         checks += [_select_configuration_faults(check, checks[0]) for check in (configuration, absent)]
     if configured_tables is not None and configured_tables.has_lnet and "LNet" not in reasons:
         live_lnet = next(check for check in checks if check.unknown == _OTHER_LNET)
-        checks.append(_select_configuration_faults(_check_lnet(system, name, configured_tables, None), live_lnet))
+        checks.append(
+            _select_configuration_faults(_check_lnet(system, name, configured_tables, None, moved_devices), live_lnet)
+        )
     unused = [*(text for check in checks for text in check.not_examined), *unused]
     lnet_extras = [*host_tables.lnet_extras, *list_unread_tunables(host_tables)]
     extras = [f"{', '.join(lnet_extras)} of LNet"] if lnet_extras else []
@@ -74,11 +80,21 @@ def check_host(
         (
             *unused,
             *extras,
+            *(f"{picture} (a picture)" for picture in host_tables.pictures),
             *(() if has_configuration else (_NO_CONFIGURATION,)),
             *_list_not_given(host_tables),
             *_NEVER_EXAMINED,
         ),
     )
+
+
+def _map_moved_devices(system: System, name: str, host_tables: HostTables) -> dict[str, str]:
+    """The interfaces that a host of IP routes uses in place of the planned ones."""
+    try:
+        views = find_host_views(find_fabrics(system), name)
+    except UserError:  # a system or a name without IP routes
+        return {}
+    return {port.host_view.host_class.device: port.device for port in find_moved_ports(views, host_tables)}
 
 
 def _check_absent_settings(
@@ -108,14 +124,15 @@ def _list_not_given(host_tables: HostTables) -> tuple[str, ...]:
 
 
 def _select_configuration_faults(configuration_check: RouteCheck, live_check: RouteCheck) -> RouteCheck:
-    """The faults of the configuration files that the live host has not, marked as such."""
+    """The faults of the configuration files that the live host has not, marked as such. What these files do not set
+    may be in others, so that is no fault."""
     live_faults = {(fault.kind, fault.location) for fault in live_check.faults}
     return replace(
         configuration_check,
         faults=tuple(
             replace(fault, location=f"{fault.location} in the configuration files")
             for fault in configuration_check.faults
-            if (fault.kind, fault.location) not in live_faults
+            if (fault.kind, fault.location) not in live_faults and not fault.location.endswith(f"= {NOT_SET}")
         ),
         comparisons=tuple(
             replace(item, subject=f"{item.subject} in the configuration files")
@@ -125,6 +142,14 @@ def _select_configuration_faults(configuration_check: RouteCheck, live_check: Ro
     )
 
 
-def _check_lnet(system: System, name: str, host_tables: HostTables, other_tables: HostTables | None) -> RouteCheck:
-    faults, comparisons = split_faults_and_comparisons(check_lnet_tables(system, name, host_tables, other_tables))
+def _check_lnet(
+    system: System,
+    name: str,
+    host_tables: HostTables,
+    other_tables: HostTables | None,
+    moved_devices: Mapping[str, str],
+) -> RouteCheck:
+    faults, comparisons = split_faults_and_comparisons(
+        check_lnet_tables(system, name, host_tables, other_tables, moved_devices)
+    )
     return RouteCheck(name, faults, _OTHER_LNET, comparisons)

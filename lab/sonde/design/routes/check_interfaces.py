@@ -13,6 +13,7 @@ from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import LOOPBACK, AddressDetails, HostTables
 from sonde.design.routes.host_view import HostView
 from sonde.design.routes.link_usability import (
+    is_prefix_too_long,
     list_bond_ports,
     list_devices_below,
     list_devices_of_host_class,
@@ -44,6 +45,10 @@ def find_interface_faults(host_view: HostView, host_tables: HostTables) -> Itera
         )  # fmt: skip
     yield from find_port_faults(device, host_tables)
     yield from find_faults_below(device, host_tables)
+    is_cut_off = is_prefix_too_long(host_view, host_tables)
+    numbers = {str(router.table) for router in host_view.fabric.routers}
+    has_rules = host_tables.rules is None or any(rule.table in numbers for rule in host_tables.rules)
+    missing = "is missing" if has_rules else "and its rules are missing"
     for text in host_tables.addresses or ():
         address = ipaddress.ip_interface(text)
         if not is_address_in_ranges(side.ranges, str(address.ip)):
@@ -64,7 +69,8 @@ def find_interface_faults(host_view: HostView, host_tables: HostTables) -> Itera
                 "hosts out of reach", text,
                 f"the prefix of {text} is longer than that of {side.network} ({network}): other hosts and routers of it"
                 " are not on the link",
-                f"give it the prefix /{network.prefixlen}",
+                f"give it the prefix /{network.prefixlen}"
+                + (f", then apply the plan: its multipath route {missing}" if is_cut_off else ""),
             )  # fmt: skip
         yield from find_wide_prefix_faults(address, side)
 

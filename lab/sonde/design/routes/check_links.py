@@ -10,11 +10,13 @@ from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_interfaces import find_interface_faults
 from sonde.design.routes.check_neighbors import find_gateway_faults
 from sonde.design.routes.fabric import is_address_in_ranges
+from sonde.design.routes.far_addresses import find_far_address_faults
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import LOOPBACK, HostTables
 from sonde.design.routes.host_view import HostView
 from sonde.design.routes.kernel_lookup import find_table_route
 from sonde.design.routes.link_usability import (
+    find_holding_device,
     has_route_through_fabric,
     has_usable_link,
     is_device_up,
@@ -22,10 +24,10 @@ from sonde.design.routes.link_usability import (
     list_devices_of_host_class,
     list_own_devices,
 )
+from sonde.design.routes.moved_ports import MISSING_INTERFACE
 
 # The largest MTU of IPoIB in datagram mode: an InfiniBand packet of 4096 B without the header of 4 B.
 LARGEST_DATAGRAM_MTU = 4092
-MISSING_INTERFACE = "interface missing"
 
 
 def find_link_faults(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault | CheckedItem]:
@@ -51,6 +53,7 @@ def find_link_faults(host_view: HostView, host_tables: HostTables) -> Iterator[R
             yield from _check_undescribed_interfaces(host_view, host_tables)
             yield from _check_own_network_route(host_view, host_tables)
             yield from _check_source_address(host_view, host_tables)
+    yield from find_far_address_faults(host_view, host_tables)
     yield from find_mtu_faults({device: side.mtu}, host_tables.mtus)
     yield from find_interface_faults(host_view, host_tables)
     yield from _find_ipoib_mode_faults(device, side.mtu, host_tables)
@@ -131,12 +134,9 @@ def _check_own_network_route(host_view: HostView, host_tables: HostTables) -> It
 
 def _check_undescribed_interfaces(host_view: HostView, host_tables: HostTables) -> Iterator[RouteFault]:
     """Further interfaces with an address of this side that the system file does not describe."""
+    if find_holding_device(host_view, host_tables):
+        return  # reported as a moved port
     planned = list_devices_of_host_class(host_view)
-    has_address = any(
-        host_tables.list_devices_with_address(address, planned)
-        for address in host_tables.address_devices
-        if is_address_in_ranges(host_view.own_side.ranges, address)
-    )
     masters = {host_tables.link_details[name].master for name in planned if name in host_tables.link_details}
     for address, devices in host_tables.address_devices.items():
         device = devices[0]
@@ -147,14 +147,6 @@ def _check_undescribed_interfaces(host_view: HostView, host_tables: HostTables) 
         if host_view.host_class.device in host_tables.links and is_address_in_ranges(
             host_view.own_side.ranges, address
         ):
-            if not has_address:
-                yield RouteFault(
-                    "wrong interface", device,
-                    f"{device} has {address}, and {host_view.host_class.device}, which joins this host to"
-                    f" {host_view.own_side.network}, has no address of it",
-                    f"move {address} to {host_view.host_class.device}, or correct the device in the system file",
-                )  # fmt: skip
-                continue
             yield RouteFault(
                 "second interface on the network", device,
                 f"{device} has {address} on {host_view.own_side.network} besides {host_view.host_class.device}: "

@@ -26,15 +26,21 @@ _WRITTEN_GATEWAYS = 3
 
 
 def check_lnet_tables(
-    system: System, network_or_host: str, host_tables: HostTables, other_tables: HostTables | None = None
+    system: System,
+    network_or_host: str,
+    host_tables: HostTables,
+    other_tables: HostTables | None = None,
+    moved_devices: Mapping[str, str] | None = None,
 ) -> Iterator[RouteFault | CheckedItem]:
-    """Faults of everything that is known of the LNet of a network, a host or a class of hosts. Raises UserError for a
-    name without LNet."""
+    """Faults of everything that is known of the LNet of a network, a host or a class of hosts. `moved_devices` are the
+    interfaces that a host uses in place of the planned ones. Raises UserError for a name without LNet."""
     if host_tables.lnet_routes is not None:
-        yield from check_lnet_routes(system, network_or_host, host_tables.lnet_routes)
+        local_networks = {_get_lnet_network(interface.nid) for interface in host_tables.lnet_interfaces or ()}
+        yield from check_lnet_routes(system, network_or_host, host_tables.lnet_routes, local_networks)
     hosts = _find_lnet_hosts(system, network_or_host)
     if hosts and host_tables.lnet_interfaces is not None:
-        yield from _check_interfaces(system, hosts, host_tables.lnet_interfaces)
+        routed_networks = _list_routed_networks(system, network_or_host)
+        yield from _check_interfaces(system, hosts, host_tables.lnet_interfaces, moved_devices or {}, routed_networks)
     if hosts and host_tables.is_lnet_routing is not None:
         yield from _check_routing(system, network_or_host, hosts, host_tables.is_lnet_routing)
     gateways = {_normalize_nid(route.gateway) for route in host_tables.lnet_routes or ()}
@@ -59,9 +65,10 @@ def list_unknown_lnet(system: System, network_or_host: str, host_tables: HostTab
 
 
 def check_lnet_routes(
-    system: System, network_or_host: str, routes: Sequence[LnetRoute]
+    system: System, network_or_host: str, routes: Sequence[LnetRoute], local_networks: Collection[str] = ()
 ) -> Iterator[RouteFault | CheckedItem]:
-    """Faults of the LNet routes of a network, a host or a class of hosts. Raises UserError for a name without LNet."""
+    """Faults of the LNet routes of a network, a host or a class of hosts. LNet takes no route to `local_networks`, on
+    which the host has an NI: that NI is the fault. Raises UserError for a name without LNet."""
     planned = {
         (_normalize_lnet_name(entry["net"]), _normalize_nid(entry["gateway"])): entry
         for entry in _list_planned_lnet_entries(system, network_or_host)
@@ -74,7 +81,8 @@ def check_lnet_routes(
         yield CheckedItem("an LNet route", f"{network} by {gateway}")
         route = observed.get(key)
         if route is None:
-            missing.setdefault(network, []).append(gateway)
+            if key[0] not in local_networks:
+                missing.setdefault(network, []).append(gateway)
             continue
         if route.is_up is False:
             yield RouteFault(
@@ -205,13 +213,28 @@ def _list_planned_lnet_entries(system: System, network_or_host: str) -> list[dic
     return [entry for entry in entries if _normalize_lnet_name(entry["net"]) not in own_networks]
 
 
+def _list_routed_networks(system: System, network_or_host: str) -> tuple[str, ...]:
+    """The networks that a host reaches by gateways; none where the system has no LNet routes for it."""
+    try:
+        entries = _list_planned_lnet_entries(system, network_or_host)
+    except UserError:
+        return ()
+    return tuple(dict.fromkeys(str(entry["net"]) for entry in entries))
+
+
 def _check_interfaces(
-    system: System, hosts: Sequence[str], interfaces: Sequence[LnetInterface]
+    system: System,
+    hosts: Sequence[str],
+    interfaces: Sequence[LnetInterface],
+    moved_devices: Mapping[str, str],
+    routed_networks: Collection[str],
 ) -> Iterator[RouteFault | CheckedItem]:
-    """Each planned NID of a host needs an NI on its device; of several hosts, one NID of each network. No other NI."""
+    """Each planned NID of a host needs an NI on its device; of several hosts, one NID of each network. No other NI,
+    above all none on `routed_networks`, which the host reaches by gateways."""
     planned_by_network: dict[str, dict[str, str]] = {}
     for address in _list_lnet_addresses(system, hosts):
-        planned_by_network.setdefault(_get_lnet_network(address.nid), {})[address.nid or ""] = address.device
+        device = moved_devices.get(address.device, address.device)
+        planned_by_network.setdefault(_get_lnet_network(address.nid), {})[address.nid or ""] = device
     foreign = [interface for interface in interfaces if _get_lnet_network(interface.nid) not in planned_by_network]
     networks = {name: next(iter(nids)).partition("@")[2] for name, nids in planned_by_network.items()}
     for name, device_by_nid in planned_by_network.items():
@@ -229,16 +252,27 @@ def _check_interfaces(
             if present and normal not in written_nids:
                 yield _describe_unplanned_interface(interface, f"has {', '.join(present)} only on {networks[name]}")
     for interface in foreign:
-        yield _describe_unplanned_interface(interface, f"has NIs on {', '.join(networks.values())} only")
+        network = next((name for name in routed_networks
+                        if _normalize_lnet_name(name) == _get_lnet_network(interface.nid)), "")  # fmt: skip
+        planned = f"has NIs on {', '.join(networks.values())} only"
+        yield _describe_unplanned_interface(interface, planned, network)
 
 
-def _describe_unplanned_interface(interface: LnetInterface, planned: str) -> RouteFault:
+def _describe_unplanned_interface(interface: LnetInterface, planned: str, routed_network: str = "") -> RouteFault:
     network, devices = interface.nid.partition("@")[2], ", ".join(interface.devices)
+    effect = (
+        f"LNet then takes {routed_network} for a local network and accepts no route to it: messages to its hosts leave"
+        f" by {devices or 'this NI'}, not by the gateways"
+        if routed_network
+        else "other hosts may send to it past the planned way"
+    )
     return RouteFault(
         "LNet NI not planned", interface.origin,
         f"{interface.nid} on {devices or 'an unknown device'} is an NI of this host, which {planned} in the system"
-        " file: other hosts may send to it past the planned way",
-        f"lnetctl net del --net {network}{f' --if {devices}' if devices else ''}, or describe it in the system file",
+        f" file: {effect}",
+        f"lnetctl net del --net {network}{f' --if {devices}' if devices else ''}"
+        + (", then add the routes of the plan" if routed_network else "")
+        + ", or describe it in the system file",
     )  # fmt: skip
 
 

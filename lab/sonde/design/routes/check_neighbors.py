@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from sonde.design.checked_items import CheckedItem
-from sonde.design.routes.fabric import Fabric, FabricRouter, FabricSide
+from sonde.design.routes.fabric import Fabric, FabricRouter, FabricSide, is_address_in_ranges
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedNeighbor
 from sonde.design.routes.host_view import HostView
@@ -30,13 +30,6 @@ def find_gateway_faults(host_view: HostView, host_tables: HostTables) -> Iterato
     for neighbor in entries:
         router = names[neighbor.address]
         yield CheckedItem("the link address of a router", neighbor.address)
-        if neighbor.device and neighbor.device not in devices and neighbor.state not in _UNANSWERED:
-            yield RouteFault(
-                "wrong device", neighbor.address,
-                f"{router} ({neighbor.address}) answered on {neighbor.device}; {host_view.own_side.network} is on"
-                f" {host_view.host_class.device}",
-                "look for a bridge or proxy ARP between both networks, then ip neigh flush",
-            )  # fmt: skip
         if neighbor.state in _UNANSWERED:
             yield RouteFault(
                 "router does not answer", neighbor.address,
@@ -51,6 +44,15 @@ def find_gateway_faults(host_view: HostView, host_tables: HostTables) -> Iterato
                 f" ({neighbor.state}): after its interface is replaced, packets go to the old one",
                 f"ip neigh del {neighbor.address} dev {neighbor.device}",
             )  # fmt: skip
+    # an interface with an address of this network is reported itself
+    explained = {
+        device
+        for address, holders in host_tables.address_devices.items()
+        if is_address_in_ranges(host_view.own_side.ranges, address)
+        for device in holders
+    }
+    displaced = [each for each in entries if each.device not in ("", *devices, *explained)]
+    yield from _describe_wrong_devices(displaced, names, host_view.own_side.network, host_view.host_class.device)
     yield from _find_shared_link_addresses(entries, names, host_tables, "routers")
 
 
@@ -72,14 +74,8 @@ def find_neighbor_faults_of_router(
         if not entries:
             continue
         yield CheckedItem("the link addresses of neighbors", side.network)
-        for neighbor in entries:
-            if device != other_device and neighbor.device == other_device != "":
-                yield RouteFault(
-                    "wrong device", neighbor.address,
-                    f"{names[neighbor.address]} ({neighbor.address}) answered on {neighbor.device}; {side.network} is"
-                    f" on {device}",
-                    "look for a bridge or proxy ARP between both networks, then ip neigh flush",
-                )  # fmt: skip
+        displaced = [each for each in entries if device != other_device and each.device == other_device != ""]
+        yield from _describe_wrong_devices(displaced, names, side.network, device)
         yield from _describe_fixed_entries([each for each in entries if each.state in _FIXED], names)
         yield from _find_shared_link_addresses(entries, names, host_tables, "hosts")
 
@@ -93,6 +89,25 @@ def _map_names_of_side(fabric: Fabric, side: FabricSide) -> dict[str, str]:
     }
     is_near = side is fabric.near
     return names | {(router.near_address if is_near else router.far_address): router.name for router in fabric.routers}
+
+
+def _describe_wrong_devices(
+    entries: Sequence[ObservedNeighbor], names: Mapping[str, str], network: str, device: str
+) -> Iterator[RouteFault]:
+    """One fault for all neighbors that answered on one other interface."""
+    by_device: dict[str, list[ObservedNeighbor]] = {}
+    for entry in entries:
+        if entry.state not in _UNANSWERED:
+            by_device.setdefault(entry.device, []).append(entry)
+    for other_device, displaced in by_device.items():
+        written = [f"{names[each.address]} ({each.address})" for each in displaced[:_WRITTEN_ENTRIES]]
+        further = len(displaced) - len(written)
+        more = f" and {format_count_with_noun(further, 'further neighbor')}" if further else ""
+        yield RouteFault(
+            "wrong device", ", ".join(each.address for each in displaced[:_WRITTEN_ENTRIES]) + (", …" if more else ""),
+            f"{', '.join(written)}{more} answered on {other_device}; {network} is on {device}",
+            f"look for a bridge or proxy ARP between both networks, then ip neigh flush dev {other_device}",
+        )  # fmt: skip
 
 
 def _describe_fixed_entries(entries: Sequence[ObservedNeighbor], names: Mapping[str, str]) -> Iterator[RouteFault]:

@@ -10,6 +10,7 @@ from sonde.design.checked_items import CheckedItem
 from sonde.design.routes.check_next_hops import compare_next_hops
 from sonde.design.routes.check_standby import find_standby_faults, is_standby_gateway
 from sonde.design.routes.fabric import covers_range, is_address_in_ranges, overlaps_range
+from sonde.design.routes.far_addresses import list_far_addresses
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedRoute, describe_rule_selectors
 from sonde.design.routes.host_view import HostView
@@ -69,6 +70,7 @@ def _check_routes_to_range(
             if lookup is not None and lookup.rule.origin == rule.origin:
                 outcomes.setdefault((lookup.route, lookup.rule), (address, lookup))
     is_usable = has_usable_link(host_view, host_tables)
+    far_addresses = list_far_addresses(host_view, host_tables)
     for address, lookup in outcomes.values():
         target = far_range if len(outcomes) == 1 else str(address)
         is_missed = _misses_active_route(host_view, lookup)
@@ -81,13 +83,13 @@ def _check_routes_to_range(
                 continue  # the kernel has removed the routes
             yield _make_missing_route_fault(host_view, host_tables, address, target)
         elif lookup.route is not None and lookup.route.kind == "local":
-            yield RouteFault(
-                "address of the other side", lookup.origin,
-                f"{target} is an address of {host_view.other_side.network}, and this host has it too: packets to it "
-                "do not"
-                " leave the host",
-                f"ip addr del {target}, or remove the local route",
-            )  # fmt: skip
+            if not any(far_address.partition("/")[0] == str(address) for far_address in far_addresses):
+                yield RouteFault(
+                    "address of the other side", lookup.origin,
+                    f"{target} is an address of {host_view.other_side.network}, and a local route leads to it: packets"
+                    " to it do not leave the host",
+                    f"ip addr del {target}, or remove the local route",
+                )  # fmt: skip
         elif lookup.is_discarded:
             kind = lookup.rule.action if lookup.route is None else lookup.route.kind
             yield RouteFault(

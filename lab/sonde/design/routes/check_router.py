@@ -32,6 +32,13 @@ from sonde.design.routes.fabric import Fabric, FabricRouter
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables
 from sonde.design.routes.link_usability import is_device_up
+from sonde.design.routes.moved_ports import (
+    describe_moved_ports_of_routers,
+    find_moved_ports_of_routers,
+    name_used_devices_of_routers,
+)
+
+NOT_SET = "not set"
 
 
 def check_router_tables(
@@ -54,7 +61,9 @@ def check_router_tables(
     if router_name == "" and _is_undecided(fabrics, owners, host_tables):
         yield _describe_undecided(fabrics, owners, host_tables)
         owners = ()
-    for fabric in fabrics:
+    moved = find_moved_ports_of_routers(fabrics, owners, host_tables)
+    yield from describe_moved_ports_of_routers(owners, moved, host_tables)
+    for fabric in name_used_devices_of_routers(fabrics, moved):
         tables = host_tables.select_version(fabric.version)
         routers = tuple(router for router in fabric.routers if router.name in owners)
         if tables.addresses is not None and owners:
@@ -144,7 +153,6 @@ def _check_addresses(
         )  # fmt: skip
     for router in own_routers:
         yield CheckedItem("the addresses of a router", router.name)
-        yield from _check_devices_of_addresses(router, host_tables)
         devices = {router.near_address: router.near_device, router.far_address: router.far_device}
         # without a device the system file states, or with one that is up: the kernel removes addresses with the device
         missing = sorted(address for address in {*devices} - present - {*replaced}
@@ -172,22 +180,6 @@ def _find_addresses_of_hosts(fabric: Fabric, names: str, present: set[str]) -> I
             "address of another host", address,
             f"{names} has {address} of {owners[address]}: two machines with one address lose each other's packets",
             "remove it here, or correct the system file",
-        )  # fmt: skip
-
-
-def _check_devices_of_addresses(router: FabricRouter, host_tables: HostTables) -> Iterator[RouteFault]:
-    """Addresses that are on another interface than that of their network, as after an exchange of two names."""
-    misplaced = []
-    for address, device in ((router.near_address, router.near_device), (router.far_address, router.far_device)):
-        devices = host_tables.address_devices.get(address, ())
-        if devices and device in host_tables.links and device not in devices:
-            misplaced.append((f"{address} on {', '.join(devices)}", f"{address} on {device}"))
-    if misplaced:
-        yield RouteFault(
-            "wrong interface", router.name,
-            f"{router.name} has {' and '.join(actual for actual, _ in misplaced)}; the system file says"
-            f" {' and '.join(planned for _, planned in misplaced)}",
-            "move the addresses, or correct the devices in the system file",
         )  # fmt: skip
 
 
@@ -249,11 +241,12 @@ def _check_forwarding(
     fabric: Fabric, routers: Sequence[FabricRouter], settings: Mapping[str, str]
 ) -> Iterator[RouteFault | CheckedItem]:
     name = "net.ipv4.ip_forward" if fabric.version == 4 else "net.ipv6.conf.all.forwarding"
-    yield CheckedItem("a setting", name)
+    if name in settings:
+        yield CheckedItem("a setting", name)
     if settings.get(name, "0") != "1":
         yield RouteFault(
             "forwarding off",
-            f"{name} = {settings.get(name, 'not set')}",
+            f"{name} = {settings.get(name, NOT_SET)}",
             f"no IPv{fabric.version} packet passes this router",
             "set it to 1",
         )

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterator, Sequence
 
 from sonde.design.checked_items import CheckedItem
@@ -15,6 +14,7 @@ from sonde.design.routes.check_next_hops import (
 )
 from sonde.design.routes.check_rules import do_routes_lead_into_fabric
 from sonde.design.routes.fabric import FabricSide, covers_range, is_address_in_ranges, overlaps_range
+from sonde.design.routes.far_addresses import is_route_of_far_address
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedHop, ObservedRoute
 from sonde.design.routes.host_view import HostView
@@ -56,8 +56,8 @@ def find_route_faults(
                 yield from find_dead_hop_faults(route, hop, host_tables)
                 misplaced += [(route, hop)] if is_on_wrong_device(host_view, all_host_views, hop) else []
         if concerns:
-            yield from _check_link_and_mtu(host_view, route, host_tables)
-            if not _is_route_of_far_address(host_view, route, host_tables):
+            if not is_route_of_far_address(host_view, route, host_tables):
+                yield from _check_link_and_mtu(host_view, route, host_tables)
                 yield from _check_route_attributes(host_view, route, host_tables)
             yield from find_attribute_faults(route, host_view.own_side.mtu)
             yield from _check_next_hop_group(host_view, route, host_tables)
@@ -82,16 +82,6 @@ def _check_next_hop_group(
             " of next hops also depends on earlier traffic, so a flow and its replies take different routers",
             f"ip nexthop replace id {route.next_hop_id} group … without a type, or put the next hops into the route",
         )  # fmt: skip
-
-
-def _is_route_of_far_address(host_view: HostView, route: ObservedRoute, host_tables: HostTables) -> bool:
-    """Whether the kernel made a route for an address of the other side that this host has: so its source is right."""
-    return route.on_link and any(
-        route.device in host_tables.address_devices.get(address.partition("/")[0], ())
-        and str(ipaddress.ip_interface(address).network) == route.destination
-        for address in host_tables.addresses or ()
-        if is_address_in_ranges(host_view.other_side.ranges, address.partition("/")[0])
-    )
 
 
 def is_diverting_route(host_view: HostView, route: ObservedRoute, other: ObservedRoute) -> bool:

@@ -13,11 +13,13 @@ from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedRoute, ObservedRule
 from sonde.design.routes.host_view import HostView
 from sonde.design.routes.kernel_lookup import MAIN_PREFERENCE
-from sonde.design.routes.link_usability import has_usable_link
+from sonde.design.routes.link_usability import has_usable_link, is_prefix_too_long
 
 # Tables that every host has, of the site or of the kernel, and of no single router: checks of tables skip them.
 _COMMON_TABLES = ("main", "local", "default")
 _FULL_MASK = 0xFFFFFFFF
+# How many missing rules are written out.
+_WRITTEN_RULES = 2
 
 
 def _map_routers_by_gateway(host_views: Sequence[HostView]) -> Mapping[str, FabricRouter]:
@@ -32,6 +34,7 @@ def find_table_faults(host_views: Sequence[HostView], host_tables: HostTables) -
         if route.table not in _COMMON_TABLES:
             by_table.setdefault(route.table, []).append(route)
     tables_by_gateway: dict[str, list[str]] = {}
+    unused_tables = []
     for table, routes in by_table.items():
         if not do_routes_lead_into_fabric(host_views, routes):
             continue  # a table of the site
@@ -56,11 +59,27 @@ def find_table_faults(host_views: Sequence[HostView], host_tables: HostTables) -
         if host_tables.rules is not None and not any(
             rule.table == table for rule in host_tables.rules
         ) and not _is_table_of_planned_mark(host_views, host_tables.rules, table):  # fmt: skip
-            yield RouteFault(
-                "table without a rule", f"table {table}", f"no rule leads into table {table}: it is never used",
-                "add a rule for it, or remove it",
-            )  # fmt: skip
+            unused_tables.append(table)
+    if unused_tables and not any(is_prefix_too_long(view, host_tables) for view in host_views):
+        yield _describe_unused_tables(host_views, unused_tables)
     yield from _compare_router_tables(host_views, tables_by_gateway, host_tables)
+
+
+def _describe_unused_tables(host_views: Sequence[HostView], tables: Sequence[str]) -> RouteFault:
+    """One fault for all tables without a rule: what removes the rules removes them together."""
+    rules = [
+        f"ip rule add pref {router.preference} fwmark {router.mark} table {router.table}"
+        for router in _map_routers_by_gateway(host_views).values()
+        if str(router.table) in tables
+    ]
+    further = ["apply the plan for the others"] if len(rules) > _WRITTEN_RULES else []
+    is_single = len(tables) == 1
+    text = f"table{'' if is_single else 's'} {', '.join(tables)}"
+    return RouteFault(
+        "table without a rule", text, f"no rule leads into {text}: {'it is' if is_single else 'they are'} never used",
+        "; ".join([*rules[:_WRITTEN_RULES], *further]) if rules
+        else f"add a rule for {'it' if is_single else 'each'}, or remove {'it' if is_single else 'them'}",
+    )  # fmt: skip
 
 
 def _describe_route_in_other_table(host_views: Sequence[HostView], host_tables: HostTables, table: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from sonde.design.routes.check_next_hops import compare_next_hops
 from sonde.design.routes.check_routes import is_diverting_route
 from sonde.design.routes.fabric import covers_range
+from sonde.design.routes.far_addresses import is_route_of_far_address
 from sonde.design.routes.faults import RouteFault
 from sonde.design.routes.host_tables import HostTables, ObservedRoute
 from sonde.design.routes.host_view import HostView
@@ -68,7 +69,7 @@ def find_standby_faults(host_view: HostView, host_tables: HostTables) -> Iterato
     reported_origins: set[str] = set()
     by_destination: dict[tuple[str, str], list[ObservedRoute]] = {}
     for route in host_tables.routes or ():
-        if route.table == _MAIN:
+        if route.table == _MAIN and not is_route_of_far_address(host_view, route, host_tables):
             by_destination.setdefault((route.destination, route.service), []).append(route)
     for route in host_tables.routes or ():
         others = [

@@ -8,7 +8,7 @@ import ipaddress
 from collections.abc import Collection, Iterator
 
 from sonde.design.routes.fabric import is_address_in_ranges
-from sonde.design.routes.host_tables import HostTables
+from sonde.design.routes.host_tables import LOOPBACK, HostTables
 from sonde.design.routes.host_view import HostView
 
 
@@ -72,6 +72,40 @@ def list_own_devices(host_view: HostView, host_tables: HostTables) -> list[str]:
     """The planned devices on this side, and the bonds, bridges or VRFs that they are ports of."""
     devices = list_devices_of_host_class(host_view)
     return [*devices, *(host_tables.link_details[name].master for name in devices if name in host_tables.link_details)]
+
+
+def is_prefix_too_long(host_view: HostView, host_tables: HostTables) -> bool:
+    """Whether the prefix of an address leaves routers off the link, so that the main table has no route through them:
+    the script of the plan stops at that route, and its rules come after it."""
+    lengths = [ipaddress.ip_network(text, strict=False).prefixlen for text in host_view.own_side.ranges]
+    has_long_prefix = any(
+        address.network.prefixlen > min(lengths)
+        for address in map(ipaddress.ip_interface, host_tables.addresses or ())
+        if is_address_in_ranges(host_view.own_side.ranges, str(address.ip))
+    )
+    return (
+        has_long_prefix
+        and host_tables.routes is not None
+        and not has_usable_link(host_view, host_tables)
+        and not any(
+            hop.via in host_view.routers_by_gateway
+            for route in host_tables.routes
+            if route.table == "main"
+            for hop in route.hops
+        )
+    )
+
+
+def find_holding_device(host_view: HostView, host_tables: HostTables) -> str:
+    """The interface that has an address of this side where no planned interface has one; "" for none."""
+    devices = (*list_own_devices(host_view, host_tables), LOOPBACK)
+    own_addresses = [
+        address for address in host_tables.address_devices if is_address_in_ranges(host_view.own_side.ranges, address)
+    ]
+    if any(host_tables.list_devices_with_address(address, devices) for address in own_addresses):
+        return ""
+    holders = (device for address in own_addresses for device in host_tables.address_devices[address])
+    return next((device for device in holders if device in host_tables.links), "")
 
 
 def _iterate_own_networks(

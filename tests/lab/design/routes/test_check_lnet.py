@@ -11,6 +11,17 @@ from dual_stack_host import LNET_EXPORT, ROUTER_EXPORT, check_outputs, print_ser
 from sonde.model.errors import UserError
 
 
+def test_interface_on_a_routed_network_explains_its_missing_routes(tmp_path: Path) -> None:
+    """LNet refuses a route to a network on which it has an NI."""
+    export = LNET_EXPORT[: LNET_EXPORT.index("route:")] + LNET_EXPORT[LNET_EXPORT.index("routing:") :]
+    local = "    - net type: kfi\n      local NI(s):\n        - nid: 192.168.9.7@kfi\n          status: up\n"
+    export = export.replace("routing:", f"{local}          interfaces:\n              0: mgmt\nroute:\nrouting:")
+    (fault,) = check_outputs(tmp_path, {"lnet.yaml": export}).faults
+    assert fault.kind == "LNet NI not planned"
+    assert "accepts no route to it: messages to its hosts leave by mgmt, not by the gateways" in fault.problem
+    assert "lnetctl net del --net kfi --if mgmt, then add the routes of the plan" in fault.remedy
+
+
 @pytest.mark.parametrize("name", ["nsd1", "stores", "storage-net"])
 def test_healthy_lnet_host_has_no_fault(tmp_path: Path, name: str) -> None:
     verdict = check_outputs(tmp_path, {"lnet": LNET_EXPORT}, name)

@@ -72,14 +72,15 @@ def test_fault_states_which_version_is_not_forwarded(tmp_path: Path, version: in
 def test_addresses_on_exchanged_interfaces_are_one_fault(tmp_path: Path) -> None:
     addresses = ADDRESSES.replace("hsn0", "X").replace("eth0", "hsn0").replace("X", "eth0")
     routes = "10.150.0.0/16 dev eth0 proto kernel scope link\n10.160.0.0/20 dev hsn0 proto kernel scope link\n"
-    outputs = {"addr": addresses, "sysctl": SYSCTL, "route": routes, "rule": "0: from all lookup local\n"}
-    faults = check_outputs(tmp_path, outputs, "gw2").faults
-    assert [(fault.kind, fault.location) for fault in faults] == [("wrong interface", "gw2")] * 2
-    assert faults[0].problem == (
-        "gw2 has 10.150.255.2 on eth0 and 10.160.15.2 on hsn0; the system file says 10.150.255.2 on hsn0 and"
-        " 10.160.15.2 on eth0"
+    rules = "0:\tfrom all lookup local\n32766:\tfrom all lookup main\n"
+    outputs = {"addr": addresses, "sysctl": SYSCTL, "route": routes, "rule": rules}
+    (fault,) = check_outputs(tmp_path, outputs, "gw2").faults
+    assert (fault.kind, fault.location) == ("wrong interface", "gw2")
+    assert fault.problem == (
+        "gw2 has 10.150.255.2 on eth0 and 10.160.15.2 on hsn0 and fd00:150::f002 on eth0 and fd00:160::f002 on hsn0;"
+        " the system file says 10.150.255.2 on hsn0 and 10.160.15.2 on eth0 and fd00:150::f002 on hsn0 and"
+        " fd00:160::f002 on eth0"
     )
-    assert "fd00:150::f002 on eth0" in faults[1].problem
 
 
 def test_address_of_a_host_on_a_router_is_reported(tmp_path: Path) -> None:
@@ -87,3 +88,11 @@ def test_address_of_a_host_on_a_router_is_reported(tmp_path: Path) -> None:
     (fault,) = check_outputs(tmp_path, {"addr": addresses, "sysctl": SYSCTL}, "gw2").faults
     assert (fault.kind, fault.location) == ("address of another host", "10.160.0.1")
     assert fault.problem.startswith("gw2 has 10.160.0.1 of nsd1: ")
+
+
+def test_unset_forwarding_of_a_file_is_no_fault(tmp_path: Path) -> None:
+    outputs = {"addr": ADDRESSES, "sysctl": SYSCTL, "99-local.conf": "vm.swappiness = 10\n"}
+    assert check_outputs(tmp_path, outputs, "gw2").faults == ()
+    outputs["99-local.conf"] += "net.ipv4.ip_forward = 0\n"
+    (fault,) = check_outputs(tmp_path, outputs, "gw2").faults
+    assert fault.location == "net.ipv4.ip_forward = 0 in the configuration files"

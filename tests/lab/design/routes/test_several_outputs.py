@@ -142,17 +142,45 @@ def test_other_weights_of_the_other_side_are_reported() -> None:
     assert "(gw1 67 % and 33 %, gw2 17 % and 33 %, gw3 17 % and 33 %)" in faults[0].problem
 
 
-def test_bridge_with_an_address_of_the_other_side_is_to_be_removed(tmp_path: Path) -> None:
+def test_bridge_with_an_address_of_the_other_side_is_one_fault(tmp_path: Path) -> None:
     outputs = print_server_outputs()
     outputs["addr"] += "7: br-3f2: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP qlen 1000\n"
     outputs["addr"] += "    inet 10.150.5.1/24 brd 10.150.5.255 scope global br-3f2\n"
     outputs["route"] += "10.150.5.0/24 dev br-3f2 proto kernel scope link src 10.150.5.1\n"
     outputs["route"] += "local 10.150.5.1 dev br-3f2 table local proto kernel scope host src 10.150.5.1\n"
-    remedies = {fault.kind: fault.remedy for fault in check_outputs(tmp_path, outputs).faults}
-    assert remedies == {
-        "address of the other side": "ip addr del 10.150.5.1, or remove the local route",
-        "far network on link": "remove this route",
-    }
+    (fault,) = check_outputs(tmp_path, outputs).faults
+    assert (fault.kind, fault.location) == ("address of the other side", "br-3f2: 10.150.5.1/24")
+    assert "those to 10.150.5.0/24 stay on the link of br-3f2" in fault.problem
+    assert fault.remedy.startswith("give the network of br-3f2 another range (Docker: ")
+
+
+def test_address_of_a_far_host_on_the_management_port_is_one_fault(tmp_path: Path) -> None:
+    outputs = print_server_outputs()
+    outputs["addr"] = outputs["addr"].replace(
+        "3: eth2", "    inet 10.150.0.7/16 brd 10.150.255.255 scope global mgmt\n3: eth2"
+    )
+    outputs["route"] = (
+        "10.150.0.0/16 dev mgmt proto kernel scope link src 10.150.0.7\n"
+        f"{outputs['route']}local 10.150.0.7 dev mgmt table local proto kernel scope host src 10.150.0.7\n"
+    )
+    (fault,) = check_outputs(tmp_path, outputs).faults
+    assert (fault.kind, fault.location) == ("address of the other side", "mgmt: 10.150.0.7/16")
+    assert (
+        "an address of hsn, that of nid07, which is behind the routers: packets to 10.150.0.7 do not" in fault.problem
+    )
+    assert "those to 10.150.0.0/16 stay on the link of mgmt" in fault.problem
+    assert fault.remedy == "ip addr del 10.150.0.7/16 dev mgmt (its routes go with it)"
+
+
+def test_far_address_behind_a_multipath_route_concerns_itself(tmp_path: Path) -> None:
+    """An address that was added after the plan: the kernel appends its route, and uses the first."""
+    outputs = print_server_outputs()
+    outputs["addr"] += "7: br-3f2: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 1500 qdisc noqueue state UP qlen 1000\n"
+    outputs["addr"] += "    inet 10.150.77.1/16 brd 10.150.255.255 scope global br-3f2\n"
+    outputs["route"] += "10.150.0.0/16 dev br-3f2 proto kernel scope link src 10.150.77.1\n"
+    outputs["route"] += "local 10.150.77.1 dev br-3f2 table local proto kernel scope host src 10.150.77.1\n"
+    (fault,) = check_outputs(tmp_path, outputs).faults
+    assert fault.problem.endswith("packets to 10.150.77.1 do not leave this host")
 
 
 def test_problems_of_one_location_are_all_printed() -> None:

@@ -103,6 +103,27 @@ def test_mtu_of_the_interface_explains_the_mtu_of_ipv6_routes(tmp_path: Path) ->
     assert check_kinds(tmp_path, outputs) == [("MTU mismatch", "bond0")]
 
 
+def test_script_that_stopped_at_a_long_prefix_is_one_fault(tmp_path: Path) -> None:
+    """The kernel refuses the multipath route, and the script does not come to its rules."""
+    outputs = print_server_outputs()
+    edit(outputs, "addr", "10.160.0.1/20", "10.160.0.1/24")
+    edit(outputs, "route", "10.160.0.0/20 dev bond0 proto kernel", "10.160.0.0/24 dev bond0 proto kernel")
+    outputs["route"] = re.sub(r"(?m)^10\.150\S* (?!.*table).*\n", "", outputs["route"])
+    outputs["rule"] = re.sub(r"(?m)^.*fwmark.*\n", "", outputs["rule"])
+    (fault,) = check_outputs(tmp_path, outputs).faults
+    assert (fault.kind, fault.location) == ("hosts out of reach", "10.160.0.1/24")
+    assert fault.remedy == "give it the prefix /20, then apply the plan: its multipath route and its rules are missing"
+
+
+def test_rules_that_a_daemon_removed_are_one_fault(tmp_path: Path) -> None:
+    outputs = print_server_outputs()
+    outputs["rule"] = re.sub(r"(?m)^.*fwmark.*\n", "", outputs["rule"])
+    (fault,) = check_outputs(tmp_path, outputs).faults
+    assert (fault.kind, fault.location) == ("table without a rule", "tables 1, 2, 3, 4")
+    assert fault.remedy.endswith("apply the plan for the others")
+    assert "ip rule add pref 1001 fwmark 2 table 2" in fault.remedy
+
+
 @pytest.mark.parametrize("is_table_empty", [True, False])
 def test_empty_table_of_a_router_is_one_fault(tmp_path: Path, is_table_empty: bool) -> None:
     outputs = print_server_outputs()

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hosts and routers whose addresses are on another interface than the system file says: one fault for all effects."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from dual_stack_host import LNET_EXPORT, check_outputs, print_server_outputs
+
+ROUTER_ADDRESSES = """2: hsn0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP qlen 1000
+    inet 10.150.255.2/16 scope global hsn0
+    inet6 fd00:150::f002/64 scope global
+3: eth0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc mq state UP qlen 1000
+    inet 10.160.15.2/20 scope global eth0
+    inet6 fd00:160::f002/64 scope global
+"""
+NEIGHBORS = "".join(
+    f"10.160.15.{number} dev bond0 lladdr 52:54:00:a0:ff:0{number} REACHABLE\n"
+    f"fd00:160::f00{number} dev bond0 lladdr 52:54:00:a0:ff:0{number} STALE\n"
+    for number in range(1, 5)
+)
+IDLE_BOND = "9: bond0: <BROADCAST,MULTICAST,UP,LOWER_UP> mtu 9000 qdisc noqueue state UP qlen 1000\n"
+DOWN_BOND = "9: bond0: <NO-CARRIER,BROADCAST,MULTICAST,UP> mtu 9000 qdisc noqueue state DOWN qlen 1000\n"
+
+
+def print_moved_outputs(planned_line: str) -> dict[str, str]:
+    """The outputs of a server with the whole plan on bond1; `planned_line` describes bond0 in its addresses."""
+    outputs = print_server_outputs() | {"neigh": NEIGHBORS, "lnet.yaml": LNET_EXPORT}
+    outputs = {name: text.replace("bond0", "bond1") for name, text in outputs.items()}
+    outputs["addr"] += planned_line
+    outputs["sysctl"] += "net.ipv4.conf.bond0.accept_redirects = 1\nnet.ipv6.conf.bond0.accept_redirects = 1\n"
+    return outputs
+
+
+@pytest.mark.parametrize(("planned_line", "kind", "location", "sentence"), [
+    (IDLE_BOND, "wrong interface", "bond1", "and bond0, which joins this host to storage-net, has no address of it"),
+    (DOWN_BOND, "wrong interface", "bond1", "has no address of it and is down"),
+    ("", "interface missing", "bond0", "this host has no bond0, which joins it to storage-net"),
+])  # fmt: skip
+def test_renamed_port_is_one_fault(tmp_path: Path, planned_line: str, kind: str, location: str, sentence: str) -> None:
+    (fault,) = check_outputs(tmp_path, print_moved_outputs(planned_line)).faults
+    assert (fault.kind, fault.location) == (kind, location)
+    assert sentence in fault.problem
+    assert "bond1 has 10.160.0.1, fd00:160::1 and its routes through the routers" in fault.problem
+    assert "correct the device in the system file" in fault.remedy
+
+
+def test_settings_of_the_used_port_are_compared(tmp_path: Path) -> None:
+    outputs = print_moved_outputs(IDLE_BOND)
+    old = "net.ipv4.conf.bond1.accept_redirects = 0"
+    assert old in outputs["sysctl"]
+    outputs["sysctl"] = outputs["sysctl"].replace(old, old.replace("0", "1"))
+    kinds = [(fault.kind, fault.location) for fault in check_outputs(tmp_path, outputs).faults]
+    assert kinds == [
+        ("wrong interface", "bond1"), ("redirects accepted", "net.ipv4.conf.bond1.accept_redirects = 1"),
+    ]  # fmt: skip
+
+
+def test_neighbors_of_a_port_without_routes_are_no_further_fault(tmp_path: Path) -> None:
+    outputs = print_moved_outputs(IDLE_BOND)
+    for name in ("route", "route6"):
+        outputs[name] = "".join(line for line in outputs[name].splitlines(keepends=True) if "proto 77" not in line)
+    outputs["sysctl"] = outputs["sysctl"].replace("redirects = 1", "redirects = 0")
+    (fault,) = check_outputs(tmp_path, outputs).faults
+    assert (fault.kind, fault.location) == ("wrong interface", "bond1")
+    assert fault.remedy.startswith("move 10.160.0.1, fd00:160::1 to bond0 and apply the plan")
+
+
+def test_routers_that_answer_elsewhere_are_one_fault(tmp_path: Path) -> None:
+    outputs = print_server_outputs() | {"neigh": NEIGHBORS.replace("bond0", "mgmt")}
+    faults = check_outputs(tmp_path, outputs).faults
+    assert [fault.kind for fault in faults] == ["wrong device"] * 2  # IPv4 and IPv6
+    assert "gw1 (10.160.15.1), gw2 (10.160.15.2), gw3 (10.160.15.3) and 1 further neighbor" in faults[0].problem
+
+
+@pytest.mark.parametrize("planned_line", ["", IDLE_BOND.replace("bond0", "hsn0")])
+def test_renamed_port_of_a_router_is_one_fault(tmp_path: Path, planned_line: str) -> None:
+    sysctl = "net.ipv4.ip_forward = 1\nnet.ipv6.conf.all.forwarding = 1\nnet.ipv4.conf.hsn1.send_redirects = 1\n"
+    outputs = {"addr": ROUTER_ADDRESSES.replace("hsn0", "hsn1") + planned_line, "sysctl": sysctl}
+    moved, redirects = check_outputs(tmp_path, outputs, "gw2").faults
+    assert (moved.kind, moved.location) == ("wrong interface", "gw2")
+    assert moved.problem.startswith("gw2 has 10.150.255.2 on hsn1 and fd00:150::f002 on hsn1; the system file says")
+    assert ("(it has no hsn0)" in moved.problem) == (not planned_line)
+    assert redirects.location == "net.ipv4.conf.hsn1.send_redirects = 1"

@@ -165,12 +165,12 @@ def _list_caveat_lines(check_figures: list[CheckFigure]) -> list[str]:
 
 def _make_figure_table(check_figures: list[CheckFigure], is_wide: bool) -> Table:
     table = make_plain_table(show_header=False)
-    table.add_column()
-    table.add_column(justify="right", no_wrap=True)
+    table.add_column("figure")  # titles of --export
+    table.add_column("value", justify="right", no_wrap=True)
     if is_wide:
-        table.add_column(no_wrap=True)
-        table.add_column(no_wrap=True)
-    table.add_column()
+        table.add_column("latency", no_wrap=True)
+        table.add_column("phase", no_wrap=True)
+    table.add_column("classification")
     section = ""
     for figure in check_figures:
         if figure.section != section:

@@ -98,6 +98,8 @@ def command(
         print_json({"works": not lacking, "counts": counts, "facts": [asdict(fact) for fact in all_facts]})
         return EXIT_ENVIRONMENT if lacking else EXIT_OK
     table = make_plain_table(show_header=False)
+    for title in ("state", "check", "result"):  # of --export
+        table.add_column(title)
     for fact in all_facts:
         mark, style = _ABSENT_STYLE if fact.state == NO and not fact.essential else _STATE_STYLE[fact.state]
         text = Text(fact.text)

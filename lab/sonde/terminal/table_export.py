@@ -35,11 +35,11 @@ class ExportedTable:
 
 
 def extract_table_values(table: FittingTable) -> ExportedTable:
-    """Returns the values of a printed table. Columns without a title are called by their position."""
+    """Returns the values of a printed table, with a title of each column that no other column has."""
     columns = [[_split_value_and_unit(cell) for cell in column.cells] for column in table.columns]
-    titles = []
-    for position, (column, values) in enumerate(zip(table.columns, columns, strict=True), start=1):
-        title = _get_plain_text(column.header) or f"column {position}"
+    titles: list[str] = []
+    plain_titles = _make_distinct_titles([_get_plain_text(column.header) for column in table.columns])
+    for position, (title, column, values) in enumerate(zip(plain_titles, table.columns, columns, strict=True), start=1):
         units = {unit for _, unit in values if unit}
         is_mixed = len(units) > 1 or any(isinstance(value, str) for value, _ in values)
         if units and is_mixed:  # a column of several units, or of numbers among words, stays as printed
@@ -49,6 +49,23 @@ def extract_table_values(table: FittingTable) -> ExportedTable:
         titles.append(title)
     rows = zip(*([value for value, _ in values] for values in columns), strict=True)
     return ExportedTable(tuple(titles), tuple(rows))
+
+
+def _make_distinct_titles(printed_titles: Sequence[str]) -> list[str]:
+    """Returns titles of columns: "before, runs, after, runs" is "before, runs, after, after runs".
+
+    A first column without a title has names, a last one comments.
+    """
+    titles: list[str] = []
+    for position, printed in enumerate(printed_titles, start=1):
+        title = printed
+        if not title:
+            untitled = {1: "name", len(printed_titles): "comment"}
+            title = untitled.get(position, f"column {position}")
+        if title in titles:
+            title = f"{titles[-1]} {title}"
+        titles.append(title if title not in titles else f"{title} {position}")
+    return titles
 
 
 def _get_plain_text(cell: object) -> str:

@@ -41,6 +41,17 @@ def test_export_json_holds_every_table(sonde: Any, stored_runs: Path) -> None:
     assert all(set(row) == set(table["columns"]) for table in tables for row in table["rows"])
 
 
+def test_exported_columns_have_distinct_names(sonde: Any, stored_runs: Path) -> None:
+    """JSON would have one value for two columns of one name."""
+    first, second = "20261101T000000Z-quick-1", "20261102T000000Z-quick-2"
+    (table, *_) = json.loads(sonde("compare", first, second, "--export", "json").out)
+    assert table["columns"][3:6] == ["runs", "after (bytes/s)", "after runs"]
+    assert table["columns"][-1] == "comment"
+    assert len(set(table["columns"])) == len(table["columns"]) == len(table["rows"][0])
+    (table,) = json.loads(sonde("doctor", "--export", "json").out)
+    assert table["columns"] == ["state", "check", "result"]
+
+
 def test_export_markdown_is_one_table(sonde: Any, stored_runs: Path) -> None:
     lines = sonde("list", "--export", "md").out.splitlines()
     assert len(lines) == 4

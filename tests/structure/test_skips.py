@@ -9,7 +9,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "develop" / "testing.md"
-ROW = re.compile(r"^\| (`[^|]+`) \| (\d+) \| ([^|]+) \|$", re.MULTILINE)
+ROW = re.compile(r"^\| (`[^|]+`) \| (\d+(?:, \d+)*) \| ([^|]+) \|$", re.MULTILINE)
 
 
 def read_rows() -> list[tuple[list[str], str]]:

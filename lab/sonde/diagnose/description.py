@@ -77,10 +77,10 @@ class CauseEffect:
     traits: Mapping[str, str] = declare_raw_value(
         "traits of the measurements", _TRAITS_FORM, _find_traits_problem, required=True
     )
-    least: float | None = declare_plain_number("number", "smallest factor on the rate", default=0.2)
-    most: float | None = declare_plain_number("number", "largest factor on the rate", default=0.85)
+    least: float | None = declare_plain_number("number", "smallest factor on the rate", default_value=0.2)
+    most: float | None = declare_plain_number("number", "largest factor on the rate", default_value=0.85)
     spread: float | None = declare_plain_number(
-        "number", "standard deviation of the factor's logarithm around the one of its strength", default=_CAUSE_SD
+        "number", "standard deviation of the factor's logarithm around the one of its strength", default_value=_CAUSE_SD
     )
 
 
@@ -136,10 +136,10 @@ class MeasuredPhase:
 class ExperimentCost:
     """Cost of one repeat in addition to its duration."""
 
-    setup: float | None = declare_plain_number("duration", "time to prepare it", default=0.0)
-    person: float | None = declare_plain_number("duration", "time of a person", default=0.0)
+    setup: float | None = declare_plain_number("duration", "time to prepare it", default_value=0.0)
+    person: float | None = declare_plain_number("duration", "time of a person", default_value=0.0)
     needs: tuple[str, ...] = declare_choices("what it needs", ("root", "server_access", "quiet_time", "old_software"))
-    load: str = declare_choice("load that it puts on the file system", ("low", "medium", "high"), default="medium")
+    load: str = declare_choice("load that it puts on the file system", ("low", "medium", "high"), default_word="medium")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,9 +155,9 @@ class DiagnosisExperiment:
     machines: tuple[str, ...] = declare_choices(
         "machines that it is done on; default: those with storage targets", MACHINE_KINDS
     )
-    clients: str = declare_choice("nodes that take part", ("one", "few", "many"), default="many")
-    files: str = declare_choice("distribution of each file", ("one_target", "all_targets"), default="one_target")
-    tasks_per_node: float | None = declare_plain_number("count", "tasks on each node", default=None, min_value=1)
+    clients: str = declare_choice("nodes that take part", ("one", "few", "many"), default_word="many")
+    files: str = declare_choice("distribution of each file", ("one_target", "all_targets"), default_word="one_target")
+    tasks_per_node: float | None = declare_plain_number("count", "tasks on each node", default_value=None, min_value=1)
     plan: Mapping[str, Any] | None = declare_raw_value(
         "the plan; without one it is a contrast", _PLAN_FORM, _find_plan_problem
     )

@@ -23,7 +23,7 @@ class LogRule:
         "`end_pattern`; suppress: later rules of the file do not see the line; repeat: the line says how often the "
         "previous message of its host was repeated",
         RULE_TYPES,
-        default="single",
+        default_word="single",
     )
     pattern: str = declare_text("regular expression (Python) searched in the message", required=True)
     contains: tuple[str, ...] = declare_texts(
@@ -40,8 +40,8 @@ class LogRule:
         "the same title within this time of the first belong to its event",
     )
     count: int | None = declare_plain_number("count", "threshold: number of lines", min_value=1)
-    kind: str = declare_choice("kind of the event", EVENT_KINDS, default="other")
-    severity: str = declare_choice("how bad it is for measurements", SEVERITIES, default="warning")
+    kind: str = declare_choice("kind of the event", EVENT_KINDS, default_word="other")
+    severity: str = declare_choice("how bad it is for measurements", SEVERITIES, default_word="warning")
     title: str = declare_text(
         "title of the event; {name} is the text of a group of `pattern`, {host} the host of the line"
     )

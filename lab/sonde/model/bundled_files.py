@@ -51,15 +51,15 @@ def _iterate_subfolders(top_folder: Traversable) -> Iterator[Traversable]:
             yield entry
 
 
-def is_file_reference(argument: str, bundled_names: Collection[str]) -> bool:
+def is_file_reference(file_or_bundled_name: str, bundled_names: Collection[str]) -> bool:
     """Returns whether the user's argument is a file path, not the name of a bundled file.
 
     A bundled name is never a file of that name in the current directory, where another user may have put a plan.
     """
     return (
-        "/" in argument
-        or Path(argument).suffix in (TOML_SUFFIX, ".json")
-        or (argument not in bundled_names and Path(argument).exists())
+        "/" in file_or_bundled_name
+        or Path(file_or_bundled_name).suffix in (TOML_SUFFIX, ".json")
+        or (file_or_bundled_name not in bundled_names and Path(file_or_bundled_name).exists())
     )
 
 

@@ -85,7 +85,7 @@ class ConfinedDirectory:
     def __enter__(self) -> ConfinedDirectory:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: object, trace: TracebackType | None) -> None:
+    def __exit__(self, error_type: type[BaseException] | None, error: object, traceback: TracebackType | None) -> None:
         self.close()
 
     def stat_directory(self) -> os.stat_result:
@@ -219,9 +219,9 @@ class ConfinedDirectory:
             file.write(content)
         self.fsync_directory()
 
-    def write_text(self, file_name: str, text: str) -> None:
+    def write_text(self, file_name: str, file_text: str) -> None:
         """The same with text."""
-        self.write_bytes(file_name, text.encode())
+        self.write_bytes(file_name, file_text.encode())
 
     def write_json_file(self, file_name: str, document: Mapping[str, Any]) -> None:
         """The same with a JSON document that a person can read."""
@@ -312,10 +312,10 @@ def _open_in_place(output_file: Path) -> int:
     return descriptor
 
 
-def write_file(output_file: Path, text: str, create_directory: bool = False) -> None:
+def write_file(output_file: Path, file_text: str, create_directory: bool = False) -> None:
     """Replaces a file that the user named by this text."""
     with open_atomic_replacement(output_file, create_directory) as file:
-        file.write(text.encode())
+        file.write(file_text.encode())
 
 
 def write_json_file(output_file: Path, document: Mapping[str, Any]) -> None:
@@ -379,20 +379,20 @@ def format_json_file(document: Mapping[str, Any]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _parse_json_object(content: bytes) -> dict[str, Any] | None:
-    if len(content) > MAX_JSON_BYTES:
+def _parse_json_object(json_bytes: bytes) -> dict[str, Any] | None:
+    if len(json_bytes) > MAX_JSON_BYTES:
         return None
     try:
-        document = parse_json(content.decode("utf-8", "replace"))
+        document = parse_json(json_bytes.decode("utf-8", "replace"))
     except ValueError:
         return None
     return document if isinstance(document, dict) else None
 
 
-def _open_without_links(file_name: str | Path, flags: int, dir_fd: int | None = None) -> int:
+def _open_without_links(file_name: str | Path, open_flags: int, dir_fd: int | None = None) -> int:
     """A descriptor; a symbolic link is refused with that word, not with "too many levels"."""
     try:
-        return os.open(file_name, flags, 0o666, dir_fd=dir_fd)
+        return os.open(file_name, open_flags, 0o666, dir_fd=dir_fd)
     except OSError as reason:
         if reason.errno == errno.ELOOP:
             raise OSError(errno.ELOOP, "it is a symbolic link", str(file_name)) from None

@@ -63,9 +63,9 @@ def read_bounded_lines(file: BinaryIO) -> Iterator[bytes]:
         yield b""
 
 
-def _parse_within_limits(parse: Callable[[], Any]) -> Any:
+def _parse_within_limits(parse_document: Callable[[], Any]) -> Any:
     try:
-        document = parse()
+        document = parse_document()
     except RecursionError:
         raise DocumentError(TOO_DEEP_MESSAGE) from None
     except ValueError as reason:
@@ -76,10 +76,10 @@ def _parse_within_limits(parse: Callable[[], Any]) -> Any:
     return document
 
 
-def _check_limits(document: Any) -> None:
+def _check_limits(json_value: Any) -> None:
     """Level by level, not by recursion, which a document could exhaust."""
     largest = 10**MAX_DIGITS
-    level, depth = [document], 0
+    level, depth = [json_value], 0
     while level:
         if depth > MAX_NESTING_LEVELS:
             raise DocumentError(TOO_DEEP_MESSAGE)

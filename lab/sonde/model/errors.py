@@ -108,26 +108,26 @@ class RecordError(SondeError):
     """A record line that cannot be parsed."""
 
 
-def escape_unprintable(text: str) -> str:
-    """Returns `text` on one line, with unprintable characters replaced by escapes."""
-    if text.isprintable():
-        return text
+def escape_unprintable(raw_text: str) -> str:
+    """Returns `raw_text` on one line, with unprintable characters replaced by escapes."""
+    if raw_text.isprintable():
+        return raw_text
     return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
-        for character in text
+        for character in raw_text
     )
 
 
-def format_as_sentence(phrase: str) -> str:
-    """Returns `phrase` with a capital first letter and a final period; an empty text stays empty."""
-    phrase = phrase.strip()
-    phrase = phrase[:1].upper() + phrase[1:]
-    return f"{phrase}." if phrase and not phrase.endswith((".", "!", "?")) else phrase
+def format_as_sentence(message_text: str) -> str:
+    """Returns `message_text` with a capital first letter and a final period; an empty text stays empty."""
+    message_text = message_text.strip()
+    message_text = message_text[:1].upper() + message_text[1:]
+    return f"{message_text}." if message_text and not message_text.endswith((".", "!", "?")) else message_text
 
 
-def suggest_close_name(unknown_name: str, candidates: Iterable[str]) -> str:
+def suggest_close_name(unknown_name: str, candidate_names: Iterable[str]) -> str:
     """Returns ``' Did you mean "direct"?'`` when a candidate is close to `unknown_name`, otherwise an empty text."""
-    names = list(candidates)
+    names = list(candidate_names)
     matches = difflib.get_close_matches(unknown_name, names, n=1, cutoff=0.6)
     if not matches:
         by_folded_name = {candidate.lower().replace("-", "_"): candidate for candidate in names}

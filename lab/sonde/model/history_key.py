@@ -94,9 +94,9 @@ def compute_run_key(
     )
 
 
-def classify_cache(cache: str, findings: Iterable[str]) -> str:
+def classify_cache(planned_cache: str, finding_ids: Iterable[str]) -> str:
     """Returns cold, direct, unknown or cached: the planned cache state, corrected by findings."""
-    return "cached" if cache == "warm" or "cache_suspect" in findings else cache or "unknown"
+    return "cached" if planned_cache == "warm" or "cache_suspect" in finding_ids else planned_cache or "unknown"
 
 
 def describe_node_class(node_lines: Iterable[NodeLine]) -> str:
@@ -129,9 +129,9 @@ def estimate_installed_gib(memory_bytes: int) -> int:
         power *= 2
 
 
-def strip_host_numbers(host: str) -> str:
+def strip_host_numbers(host_name: str) -> str:
     """Returns ``nid`` for ``nid00123.local``: the part of a host name that all nodes of a system share."""
-    return re.sub(r"\d+", "", host.split(".")[0]).strip("-_") or host
+    return re.sub(r"\d+", "", host_name.split(".")[0]).strip("-_") or host_name
 
 
 def _derive_system_name(node_lines: Sequence[NodeLine]) -> str:

@@ -60,50 +60,50 @@ def _list_type_hints(cls: Callable[..., Any]) -> tuple[tuple[str, Any], ...]:
     return tuple(get_type_hints(cls).items())
 
 
-def _build_dataclass(cls: Callable[..., Any], members: Mapping[str, Any], member_path: str) -> Any:
+def _build_dataclass(cls: Callable[..., Any], json_members: Mapping[str, Any], member_path: str) -> Any:
     # Some writers write null for an absent member.
     return cls(
         **{
-            name: _convert_value(hint, members[name], f"{member_path}.{name}")
+            name: _convert_value(hint, json_members[name], f"{member_path}.{name}")
             for name, hint in _list_type_hints(cls)
-            if members.get(name) is not None
+            if json_members.get(name) is not None
         }
     )
 
 
-def _convert_value(type_hint: Any, value: Any, member_path: str) -> Any:
-    """Converts `value` to the type `type_hint`; raises RecordError when the types do not match."""
+def _convert_value(type_hint: Any, json_value: Any, member_path: str) -> Any:
+    """Converts `json_value` to the type `type_hint`; raises RecordError when the types do not match."""
     if type_hint is Any:
-        return value
+        return json_value
     origin = get_origin(type_hint)
     if origin in (Union, types.UnionType):
-        if value is None:
+        if json_value is None:
             return None
         return _convert_value(
-            next(option for option in get_args(type_hint) if option is not type(None)), value, member_path
+            next(option for option in get_args(type_hint) if option is not type(None)), json_value, member_path
         )
     if origin is tuple:
-        if not isinstance(value, list):
+        if not isinstance(json_value, list):
             raise RecordError(f"{member_path} is not a list")
         item_hint = get_args(type_hint)[0]
-        return tuple(_convert_value(item_hint, item, member_path) for item in value)
+        return tuple(_convert_value(item_hint, item, member_path) for item in json_value)
     if origin is dict:
-        if not isinstance(value, dict):
+        if not isinstance(json_value, dict):
             raise RecordError(f"{member_path} is not a table")
         item_hint = get_args(type_hint)[1]
-        return {str(key): _convert_value(item_hint, item, f"{member_path}.{key}") for key, item in value.items()}
-    return _convert_scalar(type_hint, value, member_path)
+        return {str(key): _convert_value(item_hint, item, f"{member_path}.{key}") for key, item in json_value.items()}
+    return _convert_scalar(type_hint, json_value, member_path)
 
 
-def _convert_scalar(type_hint: Any, value: Any, member_path: str) -> Any:
+def _convert_scalar(type_hint: Any, json_value: Any, member_path: str) -> Any:
     if is_dataclass(type_hint) and isinstance(type_hint, type):
-        if not isinstance(value, dict):
+        if not isinstance(json_value, dict):
             raise RecordError(f"{member_path} is not a table")
-        return _build_dataclass(type_hint, value, member_path)
-    if type_hint is float and isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
-    if type_hint is int and isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, type_hint) and not (type_hint is int and isinstance(value, bool)):
-        return value
-    raise RecordError(f"{member_path} is {value!r}, not {type_hint.__name__}")
+        return _build_dataclass(type_hint, json_value, member_path)
+    if type_hint is float and isinstance(json_value, int | float) and not isinstance(json_value, bool):
+        return float(json_value)
+    if type_hint is int and isinstance(json_value, float) and json_value.is_integer():
+        return int(json_value)
+    if isinstance(json_value, type_hint) and not (type_hint is int and isinstance(json_value, bool)):
+        return json_value
+    raise RecordError(f"{member_path} is {json_value!r}, not {type_hint.__name__}")

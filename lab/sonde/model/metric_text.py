@@ -17,11 +17,11 @@ class OpenMetricsText:
     def __init__(self) -> None:
         self._lines: list[str] = []
 
-    def add_family(self, name: str, meaning: str, samples: Sequence[tuple[Labels, float]]) -> None:
+    def add_family(self, metric_name: str, help_text: str, labeled_values: Sequence[tuple[Labels, float]]) -> None:
         """Adds one family; without samples nothing is added."""
-        if samples:
-            self._lines += [f"# HELP {name} {meaning}", f"# TYPE {name} gauge"]
-            self._lines += [f"{name}{_format_labels(labels)} {value!r}" for labels, value in samples]
+        if labeled_values:
+            self._lines += [f"# HELP {metric_name} {help_text}", f"# TYPE {metric_name} gauge"]
+            self._lines += [f"{metric_name}{_format_labels(labels)} {value!r}" for labels, value in labeled_values]
 
     def render(self) -> str:
         """The whole text, with the mark that OpenMetrics demands at its end."""

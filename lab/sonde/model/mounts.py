@@ -36,9 +36,9 @@ def parse_mountinfo(mountinfo_text: str) -> list[MountEntry]:
     return mounts
 
 
-def find_mount_of_path(path: str, mountinfo_text: str | None = None) -> MountEntry | None:
+def find_mount_of_path(file_path: str, mountinfo_text: str | None = None) -> MountEntry | None:
     """The mount of a path: the longest mount point that is a prefix of it; with several the last one."""
-    real = os.path.realpath(path)
+    real = os.path.realpath(file_path)
     mounts = parse_mountinfo(
         MOUNTINFO.read_text(encoding="utf-8", errors="replace") if mountinfo_text is None else mountinfo_text
     )

@@ -65,18 +65,18 @@ class TargetParents:
         return {"system": self.system, "levels": levels}
 
 
-def parse_parents(document: Any) -> TargetParents:
+def parse_parents(parents_member: Any) -> TargetParents:
     """Parses the `parents` member of run.json; malformed entries are skipped."""
-    if not isinstance(document, Mapping) or not isinstance(document.get("levels"), Mapping):
+    if not isinstance(parents_member, Mapping) or not isinstance(parents_member.get("levels"), Mapping):
         return TargetParents()
     levels = {
         str(level): {
             str(part): tuple(str(name) for name in names) for part, names in parts.items() if isinstance(names, list)
         }
-        for level, parts in document["levels"].items()
+        for level, parts in parents_member["levels"].items()
         if isinstance(parts, Mapping)
     }
-    return TargetParents(str(document.get("system") or ""), levels)
+    return TargetParents(str(parents_member.get("system") or ""), levels)
 
 
 def strip_host_suffix(target_name: str) -> str:

@@ -39,25 +39,29 @@ class Plan:
     origin: str  # file name or "standard input", for messages
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any], origin: str, settings: Iterable[str] = ()) -> Plan:
-        """Checks `document` after `settings`. Raises PlanError with one sentence."""
-        document_copy = copy.deepcopy(dict(document))
-        apply_settings(document_copy, settings)
+    def from_document(
+        cls, plan_document: Mapping[str, Any], plan_origin: str, setting_texts: Iterable[str] = ()
+    ) -> Plan:
+        """Checks `plan_document` after `setting_texts`. Raises PlanError with one sentence."""
+        document_copy = copy.deepcopy(dict(plan_document))
+        apply_settings(document_copy, setting_texts)
         document_copy.setdefault("schema", PLAN_FORMAT)
-        document_copy.setdefault("id", _derive_id_from_origin(origin))
+        document_copy.setdefault("id", _derive_id_from_origin(plan_origin))
         problems_found = find_schema_problems(load_plan_schema(), document_copy) or _find_contradictions(document_copy)
         if problems_found:
-            raise PlanError(f"{origin}: {_join_problems(problems_found)}")
-        return cls(document_copy, origin)
+            raise PlanError(f"{plan_origin}: {_join_problems(problems_found)}")
+        return cls(document_copy, plan_origin)
 
     @classmethod
-    def read(cls, source: str, settings: Iterable[str] = ()) -> Plan:
+    def read(cls, plan_file: str, setting_texts: Iterable[str] = ()) -> Plan:
         """Reads a file (``-`` is standard input) and checks it."""
-        return cls.from_document(read_plan_document(source), "standard input" if source == "-" else source, settings)
+        return cls.from_document(
+            read_plan_document(plan_file), "standard input" if plan_file == "-" else plan_file, setting_texts
+        )
 
-    def with_settings(self, settings: Iterable[str]) -> Plan:
+    def with_settings(self, setting_texts: Iterable[str]) -> Plan:
         """Returns a copy with some members changed."""
-        return Plan.from_document(self.document, self.origin, settings)
+        return Plan.from_document(self.document, self.origin, setting_texts)
 
     @property
     def id(self) -> str:
@@ -180,17 +184,19 @@ def _derive_id_from_origin(document_origin: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", Path(document_origin).stem).strip("-") or "plan"
 
 
-def _join_problems(problems: Sequence[str]) -> str:
+def _join_problems(problem_sentences: Sequence[str]) -> str:
     """Returns the sentences of the first problems and the number of the others."""
-    more = len(problems) - _MAX_PROBLEMS_IN_MESSAGE
-    return " ".join([*problems[:_MAX_PROBLEMS_IN_MESSAGE], *([f"({more} more after that.)"] if more > 0 else [])])
+    more = len(problem_sentences) - _MAX_PROBLEMS_IN_MESSAGE
+    return " ".join(
+        [*problem_sentences[:_MAX_PROBLEMS_IN_MESSAGE], *([f"({more} more after that.)"] if more > 0 else [])]
+    )
 
 
-def _find_contradictions(document: Mapping[str, Any]) -> list[str]:
+def _find_contradictions(plan_document: Mapping[str, Any]) -> list[str]:
     """Returns contradictions that a JSON Schema cannot express. The engine checks the rest."""
     problems_found: list[str] = []
     position_by_id: dict[str, int] = {}
-    for position, phase in enumerate(document["phases"]):
+    for position, phase in enumerate(plan_document["phases"]):
         name = phase["id"]
         if name in position_by_id:
             problems_found.append(
@@ -198,7 +204,7 @@ def _find_contradictions(document: Mapping[str, Any]) -> list[str]:
             )
         position_by_id[name] = position
         problems_found += _check_access_geometry(
-            document.get("data", {}), phase, format_member_path(["phases", position], document)
+            plan_document.get("data", {}), phase, format_member_path(["phases", position], plan_document)
         )
     return problems_found
 

@@ -29,16 +29,16 @@ _IGNORED_PHASE_MEMBERS = ("id", "valid", "data_of", "operations_file", "open")
 
 
 def compute_plan_hash(
-    document: Mapping[str, Any], process_count: int | None, thread_count: int | None, node_count: int | None
+    plan_document: Mapping[str, Any], process_count: int | None, thread_count: int | None, node_count: int | None
 ) -> str:
     """Returns twelve hexadecimal digits for a plan and its geometry: the actual processes, threads per process, nodes.
 
     A document that is not a valid plan (for example of a newer version) is hashed unchanged.
     """
     try:
-        content: Any = _unify_numbers(_canonicalize_plan(Plan.from_document(document, "the plan of the record")))
+        content: Any = _unify_numbers(_canonicalize_plan(Plan.from_document(plan_document, "the plan of the record")))
     except (UserError, ValueError, TypeError, KeyError, AttributeError):
-        content = {"foreign": document}
+        content = {"foreign": plan_document}
     return hash_json([f"sonde-plan-hash/{HASH_VERSION}", content, process_count, thread_count, node_count])
 
 
@@ -80,10 +80,10 @@ def _canonicalize_plan(plan: Plan) -> Any:
     }
 
 
-def _remove_calibrated_member(plan: dict[str, Any], member_path: str) -> None:
+def _remove_calibrated_member(plan_document: dict[str, Any], member_path: str) -> None:
     """Takes a calibrated member out, of the plan and of every phase: it says how much, not what."""
     _, table, member = member_path.split(".")
-    for owner in (plan.get("data", {}), *plan["phases"]):
+    for owner in (plan_document.get("data", {}), *plan_document["phases"]):
         if member in owner.get(table, {}):
             owner[table] = _remove_members(owner[table], member)
 
@@ -106,8 +106,8 @@ class _SeedNumbering:
     def __init__(self) -> None:
         self._known: dict[str, dict[int, int]] = {}
 
-    def assign_number(self, kind: str, seed: int) -> int:
-        numbers = self._known.setdefault(kind, {})
+    def assign_number(self, seed_kind: str, seed: int) -> int:
+        numbers = self._known.setdefault(seed_kind, {})
         return numbers.setdefault(seed, len(numbers))
 
 
@@ -149,37 +149,43 @@ def _canonicalize_phase(
     return canonical
 
 
-def _canonicalize_meta(meta: Mapping[str, Any], seeds: _SeedNumbering) -> Any:
-    canonical = _remove_members(meta, *(() if meta["backend"] == "paced" else ("paced",)))
-    canonical["payload"] = _remove_members(meta["payload"], "seed")
-    canonical["select"] = _replace_seed(meta["select"], meta["select"]["order"] != "creation", "select", seeds)
+def _canonicalize_meta(meta_members: Mapping[str, Any], seeds: _SeedNumbering) -> Any:
+    canonical = _remove_members(meta_members, *(() if meta_members["backend"] == "paced" else ("paced",)))
+    canonical["payload"] = _remove_members(meta_members["payload"], "seed")
+    canonical["select"] = _replace_seed(
+        meta_members["select"], meta_members["select"]["order"] != "creation", "select", seeds
+    )
     if "newer_than_file" in canonical.get("find", {}):
         canonical["find"] = {**canonical["find"], "newer_than_file": "some file"}
     return _remove_default_members(canonical, load_plan_schema()["properties"]["meta"])
 
 
 def _replace_seed(
-    table: Mapping[str, Any], is_random: bool, seed_kind: str, seed_numbers: _SeedNumbering
+    seeded_table: Mapping[str, Any], is_random: bool, seed_kind: str, seed_numbers: _SeedNumbering
 ) -> dict[str, Any]:
     """The table with the number of its seed, or without one where nothing is drawn."""
-    remaining = _remove_members(table, "seed")
-    return remaining | {"drawn": seed_numbers.assign_number(seed_kind, int(table["seed"]))} if is_random else remaining
+    remaining = _remove_members(seeded_table, "seed")
+    return (
+        remaining | {"drawn": seed_numbers.assign_number(seed_kind, int(seeded_table["seed"]))}
+        if is_random
+        else remaining
+    )
 
 
 def _remove_members(table: Mapping[str, Any], *member_names: str) -> dict[str, Any]:
     return {name: value for name, value in table.items() if name not in member_names}
 
 
-def _remove_default_members(json_value: Any, schema: Mapping[str, Any]) -> Any:
+def _remove_default_members(json_value: Any, json_schema: Mapping[str, Any]) -> Any:
     """`json_value` without the members that say what the schema says anyway: a member that a later version adds does
     not change the hash of plans that leave it out."""
     if isinstance(json_value, list):
-        return [_remove_default_members(item, schema.get("items", {})) for item in json_value]
+        return [_remove_default_members(item, json_schema.get("items", {})) for item in json_value]
     if not isinstance(json_value, Mapping):
         return json_value
     remaining = {}
     for name, item in json_value.items():
-        member_schema = schema.get("properties", {}).get(name, {})
+        member_schema = json_schema.get("properties", {}).get(name, {})
         stripped = _remove_default_members(item, member_schema)
         default = convert_to_base_units(member_schema["default"], member_schema) if "default" in member_schema else None
         if stripped not in ({}, [], None) and stripped != default:

@@ -29,34 +29,36 @@ _QUANTITY_PARSERS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def is_tree_phase(document: Table, phase: Table) -> bool:
+def is_tree_phase(plan_document: Table, phase: Table) -> bool:
     """Returns whether a phase of this plan works on a tree."""
     is_ambiguous = phase["op"] in DATA_OR_TREE_OPS
-    applies_to = phase.get("on", "meta" if is_ambiguous and "meta" in document and "data" not in document else "data")
+    applies_to = phase.get(
+        "on", "meta" if is_ambiguous and "meta" in plan_document and "data" not in plan_document else "data"
+    )
     return phase["op"] in TREE_ONLY_OPS or (is_ambiguous and applies_to == "meta")
 
 
-def override_members(base_table: Table, overrides: Table, schema: Table) -> dict[str, Any]:
-    """Returns `base_table` overridden by `overrides`. An override removes the members that it excludes
+def override_members(base_table: Table, overriding_table: Table, table_schema: Table) -> dict[str, Any]:
+    """Returns `base_table` overridden by `overriding_table`. An override removes the members that it excludes
     (``instead_of``)."""
-    members = schema["properties"]
-    replaced = {other for name in overrides for other in members.get(name, {}).get("instead_of", ())}
+    members = table_schema["properties"]
+    replaced = {other for name in overriding_table for other in members.get(name, {}).get("instead_of", ())}
     remaining = {name: value for name, value in base_table.items() if name not in replaced}
-    return {**remaining, **overrides}
+    return {**remaining, **overriding_table}
 
 
-def fill_defaults(plan_value: Any, schema: Table) -> Any:
+def fill_defaults(plan_value: Any, value_schema: Table) -> Any:
     """Returns a copy of `plan_value` with the defaults of its schema, also in absent tables."""
-    if "$ref" in schema:
+    if "$ref" in value_schema:
         if not isinstance(plan_value, Mapping):
             return plan_value
-        schema = find_table_schema(schema["$ref"])
+        value_schema = find_table_schema(value_schema["$ref"])
     if isinstance(plan_value, list):
-        return [fill_defaults(item, schema.get("items", {})) for item in plan_value]
+        return [fill_defaults(item, value_schema.get("items", {})) for item in plan_value]
     if not isinstance(plan_value, Mapping):
         return plan_value
     full = dict(plan_value)
-    for name, member in schema.get("properties", {}).items():
+    for name, member in value_schema.get("properties", {}).items():
         if name in full:
             full[name] = fill_defaults(full[name], member)
         elif "default" in member:
@@ -74,10 +76,10 @@ def find_table_schema(schema_reference: str) -> Table:
     return next((arm for arm in arms if arm.get("type") == "object"), {})
 
 
-def resolve_data(document: Table, phase: Table) -> dict[str, Any]:
+def resolve_data(plan_document: Table, phase: Table) -> dict[str, Any]:
     """Returns the plan's `data`, overridden by the phase's members, with every default filled in."""
     schema = load_plan_schema()["properties"]["data"]
-    merged = dict(document.get("data", {}))
+    merged = dict(plan_document.get("data", {}))
     for name in _DATA_OVERRIDES:
         if name in phase:
             value = phase[name]
@@ -96,10 +98,10 @@ def resolve_data(document: Table, phase: Table) -> dict[str, Any]:
     return full
 
 
-def resolve_meta(document: Table, phase: Table) -> dict[str, Any]:
+def resolve_meta(plan_document: Table, phase: Table) -> dict[str, Any]:
     """Returns the plan's `meta`, overridden by the phase's members, with every default filled in."""
     schema = load_plan_schema()["properties"]["meta"]
-    merged = dict(document.get("meta", {}))
+    merged = dict(plan_document.get("meta", {}))
     for name, value in phase.get("meta", {}).items():
         base = merged.get(name)
         # A pace is one schedule; merging two would mix them.
@@ -118,27 +120,31 @@ def resolve_meta(document: Table, phase: Table) -> dict[str, Any]:
     return full
 
 
-def _resolve_tree(tree: dict[str, Any]) -> dict[str, Any]:
+def _resolve_tree(tree_table: dict[str, Any]) -> dict[str, Any]:
     """Converts items per task to items per directory."""
-    if "items_per_task" in tree:
-        directory_count = count_item_directories(tree)
-        if int(tree["items_per_task"]) % directory_count == 0:  # otherwise the engine reports the error
-            tree["items_per_dir"] = int(tree.pop("items_per_task")) // directory_count
+    if "items_per_task" in tree_table:
+        directory_count = count_item_directories(tree_table)
+        if int(tree_table["items_per_task"]) % directory_count == 0:  # otherwise the engine reports the error
+            tree_table["items_per_dir"] = int(tree_table.pop("items_per_task")) // directory_count
     else:
-        tree.setdefault("items_per_dir", 0)
-    return tree
+        tree_table.setdefault("items_per_dir", 0)
+    return tree_table
 
 
-def count_directories(tree: Table) -> int:
+def count_directories(tree_table: Table) -> int:
     """Returns the directories of one tree, including its root."""
-    branching, depth = int(tree["branching"]), int(tree["depth"])
+    branching, depth = int(tree_table["branching"]), int(tree_table["depth"])
     return depth + 1 if branching == 1 else (branching ** (depth + 1) - 1) // (branching - 1)
 
 
-def count_item_directories(tree: Table) -> int:
+def count_item_directories(tree_table: Table) -> int:
     """Returns the directories that hold items, over all copies of a tree."""
-    per_copy = int(tree["branching"]) ** int(tree["depth"]) if tree["leaf_only"] else count_directories(tree)
-    return per_copy * int(tree["copies"])
+    per_copy = (
+        int(tree_table["branching"]) ** int(tree_table["depth"])
+        if tree_table["leaf_only"]
+        else count_directories(tree_table)
+    )
+    return per_copy * int(tree_table["copies"])
 
 
 def _resolve_lookup(lookup: dict[str, Any], has_find: bool) -> dict[str, Any]:
@@ -159,58 +165,58 @@ def _resolve_pace(paced: dict[str, Any]) -> dict[str, Any]:
     return paced
 
 
-def resolve_plan(document: Table) -> dict[str, Any]:
+def resolve_plan(plan_document: Table) -> dict[str, Any]:
     """Returns the document with every default filled in; it is a valid plan with the same meaning."""
     schema = load_plan_schema()["properties"]
-    full = copy.deepcopy(dict(document))
+    full = copy.deepcopy(dict(plan_document))
     for name in ("target", "tasks", "observe"):
         full[name] = fill_defaults(full.get(name, {}), schema[name])
     if "data" in full or "meta" not in full:
-        full["data"] = resolve_data(document, {})
-    full["phases"] = [_resolve_phase(document, phase) for phase in document["phases"]]
+        full["data"] = resolve_data(plan_document, {})
+    full["phases"] = [_resolve_phase(plan_document, phase) for phase in plan_document["phases"]]
     return full
 
 
-def _resolve_phase(document: Table, phase: Table) -> dict[str, Any]:
+def _resolve_phase(plan_document: Table, phase: Table) -> dict[str, Any]:
     members = {name: value for name, value in phase.items() if name not in (*_DATA_OVERRIDES, "meta", "suffix")}
     full: dict[str, Any] = fill_defaults(members, load_plan_schema()["properties"]["phases"]["items"])
     full.setdefault("open", "truncate" if phase["op"] == "write" else "overwrite")
     full.setdefault("before", [])
-    is_tree = is_tree_phase(document, phase)
+    is_tree = is_tree_phase(plan_document, phase)
     if phase["op"] in DATA_OR_TREE_OPS:
         full["on"] = "meta" if is_tree else "data"
     else:
         full.pop("on", None)
     if is_tree:
-        full["meta"] = resolve_meta(document, phase)
+        full["meta"] = resolve_meta(plan_document, phase)
         return full
-    data = resolve_data(document, phase)
+    data = resolve_data(plan_document, phase)
     return full | {name: data[name] for name in _DATA_OVERRIDES} | {"suffix": data["files"]["suffix"]}
 
 
-def convert_to_base_units(plan_value: Any, schema: Table) -> Any:
+def convert_to_base_units(plan_value: Any, value_schema: Table) -> Any:
     """Converts sizes to bytes, durations to seconds, rates to bytes per second; drops empty tables and lists."""
-    if "$ref" in schema:
-        unit = schema["$ref"].rsplit("/", 1)[-1]
+    if "$ref" in value_schema:
+        unit = value_schema["$ref"].rsplit("/", 1)[-1]
         if not isinstance(plan_value, Mapping):
             return _QUANTITY_PARSERS.get(unit, parse_bytes)(plan_value)
-        return _simplify_amount(convert_to_base_units(plan_value, find_table_schema(schema["$ref"])))
+        return _simplify_amount(convert_to_base_units(plan_value, find_table_schema(value_schema["$ref"])))
     if isinstance(plan_value, Mapping):
-        members = schema.get("properties", {})
+        members = value_schema.get("properties", {})
         converted = {name: convert_to_base_units(item, members.get(name, {})) for name, item in plan_value.items()}
         return {name: item for name, item in converted.items() if item not in ({}, [], None)}
     if isinstance(plan_value, list):
-        return [convert_to_base_units(item, schema.get("items", {})) for item in plan_value]
+        return [convert_to_base_units(item, value_schema.get("items", {})) for item in plan_value]
     return plan_value
 
 
-def _simplify_amount(amount: dict[str, Any]) -> Any:
+def _simplify_amount(amount_table: dict[str, Any]) -> Any:
     """Simplifies an amount: bytes per task become a plain number, unused members are dropped."""
-    per = amount.get("per", "task")
-    if amount["of"] == "node_memory":
-        return {"of": "node_memory", "x": amount.get("x", 1), "per": per}
+    per = amount_table.get("per", "task")
+    if amount_table["of"] == "node_memory":
+        return {"of": "node_memory", "x": amount_table.get("x", 1), "per": per}
     return (
-        amount["bytes"]
-        if per == "task" and "bytes" in amount
-        else {name: amount[name] for name in amount if name != "x"}
+        amount_table["bytes"]
+        if per == "task" and "bytes" in amount_table
+        else {name: amount_table[name] for name in amount_table if name != "x"}
     )

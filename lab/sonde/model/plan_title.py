@@ -39,31 +39,31 @@ def compose_title(title: str, resolved_plans: Sequence[Mapping[str, Any]]) -> st
     return _PLACEHOLDER.sub(format_values, title)
 
 
-def _find_member(plan: Mapping[str, Any], member_path: str) -> Any:
+def _find_member(plan_document: Mapping[str, Any], member_path: str) -> Any:
     """The value of a member; a phase is named by its id."""
-    value: Any = plan
+    value: Any = plan_document
     for name in member_path.split("."):
         value = next((item for item in _iterate_members(value, name)), None)
     return value
 
 
-def _iterate_members(value: Any, name: str) -> Iterator[Any]:
-    if isinstance(value, Mapping) and name in value:
-        yield value[name]
-    elif isinstance(value, list):
-        yield from (item for item in value if isinstance(item, Mapping) and item.get("id") == name)
+def _iterate_members(plan_part: Any, member_name: str) -> Iterator[Any]:
+    if isinstance(plan_part, Mapping) and member_name in plan_part:
+        yield plan_part[member_name]
+    elif isinstance(plan_part, list):
+        yield from (item for item in plan_part if isinstance(item, Mapping) and item.get("id") == member_name)
 
 
-def _format_value(member_path: str, value: Any) -> str:
-    is_number = isinstance(value, int) and not isinstance(value, bool)
-    if isinstance(value, str) or (is_number and member_path.rpartition(".")[2] in _SIZE_MEMBERS):
+def _format_value(member_path: str, member_value: Any) -> str:
+    is_number = isinstance(member_value, int) and not isinstance(member_value, bool)
+    if isinstance(member_value, str) or (is_number and member_path.rpartition(".")[2] in _SIZE_MEMBERS):
         with suppress(UnitError):
-            return _format_size(value)
-    return f"{value:,}" if is_number else str(value)
+            return _format_size(member_value)
+    return f"{member_value:,}" if is_number else str(member_value)
 
 
-def _format_size(value: str | int) -> str:
+def _format_size(planned_size: str | int) -> str:
     """A size as the plan states it: decimal prefixes stay decimal."""
-    size = parse_bytes(value)
-    number = re.fullmatch(r"\s*([0-9.]+)\s*([A-Za-z]*)\s*", str(value))
+    size = parse_bytes(planned_size)
+    number = re.fullmatch(r"\s*([0-9.]+)\s*([A-Za-z]*)\s*", str(planned_size))
     return f"{number[1]} {number[2]}" if number is not None and number[2] else str(format_bytes(size))

@@ -37,8 +37,8 @@ class DisplayQuantity:
         return f"{self.digits}{NO_BREAK_SPACE}{self.unit.replace(' ', NO_BREAK_SPACE)}" if self.unit else self.digits
 
 
-def _split_unit(formatted: str) -> DisplayQuantity:
-    digits, _, unit = formatted.partition(" ")
+def _split_unit(quantity_text: str) -> DisplayQuantity:
+    digits, _, unit = quantity_text.partition(" ")
     return DisplayQuantity(digits, unit)
 
 
@@ -128,11 +128,11 @@ def display_exact_seconds(seconds: float) -> str:
     )
 
 
-def format_utc_time(iso: str) -> str:
+def format_utc_time(iso_time_text: str) -> str:
     """ISO 8601 -> "21 November 2026, 21:04 UTC"; other text is returned unchanged."""
     try:
-        time = datetime.fromisoformat(iso)
+        time = datetime.fromisoformat(iso_time_text)
     except ValueError:
-        return iso
+        return iso_time_text
     time = time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
     return f"{time.day} {time:%B %Y, %H:%M} UTC"

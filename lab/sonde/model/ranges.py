@@ -65,18 +65,18 @@ def _expand_bracket(bracket: str, range_text: str) -> list[str]:
     return numbers
 
 
-def fold_names_into_ranges(names: Iterable[str]) -> str:
-    """Returns `names` as comma-separated ranges, in order: oss001 oss002 oss003 is ``oss[001-003]``.
+def fold_names_into_ranges(names_in_order: Iterable[str]) -> str:
+    """Returns `names_in_order` as comma-separated ranges, in order: oss001 oss002 oss003 is ``oss[001-003]``.
 
     Only the last number of each name is folded. `expand_name_range` of each part (split at ``", "``) restores the
     names.
     """
-    return ", ".join(_iterate_folded_runs(names))
+    return ", ".join(_iterate_folded_runs(names_in_order))
 
 
-def _iterate_folded_runs(names: Iterable[str]) -> Iterator[str]:
+def _iterate_folded_runs(names_in_order: Iterable[str]) -> Iterator[str]:
     run: list[tuple[str, str, str]] = []
-    for name in names:
+    for name in names_in_order:
         match = re.fullmatch(r"(.*?)([0-9]{1,15})([^0-9]*)", name, re.ASCII | re.DOTALL)
         parts = (match[1], match[2], match[3]) if match and "[" not in name and "]" not in name else (name, "", "")
         if run and not _is_successor(run[-1], parts, len(run[0][1])):
@@ -87,12 +87,22 @@ def _iterate_folded_runs(names: Iterable[str]) -> Iterator[str]:
         yield _format_run(run)
 
 
-def _is_successor(previous: tuple[str, str, str], current: tuple[str, str, str], digit_count: int) -> bool:
-    if not previous[1] or not current[1] or previous[0] != current[0] or previous[2] != current[2]:
+def _is_successor(
+    previous_split_name: tuple[str, str, str], split_name: tuple[str, str, str], digit_count: int
+) -> bool:
+    if (
+        not previous_split_name[1]
+        or not split_name[1]
+        or previous_split_name[0] != split_name[0]
+        or previous_split_name[2] != split_name[2]
+    ):
         return False
-    return int(current[1]) == int(previous[1]) + 1 and current[1] == f"{int(current[1]):0{digit_count}d}"
+    return (
+        int(split_name[1]) == int(previous_split_name[1]) + 1
+        and split_name[1] == f"{int(split_name[1]):0{digit_count}d}"
+    )
 
 
-def _format_run(run: list[tuple[str, str, str]]) -> str:
-    prefix, first, suffix = run[0]
-    return f"{prefix}{first}{suffix}" if len(run) == 1 else f"{prefix}[{first}-{run[-1][1]}]{suffix}"
+def _format_run(split_names: list[tuple[str, str, str]]) -> str:
+    prefix, first, suffix = split_names[0]
+    return f"{prefix}{first}{suffix}" if len(split_names) == 1 else f"{prefix}[{first}-{split_names[-1][1]}]{suffix}"

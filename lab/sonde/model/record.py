@@ -117,14 +117,14 @@ class RecordReader:
         self._is_too_long = False  # the line that is being read
         self._number = 0
 
-    def parse_chunk(self, chunk: bytes) -> list[tuple[str, RecordLine]]:
-        """Returns the lines that `chunk` completes. Lines of more than MAX_LINE_BYTES are skipped."""
+    def parse_chunk(self, record_chunk: bytes) -> list[tuple[str, RecordLine]]:
+        """Returns the lines that `record_chunk` completes. Lines of more than MAX_LINE_BYTES are skipped."""
         if self._is_too_long:
-            _, newline, chunk = chunk.partition(b"\n")
+            _, newline, record_chunk = record_chunk.partition(b"\n")
             if not newline:
                 return []
             self._is_too_long = False
-        pieces = (self._rest + chunk).split(b"\n")
+        pieces = (self._rest + record_chunk).split(b"\n")
         self._rest = pieces.pop()
         lines = [line for piece in pieces if (line := self._parse_line_bytes(piece)) is not None]
         if len(self._rest) > MAX_LINE_BYTES:
@@ -254,17 +254,16 @@ def read_record_from_open_file(file: BinaryIO, block_bytes: int = 1 << 20) -> Re
     return reader
 
 
-def merge_stage_records(records: Iterable[bytes], offsets: Iterable[float]) -> bytes:
+def merge_stage_records(stage_records: Iterable[bytes], start_offsets_s: Iterable[float]) -> bytes:
     """Merges the records of consecutive engine processes of one run into one record.
 
-    Times are shifted by `offsets` (seconds from the start of the first process to the start of each). The result has
-    the first `run` line and the last `end` line.
-    """
+    Times are shifted by `start_offsets_s` (seconds from the start of the first process to the start of each). The
+    result has the first `run` line and the last `end` line."""
     lines: list[bytes] = []
     last_end: bytes | None = None
     machines: set[Any] = set()
     has_run_line = False
-    for data, offset in zip(records, offsets, strict=True):
+    for data, offset in zip(stage_records, start_offsets_s, strict=True):
         for piece in data.split(b"\n"):
             if not piece.strip():
                 continue

@@ -63,14 +63,14 @@ def format_json_value(json_value: object, max_characters: int = 60) -> str:
     return text if len(text) <= max_characters else text[: max_characters - 1] + "…"
 
 
-def find_schema_problems(schema: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
+def find_schema_problems(plan_schema: Mapping[str, Any], document: Mapping[str, Any]) -> list[str]:
     """Returns one sentence for each schema violation, in the order of the document."""
-    validator = _make_plan_validator()(schema)
+    validator = _make_plan_validator()(plan_schema)
     errors = sorted(validator.iter_errors(document), key=lambda error: [str(step) for step in error.absolute_path])
-    return [_explain_error(error, schema, document) for error in errors]
+    return [_explain_error(error, plan_schema, document) for error in errors]
 
 
-def _explain_error(error: ValidationError, schema: Mapping[str, Any], document: Mapping[str, Any]) -> str:
+def _explain_error(error: ValidationError, plan_schema: Mapping[str, Any], document: Mapping[str, Any]) -> str:
     location = format_member_path(list(error.absolute_path), document)
     explain = {
         "additionalProperties": _explain_unknown_member,
@@ -88,29 +88,31 @@ def _explain_error(error: ValidationError, schema: Mapping[str, Any], document: 
     }.get(str(error.validator))
     if explain is None:
         return f"{location or 'The plan'}: {error.message}."
-    return explain(error, location, schema)
+    return explain(error, location, plan_schema)
 
 
-def _explain_unknown_member(error: ValidationError, location: str, schema: Mapping[str, Any]) -> str:
+def _explain_unknown_member(error: ValidationError, location: str, plan_schema: Mapping[str, Any]) -> str:
     allowed = list(error.schema.get("properties", ())) if isinstance(error.schema, Mapping) else []
     unknown = [name for name in _list_allowed_members(error) if name not in allowed]
     hint = suggest_close_name(unknown[0], allowed)
     inside = f"{location} has" if location else "The plan has"
     advice = f".{hint}" if hint else f"; allowed are {_format_alternatives(allowed)}."
-    return f'{inside} no member "{unknown[0]}"{advice}' + _suggest_other_location(unknown[0], location, schema)
+    return f'{inside} no member "{unknown[0]}"{advice}' + _suggest_other_location(unknown[0], location, plan_schema)
 
 
-def _suggest_other_location(member_name: str, location: str, schema: Mapping[str, Any]) -> str:
+def _suggest_other_location(member_name: str, location: str, plan_schema: Mapping[str, Any]) -> str:
     """Suggests the table in which the schema defines member `member_name`. Most users write it one level too high or
     low."""
     tables = [
-        path for path in _find_member_tables(schema, member_name) if path != location and not path.startswith("phases")
+        path
+        for path in _find_member_tables(plan_schema, member_name)
+        if path != location and not path.startswith("phases")
     ]
     return f' A member of that name is "{tables[0]}.{member_name}".' if tables else ""
 
 
-def _find_member_tables(schema: Mapping[str, Any], member_name: str, table_path: str = "") -> Iterable[str]:
-    for key, child in schema.get("properties", {}).items():
+def _find_member_tables(plan_schema: Mapping[str, Any], member_name: str, table_path: str = "") -> Iterable[str]:
+    for key, child in plan_schema.get("properties", {}).items():
         if key == member_name and table_path:
             yield table_path
         yield from _find_member_tables(child, member_name, f"{table_path}.{key}" if table_path else key)
@@ -162,16 +164,16 @@ def _explain_pattern_error(error: ValidationError, location: str, _: Mapping[str
     )
 
 
-def _explain_alternatives_error(error: ValidationError, location: str, schema: Mapping[str, Any]) -> str:
+def _explain_alternatives_error(error: ValidationError, location: str, plan_schema: Mapping[str, Any]) -> str:
     for name, parse in _QUANTITY_PARSERS.items():
-        if error.schema == schema["$defs"][name]:
+        if error.schema == plan_schema["$defs"][name]:
             return _explain_quantity_error(name, parse, error.instance, location)
-    if error.schema == schema["$defs"]["amount"]:
+    if error.schema == plan_schema["$defs"]["amount"]:
         if isinstance(error.instance, Mapping):
             # the other alternative is a plain size; its errors about a table are not helpful
             table_errors = [inner_error for inner_error in error.context or [] if inner_error.schema_path[0] == 1]
             if table_errors:
-                return _explain_error(table_errors[0], schema, {})
+                return _explain_error(table_errors[0], plan_schema, {})
         return _explain_quantity_error("bytes", parse_bytes, error.instance, location)
     return f"{location} is {format_json_value(error.instance)}, which is not allowed here."
 

@@ -50,55 +50,56 @@ def _parse_setting_value(value_text: str) -> Any:
     return value_text
 
 
-def apply_settings(document: dict[str, Any], settings: Iterable[str]) -> None:
+def apply_settings(document: dict[str, Any], setting_texts: Iterable[str]) -> None:
     """Applies settings to `document` in place, in order."""
-    for setting in settings:
+    for setting in setting_texts:
         steps, value = parse_setting(setting)
         if steps[-1] == "backend" and value is None:
             value = "null"  # removing the member would select the default backend instead of null
         _set_member_at_steps(document, steps, value, setting)
 
 
-def set_member_at_path(document: dict[str, Any], member_path: str, value: Any) -> None:
+def set_member_at_path(document: dict[str, Any], member_path: str, member_value: Any) -> None:
     """Sets one member of `document` in place, like ``--set path=value`` with a parsed value."""
     try:
-        _set_member_at_steps(document, member_path.split("."), copy.deepcopy(value), member_path)
+        _set_member_at_steps(document, member_path.split("."), copy.deepcopy(member_value), member_path)
     except PlanError as error:
         raise PlanError(str(error).removeprefix(f'--set "{member_path}": ')) from None
 
 
-def _set_member_at_steps(document: dict[str, Any], path_steps: list[str], value: Any, setting_text: str) -> None:
+def _set_member_at_steps(document: dict[str, Any], path_steps: list[str], member_value: Any, setting_text: str) -> None:
     container: Any = document
     for depth, step in enumerate(path_steps[:-1]):
         container = _descend_to_member(container, step, path_steps[: depth + 1], setting_text)
     member = path_steps[-1]
     if isinstance(container, list):
         position = _find_list_position(container, member, path_steps, setting_text)
-        if value is None:
+        if member_value is None:
             del container[position]
         else:
-            container[position] = value
+            container[position] = member_value
         return
     if not isinstance(container, dict):
         raise PlanError(
             f'--set "{setting_text}": {".".join(path_steps[:-1])} is {format_json_value(container)}, which has no '
             "members."
         )
-    if value is None:
+    if member_value is None:
         container.pop(member, None)
         return
-    container[member] = value
+    container[member] = member_value
     if len(path_steps) > 1 and path_steps[-2] == "access":
         container.pop(_EXCLUSIVE_MEMBERS.get(member, ""), None)
 
 
-def _descend_to_member(container: Any, path_step: str, path_so_far: list[str], setting_text: str) -> Any:
-    if isinstance(container, dict):
-        return container.setdefault(path_step, {})
-    if isinstance(container, list):
-        return container[_find_list_position(container, path_step, path_so_far, setting_text)]
+def _descend_to_member(table_or_list: Any, path_step: str, path_so_far: list[str], setting_text: str) -> Any:
+    if isinstance(table_or_list, dict):
+        return table_or_list.setdefault(path_step, {})
+    if isinstance(table_or_list, list):
+        return table_or_list[_find_list_position(table_or_list, path_step, path_so_far, setting_text)]
     raise PlanError(
-        f'--set "{setting_text}": {".".join(path_so_far[:-1])} is {format_json_value(container)}, which has no members.'
+        f'--set "{setting_text}": {".".join(path_so_far[:-1])} is {format_json_value(table_or_list)},'
+        " which has no members."
     )
 
 

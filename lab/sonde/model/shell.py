@@ -107,8 +107,8 @@ def _format_command_line(arguments: Sequence[Argument]) -> str:
 class ShellScript:
     """A script, written line by line. `str()` gives its text."""
 
-    def __init__(self, interpreter: str = "/bin/sh") -> None:
-        self._lines = [f"#!{interpreter}"]
+    def __init__(self, interpreter_path: str = "/bin/sh") -> None:
+        self._lines = [f"#!{interpreter_path}"]
         self._depth = 0
 
     def __str__(self) -> str:
@@ -165,9 +165,9 @@ class ShellScript:
         """Sets an environment variable."""
         self._add_line(f"export {check_shell_identifier(variable_name)}={_encode_argument(value)}")
 
-    def require_variable(self, variable_name: str, meaning: str) -> None:
+    def require_variable(self, variable_name: str, variable_meaning: str) -> None:
         """Ends the script with exit code 2 when its caller has not set a variable."""
-        message = quote_word(f"{check_shell_identifier(variable_name)}: set it to {escape_line(meaning)}")
+        message = quote_word(f"{check_shell_identifier(variable_name)}: set it to {escape_line(variable_meaning)}")
         self._add_line(f"""[ -n "${{{variable_name}:-}}" ] || {{ printf '%s\\n' {message} >&2; exit 2; }}""")
 
     @contextmanager

@@ -26,9 +26,9 @@ def find_simulated_system(run_line: RunLine, node_lines: Sequence[NodeLine]) -> 
     return None
 
 
-def is_simulated_document(document: Mapping[str, Any]) -> bool:
+def is_simulated_document(run_document: Mapping[str, Any]) -> bool:
     """Whether a run.json is of a simulated run."""
-    return bool(document.get("simulated")) or document.get("file_system") == MOUNTED_MODEL_TYPE
+    return bool(run_document.get("simulated")) or run_document.get("file_system") == MOUNTED_MODEL_TYPE
 
 
 def format_simulated_system_name(system_name: str) -> str:
@@ -36,6 +36,6 @@ def format_simulated_system_name(system_name: str) -> str:
     return f"{_SYSTEM_PREFIX}{system_name}"
 
 
-def is_simulated_key(system: str, file_system: str) -> bool:
+def is_simulated_key(system_name: str, file_system: str) -> bool:
     """Whether a history key with this system and file system is of simulated runs."""
-    return system.startswith(_SYSTEM_PREFIX) or file_system.startswith(f"{MOUNTED_MODEL_TYPE}:")
+    return system_name.startswith(_SYSTEM_PREFIX) or file_system.startswith(f"{MOUNTED_MODEL_TYPE}:")

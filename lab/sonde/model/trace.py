@@ -183,23 +183,23 @@ def _check_line_types(trace_line: Any) -> None:
             _check_transfers(trace_line.get(name, {}))
 
 
-def _check_transfers(counters: Any) -> None:
-    _require_valid(isinstance(counters, dict))
-    _require_valid(all(_is_count(counters.get(name, 0)) for name in _TRANSFER_COUNTS))
-    _require_valid(all(_is_number(counters.get(name, 0)) for name in ("s", "slowest_s")))
-    sizes = counters.get("sizes", [0] * 10)
+def _check_transfers(transfer_counters: Any) -> None:
+    _require_valid(isinstance(transfer_counters, dict))
+    _require_valid(all(_is_count(transfer_counters.get(name, 0)) for name in _TRANSFER_COUNTS))
+    _require_valid(all(_is_number(transfer_counters.get(name, 0)) for name in ("s", "slowest_s")))
+    sizes = transfer_counters.get("sizes", [0] * 10)
     _require_valid(isinstance(sizes, list) and len(sizes) == len(SIZE_CLASSES) and all(map(_is_count, sizes)))
 
 
-def _require_valid(condition: bool) -> None:
-    if not condition:
+def _require_valid(is_valid: bool) -> None:
+    if not is_valid:
         raise ValueError("a member of another type")
 
 
-def _is_count(value: Any) -> bool:
+def _is_count(json_value: Any) -> bool:
     """Whether it is a whole number of 64 bits."""
-    return isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 64
+    return isinstance(json_value, int) and not isinstance(json_value, bool) and abs(json_value) < 1 << 64
 
 
-def _is_number(value: Any) -> bool:
-    return _is_count(value) or (isinstance(value, float) and math.isfinite(value))
+def _is_number(json_value: Any) -> bool:
+    return _is_count(json_value) or (isinstance(json_value, float) and math.isfinite(json_value))

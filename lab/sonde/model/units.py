@@ -32,25 +32,28 @@ _NUMBER_AND_UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?) *([A-Za-zµ/]*)", re.ASCII
 _MAX_BYTES = 2**63 - 1
 
 
-def _split_number_and_unit(quantity_text: str, quantity: str, example: str) -> tuple[Decimal, str]:
+def _split_number_and_unit(quantity_text: str, quantity_noun: str, example_text: str) -> tuple[Decimal, str]:
     match = _NUMBER_AND_UNIT.fullmatch(quantity_text.strip().replace("µ", "u"))
     if match is None:
         if quantity_text.strip().startswith("-"):
-            raise UnitError(f'"{quantity_text}" is negative; a {quantity} is written like {example}.')
-        raise UnitError(f'"{quantity_text}" is not a {quantity}; write a number and a unit, like {example}.')
+            raise UnitError(f'"{quantity_text}" is negative; a {quantity_noun} is written like {example_text}.')
+        raise UnitError(f'"{quantity_text}" is not a {quantity_noun}; write a number and a unit, like {example_text}.')
     return Decimal(match[1]), match[2]
 
 
-def _describe_ambiguous_unit(quantity_text: str, number: Decimal, unit: str, suffix: str = "") -> str | None:
+def _describe_ambiguous_unit(
+    quantity_text: str, number: Decimal, unit_text: str, per_second_suffix: str = ""
+) -> str | None:
     """Returns the error text for a bare letter (4k) or wrong case (4kb), or None for any other unit."""
-    bare = unit.upper().removesuffix("B").removesuffix("I")
+    bare = unit_text.upper().removesuffix("B").removesuffix("I")
     if bare not in ("K", "M", "G", "T", "P"):
         return None
     decimal_unit = ("k" if bare == "K" else bare) + "B"
     binary_unit = bare + "iB"
     return (
-        f'"{quantity_text}" does not say which unit is meant: write {number}{binary_unit}{suffix}'
-        f" ({_format_without_exponent(number * BYTE_UNITS[binary_unit])} bytes) or {number}{decimal_unit}{suffix}"
+        f'"{quantity_text}" does not say which unit is meant: write {number}{binary_unit}{per_second_suffix}'
+        f" ({_format_without_exponent(number * BYTE_UNITS[binary_unit])} bytes)"
+        f" or {number}{decimal_unit}{per_second_suffix}"
         f" ({_format_without_exponent(number * BYTE_UNITS[decimal_unit])} bytes)."
     )
 
@@ -59,118 +62,125 @@ def _format_without_exponent(number: Decimal) -> str:
     return f"{number:,.0f}" if number == number.to_integral_value() else f"{number.normalize():,f}"
 
 
-def parse_bytes(value: int | str) -> int:
+def parse_bytes(stated_size: int | str) -> int:
     """Returns the bytes of ``4096``, ``"4KiB"`` or ``"10 MB"``. Raises UnitError with a remedy."""
-    if isinstance(value, bool):
-        raise UnitError(f"{str(value).lower()} is not a size; write a number and a unit, like 4KiB.")
-    if isinstance(value, int):
-        if not 0 <= value <= _MAX_BYTES:
-            raise UnitError(f"{value} is not a size; a size is between 0 and {_MAX_BYTES} bytes.")
-        return value
-    if not isinstance(value, str):
-        raise UnitError(f"{value!s} is not a size; write a whole number of bytes, or a number and a unit, like 4KiB.")
-    number, unit = _split_number_and_unit(value, "size", "4KiB or 10MB")
+    if isinstance(stated_size, bool):
+        raise UnitError(f"{str(stated_size).lower()} is not a size; write a number and a unit, like 4KiB.")
+    if isinstance(stated_size, int):
+        if not 0 <= stated_size <= _MAX_BYTES:
+            raise UnitError(f"{stated_size} is not a size; a size is between 0 and {_MAX_BYTES} bytes.")
+        return stated_size
+    if not isinstance(stated_size, str):
+        raise UnitError(
+            f"{stated_size!s} is not a size; write a whole number of bytes, or a number and a unit, like 4KiB."
+        )
+    number, unit = _split_number_and_unit(stated_size, "size", "4KiB or 10MB")
     if unit not in BYTE_UNITS:
         if unit == "":
-            raise UnitError(f'"{value}" has no unit; write {value.strip()}B, {value.strip()}KiB or {value.strip()}MiB.')
+            raise UnitError(
+                f'"{stated_size}" has no unit; write {stated_size.strip()}B, {stated_size.strip()}KiB'
+                f" or {stated_size.strip()}MiB."
+            )
         raise UnitError(
-            _describe_ambiguous_unit(value, number, unit)
-            or f'"{value}" has the unknown unit "{unit}"; sizes end in one of {", ".join(BYTE_UNITS)}.'
+            _describe_ambiguous_unit(stated_size, number, unit)
+            or f'"{stated_size}" has the unknown unit "{unit}"; sizes end in one of {", ".join(BYTE_UNITS)}.'
         )
     size = number * BYTE_UNITS[unit]
     if size != size.to_integral_value():
-        raise UnitError(f'"{value}" is {size.normalize():f} bytes, which is not a whole number.')
+        raise UnitError(f'"{stated_size}" is {size.normalize():f} bytes, which is not a whole number.')
     if size > _MAX_BYTES:
-        raise UnitError(f'"{value}" is more than a file can hold ({_MAX_BYTES} bytes).')
+        raise UnitError(f'"{stated_size}" is more than a file can hold ({_MAX_BYTES} bytes).')
     return int(size)
 
 
-def parse_duration(value: float | str) -> float:
+def parse_duration(stated_duration: float | str) -> float:
     """Returns the seconds of ``2.5``, ``"10s"`` or ``"500 ms"``. Raises UnitError."""
-    if isinstance(value, bool):
-        raise UnitError(f"{str(value).lower()} is not a duration; write a number and a unit, like 10s.")
-    if isinstance(value, int | float):
-        if not 0 <= value < float("inf"):
-            raise UnitError(f"{value} is not a duration; durations are not negative and not infinite.")
-        return float(value)
-    number, unit = _split_number_and_unit(value, "duration", "10s or 500ms")
+    if isinstance(stated_duration, bool):
+        raise UnitError(f"{str(stated_duration).lower()} is not a duration; write a number and a unit, like 10s.")
+    if isinstance(stated_duration, int | float):
+        if not 0 <= stated_duration < float("inf"):
+            raise UnitError(f"{stated_duration} is not a duration; durations are not negative and not infinite.")
+        return float(stated_duration)
+    number, unit = _split_number_and_unit(stated_duration, "duration", "10s or 500ms")
     if unit not in DURATION_UNITS:
         units = ", ".join(DURATION_UNITS)
         if unit == "":
-            raise UnitError(f'"{value}" has no unit; write {value.strip()}s for seconds (known: {units}).')
+            raise UnitError(
+                f'"{stated_duration}" has no unit; write {stated_duration.strip()}s for seconds (known: {units}).'
+            )
         meant = {"m": "min for minutes or ms for milliseconds", "sec": "s", "hr": "h", "d": "h"}.get(unit.lower())
         remedy = f"write {meant}" if meant else f"durations end in {units}"
-        raise UnitError(f'"{value}" has the unknown unit "{unit}"; {remedy}.')
+        raise UnitError(f'"{stated_duration}" has the unknown unit "{unit}"; {remedy}.')
     return float(number * DURATION_UNITS[unit])
 
 
-def parse_rate(value: float | str) -> float:
+def parse_rate(stated_rate: float | str) -> float:
     """Returns the bytes per second of ``1e6``, ``"100MB/s"`` or ``"1 GiB/s"``. Raises UnitError."""
-    if isinstance(value, bool):
-        raise UnitError(f"{str(value).lower()} is not a rate; write a number and a unit, like 100MB/s.")
-    if isinstance(value, int | float):
-        if not 0 < value < float("inf"):
-            raise UnitError(f"{value} is not a rate; a rate is larger than 0 bytes per second.")
-        return float(value)
-    number, unit = _split_number_and_unit(value, "rate", "100MB/s")
+    if isinstance(stated_rate, bool):
+        raise UnitError(f"{str(stated_rate).lower()} is not a rate; write a number and a unit, like 100MB/s.")
+    if isinstance(stated_rate, int | float):
+        if not 0 < stated_rate < float("inf"):
+            raise UnitError(f"{stated_rate} is not a rate; a rate is larger than 0 bytes per second.")
+        return float(stated_rate)
+    number, unit = _split_number_and_unit(stated_rate, "rate", "100MB/s")
     if not unit.endswith("/s"):
-        raise UnitError(f'"{value}" is not a rate; a rate ends in "/s", like 100MB/s.')
+        raise UnitError(f'"{stated_rate}" is not a rate; a rate ends in "/s", like 100MB/s.')
     unit = unit.removesuffix("/s")
     if unit not in BYTE_UNITS:
         raise UnitError(
-            _describe_ambiguous_unit(value, number, unit, "/s")
-            or f'"{value}" has the unknown unit "{unit}/s"; rates are written like 100MB/s or 1GiB/s.'
+            _describe_ambiguous_unit(stated_rate, number, unit, "/s")
+            or f'"{stated_rate}" has the unknown unit "{unit}/s"; rates are written like 100MB/s or 1GiB/s.'
         )
     if number == 0:
-        raise UnitError(f'"{value}" is zero; a rate is larger than 0 bytes per second.')
+        raise UnitError(f'"{stated_rate}" is zero; a rate is larger than 0 bytes per second.')
     return float(number * BYTE_UNITS[unit])
 
 
-def parse_link_rate(value: str) -> float:
+def parse_link_rate(rate_text: str) -> float:
     """Returns the bytes per second of ``"200 Gbit/s"``, ``"2.4 GB/s"`` or ``"1 GiB/s"``.
 
     Bits have decimal prefixes. A plain number is rejected because it could mean bits or bytes. Raises UnitError.
     """
-    if not isinstance(value, str):
-        raise UnitError(f"{value!s} does not say bits or bytes; write a unit, like 200 Gbit/s or 2.4 GB/s.")
-    number, unit = _split_number_and_unit(value, "rate", "200 Gbit/s or 2.4 GB/s")
+    if not isinstance(rate_text, str):
+        raise UnitError(f"{rate_text!s} does not say bits or bytes; write a unit, like 200 Gbit/s or 2.4 GB/s.")
+    number, unit = _split_number_and_unit(rate_text, "rate", "200 Gbit/s or 2.4 GB/s")
     name = unit.removesuffix("/s")
     if unit.endswith("/s") and name in BIT_UNITS:
         if number == 0:
-            raise UnitError(f'"{value}" is zero; a rate is larger than 0 bytes per second.')
+            raise UnitError(f'"{rate_text}" is zero; a rate is larger than 0 bytes per second.')
         return float(number * BIT_UNITS[name] / 8)
     if re.fullmatch("[kKMGTP]?b(ps)?", name) and name != "B":
         prefix = name[:-3] if name.endswith("bps") else name[:-1]
         bits, octets = f"{prefix.replace('K', 'k')}bit/s", f"{prefix.replace('K', 'k')}B/s"
-        raise UnitError(f'"{value}" may be bits or bytes; write {number} {bits} or {number} {octets}.')
-    return parse_rate(value)
+        raise UnitError(f'"{rate_text}" may be bits or bytes; write {number} {bits} or {number} {octets}.')
+    return parse_rate(rate_text)
 
 
-def parse_op_rate(value: str) -> float:
+def parse_op_rate(rate_text: str) -> float:
     """Returns the operations per second of ``"5500 op/s"``, ``"65 kop/s"`` or ``"1.2 Mop/s"``. Raises UnitError."""
-    if not isinstance(value, str):
-        raise UnitError(f"{value!s} has no unit; write operations per second like 5500 op/s.")
-    number, unit = _split_number_and_unit(value, "rate of operations", "5500 op/s")
+    if not isinstance(rate_text, str):
+        raise UnitError(f"{rate_text!s} has no unit; write operations per second like 5500 op/s.")
+    number, unit = _split_number_and_unit(rate_text, "rate of operations", "5500 op/s")
     if not unit.endswith("/s") or unit.removesuffix("/s") not in OPERATION_UNITS:
-        raise UnitError(f'"{value}" is not a rate of operations; write it like 5500 op/s, 65 kop/s or 1.2 Mop/s.')
+        raise UnitError(f'"{rate_text}" is not a rate of operations; write it like 5500 op/s, 65 kop/s or 1.2 Mop/s.')
     if number == 0:
-        raise UnitError(f'"{value}" is zero; a rate of operations is larger than 0.')
+        raise UnitError(f'"{rate_text}" is zero; a rate of operations is larger than 0.')
     return float(number * OPERATION_UNITS[unit.removesuffix("/s")])
 
 
-def parse_share(value: float | str) -> float:
+def parse_share(stated_share: float | str) -> float:
     """Returns the fraction (0 to 1) of ``0.4`` or ``"40 %"``. Raises UnitError."""
-    if isinstance(value, str):
-        match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) *%", value.strip(), re.ASCII)
+    if isinstance(stated_share, str):
+        match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) *%", stated_share.strip(), re.ASCII)
         if match is None:
-            raise UnitError(f'"{value}" is not a share; write a number from 0 to 1, or percent like "40 %".')
+            raise UnitError(f'"{stated_share}" is not a share; write a number from 0 to 1, or percent like "40 %".')
         share = float(Decimal(match[1]) / 100)
-    elif isinstance(value, bool) or not isinstance(value, int | float):
-        raise UnitError(f'{value!s} is not a share; write a number from 0 to 1, or percent like "40 %".')
+    elif isinstance(stated_share, bool) or not isinstance(stated_share, int | float):
+        raise UnitError(f'{stated_share!s} is not a share; write a number from 0 to 1, or percent like "40 %".')
     else:
-        share = float(value)
+        share = float(stated_share)
     if not 0 <= share <= 1:
-        raise UnitError(f'"{value}" is outside 0 to 1 (0 % to 100 %).')
+        raise UnitError(f'"{stated_share}" is outside 0 to 1 (0 % to 100 %).')
     return share
 
 
@@ -199,14 +209,14 @@ class FormattedNumber(str):
         return FormattedNumber, (str(self), self.value, self.unit)
 
 
-def _format_with_largest_unit(value: float, units: list[tuple[float, str]]) -> str:
+def _format_with_largest_unit(value: float, factors_with_unit_names: list[tuple[float, str]]) -> str:
     """Formats three significant digits with the largest unit that keeps the number at 1 or above; units ascend."""
     chosen = 0
-    for position, (factor, _) in enumerate(units):
+    for position, (factor, _) in enumerate(factors_with_unit_names):
         # 999.6 would be printed as 1000: use the next unit
         if value >= factor * 0.9995:
             chosen = position
-    factor, name = units[chosen]
+    factor, name = factors_with_unit_names[chosen]
     return f"{format_significant_digits(value / factor)} {name}"
 
 

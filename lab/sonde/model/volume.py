@@ -46,11 +46,11 @@ def compute_phase_volumes(
     return [_compute_phase(plan, phase, task_count, node_count, node_memory) for phase in plan.phases]
 
 
-def count_task_items(tree: Mapping[str, Any]) -> int:
+def count_task_items(resolved_tree: Mapping[str, Any]) -> int:
     """Returns the items per task in all copies of a tree."""
-    if "items_per_task" in tree:
-        return int(tree["items_per_task"])
-    return int(tree.get("items_per_dir", 0)) * count_item_directories(tree)
+    if "items_per_task" in resolved_tree:
+        return int(resolved_tree["items_per_task"])
+    return int(resolved_tree.get("items_per_dir", 0)) * count_item_directories(resolved_tree)
 
 
 def _compute_tree_phase(plan: Plan, phase: Mapping[str, Any], task_count: int, node_count: int) -> PhaseVolume:
@@ -139,17 +139,19 @@ def _parse_stop_time(stop_rule: Mapping[str, Any], rule_name: str) -> float | No
 
 
 def _compute_task_volume(
-    amount: Any, task_count: int, node_count: int, memory_bytes: int | None, block_bytes: int
+    amount_member: Any, task_count: int, node_count: int, memory_bytes: int | None, block_bytes: int
 ) -> int:
-    if not isinstance(amount, Mapping):
-        return parse_bytes(amount)
-    if amount["of"] == "bytes":
-        total = parse_bytes(amount.get("bytes", 0))
+    if not isinstance(amount_member, Mapping):
+        return parse_bytes(amount_member)
+    if amount_member["of"] == "bytes":
+        total = parse_bytes(amount_member.get("bytes", 0))
     elif memory_bytes is None:
         return block_bytes
     else:
-        total = math.ceil(float(amount.get("x", 1.0)) * memory_bytes)
-    divisor = {"task": 1, "node": max(1, task_count // node_count), "total": task_count}[amount.get("per", "task")]
+        total = math.ceil(float(amount_member.get("x", 1.0)) * memory_bytes)
+    divisor = {"task": 1, "node": max(1, task_count // node_count), "total": task_count}[
+        amount_member.get("per", "task")
+    ]
     return -(-total // divisor)
 
 

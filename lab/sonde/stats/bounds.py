@@ -31,9 +31,9 @@ class BoundedValue:
     high: float | None
 
     @staticmethod
-    def from_exact_value(value: float) -> BoundedValue:
+    def from_exact_value(exact_value: float) -> BoundedValue:
         """Returns an exact number, with an empty interval."""
-        return BoundedValue(value, value, value)
+        return BoundedValue(exact_value, exact_value, exact_value)
 
     @property
     def has_interval(self) -> bool:
@@ -71,12 +71,12 @@ class BoundedValue:
 
 
 def _combine_bounds(
-    left_value: BoundedValue, right_value: BoundedValue, operator: Callable[[float, float], float]
+    left_value: BoundedValue, right_value: BoundedValue, arithmetic_operator: Callable[[float, float], float]
 ) -> BoundedValue:
-    value = operator(left_value.value, right_value.value)
+    value = arithmetic_operator(left_value.value, right_value.value)
     if not (left_value.has_interval and right_value.has_interval):
         return BoundedValue(value, None, None)
-    corners = [operator(a, b) for a in left_value.limits for b in right_value.limits]
+    corners = [arithmetic_operator(a, b) for a in left_value.limits for b in right_value.limits]
     return BoundedValue(value, min(corners), max(corners))
 
 
@@ -112,21 +112,24 @@ def _find_root_by_bisection(function: Callable[[float], float]) -> float:
 
 
 def bootstrap_statistic(
-    run_groups: Sequence[ArrayLike], statistic: Callable[[Floats], float], confidence: float = CONFIDENCE, seed: int = 1
+    run_groups: Sequence[ArrayLike],
+    compute_statistic: Callable[[Floats], float],
+    confidence: float = CONFIDENCE,
+    seed: int = 1,
 ) -> BoundedValue:
     """Returns a statistic of the medians of several groups of runs, with its percentile-bootstrap interval.
 
     There is no interval when a group has fewer than `MIN_VALUES` values. The draws are deterministic.
     """
     arrays = [np.asarray(group, dtype=float).ravel() for group in run_groups]
-    value = statistic(np.array([np.median(array) for array in arrays]))
+    value = compute_statistic(np.array([np.median(array) for array in arrays]))
     if any(array.size < MIN_VALUES for array in arrays):
         return BoundedValue(value, None, None)
     random = np.random.default_rng(seed)
     medians = np.stack(
         [np.median(random.choice(array, (_BOOTSTRAP_DRAWS, array.size)), axis=1) for array in arrays], axis=1
     )
-    statistics = np.array([statistic(row) for row in medians])
+    statistics = np.array([compute_statistic(row) for row in medians])
     low, high = np.quantile(statistics, [(1 - confidence) / 2, (1 + confidence) / 2])
     return BoundedValue(value, min(float(low), value), max(float(high), value))
 

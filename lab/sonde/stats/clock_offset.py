@@ -69,15 +69,18 @@ def _sort_times(times: Sequence[float]) -> NDArray[np.float64]:
 
 
 def _match_times(
-    reference_times: NDArray[np.float64], observed_times: NDArray[np.float64], offset: float, match_tolerance_s: float
+    reference_times: NDArray[np.float64],
+    observed_times: NDArray[np.float64],
+    assumed_offset_s: float,
+    match_tolerance_s: float,
 ) -> NDArray[np.float64]:
     """Differences of the pairs that coincide at this offset; each time is in one pair."""
     differences = []
     position = 0
     for time in reference_times:
-        while position < observed_times.size and observed_times[position] < time + offset - match_tolerance_s:
+        while position < observed_times.size and observed_times[position] < time + assumed_offset_s - match_tolerance_s:
             position += 1
-        if position < observed_times.size and observed_times[position] <= time + offset + match_tolerance_s:
+        if position < observed_times.size and observed_times[position] <= time + assumed_offset_s + match_tolerance_s:
             differences.append(observed_times[position] - time)
             position += 1
     return np.array(differences)

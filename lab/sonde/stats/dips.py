@@ -55,11 +55,11 @@ def _list_box_widths(max_width: int) -> NDArray[np.int64]:
     return np.unique(np.round(np.geomspace(MIN_DIPS, max_width, 14)).astype(np.int64))
 
 
-def _find_best_box(folded: Floats, max_width: int) -> tuple[float, int, int]:
+def _find_best_box(folded_log_rates: Floats, max_width: int) -> tuple[float, int, int]:
     """Returns the lower interval (cyclic) that reduces the sum of squares most."""
-    n, widths = folded.size, _list_box_widths(max_width)
+    n, widths = folded_log_rates.size, _list_box_widths(max_width)
     sums = np.zeros(2 * n + 1)
-    np.cumsum(np.concatenate([folded, folded]), out=sums[1:])
+    np.cumsum(np.concatenate([folded_log_rates, folded_log_rates]), out=sums[1:])
     # a row for each width, a column for each start
     sums_inside = sliding_window_view(sums, n)[widths] - sums[:n]
     np.minimum(sums_inside, 0.0, out=sums_inside)
@@ -70,19 +70,24 @@ def _find_best_box(folded: Floats, max_width: int) -> tuple[float, int, int]:
 
 
 def _describe_dips(
-    log_rates: Floats, gain: float, period: float, phase_offset: float, dip_width: float
+    log_rates: Floats, squared_error_gain: float, period_slices: float, phase_offset: float, dip_width: float
 ) -> PeriodicDips | None:
     n = log_rates.size
-    inside = ((np.arange(n) + 0.5 - (phase_offset + 0.5)) % period) < dip_width
+    inside = ((np.arange(n) + 0.5 - (phase_offset + 0.5)) % period_slices) < dip_width
     if not inside.any():
         return None
     depth = float(np.median(log_rates[~inside]) - np.median(log_rates[inside]))
-    dip_numbers = np.floor((np.arange(n) - phase_offset) / period).astype(int)
+    dip_numbers = np.floor((np.arange(n) - phase_offset) / period_slices).astype(int)
     expected = [log_rates[inside & (dip_numbers == dip_number)] for dip_number in np.unique(dip_numbers[inside])]
     present = [dip for dip in expected if np.mean(dip) < np.median(log_rates[~inside]) - depth / 2]
     if len(present) < MIN_DIPS or len(present) < _MIN_PRESENT_SHARE * len(expected) or depth <= 0:
         return None
-    first = phase_offset % period
+    first = phase_offset % period_slices
     return PeriodicDips(
-        period, dip_width, first, depth, len(present), float(np.sum((log_rates - log_rates.mean()) ** 2)) - gain
+        period_slices,
+        dip_width,
+        first,
+        depth,
+        len(present),
+        float(np.sum((log_rates - log_rates.mean()) ** 2)) - squared_error_gain,
     )

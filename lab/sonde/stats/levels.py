@@ -32,39 +32,39 @@ class Level:
 
 
 def find_constant_levels(
-    values: Sequence[float], threshold: float = CUT_THRESHOLD, min_change: float = MIN_CHANGE
+    slice_rates: Sequence[float], min_strength: float = CUT_THRESHOLD, min_change: float = MIN_CHANGE
 ) -> list[Level]:
-    """Returns the levels of `values`: one when it is constant, none with too few values."""
-    array = np.asarray(values, dtype=float)
+    """Returns the levels of `slice_rates`: one when it is constant, none with too few values."""
+    array = np.asarray(slice_rates, dtype=float)
     if array.size < 2 * MIN_LEVEL_VALUES:
         return []
-    cuts = _find_cuts(array, 0, threshold, min_change)
+    cuts = _find_cuts(array, 0, min_strength, min_change)
     borders = [0, *cuts, array.size]
     parts = [Level(a, b, float(np.median(array[a:b]))) for a, b in itertools.pairwise(borders)]
     return _merge_similar_levels(parts, array, min_change)
 
 
-def _find_cuts(values: Floats, segment_start: int, threshold: float, min_change: float) -> list[int]:
+def _find_cuts(segment_values: Floats, segment_start: int, min_strength: float, min_change: float) -> list[int]:
     """Returns the cuts of one segment, recursively on both sides of the best cut."""
-    cut = _find_strongest_cut(values, threshold, min_change)
+    cut = _find_strongest_cut(segment_values, min_strength, min_change)
     if cut is None:
         return []
     return [
-        *_find_cuts(values[:cut], segment_start, threshold, min_change),
+        *_find_cuts(segment_values[:cut], segment_start, min_strength, min_change),
         segment_start + cut,
-        *_find_cuts(values[cut:], segment_start + cut, threshold, min_change),
+        *_find_cuts(segment_values[cut:], segment_start + cut, min_strength, min_change),
     ]
 
 
-def _find_strongest_cut(values: Floats, threshold: float, min_change: float) -> int | None:
+def _find_strongest_cut(segment_values: Floats, min_strength: float, min_change: float) -> int | None:
     """Returns the best cut in any window: a stall with equal rates before and after shows only in a smaller window."""
     best: tuple[float, int] | None = None
-    for first, end in _list_overlapping_windows(values.size):
-        window = values[first:end]
+    for first, end in _list_overlapping_windows(segment_values.size):
+        window = segment_values[first:end]
         cut, strength = _find_best_cut(window)
         left_median, right_median = float(np.median(window[:cut])), float(np.median(window[cut:]))
         if (
-            strength >= threshold
+            strength >= min_strength
             and _compute_relative_difference(left_median, right_median) >= min_change
             and (best is None or strength > best[0])
         ):
@@ -84,10 +84,10 @@ def _list_overlapping_windows(value_count: int) -> list[tuple[int, int]]:
     return windows
 
 
-def _find_best_cut(values: Floats) -> tuple[int, float]:
+def _find_best_cut(window_values: Floats) -> tuple[int, float]:
     """Returns the cut whose sides differ most by rank, and the difference in standard deviations."""
-    n = values.size
-    ranks = compute_midranks(values)
+    n = window_values.size
+    ranks = compute_midranks(window_values)
     left_counts = np.arange(MIN_LEVEL_VALUES, n - MIN_LEVEL_VALUES + 1, dtype=float)
     sums = np.cumsum(ranks)[MIN_LEVEL_VALUES - 1 : n - MIN_LEVEL_VALUES]
     expected = left_counts * (n + 1) / 2
@@ -103,13 +103,13 @@ def _compute_relative_difference(first_level: float, second_level: float) -> flo
     return abs(first_level - second_level) / larger if larger > 0 else 0.0
 
 
-def _merge_similar_levels(levels: list[Level], values: Floats, min_change: float) -> list[Level]:
+def _merge_similar_levels(levels: list[Level], slice_rates: Floats, min_change: float) -> list[Level]:
     """Merges neighboring levels that are similar after all cuts."""
     merged = levels[:1]
     for part in levels[1:]:
         last = merged[-1]
         if _compute_relative_difference(last.median, part.median) < min_change:
-            merged[-1] = Level(last.first, part.end, float(np.median(values[last.first : part.end])))
+            merged[-1] = Level(last.first, part.end, float(np.median(slice_rates[last.first : part.end])))
         else:
             merged.append(part)
     return merged

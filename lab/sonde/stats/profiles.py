@@ -55,14 +55,14 @@ class ReferenceBand:
     runs: int
 
 
-def build_reference_band(references: Sequence[ArrayLike], seed: int = 1) -> ReferenceBand:
+def build_reference_band(reference_rates: Sequence[ArrayLike], seed: int = 1) -> ReferenceBand:
     """The band of reference runs (rates over equal slices each). Raises ValueError when there is none."""
-    if not references:
+    if not reference_rates:
         raise ValueError("a band needs a reference run")
-    curves = np.array([compute_progress_curve(rates) for rates in references])
+    curves = np.array([compute_progress_curve(rates) for rates in reference_rates])
     middle = np.median(curves, axis=0)
     limit = None
-    if len(references) >= MIN_REFERENCES:
+    if len(reference_rates) >= MIN_REFERENCES:
         random = np.random.default_rng(seed)
         distances = np.array(
             [
@@ -77,7 +77,7 @@ def build_reference_band(references: Sequence[ArrayLike], seed: int = 1) -> Refe
             0, width * len(logs) ** -0.2, _BOOTSTRAP_DRAWS
         )
         limit = float(np.exp(np.quantile(resampled, 1 - _FALSE_ALARM_PROBABILITY)))
-    return ReferenceBand(middle, curves.min(axis=0), curves.max(axis=0), limit, len(references))
+    return ReferenceBand(middle, curves.min(axis=0), curves.max(axis=0), limit, len(reference_rates))
 
 
 @dataclass(frozen=True)

@@ -67,13 +67,14 @@ def compute_rank_sum_p(first_sample: ArrayLike, second_sample: ArrayLike) -> flo
     return min(1.0, 2 * NormalDist().cdf((smaller_u + 0.5 - m * n / 2) / _compute_rank_sum_sd(m, n)))
 
 
-def find_rank_sum_cut(first_count: int, second_count: int, level: float) -> int:
-    """How many of the smallest U are together no more likely than `level`: 0 … cut - 1. 0 where even U = 0 is."""
+def find_rank_sum_cut(first_count: int, second_count: int, max_probability: float) -> int:
+    """How many of the smallest U are together no more likely than `max_probability`: 0 … cut - 1. 0 where even U = 0
+    is."""
     if first_count * second_count <= _MAX_EXACT_PAIRS:
         return int(
             np.searchsorted(
                 compute_rank_sum_tail(min(first_count, second_count), max(first_count, second_count)),
-                level,
+                max_probability,
                 side="right",
             )
         )
@@ -83,7 +84,7 @@ def find_rank_sum_cut(first_count: int, second_count: int, level: float) -> int:
             np.floor(
                 first_count * second_count / 2
                 + 0.5
-                + NormalDist().inv_cdf(level) * _compute_rank_sum_sd(first_count, second_count)
+                + NormalDist().inv_cdf(max_probability) * _compute_rank_sum_sd(first_count, second_count)
             )
         ),
     )
@@ -145,11 +146,11 @@ class RankWindow:
             )
         self.filled[series_index] = kept_count
 
-    def replace_values(self, series_index: int, values: Floats) -> None:
+    def replace_values(self, series_index: int, last_values: Floats) -> None:
         """Makes these, at most `width`, the last values of one series."""
-        self.values[series_index, self.width - values.size :] = values
-        self.filled[series_index] = values.size
-        self.drop_all_but_last_values(series_index, values.size)
+        self.values[series_index, self.width - last_values.size :] = last_values
+        self.filled[series_index] = last_values.size
+        self.drop_all_but_last_values(series_index, last_values.size)
 
     def select_series(self, kept_mask: NDArray[np.bool_]) -> None:
         """Goes on with these series only."""

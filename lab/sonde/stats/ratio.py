@@ -72,16 +72,15 @@ def compare_rates(
     return RateRatio(value, low, high, compute_rank_sum_p(old, new) if with_p_value else None, m, n, confidence)
 
 
-def estimate_levels_of_ratio(rates_before: ArrayLike, rates_after: ArrayLike, ratio: float) -> tuple[float, float]:
-    """The level of each group when the second is the first times `ratio`: both follow from all values together.
+def estimate_levels_of_ratio(rates_before: ArrayLike, rates_after: ArrayLike, rate_ratio: float) -> tuple[float, float]:
+    """The level of each group when the second is the first times `rate_ratio`: both follow from all values together.
 
     The medians of the two groups need not have the ratio of Hodges and Lehmann, and can even differ the other way. The
-    level is the median of the first group and of the second divided by the ratio; that of the second is `ratio` times
-    it.
-    """
+    level is the median of the first group and of the second divided by the ratio; that of the second is `rate_ratio`
+    times it."""
     rates_before, rates_after = np.asarray(rates_before, dtype=float), np.asarray(rates_after, dtype=float)
-    level = float(np.median(np.concatenate([rates_before.ravel(), rates_after.ravel() / ratio])))
-    return level, level * ratio
+    level = float(np.median(np.concatenate([rates_before.ravel(), rates_after.ravel() / rate_ratio])))
+    return level, level * rate_ratio
 
 
 def _compute_pairwise_differences(old_logarithms: Floats, new_logarithms: Floats) -> Floats:
@@ -96,8 +95,8 @@ def _compute_pairwise_differences(old_logarithms: Floats, new_logarithms: Floats
     return ordered
 
 
-def _convert_to_logarithms(rates: ArrayLike) -> Floats:
-    array = np.asarray(rates, dtype=float).ravel()
+def _convert_to_logarithms(positive_rates: ArrayLike) -> Floats:
+    array = np.asarray(positive_rates, dtype=float).ravel()
     if array.size == 0:
         raise ValueError("a group without runs has no ratio")
     if not np.all(np.isfinite(array)) or np.any(array <= 0):
@@ -138,10 +137,10 @@ def estimate_detectable_drop(rates_before: ArrayLike, rates_after: ArrayLike) ->
     return float(1 - np.exp(-shift)) if shift > 0 else None
 
 
-def _find_detectable_shifts(old_samples: Floats, new_samples: Floats, level: float) -> Floats:
+def _find_detectable_shifts(old_samples: Floats, new_samples: Floats, max_probability: float) -> Floats:
     """Of each row of two samples without a difference: by how much `new_samples` must fall for the rank test to see
     it."""
-    cut = find_rank_sum_cut(old_samples.shape[1], new_samples.shape[1], level)
+    cut = find_rank_sum_cut(old_samples.shape[1], new_samples.shape[1], max_probability)
     differences = (new_samples[:, :, None] - old_samples[:, None, :]).reshape(len(old_samples), -1)
     position = differences.shape[1] - cut
     shifts: Floats = np.partition(differences, position, axis=1)[:, position]
@@ -154,10 +153,10 @@ def _compute_small_sample_factor(run_count: int) -> float:
 
 
 def simulate_detectable_drop(
-    residuals: ArrayLike, run_count_before: int, run_count_after: int, draw_count: int = 1000, seed: int = 1
+    log_residuals: ArrayLike, run_count_before: int, run_count_after: int, draw_count: int = 1000, seed: int = 1
 ) -> float | None:
-    """The same by drawing from `residuals` (logarithms without their level), whatever shape their noise has."""
-    noise = np.asarray(residuals, dtype=float)
+    """The same by drawing from `log_residuals` (logarithms without their level), whatever shape their noise has."""
+    noise = np.asarray(log_residuals, dtype=float)
     if noise.size < 20 or 1.0 / _count_divisions_into_groups(run_count_before, run_count_after) > _SIGNIFICANCE_LEVEL:
         return None
     random = np.random.default_rng(seed)

@@ -92,10 +92,12 @@ def _compute_slice_centers(slice_count: int) -> Floats:
     return (np.arange(slice_count) + 0.5) / slice_count
 
 
-def _convert_to_logarithms(values: Floats) -> Floats:
-    usual_rate = float(np.median(values[values >= np.median(values)]))
+def _convert_to_logarithms(slice_rates: Floats) -> Floats:
+    usual_rate = float(np.median(slice_rates[slice_rates >= np.median(slice_rates)]))
     logs: Floats = (
-        np.log(np.maximum(values / usual_rate, _MIN_RELATIVE_RATE)) if usual_rate > 0 else np.zeros(values.size)
+        np.log(np.maximum(slice_rates / usual_rate, _MIN_RELATIVE_RATE))
+        if usual_rate > 0
+        else np.zeros(slice_rates.size)
     )
     return logs
 

@@ -74,33 +74,41 @@ def estimate_coefficient_of_variation(values: ArrayLike, confidence: float = 0.9
     )
 
 
-def _compute_vangel_interval(value: float, value_count: int, confidence: float) -> tuple[float, float]:
+def _compute_vangel_interval(
+    coefficient_of_variation: float, value_count: int, confidence: float
+) -> tuple[float, float]:
     """Ends for normal noise (Vangel 1996, "Confidence intervals for a normal coefficient of variation"); the upper one
     is infinite where the scatter is too large for one."""
     ends = []
     for p in ((1 + confidence) / 2, (1 - confidence) / 2):
         u = compute_chi_square_quantile(p, value_count - 1)
-        square = ((u + 2) / value_count - 1) * value**2 + u / (value_count - 1)
-        ends.append(value / float(np.sqrt(square)) if square > 0 else float("inf"))
+        square = ((u + 2) / value_count - 1) * coefficient_of_variation**2 + u / (value_count - 1)
+        ends.append(coefficient_of_variation / float(np.sqrt(square)) if square > 0 else float("inf"))
     return ends[0], ends[1]
 
 
-def _compute_bonett_interval(array: Floats, value: float, confidence: float) -> tuple[float, float] | None:
+def _compute_bonett_interval(
+    sample_values: Floats, coefficient_of_variation: float, confidence: float
+) -> tuple[float, float] | None:
     """Ends for noise of any form with a fourth moment (Bonett 2006, "Approximate confidence interval for standard
     deviation of nonnormal distributions"), whose kurtosis is taken about a trimmed mean; None below four values."""
-    n = array.size
+    n = sample_values.size
     if n < MIN_VALUES + 1:
         return None
     cut = int(n * min(0.25, 1 / (2 * np.sqrt(n - 4)) if n > 4 else 0.25))
-    ordered = np.sort(array)
+    ordered = np.sort(sample_values)
     middle = float(np.mean(ordered[cut : n - cut]))
-    kurtosis = n * float(np.sum((array - middle) ** 4)) / float(np.sum((array - array.mean()) ** 2)) ** 2
+    kurtosis = (
+        n
+        * float(np.sum((sample_values - middle) ** 4))
+        / float(np.sum((sample_values - sample_values.mean()) ** 2)) ** 2
+    )
     z = compute_student_quantile((1 + confidence) / 2, _NORMAL_DEGREES_OF_FREEDOM)
     small_sample_factor = n / (n - z)  # for few values
     half = z * small_sample_factor * float(np.sqrt(max(kurtosis - (n - 3) / n, 0.0) / (n - 1))) / 2
-    return value * float(np.sqrt(small_sample_factor) * np.exp(-half)), value * float(
-        np.sqrt(small_sample_factor) * np.exp(half)
-    )
+    return coefficient_of_variation * float(
+        np.sqrt(small_sample_factor) * np.exp(-half)
+    ), coefficient_of_variation * float(np.sqrt(small_sample_factor) * np.exp(half))
 
 
 def _compute_coefficient_of_variation(values: Floats) -> float:
@@ -108,23 +116,23 @@ def _compute_coefficient_of_variation(values: Floats) -> float:
 
 
 @cache
-def compute_chi_square_quantile(probability: float, degrees_of_freedom: int) -> float:
+def compute_chi_square_quantile(cumulative_probability: float, degrees_of_freedom: int) -> float:
     """Quantile of the chi-square distribution for p from 0.0005 to 0.9995, by adding up the density of its root."""
     roots = np.linspace(0.0, float(np.sqrt(degrees_of_freedom)) + 8, 100_001)
     logs = (degrees_of_freedom - 1) * np.log(np.maximum(roots, 1e-300)) - roots**2 / 2
     density = np.exp(logs - logs.max())
     steps = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
-    return float(np.interp(probability, steps / steps[-1], roots)) ** 2
+    return float(np.interp(cumulative_probability, steps / steps[-1], roots)) ** 2
 
 
 @cache
-def compute_student_quantile(probability: float, degrees_of_freedom: int) -> float:
+def compute_student_quantile(cumulative_probability: float, degrees_of_freedom: int) -> float:
     """Quantile of Student's t for p from 0.5 to 0.999995, by adding up its density: within 1e-6 of it."""
     # t = sqrt(freedom) * tan(angle) makes the density cos(angle)^(freedom - 1) on a finite interval
     angles = np.linspace(0.0, np.pi / 2, 200_001)
     density = np.cos(angles) ** (degrees_of_freedom - 1)
     steps = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2)])
-    angle = float(np.interp((probability - 0.5) * 2, steps / steps[-1], angles))
+    angle = float(np.interp((cumulative_probability - 0.5) * 2, steps / steps[-1], angles))
     return float(np.sqrt(degrees_of_freedom) * np.tan(angle))
 
 
@@ -138,9 +146,9 @@ class ProbeSummary:
     repeats: int
 
 
-def summarize_probe(repeats: ArrayLike) -> ProbeSummary:
+def summarize_probe(repeat_rates: ArrayLike) -> ProbeSummary:
     """Raises ValueError when there is no repeat."""
-    ordered = np.sort(np.asarray(repeats, dtype=float).ravel())[::-1]
+    ordered = np.sort(np.asarray(repeat_rates, dtype=float).ravel())[::-1]
     if ordered.size == 0:
         raise ValueError("a probe without repeats says nothing")
     best = ordered[1] if ordered.size > 3 else ordered[0]

@@ -150,47 +150,47 @@ def compute_median_interval(
 
 
 def compute_intervals_of_samples(
-    samples: Floats, interim_look: InterimLook = InterimLook.ONLY, confidence: float = CONFIDENCE
+    sample_rows: Floats, interim_look: InterimLook = InterimLook.ONLY, confidence: float = CONFIDENCE
 ) -> tuple[Floats, Floats]:
     """Low and high end for each row of values, mostly logarithms (one sample a row, `LEAST` values and more)."""
-    count = samples.shape[1]
-    ordered = np.sort(samples, axis=1)
+    count = sample_rows.shape[1]
+    ordered = np.sort(sample_rows, axis=1)
     middle: Floats = np.median(ordered, axis=1)
     rank, interpolation, stretch = _choose_order_statistics(
         count, 1 - (1 - confidence) * _ONE_MEDIAN_FACTORS[interim_look]
     )
     low = (1 - interpolation) * ordered[:, rank - 1] + interpolation * ordered[:, rank]
     high = (1 - interpolation) * ordered[:, count - rank] + interpolation * ordered[:, count - rank - 1]
-    correlation = _estimate_rank_autocorrelation(samples)
+    correlation = _estimate_rank_autocorrelation(sample_rows)
     factor = stretch * np.sqrt((1 + correlation) / (1 - correlation))
     return middle - (middle - low) * factor, middle + (high - middle) * factor
 
 
 @cache
-def _choose_order_statistics(value_count: int, level: float) -> tuple[int, float, float]:
+def _choose_order_statistics(value_count: int, confidence: float) -> tuple[int, float, float]:
     """Which pair of order statistics (from 1), how far on the way to the next pair inwards, and what stretches it.
 
     Where even the range covers too rarely it is stretched, as if the noise were normal.
     """
 
-    def compute_coverage(rank: int) -> float:
-        return 1 - sum(comb(value_count, i) for i in range(rank)) / 2.0 ** (value_count - 1)
+    def compute_coverage(lowest_rank: int) -> float:
+        return 1 - sum(comb(value_count, i) for i in range(lowest_rank)) / 2.0 ** (value_count - 1)
 
-    if compute_coverage(1) < level:
-        return 1, 0.0, _NORMAL.inv_cdf((1 + level) / 2) / _NORMAL.inv_cdf((1 + compute_coverage(1)) / 2)
+    if compute_coverage(1) < confidence:
+        return 1, 0.0, _NORMAL.inv_cdf((1 + confidence) / 2) / _NORMAL.inv_cdf((1 + compute_coverage(1)) / 2)
     rank = 1
-    while rank + 1 <= value_count // 2 and compute_coverage(rank + 1) >= level:
+    while rank + 1 <= value_count // 2 and compute_coverage(rank + 1) >= confidence:
         rank += 1
     if rank + 1 > value_count // 2:
         return rank, 0.0, 1.0
-    fraction = (compute_coverage(rank) - level) / (compute_coverage(rank) - compute_coverage(rank + 1))
+    fraction = (compute_coverage(rank) - confidence) / (compute_coverage(rank) - compute_coverage(rank + 1))
     return rank, (value_count - rank) * fraction / (rank + (value_count - 2 * rank) * fraction), 1.0
 
 
-def _estimate_rank_autocorrelation(samples: Floats) -> Floats:
+def _estimate_rank_autocorrelation(sample_rows: Floats) -> Floats:
     """Lag-1 correlation of ranks, its bias taken off (Kendall 1954), drawn towards none where there are few values."""
-    count = samples.shape[1]
-    ranks = np.argsort(np.argsort(samples, axis=1), axis=1) - (count - 1) / 2
+    count = sample_rows.shape[1]
+    ranks = np.argsort(np.argsort(sample_rows, axis=1), axis=1) - (count - 1) / 2
     raw = np.sum(ranks[:, 1:] * ranks[:, :-1], axis=1) / np.sum(ranks * ranks, axis=1)
     corrected = (raw + (1 + 3 * np.maximum(raw, 0)) / count) * count / (count + _PRIOR_RUNS)
     correlation: Floats = np.clip(np.maximum(corrected, _MIN_CORRELATION), 0, _MAX_CORRELATION)

@@ -43,7 +43,7 @@ class Tunable:
     related: tuple[str, ...] = declare_texts(
         "file: further files that the kernel changes with this one; they are restored too"
     )
-    privilege: str = declare_choice("who may set it", ("root", "user"), default="root")
+    privilege: str = declare_choice("who may set it", ("root", "user"), default_word="root")
     values: tuple[str, ...] = declare_texts("values to try")
     least: float | None = declare_plain_number(
         "number", "smallest safe value; without `least` and `most`: only `values`"
@@ -135,17 +135,17 @@ def parse_request(text_written: str, tunables: dict[str, Tunable]) -> TuneReques
     return TuneRequest(tunable, values)
 
 
-def _check_value_is_safe(tunable: Tunable, value: str) -> None:
+def _check_value_is_safe(tunable: Tunable, tried_value: str) -> None:
     """Raises UserError for a value outside of the safe range."""
     if tunable.least is None and tunable.most is None:
-        if tunable.kind != "plan" and value not in tunable.values:
-            raise UserError(f"--try {tunable.id}: {value} is not one of {', '.join(tunable.values)}.")
+        if tunable.kind != "plan" and tried_value not in tunable.values:
+            raise UserError(f"--try {tunable.id}: {tried_value} is not one of {', '.join(tunable.values)}.")
         return
     try:
-        number = float(value)
+        number = float(tried_value)
     except ValueError:
-        raise UserError(f'--try {tunable.id}: "{value}" is no number.') from None
+        raise UserError(f'--try {tunable.id}: "{tried_value}" is no number.') from None
     least = tunable.least if tunable.least is not None else float("-inf")
     most = tunable.most if tunable.most is not None else float("inf")
     if not least <= number <= most:
-        raise UserError(f"--try {tunable.id}: {value} is outside of the safe range, {least:g} to {most:g}.")
+        raise UserError(f"--try {tunable.id}: {tried_value} is outside of the safe range, {least:g} to {most:g}.")

@@ -24,15 +24,15 @@ class ProbeEntry:
     on: str = declare_text("directory on the file system", required=True)
     set: tuple[str, ...] = declare_texts("changes of the plan, like data.access.volume=4GiB")
     every: float = declare_plain_number(
-        "duration", "time from one run to the next, 10 minutes at least", default=86400.0
+        "duration", "time from one run to the next, 10 minutes at least", default_value=86400.0
     )
     start_time: str = declare_text("time of day (HH:MM) of the first run of a day", pattern=_CLOCK_TIME_PATTERN)
     spread: float = declare_plain_number(
         "duration", "the run begins up to this much later; how much follows from the names of host and probe",
-        default=0.0,
+        default_value=0.0,
     )  # fmt: skip
     retests: int = declare_plain_number(
-        "count", "repetitions of a slow run at once; all must be slow for a notice", default=2
+        "count", "repetitions of a slow run at once; all must be slow for a notice", default_value=2
     )
     localize: str = declare_text(
         "plan to run when a change is confirmed, for example with a file on each storage target"
@@ -66,7 +66,7 @@ class ChannelEntry:
     sender: str = declare_text("mail: address of the sender")
     server: str = declare_text("mail: SMTP server as HOST or HOST:PORT; absent: the program sendmail")
     url: str = declare_text("webhook: address, http or https")
-    form: str = declare_choice("webhook: form of the JSON", WEBHOOK_FORMS, default="json")
+    form: str = declare_choice("webhook: form of the JSON", WEBHOOK_FORMS, default_word="json")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +79,7 @@ class WatchFile:
     )
     budget: float = declare_plain_number(
         "number", "largest fraction of a day that the probes of one directory may take; 0.001 is 86 seconds",
-        default=0.001,
+        default_value=0.001,
     )  # fmt: skip
     quiet: tuple[str, ...] = declare_texts("times of day without probes, like 08:00-18:00")
     busy: float | None = declare_plain_number(
@@ -87,7 +87,7 @@ class WatchFile:
     )
     join: float = declare_plain_number(
         "duration", "changes that began within this time, or three runs, of an open incident belong to it",
-        default=129600.0,
+        default_value=129600.0,
     )  # fmt: skip
     probes: tuple[ProbeEntry, ...] = declare_tables("the probes", ProbeEntry)
     logs: tuple[LogEntry, ...] = declare_tables("logs that are read in each round", LogEntry)

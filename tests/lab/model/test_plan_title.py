@@ -53,7 +53,7 @@ def test_title_of_changed_plan_states_the_change(tmp_path: Path) -> None:
 
 def test_title_of_sweep_states_all_values(tmp_path: Path) -> None:
     document = build_experiment_from_plan(load_plan("quick", [], str(tmp_path)))
-    swept = apply_command_line(document, sweeps=["data.access.volume=4MiB,8MiB"])
+    swept = apply_command_line(document, sweep_texts=["data.access.volume=4MiB,8MiB"])
     experiment = make_experiment(swept, "test")
     assert experiment.title.startswith("Write 4 MiB, 8 MiB per task")
 

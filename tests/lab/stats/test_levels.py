@@ -149,8 +149,8 @@ def test_a_cut_that_is_just_strong_enough_counts() -> None:
     values = [5.0] * 9 + [2.0] * 11
     _, strength = _find_best_cut(np.array(values))
     assert strength == pytest.approx(19**0.5)  # sides that do not overlap, nearly all tied: no cut is stronger
-    assert len(find_constant_levels(values, threshold=strength)) == 2
-    assert len(find_constant_levels(values, threshold=strength * 1.000001)) == 1
+    assert len(find_constant_levels(values, min_strength=strength)) == 2
+    assert len(find_constant_levels(values, min_strength=strength * 1.000001)) == 1
 
 
 def test_level_change_counts_from_a_quarter() -> None:

@@ -73,7 +73,7 @@ class EventDeclaration:
         "ids of the parts it happened to, ranges or groups of the system file; absent: all of it"
     )
     scope: str = declare_choice(
-        "the named parts only, or all that depends on them too", ("parts", "dependents"), default="dependents"
+        "the named parts only, or all that depends on them too", ("parts", "dependents"), default_word="dependents"
     )
     changes: Mapping[str, list[str | float]] | None = declare_raw_value(
         "what changed: name = [before, after]", _CHANGES_FORM, find_changes_problem

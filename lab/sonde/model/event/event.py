@@ -87,8 +87,8 @@ def find_matching_events(
     )
 
 
-def _is_interval_inside(inner: TimeInterval, outer: TimeInterval) -> bool:
-    return outer.first <= inner.first and inner.last <= outer.last
+def _is_interval_inside(inner_interval: TimeInterval, outer_interval: TimeInterval) -> bool:
+    return outer_interval.first <= inner_interval.first and inner_interval.last <= outer_interval.last
 
 
 def read_events_file(events_file: Path | str, system: System | None = None) -> list[Event]:

@@ -98,7 +98,7 @@ def _find_last_moment_with_same_digits(
     month: int | None,
     day: int | None,
     hour: int | None,
-    second: int | None,
+    seconds_of_minute: int | None,
     fraction_digits: int,
 ) -> datetime:
     """Returns the last moment with the same digits as `first_moment`, in microseconds."""
@@ -109,7 +109,7 @@ def _find_last_moment_with_same_digits(
         return (first_moment.replace(day=28) + timedelta(days=4)).replace(day=1) - tick
     if hour is None:
         return (first_moment + timedelta(days=1)) - tick
-    if second is None:
+    if seconds_of_minute is None:
         return first_moment + timedelta(minutes=1) - tick
     return (
         first_moment + timedelta(seconds=10 ** -min(fraction_digits, 6)) - tick if fraction_digits < 6 else first_moment

@@ -172,10 +172,10 @@ def _check_cells(experiment: Experiment) -> None:
             raise ExperimentError(f"{experiment.origin}: {path}: {message}") from None
 
 
-def _find_plan_problem(experiment: Experiment, plan: str) -> str:
+def _find_plan_problem(experiment: Experiment, plan_id: str) -> str:
     """Returns the error of a plan without any sweep; empty when it is valid."""
     try:
-        experiment.build_plan_of_cell(Cell(plan, {}, ()))
+        experiment.build_plan_of_cell(Cell(plan_id, {}, ()))
     except (PlanError, ExperimentError) as error:
         return str(error).removeprefix(f"{experiment.origin}: ")
     return ""

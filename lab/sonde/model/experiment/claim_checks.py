@@ -83,9 +83,9 @@ def check_published(experiment: Experiment, full_experiment: Experiment) -> None
         _check_claim_names(full_experiment, f"{path}.of", wrap_value_in_claim(published_number.of, value))
 
 
-def _check_control_location(experiment: Experiment, system_location: str, path: str) -> None:
+def _check_control_location(experiment: Experiment, system_location: str, control_path: str) -> None:
     """Checks a path into a system file: KIND.ID.MEMBER."""
-    kind, _, member_path = path.partition(".")
+    kind, _, member_path = control_path.partition(".")
     if kind not in PART_KINDS:
         raise make_experiment_error(
             experiment,
@@ -97,7 +97,9 @@ def _check_control_location(experiment: Experiment, system_location: str, path: 
     if len(steps) < 2 or not any(step in members_of_kind for step in steps[1:]):
         hint = suggest_close_name(steps[-1], members_of_kind)
         raise make_experiment_error(
-            experiment, system_location, f'has "{path}", which names no member of {kind}; write KIND.ID.MEMBER.{hint}'
+            experiment,
+            system_location,
+            f'has "{control_path}", which names no member of {kind}; write KIND.ID.MEMBER.{hint}',
         )
 
 

@@ -92,7 +92,7 @@ def find_unit_of_value(claim_value: ClaimExpression) -> str:
     return "1"
 
 
-def parse_published_number(number_text: float | str, unit: str) -> float:
+def parse_published_number(number_text: float | str, stated_unit: str) -> float:
     """Converts a published number to base units: "1.6 GB/s", "20 kop/s", "34.8 s", "70 %". A plain number is unchanged.
 
     Raises UnitError.
@@ -102,7 +102,7 @@ def parse_published_number(number_text: float | str, unit: str) -> float:
     parsers: Mapping[str, Callable[[str], float]] = {
         "B/s": parse_rate, "op/s": parse_op_rate, "s": parse_duration, "B": parse_bytes,
     }  # fmt: skip
-    return parsers.get(unit, parse_share)(number_text)
+    return parsers.get(stated_unit, parse_share)(number_text)
 
 
 def replace_quantities_by_numbers(claim_text: str) -> str:
@@ -193,16 +193,17 @@ def _parse_value_node(syntax_node: ast.expr, claim_text: str) -> ClaimExpression
     raise ClaimError(f'"{_get_source_text(syntax_node, claim_text)}" is not a metric, a function, a number or a word.')
 
 
-def _parse_constant(constant: object, claim_text: str) -> NumberLiteral | ShapeName:
-    if isinstance(constant, bool) or not isinstance(constant, int | float | str):
-        raise ClaimError(f'"{claim_text}" has {constant!r}, which is no number and no word.')
-    if isinstance(constant, str):
-        if constant not in SHAPES:
+def _parse_constant(python_constant: object, claim_text: str) -> NumberLiteral | ShapeName:
+    if isinstance(python_constant, bool) or not isinstance(python_constant, int | float | str):
+        raise ClaimError(f'"{claim_text}" has {python_constant!r}, which is no number and no word.')
+    if isinstance(python_constant, str):
+        if python_constant not in SHAPES:
             raise ClaimError(
-                f'"{constant}" is no form; forms are {", ".join(SHAPES)}.{suggest_close_name(constant, SHAPES)}'
+                f'"{python_constant}" is no form; forms are {", ".join(SHAPES)}.'
+                f"{suggest_close_name(python_constant, SHAPES)}"
             )
-        return ShapeName(constant)
-    return NumberLiteral(float(constant))
+        return ShapeName(python_constant)
+    return NumberLiteral(float(python_constant))
 
 
 def _parse_metric_call(metric_name: str, call_node: ast.Call, claim_text: str) -> MetricReference:

@@ -61,23 +61,33 @@ def _describe_constant(comparison: ClaimComparison) -> str:
     return ""
 
 
-def _is_at_least(larger: ClaimExpression, smaller: ClaimExpression) -> bool:
-    """Returns whether `larger` is never below `smaller` because both are of the same numbers."""
-    if isinstance(larger, ArithmeticExpression) and larger.operator == "/" and smaller == NumberLiteral(1.0):
-        return _is_at_least(larger.left_operand, larger.right_operand)
-    if isinstance(smaller, ArithmeticExpression) and smaller.operator == "/" and larger == NumberLiteral(1.0):
-        return _is_at_least(smaller.right_operand, smaller.left_operand)
-    if larger == smaller:
+def _is_at_least(larger_expression: ClaimExpression, smaller_expression: ClaimExpression) -> bool:
+    """Returns whether `larger_expression` is never below `smaller_expression` because both are of the same numbers."""
+    if (
+        isinstance(larger_expression, ArithmeticExpression)
+        and larger_expression.operator == "/"
+        and smaller_expression == NumberLiteral(1.0)
+    ):
+        return _is_at_least(larger_expression.left_operand, larger_expression.right_operand)
+    if (
+        isinstance(smaller_expression, ArithmeticExpression)
+        and smaller_expression.operator == "/"
+        and larger_expression == NumberLiteral(1.0)
+    ):
+        return _is_at_least(smaller_expression.right_operand, smaller_expression.left_operand)
+    if larger_expression == smaller_expression:
         return True
-    if isinstance(larger, MetricReference) and isinstance(smaller, MetricReference):
-        names = (larger.name, smaller.name)
-        if set(names) <= set(_LATENCY_METRICS) and (larger.phase, larger.coordinates) == (
-            smaller.phase,
-            smaller.coordinates,
+    if isinstance(larger_expression, MetricReference) and isinstance(smaller_expression, MetricReference):
+        names = (larger_expression.name, smaller_expression.name)
+        if set(names) <= set(_LATENCY_METRICS) and (larger_expression.phase, larger_expression.coordinates) == (
+            smaller_expression.phase,
+            smaller_expression.coordinates,
         ):
-            return _LATENCY_METRICS.index(larger.name) > _LATENCY_METRICS.index(smaller.name)
+            return _LATENCY_METRICS.index(larger_expression.name) > _LATENCY_METRICS.index(smaller_expression.name)
         return False
-    return _is_extreme_along_axis("largest", larger, smaller) or _is_extreme_along_axis("smallest", smaller, larger)
+    return _is_extreme_along_axis("largest", larger_expression, smaller_expression) or _is_extreme_along_axis(
+        "smallest", smaller_expression, larger_expression
+    )
 
 
 def _is_extreme_along_axis(axis_name: str, extreme_value: ClaimExpression, member_value: ClaimExpression) -> bool:

@@ -81,7 +81,7 @@ class Storage:
     )
     targets: int | None = declare_plain_number("count", "targets (OSTs) of the pool", min_value=1)
     kind: str = declare_choice(
-        "kind of file system that it needs", ("any", "local", "lustre", "gpfs", "nfs"), default="any"
+        "kind of file system that it needs", ("any", "local", "lustre", "gpfs", "nfs"), default_word="any"
     )
     purpose: str = declare_choice("kind of LUN that it needs", ("transaction", "bandwidth", "capacity"))
     stripe_count: Any = declare_raw_value(
@@ -104,10 +104,12 @@ class Treatment:
     """Something done to the machine around runs, never timed. Those between phases of one run are in the plan."""
 
     kind: str = declare_choice("what is done", TREATMENTS, required=True)
-    when: str = declare_choice("before every run, every cell, or once", ("run", "cell", "experiment"), default="run")
-    on: str = declare_choice("where", ("clients", "servers", "both"), default="clients")
+    when: str = declare_choice(
+        "before every run, every cell, or once", ("run", "cell", "experiment"), default_word="run"
+    )
+    on: str = declare_choice("where", ("clients", "servers", "both"), default_word="clients")
     need: str = declare_choice(
-        "what happens when it cannot be done", ("required", "best_effort"), default="best_effort"
+        "what happens when it cannot be done", ("required", "best_effort"), default_word="best_effort"
     )
     time: float | None = declare_plain_number("duration", "how long to sleep")
     command: str = declare_text("what to execute")
@@ -148,7 +150,9 @@ class Sweep:
         "a list; of several paths, a list of lists; or {from, to, factor | step}",
         values.VALUES_FORM, values.find_values_problem, required=True,
     )  # fmt: skip
-    kind: str = declare_choice("with all values of the other axes, or alone", ("grid", "one_at_a_time"), default="grid")
+    kind: str = declare_choice(
+        "with all values of the other axes, or alone", ("grid", "one_at_a_time"), default_word="grid"
+    )
     plans: tuple[str, ...] = declare_texts("ids of the plans that it applies to; if absent, all")
     labels: tuple[str, ...] = declare_texts("words for each value, for people")
 
@@ -157,20 +161,20 @@ class Sweep:
 class RunSchedule:
     """How often each cell is run, and in which order."""
 
-    min: int = declare_plain_number("count", "runs of each cell", default=3, min_value=1)
+    min: int = declare_plain_number("count", "runs of each cell", default_value=3, min_value=1)
     max: int | None = declare_plain_number(
         "count", "runs of a cell at most, when interval is given; if absent, 10 times min", min_value=1
     )
     interval: float | None = declare_plain_number(
         "share", "until half the 95 % interval of the median is at most this share of it"
     )
-    warmup: int = declare_plain_number("count", "runs of each cell that are thrown away", default=0)
+    warmup: int = declare_plain_number("count", "runs of each cell that are thrown away", default_value=0)
     order: str = declare_choice(
         "block_random: all cells once in random order, then again; in_order: as written", ("block_random", "in_order"),
-        default="block_random",
+        default_word="block_random",
     )  # fmt: skip
     seed: int | None = declare_plain_number("count", "of the order; if absent, drawn and printed")
-    fresh: str = declare_choice("what is made anew for every run", ("files", "directory", "none"), default="files")
+    fresh: str = declare_choice("what is made anew for every run", ("files", "directory", "none"), default_word="files")
     cooldown: float | None = declare_plain_number("duration", "wait between two runs")
 
 
@@ -193,7 +197,7 @@ class Expectation:
     )  # fmt: skip
     published: str = declare_text("what the source document says")
     why: str = declare_text("why it is expected")
-    confidence: float = declare_plain_number("share", "of the interval that is compared", default=0.95)
+    confidence: float = declare_plain_number("share", "of the interval that is compared", default_value=0.95)
     control: Mapping[str, Any] | None = declare_raw_value(
         "simulated: changes of the system, by KIND.ID.MEMBER, under which it must fail", values.SETTINGS_FORM,
         values.find_settings_problem,

@@ -95,8 +95,8 @@ class Experiment:
         """Claim of each expectation by its id."""
         return {expectation.id: parse_claim(expectation.claim) for expectation in self.file.expect}
 
-    def _make_cells_of_plan(self, plan: str) -> Iterator[Cell]:
-        axes = [axis for axis in self.axes if not axis.plans or plan in axis.plans]
+    def _make_cells_of_plan(self, plan_id: str) -> Iterator[Cell]:
+        axes = [axis for axis in self.axes if not axis.plans or plan_id in axis.plans]
         combined_axes = [axis for axis in axes if not axis.is_one_at_a_time]
         single_axes = [axis for axis in axes if axis.is_one_at_a_time]
         # values that the plan already has on axes that vary one at a time
@@ -104,27 +104,29 @@ class Experiment:
             axis.name: axis_value
             for axis in single_axes
             for axis_value in axis.values
-            if self._is_value_of_plan(plan, axis_value)
+            if self._is_value_of_plan(plan_id, axis_value)
         }
         for combination in itertools.product(*(axis.values for axis in combined_axes)):
             value_by_axis = dict(zip((axis.name for axis in combined_axes), combination, strict=True)) | base_values
-            yield _build_cell(plan, value_by_axis)
+            yield _build_cell(plan_id, value_by_axis)
             for axis in single_axes:
                 other_values = [
                     axis_value for axis_value in axis.values if base_values.get(axis.name) is not axis_value
                 ]
-                yield from (_build_cell(plan, {**value_by_axis, axis.name: axis_value}) for axis_value in other_values)
+                yield from (
+                    _build_cell(plan_id, {**value_by_axis, axis.name: axis_value}) for axis_value in other_values
+                )
 
-    def _is_value_of_plan(self, plan: str, axis_value: AxisValue) -> bool:
+    def _is_value_of_plan(self, plan_id: str, axis_value: AxisValue) -> bool:
         """Returns whether the plan already has the values that this axis value sets."""
         return all(
-            _get_member_at_path(self._merge_plan_and_experiment_members(plan), path) == value
+            _get_member_at_path(self._merge_plan_and_experiment_members(plan_id), path) == value
             for path, value in axis_value.settings
         )
 
-    def _merge_plan_and_experiment_members(self, plan: str) -> Mapping[str, Any]:
+    def _merge_plan_and_experiment_members(self, plan_id: str) -> Mapping[str, Any]:
         experiment_members = {name: self.document[name] for name in EXPERIMENT_MEMBERS if name in self.document}
-        return {**self.plans[plan], **experiment_members}
+        return {**self.plans[plan_id], **experiment_members}
 
     def build_plan_of_cell(self, cell: Cell, target_directory: str = PLACEHOLDER_TARGET) -> Plan:
         """Returns the plan of a cell with all its settings, for the directory `target_directory`.
@@ -184,10 +186,10 @@ class Experiment:
                 return f"{name}={value}"
         return None
 
-    def apply_settings(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+    def apply_settings(self, value_by_path: Mapping[str, Any]) -> dict[str, Any]:
         """Returns the document with members changed by path. Raises ExperimentError for an unknown path."""
         document = copy.deepcopy(dict(self.document))
-        for path, value in settings.items():
+        for path, value in value_by_path.items():
             try:
                 _set_member(document, path, value)
             except PlanError as error:
@@ -195,13 +197,13 @@ class Experiment:
         return document
 
 
-def _build_cell(plan: str, value_by_axis: Mapping[str, AxisValue]) -> Cell:
+def _build_cell(plan_id: str, value_by_axis: Mapping[str, AxisValue]) -> Cell:
     settings = tuple(setting for axis_value in value_by_axis.values() for setting in axis_value.settings)
-    return Cell(plan, {name: axis_value.value for name, axis_value in value_by_axis.items()}, settings)
+    return Cell(plan_id, {name: axis_value.value for name, axis_value in value_by_axis.items()}, settings)
 
 
-def _get_member_at_path(document: Mapping[str, Any], member_path: str) -> Any:
-    node: Any = document
+def _get_member_at_path(experiment_document: Mapping[str, Any], member_path: str) -> Any:
+    node: Any = experiment_document
     for step in member_path.split("."):
         if isinstance(node, list):
             node = next((entry for entry in node if isinstance(entry, Mapping) and entry.get("id") == step), None)
@@ -210,17 +212,17 @@ def _get_member_at_path(document: Mapping[str, Any], member_path: str) -> Any:
     return node
 
 
-def _set_target_directory(document: dict[str, Any], storage: Storage, directory: str) -> None:
+def _set_target_directory(plan_document: dict[str, Any], storage: Storage, target_directory: str) -> None:
     """Sets the target directory and the full RAID stripe where the plan does not give them."""
-    target = document.setdefault("target", {})
+    target = plan_document.setdefault("target", {})
     if not isinstance(target, dict):
         return  # the check of the plan reports it
-    target.setdefault("path", directory)
+    target.setdefault("path", target_directory)
     if storage.data_width is not None and storage.segment is not None:
         target.setdefault("full_stripe", storage.data_width * storage.segment)
 
 
-def _set_task_numbers(document: dict[str, Any], clients: Clients, storage: Storage) -> None:
+def _set_task_numbers(plan_document: dict[str, Any], clients: Clients, storage: Storage) -> None:
     """Sets processes and threads of the plan, and whether they are bound to cores."""
     nodes = clients.nodes
     if nodes is None and clients.per_target is not None and storage.targets is not None:
@@ -233,31 +235,35 @@ def _set_task_numbers(document: dict[str, Any], clients: Clients, storage: Stora
     if clients.pin in ("core", "none"):
         tasks["pin"] = clients.pin == "core"
     if tasks:
-        document["tasks"] = {**document.get("tasks", {}), **tasks}
+        plan_document["tasks"] = {**plan_document.get("tasks", {}), **tasks}
 
 
-def _set_member(document: dict[str, Any], member_path: str, value: Any) -> None:
+def _set_member(experiment_document: dict[str, Any], member_path: str, member_value: Any) -> None:
     first, _, remaining_path = member_path.partition(".")
     if first == "sweep":
-        _set_sweep_values(document, remaining_path, value)
+        _set_sweep_values(experiment_document, remaining_path, member_value)
     elif first == "variants":
-        _set_variant_member(document, remaining_path, value)
+        _set_variant_member(experiment_document, remaining_path, member_value)
     elif first in EXPERIMENT_MEMBERS or first == "plans":
         if first == "plans":
             name, _, remaining_path = remaining_path.partition(".")
-            _set_member(_find_plan_document(document, name), remaining_path, value)
+            _set_member(_find_plan_document(experiment_document, name), remaining_path, member_value)
         else:
-            set_member_at_path(document, member_path, value)
+            set_member_at_path(experiment_document, member_path, member_value)
     else:
-        plans = [document["plan"]] if isinstance(document.get("plan"), dict) else _list_plan_documents(document)
+        plans = (
+            [experiment_document["plan"]]
+            if isinstance(experiment_document.get("plan"), dict)
+            else _list_plan_documents(experiment_document)
+        )
         plans_with_table = [plan for plan in plans if first in plan] if first in ("data", "meta") else plans
         for plan in plans_with_table or plans:
-            set_member_at_path(plan, member_path, value)
+            set_member_at_path(plan, member_path, member_value)
 
 
-def _select_labels_of_values(sweep: Mapping[str, Any], axis_values: Any) -> list[str]:
+def _select_labels_of_values(sweep_table: Mapping[str, Any], axis_values: Any) -> list[str]:
     """Returns the labels of the remaining values; none when a value is new and so has no label."""
-    labels, old_values = sweep.get("labels", []), sweep.get("values")
+    labels, old_values = sweep_table.get("labels", []), sweep_table.get("values")
     if not isinstance(old_values, list) or not isinstance(axis_values, list) or len(labels) != len(old_values):
         return []
     return (
@@ -267,33 +273,33 @@ def _select_labels_of_values(sweep: Mapping[str, Any], axis_values: Any) -> list
     )
 
 
-def _list_plan_documents(document: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [entry["plan"] for entry in document.get("plans", []) if isinstance(entry.get("plan"), dict)]
+def _list_plan_documents(experiment_document: Mapping[str, Any]) -> list[dict[str, Any]]:
+    return [entry["plan"] for entry in experiment_document.get("plans", []) if isinstance(entry.get("plan"), dict)]
 
 
-def _find_plan_document(document: Mapping[str, Any], plan_id: str) -> dict[str, Any]:
-    plans = {entry.get("id"): entry["plan"] for entry in document.get("plans", [])}
+def _find_plan_document(experiment_document: Mapping[str, Any], plan_id: str) -> dict[str, Any]:
+    plans = {entry.get("id"): entry["plan"] for entry in experiment_document.get("plans", [])}
     if plan_id not in plans:
         raise PlanError(f'there is no plan "{plan_id}".{suggest_close_name(plan_id, [str(entry) for entry in plans])}')
     return {"plan": plans[plan_id]}
 
 
-def _set_variant_member(document: Mapping[str, Any], member_path: str, value: Any) -> None:
+def _set_variant_member(experiment_document: Mapping[str, Any], member_path: str, member_value: Any) -> None:
     name, _, member = member_path.partition(".")
-    variants = {str(entry.get("id")): entry for entry in document.get("variants", [])}
+    variants = {str(entry.get("id")): entry for entry in experiment_document.get("variants", [])}
     if name not in variants:
         raise PlanError(f'there is no variant "{name}".{suggest_close_name(name, variants)}')
     if not member:
         raise PlanError(f'"variants.{name}" names no member; say which, like variants.{name}.engine=PATH.')
-    set_member_at_path(variants[name], member, value)
+    set_member_at_path(variants[name], member, member_value)
 
 
-def _set_sweep_values(document: Mapping[str, Any], sweep_name: str, values: Any) -> None:
-    for sweep in document.get("sweep", []):
+def _set_sweep_values(experiment_document: Mapping[str, Any], sweep_name: str, axis_values: Any) -> None:
+    for sweep in experiment_document.get("sweep", []):
         paths = sweep.get("paths", [])
         axis_name = sweep.get("name") or (paths if isinstance(paths, str) else next(iter(paths), "")).rpartition(".")[2]
         if axis_name == sweep_name:
-            sweep["labels"] = _select_labels_of_values(sweep, values)
-            sweep["values"] = values
+            sweep["labels"] = _select_labels_of_values(sweep, axis_values)
+            sweep["values"] = axis_values
             return
     raise PlanError(f'there is no axis "{sweep_name}" whose values could be replaced.')

@@ -10,12 +10,12 @@ from sonde.model.experiment.axes import SweepAxis
 from sonde.model.experiment.experiment import Experiment
 
 
-def make_experiment_error(experiment: Experiment, member_path: str, problem: str) -> ExperimentError:
-    return ExperimentError(f"{experiment.origin}: {member_path} {problem}")
+def make_experiment_error(experiment: Experiment, member_path: str, problem_clause: str) -> ExperimentError:
+    return ExperimentError(f"{experiment.origin}: {member_path} {problem_clause}")
 
 
-def describe_unknown_name(name_kind: str, unknown_name: str, candidates: Iterable[str]) -> str:
-    names = [candidate for candidate in candidates if candidate]
+def describe_unknown_name(name_kind: str, unknown_name: str, candidate_names: Iterable[str]) -> str:
+    names = [candidate for candidate in candidate_names if candidate]
     others = f" There is {', '.join(names)}." if names else ""
     return (
         f'names the {name_kind} "{unknown_name}", which is not '
@@ -23,8 +23,8 @@ def describe_unknown_name(name_kind: str, unknown_name: str, candidates: Iterabl
     )
 
 
-def list_phase_ids(experiment: Experiment, plan: str | None = None) -> list[str]:
-    plans = [document for name, document in experiment.plans.items() if plan is None or name == plan]
+def list_phase_ids(experiment: Experiment, plan_id: str | None = None) -> list[str]:
+    plans = [document for name, document in experiment.plans.items() if plan_id is None or name == plan_id]
     return [phase["id"] for document in plans for phase in document["phases"]]
 
 

@@ -35,10 +35,13 @@ def read_experiment(
 
 
 def make_experiment(
-    document: Mapping[str, Any], document_origin: str, profile_name: str = "", find_plan: PlanFinder | None = None
+    experiment_document: Mapping[str, Any],
+    document_origin: str,
+    profile_name: str = "",
+    find_plan: PlanFinder | None = None,
 ) -> Experiment:
     """Returns the checked experiment in a parsed document. Raises ExperimentError."""
-    full_document = _insert_named_plans(copy.deepcopy(dict(document)), document_origin, find_plan)
+    full_document = _insert_named_plans(copy.deepcopy(dict(experiment_document)), document_origin, find_plan)
     experiment = _build_checked_experiment(full_document, document_origin)
     check_experiment(experiment)
     for name in experiment.profile_names:
@@ -47,13 +50,13 @@ def make_experiment(
 
 
 def change_members_by_path(
-    experiment: Experiment, settings: Mapping[str, Any], full_experiment: Experiment | None = None
+    experiment: Experiment, value_by_path: Mapping[str, Any], full_experiment: Experiment | None = None
 ) -> Experiment:
     """Returns the experiment with members changed by path, checked again.
 
     `full_experiment` is the one without profile and settings: claims about cells that these remove do not apply.
     """
-    changed = _build_checked_experiment(experiment.apply_settings(settings), experiment.origin)
+    changed = _build_checked_experiment(experiment.apply_settings(value_by_path), experiment.origin)
     check_experiment(changed, full_experiment)
     return changed
 
@@ -71,47 +74,50 @@ def _apply_profile(experiment: Experiment, profile_name: str) -> Experiment:
     )
 
 
-def _build_checked_experiment(document: Mapping[str, Any], document_origin: str) -> Experiment:
+def _build_checked_experiment(experiment_document: Mapping[str, Any], document_origin: str) -> Experiment:
     context = ReadContext(ExperimentError, document_origin)
-    if "schema" not in document:
+    if "schema" not in experiment_document:
         raise context.error(
             f'{document_origin}: schema is missing; an experiment begins with schema = "{EXPERIMENT_FORMAT}".'
         )
-    document_with_id = {"id": _derive_id_from_origin(document_origin), **document}
+    document_with_id = {"id": _derive_id_from_origin(document_origin), **experiment_document}
     return Experiment(read_table(ExperimentFile, document_with_id, context), document_with_id, document_origin)
 
 
-def _insert_named_plans(document: dict[str, Any], document_origin: str, find_plan: PlanFinder | None) -> dict[str, Any]:
-    if _is_plan_name(document.get("plan")):
-        document["plan"] = _read_named_plan(document["plan"], document_origin, "plan", find_plan)
-    for entry in document["plans"] if isinstance(document.get("plans"), list) else []:
+def _insert_named_plans(
+    experiment_document: dict[str, Any], document_origin: str, find_plan: PlanFinder | None
+) -> dict[str, Any]:
+    if _is_plan_name(experiment_document.get("plan")):
+        experiment_document["plan"] = _read_named_plan(experiment_document["plan"], document_origin, "plan", find_plan)
+    for entry in experiment_document["plans"] if isinstance(experiment_document.get("plans"), list) else []:
         if isinstance(entry, dict) and _is_plan_name(entry.get("plan")):
             entry["plan"] = _read_named_plan(entry["plan"], document_origin, f"plans.{entry.get('id')}.plan", find_plan)
-    if isinstance(document.get("plan"), dict) and isinstance(document.get("plans"), list):
-        _insert_common_plan_members(document)
-    return document
+    if isinstance(experiment_document.get("plan"), dict) and isinstance(experiment_document.get("plans"), list):
+        _insert_common_plan_members(experiment_document)
+    return experiment_document
 
 
-def _insert_common_plan_members(document: dict[str, Any]) -> None:
+def _insert_common_plan_members(experiment_document: dict[str, Any]) -> None:
     """Replaces `plan` next to `plans` by its members in each of them."""
-    common = document.pop("plan")
-    for entry in document["plans"]:
+    common = experiment_document.pop("plan")
+    for entry in experiment_document["plans"]:
         if isinstance(entry, dict) and isinstance(entry.get("plan"), dict):
             entry["plan"] = _merge_tables(common, entry["plan"])
 
 
-def _merge_tables(common: Mapping[str, Any], specific: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns all members of both; tables in both are merged, any other value of `specific` replaces the common one."""
-    merged = copy.deepcopy(dict(common))
-    for name, value in specific.items():
+def _merge_tables(common_table: Mapping[str, Any], overriding_table: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns all members of both; tables in both are merged, any other value of `overriding_table` replaces the common
+    one."""
+    merged = copy.deepcopy(dict(common_table))
+    for name, value in overriding_table.items():
         both = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
         merged[name] = _merge_tables(merged[name], value) if both else value
     return merged
 
 
-def _is_plan_name(plan: object) -> bool:
+def _is_plan_name(plan_member: object) -> bool:
     """Returns False for an empty name, so that the check of the member reports it."""
-    return isinstance(plan, str) and plan != ""
+    return isinstance(plan_member, str) and plan_member != ""
 
 
 def _read_named_plan(

@@ -64,12 +64,12 @@ _expand_nids = cache(expand_name_range)
 
 
 def _expand_member_range(
-    part_source: PartSource, member: str, range_text: str, expand_range: Callable[[str], tuple[str, ...]]
+    part_source: PartSource, member_name: str, range_text: str, expand_range: Callable[[str], tuple[str, ...]]
 ) -> tuple[str, ...]:
     try:
         return expand_range(range_text)
     except (RangeError, AddressError) as error:
-        raise part_source.make_error(member, f"is wrong: {error}") from None
+        raise part_source.make_error(member_name, f"is wrong: {error}") from None
 
 
 def find_prefix_bits(network: Network, address: str) -> int | None:

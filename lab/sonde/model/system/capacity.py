@@ -86,8 +86,8 @@ class CapacityCalculator:
                         self._parts_of.setdefault(f"{piece_kind} {name}", []).append(piece)
         return self._parts_of.get(f"{part_kind} {container_id}", [])
 
-    def _compute_remaining_capacity(self, part: PartItem, member: str) -> int | None:
-        containers = self._index.find_part_references(part, member)
+    def _compute_remaining_capacity(self, part: PartItem, container_member: str) -> int | None:
+        containers = self._index.find_part_references(part, container_member)
         size = self.compute_capacity(containers[0]) if containers else None
         if size is None:
             return None
@@ -98,8 +98,8 @@ class CapacityCalculator:
         ]
         return None if None in piece_sizes else size - sum(piece for piece in piece_sizes if piece is not None)
 
-    def _sum_capacities_of_member(self, part: PartItem, member: str) -> int | None:
-        sizes = [self.compute_capacity(part_id) for part_id in self._index.find_part_references(part, member)]
+    def _sum_capacities_of_member(self, part: PartItem, member_name: str) -> int | None:
+        sizes = [self.compute_capacity(part_id) for part_id in self._index.find_part_references(part, member_name)]
         return None if not sizes or None in sizes else sum(size for size in sizes if size is not None)
 
     def _compute_volume(self, part: PartItem, table: Volume) -> int | None:

@@ -28,9 +28,9 @@ from sonde.model.tables.table_reader import ReadContext, read_member
 _NUMBERED_MEMBERS = ("index", "number")
 
 
-def apply_changes(system: System, changes: Mapping[str, Any]) -> System:
+def apply_changes(system: System, value_by_path: Mapping[str, Any]) -> System:
     """Returns the system with all changes applied and checked again. Raises SystemFileError with one sentence."""
-    for path, value in changes.items():
+    for path, value in value_by_path.items():
         system = _apply_change(system, path, value)
     check_system(system.index)
     return system
@@ -59,7 +59,7 @@ def split_change_path(part_index: PartIndex, change_path: str) -> tuple[str, str
     )
 
 
-def _apply_change(system: System, change_path: str, value: Any) -> System:
+def _apply_change(system: System, change_path: str, new_value: Any) -> System:
     index = system.index
     kind, name, steps = split_change_path(index, change_path)
     changed_ids = frozenset(index.resolve_names(name))
@@ -70,7 +70,7 @@ def _apply_change(system: System, change_path: str, value: Any) -> System:
         ):
             is_changed = source.kind == kind and expand_name_range(table.id)[0] in changed_ids
             sources.append(
-                replace(source, table=_replace_member(table, steps, value, change_path) if is_changed else table)
+                replace(source, table=_replace_member(table, steps, new_value, change_path) if is_changed else table)
             )
     return _build_system(system, sources)
 
@@ -114,39 +114,41 @@ def _build_system(system: System, sources: list[PartSource]) -> System:
     )  # fmt: skip
 
 
-def _replace_member(table: Any, path_steps: list[str], value: Any, change_path: str) -> Any:
-    """Returns `table` with one member read from `value`; None removes the member."""
-    known_members = {name: member for name, member in get_members(type(table)).items() if name != "id"}
+def _replace_member(part_or_nested_table: Any, path_steps: list[str], new_value: Any, change_path: str) -> Any:
+    """Returns `part_or_nested_table` with one member read from `new_value`; None removes the member."""
+    known_members = {name: member for name, member in get_members(type(part_or_nested_table)).items() if name != "id"}
     name, *remaining_steps = path_steps
     if name not in known_members:
         raise SystemFileError(
             f'{change_path}: there is no member "{name}" to change.{suggest_close_name(name, known_members)}'
         )
     context = ReadContext(SystemFileError, change_path)
-    member, current = known_members[name], getattr(table, name)
+    member, current = known_members[name], getattr(part_or_nested_table, name)
     if not remaining_steps:
-        if value is None:
-            default = type(table).__dataclass_fields__[name].default
-            return replace(table, **{name: default})
-        return replace(table, **{name: read_member(member, value, context)})
+        if new_value is None:
+            default = type(part_or_nested_table).__dataclass_fields__[name].default
+            return replace(part_or_nested_table, **{name: default})
+        return replace(part_or_nested_table, **{name: read_member(member, new_value, context)})
     if member.kind == "parameters":
         return replace(
-            table, **{name: {**(current or {}), **read_member(member, {".".join(remaining_steps): value}, context)}}
+            part_or_nested_table,
+            **{name: {**(current or {}), **read_member(member, {".".join(remaining_steps): new_value}, context)}},
         )
     if member.kind == "settings":
-        return replace(table, **{name: {**(current or {}), ".".join(remaining_steps): value}})
+        return replace(part_or_nested_table, **{name: {**(current or {}), ".".join(remaining_steps): new_value}})
     if member.kind == "rates" and len(remaining_steps) == 1:
-        new_rates: ReadWriteRates = read_member(member, {remaining_steps[0]: value}, context)
+        new_rates: ReadWriteRates = read_member(member, {remaining_steps[0]: new_value}, context)
         old_rates = current or ReadWriteRates()
         return replace(
-            table, **{name: ReadWriteRates(new_rates.read or old_rates.read, new_rates.write or old_rates.write)}
+            part_or_nested_table,
+            **{name: ReadWriteRates(new_rates.read or old_rates.read, new_rates.write or old_rates.write)},
         )
     if member.kind == "table" and member.table is not None:
         return replace(
-            table,
+            part_or_nested_table,
             **{
                 name: _replace_member(
-                    current if current is not None else member.table(), remaining_steps, value, change_path
+                    current if current is not None else member.table(), remaining_steps, new_value, change_path
                 )
             },
         )
@@ -182,22 +184,25 @@ def _find_block_of_group(table: SystemPart, group_position: int, part_names: tup
 
 
 def _build_tables_of_part_range(
-    part_index: PartIndex, part_source: PartSource, begin: int, end: int
+    part_index: PartIndex, part_source: PartSource, begin_position: int, end_position: int
 ) -> Iterator[SystemPart]:
     """Yields parts begin … end of a table, in as few tables as their names allow."""
     names = part_index.get_ids(part_source.table)
-    for text in fold_names_into_ranges(names[begin:end]).split(", "):
+    for text in fold_names_into_ranges(names[begin_position:end_position]).split(", "):
         count = len(expand_name_range(text))
-        yield _build_table_of_part_range(part_index, part_source, begin, begin + count, text)
-        begin += count
+        yield _build_table_of_part_range(part_index, part_source, begin_position, begin_position + count, text)
+        begin_position += count
 
 
 def _build_table_of_part_range(
-    part_index: PartIndex, part_source: PartSource, begin: int, end: int, id_text: str
+    part_index: PartIndex, part_source: PartSource, begin_position: int, end_position: int, id_text: str
 ) -> SystemPart:
     """Returns one table for parts begin … end with explicit references of each part."""
     table, names = part_source.table, part_index.get_ids(part_source.table)
-    items = [PartItem(part_source.kind, names[position], table, position, len(names)) for position in range(begin, end)]
+    items = [
+        PartItem(part_source.kind, names[position], table, position, len(names))
+        for position in range(begin_position, end_position)
+    ]
     members_to_set: dict[str, Any] = {"id": id_text}
     for name, member in get_members(type(table)).items():
         if member.kind != "ids" or not getattr(table, name) or member.is_shared:
@@ -212,19 +217,26 @@ def _build_table_of_part_range(
         first_number = getattr(table, name, None)
         if isinstance(first_number, Quantity):
             members_to_set[name] = replace(
-                first_number, value=first_number.value + begin, text=str(int(first_number.value) + begin)
+                first_number,
+                value=first_number.value + begin_position,
+                text=str(int(first_number.value) + begin_position),
             )
     if isinstance(table, RaidGroup) and table.blocks is not None:
         members_to_set["blocks"] = None
     if isinstance(table, Server) and table.failover == "pairs":
-        members_to_set |= {"failover": "", "partner": tuple(names[position ^ 1] for position in range(begin, end))}
+        members_to_set |= {
+            "failover": "",
+            "partner": tuple(names[position ^ 1] for position in range(begin_position, end_position)),
+        }
     if isinstance(table, Host):
         members_to_set["interfaces"] = tuple(
-            _slice_interface(part_source, position, begin, end) for position in table.interfaces
+            _slice_interface(part_source, position, begin_position, end_position) for position in table.interfaces
         )
     return replace(table, **members_to_set)
 
 
-def _slice_interface(part_source: PartSource, interface: Interface, begin: int, end: int) -> Interface:
+def _slice_interface(
+    part_source: PartSource, interface: Interface, begin_position: int, end_position: int
+) -> Interface:
     addresses, nids = expand_interface_addresses(part_source, interface), expand_interface_nids(part_source, interface)
-    return replace(interface, addresses=addresses[begin:end], nids=nids[begin:end])
+    return replace(interface, addresses=addresses[begin_position:end_position], nids=nids[begin_position:end_position])

@@ -149,7 +149,7 @@ def _has_no_size(piece: PartItem) -> bool:
 
 
 def _check_pieces_fit_container(
-    part_index: PartIndex, capacities: CapacityCalculator, container: str, pieces: list[PartItem]
+    part_index: PartIndex, capacities: CapacityCalculator, container_id: str, pieces: list[PartItem]
 ) -> Iterator[SystemFileError]:
     unsized_pieces = [piece for piece in pieces if _has_no_size(piece)]
     last_source = part_index.get_source(pieces[-1].table)
@@ -157,15 +157,15 @@ def _check_pieces_fit_container(
         yield part_index.get_source(unsized_pieces[1].table).make_error(
             "size",
             (
-                f'is missing, and of "{unsized_pieces[0].id}" on the same "{container}" too; only one of them can be'
+                f'is missing, and of "{unsized_pieces[0].id}" on the same "{container_id}" too; only one of them can be'
                 f" what is left."
             ),
         )
-    capacity = capacities.compute_capacity(container)
+    capacity = capacities.compute_capacity(container_id)
     used_bytes = sum(capacities.compute_capacity(piece.id) or 0 for piece in pieces if piece not in unsized_pieces)
     if capacity is not None and used_bytes > capacity:
         yield last_source.make_error(
-            "size", f'does not fit: the pieces of "{container}" are {format_bytes(used_bytes)} together, but it has '
+            "size", f'does not fit: the pieces of "{container_id}" are {format_bytes(used_bytes)} together, but it has '
             f"{format_bytes(capacity)}."
         )  # fmt: skip
 

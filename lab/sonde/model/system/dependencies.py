@@ -58,8 +58,8 @@ def _find_direct_dependencies(part_index: PartIndex, part: PartItem) -> set[str]
     return dependencies
 
 
-def _is_dependency_member(part: PartItem, member: str) -> bool:
-    return member not in _OPTIONAL_MEMBERS or (member == "file_system" and part.kind == "mounts")
+def _is_dependency_member(part: PartItem, member_name: str) -> bool:
+    return member_name not in _OPTIONAL_MEMBERS or (member_name == "file_system" and part.kind == "mounts")
 
 
 def _list_joined_networks(part_index: PartIndex, router: PartItem) -> set[str]:

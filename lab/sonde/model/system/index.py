@@ -37,10 +37,10 @@ class PartSource:
     table: SystemPart
     origin: str
 
-    def make_error(self, member: str, problem: str) -> SystemFileError:
+    def make_error(self, member_name: str, problem_clause: str) -> SystemFileError:
         """Returns an error about one member of the table."""
-        member_path = f".{member}" if member else ""
-        return SystemFileError(f"{self.origin}: {self.kind}.{self.table.id}{member_path} {problem}")
+        member_path = f".{member_name}" if member_name else ""
+        return SystemFileError(f"{self.origin}: {self.kind}.{self.table.id}{member_path} {problem_clause}")
 
 
 class PartIndex:
@@ -143,18 +143,18 @@ class PartIndex:
         for _, part_id in zip(range(2000), similar_ids, strict=False):
             yield part_id
 
-    def find_table_references(self, table: SystemPart, member: str) -> tuple[str, ...]:
+    def find_table_references(self, table: SystemPart, member_name: str) -> tuple[str, ...]:
         """Returns every id that a member of a table names, in order. Raises SystemFileError."""
-        key = (id(table), member)
+        key = (id(table), member_name)
         if key not in self._references:
             source = self.get_source(table)
             self._references[key] = self.resolve_references(
-                source, member, getattr(table, member), get_members(type(table))[member].target_kinds
+                source, member_name, getattr(table, member_name), get_members(type(table))[member_name].target_kinds
             )
         return self._references[key]
 
     def resolve_references(
-        self, part_source: PartSource, member: str, name_texts: Sequence[str], allowed_kinds: Sequence[str]
+        self, part_source: PartSource, member_name: str, name_texts: Sequence[str], allowed_kinds: Sequence[str]
     ) -> tuple[str, ...]:
         """Returns the ids of `name_texts`, which must be of one of `allowed_kinds` (empty: any kind). Raises
         SystemFileError."""
@@ -163,64 +163,65 @@ class PartIndex:
             try:
                 ids += self.resolve_names(text)
             except RangeError as error:
-                raise part_source.make_error(member, f"is not a range: {error}") from None
+                raise part_source.make_error(member_name, f"is not a range: {error}") from None
             except SystemFileError as error:
-                raise part_source.make_error(member, str(error)) from None
+                raise part_source.make_error(member_name, str(error)) from None
         if allowed_kinds:
             for name in ids:
                 kind = self._items[name].kind
                 if kind not in allowed_kinds:
                     raise part_source.make_error(
-                        member,
+                        member_name,
                         f'names "{name}", which is one of {kind}; it must be one of {" or ".join(allowed_kinds)}.',
                     )
         return tuple(ids)
 
-    def find_part_references(self, part: PartItem, member: str) -> tuple[str, ...]:
-        """Returns the ids that one part refers to by `member`.
+    def find_part_references(self, part: PartItem, member_name: str) -> tuple[str, ...]:
+        """Returns the ids that one part refers to by `member_name`.
 
         Raises SystemFileError when the names cannot be distributed equally.
         """
-        names = self.find_table_references(part.table, member)
+        names = self.find_table_references(part.table, member_name)
         if not names:
             return ()
-        if member == "spares":
+        if member_name == "spares":
             return self._find_spares_of_block(part, names)
-        declaration = get_members(type(part.table))[member]
+        declaration = get_members(type(part.table))[member_name]
         if declaration.is_shared:
             return names
         return (
-            self._select_names_of_part(part, member, names)
+            self._select_names_of_part(part, member_name, names)
             if declaration.allows_several
-            else (self._select_name_by_position(part, member, names),)
+            else (self._select_name_by_position(part, member_name, names),)
         )
 
-    def _select_name_by_position(self, part: PartItem, member: str, names: tuple[str, ...]) -> str:
-        if len(names) == 1:
-            return names[0]
-        if part.total % len(names):
+    def _select_name_by_position(self, part: PartItem, member_name: str, part_names: tuple[str, ...]) -> str:
+        if len(part_names) == 1:
+            return part_names[0]
+        if part.total % len(part_names):
             raise self.get_source(part.table).make_error(
-                member, f"names {len(names)} parts for {part.total}; name one for all, one for each, or as many as "
+                member_name,
+                f"names {len(part_names)} parts for {part.total}; name one for all, one for each, or as many as "
                 f"divide {part.total} equally."
             )  # fmt: skip
-        return names[part.position // (part.total // len(names))]
+        return part_names[part.position // (part.total // len(part_names))]
 
-    def _select_names_of_part(self, part: PartItem, member: str, names: tuple[str, ...]) -> tuple[str, ...]:
-        if len(names) % part.total:
+    def _select_names_of_part(self, part: PartItem, member_name: str, part_names: tuple[str, ...]) -> tuple[str, ...]:
+        if len(part_names) % part.total:
             raise self.get_source(part.table).make_error(
-                member, f"names {len(names)} parts for {part.total}, which is no equal share for each; "
+                member_name, f"names {len(part_names)} parts for {part.total}, which is no equal share for each; "
                 f"name a multiple of {part.total}."
             )  # fmt: skip
-        count_per_part = len(names) // part.total
-        return names[part.position * count_per_part : (part.position + 1) * count_per_part]
+        count_per_part = len(part_names) // part.total
+        return part_names[part.position * count_per_part : (part.position + 1) * count_per_part]
 
-    def _find_spares_of_block(self, part: PartItem, names: tuple[str, ...]) -> tuple[str, ...]:
+    def _find_spares_of_block(self, part: PartItem, spare_ids: tuple[str, ...]) -> tuple[str, ...]:
         blocks_quantity = getattr(part.table, "blocks", None)
         blocks = int(blocks_quantity) if blocks_quantity is not None else 1
-        if part.total % blocks or len(names) % blocks:
+        if part.total % blocks or len(spare_ids) % blocks:
             raise self.get_source(part.table).make_error(
-                "blocks", f"is {blocks}, which divides {part.total} groups and {len(names)} spares not equally."
+                "blocks", f"is {blocks}, which divides {part.total} groups and {len(spare_ids)} spares not equally."
             )
-        spares_per_block = len(names) // blocks
+        spares_per_block = len(spare_ids) // blocks
         block = part.position // (part.total // blocks)
-        return names[block * spares_per_block : (block + 1) * spares_per_block]
+        return spare_ids[block * spares_per_block : (block + 1) * spares_per_block]

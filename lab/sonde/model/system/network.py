@@ -102,7 +102,7 @@ class StoragePath(SystemPart):
     links: tuple[str, ...] = declare_references("the links, near the application first", "links", allows_several=True)
     controller: tuple[str, ...] = declare_references("the controller it passes", "controllers")
     preference: str = declare_choice(
-        "used first, or when the primary ones fail", ("primary", "alternate"), default="primary"
+        "used first, or when the primary ones fail", ("primary", "alternate"), default_word="primary"
     )
     state: str = declare_choice("what it was doing when described", ("active", "standby", "failed"))
     label: str = declare_text("name in the site's tools, like CTLR-A/1 or fc2d0L0")
@@ -146,7 +146,7 @@ class Node(Host):
     """Computers that run applications, serve logins or administer."""
 
     role: str = declare_choice(
-        "what they are for", ("compute", "login", "service", "system", "gateway", "management"), default="compute"
+        "what they are for", ("compute", "login", "service", "system", "gateway", "management"), default_word="compute"
     )
     model: Mapping[str, Quantity] | None = declare_parameters(
         "parameters of performance models", parameters.HOST_PARAMETERS

@@ -24,7 +24,7 @@ class ResolvableSystem(Protocol):
     @property
     def index(self) -> PartIndex: ...
     def list_parts(self, part_kind: str) -> Sequence[PartItem]: ...
-    def compute_capacity(self, identifier: str) -> int | None: ...
+    def compute_capacity(self, part_id: str) -> int | None: ...
     def compute_full_stripe(self, raid_group: str) -> int | None: ...
     def find_partner(self, server: str) -> str | None: ...
     def find_failover_server(self, target_id: str) -> str | None: ...
@@ -75,13 +75,13 @@ def convert_to_base_number(quantity: Quantity, number_kind: str) -> float | int:
     return int(quantity.value) if number_kind in INTEGER_KINDS else float(quantity.value)
 
 
-def _resolve_member_value(member: TableMember, value: Any) -> Any:
-    if value is None or value == "":
+def _resolve_member_value(member: TableMember, member_value: Any) -> Any:
+    if member_value is None or member_value == "":
         return None
     if member.kind in NUMBER_KINDS:
-        return convert_to_base_number(value, member.kind)
-    if isinstance(value, ReadWriteRates):
-        rates_by_direction = {"read": value.read, "write": value.write}
+        return convert_to_base_number(member_value, member.kind)
+    if isinstance(member_value, ReadWriteRates):
+        rates_by_direction = {"read": member_value.read, "write": member_value.write}
         return {
             direction: float(quantity.value)
             for direction, quantity in rates_by_direction.items()
@@ -91,13 +91,13 @@ def _resolve_member_value(member: TableMember, value: Any) -> Any:
         known_parameters = member.parameters or {}
         return {
             name: convert_to_base_number(quantity, known_parameters.get(name, ("number",))[0])
-            for name, quantity in value.items()
+            for name, quantity in member_value.items()
         }
     if member.kind == "table":
-        return _resolve_table_members(value, 0)
-    if isinstance(value, tuple):
-        return list(value)
-    return dict(value) if isinstance(value, Mapping) else value
+        return _resolve_table_members(member_value, 0)
+    if isinstance(member_value, tuple):
+        return list(member_value)
+    return dict(member_value) if isinstance(member_value, Mapping) else member_value
 
 
 def _resolve_interface(part_index: PartIndex, part: PartItem, interface_position: int) -> dict[str, Any]:

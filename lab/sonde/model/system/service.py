@@ -154,7 +154,7 @@ class Mount(SystemPart):
     file_system: tuple[str, ...] = declare_references("the file system", "file_systems", required=True)
     path: str = declare_text("directory", required=True, pattern="/.*")
     on: tuple[str, ...] = declare_references("the nodes", "nodes", "servers", "routers", is_shared=True)
-    through: str = declare_choice("how", ("native", "dvs", "nfs", "fuse", "local"), default="native")
+    through: str = declare_choice("how", ("native", "dvs", "nfs", "fuse", "local"), default_word="native")
     via: tuple[str, ...] = declare_references(
         "the servers or nodes that forward", "servers", "nodes", "routers", is_shared=True
     )
@@ -174,7 +174,7 @@ class Telemetry(SystemPart):
     label: str = declare_text("how the part is named there: {id}, {index:04x}, {host}")
     counts: str = declare_choice(
         "what it counts", ("read_bytes", "write_bytes", "reads", "writes", "creates", "operations", "latency", "load",
-                           "used", "errors", "queue", "other"), default="other",
+                           "used", "errors", "queue", "other"), default_word="other",
     )  # fmt: skip
     kind: str = declare_choice("a counter only grows, a gauge goes up and down", ("counter", "gauge"))
     unit: str = declare_text("unit of the raw number: B, KiB, pages of 4 KiB")

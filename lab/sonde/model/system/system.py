@@ -67,13 +67,14 @@ class System:
         """Returns the ids of an id, a range or a group."""
         return self.index.resolve_names(names_text)
 
-    def find_references(self, part_id: str, member: str) -> tuple[str, ...]:
-        """Returns the ids that a part names in `member`: ``find_references("ost000", "server")`` is ``("oss01",)``."""
-        return self.index.find_part_references(self.get_part(part_id), member)
+    def find_references(self, part_id: str, member_name: str) -> tuple[str, ...]:
+        """Returns the ids that a part names in `member_name`: ``find_references("ost000", "server")`` is
+        ``("oss01",)``."""
+        return self.index.find_part_references(self.get_part(part_id), member_name)
 
-    def find_first_reference(self, part_id: str, member: str) -> str | None:
-        """Returns the first id that the part names in `member`, or None."""
-        ids = self.find_references(part_id, member)
+    def find_first_reference(self, part_id: str, member_name: str) -> str | None:
+        """Returns the first id that the part names in `member_name`, or None."""
+        ids = self.find_references(part_id, member_name)
         return ids[0] if ids else None
 
     @cached_property
@@ -141,11 +142,11 @@ class System:
         target_ids = {part_id} if part.kind == "targets" else set(self.find_targets(part_id))
         return self._list_units_with_member("targets", target_ids)
 
-    def _list_units_with_member(self, member: str, member_ids: set[str]) -> tuple[str, ...]:
+    def _list_units_with_member(self, member_name: str, member_ids: set[str]) -> tuple[str, ...]:
         return tuple(
             unit.id
             for unit in self.list_parts("units")
-            if member_ids.intersection(self.index.find_part_references(unit, member))
+            if member_ids.intersection(self.index.find_part_references(unit, member_name))
         )
 
     def find_failover_server(self, target_id: str) -> str | None:
@@ -172,11 +173,11 @@ class System:
         clients_per_target = table.clients_per_target
         return None if clients_per_target is None else int(clients_per_target) * len(self.find_targets(pool_id))
 
-    def find_addresses(self, host: str, network: str = "") -> tuple[InterfaceAddress, ...]:
+    def find_addresses(self, host_id: str, network: str = "") -> tuple[InterfaceAddress, ...]:
         """Returns device, address and LNet id of each interface of a node, router or server."""
         return tuple(
             address
-            for address in iterate_host_addresses(self.index, self.get_part(host))
+            for address in iterate_host_addresses(self.index, self.get_part(host_id))
             if not network or address.network == network
         )
 

@@ -26,22 +26,24 @@ def convert_system_to_document(system: System) -> dict[str, Any]:
     return head
 
 
-def _convert_table_to_document(table: Any, inherited_source: tuple[str, str] = ("", "")) -> dict[str, Any]:
-    source = getattr(table, "source", "") or inherited_source[0]
-    status = getattr(table, "status", "") or inherited_source[1]
+def _convert_table_to_document(
+    part_or_nested_table: Any, inherited_source: tuple[str, str] = ("", "")
+) -> dict[str, Any]:
+    source = getattr(part_or_nested_table, "source", "") or inherited_source[0]
+    status = getattr(part_or_nested_table, "status", "") or inherited_source[1]
     members_by_name = {}
-    for name, member in get_members(type(table)).items():
-        value = getattr(table, name)
-        if value != get_default_of_member(type(table), name) or member.required:
+    for name, member in get_members(type(part_or_nested_table)).items():
+        value = getattr(part_or_nested_table, name)
+        if value != get_default_of_member(type(part_or_nested_table), name) or member.required:
             members_by_name[name] = _convert_member_value(member, value, (source, status))
     return members_by_name
 
 
-def _convert_member_value(member: TableMember, value: Any, inherited_source: tuple[str, str]) -> Any:
-    if isinstance(value, Quantity):
-        return _convert_quantity(member.kind, value, inherited_source)
-    if isinstance(value, ReadWriteRates):
-        rates_by_direction = {"read": value.read, "write": value.write}
+def _convert_member_value(member: TableMember, member_value: Any, inherited_source: tuple[str, str]) -> Any:
+    if isinstance(member_value, Quantity):
+        return _convert_quantity(member.kind, member_value, inherited_source)
+    if isinstance(member_value, ReadWriteRates):
+        rates_by_direction = {"read": member_value.read, "write": member_value.write}
         written_rates = {
             direction: _convert_quantity("rate", item, inherited_source)
             for direction, item in rates_by_direction.items()
@@ -56,17 +58,17 @@ def _convert_member_value(member: TableMember, value: Any, inherited_source: tup
         known_parameters = member.parameters or {}
         return {
             name: _convert_quantity(known_parameters.get(name, ("number",))[0], item, inherited_source)
-            for name, item in value.items()
+            for name, item in member_value.items()
         }
     if member.kind == "table":
-        return _convert_table_to_document(value, inherited_source)
+        return _convert_table_to_document(member_value, inherited_source)
     if member.kind == "tables":
-        return [_convert_table_to_document(item, inherited_source) for item in value]
-    if member.kind in ("ids", "texts") and len(value) == 1:
-        return value[0]
-    if isinstance(value, tuple):
-        return list(value)
-    return dict(value) if isinstance(value, Mapping) else value
+        return [_convert_table_to_document(item, inherited_source) for item in member_value]
+    if member.kind in ("ids", "texts") and len(member_value) == 1:
+        return member_value[0]
+    if isinstance(member_value, tuple):
+        return list(member_value)
+    return dict(member_value) if isinstance(member_value, Mapping) else member_value
 
 
 def _convert_quantity(number_kind: str, quantity: Quantity, inherited_source: tuple[str, str]) -> Any:

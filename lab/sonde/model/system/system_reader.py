@@ -25,10 +25,10 @@ def read_system(system_file: Path | str) -> System:
     return _assemble_system(files, Path(system_file).stem)
 
 
-def make_system(document: Mapping[str, Any], document_origin: str) -> System:
+def make_system(system_document: Mapping[str, Any], document_origin: str) -> System:
     """Returns the checked system in a parsed document, which cannot include files. Raises SystemFileError."""
     context = ReadContext(SystemFileError, document_origin)
-    file = _read_system_file(document, context)
+    file = _read_system_file(system_document, context)
     if file.include:
         raise context.make_nested_context("include").make_error(
             "names files, but this system does not come from a file; read it from one."
@@ -77,12 +77,12 @@ def _read_with_includes(system_file: Path, including_files: tuple[Path, ...]) ->
     return files
 
 
-def _read_system_file(document: Mapping[str, Any], context: ReadContext) -> SystemFile:
-    if "schema" not in document:
+def _read_system_file(system_document: Mapping[str, Any], context: ReadContext) -> SystemFile:
+    if "schema" not in system_document:
         raise context.error(
             f'{context.origin}: schema is missing; a system file begins with schema = "{SYSTEM_FORMAT}".'
         )
-    return read_table(SystemFile, document, context)
+    return read_table(SystemFile, system_document, context)
 
 
 def read_system_document(system_file: Path) -> Mapping[str, Any]:

@@ -38,20 +38,20 @@ class TableMember:
 
 
 def _declare_member(
-    value_kind: str, description: str, *, required: bool = False, default: Any = None, **options: Any
+    value_kind: str, description: str, *, required: bool = False, default_value: Any = None, **options: Any
 ) -> Any:
     metadata = {"member": TableMember(value_kind, description, required=required, **options)}
-    return field(metadata=metadata) if required else field(default=default, metadata=metadata)
+    return field(metadata=metadata) if required else field(default=default_value, metadata=metadata)
 
 
 def declare_text(description: str, *, required: bool = False, pattern: str = "") -> Any:
     """A text, empty when absent. `pattern` is a regular expression for the whole text."""
-    return _declare_member("text", description, required=required, default="", pattern=pattern)
+    return _declare_member("text", description, required=required, default_value="", pattern=pattern)
 
 
 def declare_texts(description: str) -> Any:
     """A text or a list of texts, stored as a tuple."""
-    return _declare_member("texts", description, default=())
+    return _declare_member("texts", description, default_value=())
 
 
 def declare_flag(description: str) -> Any:
@@ -59,14 +59,16 @@ def declare_flag(description: str) -> Any:
     return _declare_member("flag", description)
 
 
-def declare_choice(description: str, allowed: tuple[str, ...], *, required: bool = False, default: str = "") -> Any:
+def declare_choice(
+    description: str, allowed_words: tuple[str, ...], *, required: bool = False, default_word: str = ""
+) -> Any:
     """One word of a list."""
-    return _declare_member("choice", description, required=required, default=default, choices=allowed)
+    return _declare_member("choice", description, required=required, default_value=default_word, choices=allowed_words)
 
 
-def declare_choices(description: str, allowed: tuple[str, ...]) -> Any:
+def declare_choices(description: str, allowed_words: tuple[str, ...]) -> Any:
     """Some words of a list, stored as a tuple."""
-    return _declare_member("choices", description, default=(), choices=allowed)
+    return _declare_member("choices", description, default_value=(), choices=allowed_words)
 
 
 def declare_quantity(
@@ -77,10 +79,10 @@ def declare_quantity(
 
 
 def declare_plain_number(
-    number_kind: str, description: str, *, default: float | None = None, min_value: int | None = None
+    number_kind: str, description: str, *, default_value: float | None = None, min_value: int | None = None
 ) -> Any:
-    """A number without a source: float, or int for counts and sizes; `default` is in base units."""
-    return _declare_member(number_kind, description, default=default, least=min_value, is_plain=True)
+    """A number without a source: float, or int for counts and sizes; `default_value` is in base units."""
+    return _declare_member(number_kind, description, default_value=default_value, least=min_value, is_plain=True)
 
 
 def declare_raw_value(
@@ -108,7 +110,7 @@ def declare_references(
         "ids",
         description,
         required=required,
-        default=(),
+        default_value=(),
         target_kinds=part_kinds,
         allows_several=allows_several or is_shared,
         is_shared=is_shared,
@@ -122,17 +124,17 @@ def declare_table(description: str, cls: type[Any]) -> Any:
 
 def declare_tables(description: str, cls: type[Any], *, required: bool = False) -> Any:
     """A list of tables."""
-    return _declare_member("tables", description, required=required, default=(), table=cls)
+    return _declare_member("tables", description, required=required, default_value=(), table=cls)
 
 
 def declare_settings(description: str) -> Any:
     """Free names with texts, numbers or booleans: sysctls, mount options."""
-    return _declare_member("settings", description, default=None)
+    return _declare_member("settings", description, default_value=None)
 
 
-def declare_parameters(description: str, allowed: Mapping[str, tuple[str, str]]) -> Any:
+def declare_parameters(description: str, quantity_by_name: Mapping[str, tuple[str, str]]) -> Any:
     """Numbers by name, from a list that grows: name -> Quantity. Names that begin with "x-" are site-defined."""
-    return _declare_member("parameters", description, default=None, parameters=allowed)
+    return _declare_member("parameters", description, default_value=None, parameters=quantity_by_name)
 
 
 def get_members(cls: type[Any]) -> Mapping[str, TableMember]:

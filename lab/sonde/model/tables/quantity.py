@@ -38,30 +38,30 @@ class ReadWriteRates:
     write: Quantity | None = None
 
 
-def _parse_size(value: object) -> float:
-    if not isinstance(value, str):
-        raise UnitError(f'{value} has no unit; write a size like "{value} B", "64 GB" or "4 KiB".')
-    return parse_bytes(value)
+def _parse_size(toml_value: object) -> float:
+    if not isinstance(toml_value, str):
+        raise UnitError(f'{toml_value} has no unit; write a size like "{toml_value} B", "64 GB" or "4 KiB".')
+    return parse_bytes(toml_value)
 
 
-def _parse_duration(value: object) -> float:
-    if not isinstance(value, str):
-        raise UnitError(f'{value} has no unit; write a duration like "{value} s" or "2 us".')
-    return parse_duration(value)
+def _parse_duration(toml_value: object) -> float:
+    if not isinstance(toml_value, str):
+        raise UnitError(f'{toml_value} has no unit; write a duration like "{toml_value} s" or "2 us".')
+    return parse_duration(toml_value)
 
 
-def _parse_count(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise UnitError(f"{_format_toml_value(value)} is not a count; write a whole number from 0.")
-    return value
+def _parse_count(toml_value: object) -> float:
+    if isinstance(toml_value, bool) or not isinstance(toml_value, int) or toml_value < 0:
+        raise UnitError(f"{_format_toml_value(toml_value)} is not a count; write a whole number from 0.")
+    return toml_value
 
 
-def _parse_number(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < float("inf"):
+def _parse_number(toml_value: object) -> float:
+    if isinstance(toml_value, bool) or not isinstance(toml_value, int | float) or not abs(toml_value) < float("inf"):
         raise UnitError(
-            f"{_format_toml_value(value)} is not a number; write it without quotation marks and without a unit."
+            f"{_format_toml_value(toml_value)} is not a number; write it without quotation marks and without a unit."
         )
-    return value
+    return toml_value
 
 
 def _format_toml_value(toml_value: object) -> str:

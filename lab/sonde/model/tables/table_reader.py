@@ -38,39 +38,39 @@ class ReadContext(NamedTuple):
         """Returns the context of a nested member."""
         return ReadContext(self.error, self.origin, (*self.path, member_name), self.source, self.status)
 
-    def make_error(self, problem: str) -> UserError:
+    def make_error(self, problem_clause: str) -> UserError:
         """Returns an error: file, member path, problem."""
-        return self.error(f"{self.origin}: {self.location}{' ' if self.location else ''}{problem}")
+        return self.error(f"{self.origin}: {self.location}{' ' if self.location else ''}{problem_clause}")
 
     def wrap_error(self, error: UserError) -> UserError:
         """Returns an error about a value: file, member path, reason."""
         return self.error(f"{self.origin}: {self.location}{': ' if self.location else ''}{error}")
 
 
-def read_table(cls: type[TableClass], document: object, context: ReadContext) -> TableClass:
+def read_table(cls: type[TableClass], table_document: object, context: ReadContext) -> TableClass:
     """Reads a table as `cls`. Raises the context's error."""
-    if not isinstance(document, Mapping):
-        raise context.make_error(f"is {format_json_value(document)}; it must be a table of members.")
+    if not isinstance(table_document, Mapping):
+        raise context.make_error(f"is {format_json_value(table_document)}; it must be a table of members.")
     members_by_name = get_members(cls)
-    for name in document:
+    for name in table_document:
         if name not in members_by_name:
             hint = suggest_close_name(str(name), members_by_name)
             advice = hint.strip() if hint else f"Allowed are {', '.join(members_by_name)}."
             raise context.error(f'{context.origin}: {context.location or "the file"} has no member "{name}". {advice}')
     for name in list_required_members(cls):
-        if name not in document:
+        if name not in table_document:
             raise context.make_error(_describe_missing_member(name, members_by_name[name]))
     inner_context = context
-    if "source" in document or "status" in document:
+    if "source" in table_document or "status" in table_document:
         source, status = (
-            _get_text_or_fallback(document, name, getattr(context, name), members_by_name)
+            _get_text_or_fallback(table_document, name, getattr(context, name), members_by_name)
             for name in ("source", "status")
         )
         inner_context = context._replace(source=source, status=status)
     return cls(
         **{
             name: _read_member_value(members_by_name[name], value, inner_context.make_nested_context(name))
-            for name, value in document.items()
+            for name, value in table_document.items()
         }
     )
 
@@ -80,13 +80,13 @@ def _describe_missing_member(member_name: str, member: TableMember) -> str:
     return f'lacks "{member_name}": {member.meaning}{choices}.'
 
 
-def find_table_problems(cls: type[Any], document: object, context: ReadContext) -> Iterator[UserError]:
+def find_table_problems(cls: type[Any], table_document: object, context: ReadContext) -> Iterator[UserError]:
     """Yields every problem of a table and of the tables inside, where `read_table` raises the first."""
-    if not isinstance(document, Mapping):
-        yield context.make_error(f"is {format_json_value(document)}; it must be a table of members.")
+    if not isinstance(table_document, Mapping):
+        yield context.make_error(f"is {format_json_value(table_document)}; it must be a table of members.")
         return
     members_by_name = get_members(cls)
-    for name, value in document.items():
+    for name, value in table_document.items():
         inner_context = context.make_nested_context(str(name))
         member = members_by_name.get(name)
         if member is None:
@@ -106,14 +106,14 @@ def find_table_problems(cls: type[Any], document: object, context: ReadContext) 
             except UserError as problem:
                 yield problem
     for name in list_required_members(cls):
-        if name not in document:
+        if name not in table_document:
             yield context.make_error(_describe_missing_member(name, members_by_name[name]))
 
 
 def _get_text_or_fallback(
-    document: Mapping[str, Any], member_name: str, fallback_text: str, members_by_name: Mapping[str, TableMember]
+    table_document: Mapping[str, Any], member_name: str, fallback_text: str, members_by_name: Mapping[str, TableMember]
 ) -> str:
-    value = document.get(member_name) if member_name in members_by_name else None
+    value = table_document.get(member_name) if member_name in members_by_name else None
     return value if isinstance(value, str) else fallback_text
 
 
